@@ -1,0 +1,58 @@
+#include "base/error.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+void nl_buffer_reserve(nl_buffer *buffer, size_t extra)
+{
+    if (buffer->capacity - buffer->size >= extra)
+        return;
+    NL_REQUIRE(extra <= SIZE_MAX / 2 - buffer->size, "the size is beyond any memory");
+    size_t capacity = buffer->capacity < 64 ? 64 : buffer->capacity;
+    while (capacity - buffer->size < extra)
+        capacity *= 2;
+    char *data = realloc(buffer->data, capacity);
+    NL_REQUIRE(data != NULL, "out of memory");
+    buffer->data = data;
+    buffer->capacity = capacity;
+}
+
+void nl_buffer_append(nl_buffer *buffer, const void *data, size_t size)
+{
+    if (size == 0)
+        return;
+    nl_buffer_reserve(buffer, size);
+    memcpy(buffer->data + buffer->size, data, size);
+    buffer->size += size;
+}
+
+void nl_buffer_free(nl_buffer *buffer)
+{
+    free(buffer->data);
+    *buffer = (nl_buffer){0};
+}
+
+bool nl_size_parse(const char *text, size_t *size)
+{
+    if (!isdigit((unsigned char)text[0]))
+        return false;
+    char *end;
+    errno = 0;
+    unsigned long long value = strtoull(text, &end, 10);
+    if (errno != 0)
+        return false;
+    static const char units[] = "kmgt";
+    if (*end != '\0') {
+        const char *unit = strchr(units, tolower((unsigned char)*end));
+        if (unit == NULL || end[1] != '\0')
+            return false;
+        unsigned shift = 10 * (unsigned)(unit - units + 1);
+        if (value > SIZE_MAX >> shift)
+            return false;
+        value <<= shift;
+    }
+    *size = (size_t)value;
+    return true;
+}

@@ -1,0 +1,46 @@
+/*
+ * NetLogger: timestamped events from every part of a distributed program.
+ *
+ * This is the only header a program includes. The parts below are separate files so that each can be read by itself; in
+ * reading order:
+ *
+ *   status.h   what a call returns, and where the words for a failure are
+ *   time.h     the one time type, int64_t nanoseconds since 1970 UTC
+ *   level.h    the ten ULM levels
+ *   buffer.h   growing bytes
+ *   record.h   one event: the type everything here produces or consumes
+ *   format.h   ULM and BP text, to and from a record
+ *   url.h      how sources and destinations are named
+ *   log.h      the producing half: nl_open, nl_write, nl_close
+ *   decoder.h  bytes that arrive in pieces into records
+ *   reader.h   the consuming half: records from a file, a pipe, a growing log
+ *   writer.h   records into any destination
+ */
+#ifndef NETLOGGER_H
+#define NETLOGGER_H
+
+#define NL_INSIDE_UMBRELLA 1
+#include <netlogger/status.h>
+
+#include <netlogger/time.h>
+
+#include <netlogger/level.h>
+
+#include <netlogger/buffer.h>
+
+#include <netlogger/record.h>
+
+#include <netlogger/format.h>
+
+#include <netlogger/url.h>
+
+#include <netlogger/log.h>
+
+#include <netlogger/decoder.h>
+
+#include <netlogger/reader.h>
+
+#include <netlogger/writer.h>
+#undef NL_INSIDE_UMBRELLA
+
+#endif

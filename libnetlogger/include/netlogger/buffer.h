@@ -1,0 +1,39 @@
+/*
+ * Growing bytes.
+ *
+ * A buffer is data[0..size) with room for capacity bytes; it grows as it is appended to and never shrinks by itself.
+ * {0} is an empty buffer. Its owner frees it. Not for two threads at once.
+ */
+#ifndef NETLOGGER_BUFFER_H
+#define NETLOGGER_BUFFER_H
+#ifndef NL_INSIDE_UMBRELLA
+#error "include <netlogger.h>, not its parts"
+#endif
+
+NL_BEGIN_DECLS
+
+typedef struct nl_buffer {
+    char *data;
+    size_t size;     /* bytes in use */
+    size_t capacity; /* bytes allocated */
+} nl_buffer;
+
+/*
+ * Makes room for extra more bytes after size. Running out of memory aborts the process, as in every function here that
+ * allocates small bounded amounts; callers bound what they append.
+ */
+NL_API void nl_buffer_reserve(nl_buffer *buffer, size_t extra);
+
+NL_API void nl_buffer_append(nl_buffer *buffer, const void *data, size_t size);
+
+/*
+ * Reads a size such as "65536", "64k", "256M" or "1G" (1k is 1024 bytes; case does not matter) from a NUL-terminated text.
+ * True and *size set when all of text is one and it fits.
+ */
+NL_API bool nl_size_parse(const char *text, size_t *size);
+
+/* Frees the bytes; the buffer is empty and usable again. */
+NL_API void nl_buffer_free(nl_buffer *buffer);
+
+NL_END_DECLS
+#endif

@@ -1,0 +1,76 @@
+/*
+ * Bytes that arrive in pieces, into records.
+ *
+ * A decoder is fed bytes as they come (from a file, a socket) and hands out records as they complete. It finds out the
+ * format from the first bytes (past the classic 8-byte connection header "ULM\0" and four spaces), keeps a record cut by the
+ * end of a piece until the rest comes, and counts and reports what can't be read without stopping. Memory: what is kept
+ * between pieces, at most max_record_size.
+ *
+ *   nl_decoder_feed(decoder, data, size);
+ *   while (nl_decoder_next(decoder, &record) == NL_OK)
+ *       use(record);
+ *
+ * One decoder is for one thread at a time.
+ */
+#ifndef NETLOGGER_DECODER_H
+#define NETLOGGER_DECODER_H
+#ifndef NL_INSIDE_UMBRELLA
+#error "include <netlogger.h>, not its parts"
+#endif
+
+NL_BEGIN_DECLS
+
+typedef struct nl_decoder nl_decoder;
+
+/* One piece of input that could not be read. Everything in it lasts only during the call. */
+typedef struct nl_malformed {
+    const char *source; /* the name given to the decoder or reader */
+    uint64_t line;      /* counted from 1 */
+    uint64_t offset;    /* bytes from the start of the input to the first byte of text */
+    const char *reason;
+    nl_string text; /* the bytes, the first max_record_size of them */
+} nl_malformed;
+
+typedef struct nl_decoder_options {
+    const char *source;     /* a name for reports; "-" when NULL; copied */
+    nl_format format;       /* NL_FORMAT_UNKNOWN: told by the content */
+    nl_fraction fraction;   /* how short fractions of a second are read */
+    size_t max_record_size; /* bytes; 0 means 1 MiB. A longer one is malformed */
+    void (*on_malformed)(void *user, const nl_malformed *what); /* may be NULL: then only counted */
+    void *user;
+} nl_decoder_options;
+
+typedef struct nl_decoder_stats {
+    uint64_t records;      /* handed out */
+    uint64_t malformed;    /* pieces that could not be read */
+    uint64_t unterminated; /* records with NL_RECORD_UNTERMINATED */
+    uint64_t bytes;        /* fed */
+} nl_decoder_stats;
+
+/* options may be NULL for all defaults. Freed with nl_decoder_free. */
+NL_API nl_decoder *nl_decoder_new(const nl_decoder_options *options);
+NL_API void nl_decoder_free(nl_decoder *decoder);
+
+/*
+ * Gives the decoder more bytes. It borrows data until nl_decoder_next has returned NL_AGAIN; calling this again before
+ * that aborts. The bytes are not changed.
+ */
+NL_API void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
+
+/* Says that no more bytes come: the next calls give what is left, then NL_END. */
+NL_API void nl_decoder_finish(nl_decoder *decoder);
+
+/*
+ * The next record: NL_OK with *record valid until the next call on this decoder; NL_AGAIN when more bytes are needed; NL_END
+ * after nl_decoder_finish when there are no more. Malformed input is reported to on_malformed and passed over.
+ */
+NL_API nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
+
+/* The format found, NL_FORMAT_UNKNOWN while it is not known yet. */
+NL_API nl_format nl_decoder_format(const nl_decoder *decoder);
+
+/* Counts so far; belongs to the decoder. */
+NL_API const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder);
+
+NL_END_DECLS
+#endif

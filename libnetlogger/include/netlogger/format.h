@@ -1,0 +1,38 @@
+/*
+ * Text formats.
+ *
+ * ULM (draft-abela-ulm-05, and NetLogger's use of it) and BP ("Best Practices", NetLogger 4) are one record a line. Writing
+ * is strict: standard fields first and in order, whatever needs quotes is quoted, any bytes survive. Reading is liberal: it
+ * takes what real logs hold, in the ways that ulm.c and bp.c list, and says NL_MALFORMED only when no time can be found.
+ */
+#ifndef NETLOGGER_FORMAT_H
+#define NETLOGGER_FORMAT_H
+#ifndef NL_INSIDE_UMBRELLA
+#error "include <netlogger.h>, not its parts"
+#endif
+
+NL_BEGIN_DECLS
+
+/* "ulm", "bp"; "unknown" for the rest. Static storage. */
+NL_API const char *nl_format_name(nl_format format);
+
+/* The format of that name, in any case; NL_FORMAT_UNKNOWN when there is none. */
+NL_API nl_format nl_format_parse(const char *name);
+
+/* The format that bytes from the start of a log or connection seem to be in; NL_FORMAT_UNKNOWN when they don't tell. */
+NL_API nl_format nl_format_detect(const char *data, size_t size);
+
+/*
+ * Appends record to out as one line of text with its newline. The result is the same for equal records, whatever text they
+ * came from. format is one of the text formats; any other aborts. Thread-safe for different buffers.
+ */
+NL_API void nl_record_encode(const nl_record *record, nl_format format, nl_buffer *out);
+
+/*
+ * Reads one line (without its newline) into record, which is the caller's own. Its strings view line or the record's own
+ * memory, so line must outlive them. NL_OK, or NL_MALFORMED with the reason in nl_error_message() and record empty.
+ */
+NL_API nl_status nl_record_decode(nl_record *record, nl_format format, nl_fraction fraction, const char *line, size_t size);
+
+NL_END_DECLS
+#endif

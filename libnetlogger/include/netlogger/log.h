@@ -1,0 +1,82 @@
+/*
+ * The producing half.
+ *
+ *   nl_log *log = nl_open("testProg", "x-netlog://dolly.lbl.gov");
+ *   nl_write(log, NL_USAGE, "WriteData", "SEND.SZ=%ld FILE=%s", size, name);
+ *   nl_close(log);
+ *
+ * A log is a stream of records from one program to one destination. nl_write stamps the record with the time, the host's
+ * name and the program's name and sends it at once, or keeps it in a buffer when one was asked for (?buffer=64k). A log may
+ * be used by any number of threads at once. After fork() the child may go on logging: it does not repeat what the parent
+ * had buffered, and to a collector it opens a connection of its own. Not for signal handlers.
+ *
+ * The library never ends the program, never raises SIGPIPE in it, and never prints: a log that could not be opened is
+ * NULL, and every call here takes NULL and does nothing, so a program need not ask.
+ *
+ * Environment:
+ *   NETLOGGER_DEST   the destination of logs opened with a NULL url
+ *   NETLOGGER_ON     0, no, off or false: nothing is opened and nothing written
+ *   NETLOGGER_LEVEL  the threshold that logs start with, a level's name
+ *   NETLOGGER_HOST   what HOST says, instead of the host's own name
+ */
+#ifndef NETLOGGER_LOG_H
+#define NETLOGGER_LOG_H
+#ifndef NL_INSIDE_UMBRELLA
+#error "include <netlogger.h>, not its parts"
+#endif
+
+#include <stdarg.h>
+
+NL_BEGIN_DECLS
+
+typedef struct nl_log nl_log;
+
+/*
+ * Opens a log. prog is the program's name (PROG), copied. url is a destination as url.h has it, with the options
+ *   buffer=SIZE[k|m]   collect this many bytes before writing (default 0: each event at once)
+ *   append=yes|no      files: keep what is there (default), or start anew
+ *   format=ulm|bp      default ulm
+ *   timeout=SECONDS    collectors: how long connecting or a blocked send may take (default 10)
+ * or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off.
+ * NULL when it can't be opened (nl_error_message() says why) or logging is off (then nl_error_message() is "").
+ * The log is closed with nl_close.
+ */
+NL_API nl_log *nl_open(const char *prog, const char *url);
+
+/*
+ * Writes one event. event is its name (NL.EVNT). format holds NAME=conversion pairs as printf(3) has them, or is NULL for
+ * none: "SEND.SZ=%ld FILE=%s". Fields are told apart by the format, never by what is put in: a %s value holding spaces,
+ * quotes, '=' or newlines arrives as the same bytes. %n is refused; so is a format in which no NAME= begins it.
+ * NL_OK, NL_OFF when log is NULL or the level is below its threshold, NL_FAILED. errno is left alone.
+ */
+NL_API nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...) NL_PRINTF(4, 5);
+NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
+    NL_PRINTF(4, 0);
+
+/*
+ * Writes record as it is, with the log's host, program and the time now where it has none (data NULL, time 0).
+ * Results as nl_write.
+ */
+NL_API nl_status nl_write_record(nl_log *log, const nl_record *record);
+
+/* Sends what is buffered. NL_OK or NL_FAILED; what could not be sent stays buffered. */
+NL_API nl_status nl_flush(nl_log *log);
+
+/* The threshold: events of levels after this one are not written. Any thread, any time. */
+NL_API void nl_set_level(nl_log *log, nl_level level);
+
+/*
+ * Flushes and closes; log is gone whatever it returns. NL_FAILED when something could not be delivered: nl_error_message()
+ * says how many events and why.
+ */
+NL_API nl_status nl_close(nl_log *log);
+
+/*
+ * What was written to the destination memory:NAME so far, copied to the end of out. Returns false when there is no such
+ * memory. It lasts until nl_memory_free(NAME), or the end of the process. Thread-safe.
+ */
+NL_API bool nl_memory_read(const char *name, nl_buffer *out);
+NL_API void nl_memory_free(const char *name);
+
+NL_END_DECLS
+#endif

@@ -1,0 +1,55 @@
+/*
+ * Records into a destination.
+ *
+ * A writer encodes records, buffers them and hands whole records to the destination, never part of one. A record that was
+ * read from text of the writer's format goes out as the very bytes that came in, unless canonical is set; others are
+ * encoded. The destination is named by a URL (url.h). A writer is for one thread at a time.
+ */
+#ifndef NETLOGGER_WRITER_H
+#define NETLOGGER_WRITER_H
+#ifndef NL_INSIDE_UMBRELLA
+#error "include <netlogger.h>, not its parts"
+#endif
+
+NL_BEGIN_DECLS
+
+typedef struct nl_writer nl_writer;
+
+typedef struct nl_writer_options {
+    nl_format format;   /* NL_FORMAT_UNKNOWN: ULM */
+    size_t buffer_size; /* bytes collected before they are written; 0: each record at once */
+    bool canonical;     /* encode every record anew, so that equal records give equal bytes */
+    bool truncate;      /* files: start anew; otherwise append */
+    bool atomic;        /* files: write aside, take the name at nl_writer_close; on failure the old file stays */
+    int timeout_ms;     /* collectors: bound on connecting and on a blocked send; 0 means 10,000 */
+} nl_writer_options;
+
+/* Opens url; options may be NULL for all defaults. NULL with the reason in nl_error_message() when it can't be opened. */
+NL_API nl_writer *nl_writer_open(const char *url, const nl_writer_options *options);
+
+/* Writes a record, perhaps only into the buffer. NL_OK, or NL_FAILED with the reason in nl_error_message(). */
+NL_API nl_status nl_writer_put(nl_writer *writer, const nl_record *record);
+
+/*
+ * Writes lines that are whole records in the writer's format already (size bytes that end in a newline), as they are.
+ * level is for syslog. Results as nl_writer_put.
+ */
+NL_API nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size);
+
+/* Hands everything buffered to the destination. On NL_FAILED what was not written stays buffered. */
+NL_API nl_status nl_writer_flush(nl_writer *writer);
+
+/* Files: closes the file and opens the name again, so that a file moved away is let go. Others: only flushes. */
+NL_API nl_status nl_writer_reopen(nl_writer *writer);
+
+/*
+ * Flushes and closes; the writer is gone whatever it returns. NL_FAILED when the last bytes could not be written: an atomic
+ * writer then leaves the old file as it was and removes its own.
+ */
+NL_API nl_status nl_writer_close(nl_writer *writer);
+
+/* Closes without writing what is buffered; an atomic writer leaves the old file as it was. NULL is allowed. */
+NL_API void nl_writer_discard(nl_writer *writer);
+
+NL_END_DECLS
+#endif

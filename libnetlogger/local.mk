@@ -1,0 +1,37 @@
+include_HEADERS += %D%/include/netlogger.h
+nlincludedir = $(includedir)/netlogger
+nlinclude_HEADERS = \
+	%D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h %D%/include/netlogger/format.h \
+	%D%/include/netlogger/level.h %D%/include/netlogger/log.h %D%/include/netlogger/reader.h \
+	%D%/include/netlogger/record.h %D%/include/netlogger/status.h %D%/include/netlogger/time.h \
+	%D%/include/netlogger/url.h %D%/include/netlogger/writer.h
+pkgconfigdir = $(libdir)/pkgconfig
+nodist_pkgconfig_DATA = %D%/netlogger.pc
+
+# All of the library, hidden symbols within reach: what the shared library is made of and the unit tests link.
+noinst_LTLIBRARIES += %D%/libcore.la
+%C%_libcore_la_SOURCES = \
+	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/level.c \
+	%D%/format/record.c %D%/format/record_internal.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
+	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/text.h \
+	%D%/transport/url.c %D%/transport/destination.c %D%/transport/destination.h \
+	%D%/transport/destination_file.c %D%/transport/destination_socket.c \
+	%D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
+	%D%/transport/source.c %D%/transport/source.h \
+	%D%/log/log.c %D%/log/format_arguments.c %D%/log/format_arguments.h \
+	%D%/reader/decoder.c %D%/reader/reader.c %D%/reader/writer.c
+%C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
+%C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread
+%C%_libcore_la_LIBADD = $(ZSTD_LIBS) -lpthread
+
+lib_LTLIBRARIES += %D%/libnetlogger.la
+%C%_libnetlogger_la_SOURCES =
+%C%_libnetlogger_la_LIBADD = %D%/libcore.la
+%C%_libnetlogger_la_LDFLAGS = -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdir)/%D%/libnetlogger.map
+EXTRA_%C%_libnetlogger_la_DEPENDENCIES = %D%/libnetlogger.map
+EXTRA_DIST += %D%/libnetlogger.map
+
+# What the command-line programs share; not installed.
+noinst_LTLIBRARIES += %D%/libprogram.la
+%C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c
+%C%_libprogram_la_LIBADD = %D%/libnetlogger.la

@@ -1,0 +1,22 @@
+# Unit tests (tests/unit/*.c, cmocka) and whole-program tests (tests/program/*.py, unittest); all speak TAP.
+TEST_EXTENSIONS = .py .unit
+LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
+UNIT_LOG_DRIVER = $(LOG_DRIVER)
+PY_LOG_DRIVER = $(LOG_DRIVER)
+PY_LOG_COMPILER = $(PYTHON)
+AM_TESTS_ENVIRONMENT = \
+	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
+	NL_BUILD_DIR='$(abs_top_builddir)'; export NL_BUILD_DIR; \
+	NL_SOURCE_DIR='$(abs_top_srcdir)'; export NL_SOURCE_DIR; \
+	NL_CC='$(CC)'; export NL_CC; \
+	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
+
+program_tests =
+EXTRA_DIST += %D%/program/support.py $(program_tests)
+
+# A unit test NAME is tests/unit/NAME.c and is listed in unit_tests in the folder's own local.mk below.
+unit_cppflags = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
+unit_ldadd = libnetlogger/libcore.la $(CMOCKA_LIBS)
+
+include tests/unit/local.mk
+include tests/program/local.mk

@@ -1,0 +1,1 @@
+TESTS += $(program_tests)
