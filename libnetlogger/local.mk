@@ -11,15 +11,17 @@ nodist_pkgconfig_DATA = %D%/netlogger.pc
 # All of the library, hidden symbols within reach: what the shared library is made of and the unit tests link.
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
-	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/level.c \
-	%D%/format/record.c %D%/format/record_internal.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
-	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/text.h \
+	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h \
+	%D%/base/level.c \
+	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
+	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
+	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/text_write.c %D%/format/text.h \
 	%D%/transport/url.c %D%/transport/destination.c %D%/transport/destination.h \
 	%D%/transport/destination_file.c %D%/transport/destination_socket.c \
 	%D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
 	%D%/transport/source.c %D%/transport/source.h \
 	%D%/log/log.c %D%/log/format_arguments.c %D%/log/format_arguments.h \
-	%D%/reader/decoder.c %D%/reader/reader.c %D%/reader/writer.c
+	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/reader.c %D%/reader/writer.c
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread
 %C%_libcore_la_LIBADD = $(ZSTD_LIBS) -lpthread

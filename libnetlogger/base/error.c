@@ -13,7 +13,7 @@ enum { MESSAGE_SIZE = 1024 };
 
 static _Thread_local char message[MESSAGE_SIZE];
 
-static void set_message(const char *format, va_list arguments)
+static void NL_PRINTF(1, 0) set_message(const char *format, va_list arguments)
 {
     vsnprintf(message, sizeof message, format, arguments);
 }

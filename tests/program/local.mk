@@ -1,1 +1,3 @@
+program_tests += tests/program/test_install.py
+
 TESTS += $(program_tests)

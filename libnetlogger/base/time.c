@@ -1,0 +1,318 @@
+#include "config.h"
+
+#include "base/error.h"
+#include "base/time_internal.h"
+
+#include <time.h>
+
+enum { SECONDS_PER_DAY = 86400, DATE_DIGITS = 14, FRACTION_DIGITS = 9 };
+
+typedef struct civil {
+    int year;
+    unsigned month, day, hour, minute, second;
+    unsigned fraction_ns;
+    int offset_minutes; /* east of UTC */
+} civil;
+
+int64_t nl_time_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/* Days from 1970-01-01 to a date of the proleptic Gregorian calendar: H. Hinnant, "chrono-Compatible Low-Level Date
+ * Algorithms", 2013. The year is taken to begin in March, so that the leap day is its last. */
+static int64_t days_from_civil(int year, unsigned month, unsigned day)
+{
+    year -= month <= 2;
+    int era = (year >= 0 ? year : year - 399) / 400;
+    unsigned year_of_era = (unsigned)(year - era * 400);
+    unsigned day_of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
+    unsigned day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    return (int64_t)era * 146097 + day_of_era - 719468;
+}
+
+/* The inverse, from the same paper. */
+static void civil_from_days(int64_t days, civil *date)
+{
+    days += 719468;
+    int64_t era = (days >= 0 ? days : days - 146096) / 146097;
+    unsigned day_of_era = (unsigned)(days - era * 146097);
+    unsigned year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 - day_of_era / 146096) / 365;
+    unsigned day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    unsigned month_from_march = (5 * day_of_year + 2) / 153;
+    date->day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
+    date->month = month_from_march < 10 ? month_from_march + 3 : month_from_march - 9;
+    date->year = (int)(era * 400) + (int)year_of_era + (date->month <= 2);
+}
+
+static unsigned days_in_month(int year, unsigned month)
+{
+    static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    return month == 2 && leap ? 29 : days[month - 1];
+}
+
+static nl_status no_time(const char *what, long long number)
+{
+    nl_error_set("no time: %s %lld", what, number);
+    return NL_MALFORMED;
+}
+
+static nl_status no_time_form(const char *why)
+{
+    nl_error_set("no time: %s", why);
+    return NL_MALFORMED;
+}
+
+/* Two digits that are known to be digits. */
+static unsigned two(const char *text)
+{
+    return (unsigned)(text[0] - '0') * 10 + (unsigned)(text[1] - '0');
+}
+
+/* digits[0..count) as a fraction of a second. What is finer than a nanosecond is cut off. */
+static unsigned fraction_ns(const char *digits, size_t count, nl_fraction fraction)
+{
+    unsigned value = 0;
+    size_t used = count < FRACTION_DIGITS ? count : FRACTION_DIGITS;
+    for (size_t i = 0; i < used; i++)
+        value = value * 10 + (unsigned)(digits[i] - '0');
+    if (fraction == NL_FRACTION_MICROSECONDS && count < 6)
+        return value * 1000;
+    static const unsigned scale[] = {1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1};
+    return count == 0 ? 0 : value * scale[used];
+}
+
+static nl_status seconds_to_ns(__int128 seconds, int64_t ns, int64_t *time_ns)
+{
+    __int128 total = seconds * NL_NS_PER_SECOND + ns;
+    if (total < INT64_MIN || total > INT64_MAX)
+        return no_time_form("before 1678 or after 2261");
+    *time_ns = (int64_t)total;
+    return NL_OK;
+}
+
+static nl_status civil_to_ns(const civil *t, int64_t *time_ns)
+{
+    if (t->month < 1 || t->month > 12)
+        return no_time("month", t->month);
+    if (t->day < 1 || t->day > days_in_month(t->year, t->month))
+        return no_time("day", t->day);
+    if (t->hour > 23)
+        return no_time("hour", t->hour);
+    if (t->minute > 59)
+        return no_time("minute", t->minute);
+    if (t->second > 60) /* 60: a leap second, which POSIX time counts as the next second */
+        return no_time("second", t->second);
+    int64_t seconds = days_from_civil(t->year, t->month, t->day) * SECONDS_PER_DAY +
+                      (int64_t)(t->hour * 3600 + t->minute * 60 + t->second) - t->offset_minutes * 60;
+    return seconds_to_ns(seconds, t->fraction_ns, time_ns);
+}
+
+/* 14 digits are known to be there, and to be followed by the end or a point. */
+static nl_status parse_date(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
+{
+    civil t = {
+        .year = (int)(two(text) * 100 + two(text + 2)),
+        .month = two(text + 4),
+        .day = two(text + 6),
+        .hour = two(text + 8),
+        .minute = two(text + 10),
+        .second = two(text + 12),
+    };
+    if (size > DATE_DIGITS) {
+        const char *digits = text + DATE_DIGITS + 1;
+        size_t count = nl_digits(digits, size - DATE_DIGITS - 1);
+        if (count != size - DATE_DIGITS - 1)
+            return no_time_form("something other than digits in the fraction");
+        t.fraction_ns = fraction_ns(digits, count, fraction);
+    }
+    return civil_to_ns(&t, time_ns);
+}
+
+/* Takes two digits after an optional separator; false when they are not there. */
+static bool take_two(const char **at, const char *end, char separator, unsigned *value)
+{
+    const char *text = *at;
+    if (separator != '\0') {
+        if (text == end || *text != separator)
+            return false;
+        text++;
+    }
+    if (nl_digits(text, (size_t)(end - text)) < 2)
+        return false;
+    *value = two(text);
+    *at = text + 2;
+    return true;
+}
+
+/* Z, or +hh, +hhmm, +hh:mm; nothing means UTC. False when there is something else up to the end. */
+static bool take_zone(const char **at, const char *end, int *offset_minutes)
+{
+    if (*at == end)
+        return true;
+    char sign = *(*at)++;
+    if (sign == 'Z' || sign == 'z')
+        return *at == end;
+    unsigned hours, minutes = 0;
+    if ((sign != '+' && sign != '-') || !take_two(at, end, '\0', &hours))
+        return false;
+    if (*at < end && !take_two(at, end, **at == ':' ? ':' : '\0', &minutes))
+        return false;
+    *offset_minutes = (int)(hours * 60 + minutes) * (sign == '-' ? -1 : 1);
+    return *at == end && hours <= 23 && minutes <= 59;
+}
+
+/* Four digits and a '-' are known to be there. */
+static nl_status parse_iso(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
+{
+    const char *end = text + size;
+    civil t = {.year = (int)(two(text) * 100 + two(text + 2))};
+    text += 4;
+    if (!take_two(&text, end, '-', &t.month) || !take_two(&text, end, '-', &t.day))
+        return no_time_form("a date is YYYY-MM-DD");
+    if (text < end && (*text == 'T' || *text == 't' || *text == ' ')) {
+        text++;
+        if (!take_two(&text, end, '\0', &t.hour) || !take_two(&text, end, ':', &t.minute))
+            return no_time_form("a time of day is hh:mm or hh:mm:ss");
+        if (text < end && *text == ':' && !take_two(&text, end, ':', &t.second))
+            return no_time_form("a time of day is hh:mm or hh:mm:ss");
+        if (text < end && (*text == '.' || *text == ',')) {
+            size_t count = nl_digits(text + 1, (size_t)(end - text - 1));
+            t.fraction_ns = fraction_ns(text + 1, count, fraction);
+            text += 1 + count;
+        }
+    }
+    if (!take_zone(&text, end, &t.offset_minutes))
+        return no_time_form("a zone is Z or +hh:mm");
+    return civil_to_ns(&t, time_ns);
+}
+
+/* Decimal seconds. The digits are taken as they are: a double would keep only 16 of them. */
+static nl_status parse_seconds(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
+{
+    bool negative = size > 0 && text[0] == '-';
+    if (size > 0 && (text[0] == '-' || text[0] == '+')) {
+        text++;
+        size--;
+    }
+    size_t whole = nl_digits(text, size);
+    size_t point = whole < size && text[whole] == '.';
+    size_t part = nl_digits(text + whole + point, size - whole - point);
+    if (whole + part == 0 || whole + point + part != size)
+        return no_time_form("neither YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970");
+    int64_t seconds = 0;
+    for (size_t i = 0; i < whole && seconds <= INT64_MAX / NL_NS_PER_SECOND; i++)
+        seconds = seconds * 10 + (text[i] - '0');
+    int64_t ns = fraction_ns(text + whole + point, part, fraction);
+    return seconds_to_ns(negative ? -seconds : seconds, negative ? -ns : ns, time_ns);
+}
+
+static bool is_date(const char *text, size_t size)
+{
+    return nl_digits(text, size < DATE_DIGITS + 1 ? size : DATE_DIGITS + 1) == DATE_DIGITS &&
+           (size == DATE_DIGITS || text[DATE_DIGITS] == '.');
+}
+
+static bool is_iso(const char *text, size_t size)
+{
+    return size > 4 && text[4] == '-' && nl_digits(text, 4) == 4;
+}
+
+nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
+{
+    if (is_date(text, size))
+        return parse_date(text, size, fraction, time_ns);
+    if (is_iso(text, size))
+        return parse_iso(text, size, fraction, time_ns);
+    if (size == 0)
+        return no_time_form("it is empty");
+    size_t digits = nl_digits(text, size);
+    if (digits == size || text[digits] == '.')
+        return no_time("14 digits are wanted, not", (long long)digits);
+    return no_time_form("neither YYYYMMDDhhmmss nor ISO 8601");
+}
+
+nl_status nl_time_parse(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
+{
+    if (size == 0)
+        return no_time_form("it is empty");
+    if (is_date(text, size))
+        return parse_date(text, size, fraction, time_ns);
+    if (is_iso(text, size))
+        return parse_iso(text, size, fraction, time_ns);
+    return parse_seconds(text, size, fraction, time_ns);
+}
+
+/* Writes value in exactly digits digits and returns what follows them. */
+static char *put(char *out, unsigned value, unsigned digits)
+{
+    for (unsigned i = digits; i-- > 0; value /= 10)
+        out[i] = (char)('0' + value % 10);
+    return out + digits;
+}
+
+static void split(int64_t time_ns, civil *t)
+{
+    int64_t seconds = time_ns / NL_NS_PER_SECOND;
+    int64_t ns = time_ns % NL_NS_PER_SECOND;
+    if (ns < 0) {
+        ns += NL_NS_PER_SECOND;
+        seconds--;
+    }
+    int64_t days = seconds / SECONDS_PER_DAY;
+    int64_t second_of_day = seconds % SECONDS_PER_DAY;
+    if (second_of_day < 0) {
+        second_of_day += SECONDS_PER_DAY;
+        days--;
+    }
+    civil_from_days(days, t);
+    t->hour = (unsigned)second_of_day / 3600;
+    t->minute = (unsigned)second_of_day / 60 % 60;
+    t->second = (unsigned)second_of_day % 60;
+    t->fraction_ns = (unsigned)ns;
+}
+
+static char *put_fraction(char *out, unsigned ns)
+{
+    *out++ = '.';
+    return ns % 1000 == 0 ? put(out, ns / 1000, 6) : put(out, ns, 9);
+}
+
+size_t nl_time_format_ulm(int64_t time_ns, char out[NL_TIME_TEXT_SIZE])
+{
+    civil t;
+    split(time_ns, &t);
+    char *at = put(out, (unsigned)t.year, 4);
+    at = put(at, t.month, 2);
+    at = put(at, t.day, 2);
+    at = put(at, t.hour, 2);
+    at = put(at, t.minute, 2);
+    at = put(at, t.second, 2);
+    at = put_fraction(at, t.fraction_ns);
+    *at = '\0';
+    return (size_t)(at - out);
+}
+
+size_t nl_time_format_iso(int64_t time_ns, char out[NL_TIME_TEXT_SIZE])
+{
+    civil t;
+    split(time_ns, &t);
+    char *at = put(out, (unsigned)t.year, 4);
+    *at++ = '-';
+    at = put(at, t.month, 2);
+    *at++ = '-';
+    at = put(at, t.day, 2);
+    *at++ = 'T';
+    at = put(at, t.hour, 2);
+    *at++ = ':';
+    at = put(at, t.minute, 2);
+    *at++ = ':';
+    at = put(at, t.second, 2);
+    at = put_fraction(at, t.fraction_ns);
+    *at++ = 'Z';
+    *at = '\0';
+    return (size_t)(at - out);
+}

@@ -1,0 +1,24 @@
+/*
+ * Time in text, for the codecs.
+ *
+ * nl_time_parse takes every form of a time, bare seconds too. A ULM DATE must not: "20000330", cut from
+ * "20000330112320", would be a day in 1970.
+ */
+#ifndef NETLOGGER_BASE_TIME_INTERNAL_H
+#define NETLOGGER_BASE_TIME_INTERNAL_H
+
+#include <netlogger.h>
+
+/* As nl_time_parse, but only a ULM DATE or an ISO 8601 time: no bare seconds. */
+nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
+
+/* How many digits text begins with, looking at no more than size bytes. */
+static inline size_t nl_digits(const char *text, size_t size)
+{
+    size_t count = 0;
+    while (count < size && (unsigned char)(text[count] - '0') <= 9)
+        count++;
+    return count;
+}
+
+#endif

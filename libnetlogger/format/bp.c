@@ -1,0 +1,34 @@
+#include "config.h"
+
+#include "base/time_internal.h"
+#include "format/bp.h"
+
+/* A date and the T after it; or, where only a field's start could be, today's ten digits of seconds and a point. */
+static bool starts_record(const char *value, const char *end, bool within)
+{
+    size_t size = (size_t)(end - value);
+    if (size < 11)
+        return false;
+    if (nl_digits(value, 5) == 4 && value[4] == '-' && nl_digits(value + 5, 3) == 2 && value[7] == '-' &&
+        nl_digits(value + 8, 3) == 2 && value[10] == 'T')
+        return true;
+    return !within && nl_digits(value, 11) == 10 && value[10] == '.';
+}
+
+const nl_text_format nl_bp = {
+    .format = NL_FORMAT_BP,
+    .names =
+        {
+            [NL_MEMBER_TIME] = {"ts", 2},
+            [NL_MEMBER_HOST] = {"host", 4},
+            [NL_MEMBER_PROG] = {"prog", 4},
+            [NL_MEMBER_LEVEL] = {"level", 5},
+            [NL_MEMBER_EVENT] = {"event", 5},
+        },
+    .order = {NL_MEMBER_TIME, NL_MEMBER_EVENT, NL_MEMBER_LEVEL, NL_MEMBER_HOST, NL_MEMBER_PROG},
+    .no_time = "no ts= field",
+    .parse_time = nl_time_parse,
+    .format_time = nl_time_format_iso,
+    .level_name = nl_level_bp_name,
+    .starts_record = starts_record,
+};

@@ -1,0 +1,64 @@
+/*
+ * Searching and classing bytes: the inner loops of the text codecs.
+ *
+ * nl_find_any looks at 16 bytes at a time where the machine can (SSE2, which every x86-64 has), else at one.
+ */
+#ifndef NETLOGGER_FORMAT_BYTES_H
+#define NETLOGGER_FORMAT_BYTES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
+/* What a byte may be in text: a set of these bits, by its value. */
+enum {
+    NL_BYTE_NAME_FIRST = 1, /* may begin a field's name */
+    NL_BYTE_NAME = 2,       /* may be in a field's name */
+    NL_BYTE_QUOTED = 4,     /* makes a value need quotes */
+    NL_BYTE_ESCAPED = 8,    /* needs an escape within quotes */
+};
+extern const unsigned char nl_byte_class[256];
+
+static inline bool nl_byte_is(char byte, unsigned classes)
+{
+    return (nl_byte_class[(unsigned char)byte] & classes) != 0;
+}
+
+/* Blanks part fields. Other control bytes do not: they are part of values, however odd. */
+static inline bool nl_byte_is_blank(char byte)
+{
+    return byte == ' ' || byte == '\t';
+}
+
+/*
+ * The first of a, b and c in [at, end), or end. Memory up to limit, which is end or beyond, may be read (and what is
+ * found there is not taken), so that short pieces at the end of a line need no slow path.
+ */
+static inline const char *nl_find_any(const char *at, const char *end, const char *limit, char a, char b, char c)
+{
+#ifdef __SSE2__
+    const __m128i as = _mm_set1_epi8(a), bs = _mm_set1_epi8(b), cs = _mm_set1_epi8(c);
+    while (at < end && limit - at >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+        __m128i equal = _mm_or_si128(_mm_cmpeq_epi8(bytes, as), _mm_cmpeq_epi8(bytes, bs));
+        int found = _mm_movemask_epi8(_mm_or_si128(equal, _mm_cmpeq_epi8(bytes, cs)));
+        if (found != 0) {
+            at += __builtin_ctz((unsigned)found);
+            return at < end ? at : end;
+        }
+        at += 16;
+    }
+    if (at >= end)
+        return end;
+#else
+    (void)limit;
+#endif
+    while (at < end && *at != a && *at != b && *at != c)
+        at++;
+    return at;
+}
+
+#endif

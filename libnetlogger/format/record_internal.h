@@ -1,0 +1,41 @@
+/*
+ * The record from inside: by-reference access for the codecs.
+ *
+ * What nl_record_new makes is a record with its memory behind it: the array of fields, and an arena of chunks for bytes
+ * that the record must own. A codec appends fields that view the line it reads and takes arena bytes only for values
+ * that differ from the line (those with escapes). Chunks never move, so views into them stay good until
+ * nl_record_clear.
+ */
+#ifndef NETLOGGER_FORMAT_RECORD_INTERNAL_H
+#define NETLOGGER_FORMAT_RECORD_INTERNAL_H
+
+#include <netlogger.h>
+
+typedef struct nl_chunk nl_chunk;
+
+typedef struct nl_record_storage {
+    nl_record record; /* the first member: a pointer to a record is a pointer to its storage */
+    nl_field *fields;
+    size_t field_capacity;
+    nl_chunk *chunks; /* newest first */
+} nl_record_storage;
+
+/* Makes room for more fields; only nl_record_append calls it. */
+void nl_record_grow(nl_record_storage *storage);
+
+/* Appends a field for the caller to fill at once; it may move when the next one is appended. */
+static inline nl_field *nl_record_append(nl_record *record)
+{
+    nl_record_storage *storage = (nl_record_storage *)(void *)record;
+    if (record->field_count == storage->field_capacity)
+        nl_record_grow(storage);
+    return &storage->fields[record->field_count++];
+}
+
+/* size bytes that last until the record is cleared. */
+char *nl_record_allocate(nl_record *record, size_t size);
+
+/* Clears the record and gives back memory beyond what small records need: for one that may lie idle for long. */
+void nl_record_trim(nl_record *record);
+
+#endif

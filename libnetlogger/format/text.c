@@ -1,0 +1,334 @@
+#include "config.h"
+
+#include "base/error.h"
+#include "format/bytes.h"
+#include "format/record_internal.h"
+#include "format/text.h"
+
+#include <string.h>
+
+#define NAME (NL_BYTE_NAME | NL_BYTE_NAME_FIRST)
+
+/* clang-format off */
+const unsigned char nl_byte_class[256] = {
+    ['A' ... 'Z'] = NAME, ['a' ... 'z'] = NAME, ['_'] = NAME,
+    ['0' ... '9'] = NL_BYTE_NAME, ['.'] = NL_BYTE_NAME, ['-'] = NL_BYTE_NAME,
+    [0 ... 31] = NL_BYTE_QUOTED | NL_BYTE_ESCAPED, [127] = NL_BYTE_QUOTED | NL_BYTE_ESCAPED,
+    ['"'] = NL_BYTE_QUOTED | NL_BYTE_ESCAPED, ['\\'] = NL_BYTE_ESCAPED,
+    [' '] = NL_BYTE_QUOTED, ['='] = NL_BYTE_QUOTED,
+};
+/* clang-format on */
+
+/* A line being read, and the field of it that is open: seen, but perhaps not yet to its end. */
+typedef struct scan {
+    const nl_text_format *format;
+    nl_record *record;
+    nl_fraction fraction;
+    const char *at;    /* what is not read yet */
+    const char *end;   /* of the line */
+    const char *limit; /* of what may be looked at */
+    const char *cut;   /* where the next record begins; NULL while none was met */
+    unsigned seen;     /* a bit for each standard member met */
+    bool bad_time;     /* the reason is this thread's message */
+    bool open;         /* there is an open field: */
+    bool escaped;      /* its value has escapes */
+    nl_member member;
+    nl_string name;
+    const char *value; /* NULL while the value is empty and unquoted */
+    const char *value_end;
+} scan;
+
+nl_member nl_text_member(const nl_text_format *format, nl_string name)
+{
+    for (nl_member member = 0; member < NL_MEMBER_COUNT; member++) {
+        nl_string standard = format->names[member];
+        if (name.size == standard.size && name.data[0] == standard.data[0] &&
+            memcmp(name.data, standard.data, name.size) == 0)
+            return member;
+    }
+    return NL_MEMBER_NONE;
+}
+
+nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name)
+{
+    nl_string bare = name;
+    while (bare.size > 2 && bare.data[0] == '_' && bare.data[1] == '.')
+        bare = (nl_string){bare.data + 2, bare.size - 2};
+    if (bare.size == name.size || nl_text_member(format, bare) == NL_MEMBER_NONE)
+        return name;
+    return (nl_string){name.data + 2, name.size - 2};
+}
+
+/* The end of a word, or the '=' in it: what a scan stops at. */
+static const char *find_stop(const scan *s, const char *at)
+{
+    return nl_find_any(at, s->end, s->limit, ' ', '\t', '=');
+}
+
+static const char *skip_blanks(const char *at, const char *end)
+{
+    while (at < end && nl_byte_is_blank(*at))
+        at++;
+    return at;
+}
+
+static bool is_name(const char *at, const char *end)
+{
+    if (at == end || !nl_byte_is(*at, NL_BYTE_NAME_FIRST))
+        return false;
+    while (++at < end)
+        if (!nl_byte_is(*at, NL_BYTE_NAME))
+            return false;
+    return true;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Undoes the escape at *at, a backslash, and moves past it. An unknown one stands for itself. */
+static char unescape(const char **at, const char *end)
+{
+    const char *text = *at + 1;
+    *at += 2;
+    switch (text < end ? *text : '\0') {
+    case '"':
+    case '\\':
+        return *text;
+    case 'n':
+        return '\n';
+    case 't':
+        return '\t';
+    case 'r':
+        return '\r';
+    case 'x':
+        if (end - text > 2 && hex_digit(text[1]) >= 0 && hex_digit(text[2]) >= 0) {
+            *at += 2;
+            return (char)(hex_digit(text[1]) * 16 + hex_digit(text[2]));
+        }
+    }
+    *at -= 1;
+    return '\\';
+}
+
+static nl_string unescape_value(nl_record *record, const char *at, const char *end)
+{
+    char *data = nl_record_allocate(record, (size_t)(end - at));
+    size_t size = 0;
+    while (at < end)
+        data[size++] = *at == '\\' ? unescape(&at, end) : *at++;
+    return (nl_string){data, size};
+}
+
+/* Takes the time of the record. Microseconds that were not padded are said in full when the record is written again. */
+static void take_time(scan *s, nl_string value)
+{
+    nl_record *record = s->record;
+    if (s->format->parse_time(value.data, value.size, s->fraction, &record->time_ns) != NL_OK) {
+        s->bad_time = true;
+        return;
+    }
+    int64_t plain_ns;
+    if (s->fraction != NL_FRACTION_DECIMAL &&
+        (s->format->parse_time(value.data, value.size, NL_FRACTION_DECIMAL, &plain_ns) != NL_OK ||
+         plain_ns != record->time_ns))
+        record->raw = (nl_string){NULL, 0};
+}
+
+/* The value of the open field is complete: gives it to the record. */
+static void close_field(scan *s)
+{
+    if (!s->open)
+        return;
+    s->open = false;
+    nl_string value = {s->value, (size_t)(s->value_end - s->value)};
+    if (s->value == NULL)
+        value = (nl_string){s->name.data + s->name.size, 0};
+    else if (s->escaped)
+        value = unescape_value(s->record, s->value, s->value_end);
+    switch (s->member) {
+    case NL_MEMBER_TIME:
+        take_time(s, value);
+        break;
+    case NL_MEMBER_HOST:
+        s->record->host = value;
+        break;
+    case NL_MEMBER_PROG:
+        s->record->prog = value;
+        break;
+    case NL_MEMBER_LEVEL:
+        s->record->level_text = value;
+        s->record->level = nl_level_parse(value.data, value.size);
+        break;
+    case NL_MEMBER_EVENT:
+        s->record->event = value;
+        break;
+    case NL_MEMBER_NONE: {
+        nl_field *field = nl_record_append(s->record);
+        field->name = s->name;
+        field->type = NL_TYPE_STRING;
+        field->string = value;
+    }
+    }
+}
+
+/* Whether from at on there are only blanks and then the end or a NAME=. */
+static bool field_follows(const scan *s, const char *at)
+{
+    if (at < s->end && !nl_byte_is_blank(*at))
+        return false;
+    at = skip_blanks(at, s->end);
+    if (at == s->end)
+        return true;
+    const char *stop = find_stop(s, at);
+    return stop < s->end && *stop == '=' && is_name(at, stop);
+}
+
+/* Takes a value in quotes; false, with nothing taken, when what begins with a quote is not one. */
+static bool take_quoted(scan *s)
+{
+    const char *at = s->at + 1;
+    bool escaped = false;
+    for (;; at += 2) {
+        at = at < s->end ? nl_find_any(at, s->end, s->limit, '"', '\\', '"') : s->end;
+        if (at == s->end)
+            return false;
+        if (*at == '"')
+            break;
+        escaped = true;
+    }
+    if (!field_follows(s, at + 1))
+        return false;
+    s->value = s->at + 1;
+    s->value_end = at;
+    s->escaped = escaped;
+    s->at = at + 1;
+    return true;
+}
+
+/* Whether [start, equals) ends with the name of the time and what follows '=' is the time of a record. */
+static bool ends_as_time(const scan *s, const char *start, const char *equals, bool within)
+{
+    nl_string time = s->format->names[NL_MEMBER_TIME];
+    return (size_t)(equals - start) >= time.size && memcmp(equals - time.size, time.data, time.size) == 0 &&
+           s->format->starts_record(equals + 1, s->end, within);
+}
+
+/*
+ * Takes a word of an unquoted value, or one outside of all fields. It may hold the start of the next record: then
+ * s->cut is set there.
+ */
+static void take_word(scan *s)
+{
+    const char *start = s->at;
+    const char *stop = find_stop(s, start);
+    for (; stop < s->end && *stop == '='; stop = find_stop(s, stop + 1)) {
+        if (ends_as_time(s, start, stop, true)) {
+            s->cut = stop - s->format->names[NL_MEMBER_TIME].size;
+            return;
+        }
+    }
+    s->at = stop;
+    if (stop == start)
+        return;
+    if (s->value == NULL)
+        s->value = start;
+    s->value_end = stop;
+}
+
+static void open_field(scan *s, const char *name, const char *equals)
+{
+    s->open = true;
+    s->escaped = false;
+    s->value = s->value_end = NULL;
+    s->name = (nl_string){name, (size_t)(equals - name)};
+    s->member = nl_text_member(s->format, s->name);
+    unsigned bit = 1u << s->member;
+    if (s->member == NL_MEMBER_NONE)
+        s->name = name[0] == '_' ? nl_text_unescape_name(s->format, s->name) : s->name;
+    else if (s->seen & bit)
+        s->member = NL_MEMBER_NONE;
+    s->seen |= bit;
+    s->at = equals + 1;
+    if (s->at < s->end && *s->at == '"' && take_quoted(s))
+        return;
+    take_word(s);
+}
+
+/*
+ * Whether the field [name, equals) is the start of the next record rather than a field of this one. That is so when it
+ * is a second time. It is also so when its name only ends as that of the time ("SEND.DATE=", cut from "SEND.SZ=" or
+ * "SEND."), but only if the writer's second field comes next, out of place here: a field called STARTDATE is none of
+ * this.
+ */
+static bool begins_next_record(scan *s, const char *name, const char *equals)
+{
+    const nl_text_format *format = s->format;
+    size_t size = (size_t)(equals - name), time_size = format->names[NL_MEMBER_TIME].size;
+    if (!(s->seen & 1u << NL_MEMBER_TIME) || !ends_as_time(s, name, equals, false))
+        return false;
+    s->cut = equals - time_size;
+    if (size == time_size)
+        return true;
+    nl_member second = format->order[1];
+    nl_string next = format->names[second];
+    const char *at = skip_blanks(nl_find_any(equals, s->end, s->limit, ' ', '\t', ' '), s->end);
+    bool in_order = (size_t)(s->end - at) > next.size && memcmp(at, next.data, next.size) == 0 && at[next.size] == '=';
+    bool cut_second = size - time_size <= next.size && memcmp(name, next.data, size - time_size) == 0;
+    if (in_order && (s->seen & 1u << second || cut_second))
+        return true;
+    s->cut = NULL;
+    return false;
+}
+
+static nl_status finish(scan *s)
+{
+    if (s->cut != NULL) {
+        nl_error_set("cut short by the next record");
+        return NL_MALFORMED;
+    }
+    close_field(s);
+    if (!(s->seen & 1u << NL_MEMBER_TIME)) {
+        nl_error_set("%s", s->format->no_time);
+        return NL_MALFORMED;
+    }
+    if (s->bad_time) {
+        nl_error_prepend("%s", s->format->names[NL_MEMBER_TIME].data);
+        return NL_MALFORMED;
+    }
+    return NL_OK;
+}
+
+nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
+                         const char *end, const char *limit, size_t *used)
+{
+    scan s = {.format = format, .record = record, .fraction = fraction, .at = line, .end = end, .limit = limit};
+    record->raw = (nl_string){line, (size_t)(end - line)};
+    record->raw_format = format->format;
+    while (s.cut == NULL && (s.at = skip_blanks(s.at, end)) < end) {
+        const char *stop = find_stop(&s, s.at);
+        if (stop < end && *stop == '=' && is_name(s.at, stop)) {
+            if (begins_next_record(&s, s.at, stop))
+                break;
+            close_field(&s);
+            open_field(&s, s.at, stop);
+        } else {
+            take_word(&s);
+            if (s.cut != NULL && s.seen == 0) { /* a prefix without a blank after it is no record */
+                const char *time = s.cut;
+                s.cut = NULL;
+                open_field(&s, time, time + format->names[NL_MEMBER_TIME].size);
+            }
+        }
+        if (!s.open)
+            s.value = NULL;
+    }
+    *used = (size_t)((s.cut != NULL ? s.cut : end) - line);
+    if (record->raw.data == NULL)
+        record->raw_format = NL_FORMAT_UNKNOWN;
+    return finish(&s);
+}

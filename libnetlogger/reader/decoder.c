@@ -1,0 +1,319 @@
+#include "config.h"
+
+#include "reader/decoder_internal.h"
+
+#include "base/error.h"
+#include "format/bytes.h"
+#include "format/record_internal.h"
+#include "format/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEFAULT_MAX_RECORD = 1 << 20,
+    KEEP_CARRY = 16 << 10, /* a larger empty carry is given back, so that idle connections stay small */
+};
+
+/* A line to be decoded. */
+typedef struct line {
+    const char *text;
+    const char *end;
+    const char *limit; /* end or beyond: how far memory may be looked at */
+    uint64_t offset;   /* of text, in the input */
+    bool terminated;
+} line;
+
+struct nl_decoder {
+    nl_decoder_options options;
+    nl_decoder_stats stats;
+    nl_format format; /* of the latest record */
+    nl_record *record;
+    char *source;
+
+    const char *at; /* what is left of the piece fed */
+    const char *end;
+    uint64_t end_offset; /* of end, in the input */
+    bool finished;
+
+    nl_buffer carry;       /* the beginning of a line whose end has not come yet */
+    uint64_t carry_offset; /* of its first byte */
+    bool carry_used;       /* the latest record views the carry: it is empty from the next call on */
+    bool skipping;         /* inside a line that was too long */
+
+    bool has_rest;
+    line rest; /* of a line in which a second record was found behind a cut one */
+
+    uint64_t lines; /* whose end was met */
+    uint64_t line;  /* the number of the one that is being decoded, for reports */
+};
+
+nl_decoder *nl_decoder_new(const nl_decoder_options *options)
+{
+    nl_decoder *decoder = calloc(1, sizeof *decoder);
+    NL_REQUIRE(decoder != NULL, "out of memory");
+    if (options != NULL)
+        decoder->options = *options;
+    if (decoder->options.max_record_size == 0)
+        decoder->options.max_record_size = DEFAULT_MAX_RECORD;
+    decoder->source = strdup(decoder->options.source != NULL ? decoder->options.source : "-");
+    NL_REQUIRE(decoder->source != NULL, "out of memory");
+    decoder->options.source = decoder->source;
+    decoder->format = decoder->options.format;
+    return decoder;
+}
+
+void nl_decoder_free(nl_decoder *decoder)
+{
+    if (decoder == NULL)
+        return;
+    nl_record_free(decoder->record);
+    nl_buffer_free(&decoder->carry);
+    free(decoder->source);
+    free(decoder);
+}
+
+void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
+{
+    NL_REQUIRE(decoder->at == decoder->end,
+               "the piece before is not used up: nl_decoder_next has not returned NL_AGAIN");
+    NL_REQUIRE(!decoder->finished, "nl_decoder_finish was called");
+    decoder->at = data;
+    decoder->end = data + size;
+    decoder->end_offset += size;
+    decoder->stats.bytes += size;
+}
+
+void nl_decoder_finish(nl_decoder *decoder)
+{
+    decoder->finished = true;
+}
+
+void nl_decoder_restart(nl_decoder *decoder)
+{
+    decoder->finished = false;
+    decoder->skipping = false;
+    decoder->lines = 0;
+    decoder->end_offset = 0;
+    decoder->format = decoder->options.format;
+}
+
+nl_format nl_decoder_format(const nl_decoder *decoder)
+{
+    return decoder->format;
+}
+
+const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder)
+{
+    return &decoder->stats;
+}
+
+static uint64_t offset_of(const nl_decoder *decoder, const char *at)
+{
+    return decoder->end_offset - (uint64_t)(decoder->end - at);
+}
+
+static void report(nl_decoder *decoder, const char *text, size_t size, uint64_t offset, const char *reason)
+{
+    decoder->stats.malformed++;
+    if (decoder->options.on_malformed == NULL)
+        return;
+    size_t limit = decoder->options.max_record_size;
+    nl_malformed what = {
+        .source = decoder->source,
+        .line = decoder->line,
+        .offset = offset,
+        .reason = reason,
+        .text = {text, size < limit ? size : limit},
+    };
+    decoder->options.on_malformed(decoder->options.user, &what);
+}
+
+static void report_long(nl_decoder *decoder, const char *text, size_t size, uint64_t offset)
+{
+    char reason[80];
+    snprintf(reason, sizeof reason, "record is longer than %zu bytes", decoder->options.max_record_size);
+    report(decoder, text, size, offset, reason);
+}
+
+/* A log may mix formats, so each line is asked for its own; one that does not tell is taken for what was met before. */
+static const nl_text_format *format_of_line(nl_decoder *decoder, const line *l)
+{
+    nl_format format = decoder->options.format;
+    if (format == NL_FORMAT_UNKNOWN) {
+        format = nl_text_format_of_line(l->text, (size_t)(l->end - l->text));
+        if (format == NL_FORMAT_UNKNOWN)
+            format = decoder->format;
+        else
+            decoder->format = format;
+    }
+    return nl_text_format_of(format);
+}
+
+static bool is_blank_line(const line *l)
+{
+    const char *at = l->text;
+    while (at < l->end && nl_byte_is_blank(*at))
+        at++;
+    return at == l->end;
+}
+
+/* A record was cut by the next one, which begins at next in the same line: that comes first in the next call. */
+static void keep_rest(nl_decoder *decoder, const line *l, const char *next)
+{
+    decoder->rest = *l;
+    decoder->rest.text = next;
+    decoder->rest.offset += (uint64_t)(next - l->text);
+    decoder->has_rest = true;
+}
+
+/* Decodes a line. NL_AGAIN when there was no record in it; what could not be read has been reported. */
+static nl_status decode_line(nl_decoder *decoder, line l, const nl_record **record)
+{
+    if (l.offset == 0) {
+        size_t header = nl_text_header_size(l.text, (size_t)(l.end - l.text));
+        l.text += header;
+        l.offset += header;
+    }
+    while (l.end > l.text && l.end[-1] == '\r')
+        l.end--;
+    if (is_blank_line(&l))
+        return NL_AGAIN;
+    size_t size = (size_t)(l.end - l.text), used = size;
+    if (size > decoder->options.max_record_size) {
+        report_long(decoder, l.text, size, l.offset);
+        return NL_AGAIN;
+    }
+    const nl_text_format *format = format_of_line(decoder, &l);
+    if (format == NULL) {
+        report(decoder, l.text, size, l.offset, "neither a DATE= nor a ts= field");
+        return NL_AGAIN;
+    }
+    if (decoder->record == NULL)
+        decoder->record = nl_record_new();
+    nl_record_clear(decoder->record);
+    nl_status status =
+        nl_text_decode(format, decoder->record, decoder->options.fraction, l.text, l.end, l.limit, &used);
+    if (status != NL_OK) {
+        if (used < size)
+            keep_rest(decoder, &l, l.text + used);
+        report(decoder, l.text, used, l.offset, nl_error_message());
+        return NL_AGAIN;
+    }
+    decoder->stats.records++;
+    if (!l.terminated) {
+        decoder->record->flags |= NL_RECORD_UNTERMINATED;
+        decoder->stats.unterminated++;
+    }
+    *record = decoder->record;
+    return NL_OK;
+}
+
+static void empty_carry(nl_decoder *decoder)
+{
+    decoder->carry.size = 0;
+    decoder->carry_used = false;
+    if (decoder->carry.capacity > KEEP_CARRY)
+        nl_buffer_free(&decoder->carry);
+}
+
+/* Keeps the rest of the piece for when its line's end comes, unless that makes the line too long. */
+static void carry_rest(nl_decoder *decoder)
+{
+    size_t size = (size_t)(decoder->end - decoder->at);
+    if (size == 0)
+        return;
+    if (!decoder->skipping) {
+        decoder->line = decoder->lines + 1;
+        if (decoder->carry.size == 0)
+            decoder->carry_offset = offset_of(decoder, decoder->at);
+        /* One byte more than the longest record: its '\r'. */
+        size_t room = decoder->options.max_record_size + 1 - decoder->carry.size;
+        nl_buffer_append(&decoder->carry, decoder->at, size < room ? size : room);
+        if (size > room) {
+            report_long(decoder, decoder->carry.data, decoder->carry.size, decoder->carry_offset);
+            decoder->skipping = true;
+            empty_carry(decoder);
+        }
+    }
+    decoder->at = decoder->end;
+}
+
+/* The carry as a line. */
+static line carried_line(nl_decoder *decoder, bool terminated)
+{
+    const char *end = decoder->carry.data + decoder->carry.size;
+    decoder->carry_used = true;
+    return (line){decoder->carry.data, end, end, decoder->carry_offset, terminated};
+}
+
+/* The line that ends at newline, which the piece holds; part of it may be in the carry. False when it is to be passed
+ * over. */
+static bool take_line(nl_decoder *decoder, const char *newline, line *l)
+{
+    const char *start = decoder->at;
+    decoder->at = newline + 1;
+    decoder->line = ++decoder->lines;
+    if (decoder->skipping) {
+        decoder->skipping = false;
+        return false;
+    }
+    if (decoder->carry.size == 0) {
+        *l = (line){start, newline, decoder->end, offset_of(decoder, start), true};
+        return true;
+    }
+    size_t size = (size_t)(newline - start);
+    if (decoder->carry.size + size > decoder->options.max_record_size + 1) {
+        report_long(decoder, decoder->carry.data, decoder->carry.size, decoder->carry_offset);
+        empty_carry(decoder);
+        return false;
+    }
+    nl_buffer_append(&decoder->carry, start, size);
+    *l = carried_line(decoder, true);
+    return true;
+}
+
+/* What is left when no more bytes come: a line without its newline. */
+static nl_status decode_last(nl_decoder *decoder, const nl_record **record)
+{
+    if (decoder->carry.size == 0)
+        return NL_END;
+    decoder->line = decoder->lines + 1;
+    return decode_line(decoder, carried_line(decoder, false), record);
+}
+
+/* Gives back what a burst of large records took: thousands of decoders may wait for more at once. */
+static nl_status rest_idle(nl_decoder *decoder)
+{
+    if (decoder->record != NULL)
+        nl_record_trim(decoder->record);
+    return NL_AGAIN;
+}
+
+nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
+{
+    nl_status status = NL_AGAIN;
+    while (status == NL_AGAIN) {
+        if (decoder->has_rest) {
+            decoder->has_rest = false;
+            status = decode_line(decoder, decoder->rest, record);
+            continue;
+        }
+        if (decoder->carry_used)
+            empty_carry(decoder);
+        size_t left = (size_t)(decoder->end - decoder->at);
+        const char *newline = left == 0 ? NULL : memchr(decoder->at, '\n', left);
+        line l;
+        if (newline != NULL) {
+            if (take_line(decoder, newline, &l))
+                status = decode_line(decoder, l, record);
+            continue;
+        }
+        carry_rest(decoder);
+        if (!decoder->finished)
+            return rest_idle(decoder);
+        status = decode_last(decoder, record);
+    }
+    return status;
+}

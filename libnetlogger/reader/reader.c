@@ -1,0 +1,115 @@
+#include "config.h"
+
+#include "reader/decoder_internal.h"
+
+#include "base/error.h"
+#include "transport/source.h"
+
+#include <stdlib.h>
+
+enum { WAIT_MS = 1000 };
+
+struct nl_reader {
+    nl_source *source;
+    nl_decoder *decoder;
+    nl_status outcome; /* what to return once the decoder has handed out what is left */
+    bool finishing;
+    bool nonblocking;
+};
+
+nl_reader *nl_reader_open(const char *url_text, const nl_reader_options *options)
+{
+    static const nl_reader_options defaults;
+    if (options == NULL)
+        options = &defaults;
+    nl_url *url = nl_url_parse(url_text);
+    if (url == NULL)
+        return NULL;
+    nl_source *source = nl_source_open(url, options->follow, options->nonblocking);
+    nl_url_free(url);
+    if (source == NULL)
+        return NULL;
+    nl_reader *reader = calloc(1, sizeof *reader);
+    NL_REQUIRE(reader != NULL, "out of memory");
+    nl_decoder_options decoding = options->decoder;
+    if (decoding.source == NULL)
+        decoding.source = url_text;
+    reader->source = source;
+    reader->decoder = nl_decoder_new(&decoding);
+    reader->nonblocking = options->nonblocking;
+    return reader;
+}
+
+void nl_reader_close(nl_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    nl_decoder_free(reader->decoder);
+    nl_source_close(reader->source);
+    free(reader);
+}
+
+/* The input ends here, for good or because reading failed: the decoder's last record comes out before that is said. */
+static void finish(nl_reader *reader, nl_status outcome)
+{
+    reader->finishing = true;
+    reader->outcome = outcome;
+    nl_decoder_finish(reader->decoder);
+}
+
+/* Gets the decoder more to do. NL_OK when it has. */
+static nl_status feed(nl_reader *reader)
+{
+    const char *data;
+    size_t size;
+    nl_status status = nl_source_read(reader->source, &data, &size);
+    if (status == NL_OK)
+        nl_decoder_feed(reader->decoder, data, size);
+    else if (status == NL_END && nl_source_was_replaced(reader->source))
+        finish(reader, NL_OK);
+    else if (status != NL_AGAIN)
+        finish(reader, status);
+    else if (reader->nonblocking)
+        return NL_AGAIN;
+    else
+        nl_source_wait(reader->source, WAIT_MS);
+    return NL_OK;
+}
+
+nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
+{
+    for (;;) {
+        nl_status status = nl_decoder_next(reader->decoder, record);
+        if (status == NL_OK)
+            return NL_OK;
+        if (status == NL_END) {
+            if (reader->outcome != NL_OK)
+                return reader->outcome;
+            reader->finishing = false;
+            nl_decoder_restart(reader->decoder);
+        }
+        status = feed(reader);
+        if (status != NL_OK)
+            return status;
+    }
+}
+
+nl_format nl_reader_format(const nl_reader *reader)
+{
+    return nl_decoder_format(reader->decoder);
+}
+
+const nl_decoder_stats *nl_reader_get_stats(const nl_reader *reader)
+{
+    return nl_decoder_get_stats(reader->decoder);
+}
+
+uint64_t nl_reader_size(const nl_reader *reader)
+{
+    return nl_source_size(reader->source);
+}
+
+uint64_t nl_reader_position(const nl_reader *reader)
+{
+    return nl_source_position(reader->source);
+}
