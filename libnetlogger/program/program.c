@@ -1,0 +1,96 @@
+#include "config.h"
+
+#include "program/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *program_name = "netlogger";
+static bool progress_shown;
+
+static void print_version(FILE *stream, struct argp_state *state)
+{
+    (void)state;
+    fprintf(stream, "%s (NetLogger) %s\n", program_name, nl_version());
+}
+
+void program_start(const char *name)
+{
+    program_name = name;
+    argp_program_version_hook = print_version;
+    argp_err_exit_status = PROGRAM_USAGE;
+    signal(SIGPIPE, SIG_IGN);
+    /* A file that we open must not become standard output by chance. */
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
+}
+
+static void print_message(const char *format, va_list arguments)
+{
+    program_progress_end();
+    fprintf(stderr, "%s: ", program_name);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+}
+
+void program_error(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_message(format, arguments);
+    va_end(arguments);
+}
+
+void program_fail(int status, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    print_message(format, arguments);
+    va_end(arguments);
+    exit(status);
+}
+
+int program_finish(int status)
+{
+    errno = 0;
+    bool failed = ferror(stdout) != 0;
+    if (fclose(stdout) != 0 || failed) {
+        program_error("write standard output: %s", errno != 0 ? strerror(errno) : "failed");
+        return PROGRAM_PROBLEM;
+    }
+    return status;
+}
+
+void program_progress(const char *what, uint64_t done, uint64_t total, uint64_t records)
+{
+    static int64_t shown_ns;
+    enum { INTERVAL_NS = 100000000 };
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t now_ns = (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+    if (now_ns - shown_ns < INTERVAL_NS || !isatty(STDERR_FILENO))
+        return;
+    shown_ns = now_ns;
+    progress_shown = true;
+    fprintf(stderr, "\r\033[K%s: %s", program_name, what);
+    if (total > 0)
+        fprintf(stderr, " %3.0f %%", 100.0 * (double)done / (double)total);
+    fprintf(stderr, "  %.1f M records", (double)records / 1e6);
+}
+
+void program_progress_end(void)
+{
+    if (progress_shown)
+        fprintf(stderr, "\r\033[K");
+    progress_shown = false;
+}

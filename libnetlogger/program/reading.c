@@ -1,0 +1,117 @@
+/* Reading logs as every program does: its options, and what is said of malformed input. */
+#include "config.h"
+
+#include "program/program.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+enum { SHOWN = 5, TEXT_SHOWN = 60 };
+
+enum { OPTION_FRACTION = 0x2000, OPTION_REJECT };
+
+static const struct argp_option options[] = {
+    {"fraction", OPTION_FRACTION, "decimal|microseconds", 0,
+     "How a DATE's fraction of fewer than six digits is read: .2102 as 0.2102 s (decimal, the default), or as 2102 "
+     "microseconds, as old GridFTP servers mean it",
+     10},
+    {"reject", OPTION_REJECT, "FILE", 0, "Append malformed input to FILE as it came, a line each", 10},
+    {0},
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    program_reading *reading = state->input;
+    switch (key) {
+    case OPTION_FRACTION:
+        if (strcmp(argument, "decimal") == 0)
+            reading->fraction = NL_FRACTION_DECIMAL;
+        else if (strcmp(argument, "microseconds") == 0)
+            reading->fraction = NL_FRACTION_MICROSECONDS;
+        else
+            argp_error(state, "--fraction: \"%s\" is neither decimal nor microseconds", argument);
+        return 0;
+    case OPTION_REJECT:
+        reading->reject_path = argument;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp program_reading_argp = {.options = options, .parser = parse};
+
+static void keep_rejected(program_reading *reading, const nl_malformed *what)
+{
+    if (reading->reject_path == NULL)
+        return;
+    if (reading->reject_file == NULL) {
+        reading->reject_file = fopen(reading->reject_path, "ae");
+        if (reading->reject_file == NULL)
+            program_fail(PROGRAM_PROBLEM, "open %s: %s", reading->reject_path, strerror(errno));
+    }
+    fwrite(what->text.data, 1, what->text.size, reading->reject_file);
+    fputc('\n', reading->reject_file);
+}
+
+/* What a terminal can show of text. */
+static void printable(nl_string text, char out[TEXT_SHOWN + 1])
+{
+    size_t size = text.size < TEXT_SHOWN ? text.size : TEXT_SHOWN;
+    for (size_t i = 0; i < size; i++)
+        out[i] = text.data[i] >= ' ' && text.data[i] < 127 ? text.data[i] : '.';
+    out[size] = '\0';
+}
+
+static void on_malformed(void *user, const nl_malformed *what)
+{
+    program_reading *reading = user;
+    keep_rejected(reading, what);
+    if (reading->malformed++ >= SHOWN)
+        return;
+    char text[TEXT_SHOWN + 1];
+    printable(what->text, text);
+    program_error("%s:%" PRIu64 ": %s: \"%s\"%s", what->source, what->line, what->reason, text,
+                  what->text.size > TEXT_SHOWN ? "..." : "");
+}
+
+nl_reader *program_reading_open(program_reading *reading, const char *url, bool follow, bool nonblocking)
+{
+    nl_reader_options how = {
+        .decoder = {.fraction = reading->fraction, .on_malformed = on_malformed, .user = reading},
+        .follow = follow,
+        .nonblocking = nonblocking,
+    };
+    nl_reader *reader = nl_reader_open(url, &how);
+    if (reader == NULL)
+        program_error("%s", nl_error_message());
+    return reader;
+}
+
+void program_reading_close(program_reading *reading, nl_reader *reader)
+{
+    if (reader == NULL)
+        return;
+    reading->unterminated += nl_reader_get_stats(reader)->unterminated;
+    nl_reader_close(reader);
+}
+
+int program_reading_finish(program_reading *reading)
+{
+    int status = PROGRAM_DONE;
+    if (reading->malformed > SHOWN)
+        program_error("%" PRIu64 " more malformed lines", reading->malformed - SHOWN);
+    if (reading->unterminated > 0)
+        program_error("%" PRIu64 " last line%s without a newline: the last value may be cut short",
+                      reading->unterminated, reading->unterminated == 1 ? "" : "s");
+    if (reading->reject_file != NULL) {
+        bool failed = ferror(reading->reject_file) != 0;
+        if (fclose(reading->reject_file) != 0 || failed) {
+            program_error("write %s: %s", reading->reject_path, strerror(errno));
+            status = PROGRAM_PROBLEM;
+        }
+        reading->reject_file = NULL;
+    }
+    return status;
+}

@@ -1,0 +1,60 @@
+/*
+ * Where bytes go: a file, standard output, a collector over TCP or a Unix socket, syslog, memory. A destination takes whole
+ * records only, and never leaves part of one behind where it can help it.
+ *
+ * The library lives in other people's programs: no destination raises SIGPIPE, prints, or waits longer than its timeout.
+ * One thread at a time; the writer that owns a destination sees to that.
+ */
+#ifndef NETLOGGER_TRANSPORT_DESTINATION_H
+#define NETLOGGER_TRANSPORT_DESTINATION_H
+
+#include <netlogger.h>
+
+typedef struct nl_destination nl_destination;
+
+typedef struct nl_destination_options {
+    bool truncate;     /* files: start anew */
+    bool atomic;       /* files: write aside, take the name at close */
+    int timeout_ms;    /* sockets: bound on connecting, and on a send that blocks */
+    const char *ident; /* syslog: the program's name; NULL for its own */
+} nl_destination_options;
+
+/* Opens what url names. NULL with the reason in nl_error_message(). Options in the URL are not looked at here. */
+nl_destination *nl_destination_open(const nl_url *url, const nl_destination_options *options);
+
+/*
+ * Writes data[0..size), which is whole records each ending in a newline. *written says how much of it need not be written
+ * again, always whole records: all of it on NL_OK. level is of the most urgent of them, for syslog.
+ */
+nl_status nl_destination_write(nl_destination *destination, nl_level level, const char *data, size_t size,
+                               size_t *written);
+
+/* Files: opens the name again. Others: nothing. */
+nl_status nl_destination_reopen(nl_destination *destination);
+
+/* In the child after fork: lets go of what the parent uses on, without a word to the other side. */
+void nl_destination_after_fork(nl_destination *destination);
+
+/* Closes it; keep false throws an atomic file away. */
+nl_status nl_destination_close(nl_destination *destination, bool keep);
+
+/* ---- for the kinds of destination ---- */
+
+typedef struct nl_destination_kind {
+    nl_status (*write)(nl_destination *destination, nl_level level, const char *data, size_t size, size_t *written);
+    nl_status (*reopen)(nl_destination *destination);    /* may be NULL */
+    void (*after_fork)(nl_destination *destination);     /* may be NULL */
+    nl_status (*close)(nl_destination *destination, bool keep); /* frees it */
+} nl_destination_kind;
+
+/* Every kind's own structure begins with this. */
+struct nl_destination {
+    const nl_destination_kind *kind;
+};
+
+nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options);
+nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options);
+nl_destination *nl_syslog_destination_open(const nl_url *url, const nl_destination_options *options);
+nl_destination *nl_memory_destination_open(const nl_url *url);
+
+#endif

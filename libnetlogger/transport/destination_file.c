@@ -1,0 +1,178 @@
+/*
+ * Files and standard output. A plain file is appended to; when the disk fills up in the middle of a record the file is cut back
+ * to the last whole one, so that what is there is always whole lines.
+ */
+#include "config.h"
+
+#include "transport/destination.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct file_destination {
+    nl_destination base;
+    int fd;
+    bool plain;      /* a regular file: can be cut back */
+    char *path;      /* NULL for standard output */
+    char *temporary; /* the name it has until it is closed, when atomic */
+} file_destination;
+
+static const char *name_of(const file_destination *file)
+{
+    return file->path != NULL ? file->path : "standard output";
+}
+
+static nl_status take_descriptor(file_destination *file, int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return nl_error_set_errno("open %s", name_of(file));
+    file->fd = fd;
+    file->plain = S_ISREG(status.st_mode);
+    return NL_OK;
+}
+
+/* A name of its own in the same directory, so that rename(2) can put it in place. */
+static nl_status open_temporary(file_destination *file)
+{
+    if (asprintf(&file->temporary, "%s.XXXXXX", file->path) < 0)
+        nl_abort_call(__func__, "out of memory");
+    int fd = mkostemp(file->temporary, O_CLOEXEC);
+    if (fd < 0) {
+        nl_error_set_errno("open %s", file->path);
+        free(file->temporary);
+        file->temporary = NULL;
+        return NL_FAILED;
+    }
+    mode_t mask = umask(0);
+    umask(mask);
+    fchmod(fd, 0666 & ~mask);
+    return take_descriptor(file, fd);
+}
+
+static nl_status open_path(file_destination *file, bool truncate)
+{
+    int fd = open(file->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (truncate ? O_TRUNC : 0), 0666);
+    if (fd < 0)
+        return nl_error_set_errno("open %s", file->path);
+    return take_descriptor(file, fd);
+}
+
+static ssize_t write_some(int fd, const char *data, size_t size)
+{
+    for (;;) {
+        ssize_t put = write(fd, data, size);
+        if (put >= 0)
+            return put;
+        if (errno == EAGAIN) {
+            struct pollfd ready = {.fd = fd, .events = POLLOUT};
+            poll(&ready, 1, -1);
+        } else if (errno != EINTR) {
+            return -1;
+        }
+    }
+}
+
+/* After a failed write that got part of a record into a plain file: cuts that part off again. */
+static void cut_back(file_destination *file, const char *data, size_t *written)
+{
+    const char *newline = *written == 0 ? NULL : memrchr(data, '\n', *written);
+    size_t whole = newline == NULL ? 0 : (size_t)(newline + 1 - data);
+    off_t end = lseek(file->fd, 0, SEEK_END);
+    if (whole == *written || !file->plain || end < (off_t)(*written - whole))
+        return;
+    if (ftruncate(file->fd, end - (off_t)(*written - whole)) == 0)
+        *written = whole;
+}
+
+static nl_status file_write(nl_destination *destination, nl_level level, const char *data, size_t size, size_t *written)
+{
+    (void)level;
+    file_destination *file = (file_destination *)destination;
+    if (file->fd < 0 && open_path(file, false) != NL_OK)
+        return NL_FAILED;
+    while (*written < size) {
+        ssize_t put = write_some(file->fd, data + *written, size - *written);
+        if (put < 0) {
+            int why = errno;
+            cut_back(file, data, written);
+            errno = why;
+            return nl_error_set_errno("write %s", name_of(file));
+        }
+        *written += (size_t)put;
+    }
+    return NL_OK;
+}
+
+static nl_status file_reopen(nl_destination *destination)
+{
+    file_destination *file = (file_destination *)destination;
+    if (file->path == NULL || file->temporary != NULL)
+        return NL_OK;
+    int before = file->fd;
+    if (open_path(file, false) != NL_OK)
+        return NL_FAILED; /* the old one stays in use */
+    if (before >= 0)
+        close(before);
+    return NL_OK;
+}
+
+static nl_status put_in_place(file_destination *file)
+{
+    if (fsync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
+        return nl_error_set_errno("write %s", file->path);
+    if (rename(file->temporary, file->path) != 0)
+        return nl_error_set_errno("rename to %s", file->path);
+    return NL_OK;
+}
+
+static nl_status file_close(nl_destination *destination, bool keep)
+{
+    file_destination *file = (file_destination *)destination;
+    nl_status status = NL_OK;
+    if (file->temporary != NULL) {
+        if (keep)
+            status = put_in_place(file);
+        if (!keep || status != NL_OK)
+            unlink(file->temporary);
+    }
+    if (file->path != NULL && file->fd >= 0 && close(file->fd) != 0 && status == NL_OK)
+        status = nl_error_set_errno("close %s", file->path);
+    free(file->temporary);
+    free(file->path);
+    free(file);
+    return status;
+}
+
+static const nl_destination_kind file_kind = {.write = file_write, .reopen = file_reopen, .close = file_close};
+
+nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options)
+{
+    file_destination *file = calloc(1, sizeof *file);
+    NL_REQUIRE(file != NULL, "out of memory");
+    file->base.kind = &file_kind;
+    file->fd = -1;
+    nl_status status;
+    if (url->scheme == NL_SCHEME_STDIO) {
+        status = take_descriptor(file, STDOUT_FILENO);
+    } else {
+        file->path = strdup(url->path);
+        NL_REQUIRE(file->path != NULL, "out of memory");
+        struct stat old;
+        /* A device, a pipe or a symbolic link is written to; replacing it by a file is hardly meant. */
+        bool replace = options->atomic && (lstat(file->path, &old) != 0 || S_ISREG(old.st_mode));
+        status = replace ? open_temporary(file) : open_path(file, options->truncate || options->atomic);
+    }
+    if (status == NL_OK)
+        return &file->base;
+    file_close(&file->base, false);
+    return NULL;
+}

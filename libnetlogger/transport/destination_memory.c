@@ -1,0 +1,103 @@
+/* memory:NAME: bytes that this process keeps under a name, for tests and for programs that look at their own log. */
+#include "config.h"
+
+#include "transport/destination.h"
+
+#include "base/error.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct named_memory {
+    struct named_memory *next;
+    char *name;
+    nl_buffer bytes;
+} named_memory;
+
+typedef struct memory_destination {
+    nl_destination base;
+    char *name;
+} memory_destination;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static named_memory *memories;
+
+/* Where the pointer to the memory of that name is, or would be. */
+static named_memory **find(const char *name)
+{
+    named_memory **at = &memories;
+    while (*at != NULL && strcmp((*at)->name, name) != 0)
+        at = &(*at)->next;
+    return at;
+}
+
+static named_memory *find_or_add(const char *name)
+{
+    named_memory **at = find(name);
+    if (*at == NULL) {
+        *at = calloc(1, sizeof **at);
+        NL_REQUIRE(*at != NULL, "out of memory");
+        (*at)->name = strdup(name);
+        NL_REQUIRE((*at)->name != NULL, "out of memory");
+    }
+    return *at;
+}
+
+static nl_status memory_write(nl_destination *destination, nl_level level, const char *data, size_t size,
+                              size_t *written)
+{
+    (void)level;
+    pthread_mutex_lock(&mutex);
+    nl_buffer_append(&find_or_add(((memory_destination *)destination)->name)->bytes, data, size);
+    pthread_mutex_unlock(&mutex);
+    *written = size;
+    return NL_OK;
+}
+
+static nl_status memory_close(nl_destination *destination, bool keep)
+{
+    (void)keep;
+    free(((memory_destination *)destination)->name);
+    free(destination);
+    return NL_OK;
+}
+
+static const nl_destination_kind memory_kind = {.write = memory_write, .close = memory_close};
+
+nl_destination *nl_memory_destination_open(const nl_url *url)
+{
+    memory_destination *memory = calloc(1, sizeof *memory);
+    NL_REQUIRE(memory != NULL, "out of memory");
+    memory->base.kind = &memory_kind;
+    memory->name = strdup(url->path);
+    NL_REQUIRE(memory->name != NULL, "out of memory");
+    pthread_mutex_lock(&mutex);
+    find_or_add(memory->name);
+    pthread_mutex_unlock(&mutex);
+    return &memory->base;
+}
+
+bool nl_memory_read(const char *name, nl_buffer *out)
+{
+    pthread_mutex_lock(&mutex);
+    named_memory *memory = *find(name);
+    if (memory != NULL)
+        nl_buffer_append(out, memory->bytes.data, memory->bytes.size);
+    pthread_mutex_unlock(&mutex);
+    return memory != NULL;
+}
+
+void nl_memory_free(const char *name)
+{
+    pthread_mutex_lock(&mutex);
+    named_memory **at = find(name), *memory = *at;
+    if (memory != NULL)
+        *at = memory->next;
+    pthread_mutex_unlock(&mutex);
+    if (memory == NULL)
+        return;
+    nl_buffer_free(&memory->bytes);
+    free(memory->name);
+    free(memory);
+}

@@ -1,0 +1,252 @@
+/*
+ * A collector over TCP or a Unix stream socket, in text: nothing is acknowledged, so what the kernel has taken counts as
+ * written. A connection that the other side has closed is noticed before a write, so that no record goes into a dead one
+ * unnoticed; then, or when a write fails, a new connection is tried, at most once a back-off period, so that a collector that is
+ * away costs the program next to nothing.
+ */
+#include "config.h"
+
+#include "transport/destination.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEFAULT_TIMEOUT_MS = 10000, BACK_OFF_MS = 1000 };
+
+typedef struct socket_destination {
+    nl_destination base;
+    int fd;     /* -1: not connected */
+    char *host; /* TCP */
+    char port[8];
+    char *path; /* Unix socket */
+    int timeout_ms;
+    int64_t retry_ns; /* on the monotonic clock: no connection is tried before */
+} socket_destination;
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/* "connect to dolly:14830" in front of the message. */
+static nl_status cannot(const socket_destination *s, const char *what)
+{
+    if (s->path != NULL)
+        return nl_error_prepend("%s %s", what, s->path);
+    return nl_error_prepend(strchr(s->host, ':') != NULL ? "%s [%s]:%s" : "%s %s:%s", what, s->host, s->port);
+}
+
+static nl_status cannot_errno(const socket_destination *s, const char *what, int why)
+{
+    char words[128];
+    nl_error_set("%s", strerror_r(why, words, sizeof words));
+    return cannot(s, what);
+}
+
+/* Waits until the socket may be written, at most until the deadline. Returns 0 or an errno. */
+static int wait_writable(int fd, int64_t deadline_ns)
+{
+    for (;;) {
+        int64_t left_ms = (deadline_ns - monotonic_ns()) / 1000000;
+        struct pollfd ready = {.fd = fd, .events = POLLOUT};
+        int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
+        if (count > 0)
+            return 0;
+        if (count == 0)
+            return ETIMEDOUT;
+        if (errno != EINTR)
+            return errno;
+    }
+}
+
+/* Connects a new non-blocking socket. Returns it, or -1 with errno set. */
+static int connect_address(int family, const struct sockaddr *address, socklen_t size, int64_t deadline_ns)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    int why = connect(fd, address, size) == 0 ? 0 : errno;
+    if (why == EINPROGRESS) {
+        why = wait_writable(fd, deadline_ns);
+        socklen_t why_size = sizeof why;
+        if (why == 0)
+            getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &why_size);
+    }
+    if (why == 0)
+        return fd;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+static nl_status connect_tcp(socket_destination *s, int64_t deadline_ns)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses;
+    int result = getaddrinfo(s->host, s->port, &hints, &addresses);
+    if (result != 0) {
+        nl_error_set("%s", result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
+        return cannot(s, "connect to");
+    }
+    int why = 0;
+    for (struct addrinfo *a = addresses; a != NULL && s->fd < 0; a = a->ai_next) {
+        s->fd = connect_address(a->ai_family, a->ai_addr, a->ai_addrlen, deadline_ns);
+        why = errno;
+    }
+    freeaddrinfo(addresses);
+    if (s->fd < 0)
+        return cannot_errno(s, "connect to", why);
+    /* Records are small and meant to be seen at once; those who care for throughput buffer them. */
+    setsockopt(s->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    return NL_OK;
+}
+
+static nl_status connect_unix(socket_destination *s, int64_t deadline_ns)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(s->path) >= sizeof address.sun_path)
+        return cannot_errno(s, "connect to", ENAMETOOLONG);
+    strcpy(address.sun_path, s->path);
+    s->fd = connect_address(AF_UNIX, (struct sockaddr *)&address, sizeof address, deadline_ns);
+    return s->fd >= 0 ? NL_OK : cannot_errno(s, "connect to", errno);
+}
+
+static nl_status connect_now(socket_destination *s)
+{
+    int64_t now_ns = monotonic_ns();
+    if (now_ns < s->retry_ns) {
+        nl_error_set("it was away a moment ago");
+        return cannot(s, "connect to");
+    }
+    int64_t deadline_ns = now_ns + (int64_t)s->timeout_ms * 1000000;
+    nl_status status = s->path != NULL ? connect_unix(s, deadline_ns) : connect_tcp(s, deadline_ns);
+    if (status != NL_OK)
+        s->retry_ns = monotonic_ns() + (int64_t)BACK_OFF_MS * 1000000;
+    return status;
+}
+
+static void disconnect(socket_destination *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+}
+
+/* Whether the other side has closed or reset. A text collector sends nothing, so that whatever comes is passed over. */
+static bool is_closed(int fd)
+{
+    char bytes[256];
+    for (;;) {
+        ssize_t got = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (got == 0)
+            return true;
+        if (got < 0 && errno != EINTR)
+            return errno != EAGAIN;
+    }
+}
+
+/* How much of data, written up to size, is whole records. */
+static size_t whole_records(const char *data, size_t size)
+{
+    const char *newline = size == 0 ? NULL : memrchr(data, '\n', size);
+    return newline == NULL ? 0 : (size_t)(newline + 1 - data);
+}
+
+/* Sends over the connection there is. On failure *sent is whole records, and the connection may be gone. */
+static nl_status send_all(socket_destination *s, const char *data, size_t size, size_t *sent)
+{
+    int64_t deadline_ns = monotonic_ns() + (int64_t)s->timeout_ms * 1000000;
+    size_t done = 0;
+    while (done < size) {
+        ssize_t put = send(s->fd, data + done, size - done, MSG_NOSIGNAL);
+        if (put > 0) {
+            done += (size_t)put;
+            continue;
+        }
+        int why = errno == EAGAIN ? wait_writable(s->fd, deadline_ns) : errno;
+        if (why == 0 || why == EINTR)
+            continue;
+        *sent = whole_records(data, done);
+        /* Part of a record is on its way: only a new connection can begin with a whole one again. */
+        if (why != ETIMEDOUT || *sent != done)
+            disconnect(s);
+        return cannot_errno(s, "send to", why);
+    }
+    *sent = size;
+    return NL_OK;
+}
+
+static nl_status socket_write(nl_destination *destination, nl_level level, const char *data, size_t size,
+                              size_t *written)
+{
+    (void)level;
+    socket_destination *s = (socket_destination *)destination;
+    if (s->fd >= 0 && is_closed(s->fd))
+        disconnect(s);
+    bool fresh = s->fd < 0;
+    if (fresh && connect_now(s) != NL_OK)
+        return NL_FAILED;
+    if (send_all(s, data, size, written) == NL_OK)
+        return NL_OK;
+    /* A connection that broke is tried anew once, with the records that it had not taken. */
+    if (fresh || s->fd >= 0 || connect_now(s) != NL_OK)
+        return NL_FAILED;
+    size_t more = 0;
+    nl_status status = send_all(s, data + *written, size - *written, &more);
+    *written += more;
+    return status;
+}
+
+static void socket_after_fork(nl_destination *destination)
+{
+    socket_destination *s = (socket_destination *)destination;
+    disconnect(s); /* closes this process's descriptor only: the parent's connection stays */
+    s->retry_ns = 0;
+}
+
+static nl_status socket_close(nl_destination *destination, bool keep)
+{
+    (void)keep;
+    socket_destination *s = (socket_destination *)destination;
+    disconnect(s);
+    free(s->host);
+    free(s->path);
+    free(s);
+    return NL_OK;
+}
+
+static const nl_destination_kind socket_kind = {
+    .write = socket_write, .after_fork = socket_after_fork, .close = socket_close};
+
+nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options)
+{
+    socket_destination *s = calloc(1, sizeof *s);
+    NL_REQUIRE(s != NULL, "out of memory");
+    s->base.kind = &socket_kind;
+    s->fd = -1;
+    s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    if (url->scheme == NL_SCHEME_UNIX)
+        s->path = strdup(url->path);
+    else
+        s->host = strdup(url->host);
+    NL_REQUIRE(s->path != NULL || s->host != NULL, "out of memory");
+    snprintf(s->port, sizeof s->port, "%u", url->port);
+    if (connect_now(s) == NL_OK)
+        return &s->base;
+    socket_close(&s->base, false);
+    return NULL;
+}

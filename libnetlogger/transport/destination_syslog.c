@@ -1,0 +1,86 @@
+/* syslog(3): each record is one message, its level the priority. The ident and facility are the process's: the latest log wins. */
+#include "config.h"
+
+#include "transport/destination.h"
+
+#include "base/error.h"
+
+#define SYSLOG_NAMES 1 /* for the table of facility names */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <syslog.h>
+
+typedef struct syslog_destination {
+    nl_destination base;
+    int facility;
+} syslog_destination;
+
+/* openlog keeps the pointer, so the name outlives every log; it is replaced under no lock, as openlog itself. */
+static char *ident;
+
+static int priority_of(nl_level level)
+{
+    static const int priorities[] = {
+        [NL_LEVEL_NONE] = LOG_INFO, [NL_EMERGENCY] = LOG_EMERG, [NL_ALERT] = LOG_ALERT,     [NL_ERROR] = LOG_ERR,
+        [NL_WARNING] = LOG_WARNING, [NL_AUTH] = LOG_NOTICE,     [NL_SECURITY] = LOG_NOTICE, [NL_USAGE] = LOG_INFO,
+        [NL_SYSTEM] = LOG_INFO,     [NL_IMPORTANT] = LOG_INFO,  [NL_DEBUG] = LOG_DEBUG,
+    };
+    return priorities[level];
+}
+
+static nl_status syslog_write(nl_destination *destination, nl_level level, const char *data, size_t size,
+                              size_t *written)
+{
+    syslog_destination *s = (syslog_destination *)destination;
+    while (*written < size) {
+        const char *line = data + *written;
+        const char *newline = memchr(line, '\n', size - *written);
+        size_t length = newline != NULL ? (size_t)(newline - line) : size - *written;
+        syslog(s->facility | priority_of(level), "%.*s", (int)length, line);
+        *written += length + (newline != NULL);
+    }
+    return NL_OK;
+}
+
+static nl_status syslog_close(nl_destination *destination, bool keep)
+{
+    (void)keep;
+    free(destination);
+    return NL_OK;
+}
+
+static const nl_destination_kind syslog_kind = {.write = syslog_write, .close = syslog_close};
+
+static bool find_facility(const char *name, int *facility)
+{
+    *facility = LOG_USER;
+    if (*name == '\0')
+        return true;
+    for (const CODE *code = facilitynames; code->c_name != NULL; code++)
+        if (strcasecmp(code->c_name, name) == 0) {
+            *facility = code->c_val;
+            return true;
+        }
+    return false;
+}
+
+nl_destination *nl_syslog_destination_open(const nl_url *url, const nl_destination_options *options)
+{
+    int facility;
+    if (!find_facility(url->path, &facility)) {
+        nl_error_set("open %s: syslog has no facility \"%s\"", url->text, url->path);
+        return NULL;
+    }
+    syslog_destination *s = calloc(1, sizeof *s);
+    NL_REQUIRE(s != NULL, "out of memory");
+    s->base.kind = &syslog_kind;
+    s->facility = facility;
+    if (options->ident != NULL) {
+        char *before = ident;
+        ident = strdup(options->ident);
+        openlog(ident, LOG_PID, facility);
+        free(before);
+    }
+    return &s->base;
+}

@@ -1,0 +1,244 @@
+#include "config.h"
+
+#include "base/error.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static const struct {
+    const char *prefix;
+    nl_scheme scheme;
+    bool authority; /* "//" follows, and a host */
+} schemes[] = {
+    {"x-netlog:", NL_SCHEME_NETLOG, true}, {"x-syslog:", NL_SCHEME_SYSLOG, true}, {"unix:", NL_SCHEME_UNIX, false},
+    {"memory:", NL_SCHEME_MEMORY, false},  {"file:", NL_SCHEME_FILE, false},
+};
+
+enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0] };
+
+static int hex_digit(char c)
+{
+    return isdigit((unsigned char)c) ? c - '0' : isxdigit((unsigned char)c) ? tolower((unsigned char)c) - 'a' + 10 : -1;
+}
+
+/* text[0..size) with %HH decoded, a new string; NULL with the reason when an escape is none or stands for NUL. */
+static char *decode(const char *text, size_t size)
+{
+    char *out = malloc(size + 1), *at = out;
+    NL_REQUIRE(out != NULL, "out of memory");
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] != '%') {
+            *at++ = text[i];
+            continue;
+        }
+        int high = i + 1 < size ? hex_digit(text[i + 1]) : -1;
+        int low = i + 2 < size ? hex_digit(text[i + 2]) : -1;
+        if (high < 0 || low < 0 || high + low == 0) {
+            nl_error_set("\"%.*s\" is no escape: %%HH is wanted, and not %%00", size - i < 3 ? (int)(size - i) : 3,
+                         text + i);
+            free(out);
+            return NULL;
+        }
+        *at++ = (char)(high * 16 + low);
+        i += 2;
+    }
+    *at = '\0';
+    return out;
+}
+
+static nl_status add_option(nl_url *url, const char *text, size_t size)
+{
+    const char *equals = memchr(text, '=', size);
+    if (equals == NULL || equals == text)
+        return nl_error_set("option \"%.*s\" is not NAME=VALUE", (int)size, text);
+    nl_url_option *options = realloc(url->options, (url->option_count + 1) * sizeof *options);
+    NL_REQUIRE(options != NULL, "out of memory");
+    url->options = options;
+    char *name = decode(text, (size_t)(equals - text));
+    char *value = name == NULL ? NULL : decode(equals + 1, size - (size_t)(equals + 1 - text));
+    if (value == NULL) {
+        free(name);
+        return NL_FAILED;
+    }
+    options[url->option_count++] = (nl_url_option){name, value};
+    return NL_OK;
+}
+
+/* What follows the '?': NAME=VALUE&NAME=VALUE. */
+static nl_status parse_options(nl_url *url, const char *text)
+{
+    while (*text != '\0') {
+        size_t size = strcspn(text, "&");
+        if (size > 0 && add_option(url, text, size) != NL_OK)
+            return NL_FAILED;
+        text += size + (text[size] == '&');
+    }
+    return NL_OK;
+}
+
+static nl_status parse_port(nl_url *url, const char *text, size_t size)
+{
+    unsigned long port = 0;
+    for (size_t i = 0; i < size && port <= 65535; i++) {
+        if (!isdigit((unsigned char)text[i]))
+            return nl_error_set("\"%.*s\" is no port", (int)size, text);
+        port = port * 10 + (unsigned long)(text[i] - '0');
+    }
+    if (size == 0 || port > 65535)
+        return nl_error_set("\"%.*s\" is no port: 0 to 65535 is wanted", (int)size, text);
+    url->port = (uint16_t)port;
+    return NL_OK;
+}
+
+/* HOST, HOST:PORT, [ADDRESS], [ADDRESS]:PORT, perhaps with a slash behind. */
+static nl_status parse_host(nl_url *url, const char *text, size_t size)
+{
+    if (size > 0 && text[size - 1] == '/')
+        size--;
+    const char *end = text + size, *host = text, *host_end, *colon;
+    if (size > 0 && text[0] == '[') {
+        host = text + 1;
+        host_end = memchr(text, ']', size);
+        if (host_end == NULL)
+            return nl_error_set("no ] after the address");
+        colon = host_end + 1;
+    } else {
+        colon = memchr(text, ':', size);
+        colon = colon != NULL ? colon : end;
+        host_end = colon;
+    }
+    if (host == host_end)
+        return nl_error_set("no host");
+    url->port = NL_DEFAULT_PORT;
+    if (colon < end) {
+        if (*colon != ':')
+            return nl_error_set("\"%.*s\" behind the host", (int)(end - colon), colon);
+        if (parse_port(url, colon + 1, (size_t)(end - colon - 1)) != NL_OK)
+            return NL_FAILED;
+    }
+    url->host = decode(host, (size_t)(host_end - host));
+    if (url->host == NULL)
+        return NL_FAILED;
+    if (strpbrk(url->host, "/@ \t\r\n") != NULL)
+        return nl_error_set("\"%s\" is no host", url->host);
+    return NL_OK;
+}
+
+static nl_status parse_path(nl_url *url, const char *text, size_t size, const char *what)
+{
+    /* file:///tmp/a and unix:///run/b have an empty authority before their path. */
+    if (url->scheme != NL_SCHEME_MEMORY && size >= 3 && memcmp(text, "///", 3) == 0) {
+        text += 2;
+        size -= 2;
+    } else if (url->scheme != NL_SCHEME_MEMORY && size >= 2 && memcmp(text, "//", 2) == 0) {
+        return nl_error_set("a %s of another host; write three slashes for one of this", what);
+    }
+    if (size == 0)
+        return nl_error_set("no %s", what);
+    url->path = decode(text, size);
+    return url->path != NULL ? NL_OK : NL_FAILED;
+}
+
+/* What stands between the scheme and the options. */
+static nl_status parse_rest(nl_url *url, const char *text, size_t size)
+{
+    switch (url->scheme) {
+    case NL_SCHEME_NETLOG:
+        return parse_host(url, text, size);
+    case NL_SCHEME_SYSLOG:
+        if (size > 0 && text[size - 1] == '/')
+            size--;
+        url->path = decode(text, size);
+        return url->path != NULL ? NL_OK : NL_FAILED;
+    case NL_SCHEME_UNIX:
+        return parse_path(url, text, size, "socket");
+    case NL_SCHEME_MEMORY:
+        return parse_path(url, text, size, "name");
+    default:
+        return parse_path(url, text, size, "file");
+    }
+}
+
+static nl_status parse_scheme(nl_url *url, const char *text)
+{
+    for (int i = 0; i < SCHEME_COUNT; i++) {
+        size_t size = strlen(schemes[i].prefix);
+        if (strncasecmp(text, schemes[i].prefix, size) != 0)
+            continue;
+        url->scheme = schemes[i].scheme;
+        text += size;
+        if (schemes[i].authority) {
+            if (strncmp(text, "//", 2) != 0)
+                return nl_error_set("// is wanted after %s", schemes[i].prefix);
+            text += 2;
+        }
+        size = strcspn(text, "?");
+        if (parse_rest(url, text, size) != NL_OK)
+            return NL_FAILED;
+        return text[size] == '?' ? parse_options(url, text + size + 1) : NL_OK;
+    }
+    return nl_error_set("unknown scheme: file, unix, memory, x-netlog and x-syslog are known");
+}
+
+/* Whether text begins with letters, digits, '+', '-' or '.' and "://": then a bare file name is hardly meant. */
+static bool has_scheme(const char *text)
+{
+    for (int i = 0; i < SCHEME_COUNT; i++)
+        if (strncasecmp(text, schemes[i].prefix, strlen(schemes[i].prefix)) == 0)
+            return true;
+    size_t size = 0;
+    while (isalnum((unsigned char)text[size]) || (text[size] != '\0' && strchr("+-.", text[size]) != NULL))
+        size++;
+    return size > 0 && strncmp(text + size, "://", 3) == 0;
+}
+
+nl_url *nl_url_parse(const char *text)
+{
+    NL_REQUIRE(text != NULL, "text is NULL");
+    nl_url *url = calloc(1, sizeof *url);
+    NL_REQUIRE(url != NULL, "out of memory");
+    url->text = strdup(text);
+    NL_REQUIRE(url->text != NULL, "out of memory");
+    nl_status status = NL_OK;
+    if (strcmp(text, "-") == 0) {
+        url->scheme = NL_SCHEME_STDIO;
+    } else if (has_scheme(text)) {
+        status = parse_scheme(url, text);
+    } else {
+        url->scheme = NL_SCHEME_FILE;
+        url->path = strdup(text);
+        NL_REQUIRE(url->path != NULL, "out of memory");
+        if (*text == '\0')
+            status = nl_error_set("no file");
+    }
+    if (status == NL_OK)
+        return url;
+    nl_error_prepend("URL \"%.200s\"", text);
+    nl_url_free(url);
+    return NULL;
+}
+
+void nl_url_free(nl_url *url)
+{
+    if (url == NULL)
+        return;
+    for (size_t i = 0; i < url->option_count; i++) {
+        free(url->options[i].name);
+        free(url->options[i].value);
+    }
+    free(url->options);
+    free(url->text);
+    free(url->host);
+    free(url->path);
+    free(url);
+}
+
+const char *nl_url_option_value(const nl_url *url, const char *name)
+{
+    for (size_t i = 0; i < url->option_count; i++)
+        if (strcmp(url->options[i].name, name) == 0)
+            return url->options[i].value;
+    return NULL;
+}

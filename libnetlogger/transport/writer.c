@@ -1,0 +1,188 @@
+#include "config.h"
+
+#include "base/error.h"
+#include "transport/destination.h"
+#include "transport/writer_internal.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+struct nl_writer {
+    nl_destination *destination;
+    nl_format format;
+    size_t buffer_size;
+    bool canonical;
+    bool line_levels; /* syslog: records of different levels are not written together */
+    nl_level level;   /* of what is buffered */
+    nl_buffer buffer;
+};
+
+static nl_status read_option(const nl_url_option *option, nl_writer_options *options)
+{
+    const char *name = option->name, *value = option->value;
+    if (strcmp(name, "buffer") == 0) {
+        if (nl_size_parse(value, &options->buffer_size))
+            return NL_OK;
+    } else if (strcmp(name, "append") == 0) {
+        bool no = strcasecmp(value, "no") == 0 || strcmp(value, "0") == 0;
+        bool yes = strcasecmp(value, "yes") == 0 || strcmp(value, "1") == 0;
+        options->truncate = no;
+        if (no || yes)
+            return NL_OK;
+    } else if (strcmp(name, "format") == 0) {
+        options->format = nl_format_parse(value);
+        if (options->format != NL_FORMAT_UNKNOWN)
+            return NL_OK;
+    } else if (strcmp(name, "timeout") == 0) {
+        char *end;
+        double seconds = strtod(value, &end);
+        if (end != value && *end == '\0' && seconds > 0 && seconds <= 86400) {
+            options->timeout_ms = (int)ceil(seconds * 1000);
+            return NL_OK;
+        }
+    } else {
+        return nl_error_set("unknown option \"%s\": buffer, append, format and timeout are known", name);
+    }
+    return nl_error_set("\"%s\" is no value for option %s", value, name);
+}
+
+nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
+{
+    for (size_t i = 0; i < url->option_count; i++)
+        if (read_option(&url->options[i], options) != NL_OK)
+            return nl_error_prepend("open %s", url->text);
+    return NL_OK;
+}
+
+nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident)
+{
+    nl_writer_options settled = options != NULL ? *options : (nl_writer_options){0};
+    if (nl_writer_read_options(url, &settled) != NL_OK)
+        return NULL;
+    nl_destination_options how = {
+        .truncate = settled.truncate, .atomic = settled.atomic, .timeout_ms = settled.timeout_ms, .ident = ident};
+    nl_destination *destination = nl_destination_open(url, &how);
+    if (destination == NULL)
+        return NULL;
+    nl_writer *writer = calloc(1, sizeof *writer);
+    NL_REQUIRE(writer != NULL, "out of memory");
+    writer->destination = destination;
+    writer->format = settled.format != NL_FORMAT_UNKNOWN ? settled.format : NL_FORMAT_ULM;
+    writer->buffer_size = settled.buffer_size;
+    writer->canonical = settled.canonical;
+    writer->line_levels = url->scheme == NL_SCHEME_SYSLOG;
+    return writer;
+}
+
+nl_writer *nl_writer_open(const char *url_text, const nl_writer_options *options)
+{
+    nl_url *url = nl_url_parse(url_text);
+    if (url == NULL)
+        return NULL;
+    nl_writer *writer = nl_writer_open_url(url, options, NULL);
+    nl_url_free(url);
+    return writer;
+}
+
+nl_status nl_writer_flush(nl_writer *writer)
+{
+    if (writer->buffer.size == 0)
+        return NL_OK;
+    size_t written;
+    nl_status status =
+        nl_destination_write(writer->destination, writer->level, writer->buffer.data, writer->buffer.size, &written);
+    writer->buffer.size -= written;
+    memmove(writer->buffer.data, writer->buffer.data + written, writer->buffer.size);
+    return status;
+}
+
+/* After something was added. */
+static nl_status flush_if_full(nl_writer *writer)
+{
+    return writer->buffer.size > writer->buffer_size || writer->buffer_size == 0 ? nl_writer_flush(writer) : NL_OK;
+}
+
+/* Before something of that level is added. */
+static nl_status begin(nl_writer *writer, nl_level level)
+{
+    nl_status status = NL_OK;
+    if (writer->line_levels && level != writer->level)
+        status = nl_writer_flush(writer);
+    writer->level = level;
+    return status;
+}
+
+nl_status nl_writer_put(nl_writer *writer, const nl_record *record)
+{
+    nl_status status = begin(writer, record->level);
+    if (status != NL_OK)
+        return status;
+    if (!writer->canonical && record->raw.data != NULL && record->raw_format == writer->format) {
+        nl_buffer_append(&writer->buffer, record->raw.data, record->raw.size);
+        nl_buffer_append(&writer->buffer, "\n", 1);
+    } else {
+        nl_record_encode(record, writer->format, &writer->buffer);
+    }
+    return flush_if_full(writer);
+}
+
+nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size)
+{
+    nl_status status = begin(writer, level);
+    if (status != NL_OK)
+        return status;
+    nl_buffer_append(&writer->buffer, lines, size);
+    return flush_if_full(writer);
+}
+
+size_t nl_writer_drop_buffer(nl_writer *writer)
+{
+    size_t records = 0;
+    for (size_t i = 0; i < writer->buffer.size; i++)
+        records += writer->buffer.data[i] == '\n';
+    writer->buffer.size = 0;
+    return records;
+}
+
+size_t nl_writer_buffered(const nl_writer *writer)
+{
+    return writer->buffer.size;
+}
+
+nl_status nl_writer_reopen(nl_writer *writer)
+{
+    nl_status flushed = nl_writer_flush(writer);
+    nl_status reopened = nl_destination_reopen(writer->destination);
+    return reopened != NL_OK ? reopened : flushed;
+}
+
+void nl_writer_after_fork(nl_writer *writer)
+{
+    writer->buffer.size = 0;
+    nl_destination_after_fork(writer->destination);
+}
+
+static nl_status close_writer(nl_writer *writer, bool keep)
+{
+    nl_status status = nl_destination_close(writer->destination, keep);
+    nl_buffer_free(&writer->buffer);
+    free(writer);
+    return status;
+}
+
+nl_status nl_writer_close(nl_writer *writer)
+{
+    nl_status flushed = nl_writer_flush(writer);
+    if (flushed == NL_OK)
+        return close_writer(writer, true);
+    close_writer(writer, false);
+    return flushed;
+}
+
+void nl_writer_discard(nl_writer *writer)
+{
+    if (writer != NULL)
+        close_writer(writer, false);
+}
