@@ -3,6 +3,25 @@
 #include "base/time_internal.h"
 #include "format/bp.h"
 
+#include <string.h>
+
+static nl_member member(const char *name, size_t size)
+{
+    switch (size) {
+    case 2:
+        return memcmp(name, "ts", 2) == 0 ? NL_MEMBER_TIME : NL_MEMBER_NONE;
+    case 4:
+        return memcmp(name, "host", 4) == 0   ? NL_MEMBER_HOST
+               : memcmp(name, "prog", 4) == 0 ? NL_MEMBER_PROG
+                                              : NL_MEMBER_NONE;
+    case 5:
+        return memcmp(name, "event", 5) == 0   ? NL_MEMBER_EVENT
+               : memcmp(name, "level", 5) == 0 ? NL_MEMBER_LEVEL
+                                               : NL_MEMBER_NONE;
+    }
+    return NL_MEMBER_NONE;
+}
+
 /* A date and the T after it; or, where only a field's start could be, today's ten digits of seconds and a point. */
 static bool starts_record(const char *value, const char *end, bool within)
 {
@@ -27,6 +46,7 @@ const nl_text_format nl_bp = {
         },
     .order = {NL_MEMBER_TIME, NL_MEMBER_EVENT, NL_MEMBER_LEVEL, NL_MEMBER_HOST, NL_MEMBER_PROG},
     .no_time = "no ts= field",
+    .member = member,
     .parse_time = nl_time_parse,
     .format_time = nl_time_format_iso,
     .level_name = nl_level_bp_name,

@@ -13,8 +13,8 @@ bool nl_number_parse_int(nl_string text, int64_t *value);
 bool nl_number_parse_double(nl_string text, double *value);
 
 /*
- * Write into out (NL_FIELD_TEXT_SIZE bytes are enough), NUL-terminated, and return the length. A double takes as few digits
- * as give the same double again.
+ * Write into out (NL_FIELD_TEXT_SIZE bytes are enough), NUL-terminated, and return the length. A double takes as few
+ * digits as give the same double again.
  */
 size_t nl_number_format_int(int64_t value, char *out);
 size_t nl_number_format_uint(uint64_t value, char *out);

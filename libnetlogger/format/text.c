@@ -5,6 +5,7 @@
 #include "format/record_internal.h"
 #include "format/text.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define NAME (NL_BYTE_NAME | NL_BYTE_NAME_FIRST)
@@ -38,23 +39,12 @@ typedef struct scan {
     const char *value_end;
 } scan;
 
-nl_member nl_text_member(const nl_text_format *format, nl_string name)
-{
-    for (nl_member member = 0; member < NL_MEMBER_COUNT; member++) {
-        nl_string standard = format->names[member];
-        if (name.size == standard.size && name.data[0] == standard.data[0] &&
-            memcmp(name.data, standard.data, name.size) == 0)
-            return member;
-    }
-    return NL_MEMBER_NONE;
-}
-
 nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name)
 {
     nl_string bare = name;
     while (bare.size > 2 && bare.data[0] == '_' && bare.data[1] == '.')
         bare = (nl_string){bare.data + 2, bare.size - 2};
-    if (bare.size == name.size || nl_text_member(format, bare) == NL_MEMBER_NONE)
+    if (bare.size == name.size || format->member(bare.data, bare.size) == NL_MEMBER_NONE)
         return name;
     return (nl_string){name.data + 2, name.size - 2};
 }
@@ -240,18 +230,18 @@ static void take_word(scan *s)
     s->value_end = stop;
 }
 
-static void open_field(scan *s, const char *name, const char *equals)
+static void open_field(scan *s, const char *name, const char *equals, nl_member member)
 {
     s->open = true;
     s->escaped = false;
     s->value = s->value_end = NULL;
     s->name = (nl_string){name, (size_t)(equals - name)};
-    s->member = nl_text_member(s->format, s->name);
-    unsigned bit = 1u << s->member;
-    if (s->member == NL_MEMBER_NONE)
-        s->name = name[0] == '_' ? nl_text_unescape_name(s->format, s->name) : s->name;
-    else if (s->seen & bit)
+    s->member = member;
+    unsigned bit = 1u << member;
+    if (member != NL_MEMBER_NONE && (s->seen & bit))
         s->member = NL_MEMBER_NONE;
+    else if (name[0] == '_')
+        s->name = nl_text_unescape_name(s->format, s->name);
     s->seen |= bit;
     s->at = equals + 1;
     if (s->at < s->end && *s->at == '"' && take_quoted(s))
@@ -260,29 +250,55 @@ static void open_field(scan *s, const char *name, const char *equals)
 }
 
 /*
- * Whether the field [name, equals) is the start of the next record rather than a field of this one. That is so when it
- * is a second time. It is also so when its name only ends as that of the time ("SEND.DATE=", cut from "SEND.SZ=" or
- * "SEND."), but only if the writer's second field comes next, out of place here: a field called STARTDATE is none of
- * this.
+ * Whether a field whose name ends in that of the time, having had one, is the start of the next record. It is when its
+ * name is just that. When the name is longer it may have been cut ("SENDATE=", from "SEND.SZ=") or simply be so
+ * (STARTDATE): only when the writer's second field comes next, out of place in this record, is it taken for cut. Sets
+ * s->cut.
  */
 static bool begins_next_record(scan *s, const char *name, const char *equals)
 {
     const nl_text_format *format = s->format;
     size_t size = (size_t)(equals - name), time_size = format->names[NL_MEMBER_TIME].size;
-    if (!(s->seen & 1u << NL_MEMBER_TIME) || !ends_as_time(s, name, equals, false))
+    if (!ends_as_time(s, name, equals, false))
         return false;
+    if (size > time_size) {
+        nl_member second = format->order[1];
+        nl_string next = format->names[second];
+        const char *at = skip_blanks(nl_find_any(equals, s->end, s->limit, ' ', '\t', ' '), s->end);
+        bool in_order =
+            (size_t)(s->end - at) > next.size && memcmp(at, next.data, next.size) == 0 && at[next.size] == '=';
+        bool cut_second = size - time_size <= next.size && memcmp(name, next.data, size - time_size) == 0;
+        if (!in_order || !(s->seen & 1u << second || cut_second))
+            return false;
+    }
     s->cut = equals - time_size;
-    if (size == time_size)
-        return true;
-    nl_member second = format->order[1];
-    nl_string next = format->names[second];
-    const char *at = skip_blanks(nl_find_any(equals, s->end, s->limit, ' ', '\t', ' '), s->end);
-    bool in_order = (size_t)(s->end - at) > next.size && memcmp(at, next.data, next.size) == 0 && at[next.size] == '=';
-    bool cut_second = size - time_size <= next.size && memcmp(name, next.data, size - time_size) == 0;
-    if (in_order && (s->seen & 1u << second || cut_second))
-        return true;
-    s->cut = NULL;
-    return false;
+    return true;
+}
+
+/* Takes the NAME= at s->at and its value, after closing the field before. Or finds that the next record begins there.
+ */
+static void take_field(scan *s, const char *equals)
+{
+    const char *name = s->at;
+    nl_string time = s->format->names[NL_MEMBER_TIME];
+    if ((s->seen & 1u << NL_MEMBER_TIME) && equals[-1] == time.data[time.size - 1] &&
+        begins_next_record(s, name, equals))
+        return;
+    close_field(s);
+    open_field(s, name, equals, s->format->member(name, (size_t)(equals - name)));
+}
+
+/* Takes a word that is no NAME=. A prefix that touches the record ("stats:DATE=") has one in it. */
+static void take_other(scan *s)
+{
+    take_word(s);
+    if (s->cut != NULL && s->seen == 0) {
+        const char *time = s->cut;
+        s->cut = NULL;
+        open_field(s, time, time + s->format->names[NL_MEMBER_TIME].size, NL_MEMBER_TIME);
+    }
+    if (!s->open)
+        s->value = NULL;
 }
 
 static nl_status finish(scan *s)
@@ -297,7 +313,9 @@ static nl_status finish(scan *s)
         return NL_MALFORMED;
     }
     if (s->bad_time) {
-        nl_error_prepend("%s", s->format->names[NL_MEMBER_TIME].data);
+        char why[128];
+        snprintf(why, sizeof why, "%s", nl_error_message());
+        nl_error_set("%s is %s", s->format->names[NL_MEMBER_TIME].data, why);
         return NL_MALFORMED;
     }
     return NL_OK;
@@ -311,21 +329,10 @@ nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fra
     record->raw_format = format->format;
     while (s.cut == NULL && (s.at = skip_blanks(s.at, end)) < end) {
         const char *stop = find_stop(&s, s.at);
-        if (stop < end && *stop == '=' && is_name(s.at, stop)) {
-            if (begins_next_record(&s, s.at, stop))
-                break;
-            close_field(&s);
-            open_field(&s, s.at, stop);
-        } else {
-            take_word(&s);
-            if (s.cut != NULL && s.seen == 0) { /* a prefix without a blank after it is no record */
-                const char *time = s.cut;
-                s.cut = NULL;
-                open_field(&s, time, time + format->names[NL_MEMBER_TIME].size);
-            }
-        }
-        if (!s.open)
-            s.value = NULL;
+        if (stop < end && *stop == '=' && is_name(s.at, stop))
+            take_field(&s, stop);
+        else
+            take_other(&s);
     }
     *used = (size_t)((s.cut != NULL ? s.cut : end) - line);
     if (record->raw.data == NULL)

@@ -42,6 +42,8 @@ typedef struct nl_text_format {
     nl_string names[NL_MEMBER_COUNT]; /* of the standard fields, by nl_member */
     nl_member order[NL_MEMBER_COUNT]; /* in which they are written; the time is first */
     const char *no_time;              /* what is said of a line without a time */
+    /* The standard field of a name that is not empty, NL_MEMBER_NONE when it is none. Asked of every field read. */
+    nl_member (*member)(const char *name, size_t size);
     nl_status (*parse_time)(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
     size_t (*format_time)(int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
     const char *(*level_name)(nl_level level);
@@ -51,9 +53,6 @@ typedef struct nl_text_format {
      */
     bool (*starts_record)(const char *value, const char *end, bool within);
 } nl_text_format;
-
-/* The standard member of that name in a format, NL_MEMBER_NONE when it is none. */
-nl_member nl_text_member(const nl_text_format *format, nl_string name);
 
 /* The name with what the printer put before it taken away; the same name when it put nothing. */
 nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name);

@@ -108,7 +108,7 @@ static bool name_needs_escape(const nl_text_format *format, nl_string name)
 {
     while (name.size > 2 && name.data[0] == '_' && name.data[1] == '.')
         name = (nl_string){name.data + 2, name.size - 2};
-    return nl_text_member(format, name) != NL_MEMBER_NONE;
+    return format->member(name.data, name.size) != NL_MEMBER_NONE;
 }
 
 void nl_text_encode(const nl_text_format *format, const nl_record *record, nl_buffer *out)

@@ -4,6 +4,24 @@
 #include "format/bytes.h"
 #include "format/ulm.h"
 
+#include <string.h>
+
+static nl_member member(const char *name, size_t size)
+{
+    switch (size) {
+    case 3:
+        return memcmp(name, "LVL", 3) == 0 ? NL_MEMBER_LEVEL : NL_MEMBER_NONE;
+    case 4:
+        return memcmp(name, "DATE", 4) == 0   ? NL_MEMBER_TIME
+               : memcmp(name, "HOST", 4) == 0 ? NL_MEMBER_HOST
+               : memcmp(name, "PROG", 4) == 0 ? NL_MEMBER_PROG
+                                              : NL_MEMBER_NONE;
+    case 7:
+        return memcmp(name, "NL.EVNT", 7) == 0 ? NL_MEMBER_EVENT : NL_MEMBER_NONE;
+    }
+    return NL_MEMBER_NONE;
+}
+
 /* 14 digits, perhaps a fraction, and then a blank or the end: nothing else that is called DATE looks so. */
 static bool starts_record(const char *value, const char *end, bool within)
 {
@@ -28,6 +46,7 @@ const nl_text_format nl_ulm = {
         },
     .order = {NL_MEMBER_TIME, NL_MEMBER_HOST, NL_MEMBER_PROG, NL_MEMBER_LEVEL, NL_MEMBER_EVENT},
     .no_time = "no DATE= field",
+    .member = member,
     .parse_time = nl_time_parse_calendar,
     .format_time = nl_time_format_ulm,
     .level_name = nl_level_name,
