@@ -20,9 +20,10 @@ static void print_version(FILE *stream, struct argp_state *state)
     fprintf(stream, "%s (NetLogger) %s\n", program_name, nl_version());
 }
 
-void program_start(const char *name)
+void program_start(const char *name, char **argv)
 {
     program_name = name;
+    argv[0] = (char *)name;
     argp_program_version_hook = print_version;
     argp_err_exit_status = PROGRAM_USAGE;
     signal(SIGPIPE, SIG_IGN);

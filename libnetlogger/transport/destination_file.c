@@ -23,6 +23,7 @@ typedef struct file_destination {
     bool plain;      /* a regular file: can be cut back */
     char *path;      /* NULL for standard output */
     char *temporary; /* the name it has until it is closed, when atomic */
+    bool nameless;   /* atomic, and without any name yet */
 } file_destination;
 
 static const char *name_of(const file_destination *file)
@@ -40,9 +41,25 @@ static nl_status take_descriptor(file_destination *file, int fd)
     return NL_OK;
 }
 
-/* A name of its own in the same directory, so that rename(2) can put it in place. */
+/* A file without a name in the directory of path: whatever becomes of this process, nothing is left behind. -1 if there is none. */
+static int open_nameless(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *directory = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    NL_REQUIRE(directory != NULL, "out of memory");
+    int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    free(directory);
+    return fd;
+}
+
+/* A file to be renamed to path when it is complete; one with a name of its own where the file system has none without. */
 static nl_status open_temporary(file_destination *file)
 {
+    int nameless = open_nameless(file->path);
+    if (nameless >= 0) {
+        file->nameless = true;
+        return take_descriptor(file, nameless);
+    }
     if (asprintf(&file->temporary, "%s.XXXXXX", file->path) < 0)
         nl_abort_call(__func__, "out of memory");
     int fd = mkostemp(file->temporary, O_CLOEXEC);
@@ -115,7 +132,7 @@ static nl_status file_write(nl_destination *destination, nl_level level, const c
 static nl_status file_reopen(nl_destination *destination)
 {
     file_destination *file = (file_destination *)destination;
-    if (file->path == NULL || file->temporary != NULL)
+    if (file->path == NULL || file->temporary != NULL || file->nameless)
         return NL_OK;
     int before = file->fd;
     if (open_path(file, false) != NL_OK)
@@ -125,8 +142,28 @@ static nl_status file_reopen(nl_destination *destination)
     return NL_OK;
 }
 
+/* Gives a nameless file a name beside path, from where it can take path's place. */
+static nl_status name_it(file_destination *file)
+{
+    char self[40];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", file->fd);
+    for (unsigned attempt = 0; attempt < 100; attempt++) {
+        if (asprintf(&file->temporary, "%s.%ld-%u", file->path, (long)getpid(), attempt) < 0)
+            nl_abort_call(__func__, "out of memory");
+        if (linkat(AT_FDCWD, self, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW) == 0)
+            return NL_OK;
+        free(file->temporary);
+        file->temporary = NULL;
+        if (errno != EEXIST)
+            break;
+    }
+    return nl_error_set_errno("write %s", file->path);
+}
+
 static nl_status put_in_place(file_destination *file)
 {
+    if (file->nameless && name_it(file) != NL_OK)
+        return NL_FAILED;
     if (fsync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
         return nl_error_set_errno("write %s", file->path);
     if (rename(file->temporary, file->path) != 0)
@@ -138,12 +175,11 @@ static nl_status file_close(nl_destination *destination, bool keep)
 {
     file_destination *file = (file_destination *)destination;
     nl_status status = NL_OK;
-    if (file->temporary != NULL) {
-        if (keep)
-            status = put_in_place(file);
-        if (!keep || status != NL_OK)
-            unlink(file->temporary);
-    }
+    bool atomic = file->temporary != NULL || file->nameless;
+    if (atomic && keep)
+        status = put_in_place(file);
+    if (file->temporary != NULL && (!keep || status != NL_OK))
+        unlink(file->temporary);
     if (file->path != NULL && file->fd >= 0 && close(file->fd) != 0 && status == NL_OK)
         status = nl_error_set_errno("close %s", file->path);
     free(file->temporary);

@@ -1,0 +1,166 @@
+#include "config.h"
+
+#include "connection.h"
+
+#include "program/program.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    REPORTED = 10,             /* malformed pieces that are reported one by one, per connection */
+    GARBAGE_LIMIT = 4 << 20,   /* bytes without a single record after which a client is cut off */
+};
+
+struct connection {
+    connection *next, **link; /* in the server's list */
+    server *server;
+    evutil_socket_t fd;
+    struct event *readable;
+    nl_decoder *decoder;
+    uint64_t good_at; /* bytes that had come when the latest record was complete */
+    char peer[80];
+};
+
+static void on_malformed(void *user, const nl_malformed *what)
+{
+    connection *c = user;
+    c->server->counts.malformed++;
+    server_reject(c->server, what->text);
+    uint64_t count = nl_decoder_get_stats(c->decoder)->malformed;
+    if (count <= REPORTED)
+        nl_write(c->server->log, NL_WARNING, "Netlogd.Malformed", "PEER=%s LINE=%llu REASON=%s TEXT=%.*s%s", c->peer,
+                 (unsigned long long)what->line, what->reason, what->text.size < 80 ? (int)what->text.size : 80,
+                 what->text.data, count == REPORTED ? " NOTE=\"further ones of this client are only counted\"" : "");
+}
+
+/* Hands every complete record to the output. */
+static void take_records(connection *c)
+{
+    const nl_record *record;
+    bool any = false;
+    while (nl_decoder_next(c->decoder, &record) == NL_OK) {
+        output_put(c->server->output, record);
+        c->server->counts.records++;
+        any = true;
+    }
+    if (!any)
+        return;
+    c->good_at = nl_decoder_get_stats(c->decoder)->bytes;
+    server_wrote(c->server);
+}
+
+typedef enum outcome { MORE, NOTHING_NOW, ENDED, BROKEN } outcome;
+
+static outcome read_once(connection *c)
+{
+    ssize_t got = read(c->fd, c->server->read_buffer, SERVER_READ_SIZE);
+    if (got < 0)
+        return errno == EINTR ? MORE : errno == EAGAIN ? NOTHING_NOW : BROKEN;
+    if (got == 0)
+        return ENDED;
+    c->server->counts.bytes += (uint64_t)got;
+    nl_decoder_feed(c->decoder, c->server->read_buffer, (size_t)got);
+    take_records(c);
+    if (nl_decoder_get_stats(c->decoder)->bytes - c->good_at > GARBAGE_LIMIT) {
+        nl_write(c->server->log, NL_WARNING, "Netlogd.Garbage", "PEER=%s NOTE=\"cut off: it sends no records\"", c->peer);
+        return BROKEN;
+    }
+    return MORE;
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd;
+    connection *c = user;
+    if (what & EV_TIMEOUT) {
+        nl_write(c->server->log, NL_USAGE, "Netlogd.Idle", "PEER=%s NOTE=\"closed: silent for too long\"", c->peer);
+        connection_close(c);
+        return;
+    }
+    /* One read a turn, so that no client keeps the others waiting. */
+    outcome result = read_once(c);
+    if (result == ENDED || result == BROKEN)
+        connection_close(c);
+}
+
+static void listen_for_data(connection *c)
+{
+    unsigned seconds = c->server->settings->idle_timeout_s;
+    struct timeval timeout = {.tv_sec = seconds};
+    event_add(c->readable, seconds > 0 ? &timeout : NULL);
+}
+
+connection *connection_new(server *srv, evutil_socket_t fd, const struct sockaddr *peer)
+{
+    connection *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    c->server = srv;
+    c->fd = fd;
+    listener_address_text(peer, c->peer, sizeof c->peer);
+    c->decoder = nl_decoder_new(&(nl_decoder_options){
+        .source = c->peer,
+        .fraction = srv->settings->fraction,
+        .max_record_size = srv->settings->max_record_size,
+        .on_malformed = on_malformed,
+        .user = c,
+    });
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+    c->readable = event_new(srv->base, fd, EV_READ | EV_PERSIST, on_readable, c);
+    if (c->readable == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    event_priority_set(c->readable, 0);
+    c->next = srv->connections;
+    c->link = &srv->connections;
+    if (c->next != NULL)
+        c->next->link = &c->next;
+    srv->connections = c;
+    srv->connection_count++;
+    if (!srv->paused)
+        listen_for_data(c);
+    nl_write(srv->log, NL_DEBUG, "Netlogd.Open", "PEER=%s", c->peer);
+    return c;
+}
+
+void connection_pause(connection *c, bool pause)
+{
+    if (pause)
+        event_del(c->readable);
+    else
+        listen_for_data(c);
+}
+
+void connection_drain(connection *c, int64_t deadline_ns)
+{
+    while (!output_is_blocked(c->server->output) && server_now_ns() < deadline_ns)
+        if (read_once(c) != MORE)
+            return;
+}
+
+void connection_close(connection *c)
+{
+    nl_decoder_finish(c->decoder);
+    take_records(c);
+    const nl_decoder_stats *stats = nl_decoder_get_stats(c->decoder);
+    nl_write(c->server->log, NL_DEBUG, "Netlogd.Close", "PEER=%s RECORDS=%llu MALFORMED=%llu BYTES=%llu", c->peer,
+             (unsigned long long)stats->records, (unsigned long long)stats->malformed,
+             (unsigned long long)stats->bytes);
+    *c->link = c->next;
+    if (c->next != NULL)
+        c->next->link = c->link;
+    c->server->connection_count--;
+    event_free(c->readable);
+    close(c->fd);
+    nl_decoder_free(c->decoder);
+    free(c);
+}
+
+connection *connection_next(const connection *c)
+{
+    return c->next;
+}

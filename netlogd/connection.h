@@ -1,0 +1,32 @@
+/*
+ * One client: bytes from its socket, through a decoder of its own, into the output.
+ *
+ * Whatever a client sends costs only itself: what is malformed is counted and reported, and one that sends nothing else is
+ * cut off.
+ */
+#ifndef NETLOGD_CONNECTION_H
+#define NETLOGD_CONNECTION_H
+
+#include "server.h"
+
+#include <event2/util.h>
+
+/* Takes over fd and joins the list of the server. */
+connection *connection_new(server *srv, evutil_socket_t fd, const struct sockaddr *peer);
+
+/* Starts or stops reading, while the output is blocked. */
+void connection_pause(connection *c, bool pause);
+
+/*
+ * Reads what the kernel holds of this client now, until it is empty or the time (server_now_ns) has come; for the end of the
+ * program.
+ */
+void connection_drain(connection *c, int64_t deadline_ns);
+
+/* Hands on what is left in the decoder, closes the socket and frees the connection. */
+void connection_close(connection *c);
+
+/* The list that the server keeps. */
+connection *connection_next(const connection *c);
+
+#endif

@@ -1,0 +1,26 @@
+/* Sockets on which clients arrive: opened from a URL before anything else starts, so that what is wrong is said at once. */
+#ifndef NETLOGD_LISTENER_H
+#define NETLOGD_LISTENER_H
+
+#include <netlogger.h>
+
+typedef struct listener {
+    int fd;
+    char *name; /* as a URL, with the port that was really taken */
+    char *path; /* of a Unix socket, to be removed at the end; NULL otherwise */
+} listener;
+
+/*
+ * Opens the sockets that url names (a host name may have several addresses) and appends them to *listeners. Any address off this
+ * machine is refused unless remote_allowed. False with the reason in message.
+ */
+bool listener_open(const char *url, bool remote_allowed, listener **listeners, size_t *count, char message[256]);
+
+/* Closes them all, removes Unix sockets and frees the array. */
+void listener_close_all(listener *listeners, size_t count);
+
+/* A socket address in words: "127.0.0.1:5000", "[::1]:5000", "a local client". */
+struct sockaddr;
+void listener_address_text(const struct sockaddr *address, char *out, size_t size);
+
+#endif

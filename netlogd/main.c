@@ -1,0 +1,158 @@
+/* netlogd: collects records from many machines into one log. Options, and the way into the background. */
+#include "config.h"
+
+#include "listener.h"
+#include "output.h"
+#include "server.h"
+#include "settings.h"
+
+#include "program/program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPTION_FIRST = 0x1000 };
+
+/* An option and a directive have the same name; key is OPTION_FIRST plus the place here. */
+static const struct {
+    const char *name;
+    const char *argument;
+    const char *doc;
+} directives[] = {
+    {"listen", "URL",
+     "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one) or "
+     "unix:PATH. Default x-netlog://127.0.0.1:14830"},
+    {"output", "FILE", "The merged log, appended to; - (the default) is standard output"},
+    {"allow", "NETWORK", "Clients that may connect from other machines: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas "
+                         "between. Needed to listen off loopback"},
+    {"log", "URL", "Where netlogd's own events go (default file:///dev/stderr)"},
+    {"level", "LEVEL", "The threshold of its own events (default Important: all but Debug)"},
+    {"reject", "FILE", "Keep malformed input there, as it came"},
+    {"fraction", "decimal|microseconds", "How a DATE's fraction of fewer than six digits is meant"},
+    {"max-record-size", "SIZE", "A longer record is malformed (default 1M)"},
+    {"max-connections", "N", "More clients than that are turned away (default 10000)"},
+    {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 0: never)"},
+    {"pid-file", "FILE", "Write the process's number there"},
+};
+
+enum { DIRECTIVE_COUNT = sizeof directives / sizeof directives[0], OPTION_CONFIG = 'c', OPTION_FOREGROUND = 'f' };
+
+typedef struct arguments {
+    settings settings;
+    bool foreground;
+} arguments;
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    arguments *a = state->input;
+    if (key == OPTION_CONFIG) {
+        if (!settings_read_file(&a->settings, argument))
+            exit(PROGRAM_USAGE);
+        return 0;
+    }
+    if (key == OPTION_FOREGROUND) {
+        a->foreground = true;
+        return 0;
+    }
+    if (key >= OPTION_FIRST && key < OPTION_FIRST + DIRECTIVE_COUNT) {
+        const char *name = directives[key - OPTION_FIRST].name;
+        const char *why = settings_set(&a->settings, name, argument);
+        if (why != NULL)
+            argp_error(state, "--%s %s: %s", name, argument, why);
+        return 0;
+    }
+    if (key == ARGP_KEY_ARG)
+        argp_error(state, "what is \"%s\"? Only options are known", argument);
+    return ARGP_ERR_UNKNOWN;
+}
+
+static void read_arguments(int argc, char **argv, arguments *a)
+{
+    struct argp_option options[DIRECTIVE_COUNT + 3] = {
+        {"config", OPTION_CONFIG, "FILE", 0, "Read directives from FILE: lines \"listen URL\", as the options below", 0},
+        {"foreground", OPTION_FOREGROUND, NULL, 0, "Do not go into the background", 0},
+    };
+    for (int i = 0; i < DIRECTIVE_COUNT; i++)
+        options[i + 2] = (struct argp_option){.name = directives[i].name,
+                                              .key = OPTION_FIRST + i,
+                                              .arg = directives[i].argument,
+                                              .doc = directives[i].doc,
+                                              .group = 1};
+    const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .doc = "Collect records from many machines into one log."
+               "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
+               "\n\nSIGHUP opens the output file anew, so that it can be moved away; SIGTERM takes over what has arrived, "
+               "writes it and ends."};
+    argp_parse(&argp, argc, argv, 0, NULL, a);
+    if (a->settings.listen_count == 0)
+        settings_set(&a->settings, "listen", "x-netlog://127.0.0.1:14830");
+}
+
+static bool write_pid_file(const char *path)
+{
+    FILE *file = fopen(path, "we");
+    bool good = file != NULL && fprintf(file, "%ld\n", (long)getpid()) > 0;
+    good = (file == NULL || fclose(file) == 0) && good;
+    if (!good)
+        program_error("write %s: %s", path, strerror(errno));
+    return good;
+}
+
+static bool open_listeners(const settings *s, listener **listeners, size_t *count)
+{
+    char message[256];
+    for (size_t i = 0; i < s->listen_count; i++)
+        if (!listener_open(s->listen[i], s->allow_count > 0, listeners, count, message)) {
+            program_error("%s", message);
+            return false;
+        }
+    for (size_t i = 0; i < *count; i++)
+        fprintf(stderr, "netlogd: listening on %s\n", (*listeners)[i].name);
+    return true;
+}
+
+/* Everything that can go wrong at the start goes wrong before the terminal is let go. */
+static int serve(arguments *a)
+{
+    settings *s = &a->settings;
+    output *out = output_open(s->output);
+    if (out == NULL) {
+        program_error("%s", nl_error_message());
+        return PROGRAM_PROBLEM;
+    }
+    listener *listeners = NULL;
+    size_t count = 0;
+    int status = PROGRAM_PROBLEM;
+    if (open_listeners(s, &listeners, &count)) {
+        if (!a->foreground && daemon(1, strcmp(s->output, "-") == 0) != 0)
+            program_error("go into the background: %s", strerror(errno));
+        nl_log *log = nl_open("netlogd", s->log);
+        nl_set_level(log, s->level);
+        if (s->pid_file == NULL || write_pid_file(s->pid_file))
+            status = server_run(s, listeners, count, out, log);
+        if (s->pid_file != NULL)
+            unlink(s->pid_file);
+        nl_close(log);
+    }
+    listener_close_all(listeners, count);
+    if (output_close(out) != NL_OK) {
+        program_error("%s", nl_error_message());
+        status = PROGRAM_PROBLEM;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    program_start("netlogd", argv);
+    arguments a = {0};
+    settings_init(&a.settings);
+    read_arguments(argc, argv, &a);
+    int status = serve(&a);
+    settings_free(&a.settings);
+    return program_finish(status);
+}

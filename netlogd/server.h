@@ -1,0 +1,57 @@
+/*
+ * The collector: an event loop, its listeners and connections, one output.
+ *
+ * One thread does everything. A record passes from connection.c (read, decode) to output.c (collect, write); the server decides
+ * when the output is flushed (whenever no client has anything to read) and stops all reading while it cannot be written.
+ */
+#ifndef NETLOGD_SERVER_H
+#define NETLOGD_SERVER_H
+
+#include "listener.h"
+#include "output.h"
+#include "settings.h"
+
+#include <event2/event.h>
+
+typedef struct server server;
+typedef struct connection connection;
+
+typedef struct server_counts {
+    uint64_t records;
+    uint64_t malformed;
+    uint64_t bytes;
+    uint64_t connections; /* so far */
+    uint64_t refused;     /* not from an allowed network, or too many */
+} server_counts;
+
+struct server {
+    const settings *settings;
+    struct event_base *base;
+    output *output;
+    nl_log *log; /* its own events; NULL when it has none */
+    char *read_buffer;
+    connection *connections;
+    size_t connection_count;
+    server_counts counts;
+    bool paused; /* nothing is read from clients: the output is blocked */
+    bool stopping;
+    struct event *flush_event;
+    struct event *retry_event;
+    struct event *accept_event; /* tries again after the process ran out of descriptors */
+    struct event *signals[3];
+    struct evconnlistener **listeners;
+    size_t listener_count;
+    int reject_fd; /* -1: none */
+};
+
+enum { SERVER_READ_SIZE = 256 << 10 };
+
+/* Serves until SIGTERM or SIGINT. log may be NULL. Returns the program's exit status. Takes nothing over. */
+int server_run(const settings *s, listener *listeners, size_t listener_count, output *out, nl_log *log);
+
+/* For connections. */
+void server_wrote(server *srv);                       /* something was put into the output */
+void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
+int64_t server_now_ns(void);                          /* the monotonic clock */
+
+#endif

@@ -1,0 +1,204 @@
+#include "config.h"
+
+#include "settings.h"
+
+#include "program/program.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum { DEFAULT_MAX_CONNECTIONS = 10000, DEFAULT_MAX_RECORD = 1 << 20, LEAST_RECORD = 1024 };
+
+static char *copy(const char *text)
+{
+    char *result = strdup(text);
+    if (result == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return result;
+}
+
+void settings_init(settings *s)
+{
+    *s = (settings){
+        .output = copy("-"),
+        .log = copy("file:///dev/stderr"),
+        .level = NL_IMPORTANT,
+        .max_record_size = DEFAULT_MAX_RECORD,
+        .max_connections = DEFAULT_MAX_CONNECTIONS,
+    };
+}
+
+void settings_free(settings *s)
+{
+    for (size_t i = 0; i < s->listen_count; i++)
+        free(s->listen[i]);
+    free(s->listen);
+    free(s->allow);
+    free(s->output);
+    free(s->log);
+    free(s->reject);
+    free(s->pid_file);
+}
+
+static const char *add_listen(settings *s, const char *value)
+{
+    nl_url *url = nl_url_parse(value);
+    if (url == NULL)
+        return nl_error_message();
+    bool usable = (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_UNIX) && url->option_count == 0;
+    nl_url_free(url);
+    if (!usable)
+        return "netlogd listens on x-netlog://HOST:PORT and unix:PATH";
+    s->listen = realloc(s->listen, (s->listen_count + 1) * sizeof *s->listen);
+    if (s->listen == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->listen[s->listen_count++] = copy(value);
+    return NULL;
+}
+
+/* One or more networks with commas between. */
+static const char *add_allow(settings *s, const char *value)
+{
+    while (*value != '\0') {
+        char text[80];
+        size_t size = strcspn(value, ",");
+        network net;
+        if (size >= sizeof text)
+            return "it is no network";
+        memcpy(text, value, size);
+        text[size] = '\0';
+        if (!network_parse(text, &net))
+            return "it is no network: ADDRESS or ADDRESS/BITS is wanted";
+        s->allow = realloc(s->allow, (s->allow_count + 1) * sizeof *s->allow);
+        if (s->allow == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        s->allow[s->allow_count++] = net;
+        value += size + (value[size] == ',');
+    }
+    return NULL;
+}
+
+static const char *set_text(char **place, const char *value)
+{
+    free(*place);
+    *place = copy(value);
+    return NULL;
+}
+
+static const char *set_size(size_t *place, const char *value, size_t least)
+{
+    size_t size;
+    if (!nl_size_parse(value, &size))
+        return "it is no size: digits, perhaps with k, M or G, are wanted";
+    if (size < least)
+        return "it is too small";
+    *place = size;
+    return NULL;
+}
+
+static const char *set_idle_timeout(settings *s, const char *value)
+{
+    size_t seconds;
+    const char *why = set_size(&seconds, value, 0);
+    if (why == NULL && seconds > 86400 * 365)
+        return "it is more than a year";
+    if (why == NULL)
+        s->idle_timeout_s = (unsigned)seconds;
+    return why;
+}
+
+static const char *set_level(settings *s, const char *value)
+{
+    nl_level level = nl_level_parse(value, strlen(value));
+    if (level == NL_LEVEL_NONE)
+        return "it is no level: Error, Warning, Usage, Debug and so on are";
+    s->level = level;
+    return NULL;
+}
+
+static const char *set_fraction(settings *s, const char *value)
+{
+    bool decimal = strcmp(value, "decimal") == 0;
+    if (!decimal && strcmp(value, "microseconds") != 0)
+        return "it is neither decimal nor microseconds";
+    s->fraction = decimal ? NL_FRACTION_DECIMAL : NL_FRACTION_MICROSECONDS;
+    return NULL;
+}
+
+const char *settings_set(settings *s, const char *name, const char *value)
+{
+    if (*value == '\0')
+        return "it has no value";
+    if (strcmp(name, "listen") == 0)
+        return add_listen(s, value);
+    if (strcmp(name, "allow") == 0)
+        return add_allow(s, value);
+    if (strcmp(name, "output") == 0)
+        return set_text(&s->output, value);
+    if (strcmp(name, "log") == 0)
+        return set_text(&s->log, value);
+    if (strcmp(name, "level") == 0)
+        return set_level(s, value);
+    if (strcmp(name, "reject") == 0)
+        return set_text(&s->reject, value);
+    if (strcmp(name, "pid-file") == 0)
+        return set_text(&s->pid_file, value);
+    if (strcmp(name, "fraction") == 0)
+        return set_fraction(s, value);
+    if (strcmp(name, "max-record-size") == 0)
+        return set_size(&s->max_record_size, value, LEAST_RECORD);
+    if (strcmp(name, "max-connections") == 0)
+        return set_size(&s->max_connections, value, 1);
+    if (strcmp(name, "idle-timeout") == 0)
+        return set_idle_timeout(s, value);
+    return "there is no such directive";
+}
+
+/* Cuts comment and blanks off a line. Returns its first byte. */
+static char *trim(char *line)
+{
+    line[strcspn(line, "#\r\n")] = '\0';
+    char *end = line + strlen(line);
+    while (end > line && isspace((unsigned char)end[-1]))
+        *--end = '\0';
+    while (isspace((unsigned char)*line))
+        line++;
+    return line;
+}
+
+bool settings_read_file(settings *s, const char *path)
+{
+    FILE *file = fopen(path, "re");
+    if (file == NULL) {
+        program_error("open %s: %s", path, strerror(errno));
+        return false;
+    }
+    char *line = NULL;
+    size_t capacity = 0;
+    bool good = true;
+    for (unsigned number = 1; getline(&line, &capacity, file) >= 0; number++) {
+        char *name = trim(line);
+        if (*name == '\0')
+            continue;
+        char *value = name + strcspn(name, " \t");
+        if (*value != '\0')
+            *value++ = '\0';
+        value += strspn(value, " \t");
+        const char *why = settings_set(s, name, value);
+        if (why != NULL) {
+            program_error("%s:%u: %s%s%s: %s", path, number, name, *value != '\0' ? " " : "", value, why);
+            good = false;
+        }
+    }
+    if (ferror(file)) {
+        program_error("read %s: %s", path, strerror(errno));
+        good = false;
+    }
+    free(line);
+    fclose(file);
+    return good;
+}

@@ -1,0 +1,141 @@
+#include "config.h"
+
+#include "input.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+struct input {
+    input_settings *settings;
+    nl_reader *reader;
+    nl_buffer key;
+    nl_buffer line;
+    uint64_t records;
+};
+
+input *input_open(input_settings *settings, const char *path)
+{
+    nl_reader *reader = program_reading_open(&settings->reading, path, false, false);
+    if (reader == NULL) {
+        settings->failed = true;
+        return NULL;
+    }
+    input *in = calloc(1, sizeof *in);
+    if (in == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    in->settings = settings;
+    in->reader = reader;
+    return in;
+}
+
+bool input_next(input *in, nl_string *key, nl_string *line)
+{
+    const nl_record *record;
+    nl_status status = nl_reader_next(in->reader, &record);
+    if (status == NL_FAILED) {
+        program_error("%s", nl_error_message());
+        in->settings->failed = true;
+    }
+    if (status != NL_OK)
+        return false;
+    in->records++;
+    input_settings *settings = in->settings;
+    if (settings->format == NL_FORMAT_UNKNOWN)
+        settings->format = record->raw_format != NL_FORMAT_UNKNOWN ? record->raw_format : NL_FORMAT_ULM;
+    in->line.size = 0;
+    if (record->raw_format == settings->format) {
+        nl_buffer_append(&in->line, record->raw.data, record->raw.size);
+        nl_buffer_append(&in->line, "\n", 1);
+    } else {
+        nl_record_encode(record, settings->format, &in->line);
+    }
+    in->key.size = 0;
+    key_encode(settings->key, record, &in->key);
+    if (settings->unique)
+        nl_buffer_append(&in->key, in->line.data, in->line.size);
+    *key = (nl_string){in->key.data, in->key.size};
+    *line = (nl_string){in->line.data, in->line.size};
+    return true;
+}
+
+uint64_t input_record(const input *in)
+{
+    return in->records;
+}
+
+void input_progress(const input *in, uint64_t *done, uint64_t *total)
+{
+    *done = nl_reader_position(in->reader);
+    *total = nl_reader_size(in->reader);
+}
+
+void input_close(input *in)
+{
+    program_reading_close(&in->settings->reading, in->reader);
+    nl_buffer_free(&in->key);
+    nl_buffer_free(&in->line);
+    free(in);
+}
+
+typedef struct sorted_stream {
+    stream base;
+    input *in;
+    char *path;
+    nl_buffer before; /* the key of the record before */
+    bool told;
+    bool *disordered;
+} sorted_stream;
+
+static uint64_t prefix_of(nl_string key)
+{
+    uint64_t prefix = 0;
+    for (size_t i = 0; i < 8; i++)
+        prefix = prefix << 8 | (i < key.size ? (unsigned char)key.data[i] : 0);
+    return prefix;
+}
+
+int input_compare_keys(nl_string a, nl_string b)
+{
+    size_t common = a.size < b.size ? a.size : b.size;
+    int order = common == 0 ? 0 : memcmp(a.data, b.data, common);
+    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+static bool sorted_next(stream *base, item *out)
+{
+    sorted_stream *s = (sorted_stream *)base;
+    nl_string key, line;
+    if (!input_next(s->in, &key, &line))
+        return false;
+    if (s->in->records > 1 && !s->told && input_compare_keys(key, (nl_string){s->before.data, s->before.size}) < 0) {
+        program_error("%s: record %" PRIu64 " is out of order: the result is not sorted; nlsort without -m sorts it",
+                      s->path, s->in->records);
+        s->told = *s->disordered = true;
+    }
+    s->before.size = 0;
+    nl_buffer_append(&s->before, key.data, key.size);
+    size_t rest = key.size > 8 ? key.size - 8 : 0;
+    *out = (item){prefix_of(key), key.data + key.size - rest, line.data, (uint32_t)rest, (uint32_t)line.size};
+    return true;
+}
+
+static void sorted_close(stream *base)
+{
+    sorted_stream *s = (sorted_stream *)base;
+    input_close(s->in);
+    nl_buffer_free(&s->before);
+    free(s->path);
+    free(s);
+}
+
+stream *input_open_sorted(input_settings *settings, const char *path, bool *disordered)
+{
+    input *in = input_open(settings, path);
+    if (in == NULL)
+        return NULL;
+    sorted_stream *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    *s = (sorted_stream){.base = {sorted_next, sorted_close}, .in = in, .path = strdup(path), .disordered = disordered};
+    return &s->base;
+}

@@ -1,0 +1,31 @@
+/*
+ * What is sorted: a record's line as it will be written, and its key.
+ *
+ * Keys are byte strings in an encoding that keeps their order (key.h), so that comparing two records is comparing bytes. The
+ * first eight stand in a number by themselves: with the usual key, the time, that number is all there is.
+ */
+#ifndef NLSORT_ITEM_H
+#define NLSORT_ITEM_H
+
+#include <stdint.h>
+#include <string.h>
+
+typedef struct item {
+    uint64_t prefix; /* the key's first eight bytes, the most significant first, zeros beyond its end */
+    const char *key; /* the rest of it */
+    const char *line;
+    uint32_t key_size;
+    uint32_t line_size; /* with the newline */
+} item;
+
+/* Negative, zero or positive, as memcmp. */
+static inline int item_compare(const item *a, const item *b)
+{
+    if (a->prefix != b->prefix)
+        return a->prefix < b->prefix ? -1 : 1;
+    uint32_t common = a->key_size < b->key_size ? a->key_size : b->key_size;
+    int order = common == 0 ? 0 : memcmp(a->key, b->key, common);
+    return order != 0 ? order : (a->key_size > b->key_size) - (a->key_size < b->key_size);
+}
+
+#endif

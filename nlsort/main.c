@@ -1,0 +1,392 @@
+/* nlsort: orders and merges logs. Options, and the four ways through: sort in memory, sort by way of disk, merge, check. */
+#include "config.h"
+
+#include "input.h"
+#include "key.h"
+#include "merge.h"
+#include "spill.h"
+#include "store.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+
+enum {
+    OPTION_FORMAT = 0x1000,
+    WRITE_SIZE = 1 << 20,
+    RUN_BUFFER = 1 << 20,
+    RUN_BUFFER_LEAST = 16 << 10,
+    DESCRIPTORS_KEPT = 16, /* beside the inputs of a merge */
+    MEMORY_LEAST = 16 << 20,
+};
+
+typedef struct arguments {
+    input_settings input;
+    key *key;
+    bool merge, check, reverse;
+    size_t memory; /* bytes */
+    const char *directory;
+    const char *output;
+    char **files;
+    size_t file_count;
+} arguments;
+
+static const struct argp_option options[] = {
+    {"key", 'k', "FIELD[:OPTIONS]", 0,
+     "Order by FIELD; again for a second key, and so on. OPTIONS: t time, n number, s text, r descending. Without a type, "
+     "by content: numbers by value, before text. Without any key: by time. Records without the field come first", 0},
+    {"merge", 'm', NULL, 0, "Merge logs that are in order already, without holding them", 0},
+    {"check", 'c', NULL, 0, "Only say whether the logs are in order: exit status 1 at the first record that is not", 0},
+    {"reverse", 'r', NULL, 0, "Descending; records of equal keys stay in the order in which they came", 0},
+    {"unique", 'u', NULL, 0, "Of identical records keep one; records of equal keys are then ordered by their text", 0},
+    {"buffer-size", 'S', "SIZE", 0, "Use so much memory at most (256M; default a quarter of the machine's); what is "
+                                    "larger goes by way of the disk", 0},
+    {"temporary-directory", 'T', "DIR", 0, "There (default $TMPDIR, or /tmp)", 0},
+    {"output", 'o', "FILE", 0, "Write to FILE, which may be one of the inputs; it takes its place when all is done", 0},
+    {"format", OPTION_FORMAT, "ulm|bp", 0, "Write in that format (default: the first record's)", 0},
+    {0},
+};
+
+static const struct argp_child children[] = {{&program_reading_argp, 0, NULL, 1}, {0}};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    arguments *a = state->input;
+    const char *why;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->input.reading;
+        return 0;
+    case 'k':
+        why = key_add(a->key, argument);
+        if (why != NULL)
+            argp_error(state, "-k %s: %s", argument, why);
+        return 0;
+    case 'm':
+        a->merge = true;
+        return 0;
+    case 'c':
+        a->check = true;
+        return 0;
+    case 'r':
+        a->reverse = true;
+        return 0;
+    case 'u':
+        a->input.unique = true;
+        return 0;
+    case 'S':
+        if (!nl_size_parse(argument, &a->memory))
+            argp_error(state, "-S %s: that is no size", argument);
+        return 0;
+    case 'T':
+        a->directory = argument;
+        return 0;
+    case 'o':
+        a->output = argument;
+        return 0;
+    case OPTION_FORMAT:
+        a->input.format = nl_format_parse(argument);
+        if (a->input.format == NL_FORMAT_UNKNOWN)
+            argp_error(state, "--format %s: ulm and bp are known", argument);
+        return 0;
+    case ARGP_KEY_ARGS:
+        a->files = state->argv + state->next;
+        a->file_count = (size_t)(state->argc - state->next);
+        return 0;
+    case ARGP_KEY_END:
+        if (a->merge && a->check)
+            argp_error(state, "-m and -c exclude each other");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "[FILE...]",
+    .doc = "Order and merge logs in any format, by time or by any fields; stable. Without FILE, or for -, standard input."
+           "\vExit status: 0 done; 1 something was malformed, unreadable or out of order (the rest is done all the same); "
+           "2 wrong use.\n\nExamples: nlsort -o all.log host*.log\n  nlsort -k NL.EVNT -k SEND.SZ:nr a.log",
+    .children = children,
+};
+
+static size_t default_memory(void)
+{
+    struct sysinfo info;
+    if (sysinfo(&info) != 0)
+        return (size_t)1 << 30;
+    return (size_t)info.totalram * info.mem_unit / 4;
+}
+
+/* Where the result goes. The writer is opened with the first record, when the format is known. */
+typedef struct result {
+    const arguments *a;
+    nl_writer *writer;
+    uint64_t records;
+    nl_buffer before; /* the latest key and line, for -u */
+} result;
+
+static void fail_writing(const result *r)
+{
+    nl_writer_discard(r->writer);
+    program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+}
+
+static void open_result(result *r)
+{
+    nl_writer_options how = {.format = r->a->input.format, .buffer_size = WRITE_SIZE, .atomic = r->a->output != NULL};
+    r->writer = nl_writer_open(r->a->output != NULL ? r->a->output : "-", &how);
+    if (r->writer == NULL)
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+}
+
+static bool is_repeated(result *r, const item *it)
+{
+    nl_string line = {it->line, it->line_size};
+    bool same = r->records > 0 && r->before.size == line.size && memcmp(r->before.data, line.data, line.size) == 0;
+    r->before.size = 0;
+    nl_buffer_append(&r->before, line.data, line.size);
+    return same;
+}
+
+static void put(result *r, const item *it)
+{
+    if (r->a->input.unique && is_repeated(r, it))
+        return;
+    r->records++;
+    if (nl_writer_put_text(r->writer, NL_LEVEL_NONE, it->line, it->line_size) != NL_OK)
+        fail_writing(r);
+    program_progress("writing", 0, 0, r->records);
+}
+
+static void close_result(result *r)
+{
+    nl_buffer_free(&r->before);
+    if (nl_writer_close(r->writer) != NL_OK)
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+}
+
+static void spill_store(spill *runs, store *items)
+{
+    store_sort(items);
+    spill_begin(runs);
+    for (size_t i = 0; i < store_count(items); i++) {
+        item it = store_get(items, i);
+        spill_put(runs, &it);
+    }
+    spill_end(runs);
+    store_clear(items);
+}
+
+static void read_all(arguments *a, store *items, spill *runs)
+{
+    uint64_t records = 0;
+    for (size_t i = 0; i < a->file_count; i++) {
+        input *in = input_open(&a->input, a->files[i]);
+        if (in == NULL)
+            continue;
+        nl_string key, line;
+        while (input_next(in, &key, &line)) {
+            store_add(items, key.data, key.size, line.data, line.size);
+            if (store_memory(items) > a->memory)
+                spill_store(runs, items);
+            if (++records % 65536 == 0) {
+                uint64_t done, total;
+                input_progress(in, &done, &total);
+                program_progress(a->files[i], done, total, records);
+            }
+        }
+        input_close(in);
+    }
+}
+
+/* What is in memory, as the last of the streams that are merged. */
+typedef struct store_stream {
+    stream base;
+    const store *items;
+    size_t at;
+} store_stream;
+
+static bool store_stream_next(stream *base, item *out)
+{
+    store_stream *s = (store_stream *)base;
+    if (s->at == store_count(s->items))
+        return false;
+    *out = store_get(s->items, s->at++);
+    return true;
+}
+
+static void store_stream_close(stream *base)
+{
+    (void)base;
+}
+
+static void write_merged(result *r, stream **streams, size_t count)
+{
+    merge *m = merge_new(streams, count);
+    item it;
+    while (merge_next(m, &it))
+        put(r, &it);
+    merge_free(m);
+}
+
+static stream **new_streams(size_t count)
+{
+    stream **streams = calloc(count + 1, sizeof *streams);
+    if (streams == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return streams;
+}
+
+static size_t run_buffer(const arguments *a, size_t runs)
+{
+    size_t share = a->memory / (runs + 1);
+    return share > RUN_BUFFER ? RUN_BUFFER : share < RUN_BUFFER_LEAST ? RUN_BUFFER_LEAST : share;
+}
+
+static void sort(arguments *a, result *r)
+{
+    store *items = store_new();
+    spill *runs = spill_new(a->directory);
+    read_all(a, items, runs);
+    size_t count = spill_run_count(runs);
+    if (count > 0 && store_count(items) > 0) { /* so that the buffers of the runs have the memory */
+        spill_store(runs, items);
+        count++;
+    }
+    if (count > 0) {
+        store_free(items);
+        items = store_new();
+    }
+    store_sort(items);
+    open_result(r);
+    stream **streams = new_streams(count + 1);
+    for (size_t i = 0; i < count; i++)
+        streams[i] = spill_open_run(runs, i, run_buffer(a, count));
+    store_stream in_memory = {{store_stream_next, store_stream_close}, items, 0};
+    streams[count] = &in_memory.base;
+    write_merged(r, streams, count + 1);
+    free(streams);
+    store_free(items);
+    spill_free(runs);
+}
+
+static size_t descriptors_for_inputs(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur <= 2 * DESCRIPTORS_KEPT)
+        return DESCRIPTORS_KEPT;
+    return limit.rlim_cur == RLIM_INFINITY ? 4096 : (size_t)limit.rlim_cur - DESCRIPTORS_KEPT;
+}
+
+/* Merges one group of inputs onto disk: there are more of them than may be open at once. */
+static void merge_group(arguments *a, spill *runs, size_t from, size_t to, bool *disordered)
+{
+    stream **streams = new_streams(to - from);
+    size_t count = 0;
+    for (size_t i = from; i < to; i++) {
+        streams[count] = input_open_sorted(&a->input, a->files[i], disordered);
+        count += streams[count] != NULL;
+    }
+    merge *m = merge_new(streams, count);
+    item it;
+    spill_begin(runs);
+    while (merge_next(m, &it))
+        spill_put(runs, &it);
+    spill_end(runs);
+    merge_free(m);
+    free(streams);
+}
+
+static bool merge_sorted(arguments *a, result *r)
+{
+    bool disordered = false;
+    size_t most = descriptors_for_inputs();
+    spill *runs = spill_new(a->directory);
+    stream **streams;
+    size_t count = 0;
+    if (a->file_count > most) {
+        for (size_t from = 0; from < a->file_count; from += most)
+            merge_group(a, runs, from, from + most < a->file_count ? from + most : a->file_count, &disordered);
+        streams = new_streams(spill_run_count(runs));
+        for (; count < spill_run_count(runs); count++)
+            streams[count] = spill_open_run(runs, count, run_buffer(a, spill_run_count(runs)));
+    } else {
+        streams = new_streams(a->file_count);
+        for (size_t i = 0; i < a->file_count; i++) {
+            streams[count] = input_open_sorted(&a->input, a->files[i], &disordered);
+            count += streams[count] != NULL;
+        }
+    }
+    merge *m = merge_new(streams, count); /* reads each input's first record, which settles the format */
+    open_result(r);
+    item it;
+    while (merge_next(m, &it))
+        put(r, &it);
+    merge_free(m);
+    free(streams);
+    spill_free(runs);
+    return !disordered;
+}
+
+/* Says where the first record out of order is. */
+static bool check_order(arguments *a)
+{
+    bool ordered = true;
+    nl_buffer before = {0};
+    for (size_t i = 0; i < a->file_count && ordered; i++) {
+        input *in = input_open(&a->input, a->files[i]);
+        nl_string key, line;
+        while (in != NULL && ordered && input_next(in, &key, &line)) {
+            int order = input_record(in) == 1 ? 1 : input_compare_keys(key, (nl_string){before.data, before.size});
+            ordered = order > 0 || (order == 0 && !a->input.unique);
+            if (!ordered)
+                program_error("%s: record %" PRIu64 " is out of order: %.*s", a->files[i], input_record(in),
+                              (int)(line.size - 1 < 200 ? line.size - 1 : 200), line.data);
+            before.size = 0;
+            nl_buffer_append(&before, key.data, key.size);
+        }
+        if (in != NULL)
+            input_close(in);
+    }
+    nl_buffer_free(&before);
+    return ordered;
+}
+
+int main(int argc, char **argv)
+{
+    program_start("nlsort", argv);
+    arguments a = {.memory = default_memory(), .directory = getenv("TMPDIR")};
+    a.input.key = a.key = key_new();
+    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    key_set_reverse(a.key, a.reverse);
+    if (a.directory == NULL || *a.directory == '\0')
+        a.directory = "/tmp";
+    if (a.memory < MEMORY_LEAST)
+        a.memory = MEMORY_LEAST;
+    static char *standard_input[] = {"-"};
+    if (a.file_count == 0) {
+        a.files = standard_input;
+        a.file_count = 1;
+    }
+    bool good = true;
+    if (a.check) {
+        good = check_order(&a);
+    } else {
+        result r = {.a = &a};
+        if (a.merge)
+            good = merge_sorted(&a, &r);
+        else
+            sort(&a, &r);
+        close_result(&r);
+    }
+    program_progress_end();
+    if (program_reading_finish(&a.input.reading) != PROGRAM_DONE || a.input.reading.malformed > 0 || a.input.failed)
+        good = false;
+    key_free(a.key);
+    return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
+}

@@ -1,0 +1,89 @@
+#include "config.h"
+
+#include "merge.h"
+
+#include "program/program.h"
+
+#include <stdlib.h>
+
+typedef struct head {
+    item item;
+    size_t rank; /* the stream's place: equal items come in this order */
+    stream *stream;
+} head;
+
+/* A binary heap of the streams' next items, the least at the root. */
+struct merge {
+    head *heads;
+    size_t count;
+    bool root_used; /* the root's item was given out: its stream is to be asked for the next one */
+};
+
+static bool comes_before(const head *a, const head *b)
+{
+    int order = item_compare(&a->item, &b->item);
+    return order != 0 ? order < 0 : a->rank < b->rank;
+}
+
+static void sift_down(merge *m, size_t at)
+{
+    head moving = m->heads[at];
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child >= m->count)
+            break;
+        if (child + 1 < m->count && comes_before(&m->heads[child + 1], &m->heads[child]))
+            child++;
+        if (!comes_before(&m->heads[child], &moving))
+            break;
+        m->heads[at] = m->heads[child];
+        at = child;
+    }
+    m->heads[at] = moving;
+}
+
+merge *merge_new(stream **streams, size_t count)
+{
+    merge *m = calloc(1, sizeof *m);
+    head *heads = calloc(count + 1, sizeof *heads);
+    if (m == NULL || heads == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    m->heads = heads;
+    for (size_t i = 0; i < count; i++) {
+        head h = {.rank = i, .stream = streams[i]};
+        if (streams[i]->next(streams[i], &h.item))
+            m->heads[m->count++] = h;
+        else
+            streams[i]->close(streams[i]);
+    }
+    for (size_t i = m->count / 2; i-- > 0;)
+        sift_down(m, i);
+    return m;
+}
+
+bool merge_next(merge *m, item *out)
+{
+    if (m->root_used) {
+        head *root = &m->heads[0];
+        if (!root->stream->next(root->stream, &root->item)) {
+            root->stream->close(root->stream);
+            *root = m->heads[--m->count];
+        }
+        if (m->count > 1)
+            sift_down(m, 0);
+        m->root_used = false;
+    }
+    if (m->count == 0)
+        return false;
+    *out = m->heads[0].item;
+    m->root_used = true;
+    return true;
+}
+
+void merge_free(merge *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        m->heads[i].stream->close(m->heads[i].stream);
+    free(m->heads);
+    free(m);
+}

@@ -1,0 +1,189 @@
+#include "config.h"
+
+#include "spill.h"
+
+#include "program/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { WRITE_SIZE = 1 << 20 };
+
+typedef struct run {
+    off_t start;
+    off_t end;
+} run;
+
+struct spill {
+    const char *directory;
+    int fd;
+    run *runs;
+    size_t count;
+    nl_buffer buffer;
+    off_t size;
+};
+
+/* An item in the file: this, the rest of its key, its line. */
+typedef struct stored {
+    uint64_t prefix;
+    uint32_t key_size;
+    uint32_t line_size;
+} stored;
+
+spill *spill_new(const char *directory)
+{
+    spill *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->directory = directory;
+    s->fd = -1;
+    return s;
+}
+
+void spill_free(spill *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    nl_buffer_free(&s->buffer);
+    free(s->runs);
+    free(s);
+}
+
+static void open_file(spill *s)
+{
+    s->fd = open(s->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (s->fd >= 0)
+        return;
+    /* A file system without nameless files: one with a name, for a moment. */
+    char *path = NULL;
+    if (asprintf(&path, "%s/nlsort.XXXXXX", s->directory) < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->fd = mkostemp(path, O_CLOEXEC);
+    if (s->fd < 0)
+        program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s", s->directory, strerror(errno));
+    unlink(path);
+    free(path);
+}
+
+static void write_buffer(spill *s)
+{
+    size_t done = 0;
+    while (done < s->buffer.size) {
+        ssize_t put = write(s->fd, s->buffer.data + done, s->buffer.size - done);
+        if (put < 0 && errno != EINTR)
+            program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s; -T names another directory, -S more memory",
+                         s->directory, strerror(errno));
+        done += put > 0 ? (size_t)put : 0;
+    }
+    s->size += (off_t)s->buffer.size;
+    s->buffer.size = 0;
+}
+
+void spill_begin(spill *s)
+{
+    if (s->fd < 0)
+        open_file(s);
+    s->runs = realloc(s->runs, (s->count + 1) * sizeof *s->runs);
+    if (s->runs == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->runs[s->count].start = s->size;
+}
+
+void spill_put(spill *s, const item *it)
+{
+    stored header = {it->prefix, it->key_size, it->line_size};
+    nl_buffer_append(&s->buffer, &header, sizeof header);
+    nl_buffer_append(&s->buffer, it->key, it->key_size);
+    nl_buffer_append(&s->buffer, it->line, it->line_size);
+    if (s->buffer.size >= WRITE_SIZE)
+        write_buffer(s);
+}
+
+void spill_end(spill *s)
+{
+    write_buffer(s);
+    s->runs[s->count++].end = s->size;
+}
+
+size_t spill_run_count(const spill *s)
+{
+    return s->count;
+}
+
+typedef struct run_stream {
+    stream base;
+    int fd;
+    off_t at; /* what is read from the file next */
+    off_t end;
+    char *buffer;
+    size_t size;
+    size_t from, to; /* what is in the buffer and not used yet */
+    const char *directory;
+} run_stream;
+
+/* Makes at least wanted bytes of the run stand in the buffer. False at the end of the run. */
+static bool fill(run_stream *r, size_t wanted)
+{
+    if (r->to - r->from >= wanted)
+        return true;
+    memmove(r->buffer, r->buffer + r->from, r->to - r->from);
+    r->to -= r->from;
+    r->from = 0;
+    if (wanted > r->size) {
+        r->size = wanted;
+        r->buffer = realloc(r->buffer, r->size);
+        if (r->buffer == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
+    while (r->to < wanted && r->at < r->end) {
+        size_t room = r->size - r->to;
+        size_t left = (size_t)(r->end - r->at);
+        ssize_t got = pread(r->fd, r->buffer + r->to, room < left ? room : left, r->at);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s", r->directory, got == 0 ? "cut" : strerror(errno));
+        r->to += got > 0 ? (size_t)got : 0;
+        r->at += got > 0 ? got : 0;
+    }
+    return r->to >= wanted;
+}
+
+static bool run_next(stream *base, item *out)
+{
+    run_stream *r = (run_stream *)base;
+    stored header;
+    if (!fill(r, sizeof header))
+        return false;
+    memcpy(&header, r->buffer + r->from, sizeof header);
+    size_t size = sizeof header + header.key_size + header.line_size;
+    fill(r, size);
+    const char *key = r->buffer + r->from + sizeof header;
+    *out = (item){header.prefix, key, key + header.key_size, header.key_size, header.line_size};
+    r->from += size;
+    return true;
+}
+
+static void run_close(stream *base)
+{
+    free(((run_stream *)base)->buffer);
+    free(base);
+}
+
+stream *spill_open_run(spill *s, size_t i, size_t buffer_size)
+{
+    run_stream *r = calloc(1, sizeof *r);
+    char *buffer = malloc(buffer_size);
+    if (r == NULL || buffer == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    *r = (run_stream){
+        .base = {run_next, run_close},
+        .fd = s->fd,
+        .at = s->runs[i].start,
+        .end = s->runs[i].end,
+        .buffer = buffer,
+        .size = buffer_size,
+        .directory = s->directory,
+    };
+    return &r->base;
+}

@@ -1,0 +1,230 @@
+#include "config.h"
+
+#include "store.h"
+
+#include "program/program.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+enum {
+    CHUNK_SIZE = 4 << 20,
+    SHORT_RUN = 24,          /* up to this many entries are put in order by insertion */
+    THREAD_MIN = 64 << 10,   /* fewer entries than that are not worth a second thread */
+};
+
+/* Where an item lies: in a chunk, its two sizes first, then the rest of its key, then its line. */
+typedef struct entry {
+    uint64_t prefix;
+    const char *place;
+} entry;
+
+typedef struct sizes {
+    uint32_t key;
+    uint32_t line;
+} sizes;
+
+typedef struct chunk {
+    struct chunk *next;
+    size_t used;
+    size_t size;
+    char bytes[];
+} chunk;
+
+struct store {
+    entry *entries;
+    size_t count;
+    size_t capacity;
+    chunk *chunks; /* the one that is filled first */
+    size_t chunk_bytes;
+    bool keys_differ; /* some key is longer than its prefix: entries of equal prefix are to be compared further */
+};
+
+store *store_new(void)
+{
+    store *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return s;
+}
+
+static void free_chunks(chunk *c)
+{
+    for (chunk *next; c != NULL; c = next) {
+        next = c->next;
+        free(c);
+    }
+}
+
+void store_free(store *s)
+{
+    free_chunks(s->chunks);
+    free(s->entries);
+    free(s);
+}
+
+void store_clear(store *s)
+{
+    if (s->chunks != NULL) {
+        free_chunks(s->chunks->next);
+        s->chunks->next = NULL;
+        s->chunks->used = 0;
+        s->chunk_bytes = s->chunks->size;
+    }
+    s->count = 0;
+    s->keys_differ = false;
+}
+
+static char *allocate(store *s, size_t size)
+{
+    if (s->chunks == NULL || s->chunks->size - s->chunks->used < size) {
+        size_t room = size > CHUNK_SIZE ? size : CHUNK_SIZE;
+        chunk *c = malloc(sizeof *c + room);
+        if (c == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory; say with -S how much may be used");
+        *c = (chunk){.next = s->chunks, .size = room};
+        s->chunks = c;
+        s->chunk_bytes += room;
+    }
+    char *bytes = s->chunks->bytes + s->chunks->used;
+    s->chunks->used += size;
+    return bytes;
+}
+
+static void grow(store *s)
+{
+    s->capacity = s->capacity == 0 ? 4096 : s->capacity + s->capacity / 2;
+    s->entries = realloc(s->entries, s->capacity * sizeof *s->entries);
+    if (s->entries == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory; say with -S how much may be used");
+}
+
+static uint64_t prefix_of(const char *key, size_t size)
+{
+    unsigned char bytes[8] = {0};
+    memcpy(bytes, key, size < 8 ? size : 8);
+    uint64_t prefix = 0;
+    for (int i = 0; i < 8; i++)
+        prefix = prefix << 8 | bytes[i];
+    return prefix;
+}
+
+void store_add(store *s, const char *key, size_t key_size, const char *line, size_t line_size)
+{
+    if (s->count == s->capacity)
+        grow(s);
+    size_t rest = key_size > 8 ? key_size - 8 : 0;
+    sizes both = {(uint32_t)rest, (uint32_t)line_size};
+    char *place = allocate(s, sizeof both + rest + line_size);
+    memcpy(place, &both, sizeof both);
+    memcpy(place + sizeof both, key + key_size - rest, rest);
+    memcpy(place + sizeof both + rest, line, line_size);
+    s->entries[s->count++] = (entry){prefix_of(key, key_size), place};
+    s->keys_differ |= rest > 0;
+}
+
+size_t store_memory(const store *s)
+{
+    return s->chunk_bytes + s->capacity * sizeof(entry) + s->count * sizeof(entry) / 2 + CHUNK_SIZE;
+}
+
+size_t store_count(const store *s)
+{
+    return s->count;
+}
+
+static item item_of(const entry *e)
+{
+    sizes both;
+    memcpy(&both, e->place, sizeof both);
+    const char *key = e->place + sizeof both;
+    return (item){e->prefix, key, key + both.key, both.key, both.line};
+}
+
+item store_get(const store *s, size_t i)
+{
+    return item_of(&s->entries[i]);
+}
+
+/* Whether b is to come before a. */
+static inline bool out_of_order(const store *s, const entry *a, const entry *b)
+{
+    if (a->prefix != b->prefix || !s->keys_differ)
+        return b->prefix < a->prefix;
+    item first = item_of(a), second = item_of(b);
+    return item_compare(&second, &first) < 0;
+}
+
+static void insert_each(const store *s, entry *entries, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        entry moving = entries[i];
+        size_t to = i;
+        for (; to > 0 && out_of_order(s, &entries[to - 1], &moving); to--)
+            entries[to] = entries[to - 1];
+        entries[to] = moving;
+    }
+}
+
+/* Merges entries[0..middle) and entries[middle..count), each in order; spare has room for the first. */
+static void merge_halves(const store *s, entry *entries, size_t middle, size_t count, entry *spare)
+{
+    if (!out_of_order(s, &entries[middle - 1], &entries[middle]))
+        return; /* as in a log that is nearly in order already */
+    memcpy(spare, entries, middle * sizeof *entries);
+    size_t left = 0, right = middle, to = 0;
+    while (left < middle && right < count)
+        entries[to++] = out_of_order(s, &spare[left], &entries[right]) ? entries[right++] : spare[left++];
+    memcpy(entries + to, spare + left, (middle - left) * sizeof *entries);
+}
+
+static void merge_sort(const store *s, entry *entries, size_t count, entry *spare)
+{
+    if (count <= SHORT_RUN) {
+        insert_each(s, entries, count);
+        return;
+    }
+    size_t middle = count / 2;
+    merge_sort(s, entries, middle, spare);
+    merge_sort(s, entries + middle, count - middle, spare);
+    merge_halves(s, entries, middle, count, spare);
+}
+
+typedef struct half {
+    const store *s;
+    entry *entries;
+    size_t count;
+    entry *spare;
+} half;
+
+static void *sort_half(void *argument)
+{
+    half *h = argument;
+    merge_sort(h->s, h->entries, h->count, h->spare);
+    return NULL;
+}
+
+void store_sort(store *s)
+{
+    size_t disorder = 1;
+    while (disorder < s->count && !out_of_order(s, &s->entries[disorder - 1], &s->entries[disorder]))
+        disorder++;
+    if (disorder >= s->count)
+        return;
+    size_t middle = s->count / 2;
+    entry *spare = malloc((s->count - middle + 1) * sizeof *spare);
+    if (spare == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory; say with -S how much may be used");
+    /* The two halves' spare room: what merging a half needs is half of it. */
+    half first = {s, s->entries, middle, spare};
+    half second = {s, s->entries + middle, s->count - middle, spare + middle / 2};
+    pthread_t thread;
+    if (s->count >= THREAD_MIN && pthread_create(&thread, NULL, sort_half, &first) == 0) {
+        sort_half(&second);
+        pthread_join(thread, NULL);
+        merge_halves(s, s->entries, middle, s->count, spare);
+    } else {
+        merge_sort(s, s->entries, s->count, spare);
+    }
+    free(spare);
+}

@@ -1,0 +1,130 @@
+/* nlwrite: writes one event from a shell, or passes on the records that it reads. */
+#include "config.h"
+
+#include "program/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct arguments {
+    const char *destination;
+    const char *prog;
+    const char *host;
+    nl_level level;
+    char **words; /* the event and its fields */
+    int word_count;
+    program_reading reading;
+} arguments;
+
+enum { OPTION_DEST = 'd', OPTION_PROG = 'p', OPTION_HOST = 0x1000, OPTION_LEVEL = 'l' };
+
+static const struct argp_option options[] = {
+    {"dest", OPTION_DEST, "URL", 0, "Write there: a file, x-netlog://HOST, unix:SOCKET, x-syslog:// (default "
+                                    "$NETLOGGER_DEST, or standard output)", 0},
+    {"prog", OPTION_PROG, "NAME", 0, "What PROG says (default nlwrite)", 0},
+    {"host", OPTION_HOST, "NAME", 0, "What HOST says (default this host's name)", 0},
+    {"level", OPTION_LEVEL, "LEVEL", 0, "What LVL says (default Usage)", 0},
+    {0},
+};
+
+static const struct argp_child children[] = {{&program_reading_argp, 0, "Reading records from standard input:", 1}, {0}};
+
+static void check_words(struct argp_state *state, const arguments *a)
+{
+    if (a->word_count == 0)
+        argp_error(state, "no event given");
+    for (int i = 1; i < a->word_count; i++)
+        if (strchr(a->words[i], '=') == NULL || a->words[i][0] == '=')
+            argp_error(state, "\"%s\" is not FIELD=VALUE", a->words[i]);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    arguments *a = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->reading;
+        return 0;
+    case OPTION_DEST:
+        a->destination = argument;
+        return 0;
+    case OPTION_PROG:
+        a->prog = argument;
+        return 0;
+    case OPTION_HOST:
+        a->host = argument;
+        return 0;
+    case OPTION_LEVEL:
+        a->level = nl_level_parse(argument, strlen(argument));
+        if (a->level == NL_LEVEL_NONE)
+            argp_error(state, "\"%s\" is no level: Error, Warning, Usage, Debug and so on are", argument);
+        return 0;
+    case ARGP_KEY_ARGS:
+        a->words = state->argv + state->next;
+        a->word_count = state->argc - state->next;
+        return 0;
+    case ARGP_KEY_END:
+        check_words(state, a);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "EVENT [FIELD=VALUE...]\n-",
+    .doc = "Write one event to a log. With - as EVENT, read records in any format from standard input and write those."
+           "\vExample: nlwrite --dest x-netlog://dolly Backup.Done SIZE=12345 \"FILE=/home/a b\"",
+    .children = children,
+};
+
+static nl_status write_event(nl_log *log, const arguments *a)
+{
+    nl_record *record = nl_record_new();
+    nl_record_set_level(record, a->level);
+    nl_record_set_event(record, a->words[0], strlen(a->words[0]));
+    if (a->host != NULL)
+        nl_record_set_host(record, a->host, strlen(a->host));
+    for (int i = 1; i < a->word_count; i++) {
+        char *equals = strchr(a->words[i], '=');
+        *equals = '\0';
+        nl_record_add_string(record, a->words[i], equals + 1, strlen(equals + 1));
+    }
+    nl_status status = nl_write_record(log, record);
+    nl_record_free(record);
+    return status;
+}
+
+static nl_status pass_records_on(nl_log *log, program_reading *reading)
+{
+    nl_reader *reader = program_reading_open(reading, "-", false, false);
+    nl_status written = NL_OK, status;
+    const nl_record *record;
+    while ((status = nl_reader_next(reader, &record)) == NL_OK && written >= NL_OK)
+        written = nl_write_record(log, record);
+    program_reading_close(reading, reader);
+    return status == NL_FAILED ? status : written;
+}
+
+int main(int argc, char **argv)
+{
+    program_start("nlwrite", argv);
+    arguments a = {.prog = "nlwrite", .level = NL_USAGE, .destination = getenv("NETLOGGER_DEST")};
+    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    nl_log *log = nl_open(a.prog, a.destination != NULL && *a.destination != '\0' ? a.destination : "-");
+    if (log == NULL && *nl_error_message() != '\0')
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+    bool pass_on = strcmp(a.words[0], "-") == 0;
+    nl_status status = pass_on ? pass_records_on(log, &a.reading) : write_event(log, &a);
+    if (status < NL_OK)
+        program_error("%s", nl_error_message());
+    nl_status closed = nl_close(log);
+    if (closed != NL_OK && status >= NL_OK)
+        program_error("%s", nl_error_message());
+    int result = status < NL_OK || closed != NL_OK || a.reading.malformed > 0 ? PROGRAM_PROBLEM : PROGRAM_DONE;
+    if (program_reading_finish(&a.reading) != PROGRAM_DONE)
+        result = PROGRAM_PROBLEM;
+    return program_finish(result);
+}
