@@ -19,7 +19,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/url.c %D%/transport/destination.c %D%/transport/destination.h \
 	%D%/transport/destination_file.c %D%/transport/destination_socket.c \
 	%D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
-	%D%/transport/source.c %D%/transport/source.h \
+	%D%/transport/source.c %D%/transport/source.h %D%/transport/watch.c %D%/transport/watch.h \
 	%D%/log/log.c %D%/log/format_arguments.c %D%/log/format_arguments.h \
 	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/reader.c %D%/transport/writer.c %D%/transport/writer_internal.h
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)

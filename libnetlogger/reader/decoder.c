@@ -13,7 +13,7 @@
 
 enum {
     DEFAULT_MAX_RECORD = 1 << 20,
-    KEEP_CARRY = 16 << 10, /* a larger empty carry is given back, so that idle connections stay small */
+    KEEP_CARRY = 512, /* a larger empty carry is given back, so that idle connections stay small */
 };
 
 /* A line to be decoded. */
@@ -214,8 +214,6 @@ static void empty_carry(nl_decoder *decoder)
 {
     decoder->carry.size = 0;
     decoder->carry_used = false;
-    if (decoder->carry.capacity > KEEP_CARRY)
-        nl_buffer_free(&decoder->carry);
 }
 
 /* Keeps the rest of the piece for when its line's end comes, unless that makes the line too long. */
@@ -288,6 +286,8 @@ static nl_status rest_idle(nl_decoder *decoder)
 {
     if (decoder->record != NULL)
         nl_record_trim(decoder->record);
+    if (decoder->carry.size == 0 && decoder->carry.capacity > KEEP_CARRY)
+        nl_buffer_free(&decoder->carry);
     return NL_AGAIN;
 }
 

@@ -6,6 +6,7 @@
 #include "transport/source.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 enum { WAIT_MS = 1000 };
 
@@ -13,7 +14,7 @@ struct nl_reader {
     nl_source *source;
     nl_decoder *decoder;
     nl_status outcome; /* what to return once the decoder has handed out what is left */
-    bool finishing;
+    char *failure;     /* the words for it, which decoding what is left may overwrite */
     bool nonblocking;
 };
 
@@ -46,14 +47,16 @@ void nl_reader_close(nl_reader *reader)
         return;
     nl_decoder_free(reader->decoder);
     nl_source_close(reader->source);
+    free(reader->failure);
     free(reader);
 }
 
 /* The input ends here, for good or because reading failed: the decoder's last record comes out before that is said. */
 static void finish(nl_reader *reader, nl_status outcome)
 {
-    reader->finishing = true;
     reader->outcome = outcome;
+    if (outcome == NL_FAILED && (reader->failure = strdup(nl_error_message())) == NULL)
+        nl_abort_call(__func__, "out of memory");
     nl_decoder_finish(reader->decoder);
 }
 
@@ -83,9 +86,10 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
         if (status == NL_OK)
             return NL_OK;
         if (status == NL_END) {
+            if (reader->failure != NULL)
+                nl_error_set("%s", reader->failure);
             if (reader->outcome != NL_OK)
                 return reader->outcome;
-            reader->finishing = false;
             nl_decoder_restart(reader->decoder);
         }
         status = feed(reader);

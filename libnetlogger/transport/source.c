@@ -3,6 +3,7 @@
 #include "transport/source.h"
 
 #include "base/error.h"
+#include "transport/watch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,8 @@
 enum {
     READ_SIZE = 256 << 10,
     MAGIC_SIZE = 4,
-    FOLLOW_INTERVAL_MS = 50, /* how often a growing file is looked at */
+    /* A file that took a followed one's name may be made first and its permissions set then. */
+    REFUSED_MS = 1000,
 };
 
 typedef enum packing { PACKING_UNKNOWN, PACKING_NONE, PACKING_ZSTD } packing;
@@ -33,33 +35,58 @@ struct nl_source {
 
     nl_buffer input; /* bytes as stored: input.data[used..input.size) are not handed out yet */
     size_t used;
-    bool at_end; /* of the file as it is now */
+    bool at_end; /* there is nothing more to read, ever */
+
+    nl_watch watch;
+    int64_t refused_ns; /* since when the new file may not be opened; 0 when it was not refused */
 
     packing packing;
     ZSTD_DStream *unpacker;
-    bool frame_open; /* inside a zstd frame */
+    bool frame_open;   /* inside a zstd frame */
+    bool more_to_come; /* the output was filled up: the unpacker holds more */
     char *unpacked;
 };
 
-static nl_status open_file(nl_source *source)
+/* Takes what was opened, which must not be a folder. position is where reading begins in it. */
+static nl_status examine(nl_source *source, off_t position)
 {
-    source->fd = open(source->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (source->fd < 0)
-        return nl_error_set_errno("open %s", source->path);
     struct stat status;
     if (fstat(source->fd, &status) != 0)
-        return nl_error_set_errno("open %s", source->path);
+        return NL_FAILED;
     if (S_ISDIR(status.st_mode)) {
         errno = EISDIR;
-        return nl_error_set_errno("open %s", source->path);
+        return NL_FAILED;
     }
     source->is_file = S_ISREG(status.st_mode);
     source->size = source->is_file ? (uint64_t)status.st_size : 0;
-    source->position = 0;
-#ifdef POSIX_FADV_SEQUENTIAL
+    source->position = source->is_file && position > 0 ? (uint64_t)position : 0;
     if (source->is_file)
         posix_fadvise(source->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-#endif
+    return NL_OK;
+}
+
+/* errno is left to tell why, too. */
+static nl_status open_file(nl_source *source)
+{
+    /* O_NONBLOCK: opening a named pipe would wait for its writer, and a nonblocking source never waits. */
+    int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (source->nonblocking ? O_NONBLOCK : 0);
+    source->fd = open(source->path, flags);
+    if (source->fd >= 0 && examine(source, 0) == NL_OK)
+        return NL_OK;
+    nl_error_set_errno("open %s", source->path);
+    int why = errno;
+    if (source->fd >= 0)
+        close(source->fd);
+    source->fd = -1;
+    errno = why;
+    return NL_FAILED;
+}
+
+static nl_status open_standard_input(nl_source *source)
+{
+    source->fd = STDIN_FILENO;
+    if (examine(source, lseek(STDIN_FILENO, 0, SEEK_CUR)) != NL_OK)
+        return nl_error_set_errno("open standard input");
     return NL_OK;
 }
 
@@ -68,7 +95,7 @@ static nl_status open_memory(nl_source *source, const char *name)
     if (!nl_memory_read(name, &source->input))
         return nl_error_set("open memory:%s: nothing was written there", name);
     source->at_end = true;
-    source->size = source->input.size;
+    source->size = source->position = source->input.size;
     return NL_OK;
 }
 
@@ -76,8 +103,7 @@ static nl_status open_named(nl_source *source, const nl_url *url)
 {
     switch (url->scheme) {
     case NL_SCHEME_STDIO:
-        source->fd = STDIN_FILENO;
-        return NL_OK;
+        return open_standard_input(source);
     case NL_SCHEME_FILE: {
         source->path = strdup(url->path);
         NL_REQUIRE(source->path != NULL, "out of memory");
@@ -98,6 +124,7 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
     source->fd = -1;
     source->follow = follow;
     source->nonblocking = nonblocking;
+    nl_watch_init(&source->watch);
     if (url->option_count > 0) {
         nl_error_set("open %s: unknown option \"%s\"", url->text, url->options[0].name);
     } else if (open_named(source, url) == NL_OK) {
@@ -111,8 +138,9 @@ void nl_source_close(nl_source *source)
 {
     if (source == NULL)
         return;
-    if (source->fd > STDERR_FILENO || (source->fd >= 0 && source->path != NULL))
+    if (source->fd >= 0 && source->path != NULL)
         close(source->fd);
+    nl_watch_reset(&source->watch);
     ZSTD_freeDStream(source->unpacker);
     free(source->unpacked);
     nl_buffer_free(&source->input);
@@ -125,42 +153,71 @@ static const char *name_of(const nl_source *source)
     return source->path != NULL ? source->path : "standard input";
 }
 
-/* Begins anew with what the name stands for now, or with the same file after it was truncated. */
-static nl_status start_over(nl_source *source, bool same_file)
+/* Whatever comes next is the start of something new, and what came before has ended. */
+static nl_status begin_anew(nl_source *source)
 {
-    if (same_file) {
-        if (lseek(source->fd, 0, SEEK_SET) != 0)
-            return nl_error_set_errno("read %s", source->path);
-        source->position = 0;
-    } else {
-        close(source->fd);
-        source->fd = -1;
-        if (open_file(source) != NL_OK && errno != ENOENT)
-            return NL_FAILED;
-    }
     source->input.size = source->used = 0;
     source->packing = PACKING_UNKNOWN;
-    source->frame_open = false;
+    source->frame_open = source->more_to_come = false;
     source->replaced = true;
     return NL_END;
 }
 
-/* At the end of a followed file: whether its name stands for another file now, or it has shrunk. */
+static nl_status begin_truncated(nl_source *source)
+{
+    if (lseek(source->fd, 0, SEEK_SET) != 0)
+        return nl_error_set_errno("read %s", name_of(source));
+    source->position = 0;
+    return begin_anew(source);
+}
+
+/* Lets the file go; the next read opens the one that has its name now. */
+static nl_status begin_other(nl_source *source)
+{
+    close(source->fd);
+    source->fd = -1;
+    nl_watch_reset(&source->watch);
+    return begin_anew(source);
+}
+
+/*
+ * At the end of a followed file: whether it has shrunk, or another has its name now (NL_END, and what comes next is
+ * new). *grown: there is more to read first, which was written before the file was moved away.
+ */
 static nl_status look_for_replacement(nl_source *source, bool *grown)
 {
-    struct stat open_file_status, named;
+    struct stat ours, named;
     *grown = false;
-    if (fstat(source->fd, &open_file_status) != 0)
-        return nl_error_set_errno("read %s", source->path);
-    if ((uint64_t)open_file_status.st_size < source->position)
-        return start_over(source, true);
-    if (stat(source->path, &named) != 0)
-        return NL_AGAIN; /* moved away; perhaps the new one comes */
-    if (named.st_dev == open_file_status.st_dev && named.st_ino == open_file_status.st_ino)
+    if (fstat(source->fd, &ours) != 0)
+        return nl_error_set_errno("read %s", name_of(source));
+    source->size = (uint64_t)ours.st_size;
+    if (source->size < source->position)
+        return begin_truncated(source);
+    if (source->path == NULL || stat(source->path, &named) != 0)
+        return NL_AGAIN; /* moved away, and its writer may still write to it */
+    if (named.st_dev == ours.st_dev && named.st_ino == ours.st_ino)
         return NL_AGAIN;
-    /* The writer may have appended between our last read and the move: only when that is read too does the new one begin. */
-    *grown = (uint64_t)open_file_status.st_size > source->position;
-    return *grown ? NL_AGAIN : start_over(source, false);
+    if (fstat(source->fd, &ours) == 0 && (uint64_t)ours.st_size > source->position) {
+        *grown = true;
+        return NL_AGAIN;
+    }
+    return begin_other(source);
+}
+
+/* Opens a followed file that was not there, or not for us. NL_AGAIN while that may still change. */
+static nl_status open_awaited(nl_source *source)
+{
+    if (open_file(source) == NL_OK) {
+        source->refused_ns = 0;
+        nl_watch_reset(&source->watch); /* it watched the folder only */
+        return NL_OK;
+    }
+    if (errno == ENOENT)
+        return NL_AGAIN;
+    int64_t now_ns = nl_time_now_ns();
+    if (source->refused_ns == 0)
+        source->refused_ns = now_ns;
+    return errno == EACCES && now_ns - source->refused_ns < REFUSED_MS * INT64_C(1000000) ? NL_AGAIN : NL_FAILED;
 }
 
 static bool would_block(const nl_source *source)
@@ -175,9 +232,9 @@ static nl_status read_more(nl_source *source)
     if (source->at_end)
         return NL_END;
     if (source->fd < 0) {
-        nl_status opened = open_file(source);
+        nl_status opened = open_awaited(source);
         if (opened != NL_OK)
-            return errno == ENOENT ? NL_AGAIN : NL_FAILED;
+            return opened;
     }
     if (would_block(source))
         return NL_AGAIN;
@@ -193,8 +250,12 @@ static nl_status read_more(nl_source *source)
         }
         if (got < 0 && errno == EINTR)
             continue;
-        if (got < 0 && errno == EAGAIN)
+        if (got < 0 && errno == EAGAIN && source->nonblocking)
             return NL_AGAIN;
+        if (got < 0 && errno == EAGAIN) { /* standard input that another program made nonblocking */
+            nl_source_wait(source, -1);
+            continue;
+        }
         if (got < 0)
             return nl_error_set_errno("read %s", name_of(source));
         if (!source->follow || !source->is_file) {
@@ -208,42 +269,56 @@ static nl_status read_more(nl_source *source)
     }
 }
 
-/* Looks at the first bytes: a zstd frame, or one of its skippable frames (RFC 8878, sections 3.1.1 and 3.1.2). */
-static packing packing_of(const unsigned char *magic)
+/*
+ * Looks at the first bytes: a zstd frame, or one of its skippable frames (RFC 8878, sections 3.1.1 and 3.1.2). Unknown
+ * while there are too few.
+ */
+static packing packing_of(const unsigned char *bytes, size_t size)
 {
-    bool frame = magic[0] == 0x28 && magic[1] == 0xb5 && magic[2] == 0x2f && magic[3] == 0xfd;
-    bool skippable = (magic[0] & 0xf0) == 0x50 && magic[1] == 0x2a && magic[2] == 0x4d && magic[3] == 0x18;
-    return frame || skippable ? PACKING_ZSTD : PACKING_NONE;
+    static const unsigned char frame[MAGIC_SIZE] = {0x28, 0xb5, 0x2f, 0xfd},
+                               skippable[MAGIC_SIZE] = {0x50, 0x2a, 0x4d, 0x18};
+    size_t known = size < MAGIC_SIZE ? size : MAGIC_SIZE;
+    if (known == 0)
+        return PACKING_UNKNOWN;
+    bool is_frame = memcmp(bytes, frame, known) == 0;
+    bool is_skippable = (bytes[0] & 0xf0) == skippable[0] && memcmp(bytes + 1, skippable + 1, known - 1) == 0;
+    if (!is_frame && !is_skippable)
+        return PACKING_NONE;
+    return known == MAGIC_SIZE ? PACKING_ZSTD : PACKING_UNKNOWN;
 }
 
 static nl_status find_packing(nl_source *source)
 {
-    while (source->input.size < MAGIC_SIZE) {
+    while ((source->packing = packing_of((const unsigned char *)source->input.data, source->input.size)) ==
+           PACKING_UNKNOWN) {
         nl_status status = read_more(source);
-        if (status == NL_END && !source->replaced && source->input.size > 0)
-            break;
+        if (status == NL_END && !source->replaced && source->input.size > 0) {
+            source->packing = PACKING_NONE;
+            return NL_OK;
+        }
         if (status != NL_OK)
             return status;
     }
-    source->packing = source->input.size < MAGIC_SIZE ? PACKING_NONE
-                                                      : packing_of((const unsigned char *)source->input.data);
-    if (source->packing == PACKING_ZSTD && source->unpacker == NULL) {
+    if (source->packing == PACKING_NONE)
+        return NL_OK;
+    if (source->unpacker == NULL) {
         source->unpacker = ZSTD_createDStream();
         source->unpacked = malloc(ZSTD_DStreamOutSize());
         NL_REQUIRE(source->unpacker != NULL && source->unpacked != NULL, "out of memory");
     }
-    if (source->packing == PACKING_ZSTD)
-        ZSTD_initDStream(source->unpacker);
+    ZSTD_initDStream(source->unpacker);
     return NL_OK;
 }
 
 static nl_status read_unpacked(nl_source *source, const char **data, size_t *size)
 {
     for (;;) {
-        if (source->used == source->input.size) {
+        if (source->used == source->input.size && !source->more_to_come) {
             nl_status status = read_more(source);
-            if (status == NL_END && source->frame_open && !source->replaced)
+            if (status == NL_END && source->frame_open && !source->replaced) {
+                source->frame_open = false; /* said once */
                 return nl_error_set("read %s: the compressed data is cut short", name_of(source));
+            }
             if (status != NL_OK)
                 return status;
         }
@@ -254,10 +329,12 @@ static nl_status read_unpacked(nl_source *source, const char **data, size_t *siz
         if (ZSTD_isError(result)) {
             source->at_end = true;
             source->used = source->input.size;
-            source->frame_open = false;
-            return nl_error_set("read %s: the compressed data is damaged: %s", name_of(source), ZSTD_getErrorName(result));
+            source->frame_open = source->more_to_come = false;
+            return nl_error_set("read %s: the compressed data is damaged: %s", name_of(source),
+                                ZSTD_getErrorName(result));
         }
         source->frame_open = result != 0;
+        source->more_to_come = result != 0 && out.pos == out.size;
         if (out.pos > 0) {
             *data = source->unpacked;
             *size = out.pos;
@@ -297,9 +374,9 @@ void nl_source_wait(nl_source *source, int timeout_ms)
     if (source->fd >= 0 && !source->is_file) {
         struct pollfd ready = {.fd = source->fd, .events = POLLIN};
         poll(&ready, 1, timeout_ms);
-        return;
+    } else {
+        nl_watch_wait(&source->watch, source->path != NULL ? source->path : "/proc/self/fd/0", timeout_ms);
     }
-    poll(NULL, 0, timeout_ms < FOLLOW_INTERVAL_MS ? timeout_ms : FOLLOW_INTERVAL_MS);
 }
 
 uint64_t nl_source_size(const nl_source *source)
