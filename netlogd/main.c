@@ -9,6 +9,7 @@
 #include "program/program.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -149,6 +150,7 @@ static int serve(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("netlogd", argv);
+    signal(SIGPIPE, SIG_IGN); /* an output that is a pipe fails like any other */
     arguments a = {0};
     settings_init(&a.settings);
     read_arguments(argc, argv, &a);

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,7 +25,6 @@ void program_start(const char *name, char **argv)
     argv[0] = (char *)name;
     argp_program_version_hook = print_version;
     argp_err_exit_status = PROGRAM_USAGE;
-    signal(SIGPIPE, SIG_IGN);
     /* A file that we open must not become standard output by chance. */
     int fd;
     do

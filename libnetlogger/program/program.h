@@ -16,7 +16,7 @@
 enum { PROGRAM_DONE = 0, PROGRAM_PROBLEM = 1, PROGRAM_USAGE = 2 };
 
 /*
- * Call first in main. name is what messages begin with, argp's too (argv[0] is set to it). Sets argp's version text and exit status, ignores SIGPIPE, and
+ * Call first in main. name is what messages begin with, argp's too (argv[0] is set to it). Sets argp's version text and exit status, and
  * makes sure that file descriptors 0 to 2 are open.
  */
 void program_start(const char *name, char **argv);

@@ -1,0 +1,396 @@
+/*
+ * dpss_get: fetches a file that is striped over several dpss_servers (block i comes from server i modulo their number), over
+ * parallel connections, and says when each block was asked for, arrived bit by bit, and was complete.
+ */
+#define _GNU_SOURCE 1
+
+#include "dpss_protocol.h"
+
+#include <netlogger.h>
+
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+typedef struct server {
+    char *name; /* as it was given */
+    const char *host;
+    const char *port;
+    atomic_uint_least64_t next; /* how many of its blocks have been asked for, by any stream */
+    atomic_uint_least64_t blocks;
+    atomic_uint_least64_t bytes;
+    atomic_int_least64_t last_ns; /* when its latest block was complete */
+} server;
+
+typedef struct transfer {
+    server *servers;
+    size_t server_count;
+    uint64_t file_size;
+    uint64_t block_count;
+    uint32_t block_size;
+    unsigned depth;    /* requests under way at once on each connection */
+    int file;          /* -1: what arrives is thrown away */
+    nl_log *log;
+    atomic_bool failed;
+} transfer;
+
+/* One connection to one server. */
+typedef struct stream {
+    transfer *transfer;
+    server *server;
+    size_t server_index;
+    unsigned number; /* among all, for the log */
+    int fd;
+    pthread_t thread;
+    bool running;
+} stream;
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+static bool fail(transfer *t, const server *srv, const char *what, const char *why)
+{
+    /* The first failure is the one to tell; what follows from it is not news. */
+    if (!atomic_exchange(&t->failed, true))
+        fprintf(stderr, "dpss_get: %s: %s: %s\n", srv->name, what, why);
+    return false;
+}
+
+static int connect_to(transfer *t, const server *srv)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found;
+    int result = getaddrinfo(srv->host, srv->port, &hints, &found);
+    if (result != 0) {
+        fail(t, srv, "connect", gai_strerror(result));
+        return -1;
+    }
+    int fd = -1;
+    for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
+        fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd >= 0 && connect(fd, a->ai_addr, a->ai_addrlen) != 0) {
+            int why = errno;
+            close(fd);
+            errno = why;
+            fd = -1;
+        }
+    }
+    freeaddrinfo(found);
+    if (fd < 0)
+        fail(t, srv, "connect", strerror(errno));
+    else
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    return fd;
+}
+
+static const char *receive_failure(void)
+{
+    return errno == 0 ? "the server closed the connection" : strerror(errno);
+}
+
+static const char *status_text(uint32_t status)
+{
+    return status == DPSS_NO_BLOCK      ? "it has no such block"
+           : status == DPSS_DISK_FAILED ? "it cannot read its disk"
+           : status == DPSS_BAD_REQUEST ? "it does not take our request"
+                                        : "an unknown status";
+}
+
+static bool receive_response(stream *s, dpss_response *response)
+{
+    unsigned char header[DPSS_RESPONSE_SIZE];
+    if (!dpss_receive(s->fd, header, sizeof header))
+        return fail(s->transfer, s->server, "receive", receive_failure());
+    if (!dpss_parse_response(header, response))
+        return fail(s->transfer, s->server, "receive", "that is no answer of a dpss_server");
+    if (response->status != DPSS_DONE)
+        return fail(s->transfer, s->server, "receive", status_text(response->status));
+    return true;
+}
+
+/* Asks for the next of the server's blocks that nobody has asked for. False in *asked when there is none left. */
+static bool request_next(stream *s, bool *asked)
+{
+    transfer *t = s->transfer;
+    uint64_t block = atomic_fetch_add(&s->server->next, 1) * t->server_count + s->server_index;
+    *asked = block < t->block_count;
+    if (!*asked)
+        return true;
+    unsigned char bytes[DPSS_REQUEST_SIZE];
+    dpss_put_request(&(dpss_request){DPSS_READ, block, t->block_size}, bytes);
+    nl_write(t->log, NL_USAGE, "BlockRequestSend", "BLOCK.ID=%" PRIu64 " SERVER=%s STREAM=%u", block, s->server->name,
+             s->number);
+    if (!dpss_send(s->fd, bytes, sizeof bytes))
+        return fail(t, s->server, "send", strerror(errno));
+    return true;
+}
+
+static bool store(transfer *t, const char *data, size_t size, uint64_t offset)
+{
+    while (t->file >= 0 && size > 0) {
+        ssize_t put = pwrite(t->file, data, size, (off_t)offset);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0) {
+            if (!atomic_exchange(&t->failed, true))
+                fprintf(stderr, "dpss_get: write the output: %s\n", strerror(errno));
+            return false;
+        }
+        data += put;
+        offset += (uint64_t)put;
+        size -= (size_t)put;
+    }
+    return true;
+}
+
+/* Receives one block, each read() an event. */
+static bool receive_block(stream *s, char *room)
+{
+    transfer *t = s->transfer;
+    dpss_response response;
+    if (!receive_response(s, &response))
+        return false;
+    uint64_t offset = response.block * t->block_size;
+    if (response.block >= t->block_count || response.size > t->block_size || offset + response.size > t->file_size)
+        return fail(t, s->server, "receive", "a block that was not asked for");
+    size_t have = 0;
+    while (have < response.size) {
+        ssize_t got = recv(s->fd, room + have, (size_t)response.size - have, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0) {
+            errno = got == 0 ? 0 : errno;
+            return fail(t, s->server, "receive", receive_failure());
+        }
+        have += (size_t)got;
+        nl_write(t->log, NL_USAGE, "BlockRead", "BLOCK.ID=%" PRIu64 " SERVER=%s READ.SZ=%zd", response.block,
+                 s->server->name, got);
+    }
+    if (!store(t, room, have, offset))
+        return false;
+    nl_write(t->log, NL_USAGE, "BlockDone", "BLOCK.ID=%" PRIu64 " SERVER=%s STREAM=%u BLOCK.SZ=%zu", response.block,
+             s->server->name, s->number, have);
+    atomic_fetch_add(&s->server->blocks, 1);
+    atomic_fetch_add(&s->server->bytes, have);
+    atomic_store(&s->server->last_ns, now_ns());
+    return true;
+}
+
+static void *run_stream(void *argument)
+{
+    stream *s = argument;
+    transfer *t = s->transfer;
+    char *room = malloc(t->block_size);
+    bool good = room != NULL, asked = true;
+    unsigned under_way = 0;
+    while (good && !atomic_load(&t->failed)) {
+        while (good && asked && under_way < t->depth) {
+            good = request_next(s, &asked);
+            under_way += asked;
+        }
+        if (!good || under_way == 0)
+            break;
+        good = receive_block(s, room);
+        under_way--;
+    }
+    free(room);
+    close(s->fd);
+    return NULL;
+}
+
+static bool ask_size(transfer *t, server *srv, uint64_t *size)
+{
+    stream s = {.transfer = t, .server = srv, .fd = connect_to(t, srv)};
+    unsigned char bytes[DPSS_REQUEST_SIZE];
+    dpss_response response = {0};
+    dpss_put_request(&(dpss_request){DPSS_SIZE, 0, t->block_size}, bytes);
+    bool good = s.fd >= 0;
+    if (good && !dpss_send(s.fd, bytes, sizeof bytes))
+        good = fail(t, srv, "send", strerror(errno));
+    good = good && receive_response(&s, &response);
+    if (s.fd >= 0)
+        close(s.fd);
+    *size = response.size;
+    return good;
+}
+
+static bool run_streams(transfer *t, unsigned per_server)
+{
+    size_t count = t->server_count * per_server;
+    stream *streams = calloc(count, sizeof *streams);
+    if (streams == NULL)
+        return false;
+    for (size_t i = 0; i < count && !atomic_load(&t->failed); i++) {
+        size_t index = i % t->server_count;
+        streams[i] = (stream){.transfer = t, .server = &t->servers[index], .server_index = index, .number = (unsigned)i};
+        streams[i].fd = connect_to(t, &t->servers[index]);
+        streams[i].running =
+            streams[i].fd >= 0 && pthread_create(&streams[i].thread, NULL, run_stream, &streams[i]) == 0;
+    }
+    for (size_t i = 0; i < count; i++)
+        if (streams[i].running)
+            pthread_join(streams[i].thread, NULL);
+    free(streams);
+    return !atomic_load(&t->failed);
+}
+
+static void print_table(const transfer *t, int64_t start_ns, bool json)
+{
+    if (json)
+        printf("[\n");
+    else
+        printf("%-24s %8s %10s %10s\n", "server", "blocks", "MB", "MB/s");
+    for (size_t i = 0; i < t->server_count; i++) {
+        const server *srv = &t->servers[i];
+        double megabytes = (double)srv->bytes / 1e6;
+        double seconds = srv->blocks > 0 ? (double)(srv->last_ns - start_ns) / 1e9 : 0;
+        double rate = seconds > 0 ? megabytes / seconds : 0;
+        if (json)
+            printf("  {\"server\": \"%s\", \"blocks\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"megabytes_per_second\": %.3f}%s\n",
+                   srv->name, (uint64_t)srv->blocks, (uint64_t)srv->bytes, rate, i + 1 < t->server_count ? "," : "");
+        else
+            printf("%-24s %8" PRIu64 " %10.1f %10.1f\n", srv->name, (uint64_t)srv->blocks, megabytes, rate);
+    }
+    if (json)
+        printf("]\n");
+}
+
+typedef struct arguments {
+    transfer transfer;
+    unsigned streams;
+    const char *output;
+    const char *log;
+    bool json;
+} arguments;
+
+static unsigned long number(struct argp_state *state, const char *name, const char *text, unsigned long most)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || value == 0 || value > most)
+        argp_error(state, "--%s %s: 1 to %lu is wanted", name, text, most);
+    return value;
+}
+
+static void add_server(transfer *t, char *address)
+{
+    t->servers = realloc(t->servers, (t->server_count + 1) * sizeof *t->servers);
+    server *srv = &t->servers[t->server_count++];
+    *srv = (server){.name = strdup(address)};
+    dpss_split_address(address, &srv->host, &srv->port);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    arguments *a = state->input;
+    switch (key) {
+    case 'o':
+        a->output = argument;
+        return 0;
+    case 's':
+        a->streams = (unsigned)number(state, "streams", argument, 64);
+        return 0;
+    case 'p':
+        a->transfer.depth = (unsigned)number(state, "pipeline", argument, 1024);
+        return 0;
+    case 'b':
+        a->transfer.block_size = (uint32_t)number(state, "block-size", argument, DPSS_BLOCK_MAX);
+        return 0;
+    case 'd':
+        a->log = argument;
+        return 0;
+    case 'j':
+        a->json = true;
+        return 0;
+    case ARGP_KEY_ARG:
+        add_server(&a->transfer, argument);
+        return 0;
+    case ARGP_KEY_END:
+        if (a->transfer.server_count == 0)
+            argp_error(state, "no server given");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE", 0, "Write the data there (default: throw it away)", 0},
+    {"streams", 's', "N", 0, "Connections to each server (default 1)", 0},
+    {"pipeline", 'p', "N", 0, "Requests under way at once on each connection (default 2)", 0},
+    {"block-size", 'b', "BYTES", 0, "Bytes of a block (default 65536)", 0},
+    {"log", 'd', "URL", 0, "Where events go (default $NETLOGGER_DEST)", 0},
+    {"json", 'j', NULL, 0, "Print the table as JSON", 0},
+    {0},
+};
+
+static const struct argp argp = {options, parse, "HOST[:PORT]...",
+                                 "Fetch a file that is striped over several dpss_servers.", NULL, NULL, NULL};
+
+/* The output is written aside and takes its name when it is complete. */
+static bool open_output(arguments *a, char *aside, size_t size)
+{
+    a->transfer.file = -1;
+    if (a->output == NULL)
+        return true;
+    snprintf(aside, size, "%s.part", a->output);
+    a->transfer.file = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (a->transfer.file < 0)
+        fprintf(stderr, "dpss_get: open %s: %s\n", aside, strerror(errno));
+    return a->transfer.file >= 0;
+}
+
+static bool finish_output(const arguments *a, const char *aside, bool good)
+{
+    if (a->transfer.file < 0)
+        return good;
+    if (close(a->transfer.file) != 0 || (good && rename(aside, a->output) != 0)) {
+        fprintf(stderr, "dpss_get: write %s: %s\n", a->output, strerror(errno));
+        good = false;
+    }
+    if (!good)
+        unlink(aside);
+    return good;
+}
+
+int main(int argc, char **argv)
+{
+    argp_err_exit_status = 2;
+    arguments a = {.streams = 1, .transfer = {.depth = 2, .block_size = 65536}};
+    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    transfer *t = &a.transfer;
+    char aside[4096];
+    if (!open_output(&a, aside, sizeof aside))
+        return 1;
+    t->log = nl_open("dpss_get", a.log);
+    if (t->log == NULL && *nl_error_message() != '\0')
+        fprintf(stderr, "dpss_get: %s; fetching without a log\n", nl_error_message());
+
+    bool good = ask_size(t, &t->servers[0], &t->file_size);
+    t->block_count = (t->file_size + t->block_size - 1) / t->block_size;
+    int64_t start_ns = now_ns();
+    nl_write(t->log, NL_USAGE, "TransferStart", "FILE.SZ=%" PRIu64 " BLOCKS=%" PRIu64, t->file_size, t->block_count);
+    good = good && run_streams(t, a.streams);
+    nl_write(t->log, NL_USAGE, "TransferEnd", "FILE.SZ=%" PRIu64 " OK=%d", t->file_size, good);
+    good = finish_output(&a, aside, good);
+    if (good)
+        print_table(t, start_ns, a.json);
+    if (nl_close(t->log) != NL_OK)
+        fprintf(stderr, "dpss_get: %s\n", nl_error_message());
+    return good ? 0 : 1;
+}

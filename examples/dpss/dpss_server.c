@@ -1,0 +1,229 @@
+/*
+ * dpss_server: serves the blocks of one file over TCP, and says what it does with each of them.
+ *
+ * It is half of the worked example of how a program is instrumented: one event where a block's request has come, one on each
+ * side of whatever may take time (the disk, the network), each with the block's number, which ties the events of one block
+ * together across programs and hosts.
+ */
+#define _GNU_SOURCE 1
+
+#include "dpss_protocol.h"
+
+#include <netlogger.h>
+
+#include <argp.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct server {
+    const char *path;
+    int file;
+    nl_log *log; /* NULL when logging is off: every call takes that */
+} server;
+
+typedef struct client {
+    const server *server;
+    int fd;
+    char *block; /* room for one */
+    size_t room;
+} client;
+
+static bool answer(client *c, dpss_status status, uint64_t block, uint64_t size)
+{
+    unsigned char header[DPSS_RESPONSE_SIZE];
+    dpss_put_response(&(dpss_response){status, block, size}, header);
+    return dpss_send(c->fd, header, sizeof header);
+}
+
+static bool answer_size(client *c)
+{
+    struct stat status;
+    if (fstat(c->server->file, &status) != 0)
+        return answer(c, DPSS_DISK_FAILED, 0, 0);
+    return answer(c, DPSS_DONE, 0, (uint64_t)status.st_size);
+}
+
+static bool make_room(client *c, size_t size)
+{
+    if (size <= c->room)
+        return true;
+    char *block = realloc(c->block, size);
+    if (block == NULL)
+        return false;
+    c->block = block;
+    c->room = size;
+    return true;
+}
+
+/* Reads a block from disk and sends it. */
+static bool answer_block(client *c, const dpss_request *request)
+{
+    nl_log *log = c->server->log;
+    unsigned long long id = request->block;
+    nl_write(log, NL_USAGE, "BlockRequestRecv", "BLOCK.ID=%llu", id);
+    if (request->block_size == 0 || request->block_size > DPSS_BLOCK_MAX || !make_room(c, request->block_size))
+        return answer(c, DPSS_BAD_REQUEST, request->block, 0);
+    if (request->block >= (uint64_t)INT64_MAX / request->block_size)
+        return answer(c, DPSS_NO_BLOCK, request->block, 0);
+
+    nl_write(log, NL_USAGE, "DiskReadStart", "BLOCK.ID=%llu", id);
+    off_t offset = (off_t)(request->block * request->block_size);
+    ssize_t got = pread(c->server->file, c->block, request->block_size, offset);
+    nl_write(log, NL_USAGE, "DiskReadEnd", "BLOCK.ID=%llu BLOCK.SZ=%zd", id, got);
+    if (got <= 0)
+        return answer(c, got == 0 ? DPSS_NO_BLOCK : DPSS_DISK_FAILED, request->block, 0);
+
+    nl_write(log, NL_USAGE, "BlockSendStart", "BLOCK.ID=%llu", id);
+    bool sent = answer(c, DPSS_DONE, request->block, (uint64_t)got) && dpss_send(c->fd, c->block, (size_t)got);
+    nl_write(log, NL_USAGE, "BlockSendEnd", "BLOCK.ID=%llu", id);
+    return sent;
+}
+
+static void *serve_client(void *argument)
+{
+    client *c = argument;
+    unsigned char bytes[DPSS_REQUEST_SIZE];
+    bool good = true;
+    while (good && dpss_receive(c->fd, bytes, sizeof bytes)) {
+        dpss_request request;
+        if (!dpss_parse_request(bytes, &request)) {
+            nl_write(c->server->log, NL_WARNING, "BadRequest", NULL);
+            break; /* no request of ours: there is no telling where the next one would begin */
+        }
+        if (request.operation == DPSS_SIZE)
+            good = answer_size(c);
+        else if (request.operation == DPSS_READ)
+            good = answer_block(c, &request);
+        else
+            good = answer(c, DPSS_BAD_REQUEST, request.block, 0);
+    }
+    close(c->fd);
+    free(c->block);
+    free(c);
+    return NULL;
+}
+
+static void start_client(const server *srv, int fd)
+{
+    client *c = calloc(1, sizeof *c);
+    pthread_t thread;
+    if (c == NULL) {
+        close(fd);
+        return;
+    }
+    *c = (client){.server = srv, .fd = fd};
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+    if (pthread_create(&thread, NULL, serve_client, c) != 0) {
+        close(fd);
+        free(c);
+        return;
+    }
+    pthread_detach(thread);
+}
+
+static int listen_on(char *address)
+{
+    const char *host, *port;
+    dpss_split_address(address, &host, &port);
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *found;
+    int result = getaddrinfo(host, port, &hints, &found);
+    if (result != 0) {
+        fprintf(stderr, "dpss_server: listen on %s:%s: %s\n", host, port, gai_strerror(result));
+        return -1;
+    }
+    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    if (fd < 0 || bind(fd, found->ai_addr, found->ai_addrlen) != 0 || listen(fd, SOMAXCONN) != 0) {
+        fprintf(stderr, "dpss_server: listen on %s:%s: %s\n", host, port, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        fd = -1;
+    }
+    freeaddrinfo(found);
+    return fd;
+}
+
+static volatile sig_atomic_t stopping;
+
+static void on_stop(int signal)
+{
+    (void)signal;
+    stopping = 1;
+}
+
+typedef struct arguments {
+    char *listen;
+    const char *log;
+    const char *path;
+} arguments;
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    arguments *a = state->input;
+    if (key == 'l')
+        a->listen = argument;
+    else if (key == 'd')
+        a->log = argument;
+    else if (key == ARGP_KEY_ARG && a->path == NULL)
+        a->path = argument;
+    else if (key == ARGP_KEY_ARG)
+        argp_error(state, "one file only");
+    else if (key == ARGP_KEY_END && a->path == NULL)
+        argp_error(state, "no file given");
+    else
+        return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
+static const struct argp_option options[] = {
+    {"listen", 'l', "HOST[:PORT]", 0, "Where clients connect (default 127.0.0.1:" DPSS_DEFAULT_PORT ")", 0},
+    {"log", 'd', "URL", 0, "Where events go (default $NETLOGGER_DEST)", 0},
+    {0},
+};
+
+static const struct argp argp = {options, parse, "FILE", "Serve the blocks of FILE over TCP.", NULL, NULL, NULL};
+
+int main(int argc, char **argv)
+{
+    argp_err_exit_status = 2;
+    char default_address[] = "127.0.0.1";
+    arguments a = {.listen = default_address};
+    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    server srv = {.path = a.path, .file = open(a.path, O_RDONLY | O_CLOEXEC)};
+    if (srv.file < 0) {
+        fprintf(stderr, "dpss_server: open %s: %s\n", a.path, strerror(errno));
+        return 1;
+    }
+    int fd = listen_on(a.listen);
+    if (fd < 0)
+        return 1;
+    srv.log = nl_open("dpss_server", a.log);
+    if (srv.log == NULL && *nl_error_message() != '\0')
+        fprintf(stderr, "dpss_server: %s; serving without a log\n", nl_error_message());
+
+    struct sigaction stop = {.sa_handler = on_stop}; /* without SA_RESTART: accept is interrupted */
+    sigaction(SIGTERM, &stop, NULL);
+    sigaction(SIGINT, &stop, NULL);
+    while (!stopping) {
+        int peer = accept4(fd, NULL, NULL, SOCK_CLOEXEC);
+        if (peer >= 0)
+            start_client(&srv, peer);
+        else if (errno == EMFILE || errno == ENFILE)
+            usleep(10000); /* until some client is done */
+    }
+    nl_flush(srv.log);
+    return 0; /* threads that still serve end with the process; the log is flushed with every event */
+}
