@@ -55,15 +55,26 @@ size_t nl_text_header_size(const char *data, size_t size)
     return skip;
 }
 
-/* Where name followed by '=' stands in a line, at its start or after a blank; NULL when nowhere. */
-static const char *find_field(const char *line, size_t size, const char *name_and_equals)
+/* Where a record may begin in a line. */
+typedef enum beginning { AT_FIELD, ANYWHERE } beginning;
+
+/*
+ * Whether the line has a time of that format: at the start of a field, whatever its value, or anywhere in the form that
+ * the format's writers use (a prefix may touch the record, "stats:DATE=", and so may the rest of one that was cut).
+ */
+static bool has_time(const nl_text_format *format, const char *line, const char *end, beginning where)
 {
-    const char *end = line + size;
-    size_t wanted = strlen(name_and_equals);
-    for (const char *at = line; (at = memmem(at, (size_t)(end - at), name_and_equals, wanted)) != NULL; at += wanted)
-        if (at == line || nl_byte_is_blank(at[-1]))
-            return at;
-    return NULL;
+    nl_string name = format->names[NL_MEMBER_TIME];
+    const char *at = line;
+    while ((at = memmem(at, (size_t)(end - at), name.data, name.size)) != NULL) {
+        const char *start = at;
+        at += name.size;
+        if (at == end || *at != '=')
+            continue;
+        if (where == AT_FIELD ? start == line || nl_byte_is_blank(start[-1]) : format->starts_record(at + 1, end, true))
+            return true;
+    }
+    return false;
 }
 
 static bool begins_with(const char *line, size_t size, const char *text)
@@ -74,18 +85,18 @@ static bool begins_with(const char *line, size_t size, const char *text)
 
 nl_format nl_text_format_of_line(const char *line, size_t size)
 {
+    const char *end = line + size;
     if (begins_with(line, size, "DATE="))
         return NL_FORMAT_ULM;
-    if (begins_with(line, size, "ts=") && nl_bp.starts_record(line + 3, line + size, false))
+    if (begins_with(line, size, "ts=") && nl_bp.starts_record(line + 3, end, false))
         return NL_FORMAT_BP;
-    const char *date = find_field(line, size, "DATE="), *ts = find_field(line, size, "ts=");
-    if (date != NULL)
-        return NL_FORMAT_ULM;
-    if (ts != NULL)
-        return NL_FORMAT_BP;
-    /* A prefix may touch the record: "stats:DATE=". */
-    date = memmem(line, size, "DATE=", 5);
-    return date != NULL && nl_ulm.starts_record(date + 5, line + size, true) ? NL_FORMAT_ULM : NL_FORMAT_UNKNOWN;
+    for (beginning where = AT_FIELD; where <= ANYWHERE; where++) {
+        if (has_time(&nl_ulm, line, end, where))
+            return NL_FORMAT_ULM;
+        if (has_time(&nl_bp, line, end, where))
+            return NL_FORMAT_BP;
+    }
+    return NL_FORMAT_UNKNOWN;
 }
 
 nl_format nl_format_detect(const char *data, size_t size)

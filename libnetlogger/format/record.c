@@ -36,20 +36,18 @@ nl_record *nl_record_new(void)
 /* Frees all chunks but, when it is no larger than keep, the newest, which is the largest. */
 static void free_chunks(nl_record_storage *storage, size_t keep)
 {
-    nl_chunk *kept = storage->chunks;
-    if (kept == NULL)
-        return;
-    nl_chunk *chunk = kept->capacity <= keep ? kept->next : kept;
+    nl_chunk *chunk = storage->chunks;
+    storage->chunks = NULL;
+    if (chunk != NULL && chunk->capacity <= keep) {
+        storage->chunks = chunk;
+        chunk = chunk->next;
+        storage->chunks->next = NULL;
+        storage->chunks->used = 0;
+    }
     while (chunk != NULL) {
         nl_chunk *next = chunk->next;
         free(chunk);
         chunk = next;
-    }
-    if (kept->capacity <= keep) {
-        kept->next = NULL;
-        kept->used = 0;
-    } else {
-        storage->chunks = NULL;
     }
 }
 

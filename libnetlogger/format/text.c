@@ -33,6 +33,7 @@ typedef struct scan {
     bool bad_time;     /* the reason is this thread's message */
     bool open;         /* there is an open field: */
     bool escaped;      /* its value has escapes */
+    bool unclosed;     /* its value begins with a quote that does not end it */
     nl_member member;
     nl_string name;
     const char *value; /* NULL while the value is empty and unquoted */
@@ -233,7 +234,7 @@ static void take_word(scan *s)
 static void open_field(scan *s, const char *name, const char *equals, nl_member member)
 {
     s->open = true;
-    s->escaped = false;
+    s->escaped = s->unclosed = false;
     s->value = s->value_end = NULL;
     s->name = (nl_string){name, (size_t)(equals - name)};
     s->member = member;
@@ -244,34 +245,43 @@ static void open_field(scan *s, const char *name, const char *equals, nl_member 
         s->name = nl_text_unescape_name(s->format, s->name);
     s->seen |= bit;
     s->at = equals + 1;
-    if (s->at < s->end && *s->at == '"' && take_quoted(s))
-        return;
+    if (s->at < s->end && *s->at == '"') {
+        if (take_quoted(s))
+            return;
+        s->unclosed = true;
+    }
     take_word(s);
 }
 
+static bool is_prefix(const char *text, size_t size, nl_string name)
+{
+    return size <= name.size && memcmp(text, name.data, size) == 0;
+}
+
 /*
- * Whether a field whose name ends in that of the time, having had one, is the start of the next record. It is when its
- * name is just that. When the name is longer it may have been cut ("SENDATE=", from "SEND.SZ=") or simply be so
+ * Whether a field whose name ends in that of the time is the start of the next record. It is when its name is just that
+ * and there was a time. When the name is longer it may have been cut ("SENDATE=", from "SEND.SZ=") or simply be so
  * (STARTDATE): only when the writer's second field comes next, out of place in this record, is it taken for cut. Sets
  * s->cut.
  */
 static bool begins_next_record(scan *s, const char *name, const char *equals)
 {
     const nl_text_format *format = s->format;
-    size_t size = (size_t)(equals - name), time_size = format->names[NL_MEMBER_TIME].size;
-    if (!ends_as_time(s, name, equals, false))
+    nl_string time = format->names[NL_MEMBER_TIME], second = format->names[format->order[1]];
+    bool had_time = s->seen & 1u << NL_MEMBER_TIME;
+    size_t rest = (size_t)(equals - name) - time.size; /* of the name that was cut */
+    if (!ends_as_time(s, name, equals, false) || (rest == 0 && !had_time))
         return false;
-    if (size > time_size) {
-        nl_member second = format->order[1];
-        nl_string next = format->names[second];
+    if (rest > 0) {
         const char *at = skip_blanks(nl_find_any(equals, s->end, s->limit, ' ', '\t', ' '), s->end);
         bool in_order =
-            (size_t)(s->end - at) > next.size && memcmp(at, next.data, next.size) == 0 && at[next.size] == '=';
-        bool cut_second = size - time_size <= next.size && memcmp(name, next.data, size - time_size) == 0;
-        if (!in_order || !(s->seen & 1u << second || cut_second))
+            (size_t)(s->end - at) > second.size && memcmp(at, second.data, second.size) == 0 && at[second.size] == '=';
+        bool out_of_place =
+            (s->seen & 1u << format->order[1]) || s->unclosed || is_prefix(name, rest, had_time ? second : time);
+        if (!in_order || !out_of_place)
             return false;
     }
-    s->cut = equals - time_size;
+    s->cut = equals - time.size;
     return true;
 }
 
@@ -281,11 +291,13 @@ static void take_field(scan *s, const char *equals)
 {
     const char *name = s->at;
     nl_string time = s->format->names[NL_MEMBER_TIME];
-    if ((s->seen & 1u << NL_MEMBER_TIME) && equals[-1] == time.data[time.size - 1] &&
-        begins_next_record(s, name, equals))
+    nl_member member = s->format->member(name, (size_t)(equals - name));
+    bool may_be_next =
+        member == NL_MEMBER_TIME ? (s->seen & 1u << NL_MEMBER_TIME) != 0 : equals[-1] == time.data[time.size - 1];
+    if (may_be_next && begins_next_record(s, name, equals))
         return;
     close_field(s);
-    open_field(s, name, equals, s->format->member(name, (size_t)(equals - name)));
+    open_field(s, name, equals, member);
 }
 
 /* Takes a word that is no NAME=. A prefix that touches the record ("stats:DATE=") has one in it. */

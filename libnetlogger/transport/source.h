@@ -1,6 +1,6 @@
 /*
- * Where bytes come from: a file, a pipe, standard input, memory; zstd-compressed or not; to its end, or followed as it grows.
- * One thread at a time.
+ * Where bytes come from: a file, a pipe, standard input, memory; zstd-compressed or not; to its end, or followed as it
+ * grows. One thread at a time.
  */
 #ifndef NETLOGGER_TRANSPORT_SOURCE_H
 #define NETLOGGER_TRANSPORT_SOURCE_H
@@ -10,16 +10,16 @@
 typedef struct nl_source nl_source;
 
 /*
- * Opens what url names, follow and nonblocking as nl_reader_options has them. A followed file need not be there yet. NULL with
- * the reason in nl_error_message().
+ * Opens what url names, follow and nonblocking as nl_reader_options has them. A followed file need not be there yet.
+ * NULL with the reason in nl_error_message().
  */
 nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking);
 void nl_source_close(nl_source *source);
 
 /*
  * Gives the next bytes, decompressed: *data and *size (never 0) on NL_OK, the source's own until the next call.
- * NL_AGAIN: followed, and there is nothing now. NL_END: the end, or, when followed, the end of a file that has been replaced or
- * truncated: calling again gives the new one from its start. NL_FAILED: reading or decompressing failed.
+ * NL_AGAIN: followed, and there is nothing now. NL_END: the end, or, when followed, the end of a file that has been
+ * replaced or truncated: calling again gives the new one from its start. NL_FAILED: reading or decompressing failed.
  */
 nl_status nl_source_read(nl_source *source, const char **data, size_t *size);
 

@@ -1,5 +1,36 @@
 # One line a test in unit_tests, and its _SOURCES, _CPPFLAGS, _LDADD.
 unit_tests =
+EXTRA_DIST += %D%/text_support.h
+
+unit_tests += %D%/time.unit
+tests_unit_time_unit_SOURCES = %D%/time.c
+tests_unit_time_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_time_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/record.unit
+tests_unit_record_unit_SOURCES = %D%/record.c
+tests_unit_record_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_record_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/ulm.unit
+tests_unit_ulm_unit_SOURCES = %D%/ulm.c
+tests_unit_ulm_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_ulm_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/bp.unit
+tests_unit_bp_unit_SOURCES = %D%/bp.c
+tests_unit_bp_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_bp_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/decoder.unit
+tests_unit_decoder_unit_SOURCES = %D%/decoder.c
+tests_unit_decoder_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_decoder_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/reader.unit
+tests_unit_reader_unit_SOURCES = %D%/reader.c
+tests_unit_reader_unit_CPPFLAGS = $(unit_cppflags) $(ZSTD_CFLAGS)
+tests_unit_reader_unit_LDADD = $(unit_ldadd) $(ZSTD_LIBS)
 
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)

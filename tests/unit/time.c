@@ -1,0 +1,211 @@
+/* Times in text, and back. */
+#include "text_support.h"
+
+#include <time.h>
+
+#define DATE_2000 INT64_C(954415400957943000) /* 2000-03-30 11:23:20.957943 UTC */
+
+static int64_t parsed(const char *text, nl_fraction fraction)
+{
+    int64_t time_ns = -1;
+    if (nl_time_parse(text, strlen(text), fraction, &time_ns) != NL_OK)
+        fail_msg("%s: %s", text, nl_error_message());
+    return time_ns;
+}
+
+static void assert_parsed(const char *text, int64_t time_ns)
+{
+    int64_t got = parsed(text, NL_FRACTION_DECIMAL);
+    if (got != time_ns)
+        fail_msg("%s is %lld, not %lld", text, (long long)got, (long long)time_ns);
+}
+
+static void assert_refused(const char *text, const char *reason)
+{
+    int64_t time_ns = 77;
+    if (nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, &time_ns) != NL_MALFORMED)
+        fail_msg("%s is taken for a time", text);
+    assert_true(time_ns == 77);
+    assert_string_equal(nl_error_message(), reason);
+}
+
+static void reads_ulm_dates(void **state)
+{
+    (void)state;
+    assert_parsed("20000330112320.957943", DATE_2000);
+    assert_parsed("20000330112320", DATE_2000 / NL_NS_PER_SECOND * NL_NS_PER_SECOND);
+    assert_parsed("20000330112320.", DATE_2000 / NL_NS_PER_SECOND * NL_NS_PER_SECOND);
+    assert_parsed("20000330112320.9", DATE_2000 - 57943000);
+    assert_parsed("20000330112320.957943123", DATE_2000 + 123);
+    assert_parsed("20000330112320.95794312399", DATE_2000 + 123); /* finer than a nanosecond */
+    assert_parsed("19700101000000.000000001", 1);
+    assert_parsed("19691231235959.999999999", -1);
+    assert_parsed("20000229000000", INT64_C(951782400) * NL_NS_PER_SECOND);
+    assert_parsed("20161231235960", parsed("20170101000000", NL_FRACTION_DECIMAL)); /* a leap second */
+}
+
+static void reads_unpadded_microseconds_when_told(void **state)
+{
+    (void)state;
+    int64_t second = parsed("20230727125942", NL_FRACTION_DECIMAL);
+    static const struct {
+        const char *text;
+        int64_t decimal_ns, microseconds_ns;
+    } cases[] = {
+        {"20230727125942.2102", 210200000, 2102000},
+        {"20230727125942.5", 500000000, 5000},
+        {"20230727125942.002102", 2102000, 2102000},
+        {"20230727125942.2102000", 210200000, 210200000},
+        {"20230727125942.0", 0, 0},
+        {"20230727125942.", 0, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_true(parsed(cases[i].text, NL_FRACTION_DECIMAL) == second + cases[i].decimal_ns);
+        assert_true(parsed(cases[i].text, NL_FRACTION_MICROSECONDS) == second + cases[i].microseconds_ns);
+    }
+}
+
+static void reads_iso_times(void **state)
+{
+    (void)state;
+    assert_parsed("2000-03-30T11:23:20.957943Z", DATE_2000);
+    assert_parsed("2000-03-30t11:23:20.957943z", DATE_2000);
+    assert_parsed("2000-03-30 11:23:20.957943", DATE_2000);
+    assert_parsed("2000-03-30T11:23:20,957943", DATE_2000);
+    assert_parsed("2000-03-30T13:23:20.957943+02:00", DATE_2000);
+    assert_parsed("2000-03-30T13:23:20.957943+02", DATE_2000);
+    assert_parsed("2000-03-30T05:53:20.957943-0530", DATE_2000);
+    assert_parsed("2000-03-30T11:23Z", parsed("20000330112300", NL_FRACTION_DECIMAL));
+    assert_parsed("2000-03-30", parsed("20000330000000", NL_FRACTION_DECIMAL));
+}
+
+static void reads_seconds_to_the_nanosecond(void **state)
+{
+    (void)state;
+    assert_parsed("954415400.957943", DATE_2000);
+    assert_parsed("1331733886.123456789", INT64_C(1331733886123456789)); /* a double would end in ...716 */
+    assert_parsed("0", 0);
+    assert_parsed(".5", 500000000);
+    assert_parsed("-0.000000001", -1);
+    assert_parsed("-1.5", -1500000000);
+    assert_parsed("+7", 7 * NL_NS_PER_SECOND);
+    assert_parsed("00000000000000000000000007.25", 7250000000);
+}
+
+static void refuses_what_is_no_time(void **state)
+{
+    (void)state;
+    static const char neither[] = "no time: neither YYYYMMDDhhmmss nor ISO 8601 nor seconds since 1970";
+    assert_refused("", "no time: it is empty");
+    assert_refused("20001330112320", "no time: month 13");
+    assert_refused("20000030112320", "no time: month 0");
+    assert_refused("20000230112320", "no time: day 30");
+    assert_refused("19000229000000", "no time: day 29"); /* no leap year */
+    assert_refused("20000300112320", "no time: day 0");
+    assert_refused("20000330242320", "no time: hour 24");
+    assert_refused("20000330116020", "no time: minute 60");
+    assert_refused("20000330112361", "no time: second 61");
+    assert_refused("20000330112320.5x", "no time: something other than digits in the fraction");
+    assert_refused("2000-03-30T11", "no time: a time of day is hh:mm or hh:mm:ss");
+    assert_refused("2000-03-30T11:23:20+2", "no time: a zone is Z or +hh:mm");
+    assert_refused("2000-03-30T11:23:20 UTC", "no time: a zone is Z or +hh:mm");
+    assert_refused("2000-03-30T11:23:20+24:00", "no time: a zone is Z or +hh:mm");
+    assert_refused("2000-3-30", "no time: a date is YYYY-MM-DD");
+    assert_refused(".", neither);
+    assert_refused("-", neither);
+    assert_refused("1e9", neither);
+    assert_refused("0x10", neither);
+    assert_refused(" 1", neither);
+    assert_refused("1 ", neither);
+    assert_refused("nan", neither);
+    assert_refused("yesterday", neither);
+}
+
+static void refuses_times_beyond_64_bits(void **state)
+{
+    (void)state;
+    static const char beyond[] = "no time: before 1678 or after 2261";
+    assert_parsed("9223372036.854775807", INT64_MAX);
+    assert_parsed("-9223372036.854775808", INT64_MIN);
+    assert_parsed("22620411234716.854775807", INT64_MAX);
+    assert_parsed("16770921001243.145224192", INT64_MIN);
+    assert_refused("9223372036.854775808", beyond);
+    assert_refused("-9223372036.854775809", beyond);
+    assert_refused("22620411234716.854775808", beyond);
+    assert_refused("16770921001243.145224191", beyond);
+    assert_refused("99991231235959", beyond);
+    assert_refused("00000101000000", beyond);
+    assert_refused("99999999999999999999999999999999", beyond);
+}
+
+static void writes_what_it_reads(void **state)
+{
+    (void)state;
+    char text[NL_TIME_TEXT_SIZE];
+    assert_int_equal(nl_time_format_ulm(DATE_2000, text), strlen("20000330112320.957943"));
+    assert_string_equal(text, "20000330112320.957943");
+    nl_time_format_ulm(DATE_2000 + 1, text);
+    assert_string_equal(text, "20000330112320.957943001");
+    assert_int_equal(nl_time_format_iso(DATE_2000, text), strlen("2000-03-30T11:23:20.957943Z"));
+    assert_string_equal(text, "2000-03-30T11:23:20.957943Z");
+    nl_time_format_ulm(-1000, text);
+    assert_string_equal(text, "19691231235959.999999");
+    uint64_t seed = 20000330;
+    for (int i = 0; i < 100000; i++) {
+        int64_t time_ns = i == 0 ? INT64_MIN : i == 1 ? INT64_MAX : (int64_t)next_random(&seed);
+        nl_time_format_ulm(time_ns, text);
+        assert_parsed(text, time_ns);
+        nl_time_format_iso(time_ns, text);
+        assert_parsed(text, time_ns);
+    }
+}
+
+/* The calendar of the C library is the judge, day by day. */
+static void agrees_with_the_c_library(void **state)
+{
+    (void)state;
+    for (time_t day = -106751; day <= 106751; day++) {
+        time_t seconds = day * 86400 + 45296;
+        struct tm civil;
+        assert_non_null(gmtime_r(&seconds, &civil));
+        char expected[NL_TIME_TEXT_SIZE], text[NL_TIME_TEXT_SIZE];
+        strftime(expected, sizeof expected, "%Y%m%d%H%M%S.000000", &civil);
+        nl_time_format_ulm(seconds * NL_NS_PER_SECOND, text);
+        assert_string_equal(text, expected);
+        assert_parsed(expected, seconds * NL_NS_PER_SECOND);
+    }
+}
+
+static void names_levels_in_both_formats(void **state)
+{
+    (void)state;
+    for (nl_level level = NL_EMERGENCY; level <= NL_DEBUG; level++) {
+        assert_int_equal(nl_level_parse(nl_level_name(level), strlen(nl_level_name(level))), level);
+        assert_int_equal(nl_level_parse(nl_level_bp_name(level), strlen(nl_level_bp_name(level))), level);
+    }
+    assert_int_equal(nl_level_parse("fAtAl", 5), NL_EMERGENCY);
+    assert_int_equal(nl_level_parse("info", 4), NL_USAGE);
+    assert_int_equal(nl_level_parse("WARN", 4), NL_WARNING);
+    assert_int_equal(nl_level_parse("Usage ", 6), NL_LEVEL_NONE);
+    assert_int_equal(nl_level_parse("Usag", 4), NL_LEVEL_NONE);
+    assert_int_equal(nl_level_parse("Trace", 5), NL_LEVEL_NONE);
+    assert_int_equal(nl_level_parse("", 0), NL_LEVEL_NONE);
+    assert_string_equal(nl_level_name((nl_level)99), "");
+    assert_string_equal(nl_level_bp_name((nl_level)-1), "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_ulm_dates),
+        cmocka_unit_test(reads_unpadded_microseconds_when_told),
+        cmocka_unit_test(reads_iso_times),
+        cmocka_unit_test(reads_seconds_to_the_nanosecond),
+        cmocka_unit_test(refuses_what_is_no_time),
+        cmocka_unit_test(refuses_times_beyond_64_bits),
+        cmocka_unit_test(writes_what_it_reads),
+        cmocka_unit_test(agrees_with_the_c_library),
+        cmocka_unit_test(names_levels_in_both_formats),
+    };
+    return cmocka_run_group_tests_name("time", tests, NULL, NULL);
+}
