@@ -37,3 +37,14 @@ EXTRA_DIST += %D%/libnetlogger.map
 noinst_LTLIBRARIES += %D%/libprogram.la
 %C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c
 %C%_libprogram_la_LIBADD = %D%/libnetlogger.la
+
+# What a log means: for programs that look at all of one. Uses GLib; not installed.
+if BUILD_NLSTAT
+noinst_LTLIBRARIES += %D%/libanalysis.la
+endif
+%C%_libanalysis_la_SOURCES = \
+	%D%/analysis/trace.c %D%/analysis/trace.h %D%/analysis/drawing.c %D%/analysis/drawing.h \
+	%D%/analysis/infer.c %D%/analysis/infer.h %D%/analysis/lifelines.c %D%/analysis/lifelines.h \
+	%D%/analysis/segments.c %D%/analysis/segments.h
+%C%_libanalysis_la_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
+%C%_libanalysis_la_LIBADD = %D%/libnetlogger.la $(GLIB_LIBS) -lm

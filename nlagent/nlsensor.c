@@ -96,7 +96,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 static const struct argp_option options[] = {
     {"interval", 'i', "SECONDS", 0, "Look so often (default 1)", 0},
-    {"count", 'n', "N", 0, "End after N records of each sensor", 0},
+    {"count", 'n', "N", 0, "End after N intervals (default: never)", 0},
     {"dest", 'd', "URL", 0, "Log there (default $NETLOGGER_DEST, or standard output)", 0},
     {"list", 'l', NULL, 0, "Say which sensors there are and what they log", 0},
     {0},

@@ -1,0 +1,233 @@
+#include "config.h"
+
+#include "analysis/drawing.h"
+
+#include <string.h>
+
+static void free_lifeline(gpointer data)
+{
+    drawing_lifeline *l = data;
+    g_free(l->name);
+    g_strfreev(l->events);
+    g_strfreev(l->ids);
+    g_free(l->color);
+    g_free(l);
+}
+
+static void free_loadline(gpointer data)
+{
+    drawing_loadline *l = data;
+    g_free(l->name);
+    g_free(l->event);
+    g_free(l->field);
+    g_free(l->unit);
+    g_free(l);
+}
+
+static void free_point(gpointer data)
+{
+    drawing_point *p = data;
+    g_free(p->name);
+    g_free(p->event);
+    g_free(p);
+}
+
+drawing *drawing_new(void)
+{
+    drawing *d = g_new0(drawing, 1);
+    d->lifelines = g_ptr_array_new_with_free_func(free_lifeline);
+    d->loadlines = g_ptr_array_new_with_free_func(free_loadline);
+    d->points = g_ptr_array_new_with_free_func(free_point);
+    return d;
+}
+
+void drawing_free(drawing *d)
+{
+    if (d == NULL)
+        return;
+    g_free(d->title);
+    g_ptr_array_free(d->lifelines, TRUE);
+    g_ptr_array_free(d->loadlines, TRUE);
+    g_ptr_array_free(d->points, TRUE);
+    g_free(d);
+}
+
+void drawing_add_lifeline(drawing *d, const char *name, const char *const *events, const char *const *ids,
+                          const char *color)
+{
+    drawing_lifeline *l = g_new0(drawing_lifeline, 1);
+    l->name = g_strdup(name);
+    l->events = g_strdupv((char **)events);
+    l->ids = g_strdupv((char **)ids);
+    l->color = g_strdup(color != NULL ? color : "HOST");
+    g_ptr_array_add(d->lifelines, l);
+}
+
+void drawing_add_loadline(drawing *d, const char *name, const char *event, const char *field, const char *unit)
+{
+    drawing_loadline *l = g_new0(drawing_loadline, 1);
+    l->name = g_strdup(name);
+    l->event = g_strdup(event);
+    l->field = g_strdup(field);
+    l->unit = g_strdup(unit != NULL ? unit : "");
+    g_ptr_array_add(d->loadlines, l);
+}
+
+void drawing_add_point(drawing *d, const char *name, const char *event)
+{
+    drawing_point *p = g_new0(drawing_point, 1);
+    p->name = g_strdup(name);
+    p->event = g_strdup(event);
+    g_ptr_array_add(d->points, p);
+}
+
+/* The value of a key that a section must have; NULL with the reason when it has it not. */
+static char *needed(GKeyFile *file, const char *section, const char *key, char **message)
+{
+    char *value = g_key_file_get_string(file, section, key, NULL);
+    if (value == NULL || *value == '\0') {
+        g_free(value);
+        *message = g_strdup_printf("[%s] has no %s=", section, key);
+        return NULL;
+    }
+    return value;
+}
+
+/* Words with ; between them, those that are empty left out; NULL with the reason when there are fewer than least. */
+static char **needed_list(GKeyFile *file, const char *section, const char *key, gsize least, char **message)
+{
+    gsize count = 0, kept = 0;
+    char **list = g_key_file_get_string_list(file, section, key, &count, NULL);
+    for (gsize i = 0; i < count; i++) {
+        g_strstrip(list[i]);
+        if (*list[i] != '\0')
+            list[kept++] = list[i];
+        else
+            g_free(list[i]);
+    }
+    if (list != NULL)
+        list[kept] = NULL;
+    if (kept >= least)
+        return list;
+    g_strfreev(list);
+    *message = g_strdup_printf("[%s] needs %s= with at least %u names, ; between them", section, key, (unsigned)least);
+    return NULL;
+}
+
+static bool read_lifeline(drawing *d, GKeyFile *file, const char *section, const char *name, char **message)
+{
+    char **events = needed_list(file, section, "events", 2, message);
+    char **ids = events == NULL ? NULL : needed_list(file, section, "id", 1, message);
+    char *color = g_key_file_get_string(file, section, "color", NULL);
+    if (ids != NULL)
+        drawing_add_lifeline(d, name, (const char *const *)events, (const char *const *)ids, color);
+    bool good = ids != NULL;
+    g_strfreev(events);
+    g_strfreev(ids);
+    g_free(color);
+    return good;
+}
+
+static bool read_loadline(drawing *d, GKeyFile *file, const char *section, const char *name, char **message)
+{
+    char *event = needed(file, section, "event", message);
+    char *field = event == NULL ? NULL : needed(file, section, "field", message);
+    char *unit = g_key_file_get_string(file, section, "unit", NULL);
+    if (field != NULL)
+        drawing_add_loadline(d, name, event, field, unit);
+    bool good = field != NULL;
+    g_free(event);
+    g_free(field);
+    g_free(unit);
+    return good;
+}
+
+static bool read_section(drawing *d, GKeyFile *file, const char *section, char **message)
+{
+    if (strcmp(section, "view") == 0) {
+        d->title = g_key_file_get_string(file, section, "title", NULL);
+        return true;
+    }
+    if (g_str_has_prefix(section, "lifeline "))
+        return read_lifeline(d, file, section, section + strlen("lifeline "), message);
+    if (g_str_has_prefix(section, "loadline "))
+        return read_loadline(d, file, section, section + strlen("loadline "), message);
+    if (g_str_has_prefix(section, "point ")) {
+        char *event = needed(file, section, "event", message);
+        if (event != NULL)
+            drawing_add_point(d, section + strlen("point "), event);
+        g_free(event);
+        return *message == NULL;
+    }
+    *message = g_strdup_printf("what is [%s]? [view], [lifeline NAME], [loadline NAME] and [point NAME] are known", section);
+    return false;
+}
+
+drawing *drawing_read(const char *path, char **message)
+{
+    GKeyFile *file = g_key_file_new();
+    GError *error = NULL;
+    drawing *d = NULL;
+    *message = NULL;
+    if (!g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, &error)) {
+        *message = g_strdup_printf("%s: %s", path, error->message);
+        g_error_free(error);
+    } else {
+        d = drawing_new();
+        char **sections = g_key_file_get_groups(file, NULL);
+        for (char **section = sections; *section != NULL && *message == NULL; section++)
+            read_section(d, file, *section, message);
+        g_strfreev(sections);
+    }
+    if (d != NULL && *message != NULL) {
+        char *reason = *message;
+        *message = g_strdup_printf("%s: %s", path, reason);
+        g_free(reason);
+        drawing_free(d);
+        d = NULL;
+    }
+    g_key_file_free(file);
+    return d;
+}
+
+static char *section_name(const char *kind, const char *name)
+{
+    char *section = g_strdup_printf("%s %s", kind, name);
+    g_strdelimit(section, "[]\n\r", '_');
+    return section;
+}
+
+bool drawing_write(const drawing *d, const char *path, char **message)
+{
+    GKeyFile *file = g_key_file_new();
+    if (d->title != NULL)
+        g_key_file_set_string(file, "view", "title", d->title);
+    for (guint i = 0; i < d->lifelines->len; i++) {
+        const drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
+        char *section = section_name("lifeline", l->name);
+        g_key_file_set_string_list(file, section, "events", (const char *const *)l->events, g_strv_length(l->events));
+        g_key_file_set_string_list(file, section, "id", (const char *const *)l->ids, g_strv_length(l->ids));
+        g_key_file_set_string(file, section, "color", l->color);
+        g_free(section);
+    }
+    for (guint i = 0; i < d->loadlines->len; i++) {
+        const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
+        char *section = section_name("loadline", l->name);
+        g_key_file_set_string(file, section, "event", l->event);
+        g_key_file_set_string(file, section, "field", l->field);
+        g_key_file_set_string(file, section, "unit", l->unit);
+        g_free(section);
+    }
+    for (guint i = 0; i < d->points->len; i++) {
+        const drawing_point *p = g_ptr_array_index(d->points, i);
+        char *section = section_name("point", p->name);
+        g_key_file_set_string(file, section, "event", p->event);
+        g_free(section);
+    }
+    GError *error = NULL;
+    bool good = g_key_file_save_to_file(file, path, &error);
+    *message = good ? NULL : g_strdup(error->message);
+    g_clear_error(&error);
+    g_key_file_free(file);
+    return good;
+}
