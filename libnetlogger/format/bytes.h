@@ -61,4 +61,33 @@ static inline const char *nl_find_any(const char *at, const char *end, const cha
     return at;
 }
 
+/* The first byte of [at, end) that can't be in a field's name, or end; limit as above. */
+static inline const char *nl_find_name_end(const char *at, const char *end, const char *limit)
+{
+#ifdef __SSE2__
+    while (at < end && limit - at >= 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+        __m128i letter = _mm_sub_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
+        __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('-')); /* and '-', '.', and '/', which is taken out below */
+        __m128i in_name = _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter),
+                                       _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8('9' - '-')), digit));
+        in_name = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('/')), in_name);
+        in_name = _mm_or_si128(in_name, _mm_cmpeq_epi8(bytes, _mm_set1_epi8('_')));
+        int others = _mm_movemask_epi8(in_name) ^ 0xffff;
+        if (others != 0) {
+            at += __builtin_ctz((unsigned)others);
+            return at < end ? at : end;
+        }
+        at += 16;
+    }
+    if (at >= end)
+        return end;
+#else
+    (void)limit;
+#endif
+    while (at < end && nl_byte_is(*at, NL_BYTE_NAME))
+        at++;
+    return at;
+}
+
 #endif

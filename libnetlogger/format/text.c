@@ -63,14 +63,11 @@ static const char *skip_blanks(const char *at, const char *end)
     return at;
 }
 
-static bool is_name(const char *at, const char *end)
+/* The '=' of a NAME= that begins at at; NULL when there is none. */
+static const char *find_equals(const scan *s, const char *at)
 {
-    if (at == end || !nl_byte_is(*at, NL_BYTE_NAME_FIRST))
-        return false;
-    while (++at < end)
-        if (!nl_byte_is(*at, NL_BYTE_NAME))
-            return false;
-    return true;
+    const char *equals = nl_find_name_end(at, s->end, s->limit);
+    return equals < s->end && *equals == '=' && nl_byte_is(*at, NL_BYTE_NAME_FIRST) ? equals : NULL;
 }
 
 static int hex_digit(char c)
@@ -173,10 +170,7 @@ static bool field_follows(const scan *s, const char *at)
     if (at < s->end && !nl_byte_is_blank(*at))
         return false;
     at = skip_blanks(at, s->end);
-    if (at == s->end)
-        return true;
-    const char *stop = find_stop(s, at);
-    return stop < s->end && *stop == '=' && is_name(at, stop);
+    return at == s->end || find_equals(s, at) != NULL;
 }
 
 /* Takes a value in quotes; false, with nothing taken, when what begins with a quote is not one. */
@@ -340,9 +334,9 @@ nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fra
     record->raw = (nl_string){line, (size_t)(end - line)};
     record->raw_format = format->format;
     while (s.cut == NULL && (s.at = skip_blanks(s.at, end)) < end) {
-        const char *stop = find_stop(&s, s.at);
-        if (stop < end && *stop == '=' && is_name(s.at, stop))
-            take_field(&s, stop);
+        const char *equals = find_equals(&s, s.at);
+        if (equals != NULL)
+            take_field(&s, equals);
         else
             take_other(&s);
     }

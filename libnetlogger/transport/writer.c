@@ -1,10 +1,10 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "format/number.h"
 #include "transport/destination.h"
 #include "transport/writer_internal.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -36,10 +36,9 @@ static nl_status read_option(const nl_url_option *option, nl_writer_options *opt
         if (options->format != NL_FORMAT_UNKNOWN)
             return NL_OK;
     } else if (strcmp(name, "timeout") == 0) {
-        char *end;
-        double seconds = strtod(value, &end);
-        if (end != value && *end == '\0' && seconds > 0 && seconds <= 86400) {
-            options->timeout_ms = (int)ceil(seconds * 1000);
+        double seconds;
+        if (nl_number_parse_double((nl_string){value, strlen(value)}, &seconds) && seconds > 0 && seconds <= 86400) {
+            options->timeout_ms = (int)(seconds * 1000 + 0.999); /* a part of a millisecond is one */
             return NL_OK;
         }
     } else {
