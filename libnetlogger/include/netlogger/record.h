@@ -16,7 +16,8 @@
  *
  * Strings are views: bytes with a length, not NUL-terminated, holding any bytes at all. Those of a record that a reader or
  * decoder hands out belong to it and last until its next call; nl_record_copy keeps one for longer. The setters copy what
- * they are given. Members may be appended in later versions: a program never makes a struct nl_record of its own.
+ * they are given; what they replace is freed by nl_record_clear only. Members may be appended in later versions: a program
+ * never makes a struct nl_record of its own.
  * Different records may be used by different threads at once, one record may not.
  */
 #ifndef NETLOGGER_RECORD_H
