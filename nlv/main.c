@@ -1,0 +1,186 @@
+/* nlv: draws logs, in a window or (--render) into a file. */
+#include "config.h"
+
+#include "model/model.h"
+#include "render.h"
+#include "scene/scene.h"
+#include "view/window.h"
+
+#include "program/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTION_RENDER = 0x1000, OPTION_SIZE, OPTION_FROM, OPTION_TO, OPTION_TITLE, OPTION_DARK, OPTION_WRITE_CONFIG };
+
+typedef struct arguments {
+    const char *config;
+    const char *render;
+    const char *write_config;
+    const char *title;
+    int width, height;
+    bool has_from, has_to, dark;
+    int64_t from_ns, to_ns;
+    char **sources;
+    int source_count;
+    program_reading reading;
+} arguments;
+
+static const struct argp_option options[] = {
+    {"config", 'c', "FILE", 0, "What to draw: which events are lifelines and points, which fields loadlines (default: "
+                               "found out from the log)", 0},
+    {"render", OPTION_RENDER, "FILE", 0, "Draw into FILE.png, .svg or .pdf instead of a window", 0},
+    {"size", OPTION_SIZE, "WxH", 0, "The picture's size (default 1200x800)", 0},
+    {"from", OPTION_FROM, "TIME", 0, "Begin there: 2026-01-31T12:00:00.5, 20260131120000.5 or seconds since 1970", 0},
+    {"to", OPTION_TO, "TIME", 0, "End there", 0},
+    {"title", OPTION_TITLE, "TEXT", 0, "Write that above the picture", 0},
+    {"dark", OPTION_DARK, NULL, 0, "Draw on a dark ground", 0},
+    {"write-config", OPTION_WRITE_CONFIG, "FILE", 0, "Write what was found out from the log, to be edited", 0},
+    {0},
+};
+
+static const struct argp_child children[] = {{&program_reading_argp, 0, NULL, 1}, {0}};
+
+static int64_t parse_time(struct argp_state *state, const char *text)
+{
+    int64_t time_ns = 0;
+    if (nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, &time_ns) != NL_OK)
+        argp_error(state, "%s", nl_error_message());
+    return time_ns;
+}
+
+static void parse_size(struct argp_state *state, arguments *a, const char *text)
+{
+    char more;
+    if (sscanf(text, "%5dx%5d%c", &a->width, &a->height, &more) != 2 || a->width < 100 || a->height < 100 ||
+        a->width > 20000 || a->height > 20000)
+        argp_error(state, "--size %s: WIDTHxHEIGHT, each 100 to 20000, is wanted", text);
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    arguments *a = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->reading;
+        return 0;
+    case 'c':
+        a->config = argument;
+        return 0;
+    case OPTION_RENDER:
+        a->render = argument;
+        if (!render_knows(argument))
+            argp_error(state, "--render %s: the name has to end in .png, .svg or .pdf", argument);
+        return 0;
+    case OPTION_SIZE:
+        parse_size(state, a, argument);
+        return 0;
+    case OPTION_FROM:
+        a->from_ns = parse_time(state, argument);
+        a->has_from = true;
+        return 0;
+    case OPTION_TO:
+        a->to_ns = parse_time(state, argument);
+        a->has_to = true;
+        return 0;
+    case OPTION_TITLE:
+        a->title = argument;
+        return 0;
+    case OPTION_DARK:
+        a->dark = true;
+        return 0;
+    case OPTION_WRITE_CONFIG:
+        a->write_config = argument;
+        return 0;
+    case ARGP_KEY_ARGS:
+        a->sources = state->argv + state->next;
+        a->source_count = state->argc - state->next;
+        return 0;
+    case ARGP_KEY_END:
+        if (a->source_count == 0 && (a->render != NULL || a->write_config != NULL))
+            argp_error(state, "no log given");
+        if (a->has_from && a->has_to && a->from_ns >= a->to_ns)
+            argp_error(state, "--from is not before --to");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "[LOG...]",
+    .doc = "Draw logs: each request's way through all programs and hosts as a lifeline, resources as loadlines, single "
+           "happenings as points. In the window logs are followed as they grow."
+           "\vExamples: nlv dpss.log\n  nlv --render dpss.png --config dpss.nlv dpss.log",
+    .children = children,
+};
+
+static drawing *read_config(const char *path)
+{
+    if (path == NULL)
+        return NULL;
+    char *message;
+    drawing *d = drawing_read(path, &message);
+    if (d == NULL)
+        program_fail(PROGRAM_PROBLEM, "%s", message);
+    return d;
+}
+
+static void write_config(const model *m, const char *path)
+{
+    char *message;
+    if (!drawing_write(model_drawing(m), path, &message))
+        program_fail(PROGRAM_PROBLEM, "write %s: %s", path, message);
+}
+
+static void render(const arguments *a, const model *m)
+{
+    scene_view view = scene_fit(m, a->width, a->height);
+    view.title = a->title;
+    view.dark = a->dark;
+    if (a->has_from)
+        view.from_ns = a->from_ns;
+    if (a->has_to)
+        view.to_ns = a->to_ns;
+    if (view.from_ns >= view.to_ns)
+        program_fail(PROGRAM_PROBLEM, "nothing of the log is between those times");
+    char *message;
+    if (!render_to_file(m, &view, a->render, &message))
+        program_fail(PROGRAM_PROBLEM, "%s", message);
+}
+
+/* Everything without a window. Returns the exit status. */
+static int work_headless(arguments *a)
+{
+    model *m = model_new(read_config(a->config), &a->reading);
+    bool good = true, more = true;
+    for (int i = 0; i < a->source_count; i++)
+        good = model_add_source(m, a->sources[i], false) && good;
+    while (more)
+        model_read(m, SIZE_MAX, &more);
+    model_update(m);
+    int64_t from_ns, to_ns;
+    if (!model_time_range(m, &from_ns, &to_ns))
+        program_fail(PROGRAM_PROBLEM, "there are no records to draw");
+    if (a->write_config != NULL)
+        write_config(m, a->write_config);
+    if (a->render != NULL)
+        render(a, m);
+    model_free(m);
+    return good && program_reading_finish(&a->reading) == PROGRAM_DONE ? PROGRAM_DONE : PROGRAM_PROBLEM;
+}
+
+int main(int argc, char **argv)
+{
+    program_start("nlv", argv);
+    arguments a = {.width = 1200, .height = 800};
+    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    int status;
+    if (a.render != NULL || a.write_config != NULL)
+        status = work_headless(&a);
+    else
+        status = window_run(read_config(a.config), &a.reading, a.sources, a.source_count, a.dark);
+    return program_finish(status);
+}

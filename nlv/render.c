@@ -1,0 +1,74 @@
+#include "config.h"
+
+#include "render.h"
+
+#include <cairo-pdf.h>
+#include <cairo-svg.h>
+#include <errno.h>
+#include <string.h>
+
+static bool ends_with(const char *path, const char *end)
+{
+    size_t size = strlen(path), end_size = strlen(end);
+    return size > end_size && g_ascii_strcasecmp(path + size - end_size, end) == 0;
+}
+
+bool render_knows(const char *path)
+{
+    return ends_with(path, ".png") || ends_with(path, ".svg") || ends_with(path, ".pdf");
+}
+
+typedef struct sink {
+    FILE *file;
+    int why; /* errno of the first failure */
+} sink;
+
+static cairo_status_t write_bytes(void *closure, const unsigned char *data, unsigned size)
+{
+    sink *s = closure;
+    if (fwrite(data, 1, size, s->file) == size)
+        return CAIRO_STATUS_SUCCESS;
+    s->why = s->why != 0 ? s->why : errno;
+    return CAIRO_STATUS_WRITE_ERROR;
+}
+
+static cairo_status_t draw_to(const model *m, const scene_view *view, const char *path, sink *s)
+{
+    cairo_surface_t *surface;
+    bool png = ends_with(path, ".png");
+    if (png)
+        surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)view->width, (int)view->height);
+    else if (ends_with(path, ".svg"))
+        surface = cairo_svg_surface_create_for_stream(write_bytes, s, view->width, view->height);
+    else
+        surface = cairo_pdf_surface_create_for_stream(write_bytes, s, view->width, view->height);
+    cairo_t *cr = cairo_create(surface);
+    scene_draw(m, view, cr);
+    cairo_status_t status = cairo_status(cr);
+    cairo_destroy(cr);
+    if (png && status == CAIRO_STATUS_SUCCESS)
+        status = cairo_surface_write_to_png_stream(surface, write_bytes, s);
+    cairo_surface_finish(surface);
+    if (status == CAIRO_STATUS_SUCCESS)
+        status = cairo_surface_status(surface);
+    cairo_surface_destroy(surface);
+    return status;
+}
+
+bool render_to_file(const model *m, const scene_view *view, const char *path, char **message)
+{
+    sink s = {.file = fopen(path, "we")};
+    *message = NULL;
+    if (s.file == NULL) {
+        *message = g_strdup_printf("open %s: %s", path, strerror(errno));
+        return false;
+    }
+    cairo_status_t status = draw_to(m, view, path, &s);
+    if (fclose(s.file) != 0 && s.why == 0)
+        s.why = errno;
+    if (status == CAIRO_STATUS_SUCCESS && s.why == 0)
+        return true;
+    *message = g_strdup_printf("write %s: %s", path, s.why != 0 ? strerror(s.why) : cairo_status_to_string(status));
+    remove(path);
+    return false;
+}

@@ -1,0 +1,102 @@
+#include "config.h"
+
+#include "scene/axis.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const int64_t second_ns = NL_NS_PER_SECOND;
+
+int64_t axis_time_step_ns(int64_t at_least_ns)
+{
+    static const int64_t seconds[] = {1,    2,    5,     10,    15,    30,     60,     120,     300,     600,     900,     1800,
+                                      3600, 7200, 10800, 21600, 43200, 86400,  172800, 604800,  1209600, 2592000, 7776000, 15552000,
+                                      31536000, 63072000, 157680000, 315360000, 788400000};
+    for (int64_t unit = 1; unit < second_ns; unit *= 10)
+        for (int64_t factor = 1; factor <= 5; factor = factor == 1 ? 2 : factor + 3)
+            if (unit * factor >= at_least_ns)
+                return unit * factor;
+    for (size_t i = 0; i < sizeof seconds / sizeof seconds[0]; i++)
+        if (seconds[i] * second_ns >= at_least_ns)
+            return seconds[i] * second_ns;
+    return INT64_C(1576800000) * second_ns;
+}
+
+int64_t axis_first_tick_ns(int64_t from_ns, int64_t step_ns)
+{
+    int64_t ticks = from_ns / step_ns;
+    int64_t tick = ticks * step_ns;
+    return tick < from_ns ? tick + step_ns : tick;
+}
+
+void axis_time_label(int64_t time_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZE])
+{
+    char iso[NL_TIME_TEXT_SIZE];
+    nl_time_format_iso(time_ns, iso); /* 2012-03-14T14:04:46.000000Z, or nine digits */
+    if (step_ns >= 86400 * second_ns) {
+        snprintf(out, NL_TIME_TEXT_SIZE, "%.10s", iso);
+        return;
+    }
+    if (step_ns >= second_ns) {
+        snprintf(out, NL_TIME_TEXT_SIZE, step_ns >= 60 * second_ns ? "%.5s" : "%.8s", iso + 11);
+        return;
+    }
+    int digits = 0;
+    for (int64_t unit = second_ns; unit > step_ns; unit /= 10)
+        digits++;
+    int64_t fraction = time_ns % second_ns;
+    if (fraction < 0)
+        fraction += second_ns;
+    char part[16];
+    snprintf(part, sizeof part, "%09lld", (long long)fraction);
+    snprintf(out, NL_TIME_TEXT_SIZE, "%.8s.%.*s", iso + 11, digits, part);
+}
+
+double axis_step(double at_least)
+{
+    if (!(at_least > 0))
+        return 1;
+    double unit = pow(10, floor(log10(at_least)));
+    double factors[] = {1, 2, 5, 10};
+    for (int i = 0; i < 4; i++)
+        if (unit * factors[i] >= at_least * (1 - 1e-9))
+            return unit * factors[i];
+    return unit * 10;
+}
+
+void axis_number_label(double value, double step, char out[32])
+{
+    static const struct {
+        double unit;
+        const char *name;
+    } prefixes[] = {{1e12, " T"}, {1e9, " G"}, {1e6, " M"}, {1e3, " k"}};
+    const char *name = "";
+    for (int i = 0; i < 4; i++)
+        if (fabs(value) >= prefixes[i].unit) {
+            value /= prefixes[i].unit;
+            step /= prefixes[i].unit;
+            name = prefixes[i].name;
+            break;
+        }
+    int digits = step > 0 && step < 1 ? (int)ceil(-log10(step) - 1e-9) : 0;
+    snprintf(out, 32, "%.*f%s", digits > 6 ? 6 : digits, value == 0 ? 0 : value, name);
+}
+
+void axis_span_label(double ns, char out[32])
+{
+    if (ns < 1e3)
+        snprintf(out, 32, "%.0f ns", ns);
+    else if (ns < 1e6)
+        snprintf(out, 32, "%.4g µs", ns / 1e3);
+    else if (ns < 1e9)
+        snprintf(out, 32, "%.4g ms", ns / 1e6);
+    else if (ns < 120e9)
+        snprintf(out, 32, "%.4g s", ns / 1e9);
+    else if (ns < 7200e9)
+        snprintf(out, 32, "%.4g min", ns / 60e9);
+    else if (ns < 172800e9)
+        snprintf(out, 32, "%.4g h", ns / 3600e9);
+    else
+        snprintf(out, 32, "%.4g days", ns / 86400e9);
+}

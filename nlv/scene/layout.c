@@ -1,0 +1,93 @@
+#include "config.h"
+
+#include "scene/layout.h"
+
+#include "scene/layers.h"
+#include "scene/text.h"
+
+static const double margin = 14, pane_gap = 18, label_gap = 8;
+
+/* Room for the labels at the left: the widest of them, but at most three tenths of all. */
+static double label_room(const model *m, const scene_view *view, cairo_t *cr)
+{
+    const drawing *d = model_drawing(m);
+    double most = 56;
+    for (guint i = 0; i < d->lifelines->len; i++) {
+        const drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
+        for (char **event = l->events; *event != NULL; event++)
+            most = MAX(most, text_width(cr, *event, TEXT_NORMAL));
+    }
+    for (guint i = 0; i < d->points->len; i++)
+        most = MAX(most, text_width(cr, ((drawing_point *)g_ptr_array_index(d->points, i))->name, TEXT_NORMAL));
+    for (guint i = 0; i < d->loadlines->len; i++) {
+        char *name = loadlines_layer_name(g_ptr_array_index(d->loadlines, i));
+        most = MAX(most, text_width(cr, name, TEXT_NORMAL) + LOADLINE_NUMBERS);
+        g_free(name);
+    }
+    return MIN(most, view->width * 0.3);
+}
+
+/* How much height a pane asks for; they share what there is in these proportions. */
+static double weight(const pane *p)
+{
+    switch (p->kind) {
+    case PANE_LIFELINES:
+        return 60 + 34.0 * p->rows;
+    case PANE_POINTS:
+        return 12 + 20.0 * p->rows;
+    default:
+        return 64;
+    }
+}
+
+static void add_pane(layout *l, pane_kind kind, guint index, unsigned rows)
+{
+    if (l->pane_count < LAYOUT_PANES)
+        l->panes[l->pane_count++] = (pane){.kind = kind, .index = index, .rows = rows};
+}
+
+layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
+{
+    const drawing *d = model_drawing(m);
+    layout l = {.left = margin + label_room(m, view, cr) + label_gap, .right = view->width - margin - 6};
+    if (l.right < l.left + 10)
+        l.right = l.left + 10;
+    for (guint i = 0; i < d->lifelines->len; i++)
+        add_pane(&l, PANE_LIFELINES, i, g_strv_length(((drawing_lifeline *)g_ptr_array_index(d->lifelines, i))->events));
+    if (d->points->len > 0)
+        add_pane(&l, PANE_POINTS, 0, d->points->len);
+    for (guint i = 0; i < d->loadlines->len; i++)
+        add_pane(&l, PANE_LOADLINE, i, 1);
+
+    double top = margin + text_height(TEXT_TITLE) + 4;
+    l.legend_y = top + text_height(TEXT_NORMAL) / 2;
+    top += text_height(TEXT_NORMAL) + 10;
+    l.caption_y = view->height - margin / 2 - text_height(TEXT_SMALL) / 2;
+    l.axis_y = l.caption_y - text_height(TEXT_SMALL) - 18;
+    double room = MAX(l.axis_y - 6 - top, 10), weights = 0;
+    for (unsigned i = 0; i < l.pane_count; i++)
+        weights += weight(&l.panes[i]);
+    double shared = MAX(room - pane_gap * (l.pane_count > 0 ? l.pane_count - 1 : 0), 1);
+    for (unsigned i = 0; i < l.pane_count; i++) {
+        l.panes[i].top = top;
+        l.panes[i].bottom = top + shared * weight(&l.panes[i]) / weights;
+        top = l.panes[i].bottom + pane_gap;
+    }
+    return l;
+}
+
+double layout_x(const layout *l, const scene_view *view, int64_t time_ns)
+{
+    double share = ((double)time_ns - (double)view->from_ns) / ((double)view->to_ns - (double)view->from_ns);
+    /* Differences of times near each other are exact as integers; only far ones go through the doubles above. */
+    int64_t offset;
+    if (!__builtin_sub_overflow(time_ns, view->from_ns, &offset))
+        share = (double)offset / (double)(view->to_ns - view->from_ns);
+    share = share < -2 ? -2 : share > 3 ? 3 : share;
+    return l->left + share * (l->right - l->left);
+}
+
+double layout_row_y(const pane *p, unsigned row)
+{
+    return p->bottom - (row + 0.5) * (p->bottom - p->top) / p->rows;
+}

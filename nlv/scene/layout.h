@@ -1,0 +1,33 @@
+/* Where everything stands in a view: panes above each other over one axis of time. */
+#ifndef NLV_LAYOUT_H
+#define NLV_LAYOUT_H
+
+#include "scene/scene.h"
+
+typedef enum pane_kind { PANE_LIFELINES, PANE_POINTS, PANE_LOADLINE } pane_kind;
+
+typedef struct pane {
+    pane_kind kind;
+    guint index;        /* in the drawing's list of that kind; of points there is one pane */
+    double top, bottom; /* of its plot */
+    unsigned rows;
+} pane;
+
+enum { LAYOUT_PANES = 32 };
+
+typedef struct layout {
+    double left, right; /* the plot, which stands for view->from_ns to to_ns */
+    double legend_y, axis_y, caption_y;
+    pane panes[LAYOUT_PANES];
+    unsigned pane_count;
+} layout;
+
+layout layout_make(const model *m, const scene_view *view, cairo_t *cr);
+
+/* The place of a time; times far outside are drawn near outside. */
+double layout_x(const layout *l, const scene_view *view, int64_t time_ns);
+
+/* The middle of a row, counted from the bottom. */
+double layout_row_y(const pane *p, unsigned row);
+
+#endif

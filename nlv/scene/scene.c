@@ -1,0 +1,217 @@
+#include "config.h"
+
+#include "scene/scene.h"
+
+#include "scene/axis.h"
+#include "scene/layers.h"
+#include "scene/text.h"
+
+#include <math.h>
+#include <string.h>
+
+static const double find_distance = 9; /* pixels from the pointer to a mark */
+
+scene_view scene_fit(const model *m, double width, double height)
+{
+    scene_view view = {.width = width, .height = height, .selected = -1};
+    int64_t from_ns = 0, to_ns = 0;
+    model_time_range(m, &from_ns, &to_ns);
+    int64_t room = to_ns / 50 - from_ns / 50;
+    room = room > 0 ? room : 500000; /* a single moment is shown with half a millisecond on both sides */
+    if (__builtin_sub_overflow(from_ns, room, &view.from_ns))
+        view.from_ns = INT64_MIN / 2;
+    if (__builtin_add_overflow(to_ns, room, &view.to_ns))
+        view.to_ns = INT64_MAX / 2;
+    return view;
+}
+
+color color_of(color_table *table, uint32_t string)
+{
+    guint i = 0;
+    while (i < table->strings->len && g_array_index(table->strings, uint32_t, i) != string)
+        i++;
+    if (i == table->strings->len)
+        g_array_append_val(table->strings, string);
+    return palette_series(i, table->dark);
+}
+
+void layer_pane(const layer_context *c, const pane *p)
+{
+    cairo_rectangle(c->cr, c->layout->left, p->top, c->layout->right - c->layout->left, p->bottom - p->top);
+    palette_set(c->cr, palette_pane(c->view->dark), 1);
+    cairo_fill(c->cr);
+}
+
+void layer_row(const layer_context *c, const pane *p, unsigned row, const char *label)
+{
+    double y = layout_row_y(p, row);
+    palette_set(c->cr, palette_grid(c->view->dark), 1);
+    cairo_set_line_width(c->cr, 1);
+    cairo_move_to(c->cr, c->layout->left, floor(y) + 0.5);
+    cairo_line_to(c->cr, c->layout->right, floor(y) + 0.5);
+    cairo_stroke(c->cr);
+    if (*label != '\0')
+        text_draw(c->cr, label, TEXT_NORMAL, palette_text(c->view->dark), TEXT_RIGHT, c->layout->left - 8, y,
+                  c->layout->left - 8 - 14);
+}
+
+static void draw_time_axis(const layer_context *c)
+{
+    const scene_view *view = c->view;
+    cairo_t *cr = c->cr;
+    double plot = c->layout->right - c->layout->left;
+    double most = MAX(2, floor(plot / 110)); /* labels side by side */
+    int64_t step_ns = axis_time_step_ns((int64_t)((double)(view->to_ns - view->from_ns) / most));
+    double top = c->layout->pane_count > 0 ? c->layout->panes[0].top : c->layout->axis_y;
+    for (int64_t tick_ns = axis_first_tick_ns(view->from_ns, step_ns); tick_ns <= view->to_ns;) {
+        double x = floor(layout_x(c->layout, view, tick_ns)) + 0.5;
+        char label[NL_TIME_TEXT_SIZE];
+        palette_set(cr, palette_grid(view->dark), 1);
+        cairo_set_line_width(cr, 1);
+        cairo_move_to(cr, x, top);
+        cairo_line_to(cr, x, c->layout->axis_y);
+        cairo_stroke(cr);
+        axis_time_label(tick_ns, step_ns, label);
+        double half = text_width(cr, label, TEXT_SMALL) / 2;
+        if (x - half > 0 && x + half < view->width)
+            text_draw(cr, label, TEXT_SMALL, palette_text(view->dark), TEXT_CENTER, x, c->layout->axis_y + 9, 0);
+        if (__builtin_add_overflow(tick_ns, step_ns, &tick_ns))
+            break;
+    }
+}
+
+static void draw_title(const layer_context *c)
+{
+    const drawing *d = model_drawing(c->model);
+    const char *title = c->view->title != NULL ? c->view->title : d->title != NULL ? d->title : model_name(c->model);
+    text_draw(c->cr, title, TEXT_TITLE, palette_text(c->view->dark), TEXT_LEFT, 14, 14 + text_height(TEXT_TITLE) / 2,
+              c->view->width - 28);
+}
+
+/* Which colour is which host (or whatever colours stand for); what finds no room is counted. */
+static void draw_legend(const layer_context *c)
+{
+    double x = c->layout->left, y = c->layout->legend_y;
+    cairo_t *cr = c->cr;
+    const GArray *strings = c->colors->strings;
+    if (strings->len == 1 && g_array_index(strings, uint32_t, 0) == TRACE_NONE)
+        return;
+    for (guint i = 0; i < strings->len; i++) {
+        uint32_t string = g_array_index(strings, uint32_t, i);
+        const char *name = string == TRACE_NONE ? "(none)" : trace_string(model_trace(c->model), string);
+        double width = text_width(cr, name, TEXT_NORMAL) + 30;
+        if (x + width + 60 > c->view->width && i + 1 < strings->len) {
+            char more[32];
+            g_snprintf(more, sizeof more, "+ %u more", strings->len - i);
+            text_draw(cr, more, TEXT_NORMAL, palette_muted(c->view->dark), TEXT_LEFT, x, y, 0);
+            return;
+        }
+        palette_set(cr, palette_series(i, c->view->dark), 1);
+        cairo_set_line_width(cr, 3);
+        cairo_move_to(cr, x, y);
+        cairo_line_to(cr, x + 16, y);
+        cairo_stroke(cr);
+        text_draw(cr, name, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + 21, y, 0);
+        x += width + 8;
+    }
+}
+
+static void draw_caption(const layer_context *c)
+{
+    char from[NL_TIME_TEXT_SIZE], span[32];
+    nl_time_format_iso(c->view->from_ns, from);
+    axis_span_label((double)(c->view->to_ns - c->view->from_ns), span);
+    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu records   %s", from, span,
+                                 trace_count(model_trace(c->model)), model_name(c->model));
+    text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left, c->layout->caption_y,
+              c->layout->right - c->layout->left);
+    g_free(text);
+}
+
+static void draw_pane(const layer_context *c, const pane *p)
+{
+    if (p->kind == PANE_LOADLINE) {
+        loadlines_layer_draw(c, p);
+        return;
+    }
+    cairo_save(c->cr);
+    cairo_rectangle(c->cr, c->layout->left, p->top, c->layout->right - c->layout->left, p->bottom - p->top);
+    cairo_clip(c->cr);
+    if (p->kind == PANE_LIFELINES)
+        lifelines_layer_draw(c, p);
+    else
+        points_layer_draw(c, p);
+    cairo_restore(c->cr);
+}
+
+void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
+{
+    layout l = layout_make(m, view, cr);
+    color_table colors = {g_array_new(FALSE, FALSE, sizeof(uint32_t)), view->dark};
+    layer_context c = {m, view, &l, &colors, cr};
+    palette_set(cr, palette_background(view->dark), 1);
+    cairo_paint(cr);
+    for (unsigned i = 0; i < l.pane_count; i++) {
+        if (l.panes[i].kind == PANE_LIFELINES)
+            lifelines_layer_back(&c, &l.panes[i]);
+        else if (l.panes[i].kind == PANE_POINTS)
+            points_layer_back(&c, &l.panes[i]);
+        else
+            layer_pane(&c, &l.panes[i]);
+    }
+    draw_time_axis(&c);
+    for (unsigned i = 0; i < l.pane_count; i++)
+        draw_pane(&c, &l.panes[i]);
+    draw_title(&c);
+    draw_legend(&c);
+    draw_caption(&c);
+    g_array_free(colors.strings, TRUE);
+}
+
+void scene_plot_extents(const model *m, const scene_view *view, cairo_t *cr, double *left, double *right)
+{
+    layout l = layout_make(m, view, cr);
+    *left = l.left;
+    *right = l.right;
+}
+
+bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, size_t *record, int64_t *object)
+{
+    layout l = layout_make(m, view, cr);
+    layer_context c = {m, view, &l, NULL, cr};
+    double distance = find_distance;
+    *object = -1;
+    for (unsigned i = 0; i < l.pane_count; i++) {
+        const pane *p = &l.panes[i];
+        if (y < p->top || y > p->bottom)
+            continue;
+        if (p->kind == PANE_LIFELINES)
+            lifelines_layer_find(&c, p, x, y, &distance, record, object);
+        else if (p->kind == PANE_POINTS)
+            points_layer_find(&c, p, x, y, &distance, record);
+    }
+    return distance < find_distance;
+}
+
+void scene_zoom(scene_view *view, double factor, double share)
+{
+    double width = (double)(view->to_ns - view->from_ns);
+    double center = share * width;
+    double wanted = CLAMP(width * factor, 100, 9e18);
+    double from = center - share * wanted;
+    int64_t from_ns, to_ns;
+    if (__builtin_add_overflow(view->from_ns, (int64_t)CLAMP(from, -9e18, 9e18), &from_ns) ||
+        __builtin_add_overflow(from_ns, (int64_t)wanted, &to_ns))
+        return;
+    view->from_ns = from_ns;
+    view->to_ns = to_ns;
+}
+
+void scene_pan(scene_view *view, double share)
+{
+    int64_t by = (int64_t)(share * (double)(view->to_ns - view->from_ns)), from_ns, to_ns;
+    if (__builtin_add_overflow(view->from_ns, by, &from_ns) || __builtin_add_overflow(view->to_ns, by, &to_ns))
+        return;
+    view->from_ns = from_ns;
+    view->to_ns = to_ns;
+}
