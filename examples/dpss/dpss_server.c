@@ -26,6 +26,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+enum { SEND_BUFFER = 1 << 20 };
+
 typedef struct server {
     const char *path;
     int file;
@@ -93,6 +95,9 @@ static bool answer_block(client *c, const dpss_request *request)
 static void *serve_client(void *argument)
 {
     client *c = argument;
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL); /* a signal to stop is for the thread that accepts */
     unsigned char bytes[DPSS_REQUEST_SIZE];
     bool good = true;
     while (good && dpss_receive(c->fd, bytes, sizeof bytes)) {
@@ -125,6 +130,8 @@ static void start_client(const server *srv, int fd)
     *c = (client){.server = srv, .fd = fd};
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+    /* Room for some blocks: the thread goes on to the next one while the network carries the last. */
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){SEND_BUFFER}, sizeof(int));
     if (pthread_create(&thread, NULL, serve_client, c) != 0) {
         close(fd);
         free(c);

@@ -62,12 +62,12 @@ static void draw_axis(const curve *k, const drawing_loadline *definition, bool a
     cairo_t *cr = k->c->cr;
     bool dark = k->c->view->dark;
     layer_pane(k->c, k->p);
-    double height = k->p->bottom - k->p->top;
-    double step = axis_step((k->high - k->low) / MAX(1, floor(height / 22)));
+    /* Both ends have their number, and the middle where there is room. */
+    double step = (k->high - k->low) / (k->p->bottom - k->p->top > 3.5 * text_height(TEXT_SMALL) ? 2 : 1);
     if (!any)
         text_draw(cr, "the log has none of it", TEXT_SMALL, palette_muted(dark), TEXT_LEFT, k->c->layout->left + 10,
                   (k->p->top + k->p->bottom) / 2, 0);
-    for (double value = ceil(k->low / step) * step; any && value <= k->high + step / 1e6; value += step) {
+    for (double value = k->low; any && value <= k->high + step / 1e6; value += step) {
         double y = y_of(k, value);
         char label[32];
         axis_number_label(fabs(value) < step / 1e6 ? 0 : value, step, label);
