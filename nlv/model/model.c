@@ -13,6 +13,7 @@ struct model {
     program_reading *reading;
     GPtrArray *readers; /* nl_reader, those that are still read */
     GPtrArray *lifelines;
+    GArray *colors;
     GString *name;
     bool changed;
 };
@@ -31,13 +32,17 @@ model *model_new(drawing *d, program_reading *reading)
     m->reading = reading;
     m->readers = g_ptr_array_new();
     m->lifelines = g_ptr_array_new_with_free_func(free_lifelines);
+    m->colors = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     m->name = g_string_new(NULL);
+    m->changed = true;
+    model_update(m); /* so that an empty model can be drawn like any other */
     return m;
 }
 
 void model_free(model *m)
 {
     g_ptr_array_free(m->lifelines, TRUE);
+    g_array_free(m->colors, TRUE);
     for (guint i = 0; i < m->readers->len; i++)
         program_reading_close(m->reading, g_ptr_array_index(m->readers, i));
     g_ptr_array_free(m->readers, TRUE);
@@ -94,6 +99,70 @@ size_t model_read(model *m, size_t most, bool *more)
     return count;
 }
 
+static gint by_string(gconstpointer a, gconstpointer b, gpointer user)
+{
+    const trace *t = user;
+    return strcmp(trace_string(t, *(const uint32_t *)a), trace_string(t, *(const uint32_t *)b));
+}
+
+/* Puts a set of strings behind the colours, by name, less those that are there. */
+static void append_colors(model *m, GHashTable *set)
+{
+    GArray *fresh = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    GHashTableIter iterator;
+    gpointer key;
+    g_hash_table_iter_init(&iterator, set);
+    while (g_hash_table_iter_next(&iterator, &key, NULL)) {
+        uint32_t string = GPOINTER_TO_UINT(key);
+        bool known = false;
+        for (guint i = 0; i < m->colors->len && !known; i++)
+            known = g_array_index(m->colors, uint32_t, i) == string;
+        if (!known)
+            g_array_append_val(fresh, string);
+    }
+    g_array_sort_with_data(fresh, by_string, m->trace);
+    g_array_append_vals(m->colors, fresh->data, fresh->len);
+    g_array_free(fresh, TRUE);
+}
+
+static void mark_event(const model *m, bool *drawn, const char *event)
+{
+    uint32_t string = trace_find(m->trace, event);
+    if (string != TRACE_NONE)
+        drawn[string] = true;
+}
+
+static void give_colors(model *m)
+{
+    g_array_set_size(m->colors, 0);
+    GHashTable *set = g_hash_table_new(g_direct_hash, g_direct_equal);
+    for (guint i = 0; i < m->lifelines->len; i++) {
+        const lifelines *l = g_ptr_array_index(m->lifelines, i);
+        for (size_t o = 0; o < l->object_count; o++)
+            g_hash_table_add(set, GUINT_TO_POINTER(l->objects[o].color));
+    }
+    append_colors(m, set);
+    g_hash_table_remove_all(set);
+    bool *drawn = g_new0(bool, trace_string_count(m->trace) + 1);
+    for (guint i = 0; i < m->drawing->loadlines->len; i++)
+        mark_event(m, drawn, ((drawing_loadline *)g_ptr_array_index(m->drawing->loadlines, i))->event);
+    for (guint i = 0; i < m->drawing->points->len; i++)
+        mark_event(m, drawn, ((drawing_point *)g_ptr_array_index(m->drawing->points, i))->event);
+    for (size_t i = 0; i < trace_count(m->trace); i++) {
+        const trace_record *record = trace_get(m->trace, i);
+        if (record->event != TRACE_NONE && drawn[record->event])
+            g_hash_table_add(set, GUINT_TO_POINTER(record->host));
+    }
+    append_colors(m, set);
+    g_free(drawn);
+    g_hash_table_destroy(set);
+}
+
+const GArray *model_colors(const model *m)
+{
+    return m->colors;
+}
+
 bool model_update(model *m)
 {
     if (!m->changed)
@@ -107,6 +176,7 @@ bool model_update(model *m)
     }
     for (guint i = 0; i < m->drawing->lifelines->len; i++)
         g_ptr_array_add(m->lifelines, lifelines_build(m->trace, g_ptr_array_index(m->drawing->lifelines, i)));
+    give_colors(m);
     return true;
 }
 

@@ -38,6 +38,12 @@ const drawing *model_drawing(const model *m);
 size_t model_lifelines_count(const model *m);
 const lifelines *model_lifelines(const model *m, size_t i);
 
+/*
+ * What colours stand for, in the order in which they are given: strings of the trace (uint32_t), those of lifelines by name, then
+ * the hosts of loadlines and points. It does not depend on what is visible, so that a host keeps its colour.
+ */
+const GArray *model_colors(const model *m);
+
 /* The first and last record's time; false when there are no records. */
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns);
 

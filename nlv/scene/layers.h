@@ -5,22 +5,15 @@
 #include "scene/layout.h"
 #include "scene/palette.h"
 
-/* Colours that have been given to strings (hosts, say), in the order of their first use, the same in all panes. */
-typedef struct color_table {
-    GArray *strings; /* uint32_t, TRACE_NONE among them */
-    bool dark;
-} color_table;
-
-/* The colour of a string, given now if it had none. */
-color color_of(color_table *table, uint32_t string);
-
 typedef struct layer_context {
     const model *model;
     const scene_view *view;
     const layout *layout;
-    color_table *colors;
     cairo_t *cr;
 } layer_context;
+
+/* The colour that the model has given a string. */
+color layer_color(const layer_context *c, uint32_t string);
 
 /* What is behind the data: the pane itself, rows and their labels. */
 void lifelines_layer_back(const layer_context *c, const pane *p);

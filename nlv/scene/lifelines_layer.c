@@ -119,7 +119,7 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
             continue;
         bool selected = p->index == 0 && c->view->selected == (int64_t)i;
         cairo_set_line_width(c->cr, selected ? 2.5 : 1.1);
-        palette_set(c->cr, color_of(c->colors, object->color), selected ? 1 : alpha);
+        palette_set(c->cr, layer_color(c, object->color), selected ? 1 : alpha);
         bool backwards = draw_object(&d, object, false);
         if (visible <= MARKS_UP_TO || selected)
             draw_marks(&d, object);

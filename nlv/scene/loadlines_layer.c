@@ -116,7 +116,7 @@ static void draw_curve(const curve *k, uint32_t host)
         last_x = x;
         low = high = value;
     }
-    palette_set(cr, color_of(k->c->colors, host), 0.95);
+    palette_set(cr, layer_color(k->c, host), 0.95);
     cairo_set_line_width(cr, 1.5);
     cairo_stroke(cr);
 }

@@ -57,7 +57,7 @@ void points_layer_draw(const layer_context *c, const pane *p)
             double x = layout_x(c->layout, c->view, record->time_ns);
             if (record->event != event || x - last_x < 0.5)
                 continue;
-            palette_set(c->cr, color_of(c->colors, record->host), 0.9);
+            palette_set(c->cr, layer_color(c, record->host), 0.9);
             glyph(c->cr, row, x, layout_row_y(p, row), size);
             last_x = x;
         }

@@ -25,14 +25,13 @@ scene_view scene_fit(const model *m, double width, double height)
     return view;
 }
 
-color color_of(color_table *table, uint32_t string)
+color layer_color(const layer_context *c, uint32_t string)
 {
+    const GArray *colors = model_colors(c->model);
     guint i = 0;
-    while (i < table->strings->len && g_array_index(table->strings, uint32_t, i) != string)
+    while (i < colors->len && g_array_index(colors, uint32_t, i) != string)
         i++;
-    if (i == table->strings->len)
-        g_array_append_val(table->strings, string);
-    return palette_series(i, table->dark);
+    return palette_series(i, c->view->dark);
 }
 
 void layer_pane(const layer_context *c, const pane *p)
@@ -93,7 +92,7 @@ static void draw_legend(const layer_context *c)
 {
     double x = c->layout->left, y = c->layout->legend_y;
     cairo_t *cr = c->cr;
-    const GArray *strings = c->colors->strings;
+    const GArray *strings = model_colors(c->model);
     if (strings->len == 1 && g_array_index(strings, uint32_t, 0) == TRACE_NONE)
         return;
     for (guint i = 0; i < strings->len; i++) {
@@ -147,8 +146,7 @@ static void draw_pane(const layer_context *c, const pane *p)
 void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
 {
     layout l = layout_make(m, view, cr);
-    color_table colors = {g_array_new(FALSE, FALSE, sizeof(uint32_t)), view->dark};
-    layer_context c = {m, view, &l, &colors, cr};
+    layer_context c = {m, view, &l, cr};
     palette_set(cr, palette_background(view->dark), 1);
     cairo_paint(cr);
     for (unsigned i = 0; i < l.pane_count; i++) {
@@ -165,7 +163,6 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
     draw_title(&c);
     draw_legend(&c);
     draw_caption(&c);
-    g_array_free(colors.strings, TRUE);
 }
 
 void scene_plot_extents(const model *m, const scene_view *view, cairo_t *cr, double *left, double *right)
@@ -178,7 +175,7 @@ void scene_plot_extents(const model *m, const scene_view *view, cairo_t *cr, dou
 bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, size_t *record, int64_t *object)
 {
     layout l = layout_make(m, view, cr);
-    layer_context c = {m, view, &l, NULL, cr};
+    layer_context c = {m, view, &l, cr};
     double distance = find_distance;
     *object = -1;
     for (unsigned i = 0; i < l.pane_count; i++) {

@@ -34,14 +34,11 @@ static void show_title(window *w)
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
     nl_time_format_iso(view->from_ns, from);
     nl_time_format_iso(view->to_ns, to);
-    char *subtitle = g_strdup_printf("%s to %s%s", from, to, w->live ? "  real time" : "");
-    GtkWidget *bar = gtk_window_get_titlebar(GTK_WINDOW(w->top));
-    gtk_header_bar_set_title(GTK_HEADER_BAR(bar), w->source_count > 0 ? model_name(w->model) : "NetLogger");
-    gtk_header_bar_set_subtitle(GTK_HEADER_BAR(bar), subtitle);
-    char *title = g_strdup_printf("nlv %s %s", model_name(w->model), subtitle);
+    char *title = w->source_count > 0 ? g_strdup_printf("nlv: %s  %.23s to %.23s%s", model_name(w->model), from, to,
+                                                        w->live ? "  real time" : "")
+                                      : g_strdup("nlv");
     gtk_window_set_title(GTK_WINDOW(w->top), title);
     g_free(title);
-    g_free(subtitle);
 }
 
 static void set_live(window *w, bool live)
@@ -55,7 +52,7 @@ static void set_live(window *w, bool live)
 
 static void show_counts(window *w)
 {
-    char *text = g_strdup_printf("%zu records%s", trace_count(model_trace(w->model)), "");
+    char *text = g_strdup_printf("%zu records", trace_count(model_trace(w->model)));
     if (w->reading->malformed > 0) {
         char *more = g_strdup_printf("%s, %" G_GUINT64_FORMAT " malformed lines passed over", text, w->reading->malformed);
         g_free(text);
@@ -90,11 +87,8 @@ static void follow_time(window *w)
     scene_view *view = canvas_view(w->canvas);
     if (!model_time_range(w->model, &from_ns, &to_ns))
         return;
-    int64_t width = view->to_ns - view->from_ns, room = width / 50;
-    if (view->from_ns <= from_ns && to_ns + room > view->to_ns && from_ns + width / 2 > view->from_ns + width &&
-        view->from_ns < from_ns)
-        return;
-    view->to_ns = to_ns + room;
+    int64_t width = view->to_ns - view->from_ns;
+    view->to_ns = to_ns + width / 50;
     view->from_ns = view->to_ns - width;
 }
 
