@@ -54,6 +54,13 @@ static void take_records(connection *c)
     server_wrote(c->server);
 }
 
+/* The client has said all that it has to say: a last line without a newline is complete. */
+static void finish_last_record(connection *c)
+{
+    nl_decoder_finish(c->decoder);
+    take_records(c);
+}
+
 typedef enum outcome { MORE, NOTHING_NOW, ENDED, BROKEN } outcome;
 
 static outcome read_once(connection *c)
@@ -84,6 +91,8 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     }
     /* One read a turn, so that no client keeps the others waiting. */
     outcome result = read_once(c);
+    if (result == ENDED)
+        finish_last_record(c);
     if (result == ENDED || result == BROKEN)
         connection_close(c);
 }
@@ -137,15 +146,17 @@ void connection_pause(connection *c, bool pause)
 
 void connection_drain(connection *c, int64_t deadline_ns)
 {
-    while (!output_is_blocked(c->server->output) && server_now_ns() < deadline_ns)
-        if (read_once(c) != MORE)
+    while (!output_is_blocked(c->server->output) && server_now_ns() < deadline_ns) {
+        outcome result = read_once(c);
+        if (result == ENDED)
+            finish_last_record(c);
+        if (result != MORE)
             return;
+    }
 }
 
 void connection_close(connection *c)
 {
-    nl_decoder_finish(c->decoder);
-    take_records(c);
     const nl_decoder_stats *stats = nl_decoder_get_stats(c->decoder);
     nl_write(c->server->log, NL_DEBUG, "Netlogd.Close", "PEER=%s RECORDS=%llu MALFORMED=%llu BYTES=%llu", c->peer,
              (unsigned long long)stats->records, (unsigned long long)stats->malformed,

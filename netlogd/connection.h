@@ -23,7 +23,7 @@ void connection_pause(connection *c, bool pause);
  */
 void connection_drain(connection *c, int64_t deadline_ns);
 
-/* Hands on what is left in the decoder, closes the socket and frees the connection. */
+/* Closes the socket and frees the connection. Part of a record whose rest never came is dropped: lines are whole. */
 void connection_close(connection *c);
 
 /* The list that the server keeps. */

@@ -29,14 +29,6 @@ typedef struct arguments {
     const char *destination;
 } arguments;
 
-static volatile sig_atomic_t stopping;
-
-static void on_stop(int signal)
-{
-    (void)signal;
-    stopping = 1;
-}
-
 static void list_kinds(void)
 {
     for (int i = 0; i < KIND_COUNT; i++)
@@ -142,27 +134,49 @@ static bool look(sensor *s, nl_log *log, nl_record *record)
     return nl_write_record(log, record) >= NL_OK;
 }
 
+/* Waits until a time of the monotonic clock. False when the program is to end: SIGTERM and SIGINT are blocked but for here. */
+static bool wait_until(int64_t time_ns, const sigset_t *signals)
+{
+    for (;;) {
+        int64_t left_ns = time_ns - monotonic_ns();
+        if (left_ns < 0)
+            left_ns = 0;
+        struct timespec left = {left_ns / NL_NS_PER_SECOND, left_ns % NL_NS_PER_SECOND};
+        if (sigtimedwait(signals, NULL, &left) > 0)
+            return false;
+        if (errno == EAGAIN)
+            return true;
+    }
+}
+
+static size_t look_at_all(arguments *a, nl_log *log, nl_record *record, bool *good)
+{
+    size_t alive = 0;
+    for (size_t i = 0; i < a->count && *good; i++)
+        if (a->sensors[i].kind != NULL) {
+            *good = look(&a->sensors[i], log, record);
+            alive++;
+        }
+    return alive;
+}
+
 /* Looks at fixed times, so that what a look costs does not add up. False when the log cannot be written. */
 static bool run(arguments *a, nl_log *log)
 {
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGTERM);
+    sigaddset(&signals, SIGINT);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
     nl_record *record = nl_record_new();
-    struct timespec at;
-    clock_gettime(CLOCK_MONOTONIC, &at);
-    int64_t interval_ns = (int64_t)(a->interval_s * 1e9);
+    int64_t next_ns = monotonic_ns();
     bool good = true;
-    for (uint64_t turn = 0; good && !stopping && (a->looks == 0 || turn <= a->looks); turn++) {
-        size_t alive = 0;
-        for (size_t i = 0; i < a->count && good; i++)
-            if (a->sensors[i].kind != NULL) {
-                good = look(&a->sensors[i], log, record);
-                alive++;
-            }
-        if (alive == 0)
+    for (uint64_t turn = 0; look_at_all(a, log, record, &good) > 0 && good; turn++) {
+        next_ns += (int64_t)(a->interval_s * 1e9);
+        if (turn == a->looks && a->looks > 0)
             break;
-        int64_t next_ns = (int64_t)at.tv_sec * NL_NS_PER_SECOND + at.tv_nsec + interval_ns;
-        at = (struct timespec){next_ns / NL_NS_PER_SECOND, next_ns % NL_NS_PER_SECOND};
-        if (a->looks == 0 || turn < a->looks)
-            clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL);
+        if (!wait_until(next_ns, &signals))
+            break;
     }
     nl_record_free(record);
     return good;
@@ -176,9 +190,6 @@ int main(int argc, char **argv)
     nl_log *log = nl_open("nlsensor", a.destination != NULL && *a.destination != '\0' ? a.destination : "-");
     if (log == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", *nl_error_message() != '\0' ? nl_error_message() : "logging is switched off");
-    struct sigaction stop = {.sa_handler = on_stop};
-    sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGINT, &stop, NULL);
     bool good = run(&a, log);
     if (!good || nl_close(log) != NL_OK)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());

@@ -45,7 +45,7 @@ static int64_t parse_time(struct argp_state *state, const char *text)
 {
     int64_t time_ns = 0;
     if (nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, &time_ns) != NL_OK)
-        argp_error(state, "%s", nl_error_message());
+        argp_error(state, "\"%s\": %s", text, nl_error_message());
     return time_ns;
 }
 

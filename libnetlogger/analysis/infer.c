@@ -2,6 +2,8 @@
 
 #include "analysis/infer.h"
 
+#include "analysis/hash64.h"
+
 #include <string.h>
 
 enum {
@@ -39,8 +41,8 @@ typedef struct grouping {
 static grouping grouping_new(void)
 {
     return (grouping){
-        .groups = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
-        .pairs = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL),
+        .groups = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL),
+        .pairs = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL),
         .members = g_array_new(FALSE, TRUE, sizeof(group)),
     };
 }
@@ -314,7 +316,7 @@ typedef struct series {
 static GArray *find_series(const inference *in)
 {
     GArray *all = g_array_new(FALSE, TRUE, sizeof(series));
-    GHashTable *places = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    GHashTable *places = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
     for (size_t i = 0; i < in->count; i++) {
         const trace_record *record = trace_get(in->t, i);
         if (record->event == TRACE_NONE || in->used[record->event])

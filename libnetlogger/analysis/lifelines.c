@@ -2,6 +2,8 @@
 
 #include "analysis/lifelines.h"
 
+#include "analysis/hash64.h"
+
 #include <string.h>
 
 /* Where an event's name stands in the order, by its string; -1 for the others. */
@@ -54,8 +56,8 @@ static bool find_object(object_finder *f, const trace *t, const trace_record *re
 /* First pass: which object each record belongs to. Returns the objects, their step_count set. */
 static GArray *number_objects(const trace *t, lifelines *l, const int32_t *places)
 {
-    object_finder finder = {.numbers = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL)};
-    GHashTable *objects_by_key = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    object_finder finder = {.numbers = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL)};
+    GHashTable *objects_by_key = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
     GArray *objects = g_array_new(FALSE, TRUE, sizeof(lifeline_object));
     for (finder.ids = 0; finder.ids < 16 && l->definition->ids[finder.ids] != NULL; finder.ids++)
         finder.names[finder.ids] = trace_find(t, l->definition->ids[finder.ids]);

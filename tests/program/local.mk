@@ -1,3 +1,5 @@
-program_tests += tests/program/test_install.py
+program_tests += tests/program/test_install.py tests/program/test_nlwrite.py tests/program/test_nlsort.py
+program_tests += tests/program/test_netlogd.py tests/program/test_dpss.py tests/program/test_sensors.py
+program_tests += tests/program/test_nlv.py
 
 TESTS += $(program_tests)

@@ -91,5 +91,5 @@ def main():
 
     runner = TAPTestRunner()
     runner.set_stream(True)
-    runner.set_format("{class_name}.{method_name}")
+    runner.set_format("{method_name}")
     unittest.main(module="__main__", testRunner=runner)

@@ -1,0 +1,257 @@
+"""The collector with real sockets: many clients, whole lines, signals, full disks, hostile input."""
+import os
+import re
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+import unittest
+
+import support
+
+
+def record(client, number, padding=""):
+    return f"DATE=20260101000000.{number % 1000000:06d} HOST=h{client} PROG=p LVL=Usage NL.EVNT=E N={number}{padding}\n".encode()
+
+
+class Netlogd(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.netlogd = support.program("netlogd/netlogd")
+        self.output = self.scratch / "all.log"
+
+    def serve(self, *arguments, output=None):
+        """Starts netlogd on a free port; self.port is set."""
+        self.messages = self.scratch / "messages"
+        with open(self.messages, "ab") as messages:
+            process = self.start(self.netlogd, "--foreground", "--listen", "x-netlog://127.0.0.1:0", "--output",
+                                 output or self.output, *arguments, stderr=messages)
+        pattern = r"netlogd: listening on x-netlog://127\.0\.0\.1:(\d+)\n"
+        found = support.wait_until(lambda: process.poll() is None and re.search(pattern, self.said()),
+                                   what="netlogd listens")
+        self.port = int(found.group(1))
+        return process
+
+    def said(self):
+        return self.messages.read_text(errors="replace")
+
+    def send(self, data):
+        """Sends all of data, and waits until netlogd has closed, having read it."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            self.assertEqual(s.recv(1), b"")
+
+    def stop(self, process, sent=signal.SIGTERM):
+        process.send_signal(sent)
+        self.assertEqual(process.wait(20), 0, self.said())
+
+    def test_many_clients_whole_lines(self):
+        process = self.serve()
+        chunks = {c: b"".join(record(c, n) for n in range(2000)) for c in range(20)}
+        threads = [threading.Thread(target=self.send, args=(data,)) for data in chunks.values()]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.stop(process)
+        lines = self.output.read_bytes().splitlines(keepends=True)
+        self.assertEqual(len(lines), 40000)
+        for c, data in chunks.items():
+            self.assertEqual(b"".join(l for l in lines if f"HOST=h{c} ".encode() in l), data, "in order, nothing lost")
+
+    def test_every_form_of_text(self):
+        process = self.serve()
+        self.send(b"ULM\0    " + record(1, 1))
+        self.send(record(2, 2)[:-1] + b"\r\n")
+        self.send(b"ts=2026-01-01T00:00:00Z event=B level=Info x=1\n")
+        self.send(b"[17] Thu Jan  1 :: stats: " + record(3, 3))
+        self.send(b"\n\n" + record(4, 4)[:-1])
+        self.stop(process)
+        lines = self.output.read_bytes().splitlines(keepends=True)
+        self.assertEqual(lines, [record(1, 1), record(2, 2),
+                                 b"DATE=20260101000000.000000 LVL=Usage NL.EVNT=B x=1\n", record(3, 3), record(4, 4)])
+
+    def test_pieces_of_any_size(self):
+        process = self.serve()
+        data = b"".join(record(1, n) for n in range(20))
+        with socket.create_connection(("127.0.0.1", self.port)) as s:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for i in range(0, len(data), 7):
+                s.sendall(data[i : i + 7])
+            support.wait_until(lambda: self.output.exists() and self.output.read_bytes() == data, what="live output")
+        self.stop(process)
+        self.assertEqual(self.output.read_bytes(), data)
+
+    def test_sigterm_takes_over_what_has_arrived(self):
+        process = self.serve()
+        clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(10)]
+        data = [b"".join(record(c, n) for n in range(3000)) for c in range(10)]
+        for s, d in zip(clients, data):
+            s.sendall(d)
+        self.stop(process)
+        for s in clients:
+            s.close()
+        lines = self.output.read_bytes().splitlines(keepends=True)
+        for c, d in enumerate(data):
+            self.assertEqual(b"".join(l for l in lines if f"HOST=h{c} ".encode() in l), d)
+
+    def test_sighup_under_load_loses_nothing(self):
+        process = self.serve()
+        data = b"".join(record(1, n) for n in range(100000))
+        sender = threading.Thread(target=self.send, args=(data,))
+        sender.start()
+        moved = []
+        while sender.is_alive() or len(moved) < 3:
+            if self.output.exists():
+                moved.append(self.scratch / f"all.{len(moved):03d}")
+                self.output.rename(moved[-1])
+                process.send_signal(signal.SIGHUP)
+                support.wait_until(self.output.exists, what="the output is opened anew")
+            time.sleep(0.02)
+        sender.join()
+        self.stop(process)
+        self.assertEqual(b"".join(p.read_bytes() for p in moved + [self.output]), data)
+
+    def test_full_disk_waits_and_goes_on(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small file system needs root")
+        small = self.scratch / "small"
+        small.mkdir()
+        if self.run_program("mount", "-t", "tmpfs", "-o", "size=1m", "none", small).returncode != 0:
+            self.skipTest("mounting is not allowed here")
+        self.addCleanup(self.run_program, "umount", "-l", small)
+        ballast = small / "ballast"
+        ballast.write_bytes(b"x" * 700000)
+        process = self.serve(output=small / "all.log")
+        data = b"".join(record(1, n) for n in range(8000))
+        self.assertLess(len(data), 900000)
+        sender = threading.Thread(target=self.send, args=(data,))
+        sender.start()
+        support.wait_until(lambda: "No space left on device" in self.said(), what="the message")
+        kept = (small / "all.log").read_bytes()
+        self.assertTrue(data.startswith(kept) and kept.endswith(b"\n"), "whole lines")
+        ballast.unlink()
+        sender.join(20)
+        self.stop(process)
+        self.assertEqual((small / "all.log").read_bytes(), data)
+        self.assertEqual(self.said().count("No space left"), 1, "said once")
+
+    def test_hostile_input_costs_only_its_sender(self):
+        reject = self.scratch / "reject"
+        process = self.serve("--reject", reject)
+        with socket.create_connection(("127.0.0.1", self.port)) as s:  # half a record, then a reset
+            s.sendall(record(9, 9)[:40])
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        idle = socket.create_connection(("127.0.0.1", self.port))
+        idle.sendall(b"DATE=")
+        with socket.create_connection(("127.0.0.1", self.port)) as s:  # one endless line
+            try:
+                for _ in range(200):
+                    s.sendall(b"A" * 65536)
+            except OSError:
+                pass
+        with socket.create_connection(("127.0.0.1", self.port)) as s:
+            try:
+                s.sendall(os.urandom(1 << 20))
+            except OSError:
+                pass
+        self.send(b"\0\xff\n" * 10 + record(1, 1))
+        idle.close()
+        memory = int(re.search(r"VmHWM:\s+(\d+)", open(f"/proc/{process.pid}/status").read()).group(1))
+        self.assertLess(memory, 40000, "kB")
+        self.stop(process)
+        self.assertIn(record(1, 1), self.output.read_bytes())
+        self.assertEqual(self.output.read_bytes().count(b"\n"), 1)
+        self.assertIn("NL.EVNT=Netlogd.Malformed", self.said())
+        self.assertGreater(reject.stat().st_size, 0)
+
+    def test_connection_limits(self):
+        process = self.serve("--max-connections", "5", "--idle-timeout", "1")
+        clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(5)]
+        time.sleep(0.2)
+        with socket.create_connection(("127.0.0.1", self.port)) as s:
+            s.settimeout(5)
+            self.assertEqual(s.recv(1), b"")
+        for s in clients:
+            s.settimeout(5)
+            self.assertEqual(s.recv(1), b"", "closed when idle")
+            s.close()
+        self.send(record(1, 1))
+        self.stop(process)
+        self.assertEqual(self.output.read_bytes(), record(1, 1))
+
+    def test_hundreds_of_clients(self):
+        process = self.serve()
+        clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(800)]
+        for i, s in enumerate(clients):
+            s.sendall(record(i, i))
+        for s in clients:
+            s.close()
+        support.wait_until(lambda: self.output.exists() and self.output.read_bytes().count(b"\n") == 800)
+        self.stop(process)
+
+    def test_unix_socket_and_stale_one(self):
+        path = self.scratch / "sock"
+        stale = socket.socket(socket.AF_UNIX)
+        stale.bind(str(path))
+        stale.close()
+        process = self.serve("--listen", f"unix:{path}")
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(path))
+            s.sendall(record(1, 1))
+            s.shutdown(socket.SHUT_WR)
+            s.recv(1)
+        self.stop(process, signal.SIGINT)
+        self.assertEqual(self.output.read_bytes(), record(1, 1))
+        self.assertFalse(path.exists())
+
+    def fails(self, *arguments, status=1):
+        result = self.run_program(self.netlogd, "--foreground", *arguments, timeout=10)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stderr
+
+    def test_what_is_wrong_at_the_start_is_said(self):
+        taken = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(taken.close)
+        url = f"x-netlog://127.0.0.1:{taken.getsockname()[1]}"
+        self.assertIn("Address already in use", self.fails("--listen", url))
+        self.assertIn("No such file", self.fails("--output", self.scratch / "no" / "file"))
+        self.assertIn("--allow", self.fails("--listen", "x-netlog://0.0.0.0:0"))
+        self.assertIn("no network", self.fails("--allow", "300.1.1.1/8", status=2))
+        self.assertIn("--listen", self.fails("--listen", "http://x", status=2))
+        self.fails("--nonsense", status=2)
+
+    def test_config_file(self):
+        config = self.scratch / "netlogd.conf"
+        config.write_text("# a comment\n\nlisten x-netlog://127.0.0.1:0\nlisen x\nmax-connections many # no\n")
+        message = self.fails("--config", config, status=2)
+        self.assertIn(f"{config}:4: lisen x: there is no such directive", message)
+        self.assertIn(f"{config}:5: max-connections many: it is no size", message)
+        config.write_text(f"output {self.output} # there\nmax-connections 3\n")
+        process = self.serve("--config", config)
+        self.send(record(1, 1))
+        self.stop(process)
+        self.assertEqual(self.output.read_bytes(), record(1, 1))
+
+    def test_in_the_background(self):
+        pid_file = self.scratch / "pid"
+        result = self.run_program(self.netlogd, "--listen", f"unix:{self.scratch}/s", "--output", self.output, "--pid-file",
+                                  pid_file, "--log", self.scratch / "own.log", timeout=10)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        pid = int(support.wait_until(lambda: pid_file.exists() and pid_file.read_text().strip(), what="the pid file"))
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(f"{self.scratch}/s")
+            s.sendall(record(1, 1))
+            s.shutdown(socket.SHUT_WR)
+            s.recv(1)
+        os.kill(pid, signal.SIGTERM)
+        support.wait_until(lambda: not pid_file.exists(), what="its end")
+        self.assertEqual(self.output.read_bytes(), record(1, 1))
+        self.assertIn("NL.EVNT=Netlogd.Stop RECORDS=1", (self.scratch / "own.log").read_text())
+
+
+if __name__ == "__main__":
+    support.main()

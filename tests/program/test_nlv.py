@@ -1,0 +1,281 @@
+"""nlv and nlstat: pictures without a display, what is inferred from logs, and the window under a virtual display."""
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import time
+import unittest
+import zlib
+
+import support
+
+
+def requests(count=50):
+    """A log of requests over two hosts, with a load of the host beside them."""
+    lines = []
+    for i in range(count):
+        t = i * 10000
+        for step, (event, host, offset) in enumerate([("Client.Send", "c", 0), ("Server.Recv", "s", 1000),
+                                                      ("Server.Done", "s", 6000), ("Client.Recv", "c", 7000)]):
+            lines.append((t + offset, f"HOST={host} PROG=p LVL=Usage NL.EVNT={event} REQ.ID=r{i} KIND={i % 2}"))
+        lines.append((t + 5, f"HOST=s PROG=sensor LVL=System NL.EVNT=Load LOAD={i % 7}.5"))
+    lines.append((1234, "HOST=s PROG=p LVL=Error NL.EVNT=Oops"))
+    return "".join(f"DATE=20260101120000.{t:06d} {rest}\n" for t, rest in lines)
+
+
+def read_png(path):
+    """Width, height and rows of an 8-bit RGB or RGBA picture."""
+    data = path.read_bytes()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n"
+    at, pixels, width, height, depth = 8, b"", 0, 0, 0
+    while at < len(data):
+        size, kind = struct.unpack(">I4s", data[at : at + 8])
+        body = data[at + 8 : at + 8 + size]
+        if kind == b"IHDR":
+            width, height, bits, color = struct.unpack(">IIBB", body[:10])
+            assert bits == 8
+            depth = {2: 3, 6: 4}[color]
+        elif kind == b"IDAT":
+            pixels += body
+        at += 12 + size
+    raw = zlib.decompress(pixels)
+    rows, before = [], bytearray(width * depth)
+    for y in range(height):
+        start = y * (width * depth + 1)
+        kind, row = raw[start], bytearray(raw[start + 1 : start + 1 + width * depth])
+        for x in range(len(row)):
+            left = row[x - depth] if x >= depth else 0
+            corner = before[x - depth] if x >= depth else 0
+            if kind == 1:
+                row[x] = row[x] + left & 255
+            elif kind == 2:
+                row[x] = row[x] + before[x] & 255
+            elif kind == 3:
+                row[x] = row[x] + (left + before[x]) // 2 & 255
+            elif kind == 4:
+                p = left + before[x] - corner
+                best = min((abs(p - left), 0, left), (abs(p - before[x]), 1, before[x]), (abs(p - corner), 2, corner))
+                row[x] = row[x] + best[2] & 255
+        rows.append([tuple(row[x : x + 3]) for x in range(0, len(row), depth)])
+        before = row
+    return width, height, rows
+
+
+class Render(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.nlv = support.program("nlv/nlv")
+        self.log = self.scratch / "a.log"
+        self.log.write_text(requests())
+
+    def render(self, name, *arguments, env=None):
+        environment = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")}
+        return self.run_program(self.nlv, "--render", self.scratch / name, *arguments, env=environment)
+
+    def test_png_has_the_lines_where_they_belong(self):
+        config = self.scratch / "c.nlv"
+        config.write_text("[lifeline R]\nevents=Client.Send;Client.Recv\nid=REQ.ID\n")
+        one = self.scratch / "one.log"
+        one.write_text("DATE=20260101000000 NL.EVNT=Client.Send REQ.ID=1 HOST=h\n"
+                       "DATE=20260101000010 NL.EVNT=Client.Recv REQ.ID=1 HOST=h\n")
+        result = self.render("a.png", "--config", config, "--size", "600x400", one)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        width, height, rows = read_png(self.scratch / "a.png")
+        self.assertEqual((width, height), (600, 400))
+        blue = [(x, y) for y in range(80, 350) for x in range(width)
+                if rows[y][x][2] > rows[y][x][0] + 100 and rows[y][x][2] > 120]
+        self.assertGreater(len(blue), 200)
+        left, right = min(blue), max(blue)
+        self.assertLess(right[1], left[1], "the line rises: the first event is at the bottom")
+        slope = (right[1] - left[1]) / (right[0] - left[0])
+        for x, y in blue:
+            self.assertLess(abs(left[1] + slope * (x - left[0]) - y), 6, "nothing blue but the line and its marks")
+
+    def test_svg_and_pdf(self):
+        for name, begins in [("a.svg", b"<?xml"), ("a.pdf", b"%PDF")]:
+            result = self.render(name, self.log)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertTrue((self.scratch / name).read_bytes().startswith(begins))
+        self.assertGreater((self.scratch / "a.svg").read_text().count("<path"), 50)
+
+    def test_what_is_inferred(self):
+        config = self.scratch / "found.nlv"
+        result = self.run_program(self.nlv, "--write-config", config, self.log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        text = config.read_text()
+        self.assertIn("events=Client.Send;Server.Recv;Server.Done;Client.Recv;\nid=REQ.ID;\n", text)
+        self.assertRegex(text, r"\[loadline LOAD\]\nevent=Load\nfield=LOAD\n")
+        self.assertIn("[point Oops]\nevent=Oops\n", text)
+        self.assertEqual(self.render("b.png", "--config", config, self.log).returncode, 0)
+
+    def test_ids_of_several_fields(self):
+        lines = [f"DATE=20260101000000.{w}{j}{s}000 NL.EVNT=job.{e} wf={w} job={j}"
+                 for w in range(3) for j in range(9) for s, e in enumerate(["submit", "start", "end"])]
+        self.log.write_text("\n".join(lines) + "\n")
+        config = self.scratch / "found.nlv"
+        self.assertEqual(self.run_program(self.nlv, "--write-config", config, self.log).returncode, 0)
+        self.assertRegex(config.read_text(), r"events=job.submit;job.start;job.end;\nid=(job;wf|wf;job);\n")
+
+    def test_odd_logs(self):
+        event = "DATE={} HOST=h NL.EVNT={} ID={}\n"
+        logs = {
+            "one event": event.format("20260101000000", "A", 1),
+            "far apart": event.format("19700101000000", "A", 1) + event.format("21060207062815", "B", 1),
+            "unordered": event.format("20260101000009", "B", 1) + event.format("20260101000000", "A", 1),
+            "a moment": event.format("20260101000000", "A", 1) + event.format("20260101000000", "B", 1),
+            "truncated": event.format("20260101000000", "A", 1) + "DATE=2026",
+            "no fields": "DATE=20260101000000\n",
+            "odd names": event.format("20260101000000", '"<&>\\xff"', '"\\x00;"') * 2,
+        }
+        for name, text in logs.items():
+            self.log.write_text(text)
+            result = self.render("odd.png", self.log)
+            self.assertEqual((name, result.returncode), (name, 0), result.stderr)
+            self.assertEqual(read_png(self.scratch / "odd.png")[:2], (1200, 800))
+
+    def test_what_goes_wrong_is_said(self):
+        empty = self.scratch / "empty"
+        empty.touch()
+        for arguments, status, message in [
+            (["a.png", empty], 1, "no records"),
+            (["a.png", self.scratch / "none"], 1, "No such file"),
+            (["none/a.png", self.log], 1, "No such file"),
+            (["a.gif", self.log], 2, ".png, .svg or .pdf"),
+            (["a.png", "--size", "5x5", self.log], 2, "100 to 20000"),
+            (["a.png", "--from", "yesterday", self.log], 2, "yesterday"),
+            (["a.png", "--config", self.log, self.log], 1, str(self.log)),
+            (["a.png"], 2, "no log"),
+        ]:
+            result = self.render(*arguments)
+            self.assertEqual(result.returncode, status, (arguments, result.stderr))
+            self.assertIn(message, result.stderr)
+        bad = self.scratch / "bad.nlv"
+        for text, message in [("[lifeline X]\nevents=A\nid=B\n", "at least 2"), ("[lifeline X]\nevents=A;B\n", "id="),
+                              ("[loadline X]\nevent=A\n", "field="), ("[nonsense]\n", "[nonsense]")]:
+            bad.write_text(text)
+            result = self.render("a.png", "--config", bad, self.log)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(message, result.stderr)
+        result = self.run_program(self.nlv, self.log, env={k: v for k, v in os.environ.items()
+                                                           if k not in ("DISPLAY", "WAYLAND_DISPLAY")})
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("--render", result.stderr)
+
+    def test_many_lifelines(self):
+        lines = [f"DATE=20260101{i // 3600:02d}{i // 60 % 60:02d}{i % 60:02d}.{s} HOST=h{i % 9} NL.EVNT=E{s} REQ.ID={i}"
+                 for i in range(50000) for s in range(3)]
+        self.log.write_text("\n".join(lines) + "\n")
+        result = self.render("many.svg", self.log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLess((self.scratch / "many.svg").stat().st_size, 20_000_000, "bounded by the picture, not by the log")
+
+
+class Nlstat(support.Case):
+    def test_segments_add_up(self):
+        log = self.scratch / "a.log"
+        log.write_text(requests())
+        result = self.run_program(support.program("nltools/nlstat"), "--json", log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        (found,) = json.loads(result.stdout)
+        self.assertEqual(found["id"], ["REQ.ID"])
+        self.assertEqual(found["objects"], 50)
+        self.assertEqual(found["total_ns"], 50 * 7_000_000)
+        self.assertEqual([(s["from"], s["p50_ns"]) for s in found["segments"]],
+                         [("Client.Send", 1_000_000), ("Server.Recv", 5_000_000), ("Server.Done", 1_000_000)])
+        self.assertAlmostEqual(sum(s["share"] for s in found["segments"]), 1, 5)
+
+    def test_by_field_and_missing_ends(self):
+        log = self.scratch / "a.log"
+        lines = [l for l in requests().splitlines() if not ("Client.Recv" in l and "KIND=1" in l)]
+        log.write_text("\n".join(lines) + "\n")
+        result = self.run_program(support.program("nltools/nlstat"), "--by", "KIND", "--json", log)
+        (found,) = json.loads(result.stdout)
+        self.assertEqual(found["without_last"], 25)
+        self.assertEqual({s["by"] for s in found["segments"]}, {"0", "1"})
+        text = self.run_program(support.program("nltools/nlstat"), log).stdout
+        self.assertIn("25 of them without Client.Recv, their last event", text)
+
+
+class Window(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.nlv = support.program("nlv/nlv")
+        for tool in ["Xvfb", "xdotool"]:
+            if shutil.which(tool) is None:
+                self.skipTest(f"no {tool} here")
+        read_end, write_end = os.pipe()
+        self.start("Xvfb", "-displayfd", str(write_end), "-screen", "0", "1280x900x24", "-nolisten", "tcp",
+                   pass_fds=[write_end], stderr=subprocess.DEVNULL)
+        os.close(write_end)
+        with os.fdopen(read_end) as pipe:
+            display = pipe.readline().strip()
+        self.environment = {**os.environ, "DISPLAY": f":{display}", "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1",
+                            "HOME": str(self.scratch)}
+        self.log = self.scratch / "a.log"
+        self.log.write_text(requests())
+
+    def xdotool(self, *words):
+        return self.run_program("xdotool", *words, env=self.environment).stdout.strip()
+
+    def title(self):
+        return self.xdotool("search", "--onlyvisible", "--name", "^nlv", "getwindowname")
+
+    def range(self):
+        found = re.search(r"(\S+) to (\S+?)Z?(  real time)?$", self.title())
+        return found.groups()[:2] if found else None
+
+    def seconds(self, text):
+        return sum(float(part) * scale for part, scale in zip(text.split("T")[1].split(":"), (3600, 60, 1)))
+
+    def open(self, *arguments):
+        process = self.start(self.nlv, *arguments, env=self.environment, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: self.range() and self.range()[0].startswith("2"), what="the window shows the log")
+        time.sleep(0.5)
+        return process
+
+    def test_zoom_pan_and_back(self):
+        self.open(self.log)
+        whole = self.range()
+        self.xdotool("mousemove", "700", "300", "click", "4", "click", "4", "click", "4")
+        zoomed = support.wait_until(lambda: self.range() != whole and self.range(), what="the wheel zooms")
+        width = lambda r: self.seconds(r[1]) - self.seconds(r[0])
+        self.assertLess(width(zoomed), 0.9 * width(whole))
+        self.assertGreater(self.seconds(zoomed[0]), self.seconds(whole[0]))
+        self.assertLess(self.seconds(zoomed[1]), self.seconds(whole[1]))
+        self.xdotool("mousemove", "700", "300", "mousedown", "1", "mousemove", "600", "300", "mousemove", "500", "300", "mouseup", "1")
+        panned = support.wait_until(lambda: self.range() != zoomed and self.range(), what="a drag pans")
+        self.assertGreater(self.seconds(panned[0]), self.seconds(zoomed[0]), "dragged to the left: later times")
+        self.assertAlmostEqual(width(panned), width(zoomed), 2)
+        self.xdotool("key", "Home")
+        support.wait_until(lambda: self.range() == whole, what="Home shows all")
+
+    def test_real_time_follows_a_growing_log(self):
+        process = self.open(self.log)
+        before = self.range()
+        self.xdotool("key", "space")
+        support.wait_until(lambda: self.title().endswith("real time"), what="space switches to real time")
+        with open(self.log, "a") as log:
+            for i in range(10):
+                log.write(f"DATE=2026010112001{i} HOST=s NL.EVNT=Client.Send REQ.ID=n{i}\n")
+                log.flush()
+                time.sleep(0.05)
+        support.wait_until(lambda: "T12:00:19" in self.title(), what="the view moves on with the log")
+        self.xdotool("key", "space")
+        support.wait_until(lambda: not self.title().endswith("real time"), what="space switches back")
+        self.log.write_text("")  # truncated
+        self.log.unlink()  # and gone
+        time.sleep(0.3)
+        self.assertIsNone(process.poll(), "the window lives on")
+        self.xdotool("key", "ctrl+q")
+        self.assertEqual(process.wait(10), 0)
+
+    def test_no_log_says_what_to_do(self):
+        process = self.start(self.nlv, env=self.environment, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: self.title() == "nlv", what="the first window")
+        self.assertIsNone(process.poll())
+
+
+if __name__ == "__main__":
+    support.main()

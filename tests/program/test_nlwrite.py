@@ -1,0 +1,287 @@
+"""The producing half from outside: nlwrite to every destination, and what it says when one does not work."""
+import os
+import pathlib
+import socket
+import subprocess
+import threading
+import unittest
+
+import support
+
+
+class Nlwrite(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.nlwrite = support.program("nltools/nlwrite")
+        self.environment = {k: v for k, v in os.environ.items() if not k.startswith("NETLOGGER_")}
+
+    def write(self, *arguments, **options):
+        environment = {**self.environment, **options.pop("environment", {})}
+        return self.run_program(self.nlwrite, *arguments, env=environment, **options)
+
+    def test_one_event_to_standard_output(self):
+        result = self.write("--host", "h", "Backup.Done", "SIZE=5", 'FILE=/home/a "b"\n=\\', "EMPTY=")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(
+            result.stdout,
+            r'^DATE=\d{14}\.\d{6} HOST=h PROG=nlwrite LVL=Usage NL\.EVNT=Backup\.Done SIZE=5 '
+            r'FILE="/home/a \\"b\\"\\n=\\\\" EMPTY=""\n$',
+        )
+
+    def test_what_was_written_is_read_back(self):
+        values = ["a b", 'quo"te', "tab\tnew\nline\rreturn", "back\\slash", "=", "", "ü€", "x=1 y=2", "\x01\x7f"]
+        log = self.scratch / "a.log"
+        fields = [f"V{i}={value}" for i, value in enumerate(values)]
+        self.assertEqual(self.write("--dest", log, "Event", *fields).returncode, 0)
+        again = self.write("--dest", f"file:{self.scratch}/b.log?format=bp", "-", input=log.read_text())
+        self.assertEqual(again.returncode, 0, again.stderr)
+        back = self.write("-", input=(self.scratch / "b.log").read_text())
+        self.assertEqual(back.stdout, log.read_text())
+
+    def test_environment(self):
+        log = self.scratch / "env.log"
+        names = {"NETLOGGER_DEST": str(log), "NETLOGGER_HOST": "myhost"}
+        self.assertEqual(self.write("E1", environment=names).returncode, 0)
+        self.assertEqual(self.write("E2", environment={**names, "NETLOGGER_ON": "0"}).returncode, 0)
+        self.assertEqual(self.write("E3", "--level", "Debug", environment={**names, "NETLOGGER_LEVEL": "Usage"}).returncode, 0)
+        lines = log.read_text().splitlines()
+        self.assertEqual(len(lines), 1, lines)
+        self.assertIn("HOST=myhost", lines[0])
+
+    def assert_fails(self, destination, reason):
+        result = self.write("--dest", destination, "E")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertTrue(result.stderr.startswith("nlwrite: "), result.stderr)
+        self.assertIn(reason, result.stderr)
+
+    def test_failures_are_one_clear_message(self):
+        self.assert_fails(f"x-netlog://127.0.0.1:{support.free_port()}", "Connection refused")
+        self.assert_fails("x-netlog://no-such-host.invalid", "connect to no-such-host.invalid:14830")
+        self.assert_fails(f"unix:{self.scratch}/none.sock", "No such file or directory")
+        self.assert_fails(f"{self.scratch}/none/a.log", "No such file or directory")
+        self.assert_fails(str(self.scratch), "Is a directory")
+        self.assert_fails("/dev/full", "No space left on device")
+        self.assert_fails("gopher://x", "unknown scheme")
+        self.assert_fails("x-netlog://h:99999", "no port")
+        self.assert_fails("file:a?colour=red", 'unknown option "colour"')
+        self.assert_fails("x-syslog://nosuch", "no facility")
+
+    def test_wrong_use_is_status_2(self):
+        for arguments in [[], ["--level", "Loud", "E"], ["E", "novalue"], ["E", "=x"], ["--nonsense"]]:
+            self.assertEqual(self.write(*arguments).returncode, 2, arguments)
+        self.assertEqual(self.write("--help").returncode, 0)
+        self.assertRegex(self.write("--version").stdout, r"^nlwrite \(NetLogger\) \d+\.\d+\.\d+\n$")
+
+    def test_no_permission(self):
+        if os.geteuid() == 0:
+            self.skipTest("root may write everywhere")
+        closed = self.scratch / "closed.log"
+        closed.touch(0o444)
+        self.assert_fails(str(closed), "Permission denied")
+
+    def test_full_disk_leaves_whole_lines(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small file system needs root")
+        small = self.scratch / "small"
+        small.mkdir()
+        mounted = self.run_program("mount", "-t", "tmpfs", "-o", "size=64k", "none", small)
+        if mounted.returncode != 0:
+            self.skipTest("mounting is not allowed here")
+        self.addCleanup(self.run_program, "umount", small)
+        lines = "".join(f"DATE=20260101000000.{i:06d} HOST=h PROG=p LVL=Usage NL.EVNT=E N={i}\n" for i in range(3000))
+        result = self.write("--dest", f"file:{small}/a.log?buffer=10k", "-", input=lines)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("No space left on device", result.stderr)
+        kept = (small / "a.log").read_text()
+        self.assertGreater(len(kept), 30000)
+        self.assertTrue(lines.startswith(kept))
+        self.assertTrue(kept.endswith("\n"))
+
+    def test_malformed_input_is_counted_and_passed_over(self):
+        text = "DATE=20260101000000 NL.EVNT=A\n" + "garbage\n" * 9 + "DATE=20260101000001 NL.EVNT=B\n"
+        reject = self.scratch / "reject"
+        result = self.write("--reject", reject, "-", input=text)
+        self.assertEqual(result.returncode, 1)
+        self.assertEqual(result.stdout.count("NL.EVNT="), 2)
+        self.assertIn("-:2: no DATE= field", result.stderr)
+        self.assertIn("4 more malformed lines", result.stderr)
+        self.assertEqual(reject.read_text(), "garbage\n" * 9)
+
+
+class Client(support.Case):
+    """A program of the user's, over the library that was built."""
+
+    PROGRAM = r"""
+#include <netlogger.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static nl_log *log_;
+
+static void *work(void *argument)
+{
+    for (int i = 0; i < 10000; i++)
+        if (nl_write(log_, NL_USAGE, "Work", "THREAD=%ld I=%d TEXT=%s", (long)argument, i, "a b=\"c\"") != NL_OK)
+            abort();
+    return NULL;
+}
+
+static void *chatter(void *stop)
+{
+    while (!*(volatile int *)stop)
+        nl_write(log_, NL_DEBUG, "Chatter", NULL);
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    log_ = nl_open("client", argv[2]);
+    if (log_ == NULL)
+        return fprintf(stderr, "%s\n", nl_error_message()), 1;
+    if (strcmp(argv[1], "threads") == 0) {
+        pthread_t threads[4];
+        for (long i = 0; i < 4; i++)
+            pthread_create(&threads[i], NULL, work, (void *)i);
+        for (int i = 0; i < 4; i++)
+            pthread_join(threads[i], NULL);
+    } else if (strcmp(argv[1], "forks") == 0) {
+        int stop = 0;
+        pthread_t thread;
+        pthread_create(&thread, NULL, chatter, &stop);
+        for (int i = 0; i < 200; i++) {
+            nl_write(log_, NL_USAGE, "Parent", "N=%d", i);
+            pid_t child = fork();
+            if (child == 0) {
+                nl_write(log_, NL_USAGE, "Child", "N=%d", i);
+                nl_close(log_);
+                _exit(0);
+            }
+            int status;
+            if (waitpid(child, &status, 0) != child || status != 0)
+                return 3;
+        }
+        stop = 1;
+        pthread_join(thread, NULL);
+    } else {
+        for (int i = 0; i < atoi(argv[3]); i++) {
+            nl_write(log_, NL_USAGE, "Tick", "N=%d", i);
+            usleep(atoi(argv[4]));
+        }
+    }
+    if (nl_close(log_) != NL_OK)
+        return fprintf(stderr, "%s\n", nl_error_message()), 2;
+    return 0;
+}
+"""
+
+    def setUp(self):
+        super().setUp()
+        source = self.scratch / "client.c"
+        source.write_text(self.PROGRAM)
+        self.program = self.scratch / "client"
+        libraries = support.BUILD / "libnetlogger" / ".libs"
+        if not (libraries / "libnetlogger.so").exists():
+            self.skipTest("no shared library in this build")
+        result = self.run_program(
+            *support.CC.split(), "-std=gnu11", "-O1", "-o", self.program, source,
+            f"-I{support.SOURCE}/libnetlogger/include", f"-L{libraries}", "-lnetlogger", f"-Wl,-rpath,{libraries}", "-lpthread",
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_threads_write_whole_lines(self):
+        log = self.scratch / "threads.log"
+        result = self.run_program(self.program, "threads", f"file:{log}?buffer=32k")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        seen = set()
+        last = ""
+        for line in log.read_text().splitlines():
+            self.assertTrue(line.endswith('TEXT="a b=\\"c\\""'), line)
+            seen.add(tuple(line.split()[5:7]))
+            self.assertGreaterEqual(line[5:26], last)
+            last = line[5:26]
+        self.assertEqual(len(seen), 40000)
+
+    def forks(self, buffer):
+        log = self.scratch / f"forks{buffer}.log"
+        result = self.run_program(self.program, "forks", f"file:{log}?buffer={buffer}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        text = log.read_text()
+        for who in ["Parent", "Child"]:
+            for i in range(200):
+                self.assertEqual(text.count(f"NL.EVNT={who} N={i}\n"), 1, (who, i))
+
+    def test_forked_children_log_on_without_repeating(self):
+        self.forks("0")
+        self.forks("64k")
+
+    def test_collector_that_returns(self):
+        """The collector ends and comes back on the same port: what is logged afterwards arrives there, whole."""
+        port = support.free_port()
+        listener = socket.create_server(("127.0.0.1", port))
+        client = self.start(self.program, "ticks", f"x-netlog://127.0.0.1:{port}", "60", "50000", stderr=subprocess.PIPE)
+        first, _ = listener.accept()
+        text = b""
+        while text.count(b"\n") < 5:
+            text += first.recv(4096)
+        listener.close()
+        first.close()
+        support.wait_until(lambda: client.poll() is None, what="the client lives on")
+        second_listener = socket.create_server(("127.0.0.1", port))
+        self.addCleanup(second_listener.close)
+        second_listener.settimeout(10)
+        second, _ = second_listener.accept()
+        rest = b""
+        while chunk := second.recv(65536):
+            rest += chunk
+        second.close()
+        self.assertEqual(client.wait(), 0, client.stderr.read())
+        numbers = [int(line.rsplit(b"N=", 1)[1]) for line in rest.splitlines()]
+        self.assertEqual(numbers, list(range(numbers[0], 60)), "nothing is missing after the return, and in order")
+
+    def test_collector_that_reads_nothing_costs_the_timeout_only(self):
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(listener.close)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        port = listener.getsockname()[1]
+        result = self.run_program(self.program, "ticks", f"x-netlog://127.0.0.1:{port}?timeout=0.3&buffer=4M", "200000", "0",
+                                  timeout=30)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("events could not be delivered", result.stderr)
+
+
+class Syslog(support.Case):
+    def test_syslog_reaches_a_real_rsyslogd(self):
+        if os.geteuid() != 0:
+            self.skipTest("/dev/log of one's own needs root")
+        rsyslogd = "/usr/sbin/rsyslogd"
+        if not os.path.exists(rsyslogd):
+            self.skipTest("no rsyslogd here")
+        config = self.scratch / "rsyslog.conf"
+        output = self.scratch / "syslog"
+        config.write_text(
+            f'module(load="imuxsock" SysSock.Use="off")\ninput(type="imuxsock" Socket="{self.scratch}/log")\n'
+            f'template(name="t" type="string" string="%syslogfacility-text%.%syslogseverity-text% %programname% %msg%\\n")\n'
+            f'*.* action(type="omfile" file="{output}" template="t")\n'
+        )
+        daemon = self.start(rsyslogd, "-n", "-f", config, "-i", self.scratch / "pid", stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: (self.scratch / "log").exists(), what="rsyslogd's socket")
+        nlwrite = support.program("nltools/nlwrite")
+        script = (f"touch /dev/log && mount --bind {self.scratch}/log /dev/log && "
+                  f"exec {nlwrite} --dest x-syslog://local3 --prog tester --level Error It.Broke 'WHY=a b'")
+        result = self.run_program("unshare", "-m", "sh", "-c", script)
+        if "mount" in result.stderr or "unshare" in result.stderr:
+            self.skipTest(f"no mount namespace here: {result.stderr.strip()}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        support.wait_until(lambda: output.exists() and "It.Broke" in output.read_text(), what="the message in the log")
+        line = output.read_text().splitlines()[-1]
+        self.assertRegex(line, r'^local3\.err tester .*LVL=Error NL\.EVNT=It\.Broke WHY="a b"$')
+        daemon.terminate()
+
+
+if __name__ == "__main__":
+    support.main()
