@@ -185,7 +185,8 @@ static bool run(arguments *a, nl_log *log)
 int main(int argc, char **argv)
 {
     program_start("nlsensor", argv);
-    arguments a = {.interval_s = 1, .destination = getenv("NETLOGGER_DEST")};
+    static arguments a = {.interval_s = 1}; /* what sensors remember lasts as long as the process */
+    a.destination = getenv("NETLOGGER_DEST");
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     nl_log *log = nl_open("nlsensor", a.destination != NULL && *a.destination != '\0' ? a.destination : "-");
     if (log == NULL)

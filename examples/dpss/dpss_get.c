@@ -25,7 +25,8 @@
 #include <unistd.h>
 
 typedef struct server {
-    char *name; /* as it was given */
+    char *name;    /* as it was given */
+    char *address; /* cut into the next two */
     const char *host;
     const char *port;
     atomic_uint_least64_t next; /* how many of its blocks have been asked for, by any stream */
@@ -287,12 +288,21 @@ static unsigned long number(struct argp_state *state, const char *name, const ch
     return value;
 }
 
-static void add_server(transfer *t, char *address)
+static void add_server(transfer *t, const char *address)
 {
     t->servers = realloc(t->servers, (t->server_count + 1) * sizeof *t->servers);
     server *srv = &t->servers[t->server_count++];
-    *srv = (server){.name = strdup(address)};
-    dpss_split_address(address, &srv->host, &srv->port);
+    *srv = (server){.name = strdup(address), .address = strdup(address)};
+    dpss_split_address(srv->address, &srv->host, &srv->port);
+}
+
+static void free_servers(transfer *t)
+{
+    for (size_t i = 0; i < t->server_count; i++) {
+        free(t->servers[i].name);
+        free(t->servers[i].address);
+    }
+    free(t->servers);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -392,5 +402,6 @@ int main(int argc, char **argv)
         print_table(t, start_ns, a.json);
     if (nl_close(t->log) != NL_OK)
         fprintf(stderr, "dpss_get: %s\n", nl_error_message());
+    free_servers(t);
     return good ? 0 : 1;
 }

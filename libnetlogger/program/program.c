@@ -34,6 +34,7 @@ void program_start(const char *name, char **argv)
         close(fd);
 }
 
+NL_PRINTF(1, 0)
 static void print_message(const char *format, va_list arguments)
 {
     program_progress_end();

@@ -2,4 +2,6 @@ program_tests += tests/program/test_install.py tests/program/test_nlwrite.py tes
 program_tests += tests/program/test_netlogd.py tests/program/test_dpss.py tests/program/test_sensors.py
 program_tests += tests/program/test_nlv.py
 
+if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)
+endif

@@ -38,8 +38,8 @@ class Sensors(support.Case):
             self.skipTest("dropping packets needs root")
         script = f"""
             ip link set lo up || exit 77
-            iptables -A INPUT -i lo -p tcp --dport 5555 -m statistic --mode nth --every 10 -j DROP || exit 77
-            python3 - <<'END' &
+            iptables -A INPUT -i lo -p tcp --dport 5555 -m statistic --mode nth --every 10 --packet 0 -j DROP || exit 77
+            /usr/bin/python3 - <<'END' &
 import socket, threading
 l = socket.create_server(("127.0.0.1", 5555))
 def drain():
@@ -47,10 +47,10 @@ def drain():
     while c.recv(65536): pass
 t = threading.Thread(target=drain); t.start()
 s = socket.create_connection(("127.0.0.1", 5555))
-for _ in range(100): s.sendall(b"x" * 60000)
+for _ in range(400): s.sendall(b"x" * 60000)
 s.close(); t.join()
 END
-            {self.nlsensor} --interval 0.2 --count 5 tcp
+            {self.nlsensor} --interval 0.2 --count 10 tcp
             wait
             grep ^Tcp: /proc/net/snmp
         """

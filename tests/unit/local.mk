@@ -32,6 +32,16 @@ tests_unit_reader_unit_SOURCES = %D%/reader.c
 tests_unit_reader_unit_CPPFLAGS = $(unit_cppflags) $(ZSTD_CFLAGS)
 tests_unit_reader_unit_LDADD = $(unit_ldadd) $(ZSTD_LIBS)
 
+unit_tests += %D%/url.unit
+tests_unit_url_unit_SOURCES = %D%/url.c
+tests_unit_url_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_url_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/log.unit
+tests_unit_log_unit_SOURCES = %D%/log.c
+tests_unit_log_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_log_unit_LDADD = $(unit_ldadd)
+
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)

@@ -1,0 +1,117 @@
+/* URLs: what they name, and what is no URL of ours. */
+#include <netlogger.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void names_what_it_says(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        nl_scheme scheme;
+        const char *host;
+        unsigned port;
+        const char *path;
+    } cases[] = {
+        {"-", NL_SCHEME_STDIO, NULL, 0, NULL},
+        {"a.log", NL_SCHEME_FILE, NULL, 0, "a.log"},
+        {"/tmp/a?b=c", NL_SCHEME_FILE, NULL, 0, "/tmp/a?b=c"},
+        {"./x-netlog", NL_SCHEME_FILE, NULL, 0, "./x-netlog"},
+        {"C:colon", NL_SCHEME_FILE, NULL, 0, "C:colon"},
+        {"file:///tmp/a%20b", NL_SCHEME_FILE, NULL, 0, "/tmp/a b"},
+        {"file:a.log", NL_SCHEME_FILE, NULL, 0, "a.log"},
+        {"FILE:/a", NL_SCHEME_FILE, NULL, 0, "/a"},
+        {"x-netlog://dolly", NL_SCHEME_NETLOG, "dolly", 14830, NULL},
+        {"x-netlog://dolly.lbl.gov:5/", NL_SCHEME_NETLOG, "dolly.lbl.gov", 5, NULL},
+        {"x-netlog://[::1]:65535", NL_SCHEME_NETLOG, "::1", 65535, NULL},
+        {"x-netlog://[fe80::1%25eth0]", NL_SCHEME_NETLOG, "fe80::1%eth0", 14830, NULL},
+        {"x-netlog://127.0.0.1:0", NL_SCHEME_NETLOG, "127.0.0.1", 0, NULL},
+        {"unix:/run/s", NL_SCHEME_UNIX, NULL, 0, "/run/s"},
+        {"unix:///run/s", NL_SCHEME_UNIX, NULL, 0, "/run/s"},
+        {"x-syslog://", NL_SCHEME_SYSLOG, NULL, 0, ""},
+        {"x-syslog://local3", NL_SCHEME_SYSLOG, NULL, 0, "local3"},
+        {"memory:m", NL_SCHEME_MEMORY, NULL, 0, "m"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        nl_url *url = nl_url_parse(cases[i].text);
+        assert_non_null(url);
+        assert_int_equal(url->scheme, cases[i].scheme);
+        assert_string_equal(url->text, cases[i].text);
+        assert_int_equal(url->port, cases[i].port);
+        assert_true((url->host == NULL) == (cases[i].host == NULL));
+        if (url->host != NULL)
+            assert_string_equal(url->host, cases[i].host);
+        assert_true((url->path == NULL) == (cases[i].path == NULL));
+        if (url->path != NULL)
+            assert_string_equal(url->path, cases[i].path);
+        nl_url_free(url);
+    }
+}
+
+static void options_are_decoded(void **state)
+{
+    (void)state;
+    nl_url *url = nl_url_parse("x-netlog://h?buffer=64k&name=a%26b%3Dc&empty=&");
+    assert_non_null(url);
+    assert_int_equal(url->option_count, 3);
+    assert_string_equal(nl_url_option_value(url, "buffer"), "64k");
+    assert_string_equal(nl_url_option_value(url, "name"), "a&b=c");
+    assert_string_equal(nl_url_option_value(url, "empty"), "");
+    assert_null(nl_url_option_value(url, "Buffer"));
+    nl_url_free(url);
+}
+
+static void refuses_with_a_reason(void **state)
+{
+    (void)state;
+    static const char *const bad[] = {
+        "",           "x-netlog://",       "x-netlog:h",          "x-netlog://h:",        "x-netlog://h:99999", "x-netlog://h:1x",
+        "x-netlog://h:-1", "x-netlog://[::1", "x-netlog://[::1]x", "x-netlog://a b",      "http://h",           "ftp://x/y",
+        "file:",      "file://host/path",  "file:a%",             "file:a%0",             "file:a%zz",          "file:a%00b",
+        "unix:",      "memory:",           "x-netlog://h?novalue", "x-netlog://h?=x",     "x-netlog://u@h",     "x-netlog://h:999999999999999999999999",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        nl_error_clear();
+        assert_null(nl_url_parse(bad[i]));
+        assert_string_not_equal(nl_error_message(), "");
+    }
+}
+
+/* Random bytes: no crash, and what is accepted is accepted again from its own text. */
+static void survives_garbage(void **state)
+{
+    (void)state;
+    static const char alphabet[] = "x-netlog://[]:%?&=aF0file:unix:memory:\xff";
+    srand(1);
+    for (int i = 0; i < 200000; i++) {
+        char text[40];
+        size_t size = (size_t)rand() % (sizeof text - 1);
+        for (size_t j = 0; j < size; j++)
+            text[j] = alphabet[(size_t)rand() % (sizeof alphabet - 1)];
+        text[size] = '\0';
+        nl_url *url = nl_url_parse(text);
+        if (url == NULL)
+            continue;
+        nl_url *again = nl_url_parse(url->text);
+        assert_non_null(again);
+        assert_int_equal(again->scheme, url->scheme);
+        nl_url_free(again);
+        nl_url_free(url);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names_what_it_says),
+        cmocka_unit_test(options_are_decoded),
+        cmocka_unit_test(refuses_with_a_reason),
+        cmocka_unit_test(survives_garbage),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
