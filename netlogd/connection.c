@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-    REPORTED = 10,             /* malformed pieces that are reported one by one, per connection */
-    GARBAGE_LIMIT = 4 << 20,   /* bytes without a single record after which a client is cut off */
+    REPORTED = 10,           /* malformed pieces that are reported one by one, per connection */
+    GARBAGE_LIMIT = 4 << 20, /* bytes without a single record after which a client is cut off */
 };
 
 struct connection {
@@ -74,7 +74,8 @@ static outcome read_once(connection *c)
     nl_decoder_feed(c->decoder, c->server->read_buffer, (size_t)got);
     take_records(c);
     if (nl_decoder_get_stats(c->decoder)->bytes - c->good_at > GARBAGE_LIMIT) {
-        nl_write(c->server->log, NL_WARNING, "Netlogd.Garbage", "PEER=%s NOTE=\"cut off: it sends no records\"", c->peer);
+        nl_write(c->server->log, NL_WARNING, "Netlogd.Garbage", "PEER=%s NOTE=\"cut off: it sends no records\"",
+                 c->peer);
         return BROKEN;
     }
     return MORE;

@@ -1,8 +1,8 @@
 /*
  * One client: bytes from its socket, through a decoder of its own, into the output.
  *
- * Whatever a client sends costs only itself: what is malformed is counted and reported, and one that sends nothing else is
- * cut off.
+ * Whatever a client sends costs only itself: what is malformed is counted and reported, and one that sends nothing else
+ * is cut off.
  */
 #ifndef NETLOGD_CONNECTION_H
 #define NETLOGD_CONNECTION_H
@@ -18,8 +18,8 @@ connection *connection_new(server *srv, evutil_socket_t fd, const struct sockadd
 void connection_pause(connection *c, bool pause);
 
 /*
- * Reads what the kernel holds of this client now, until it is empty or the time (server_now_ns) has come; for the end of the
- * program.
+ * Reads what the kernel holds of this client now, until it is empty or the time (server_now_ns) has come; for the end
+ * of the program.
  */
 void connection_drain(connection *c, int64_t deadline_ns);
 

@@ -80,7 +80,8 @@ static bool open_tcp(const nl_url *url, bool remote_allowed, listener **listener
     for (struct addrinfo *a = addresses; a != NULL && good; a = a->ai_next) {
         if (!remote_allowed && !network_is_local(a->ai_addr)) {
             snprintf(message, MESSAGE_SIZE,
-                     "listen on %s: that is open to other machines; say which may connect with --allow NETWORK", url->text);
+                     "listen on %s: that is open to other machines; say which may connect with --allow NETWORK",
+                     url->text);
             good = false;
             break;
         }

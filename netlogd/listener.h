@@ -1,4 +1,5 @@
-/* Sockets on which clients arrive: opened from a URL before anything else starts, so that what is wrong is said at once. */
+/* Sockets on which clients arrive: opened from a URL before anything else starts, so that what is wrong is said at
+ * once. */
 #ifndef NETLOGD_LISTENER_H
 #define NETLOGD_LISTENER_H
 
@@ -11,8 +12,8 @@ typedef struct listener {
 } listener;
 
 /*
- * Opens the sockets that url names (a host name may have several addresses) and appends them to *listeners. Any address off this
- * machine is refused unless remote_allowed. False with the reason in message.
+ * Opens the sockets that url names (a host name may have several addresses) and appends them to *listeners. Any address
+ * off this machine is refused unless remote_allowed. False with the reason in message.
  */
 bool listener_open(const char *url, bool remote_allowed, listener **listeners, size_t *count, char message[256]);
 

@@ -26,8 +26,9 @@ static const struct {
      "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one) or "
      "unix:PATH. Default x-netlog://127.0.0.1:14830"},
     {"output", "FILE", "The merged log, appended to; - (the default) is standard output"},
-    {"allow", "NETWORK", "Clients that may connect from other machines: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas "
-                         "between. Needed to listen off loopback"},
+    {"allow", "NETWORK",
+     "Clients that may connect from other machines: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas "
+     "between. Needed to listen off loopback"},
     {"log", "URL", "Where netlogd's own events go (default file:///dev/stderr)"},
     {"level", "LEVEL", "The threshold of its own events (default Important: all but Debug)"},
     {"reject", "FILE", "Keep malformed input there, as it came"},
@@ -72,7 +73,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static void read_arguments(int argc, char **argv, arguments *a)
 {
     struct argp_option options[DIRECTIVE_COUNT + 3] = {
-        {"config", OPTION_CONFIG, "FILE", 0, "Read directives from FILE: lines \"listen URL\", as the options below", 0},
+        {"config", OPTION_CONFIG, "FILE", 0, "Read directives from FILE: lines \"listen URL\", as the options below",
+         0},
         {"foreground", OPTION_FOREGROUND, NULL, 0, "Do not go into the background", 0},
     };
     for (int i = 0; i < DIRECTIVE_COUNT; i++)
@@ -84,10 +86,11 @@ static void read_arguments(int argc, char **argv, arguments *a)
     const struct argp argp = {
         .options = options,
         .parser = parse,
-        .doc = "Collect records from many machines into one log."
-               "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
-               "\n\nSIGHUP opens the output file anew, so that it can be moved away; SIGTERM takes over what has arrived, "
-               "writes it and ends."};
+        .doc =
+            "Collect records from many machines into one log."
+            "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
+            "\n\nSIGHUP opens the output file anew, so that it can be moved away; SIGTERM takes over what has arrived, "
+            "writes it and ends."};
     argp_parse(&argp, argc, argv, 0, NULL, a);
     if (a->settings.listen_count == 0)
         settings_set(&a->settings, "listen", "x-netlog://127.0.0.1:14830");

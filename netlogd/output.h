@@ -1,8 +1,9 @@
 /*
  * The merged log: every record of every client, whole lines, in the order in which they came.
  *
- * Records are collected and written many at a time. When writing fails (a full disk) they stay in memory, which grows by no more
- * than what one read from a client brought: the server reads nothing more until output_flush has succeeded again.
+ * Records are collected and written many at a time. When writing fails (a full disk) they stay in memory, which grows
+ * by no more than what one read from a client brought: the server reads nothing more until output_flush has succeeded
+ * again.
  */
 #ifndef NETLOGD_OUTPUT_H
 #define NETLOGD_OUTPUT_H

@@ -1,8 +1,9 @@
 /*
  * The collector: an event loop, its listeners and connections, one output.
  *
- * One thread does everything. A record passes from connection.c (read, decode) to output.c (collect, write); the server decides
- * when the output is flushed (whenever no client has anything to read) and stops all reading while it cannot be written.
+ * One thread does everything. A record passes from connection.c (read, decode) to output.c (collect, write); the server
+ * decides when the output is flushed (whenever no client has anything to read) and stops all reading while it cannot be
+ * written.
  */
 #ifndef NETLOGD_SERVER_H
 #define NETLOGD_SERVER_H

@@ -37,8 +37,8 @@ void settings_free(settings *s);
 const char *settings_set(settings *s, const char *name, const char *value);
 
 /*
- * Reads a file of "name value" lines; '#' begins a comment. False after having said on standard error what is wrong and in
- * which line; s may then be partly changed.
+ * Reads a file of "name value" lines; '#' begins a comment. False after having said on standard error what is wrong and
+ * in which line; s may then be partly changed.
  */
 bool settings_read_file(settings *s, const char *path);
 

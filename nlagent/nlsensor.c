@@ -134,7 +134,8 @@ static bool look(sensor *s, nl_log *log, nl_record *record)
     return nl_write_record(log, record) >= NL_OK;
 }
 
-/* Waits until a time of the monotonic clock. False when the program is to end: SIGTERM and SIGINT are blocked but for here. */
+/* Waits until a time of the monotonic clock. False when the program is to end: SIGTERM and SIGINT are blocked but for
+ * here. */
 static bool wait_until(int64_t time_ns, const sigset_t *signals)
 {
     for (;;) {
@@ -190,7 +191,8 @@ int main(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     nl_log *log = nl_open("nlsensor", a.destination != NULL && *a.destination != '\0' ? a.destination : "-");
     if (log == NULL)
-        program_fail(PROGRAM_PROBLEM, "%s", *nl_error_message() != '\0' ? nl_error_message() : "logging is switched off");
+        program_fail(PROGRAM_PROBLEM, "%s",
+                     *nl_error_message() != '\0' ? nl_error_message() : "logging is switched off");
     bool good = run(&a, log);
     if (!good || nl_close(log) != NL_OK)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());

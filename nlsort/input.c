@@ -86,14 +86,6 @@ typedef struct sorted_stream {
     bool *disordered;
 } sorted_stream;
 
-static uint64_t prefix_of(nl_string key)
-{
-    uint64_t prefix = 0;
-    for (size_t i = 0; i < 8; i++)
-        prefix = prefix << 8 | (i < key.size ? (unsigned char)key.data[i] : 0);
-    return prefix;
-}
-
 int input_compare_keys(nl_string a, nl_string b)
 {
     size_t common = a.size < b.size ? a.size : b.size;
@@ -115,7 +107,8 @@ static bool sorted_next(stream *base, item *out)
     s->before.size = 0;
     nl_buffer_append(&s->before, key.data, key.size);
     size_t rest = key.size > 8 ? key.size - 8 : 0;
-    *out = (item){prefix_of(key), key.data + key.size - rest, line.data, (uint32_t)rest, (uint32_t)line.size};
+    *out = (item){item_prefix(key.data, key.size), key.data + key.size - rest, line.data, (uint32_t)rest,
+                  (uint32_t)line.size};
     return true;
 }
 

@@ -38,8 +38,8 @@ void input_progress(const input *in, uint64_t *done, uint64_t *total);
 void input_close(input *in);
 
 /*
- * A log that is said to be in order already, as a stream of items. Where it is not, the program says so once and *disordered is
- * set; NULL when it can't be opened, which was said.
+ * A log that is said to be in order already, as a stream of items. Where it is not, the program says so once and
+ * *disordered is set; NULL when it can't be opened, which was said.
  */
 stream *input_open_sorted(input_settings *settings, const char *path, bool *disordered);
 

@@ -1,8 +1,8 @@
 /*
  * What is sorted: a record's line as it will be written, and its key.
  *
- * Keys are byte strings in an encoding that keeps their order (key.h), so that comparing two records is comparing bytes. The
- * first eight stand in a number by themselves: with the usual key, the time, that number is all there is.
+ * Keys are byte strings in an encoding that keeps their order (key.h), so that comparing two records is comparing
+ * bytes. The first eight stand in a number by themselves: with the usual key, the time, that number is all there is.
  */
 #ifndef NLSORT_ITEM_H
 #define NLSORT_ITEM_H
@@ -17,6 +17,17 @@ typedef struct item {
     uint32_t key_size;
     uint32_t line_size; /* with the newline */
 } item;
+
+/* The first eight bytes of a key as a number. */
+static inline uint64_t item_prefix(const char *key, size_t size)
+{
+    unsigned char bytes[8] = {0};
+    memcpy(bytes, key, size < 8 ? size : 8);
+    uint64_t prefix = 0;
+    for (int i = 0; i < 8; i++)
+        prefix = prefix << 8 | bytes[i];
+    return prefix;
+}
 
 /* Negative, zero or positive, as memcmp. */
 static inline int item_compare(const item *a, const item *b)

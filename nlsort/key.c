@@ -102,8 +102,8 @@ static void append_tag(nl_buffer *out, char tag)
 }
 
 /*
- * A double's bits order like its value once the sign bit is turned, or all bits when it is negative. Integers beyond 2^53 have
- * neighbours that round to the same double: the integer itself follows and tells them apart.
+ * A double's bits order like its value once the sign bit is turned, or all bits when it is negative. Integers beyond
+ * 2^53 have neighbours that round to the same double: the integer itself follows and tells them apart.
  */
 static void append_number(nl_buffer *out, const nl_field *field, double value)
 {

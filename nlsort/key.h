@@ -1,8 +1,8 @@
 /*
  * Sort keys: which fields, and how they compare.
  *
- * "-k FIELD[:opts]" with t (time), n (number), s (text), r (descending). Without a type a field is compared by its content:
- * numbers by value and before all text, text by its bytes. A record without the field comes first.
+ * "-k FIELD[:opts]" with t (time), n (number), s (text), r (descending). Without a type a field is compared by its
+ * content: numbers by value and before all text, text by its bytes. A record without the field comes first.
  */
 #ifndef NLSORT_KEY_H
 #define NLSORT_KEY_H

@@ -1,4 +1,5 @@
-/* nlsort: orders and merges logs. Options, and the four ways through: sort in memory, sort by way of disk, merge, check. */
+/* nlsort: orders and merges logs. Options, and the four ways through: sort in memory, sort by way of disk, merge,
+ * check. */
 #include "config.h"
 
 #include "input.h"
@@ -35,14 +36,18 @@ typedef struct arguments {
 
 static const struct argp_option options[] = {
     {"key", 'k', "FIELD[:OPTIONS]", 0,
-     "Order by FIELD; again for a second key, and so on. OPTIONS: t time, n number, s text, r descending. Without a type, "
-     "by content: numbers by value, before text. Without any key: by time. Records without the field come first", 0},
+     "Order by FIELD; again for a second key, and so on. OPTIONS: t time, n number, s text, r descending. Without a "
+     "type, "
+     "by content: numbers by value, before text. Without any key: by time. Records without the field come first",
+     0},
     {"merge", 'm', NULL, 0, "Merge logs that are in order already, without holding them", 0},
     {"check", 'c', NULL, 0, "Only say whether the logs are in order: exit status 1 at the first record that is not", 0},
     {"reverse", 'r', NULL, 0, "Descending; records of equal keys stay in the order in which they came", 0},
     {"unique", 'u', NULL, 0, "Of identical records keep one; records of equal keys are then ordered by their text", 0},
-    {"buffer-size", 'S', "SIZE", 0, "Use so much memory at most (256M; default a quarter of the machine's); what is "
-                                    "larger goes by way of the disk", 0},
+    {"buffer-size", 'S', "SIZE", 0,
+     "Use so much memory at most (256M; default a quarter of the machine's); what is "
+     "larger goes by way of the disk",
+     0},
     {"temporary-directory", 'T', "DIR", 0, "There (default $TMPDIR, or /tmp)", 0},
     {"output", 'o', "FILE", 0, "Write to FILE, which may be one of the inputs; it takes its place when all is done", 0},
     {"format", OPTION_FORMAT, "ulm|bp", 0, "Write in that format (default: the first record's)", 0},
@@ -108,9 +113,10 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "[FILE...]",
-    .doc = "Order and merge logs in any format, by time or by any fields; stable. Without FILE, or for -, standard input."
-           "\vExit status: 0 done; 1 something was malformed, unreadable or out of order (the rest is done all the same); "
-           "2 wrong use.\n\nExamples: nlsort -o all.log host*.log\n  nlsort -k NL.EVNT -k SEND.SZ:nr a.log",
+    .doc =
+        "Order and merge logs in any format, by time or by any fields; stable. Without FILE, or for -, standard input."
+        "\vExit status: 0 done; 1 something was malformed, unreadable or out of order (the rest is done all the same); "
+        "2 wrong use.\n\nExamples: nlsort -o all.log host*.log\n  nlsort -k NL.EVNT -k SEND.SZ:nr a.log",
     .children = children,
 };
 

@@ -1,6 +1,6 @@
 /*
- * Merging: several streams of items, each in order, into one. Of equal items the one of the earlier stream comes first, which
- * keeps the whole sort stable.
+ * Merging: several streams of items, each in order, into one. Of equal items the one of the earlier stream comes first,
+ * which keeps the whole sort stable.
  */
 #ifndef NLSORT_MERGE_H
 #define NLSORT_MERGE_H

@@ -1,6 +1,6 @@
 /*
- * Sorted runs on disk, for what does not fit into memory. All runs lie one behind the other in one file without a name, so that
- * nothing is left behind whatever ends the program, and any number of runs takes one descriptor.
+ * Sorted runs on disk, for what does not fit into memory. All runs lie one behind the other in one file without a name,
+ * so that nothing is left behind whatever ends the program, and any number of runs takes one descriptor.
  */
 #ifndef NLSORT_SPILL_H
 #define NLSORT_SPILL_H

@@ -9,8 +9,8 @@
 
 enum {
     CHUNK_SIZE = 4 << 20,
-    SHORT_RUN = 24,          /* up to this many entries are put in order by insertion */
-    THREAD_MIN = 64 << 10,   /* fewer entries than that are not worth a second thread */
+    SHORT_RUN = 24,        /* up to this many entries are put in order by insertion */
+    THREAD_MIN = 64 << 10, /* fewer entries than that are not worth a second thread */
 };
 
 /* Where an item lies: in a chunk, its two sizes first, then the rest of its key, then its line. */
@@ -99,16 +99,6 @@ static void grow(store *s)
         program_fail(PROGRAM_PROBLEM, "out of memory; say with -S how much may be used");
 }
 
-static uint64_t prefix_of(const char *key, size_t size)
-{
-    unsigned char bytes[8] = {0};
-    memcpy(bytes, key, size < 8 ? size : 8);
-    uint64_t prefix = 0;
-    for (int i = 0; i < 8; i++)
-        prefix = prefix << 8 | bytes[i];
-    return prefix;
-}
-
 void store_add(store *s, const char *key, size_t key_size, const char *line, size_t line_size)
 {
     if (s->count == s->capacity)
@@ -119,7 +109,7 @@ void store_add(store *s, const char *key, size_t key_size, const char *line, siz
     memcpy(place, &both, sizeof both);
     memcpy(place + sizeof both, key + key_size - rest, rest);
     memcpy(place + sizeof both + rest, line, line_size);
-    s->entries[s->count++] = (entry){prefix_of(key, key_size), place};
+    s->entries[s->count++] = (entry){item_prefix(key, key_size), place};
     s->keys_differ |= rest > 0;
 }
 

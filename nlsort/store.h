@@ -1,6 +1,6 @@
 /*
- * Items in memory: added one by one, sorted together, read back in order. Its size is bounded by the caller, who asks after each
- * one how much is used.
+ * Items in memory: added one by one, sorted together, read back in order. Its size is bounded by the caller, who asks
+ * after each one how much is used.
  */
 #ifndef NLSORT_STORE_H
 #define NLSORT_STORE_H

@@ -256,7 +256,8 @@ int main(int argc, char **argv)
     bool good = read_logs(&a, t);
     drawing *d = find_drawing(&a, t);
     if (d->lifelines->len == 0) {
-        program_error(a.ids != NULL ? "no two different events share those ids" : "no field ties events together: say with --id which one does");
+        program_error(a.ids != NULL ? "no two different events share those ids"
+                                    : "no field ties events together: say with --id which one does");
         good = false;
     }
     report(&a, t, d);

@@ -19,15 +19,18 @@ typedef struct arguments {
 enum { OPTION_DEST = 'd', OPTION_PROG = 'p', OPTION_HOST = 0x1000, OPTION_LEVEL = 'l' };
 
 static const struct argp_option options[] = {
-    {"dest", OPTION_DEST, "URL", 0, "Write there: a file, x-netlog://HOST, unix:SOCKET, x-syslog:// (default "
-                                    "$NETLOGGER_DEST, or standard output)", 0},
+    {"dest", OPTION_DEST, "URL", 0,
+     "Write there: a file, x-netlog://HOST, unix:SOCKET, x-syslog:// (default "
+     "$NETLOGGER_DEST, or standard output)",
+     0},
     {"prog", OPTION_PROG, "NAME", 0, "What PROG says (default nlwrite)", 0},
     {"host", OPTION_HOST, "NAME", 0, "What HOST says (default this host's name)", 0},
     {"level", OPTION_LEVEL, "LEVEL", 0, "What LVL says (default Usage)", 0},
     {0},
 };
 
-static const struct argp_child children[] = {{&program_reading_argp, 0, "Reading records from standard input:", 1}, {0}};
+static const struct argp_child children[] = {{&program_reading_argp, 0, "Reading records from standard input:", 1},
+                                             {0}};
 
 static void check_words(struct argp_state *state, const arguments *a)
 {

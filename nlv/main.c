@@ -27,8 +27,10 @@ typedef struct arguments {
 } arguments;
 
 static const struct argp_option options[] = {
-    {"config", 'c', "FILE", 0, "What to draw: which events are lifelines and points, which fields loadlines (default: "
-                               "found out from the log)", 0},
+    {"config", 'c', "FILE", 0,
+     "What to draw: which events are lifelines and points, which fields loadlines (default: "
+     "found out from the log)",
+     0},
     {"render", OPTION_RENDER, "FILE", 0, "Draw into FILE.png, .svg or .pdf instead of a window", 0},
     {"size", OPTION_SIZE, "WxH", 0, "The picture's size (default 1200x800)", 0},
     {"from", OPTION_FROM, "TIME", 0, "Begin there: 2026-01-31T12:00:00.5, 20260131120000.5 or seconds since 1970", 0},

@@ -1,6 +1,6 @@
 /*
- * dpss_get: fetches a file that is striped over several dpss_servers (block i comes from server i modulo their number), over
- * parallel connections, and says when each block was asked for, arrived bit by bit, and was complete.
+ * dpss_get: fetches a file that is striped over several dpss_servers (block i comes from server i modulo their number),
+ * over parallel connections, and says when each block was asked for, arrived bit by bit, and was complete.
  */
 #define _GNU_SOURCE 1
 
@@ -41,8 +41,8 @@ typedef struct transfer {
     uint64_t file_size;
     uint64_t block_count;
     uint32_t block_size;
-    unsigned depth;    /* requests under way at once on each connection */
-    int file;          /* -1: what arrives is thrown away */
+    unsigned depth; /* requests under way at once on each connection */
+    int file;       /* -1: what arrives is thrown away */
     nl_log *log;
     atomic_bool failed;
 } transfer;
@@ -238,7 +238,8 @@ static bool run_streams(transfer *t, unsigned per_server)
         return false;
     for (size_t i = 0; i < count && !atomic_load(&t->failed); i++) {
         size_t index = i % t->server_count;
-        streams[i] = (stream){.transfer = t, .server = &t->servers[index], .server_index = index, .number = (unsigned)i};
+        streams[i] =
+            (stream){.transfer = t, .server = &t->servers[index], .server_index = index, .number = (unsigned)i};
         streams[i].fd = connect_to(t, &t->servers[index]);
         streams[i].running =
             streams[i].fd >= 0 && pthread_create(&streams[i].thread, NULL, run_stream, &streams[i]) == 0;
@@ -262,7 +263,8 @@ static void print_table(const transfer *t, int64_t start_ns, bool json)
         double seconds = srv->blocks > 0 ? (double)(srv->last_ns - start_ns) / 1e9 : 0;
         double rate = seconds > 0 ? megabytes / seconds : 0;
         if (json)
-            printf("  {\"server\": \"%s\", \"blocks\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"megabytes_per_second\": %.3f}%s\n",
+            printf("  {\"server\": \"%s\", \"blocks\": %" PRIu64 ", \"bytes\": %" PRIu64
+                   ", \"megabytes_per_second\": %.3f}%s\n",
                    srv->name, (uint64_t)srv->blocks, (uint64_t)srv->bytes, rate, i + 1 < t->server_count ? "," : "");
         else
             printf("%-24s %8" PRIu64 " %10.1f %10.1f\n", srv->name, (uint64_t)srv->blocks, megabytes, rate);
@@ -349,8 +351,8 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const struct argp argp = {options, parse, "HOST[:PORT]...",
-                                 "Fetch a file that is striped over several dpss_servers.", NULL, NULL, NULL};
+static const struct argp argp = {
+    options, parse, "HOST[:PORT]...", "Fetch a file that is striped over several dpss_servers.", NULL, NULL, NULL};
 
 /* The output is written aside and takes its name when it is complete. */
 static bool open_output(arguments *a, char *aside, size_t size)

@@ -5,8 +5,9 @@
  *   request   uint32 magic "DPSQ"   uint32 operation   uint64 block   uint32 block size
  *   response  uint32 magic "DPSA"   uint32 status      uint64 block   uint64 size      then that many bytes, for a READ
  *
- * Operations: SIZE asks how large the file is (the answer is in size, no bytes follow); READ asks for the bytes of a block,
- * fewer at the end of the file. A client may send further requests before the answers have come. Status is 0, or why not.
+ * Operations: SIZE asks how large the file is (the answer is in size, no bytes follow); READ asks for the bytes of a
+ * block, fewer at the end of the file. A client may send further requests before the answers have come. Status is 0, or
+ * why not.
  */
 #ifndef DPSS_PROTOCOL_H
 #define DPSS_PROTOCOL_H

@@ -1,9 +1,9 @@
 /*
  * dpss_server: serves the blocks of one file over TCP, and says what it does with each of them.
  *
- * It is half of the worked example of how a program is instrumented: one event where a block's request has come, one on each
- * side of whatever may take time (the disk, the network), each with the block's number, which ties the events of one block
- * together across programs and hosts.
+ * It is half of the worked example of how a program is instrumented: one event where a block's request has come, one on
+ * each side of whatever may take time (the disk, the network), each with the block's number, which ties the events of
+ * one block together across programs and hosts.
  */
 #define _GNU_SOURCE 1
 

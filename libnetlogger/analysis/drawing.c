@@ -159,7 +159,8 @@ static bool read_section(drawing *d, GKeyFile *file, const char *section, char *
         g_free(event);
         return *message == NULL;
     }
-    *message = g_strdup_printf("what is [%s]? [view], [lifeline NAME], [loadline NAME] and [point NAME] are known", section);
+    *message =
+        g_strdup_printf("what is [%s]? [view], [lifeline NAME], [loadline NAME] and [point NAME] are known", section);
     return false;
 }
 

@@ -1,19 +1,22 @@
 /*
- * What is drawn of a log, and measured: which events are the steps of a lifeline, which fields are loadlines, which events are
- * points. It is inferred from a log (infer.h) or read from a small file:
+ * What is drawn of a log, and measured: which events are the steps of a lifeline, which fields are loadlines, which
+ * events are points. It is inferred from a log (infer.h) or read from a small file:
  *
  *   [view]
  *   title=Blocks from four servers
  *   [lifeline Block]
- *   events=BlockRequestSend;BlockRequestRecv;BlockDone     from the first to the last
- *   id=BLOCK.ID                                            the fields that name an object, with ; between
- *   color=HOST                                             what colours tell apart; HOST is the least common host of an object
+ *   events=BlockRequestSend;BlockRequestRecv;BlockDone
+ *   id=BLOCK.ID
+ *   color=HOST
  *   [loadline CPU]
  *   event=CpuLoad
  *   field=CPU.BUSY
  *   unit=%
  *   [point Retransmits]
  *   event=TcpRetransmit
+ *
+ * events are from the first to the last; id are the fields that name an object, with ; between; color is what colours
+ * tell apart: a field, or HOST, the least common host that an object visits.
  */
 #ifndef NETLOGGER_ANALYSIS_DRAWING_H
 #define NETLOGGER_ANALYSIS_DRAWING_H

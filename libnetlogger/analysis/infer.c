@@ -20,9 +20,9 @@ static const double least_links = 0.05; /* links per record of an id */
 
 typedef struct inference {
     const trace *t;
-    size_t count;     /* records looked at: the first ones, up to INFER_RECORDS */
+    size_t count; /* records looked at: the first ones, up to INFER_RECORDS */
     size_t strings;
-    bool *used;       /* by an event's string: it has its place in the drawing */
+    bool *used; /* by an event's string: it has its place in the drawing */
     drawing *result;
 } inference;
 
@@ -150,7 +150,8 @@ typedef struct candidate {
     unsigned id_count;
 } candidate;
 
-/* A number for the object that a record belongs to: a hash of its id values, good enough to count with. False without them. */
+/* A number for the object that a record belongs to: a hash of its id values, good enough to count with. False without
+ * them. */
 static bool object_key(const inference *in, const candidate *c, const trace_record *record, guint64 *key)
 {
     *key = 0;

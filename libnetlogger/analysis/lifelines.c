@@ -20,7 +20,8 @@ static int32_t *places_of_events(const trace *t, lifelines *l)
     return places;
 }
 
-/* Finds or makes the object that the id values name: pairs of (object so far, next value) are numbered one after another. */
+/* Finds or makes the object that the id values name: pairs of (object so far, next value) are numbered one after
+ * another. */
 typedef struct object_finder {
     GHashTable *numbers; /* a pair in 64 bits, to number + 1 */
     guint ids;

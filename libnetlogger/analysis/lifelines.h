@@ -1,5 +1,6 @@
 /*
- * Lifelines: the records of a trace that belong to one object (a request, a block, a job), as its steps through ordered events.
+ * Lifelines: the records of a trace that belong to one object (a request, a block, a job), as its steps through ordered
+ * events.
  */
 #ifndef NETLOGGER_ANALYSIS_LIFELINES_H
 #define NETLOGGER_ANALYSIS_LIFELINES_H
@@ -22,12 +23,12 @@ typedef struct lifeline_object {
 typedef struct lifelines {
     const drawing_lifeline *definition;
     uint32_t event_count;
-    uint32_t *events;           /* the events' strings, in order */
-    lifeline_object *objects;   /* in the order of their first steps */
+    uint32_t *events;         /* the events' strings, in order */
+    lifeline_object *objects; /* in the order of their first steps */
     size_t object_count;
     lifeline_step *steps;
     size_t step_count;
-    int32_t *object_of_record;  /* -1 for records of no object here; trace_count entries */
+    int32_t *object_of_record; /* -1 for records of no object here; trace_count entries */
 } lifelines;
 
 /* Groups a sorted trace. What it holds refers to trace and definition, which must outlive it. */

@@ -1,8 +1,8 @@
 /*
  * Where the time of lifelines goes: the time between one step and the next, gathered over all objects.
  *
- * Steps are taken in order of time. When an event is repeated (a block that is read in many pieces) the time from its first to its
- * last is a segment by itself, so that the segments of an object add up to all of its time.
+ * Steps are taken in order of time. When an event is repeated (a block that is read in many pieces) the time from its
+ * first to its last is a segment by itself, so that the segments of an object add up to all of its time.
  */
 #ifndef NETLOGGER_ANALYSIS_SEGMENTS_H
 #define NETLOGGER_ANALYSIS_SEGMENTS_H

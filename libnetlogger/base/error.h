@@ -1,6 +1,6 @@
 /*
- * The words for a failure, one line a thread. Lower floors set them; each floor that adds something worth knowing puts it
- * in front: nl_error_set("Connection refused"), nl_error_prepend("connect to %s", name).
+ * The words for a failure, one line a thread. Lower floors set them; each floor that adds something worth knowing puts
+ * it in front: nl_error_set("Connection refused"), nl_error_prepend("connect to %s", name).
  */
 #ifndef NETLOGGER_BASE_ERROR_H
 #define NETLOGGER_BASE_ERROR_H

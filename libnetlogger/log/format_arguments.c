@@ -12,7 +12,17 @@
 #include <string.h>
 #include <wchar.h>
 
-typedef enum length { LENGTH_NONE, LENGTH_HH, LENGTH_H, LENGTH_L, LENGTH_LL, LENGTH_J, LENGTH_Z, LENGTH_T, LENGTH_LD } length;
+typedef enum length {
+    LENGTH_NONE,
+    LENGTH_HH,
+    LENGTH_H,
+    LENGTH_L,
+    LENGTH_LL,
+    LENGTH_J,
+    LENGTH_Z,
+    LENGTH_T,
+    LENGTH_LD
+} length;
 
 enum { SPEC_SIZE = 64 };
 
@@ -41,7 +51,8 @@ static nl_status read_number(conversion *c, const char **at, va_list *arguments)
         char number[16];
         int size = snprintf(number, sizeof number, "%d", va_arg(*arguments, int));
         (*at)++;
-        /* printf takes a negative precision as none; written out, it would be none too (".-1" is refused): leave it out. */
+        /* printf takes a negative precision as none; written out, it would be none too (".-1" is refused): leave it
+         * out. */
         if (number[0] == '-' && c->text[c->size - 1] == '.') {
             c->text[--c->size] = '\0';
             return NL_OK;
@@ -94,7 +105,8 @@ static nl_status read_conversion(conversion *c, const char **at, va_list *argume
     return add_text(c, modifier, (size_t)(*at - modifier));
 }
 
-/* Prints into the scratch buffer with snprintf's arguments; -Wformat cannot see through, the conversion was checked above. */
+/* Prints into the scratch buffer with snprintf's arguments; -Wformat cannot see through, the conversion was checked
+ * above. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 #define PRINT(value)                                                                                                   \
@@ -199,8 +211,8 @@ static const char *skip_blanks(const char *at)
 }
 
 /*
- * Prints one value into scratch, *at behind the '='. It ends before the blanks in front of the next NAME=, or with the quote that
- * closes it when it begins with one.
+ * Prints one value into scratch, *at behind the '='. It ends before the blanks in front of the next NAME=, or with the
+ * quote that closes it when it begins with one.
  */
 static nl_status print_value(nl_buffer *scratch, const char **at, va_list *arguments, int saved_errno)
 {

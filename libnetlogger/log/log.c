@@ -31,8 +31,8 @@ static pthread_mutex_t logs_mutex = PTHREAD_MUTEX_INITIALIZER;
 static nl_log *logs;
 
 /*
- * fork: no log is in the middle of anything when the process is copied, so the child finds whole state and free locks. What
- * the parent has buffered is the parent's to write; a connection is the parent's too.
+ * fork: no log is in the middle of anything when the process is copied, so the child finds whole state and free locks.
+ * What the parent has buffered is the parent's to write; a connection is the parent's too.
  */
 static void before_fork(void)
 {

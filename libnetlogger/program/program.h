@@ -1,9 +1,9 @@
 /*
  * What every command-line program of the project does in the same way.
  *
- * Options are read with argp(3), which gives --help, --usage and --version and GNU habits. Exit status 0 means done, 1 that
- * the work found a problem, 2 wrong use. Messages go to standard error as "program: what: why". This is linked into each
- * program and is no part of the installed library. One thread.
+ * Options are read with argp(3), which gives --help, --usage and --version and GNU habits. Exit status 0 means done, 1
+ * that the work found a problem, 2 wrong use. Messages go to standard error as "program: what: why". This is linked
+ * into each program and is no part of the installed library. One thread.
  */
 #ifndef NETLOGGER_PROGRAM_H
 #define NETLOGGER_PROGRAM_H
@@ -16,8 +16,8 @@
 enum { PROGRAM_DONE = 0, PROGRAM_PROBLEM = 1, PROGRAM_USAGE = 2 };
 
 /*
- * Call first in main. name is what messages begin with, argp's too (argv[0] is set to it). Sets argp's version text and exit status, and
- * makes sure that file descriptors 0 to 2 are open.
+ * Call first in main. name is what messages begin with, argp's too (argv[0] is set to it). Sets argp's version text and
+ * exit status, and makes sure that file descriptors 0 to 2 are open.
  */
 void program_start(const char *name, char **argv);
 
@@ -48,8 +48,8 @@ typedef struct program_reading {
 extern const struct argp program_reading_argp;
 
 /*
- * Opens a reader on url that reports malformed input: the first few on standard error as "name: FILE:LINE: reason", all of
- * them in the reject file, the rest counted. NULL after having said why on standard error.
+ * Opens a reader on url that reports malformed input: the first few on standard error as "name: FILE:LINE: reason", all
+ * of them in the reject file, the rest counted. NULL after having said why on standard error.
  */
 nl_reader *program_reading_open(program_reading *reading, const char *url, bool follow, bool nonblocking);
 
@@ -57,14 +57,14 @@ nl_reader *program_reading_open(program_reading *reading, const char *url, bool 
 void program_reading_close(program_reading *reading, nl_reader *reader);
 
 /*
- * Says once how many pieces were malformed beyond those already shown, and how many last lines had no newline; closes the
- * reject file. Returns PROGRAM_PROBLEM when that could not be written, else PROGRAM_DONE.
+ * Says once how many pieces were malformed beyond those already shown, and how many last lines had no newline; closes
+ * the reject file. Returns PROGRAM_PROBLEM when that could not be written, else PROGRAM_DONE.
  */
 int program_reading_finish(program_reading *reading);
 
 /*
- * A progress line on standard error, at most ten times a second and only when it is a terminal: "what 43 %  12.3 M records".
- * total 0 means unknown. program_progress_end wipes it.
+ * A progress line on standard error, at most ten times a second and only when it is a terminal: "what 43 %  12.3 M
+ * records". total 0 means unknown. program_progress_end wipes it.
  */
 void program_progress(const char *what, uint64_t done, uint64_t total, uint64_t records);
 void program_progress_end(void);

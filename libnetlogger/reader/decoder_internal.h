@@ -4,7 +4,8 @@
 
 #include <netlogger.h>
 
-/* After nl_decoder_finish and NL_END: what is fed next is a new input (a log that was rotated), lines counted from 1. */
+/* After nl_decoder_finish and NL_END: what is fed next is a new input (a log that was rotated), lines counted from 1.
+ */
 void nl_decoder_restart(nl_decoder *decoder);
 
 #endif

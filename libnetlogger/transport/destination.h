@@ -1,9 +1,9 @@
 /*
- * Where bytes go: a file, standard output, a collector over TCP or a Unix socket, syslog, memory. A destination takes whole
- * records only, and never leaves part of one behind where it can help it.
+ * Where bytes go: a file, standard output, a collector over TCP or a Unix socket, syslog, memory. A destination takes
+ * whole records only, and never leaves part of one behind where it can help it.
  *
- * The library lives in other people's programs: no destination raises SIGPIPE, prints, or waits longer than its timeout.
- * One thread at a time; the writer that owns a destination sees to that.
+ * The library lives in other people's programs: no destination raises SIGPIPE, prints, or waits longer than its
+ * timeout. One thread at a time; the writer that owns a destination sees to that.
  */
 #ifndef NETLOGGER_TRANSPORT_DESTINATION_H
 #define NETLOGGER_TRANSPORT_DESTINATION_H
@@ -23,8 +23,8 @@ typedef struct nl_destination_options {
 nl_destination *nl_destination_open(const nl_url *url, const nl_destination_options *options);
 
 /*
- * Writes data[0..size), which is whole records each ending in a newline. *written says how much of it need not be written
- * again, always whole records: all of it on NL_OK. level is of the most urgent of them, for syslog.
+ * Writes data[0..size), which is whole records each ending in a newline. *written says how much of it need not be
+ * written again, always whole records: all of it on NL_OK. level is of the most urgent of them, for syslog.
  */
 nl_status nl_destination_write(nl_destination *destination, nl_level level, const char *data, size_t size,
                                size_t *written);
@@ -42,8 +42,8 @@ nl_status nl_destination_close(nl_destination *destination, bool keep);
 
 typedef struct nl_destination_kind {
     nl_status (*write)(nl_destination *destination, nl_level level, const char *data, size_t size, size_t *written);
-    nl_status (*reopen)(nl_destination *destination);    /* may be NULL */
-    void (*after_fork)(nl_destination *destination);     /* may be NULL */
+    nl_status (*reopen)(nl_destination *destination);           /* may be NULL */
+    void (*after_fork)(nl_destination *destination);            /* may be NULL */
     nl_status (*close)(nl_destination *destination, bool keep); /* frees it */
 } nl_destination_kind;
 

@@ -1,6 +1,6 @@
 /*
- * Files and standard output. A plain file is appended to; when the disk fills up in the middle of a record the file is cut back
- * to the last whole one, so that what is there is always whole lines.
+ * Files and standard output. A plain file is appended to; when the disk fills up in the middle of a record the file is
+ * cut back to the last whole one, so that what is there is always whole lines.
  */
 #include "config.h"
 
@@ -41,7 +41,8 @@ static nl_status take_descriptor(file_destination *file, int fd)
     return NL_OK;
 }
 
-/* A file without a name in the directory of path: whatever becomes of this process, nothing is left behind. -1 if there is none. */
+/* A file without a name in the directory of path: whatever becomes of this process, nothing is left behind. -1 if there
+ * is none. */
 static int open_nameless(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -52,7 +53,8 @@ static int open_nameless(const char *path)
     return fd;
 }
 
-/* A file to be renamed to path when it is complete; one with a name of its own where the file system has none without. */
+/* A file to be renamed to path when it is complete; one with a name of its own where the file system has none without.
+ */
 static nl_status open_temporary(file_destination *file)
 {
     int nameless = open_nameless(file->path);

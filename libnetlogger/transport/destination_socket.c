@@ -1,8 +1,8 @@
 /*
- * A collector over TCP or a Unix stream socket, in text: nothing is acknowledged, so what the kernel has taken counts as
- * written. A connection that the other side has closed is noticed before a write, so that no record goes into a dead one
- * unnoticed; then, or when a write fails, a new connection is tried, at most once a back-off period, so that a collector that is
- * away costs the program next to nothing.
+ * A collector over TCP or a Unix stream socket, in text: nothing is acknowledged, so what the kernel has taken counts
+ * as written. A connection that the other side has closed is noticed before a write, so that no record goes into a dead
+ * one unnoticed; then, or when a write fails, a new connection is tried, at most once a back-off period, so that a
+ * collector that is away costs the program next to nothing.
  */
 #include "config.h"
 

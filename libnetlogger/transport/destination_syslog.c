@@ -1,4 +1,5 @@
-/* syslog(3): each record is one message, its level the priority. The ident and facility are the process's: the latest log wins. */
+/* syslog(3): each record is one message, its level the priority. The ident and facility are the process's: the latest
+ * log wins. */
 #include "config.h"
 
 #include "transport/destination.h"

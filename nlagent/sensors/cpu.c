@@ -20,8 +20,8 @@ static sample_result sample(void *state, double seconds, nl_record *record, cons
     uint64_t now[STATES] = {0}, rise[STATES], all = 0;
     if (!proc_read("/proc/stat", &s->text))
         return SAMPLE_FAILED;
-    if (sscanf(s->text.data, "cpu %lu %lu %lu %lu %lu %lu %lu %lu", &now[0], &now[1], &now[2], &now[3], &now[4], &now[5],
-               &now[6], &now[7]) < IOWAIT) {
+    if (sscanf(s->text.data, "cpu %lu %lu %lu %lu %lu %lu %lu %lu", &now[0], &now[1], &now[2], &now[3], &now[4],
+               &now[5], &now[6], &now[7]) < IOWAIT) {
         proc_set_error("/proc/stat", "there is no line of the processors' times");
         return SAMPLE_FAILED;
     }
@@ -37,11 +37,16 @@ static sample_result sample(void *state, double seconds, nl_record *record, cons
         const char *name;
         uint64_t ticks;
     } fields[] = {
-        {"CPU.BUSY", all - rise[IDLE] - rise[IOWAIT]}, {"CPU.USER", rise[USER] + rise[NICE]}, {"CPU.SYS", rise[SYSTEM]},
-        {"CPU.IOWAIT", rise[IOWAIT]},                  {"CPU.IRQ", rise[IRQ] + rise[SOFTIRQ]}, {"CPU.STEAL", rise[STEAL]},
+        {"CPU.BUSY", all - rise[IDLE] - rise[IOWAIT]},
+        {"CPU.USER", rise[USER] + rise[NICE]},
+        {"CPU.SYS", rise[SYSTEM]},
+        {"CPU.IOWAIT", rise[IOWAIT]},
+        {"CPU.IRQ", rise[IRQ] + rise[SOFTIRQ]},
+        {"CPU.STEAL", rise[STEAL]},
     };
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        nl_record_add_double(record, fields[i].name, (double)(int64_t)((double)fields[i].ticks * percent * 100 + 0.5) / 100);
+        nl_record_add_double(record, fields[i].name,
+                             (double)(int64_t)((double)fields[i].ticks * percent * 100 + 0.5) / 100);
     return SAMPLE_DONE;
 }
 

@@ -1,6 +1,6 @@
 /*
- * What was read from and written to disks, all together. The kernel's Documentation/admin-guide/iostats.rst; partitions and
- * devices that only stand for others (dm, md, loop) are left out, so that nothing counts twice.
+ * What was read from and written to disks, all together. The kernel's Documentation/admin-guide/iostats.rst; partitions
+ * and devices that only stand for others (dm, md, loop) are left out, so that nothing counts twice.
  */
 #include "config.h"
 

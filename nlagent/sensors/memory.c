@@ -31,6 +31,6 @@ static sample_result sample(void *state, double seconds, nl_record *record, cons
     return any ? SAMPLE_DONE : SAMPLE_FAILED;
 }
 
-const sensor_kind memory_sensor = {
-    "memory", "MemoryFree", "MEM.AVAILABLE MEM.FREE MEM.TOTAL MEM.CACHED SWAP.FREE SWAP.TOTAL: bytes", sample,
-    sizeof(memory_state)};
+const sensor_kind memory_sensor = {"memory", "MemoryFree",
+                                   "MEM.AVAILABLE MEM.FREE MEM.TOTAL MEM.CACHED SWAP.FREE SWAP.TOTAL: bytes", sample,
+                                   sizeof(memory_state)};

@@ -1,9 +1,9 @@
 /*
  * A host sensor: something of the kernel's that is looked at again and again, each look a record.
  *
- * A sensor is one file here and one line in nlsensor.c's table. Its sample function reads what it needs from /proc, adds fields
- * to a record and returns. Counters of the kernel only rise; a sensor logs how much they rose since its last look, as a rate, so
- * its first look logs nothing.
+ * A sensor is one file here and one line in nlsensor.c's table. Its sample function reads what it needs from /proc,
+ * adds fields to a record and returns. Counters of the kernel only rise; a sensor logs how much they rose since its
+ * last look, as a rate, so its first look logs nothing.
  */
 #ifndef NLAGENT_SENSOR_H
 #define NLAGENT_SENSOR_H
@@ -21,11 +21,11 @@ typedef enum sample_result {
 
 typedef struct sensor_kind {
     const char *name;
-    const char *event; /* NL.EVNT of its records */
+    const char *event;  /* NL.EVNT of its records */
     const char *fields; /* what they hold, with units, for --list */
     /*
-     * Looks. seconds is how long ago the last look was, 0 for the first. state is sensor_state bytes of the sensor's own,
-     * zero at first. extra may be given a second event for something that happened (a name), NULL otherwise.
+     * Looks. seconds is how long ago the last look was, 0 for the first. state is sensor_state bytes of the sensor's
+     * own, zero at first. extra may be given a second event for something that happened (a name), NULL otherwise.
      */
     sample_result (*sample)(void *state, double seconds, nl_record *record, const char **extra);
     size_t state_size;

@@ -1,6 +1,6 @@
 /*
- * TCP segments of this network namespace since the last look; when some had to be sent again, that is an event of its own.
- * RFC 4022 (tcpInSegs, tcpOutSegs, tcpRetransSegs), as in /proc/net/snmp.
+ * TCP segments of this network namespace since the last look; when some had to be sent again, that is an event of its
+ * own. RFC 4022 (tcpInSegs, tcpOutSegs, tcpRetransSegs), as in /proc/net/snmp.
  */
 #include "config.h"
 
@@ -39,7 +39,8 @@ static sample_result sample(void *state, double seconds, nl_record *record, cons
     return SAMPLE_DONE;
 }
 
-const sensor_kind tcp_sensor = {"tcp", "TcpSegments",
-                                "TCP.RETRANS: segments sent again since the last record (also as an event TcpRetransmit "
-                                "when there were any); TCP.IN TCP.OUT: segments a second",
-                                sample, sizeof(tcp_state)};
+const sensor_kind tcp_sensor = {
+    "tcp", "TcpSegments",
+    "TCP.RETRANS: segments sent again since the last record (also as an event TcpRetransmit "
+    "when there were any); TCP.IN TCP.OUT: segments a second",
+    sample, sizeof(tcp_state)};

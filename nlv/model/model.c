@@ -59,7 +59,8 @@ bool model_add_source(model *m, const char *url, bool follow)
         return false;
     g_ptr_array_add(m->readers, reader);
     char *base = g_path_get_basename(url);
-    g_string_append_printf(m->name, "%s%s", m->name->len > 0 ? ", " : "", strcmp(url, "-") == 0 ? "standard input" : base);
+    g_string_append_printf(m->name, "%s%s", m->name->len > 0 ? ", " : "",
+                           strcmp(url, "-") == 0 ? "standard input" : base);
     g_free(base);
     return true;
 }
@@ -235,8 +236,9 @@ char *model_describe(const model *m, size_t i)
     nl_time_format_iso(record->time_ns, time);
     GString *text = g_string_new(NULL);
     char *from = strchr(time, 'T');
-    g_string_append_printf(text, "%s  %s  %s  %s", from != NULL ? from + 1 : time, trace_string(m->trace, record->event),
-                           trace_string(m->trace, record->host), trace_string(m->trace, record->prog));
+    g_string_append_printf(text, "%s  %s  %s  %s", from != NULL ? from + 1 : time,
+                           trace_string(m->trace, record->event), trace_string(m->trace, record->host),
+                           trace_string(m->trace, record->prog));
     const trace_field *fields = trace_fields(m->trace, record);
     for (uint32_t f = 0; f < record->field_count; f++)
         g_string_append_printf(text, "  %s=%s", trace_string(m->trace, fields[f].name),

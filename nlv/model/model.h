@@ -1,9 +1,9 @@
 /*
- * The model: what there is to draw. Logs are read into one trace, a drawing says what it means (given, or inferred from the
- * log), and lifelines are grouped by it. No GTK.
+ * The model: what there is to draw. Logs are read into one trace, a drawing says what it means (given, or inferred from
+ * the log), and lifelines are grouped by it. No GTK.
  *
- * A model may be read to its end at once, or bit by bit while a window stays alive; logs that grow go on being read for as long
- * as the model lives.
+ * A model may be read to its end at once, or bit by bit while a window stays alive; logs that grow go on being read for
+ * as long as the model lives.
  */
 #ifndef NLV_MODEL_H
 #define NLV_MODEL_H
@@ -23,8 +23,8 @@ void model_free(model *m);
 bool model_add_source(model *m, const char *url, bool follow);
 
 /*
- * Reads on, at most that many records. Returns how many came; *more tells whether any source may have more right now. Call
- * model_update before looking at anything else.
+ * Reads on, at most that many records. Returns how many came; *more tells whether any source may have more right now.
+ * Call model_update before looking at anything else.
  */
 size_t model_read(model *m, size_t most, bool *more);
 
@@ -39,8 +39,8 @@ size_t model_lifelines_count(const model *m);
 const lifelines *model_lifelines(const model *m, size_t i);
 
 /*
- * What colours stand for, in the order in which they are given: strings of the trace (uint32_t), those of lifelines by name, then
- * the hosts of loadlines and points. It does not depend on what is visible, so that a host keeps its colour.
+ * What colours stand for, in the order in which they are given: strings of the trace (uint32_t), those of lifelines by
+ * name, then the hosts of loadlines and points. It does not depend on what is visible, so that a host keeps its colour.
  */
 const GArray *model_colors(const model *m);
 

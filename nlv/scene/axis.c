@@ -10,8 +10,9 @@ static const int64_t second_ns = NL_NS_PER_SECOND;
 
 int64_t axis_time_step_ns(int64_t at_least_ns)
 {
-    static const int64_t seconds[] = {1,    2,    5,     10,    15,    30,     60,     120,     300,     600,     900,     1800,
-                                      3600, 7200, 10800, 21600, 43200, 86400,  172800, 604800,  1209600, 2592000, 7776000, 15552000,
+    static const int64_t seconds[] = {1,        2,        5,         10,        15,       30,      60,      120,
+                                      300,      600,      900,       1800,      3600,     7200,    10800,   21600,
+                                      43200,    86400,    172800,    604800,    1209600,  2592000, 7776000, 15552000,
                                       31536000, 63072000, 157680000, 315360000, 788400000};
     for (int64_t unit = 1; unit < second_ns; unit *= 10)
         for (int64_t factor = 1; factor <= 5; factor = factor == 1 ? 2 : factor + 3)

@@ -10,7 +10,8 @@ int64_t axis_time_step_ns(int64_t at_least_ns);
 /* The first multiple of step at or after a time. */
 int64_t axis_first_tick_ns(int64_t from_ns, int64_t step_ns);
 
-/* A tick's label: as many parts of the time as the step needs, "12:00:01.250"; the date by itself from a day on. UTC. */
+/* A tick's label: as many parts of the time as the step needs, "12:00:01.250"; the date by itself from a day on. UTC.
+ */
 void axis_time_label(int64_t time_ns, int64_t step_ns, char out[NL_TIME_TEXT_SIZE]);
 
 /* The least of 1, 2, 5, 10, 20 ... (and their tenths) that is no smaller than at_least. */

@@ -22,7 +22,8 @@ void points_layer_back(const layer_context *c, const pane *p);
 void points_layer_draw(const layer_context *c, const pane *p);
 void loadlines_layer_draw(const layer_context *c, const pane *p); /* back and front: its axis depends on the data */
 
-/* A loadline's name with its unit, to be freed with g_free; the numbers of its axis stand behind it, so wide at most. */
+/* A loadline's name with its unit, to be freed with g_free; the numbers of its axis stand behind it, so wide at most.
+ */
 char *loadlines_layer_name(const drawing_loadline *definition);
 enum { LOADLINE_NUMBERS = 48 };
 
@@ -31,7 +32,8 @@ void layer_pane(const layer_context *c, const pane *p);
 void layer_row(const layer_context *c, const pane *p, unsigned row, const char *label);
 
 /*
- * The mark nearest to a place in a pane, nearer than *distance (in pixels), which is then set, with its record and object (-1).
+ * The mark nearest to a place in a pane, nearer than *distance (in pixels), which is then set, with its record and
+ * object (-1).
  */
 void lifelines_layer_find(const layer_context *c, const pane *p, double x, double y, double *distance, size_t *record,
                           int64_t *object);

@@ -53,7 +53,8 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
     if (l.right < l.left + 10)
         l.right = l.left + 10;
     for (guint i = 0; i < d->lifelines->len; i++)
-        add_pane(&l, PANE_LIFELINES, i, g_strv_length(((drawing_lifeline *)g_ptr_array_index(d->lifelines, i))->events));
+        add_pane(&l, PANE_LIFELINES, i,
+                 g_strv_length(((drawing_lifeline *)g_ptr_array_index(d->lifelines, i))->events));
     if (d->points->len > 0)
         add_pane(&l, PANE_POINTS, 0, d->points->len);
     for (guint i = 0; i < d->loadlines->len; i++)

@@ -1,7 +1,8 @@
 /*
- * Lifelines: one polyline an object, a row an event. Thousands of them overlap: lines are the fainter the more there are, so that
- * density shows, and a line that would repeat another's very pixels is drawn a few times only, which bounds the cost by the size of
- * the picture and not by that of the log. Where time runs backwards from one event to a later one, the piece is red.
+ * Lifelines: one polyline an object, a row an event. Thousands of them overlap: lines are the fainter the more there
+ * are, so that density shows, and a line that would repeat another's very pixels is drawn a few times only, which
+ * bounds the cost by the size of the picture and not by that of the log. Where time runs backwards from one event to a
+ * later one, the piece is red.
  */
 #include "config.h"
 
@@ -36,8 +37,8 @@ static bool is_culled(const drawer *d, double x0, uint32_t row0, double x1, uint
 {
     if (d->drawn == NULL)
         return false;
-    guint64 key = ((guint64)(guint16)x0 << 48 | (guint64)(guint16)x1 << 32 | (row0 & 0xff) << 24 | (row1 & 0xff) << 16) ^
-                  color;
+    guint64 key =
+        ((guint64)(guint16)x0 << 48 | (guint64)(guint16)x1 << 32 | (row0 & 0xff) << 24 | (row1 & 0xff) << 16) ^ color;
     guint count = GPOINTER_TO_UINT(g_hash_table_lookup(d->drawn, GSIZE_TO_POINTER(key)));
     if (count >= REPEATS)
         return true;
@@ -46,8 +47,8 @@ static bool is_culled(const drawer *d, double x0, uint32_t row0, double x1, uint
 }
 
 /*
- * Draws what is visible of an object, forward pieces or those where a later event comes before an earlier one. Returns whether
- * there are any of the other sort.
+ * Draws what is visible of an object, forward pieces or those where a later event comes before an earlier one. Returns
+ * whether there are any of the other sort.
  */
 static bool draw_object(const drawer *d, const lifeline_object *object, bool backwards)
 {
@@ -95,7 +96,8 @@ static void draw_marks(const drawer *d, const lifeline_object *object)
 static bool is_visible(const drawer *d, const lifeline_object *object)
 {
     const trace *t = model_trace(d->c->model);
-    return lifelines_time_ns(d->l, t, &d->l->steps[object->first_step + object->step_count - 1]) >= d->c->view->from_ns &&
+    return lifelines_time_ns(d->l, t, &d->l->steps[object->first_step + object->step_count - 1]) >=
+               d->c->view->from_ns &&
            lifelines_time_ns(d->l, t, &d->l->steps[object->first_step]) <= d->c->view->to_ns;
 }
 

@@ -85,8 +85,8 @@ static void draw_axis(const curve *k, const drawing_loadline *definition, bool a
 }
 
 /*
- * One host's curve. Where many values fall on one pixel their least and most are both drawn, so that a peak stays visible however
- * far one zooms out.
+ * One host's curve. Where many values fall on one pixel their least and most are both drawn, so that a peak stays
+ * visible however far one zooms out.
  */
 static void draw_curve(const curve *k, uint32_t host)
 {

@@ -1,4 +1,5 @@
-/* Colours. The series colours are Okabe and Ito's, which colour-blind people can tell apart (https://jfly.uni-koeln.de/color/). */
+/* Colours. The series colours are Okabe and Ito's, which colour-blind people can tell apart
+ * (https://jfly.uni-koeln.de/color/). */
 #ifndef NLV_PALETTE_H
 #define NLV_PALETTE_H
 
@@ -16,11 +17,11 @@ enum { PALETTE_SERIES = 8 };
 color palette_series(size_t i, bool dark);
 
 color palette_background(bool dark);
-color palette_pane(bool dark);   /* behind a pane */
-color palette_grid(bool dark);   /* hair lines */
+color palette_pane(bool dark); /* behind a pane */
+color palette_grid(bool dark); /* hair lines */
 color palette_text(bool dark);
-color palette_muted(bool dark);  /* text that is less important */
-color palette_alarm(void);       /* what cannot be right, as time that runs backwards */
+color palette_muted(bool dark); /* text that is less important */
+color palette_alarm(void);      /* what cannot be right, as time that runs backwards */
 
 void palette_set(cairo_t *cr, color c, double alpha);
 

@@ -172,7 +172,8 @@ void scene_plot_extents(const model *m, const scene_view *view, cairo_t *cr, dou
     *right = l.right;
 }
 
-bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, size_t *record, int64_t *object)
+bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, size_t *record,
+                int64_t *object)
 {
     layout l = layout_make(m, view, cr);
     layer_context c = {m, view, &l, cr};

@@ -1,8 +1,9 @@
 /*
  * The scene: a model drawn with cairo, the same for the window, a PNG, an SVG and a PDF. No GTK.
  *
- * Time runs to the right. From top to bottom: title and legend, one pane for each kind of lifeline (its events are rows, the
- * first at the bottom, as in the paper), one with a row for each kind of point, one for each loadline, the time axis, a caption.
+ * Time runs to the right. From top to bottom: title and legend, one pane for each kind of lifeline (its events are
+ * rows, the first at the bottom, as in the paper), one with a row for each kind of point, one for each loadline, the
+ * time axis, a caption.
  */
 #ifndef NLV_SCENE_H
 #define NLV_SCENE_H
@@ -15,7 +16,7 @@ typedef struct scene_view {
     int64_t from_ns, to_ns; /* visible; from_ns < to_ns */
     double width, height;   /* in pixels or points */
     bool dark;
-    int64_t selected; /* an object of the first lifelines that is drawn emphasised, -1 for none */
+    int64_t selected;  /* an object of the first lifelines that is drawn emphasised, -1 for none */
     const char *title; /* instead of the drawing's; NULL otherwise */
 } scene_view;
 
@@ -28,10 +29,13 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr);
 /* Where the plot lies in a view, from left to right: the area that stands for the visible time. */
 void scene_plot_extents(const model *m, const scene_view *view, cairo_t *cr, double *left, double *right);
 
-/* The record whose mark is nearest to a place and at most a few pixels away, and its object; false when there is none. */
-bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, size_t *record, int64_t *object);
+/* The record whose mark is nearest to a place and at most a few pixels away, and its object; false when there is none.
+ */
+bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, size_t *record,
+                int64_t *object);
 
-/* Changes what is visible: by a factor around the time at share (0 left, 1 right) of the plot; by a share of the width. */
+/* Changes what is visible: by a factor around the time at share (0 left, 1 right) of the plot; by a share of the width.
+ */
 void scene_zoom(scene_view *view, double factor, double share);
 void scene_pan(scene_view *view, double share);
 

@@ -6,8 +6,9 @@
 
 static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
 {
-    static const char *const fonts[] = {
-        [TEXT_SMALL] = "DejaVu Sans, Sans 10px", [TEXT_NORMAL] = "DejaVu Sans, Sans 12px", [TEXT_TITLE] = "DejaVu Sans, Sans Bold 15px"};
+    static const char *const fonts[] = {[TEXT_SMALL] = "DejaVu Sans, Sans 10px",
+                                        [TEXT_NORMAL] = "DejaVu Sans, Sans 12px",
+                                        [TEXT_TITLE] = "DejaVu Sans, Sans Bold 15px"};
     PangoLayout *layout = pango_cairo_create_layout(cr);
     PangoFontDescription *font = pango_font_description_from_string(fonts[size]);
     pango_layout_set_font_description(layout, font);
@@ -19,7 +20,8 @@ static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
     return layout;
 }
 
-double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y, double most)
+double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y,
+                 double most)
 {
     PangoLayout *layout = new_layout(cr, text, size);
     if (most > 0) {

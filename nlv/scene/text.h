@@ -10,7 +10,8 @@ typedef enum text_size { TEXT_SMALL, TEXT_NORMAL, TEXT_TITLE } text_size;
 typedef enum text_edge { TEXT_LEFT, TEXT_CENTER, TEXT_RIGHT } text_edge;
 
 /* Draws text, cut with an ellipsis beyond most pixels (0: never cut). Returns the width that it took. */
-double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y, double most);
+double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y,
+                 double most);
 
 /* The width that text would take. */
 double text_width(cairo_t *cr, const char *text, text_size size);

@@ -1,7 +1,8 @@
 /*
  * The canvas: a widget that draws a scene and moves about in it.
  *
- * Wheel: zoom at the pointer. Drag: pan. Arrows or A and D: pan; W and S, + and -: zoom; Home: all. A click selects a lifeline.
+ * Wheel: zoom at the pointer. Drag: pan. Arrows or A and D: pan; W and S, + and -: zoom; Home: all. A click selects a
+ * lifeline.
  */
 #ifndef NLV_CANVAS_H
 #define NLV_CANVAS_H

@@ -8,9 +8,9 @@
 #include <string.h>
 
 enum {
-    TICK_MS = 40,              /* how often logs are looked at */
-    RECORDS_PER_TICK = 20000,  /* so that the window stays alive while much is read */
-    REGROUP_MS = 250,          /* grouping lifelines costs; so often it is done at most while reading */
+    TICK_MS = 40,             /* how often logs are looked at */
+    RECORDS_PER_TICK = 20000, /* so that the window stays alive while much is read */
+    REGROUP_MS = 250,         /* grouping lifelines costs; so often it is done at most while reading */
 };
 
 typedef struct window {
@@ -54,7 +54,8 @@ static void show_counts(window *w)
 {
     char *text = g_strdup_printf("%zu records", trace_count(model_trace(w->model)));
     if (w->reading->malformed > 0) {
-        char *more = g_strdup_printf("%s, %" G_GUINT64_FORMAT " malformed lines passed over", text, w->reading->malformed);
+        char *more =
+            g_strdup_printf("%s, %" G_GUINT64_FORMAT " malformed lines passed over", text, w->reading->malformed);
         g_free(text);
         text = more;
     }
@@ -142,8 +143,8 @@ static void add_source(window *w, const char *path)
         gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
         return;
     }
-    GtkWidget *dialog = gtk_message_dialog_new(GTK_WINDOW(w->top), GTK_DIALOG_MODAL, GTK_MESSAGE_ERROR, GTK_BUTTONS_CLOSE,
-                                               "%s", nl_error_message());
+    GtkWidget *dialog = gtk_message_dialog_new(GTK_WINDOW(w->top), GTK_DIALOG_MODAL, GTK_MESSAGE_ERROR,
+                                               GTK_BUTTONS_CLOSE, "%s", nl_error_message());
     gtk_dialog_run(GTK_DIALOG(dialog));
     gtk_widget_destroy(dialog);
 }
@@ -166,15 +167,16 @@ static void on_export(GtkButton *button, gpointer user)
 {
     (void)button;
     window *w = user;
-    GtkFileChooserNative *chooser = gtk_file_chooser_native_new("Save the picture (.png, .svg or .pdf)", GTK_WINDOW(w->top),
-                                                                GTK_FILE_CHOOSER_ACTION_SAVE, "_Save", "_Cancel");
+    GtkFileChooserNative *chooser = gtk_file_chooser_native_new(
+        "Save the picture (.png, .svg or .pdf)", GTK_WINDOW(w->top), GTK_FILE_CHOOSER_ACTION_SAVE, "_Save", "_Cancel");
     gtk_file_chooser_set_current_name(GTK_FILE_CHOOSER(chooser), "nlv.png");
     gtk_file_chooser_set_do_overwrite_confirmation(GTK_FILE_CHOOSER(chooser), TRUE);
     if (gtk_native_dialog_run(GTK_NATIVE_DIALOG(chooser)) == GTK_RESPONSE_ACCEPT) {
         char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(chooser)), *message = NULL;
         bool good = render_knows(path) && render_to_file(w->model, canvas_view(w->canvas), path, &message);
-        gtk_label_set_text(GTK_LABEL(w->status),
-                           good ? path : message != NULL ? message : "The name has to end in .png, .svg or .pdf");
+        gtk_label_set_text(GTK_LABEL(w->status), good              ? path
+                                                 : message != NULL ? message
+                                                                   : "The name has to end in .png, .svg or .pdf");
         g_free(message);
         g_free(path);
     }
@@ -219,8 +221,8 @@ static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
     return TRUE;
 }
 
-static void on_drop(GtkWidget *widget, GdkDragContext *context, int x, int y, GtkSelectionData *data, guint info, guint time,
-                    gpointer user)
+static void on_drop(GtkWidget *widget, GdkDragContext *context, int x, int y, GtkSelectionData *data, guint info,
+                    guint time, gpointer user)
 {
     (void)widget, (void)x, (void)y, (void)info;
     char **uris = gtk_selection_data_get_uris(data);
@@ -265,9 +267,10 @@ static GtkWidget *make_header_bar(window *w)
 static GtkWidget *make_welcome(void)
 {
     GtkWidget *label = gtk_label_new(NULL);
-    gtk_label_set_markup(GTK_LABEL(label), "<big><b>No log yet</b></big>\n\nOpen one with Ctrl+O, or drop a file here.\n\n"
-                                           "From a shell: <tt>nlv a.log</tt>, or <tt>nlv --help</tt>.\n"
-                                           "An example to look at: <tt>./demo</tt> in NetLogger's sources makes one.");
+    gtk_label_set_markup(GTK_LABEL(label),
+                         "<big><b>No log yet</b></big>\n\nOpen one with Ctrl+O, or drop a file here.\n\n"
+                         "From a shell: <tt>nlv a.log</tt>, or <tt>nlv --help</tt>.\n"
+                         "An example to look at: <tt>./demo</tt> in NetLogger's sources makes one.");
     gtk_label_set_justify(GTK_LABEL(label), GTK_JUSTIFY_CENTER);
     return label;
 }

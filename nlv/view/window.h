@@ -1,6 +1,6 @@
 /*
- * The window: a canvas that shows a model, buttons for what cannot be done with mouse and keys alone, a line that says what is
- * under the pointer, and one button between real time (the view moves on as the log grows) and history.
+ * The window: a canvas that shows a model, buttons for what cannot be done with mouse and keys alone, a line that says
+ * what is under the pointer, and one button between real time (the view moves on as the log grows) and history.
  */
 #ifndef NLV_WINDOW_H
 #define NLV_WINDOW_H

@@ -40,18 +40,20 @@ static void printf_formats(void **state)
 {
     nl_log *log = open_log(state);
     errno = ENOENT;
-    assert_int_equal(nl_write(log, NL_USAGE, "E",
-                              "D=%d  LD=%ld U=%u LLX=%llx Z=%zu J=%jd F=%.3f G=%g C=%c P=%% S=%s W=%*d PS=%.*s HH=%hhd M=%m "
-                              "TWO=%d/%d L=a%sb T=%-5dx Q=\"%s y\"",
-                              -5, -6L, 7u, 0xabcULL, (size_t)8, (intmax_t)-9, 1.5, 2.5, 'c', "text", 6, 42, 3, "abcdef", 300, 1, 2, "-",
-                              7, "x"),
-                     NL_OK);
+    assert_int_equal(
+        nl_write(log, NL_USAGE, "E",
+                 "D=%d  LD=%ld U=%u LLX=%llx Z=%zu J=%jd F=%.3f G=%g C=%c P=%% S=%s W=%*d PS=%.*s HH=%hhd M=%m "
+                 "TWO=%d/%d L=a%sb T=%-5dx Q=\"%s y\"",
+                 -5, -6L, 7u, 0xabcULL, (size_t)8, (intmax_t)-9, 1.5, 2.5, 'c', "text", 6, 42, 3, "abcdef", 300, 1, 2,
+                 "-", 7, "x"),
+        NL_OK);
     assert_int_equal(errno, ENOENT);
     nl_close(log);
     static const char *const expected[][2] = {
-        {"D", "-5"}, {"LD", "-6"}, {"U", "7"}, {"LLX", "abc"}, {"Z", "8"}, {"J", "-9"}, {"F", "1.500"}, {"G", "2.5"},
-        {"C", "c"}, {"P", "%"}, {"S", "text"}, {"W", "    42"}, {"PS", "abc"}, {"HH", "44"},
-        {"M", "No such file or directory"}, {"TWO", "1/2"}, {"L", "a-b"}, {"T", "7    x"}, {"Q", "x y"}};
+        {"D", "-5"},    {"LD", "-6"},    {"U", "7"},      {"LLX", "abc"}, {"Z", "8"},
+        {"J", "-9"},    {"F", "1.500"},  {"G", "2.5"},    {"C", "c"},     {"P", "%"},
+        {"S", "text"},  {"W", "    42"}, {"PS", "abc"},   {"HH", "44"},   {"M", "No such file or directory"},
+        {"TWO", "1/2"}, {"L", "a-b"},    {"T", "7    x"}, {"Q", "x y"}};
     nl_reader *reader = read_back();
     const nl_record *record;
     assert_int_equal(nl_reader_next(reader, &record), NL_OK);
@@ -194,9 +196,9 @@ static void records_are_completed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(printf_formats),       cmocka_unit_test(any_bytes_come_back),
+        cmocka_unit_test(printf_formats),          cmocka_unit_test(any_bytes_come_back),
         cmocka_unit_test(bad_formats_are_refused), cmocka_unit_test(levels_and_off),
-        cmocka_unit_test(buffered_until_flushed), cmocka_unit_test(records_are_completed),
+        cmocka_unit_test(buffered_until_flushed),  cmocka_unit_test(records_are_completed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,10 +70,30 @@ static void refuses_with_a_reason(void **state)
 {
     (void)state;
     static const char *const bad[] = {
-        "",           "x-netlog://",       "x-netlog:h",          "x-netlog://h:",        "x-netlog://h:99999", "x-netlog://h:1x",
-        "x-netlog://h:-1", "x-netlog://[::1", "x-netlog://[::1]x", "x-netlog://a b",      "http://h",           "ftp://x/y",
-        "file:",      "file://host/path",  "file:a%",             "file:a%0",             "file:a%zz",          "file:a%00b",
-        "unix:",      "memory:",           "x-netlog://h?novalue", "x-netlog://h?=x",     "x-netlog://u@h",     "x-netlog://h:999999999999999999999999",
+        "",
+        "x-netlog://",
+        "x-netlog:h",
+        "x-netlog://h:",
+        "x-netlog://h:99999",
+        "x-netlog://h:1x",
+        "x-netlog://h:-1",
+        "x-netlog://[::1",
+        "x-netlog://[::1]x",
+        "x-netlog://a b",
+        "http://h",
+        "ftp://x/y",
+        "file:",
+        "file://host/path",
+        "file:a%",
+        "file:a%0",
+        "file:a%zz",
+        "file:a%00b",
+        "unix:",
+        "memory:",
+        "x-netlog://h?novalue",
+        "x-netlog://h?=x",
+        "x-netlog://u@h",
+        "x-netlog://h:999999999999999999999999",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         nl_error_clear();

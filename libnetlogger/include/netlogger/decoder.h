@@ -2,9 +2,9 @@
  * Bytes that arrive in pieces, into records.
  *
  * A decoder is fed bytes as they come (from a file, a socket) and hands out records as they complete. It finds out the
- * format from the first bytes (past the classic 8-byte connection header "ULM\0" and four spaces), keeps a record cut by the
- * end of a piece until the rest comes, and counts and reports what can't be read without stopping. Memory: what is kept
- * between pieces, at most max_record_size.
+ * format from the first bytes (past the classic 8-byte connection header "ULM\0" and four spaces), keeps a record cut
+ * by the end of a piece until the rest comes, and counts and reports what can't be read without stopping. Memory: what
+ * is kept between pieces, at most max_record_size.
  *
  *   nl_decoder_feed(decoder, data, size);
  *   while (nl_decoder_next(decoder, &record) == NL_OK)
@@ -32,10 +32,10 @@ typedef struct nl_malformed {
 } nl_malformed;
 
 typedef struct nl_decoder_options {
-    const char *source;     /* a name for reports; "-" when NULL; copied */
-    nl_format format;       /* NL_FORMAT_UNKNOWN: told by the content */
-    nl_fraction fraction;   /* how short fractions of a second are read */
-    size_t max_record_size; /* bytes; 0 means 1 MiB. A longer one is malformed */
+    const char *source;                                         /* a name for reports; "-" when NULL; copied */
+    nl_format format;                                           /* NL_FORMAT_UNKNOWN: told by the content */
+    nl_fraction fraction;                                       /* how short fractions of a second are read */
+    size_t max_record_size;                                     /* bytes; 0 means 1 MiB. A longer one is malformed */
     void (*on_malformed)(void *user, const nl_malformed *what); /* may be NULL: then only counted */
     void *user;
 } nl_decoder_options;
@@ -61,8 +61,8 @@ NL_API void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
 NL_API void nl_decoder_finish(nl_decoder *decoder);
 
 /*
- * The next record: NL_OK with *record valid until the next call on this decoder; NL_AGAIN when more bytes are needed; NL_END
- * after nl_decoder_finish when there are no more. Malformed input is reported to on_malformed and passed over.
+ * The next record: NL_OK with *record valid until the next call on this decoder; NL_AGAIN when more bytes are needed;
+ * NL_END after nl_decoder_finish when there are no more. Malformed input is reported to on_malformed and passed over.
  */
 NL_API nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
 

@@ -3,7 +3,8 @@
  *
  * A record's LVL says what kind of event it is, from the most to the least urgent, in the order that the ULM draft
  * (draft-abela-ulm-05, section 5.2) lists them. A log's threshold is a level too: events after it in the list are off.
- * BP names some of them otherwise: Fatal is Emergency, Warn is Warning, Info is Usage; Error and Debug are the same in both.
+ * BP names some of them otherwise: Fatal is Emergency, Warn is Warning, Info is Usage; Error and Debug are the same in
+ * both.
  */
 #ifndef NETLOGGER_LEVEL_H
 #define NETLOGGER_LEVEL_H

@@ -7,9 +7,10 @@
  *       use(record);
  *   nl_reader_close(reader);
  *
- * A source is a file, a pipe, standard input or memory, in any format, zstd-compressed or not; all of that is told by the
- * content. Following a file means waiting at its end for what will be appended, as tail -F does: when the file is replaced or
- * truncated the new one is read from its start. A reader is for one thread at a time; any number of readers may exist.
+ * A source is a file, a pipe, standard input or memory, in any format, zstd-compressed or not; all of that is told by
+ * the content. Following a file means waiting at its end for what will be appended, as tail -F does: when the file is
+ * replaced or truncated the new one is read from its start. A reader is for one thread at a time; any number of readers
+ * may exist.
  */
 #ifndef NETLOGGER_READER_H
 #define NETLOGGER_READER_H
@@ -24,7 +25,7 @@ typedef struct nl_reader nl_reader;
 typedef struct nl_reader_options {
     nl_decoder_options decoder; /* its source is set by the reader when NULL */
     bool follow;                /* at the end wait for more */
-    bool nonblocking; /* with follow, or on a pipe: nl_reader_next returns NL_AGAIN instead of waiting */
+    bool nonblocking;           /* with follow, or on a pipe: nl_reader_next returns NL_AGAIN instead of waiting */
 } nl_reader_options;
 
 /*
@@ -46,7 +47,8 @@ NL_API nl_format nl_reader_format(const nl_reader *reader);
 /* Counts so far; belongs to the reader. */
 NL_API const nl_decoder_stats *nl_reader_get_stats(const nl_reader *reader);
 
-/* The source's size in bytes when it is a plain file that says, 0 otherwise, and how many of them were read: for progress. */
+/* The source's size in bytes when it is a plain file that says, 0 otherwise, and how many of them were read: for
+ * progress. */
 NL_API uint64_t nl_reader_size(const nl_reader *reader);
 NL_API uint64_t nl_reader_position(const nl_reader *reader);
 

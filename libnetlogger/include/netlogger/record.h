@@ -1,9 +1,9 @@
 /*
  * The record: one event.
  *
- * A record says when (time_ns), where (host), who (prog), how urgent (level) and what (event), and carries any number of
- * named fields in the order in which they were logged. Everything in NetLogger produces or consumes this one type; ULM, BP
- * and the binary format are spellings of it.
+ * A record says when (time_ns), where (host), who (prog), how urgent (level) and what (event), and carries any number
+ * of named fields in the order in which they were logged. Everything in NetLogger produces or consumes this one type;
+ * ULM, BP and the binary format are spellings of it.
  *
  * The five standard fields are members and are not repeated in fields[]. They go by these names in text:
  *
@@ -14,11 +14,11 @@
  *   level      LVL        level
  *   event      NL.EVNT    event
  *
- * Strings are views: bytes with a length, not NUL-terminated, holding any bytes at all. Those of a record that a reader or
- * decoder hands out belong to it and last until its next call; nl_record_copy keeps one for longer. The setters copy what
- * they are given; what they replace is freed by nl_record_clear only. Members may be appended in later versions: a program
- * never makes a struct nl_record of its own.
- * Different records may be used by different threads at once, one record may not.
+ * Strings are views: bytes with a length, not NUL-terminated, holding any bytes at all. Those of a record that a reader
+ * or decoder hands out belong to it and last until its next call; nl_record_copy keeps one for longer. The setters copy
+ * what they are given; what they replace is freed by nl_record_clear only. Members may be appended in later versions: a
+ * program never makes a struct nl_record of its own. Different records may be used by different threads at once, one
+ * record may not.
  */
 #ifndef NETLOGGER_RECORD_H
 #define NETLOGGER_RECORD_H
@@ -72,7 +72,7 @@ typedef struct nl_record {
     nl_string event;
     const nl_field *fields; /* in the order in which they were logged; names may repeat */
     size_t field_count;
-    nl_string raw;        /* the text it was read from, without newline; data is NULL when it was made or changed here */
+    nl_string raw; /* the text it was read from, without newline; data is NULL when it was made or changed here */
     nl_format raw_format; /* of raw */
     unsigned flags;       /* NL_RECORD_... */
 } nl_record;
@@ -103,15 +103,16 @@ NL_API void nl_record_add_double(nl_record *record, const char *name, double val
 NL_API void nl_record_add_bool(nl_record *record, const char *name, bool value);
 
 /*
- * Finds a field by name (NUL-terminated, case matters), a standard one by either of its names; the first when it repeats.
- * True and *field filled when the record has it. DATE and ts give an NL_TYPE_INT of time_ns, the level its text. The bytes
- * belong to the record.
+ * Finds a field by name (NUL-terminated, case matters), a standard one by either of its names; the first when it
+ * repeats. True and *field filled when the record has it. DATE and ts give an NL_TYPE_INT of time_ns, the level its
+ * text. The bytes belong to the record.
  */
 NL_API bool nl_record_find(const nl_record *record, const char *name, nl_field *field);
 
 /*
- * A field's value as a number. True when it is one: of a numeric type, or a string that is a number from first byte to last
- * (decimal integer; for double also a fraction and an exponent, inf, nan). Never rounds: 1.5 is no int, nor is 2^63.
+ * A field's value as a number. True when it is one: of a numeric type, or a string that is a number from first byte to
+ * last (decimal integer; for double also a fraction and an exponent, inf, nan). Never rounds: 1.5 is no int, nor is
+ * 2^63.
  */
 NL_API bool nl_field_int(const nl_field *field, int64_t *value);
 NL_API bool nl_field_double(const nl_field *field, double *value);

@@ -4,8 +4,8 @@
  * A call that can fail at run time returns an nl_status, or a pointer that is NULL on failure. A negative status is a
  * failure; the others are ordinary outcomes. For each failure the library keeps one line of words per thread: what was
  * being done, then why, then why that ("open x-netlog://dolly:14830: connect: Connection refused"). A program prints it
- * after its own name. A wrong call by the programmer (a NULL where none is allowed, an unknown format) is not a run-time
- * failure: it aborts, naming the function.
+ * after its own name. A wrong call by the programmer (a NULL where none is allowed, an unknown format) is not a
+ * run-time failure: it aborts, naming the function.
  */
 #ifndef NETLOGGER_STATUS_H
 #define NETLOGGER_STATUS_H

@@ -1,9 +1,9 @@
 /*
  * Records into a destination.
  *
- * A writer encodes records, buffers them and hands whole records to the destination, never part of one. A record that was
- * read from text of the writer's format goes out as the very bytes that came in, unless canonical is set; others are
- * encoded. The destination is named by a URL (url.h). A writer is for one thread at a time.
+ * A writer encodes records, buffers them and hands whole records to the destination, never part of one. A record that
+ * was read from text of the writer's format goes out as the very bytes that came in, unless canonical is set; others
+ * are encoded. The destination is named by a URL (url.h). A writer is for one thread at a time.
  */
 #ifndef NETLOGGER_WRITER_H
 #define NETLOGGER_WRITER_H
@@ -24,7 +24,8 @@ typedef struct nl_writer_options {
     int timeout_ms;     /* collectors: bound on connecting and on a blocked send; 0 means 10,000 */
 } nl_writer_options;
 
-/* Opens url; options may be NULL for all defaults. NULL with the reason in nl_error_message() when it can't be opened. */
+/* Opens url; options may be NULL for all defaults. NULL with the reason in nl_error_message() when it can't be opened.
+ */
 NL_API nl_writer *nl_writer_open(const char *url, const nl_writer_options *options);
 
 /* Writes a record, perhaps only into the buffer. NL_OK, or NL_FAILED with the reason in nl_error_message(). */
@@ -43,8 +44,8 @@ NL_API nl_status nl_writer_flush(nl_writer *writer);
 NL_API nl_status nl_writer_reopen(nl_writer *writer);
 
 /*
- * Flushes and closes; the writer is gone whatever it returns. NL_FAILED when the last bytes could not be written: an atomic
- * writer then leaves the old file as it was and removes its own.
+ * Flushes and closes; the writer is gone whatever it returns. NL_FAILED when the last bytes could not be written: an
+ * atomic writer then leaves the old file as it was and removes its own.
  */
 NL_API nl_status nl_writer_close(nl_writer *writer);
 
