@@ -21,6 +21,7 @@ enum {
     RUN_BUFFER_LEAST = 16 << 10,
     DESCRIPTORS_KEPT = 16, /* beside the inputs of a merge */
     MEMORY_LEAST = 16 << 20,
+    PROGRESS_RECORDS = 64 << 10, /* between looks at whether it is time to say how far things are */
 };
 
 typedef struct arguments {
@@ -163,10 +164,10 @@ static void put(result *r, const item *it)
 {
     if (r->a->input.unique && is_repeated(r, it))
         return;
-    r->records++;
+    if (++r->records % PROGRESS_RECORDS == 0)
+        program_progress("writing", 0, 0, r->records);
     if (nl_writer_put_text(r->writer, NL_LEVEL_NONE, it->line, it->line_size) != NL_OK)
         fail_writing(r);
-    program_progress("writing", 0, 0, r->records);
 }
 
 static void close_result(result *r)
@@ -200,7 +201,7 @@ static void read_all(arguments *a, store *items, spill *runs)
             store_add(items, key.data, key.size, line.data, line.size);
             if (store_memory(items) > a->memory)
                 spill_store(runs, items);
-            if (++records % 65536 == 0) {
+            if (++records % PROGRESS_RECORDS == 0) {
                 uint64_t done, total;
                 input_progress(in, &done, &total);
                 program_progress(a->files[i], done, total, records);

@@ -74,11 +74,16 @@ int program_finish(int status)
 void program_progress(const char *what, uint64_t done, uint64_t total, uint64_t records)
 {
     static int64_t shown_ns;
+    static int terminal = -1;
     enum { INTERVAL_NS = 100000000 };
+    if (terminal < 0)
+        terminal = isatty(STDERR_FILENO);
+    if (!terminal)
+        return;
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     int64_t now_ns = (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-    if (now_ns - shown_ns < INTERVAL_NS || !isatty(STDERR_FILENO))
+    if (now_ns - shown_ns < INTERVAL_NS)
         return;
     shown_ns = now_ns;
     progress_shown = true;
