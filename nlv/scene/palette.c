@@ -9,8 +9,8 @@ static color rgb(unsigned hex)
 
 color palette_series(size_t i, bool dark)
 {
-    static const unsigned light[PALETTE_SERIES] = {0x0072b2, 0xd55e00, 0x009e73, 0xcc79a7,
-                                                   0xe69f00, 0x56b4e9, 0x6b4c9a, 0x7f7f7f};
+    static const unsigned light[PALETTE_SERIES] = {0x0072b2, 0xd55e00, 0x009e73, 0xaa3377,
+                                                   0xe69f00, 0x56b4e9, 0xcc79a7, 0x7f7f7f};
     static const unsigned on_dark[PALETTE_SERIES] = {0x4aa8e0, 0xff8a3d, 0x2fc99a, 0xe79bc5,
                                                      0xf5bf3f, 0x8fd0f7, 0xa98ddb, 0xaaaaaa};
     return rgb((dark ? on_dark : light)[i % PALETTE_SERIES]);

@@ -1,5 +1,7 @@
-/* Colours. The series colours are Okabe and Ito's, which colour-blind people can tell apart
- * (https://jfly.uni-koeln.de/color/). */
+/*
+ * Colours. Those of series are Okabe and Ito's (https://jfly.uni-koeln.de/color/), which colour-blind people can tell
+ * apart, with a darker purple before their light one.
+ */
 #ifndef NLV_PALETTE_H
 #define NLV_PALETTE_H
 
