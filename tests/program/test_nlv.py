@@ -224,28 +224,37 @@ class Window(support.Case):
 
     def range(self):
         found = re.search(r"(\S+) to (\S+?)Z?(  real time)?$", self.title())
-        return found.groups()[:2] if found else None
+        return found.groups()[:2] if found and found.group(1).startswith("2") else None
+
+    def settled(self, before, what):
+        """The visible range once it is another than before and no longer changes: several events may be under way."""
+
+        def steady():
+            first = self.range()
+            time.sleep(0.3)
+            return first and first != before and self.range() == first and first
+
+        return support.wait_until(steady, what=what)
 
     def seconds(self, text):
         return sum(float(part) * scale for part, scale in zip(text.split("T")[1].split(":"), (3600, 60, 1)))
 
     def open(self, *arguments):
         process = self.start(self.nlv, *arguments, env=self.environment, stderr=subprocess.DEVNULL)
-        support.wait_until(lambda: self.range() and self.range()[0].startswith("2"), what="the window shows the log")
-        time.sleep(0.5)
+        self.settled(None, "the window shows the log")
         return process
 
     def test_zoom_pan_and_back(self):
         self.open(self.log)
         whole = self.range()
         self.xdotool("mousemove", "700", "300", "click", "4", "click", "4", "click", "4")
-        zoomed = support.wait_until(lambda: self.range() != whole and self.range(), what="the wheel zooms")
+        zoomed = self.settled(whole, "the wheel zooms")
         width = lambda r: self.seconds(r[1]) - self.seconds(r[0])
         self.assertLess(width(zoomed), 0.9 * width(whole))
         self.assertGreater(self.seconds(zoomed[0]), self.seconds(whole[0]))
         self.assertLess(self.seconds(zoomed[1]), self.seconds(whole[1]))
         self.xdotool("mousemove", "700", "300", "mousedown", "1", "mousemove", "600", "300", "mousemove", "500", "300", "mouseup", "1")
-        panned = support.wait_until(lambda: self.range() != zoomed and self.range(), what="a drag pans")
+        panned = self.settled(zoomed, "a drag pans")
         self.assertGreater(self.seconds(panned[0]), self.seconds(zoomed[0]), "dragged to the left: later times")
         self.assertAlmostEqual(width(panned), width(zoomed), 2)
         self.xdotool("key", "Home")
