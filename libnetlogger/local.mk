@@ -16,6 +16,8 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
 	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
 	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/text_write.c %D%/format/text.h \
+	%D%/format/crc32c.c %D%/format/crc32c.h %D%/format/varint.h %D%/format/block.h \
+	%D%/format/block_write.c %D%/format/block_write.h %D%/format/block_read.c %D%/format/block_read.h \
 	%D%/transport/url.c %D%/transport/destination.c %D%/transport/destination.h \
 	%D%/transport/destination_file.c %D%/transport/destination_socket.c \
 	%D%/transport/destination_syslog.c %D%/transport/destination_memory.c \

@@ -20,7 +20,7 @@ typedef struct nl_record_storage {
     nl_chunk *chunks; /* newest first */
 } nl_record_storage;
 
-/* Makes room for more fields; only nl_record_append calls it. */
+/* Makes room for more fields; only the two below call it. */
 void nl_record_grow(nl_record_storage *storage);
 
 /* Appends a field for the caller to fill at once; it may move when the next one is appended. */
@@ -30,6 +30,17 @@ static inline nl_field *nl_record_append(nl_record *record)
     if (record->field_count == storage->field_capacity)
         nl_record_grow(storage);
     return &storage->fields[record->field_count++];
+}
+
+/* Appends count fields for the caller to fill at once; they may move when the next one is appended. */
+static inline nl_field *nl_record_append_many(nl_record *record, size_t count)
+{
+    nl_record_storage *storage = (nl_record_storage *)(void *)record;
+    while (count > storage->field_capacity - record->field_count)
+        nl_record_grow(storage);
+    nl_field *fields = storage->fields + record->field_count;
+    record->field_count += count;
+    return fields;
 }
 
 /* size bytes that last until the record is cleared. */

@@ -22,6 +22,11 @@ tests_unit_bp_unit_SOURCES = %D%/bp.c
 tests_unit_bp_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_bp_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/block.unit
+tests_unit_block_unit_SOURCES = %D%/block.c
+tests_unit_block_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_block_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/decoder.unit
 tests_unit_decoder_unit_SOURCES = %D%/decoder.c
 tests_unit_decoder_unit_CPPFLAGS = $(unit_cppflags)

@@ -1,0 +1,333 @@
+#include "config.h"
+
+#include "format/block_read.h"
+
+#include "base/error.h"
+#include "format/bytes.h"
+#include "format/record_internal.h"
+#include "format/varint.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+typedef struct nl_block_source_view {
+    nl_string host;
+    nl_string prog;
+} source_view;
+
+typedef struct nl_block_shape_view {
+    source_view source;
+    nl_level level;
+    nl_string level_text;
+    nl_string event;
+    size_t first_field;
+    size_t field_count;
+} shape_view;
+
+static nl_status malformed(const char *reason)
+{
+    nl_error_set("%s", reason);
+    return NL_MALFORMED;
+}
+
+/* ---- the header ---- */
+
+bool nl_block_has_stream(const nl_block_header *header)
+{
+    static const unsigned char none[NL_BLOCK_STREAM_SIZE];
+    return memcmp(header->stream, none, sizeof none) != 0;
+}
+
+static nl_status check_sizes(const nl_block_header *h)
+{
+    if (h->header_size < NL_BLOCK_HEADER_SIZE)
+        return malformed("block's header is too small");
+    if (h->stored_size > NL_BLOCK_PAYLOAD_LIMIT || h->raw_size > NL_BLOCK_PAYLOAD_LIMIT)
+        return malformed("block is larger than 16 MiB");
+    return NL_OK;
+}
+
+nl_status nl_block_parse_header(const char *data, size_t size, nl_block_header *header)
+{
+    size_t seen = size < NL_BLOCK_MAGIC_SIZE ? size : NL_BLOCK_MAGIC_SIZE;
+    if (memcmp(data, NL_BLOCK_MAGIC, seen) != 0)
+        return malformed("no block begins here");
+    if (size < NL_BLOCK_HEADER_SIZE)
+        return NL_AGAIN;
+    *header = (nl_block_header){
+        .header_size = nl_le16_get(data + NL_BLOCK_AT_HEADER_SIZE),
+        .type = (unsigned char)data[NL_BLOCK_AT_TYPE],
+        .flags = (unsigned char)data[NL_BLOCK_AT_FLAGS],
+        .crc = nl_le32_get(data + NL_BLOCK_AT_CRC),
+        .stored_size = nl_le32_get(data + NL_BLOCK_AT_STORED_SIZE),
+        .raw_size = nl_le32_get(data + NL_BLOCK_AT_RAW_SIZE),
+        .record_count = nl_le32_get(data + NL_BLOCK_AT_RECORD_COUNT),
+        .first_sequence = nl_le64_get(data + NL_BLOCK_AT_FIRST_SEQUENCE),
+        .min_time_ns = (int64_t)nl_le64_get(data + NL_BLOCK_AT_MIN_TIME),
+        .max_time_ns = (int64_t)nl_le64_get(data + NL_BLOCK_AT_MAX_TIME),
+        .lost = nl_le64_get(data + NL_BLOCK_AT_LOST),
+        .lost_from_ns = (int64_t)nl_le64_get(data + NL_BLOCK_AT_LOST_FROM),
+        .lost_to_ns = (int64_t)nl_le64_get(data + NL_BLOCK_AT_LOST_TO),
+    };
+    memcpy(header->stream, data + NL_BLOCK_AT_STREAM, NL_BLOCK_STREAM_SIZE);
+    return check_sizes(header);
+}
+
+nl_status nl_block_verify(const nl_block_header *header, const char *data)
+{
+    uint32_t crc = nl_block_checksum(data, header->header_size, data + header->header_size, header->stored_size);
+    return crc == header->crc ? NL_OK : malformed("block's checksum does not match");
+}
+
+/* ---- the tables ---- */
+
+/* Takes a count, a place or another number that is no larger than most. */
+static bool get_number(nl_block_reader *r, uint64_t most, uint64_t *value)
+{
+    const char *next = nl_varint_get(r->at, r->end, value);
+    if (next == NULL || *value > most)
+        return false;
+    r->at = next;
+    return true;
+}
+
+static bool get_string(nl_block_reader *r, nl_string *string)
+{
+    uint64_t size;
+    const char *data = nl_varint_get(r->at, r->end, &size);
+    if (data == NULL || size > (size_t)(r->end - data))
+        return false;
+    *string = (nl_string){data, (size_t)size};
+    r->at = data + size;
+    return true;
+}
+
+/* A string that means that there is nothing when it is empty. */
+static bool get_optional(nl_block_reader *r, nl_string *string)
+{
+    if (!get_string(r, string))
+        return false;
+    if (string->size == 0)
+        string->data = NULL;
+    return true;
+}
+
+/* Makes room for one more in an array of count; tables grow as they are read, so that a count that lies costs nothing.
+ */
+static void *room_for_one(void *array, size_t count, size_t *capacity, size_t each)
+{
+    if (count < *capacity)
+        return array;
+    *capacity = *capacity == 0 ? 16 : *capacity * 2;
+    array = reallocarray(array, *capacity, each);
+    NL_REQUIRE(array != NULL, "out of memory");
+    return array;
+}
+
+static bool get_sources(nl_block_reader *r)
+{
+    uint64_t count;
+    if (!get_number(r, NL_BLOCK_SOURCE_LIMIT, &count))
+        return false;
+    for (r->source_count = 0; r->source_count < count; r->source_count++) {
+        r->sources = room_for_one(r->sources, r->source_count, &r->source_capacity, sizeof *r->sources);
+        source_view *source = &r->sources[r->source_count];
+        if (!get_optional(r, &source->host) || !get_optional(r, &source->prog))
+            return false;
+    }
+    return true;
+}
+
+/* A name with other bytes would forge fields and lines when the record is written as text. */
+static bool is_name(nl_string name)
+{
+    if (name.size == 0 || !nl_byte_is(name.data[0], NL_BYTE_NAME_FIRST))
+        return false;
+    return nl_find_name_end(name.data, name.data + name.size, name.data + name.size) == name.data + name.size;
+}
+
+static bool get_fields(nl_block_reader *r, size_t count)
+{
+    for (; count > 0; count--) {
+        if (r->at == r->end || r->field_count == NL_BLOCK_FIELD_LIMIT)
+            return false;
+        unsigned type = (unsigned char)*r->at++ - NL_BLOCK_TYPE_OFFSET;
+        r->fields = room_for_one(r->fields, r->field_count, &r->field_capacity, sizeof *r->fields);
+        nl_field *field = &r->fields[r->field_count++];
+        *field = (nl_field){.type = (nl_type)type};
+        if (type > NL_TYPE_BOOL || !get_string(r, &field->name) || !is_name(field->name))
+            return false;
+    }
+    return true;
+}
+
+static bool get_level(nl_block_reader *r, shape_view *shape)
+{
+    if (r->at == r->end)
+        return false;
+    unsigned level = (unsigned char)*r->at++;
+    if (level > NL_DEBUG)
+        return false;
+    shape->level = (nl_level)level;
+    if (level == NL_LEVEL_NONE) {
+        if (!get_optional(r, &shape->level_text))
+            return false;
+        shape->level = nl_level_parse(shape->level_text.data, shape->level_text.size);
+        return true;
+    }
+    const char *name = nl_level_name(shape->level);
+    shape->level_text = (nl_string){name, strlen(name)};
+    return true;
+}
+
+static bool get_shape(nl_block_reader *r, shape_view *shape)
+{
+    uint64_t source, count;
+    if (r->source_count == 0 || !get_number(r, r->source_count - 1, &source))
+        return false;
+    shape->source = r->sources[source];
+    if (!get_level(r, shape) || !get_optional(r, &shape->event) || !get_number(r, NL_BLOCK_FIELD_LIMIT, &count))
+        return false;
+    shape->first_field = r->field_count;
+    shape->field_count = (size_t)count;
+    return get_fields(r, shape->field_count);
+}
+
+static bool get_shapes(nl_block_reader *r)
+{
+    uint64_t count;
+    if (!get_number(r, NL_BLOCK_SHAPE_LIMIT, &count))
+        return false;
+    r->field_count = 0;
+    for (r->shape_count = 0; r->shape_count < count; r->shape_count++) {
+        r->shapes = room_for_one(r->shapes, r->shape_count, &r->shape_capacity, sizeof *r->shapes);
+        if (!get_shape(r, &r->shapes[r->shape_count]))
+            return false;
+    }
+    return true;
+}
+
+static nl_status decompress(nl_block_reader *r, const nl_block_header *header, const char *stored)
+{
+    if (r->zstd == NULL)
+        r->zstd = ZSTD_createDCtx();
+    NL_REQUIRE(r->zstd != NULL, "out of memory");
+    r->raw.size = 0;
+    nl_buffer_reserve(&r->raw, (size_t)header->raw_size + 1);
+    size_t size = ZSTD_decompressDCtx(r->zstd, r->raw.data, header->raw_size, stored, header->stored_size);
+    if (ZSTD_isError(size) || size != header->raw_size)
+        return malformed("block can't be decompressed");
+    r->at = r->raw.data;
+    return NL_OK;
+}
+
+nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, const char *data)
+{
+    reader->left = 0;
+    reader->at = data + header->header_size;
+    if (header->flags & ~NL_BLOCK_FLAG_ZSTD)
+        return malformed("block has flags that this version does not know");
+    if (header->flags & NL_BLOCK_FLAG_ZSTD) {
+        if (decompress(reader, header, data + header->header_size) != NL_OK)
+            return NL_MALFORMED;
+    } else if (header->raw_size != header->stored_size) {
+        return malformed("block's two sizes differ though it is not compressed");
+    }
+    reader->end = reader->at + header->raw_size;
+    if (!get_sources(reader))
+        return malformed("block's sources are damaged");
+    if (!get_shapes(reader))
+        return malformed("block's shapes are damaged");
+    reader->left = header->record_count;
+    reader->time_ns = header->min_time_ns;
+    if (reader->left == 0 && reader->at != reader->end)
+        return malformed("block goes on after its last record");
+    return NL_OK;
+}
+
+/* ---- records ---- */
+
+/* Takes a field's value by the type that is set in it. */
+static bool get_value(nl_block_reader *r, nl_field *field)
+{
+    uint64_t bits;
+    const char *next;
+    switch (field->type) {
+    case NL_TYPE_STRING:
+        return get_string(r, &field->string);
+    case NL_TYPE_INT:
+    case NL_TYPE_UINT:
+        next = nl_varint_get(r->at, r->end, &bits);
+        if (next == NULL)
+            return false;
+        r->at = next;
+        if (field->type == NL_TYPE_INT)
+            field->int_value = nl_unzigzag(bits);
+        else
+            field->uint_value = bits;
+        return true;
+    case NL_TYPE_DOUBLE:
+        if (r->end - r->at < 8)
+            return false;
+        field->double_value = nl_double_get(r->at);
+        r->at += 8;
+        return true;
+    case NL_TYPE_BOOL:
+        if (r->at == r->end || (unsigned char)*r->at > 1)
+            return false;
+        field->bool_value = *r->at++ != 0;
+        return true;
+    }
+    return false;
+}
+
+static bool get_record(nl_block_reader *r, nl_record *record)
+{
+    uint64_t place, delta;
+    if (r->shape_count == 0 || !get_number(r, r->shape_count - 1, &place) || !get_number(r, UINT64_MAX, &delta))
+        return false;
+    const shape_view *shape = &r->shapes[place];
+    /* A value takes a byte at least, so that a shape of very many fields costs no more than the bytes there are. */
+    if (shape->field_count > (size_t)(r->end - r->at))
+        return false;
+    r->time_ns = (int64_t)((uint64_t)r->time_ns + (uint64_t)nl_unzigzag(delta));
+    record->time_ns = r->time_ns;
+    record->level = shape->level;
+    record->level_text = shape->level_text;
+    record->host = shape->source.host;
+    record->prog = shape->source.prog;
+    record->event = shape->event;
+    nl_field *fields = nl_record_append_many(record, shape->field_count);
+    const nl_field *known = r->fields + shape->first_field;
+    for (size_t i = 0; i < shape->field_count; i++) {
+        fields[i] = known[i];
+        if (!get_value(r, &fields[i]))
+            return false;
+    }
+    return true;
+}
+
+nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
+{
+    nl_record_clear(record);
+    if (reader->left == 0)
+        return NL_END;
+    reader->left--;
+    bool good = get_record(reader, record);
+    if (good && (reader->left > 0 || reader->at == reader->end))
+        return NL_OK;
+    reader->left = 0;
+    nl_record_clear(record);
+    return malformed(good ? "block goes on after its last record" : "block's record is damaged");
+}
+
+void nl_block_reader_free(nl_block_reader *reader)
+{
+    free(reader->sources);
+    free(reader->shapes);
+    free(reader->fields);
+    nl_buffer_free(&reader->raw);
+    ZSTD_freeDCtx(reader->zstd);
+    *reader = (nl_block_reader){0};
+}

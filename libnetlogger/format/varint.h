@@ -1,0 +1,123 @@
+/*
+ * Integers of as many bytes as they need (LEB128), the integers of fixed size, and nothing else: the innermost loops of
+ * the binary format. All is little-endian.
+ */
+#ifndef NETLOGGER_FORMAT_VARINT_H
+#define NETLOGGER_FORMAT_VARINT_H
+
+#include <endian.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { NL_VARINT_SIZE = 10 }; /* bytes of the longest */
+
+/* Puts value at at, where there are NL_VARINT_SIZE bytes. Returns what follows it. */
+static inline char *nl_varint_put(char *at, uint64_t value)
+{
+    while (value >= 0x80) {
+        *at++ = (char)(value | 0x80);
+        value >>= 7;
+    }
+    *at++ = (char)value;
+    return at;
+}
+
+/* Small numbers of either sign as small numbers, and back. */
+static inline uint64_t nl_zigzag(int64_t value)
+{
+    return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);
+}
+
+static inline int64_t nl_unzigzag(uint64_t value)
+{
+    return (int64_t)(value >> 1 ^ (0 - (value & 1)));
+}
+
+/* nl_varint_get for more than one byte. */
+static inline const char *nl_varint_get_long(const char *at, const char *end, uint64_t *value)
+{
+    uint64_t result = 0;
+    for (unsigned shift = 0; shift < 70 && at < end; shift += 7) {
+        uint64_t byte = (unsigned char)*at++;
+        if (shift == 63 && byte > 1)
+            return NULL;
+        result |= (byte & 0x7f) << shift;
+        if (byte < 0x80) {
+            *value = result;
+            return at;
+        }
+    }
+    return NULL;
+}
+
+/* Gets a number from [at, end). Returns what follows it, NULL when it runs past end or beyond 64 bits. */
+static inline const char *nl_varint_get(const char *at, const char *end, uint64_t *value)
+{
+    if (__builtin_expect(at < end && (unsigned char)*at < 0x80, 1)) {
+        *value = (unsigned char)*at;
+        return at + 1;
+    }
+    return nl_varint_get_long(at, end, value);
+}
+
+/* Integers of fixed size. The puts return what follows. */
+static inline char *nl_le16_put(char *at, uint16_t value)
+{
+    value = htole16(value);
+    memcpy(at, &value, sizeof value);
+    return at + sizeof value;
+}
+
+static inline char *nl_le32_put(char *at, uint32_t value)
+{
+    value = htole32(value);
+    memcpy(at, &value, sizeof value);
+    return at + sizeof value;
+}
+
+static inline char *nl_le64_put(char *at, uint64_t value)
+{
+    value = htole64(value);
+    memcpy(at, &value, sizeof value);
+    return at + sizeof value;
+}
+
+static inline uint16_t nl_le16_get(const char *at)
+{
+    uint16_t value;
+    memcpy(&value, at, sizeof value);
+    return le16toh(value);
+}
+
+static inline uint32_t nl_le32_get(const char *at)
+{
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return le32toh(value);
+}
+
+static inline uint64_t nl_le64_get(const char *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return le64toh(value);
+}
+
+/* A double as its 8 bytes. */
+static inline char *nl_double_put(char *at, double value)
+{
+    uint64_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return nl_le64_put(at, bits);
+}
+
+static inline double nl_double_get(const char *at)
+{
+    uint64_t bits = nl_le64_get(at);
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+#endif
