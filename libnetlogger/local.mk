@@ -2,6 +2,7 @@ include_HEADERS += %D%/include/netlogger.h
 nlincludedir = $(includedir)/netlogger
 nlinclude_HEADERS = \
 	%D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h %D%/include/netlogger/format.h \
+	%D%/include/netlogger/event.h %D%/include/netlogger/event_private.h \
 	%D%/include/netlogger/level.h %D%/include/netlogger/log.h %D%/include/netlogger/reader.h \
 	%D%/include/netlogger/record.h %D%/include/netlogger/status.h %D%/include/netlogger/time.h \
 	%D%/include/netlogger/url.h %D%/include/netlogger/writer.h
@@ -22,7 +23,12 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/destination_file.c %D%/transport/destination_socket.c \
 	%D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
 	%D%/transport/source.c %D%/transport/source.h %D%/transport/watch.c %D%/transport/watch.h \
-	%D%/log/log.c %D%/log/format_arguments.c %D%/log/format_arguments.h \
+	%D%/log/log.c %D%/log/log_internal.h %D%/log/write.c %D%/log/producer.c %D%/log/writer_thread.c \
+	%D%/log/options.c %D%/log/options.h %D%/log/outbox.c %D%/log/outbox.h \
+	%D%/log/drain.c %D%/log/drain.h %D%/log/drain_internal.h %D%/log/drain_block.c \
+	%D%/log/ring.c %D%/log/ring.h %D%/log/site.c %D%/log/site.h %D%/log/clock.c %D%/log/clock.h \
+	%D%/log/session.c %D%/log/session.h %D%/log/shared.h %D%/log/payload.c %D%/log/payload.h \
+	%D%/log/format_arguments.c %D%/log/format_arguments.h \
 	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/reader.c %D%/transport/writer.c %D%/transport/writer_internal.h
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread
@@ -31,7 +37,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 lib_LTLIBRARIES += %D%/libnetlogger.la
 %C%_libnetlogger_la_SOURCES =
 %C%_libnetlogger_la_LIBADD = %D%/libcore.la
-%C%_libnetlogger_la_LDFLAGS = -version-info 0:0:0 -no-undefined -Wl,--version-script=$(srcdir)/%D%/libnetlogger.map
+%C%_libnetlogger_la_LDFLAGS = -version-info 0:0:0 -no-undefined -Wl,-z,nodelete -Wl,--version-script=$(srcdir)/%D%/libnetlogger.map
 EXTRA_%C%_libnetlogger_la_DEPENDENCIES = %D%/libnetlogger.map
 EXTRA_DIST += %D%/libnetlogger.map
 

@@ -158,6 +158,7 @@ static size_t look_at_all(arguments *a, nl_log *log, nl_record *record, bool *go
             *good = look(&a->sensors[i], log, record);
             alive++;
         }
+    *good = *good && nl_flush(log) == NL_OK;
     return alive;
 }
 
@@ -194,7 +195,9 @@ int main(int argc, char **argv)
         program_fail(PROGRAM_PROBLEM, "%s",
                      *nl_error_message() != '\0' ? nl_error_message() : "logging is switched off");
     bool good = run(&a, log);
-    if (!good || nl_close(log) != NL_OK)
+    if (!good)
+        program_error("%s", nl_error_message());
+    if (nl_close(log) != NL_OK && good)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
-    return program_finish(PROGRAM_DONE);
+    return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

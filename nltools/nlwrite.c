@@ -16,6 +16,9 @@ typedef struct arguments {
     program_reading reading;
 } arguments;
 
+/* How long a record waits for a destination that takes nothing. */
+#define PATIENCE_NS (10 * NL_NS_PER_SECOND)
+
 enum { OPTION_DEST = 'd', OPTION_PROG = 'p', OPTION_HOST = 0x1000, OPTION_LEVEL = 'l' };
 
 static const struct argp_option options[] = {
@@ -119,6 +122,7 @@ int main(int argc, char **argv)
     nl_log *log = nl_open(a.prog, a.destination != NULL && *a.destination != '\0' ? a.destination : "-");
     if (log == NULL && *nl_error_message() != '\0')
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+    nl_set_policy(log, NL_POLICY_BLOCK, PATIENCE_NS, NL_LEVEL_NONE);
     bool pass_on = strcmp(a.words[0], "-") == 0;
     nl_status status = pass_on ? pass_records_on(log, &a.reading) : write_event(log, &a);
     if (status < NL_OK)

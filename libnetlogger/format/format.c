@@ -11,7 +11,7 @@
 static const struct {
     nl_format format;
     const char *name;
-} names[] = {{NL_FORMAT_ULM, "ulm"}, {NL_FORMAT_BP, "bp"}};
+} names[] = {{NL_FORMAT_ULM, "ulm"}, {NL_FORMAT_BP, "bp"}, {NL_FORMAT_NLB, "nlb"}};
 
 enum { NAME_COUNT = sizeof names / sizeof names[0] };
 
@@ -38,6 +38,7 @@ const nl_text_format *nl_text_format_of(nl_format format)
         return &nl_ulm;
     case NL_FORMAT_BP:
         return &nl_bp;
+    case NL_FORMAT_NLB:
     case NL_FORMAT_UNKNOWN:
         break;
     }

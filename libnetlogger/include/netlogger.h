@@ -12,6 +12,7 @@
  *   format.h   ULM and BP text, to and from a record
  *   url.h      how sources and destinations are named
  *   log.h      the producing half: nl_open, nl_write, nl_close
+ *   event.h    NL_EVENT: typed events at next to no cost
  *   decoder.h  bytes that arrive in pieces into records
  *   reader.h   the consuming half: records from a file, a pipe, a growing log
  *   writer.h   records into any destination
@@ -35,6 +36,8 @@
 #include <netlogger/url.h>
 
 #include <netlogger/log.h>
+
+#include <netlogger/event.h>
 
 #include <netlogger/decoder.h>
 

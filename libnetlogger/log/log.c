@@ -1,42 +1,39 @@
 #include "config.h"
 
+#include "log/log_internal.h"
+
 #include "base/error.h"
-#include "log/format_arguments.h"
-#include "transport/writer_internal.h"
+#include "log/session.h"
+#include "log/site.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
-/* What a destination that is away may leave unsent in memory before records are given up and counted. */
-enum { UNSENT_MAX = 1 << 20 };
-
-struct nl_log {
-    nl_log *next; /* in the list of all logs, for fork */
-    pthread_mutex_t mutex;
-    nl_writer *writer;
-    nl_record *record; /* reused, so that nothing is allocated once warm */
-    nl_buffer scratch;
-    nl_string host; /* what HOST and PROG say */
-    nl_string prog;
-    atomic_int threshold;
-    uint64_t undelivered; /* records that were given up */
-};
-
-static pthread_mutex_t logs_mutex = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static nl_log *logs;
+static unsigned logs_opened;
+
+void nl_registry_lock(void)
+{
+    pthread_mutex_lock(&registry);
+}
+
+void nl_registry_unlock(void)
+{
+    pthread_mutex_unlock(&registry);
+}
 
 /*
- * fork: no log is in the middle of anything when the process is copied, so the child finds whole state and free locks.
- * What the parent has buffered is the parent's to write; a connection is the parent's too.
+ * fork: no lock is held when the process is copied. What the parent's writer thread was at just then is in no state
+ * that the child could use: the child forgets it, rings and all (they are the parent's, in shared memory, and so is
+ * what they hold), and begins anew, as streams of its own, at its first event.
  */
 static void before_fork(void)
 {
-    pthread_mutex_lock(&logs_mutex);
+    pthread_mutex_lock(&registry);
     for (nl_log *log = logs; log != NULL; log = log->next)
         pthread_mutex_lock(&log->mutex);
 }
@@ -45,15 +42,34 @@ static void unlock_all(void)
 {
     for (nl_log *log = logs; log != NULL; log = log->next)
         pthread_mutex_unlock(&log->mutex);
-    pthread_mutex_unlock(&logs_mutex);
+    pthread_mutex_unlock(&registry);
+}
+
+static void forget_parent(nl_log *log)
+{
+    for (nl_ring *ring = log->rings, *next; ring != NULL; ring = next) {
+        next = ring->next;
+        nl_ring_remove(ring);
+    }
+    log->rings = NULL;
+    log->running = false;
+    log->stop = false;
+    log->flush_wanted = log->flush_done = 0;
+    log->status = NL_OK;
+    log->lost = 0;
+    nl_outbox_after_fork(&log->outbox);
+    log->drain_ready = false; /* what it had allocated is lost: the parent's thread may have been in the middle of it */
+    log->encoded = (nl_buffer){0};
+    pthread_cond_init(&log->flushed, NULL);
 }
 
 static void after_fork_in_child(void)
 {
-    for (nl_log *log = logs; log != NULL; log = log->next) {
-        nl_writer_after_fork(log->writer);
-        log->undelivered = 0;
-    }
+    nl_session_after_fork();
+    nl_sites_forget();
+    nl_producer_after_fork();
+    for (nl_log *log = logs; log != NULL; log = log->next)
+        forget_parent(log);
     unlock_all();
 }
 
@@ -62,25 +78,39 @@ static void watch_forks(void)
     pthread_atfork(before_fork, unlock_all, after_fork_in_child);
 }
 
-static void add_to_list(nl_log *log)
+static void add_to_registry(nl_log *log)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_forks);
-    pthread_mutex_lock(&logs_mutex);
+    nl_registry_lock();
+    log->number = logs_opened++;
+    log->gate.slot = nl_slot_take();
     log->next = logs;
     logs = log;
-    pthread_mutex_unlock(&logs_mutex);
+    nl_registry_unlock();
 }
 
-static void remove_from_list(nl_log *log)
+static void remove_from_registry(nl_log *log)
 {
-    pthread_mutex_lock(&logs_mutex);
+    nl_registry_lock();
+    nl_slot_release(log);
     for (nl_log **at = &logs; *at != NULL; at = &(*at)->next)
         if (*at == log) {
             *at = log->next;
             break;
         }
-    pthread_mutex_unlock(&logs_mutex);
+    nl_registry_unlock();
+}
+
+/* The last log is closed: the shared memory is given back. */
+static void tidy_session(void)
+{
+    nl_registry_lock();
+    if (logs == NULL) {
+        nl_sites_forget();
+        nl_session_remove();
+    }
+    nl_registry_unlock();
 }
 
 static bool is_switched_off(void)
@@ -116,124 +146,81 @@ static int first_threshold(void)
     return level != NL_LEVEL_NONE ? level : NL_DEBUG;
 }
 
-static nl_writer *open_writer(const char *url_text, const char *prog)
+/* What stands in for the destination while it is away. */
+static nl_status open_backup(nl_log *log)
 {
-    nl_url *url = nl_url_parse(url_text);
-    if (url == NULL)
-        return NULL;
-    nl_writer *writer = nl_writer_open_url(url, NULL, prog);
-    nl_url_free(url);
-    return writer;
+    if (log->options.backup == NULL)
+        return NL_OK;
+    log->outbox.backup_url = nl_url_parse(log->options.backup);
+    return log->outbox.backup_url != NULL ? NL_OK : nl_error_prepend("backup");
 }
 
-nl_log *nl_open(const char *prog, const char *url)
+/* Opens the destination; one that is away for now is none the worse when something stands in for it. */
+static nl_status open_destination(nl_log *log)
 {
-    int saved = errno;
-    nl_error_clear();
-    if (url == NULL)
-        url = getenv("NETLOGGER_DEST");
-    if (is_switched_off() || url == NULL || *url == '\0')
-        return NULL;
-    if (prog == NULL)
-        prog = program_invocation_short_name;
-    nl_writer *writer = open_writer(url, prog);
-    errno = saved;
-    if (writer == NULL)
-        return NULL;
+    const nl_writer_options *writer = &log->options.writer;
+    nl_outbox *outbox = &log->outbox;
+    outbox->mapping.fd = -1;
+    outbox->url = log->url;
+    outbox->how = (nl_destination_options){
+        .truncate = writer->truncate, .timeout_ms = writer->timeout_ms, .ident = log->prog.data};
+    if (open_backup(log) != NL_OK)
+        return NL_FAILED;
+    outbox->destination = nl_destination_open(log->url, &outbox->how);
+    bool stands_in = outbox->backup_url != NULL || log->options.spool != NULL;
+    return outbox->destination != NULL || stands_in ? NL_OK : NL_FAILED;
+}
+
+static void free_log(nl_log *log)
+{
+    nl_buffer_free(&log->encoded);
+    if (log->drain_ready)
+        nl_drain_finish(&log->drain);
+    pthread_mutex_destroy(&log->mutex);
+    pthread_cond_destroy(&log->flushed);
+    free((char *)log->host.data);
+    free((char *)log->prog.data);
+    free(log);
+}
+
+static nl_log *open_url(const char *prog, nl_url *url)
+{
     nl_log *log = calloc(1, sizeof *log);
     NL_REQUIRE(log != NULL, "out of memory");
-    pthread_mutex_init(&log->mutex, NULL);
-    log->writer = writer;
-    log->record = nl_record_new();
+    log->url = url;
     log->host = this_host();
-    log->prog = copy_text(prog);
-    atomic_init(&log->threshold, first_threshold());
-    add_to_list(log);
+    log->prog = copy_text(prog != NULL ? prog : program_invocation_short_name);
+    log->gate.threshold = first_threshold();
+    pthread_mutex_init(&log->mutex, NULL);
+    pthread_cond_init(&log->flushed, NULL);
+    nl_status status = nl_log_options_read(&log->options, url);
+    if (status == NL_OK)
+        status = open_destination(log);
+    if (status != NL_OK) {
+        nl_outbox_close(&log->outbox);
+        free_log(log);
+        return NULL;
+    }
+    if (log->options.writer.format == NL_FORMAT_UNKNOWN)
+        log->options.writer.format = NL_FORMAT_ULM;
+    add_to_registry(log);
     return log;
 }
 
-/* After a record could not be sent: it waits in the writer's buffer, unless too much does already. */
-static void limit_unsent(nl_log *log)
+nl_log *nl_open(const char *prog, const char *url_text)
 {
-    if (nl_writer_buffered(log->writer) > UNSENT_MAX)
-        log->undelivered += nl_writer_drop_buffer(log->writer);
-}
-
-static nl_status put(nl_log *log, const nl_record *record)
-{
-    nl_status status = nl_writer_put(log->writer, record);
-    if (status != NL_OK)
-        limit_unsent(log);
-    return status;
-}
-
-static void stamp(nl_log *log, nl_record *record)
-{
-    nl_record_set_time(record, nl_time_now_ns() / 1000 * 1000); /* what six digits say */
-    record->host = log->host;
-    record->prog = log->prog;
-}
-
-nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
-{
-    if (log == NULL || (int)level > atomic_load_explicit(&log->threshold, memory_order_relaxed))
-        return NL_OFF;
-    NL_REQUIRE(event != NULL, "event is NULL");
     int saved = errno;
-    va_list rest;
-    va_copy(rest, arguments);
-    pthread_mutex_lock(&log->mutex);
-    nl_record *record = log->record;
-    nl_record_clear(record);
-    nl_record_set_level(record, level);
-    nl_record_set_event(record, event, strlen(event));
-    nl_status status = NL_OK;
+    nl_error_clear();
+    if (url_text == NULL)
+        url_text = getenv("NETLOGGER_DEST");
+    if (is_switched_off() || url_text == NULL || *url_text == '\0')
+        return NULL;
+    nl_inside++;
+    nl_url *url = nl_url_parse(url_text);
+    nl_log *log = url != NULL ? open_url(prog, url) : NULL;
+    nl_inside--;
     errno = saved;
-    if (format != NULL)
-        status = nl_format_arguments(record, &log->scratch, format, &rest);
-    /* Stamped last and under the lock, so that the times in one log never run backwards. */
-    stamp(log, record);
-    if (status == NL_OK)
-        status = put(log, record);
-    else
-        nl_error_prepend("write %s", event);
-    pthread_mutex_unlock(&log->mutex);
-    va_end(rest);
-    errno = saved;
-    return status;
-}
-
-nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    nl_status status = nl_vwrite(log, level, event, format, arguments);
-    va_end(arguments);
-    return status;
-}
-
-nl_status nl_write_record(nl_log *log, const nl_record *record)
-{
-    if (log == NULL || (int)record->level > atomic_load_explicit(&log->threshold, memory_order_relaxed))
-        return NL_OFF;
-    int saved = errno;
-    pthread_mutex_lock(&log->mutex);
-    nl_status status;
-    if (record->time_ns != 0 && record->host.data != NULL && record->prog.data != NULL) {
-        status = put(log, record);
-    } else {
-        /* A shallow copy serves: it is used up before this returns. */
-        nl_record filled = *record;
-        filled.raw = (nl_string){0};
-        filled.host = record->host.data != NULL ? record->host : log->host;
-        filled.prog = record->prog.data != NULL ? record->prog : log->prog;
-        if (filled.time_ns == 0)
-            filled.time_ns = nl_time_now_ns() / 1000 * 1000;
-        status = put(log, &filled);
-    }
-    pthread_mutex_unlock(&log->mutex);
-    errno = saved;
-    return status;
+    return log;
 }
 
 nl_status nl_flush(nl_log *log)
@@ -241,11 +228,13 @@ nl_status nl_flush(nl_log *log)
     if (log == NULL)
         return NL_OK;
     int saved = errno;
+    nl_inside++;
     pthread_mutex_lock(&log->mutex);
-    nl_status status = nl_writer_flush(log->writer);
-    if (status != NL_OK)
-        limit_unsent(log);
+    nl_status status = nl_writer_thread_flush(log);
+    if (nl_producer_report_lost(log))
+        status = nl_writer_thread_flush(log);
     pthread_mutex_unlock(&log->mutex);
+    nl_inside--;
     errno = saved;
     return status;
 }
@@ -253,7 +242,27 @@ nl_status nl_flush(nl_log *log)
 void nl_set_level(nl_log *log, nl_level level)
 {
     if (log != NULL)
-        atomic_store_explicit(&log->threshold, level, memory_order_relaxed);
+        __atomic_store_n(&log->gate.threshold, (int)level, __ATOMIC_RELAXED);
+}
+
+void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level)
+{
+    if (log != NULL)
+        log->options.policy = (nl_ring_policy){policy, block_ns, keep_level};
+}
+
+/* Events that are still in the rings: they could not be taken over. */
+static uint64_t left_in_rings(nl_log *log)
+{
+    uint64_t count = 0;
+    nl_event_header header;
+    for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
+        count += ring->shared->lost.full + ring->shared->lost.refused;
+        nl_ring_pin(ring);
+        for (; nl_ring_event(ring, &header) != NULL; ring->at += header.size)
+            count++;
+    }
+    return count;
 }
 
 nl_status nl_close(nl_log *log)
@@ -261,20 +270,49 @@ nl_status nl_close(nl_log *log)
     if (log == NULL)
         return NL_OK;
     int saved = errno;
-    remove_from_list(log);
-    nl_status status = nl_writer_flush(log->writer);
+    nl_inside++;
+    remove_from_registry(log);
+    nl_writer_thread_stop(log);
+    nl_status status = log->status;
     if (status != NL_OK)
-        log->undelivered += nl_writer_drop_buffer(log->writer);
-    if (nl_writer_close(log->writer) != NL_OK)
+        nl_error_set("%s", log->message);
+    uint64_t undelivered = nl_outbox_waiting(&log->outbox) + log->outbox.given_up + left_in_rings(log) + log->lost;
+    if (log->drain_ready)
+        undelivered += log->drain.lost;
+    for (nl_ring *ring = log->rings, *next; ring != NULL; ring = next) {
+        next = ring->next;
+        nl_ring_remove(ring);
+    }
+    if (nl_outbox_close(&log->outbox) != NL_OK)
         status = NL_FAILED;
-    if (log->undelivered > 0)
-        status = nl_error_prepend("%llu events could not be delivered", (unsigned long long)log->undelivered);
-    pthread_mutex_destroy(&log->mutex);
-    nl_record_free(log->record);
-    nl_buffer_free(&log->scratch);
-    free((char *)log->host.data);
-    free((char *)log->prog.data);
-    free(log);
+    if (undelivered > 0)
+        status = nl_error_prepend("%llu events could not be delivered", (unsigned long long)undelivered);
+    free_log(log);
+    tidy_session();
+    nl_inside--;
     errno = saved;
     return status;
+}
+
+/* The program ends and has not closed its logs: what they hold is sent, and the shared memory given back. */
+__attribute__((destructor)) static void at_exit(void)
+{
+    nl_inside++;
+    nl_registry_lock();
+    for (nl_log *log = logs; log != NULL; log = log->next)
+        nl_flush(log);
+    bool all_sent = true;
+    for (nl_log *log = logs; log != NULL; log = log->next)
+        all_sent &= nl_outbox_waiting(&log->outbox) == 0 && left_in_rings(log) == 0;
+    if (all_sent) { /* otherwise the rings stay, for nlrecover */
+        for (nl_log *log = logs; log != NULL; log = log->next) {
+            for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
+                nl_mapping_forget(&ring->mapping);
+            nl_mapping_forget(&log->outbox.mapping);
+        }
+        nl_sites_forget();
+        nl_session_remove();
+    }
+    nl_registry_unlock();
+    nl_inside--;
 }

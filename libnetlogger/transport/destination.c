@@ -29,6 +29,11 @@ nl_status nl_destination_write(nl_destination *destination, nl_level level, cons
     return destination->kind->write(destination, level, data, size, written);
 }
 
+int64_t nl_destination_size(nl_destination *destination)
+{
+    return destination->kind->size != NULL ? destination->kind->size(destination) : -1;
+}
+
 nl_status nl_destination_reopen(nl_destination *destination)
 {
     return destination->kind->reopen != NULL ? destination->kind->reopen(destination) : NL_OK;

@@ -29,6 +29,9 @@ nl_destination *nl_destination_open(const nl_url *url, const nl_destination_opti
 nl_status nl_destination_write(nl_destination *destination, nl_level level, const char *data, size_t size,
                                size_t *written);
 
+/* The size of the file in bytes, when it is a plain one; -1 for anything else. */
+int64_t nl_destination_size(nl_destination *destination);
+
 /* Files: opens the name again. Others: nothing. */
 nl_status nl_destination_reopen(nl_destination *destination);
 
@@ -42,6 +45,7 @@ nl_status nl_destination_close(nl_destination *destination, bool keep);
 
 typedef struct nl_destination_kind {
     nl_status (*write)(nl_destination *destination, nl_level level, const char *data, size_t size, size_t *written);
+    int64_t (*size)(nl_destination *destination);               /* may be NULL */
     nl_status (*reopen)(nl_destination *destination);           /* may be NULL */
     void (*after_fork)(nl_destination *destination);            /* may be NULL */
     nl_status (*close)(nl_destination *destination, bool keep); /* frees it */

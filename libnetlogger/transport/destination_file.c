@@ -131,6 +131,13 @@ static nl_status file_write(nl_destination *destination, nl_level level, const c
     return NL_OK;
 }
 
+static int64_t file_size(nl_destination *destination)
+{
+    const file_destination *file = (file_destination *)destination;
+    struct stat status;
+    return file->plain && file->path != NULL && fstat(file->fd, &status) == 0 ? (int64_t)status.st_size : -1;
+}
+
 static nl_status file_reopen(nl_destination *destination)
 {
     file_destination *file = (file_destination *)destination;
@@ -190,7 +197,7 @@ static nl_status file_close(nl_destination *destination, bool keep)
     return status;
 }
 
-static const nl_destination_kind file_kind = {.write = file_write, .reopen = file_reopen, .close = file_close};
+static const nl_destination_kind file_kind = {.write = file_write, .size = file_size, .reopen = file_reopen, .close = file_close};
 
 nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options)
 {

@@ -19,7 +19,7 @@ struct nl_writer {
     nl_buffer buffer;
 };
 
-static nl_status read_option(const nl_url_option *option, nl_writer_options *options)
+nl_status nl_writer_read_option(const nl_url_option *option, nl_writer_options *options)
 {
     const char *name = option->name, *value = option->value;
     if (strcmp(name, "buffer") == 0) {
@@ -42,16 +42,20 @@ static nl_status read_option(const nl_url_option *option, nl_writer_options *opt
             return NL_OK;
         }
     } else {
-        return nl_error_set("unknown option \"%s\": buffer, append, format and timeout are known", name);
+        return NL_END;
     }
     return nl_error_set("\"%s\" is no value for option %s", value, name);
 }
 
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
 {
-    for (size_t i = 0; i < url->option_count; i++)
-        if (read_option(&url->options[i], options) != NL_OK)
+    for (size_t i = 0; i < url->option_count; i++) {
+        nl_status status = nl_writer_read_option(&url->options[i], options);
+        if (status == NL_END)
+            nl_error_set("unknown option \"%s\": buffer, append, format and timeout are known", url->options[i].name);
+        if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);
+    }
     return NL_OK;
 }
 

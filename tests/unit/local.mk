@@ -47,6 +47,11 @@ tests_unit_log_unit_SOURCES = %D%/log.c
 tests_unit_log_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_log_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/event.unit
+tests_unit_event_unit_SOURCES = %D%/event.c
+tests_unit_event_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_event_unit_LDADD = $(unit_ldadd)
+
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)

@@ -60,7 +60,22 @@ NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const
  */
 NL_API nl_status nl_write_record(nl_log *log, const nl_record *record);
 
-/* Sends what is buffered. NL_OK or NL_FAILED; what could not be sent stays buffered. */
+/* What becomes of an event when its thread's ring is full: the destination is slower than the program, or away. */
+typedef enum nl_policy {
+    NL_POLICY_BLOCK, /* it waits for room, at most the time given, then it is dropped; the default but for collectors */
+    NL_POLICY_NEWEST, /* it is dropped; the default for collectors, which must not hold up the program */
+    NL_POLICY_OLDEST, /* the oldest events in the ring give way: a flight recorder */
+    NL_POLICY_LEVEL,  /* less urgent than keep_level it is dropped as soon as the ring is half full; otherwise it waits
+                       */
+} nl_policy;
+
+/*
+ * Chooses the policy, in place of the URL's. block_ns, nanoseconds, bounds each wait; keep_level is for
+ * NL_POLICY_LEVEL. To be called before the log is used by other threads.
+ */
+NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level);
+
+/* Sends what is buffered and waits for that. NL_OK or NL_FAILED; what could not be sent is kept and tried again. */
 NL_API nl_status nl_flush(nl_log *log);
 
 /* The threshold: events of levels after this one are not written. Any thread, any time. */

@@ -1,0 +1,56 @@
+/*
+ * Typed events, at next to no cost.
+ *
+ *   NL_EVENT(log, NL_USAGE, "WriteData", "SEND.SZ", size, "FILE", name);
+ *
+ * The caller's thread copies the raw values and a reading of the time-stamp counter into a ring of its own and goes on:
+ * it formats nothing, takes no lock, makes no system call and allocates nothing, but at a thread's first event in a
+ * log, when the ring is made, and at the first event of a place in the program, which is registered then. A writer
+ * thread of the log makes records of it and sends them. nl_write goes through the same ring.
+ *
+ * Arguments: the log (NULL is allowed and does nothing), a level (a constant), the event's name (a string literal),
+ * then up to 16 pairs of a field's name (a string literal) and its value. Each value is evaluated once, and only when
+ * the event is on. Types of values:
+ *
+ *   bool, char, every integer type, float, double    themselves; a char is a number; a long double becomes a double
+ *   char *, const char *                             the text up to its NUL; NULL is the text "(null)"
+ *   nl_string                                        those bytes, any of them, NUL too: NL_BYTES(data, size)
+ *
+ * Any other type, a name without a value, more than 16 pairs, or a level that is none is a compile error. Works in C11
+ * with GNU extensions and in C++11. A string longer than NL_VALUE_SIZE_MAX bytes is cut there. A bit-field wants a
+ * cast.
+ *
+ * In a signal handler it is safe: when the signal came in the middle of an event of the same thread, the handler's
+ * event is refused and counted as lost; otherwise it is logged. A handler must not jump out (siglongjmp) of an event.
+ */
+#ifndef NETLOGGER_EVENT_H
+#define NETLOGGER_EVENT_H
+#ifndef NL_INSIDE_UMBRELLA
+#error "include <netlogger.h>, not its parts"
+#endif
+
+#include <string.h>
+#if defined(__x86_64__) || defined(__i386__)
+#include <x86intrin.h>
+#endif
+
+#define NL_FIELDS_MAX 16
+#define NL_VALUE_SIZE_MAX 16384
+
+#define NL_EVENT(log, level, ...)                                                                                      \
+    NL_PRIVATE_EVENT(NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), log, level, __VA_ARGS__, 0)
+
+/* An nl_string of size bytes at data, as a value of NL_EVENT. */
+#define NL_BYTES(data, size) nl_bytes((data), (size))
+
+static inline nl_string nl_bytes(const void *data, size_t size)
+{
+    nl_string bytes = {(const char *)data, size};
+    return bytes;
+}
+
+/* ---- From here on: how it is done. Nothing below is for programs to name; it is compiled into them. ---- */
+
+#include <netlogger/event_private.h>
+
+#endif

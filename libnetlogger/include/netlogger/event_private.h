@@ -1,0 +1,365 @@
+/*
+ * How NL_EVENT does what event.h says. Compiled into programs, hence public, but not for them to use: what is here may
+ * change with the library's major version only.
+ *
+ * An event in a ring is a header and the values of its fields one behind the other, unaligned, in the machine's own
+ * order: numbers as they are, a string as its size (uint32_t) and its bytes. What never changes (its name, level, the
+ * fields' names and types) is in its site, a static variable at the place of the NL_EVENT, known by a number.
+ */
+#ifndef NETLOGGER_EVENT_PRIVATE_H
+#define NETLOGGER_EVENT_PRIVATE_H
+
+NL_BEGIN_DECLS
+
+/* How a value lies in the ring. */
+enum {
+    NL_RAW_NONE = 0,
+    NL_RAW_STRING,
+    NL_RAW_INT8,
+    NL_RAW_INT16,
+    NL_RAW_INT32,
+    NL_RAW_INT64,
+    NL_RAW_UINT8,
+    NL_RAW_UINT16,
+    NL_RAW_UINT32,
+    NL_RAW_UINT64,
+    NL_RAW_FLOAT,
+    NL_RAW_DOUBLE,
+    NL_RAW_BOOL,
+};
+
+/* One NL_EVENT in the program's text. */
+typedef struct nl_event_site {
+    const char *event;
+    const char *const *names;   /* field_count of them */
+    const unsigned char *types; /* likewise, NL_RAW_... */
+    unsigned short field_count;
+    unsigned char level;
+    unsigned char off; /* switched off by name: nothing is logged here */
+    unsigned id;       /* 0 until it is first reached */
+    struct nl_event_site *next;
+} nl_event_site;
+
+/* The part of a log that NL_EVENT looks at. */
+typedef struct nl_log_gate {
+    int threshold; /* levels above this are off */
+    unsigned slot; /* which of a thread's rings is this log's */
+} nl_log_gate;
+
+/*
+ * The producer's side of a ring: bytes in memory that is mapped twice in a row, so that an event never wraps. Positions
+ * count bytes ever written and are masked when used.
+ */
+typedef struct nl_ring_producer {
+    char *data;
+    uint64_t mask;       /* size - 1, size a power of two */
+    uint64_t head;       /* where the next event goes */
+    uint64_t limit;      /* up to here head may go before the reader's position has to be looked at again */
+    uint64_t *published; /* what the reader may read up to; in shared memory */
+    unsigned busy;       /* this thread is in the middle of an event */
+    unsigned slow_clock; /* no usable time-stamp counter: ticks are nanoseconds of the real-time clock */
+} nl_ring_producer;
+
+#define NL_PRIVATE_SLOTS 16
+extern NL_API __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS] __attribute__((tls_model("initial-exec")));
+
+/* Every event in the ring begins with these 16 bytes. */
+typedef struct nl_event_header {
+    uint32_t size; /* bytes, these included */
+    uint32_t site;
+    uint64_t ticks;
+} nl_event_header;
+
+/* The way of a first event, of a full ring, of a signal handler. The ring to use, NULL when the event is not logged. */
+NL_API nl_ring_producer *nl_private_prepare(nl_log_gate *log, nl_event_site *site, size_t size);
+
+static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    if (__builtin_expect(!ring->slow_clock, 1))
+        return __rdtsc();
+#endif
+    (void)ring;
+    return (uint64_t)nl_time_now_ns();
+}
+
+static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size_t size, nl_ring_producer **out)
+{
+    nl_ring_producer *ring = log->slot < NL_PRIVATE_SLOTS ? nl_private_rings[log->slot] : NULL;
+    unsigned id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
+    if (__builtin_expect(ring == NULL || id == 0 || ring->busy || ring->head + size > ring->limit, 0)) {
+        ring = nl_private_prepare(log, site, size);
+        if (ring == NULL)
+            return NULL;
+        id = site->id;
+    }
+    *out = ring;
+    ring->busy = 1;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    char *at = ring->data + (ring->head & ring->mask);
+    nl_event_header header = {(uint32_t)size, id, nl_private_ticks(ring)};
+    memcpy(at, &header, sizeof header);
+    return at + sizeof header;
+}
+
+static inline void nl_private_commit(nl_ring_producer *ring, size_t size)
+{
+    ring->head += size;
+    __atomic_store_n(ring->published, ring->head, __ATOMIC_RELEASE);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    ring->busy = 0;
+}
+
+/* Short copies without a call: what most strings in events are. */
+static inline void nl_private_copy(char *to, const char *from, size_t size)
+{
+    if (size > 32) {
+        memcpy(to, from, size);
+    } else if (size >= 16) {
+        char first[16], last[16];
+        memcpy(first, from, 16);
+        memcpy(last, from + size - 16, 16);
+        memcpy(to, first, 16);
+        memcpy(to + size - 16, last, 16);
+    } else if (size >= 8) {
+        uint64_t first, last;
+        memcpy(&first, from, 8);
+        memcpy(&last, from + size - 8, 8);
+        memcpy(to, &first, 8);
+        memcpy(to + size - 8, &last, 8);
+    } else if (size >= 4) {
+        uint32_t first, last;
+        memcpy(&first, from, 4);
+        memcpy(&last, from + size - 4, 4);
+        memcpy(to, &first, 4);
+        memcpy(to + size - 4, &last, 4);
+    } else {
+        for (size_t i = 0; i < size; i++)
+            to[i] = from[i];
+    }
+}
+
+static inline char *nl_private_put_scalar(char *at, const void *value, size_t size)
+{
+    memcpy(at, value, size);
+    return at + size;
+}
+
+static inline char *nl_private_put_string(char *at, const void *value, size_t value_size)
+{
+    (void)value_size;
+    const nl_string *string = (const nl_string *)value;
+    uint32_t size = (uint32_t)string->size;
+    memcpy(at, &size, sizeof size);
+    nl_private_copy(at + sizeof size, string->data, size);
+    return at + sizeof size + size;
+}
+
+static inline size_t nl_private_scalar_size(const void *value, size_t size)
+{
+    (void)value;
+    return size;
+}
+
+static inline size_t nl_private_string_size(const void *value, size_t size)
+{
+    (void)size;
+    return sizeof(uint32_t) + ((const nl_string *)value)->size;
+}
+
+static inline nl_string nl_private_cut(nl_string string)
+{
+    string.size = string.data == NULL ? 0 : string.size < NL_VALUE_SIZE_MAX ? string.size : NL_VALUE_SIZE_MAX;
+    return string;
+}
+
+static inline nl_string nl_private_text(const char *text)
+{
+    if (text == NULL)
+        text = "(null)";
+    return nl_private_cut(nl_bytes(text, strlen(text)));
+}
+
+NL_END_DECLS
+
+/* Plain char and long are as the machine has them. */
+enum {
+    NL_RAW_CHAR = (char)-1 < 0 ? NL_RAW_INT8 : NL_RAW_UINT8,
+    NL_RAW_LONG = sizeof(long) == 8 ? NL_RAW_INT64 : NL_RAW_INT32,
+    NL_RAW_ULONG = sizeof(long) == 8 ? NL_RAW_UINT64 : NL_RAW_UINT32,
+};
+
+/* Every scalar type: X(a word for it, the type, what it is in the ring). */
+#define NL_PRIVATE_SCALARS(X)                                                                                          \
+    X(bool, bool, NL_RAW_BOOL)                                                                                         \
+    X(char, char, NL_RAW_CHAR)                                                                                         \
+    X(schar, signed char, NL_RAW_INT8)                                                                                 \
+    X(uchar, unsigned char, NL_RAW_UINT8)                                                                              \
+    X(short, short, NL_RAW_INT16)                                                                                      \
+    X(ushort, unsigned short, NL_RAW_UINT16)                                                                           \
+    X(int, int, NL_RAW_INT32)                                                                                          \
+    X(uint, unsigned, NL_RAW_UINT32)                                                                                   \
+    X(long, long, NL_RAW_LONG)                                                                                         \
+    X(ulong, unsigned long, NL_RAW_ULONG)                                                                              \
+    X(llong, long long, NL_RAW_INT64)                                                                                  \
+    X(ullong, unsigned long long, NL_RAW_UINT64)                                                                       \
+    X(float, float, NL_RAW_FLOAT)                                                                                      \
+    X(double, double, NL_RAW_DOUBLE)
+
+#ifdef __cplusplus
+#define NL_PRIVATE_STATIC_ASSERT static_assert
+#define NL_PRIVATE_AUTO auto
+
+template <typename T> struct nl_private_type; /* only types that can be logged have one */
+#define NL_PRIVATE_OVERLOAD(word, type, raw)                                                                           \
+    static inline type nl_private_capture(type value)                                                                  \
+    {                                                                                                                  \
+        return value;                                                                                                  \
+    }                                                                                                                  \
+    template <> struct nl_private_type<type> {                                                                         \
+        static constexpr unsigned char raw_type = raw;                                                                 \
+    };
+NL_PRIVATE_SCALARS(NL_PRIVATE_OVERLOAD)
+static inline double nl_private_capture(long double value)
+{
+    return (double)value;
+}
+static inline nl_string nl_private_capture(const char *text)
+{
+    return nl_private_text(text);
+}
+static inline nl_string nl_private_capture(char *text)
+{
+    return nl_private_text(text);
+}
+template <typename T> nl_string nl_private_capture(T *) = delete; /* or any pointer would go as a bool */
+static inline nl_string nl_private_capture(nl_string string)
+{
+    return nl_private_cut(string);
+}
+template <> struct nl_private_type<nl_string> {
+    static constexpr unsigned char raw_type = NL_RAW_STRING;
+};
+
+#define NL_PRIVATE_TYPE(value) nl_private_type<decltype(nl_private_capture(value))>::raw_type
+#define NL_PRIVATE_CAPTURE(value) nl_private_capture(value)
+static inline size_t nl_private_size_of(const nl_string &value)
+{
+    return nl_private_string_size(&value, 0);
+}
+template <typename T> static inline size_t nl_private_size_of(const T &)
+{
+    return sizeof(T);
+}
+static inline char *nl_private_put(char *at, const nl_string &value)
+{
+    return nl_private_put_string(at, &value, 0);
+}
+template <typename T> static inline char *nl_private_put(char *at, const T &value)
+{
+    return nl_private_put_scalar(at, &value, sizeof value);
+}
+#define NL_PRIVATE_SIZE(value) nl_private_size_of(value)
+#define NL_PRIVATE_PUT(at, value) nl_private_put(at, value)
+
+#else
+
+#define NL_PRIVATE_STATIC_ASSERT _Static_assert
+#define NL_PRIVATE_AUTO __extension__ __auto_type
+
+#define NL_PRIVATE_SAME(word, type, raw)                                                                               \
+    static inline type nl_private_same_##word(type value)                                                              \
+    {                                                                                                                  \
+        return value;                                                                                                  \
+    }
+NL_PRIVATE_SCALARS(NL_PRIVATE_SAME)
+static inline double nl_private_shorten(long double value)
+{
+    return (double)value;
+}
+
+#define NL_PRIVATE_TYPE_CASE(word, type, raw)                                                                          \
+    type:                                                                                                              \
+    raw,
+#define NL_PRIVATE_TYPE(value)                                                                                         \
+    _Generic((value), NL_PRIVATE_SCALARS(NL_PRIVATE_TYPE_CASE) long double: NL_RAW_DOUBLE, char *: NL_RAW_STRING,       \
+        const char *: NL_RAW_STRING, nl_string: NL_RAW_STRING)
+#define NL_PRIVATE_CAPTURE_CASE(word, type, raw)                                                                       \
+    type:                                                                                                              \
+    nl_private_same_##word,
+#define NL_PRIVATE_CAPTURE(value)                                                                                      \
+    _Generic((value), NL_PRIVATE_SCALARS(NL_PRIVATE_CAPTURE_CASE) long double: nl_private_shorten,                      \
+        char *: nl_private_text, const char *: nl_private_text, nl_string: nl_private_cut)(value)
+#define NL_PRIVATE_SIZE(value)                                                                                         \
+    _Generic((value), nl_string : nl_private_string_size, default : nl_private_scalar_size)(&(value), sizeof(value))
+#define NL_PRIVATE_PUT(at, value)                                                                                      \
+    _Generic((value), nl_string : nl_private_put_string, default : nl_private_put_scalar)(at, &(value), sizeof(value))
+#endif
+
+/* ---- the macro's machinery ---- */
+
+#define NL_PRIVATE_JOIN(a, b) NL_PRIVATE_JOIN_(a, b)
+#define NL_PRIVATE_JOIN_(a, b) a##b
+
+/* How many pairs follow the event's name; words that no macro has when there is half a pair. */
+#define NL_PRIVATE_PAIRS(...) NL_PRIVATE_PICK(__VA_ARGS__, NL_PRIVATE_COUNTS)
+#define NL_PRIVATE_PICK(...) NL_PRIVATE_PICK_(__VA_ARGS__)
+#define NL_PRIVATE_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20,    \
+                         a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, count, ...)             \
+    count
+#define NL_PRIVATE_COUNTS                                                                                              \
+    field_name_without_value_or_too_many, 16, field_name_without_value, 15, field_name_without_value, 14,              \
+        field_name_without_value, 13, field_name_without_value, 12, field_name_without_value, 11,                      \
+        field_name_without_value, 10, field_name_without_value, 9, field_name_without_value, 8,                        \
+        field_name_without_value, 7, field_name_without_value, 6, field_name_without_value, 5,                         \
+        field_name_without_value, 4, field_name_without_value, 3, field_name_without_value, 2,                         \
+        field_name_without_value, 1, field_name_without_value, 0, 0
+
+/* EACH_n(m, name, value, ..., 0) is m(place, name, value) for each of the n pairs; places count down. */
+#define NL_PRIVATE_EACH_0(m, ...)
+#define NL_PRIVATE_EACH_1(m, name, value, ...) m(1, name, value)
+#define NL_PRIVATE_EACH_2(m, name, value, ...) m(2, name, value) NL_PRIVATE_EACH_1(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_3(m, name, value, ...) m(3, name, value) NL_PRIVATE_EACH_2(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_4(m, name, value, ...) m(4, name, value) NL_PRIVATE_EACH_3(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_5(m, name, value, ...) m(5, name, value) NL_PRIVATE_EACH_4(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_6(m, name, value, ...) m(6, name, value) NL_PRIVATE_EACH_5(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_7(m, name, value, ...) m(7, name, value) NL_PRIVATE_EACH_6(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_8(m, name, value, ...) m(8, name, value) NL_PRIVATE_EACH_7(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_9(m, name, value, ...) m(9, name, value) NL_PRIVATE_EACH_8(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_10(m, name, value, ...) m(10, name, value) NL_PRIVATE_EACH_9(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_11(m, name, value, ...) m(11, name, value) NL_PRIVATE_EACH_10(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_12(m, name, value, ...) m(12, name, value) NL_PRIVATE_EACH_11(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_13(m, name, value, ...) m(13, name, value) NL_PRIVATE_EACH_12(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_14(m, name, value, ...) m(14, name, value) NL_PRIVATE_EACH_13(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_15(m, name, value, ...) m(15, name, value) NL_PRIVATE_EACH_14(m, __VA_ARGS__)
+#define NL_PRIVATE_EACH_16(m, name, value, ...) m(16, name, value) NL_PRIVATE_EACH_15(m, __VA_ARGS__)
+
+#define NL_PRIVATE_NAME_OF(place, name, value) "" name,
+#define NL_PRIVATE_TYPE_OF(place, name, value) NL_PRIVATE_TYPE(value),
+#define NL_PRIVATE_CAPTURE_IT(place, name, value) NL_PRIVATE_AUTO nl_value_##place##_ = NL_PRIVATE_CAPTURE(value);
+#define NL_PRIVATE_ADD_SIZE(place, name, value) +NL_PRIVATE_SIZE(nl_value_##place##_)
+#define NL_PRIVATE_PUT_IT(place, name, value) nl_at_ = NL_PRIVATE_PUT(nl_at_, nl_value_##place##_);
+
+/* A static site, a look at the gate, the values caught once, their size, the copy. */
+#define NL_PRIVATE_EVENT(each, log_given, level_given, event_name, ...)                                                \
+    do {                                                                                                               \
+        NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG, "not a level of events"); \
+        static const char *const nl_names_[] = {each(NL_PRIVATE_NAME_OF, __VA_ARGS__) 0};                              \
+        static const unsigned char nl_types_[] = {each(NL_PRIVATE_TYPE_OF, __VA_ARGS__) 0};                            \
+        static nl_event_site nl_site_ = {"" event_name, nl_names_, nl_types_, sizeof nl_types_ - 1,                    \
+                                         (level_given), 0,         0,         0};                                      \
+        nl_log *nl_log_ = (log_given);                                                                                 \
+        nl_log_gate *nl_gate_ = (nl_log_gate *)(void *)nl_log_;                                                        \
+        if (nl_gate_ != 0 && (int)(level_given) <= __atomic_load_n(&nl_gate_->threshold, __ATOMIC_RELAXED) &&          \
+            !__atomic_load_n(&nl_site_.off, __ATOMIC_RELAXED)) {                                                       \
+            nl_ring_producer *nl_ring_;                                                                                \
+            each(NL_PRIVATE_CAPTURE_IT, __VA_ARGS__) size_t nl_size_ =                                                 \
+                sizeof(nl_event_header) each(NL_PRIVATE_ADD_SIZE, __VA_ARGS__);                                        \
+            char *nl_at_ = nl_private_begin(nl_gate_, &nl_site_, nl_size_, &nl_ring_);                                 \
+            if (nl_at_ != 0) {                                                                                         \
+                each(NL_PRIVATE_PUT_IT, __VA_ARGS__) nl_private_commit(nl_ring_, nl_size_);                            \
+            }                                                                                                          \
+        }                                                                                                              \
+    } while (0)
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * From readings of the time-stamp counter to time.
+ *
+ * The counter is read by every event because that costs a third of asking the real-time clock. How the two belong
+ * together is measured again at every update, so that the clock's being slewed (by a time daemon) is followed: a time
+ * between two readings is interpolated. When the clock was stepped meanwhile, what came before this update keeps the
+ * old time. Where the machine has no invariant counter, ticks are nanoseconds of the real-time clock to begin with. One
+ * thread at a time.
+ */
+#ifndef NETLOGGER_LOG_CLOCK_H
+#define NETLOGGER_LOG_CLOCK_H
+
+#include "log/shared.h"
+
+enum { NL_CLOCK_POINTS = 256 };
+
+typedef struct nl_clock {
+    bool slow; /* no counter */
+    size_t count;
+    nl_clock_point points[NL_CLOCK_POINTS]; /* by ticks */
+    size_t segment;                         /* the latest two points used: segment and the one behind */
+    double ns_per_tick;                     /* between them */
+} nl_clock;
+
+/* Whether the machine's time-stamp counter runs at one rate always and on all cores. */
+bool nl_clock_has_counter(void);
+
+/* Begins with a first reading. */
+void nl_clock_start(nl_clock *clock);
+
+/* Takes another reading. Returns its ticks: every event up to there can be told its time now. */
+uint64_t nl_clock_update(nl_clock *clock);
+
+/* The time of ticks, nanoseconds since 1970 UTC. */
+int64_t nl_clock_time_ns(nl_clock *clock, uint64_t ticks);
+
+/* Two points far apart, to be kept for who has to go on without this process; and the way back. */
+void nl_clock_save(const nl_clock *clock, nl_clock_point points[2]);
+void nl_clock_restore(nl_clock *clock, const nl_clock_point points[2], bool slow);
+
+#endif

@@ -1,0 +1,253 @@
+#include "config.h"
+
+#include "log/drain_internal.h"
+
+#include "base/error.h"
+#include "format/record_internal.h"
+#include "log/payload.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void nl_drain_start(nl_drain *drain, nl_format format, nl_string host, nl_string prog)
+{
+    *drain = (nl_drain){.format = format, .host = host, .prog = prog, .record = nl_record_new()};
+    nl_clock_start(&drain->clock);
+}
+
+void nl_drain_finish(nl_drain *drain)
+{
+    nl_record_free(drain->record);
+    nl_site_table_free(&drain->sites);
+    nl_block_writer_free(&drain->block);
+    free(drain->heap);
+    free(drain->shapes);
+}
+
+int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks)
+{
+    int64_t time_ns = nl_clock_time_ns(&drain->clock, ticks);
+    if (time_ns < ring->last_time_ns && ring->last_time_ns - time_ns < 2000)
+        time_ns = ring->last_time_ns;
+    ring->last_time_ns = time_ns;
+    return time_ns;
+}
+
+/* Reads a value of a raw type at *at into field. False when it ends behind end. */
+static bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field)
+{
+    size_t size = nl_raw_size(raw_type);
+    uint32_t string_size = 0;
+    if (raw_type == NL_RAW_STRING)
+        size = sizeof string_size;
+    if ((size_t)(end - *at) < size)
+        return false;
+    const char *value = *at;
+    *at += size;
+#define GET(raw, c_type, nl_type_, member)                                                                             \
+    case raw: {                                                                                                        \
+        c_type number;                                                                                                 \
+        memcpy(&number, value, sizeof number);                                                                         \
+        field->type = nl_type_;                                                                                        \
+        field->member = number;                                                                                        \
+        return true;                                                                                                   \
+    }
+    switch (raw_type) {
+        GET(NL_RAW_INT8, int8_t, NL_TYPE_INT, int_value)
+        GET(NL_RAW_INT16, int16_t, NL_TYPE_INT, int_value)
+        GET(NL_RAW_INT32, int32_t, NL_TYPE_INT, int_value)
+        GET(NL_RAW_INT64, int64_t, NL_TYPE_INT, int_value)
+        GET(NL_RAW_UINT8, uint8_t, NL_TYPE_UINT, uint_value)
+        GET(NL_RAW_UINT16, uint16_t, NL_TYPE_UINT, uint_value)
+        GET(NL_RAW_UINT32, uint32_t, NL_TYPE_UINT, uint_value)
+        GET(NL_RAW_UINT64, uint64_t, NL_TYPE_UINT, uint_value)
+        GET(NL_RAW_FLOAT, float, NL_TYPE_DOUBLE, double_value)
+        GET(NL_RAW_DOUBLE, double, NL_TYPE_DOUBLE, double_value)
+    case NL_RAW_BOOL:
+        field->type = NL_TYPE_BOOL;
+        field->bool_value = *value != 0;
+        return true;
+    case NL_RAW_STRING:
+        memcpy(&string_size, value, sizeof string_size);
+        if ((size_t)(end - *at) < string_size)
+            return false;
+        field->type = NL_TYPE_STRING;
+        field->string = (nl_string){*at, string_size};
+        *at += string_size;
+        return true;
+    }
+#undef GET
+    return false;
+}
+
+static bool typed_record(nl_drain *drain, const nl_site *site, const char *at, const char *end)
+{
+    nl_record *record = drain->record;
+    record->level = site->level;
+    record->event = site->event;
+    for (unsigned i = 0; i < site->field_count; i++) {
+        nl_field *field = nl_record_append(record);
+        field->name = site->names[i];
+        if (!get_value(&at, end, site->types[i], field))
+            return false;
+    }
+    return true;
+}
+
+static void add_time(nl_record *record, const char *name, int64_t time_ns)
+{
+    char text[NL_TIME_TEXT_SIZE];
+    size_t size = nl_time_format_ulm(time_ns, text);
+    nl_record_add_string(record, name, text, size);
+}
+
+/* The log's own record of what is missing from it. */
+static void lost_record(nl_drain *drain, nl_ring *ring, const nl_lost_event *lost)
+{
+    nl_record *record = drain->record;
+    nl_record_set_level(record, NL_WARNING);
+    nl_record_set_event(record, "NetLogger.Lost", strlen("NetLogger.Lost"));
+    nl_record_add_uint(record, "COUNT", lost->full + lost->refused);
+    if (lost->refused > 0)
+        nl_record_add_uint(record, "REFUSED", lost->refused);
+    add_time(record, "FROM", nl_clock_time_ns(&drain->clock, lost->from_ticks));
+    add_time(record, "TO", nl_clock_time_ns(&drain->clock, lost->to_ticks));
+    nl_record_add_uint(record, "THREAD", ring->shared->thread);
+}
+
+/* Text times have six digits. */
+static int64_t round_time(int64_t time_ns)
+{
+    int64_t part = time_ns % 1000;
+    return time_ns - (part < 0 ? part + 1000 : part);
+}
+
+bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
+{
+    nl_record *record = drain->record;
+    nl_record_clear(record);
+    const char *payload = event + sizeof *header;
+    size_t size = header->size - sizeof *header;
+    if (header->site == NL_SITE_RECORD) {
+        if (!nl_payload_get(payload, size, record))
+            return false;
+    } else if (header->site == NL_SITE_LOST) {
+        nl_lost_event lost;
+        if (size != sizeof lost)
+            return false;
+        memcpy(&lost, payload, sizeof lost);
+        lost_record(drain, ring, &lost);
+        drain->lost += lost.full + lost.refused;
+        ring->sequence += lost.full + lost.refused;
+    } else {
+        const nl_site *site = nl_site_table_get(&drain->sites, header->site);
+        if (site == NULL || !typed_record(drain, site, payload, payload + size))
+            return false;
+    }
+    int64_t time_ns = nl_drain_time_ns(drain, ring, header->ticks);
+    if (record->time_ns == 0)
+        record->time_ns = drain->format == NL_FORMAT_NLB ? time_ns : round_time(time_ns);
+    if (record->host.data == NULL)
+        record->host = drain->host;
+    if (record->prog.data == NULL)
+        record->prog = drain->prog;
+    return true;
+}
+
+/* ---- the rings by the time of their next event: a binary heap ---- */
+
+static uint64_t next_ticks(const nl_ring *ring)
+{
+    nl_event_header header;
+    return nl_ring_event(ring, &header) != NULL ? header.ticks : UINT64_MAX;
+}
+
+static void sift_down(nl_drain *drain, size_t i)
+{
+    nl_ring **heap = drain->heap;
+    for (;;) {
+        size_t least = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < drain->heap_size; child++)
+            if (next_ticks(heap[child]) < next_ticks(heap[least]))
+                least = child;
+        if (least == i)
+            return;
+        nl_ring *moved = heap[i];
+        heap[i] = heap[least];
+        heap[least] = moved;
+        i = least;
+    }
+}
+
+static void fill_heap(nl_drain *drain, nl_ring *rings)
+{
+    drain->heap_size = 0;
+    for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
+        if (next_ticks(ring) == UINT64_MAX)
+            continue;
+        if (drain->heap_size == drain->heap_capacity) {
+            drain->heap_capacity = drain->heap_capacity == 0 ? 16 : 2 * drain->heap_capacity;
+            drain->heap = reallocarray(drain->heap, drain->heap_capacity, sizeof(nl_ring *));
+            NL_REQUIRE(drain->heap != NULL, "out of memory");
+        }
+        drain->heap[drain->heap_size++] = ring;
+    }
+    for (size_t i = drain->heap_size / 2; i-- > 0;)
+        sift_down(drain, i);
+}
+
+/* Encodes one event. False when it is left for the next batch. */
+static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event, nl_buffer *out)
+{
+    uint64_t sequence = ring->sequence, lost = drain->lost;
+    if (!nl_drain_record(drain, ring, header, event)) {
+        ring->at = ring->end; /* damaged memory: nothing behind can be found */
+        return true;
+    }
+    if (drain->one_level && out->size > 0 && drain->record->level != drain->level) {
+        ring->sequence = sequence;
+        drain->lost = lost;
+        return false;
+    }
+    drain->level = drain->record->level;
+    nl_record_encode(drain->record, drain->format, out);
+    ring->at += header->size;
+    ring->sequence++;
+    return true;
+}
+
+static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
+{
+    uint64_t count = 0;
+    fill_heap(drain, rings);
+    while (drain->heap_size > 0 && out->size < limit) {
+        nl_ring *ring = drain->heap[0];
+        nl_event_header header;
+        const char *event = nl_ring_event(ring, &header);
+        if (event == NULL) {
+            drain->heap[0] = drain->heap[--drain->heap_size];
+        } else {
+            if (header.ticks > until_ticks || !put_text(drain, ring, &header, event, out))
+                break;
+            count++;
+        }
+        sift_down(drain, 0);
+    }
+    return count;
+}
+
+uint64_t nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
+{
+    drain->sites.shared = drain->sites.shared != NULL ? drain->sites.shared : nl_sites_shared();
+    if (drain->format != NL_FORMAT_NLB)
+        return take_text(drain, rings, until_ticks, out, limit);
+    uint64_t count = 0;
+    for (nl_ring *ring = rings; ring != NULL && out->size < limit; ring = ring->next)
+        while (out->size < limit && ring->at < ring->end) {
+            uint64_t records = nl_drain_block(drain, ring, until_ticks, out);
+            if (records == 0)
+                break;
+            count += records;
+        }
+    return count;
+}

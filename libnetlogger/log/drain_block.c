@@ -1,0 +1,176 @@
+/* The fast way from a ring into a block: values go over one by one, no record is made of them. */
+#include "config.h"
+
+#include "log/drain_internal.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUMBERS_SIZE = NL_FIELDS_MAX * NL_VARINT_SIZE }; /* what all numbers of an event can take */
+
+static nl_type type_of(unsigned raw_type)
+{
+    switch (raw_type) {
+    case NL_RAW_STRING:
+        return NL_TYPE_STRING;
+    case NL_RAW_BOOL:
+        return NL_TYPE_BOOL;
+    case NL_RAW_FLOAT:
+    case NL_RAW_DOUBLE:
+        return NL_TYPE_DOUBLE;
+    case NL_RAW_UINT8:
+    case NL_RAW_UINT16:
+    case NL_RAW_UINT32:
+    case NL_RAW_UINT64:
+        return NL_TYPE_UINT;
+    default:
+        return NL_TYPE_INT;
+    }
+}
+
+static unsigned add_shape(nl_drain *drain, const nl_site *site)
+{
+    nl_type types[NL_FIELDS_MAX];
+    for (unsigned i = 0; i < site->field_count; i++)
+        types[i] = type_of(site->types[i]);
+    if (drain->block_source == 0)
+        drain->block_source = 1 + nl_block_add_source(&drain->block, drain->host, drain->prog);
+    return nl_block_add_shape(&drain->block, &(nl_block_shape){.source = drain->block_source - 1,
+                                                               .level = site->level,
+                                                               .event = site->event,
+                                                               .names = site->names,
+                                                               .types = types,
+                                                               .field_count = site->field_count});
+}
+
+/* The shape of a site in this block, added when it is the site's first event in it. */
+static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site)
+{
+    if (id >= drain->shape_capacity) {
+        size_t capacity = (size_t)id * 2;
+        drain->shapes = reallocarray(drain->shapes, capacity, sizeof *drain->shapes);
+        NL_REQUIRE(drain->shapes != NULL, "out of memory");
+        memset(drain->shapes + drain->shape_capacity, 0, (capacity - drain->shape_capacity) * sizeof *drain->shapes);
+        drain->shape_capacity = capacity;
+    }
+    if (drain->shapes[id] == 0)
+        drain->shapes[id] = 1 + add_shape(drain, site);
+    return drain->shapes[id] - 1;
+}
+
+/* Copies a value from the ring into the block; *from moves on. NULL when it ends behind end. */
+static inline char *put_value(char *at, const char **from, const char *end, unsigned raw_type)
+{
+    const char *value = *from;
+#define PUT(raw, c_type, put)                                                                                          \
+    case raw: {                                                                                                        \
+        c_type number;                                                                                                 \
+        if ((size_t)(end - value) < sizeof number)                                                                     \
+            return NULL;                                                                                               \
+        memcpy(&number, value, sizeof number);                                                                         \
+        *from = value + sizeof number;                                                                                 \
+        return put;                                                                                                    \
+    }
+    switch (raw_type) {
+    case NL_RAW_STRING: {
+        uint32_t size;
+        if ((size_t)(end - value) < sizeof size)
+            return NULL;
+        memcpy(&size, value, sizeof size);
+        value += sizeof size;
+        if ((size_t)(end - value) < size)
+            return NULL;
+        *from = value + size;
+        at = nl_varint_put(at, size);
+        nl_private_copy(at, value, size);
+        return at + size;
+    }
+        PUT(NL_RAW_INT8, int8_t, nl_varint_put(at, nl_zigzag(number)))
+        PUT(NL_RAW_INT16, int16_t, nl_varint_put(at, nl_zigzag(number)))
+        PUT(NL_RAW_INT32, int32_t, nl_varint_put(at, nl_zigzag(number)))
+        PUT(NL_RAW_INT64, int64_t, nl_varint_put(at, nl_zigzag(number)))
+        PUT(NL_RAW_UINT8, uint8_t, nl_varint_put(at, number))
+        PUT(NL_RAW_UINT16, uint16_t, nl_varint_put(at, number))
+        PUT(NL_RAW_UINT32, uint32_t, nl_varint_put(at, number))
+        PUT(NL_RAW_UINT64, uint64_t, nl_varint_put(at, number))
+        PUT(NL_RAW_FLOAT, float, nl_double_put(at, number))
+        PUT(NL_RAW_DOUBLE, double, nl_double_put(at, number))
+        PUT(NL_RAW_BOOL, uint8_t, nl_varint_put(at, number != 0))
+    }
+#undef PUT
+    return NULL;
+}
+
+/* A typed event into the block. False when the memory is damaged; the block is as before then. */
+static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
+{
+    const nl_site *site = nl_site_table_get(&drain->sites, header->site);
+    if (site == NULL)
+        return false;
+    unsigned shape = shape_of(drain, header->site, site);
+    nl_block_writer *block = &drain->block;
+    nl_buffer_reserve(&block->records, NL_BLOCK_RECORD_HEAD + NUMBERS_SIZE + header->size);
+    char *at = block->records.data + block->records.size;
+    const char *from = event + sizeof *header, *end = event + header->size;
+    at = nl_block_begin_record(block, at, shape, nl_drain_time_ns(drain, ring, header->ticks));
+    for (unsigned i = 0; i < site->field_count; i++) {
+        at = put_value(at, &from, end, site->types[i]);
+        if (at == NULL) {
+            block->record_count--; /* only ever the last event of damaged memory */
+            return false;
+        }
+    }
+    block->records.size = (size_t)(at - block->records.data);
+    return true;
+}
+
+/* A record of nl_write, or of what was lost. */
+static bool put_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
+{
+    return nl_drain_record(drain, ring, header, event) && nl_block_put(&drain->block, drain->record);
+}
+
+/* At the start of a block: what was lost before it goes into its header. */
+static void note_lost(nl_drain *drain, const char *event, nl_block_identity *identity)
+{
+    nl_lost_event lost;
+    memcpy(&lost, event + sizeof(nl_event_header), sizeof lost);
+    identity->lost = lost.full + lost.refused;
+    identity->lost_from_ns = nl_clock_time_ns(&drain->clock, lost.from_ticks);
+    identity->lost_to_ns = nl_clock_time_ns(&drain->clock, lost.to_ticks);
+    identity->first_sequence += identity->lost;
+}
+
+uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out)
+{
+    nl_block_identity identity = {.first_sequence = ring->sequence};
+    memcpy(identity.stream, ring->shared->stream, sizeof identity.stream);
+    uint64_t count = 0;
+    nl_event_header header;
+    const char *event;
+    while (!nl_block_is_full(&drain->block) && (event = nl_ring_event(ring, &header)) != NULL &&
+           header.ticks <= until_ticks) {
+        if (header.site == NL_SITE_LOST) {
+            if (count > 0)
+                break; /* it begins the next block */
+            if (header.size == sizeof header + sizeof(nl_lost_event))
+                note_lost(drain, event, &identity);
+        }
+        bool good = header.site >= NL_SITE_FIRST ? put_typed(drain, ring, &header, event)
+                                                 : put_record(drain, ring, &header, event);
+        if (!good) {
+            ring->at = ring->end; /* damaged memory: nothing behind can be found */
+            break;
+        }
+        ring->at += header.size;
+        ring->sequence++;
+        count++;
+    }
+    nl_block_finish(&drain->block, &identity, drain->zstd_level, out);
+    drain->block_source = 0;
+    if (drain->shape_capacity > 0)
+        memset(drain->shapes, 0, drain->shape_capacity * sizeof *drain->shapes);
+    return count;
+}

@@ -1,0 +1,19 @@
+/* What the two halves of the drain, text and blocks, share. */
+#ifndef NETLOGGER_LOG_DRAIN_INTERNAL_H
+#define NETLOGGER_LOG_DRAIN_INTERNAL_H
+
+#include "log/drain.h"
+
+/*
+ * The time of an event. Times within a thread never run backwards by the rounding where two readings of the clock meet;
+ * a step of the clock shows.
+ */
+int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks);
+
+/* Makes drain->record of the event at ring->at. False when the memory is damaged there. */
+bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event);
+
+/* Appends one block of the ring's events to out. Returns the number of records in it. */
+uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out);
+
+#endif

@@ -1,0 +1,93 @@
+/*
+ * A log from inside.
+ *
+ *   producer.c        the slow half of NL_EVENT: a thread's first event, a full ring; threads that end
+ *   write.c           nl_write and its like, through the same ring
+ *   writer_thread.c   takes events out of the rings and sends them
+ *   log.c             open, close, fork
+ *
+ * Two kinds of lock: the registry's, one a process (which logs and threads there are), and each log's (its list of
+ * rings, what was asked of its writer thread). Registry first, then log. No producer takes either but at a thread's
+ * first event, and whoever holds one is marked (nl_inside), so that a signal handler's event in the middle of that is
+ * refused, not deadlocked.
+ */
+#ifndef NETLOGGER_LOG_LOG_INTERNAL_H
+#define NETLOGGER_LOG_LOG_INTERNAL_H
+
+#include "log/drain.h"
+#include "log/options.h"
+#include "log/outbox.h"
+
+#include <pthread.h>
+
+struct nl_log {
+    nl_log_gate gate; /* the first member: what NL_EVENT sees is the log */
+    nl_log *next;     /* in the registry */
+    nl_url *url;
+    nl_log_options options;
+    unsigned number; /* unique in the process */
+    nl_string host, prog;
+
+    pthread_mutex_t mutex; /* for what follows up to the next comment */
+    nl_ring *rings;
+    unsigned rings_made;
+    bool running; /* the writer thread */
+    bool stop;
+    pthread_t thread;
+    uint64_t flush_wanted, flush_done; /* counts of nl_flush */
+    pthread_cond_t flushed;
+    nl_status status; /* of the latest flush, or of sending at all */
+    char message[512];
+
+    uint32_t wake; /* futex: 1 when the writer thread is to look at once */
+
+    /* The writer thread's own. */
+    nl_outbox outbox;
+    nl_drain drain;
+    bool drain_ready;
+    nl_buffer encoded;
+    bool busy;          /* there were events at the latest look */
+    int64_t drained_ns; /* on the monotonic clock: when rings were emptied last, for blocks */
+    uint64_t lost;      /* events; those without any ring included */
+};
+
+/* Above zero while this thread is inside the library, perhaps with a lock. */
+extern __thread unsigned nl_inside;
+
+/* ---- producer.c ---- */
+
+/* The calling thread's ring with room for an event of size bytes; NULL when it is lost (and counted). */
+nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
+
+/* Puts what this thread has lost, and could not report yet, into its ring. Whether there was anything. */
+bool nl_producer_report_lost(nl_log *log);
+
+/* A slot in every thread's array for a new log; NL_PRIVATE_SLOTS when all are taken. With the registry locked. */
+unsigned nl_slot_take(void);
+
+/* No thread has a ring of that log any more; its slot is free. With the registry locked. */
+void nl_slot_release(nl_log *log);
+
+/* In the child after fork: only this thread is left, and it has no rings. */
+void nl_producer_after_fork(void);
+
+/* ---- writer_thread.c ---- */
+
+/* Starts the writer thread, with log->mutex held. False when there can't be one. */
+bool nl_writer_thread_start(nl_log *log);
+
+/* Asks for everything to be sent, and waits. NL_OK or NL_FAILED with the reason. With log->mutex held. */
+nl_status nl_writer_thread_flush(nl_log *log);
+
+/* Tells it to look at once. Safe in signal handlers. */
+void nl_writer_thread_wake(void *log);
+
+/* Sends everything, ends it and waits for that. */
+void nl_writer_thread_stop(nl_log *log);
+
+/* ---- log.c ---- */
+
+void nl_registry_lock(void);
+void nl_registry_unlock(void);
+
+#endif

@@ -1,0 +1,107 @@
+#include "config.h"
+
+#include "log/options.h"
+
+#include "base/error.h"
+#include "format/number.h"
+#include "transport/writer_internal.h"
+
+#include <string.h>
+#include <strings.h>
+
+enum {
+    RING_DEFAULT = 1 << 20,
+    RING_LEAST = 64 << 10,
+    RING_MOST = 1 << 30,
+    SPOOL_DEFAULT = 256 << 20,
+    SPOOL_LEAST = 1 << 20,
+    BLOCK_DEFAULT_S = 10,
+};
+
+/* "block", "newest", "oldest", or a level: events less urgent than it are dropped first. */
+static bool read_policy(const char *value, nl_ring_policy *policy)
+{
+    static const char *const names[] = {"block", "newest", "oldest"};
+    for (unsigned i = 0; i < 3; i++)
+        if (strcasecmp(value, names[i]) == 0) {
+            policy->kind = (nl_policy)i;
+            return true;
+        }
+    policy->kind = NL_POLICY_LEVEL;
+    policy->keep_level = nl_level_parse(value, strlen(value));
+    return policy->keep_level != NL_LEVEL_NONE;
+}
+
+static bool read_seconds(const char *value, int64_t *time_ns)
+{
+    double seconds;
+    if (!nl_number_parse_double((nl_string){value, strlen(value)}, &seconds) || !(seconds >= 0 && seconds <= 1e9))
+        return false;
+    *time_ns = (int64_t)(seconds * 1e9);
+    return true;
+}
+
+static bool read_ring_size(const char *value, size_t *size)
+{
+    size_t wanted;
+    if (!nl_size_parse(value, &wanted) || wanted > RING_MOST)
+        return false;
+    for (*size = RING_LEAST; *size < wanted;)
+        *size *= 2;
+    return true;
+}
+
+static bool read_spool_policy(const char *value, bool *oldest)
+{
+    *oldest = strcasecmp(value, "oldest") == 0;
+    return *oldest || strcasecmp(value, "stop") == 0;
+}
+
+/* NL_OK; NL_END when it is none of ours; NL_FAILED when the value is none. */
+static nl_status read_own(const nl_url_option *option, nl_log_options *options)
+{
+    const char *name = option->name, *value = option->value;
+    bool good;
+    if (strcmp(name, "policy") == 0)
+        good = read_policy(value, &options->policy);
+    else if (strcmp(name, "block") == 0)
+        good = read_seconds(value, &options->policy.block_ns);
+    else if (strcmp(name, "ring") == 0)
+        good = read_ring_size(value, &options->ring_size);
+    else if (strcmp(name, "spool") == 0)
+        good = *(options->spool = value) != '\0';
+    else if (strcmp(name, "spool_size") == 0)
+        good = nl_size_parse(value, &options->spool_size) && options->spool_size >= SPOOL_LEAST;
+    else if (strcmp(name, "spool_full") == 0)
+        good = read_spool_policy(value, &options->spool_oldest);
+    else if (strcmp(name, "backup") == 0)
+        good = *(options->backup = value) != '\0';
+    else if (strcmp(name, "activation") == 0)
+        good = *(options->activation = value) != '\0';
+    else
+        return NL_END;
+    return good ? NL_OK : nl_error_set("\"%s\" is no value for option %s", value, name);
+}
+
+nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
+{
+    bool collector = url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_UNIX;
+    *options = (nl_log_options){
+        .policy = {.kind = collector ? NL_POLICY_NEWEST : NL_POLICY_BLOCK,
+                   .block_ns = BLOCK_DEFAULT_S * NL_NS_PER_SECOND},
+        .ring_size = RING_DEFAULT,
+        .spool_size = SPOOL_DEFAULT,
+    };
+    for (size_t i = 0; i < url->option_count; i++) {
+        nl_status status = read_own(&url->options[i], options);
+        if (status == NL_END)
+            status = nl_writer_read_option(&url->options[i], &options->writer);
+        if (status == NL_END)
+            nl_error_set("unknown option \"%s\": policy, block, ring, spool, spool_size, spool_full, backup, "
+                         "activation, append, format, zstd and timeout are known",
+                         url->options[i].name);
+        if (status != NL_OK)
+            return nl_error_prepend("open %s", url->text);
+    }
+    return NL_OK;
+}

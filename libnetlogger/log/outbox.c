@@ -1,0 +1,193 @@
+#include "config.h"
+
+#include "log/outbox.h"
+
+#include "base/error.h"
+
+#include <string.h>
+#include <time.h>
+
+enum {
+    FIRST_PAUSE_NS = 100 * 1000000,
+    RESERVE_STEP = 256 << 10,
+};
+#define LONGEST_PAUSE_NS (INT64_C(10) * NL_NS_PER_SECOND)
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+nl_status nl_outbox_make_batch(nl_outbox *outbox, unsigned number)
+{
+    if (!nl_mapping_make(&outbox->mapping, NL_SHARED_HEADER + NL_SHARED_BATCH_SIZE, NL_SHARED_HEADER + RESERVE_STEP, 0,
+                         "log-%u", number))
+        return nl_error_set_errno("shared memory");
+    outbox->shared = (nl_shared_log *)(void *)outbox->mapping.memory;
+    outbox->batch = outbox->mapping.memory + NL_SHARED_HEADER;
+    outbox->reserved = RESERVE_STEP;
+    nl_shared_head_set(&outbox->shared->head);
+    outbox->shared->number = number;
+    outbox->shared->file_offset = UINT64_MAX;
+    return NL_OK;
+}
+
+bool nl_outbox_has_room(nl_outbox *outbox, size_t size)
+{
+    size_t end = outbox->shared->batch_size + size;
+    if (end > NL_SHARED_BATCH_SIZE)
+        return false;
+    while (outbox->reserved < end) {
+        size_t from = NL_SHARED_HEADER + outbox->reserved;
+        if (!nl_mapping_reserve(&outbox->mapping, from, from + RESERVE_STEP))
+            return false;
+        outbox->reserved += RESERVE_STEP;
+    }
+    return true;
+}
+
+/* The order of stores is what recovery after a kill relies on: shared.h. */
+void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes, uint64_t records)
+{
+    nl_shared_log *shared = outbox->shared;
+    uint64_t commit = shared->commit + 1;
+    memcpy(outbox->batch + shared->batch_size, bytes->data, bytes->size);
+    for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
+        if (ring->at == (ring->shared->tail & ~NL_TAIL_PINNED))
+            continue;
+        ring->shared->next_tail = ring->at;
+        ring->shared->next_sequence = ring->sequence;
+        ring->shared->next_commit = commit;
+    }
+    shared->next_size = shared->batch_size + bytes->size;
+    shared->next_records = shared->batch_records + records;
+    __atomic_store_n(&shared->commit, commit, __ATOMIC_RELEASE);
+    for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
+        if (ring->shared->next_commit != commit)
+            continue;
+        ring->shared->sequence = ring->sequence;
+        __atomic_store_n(&ring->shared->tail, ring->at | NL_TAIL_PINNED, __ATOMIC_RELEASE);
+    }
+    shared->batch_size = shared->next_size;
+    shared->batch_records = shared->next_records;
+    __atomic_store_n(&shared->applied, commit, __ATOMIC_RELEASE);
+}
+
+uint64_t nl_outbox_waiting(const nl_outbox *outbox)
+{
+    return outbox->shared != NULL ? outbox->shared->batch_records : 0;
+}
+
+/* The size first: who comes after a kill then finds nothing to do. */
+static void empty_batch(nl_shared_log *shared)
+{
+    __atomic_store_n(&shared->batch_size, 0, __ATOMIC_RELEASE);
+    shared->batch_records = 0;
+    shared->batch_start = 0;
+    __atomic_store_n(&shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
+}
+
+void nl_outbox_drop(nl_outbox *outbox)
+{
+    if (outbox->shared == NULL)
+        return;
+    outbox->given_up += outbox->shared->batch_records;
+    empty_batch(outbox->shared);
+}
+
+static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_level level)
+{
+    nl_shared_log *shared = outbox->shared;
+    int64_t file_size = nl_destination_size(destination);
+    if (file_size >= 0 && shared->file_offset == UINT64_MAX)
+        __atomic_store_n(&shared->file_offset, (uint64_t)file_size, __ATOMIC_RELEASE);
+    size_t written = 0;
+    nl_status status = nl_destination_write(destination, level, outbox->batch + shared->batch_start,
+                                            shared->batch_size - shared->batch_start, &written);
+    if (status == NL_OK)
+        empty_batch(shared);
+    else
+        shared->batch_start += written;
+    return status;
+}
+
+static nl_status write_primary(nl_outbox *outbox, nl_level level)
+{
+    if (outbox->destination == NULL) {
+        outbox->destination = nl_destination_open(outbox->url, &outbox->how);
+        if (outbox->destination == NULL)
+            return NL_FAILED;
+    }
+    return write_batch(outbox, outbox->destination, level);
+}
+
+/* A destination that is away is tried again after a pause that doubles each time. */
+static void note_away(nl_outbox *outbox)
+{
+    outbox->pause_ns = outbox->away ? 2 * outbox->pause_ns : FIRST_PAUSE_NS;
+    if (outbox->pause_ns > LONGEST_PAUSE_NS)
+        outbox->pause_ns = LONGEST_PAUSE_NS;
+    outbox->retry_ns = monotonic_ns() + outbox->pause_ns;
+    outbox->away = true;
+}
+
+static nl_status write_backup(nl_outbox *outbox, nl_level level)
+{
+    if (outbox->backup == NULL) {
+        nl_destination_options how = {.timeout_ms = outbox->how.timeout_ms, .ident = outbox->how.ident};
+        outbox->backup = nl_destination_open(outbox->backup_url, &how);
+        if (outbox->backup == NULL)
+            return NL_FAILED;
+    }
+    return write_batch(outbox, outbox->backup, level);
+}
+
+static void close_backup(nl_outbox *outbox)
+{
+    if (outbox->backup != NULL)
+        nl_destination_close(outbox->backup, true);
+    outbox->backup = NULL;
+}
+
+nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
+{
+    if (outbox->shared == NULL || outbox->shared->batch_size == 0)
+        return NL_OK;
+    nl_status status = NL_AGAIN;
+    if (!outbox->away || at_once || monotonic_ns() >= outbox->retry_ns) {
+        status = write_primary(outbox, level);
+        if (status == NL_OK) {
+            outbox->away = false;
+            close_backup(outbox);
+            return NL_OK;
+        }
+        note_away(outbox);
+    }
+    return outbox->backup_url != NULL ? write_backup(outbox, level) : status;
+}
+
+void nl_outbox_after_fork(nl_outbox *outbox)
+{
+    nl_mapping_remove(&outbox->mapping);
+    outbox->shared = NULL;
+    outbox->away = false;
+    outbox->given_up = 0;
+    if (outbox->destination != NULL)
+        nl_destination_after_fork(outbox->destination);
+    if (outbox->backup != NULL)
+        nl_destination_after_fork(outbox->backup);
+    /* A file that was started anew is appended to from here on. */
+    outbox->how.truncate = false;
+}
+
+nl_status nl_outbox_close(nl_outbox *outbox)
+{
+    nl_status status = outbox->destination != NULL ? nl_destination_close(outbox->destination, true) : NL_OK;
+    close_backup(outbox);
+    nl_url_free(outbox->url);
+    nl_url_free(outbox->backup_url);
+    nl_mapping_remove(&outbox->mapping);
+    return status;
+}

@@ -1,0 +1,54 @@
+/*
+ * The way out of a log: encoded records wait in a batch, in shared memory, until the destination has taken them; while
+ * it is away they go to the spool or to the backup, if the log has one. By the log's writer thread only.
+ */
+#ifndef NETLOGGER_LOG_OUTBOX_H
+#define NETLOGGER_LOG_OUTBOX_H
+
+#include "log/options.h"
+#include "transport/destination.h"
+
+typedef struct nl_outbox {
+    nl_mapping mapping;
+    nl_shared_log *shared; /* NULL: no memory yet */
+    char *batch;
+    size_t reserved; /* bytes of the batch that have memory */
+    nl_url *url;
+    nl_destination_options how;
+    nl_destination *destination; /* NULL: could not be opened yet */
+    nl_url *backup_url;
+    nl_destination *backup; /* while it is in use */
+    int64_t retry_ns;       /* on the monotonic clock: the destination is not tried before */
+    int64_t pause_ns;       /* between the latest two tries; doubles */
+    bool away;              /* the latest try failed */
+    uint64_t given_up;      /* records */
+} nl_outbox;
+
+/* Makes the batch in the process's shared memory, anew after a fork. NL_FAILED when there is no memory. */
+nl_status nl_outbox_make_batch(nl_outbox *outbox, unsigned number);
+
+/* Takes over records bytes[0..size) encoded from the rings, which it tells that they are rid of them. They fit. */
+void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes, uint64_t records);
+
+/* Whether there is room for so many bytes more; memory is found for them. */
+bool nl_outbox_has_room(nl_outbox *outbox, size_t size);
+
+/*
+ * Writes the batch to the destination, or to what stands in for it. NL_OK when nothing is left. NL_AGAIN when it is not
+ * time to try again yet; NL_FAILED with the reason. at_once tries whatever the time.
+ */
+nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
+
+/* The records that wait. */
+uint64_t nl_outbox_waiting(const nl_outbox *outbox);
+
+/* Forgets what waits: the records are given up. */
+void nl_outbox_drop(nl_outbox *outbox);
+
+/* In the child after fork: what the parent has is the parent's. */
+void nl_outbox_after_fork(nl_outbox *outbox);
+
+/* Closes the destination. NL_FAILED with the reason when that fails. */
+nl_status nl_outbox_close(nl_outbox *outbox);
+
+#endif

@@ -1,0 +1,270 @@
+#include "config.h"
+
+#include "log/ring.h"
+
+#include "log/clock.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LOST_SIZE = sizeof(nl_event_header) + sizeof(nl_lost_event),
+    SPINS = 200,          /* times that a full ring is looked at again before sleeping */
+    SLEEP_NS = 20 * 1000, /* about what the reader takes for a batch */
+    OVERWRITE_PART = 16,  /* drop oldest frees a 16th of the ring at a time */
+};
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+static uint64_t ring_size(const nl_ring *ring)
+{
+    return ring->producer.mask + 1;
+}
+
+void nl_ring_begin_stream(nl_ring *ring)
+{
+    nl_shared_ring *shared = ring->shared;
+    if (getrandom(shared->stream, sizeof shared->stream, 0) != (ssize_t)sizeof shared->stream)
+        memcpy(shared->stream, &(int64_t){nl_time_now_ns()}, sizeof(int64_t));
+    shared->thread = (uint32_t)syscall(SYS_gettid);
+    shared->thread_gone = 0;
+    shared->sequence = 0;
+    ring->last_time_ns = 0;
+    ring->stuck_since_ns = 0;
+    __atomic_store_n(&ring->in_use, true, __ATOMIC_RELEASE);
+}
+
+nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number)
+{
+    nl_ring *ring = mmap(NULL, sizeof *ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (ring == MAP_FAILED)
+        return NULL;
+    size_t whole = NL_SHARED_HEADER + size;
+    if (!nl_mapping_make(&ring->mapping, whole, whole, NL_SHARED_HEADER, "ring-%u-%u", log, number)) {
+        int why = errno;
+        munmap(ring, sizeof *ring);
+        errno = why;
+        return NULL;
+    }
+    ring->shared = (nl_shared_ring *)(void *)ring->mapping.memory;
+    nl_shared_head_set(&ring->shared->head);
+    ring->shared->size = size;
+    ring->shared->log = log;
+    ring->producer.data = ring->mapping.memory + NL_SHARED_HEADER;
+    ring->producer.mask = size - 1;
+    ring->producer.limit = size;
+    ring->producer.published = &ring->shared->published;
+    ring->producer.slow_clock = !nl_clock_has_counter();
+    /* Touched now, or a thread's first events would wait for a page fault each. */
+    memset(ring->producer.data, 0, size);
+    nl_ring_begin_stream(ring);
+    return ring;
+}
+
+void nl_ring_remove(nl_ring *ring)
+{
+    nl_mapping_remove(&ring->mapping);
+    munmap(ring, sizeof *ring);
+}
+
+void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused)
+{
+    nl_lost_event *lost = &ring->shared->lost;
+    lost->to_ticks = nl_private_ticks(&ring->producer);
+    if (lost->full + lost->refused == 0)
+        lost->from_ticks = lost->to_ticks;
+    lost->full += full;
+    lost->refused += refused;
+}
+
+static uint64_t load_tail(const nl_ring *ring)
+{
+    return __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE) & ~NL_TAIL_PINNED;
+}
+
+static uint64_t room(const nl_ring *ring)
+{
+    return ring_size(ring) - (ring->producer.head - load_tail(ring));
+}
+
+static bool has_lost(const nl_ring *ring)
+{
+    return ring->shared->lost.full + ring->shared->lost.refused > 0;
+}
+
+void nl_ring_report_lost(nl_ring *ring)
+{
+    if (!has_lost(ring) || room(ring) < LOST_SIZE)
+        return;
+    nl_ring_producer *p = &ring->producer;
+    char *at = p->data + (p->head & p->mask);
+    nl_event_header header = {LOST_SIZE, NL_SITE_LOST, nl_private_ticks(p)};
+    memcpy(at, &header, sizeof header);
+    memcpy(at + sizeof header, &ring->shared->lost, sizeof ring->shared->lost);
+    ring->shared->lost = (nl_lost_event){0};
+    p->head += LOST_SIZE;
+    __atomic_store_n(p->published, p->head, __ATOMIC_RELEASE);
+}
+
+/* Room for the event, and for the report of what was lost before it. */
+static bool fits(const nl_ring *ring, size_t size)
+{
+    return room(ring) >= size + (has_lost(ring) ? LOST_SIZE : 0);
+}
+
+/* Counts what lies between from and to as lost. Events there are whole: the producer itself wrote them. */
+static void count_overwritten(nl_ring *ring, uint64_t from, uint64_t to, nl_lost_event *lost)
+{
+    nl_event_header header;
+    for (uint64_t at = from; at < to; at += header.size) {
+        memcpy(&header, ring->producer.data + (at & ring->producer.mask), sizeof header);
+        if (header.site == NL_SITE_LOST) {
+            nl_lost_event before;
+            memcpy(&before, ring->producer.data + (at & ring->producer.mask) + sizeof header, sizeof before);
+            lost->full += before.full;
+            lost->refused += before.refused;
+            header.ticks = before.from_ticks;
+        } else {
+            lost->full++;
+        }
+        if (lost->from_ticks == 0)
+            lost->from_ticks = header.ticks;
+        lost->to_ticks = header.ticks;
+    }
+}
+
+/* Drop oldest: takes the oldest events away, unless the reader is at them right now. */
+static bool overwrite(nl_ring *ring, size_t size)
+{
+    uint64_t tail = __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE);
+    if (tail & NL_TAIL_PINNED)
+        return false;
+    uint64_t wanted = ring_size(ring) / OVERWRITE_PART + size + LOST_SIZE, to = tail;
+    nl_event_header header;
+    while (to < ring->producer.head && to - tail < wanted) {
+        memcpy(&header, ring->producer.data + (to & ring->producer.mask), sizeof header);
+        to += header.size;
+    }
+    if (!__atomic_compare_exchange_n(&ring->shared->tail, &tail, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+        return false;
+    nl_lost_event lost = {0};
+    count_overwritten(ring, tail, to, &lost);
+    nl_lost_event *sum = &ring->shared->lost;
+    if (sum->full + sum->refused == 0)
+        sum->from_ticks = lost.from_ticks;
+    sum->full += lost.full;
+    sum->refused += lost.refused;
+    sum->to_ticks = lost.to_ticks;
+    return fits(ring, size);
+}
+
+static bool wait_for_room(nl_ring *ring, size_t size, void (*wake)(void *user), void *user)
+{
+    uint64_t tail = load_tail(ring);
+    if (ring->stuck_since_ns != 0 && ring->stuck_tail == tail)
+        return false;
+    ring->stuck_since_ns = 0;
+    wake(user);
+    for (int i = 0; i < SPINS; i++) {
+        if (fits(ring, size))
+            return true;
+        sched_yield();
+    }
+    int64_t start_ns = monotonic_ns(), waited_ns = 0;
+    while (waited_ns < ring->policy->block_ns) {
+        if (fits(ring, size))
+            return true;
+        wake(user);
+        nanosleep(&(struct timespec){.tv_nsec = waited_ns < 10000000 ? SLEEP_NS : 50 * SLEEP_NS}, NULL);
+        waited_ns = monotonic_ns() - start_ns;
+    }
+    /* The events after this one do not wait as long again, until something has moved. */
+    ring->stuck_since_ns = start_ns;
+    ring->stuck_tail = load_tail(ring);
+    return fits(ring, size);
+}
+
+static void set_limit(nl_ring *ring)
+{
+    uint64_t tail = load_tail(ring);
+    ring->producer.limit = tail + ring_size(ring);
+    if (ring->policy->kind == NL_POLICY_LEVEL)
+        ring->producer.limit = tail + ring_size(ring) / 2;
+}
+
+static bool find_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user)
+{
+    if (size > ring_size(ring) / 4)
+        return false;
+    const nl_ring_policy *policy = ring->policy;
+    bool minor = policy->kind == NL_POLICY_LEVEL && level > policy->keep_level;
+    if (minor && room(ring) < ring_size(ring) / 2 + size)
+        return false;
+    if (fits(ring, size))
+        return true;
+    switch (policy->kind) {
+    case NL_POLICY_BLOCK:
+    case NL_POLICY_LEVEL:
+        return wait_for_room(ring, size, wake, user);
+    case NL_POLICY_OLDEST:
+        return overwrite(ring, size);
+    case NL_POLICY_NEWEST:
+        break;
+    }
+    return false;
+}
+
+bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user)
+{
+    bool found = find_room(ring, size, level, wake, user);
+    /* What was lost is reported with the next event that is not, so that losses do not fill the ring by themselves. */
+    if (found)
+        nl_ring_report_lost(ring);
+    else
+        nl_ring_count_lost(ring, 1, 0);
+    set_limit(ring);
+    return found;
+}
+
+void nl_ring_thread_gone(nl_ring *ring)
+{
+    nl_ring_report_lost(ring);
+    ring->producer.busy = 0;
+    __atomic_store_n(&ring->shared->thread_gone, 1, __ATOMIC_RELEASE);
+    __atomic_store_n(&ring->in_use, false, __ATOMIC_RELEASE);
+}
+
+void nl_ring_pin(nl_ring *ring)
+{
+    uint64_t tail = __atomic_or_fetch(&ring->shared->tail, NL_TAIL_PINNED, __ATOMIC_ACQ_REL);
+    ring->at = tail & ~NL_TAIL_PINNED;
+    ring->end = __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE);
+    ring->sequence = ring->shared->sequence;
+}
+
+const char *nl_ring_event(const nl_ring *ring, nl_event_header *header)
+{
+    uint64_t left = ring->end - ring->at;
+    if (left < sizeof *header || left > ring_size(ring))
+        return NULL;
+    const char *event = ring->producer.data + (ring->at & ring->producer.mask);
+    memcpy(header, event, sizeof *header);
+    return header->size >= sizeof *header && header->size <= left ? event : NULL;
+}
+
+void nl_ring_unpin(nl_ring *ring)
+{
+    __atomic_and_fetch(&ring->shared->tail, ~NL_TAIL_PINNED, __ATOMIC_ACQ_REL);
+}

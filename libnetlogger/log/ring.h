@@ -1,0 +1,77 @@
+/*
+ * A ring: the events of one thread in one log, from where the thread leaves them to where the log's writer thread takes
+ * them.
+ *
+ * One producer, one reader, no lock. When it is full the log's policy says what becomes of the next event; what is lost
+ * is counted, and the count goes into the ring as an event of its own (NL_SITE_LOST) as soon as there is room, so that
+ * it stands where the gap is.
+ */
+#ifndef NETLOGGER_LOG_RING_H
+#define NETLOGGER_LOG_RING_H
+
+#include "log/session.h"
+
+typedef struct nl_ring_policy {
+    nl_policy kind;
+    int64_t block_ns;    /* how long an event waits for room */
+    nl_level keep_level; /* NL_POLICY_LEVEL */
+} nl_ring_policy;
+
+typedef struct nl_ring nl_ring;
+
+struct nl_ring {
+    nl_ring_producer producer; /* the first member: what NL_EVENT sees is the ring */
+    nl_shared_ring *shared;
+    nl_mapping mapping;
+    const nl_ring_policy *policy;
+    int64_t
+        stuck_since_ns; /* on the monotonic clock: an event waited in vain then, and tail has not moved since; 0 not */
+    uint64_t stuck_tail;
+    nl_ring *next; /* of the log's rings */
+    nl_ring *next_of_thread;
+    const void *log; /* whose it is */
+    bool in_use;     /* by a living thread; without one it is for reuse once it is empty */
+
+    /* The reader's, in a cycle of the writer thread. */
+    uint64_t at;  /* the next event to be taken */
+    uint64_t end; /* what was published when the cycle began */
+    uint64_t sequence;
+    int64_t last_time_ns; /* of the event before, so that a thread's times never run backwards by rounding */
+};
+
+/* A ring of size bytes (a power of two, 64 KiB at least), its name log.number; NULL with errno. From the heap takes
+ * nothing. */
+nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number);
+void nl_ring_remove(nl_ring *ring);
+
+/* Takes an empty ring over for another thread, as a new stream. */
+void nl_ring_begin_stream(nl_ring *ring);
+
+/*
+ * Makes room for an event of size bytes and level. False when it is to be dropped; it has been counted then. wake is
+ * called when the reader should know that there is no room.
+ */
+bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user);
+
+/* Counts events that were lost: full of them for want of room, refused of them in signal handlers. */
+void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused);
+
+/* Writes what was counted into the ring as an event, if there is any and there is room. By its thread, or when that is
+ * gone. */
+void nl_ring_report_lost(nl_ring *ring);
+
+/* The thread ends: what it left is still read, then the ring is free. */
+void nl_ring_thread_gone(nl_ring *ring);
+
+/* ---- the reader's side ---- */
+
+/* Begins to read: at and end are set, the producer leaves everything between alone. */
+void nl_ring_pin(nl_ring *ring);
+
+/* The next event at ring->at; NULL at the end, or when the memory is damaged. */
+const char *nl_ring_event(const nl_ring *ring, nl_event_header *header);
+
+/* Ends reading: what was committed (tail moved) is free. */
+void nl_ring_unpin(nl_ring *ring);
+
+#endif

@@ -1,0 +1,159 @@
+#include "config.h"
+
+#include "log/session.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The folder: -1 not made yet, -2 can't be made. */
+enum { NOT_YET = -1, NONE = -2 };
+static int folder = NOT_YET;
+static char folder_path[256];
+static int lock_file = -1;
+
+const char *nl_session_parent(void)
+{
+    const char *parent = getenv("NETLOGGER_SHM");
+    return parent != NULL && *parent != '\0' ? parent : "/dev/shm";
+}
+
+/* The lock says that the process lives: the kernel takes it away however the process ends. */
+static bool make_lock(int in)
+{
+    lock_file = openat(in, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return lock_file >= 0 && fcntl(lock_file, F_SETLK, &lock) == 0;
+}
+
+static int make_folder(void)
+{
+    for (int attempt = 0; attempt < 8; attempt++) {
+        uint32_t random;
+        if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
+            random = (uint32_t)nl_time_now_ns();
+        int size = snprintf(folder_path, sizeof folder_path, "%s/netlogger-%u-%d-%08x", nl_session_parent(),
+                            (unsigned)geteuid(), (int)getpid(), random);
+        if (size < 0 || (size_t)size >= sizeof folder_path)
+            return NONE;
+        if (mkdir(folder_path, 0700) == 0) {
+            int fd = open(folder_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+            return fd >= 0 && make_lock(fd) ? fd : NONE;
+        }
+        if (errno != EEXIST)
+            return NONE;
+    }
+    return NONE;
+}
+
+static int open_file(nl_mapping *mapping)
+{
+    if (folder == NOT_YET)
+        folder = make_folder();
+    if (folder == NONE)
+        return memfd_create(mapping->name, MFD_CLOEXEC);
+    return openat(folder, mapping->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+/* Memory that is mapped once, and the part behind first once more at its end. */
+static char *map(int fd, size_t size, size_t repeat)
+{
+    size_t again = repeat > 0 ? size - repeat : 0;
+    char *memory = mmap(NULL, size + again, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL;
+    int access = PROT_READ | PROT_WRITE;
+    if (mmap(memory, size, access, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
+        (again > 0 && mmap(memory + size, again, access, MAP_SHARED | MAP_FIXED, fd, (off_t)repeat) == MAP_FAILED)) {
+        munmap(memory, size + again);
+        return NULL;
+    }
+    return memory;
+}
+
+bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, const char *name, ...)
+{
+    va_list arguments;
+    va_start(arguments, name);
+    vsnprintf(mapping->name, sizeof mapping->name, name, arguments);
+    va_end(arguments);
+    mapping->size = size + (repeat > 0 ? size - repeat : 0);
+    mapping->memory = NULL;
+    mapping->fd = open_file(mapping);
+    if (mapping->fd < 0)
+        return false;
+    if (ftruncate(mapping->fd, (off_t)size) == 0 && nl_mapping_reserve(mapping, 0, reserved))
+        mapping->memory = map(mapping->fd, size, repeat);
+    if (mapping->memory == NULL) {
+        int why = errno;
+        nl_mapping_remove(mapping);
+        errno = why;
+    }
+    return mapping->memory != NULL;
+}
+
+bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to)
+{
+    int why;
+    do
+        why = posix_fallocate(mapping->fd, (off_t)from, (off_t)(to - from));
+    while (why == EINTR);
+    errno = why;
+    return why == 0;
+}
+
+void nl_mapping_forget(nl_mapping *mapping)
+{
+    if (mapping->fd >= 0) {
+        close(mapping->fd);
+        if (folder >= 0)
+            unlinkat(folder, mapping->name, 0);
+    }
+    mapping->fd = -1;
+}
+
+void nl_mapping_remove(nl_mapping *mapping)
+{
+    if (mapping->memory != NULL)
+        munmap(mapping->memory, mapping->size);
+    mapping->memory = NULL;
+    nl_mapping_forget(mapping);
+}
+
+void nl_shared_head_set(nl_shared_head *head)
+{
+    memcpy(head->magic, NL_SHARED_MAGIC, sizeof head->magic);
+    head->version = NL_SHARED_VERSION;
+    head->process = getpid();
+}
+
+static void close_folder(void)
+{
+    if (folder >= 0)
+        close(folder);
+    if (lock_file >= 0)
+        close(lock_file);
+    folder = NOT_YET;
+    lock_file = -1;
+}
+
+void nl_session_remove(void)
+{
+    if (folder >= 0) {
+        unlinkat(folder, "lock", 0);
+        rmdir(folder_path);
+    }
+    close_folder();
+}
+
+void nl_session_after_fork(void)
+{
+    close_folder();
+}

@@ -1,0 +1,256 @@
+#include "config.h"
+
+#include "log/log_internal.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    BATCH_SIZE = 128 << 10,       /* bytes that are encoded before they are sent */
+    BUSY_PAUSE_NS = 1000 * 1000,  /* between looks while events come */
+    IDLE_PAUSE_NS = 20 * 1000000, /* what that grows to while none do */
+    BLOCK_AGE_NS = 100 * 1000000, /* blocks: how long events wait for more to share a block with ... */
+    BLOCK_FILL = 32 << 10,        /* ... unless a ring holds so many bytes */
+    STACK_SIZE = 512 << 10,
+    FREE_RINGS = 16, /* rings kept for threads to come */
+};
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+void nl_writer_thread_wake(void *user)
+{
+    nl_log *log = user;
+    if (__atomic_exchange_n(&log->wake, 1, __ATOMIC_ACQ_REL) == 0)
+        syscall(SYS_futex, &log->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static void sleep_until_woken(nl_log *log, int64_t pause_ns)
+{
+    struct timespec pause = {pause_ns / NL_NS_PER_SECOND, pause_ns % NL_NS_PER_SECOND};
+    if (__atomic_exchange_n(&log->wake, 0, __ATOMIC_ACQ_REL) == 0) {
+        syscall(SYS_futex, &log->wake, FUTEX_WAIT_PRIVATE, 0, &pause, NULL, 0);
+        __atomic_store_n(&log->wake, 0, __ATOMIC_RELEASE);
+    }
+}
+
+/* ---- one look at the rings ---- */
+
+static void write_down(nl_log *log)
+{
+    nl_shared_log *shared = log->outbox.shared;
+    shared->format = (uint32_t)log->drain.format;
+    shared->zstd_level = log->drain.zstd_level;
+    snprintf(shared->url, sizeof shared->url, "%s", log->url->text);
+    snprintf(shared->host, sizeof shared->host, "%s", log->host.data);
+    snprintf(shared->prog, sizeof shared->prog, "%s", log->prog.data);
+}
+
+static bool is_ready(nl_log *log)
+{
+    if (!log->drain_ready) {
+        nl_drain_start(&log->drain, log->options.writer.format, log->host, log->prog);
+        log->drain.one_level = log->url->scheme == NL_SCHEME_SYSLOG;
+        log->drain_ready = true;
+    }
+    if (log->outbox.shared == NULL) {
+        if (nl_outbox_make_batch(&log->outbox, log->number) != NL_OK)
+            return false;
+        write_down(log);
+    }
+    return true;
+}
+
+/* A ring is removed by this thread only, so that the list may be walked without the lock. */
+static nl_ring *rings_of(nl_log *log)
+{
+    pthread_mutex_lock(&log->mutex);
+    nl_ring *rings = log->rings;
+    pthread_mutex_unlock(&log->mutex);
+    return rings;
+}
+
+/* Blocks are worth their header when they hold many events: few events wait a little for more. */
+static bool is_time(nl_log *log, nl_ring *rings, bool everything)
+{
+    uint64_t most = 0;
+    for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
+        uint64_t tail = ring->shared->tail & ~NL_TAIL_PINNED;
+        uint64_t waiting = __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE) - tail;
+        most = waiting > most ? waiting : most;
+    }
+    log->busy = most > 0;
+    if (log->drain.format != NL_FORMAT_NLB || everything)
+        return true;
+    return most >= BLOCK_FILL || monotonic_ns() - log->drained_ns >= BLOCK_AGE_NS;
+}
+
+static bool is_full(const nl_log *log)
+{
+    return log->encoded.size >= BATCH_SIZE;
+}
+
+/* Takes a batch out of the rings. Returns the number of records. */
+static uint64_t take(nl_log *log, bool everything)
+{
+    nl_ring *rings = rings_of(log);
+    log->encoded.size = 0;
+    uint64_t now_ticks = nl_clock_update(&log->drain.clock);
+    nl_clock_save(&log->drain.clock, log->outbox.shared->clock);
+    if (!is_time(log, rings, everything))
+        return 0;
+    for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
+        nl_ring_pin(ring);
+    uint64_t records = nl_drain_take(&log->drain, rings, now_ticks, &log->encoded, BATCH_SIZE);
+    if (log->encoded.size > 0 && nl_outbox_has_room(&log->outbox, log->encoded.size))
+        nl_outbox_commit(&log->outbox, rings, &log->encoded, records);
+    else
+        records = 0;
+    for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
+        nl_ring_unpin(ring);
+    if (!is_full(log))
+        log->drained_ns = monotonic_ns();
+    return records;
+}
+
+static bool is_empty(const nl_ring *ring)
+{
+    return (ring->shared->tail & ~NL_TAIL_PINNED) == __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE);
+}
+
+/* What threads that are gone have left: their last losses are reported, their rings kept for others, or removed. */
+static void tidy(nl_log *log, bool closing)
+{
+    unsigned spare = 0;
+    pthread_mutex_lock(&log->mutex);
+    for (nl_ring **at = &log->rings; *at != NULL;) {
+        nl_ring *ring = *at;
+        bool unused = !__atomic_load_n(&ring->in_use, __ATOMIC_ACQUIRE);
+        if (unused || closing)
+            nl_ring_report_lost(ring);
+        if (unused) {
+            if (is_empty(ring) && ++spare > FREE_RINGS) {
+                *at = ring->next;
+                nl_ring_remove(ring);
+                continue;
+            }
+        }
+        at = &ring->next;
+    }
+    pthread_mutex_unlock(&log->mutex);
+}
+
+static void note_status(nl_log *log, nl_status status)
+{
+    if (status == NL_AGAIN)
+        return;
+    pthread_mutex_lock(&log->mutex);
+    log->status = status;
+    if (status != NL_OK)
+        snprintf(log->message, sizeof log->message, "%s", nl_error_message());
+    pthread_mutex_unlock(&log->mutex);
+}
+
+/* Takes and sends what there is. Returns whether there may be more at once. */
+static bool look(nl_log *log, bool everything, bool closing)
+{
+    if (!is_ready(log)) {
+        note_status(log, NL_FAILED);
+        return false;
+    }
+    tidy(log, closing);
+    nl_status status = nl_outbox_send(&log->outbox, log->drain.level, everything);
+    uint64_t records = 0;
+    if (status == NL_OK && (records = take(log, everything)) > 0)
+        status = nl_outbox_send(&log->outbox, log->drain.level, everything);
+    note_status(log, status);
+    return status == NL_OK && (everything ? records > 0 : is_full(log));
+}
+
+/* ---- the thread ---- */
+
+/* Answers what nl_flush asked up to now. */
+static void finish_flush(nl_log *log, uint64_t wanted)
+{
+    pthread_mutex_lock(&log->mutex);
+    log->flush_done = wanted;
+    pthread_cond_broadcast(&log->flushed);
+    pthread_mutex_unlock(&log->mutex);
+}
+
+static void *run(void *user)
+{
+    nl_log *log = user;
+    nl_inside = 1; /* what is logged from in here (it could only be by a signal handler) is refused */
+    int64_t pause_ns = BUSY_PAUSE_NS;
+    for (bool stop = false; !stop;) {
+        pthread_mutex_lock(&log->mutex);
+        uint64_t wanted = log->flush_wanted;
+        bool flush = wanted != log->flush_done;
+        stop = log->stop;
+        pthread_mutex_unlock(&log->mutex);
+        bool more = look(log, flush || stop, stop);
+        while ((flush || stop) && more)
+            more = look(log, true, stop);
+        if (flush)
+            finish_flush(log, wanted);
+        if (more || stop)
+            continue;
+        pause_ns = log->busy ? BUSY_PAUSE_NS : pause_ns < IDLE_PAUSE_NS ? pause_ns * 5 / 4 : IDLE_PAUSE_NS;
+        sleep_until_woken(log, pause_ns);
+    }
+    return NULL;
+}
+
+bool nl_writer_thread_start(nl_log *log)
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK_SIZE);
+    /* The program's signals are the program's: none is delivered here. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool started = pthread_create(&log->thread, &attributes, run, log) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (started)
+        pthread_setname_np(log->thread, "netlogger");
+    return started;
+}
+
+nl_status nl_writer_thread_flush(nl_log *log)
+{
+    if (!log->running)
+        return NL_OK;
+    uint64_t wanted = ++log->flush_wanted;
+    nl_writer_thread_wake(log);
+    while (log->flush_done < wanted && log->running)
+        pthread_cond_wait(&log->flushed, &log->mutex);
+    return log->status == NL_OK ? NL_OK : nl_error_set("%s", log->message);
+}
+
+void nl_writer_thread_stop(nl_log *log)
+{
+    pthread_mutex_lock(&log->mutex);
+    bool running = log->running;
+    log->stop = true;
+    pthread_mutex_unlock(&log->mutex);
+    if (!running)
+        return;
+    nl_writer_thread_wake(log);
+    pthread_join(log->thread, NULL);
+    log->running = false;
+}

@@ -1,0 +1,406 @@
+/* NL_EVENT and the rings under it: every type, full rings, signals, threads, forks. */
+#define _GNU_SOURCE 1
+#include <netlogger.h>
+
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Everything that was written to memory:NAME, NUL-terminated. */
+static char *memory(const char *name)
+{
+    static nl_buffer text;
+    text.size = 0;
+    assert_true(nl_memory_read(name, &text));
+    nl_buffer_append(&text, "", 1);
+    return text.data;
+}
+
+static size_t count(const char *text, const char *what)
+{
+    size_t found = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+        found++;
+    return found;
+}
+
+/* The sum of the numbers behind every " NAME=" of records of an event. */
+static unsigned long sum(const char *text, const char *event, const char *name)
+{
+    unsigned long total = 0;
+    char field[64];
+    snprintf(field, sizeof field, " %s=", name);
+    for (const char *at = text; (at = strstr(at, event)) != NULL; at++) {
+        const char *value = strstr(at, field);
+        assert_non_null(value);
+        total += strtoul(value + strlen(field), NULL, 10);
+    }
+    return total;
+}
+
+static void test_every_type(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:types");
+    char text[] = "array";
+    enum { RED = 7 } color = RED;
+    volatile long changing = -5;
+    const unsigned short constant = 65535;
+    NL_EVENT(log, NL_USAGE, "Signed", "A", (signed char)-128, "B", (short)-32768, "C", -2147483647 - 1, "D",
+             (long)INT64_MIN, "E", (long long)INT64_MAX, "F", color, "G", changing);
+    NL_EVENT(log, NL_USAGE, "Unsigned", "A", (unsigned char)255, "B", constant, "C", 4294967295u, "D", (size_t)-1, "E",
+             UINT64_MAX, "F", 'a');
+    NL_EVENT(log, NL_USAGE, "Other", "A", (bool)1, "B", (bool)0, "C", 0.1, "D", 1.5f, "E", 2.5L, "F", NAN, "G",
+             -INFINITY);
+    NL_EVENT(log, NL_USAGE, "Text", "A", "literal", "B", text, "C", (const char *)NULL, "D", "", "E",
+             NL_BYTES("a\0b\xff", 4), "F", NL_BYTES(NULL, 7));
+    NL_EVENT(log, NL_ERROR, "None");
+    assert_int_equal(nl_close(log), NL_OK);
+    const char *all = memory("types");
+    assert_non_null(strstr(all, " LVL=Usage NL.EVNT=Signed A=-128 B=-32768 C=-2147483648 D=-9223372036854775808 "
+                                "E=9223372036854775807 F=7 G=-5\n"));
+    assert_non_null(strstr(all, "NL.EVNT=Unsigned A=255 B=65535 C=4294967295 D=18446744073709551615 "
+                                "E=18446744073709551615 F=97\n"));
+    assert_non_null(strstr(all, "NL.EVNT=Other A=true B=false C=0.1 D=1.5 E=2.5 F=nan G=-inf\n"));
+    assert_non_null(strstr(all, "NL.EVNT=Text A=literal B=array C=(null) D=\"\" E=\"a\\x00b\xff\" F=\"\"\n"));
+    assert_non_null(strstr(all, " LVL=Error NL.EVNT=None\n"));
+    nl_memory_free("types");
+}
+
+static void test_values_are_evaluated_once_and_only_when_on(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:once");
+    int evaluated = 0;
+    NL_EVENT(log, NL_USAGE, "On", "N", ++evaluated);
+    assert_int_equal(evaluated, 1);
+    nl_set_level(log, NL_ERROR);
+    NL_EVENT(log, NL_USAGE, "Off", "N", ++evaluated);
+    NL_EVENT(NULL, NL_USAGE, "Nowhere", "N", ++evaluated);
+    assert_int_equal(evaluated, 1);
+    NL_EVENT(log, NL_ERROR, "Urgent", "N", ++evaluated);
+    assert_int_equal(evaluated, 2);
+    nl_close(log);
+    assert_null(strstr(memory("once"), "Off"));
+    assert_non_null(strstr(memory("once"), "Urgent N=2"));
+    nl_memory_free("once");
+}
+
+static void test_a_long_string_is_cut(void **state)
+{
+    (void)state;
+    char *text = malloc(100001);
+    memset(text, 'x', 100000);
+    text[100000] = '\0';
+    nl_log *log = nl_open("prog", "memory:long");
+    NL_EVENT(log, NL_USAGE, "Long", "TEXT", text, "AFTER", 1);
+    nl_close(log);
+    const char *all = memory("long");
+    assert_int_equal(strspn(strstr(all, "TEXT=") + 5, "x"), NL_VALUE_SIZE_MAX);
+    assert_non_null(strstr(all, " AFTER=1\n"));
+    nl_memory_free("long");
+    free(text);
+}
+
+static void test_more_logs_than_slots(void **state)
+{
+    (void)state;
+    enum { LOGS = 40 };
+    nl_log *logs[LOGS];
+    for (int i = 0; i < LOGS; i++) {
+        char url[32];
+        snprintf(url, sizeof url, "memory:many%d", i);
+        logs[i] = nl_open("prog", url);
+        assert_non_null(logs[i]);
+    }
+    for (int round = 0; round < 3; round++)
+        for (int i = 0; i < LOGS; i++)
+            NL_EVENT(logs[i], NL_USAGE, "Many", "LOG", i, "ROUND", round);
+    for (int i = 0; i < LOGS; i++) {
+        char name[32], line[32];
+        nl_close(logs[i]);
+        snprintf(name, sizeof name, "many%d", i);
+        snprintf(line, sizeof line, "Many LOG=%d ROUND=2\n", i);
+        assert_int_equal(count(memory(name), "NL.EVNT=Many"), 3);
+        assert_non_null(strstr(memory(name), line));
+        nl_memory_free(name);
+    }
+}
+
+static nl_log *shared_log;
+
+static void *log_some(void *argument)
+{
+    for (int i = 0; i < 50; i++)
+        NL_EVENT(shared_log, NL_USAGE, "Some", "THREAD", (long)argument, "I", i);
+    return NULL;
+}
+
+static void test_threads_that_come_and_go(void **state)
+{
+    (void)state;
+    enum { ROUNDS = 50, THREADS = 8 };
+    shared_log = nl_open("prog", "memory:threads");
+    for (long round = 0; round < ROUNDS; round++) {
+        pthread_t threads[THREADS];
+        for (long i = 0; i < THREADS; i++)
+            pthread_create(&threads[i], NULL, log_some, (void *)(round * THREADS + i));
+        for (long i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+    }
+    assert_int_equal(nl_close(shared_log), NL_OK);
+    assert_int_equal(count(memory("threads"), "NL.EVNT=Some"), ROUNDS * THREADS * 50);
+    assert_int_equal(sum(memory("threads"), "NL.EVNT=Some", "I"), ROUNDS * THREADS * 49 * 50 / 2);
+    nl_memory_free("threads");
+}
+
+static volatile sig_atomic_t handled;
+
+static void log_in_handler(int number)
+{
+    (void)number;
+    handled++;
+    NL_EVENT(shared_log, NL_USAGE, "Handler", "N", (int)handled);
+}
+
+static void test_a_signal_handler_may_log(void **state)
+{
+    (void)state;
+    shared_log = nl_open("prog", "memory:handler");
+    struct sigaction action = {.sa_handler = log_in_handler, .sa_flags = SA_RESTART}, before;
+    sigaction(SIGALRM, &action, &before);
+    struct itimerval often = {{0, 200}, {0, 200}}, never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    int logged = 0;
+    for (; handled < 500; logged++)
+        NL_EVENT(shared_log, NL_USAGE, "Main", "N", logged, "TEXT", "some text to copy");
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    NL_EVENT(shared_log, NL_USAGE, "End");
+    nl_close(shared_log);
+    const char *all = memory("handler");
+    assert_int_equal(count(all, "NL.EVNT=Main"), logged);
+    assert_int_equal(count(all, "NL.EVNT=Handler") + sum(all, "NL.EVNT=NetLogger.Lost", "REFUSED"), handled);
+    assert_int_equal(sum(all, "NL.EVNT=NetLogger.Lost", "COUNT"), sum(all, "NL.EVNT=NetLogger.Lost", "REFUSED"));
+    nl_memory_free("handler");
+}
+
+/* A log into a pipe that nobody reads for now, so that its rings fill up. */
+typedef struct stalled {
+    char folder[32], fifo[64];
+    int fd;
+    nl_log *log;
+} stalled;
+
+static void stall(stalled *s, const char *options)
+{
+    strcpy(s->folder, "/tmp/netlogger-XXXXXX");
+    assert_non_null(mkdtemp(s->folder));
+    snprintf(s->fifo, sizeof s->fifo, "%s/fifo", s->folder);
+    assert_int_equal(mkfifo(s->fifo, 0600), 0);
+    s->fd = open(s->fifo, O_RDWR | O_NONBLOCK);
+    assert_true(s->fd >= 0);
+    char url[128];
+    snprintf(url, sizeof url, "file:%s?ring=64k&%s", s->fifo, options);
+    s->log = nl_open("prog", url);
+    assert_non_null(s->log);
+}
+
+static void *close_log(void *log)
+{
+    return (void *)(intptr_t)nl_close(log);
+}
+
+/* Reads all while the log is closed. The text is the caller's. */
+static char *unstall(stalled *s)
+{
+    nl_buffer text = {0};
+    pthread_t closer;
+    pthread_create(&closer, NULL, close_log, s->log);
+    bool closed = false;
+    for (;;) {
+        nl_buffer_reserve(&text, 1 << 16);
+        ssize_t got = read(s->fd, text.data + text.size, 1 << 16);
+        if (got > 0)
+            text.size += (size_t)got;
+        else if (closed)
+            break;
+        else if (pthread_tryjoin_np(closer, NULL) == 0)
+            closed = true;
+        else
+            usleep(1000);
+    }
+    close(s->fd);
+    unlink(s->fifo);
+    rmdir(s->folder);
+    nl_buffer_append(&text, "", 1);
+    return text.data;
+}
+
+enum { BURST = 20000 };
+
+static void test_drop_newest(void **state)
+{
+    (void)state;
+    stalled s;
+    stall(&s, "policy=newest");
+    for (int i = 0; i < BURST; i++)
+        NL_EVENT(s.log, NL_USAGE, "Burst", "I", i, "TEXT", "and some text");
+    char *all = unstall(&s);
+    size_t there = count(all, "NL.EVNT=Burst"), lost = sum(all, "NL.EVNT=NetLogger.Lost", "COUNT");
+    assert_in_range(there, 100, BURST - 1);
+    assert_int_equal(there + lost, BURST);
+    assert_non_null(strstr(all, "NL.EVNT=Burst I=0 "));
+    free(all);
+}
+
+static void test_drop_oldest(void **state)
+{
+    (void)state;
+    stalled s;
+    stall(&s, "policy=oldest");
+    for (int i = 0; i < BURST; i++)
+        NL_EVENT(s.log, NL_USAGE, "Burst", "I", i, "TEXT", "and some text");
+    char *all = unstall(&s), last[32];
+    snprintf(last, sizeof last, "NL.EVNT=Burst I=%d ", BURST - 1);
+    size_t there = count(all, "NL.EVNT=Burst"), lost = sum(all, "NL.EVNT=NetLogger.Lost", "COUNT");
+    assert_in_range(there, 100, BURST - 1);
+    assert_int_equal(there + lost, BURST);
+    assert_non_null(strstr(all, last));
+    free(all);
+}
+
+static void test_drop_below_a_level_first(void **state)
+{
+    (void)state;
+    stalled s;
+    stall(&s, "policy=Warning&block=0.01");
+    for (int i = 0; i < BURST; i++) {
+        NL_EVENT(s.log, NL_DEBUG, "Minor", "I", i, "TEXT", "and some text");
+        if (i % 100 == 0)
+            NL_EVENT(s.log, NL_ERROR, "Urgent", "I", i);
+    }
+    char *all = unstall(&s);
+    size_t minor = count(all, "NL.EVNT=Minor"), lost = sum(all, "NL.EVNT=NetLogger.Lost", "COUNT");
+    assert_int_equal(count(all, "NL.EVNT=Urgent"), BURST / 100);
+    assert_in_range(minor, 100, BURST - 1);
+    assert_int_equal(minor + lost, BURST);
+    free(all);
+}
+
+static void test_blocking_is_bounded(void **state)
+{
+    (void)state;
+    stalled s;
+    stall(&s, "policy=block&block=0.05");
+    int64_t start_ns = nl_time_now_ns();
+    for (int i = 0; i < BURST; i++)
+        NL_EVENT(s.log, NL_USAGE, "Burst", "I", i, "TEXT", "and some text");
+    /* One wait for the whole standstill, not one for each event: that would be minutes. */
+    assert_true(nl_time_now_ns() - start_ns < 20 * NL_NS_PER_SECOND);
+    char *all = unstall(&s);
+    assert_int_equal(count(all, "NL.EVNT=Burst") + sum(all, "NL.EVNT=NetLogger.Lost", "COUNT"), BURST);
+    free(all);
+}
+
+static void test_blocking_loses_nothing(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:block?ring=64k&policy=block");
+    for (int i = 0; i < 10 * BURST; i++)
+        NL_EVENT(log, NL_USAGE, "Burst", "I", i);
+    assert_int_equal(nl_close(log), NL_OK);
+    assert_int_equal(count(memory("block"), "NL.EVNT=Burst"), 10 * BURST);
+    nl_memory_free("block");
+}
+
+static void test_times_are_now_and_in_order(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:times");
+    int64_t before_ns = nl_time_now_ns() / 1000 * 1000;
+    for (int i = 0; i < 1000; i++)
+        NL_EVENT(log, NL_USAGE, "Tick", "BEFORE", nl_time_now_ns());
+    nl_close(log);
+    nl_reader *reader = nl_reader_open("memory:times", NULL);
+    const nl_record *record;
+    int64_t last_ns = before_ns;
+    int read = 0;
+    while (nl_reader_next(reader, &record) == NL_OK) {
+        int64_t told_ns;
+        nl_field field;
+        assert_true(nl_record_find(record, "BEFORE", &field) && nl_field_int(&field, &told_ns));
+        assert_true(record->time_ns >= last_ns);
+        /* The clock was asked just before: 100 us allow for a clock that is being slewed, and rounding. */
+        assert_true(record->time_ns > told_ns - 100000);
+        last_ns = record->time_ns;
+        read++;
+    }
+    assert_true(last_ns <= nl_time_now_ns() + 100000);
+    assert_int_equal(read, 1000);
+    nl_reader_close(reader);
+    nl_memory_free("times");
+}
+
+static void test_a_forked_child_is_a_stream_of_its_own(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/netlogger-XXXXXX", url[64];
+    int fd = mkstemp(path);
+    snprintf(url, sizeof url, "file:%s", path);
+    nl_log *log = nl_open("prog", url);
+    NL_EVENT(log, NL_USAGE, "Parent", "N", 1);
+    for (int i = 0; i < 5; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            NL_EVENT(log, NL_USAGE, "Child", "N", i);
+            _exit(nl_close(log) == NL_OK ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    NL_EVENT(log, NL_USAGE, "Parent", "N", 2);
+    assert_int_equal(nl_close(log), NL_OK);
+    char text[4096] = "";
+    assert_true(pread(fd, text, sizeof text - 1, 0) > 0);
+    assert_int_equal(count(text, "NL.EVNT=Parent"), 2);
+    assert_int_equal(count(text, "NL.EVNT=Child"), 5);
+    close(fd);
+    unlink(path);
+}
+
+int main(void)
+{
+    setenv("NETLOGGER_HOST", "here", 1);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_type),
+        cmocka_unit_test(test_values_are_evaluated_once_and_only_when_on),
+        cmocka_unit_test(test_a_long_string_is_cut),
+        cmocka_unit_test(test_more_logs_than_slots),
+        cmocka_unit_test(test_threads_that_come_and_go),
+        cmocka_unit_test(test_a_signal_handler_may_log),
+        cmocka_unit_test(test_drop_newest),
+        cmocka_unit_test(test_drop_oldest),
+        cmocka_unit_test(test_drop_below_a_level_first),
+        cmocka_unit_test(test_blocking_is_bounded),
+        cmocka_unit_test(test_blocking_loses_nothing),
+        cmocka_unit_test(test_times_are_now_and_in_order),
+        cmocka_unit_test(test_a_forked_child_is_a_stream_of_its_own),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
