@@ -11,6 +11,6 @@ nltools_nlstat_LDADD = libnetlogger/libanalysis.la libnetlogger/libprogram.la li
 
 nltools_nlschema_SOURCES = %D%/nlschema.c \
 	%D%/schema/schema.c %D%/schema/schema.h %D%/schema/names.c %D%/schema/header.c %D%/schema/doc.c %D%/schema/json.c \
-	%D%/schema/check.c %D%/schema/check.h
+	%D%/schema/check.c %D%/schema/check.h %D%/schema/bench.c %D%/schema/bench.h
 nltools_nlschema_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 nltools_nlschema_LDADD = libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) -lm

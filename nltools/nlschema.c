@@ -3,18 +3,20 @@
 #include "config.h"
 
 #include "program/program.h"
+#include "schema/bench.h"
 #include "schema/check.h"
 #include "schema/schema.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
-typedef enum command { NO_COMMAND = 0, HEADER = 1, DOC = 2, CHECK = 4, JSON = 8 } command;
+typedef enum command { NO_COMMAND = 0, HEADER = 1, DOC = 2, CHECK = 4, JSON = 8, BENCH = 16 } command;
 
 static const struct {
     const char *name;
     command command;
-} commands[] = {{"header", HEADER}, {"doc", DOC}, {"check", CHECK}, {"json", JSON}};
+} commands[] = {{"header", HEADER}, {"doc", DOC}, {"check", CHECK}, {"json", JSON}, {"bench", BENCH}};
 
 typedef struct arguments {
     command command;
@@ -26,12 +28,13 @@ typedef struct arguments {
     char **logs;
     int log_count;
     program_reading reading;
+    schema_bench_options bench;
     /* What was asked for that not every command does: */
     unsigned fits;     /* the commands that do it */
     const char *asked; /* the option that made them fewer last */
 } arguments;
 
-enum { OPTION_HTML = 0x1000, OPTION_TEXT, OPTION_MARKDOWN, OPTION_STRICT };
+enum { OPTION_HTML = 0x1000, OPTION_TEXT, OPTION_MARKDOWN, OPTION_STRICT, OPTION_CFLAGS, OPTION_LIBS };
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0, "header, doc, json: write there, not to standard output", 0},
@@ -39,7 +42,10 @@ static const struct argp_option options[] = {
     {"html", OPTION_HTML, NULL, 0, "doc: as a page of HTML", 0},
     {"text", OPTION_TEXT, NULL, 0, "doc: as plain text", 0},
     {"strict", OPTION_STRICT, NULL, 0, "check: an event that the schema does not know is a deviation too", 0},
-    {"json", 'j', NULL, 0, "check: print JSON", 0},
+    {"json", 'j', NULL, 0, "check, bench: print JSON", 0},
+    {"count", 'n', "NUMBER", 0, "bench: log each event so often in each of five rounds (default 100000)", 0},
+    {"cflags", OPTION_CFLAGS, "FLAGS", 0, "bench: compile with these, not with what pkg-config says of netlogger", 0},
+    {"libs", OPTION_LIBS, "FLAGS", 0, "bench: link with these, not with what pkg-config says of netlogger", 0},
     {0},
 };
 
@@ -61,7 +67,7 @@ static void take_words(arguments *a, struct argp_state *state)
         if (strcmp(words[0], commands[i].name) == 0)
             a->command = commands[i].command;
     if (a->command == NO_COMMAND)
-        argp_error(state, "\"%s\" is no command: header, doc, check and json are", words[0]);
+        argp_error(state, "\"%s\" is no command: header, doc, check, json and bench are", words[0]);
     if (count < 2)
         argp_error(state, "%s: no schema given", words[0]);
     a->path = words[1];
@@ -71,6 +77,16 @@ static void take_words(arguments *a, struct argp_state *state)
         argp_error(state, "%s takes one schema: what is \"%s\"?", words[0], words[2]);
     if ((a->fits & a->command) == 0)
         argp_error(state, "%s has no %s", words[0], a->asked);
+}
+
+static unsigned long read_count(struct argp_state *state, const char *text)
+{
+    char *end;
+    errno = 0;
+    unsigned long count = strtoul(text, &end, 10);
+    if (!g_ascii_isdigit(*text) || *end != '\0' || count == 0 || errno != 0)
+        argp_error(state, "--count: \"%s\" is no number of 1 or more", text);
+    return count;
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -96,7 +112,19 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case 'j':
         a->json = true;
-        asked(a, "--json", CHECK);
+        asked(a, "--json", CHECK | BENCH);
+        return 0;
+    case 'n':
+        a->bench.count = read_count(state, argument);
+        asked(a, "--count", BENCH);
+        return 0;
+    case OPTION_CFLAGS:
+        a->bench.cflags = argument;
+        asked(a, "--cflags", BENCH);
+        return 0;
+    case OPTION_LIBS:
+        a->bench.libs = argument;
+        asked(a, "--libs", BENCH);
         return 0;
     case ARGP_KEY_ARGS:
         take_words(a, state);
@@ -112,9 +140,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "header SCHEMA\ndoc SCHEMA\njson SCHEMA\ncheck SCHEMA [LOG...]",
+    .args_doc = "header SCHEMA\ndoc SCHEMA\njson SCHEMA\nbench SCHEMA\ncheck SCHEMA [LOG...]",
     .doc = "Compile a schema, which declares events and their fields, into a C and C++ header of a function for each; "
-           "document it; print it as JSON; or check logs against it."
+           "document it; print it as JSON; measure what each event costs (with $CC); or check logs against it."
            "\vExample: nlschema header dpss.schema -o dpss_events.h; nlschema check dpss.schema dpss.log\n\n"
            "A schema:\n"
            "  [schema]\n"
@@ -184,6 +212,17 @@ static bool check(arguments *a, const schema *s, GString *out)
     return program_reading_finish(&a->reading) == PROGRAM_DONE && a->reading.malformed == 0 && good;
 }
 
+static bool bench(arguments *a, const schema *s, GString *out)
+{
+    char *message;
+    a->bench.json = a->json;
+    bool good = schema_bench(s, &a->bench, out, &message);
+    if (!good)
+        program_error("bench: %s", message);
+    g_free(message);
+    return good;
+}
+
 /* Writes to the file that was asked for, or to standard output, whose failures program_finish sees. */
 static bool put(const char *path, const GString *text)
 {
@@ -212,6 +251,8 @@ static bool run(arguments *a, const schema *s, GString *out)
     case JSON:
         schema_json(s, out);
         return true;
+    case BENCH:
+        return bench(a, s, out);
     default:
         return check(a, s, out);
     }
@@ -220,7 +261,7 @@ static bool run(arguments *a, const schema *s, GString *out)
 int main(int argc, char **argv)
 {
     program_start("nlschema", argv);
-    arguments a = {.fits = ~0u};
+    arguments a = {.fits = ~0u, .bench.count = 100000};
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     schema *s = read_schema(a.path);
     GString *out = g_string_new(NULL);

@@ -220,8 +220,10 @@ static char *parameter_name(const naming *n, const char *name)
 {
     GString *out = g_string_new(NULL);
     append_mangled(out, name, false);
-    if (out->str[0] == '_')
-        g_string_prepend_c(out, 'f'); /* names that begin with _ are the compiler's */
+    if (out->str[0] == '_') /* names that begin so are the compiler's, and with nl_ the library's */
+        g_string_prepend_c(out, 'f');
+    else if (g_str_has_prefix(out->str, "nl_"))
+        g_string_prepend(out, "f_");
     if (is_reserved(out->str) || is_type(out->str) || g_hash_table_contains(n->taken, out->str))
         g_string_append_c(out, '_');
     return g_string_free(out, FALSE);

@@ -53,7 +53,7 @@ register restrict return short signed sizeof static struct switch typedef union 
 class namespace template this new delete operator private public protected virtual friend try catch throw typename using
 and or not xor bitand bitor compl and_eq or_eq xor_eq not_eq true false nullptr constexpr decltype noexcept thread_local
 static_assert alignas alignof explicit export mutable typeid wchar_t char16_t size_t int64_t uint8_t log errno unix linux
-stdin NULL asm nl_write NL.LOG nl_string __func__ __attribute__ _x __LINE__ FINAL override main printf""".split()
+stdin NULL asm nl_write NL.LOG nl_site_ NL.VALUE.1- nl_string __func__ __attribute__ _x __LINE__ FINAL override main printf""".split()
 
 
 class Nlschema(support.Case):
@@ -154,7 +154,7 @@ class Nlschema(support.Case):
     def test_thousand_events(self):
         text = "[schema]\nname=many\n"
         for i in range(1000):
-            text += f"[Event.{i}]\ndescription=number {i}\n" + "".join(f"FIELD.{f}=int64; bytes; {f}\n" for f in range(16))
+            text += f"[Event.{i}]\ndescription=number {i}\n" + "".join(f"FIELD.{f}=int64; bytes; {f}\n" for f in range(5))
         self.compile(text)
         self.assertEqual(len(json.loads(self.run_schema("json", self.schema(text)).stdout)["events"]), 1000)
 
@@ -197,7 +197,7 @@ class Nlschema(support.Case):
 
     def test_wrong_use(self):
         for arguments in [[], ["header"], ["nonsense", DPSS], ["header", DPSS, "x"], ["doc", "--strict", DPSS],
-                          ["check", "--html", DPSS], ["header", "--json", DPSS]]:
+                          ["check", "--html", DPSS], ["header", "--json", DPSS], ["check", "-n", "1", DPSS]]:
             result = self.run_program(self.nlschema, *arguments)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertTrue(result.stderr.startswith("nlschema: "), result.stderr)
@@ -294,6 +294,68 @@ class Nlschema(support.Case):
         self.assertEqual(lines[-2:], ["50 records, 50 deviations from a", "  wrong type             50"])
         result = self.run_schema("check", DPSS, self.scratch / "none.log", status=1)
         self.assertIn("No such file", result.stderr)
+
+    def library_flags(self):
+        """What compiles and links a program with the library that was built; skips when it has no NL_EVENT."""
+        library = support.BUILD.resolve() / "libnetlogger"
+        if not (library / ".libs/libnetlogger.so").exists():
+            self.skipTest("there is no shared library in this build")
+        probe = self.scratch / "probe.c"
+        probe.write_text("#include <netlogger.h>\n#ifndef NL_EVENT\n#error none\n#endif\n")
+        if self.run_program(*support.CC.split(), "-fsyntax-only", "-I", INCLUDE, probe).returncode != 0:
+            self.skipTest("netlogger.h has no NL_EVENT")
+        return f"-I'{INCLUDE}'", f"-L'{library}/.libs' -Wl,-rpath,'{library}/.libs' -lnetlogger"
+
+    def test_bench_and_what_its_functions_log(self):
+        cflags, libs = self.library_flags()
+        path = self.schema(EVERY_TYPE)
+        result = self.run_schema("bench", path, "-n", "1000", "--json", "--cflags", cflags, "--libs", libs,
+                                 env={**os.environ, "CC": support.CC, "NETLOGGER_ON": "0"})
+        table = json.loads(result.stdout)
+        self.assertEqual([row["event"] for row in table], ["All-Types", "None"])
+        self.assertGreater(table[0]["bytes"], table[1]["bytes"] + 100)
+        result = self.run_schema("bench", path, "-n", "10", "--cflags", cflags, "--libs", libs)
+        self.assertEqual([line.split()[0] for line in result.stdout.splitlines()], ["event", "All-Types", "None"])
+        self.run_schema("header", path, "-o", self.scratch / "schema.h")
+        source, program, log = (self.scratch / name for name in ("user.c", "user", "user.log"))
+        source.write_text(r"""
+            #include "schema.h"
+            int main(int argc, char **argv)
+            {
+                nl_log *log = nl_open("user", argv[argc - 1]);
+                nl_set_level(log, NL_DEBUG);
+                nl_string x = {"\0\xff\n", 3};
+                every_type_all_types(log, true, INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN, UINT8_MAX, UINT16_MAX, UINT32_MAX,
+                                     UINT64_MAX, 3.4e38f, 1e300, "s \"", x, EVERY_TYPE_ALL_TYPES_E_READ_WRITE);
+                every_type_all_types_required(log, false, 1, 2, 3, 4, 5, 6, 7, 8, 9.5f, 10.5, x);
+                every_type_none(log);
+                every_type_none(NULL);
+                return nl_close(log) == NL_OK ? 0 : 1;
+            }""")
+        command = f"{support.CC} -Wall -Wextra -Werror '{source}' -o '{program}' -I'{self.scratch}' {cflags} {libs}"
+        result = self.run_program("sh", "-c", command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("NETLOGGER_")}
+        self.assertEqual(self.run_program(program, log, env=environment).returncode, 0)
+        report = json.loads(self.run_schema("check", path, "--strict", "--json", log).stdout)
+        self.assertEqual((report["records"], report["deviations"]), (3, 0))
+        self.assertIn("U64=18446744073709551615 ", log.read_text())
+        self.assertIn("E=read/write", log.read_text())
+
+    def test_bench_that_cannot_be(self):
+        for environment, flags, words in [
+            ({"CC": "no-such-compiler"}, ["--cflags", "", "--libs", ""], "no-such-compiler"),
+            ({"CC": '"cc'}, ["--cflags", "", "--libs", ""], "quote"),
+            ({"CC": "false"}, ["--cflags", "", "--libs", ""], "false failed"),
+            ({"PKG_CONFIG": "false"}, [], "false failed"),
+            ({"TMPDIR": "/no-such-folder"}, [], "/no-such-folder"),
+        ]:
+            result = self.run_schema("bench", DPSS, *flags, env={**os.environ, **environment}, status=1)
+            self.assertTrue(result.stderr.startswith("nlschema: bench: "), result.stderr)
+            self.assertIn(words, result.stderr)
+            self.assertEqual(result.stdout, "")
+        for count in ["0", "-1", "x", "", "1x"]:
+            self.run_schema("bench", DPSS, "-n", count, status=2)
 
     def test_the_example_logs_what_its_schema_says(self):
         server, get = support.program("examples/dpss/dpss_server"), support.program("examples/dpss/dpss_get")
