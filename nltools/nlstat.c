@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "analysis/infer.h"
+#include "analysis/json.h"
 #include "analysis/lifelines.h"
 #include "analysis/segments.h"
 #include "program/program.h"
@@ -164,20 +165,12 @@ static void print_table(const trace *t, const lifelines *l, GPtrArray *segments,
     printf("\n");
 }
 
-/* Text as a JSON string (RFC 8259, section 7); bytes that are no UTF-8 are replaced. */
 static void print_json_string(const char *text)
 {
-    char *valid = g_utf8_make_valid(text, -1);
-    putchar('"');
-    for (const char *at = valid; *at != '\0'; at++)
-        if (*at == '"' || *at == '\\')
-            printf("\\%c", *at);
-        else if ((unsigned char)*at < ' ')
-            printf("\\u%04x", *at);
-        else
-            putchar(*at);
-    putchar('"');
-    g_free(valid);
+    GString *json = g_string_new(NULL);
+    json_append_string(json, text);
+    fputs(json->str, stdout);
+    g_string_free(json, TRUE);
 }
 
 static void print_json(const trace *t, const lifelines *l, GPtrArray *segments, double total_ns, bool last)
