@@ -1,0 +1,28 @@
+/* NL_MARKER without a probe. */
+#include <netlogger.h>
+#ifndef NL_MARKER
+#define MEASURE_MISSING "the library has no NL_MARKER"
+#endif
+#include "measure.h"
+
+#ifdef NL_MARKER
+static void side_open(const char *path)
+{
+    (void)path;
+}
+
+static inline void one(uint64_t i)
+{
+    NL_MARKER(disk_read, "BLOCK.ID", (long)i);
+}
+
+static uint64_t side_close(void)
+{
+    return 0;
+}
+#endif
+
+int main(int argc, char **argv)
+{
+    return measure_main(argc, argv);
+}

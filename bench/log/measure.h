@@ -1,0 +1,372 @@
+/*
+ * The harness that every side of bench/log shares: what is timed, and how. C and C++.
+ *
+ * A side is one small program. It includes this header, defines the three functions declared below, and its main
+ * returns measure_main(argc, argv). one() is inlined into the loops here, so that what is timed is what a call costs
+ * where it stands in a program.
+ *
+ * A side that can't be built with what it finds defines MEASURE_MISSING, the reason, before it includes this, and only
+ * main.
+ *
+ *   SIDE calls EVENTS PATH     one thread: bursts, single calls, then EVENTS events without a pause
+ *   SIDE threads EVENTS PATH   bursts in 1, 2, 4, 8 and 16 threads at once
+ *   SIDE count EVENTS PATH     EVENTS events after a few to warm up and nothing else: for counting instructions of
+ *                              measure_many
+ *   SIDE built                 {}, or {"missing": reason}
+ *
+ * The answer is one line of JSON on standard output; times are in nanoseconds.
+ */
+#ifndef BENCH_LOG_MEASURE_H
+#define BENCH_LOG_MEASURE_H
+
+#ifndef _GNU_SOURCE
+#error "compile with -D_GNU_SOURCE"
+#endif
+#include <ftw.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <x86intrin.h>
+
+#ifndef MEASURE_MISSING
+
+/* Opens the log that goes to path, a file or folder that does not exist yet. Ends the program when it can't. */
+static void side_open(const char *path);
+
+/* One event; i is its number, which is in it. Any thread. */
+static inline __attribute__((always_inline)) void one(uint64_t i);
+
+/* Returns when every event is in the file. The result is how many were lost, as far as the side itself knows. */
+static uint64_t side_close(void);
+
+enum {
+    MEASURE_BURST = 4096,      /* events: what fits into the smallest buffer among the sides, twice */
+    MEASURE_BURSTS = 31,       /* of which the median is taken */
+    MEASURE_THREAD_BURSTS = 8, /* of each thread */
+    MEASURE_THREADS = 16,
+    MEASURE_PAUSE_NS = 10 * 1000 * 1000,       /* for the consumer to empty the buffers, after each burst */
+    MEASURE_LONG_PAUSE_NS = 200 * 1000 * 1000, /* the same after EVENTS events, and while the clocks are compared */
+    MEASURE_PAIRS = 10000,                     /* empty pairs of counter readings */
+    MEASURE_COUNT_WARM = 1000,
+};
+
+/* Set once a run; every thread only reads them. */
+static cpu_set_t measure_last_cpu;
+static double measure_ns_per_tick;
+
+static double measure_now(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+static void measure_pause(int64_t ns)
+{
+    struct timespec t = {(time_t)(ns / 1000000000), (long)(ns % 1000000000)};
+    nanosleep(&t, NULL);
+}
+
+/* The counter's speed, over long enough a time that the clock's own reading does not matter. */
+static void measure_calibrate(void)
+{
+    double from = measure_now(CLOCK_MONOTONIC);
+    uint64_t ticks = __rdtsc();
+    measure_pause(MEASURE_LONG_PAUSE_NS);
+    double took = measure_now(CLOCK_MONOTONIC) - from;
+    measure_ns_per_tick = took / (double)(__rdtsc() - ticks);
+}
+
+/* The loop whose time is taken. Not inlined, so that valgrind can tell its instructions by its name. */
+__attribute__((noinline)) static void measure_many(uint64_t first, uint64_t count)
+{
+    for (uint64_t i = first; i < first + count; i++) {
+        one(i);
+        __asm__ volatile("" ::: "memory"); /* nothing that one() reads is kept in a register until the next */
+    }
+}
+
+/* Nothing before the first reading, and nothing of what follows the second, may run between the two. */
+static inline __attribute__((always_inline)) uint64_t measure_before(void)
+{
+    _mm_lfence();
+    uint64_t t = __rdtsc();
+    __asm__ volatile("" ::: "memory");
+    return t;
+}
+
+static inline __attribute__((always_inline)) uint64_t measure_after(void)
+{
+    unsigned int cpu;
+    __asm__ volatile("" ::: "memory");
+    uint64_t t = __rdtscp(&cpu);
+    _mm_lfence();
+    return t;
+}
+
+__attribute__((noinline)) static void measure_each(uint64_t first, uint64_t count, double *ticks)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t from = measure_before();
+        one(first + i);
+        ticks[i] = (double)(measure_after() - from);
+    }
+}
+
+static int measure_compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Sorts values. */
+static double measure_percentile(double *values, size_t count, double percent)
+{
+    qsort(values, count, sizeof *values, measure_compare);
+    size_t at = (size_t)((double)count * percent / 100);
+    return values[at < count ? at : count - 1];
+}
+
+static double *measure_array(size_t count)
+{
+    double *values = (double *)malloc(count * sizeof *values);
+    if (values == NULL)
+        abort();
+    memset(values, 0xff, count * sizeof *values); /* the pages are there before anything is timed */
+    return values;
+}
+
+static double measure_empty_pair(void)
+{
+    double ticks[MEASURE_PAIRS];
+    for (int i = 0; i < MEASURE_PAIRS; i++) {
+        uint64_t from = measure_before();
+        ticks[i] = (double)(measure_after() - from);
+    }
+    return measure_percentile(ticks, MEASURE_PAIRS, 50);
+}
+
+/*
+ * The producer stays on the last processor. Threads that the side started before this are where the scheduler likes,
+ * or with $MEASURE_APART on all processors but the last.
+ */
+static void measure_pin(void)
+{
+    sched_setaffinity(0, sizeof measure_last_cpu, &measure_last_cpu);
+}
+
+static void measure_find_cpus(void)
+{
+    cpu_set_t others;
+    sched_getaffinity(0, sizeof others, &others);
+    int last = 0;
+    for (int i = 0; i < CPU_SETSIZE; i++)
+        if (CPU_ISSET(i, &others))
+            last = i;
+    CPU_ZERO(&measure_last_cpu);
+    CPU_SET(last, &measure_last_cpu);
+    CPU_CLR(last, &others);
+    if (getenv("MEASURE_APART") != NULL && CPU_COUNT(&others) > 0)
+        sched_setaffinity(0, sizeof others, &others);
+}
+
+static void measure_bursts(uint64_t *next)
+{
+    double each[MEASURE_BURSTS];
+    for (int i = 0; i < MEASURE_BURSTS; i++) {
+        double from = measure_now(CLOCK_MONOTONIC);
+        measure_many(*next, MEASURE_BURST);
+        each[i] = (measure_now(CLOCK_MONOTONIC) - from) / MEASURE_BURST;
+        *next += MEASURE_BURST;
+        measure_pause(MEASURE_PAUSE_NS);
+    }
+    printf("\"burst_ns\": %.3f, ", measure_percentile(each, MEASURE_BURSTS, 50));
+}
+
+static void measure_singles(uint64_t *next)
+{
+    const size_t count = (size_t)MEASURE_BURSTS * MEASURE_BURST;
+    double *ticks = measure_array(count);
+    double empty = measure_empty_pair();
+    for (size_t at = 0; at < count; at += MEASURE_BURST) {
+        measure_each(*next, MEASURE_BURST, ticks + at);
+        *next += MEASURE_BURST;
+        measure_pause(MEASURE_PAUSE_NS);
+    }
+    const double wanted[] = {50, 99, 99.9, 100};
+    const char *const names[] = {"p50", "p99", "p99.9", "max"};
+    for (int i = 0; i < 4; i++)
+        printf("\"%s_ns\": %.1f, ", names[i],
+               (measure_percentile(ticks, count, wanted[i]) - empty) * measure_ns_per_tick);
+    printf("\"empty_pair_ns\": %.1f, ", empty * measure_ns_per_tick);
+    free(ticks);
+}
+
+static uint64_t measure_size;
+
+static int measure_add_size(const char *path, const struct stat *status, int kind, struct FTW *where)
+{
+    (void)path;
+    (void)where;
+    if (kind == FTW_F)
+        measure_size += (uint64_t)status->st_size;
+    return 0;
+}
+
+/* Closes, and says what is in the file or in all files of the folder then. The time when everything was there. */
+static double measure_finish(const char *path, uint64_t total)
+{
+    uint64_t lost = side_close();
+    double complete = measure_now(CLOCK_MONOTONIC);
+    nftw(path, measure_add_size, 16, FTW_PHYS);
+    printf("\"events\": %" PRIu64 ", \"lost\": %" PRIu64 ", \"bytes\": %" PRIu64, total, lost, measure_size);
+    return complete;
+}
+
+static void measure_calls(uint64_t events, const char *path)
+{
+    uint64_t next = 0;
+    measure_many(next++, 1); /* what starts a thread late starts it now, unpinned */
+    measure_pin();
+    measure_many(next, events); /* every page of every buffer has been used once */
+    next += events;
+    measure_pause(MEASURE_LONG_PAUSE_NS);
+    measure_bursts(&next);
+    measure_singles(&next);
+    measure_pause(MEASURE_LONG_PAUSE_NS);
+    double from = measure_now(CLOCK_MONOTONIC);
+    measure_many(next, events);
+    double took = measure_now(CLOCK_MONOTONIC) - from;
+    double all = measure_finish(path, next + events) - from;
+    printf(", \"sustained_ns\": %.3f, \"to_file_per_s\": %.0f", took / (double)events, (double)events * 1e9 / all);
+}
+
+typedef struct measure_thread {
+    pthread_t id;
+    pthread_barrier_t *together;
+    uint64_t first;
+    int64_t pause_ns;
+    double clock_ns; /* what reading the two clocks adds to cpu_ns */
+    double cpu_ns[MEASURE_THREAD_BURSTS];
+    double wall_ns[MEASURE_THREAD_BURSTS];
+} measure_thread;
+
+static double measure_clock_pair(void)
+{
+    double each[101];
+    for (int i = 0; i < 101; i++) {
+        double from = measure_now(CLOCK_THREAD_CPUTIME_ID);
+        (void)measure_now(CLOCK_MONOTONIC);
+        (void)measure_now(CLOCK_MONOTONIC);
+        each[i] = measure_now(CLOCK_THREAD_CPUTIME_ID) - from;
+    }
+    return measure_percentile(each, 101, 50);
+}
+
+static void *measure_thread_main(void *argument)
+{
+    measure_thread *thread = (measure_thread *)argument;
+    uint64_t next = thread->first;
+    double clock_ns = measure_clock_pair();
+    for (int i = -1; i < MEASURE_THREAD_BURSTS; i++, next += MEASURE_BURST) { /* the first only warms up */
+        measure_pause(thread->pause_ns);
+        pthread_barrier_wait(thread->together);
+        double cpu = measure_now(CLOCK_THREAD_CPUTIME_ID), wall = measure_now(CLOCK_MONOTONIC);
+        measure_many(next, MEASURE_BURST);
+        wall = measure_now(CLOCK_MONOTONIC) - wall;
+        cpu = measure_now(CLOCK_THREAD_CPUTIME_ID) - cpu - clock_ns;
+        if (i >= 0) {
+            thread->cpu_ns[i] = cpu / MEASURE_BURST;
+            thread->wall_ns[i] = wall / MEASURE_BURST;
+        }
+    }
+    return NULL;
+}
+
+static void measure_with(int count, uint64_t *next)
+{
+    measure_thread threads[MEASURE_THREADS];
+    pthread_barrier_t together;
+    pthread_barrier_init(&together, NULL, (unsigned)count);
+    for (int t = 0; t < count; t++) {
+        threads[t].together = &together;
+        threads[t].first = *next;
+        threads[t].pause_ns = (int64_t)(count + 1) * MEASURE_PAUSE_NS / 2;
+        *next += (uint64_t)(MEASURE_THREAD_BURSTS + 1) * MEASURE_BURST;
+        if (pthread_create(&threads[t].id, NULL, measure_thread_main, &threads[t]) != 0)
+            abort();
+    }
+    double cpu[MEASURE_THREADS * MEASURE_THREAD_BURSTS], wall[MEASURE_THREADS * MEASURE_THREAD_BURSTS];
+    for (int t = 0; t < count; t++) {
+        pthread_join(threads[t].id, NULL);
+        memcpy(cpu + t * MEASURE_THREAD_BURSTS, threads[t].cpu_ns, sizeof threads[t].cpu_ns);
+        memcpy(wall + t * MEASURE_THREAD_BURSTS, threads[t].wall_ns, sizeof threads[t].wall_ns);
+    }
+    pthread_barrier_destroy(&together);
+    size_t all = (size_t)count * MEASURE_THREAD_BURSTS;
+    printf("%s\"%d\": {\"cpu_ns\": %.3f, \"wall_ns\": %.3f}", count > 1 ? ", " : "", count,
+           measure_percentile(cpu, all, 50), measure_percentile(wall, all, 50));
+}
+
+static void measure_threads(const char *path)
+{
+    uint64_t next = 0;
+    printf("\"threads\": {");
+    for (int count = 1; count <= MEASURE_THREADS; count *= 2)
+        measure_with(count, &next);
+    printf("}, ");
+    measure_finish(path, next);
+}
+
+static void measure_count(uint64_t events, const char *path)
+{
+    measure_many(0, MEASURE_COUNT_WARM);
+    measure_many(MEASURE_COUNT_WARM, events);
+    measure_finish(path, MEASURE_COUNT_WARM + events);
+}
+
+static int measure_main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "built") == 0) {
+        printf("{}\n");
+        return 0;
+    }
+    if (argc != 4) {
+        fprintf(stderr, "usage: %s calls|threads|count EVENTS PATH, or built\n", argv[0]);
+        return 2;
+    }
+    uint64_t events = strtoull(argv[2], NULL, 10);
+    measure_calibrate();
+    if (strcmp(argv[1], "calls") == 0)
+        measure_find_cpus();
+    side_open(argv[3]);
+    printf("{");
+    if (strcmp(argv[1], "calls") == 0)
+        measure_calls(events, argv[3]);
+    else if (strcmp(argv[1], "threads") == 0)
+        measure_threads(argv[3]);
+    else
+        measure_count(events, argv[3]);
+    printf("}\n");
+    return 0;
+}
+
+#else
+
+static int measure_main(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("{\"missing\": \"%s\"}\n", MEASURE_MISSING);
+    return 0;
+}
+
+#endif
+#endif

@@ -1,0 +1,29 @@
+/* NanoLog in its C++17 mode, from the folder that the user names. */
+#include "measure.h"
+
+#include <array> /* which the next does not see to */
+#include "NanoLogCpp17.h"
+
+using namespace NanoLog::LogLevels;
+
+static void side_open(const char *path)
+{
+    NanoLog::setLogFile(path);
+    NanoLog::preallocate();
+}
+
+static inline void one(uint64_t i)
+{
+    NANO_LOG(NOTICE, "WriteData OFFSET=%ld SIZE=%d NAME=%s", (long)i, (int)i, "abcdefghijklmn");
+}
+
+static uint64_t side_close(void)
+{
+    NanoLog::sync();
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    return measure_main(argc, argv);
+}

@@ -1,0 +1,16 @@
+/* nl_write, the call in printf's style, into a text file. -DSIDE_OFF: with its level switched off. */
+#include <netlogger.h>
+#include "measure.h"
+
+#define SIDE_OPTIONS "buffer=64k"
+#include "netlogger_side.h"
+
+static inline void one(uint64_t i)
+{
+    nl_write(side_log, NL_USAGE, "WriteData", "OFFSET=%ld SIZE=%d NAME=%s", (long)i, (int)i, "abcdefghijklmn");
+}
+
+int main(int argc, char **argv)
+{
+    return measure_main(argc, argv);
+}
