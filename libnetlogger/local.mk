@@ -39,7 +39,7 @@ lib_LTLIBRARIES += %D%/libnetlogger.la
 %C%_libnetlogger_la_LIBADD = %D%/libcore.la
 %C%_libnetlogger_la_LDFLAGS = -version-info 0:0:0 -no-undefined -Wl,-z,nodelete -Wl,--version-script=$(srcdir)/%D%/libnetlogger.map
 EXTRA_%C%_libnetlogger_la_DEPENDENCIES = %D%/libnetlogger.map
-EXTRA_DIST += %D%/libnetlogger.map
+EXTRA_DIST += %D%/libnetlogger.map %D%/abi
 
 # What the command-line programs share; not installed.
 noinst_LTLIBRARIES += %D%/libprogram.la

@@ -1,7 +1,9 @@
-# Unit tests (tests/unit/*.c, cmocka) and whole-program tests (tests/program/*.py, unittest); all speak TAP.
-TEST_EXTENSIONS = .py .unit
+# Unit tests (tests/unit/*.c, cmocka), whole-program tests (tests/program/*.py, unittest) and the corpora of the fuzz targets
+# (tests/fuzz/); all speak TAP.
+TEST_EXTENSIONS = .py .unit .replay
 LOG_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
 UNIT_LOG_DRIVER = $(LOG_DRIVER)
+REPLAY_LOG_DRIVER = $(LOG_DRIVER)
 PY_LOG_DRIVER = $(LOG_DRIVER)
 PY_LOG_COMPILER = $(PYTHON)
 AM_TESTS_ENVIRONMENT = \
@@ -19,4 +21,5 @@ unit_cppflags = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)
 unit_ldadd = libnetlogger/libcore.la $(CMOCKA_LIBS)
 
 include tests/unit/local.mk
+include tests/fuzz/local.mk
 include tests/program/local.mk

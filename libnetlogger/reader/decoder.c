@@ -57,6 +57,8 @@ nl_decoder *nl_decoder_new(const nl_decoder_options *options)
         decoder->options = *options;
     if (decoder->options.max_record_size == 0)
         decoder->options.max_record_size = DEFAULT_MAX_RECORD;
+    if (decoder->options.max_record_size == SIZE_MAX)
+        decoder->options.max_record_size--; /* the '\r' counts too */
     decoder->source = strdup(decoder->options.source != NULL ? decoder->options.source : "-");
     NL_REQUIRE(decoder->source != NULL, "out of memory");
     decoder->options.source = decoder->source;
@@ -168,9 +170,23 @@ static void keep_rest(nl_decoder *decoder, const line *l, const char *next)
     decoder->has_rest = true;
 }
 
+/*
+ * Whether a line, as it came, is longer than the longest record and its '\r'. That is asked before anything is taken
+ * off the line, as it is when the line comes in pieces: the answer must not depend on where it was cut.
+ */
+static bool is_too_long(const nl_decoder *decoder, const line *l)
+{
+    size_t size = (size_t)(l->end - l->text);
+    return size - (size > 0 && l->end[-1] == '\r') > decoder->options.max_record_size;
+}
+
 /* Decodes a line. NL_AGAIN when there was no record in it; what could not be read has been reported. */
 static nl_status decode_line(nl_decoder *decoder, line l, const nl_record **record)
 {
+    if (is_too_long(decoder, &l)) {
+        report_long(decoder, l.text, (size_t)(l.end - l.text), l.offset);
+        return NL_AGAIN;
+    }
     if (l.offset == 0) {
         size_t header = nl_text_header_size(l.text, (size_t)(l.end - l.text));
         l.text += header;
@@ -181,10 +197,6 @@ static nl_status decode_line(nl_decoder *decoder, line l, const nl_record **reco
     if (is_blank_line(&l))
         return NL_AGAIN;
     size_t size = (size_t)(l.end - l.text), used = size;
-    if (size > decoder->options.max_record_size) {
-        report_long(decoder, l.text, size, l.offset);
-        return NL_AGAIN;
-    }
     const nl_text_format *format = format_of_line(decoder, &l);
     if (format == NULL) {
         report(decoder, l.text, size, l.offset, "neither a DATE= nor a ts= field");
@@ -216,6 +228,19 @@ static void empty_carry(nl_decoder *decoder)
     decoder->carry_used = false;
 }
 
+/* Adds to the line that is carried. False when that makes it too long: then it has been reported, and is forgotten. */
+static bool carry_more(nl_decoder *decoder, const char *text, size_t size)
+{
+    /* One byte more than the longest record: its '\r'. */
+    size_t room = decoder->options.max_record_size + 1 - decoder->carry.size;
+    nl_buffer_append(&decoder->carry, text, size < room ? size : room);
+    if (size <= room)
+        return true;
+    report_long(decoder, decoder->carry.data, decoder->carry.size, decoder->carry_offset);
+    empty_carry(decoder);
+    return false;
+}
+
 /* Keeps the rest of the piece for when its line's end comes, unless that makes the line too long. */
 static void carry_rest(nl_decoder *decoder)
 {
@@ -226,14 +251,7 @@ static void carry_rest(nl_decoder *decoder)
         decoder->line = decoder->lines + 1;
         if (decoder->carry.size == 0)
             decoder->carry_offset = offset_of(decoder, decoder->at);
-        /* One byte more than the longest record: its '\r'. */
-        size_t room = decoder->options.max_record_size + 1 - decoder->carry.size;
-        nl_buffer_append(&decoder->carry, decoder->at, size < room ? size : room);
-        if (size > room) {
-            report_long(decoder, decoder->carry.data, decoder->carry.size, decoder->carry_offset);
-            decoder->skipping = true;
-            empty_carry(decoder);
-        }
+        decoder->skipping = !carry_more(decoder, decoder->at, size);
     }
     decoder->at = decoder->end;
 }
@@ -261,13 +279,8 @@ static bool take_line(nl_decoder *decoder, const char *newline, line *l)
         *l = (line){start, newline, decoder->end, offset_of(decoder, start), true};
         return true;
     }
-    size_t size = (size_t)(newline - start);
-    if (decoder->carry.size + size > decoder->options.max_record_size + 1) {
-        report_long(decoder, decoder->carry.data, decoder->carry.size, decoder->carry_offset);
-        empty_carry(decoder);
+    if (!carry_more(decoder, start, (size_t)(newline - start)))
         return false;
-    }
-    nl_buffer_append(&decoder->carry, start, size);
     *l = carried_line(decoder, true);
     return true;
 }

@@ -1,0 +1,56 @@
+/*
+ * A log in the binary format, in pieces: as the target decoder, but with the checksum of every block put right first.
+ * Otherwise hardly any invented block would be looked into.
+ */
+#include "decoding.h"
+
+/* Of a block's header: where things are in it. All integers are little-endian. */
+enum { HEADER_SIZE_AT = 4, CRC_AT = 8, STORED_SIZE_AT = 12, HEADER_MIN = 96 };
+
+static size_t get(const uint8_t *at, size_t bytes)
+{
+    size_t value = 0;
+    for (size_t i = bytes; i-- > 0;)
+        value = value << 8 | at[i];
+    return value;
+}
+
+/* CRC-32C, bit by bit: written apart from the library's, so that it checks that too. */
+static uint32_t crc32c(const uint8_t *data, size_t size)
+{
+    uint32_t crc = 0xffffffff;
+    for (size_t i = 0; i < size; i++) {
+        crc ^= data[i];
+        for (int bit = 0; bit < 8; bit++)
+            crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78 : 0);
+    }
+    return ~crc;
+}
+
+/* Puts the checksum of the block at the start of log right; its size, or 0 when no whole block is there. */
+static size_t mend_block(uint8_t *log, size_t size)
+{
+    if (size < HEADER_MIN || memcmp(log, "NLB1", 4) != 0)
+        return 0;
+    size_t block = get(log + HEADER_SIZE_AT, 2) + get(log + STORED_SIZE_AT, 4);
+    if (block < HEADER_MIN || block > size)
+        return 0;
+    memset(log + CRC_AT, 0, 4);
+    uint32_t crc = crc32c(log, block);
+    for (size_t i = 0; i < 4; i++)
+        log[CRC_AT + i] = (uint8_t)(crc >> 8 * i);
+    return block;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size < FUZZ_CHOICES)
+        return 0;
+    size -= FUZZ_CHOICES;
+    uint8_t *log = (uint8_t *)fuzz_copy(data + FUZZ_CHOICES, size);
+    for (size_t at = 0, block; at<size; at += block> 0 ? block : 1)
+        block = mend_block(log + at, size - at);
+    fuzz_check_decoding(data, log, size);
+    free(log);
+    return 0;
+}

@@ -1,0 +1,67 @@
+/*
+ * A format as nl_write takes it, with arguments that are all int: what is read as a row of fields is a record that can
+ * be written and read again.
+ *
+ * A format comes from the program, not from strangers, so a %s without its string cannot be held against the library:
+ * only conversions that take an int, and those that are refused, get through.
+ */
+#include "text_round_trip.h"
+
+#include "log/format_arguments.h"
+
+enum { ARGUMENT_COUNT = 12, DIGITS_MAX = 4 };
+
+/* Whether the conversion behind a '%' takes int arguments only, or nothing. */
+static bool takes_int(const char *at)
+{
+    at += strcspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ%");
+    while (*at == 'h' || *at == 'I')
+        at += 1 + strcspn(at + 1, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ%");
+    return *at == '\0' || strchr("spaAeEfFgGlLjzt", *at) == NULL;
+}
+
+/* Whether the format can be tried: few arguments, all int, and no width that would only fill the memory. */
+static bool is_harmless(const char *format)
+{
+    size_t arguments = 0;
+    for (const char *at = format; *at != '\0'; at++) {
+        arguments += *at == '%' || *at == '*';
+        if (*at == '%' && !takes_int(at + 1))
+            return false;
+        if (strspn(at, "0123456789") > DIGITS_MAX)
+            return false;
+    }
+    return arguments <= ARGUMENT_COUNT;
+}
+
+static nl_status add_fields(nl_record *record, const char *format, ...)
+{
+    va_list arguments;
+    nl_buffer scratch = {0};
+    va_start(arguments, format);
+    nl_status status = nl_format_arguments(record, &scratch, format, &arguments);
+    va_end(arguments);
+    nl_buffer_free(&scratch);
+    return status;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *format = fuzz_copy(data, size);
+    format = realloc(format, size + 1);
+    fuzz_expect(format != NULL, "there is memory");
+    format[size] = '\0';
+    nl_record *record = nl_record_new();
+    if (is_harmless(format)) {
+        nl_error_clear();
+        if (add_fields(record, format, 7, -3, 0, 61, 34, 10, -70000, 1, 32, 255, 5, 92) == NL_OK) {
+            fuzz_check_written(record, NL_FORMAT_ULM);
+            fuzz_check_written(record, NL_FORMAT_BP);
+        } else {
+            fuzz_expect(*nl_error_message() != '\0', "there are words for what is no format");
+        }
+    }
+    nl_record_free(record);
+    free(format);
+    return 0;
+}

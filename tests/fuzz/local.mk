@@ -1,0 +1,39 @@
+# Fuzz targets. Here each is only run over its corpus, which needs no fuzzer; tests/fuzz/run is what fuzzes.
+fuzz_replays =
+fuzz_cppflags = $(AM_CPPFLAGS)
+fuzz_ldadd = libnetlogger/libcore.la
+EXTRA_DIST += %D%/run %D%/corpus \
+	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/binary.dict %D%/format_arguments.dict
+
+fuzz_replays += %D%/url.replay
+tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
+tests_fuzz_url_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"url"'
+tests_fuzz_url_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/ulm.replay
+tests_fuzz_ulm_replay_SOURCES = %D%/ulm.c %D%/replay.c %D%/text_round_trip.h
+tests_fuzz_ulm_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"ulm"'
+tests_fuzz_ulm_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/bp.replay
+tests_fuzz_bp_replay_SOURCES = %D%/bp.c %D%/replay.c %D%/text_round_trip.h
+tests_fuzz_bp_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"bp"'
+tests_fuzz_bp_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/decoder.replay
+tests_fuzz_decoder_replay_SOURCES = %D%/decoder.c %D%/replay.c %D%/decoding.h
+tests_fuzz_decoder_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"decoder"'
+tests_fuzz_decoder_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/binary.replay
+tests_fuzz_binary_replay_SOURCES = %D%/binary.c %D%/replay.c %D%/decoding.h
+tests_fuzz_binary_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"binary"'
+tests_fuzz_binary_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/format_arguments.replay
+tests_fuzz_format_arguments_replay_SOURCES = %D%/format_arguments.c %D%/replay.c %D%/text_round_trip.h
+tests_fuzz_format_arguments_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"format_arguments"'
+tests_fuzz_format_arguments_replay_LDADD = $(fuzz_ldadd)
+
+check_PROGRAMS += $(fuzz_replays)
+TESTS += $(fuzz_replays)

@@ -1,0 +1,69 @@
+/*
+ * Runs a fuzz target over its corpus, without a fuzzer: what it found once stays mended, under any compiler.
+ *
+ * Linked to one target each (FUZZ_TARGET is its name). Speaks TAP, one test a target; before each file it says which,
+ * so that the last one named is the one that a crash is about. Paths of files may be given instead.
+ */
+#include "fuzz.h"
+
+#include <dirent.h>
+#include <errno.h>
+
+static int failures;
+
+static void replay(const char *path)
+{
+    printf("# %s\n", path);
+    fflush(stdout);
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        printf("# cannot be read: %s\n", strerror(errno));
+        failures++;
+        return;
+    }
+    nl_buffer bytes = {0};
+    char chunk[4096];
+    for (size_t size; (size = fread(chunk, 1, sizeof chunk, file)) > 0;)
+        nl_buffer_append(&bytes, chunk, size);
+    fclose(file);
+    char *input = fuzz_copy(bytes.data, bytes.size);
+    LLVMFuzzerTestOneInput((const uint8_t *)input, bytes.size);
+    free(input);
+    nl_buffer_free(&bytes);
+}
+
+static int is_visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+/* How many files there were in the target's corpus. */
+static int replay_corpus(void)
+{
+    char folder[4096], path[4096 + 256];
+    const char *source = getenv("NL_SOURCE_DIR");
+    snprintf(folder, sizeof folder, "%s/tests/fuzz/corpus/" FUZZ_TARGET, source != NULL ? source : ".");
+    struct dirent **entries;
+    int count = scandir(folder, &entries, is_visible, alphasort);
+    for (int i = 0; i < count; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
+        replay(path);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    return count;
+}
+
+int main(int argc, char **argv)
+{
+    puts("1..1");
+    int count = argc - 1;
+    for (int i = 1; i < argc; i++)
+        replay(argv[i]);
+    if (argc == 1)
+        count = replay_corpus();
+    bool passed = failures == 0 && count > 0;
+    printf("%s 1 - corpus of " FUZZ_TARGET ", %d inputs\n", passed ? "ok" : "not ok", count);
+    return passed ? 0 : 1;
+}

@@ -1,0 +1,74 @@
+/* The properties of the text formats, for the targets ulm and bp. */
+#ifndef NETLOGGER_TESTS_FUZZ_TEXT_ROUND_TRIP_H
+#define NETLOGGER_TESTS_FUZZ_TEXT_ROUND_TRIP_H
+
+#include "fuzz.h"
+
+/* The record as one line of that format: with its newline, and no other in it. */
+static inline nl_buffer fuzz_encode(const nl_record *record, nl_format format)
+{
+    nl_buffer line = {0};
+    nl_record_encode(record, format, &line);
+    fuzz_expect(line.size > 0 && line.data[line.size - 1] == '\n', "an encoded record ends in a newline");
+    fuzz_expect(memchr(line.data, '\n', line.size - 1) == NULL, "an encoded record is one line");
+    line.size--;
+    return line;
+}
+
+/* What was written in a format reads back as an equal record, and that is written as the same bytes. */
+static inline void fuzz_check_written(const nl_record *record, nl_format format)
+{
+    nl_buffer line = fuzz_encode(record, format), meant = {0}, read = {0};
+    char *copy = fuzz_copy(line.data, line.size);
+    nl_record *back = nl_record_new();
+    nl_status status = nl_record_decode(back, format, NL_FRACTION_DECIMAL, copy, line.size);
+    fuzz_expect(status == NL_OK, "what was encoded decodes");
+    fuzz_put_record(&meant, record);
+    fuzz_put_record(&read, back);
+    fuzz_expect(fuzz_same_bytes(&meant, &read), "a record comes back as it was");
+    nl_buffer again = fuzz_encode(back, format);
+    fuzz_expect(fuzz_same_bytes(&line, &again), "equal records are written alike");
+    fuzz_expect(nl_format_detect(copy, line.size) == format, "what a format's writer wrote is taken for that format");
+    nl_record_free(back);
+    free(copy);
+    nl_buffer_free(&line);
+    nl_buffer_free(&again);
+    nl_buffer_free(&meant);
+    nl_buffer_free(&read);
+}
+
+/* A copy is an equal record that needs neither the line nor the record it was made of. */
+static inline nl_record *fuzz_check_copy(nl_record *record, char *line)
+{
+    nl_buffer meant = {0}, copied = {0};
+    fuzz_put_record(&meant, record);
+    nl_record *copy = nl_record_new();
+    nl_record_copy(copy, record);
+    nl_record_free(record);
+    free(line);
+    fuzz_put_record(&copied, copy);
+    fuzz_expect(fuzz_same_bytes(&meant, &copied), "a copy is equal");
+    nl_buffer_free(&meant);
+    nl_buffer_free(&copied);
+    return copy;
+}
+
+/* Reads the line; whatever record that gives must survive both text formats. */
+static inline void fuzz_check_line(nl_format format, const uint8_t *data, size_t size)
+{
+    char *line = fuzz_copy(data, size);
+    nl_record *record = nl_record_new();
+    nl_fraction fraction = size % 8 == 7 ? NL_FRACTION_MICROSECONDS : NL_FRACTION_DECIMAL;
+    if (nl_record_decode(record, format, fraction, line, size) == NL_OK) {
+        record = fuzz_check_copy(record, line);
+        fuzz_check_written(record, NL_FORMAT_ULM);
+        fuzz_check_written(record, NL_FORMAT_BP);
+    } else {
+        fuzz_expect(*nl_error_message() != '\0', "there are words for what is malformed");
+        fuzz_expect(record->field_count == 0 && record->event.data == NULL, "a malformed line leaves the record empty");
+        free(line);
+    }
+    nl_record_free(record);
+}
+
+#endif

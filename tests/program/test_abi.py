@@ -1,0 +1,202 @@
+"""What programs that were compiled against the library rely on does not change unannounced.
+
+libnetlogger/abi lists it, a line each: the shared library's soname, every exported symbol with its version and
+prototype, every public struct's size and its members' offsets and sizes, every public constant. What the built library
+and the headers give must be that list. `test_abi.py --print` prints what they give, in the list's form.
+"""
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+import support
+
+LIST = support.SOURCE / "libnetlogger" / "abi"
+INCLUDE = support.SOURCE / "libnetlogger" / "include"
+LIBRARY = support.BUILD / "libnetlogger" / ".libs" / "libnetlogger.so"
+
+ADDED = "add this line to libnetlogger/abi in the same commit (test_abi.py --print gives the whole list)"
+BROKEN = (
+    "programs compiled before would break. If that is meant: edit libnetlogger/abi in the same commit, and raise the soname "
+    "(-version-info in libnetlogger/local.mk, the soname line in the list)"
+)
+GROWN = f"{BROKEN}. Only a struct that programs never make themselves, as nl_record, may grow without that"
+
+
+def headers():
+    """The public headers' text without comments and preprocessor lines, and their #define constants."""
+    text = "".join(path.read_text() for path in sorted((INCLUDE / "netlogger").glob("*.h")))
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
+    constants = re.findall(r"^#define (NL_\w+) +(?:-?\d+u?|INT64_C\(\d+\))\s*$", text, flags=re.M)
+    text = re.sub(r"^\s*#(?:.*\\\n)*.*$", "", text, flags=re.M)
+    return text, constants
+
+
+def split_list(text):
+    """Splits at the commas that are within no parentheses."""
+    return [part.strip() for part in re.split(r",(?![^()]*\))", text) if part.strip()]
+
+
+def without_name(parameter):
+    """A parameter's type: "const char *text" is "const char *". One that is a function pointer stays as it is."""
+    return parameter if "(" in parameter else re.sub(r"(?<=[\s*])\w+(?=(\[[^]]*\])?$)", "", parameter).strip()
+
+
+def prototypes():
+    """The public functions: {name: prototype without the parameters' names}."""
+    text, _ = headers()
+    found = {}
+    for result, name, parameters in re.findall(r"NL_API\s+([^;()]*?)(\w+)\s*\(((?:[^()]|\([^()]*\))*)\)[^;]*;", text):
+        types = ", ".join(without_name(" ".join(p.split())) for p in split_list(parameters))
+        found[name] = f"{' '.join(result.split())} ({types})"
+    return found
+
+
+def members(body):
+    """The names in a struct's body; those of a union without a name are the struct's own."""
+    body = re.sub(r"\bunion\s*\{|\}", "", body)
+    for declaration in filter(None, (d.strip() for d in body.split(";"))):
+        if len(split_list(declaration)) != 1:
+            raise AssertionError(f"declare one member at a time, so that it can be found here: {declaration}")
+        yield re.search(r"\(\*(\w+)\)|(\w+)(?:\[[^]]*\])?$", declaration).group(1, 2)
+
+
+def structs():
+    """The structs whose insides are public: {name: [member]}."""
+    text, _ = headers()
+    found = re.findall(r"typedef (?:struct|union) \w+ \{(.*?)\}\s*(nl_\w+);", text, flags=re.S)
+    return {name: [a or b for a, b in members(body)] for body, name in found}
+
+
+def constants():
+    text, defined = headers()
+    enums = re.findall(r"\benum\b[^{;]*\{(.*?)\}", text, flags=re.S)
+    return [re.match(r"\w+", item).group() for body in enums for item in split_list(body)] + defined
+
+
+def layout(scratch):
+    """The lines for structs and constants, printed by a program that is compiled against the headers."""
+    lines = []
+    for name, names in structs().items():
+        lines.append(f'printf("struct {name} size %zu\\n", sizeof({name}));')
+        for member in names:
+            size = f"sizeof((({name} *)0)->{member})"
+            lines.append(f'printf("member {name}.{member} at %zu size %zu\\n", offsetof({name}, {member}), {size});')
+    for name in constants():
+        lines.append(f'printf("constant {name} %lld\\n", (long long){name});')
+    source, program = pathlib.Path(scratch) / "layout.c", pathlib.Path(scratch) / "layout"
+    source.write_text("#include <netlogger.h>\n#include <stdio.h>\nint main(void)\n{\n%s\n}\n" % "\n".join(lines))
+    command = [*support.CC.split(), "-std=gnu11", f"-I{INCLUDE}", str(source), "-o", str(program)]
+    subprocess.run(command, check=True, timeout=60)
+    return subprocess.run([program], check=True, capture_output=True, text=True, timeout=60).stdout.splitlines()
+
+
+def exported():
+    """What the shared library exports: {name: version}; the versions' own names left out."""
+    command = ["nm", "-D", "--defined-only", "--with-symbol-versions", str(LIBRARY)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    symbols = [line.split()[-1] for line in output.splitlines() if line.split()[-2] != "A"]
+    return dict((symbol.replace("@@", "@").split("@") + [""])[:2] for symbol in symbols)
+
+
+def symbols():
+    """The lines for the soname and the exported symbols."""
+    known = prototypes()
+    dynamic = subprocess.run(["readelf", "-d", str(LIBRARY)], check=True, capture_output=True, text=True, timeout=60).stdout
+    lines = ["soname " + re.search(r"SONAME.*\[(.*)\]", dynamic).group(1)]
+    lines += [f"symbol {name}@{version} {known.get(name, 'in no header')}" for name, version in exported().items()]
+    return lines
+
+
+def listed(*kinds):
+    """The list's lines of those kinds."""
+    lines = LIST.read_text().splitlines()
+    return [line for line in lines if line.split(" ")[0] in kinds]
+
+
+def differences(then, now):
+    """What must be said of two lists: a sentence for each thing that is new, gone or otherwise."""
+    # An entry is its kind and name; what follows is what must not change.
+    old, new = ({tuple(re.split(r"[ @]", line, maxsplit=2)[:2]): line for line in lines} for lines in (then, now))
+    for key in sorted(old.keys() | new.keys()):
+        name = " ".join(key)
+        if key not in new:
+            yield f"{name} is gone: {BROKEN}"
+        elif key not in old:
+            yield f"{name} is new: {ADDED}:\n    {new[key]}"
+        elif old[key] != new[key]:
+            why = GROWN if key[0] == "struct" else BROKEN
+            yield f"{name} changed: {why}:\n    was: {old[key]}\n    is:  {new[key]}"
+
+
+class Abi(support.Case):
+    def assert_unchanged(self, then, now):
+        said = list(differences(then, now))
+        if said:
+            self.fail("\n" + "\n".join(said))
+
+    def need_library(self):
+        if not LIBRARY.exists():
+            self.skipTest("no shared library in this build")
+
+    def test_symbols_are_those_listed(self):
+        self.need_library()
+        self.assert_unchanged(listed("soname", "symbol"), symbols())
+
+    def test_layout_is_the_one_listed(self):
+        if sys.maxsize < 2**32:
+            self.skipTest("the list is for machines of 64 bits")
+        self.assert_unchanged(listed("struct", "member", "constant"), layout(self.scratch))
+
+    def test_exports_begin_with_nl(self):
+        self.need_library()
+        self.assertEqual([name for name in exported() if not name.startswith("nl_")], [])
+
+    def test_exports_and_headers_are_the_same_functions(self):
+        self.need_library()
+        self.assertEqual(sorted(exported()), sorted(prototypes()))
+
+    def test_headers_are_understood(self):
+        self.assertEqual(prototypes()["nl_field_text"], "nl_string (const nl_field *, char [NL_FIELD_TEXT_SIZE])")
+        self.assertEqual(prototypes()["nl_write"], "nl_status (nl_log *, nl_level, const char *, const char *, ...)")
+        self.assertEqual(prototypes()["nl_version"], "const char * (void)")
+        self.assertIn("bool_value", structs()["nl_field"])
+        self.assertIn("on_malformed", structs()["nl_decoder_options"])
+        self.assertNotIn("nl_log", structs())
+        self.assertIn("NL_MALFORMED", constants())
+        self.assertIn("NL_RECORD_UNTERMINATED", constants())
+        declared = "".join(path.read_text() for path in (INCLUDE / "netlogger").glob("*.h"))
+        self.assertEqual(len(prototypes()), len(re.findall(r"^NL_API ", declared, flags=re.M)))
+
+    def test_list_is_sorted(self):
+        lines = [line for line in LIST.read_text().splitlines() if not line.startswith("#")]
+        self.assertEqual(lines, sorted(lines))
+        self.assertEqual(len(lines), len(set(lines)))
+
+    def test_says_what_to_do(self):
+        then = ["symbol nl_a@NL_0 void (int)", "symbol nl_b@NL_0 void (void)", "struct nl_s size 8"]
+        now = ["symbol nl_a@NL_1 void (int)", "struct nl_s size 16", "symbol nl_c@NL_0 void (void)"]
+        said = list(differences(then, now))
+        self.assertEqual(len(said), 4)
+        self.assertEqual(said[0], f"struct nl_s changed: {GROWN}:\n    was: struct nl_s size 8\n    is:  struct nl_s size 16")
+        self.assertIn(f"symbol nl_a changed: {BROKEN}", said[1])
+        self.assertEqual(said[2], f"symbol nl_b is gone: {BROKEN}")
+        self.assertEqual(said[3], f"symbol nl_c is new: {ADDED}:\n    symbol nl_c@NL_0 void (void)")
+        self.assertEqual(list(differences(then, then)), [])
+
+
+def print_list():
+    import tempfile
+
+    print("# What programs compiled against the library rely on, on machines of 64 bits. Checked by tests/program/test_abi.py,")
+    print("# which also says when a line may change; `test_abi.py --print` prints this.")
+    with tempfile.TemporaryDirectory() as scratch:
+        print("\n".join(sorted(symbols() + layout(scratch))))
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--print"]:
+        print_list()
+    else:
+        support.main()
