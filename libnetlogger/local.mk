@@ -23,7 +23,8 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
 	%D%/transport/source.c %D%/transport/source.h %D%/transport/watch.c %D%/transport/watch.h \
 	%D%/log/log.c %D%/log/format_arguments.c %D%/log/format_arguments.h \
-	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/reader.c %D%/transport/writer.c %D%/transport/writer_internal.h
+	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/decoder_blocks.c \
+	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/transport/writer.c %D%/transport/writer_internal.h
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread
 %C%_libcore_la_LIBADD = $(ZSTD_LIBS) -lpthread

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "format/block.h"
 #include "format/bp.h"
 #include "format/bytes.h"
 #include "format/ulm.h"
@@ -11,7 +12,7 @@
 static const struct {
     nl_format format;
     const char *name;
-} names[] = {{NL_FORMAT_ULM, "ulm"}, {NL_FORMAT_BP, "bp"}};
+} names[] = {{NL_FORMAT_ULM, "ulm"}, {NL_FORMAT_BP, "bp"}, {NL_FORMAT_NLB, "nlb"}};
 
 enum { NAME_COUNT = sizeof names / sizeof names[0] };
 
@@ -31,6 +32,12 @@ nl_format nl_format_parse(const char *name)
     return NL_FORMAT_UNKNOWN;
 }
 
+nl_format nl_format_of_name(const char *name)
+{
+    size_t size = strlen(name);
+    return size >= 4 && strcasecmp(name + size - 4, ".nlb") == 0 ? NL_FORMAT_NLB : NL_FORMAT_UNKNOWN;
+}
+
 const nl_text_format *nl_text_format_of(nl_format format)
 {
     switch (format) {
@@ -38,6 +45,7 @@ const nl_text_format *nl_text_format_of(nl_format format)
         return &nl_ulm;
     case NL_FORMAT_BP:
         return &nl_bp;
+    case NL_FORMAT_NLB:
     case NL_FORMAT_UNKNOWN:
         break;
     }
@@ -103,6 +111,8 @@ nl_format nl_format_detect(const char *data, size_t size)
 {
     const char *end = data + size;
     data += nl_text_header_size(data, size);
+    if (begins_with(data, (size_t)(end - data), NL_BLOCK_MAGIC))
+        return NL_FORMAT_NLB;
     while (data < end) {
         const char *newline = memchr(data, '\n', (size_t)(end - data));
         const char *line_end = newline != NULL ? newline : end;

@@ -7,7 +7,7 @@
 /* As nl_writer_open, of a parsed URL; ident is the program's name for syslog, or NULL. */
 nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident);
 
-/* Reads a destination's options (?buffer=64k&append=no&format=bp&timeout=10) over what options holds. */
+/* Reads a destination's options (?buffer=64k&append=no&format=nlb&zstd=3&timeout=10) over what options holds. */
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options);
 
 /* In the child after fork: forgets what the parent has buffered, and lets go of its connection. */
