@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-    REPORTED = 10,           /* malformed pieces that are reported one by one, per connection */
-    GARBAGE_LIMIT = 4 << 20, /* bytes without a single record after which a client is cut off */
+    REPORTED = 10,            /* malformed pieces that are reported one by one, per connection */
+    GARBAGE_LIMIT = 20 << 20, /* bytes without a single record after which a client is cut off: more than a block */
 };
 
 struct connection {
@@ -36,6 +36,17 @@ static void on_malformed(void *user, const nl_malformed *what)
         nl_write(c->server->log, NL_WARNING, "Netlogd.Malformed", "PEER=%s LINE=%llu REASON=%s TEXT=%.*s%s", c->peer,
                  (unsigned long long)what->line, what->reason, what->text.size < 80 ? (int)what->text.size : 80,
                  what->text.data, count == REPORTED ? " NOTE=\"further ones of this client are only counted\"" : "");
+}
+
+static void on_lost(void *user, const nl_lost *what)
+{
+    connection *c = user;
+    c->server->counts.lost += what->count;
+    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
+    nl_time_format_ulm(what->from_ns, from);
+    nl_time_format_ulm(what->to_ns, to);
+    nl_write(c->server->log, NL_WARNING, "Netlogd.Lost", "PEER=%s COUNT=%llu DROPPED=%llu FROM=%s TO=%s", c->peer,
+             (unsigned long long)what->count, (unsigned long long)what->dropped, from, to);
 }
 
 /* Hands every complete record to the output. */
@@ -118,6 +129,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, const struct sockadd
         .fraction = srv->settings->fraction,
         .max_record_size = srv->settings->max_record_size,
         .on_malformed = on_malformed,
+        .on_lost = on_lost,
         .user = c,
     });
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));

@@ -212,8 +212,9 @@ static int stop(server *srv)
         status = PROGRAM_PROBLEM;
     }
     nl_write(srv->log, NL_USAGE, "Netlogd.Stop",
-             "RECORDS=%" PRIu64 " MALFORMED=%" PRIu64 " BYTES=%" PRIu64 " CONNECTIONS=%" PRIu64 " REFUSED=%" PRIu64,
-             srv->counts.records, srv->counts.malformed, srv->counts.bytes, srv->counts.connections,
+             "RECORDS=%" PRIu64 " MALFORMED=%" PRIu64 " LOST=%" PRIu64 " BYTES=%" PRIu64 " CONNECTIONS=%" PRIu64
+             " REFUSED=%" PRIu64,
+             srv->counts.records, srv->counts.malformed, srv->counts.lost, srv->counts.bytes, srv->counts.connections,
              srv->counts.refused);
     for (size_t i = 0; i < srv->listener_count; i++)
         evconnlistener_free(srv->listeners[i]);

@@ -20,6 +20,7 @@ typedef struct connection connection;
 typedef struct server_counts {
     uint64_t records;
     uint64_t malformed;
+    uint64_t lost; /* missing from the streams of clients that number their records */
     uint64_t bytes;
     uint64_t connections; /* so far */
     uint64_t refused;     /* not from an allowed network, or too many */

@@ -43,7 +43,10 @@ bool input_next(input *in, nl_string *key, nl_string *line)
     if (settings->format == NL_FORMAT_UNKNOWN)
         settings->format = record->raw_format != NL_FORMAT_UNKNOWN ? record->raw_format : NL_FORMAT_ULM;
     in->line.size = 0;
-    if (record->raw_format == settings->format) {
+    if (settings->packed) {
+        if (!nl_record_pack(record, &in->line))
+            program_fail(PROGRAM_PROBLEM, "record %" PRIu64 " is larger than format nlb allows", in->records);
+    } else if (record->raw_format == settings->format) {
         nl_buffer_append(&in->line, record->raw.data, record->raw.size);
         nl_buffer_append(&in->line, "\n", 1);
     } else {

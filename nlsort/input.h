@@ -16,6 +16,7 @@ typedef struct input_settings {
     const key *key;
     bool unique;      /* the line ends the key, so that identical records come together */
     nl_format format; /* of the output; NL_FORMAT_UNKNOWN until the first record says */
+    bool packed;      /* lines are records as nl_record_pack makes them, whatever the format */
     program_reading reading;
     bool failed; /* an input could not be opened or read to its end */
 } input_settings;
@@ -25,7 +26,7 @@ typedef struct input input;
 /* Opens a log; NULL after having said why not. */
 input *input_open(input_settings *settings, const char *path);
 
-/* The next record as key and line (with its newline), valid until the next call. False at the end. */
+/* The next record as key and line (with its newline, or packed), valid until the next call. False at the end. */
 bool input_next(input *in, nl_string *key, nl_string *line);
 
 /* Negative, zero or positive, as memcmp. */

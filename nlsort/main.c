@@ -51,11 +51,24 @@ static const struct argp_option options[] = {
      0},
     {"temporary-directory", 'T', "DIR", 0, "There (default $TMPDIR, or /tmp)", 0},
     {"output", 'o', "FILE", 0, "Write to FILE, which may be one of the inputs; it takes its place when all is done", 0},
-    {"format", OPTION_FORMAT, "ulm|bp", 0, "Write in that format (default: the first record's)", 0},
+    {"format", OPTION_FORMAT, "ulm|bp|nlb", 0,
+     "Write in that format (default: nlb when the output's name ends in .nlb, else the first record's, ULM when that "
+     "is nlb)",
+     0},
     {0},
 };
 
 static const struct argp_child children[] = {{&program_reading_argp, 0, NULL, 1}, {0}};
+
+static void settle_format(arguments *a)
+{
+    input_settings *input = &a->input;
+    if (input->format == NL_FORMAT_UNKNOWN && a->output != NULL)
+        input->format = nl_format_of_name(a->output);
+    input->packed = input->format == NL_FORMAT_NLB && !a->check;
+    if (input->format == NL_FORMAT_NLB && a->check) /* which only shows lines */
+        input->format = NL_FORMAT_ULM;
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -95,7 +108,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_FORMAT:
         a->input.format = nl_format_parse(argument);
         if (a->input.format == NL_FORMAT_UNKNOWN)
-            argp_error(state, "--format %s: ulm and bp are known", argument);
+            argp_error(state, "--format %s: ulm, bp and nlb are known", argument);
         return 0;
     case ARGP_KEY_ARGS:
         a->files = state->argv + state->next;
@@ -104,6 +117,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_END:
         if (a->merge && a->check)
             argp_error(state, "-m and -c exclude each other");
+        settle_format(a);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -134,7 +148,8 @@ typedef struct result {
     const arguments *a;
     nl_writer *writer;
     uint64_t records;
-    nl_buffer before; /* the latest key and line, for -u */
+    nl_buffer before;  /* the latest key and line, for -u */
+    nl_record *record; /* of a line that was packed */
 } result;
 
 static void fail_writing(const result *r)
@@ -149,6 +164,7 @@ static void open_result(result *r)
     r->writer = nl_writer_open(r->a->output != NULL ? r->a->output : "-", &how);
     if (r->writer == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+    r->record = nl_record_new();
 }
 
 static bool is_repeated(result *r, const item *it)
@@ -166,13 +182,19 @@ static void put(result *r, const item *it)
         return;
     if (++r->records % PROGRESS_RECORDS == 0)
         program_progress("writing", 0, 0, r->records);
-    if (nl_writer_put_text(r->writer, NL_LEVEL_NONE, it->line, it->line_size) != NL_OK)
+    nl_status status;
+    if (!r->a->input.packed)
+        status = nl_writer_put_text(r->writer, NL_LEVEL_NONE, it->line, it->line_size);
+    else if ((status = nl_record_unpack(r->record, it->line, it->line_size)) == NL_OK)
+        status = nl_writer_put(r->writer, r->record);
+    if (status != NL_OK)
         fail_writing(r);
 }
 
 static void close_result(result *r)
 {
     nl_buffer_free(&r->before);
+    nl_record_free(r->record);
     if (nl_writer_close(r->writer) != NL_OK)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
 }
@@ -392,7 +414,8 @@ int main(int argc, char **argv)
         close_result(&r);
     }
     program_progress_end();
-    if (program_reading_finish(&a.input.reading) != PROGRAM_DONE || a.input.reading.malformed > 0 || a.input.failed)
+    if (program_reading_finish(&a.input.reading) != PROGRAM_DONE || a.input.reading.malformed > 0 ||
+        a.input.reading.lost > 0 || a.input.failed)
         good = false;
     key_free(a.key);
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);

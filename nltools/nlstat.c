@@ -257,7 +257,7 @@ int main(int argc, char **argv)
     drawing_free(d);
     trace_free(t);
     g_strfreev(a.ids);
-    if (program_reading_finish(&a.reading) != PROGRAM_DONE || a.reading.malformed > 0)
+    if (program_reading_finish(&a.reading) != PROGRAM_DONE || a.reading.malformed > 0 || a.reading.lost > 0)
         good = false;
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

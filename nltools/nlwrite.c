@@ -130,7 +130,8 @@ int main(int argc, char **argv)
     nl_status closed = nl_close(log);
     if (closed != NL_OK && status >= NL_OK)
         program_error("%s", nl_error_message());
-    int result = status < NL_OK || closed != NL_OK || a.reading.malformed > 0 ? PROGRAM_PROBLEM : PROGRAM_DONE;
+    int result = status < NL_OK || closed != NL_OK || a.reading.malformed > 0 || a.reading.lost > 0 ? PROGRAM_PROBLEM
+                                                                                                    : PROGRAM_DONE;
     if (program_reading_finish(&a.reading) != PROGRAM_DONE)
         result = PROGRAM_PROBLEM;
     return program_finish(result);

@@ -51,7 +51,7 @@ static nl_status check_sizes(const nl_block_header *h)
 nl_status nl_block_parse_header(const char *data, size_t size, nl_block_header *header)
 {
     size_t seen = size < NL_BLOCK_MAGIC_SIZE ? size : NL_BLOCK_MAGIC_SIZE;
-    if (memcmp(data, NL_BLOCK_MAGIC, seen) != 0)
+    if (seen > 0 && memcmp(data, NL_BLOCK_MAGIC, seen) != 0)
         return malformed("no block begins here");
     if (size < NL_BLOCK_HEADER_SIZE)
         return NL_AGAIN;
@@ -320,6 +320,18 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
     reader->left = 0;
     nl_record_clear(record);
     return malformed(good ? "block goes on after its last record" : "block's record is damaged");
+}
+
+nl_status nl_record_unpack(nl_record *record, const char *data, size_t size)
+{
+    nl_block_reader reader = {0};
+    nl_block_header header = {.stored_size = (uint32_t)size, .raw_size = (uint32_t)size, .record_count = 1};
+    nl_record_clear(record);
+    nl_status status = nl_block_open(&reader, &header, data);
+    if (status == NL_OK)
+        status = nl_block_next(&reader, record);
+    nl_block_reader_free(&reader);
+    return status;
 }
 
 void nl_block_reader_free(nl_block_reader *reader)

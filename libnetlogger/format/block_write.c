@@ -156,19 +156,25 @@ static unsigned source_of(nl_block_writer *w, const nl_record *record)
     return find_or_add(&w->source_index, &w->sources, &w->scratch, &w->source_count);
 }
 
-static unsigned shape_of(nl_block_writer *w, const nl_record *record)
+static void append_shape_of(nl_buffer *out, const nl_record *record, unsigned source)
 {
     nl_block_shape shape = {
-        .source = source_of(w, record),
+        .source = source,
         .level = record->level,
         .level_text = record->level_text,
         .event = record->event,
         .field_count = record->field_count,
     };
-    w->scratch.size = 0;
-    append_shape(&w->scratch, &shape);
+    append_shape(out, &shape);
     for (size_t i = 0; i < record->field_count; i++)
-        append_field(&w->scratch, record->fields[i].type, record->fields[i].name);
+        append_field(out, record->fields[i].type, record->fields[i].name);
+}
+
+static unsigned shape_of(nl_block_writer *w, const nl_record *record)
+{
+    unsigned source = source_of(w, record);
+    w->scratch.size = 0;
+    append_shape_of(&w->scratch, record, source);
     uint32_t before = w->shape_count;
     unsigned place = find_or_add(&w->shape_index, &w->shapes, &w->scratch, &w->shape_count);
     if (w->shape_count != before)
@@ -209,6 +215,13 @@ static char *put_value(char *at, const nl_field *field)
     nl_abort_call(__func__, "the field has no type");
 }
 
+static char *put_values(char *at, const nl_record *record)
+{
+    for (size_t i = 0; i < record->field_count; i++)
+        at = put_value(at, &record->fields[i]);
+    return at;
+}
+
 bool nl_block_put(nl_block_writer *w, const nl_record *record)
 {
     size_t size = most_bytes(record);
@@ -219,9 +232,24 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record)
     unsigned shape = shape_of(w, record);
     nl_buffer_reserve(&w->records, size);
     char *at = nl_block_begin_record(w, w->records.data + w->records.size, shape, record->time_ns);
-    for (size_t i = 0; i < record->field_count; i++)
-        at = put_value(at, &record->fields[i]);
-    w->records.size = (size_t)(at - w->records.data);
+    w->records.size = (size_t)(put_values(at, record) - w->records.data);
+    return true;
+}
+
+/* The payload of a block of this record alone, whose min_time is 0. */
+bool nl_record_pack(const nl_record *record, nl_buffer *out)
+{
+    size_t size = most_bytes(record);
+    if (size > NL_BLOCK_PAYLOAD_LIMIT || record->field_count > NL_BLOCK_FIELD_LIMIT)
+        return false;
+    append_varint(out, 1);
+    append_source(out, record->host, record->prog);
+    append_varint(out, 1);
+    append_shape_of(out, record, 0);
+    nl_buffer_reserve(out, size);
+    char *at = nl_varint_put(out->data + out->size, 0);
+    at = nl_varint_put(at, nl_zigzag(record->time_ns));
+    out->size = (size_t)(put_values(at, record) - out->data);
     return true;
 }
 

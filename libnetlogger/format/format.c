@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "format/block.h"
 #include "format/bp.h"
 #include "format/bytes.h"
 #include "format/ulm.h"
@@ -29,6 +30,12 @@ nl_format nl_format_parse(const char *name)
         if (strcasecmp(names[i].name, name) == 0)
             return names[i].format;
     return NL_FORMAT_UNKNOWN;
+}
+
+nl_format nl_format_of_name(const char *name)
+{
+    size_t size = strlen(name);
+    return size >= 4 && strcasecmp(name + size - 4, ".nlb") == 0 ? NL_FORMAT_NLB : NL_FORMAT_UNKNOWN;
 }
 
 const nl_text_format *nl_text_format_of(nl_format format)
@@ -104,6 +111,8 @@ nl_format nl_format_detect(const char *data, size_t size)
 {
     const char *end = data + size;
     data += nl_text_header_size(data, size);
+    if (begins_with(data, (size_t)(end - data), NL_BLOCK_MAGIC))
+        return NL_FORMAT_NLB;
     while (data < end) {
         const char *newline = memchr(data, '\n', (size_t)(end - data));
         const char *line_end = newline != NULL ? newline : end;

@@ -130,6 +130,13 @@ int64_t nl_clock_time_ns(nl_clock *clock, uint64_t ticks)
     return extrapolate(clock, ticks);
 }
 
+uint64_t nl_clock_ticks(const nl_clock *clock, int64_t duration_ns)
+{
+    if (clock->slow || clock->count < 2)
+        return (uint64_t)duration_ns;
+    return (uint64_t)((double)duration_ns / clock->ns_per_tick);
+}
+
 void nl_clock_save(const nl_clock *clock, nl_clock_point points[2])
 {
     size_t count = clock->count;

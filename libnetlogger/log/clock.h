@@ -34,6 +34,9 @@ uint64_t nl_clock_update(nl_clock *clock);
 /* The time of ticks, nanoseconds since 1970 UTC. */
 int64_t nl_clock_time_ns(nl_clock *clock, uint64_t ticks);
 
+/* About how many ticks so many nanoseconds are. */
+uint64_t nl_clock_ticks(const nl_clock *clock, int64_t duration_ns);
+
 /* Two points far apart, to be kept for who has to go on without this process; and the way back. */
 void nl_clock_save(const nl_clock *clock, nl_clock_point points[2]);
 void nl_clock_restore(nl_clock *clock, const nl_clock_point points[2], bool slow);

@@ -162,8 +162,10 @@ static nl_status open_destination(nl_log *log)
     nl_outbox *outbox = &log->outbox;
     outbox->mapping.fd = -1;
     outbox->url = log->url;
-    outbox->how = (nl_destination_options){
-        .truncate = writer->truncate, .timeout_ms = writer->timeout_ms, .ident = log->prog.data};
+    outbox->how = (nl_destination_options){.truncate = writer->truncate,
+                                           .timeout_ms = writer->timeout_ms,
+                                           .format = writer->format,
+                                           .ident = log->prog.data};
     if (open_backup(log) != NL_OK)
         return NL_FAILED;
     outbox->destination = nl_destination_open(log->url, &outbox->how);
@@ -201,8 +203,6 @@ static nl_log *open_url(const char *prog, nl_url *url)
         free_log(log);
         return NULL;
     }
-    if (log->options.writer.format == NL_FORMAT_UNKNOWN)
-        log->options.writer.format = NL_FORMAT_ULM;
     add_to_registry(log);
     return log;
 }

@@ -46,9 +46,10 @@ struct nl_log {
     nl_drain drain;
     bool drain_ready;
     nl_buffer encoded;
-    bool busy;          /* there were events at the latest look */
-    int64_t drained_ns; /* on the monotonic clock: when rings were emptied last, for blocks */
-    uint64_t lost;      /* events; those without any ring included */
+    uint64_t clock_ticks; /* of the latest reading of the clock */
+    bool busy;            /* there were events at the latest look */
+    int64_t drained_ns;   /* on the monotonic clock: when rings were emptied last, for blocks */
+    uint64_t lost;        /* events; those without any ring included */
 };
 
 /* Above zero while this thread is inside the library, perhaps with a lock. */

@@ -103,5 +103,10 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
         if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);
     }
+    nl_format *format = &options->writer.format;
+    if (*format == NL_FORMAT_UNKNOWN && url->scheme == NL_SCHEME_FILE)
+        *format = nl_format_of_name(url->path);
+    if (*format == NL_FORMAT_UNKNOWN)
+        *format = NL_FORMAT_ULM;
     return NL_OK;
 }

@@ -136,7 +136,8 @@ static void note_away(nl_outbox *outbox)
 static nl_status write_backup(nl_outbox *outbox, nl_level level)
 {
     if (outbox->backup == NULL) {
-        nl_destination_options how = {.timeout_ms = outbox->how.timeout_ms, .ident = outbox->how.ident};
+        nl_destination_options how = {
+            .timeout_ms = outbox->how.timeout_ms, .format = outbox->how.format, .ident = outbox->how.ident};
         outbox->backup = nl_destination_open(outbox->backup_url, &how);
         if (outbox->backup == NULL)
             return NL_FAILED;

@@ -36,6 +36,9 @@ struct nl_ring {
     uint64_t at;  /* the next event to be taken */
     uint64_t end; /* what was published when the cycle began */
     uint64_t sequence;
+    uint64_t safe_ticks; /* every event up to there was published when the ring was last seen at rest */
+    uint64_t busy_head;  /* where its producer was when it was last seen busy, and since when */
+    uint64_t busy_ticks;
     int64_t last_time_ns; /* of the event before, so that a thread's times never run backwards by rounding */
 };
 

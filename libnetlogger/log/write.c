@@ -63,7 +63,7 @@ static nl_status put(nl_log *log, const nl_record *record)
         if (ring == NULL)
             return nl_error_set("the event is lost: there was no room for %zu bytes in the log's ring", size);
     }
-    ring->busy = 1;
+    __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     char *at = ring->data + (ring->head & ring->mask);
     nl_event_header header = {(uint32_t)size, NL_SITE_RECORD, nl_private_ticks(ring)};

@@ -19,6 +19,8 @@ enum {
     IDLE_PAUSE_NS = 20 * 1000000, /* what that grows to while none do */
     BLOCK_AGE_NS = 100 * 1000000, /* blocks: how long events wait for more to share a block with ... */
     BLOCK_FILL = 32 << 10,        /* ... unless a ring holds so many bytes */
+    VISIBLE_NS = 10 * 1000,       /* more than a store takes to be seen by another processor */
+    PATIENCE_NS = 100 * 1000000,  /* that a thread in the middle of an event is waited for */
     STACK_SIZE = 512 << 10,
     FREE_RINGS = 16, /* rings kept for threads to come */
 };
@@ -63,6 +65,7 @@ static bool is_ready(nl_log *log)
     if (!log->drain_ready) {
         nl_drain_start(&log->drain, log->options.writer.format, log->host, log->prog);
         log->drain.one_level = log->url->scheme == NL_SCHEME_SYSLOG;
+        log->drain.zstd_level = log->options.writer.zstd_level > 0 ? log->options.writer.zstd_level : 0;
         log->drain_ready = true;
     }
     if (log->outbox.shared == NULL) {
@@ -102,18 +105,70 @@ static bool is_full(const nl_log *log)
     return log->encoded.size >= BATCH_SIZE;
 }
 
+/*
+ * Up to when events can be put in order over all threads: a thread may have read the counter and not yet published its
+ * event. The counter was read last at before_ticks, long enough ago for a producer's mark (busy), set before it reads
+ * the counter, to be seen by now. A thread that stands still in the middle of an event holds the others up, but not for
+ * long.
+ */
+static uint64_t ordered_until(nl_ring *rings, uint64_t before_ticks, uint64_t patience_ticks)
+{
+    uint64_t until = before_ticks;
+    for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
+        if (!__atomic_load_n(&ring->producer.busy, __ATOMIC_ACQUIRE)) {
+            ring->safe_ticks = before_ticks;
+            ring->busy_head = UINT64_MAX;
+            continue;
+        }
+        uint64_t head = __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE);
+        if (head != ring->busy_head) {
+            ring->busy_head = head;
+            ring->busy_ticks = before_ticks;
+        }
+        if (before_ticks - ring->busy_ticks < patience_ticks && ring->safe_ticks < until)
+            until = ring->safe_ticks;
+    }
+    return until;
+}
+
+/* Reads the clock. Returns its reading at the look before, or, when everything up to now is wanted, of a moment ago. */
+static uint64_t read_clock(nl_log *log, bool everything)
+{
+    nl_clock *clock = &log->drain.clock;
+    uint64_t before_ticks = log->clock_ticks;
+    log->clock_ticks = nl_clock_update(clock);
+    if (everything) {
+        before_ticks = log->clock_ticks;
+        int64_t start_ns = monotonic_ns();
+        while (monotonic_ns() - start_ns < VISIBLE_NS)
+            continue;
+        log->clock_ticks = nl_clock_update(clock);
+    }
+    nl_clock_save(clock, log->outbox.shared->clock);
+    return before_ticks;
+}
+
+/* Up to when events are taken at this look. The rings were listed after before_ticks: none is missing that has older
+ * events. */
+static uint64_t take_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
+{
+    if (log->drain.format == NL_FORMAT_NLB) /* each thread's events stand by themselves */
+        return log->clock_ticks;
+    return ordered_until(rings, before_ticks, nl_clock_ticks(&log->drain.clock, PATIENCE_NS));
+}
+
 /* Takes a batch out of the rings. Returns the number of records. */
 static uint64_t take(nl_log *log, bool everything)
 {
-    nl_ring *rings = rings_of(log);
     log->encoded.size = 0;
-    uint64_t now_ticks = nl_clock_update(&log->drain.clock);
-    nl_clock_save(&log->drain.clock, log->outbox.shared->clock);
+    uint64_t before_ticks = read_clock(log, everything);
+    nl_ring *rings = rings_of(log);
+    uint64_t until_ticks = take_until(log, rings, before_ticks);
     if (!is_time(log, rings, everything))
         return 0;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
         nl_ring_pin(ring);
-    uint64_t records = nl_drain_take(&log->drain, rings, now_ticks, &log->encoded, BATCH_SIZE);
+    uint64_t records = nl_drain_take(&log->drain, rings, until_ticks, &log->encoded, BATCH_SIZE);
     if (log->encoded.size > 0 && nl_outbox_has_room(&log->outbox, log->encoded.size))
         nl_outbox_commit(&log->outbox, rings, &log->encoded, records);
     else

@@ -42,14 +42,17 @@ typedef struct program_reading {
     const char *reject_path; /* malformed input goes there, byte for byte, a line each; NULL when not asked for */
     FILE *reject_file;
     uint64_t malformed;    /* so far, over all sources */
+    uint64_t gaps;         /* places where records are missing */
+    uint64_t lost;         /* records missing from their streams so far, over all sources */
     uint64_t unterminated; /* so far, over all sources closed with program_reading_close */
 } program_reading;
 
 extern const struct argp program_reading_argp;
 
 /*
- * Opens a reader on url that reports malformed input: the first few on standard error as "name: FILE:LINE: reason", all
- * of them in the reject file, the rest counted. NULL after having said why on standard error.
+ * Opens a reader on url that reports malformed input and records that are missing: the first few on standard error as
+ * "name: FILE:LINE: reason", all of them in the reject file, the rest counted. NULL after having said why on standard
+ * error.
  */
 nl_reader *program_reading_open(program_reading *reading, const char *url, bool follow, bool nonblocking);
 

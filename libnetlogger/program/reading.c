@@ -72,14 +72,31 @@ static void on_malformed(void *user, const nl_malformed *what)
         return;
     char text[TEXT_SHOWN + 1];
     printable(what->text, text);
-    program_error("%s:%" PRIu64 ": %s: \"%s\"%s", what->source, what->line, what->reason, text,
-                  what->text.size > TEXT_SHOWN ? "..." : "");
+    if (what->line == 0)
+        program_error("%s: byte %" PRIu64 ": %s", what->source, what->offset, what->reason);
+    else
+        program_error("%s:%" PRIu64 ": %s: \"%s\"%s", what->source, what->line, what->reason, text,
+                      what->text.size > TEXT_SHOWN ? "..." : "");
+}
+
+static void on_lost(void *user, const nl_lost *what)
+{
+    program_reading *reading = user;
+    reading->lost += what->count;
+    if (reading->gaps++ >= SHOWN)
+        return;
+    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
+    nl_time_format_ulm(what->from_ns, from);
+    nl_time_format_ulm(what->to_ns, to);
+    program_error("%s: %" PRIu64 " records are missing between %s and %s, %" PRIu64
+                  " of them dropped by the program that logged",
+                  what->source, what->count, from, to, what->dropped);
 }
 
 nl_reader *program_reading_open(program_reading *reading, const char *url, bool follow, bool nonblocking)
 {
     nl_reader_options how = {
-        .decoder = {.fraction = reading->fraction, .on_malformed = on_malformed, .user = reading},
+        .decoder = {.fraction = reading->fraction, .on_malformed = on_malformed, .on_lost = on_lost, .user = reading},
         .follow = follow,
         .nonblocking = nonblocking,
     };
@@ -102,6 +119,8 @@ int program_reading_finish(program_reading *reading)
     int status = PROGRAM_DONE;
     if (reading->malformed > SHOWN)
         program_error("%" PRIu64 " more malformed lines", reading->malformed - SHOWN);
+    if (reading->gaps > SHOWN)
+        program_error("%" PRIu64 " records are missing in all", reading->lost);
     if (reading->unterminated > 0)
         program_error("%" PRIu64 " last line%s without a newline: the last value may be cut short",
                       reading->unterminated, reading->unterminated == 1 ? "" : "s");

@@ -16,39 +16,6 @@ enum {
     KEEP_CARRY = 512, /* a larger empty carry is given back, so that idle connections stay small */
 };
 
-/* A line to be decoded. */
-typedef struct line {
-    const char *text;
-    const char *end;
-    const char *limit; /* end or beyond: how far memory may be looked at */
-    uint64_t offset;   /* of text, in the input */
-    bool terminated;
-} line;
-
-struct nl_decoder {
-    nl_decoder_options options;
-    nl_decoder_stats stats;
-    nl_format format; /* of the latest record */
-    nl_record *record;
-    char *source;
-
-    const char *at; /* what is left of the piece fed */
-    const char *end;
-    uint64_t end_offset; /* of end, in the input */
-    bool finished;
-
-    nl_buffer carry;       /* the beginning of a line whose end has not come yet */
-    uint64_t carry_offset; /* of its first byte */
-    bool carry_used;       /* the latest record views the carry: it is empty from the next call on */
-    bool skipping;         /* inside a line that was too long */
-
-    bool has_rest;
-    line rest; /* of a line in which a second record was found behind a cut one */
-
-    uint64_t lines; /* whose end was met */
-    uint64_t line;  /* the number of the one that is being decoded, for reports */
-};
-
 nl_decoder *nl_decoder_new(const nl_decoder_options *options)
 {
     nl_decoder *decoder = calloc(1, sizeof *decoder);
@@ -62,7 +29,7 @@ nl_decoder *nl_decoder_new(const nl_decoder_options *options)
     decoder->source = strdup(decoder->options.source != NULL ? decoder->options.source : "-");
     NL_REQUIRE(decoder->source != NULL, "out of memory");
     decoder->options.source = decoder->source;
-    decoder->format = decoder->options.format;
+    nl_decoder_restart(decoder);
     return decoder;
 }
 
@@ -72,33 +39,36 @@ void nl_decoder_free(nl_decoder *decoder)
         return;
     nl_record_free(decoder->record);
     nl_buffer_free(&decoder->carry);
+    nl_buffer_free(&decoder->in.held);
+    nl_block_reader_free(&decoder->block);
+    nl_streams_free(&decoder->streams);
     free(decoder->source);
     free(decoder);
 }
 
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
 {
-    NL_REQUIRE(decoder->at == decoder->end,
+    NL_REQUIRE(nl_input_is_used_up(&decoder->in) && !decoder->open,
                "the piece before is not used up: nl_decoder_next has not returned NL_AGAIN");
-    NL_REQUIRE(!decoder->finished, "nl_decoder_finish was called");
-    decoder->at = data;
-    decoder->end = data + size;
-    decoder->end_offset += size;
+    NL_REQUIRE(!decoder->in.finished, "nl_decoder_finish was called");
+    nl_input_feed(&decoder->in, data, size);
+    decoder->nul = NULL;
     decoder->stats.bytes += size;
 }
 
 void nl_decoder_finish(nl_decoder *decoder)
 {
-    decoder->finished = true;
+    decoder->in.finished = true;
 }
 
 void nl_decoder_restart(nl_decoder *decoder)
 {
-    decoder->finished = false;
+    decoder->in.finished = false;
+    decoder->in.end_offset = 0;
     decoder->skipping = false;
     decoder->lines = 0;
-    decoder->end_offset = 0;
     decoder->format = decoder->options.format;
+    decoder->in_blocks = decoder->format == NL_FORMAT_NLB;
 }
 
 nl_format nl_decoder_format(const nl_decoder *decoder)
@@ -111,12 +81,7 @@ const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder)
     return &decoder->stats;
 }
 
-static uint64_t offset_of(const nl_decoder *decoder, const char *at)
-{
-    return decoder->end_offset - (uint64_t)(decoder->end - at);
-}
-
-static void report(nl_decoder *decoder, const char *text, size_t size, uint64_t offset, const char *reason)
+void nl_decoder_report(nl_decoder *decoder, const char *text, size_t size, uint64_t offset, const char *reason)
 {
     decoder->stats.malformed++;
     if (decoder->options.on_malformed == NULL)
@@ -132,15 +97,23 @@ static void report(nl_decoder *decoder, const char *text, size_t size, uint64_t 
     decoder->options.on_malformed(decoder->options.user, &what);
 }
 
+nl_record *nl_decoder_record(nl_decoder *decoder)
+{
+    if (decoder->record == NULL)
+        decoder->record = nl_record_new();
+    nl_record_clear(decoder->record);
+    return decoder->record;
+}
+
 static void report_long(nl_decoder *decoder, const char *text, size_t size, uint64_t offset)
 {
     char reason[80];
     snprintf(reason, sizeof reason, "record is longer than %zu bytes", decoder->options.max_record_size);
-    report(decoder, text, size, offset, reason);
+    nl_decoder_report(decoder, text, size, offset, reason);
 }
 
 /* A log may mix formats, so each line is asked for its own; one that does not tell is taken for what was met before. */
-static const nl_text_format *format_of_line(nl_decoder *decoder, const line *l)
+static const nl_text_format *format_of_line(nl_decoder *decoder, const nl_line *l)
 {
     nl_format format = decoder->options.format;
     if (format == NL_FORMAT_UNKNOWN) {
@@ -153,7 +126,7 @@ static const nl_text_format *format_of_line(nl_decoder *decoder, const line *l)
     return nl_text_format_of(format);
 }
 
-static bool is_blank_line(const line *l)
+static bool is_blank_line(const nl_line *l)
 {
     const char *at = l->text;
     while (at < l->end && nl_byte_is_blank(*at))
@@ -162,7 +135,7 @@ static bool is_blank_line(const line *l)
 }
 
 /* A record was cut by the next one, which begins at next in the same line: that comes first in the next call. */
-static void keep_rest(nl_decoder *decoder, const line *l, const char *next)
+static void keep_rest(nl_decoder *decoder, const nl_line *l, const char *next)
 {
     decoder->rest = *l;
     decoder->rest.text = next;
@@ -174,14 +147,14 @@ static void keep_rest(nl_decoder *decoder, const line *l, const char *next)
  * Whether a line, as it came, is longer than the longest record and its '\r'. That is asked before anything is taken
  * off the line, as it is when the line comes in pieces: the answer must not depend on where it was cut.
  */
-static bool is_too_long(const nl_decoder *decoder, const line *l)
+static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
 {
     size_t size = (size_t)(l->end - l->text);
     return size - (size > 0 && l->end[-1] == '\r') > decoder->options.max_record_size;
 }
 
 /* Decodes a line. NL_AGAIN when there was no record in it; what could not be read has been reported. */
-static nl_status decode_line(nl_decoder *decoder, line l, const nl_record **record)
+static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **record)
 {
     if (is_too_long(decoder, &l)) {
         report_long(decoder, l.text, (size_t)(l.end - l.text), l.offset);
@@ -199,18 +172,15 @@ static nl_status decode_line(nl_decoder *decoder, line l, const nl_record **reco
     size_t size = (size_t)(l.end - l.text), used = size;
     const nl_text_format *format = format_of_line(decoder, &l);
     if (format == NULL) {
-        report(decoder, l.text, size, l.offset, "neither a DATE= nor a ts= field");
+        nl_decoder_report(decoder, l.text, size, l.offset, "neither a DATE= nor a ts= field");
         return NL_AGAIN;
     }
-    if (decoder->record == NULL)
-        decoder->record = nl_record_new();
-    nl_record_clear(decoder->record);
     nl_status status =
-        nl_text_decode(format, decoder->record, decoder->options.fraction, l.text, l.end, l.limit, &used);
+        nl_text_decode(format, nl_decoder_record(decoder), decoder->options.fraction, l.text, l.end, l.limit, &used);
     if (status != NL_OK) {
         if (used < size)
             keep_rest(decoder, &l, l.text + used);
-        report(decoder, l.text, used, l.offset, nl_error_message());
+        nl_decoder_report(decoder, l.text, used, l.offset, nl_error_message());
         return NL_AGAIN;
     }
     decoder->stats.records++;
@@ -244,39 +214,39 @@ static bool carry_more(nl_decoder *decoder, const char *text, size_t size)
 /* Keeps the rest of the piece for when its line's end comes, unless that makes the line too long. */
 static void carry_rest(nl_decoder *decoder)
 {
-    size_t size = (size_t)(decoder->end - decoder->at);
+    size_t size = (size_t)(decoder->in.end - decoder->in.at);
     if (size == 0)
         return;
     if (!decoder->skipping) {
         decoder->line = decoder->lines + 1;
         if (decoder->carry.size == 0)
-            decoder->carry_offset = offset_of(decoder, decoder->at);
-        decoder->skipping = !carry_more(decoder, decoder->at, size);
+            decoder->carry_offset = nl_input_offset(&decoder->in, decoder->in.at);
+        decoder->skipping = !carry_more(decoder, decoder->in.at, size);
     }
-    decoder->at = decoder->end;
+    decoder->in.at = decoder->in.end;
 }
 
 /* The carry as a line. */
-static line carried_line(nl_decoder *decoder, bool terminated)
+static nl_line carried_line(nl_decoder *decoder, bool terminated)
 {
     const char *end = decoder->carry.data + decoder->carry.size;
     decoder->carry_used = true;
-    return (line){decoder->carry.data, end, end, decoder->carry_offset, terminated};
+    return (nl_line){decoder->carry.data, end, end, decoder->carry_offset, terminated};
 }
 
 /* The line that ends at newline, which the piece holds; part of it may be in the carry. False when it is to be passed
  * over. */
-static bool take_line(nl_decoder *decoder, const char *newline, line *l)
+static bool take_line(nl_decoder *decoder, const char *newline, nl_line *l)
 {
-    const char *start = decoder->at;
-    decoder->at = newline + 1;
+    const char *start = decoder->in.at;
+    decoder->in.at = newline + 1;
     decoder->line = ++decoder->lines;
     if (decoder->skipping) {
         decoder->skipping = false;
         return false;
     }
     if (decoder->carry.size == 0) {
-        *l = (line){start, newline, decoder->end, offset_of(decoder, start), true};
+        *l = (nl_line){start, newline, decoder->in.end, nl_input_offset(&decoder->in, start), true};
         return true;
     }
     if (!carry_more(decoder, start, (size_t)(newline - start)))
@@ -294,6 +264,32 @@ static nl_status decode_last(nl_decoder *decoder, const nl_record **record)
     return decode_line(decoder, carried_line(decoder, false), record);
 }
 
+/*
+ * A block begins after text_size bytes, which begin in the carry when there is one. Goes over to it, and decodes those
+ * bytes, a line without its newline.
+ */
+static nl_status decode_before_block(nl_decoder *decoder, size_t text_size, const nl_record **record)
+{
+    nl_input *in = &decoder->in;
+    nl_line l = {in->at, in->at + text_size, in->end, nl_input_offset(in, in->at), false};
+    size_t carried = decoder->carry.size;
+    if (text_size < carried) {
+        nl_input_put_back(in, decoder->carry.data + text_size, carried - text_size);
+        decoder->carry.size = text_size;
+    } else {
+        if (carried > 0)
+            nl_buffer_append(&decoder->carry, in->at, text_size - carried);
+        in->at += text_size - carried;
+    }
+    decoder->in_blocks = true;
+    bool skipped = decoder->skipping;
+    decoder->skipping = false;
+    if (text_size == 0 || skipped)
+        return NL_AGAIN;
+    decoder->line = ++decoder->lines;
+    return decode_line(decoder, carried > 0 ? carried_line(decoder, false) : l, record);
+}
+
 /* Gives back what a burst of large records took: thousands of decoders may wait for more at once. */
 static nl_status rest_idle(nl_decoder *decoder)
 {
@@ -301,13 +297,38 @@ static nl_status rest_idle(nl_decoder *decoder)
         nl_record_trim(decoder->record);
     if (decoder->carry.size == 0 && decoder->carry.capacity > KEEP_CARRY)
         nl_buffer_free(&decoder->carry);
+    if (!decoder->in.in_held) {
+        nl_block_reader_free(&decoder->block);
+        nl_buffer_free(&decoder->in.held);
+    }
     return NL_AGAIN;
+}
+
+/* The next record where the input is text. NL_AGAIN when there was none in what was looked at; *wait is then whether
+ * there is nothing more to look at. */
+static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, bool *wait)
+{
+    nl_input *in = &decoder->in;
+    size_t left = nl_input_left(in), text_size;
+    const char *newline = left == 0 ? NULL : memchr(in->at, '\n', left);
+    bool may_have_blocks = decoder->options.format == NL_FORMAT_UNKNOWN;
+    if (may_have_blocks && nl_decoder_find_block(decoder, newline != NULL ? newline : in->end, &text_size))
+        return decode_before_block(decoder, text_size, record);
+    nl_line l;
+    if (newline != NULL)
+        return take_line(decoder, newline, &l) ? decode_line(decoder, l, record) : NL_AGAIN;
+    carry_rest(decoder);
+    if (!nl_input_is_used_up(in))
+        return NL_AGAIN;
+    *wait = !in->finished;
+    return *wait ? NL_AGAIN : decode_last(decoder, record);
 }
 
 nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
 {
     nl_status status = NL_AGAIN;
-    while (status == NL_AGAIN) {
+    bool wait = false;
+    while (status == NL_AGAIN && !wait) {
         if (decoder->has_rest) {
             decoder->has_rest = false;
             status = decode_line(decoder, decoder->rest, record);
@@ -315,18 +336,21 @@ nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
         }
         if (decoder->carry_used)
             empty_carry(decoder);
-        size_t left = (size_t)(decoder->end - decoder->at);
-        const char *newline = left == 0 ? NULL : memchr(decoder->at, '\n', left);
-        line l;
-        if (newline != NULL) {
-            if (take_line(decoder, newline, &l))
-                status = decode_line(decoder, l, record);
+        if (decoder->in_blocks) {
+            status = nl_decoder_next_in_blocks(decoder, record);
+            wait = status == NL_AGAIN;
+            if (status == NL_END) {
+                decoder->in_blocks = false;
+                decoder->nul = NULL;
+                status = NL_AGAIN;
+            }
             continue;
         }
-        carry_rest(decoder);
-        if (!decoder->finished)
-            return rest_idle(decoder);
-        status = decode_last(decoder, record);
+        if (decoder->in.in_held && decoder->in.at == decoder->in.end) {
+            nl_input_advance(&decoder->in);
+            decoder->nul = NULL;
+        }
+        status = next_in_text(decoder, record, &wait);
     }
-    return status;
+    return wait ? rest_idle(decoder) : status;
 }

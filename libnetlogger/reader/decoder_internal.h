@@ -1,8 +1,68 @@
-/* What the reader asks of a decoder besides the public calls. */
+/*
+ * The decoder from inside. decoder.c finds lines and makes records of them; where a block begins it hands over to
+ * decoder_blocks.c, until something comes that is no block.
+ */
 #ifndef NETLOGGER_READER_DECODER_INTERNAL_H
 #define NETLOGGER_READER_DECODER_INTERNAL_H
 
-#include <netlogger.h>
+#include "format/block_read.h"
+#include "reader/input.h"
+#include "reader/streams.h"
+
+/* A line to be decoded. */
+typedef struct nl_line {
+    const char *text;
+    const char *end;
+    const char *limit; /* end or beyond: how far memory may be looked at */
+    uint64_t offset;   /* of text, in the input */
+    bool terminated;
+} nl_line;
+
+struct nl_decoder {
+    nl_decoder_options options;
+    nl_decoder_stats stats;
+    nl_format format; /* of the latest record */
+    nl_record *record;
+    char *source;
+    nl_input in;
+
+    nl_buffer carry;       /* the beginning of a line whose end has not come yet */
+    uint64_t carry_offset; /* of its first byte */
+    bool carry_used;       /* the latest record views the carry: it is empty from the next call on */
+    bool skipping;         /* inside a line that was too long */
+    const char *nul;       /* the first NUL of what is left in one place, its end if there is none; NULL: not known */
+
+    bool has_rest;
+    nl_line rest; /* of a line in which a second record was found behind a cut one */
+
+    uint64_t lines; /* whose end was met */
+    uint64_t line;  /* the number of the one that is being decoded, for reports; 0 in blocks */
+
+    bool in_blocks; /* a block comes next: */
+    bool damaged;   /* or what is left of one that is not whole: the next beginning is being looked for */
+    bool open;      /* a block is being read */
+    nl_block_reader block;
+    nl_string block_bytes; /* all of it, for reports */
+    uint64_t block_offset;
+    uint64_t wasted; /* bytes that were looked through for a checksum that did not match */
+    nl_streams streams;
+};
+
+/* Counts and reports something that can't be read. */
+void nl_decoder_report(nl_decoder *decoder, const char *text, size_t size, uint64_t offset, const char *reason);
+
+/* The decoder's record, empty. */
+nl_record *nl_decoder_record(nl_decoder *decoder);
+
+/*
+ * The next record while decoder->in_blocks: NL_OK; NL_AGAIN when more bytes are needed; NL_END when no block comes
+ * next, or nothing at all.
+ */
+nl_status nl_decoder_next_in_blocks(nl_decoder *decoder, const nl_record **record);
+
+/* Looks for the beginning of a block in [decoder->in.at, limit). When it is there, true and *text_size is the size of
+ * what comes before it, which may begin in the carry. */
+bool nl_decoder_find_block(nl_decoder *decoder, const char *limit, size_t *text_size);
 
 /* After nl_decoder_finish and NL_END: what is fed next is a new input (a log that was rotated), lines counted from 1.
  */

@@ -3,8 +3,11 @@
 #include "transport/destination.h"
 
 #include "base/error.h"
+#include "format/block_read.h"
 
-nl_destination *nl_destination_open(const nl_url *url, const nl_destination_options *options)
+#include <string.h>
+
+static nl_destination *open_kind(const nl_url *url, const nl_destination_options *options)
 {
     switch (url->scheme) {
     case NL_SCHEME_STDIO:
@@ -20,6 +23,32 @@ nl_destination *nl_destination_open(const nl_url *url, const nl_destination_opti
     }
     nl_error_set("open %s: records cannot be written there", url->text);
     return NULL;
+}
+
+nl_destination *nl_destination_open(const nl_url *url, const nl_destination_options *options)
+{
+    nl_destination *destination = open_kind(url, options);
+    if (destination != NULL)
+        destination->format = options->format;
+    return destination;
+}
+
+static size_t whole_blocks(const char *data, size_t size)
+{
+    size_t whole = 0;
+    nl_block_header header;
+    while (nl_block_parse_header(data + whole, size - whole, &header) == NL_OK &&
+           nl_block_total_size(&header) <= size - whole)
+        whole += nl_block_total_size(&header);
+    return whole;
+}
+
+size_t nl_destination_whole(const nl_destination *destination, const char *data, size_t size)
+{
+    if (destination->format == NL_FORMAT_NLB)
+        return whole_blocks(data, size);
+    const char *newline = size == 0 ? NULL : memrchr(data, '\n', size);
+    return newline == NULL ? 0 : (size_t)(newline + 1 - data);
 }
 
 nl_status nl_destination_write(nl_destination *destination, nl_level level, const char *data, size_t size,

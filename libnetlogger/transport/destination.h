@@ -16,6 +16,7 @@ typedef struct nl_destination_options {
     bool truncate;     /* files: start anew */
     bool atomic;       /* files: write aside, take the name at close */
     int timeout_ms;    /* sockets: bound on connecting, and on a send that blocks */
+    nl_format format;  /* of what will be written: where records end */
     const char *ident; /* syslog: the program's name; NULL for its own */
 } nl_destination_options;
 
@@ -23,8 +24,8 @@ typedef struct nl_destination_options {
 nl_destination *nl_destination_open(const nl_url *url, const nl_destination_options *options);
 
 /*
- * Writes data[0..size), which is whole records each ending in a newline. *written says how much of it need not be
- * written again, always whole records: all of it on NL_OK. level is of the most urgent of them, for syslog.
+ * Writes data[0..size), which is whole records (lines with their newline, or blocks). *written says how much of it need
+ * not be written again, always whole records: all of it on NL_OK. level is of the most urgent of them, for syslog.
  */
 nl_status nl_destination_write(nl_destination *destination, nl_level level, const char *data, size_t size,
                                size_t *written);
@@ -54,7 +55,11 @@ typedef struct nl_destination_kind {
 /* Every kind's own structure begins with this. */
 struct nl_destination {
     const nl_destination_kind *kind;
+    nl_format format; /* set by nl_destination_open */
 };
+
+/* How much of data, which begins with a record, written up to size, is whole records. */
+size_t nl_destination_whole(const nl_destination *destination, const char *data, size_t size);
 
 nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options);
 nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options);

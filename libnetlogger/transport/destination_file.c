@@ -1,6 +1,6 @@
 /*
  * Files and standard output. A plain file is appended to; when the disk fills up in the middle of a record the file is
- * cut back to the last whole one, so that what is there is always whole lines.
+ * cut back to the last whole one, so that what is there is always whole records.
  */
 #include "config.h"
 
@@ -103,8 +103,7 @@ static ssize_t write_some(int fd, const char *data, size_t size)
 /* After a failed write that got part of a record into a plain file: cuts that part off again. */
 static void cut_back(file_destination *file, const char *data, size_t *written)
 {
-    const char *newline = *written == 0 ? NULL : memrchr(data, '\n', *written);
-    size_t whole = newline == NULL ? 0 : (size_t)(newline + 1 - data);
+    size_t whole = nl_destination_whole(&file->base, data, *written);
     off_t end = lseek(file->fd, 0, SEEK_END);
     if (whole == *written || !file->plain || end < (off_t)(*written - whole))
         return;

@@ -1,8 +1,8 @@
 /*
- * A collector over TCP or a Unix stream socket, in text: nothing is acknowledged, so what the kernel has taken counts
- * as written. A connection that the other side has closed is noticed before a write, so that no record goes into a dead
- * one unnoticed; then, or when a write fails, a new connection is tried, at most once a back-off period, so that a
- * collector that is away costs the program next to nothing.
+ * A collector over TCP or a Unix stream socket, in text or blocks: nothing is acknowledged, so what the kernel has
+ * taken counts as written. A connection that the other side has closed is noticed before a write, so that no record
+ * goes into a dead one unnoticed; then, or when a write fails, a new connection is tried, at most once a back-off
+ * period, so that a collector that is away costs the program next to nothing.
  */
 #include "config.h"
 
@@ -146,7 +146,7 @@ static void disconnect(socket_destination *s)
     s->fd = -1;
 }
 
-/* Whether the other side has closed or reset. A text collector sends nothing, so that whatever comes is passed over. */
+/* Whether the other side has closed or reset. A collector sends nothing, so that whatever comes is passed over. */
 static bool is_closed(int fd)
 {
     char bytes[256];
@@ -157,13 +157,6 @@ static bool is_closed(int fd)
         if (got < 0 && errno != EINTR)
             return errno != EAGAIN;
     }
-}
-
-/* How much of data, written up to size, is whole records. */
-static size_t whole_records(const char *data, size_t size)
-{
-    const char *newline = size == 0 ? NULL : memrchr(data, '\n', size);
-    return newline == NULL ? 0 : (size_t)(newline + 1 - data);
 }
 
 /* Sends over the connection there is. On failure *sent is whole records, and the connection may be gone. */
@@ -180,7 +173,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
         int why = errno == EAGAIN ? wait_writable(s->fd, deadline_ns) : errno;
         if (why == 0 || why == EINTR)
             continue;
-        *sent = whole_records(data, done);
+        *sent = nl_destination_whole(&s->base, data, done);
         /* Part of a record is on its way: only a new connection can begin with a whole one again. */
         if (why != ETIMEDOUT || *sent != done)
             disconnect(s);

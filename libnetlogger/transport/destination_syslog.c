@@ -69,6 +69,10 @@ static bool find_facility(const char *name, int *facility)
 nl_destination *nl_syslog_destination_open(const nl_url *url, const nl_destination_options *options)
 {
     int facility;
+    if (options->format == NL_FORMAT_NLB) {
+        nl_error_set("open %s: syslog takes lines of text, not format nlb", url->text);
+        return NULL;
+    }
     if (!find_facility(url->path, &facility)) {
         nl_error_set("open %s: syslog has no facility \"%s\"", url->text, url->path);
         return NULL;

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "format/block_write.h"
 #include "format/number.h"
 #include "transport/destination.h"
 #include "transport/writer_internal.h"
@@ -8,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+enum { ZSTD_LEVEL_MOST = 19 };
 
 struct nl_writer {
     nl_destination *destination;
@@ -17,6 +20,8 @@ struct nl_writer {
     bool line_levels; /* syslog: records of different levels are not written together */
     nl_level level;   /* of what is buffered */
     nl_buffer buffer;
+    nl_block_writer block; /* NL_FORMAT_NLB: the records behind those in the buffer, not a block yet */
+    int zstd_level;        /* 0: not compressed */
 };
 
 nl_status nl_writer_read_option(const nl_url_option *option, nl_writer_options *options)
@@ -35,6 +40,12 @@ nl_status nl_writer_read_option(const nl_url_option *option, nl_writer_options *
         options->format = nl_format_parse(value);
         if (options->format != NL_FORMAT_UNKNOWN)
             return NL_OK;
+    } else if (strcmp(name, "zstd") == 0) {
+        size_t level;
+        if (nl_size_parse(value, &level) && level <= ZSTD_LEVEL_MOST) {
+            options->zstd_level = level == 0 ? -1 : (int)level;
+            return NL_OK;
+        }
     } else if (strcmp(name, "timeout") == 0) {
         double seconds;
         if (nl_number_parse_double((nl_string){value, strlen(value)}, &seconds) && seconds > 0 && seconds <= 86400) {
@@ -52,11 +63,23 @@ nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
     for (size_t i = 0; i < url->option_count; i++) {
         nl_status status = nl_writer_read_option(&url->options[i], options);
         if (status == NL_END)
-            nl_error_set("unknown option \"%s\": buffer, append, format and timeout are known", url->options[i].name);
+            nl_error_set("unknown option \"%s\": buffer, append, format, zstd and timeout are known", url->options[i].name);
         if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);
     }
     return NL_OK;
+}
+
+/* Settles what was left open. */
+static void settle(const nl_url *url, nl_writer_options *options)
+{
+    bool file = url->scheme == NL_SCHEME_FILE;
+    if (options->format == NL_FORMAT_UNKNOWN && file)
+        options->format = nl_format_of_name(url->path);
+    if (options->format == NL_FORMAT_UNKNOWN)
+        options->format = NL_FORMAT_ULM;
+    if (options->zstd_level == 0)
+        options->zstd_level = file ? 1 : -1;
 }
 
 nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident)
@@ -64,15 +87,20 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
     nl_writer_options settled = options != NULL ? *options : (nl_writer_options){0};
     if (nl_writer_read_options(url, &settled) != NL_OK)
         return NULL;
-    nl_destination_options how = {
-        .truncate = settled.truncate, .atomic = settled.atomic, .timeout_ms = settled.timeout_ms, .ident = ident};
+    settle(url, &settled);
+    nl_destination_options how = {.truncate = settled.truncate,
+                                  .atomic = settled.atomic,
+                                  .timeout_ms = settled.timeout_ms,
+                                  .format = settled.format,
+                                  .ident = ident};
     nl_destination *destination = nl_destination_open(url, &how);
     if (destination == NULL)
         return NULL;
     nl_writer *writer = calloc(1, sizeof *writer);
     NL_REQUIRE(writer != NULL, "out of memory");
     writer->destination = destination;
-    writer->format = settled.format != NL_FORMAT_UNKNOWN ? settled.format : NL_FORMAT_ULM;
+    writer->format = settled.format;
+    writer->zstd_level = settled.zstd_level > 0 ? settled.zstd_level : 0;
     writer->buffer_size = settled.buffer_size;
     writer->canonical = settled.canonical;
     writer->line_levels = url->scheme == NL_SCHEME_SYSLOG;
@@ -89,7 +117,14 @@ nl_writer *nl_writer_open(const char *url_text, const nl_writer_options *options
     return writer;
 }
 
-nl_status nl_writer_flush(nl_writer *writer)
+/* Makes a block of the records that wait for one; it belongs to no stream. */
+static void finish_block(nl_writer *writer)
+{
+    static const nl_block_identity nobody;
+    nl_block_finish(&writer->block, &nobody, writer->zstd_level, &writer->buffer);
+}
+
+static nl_status write_buffer(nl_writer *writer)
 {
     if (writer->buffer.size == 0)
         return NL_OK;
@@ -101,10 +136,26 @@ nl_status nl_writer_flush(nl_writer *writer)
     return status;
 }
 
-/* After something was added. */
-static nl_status flush_if_full(nl_writer *writer)
+nl_status nl_writer_flush(nl_writer *writer)
 {
-    return writer->buffer.size > writer->buffer_size || writer->buffer_size == 0 ? nl_writer_flush(writer) : NL_OK;
+    finish_block(writer);
+    return write_buffer(writer);
+}
+
+/* After something was added. */
+static nl_status write_if_full(nl_writer *writer)
+{
+    if (nl_block_is_full(&writer->block) || nl_block_size(&writer->block) > writer->buffer_size)
+        finish_block(writer);
+    return writer->buffer.size > writer->buffer_size ? write_buffer(writer) : NL_OK;
+}
+
+static nl_status put_in_block(nl_writer *writer, const nl_record *record)
+{
+    if (nl_block_put(&writer->block, record))
+        return NL_OK;
+    finish_block(writer);
+    return nl_block_put(&writer->block, record) ? NL_OK : nl_error_set("a record is larger than format nlb allows");
 }
 
 /* Before something of that level is added. */
@@ -122,36 +173,26 @@ nl_status nl_writer_put(nl_writer *writer, const nl_record *record)
     nl_status status = begin(writer, record->level);
     if (status != NL_OK)
         return status;
-    if (!writer->canonical && record->raw.data != NULL && record->raw_format == writer->format) {
+    if (writer->format == NL_FORMAT_NLB) {
+        if (put_in_block(writer, record) != NL_OK)
+            return NL_FAILED;
+    } else if (!writer->canonical && record->raw.data != NULL && record->raw_format == writer->format) {
         nl_buffer_append(&writer->buffer, record->raw.data, record->raw.size);
         nl_buffer_append(&writer->buffer, "\n", 1);
     } else {
         nl_record_encode(record, writer->format, &writer->buffer);
     }
-    return flush_if_full(writer);
+    return write_if_full(writer);
 }
 
 nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size)
 {
+    NL_REQUIRE(writer->format != NL_FORMAT_NLB, "the writer's format is not text");
     nl_status status = begin(writer, level);
     if (status != NL_OK)
         return status;
     nl_buffer_append(&writer->buffer, lines, size);
-    return flush_if_full(writer);
-}
-
-size_t nl_writer_drop_buffer(nl_writer *writer)
-{
-    size_t records = 0;
-    for (size_t i = 0; i < writer->buffer.size; i++)
-        records += writer->buffer.data[i] == '\n';
-    writer->buffer.size = 0;
-    return records;
-}
-
-size_t nl_writer_buffered(const nl_writer *writer)
-{
-    return writer->buffer.size;
+    return write_if_full(writer);
 }
 
 nl_status nl_writer_reopen(nl_writer *writer)
@@ -161,16 +202,11 @@ nl_status nl_writer_reopen(nl_writer *writer)
     return reopened != NL_OK ? reopened : flushed;
 }
 
-void nl_writer_after_fork(nl_writer *writer)
-{
-    writer->buffer.size = 0;
-    nl_destination_after_fork(writer->destination);
-}
-
 static nl_status close_writer(nl_writer *writer, bool keep)
 {
     nl_status status = nl_destination_close(writer->destination, keep);
     nl_buffer_free(&writer->buffer);
+    nl_block_writer_free(&writer->block);
     free(writer);
     return status;
 }

@@ -1,4 +1,4 @@
-/* What a log asks of its writer besides the public calls. */
+/* What a log takes over from writers: how a destination's options are read. */
 #ifndef NETLOGGER_TRANSPORT_WRITER_INTERNAL_H
 #define NETLOGGER_TRANSPORT_WRITER_INTERNAL_H
 
@@ -10,16 +10,7 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
 /* Reads one option of a destination. NL_OK; NL_END when a writer knows none of that name; NL_FAILED when the value is none. */
 nl_status nl_writer_read_option(const nl_url_option *option, nl_writer_options *options);
 
-/* Reads a destination's options (?buffer=64k&append=no&format=bp&timeout=10) over what options holds. */
+/* Reads a destination's options (?buffer=64k&append=no&format=nlb&zstd=3&timeout=10) over what options holds. */
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options);
-
-/* In the child after fork: forgets what the parent has buffered, and lets go of its connection. */
-void nl_writer_after_fork(nl_writer *writer);
-
-/* Forgets what is buffered; returns how many records that was. */
-size_t nl_writer_drop_buffer(nl_writer *writer);
-
-/* The bytes that are buffered. */
-size_t nl_writer_buffered(const nl_writer *writer);
 
 #endif

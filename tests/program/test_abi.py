@@ -50,6 +50,8 @@ def prototypes():
     for result, name, parameters in re.findall(r"NL_API\s+([^;()]*?)(\w+)\s*\(((?:[^()]|\([^()]*\))*)\)[^;]*;", text):
         types = ", ".join(without_name(" ".join(p.split())) for p in split_list(parameters))
         found[name] = f"{' '.join(result.split())} ({types})"
+    for kind, name, size in re.findall(r"extern NL_API\s+([^;()]*?)(\w+)(\[\w+\])", text):
+        found[name] = f"{' '.join(kind.split())} {size}"
     return found
 
 
@@ -167,7 +169,7 @@ class Abi(support.Case):
         self.assertIn("NL_MALFORMED", constants())
         self.assertIn("NL_RECORD_UNTERMINATED", constants())
         declared = "".join(path.read_text() for path in (INCLUDE / "netlogger").glob("*.h"))
-        self.assertEqual(len(prototypes()), len(re.findall(r"^NL_API ", declared, flags=re.M)))
+        self.assertEqual(len(prototypes()), len(re.findall(r"^(?:extern )?NL_API ", declared, flags=re.M)))
 
     def test_list_is_sorted(self):
         lines = [line for line in LIST.read_text().splitlines() if not line.startswith("#")]

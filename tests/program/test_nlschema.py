@@ -355,8 +355,8 @@ class Nlschema(support.Case):
         self.assertEqual(self.run_program(program, log, env=environment).returncode, 0)
         report = json.loads(self.run_schema("check", path, "--strict", "--json", log).stdout)
         self.assertEqual((report["records"], report["deviations"]), (3, 0))
-        self.assertIn("U64=18446744073709551615 ", log.read_text())
-        self.assertIn("E=read/write", log.read_text())
+        self.assertIn(b"U64=18446744073709551615 ", log.read_bytes())
+        self.assertIn(b"E=read/write", log.read_bytes())
 
     def test_bench_that_cannot_be(self):
         for environment, flags, words in [

@@ -254,7 +254,7 @@ int main(int argc, char **argv)
         self.addCleanup(connection.close)
         listener.close()
         self.assertEqual(client.wait(60), 2)
-        self.assertIn("events could not be delivered", client.stderr.read())
+        self.assertIn(b"events could not be delivered", client.stderr.read())
 
 
 class Syslog(support.Case):

@@ -3,8 +3,12 @@
  *
  * A decoder is fed bytes as they come (from a file, a socket) and hands out records as they complete. It finds out the
  * format from the first bytes (past the classic 8-byte connection header "ULM\0" and four spaces), keeps a record cut
- * by the end of a piece until the rest comes, and counts and reports what can't be read without stopping. Memory: what
- * is kept between pieces, at most max_record_size.
+ * by the end of a piece until the rest comes, and counts and reports what can't be read without stopping. Text and the
+ * binary format's blocks may follow one another in one input. Memory: what is kept between pieces, at most
+ * max_record_size of text or a block (16 MiB).
+ *
+ * Blocks say which stream they are part of and count its records, so that the decoder knows when some are missing: they
+ * are counted and reported too.
  *
  *   nl_decoder_feed(decoder, data, size);
  *   while (nl_decoder_next(decoder, &record) == NL_OK)
@@ -25,18 +29,29 @@ typedef struct nl_decoder nl_decoder;
 /* One piece of input that could not be read. Everything in it lasts only during the call. */
 typedef struct nl_malformed {
     const char *source; /* the name given to the decoder or reader */
-    uint64_t line;      /* counted from 1 */
+    uint64_t line;      /* counted from 1; 0 when it is (part of) a block */
     uint64_t offset;    /* bytes from the start of the input to the first byte of text */
     const char *reason;
     nl_string text; /* the bytes, the first max_record_size of them */
 } nl_malformed;
 
+/* Records of one stream that are missing from an input. Everything in it lasts only during the call. */
+typedef struct nl_lost {
+    const char *source;       /* the name given to the decoder or reader */
+    unsigned char stream[16]; /* all zero: of no stream */
+    uint64_t count;           /* of records */
+    uint64_t dropped;         /* of these, by the producer itself; the others went missing on the way */
+    int64_t from_ns;          /* when: no record is missing before ... */
+    int64_t to_ns;            /* ... and after */
+} nl_lost;
+
 typedef struct nl_decoder_options {
     const char *source;                                         /* a name for reports; "-" when NULL; copied */
     nl_format format;                                           /* NL_FORMAT_UNKNOWN: told by the content */
     nl_fraction fraction;                                       /* how short fractions of a second are read */
-    size_t max_record_size;                                     /* bytes; 0 means 1 MiB. A longer one is malformed */
+    size_t max_record_size;                                     /* bytes of a line; 0: 1 MiB. A longer is malformed */
     void (*on_malformed)(void *user, const nl_malformed *what); /* may be NULL: then only counted */
+    void (*on_lost)(void *user, const nl_lost *what);           /* may be NULL: then only counted */
     void *user;
 } nl_decoder_options;
 
@@ -45,6 +60,9 @@ typedef struct nl_decoder_stats {
     uint64_t malformed;    /* pieces that could not be read */
     uint64_t unterminated; /* records with NL_RECORD_UNTERMINATED */
     uint64_t bytes;        /* fed */
+    uint64_t lost;         /* records that are missing from their streams */
+    int64_t lost_from_ns;  /* the time in which they all were, 0 when there are none */
+    int64_t lost_to_ns;
 } nl_decoder_stats;
 
 /* options may be NULL for all defaults. Freed with nl_decoder_free. */

@@ -94,7 +94,7 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
         id = site->id;
     }
     *out = ring;
-    ring->busy = 1;
+    __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     char *at = ring->data + (ring->head & ring->mask);
     nl_event_header header = {(uint32_t)size, id, nl_private_ticks(ring)};
@@ -106,8 +106,7 @@ static inline void nl_private_commit(nl_ring_producer *ring, size_t size)
 {
     ring->head += size;
     __atomic_store_n(ring->published, ring->head, __ATOMIC_RELEASE);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    ring->busy = 0;
+    __atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
 }
 
 /* Short copies without a call: what most strings in events are. */

@@ -58,7 +58,7 @@ typedef enum nl_format {
     NL_FORMAT_UNKNOWN = 0,
     NL_FORMAT_ULM,
     NL_FORMAT_BP,
-    NL_FORMAT_NLB, /* binary: blocks, not lines */
+    NL_FORMAT_NLB, /* the binary format (doc/binary-format.md): blocks of many records */
 } nl_format;
 
 /* Flags of a record that came from text. */

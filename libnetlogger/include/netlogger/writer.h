@@ -3,7 +3,9 @@
  *
  * A writer encodes records, buffers them and hands whole records to the destination, never part of one. A record that
  * was read from text of the writer's format goes out as the very bytes that came in, unless canonical is set; others
- * are encoded. The destination is named by a URL (url.h). A writer is for one thread at a time.
+ * are encoded. The binary format's blocks hold many records, of at most 16 MiB each: a writer gathers a block of some
+ * 64 KiB, or less when buffer_size is less or nl_writer_flush asks for it. The destination is named by a URL (url.h). A
+ * writer is for one thread at a time.
  */
 #ifndef NETLOGGER_WRITER_H
 #define NETLOGGER_WRITER_H
@@ -16,11 +18,12 @@ NL_BEGIN_DECLS
 typedef struct nl_writer nl_writer;
 
 typedef struct nl_writer_options {
-    nl_format format;   /* NL_FORMAT_UNKNOWN: ULM */
+    nl_format format;   /* NL_FORMAT_UNKNOWN: nlb into a file whose name ends in .nlb, else ULM */
     size_t buffer_size; /* bytes collected before they are written; 0: each record at once */
     bool canonical;     /* encode every record anew, so that equal records give equal bytes */
     bool truncate;      /* files: start anew; otherwise append */
     bool atomic;        /* files: write aside, take the name at nl_writer_close; on failure the old file stays */
+    int zstd_level;     /* nlb: 1 to 19; negative: not compressed; 0: 1 into files, otherwise not compressed */
     int timeout_ms;     /* collectors: bound on connecting and on a blocked send; 0 means 10,000 */
 } nl_writer_options;
 
@@ -33,6 +36,7 @@ NL_API nl_status nl_writer_put(nl_writer *writer, const nl_record *record);
 
 /*
  * Writes lines that are whole records in the writer's format already (size bytes that end in a newline), as they are.
+ * The format is one of text: with any other it aborts.
  * level is for syslog. Results as nl_writer_put.
  */
 NL_API nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size);

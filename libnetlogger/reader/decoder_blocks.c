@@ -1,0 +1,260 @@
+/* The decoder where its input is blocks: finding them whole, passing over damage, noticing what is missing. */
+#include "config.h"
+
+#include "reader/decoder_internal.h"
+
+#include "base/error.h"
+#include "format/bp.h"
+#include "format/bytes.h"
+#include "format/ulm.h"
+
+#include <string.h>
+
+enum {
+    MARK = NL_BLOCK_MAGIC_SIZE + 2, /* magic and header_size, whose upper byte is 0 */
+    LOOK = 64,                      /* bytes that tell whether a block or a line of text begins */
+    FREE_WASTE = 32 << 20,
+    WASTE_PER_BYTE = 16,
+};
+
+/* ---- where blocks begin and end ---- */
+
+static bool is_magic(const char *at, size_t size)
+{
+    return size >= NL_BLOCK_MAGIC_SIZE && memcmp(at, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) == 0;
+}
+
+/* Whether a mark ends with the NUL at at: its beginning may be in the carry. */
+static bool ends_mark(const nl_decoder *d, const char *at)
+{
+    size_t here = (size_t)(at + 1 - d->in.at);
+    if (here >= MARK)
+        return is_magic(at + 1 - MARK, MARK);
+    size_t before = MARK - here;
+    if (before > d->carry.size)
+        return false;
+    char mark[MARK];
+    memcpy(mark, d->carry.data + d->carry.size - before, before);
+    memcpy(mark + before, d->in.at, here);
+    return is_magic(mark, MARK);
+}
+
+/* Text has hardly any NUL, so that looking for one costs next to nothing. */
+static const char *next_nul(const char *at, const char *end)
+{
+    const char *nul = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
+    return nul != NULL ? nul : end;
+}
+
+bool nl_decoder_find_block(nl_decoder *d, const char *limit, size_t *text_size)
+{
+    if (d->nul == NULL || d->nul < d->in.at)
+        d->nul = next_nul(d->in.at, d->in.end);
+    for (; d->nul < limit; d->nul = next_nul(d->nul + 1, d->in.end)) {
+        if (ends_mark(d, d->nul)) {
+            *text_size = d->carry.size + (size_t)(d->nul + 1 - d->in.at) - MARK;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a record of text begins at at, which follows a newline. */
+static bool text_begins(const char *at, const char *end)
+{
+    size_t size = (size_t)(end - at);
+    return (size > 5 && memcmp(at, "DATE=", 5) == 0 && nl_ulm.starts_record(at + 5, end, true)) ||
+           (size > 3 && memcmp(at, "ts=", 3) == 0 && nl_bp.starts_record(at + 3, end, true));
+}
+
+/* The first place in [at, limit) where a block or a line of text begins; NULL when there is none. */
+static const char *find_beginning(const nl_decoder *d, const char *at, const char *limit)
+{
+    bool text = d->options.format != NL_FORMAT_NLB;
+    const char *end = d->in.end;
+    for (; (at = nl_find_any(at, limit, end, 'N', '\n', '\n')) < limit; at++) {
+        if (is_magic(at, (size_t)(end - at)))
+            return at;
+        if (text && *at == '\n' && text_begins(at + 1, end))
+            return at + 1;
+    }
+    return NULL;
+}
+
+/* ---- damage ---- */
+
+static nl_status damage(nl_decoder *d, const char *reason)
+{
+    nl_input *in = &d->in;
+    nl_decoder_report(d, in->at, nl_input_left(in), nl_input_offset(in, in->at), reason);
+    in->at++;
+    d->damaged = true;
+    return NL_OK;
+}
+
+/* Passes over damage, up to the next beginning. Results as nl_decoder_next_in_blocks. */
+static nl_status pass_damage(nl_decoder *d)
+{
+    nl_input *in = &d->in;
+    for (;;) {
+        nl_input_advance(in);
+        bool all = in->finished && (!in->in_held || in->later == in->later_end);
+        size_t left = nl_input_left(in), sure = all ? left : left > LOOK ? left - LOOK : 0;
+        const char *beginning = find_beginning(d, in->at, in->at + sure);
+        if (beginning != NULL) {
+            d->damaged = false;
+            in->at = beginning;
+            return is_magic(beginning, (size_t)(in->end - beginning)) ? NL_OK : NL_END;
+        }
+        in->at += sure;
+        if (all) {
+            d->damaged = false;
+            return NL_END;
+        }
+        nl_input_release(in);
+        if (!nl_input_pull(in, LOOK + 1) && !in->finished)
+            return NL_AGAIN;
+    }
+}
+
+/* ---- loss ---- */
+
+static void widen(nl_lost *lost, int64_t from_ns, int64_t to_ns)
+{
+    lost->from_ns = from_ns < lost->from_ns ? from_ns : lost->from_ns;
+    lost->to_ns = to_ns > lost->to_ns ? to_ns : lost->to_ns;
+}
+
+static void report_loss(nl_decoder *d, const nl_lost *lost)
+{
+    nl_decoder_stats *stats = &d->stats;
+    if (stats->lost == 0 || lost->from_ns < stats->lost_from_ns)
+        stats->lost_from_ns = lost->from_ns;
+    if (stats->lost == 0 || lost->to_ns > stats->lost_to_ns)
+        stats->lost_to_ns = lost->to_ns;
+    if (__builtin_add_overflow(stats->lost, lost->count, &stats->lost))
+        stats->lost = UINT64_MAX;
+    if (d->options.on_lost != NULL)
+        d->options.on_lost(d->options.user, lost);
+}
+
+/* Compares a block's place in its stream with what was expected. */
+static void follow_stream(nl_decoder *d, const nl_block_header *h)
+{
+    nl_lost lost = {.source = d->source, .from_ns = INT64_MAX, .to_ns = INT64_MIN, .count = h->lost};
+    nl_stream *stream = nl_block_has_stream(h) ? nl_streams_find(&d->streams, h->stream) : NULL;
+    bool known = stream != NULL && stream->known;
+    memcpy(lost.stream, h->stream, sizeof lost.stream);
+    if (known)
+        lost.count = h->first_sequence > stream->next ? h->first_sequence - stream->next : 0;
+    lost.dropped = h->lost < lost.count ? h->lost : lost.count;
+    if (lost.dropped > 0)
+        widen(&lost, h->lost_from_ns, h->lost_to_ns);
+    if (lost.count > lost.dropped)
+        widen(&lost, stream->latest_ns, h->record_count > 0 ? h->min_time_ns : stream->latest_ns);
+    if (stream != NULL) {
+        uint64_t next = h->first_sequence + h->record_count;
+        stream->next = known && stream->next > next ? stream->next : next;
+        if (!known || (h->record_count > 0 && h->max_time_ns > stream->latest_ns))
+            stream->latest_ns = h->record_count > 0 ? h->max_time_ns : h->lost_to_ns;
+        stream->known = true;
+    }
+    if (lost.count > 0)
+        report_loss(d, &lost);
+}
+
+/* ---- blocks ---- */
+
+/* No block begins here. */
+static nl_status leave(nl_decoder *d)
+{
+    return d->options.format == NL_FORMAT_NLB ? damage(d, "no block begins here") : NL_END;
+}
+
+static bool may_be_block(const nl_input *in)
+{
+    size_t left = nl_input_left(in);
+    return memcmp(in->at, NL_BLOCK_MAGIC, left < NL_BLOCK_MAGIC_SIZE ? left : NL_BLOCK_MAGIC_SIZE) == 0;
+}
+
+/* There are fewer bytes than the block needs. */
+static nl_status wait_for_more(nl_decoder *d)
+{
+    return d->in.finished ? damage(d, "block is cut short") : NL_AGAIN;
+}
+
+/*
+ * Whether the block is what its checksum says. Blocks that claim to be large and begin again and again within one
+ * another would cost their claims each time, hence the bound on what is looked through in vain.
+ */
+static bool is_sound(nl_decoder *d, const nl_block_header *header)
+{
+    if (d->wasted > FREE_WASTE + WASTE_PER_BYTE * d->stats.bytes) {
+        nl_error_set("there is too much damage to look at every block");
+        return false;
+    }
+    if (nl_block_verify(header, d->in.at) == NL_OK)
+        return true;
+    d->wasted += nl_block_total_size(header);
+    return false;
+}
+
+/* Takes a whole block from the input and opens it. NL_OK, whatever it was; or NL_AGAIN, NL_END. */
+static nl_status take_block(nl_decoder *d)
+{
+    nl_input *in = &d->in;
+    nl_block_header header;
+    if (nl_input_left(in) == 0)
+        return in->finished ? NL_END : NL_AGAIN;
+    if (!may_be_block(in))
+        return leave(d);
+    if (!nl_input_pull(in, NL_BLOCK_HEADER_SIZE))
+        return may_be_block(in) ? wait_for_more(d) : leave(d);
+    if (!may_be_block(in))
+        return leave(d);
+    if (nl_block_parse_header(in->at, nl_input_left(in), &header) != NL_OK)
+        return damage(d, nl_error_message());
+    if (!nl_input_pull(in, nl_block_total_size(&header)))
+        return wait_for_more(d);
+    if (!is_sound(d, &header))
+        return damage(d, nl_error_message());
+    d->block_bytes = (nl_string){in->at, nl_block_total_size(&header)};
+    d->block_offset = nl_input_offset(in, in->at);
+    in->at += d->block_bytes.size;
+    d->format = NL_FORMAT_NLB;
+    if (header.type != NL_BLOCK_TYPE_RECORDS)
+        return NL_OK;
+    follow_stream(d, &header);
+    d->open = nl_block_open(&d->block, &header, d->block_bytes.data) == NL_OK;
+    if (!d->open)
+        nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
+    return NL_OK;
+}
+
+/* The next record of the open block. NL_OK, or NL_END when it has no more. */
+static nl_status next_of_block(nl_decoder *d, const nl_record **record)
+{
+    nl_status status = nl_block_next(&d->block, nl_decoder_record(d));
+    if (status == NL_OK) {
+        d->stats.records++;
+        *record = d->record;
+        return NL_OK;
+    }
+    d->open = false;
+    if (status == NL_MALFORMED)
+        nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
+    return NL_END;
+}
+
+nl_status nl_decoder_next_in_blocks(nl_decoder *d, const nl_record **record)
+{
+    d->line = 0;
+    for (;;) {
+        if (d->open && next_of_block(d, record) == NL_OK)
+            return NL_OK;
+        nl_input_advance(&d->in);
+        nl_status status = d->damaged ? pass_damage(d) : take_block(d);
+        if (status != NL_OK)
+            return status;
+    }
+}

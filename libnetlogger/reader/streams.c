@@ -1,0 +1,74 @@
+#include "config.h"
+
+#include "reader/streams.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+enum { FIRST_SLOTS = 8, YOUNG_MOST = NL_STREAMS_MOST / 2 };
+
+typedef struct nl_stream_table table;
+
+/* Streams are named by whoever sends them, so that the places are made hard to guess by what the kernel gave the
+ * process at random. */
+static size_t place_of(const unsigned char *id, size_t capacity)
+{
+    uint64_t seed[2], half[2];
+    memcpy(seed, (const void *)getauxval(AT_RANDOM), sizeof seed); /* NOLINT: an address as a number */
+    memcpy(half, id, sizeof half);
+    uint64_t hash = (half[0] ^ seed[0]) * 0x9e3779b97f4a7c15u;
+    hash = (hash ^ hash >> 32 ^ half[1] ^ seed[1]) * 0xbf58476d1ce4e5b9u;
+    return (size_t)(hash ^ hash >> 32) & (capacity - 1);
+}
+
+/* Where the stream is, or the empty slot where it would be. */
+static nl_stream *slot_of(const table *t, const unsigned char *id)
+{
+    static const unsigned char none[NL_BLOCK_STREAM_SIZE];
+    size_t at = place_of(id, t->capacity);
+    while (memcmp(t->slots[at].id, id, sizeof none) != 0 && memcmp(t->slots[at].id, none, sizeof none) != 0)
+        at = (at + 1) & (t->capacity - 1);
+    return &t->slots[at];
+}
+
+static void resize(table *t, size_t capacity)
+{
+    table larger = {.slots = calloc(capacity, sizeof *larger.slots), .capacity = capacity, .count = t->count};
+    NL_REQUIRE(larger.slots != NULL, "out of memory");
+    for (size_t i = 0; i < t->capacity; i++)
+        if (t->slots[i].known)
+            *slot_of(&larger, t->slots[i].id) = t->slots[i];
+    free(t->slots);
+    *t = larger;
+}
+
+nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE])
+{
+    table *young = &streams->young, *old = &streams->old;
+    if (young->count == YOUNG_MOST) {
+        free(old->slots);
+        *old = *young;
+        *young = (table){0};
+    }
+    if (young->count >= young->capacity / 2)
+        resize(young, young->capacity == 0 ? FIRST_SLOTS : young->capacity * 2);
+    nl_stream *stream = slot_of(young, id);
+    if (stream->known)
+        return stream;
+    nl_stream *before = old->capacity > 0 ? slot_of(old, id) : NULL;
+    if (before != NULL && before->known)
+        *stream = *before;
+    memcpy(stream->id, id, sizeof stream->id);
+    young->count++;
+    return stream;
+}
+
+void nl_streams_free(nl_streams *streams)
+{
+    free(streams->young.slots);
+    free(streams->old.slots);
+    *streams = (nl_streams){0};
+}
