@@ -1,6 +1,7 @@
 program_tests += tests/program/test_install.py tests/program/test_nlwrite.py tests/program/test_nlsort.py
 program_tests += tests/program/test_netlogd.py tests/program/test_dpss.py tests/program/test_sensors.py
-program_tests += tests/program/test_nlv.py
+program_tests += tests/program/test_nlv.py tests/program/test_binary.py
+EXTRA_DIST += tests/program/nlb_decoder.py
 
 if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)
