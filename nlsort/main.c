@@ -60,11 +60,24 @@ static const struct argp_option options[] = {
 
 static const struct argp_child children[] = {{&program_reading_argp, 0, NULL, 1}, {0}};
 
+/* The format that the output's URL asks for, or else its name, if either does. */
+static nl_format format_of_output(const arguments *a)
+{
+    nl_url *url = a->output != NULL ? nl_url_parse(a->output) : NULL;
+    if (url == NULL) /* which opening it says, too */
+        return a->input.format;
+    const char *option = nl_url_option_value(url, "format");
+    nl_format format = option != NULL ? nl_format_parse(option) : a->input.format;
+    if (format == NL_FORMAT_UNKNOWN && url->scheme == NL_SCHEME_FILE)
+        format = nl_format_of_name(url->path);
+    nl_url_free(url);
+    return format;
+}
+
 static void settle_format(arguments *a)
 {
     input_settings *input = &a->input;
-    if (input->format == NL_FORMAT_UNKNOWN && a->output != NULL)
-        input->format = nl_format_of_name(a->output);
+    input->format = format_of_output(a);
     input->packed = input->format == NL_FORMAT_NLB && !a->check;
     if (input->format == NL_FORMAT_NLB && a->check) /* which only shows lines */
         input->format = NL_FORMAT_ULM;

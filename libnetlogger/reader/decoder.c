@@ -311,8 +311,10 @@ static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, boo
     nl_input *in = &decoder->in;
     size_t left = nl_input_left(in), text_size;
     const char *newline = left == 0 ? NULL : memchr(in->at, '\n', left);
-    bool may_have_blocks = decoder->options.format == NL_FORMAT_UNKNOWN;
-    if (may_have_blocks && nl_decoder_find_block(decoder, newline != NULL ? newline : in->end, &text_size))
+    const char *limit = newline != NULL ? newline : in->end;
+    bool may_have_block =
+        (decoder->nul == NULL || decoder->nul < limit) && decoder->options.format == NL_FORMAT_UNKNOWN;
+    if (may_have_block && nl_decoder_find_block(decoder, limit, &text_size))
         return decode_before_block(decoder, text_size, record);
     nl_line l;
     if (newline != NULL)

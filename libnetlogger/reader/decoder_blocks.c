@@ -184,15 +184,17 @@ static nl_status wait_for_more(nl_decoder *d)
 }
 
 /*
- * Whether the block is what its checksum says. Blocks that claim to be large and begin again and again within one
- * another would cost their claims each time, hence the bound on what is looked through in vain.
+ * Blocks that claim to be large and begin again and again within one another would cost their claims each time, hence a
+ * bound on what is gathered and looked through in vain.
  */
+static bool may_look(const nl_decoder *d, const nl_block_header *header)
+{
+    return d->wasted + nl_block_total_size(header) <= FREE_WASTE + WASTE_PER_BYTE * d->stats.bytes;
+}
+
+/* Whether the block is what its checksum says. */
 static bool is_sound(nl_decoder *d, const nl_block_header *header)
 {
-    if (d->wasted > FREE_WASTE + WASTE_PER_BYTE * d->stats.bytes) {
-        nl_error_set("there is too much damage to look at every block");
-        return false;
-    }
     if (nl_block_verify(header, d->in.at) == NL_OK)
         return true;
     d->wasted += nl_block_total_size(header);
@@ -214,6 +216,8 @@ static nl_status take_block(nl_decoder *d)
         return leave(d);
     if (nl_block_parse_header(in->at, nl_input_left(in), &header) != NL_OK)
         return damage(d, nl_error_message());
+    if (!may_look(d, &header))
+        return damage(d, "there is too much damage to look at every block");
     if (!nl_input_pull(in, nl_block_total_size(&header)))
         return wait_for_more(d);
     if (!is_sound(d, &header))

@@ -40,6 +40,8 @@ bool nl_input_pull(nl_input *in, size_t need)
         return false;
     }
     size_t more = (size_t)(in->later_end - in->later);
+    if (more == 0)
+        return false;
     more = more < need - left ? more : need - left;
     if (in->at != in->held.data)
         memmove(in->held.data, in->at, left);

@@ -32,6 +32,11 @@ tests_unit_decoder_unit_SOURCES = %D%/decoder.c
 tests_unit_decoder_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_decoder_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/decoder_blocks.unit
+tests_unit_decoder_blocks_unit_SOURCES = %D%/decoder_blocks.c
+tests_unit_decoder_blocks_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_decoder_blocks_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/reader.unit
 tests_unit_reader_unit_SOURCES = %D%/reader.c
 tests_unit_reader_unit_CPPFLAGS = $(unit_cppflags) $(ZSTD_CFLAGS)

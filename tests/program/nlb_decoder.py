@@ -1,0 +1,205 @@
+"""The binary format, decoded from what doc/binary-format.md says alone. Slow, strict and independent of the library.
+
+Times in nanoseconds; records as Record; anything that the page does not allow is an AssertionError.
+"""
+import dataclasses
+import struct
+import subprocess
+
+LEVELS = [None, "Emergency", "Alert", "Error", "Warning", "Auth", "Security", "Usage", "System", "Important", "Debug"]
+
+
+def _crc_table():
+    table = []
+    for byte in range(256):
+        crc = byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+        table.append(crc)
+    return table
+
+
+_TABLE = _crc_table()
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 255]
+    return crc ^ 0xFFFFFFFF
+
+
+@dataclasses.dataclass
+class Record:
+    time_ns: int
+    host: bytes
+    prog: bytes
+    level: str
+    event: bytes
+    fields: list  # of (name, value): bytes, int, float or bool
+
+    def ulm(self):
+        """As one line of ULM, microseconds cut."""
+        seconds, ns = divmod(self.time_ns, 10**9)
+        import datetime
+
+        when = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
+        parts = [f"DATE={when:%Y%m%d%H%M%S}.{ns // 1000:06d}".encode()]
+        for name, value in (("HOST", self.host), ("PROG", self.prog), ("LVL", self.level.encode()),
+                            ("NL.EVNT", self.event)):
+            if value:
+                parts.append(name.encode() + b"=" + quote(value))
+        for name, value in self.fields:
+            parts.append(name + b"=" + (quote(value) if isinstance(value, bytes) else str(value).encode()))
+        return b" ".join(parts) + b"\n"
+
+
+def quote(value):
+    if value and not any(b <= 32 or b == 127 or b in b'"=' for b in value):
+        return value
+    names = {10: b"\\n", 9: b"\\t", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
+    text = (names.get(b) or (b"\\x%02x" % b if b < 32 or b == 127 else bytes([b])) for b in value)
+    return b'"' + b"".join(text) + b'"'
+
+
+@dataclasses.dataclass
+class Block:
+    stream: bytes
+    first_sequence: int
+    lost: int
+    lost_from: int
+    lost_to: int
+    compressed: bool
+    stored_size: int
+    records: list
+
+
+class _Payload:
+    def __init__(self, data):
+        self.data, self.at = data, 0
+
+    def take(self, size):
+        assert self.at + size <= len(self.data), "runs past the end"
+        self.at += size
+        return self.data[self.at - size:self.at]
+
+    def varint(self):
+        value = shift = 0
+        while True:
+            byte = self.take(1)[0]
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                assert shift <= 70 and value < 1 << 64, "number is too long"
+                return value
+
+    def zigzag(self):
+        value = self.varint()
+        return value >> 1 if value & 1 == 0 else -(value >> 1) - 1
+
+    def string(self):
+        return self.take(self.varint())
+
+    def value(self, kind):
+        if kind == 1:
+            return self.string()
+        if kind == 2:
+            return self.zigzag()
+        if kind == 3:
+            return self.varint()
+        if kind == 4:
+            return struct.unpack("<d", self.take(8))[0]
+        assert kind == 5, "unknown type"
+        byte = self.take(1)[0]
+        assert byte <= 1, "neither true nor false"
+        return byte == 1
+
+
+def _signed(value):
+    value &= (1 << 64) - 1
+    return value - (1 << 64) if value >> 63 else value
+
+
+def _records(data, count, min_time, max_time):
+    p = _Payload(data)
+    sources = [(p.string(), p.string()) for _ in range(p.varint())]
+    shapes = []
+    for _ in range(p.varint()):
+        source, level = sources[p.varint()], p.take(1)[0]
+        spelling = LEVELS[level] if level > 0 else p.string().decode("latin-1")
+        event = p.string()
+        fields = [(p.take(1)[0], p.string()) for _ in range(p.varint())]
+        shapes.append((source, spelling, event, fields))
+    records, time_ns = [], min_time
+    for _ in range(count):
+        (host, prog), level, event, fields = shapes[p.varint()]
+        time_ns = _signed(time_ns + p.zigzag())
+        values = [(name, p.value(kind)) for kind, name in fields]
+        records.append(Record(time_ns, host, prog, level, event, values))
+    assert p.at == len(data), "goes on after the last record"
+    if records:
+        assert min(r.time_ns for r in records) == min_time and max(r.time_ns for r in records) == max_time
+    return records
+
+
+def blocks(data):
+    """All blocks of a whole and sound log."""
+    at = 0
+    while at < len(data):
+        (magic, header_size, kind, flags, crc, stored, raw, count, stream, first, min_time, max_time, lost, lost_from,
+         lost_to, reserved) = struct.unpack_from("<4sHBBIIII16sQqqQqqQ", data, at)
+        assert magic == b"NLB1" and header_size >= 96 and flags <= 1 and reserved == 0
+        assert stored <= 16 << 20 and raw <= 16 << 20 and at + header_size + stored <= len(data)
+        whole = data[at:at + header_size + stored]
+        assert crc32c(whole[:8] + b"\0\0\0\0" + whole[12:]) == crc, "checksum"
+        payload = whole[header_size:]
+        if flags & 1:
+            payload = subprocess.run(["zstd", "-dcq"], input=payload, capture_output=True, check=True).stdout
+        assert len(payload) == raw
+        at += len(whole)
+        if kind == 1:
+            yield Block(stream, first, lost, lost_from, lost_to, flags & 1 == 1, stored,
+                        _records(payload, count, min_time, max_time))
+
+
+def records(data):
+    return [record for block in blocks(data) for record in block.records]
+
+
+def encode(rows, stream=bytes(16), first_sequence=0, lost=0, lost_from=0, lost_to=0):
+    """One block of (time_ns, event, [(name, value)]) rows, each with a shape of its own; for tests that send some."""
+
+    def varint(value):
+        out = bytearray()
+        while value >= 128:
+            out.append(value & 127 | 128)
+            value >>= 7
+        out.append(value)
+        return bytes(out)
+
+    def zigzag(value):
+        return varint((value << 1 ^ value >> 63) & (1 << 64) - 1)
+
+    def string(value):
+        return varint(len(value)) + value
+
+    kinds = {bytes: (1, string), int: (2, zigzag), float: (4, lambda v: struct.pack("<d", v)),
+             bool: (5, lambda v: bytes([v]))}
+    times = [row[0] for row in rows] or [0]
+    payload = varint(1) + string(b"testhost") + string(b"test") + varint(len(rows))
+    for _, event, fields in rows:
+        payload += varint(0) + bytes([7]) + string(event) + varint(len(fields))
+        for name, value in fields:
+            payload += bytes([kinds[type(value)][0]]) + string(name)
+    before = min(times)
+    for place, (time_ns, _, fields) in enumerate(rows):
+        payload += varint(place) + zigzag(time_ns - before)
+        before = time_ns
+        for _, value in fields:
+            payload += kinds[type(value)][1](value)
+
+    def header(crc):
+        return struct.pack("<4sHBBIIII16sQqqQqqQ", b"NLB1", 96, 1, 0, crc, len(payload), len(payload), len(rows), stream,
+                           first_sequence, min(times), max(times), lost, lost_from, lost_to, 0)
+
+    return header(crc32c(header(0) + payload)) + payload

@@ -1,0 +1,395 @@
+/* The decoder over blocks: cut at every place, between text, with damage, with records missing. */
+#include "text_support.h"
+
+#include "format/block_read.h"
+#include "format/block_write.h"
+#include "reader/streams.h"
+
+typedef struct result {
+    nl_buffer text; /* the records in ULM, and what was reported, a line each, in order */
+    nl_decoder_stats stats;
+} result;
+
+static void add_line(nl_buffer *text, const char *line)
+{
+    nl_buffer_append(text, line, strlen(line));
+}
+
+static void note_malformed(void *user, const nl_malformed *what)
+{
+    char line[200];
+    snprintf(line, sizeof line, "! %d@%d %s\n", (int)what->line, (int)what->offset, what->reason);
+    add_line(user, line);
+}
+
+static void note_lost(void *user, const nl_lost *what)
+{
+    char line[200];
+    snprintf(line, sizeof line, "? %c %d/%d %d-%d\n", what->stream[0] != 0 ? what->stream[0] : '-', (int)what->dropped,
+             (int)what->count, (int)what->from_ns, (int)what->to_ns);
+    add_line(user, line);
+}
+
+static void drain(nl_decoder *decoder, nl_status last, nl_buffer *text)
+{
+    const nl_record *record;
+    nl_status status;
+    while ((status = nl_decoder_next(decoder, &record)) == NL_OK) {
+        if (record->flags & NL_RECORD_UNTERMINATED)
+            add_line(text, "...");
+        nl_record_encode(record, NL_FORMAT_ULM, text);
+    }
+    assert_int_equal(status, last);
+}
+
+/* Feeds the input in pieces of that size (0: at random), each memory of its own that is gone when the next comes. */
+static result decode(const char *input, size_t size, size_t piece, nl_format format)
+{
+    result r = {0};
+    nl_decoder *decoder = nl_decoder_new(
+        &(nl_decoder_options){.format = format, .on_malformed = note_malformed, .on_lost = note_lost, .user = &r.text});
+    uint64_t seed = size * 2 + 1;
+    while (size > 0) {
+        size_t now = piece != 0 ? piece : 1 + random_below(&seed, 200);
+        now = now < size ? now : size;
+        char *copy = malloc(now);
+        assert_non_null(copy);
+        memcpy(copy, input, now);
+        nl_decoder_feed(decoder, copy, now);
+        drain(decoder, NL_AGAIN, &r.text);
+        free(copy);
+        input += now;
+        size -= now;
+    }
+    nl_decoder_finish(decoder);
+    drain(decoder, NL_END, &r.text);
+    drain(decoder, NL_END, &r.text);
+    nl_buffer_append(&r.text, "", 1);
+    r.stats = *nl_decoder_get_stats(decoder);
+    nl_decoder_free(decoder);
+    return r;
+}
+
+/* The input gives that text however it is cut into pieces. */
+static void assert_decoded(const nl_buffer *input, const char *expected)
+{
+    for (size_t piece = 0; piece <= input->size + 1; piece++) {
+        result r = decode(input->data, input->size, piece, NL_FORMAT_UNKNOWN);
+        if (strcmp(r.text.data, expected) != 0)
+            fail_msg("in pieces of %zu: %s\nand not: %s", piece, r.text.data, expected);
+        nl_buffer_free(&r.text);
+    }
+}
+
+/*
+ * Appends a block of that stream ('\0': none), with count records whose sequence numbers and microseconds are from
+ * first on, after lost ones that were dropped.
+ */
+static void add_block(nl_buffer *out, char stream, int first, int count, int lost)
+{
+    nl_block_writer w = {0};
+    nl_record *record = nl_record_new();
+    nl_record_add_int(record, "N", 0);
+    for (int i = 0; i < count; i++) {
+        nl_record_clear(record);
+        nl_record_set_time(record, (int64_t)(first + i) * 1000);
+        nl_record_add_int(record, "N", first + i);
+        assert_true(nl_block_put(&w, record));
+    }
+    nl_block_identity identity = {.stream = {(unsigned char)stream},
+                                  .first_sequence = (uint64_t)first,
+                                  .lost = (uint64_t)lost,
+                                  .lost_from_ns = lost > 0 ? (first - lost) * 1000 : 0,
+                                  .lost_to_ns = lost > 0 ? (first - 1) * 1000 : 0};
+    nl_block_finish(&w, &identity, first % 2, out);
+    nl_record_free(record);
+    nl_block_writer_free(&w);
+}
+
+#define EPOCH "DATE=19700101000000.00000"
+
+static void blocks_come_however_they_are_cut(void **state)
+{
+    (void)state;
+    nl_buffer input = {0};
+    add_block(&input, 'a', 0, 2, 0);
+    add_block(&input, 0, 5, 1, 0);
+    add_block(&input, 'a', 2, 1, 0);
+    assert_decoded(&input, EPOCH "0 N=0\n" EPOCH "1 N=1\n" EPOCH "5 N=5\n" EPOCH "2 N=2\n");
+    nl_buffer_free(&input);
+}
+
+#define LINE "DATE=20000330112320.957943 HOST=h A=1"
+
+static void text_and_blocks_may_follow_one_another(void **state)
+{
+    (void)state;
+    nl_buffer input = {0};
+    nl_buffer_append(&input, "ULM\0    ", 8);
+    add_block(&input, 0, 1, 1, 0);
+    add_line(&input, LINE "\nts=1 event=e\n");
+    add_block(&input, 0, 2, 1, 0);
+    add_line(&input, LINE " B=\"cut"); /* by a crash; then the files were put together */
+    add_block(&input, 0, 3, 1, 0);
+    add_block(&input, 0, 4, 1, 0);
+    add_line(&input, "\r\nN=L NLB1\n" LINE);
+    assert_decoded(&input, EPOCH "1 N=1\n" LINE "\nDATE=19700101000001.000000 NL.EVNT=e\n" EPOCH "2 N=2\n..." LINE
+                                 " B=\"\\\"cut\"\n" EPOCH "3 N=3\n" EPOCH
+                                 "4 N=4\n! 6@549 neither a DATE= nor a ts= field\n..." LINE "\n");
+    nl_buffer_free(&input);
+}
+
+static void damage_is_passed_over(void **state)
+{
+    (void)state;
+    nl_buffer input = {0};
+    add_block(&input, 'a', 0, 1, 0);
+    size_t second = input.size;
+    add_block(&input, 'a', 1, 1, 0);
+    size_t third = input.size;
+    add_block(&input, 'a', 2, 1, 0);
+    add_line(&input, LINE "\n");
+    input.data[second + 100] ^= 1;
+    char expected[400];
+    snprintf(expected, sizeof expected,
+             EPOCH "0 N=0\n! 0@%zu block's checksum does not match\n? a 0/1 0-2000\n" EPOCH "2 N=2\n" LINE "\n",
+             second);
+    assert_decoded(&input, expected);
+    input.data[second + 100] ^= 1;
+    /* A size that swallows what follows. */
+    input.data[second + 14] = 1;
+    snprintf(expected, sizeof expected,
+             EPOCH "0 N=0\n! 0@%zu block is cut short\n? a 0/1 0-2000\n" EPOCH "2 N=2\n" LINE "\n", second);
+    assert_decoded(&input, expected);
+    input.data[second + 15] = 1;
+    snprintf(expected, sizeof expected,
+             EPOCH "0 N=0\n! 0@%zu block is larger than 16 MiB\n? a 0/1 0-2000\n" EPOCH "2 N=2\n" LINE "\n", second);
+    assert_decoded(&input, expected);
+    /* The last block's end is missing, and text follows. */
+    input.data[second + 14] = input.data[second + 15] = 0;
+    input.size -= sizeof LINE + 5;
+    add_line(&input, "\n" LINE "\n");
+    result r = decode(input.data, input.size, 7, NL_FORMAT_UNKNOWN);
+    snprintf(expected, sizeof expected,
+             EPOCH "0 N=0\n" EPOCH "1 N=1\n! 0@%zu block's checksum does not match\n" LINE "\n", third);
+    assert_string_equal(r.text.data, expected);
+    nl_buffer_free(&r.text);
+    nl_buffer_free(&input);
+}
+
+static void a_file_cut_anywhere_loses_one_block(void **state)
+{
+    (void)state;
+    nl_buffer input = {0};
+    size_t ends[4] = {0};
+    for (int i = 0; i < 4; i++) {
+        add_block(&input, 'a', i, 1, 0);
+        ends[i] = input.size;
+    }
+    for (size_t cut = 0; cut <= input.size; cut++) {
+        result r = decode(input.data, cut, 50, NL_FORMAT_UNKNOWN);
+        size_t whole = 0;
+        while (whole < 4 && ends[whole] <= cut)
+            whole++;
+        assert_int_equal(r.stats.records, whole);
+        assert_int_equal(r.stats.malformed, cut != (whole == 0 ? 0 : ends[whole - 1]));
+        nl_buffer_free(&r.text);
+    }
+    nl_buffer_free(&input);
+}
+
+static void missing_records_are_counted(void **state)
+{
+    (void)state;
+    nl_buffer input = {0};
+    add_block(&input, 'a', 10, 2, 0); /* the first that is met: what came before is not known */
+    add_block(&input, 'b', 3, 1, 2);  /* the first too, but it says itself that two were dropped */
+    add_block(&input, 'a', 12, 1, 0);
+    add_block(&input, 'a', 15, 1, 2); /* all dropped */
+    add_block(&input, 'a', 20, 1, 1); /* one dropped, three went missing */
+    add_block(&input, 'a', 12, 1, 2); /* again: no loss */
+    add_block(&input, 'a', 21, 0, 0);
+    add_block(&input, 'a', 21, 1, 0);
+    add_block(&input, 'b', 6, 0, 2); /* nothing but loss */
+    result r = decode(input.data, input.size, 40, NL_FORMAT_NLB);
+    assert_string_equal(r.text.data, "DATE=19700101000000.000010 N=10\nDATE=19700101000000.000011 N=11\n"
+                                     "? b 2/2 1000-2000\nDATE=19700101000000.000003 N=3\n"
+                                     "DATE=19700101000000.000012 N=12\n"
+                                     "? a 2/2 13000-14000\nDATE=19700101000000.000015 N=15\n"
+                                     "? a 1/4 15000-20000\nDATE=19700101000000.000020 N=20\n"
+                                     "DATE=19700101000000.000012 N=12\nDATE=19700101000000.000021 N=21\n"
+                                     "? b 2/2 4000-5000\n");
+    assert_int_equal(r.stats.lost, 10);
+    assert_int_equal(r.stats.lost_from_ns, 1000);
+    assert_int_equal(r.stats.lost_to_ns, 20000);
+    nl_buffer_free(&r.text);
+    nl_buffer_free(&input);
+}
+
+static void many_streams_are_forgotten_in_their_order(void **state)
+{
+    (void)state;
+    nl_streams streams = {0};
+    unsigned char id[16] = {0};
+    for (uint32_t i = 1; i <= 3 * NL_STREAMS_MOST; i++) {
+        memcpy(id, &i, sizeof i);
+        nl_stream *stream = nl_streams_find(&streams, id);
+        assert_false(stream->known);
+        stream->known = true;
+        stream->next = i;
+        uint32_t first = 1;
+        memcpy(id, &first, sizeof first); /* one that is met again and again stays */
+        stream = nl_streams_find(&streams, id);
+        assert_true(stream->known);
+        assert_int_equal(stream->next, 1);
+    }
+    assert_true(streams.young.count + streams.old.count <= NL_STREAMS_MOST);
+    uint32_t late = 3 * NL_STREAMS_MOST - NL_STREAMS_MOST / 4;
+    memcpy(id, &late, sizeof late);
+    assert_true(nl_streams_find(&streams, id)->known);
+    uint32_t early = 2;
+    memcpy(id, &early, sizeof early);
+    nl_stream *stream = nl_streams_find(&streams, id);
+    assert_false(stream->known);
+    stream->known = true;
+    nl_streams_free(&streams);
+}
+
+/* Blocks of another type, and blocks whose payload lies, cost only themselves. */
+static void what_is_sound_but_unknown_is_skipped(void **state)
+{
+    (void)state;
+    nl_buffer input = {0};
+    add_block(&input, 0, 2, 1, 0);
+    size_t second = input.size;
+    add_block(&input, 0, 4, 1, 0);
+    size_t third = input.size;
+    add_block(&input, 0, 6, 1, 0);
+    char *header = input.data + second;
+    header[NL_BLOCK_AT_TYPE] = 9;
+    for (int round = 0; round < 2; round++) {
+        nl_le32_put(header + NL_BLOCK_AT_CRC,
+                    nl_block_checksum(header, NL_BLOCK_HEADER_SIZE, header + NL_BLOCK_HEADER_SIZE,
+                                      third - second - NL_BLOCK_HEADER_SIZE));
+        char expected[200];
+        snprintf(expected, sizeof expected, EPOCH "2 N=2\n%s" EPOCH "6 N=6\n",
+                 round == 0 ? "" : "! 0@111 block's record is damaged\n");
+        assert_int_equal(second, 111);
+        assert_decoded(&input, expected);
+        header[NL_BLOCK_AT_TYPE] = 1;
+        input.data[third - 3] = 5; /* a shape that is not there */
+    }
+    nl_buffer_free(&input);
+}
+
+static void copes_with_anything(void **state)
+{
+    (void)state;
+    uint64_t seed = 77;
+    for (int round = 0; round < 2000; round++) {
+        nl_buffer input = {0};
+        while (input.size < 1500) {
+            if (next_random(&seed) & 0x100)
+                add_block(&input, "\0ab"[random_below(&seed, 3)], (int)random_below(&seed, 9), 2, 0);
+            else
+                add_line(&input, LINE "\n");
+        }
+        for (size_t changes = random_below(&seed, 8); changes > 0; changes--) {
+            size_t at = random_below(&seed, input.size), count = random_below(&seed, 30);
+            if (at + count > input.size)
+                continue;
+            if (next_random(&seed) & 0x100) {
+                random_bytes(&seed, input.data + at, count);
+            } else {
+                memmove(input.data + at, input.data + at + count, input.size - at - count);
+                input.size -= count;
+            }
+        }
+        result whole = decode(input.data, input.size, input.size, NL_FORMAT_UNKNOWN),
+               pieces = decode(input.data, input.size, 0, NL_FORMAT_UNKNOWN),
+               bytes = decode(input.data, input.size, 1, NL_FORMAT_UNKNOWN);
+        assert_string_equal(whole.text.data, pieces.text.data);
+        assert_string_equal(whole.text.data, bytes.text.data);
+        nl_buffer_free(&whole.text);
+        nl_buffer_free(&pieces.text);
+        nl_buffer_free(&bytes.text);
+        nl_buffer_free(&input);
+    }
+}
+
+/* Headers within headers, each with a claim of 16 MiB: the work is bounded, and a good block behind them is read. */
+static void claims_do_not_multiply_the_work(void **state)
+{
+    (void)state;
+    enum { SIZE = 20 << 20 };
+    nl_buffer input = {0};
+    char header[NL_BLOCK_HEADER_SIZE] = NL_BLOCK_MAGIC;
+    nl_le16_put(header + NL_BLOCK_AT_HEADER_SIZE, NL_BLOCK_HEADER_SIZE);
+    header[NL_BLOCK_AT_TYPE] = NL_BLOCK_TYPE_RECORDS;
+    nl_le32_put(header + NL_BLOCK_AT_STORED_SIZE, NL_BLOCK_PAYLOAD_LIMIT);
+    while (input.size < SIZE)
+        nl_buffer_append(&input, header, sizeof header);
+    size_t headers = input.size / sizeof header;
+    add_block(&input, 0, 1, 1, 0);
+    for (size_t piece = input.size; piece > 5000; piece /= 50) {
+        nl_decoder *decoder = nl_decoder_new(NULL);
+        const nl_record *record;
+        for (size_t at = 0; at < input.size; at += piece) {
+            nl_decoder_feed(decoder, input.data + at, piece < input.size - at ? piece : input.size - at);
+            while (nl_decoder_next(decoder, &record) == NL_OK)
+                ;
+        }
+        nl_decoder_finish(decoder);
+        while (nl_decoder_next(decoder, &record) == NL_OK)
+            ;
+        assert_int_equal(nl_decoder_get_stats(decoder)->malformed, headers);
+        assert_int_equal(nl_decoder_get_stats(decoder)->records, 1);
+        nl_decoder_free(decoder);
+    }
+    nl_buffer_free(&input);
+}
+
+static void records_can_be_packed(void **state)
+{
+    (void)state;
+    uint64_t seed = 5;
+    nl_record *record = nl_record_new(), *back = nl_record_new();
+    nl_buffer bytes = {0};
+    for (int i = 0; i < 1000; i++) {
+        random_record(&seed, record);
+        nl_record_add_double(record, "D", 0.1);
+        bytes.size = 0;
+        assert_true(nl_record_pack(record, &bytes));
+        char *copy = malloc(bytes.size);
+        assert_non_null(copy);
+        memcpy(copy, bytes.data, bytes.size);
+        assert_int_equal(nl_record_unpack(back, copy, bytes.size), NL_OK);
+        assert_true(back->time_ns == record->time_ns);
+        assert_int_equal(back->level, record->level);
+        assert_int_equal(back->field_count, record->field_count);
+        assert_int_equal(back->fields[back->field_count - 1].type, NL_TYPE_DOUBLE);
+        for (size_t size = 0; size < bytes.size; size++)
+            assert_int_equal(nl_record_unpack(back, copy, size), NL_MALFORMED);
+        free(copy);
+    }
+    nl_buffer_free(&bytes);
+    nl_record_free(record);
+    nl_record_free(back);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(blocks_come_however_they_are_cut),
+        cmocka_unit_test(text_and_blocks_may_follow_one_another),
+        cmocka_unit_test(damage_is_passed_over),
+        cmocka_unit_test(a_file_cut_anywhere_loses_one_block),
+        cmocka_unit_test(missing_records_are_counted),
+        cmocka_unit_test(many_streams_are_forgotten_in_their_order),
+        cmocka_unit_test(what_is_sound_but_unknown_is_skipped),
+        cmocka_unit_test(copes_with_anything),
+        cmocka_unit_test(claims_do_not_multiply_the_work),
+        cmocka_unit_test(records_can_be_packed),
+    };
+    return cmocka_run_group_tests_name("decoder_blocks", tests, NULL, NULL);
+}
