@@ -238,7 +238,6 @@ static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks,
 
 uint64_t nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
 {
-    drain->sites.shared = drain->sites.shared != NULL ? drain->sites.shared : nl_sites_shared();
     if (drain->format != NL_FORMAT_NLB)
         return take_text(drain, rings, until_ticks, out, limit);
     uint64_t count = 0;
