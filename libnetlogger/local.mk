@@ -32,13 +32,13 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/decoder_blocks.c \
 	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/transport/writer.c %D%/transport/writer_internal.h
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
-%C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread
+%C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread -fno-semantic-interposition
 %C%_libcore_la_LIBADD = $(ZSTD_LIBS) -lpthread
 
 lib_LTLIBRARIES += %D%/libnetlogger.la
 %C%_libnetlogger_la_SOURCES =
 %C%_libnetlogger_la_LIBADD = %D%/libcore.la
-%C%_libnetlogger_la_LDFLAGS = -version-info 0:0:0 -no-undefined -Wl,-z,nodelete -Wl,--version-script=$(srcdir)/%D%/libnetlogger.map
+%C%_libnetlogger_la_LDFLAGS = -version-info 0:0:0 -no-undefined -Wl,-z,nodelete -Wl,-Bsymbolic-functions -Wl,--version-script=$(srcdir)/%D%/libnetlogger.map
 EXTRA_%C%_libnetlogger_la_DEPENDENCIES = %D%/libnetlogger.map
 EXTRA_DIST += %D%/libnetlogger.map %D%/abi
 

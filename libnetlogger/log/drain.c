@@ -24,15 +24,6 @@ void nl_drain_finish(nl_drain *drain)
     free(drain->shapes);
 }
 
-int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks)
-{
-    int64_t time_ns = nl_clock_time_ns(&drain->clock, ticks);
-    if (time_ns < ring->last_time_ns && ring->last_time_ns - time_ns < 2000)
-        time_ns = ring->last_time_ns;
-    ring->last_time_ns = time_ns;
-    return time_ns;
-}
-
 /* Reads a value of a raw type at *at into field. False when it ends behind end. */
 static bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field)
 {
