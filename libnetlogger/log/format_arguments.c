@@ -5,10 +5,10 @@
 #include "base/error.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <wchar.h>
 
@@ -24,44 +24,41 @@ typedef enum length {
     LENGTH_LD
 } length;
 
-enum { SPEC_SIZE = 64 };
+/* How a field's value is taken from the arguments. */
+typedef enum taken_as {
+    PRINTED, /* piece by piece */
+    AS_STRING,
+    AS_SCHAR,
+    AS_UCHAR,
+    AS_SHORT,
+    AS_USHORT,
+    AS_INT,
+    AS_UINT,
+    AS_LONG,
+    AS_ULONG,
+    AS_LLONG,
+    AS_ULLONG,
+    AS_INTMAX,
+    AS_UINTMAX,
+    AS_SSIZE,
+    AS_SIZE,
+} taken_as;
 
-/* One conversion, "%-8.3ld": its text with any '*' replaced by the number it stood for, and what it takes. */
-typedef struct conversion {
-    char text[SPEC_SIZE];
+enum { SPEC_SIZE = 64, NAME_SIZE = 256 };
+
+/* Text of a value as it stands in the format; or one conversion, "%-*.3ld", from its '%' on. */
+struct nl_plan_piece {
+    const char *text; /* in the plan's copy of the format */
     size_t size;
+    char letter; /* of the conversion, '\0' when it is text */
     length length;
-    char letter;
-} conversion;
+};
 
-static nl_status add_text(conversion *c, const char *text, size_t size)
-{
-    if (size >= SPEC_SIZE - c->size)
-        return nl_error_set("a conversion in the format is too long");
-    memcpy(c->text + c->size, text, size);
-    c->size += size;
-    c->text[c->size] = '\0';
-    return NL_OK;
-}
+/* ---- reading a format ---- */
 
-/* Digits, or a '*' whose value is the next argument. */
-static nl_status read_number(conversion *c, const char **at, va_list *arguments)
+static void skip_number(const char **at)
 {
-    if (**at == '*') {
-        char number[16];
-        int size = snprintf(number, sizeof number, "%d", va_arg(*arguments, int));
-        (*at)++;
-        /* printf takes a negative precision as none; written out, it would be none too (".-1" is refused): leave it
-         * out. */
-        if (number[0] == '-' && c->text[c->size - 1] == '.') {
-            c->text[--c->size] = '\0';
-            return NL_OK;
-        }
-        return add_text(c, number, (size_t)size);
-    }
-    size_t size = strspn(*at, "0123456789");
-    *at += size;
-    return add_text(c, *at - size, size);
+    *at += **at == '*' ? 1 : strspn(*at, "0123456789");
 }
 
 static length read_length(const char **at)
@@ -81,28 +78,239 @@ static length read_length(const char **at)
     return LENGTH_NONE;
 }
 
-/* Reads the conversion behind a '%'. */
-static nl_status read_conversion(conversion *c, const char **at, va_list *arguments)
+/* Reads the conversion whose '%' is at *at. */
+static nl_status read_conversion(nl_plan_piece *piece, const char **at)
 {
-    *c = (conversion){.text = "%", .size = 1};
-    size_t flags = strspn(*at, "#0- +'I");
-    if (add_text(c, *at, flags) != NL_OK)
-        return NL_FAILED;
-    *at += flags;
-    if (read_number(c, at, arguments) != NL_OK)
-        return NL_FAILED;
+    piece->text = (*at)++;
+    *at += strspn(*at, "#0- +'I");
+    skip_number(at);
     if (**at == '.') {
         (*at)++;
-        if (add_text(c, ".", 1) != NL_OK || read_number(c, at, arguments) != NL_OK)
-            return NL_FAILED;
+        skip_number(at);
     }
-    const char *modifier = *at;
-    c->length = read_length(at);
-    c->letter = **at;
-    if (c->letter == '\0' || strchr("diouxXeEfFgGaAcsp%m", c->letter) == NULL)
-        return nl_error_set("the format has a conversion %%%c, which cannot be logged", c->letter ? c->letter : ' ');
+    piece->length = read_length(at);
+    piece->letter = **at;
+    if (piece->letter == '\0' || strchr("diouxXeEfFgGaAcsp%m", piece->letter) == NULL)
+        return nl_error_set("the format has a conversion %%%c, which cannot be logged",
+                            piece->letter ? piece->letter : ' ');
     (*at)++;
-    return add_text(c, modifier, (size_t)(*at - modifier));
+    piece->size = (size_t)(*at - piece->text);
+    return piece->size < SPEC_SIZE ? NL_OK : nl_error_set("a conversion in the format is too long");
+}
+
+/* The '=' of the NAME= at at; NULL when there is none. */
+static const char *name_end(const char *at)
+{
+    if (!isalpha((unsigned char)*at) && *at != '_')
+        return NULL;
+    at += strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
+    return *at == '=' ? at : NULL;
+}
+
+static const char *skip_blanks(const char *at)
+{
+    return at + strspn(at, " \t\r\n");
+}
+
+static nl_plan_piece *add_piece(nl_plan *plan)
+{
+    plan->pieces = reallocarray(plan->pieces, plan->piece_count + 1, sizeof *plan->pieces);
+    NL_REQUIRE(plan->pieces != NULL, "out of memory");
+    nl_plan_piece *piece = &plan->pieces[plan->piece_count++];
+    *piece = (nl_plan_piece){0};
+    return piece;
+}
+
+/* One byte that stands for itself: it lengthens the piece of text before it, unless a backslash lies between. */
+static void add_byte(nl_plan *plan, const nl_plan_field *field, const char *at)
+{
+    nl_plan_piece *piece = plan->piece_count > field->piece ? &plan->pieces[plan->piece_count - 1] : NULL;
+    if (piece == NULL || piece->letter != '\0' || piece->text + piece->size != at) {
+        piece = add_piece(plan);
+        piece->text = at;
+    }
+    piece->size++;
+}
+
+/*
+ * Reads one value, *at behind the '='. It ends before the blanks in front of the next NAME=, or with the quote that
+ * closes it when it begins with one.
+ */
+static nl_status read_value(nl_plan *plan, const nl_plan_field *field, const char **at)
+{
+    bool quoted = **at == '"';
+    *at += quoted;
+    while (**at != '\0') {
+        if (quoted && **at == '"') {
+            (*at)++;
+            return NL_OK;
+        }
+        if (!quoted && isspace((unsigned char)**at)) {
+            const char *next = skip_blanks(*at);
+            if (*next == '\0' || name_end(next) != NULL) {
+                *at = next;
+                return NL_OK;
+            }
+        }
+        if (**at == '%') {
+            if (read_conversion(add_piece(plan), at) != NL_OK)
+                return NL_FAILED;
+        } else {
+            *at += quoted && **at == '\\' && ((*at)[1] == '"' || (*at)[1] == '\\');
+            add_byte(plan, field, (*at)++);
+        }
+    }
+    return NL_OK;
+}
+
+static taken_as signed_of(length length)
+{
+    static const unsigned char by_length[] = {
+        [LENGTH_NONE] = AS_INT, [LENGTH_HH] = AS_SCHAR, [LENGTH_H] = AS_SHORT,
+        [LENGTH_L] = AS_LONG,   [LENGTH_LL] = AS_LLONG, [LENGTH_J] = AS_INTMAX,
+        [LENGTH_Z] = AS_SSIZE,  [LENGTH_T] = PRINTED,   [LENGTH_LD] = PRINTED,
+    };
+    return (taken_as)by_length[length];
+}
+
+/* How values of a field are taken that is nothing but this conversion, without flags, width or precision. */
+static taken_as plain_kind(const nl_plan_piece *piece)
+{
+    static const unsigned char sizes[] = {
+        [LENGTH_NONE] = 2, [LENGTH_HH] = 4, [LENGTH_H] = 3, [LENGTH_L] = 3, [LENGTH_LL] = 4,
+        [LENGTH_J] = 3,    [LENGTH_Z] = 3,  [LENGTH_T] = 3, [LENGTH_LD] = 3};
+    taken_as kind = PRINTED;
+    if (piece->size != sizes[piece->length])
+        return PRINTED;
+    if (piece->letter == 's')
+        return piece->length == LENGTH_NONE ? AS_STRING : PRINTED;
+    if (piece->letter == 'd' || piece->letter == 'i' || piece->letter == 'u')
+        kind = signed_of(piece->length);
+    return kind != PRINTED && piece->letter == 'u' ? kind + 1 : kind;
+}
+
+static unsigned char raw_type_of(taken_as kind)
+{
+    switch (kind) {
+    case PRINTED:
+    case AS_STRING:
+        return NL_RAW_STRING;
+    case AS_SCHAR:
+    case AS_SHORT:
+    case AS_INT:
+        return NL_RAW_INT32;
+    case AS_UCHAR:
+    case AS_USHORT:
+    case AS_UINT:
+        return NL_RAW_UINT32;
+    case AS_LONG:
+    case AS_LLONG:
+    case AS_INTMAX:
+    case AS_SSIZE:
+        return NL_RAW_INT64;
+    default:
+        return NL_RAW_UINT64;
+    }
+}
+
+static nl_status add_field(nl_plan *plan, const char **at, const char *equals)
+{
+    plan->fields = reallocarray(plan->fields, plan->field_count + 1, sizeof *plan->fields);
+    NL_REQUIRE(plan->fields != NULL, "out of memory");
+    nl_plan_field *field = &plan->fields[plan->field_count++];
+    *field = (nl_plan_field){.name = *at, .name_size = (size_t)(equals - *at), .piece = plan->piece_count};
+    if (field->name_size >= NAME_SIZE)
+        return nl_error_set("a field's name in the format is longer than %d bytes", NAME_SIZE - 1);
+    *at = equals + 1;
+    if (read_value(plan, field, at) != NL_OK)
+        return NL_FAILED;
+    field->piece_count = plan->piece_count - field->piece;
+    field->taken_as = field->piece_count == 1 ? plain_kind(&plan->pieces[field->piece]) : PRINTED;
+    field->raw_type = raw_type_of(field->taken_as);
+    return NL_OK;
+}
+
+static nl_status read_format(nl_plan *plan, const char *format)
+{
+    const char *at = skip_blanks(plan->format);
+    while (*at != '\0') {
+        const char *equals = name_end(at);
+        if (equals == NULL)
+            return nl_error_set("the format \"%.100s\" is not a row of NAME=value", format);
+        if (add_field(plan, &at, equals) != NL_OK)
+            return NL_FAILED;
+        at = skip_blanks(at);
+    }
+    /* All of it has been read: the names may end where their '=' was. */
+    for (size_t i = 0; i < plan->field_count; i++)
+        plan->format[plan->fields[i].name - plan->format + (ptrdiff_t)plan->fields[i].name_size] = '\0';
+    return NL_OK;
+}
+
+nl_status nl_plan_make(nl_plan *plan, const char *format)
+{
+    *plan = (nl_plan){.format = strdup(format != NULL ? format : "")};
+    NL_REQUIRE(plan->format != NULL, "out of memory");
+    nl_status status = read_format(plan, format);
+    if (status != NL_OK)
+        nl_plan_free(plan);
+    return status;
+}
+
+void nl_plan_free(nl_plan *plan)
+{
+    free(plan->format);
+    free(plan->fields);
+    free(plan->pieces);
+    *plan = (nl_plan){0};
+}
+
+/* ---- printing ---- */
+
+/* One conversion ready for snprintf: every '*' replaced by the number that it stood for. */
+typedef struct conversion {
+    char text[SPEC_SIZE];
+    size_t size;
+    length length;
+    char letter;
+} conversion;
+
+static nl_status add_text(conversion *c, const char *text, size_t size)
+{
+    if (size >= SPEC_SIZE - c->size)
+        return nl_error_set("a conversion in the format is too long");
+    memcpy(c->text + c->size, text, size);
+    c->size += size;
+    c->text[c->size] = '\0';
+    return NL_OK;
+}
+
+/* The number that a '*' stands for, the next argument. */
+static nl_status add_number(conversion *c, va_list *arguments)
+{
+    char number[16];
+    int size = snprintf(number, sizeof number, "%d", va_arg(*arguments, int));
+    /* printf takes a negative precision as none; written out, it would be none too (".-1" is refused): leave it
+     * out. */
+    if (number[0] == '-' && c->text[c->size - 1] == '.') {
+        c->text[--c->size] = '\0';
+        return NL_OK;
+    }
+    return add_text(c, number, (size_t)size);
+}
+
+static nl_status spell(conversion *c, const nl_plan_piece *piece, va_list *arguments)
+{
+    *c = (conversion){.length = piece->length, .letter = piece->letter};
+    const char *at = piece->text, *end = at + piece->size;
+    while (at < end) {
+        const char *star = memchr(at, '*', (size_t)(end - at));
+        size_t size = (size_t)((star != NULL ? star : end) - at);
+        if (add_text(c, at, size) != NL_OK || (star != NULL && add_number(c, arguments) != NL_OK))
+            return NL_FAILED;
+        at += size + (star != NULL);
+    }
+    return NL_OK;
 }
 
 /* Prints into the scratch buffer with snprintf's arguments; -Wformat cannot see through, the conversion was checked
@@ -160,7 +368,7 @@ static nl_status print_string(nl_buffer *out, const conversion *c, va_list *argu
     return NL_OK;
 }
 
-static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *arguments, int saved_errno)
+static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *arguments, int error)
 {
     nl_buffer_reserve(out, SPEC_SIZE);
     switch (c->letter) {
@@ -169,7 +377,7 @@ static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *
         return NL_OK;
     case 'm': {
         char words[128];
-        const char *message = strerror_r(saved_errno, words, sizeof words);
+        const char *message = strerror_r(error, words, sizeof words);
         nl_buffer_append(out, message, strlen(message));
         return NL_OK;
     }
@@ -196,74 +404,89 @@ static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *
 }
 #pragma GCC diagnostic pop
 
-/* The '=' of the NAME= at at; NULL when there is none. */
-static const char *name_end(const char *at)
+/* Prints a value to the end of out. */
+static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_field *field, int error,
+                             va_list *arguments)
 {
-    if (!isalpha((unsigned char)*at) && *at != '_')
-        return NULL;
-    at += strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-");
-    return *at == '=' ? at : NULL;
-}
-
-static const char *skip_blanks(const char *at)
-{
-    return at + strspn(at, " \t\r\n");
-}
-
-/*
- * Prints one value into scratch, *at behind the '='. It ends before the blanks in front of the next NAME=, or with the
- * quote that closes it when it begins with one.
- */
-static nl_status print_value(nl_buffer *scratch, const char **at, va_list *arguments, int saved_errno)
-{
-    bool quoted = **at == '"';
-    *at += quoted;
-    while (**at != '\0') {
-        if (quoted && **at == '"') {
-            (*at)++;
-            return NL_OK;
-        }
-        if (!quoted && isspace((unsigned char)**at)) {
-            const char *next = skip_blanks(*at);
-            if (*next == '\0' || name_end(next) != NULL) {
-                *at = next;
-                return NL_OK;
-            }
-        }
-        if (**at == '%') {
-            conversion c;
-            (*at)++;
-            if (read_conversion(&c, at, arguments) != NL_OK ||
-                print_conversion(scratch, &c, arguments, saved_errno) != NL_OK)
-                return NL_FAILED;
-        } else {
-            *at += quoted && **at == '\\' && ((*at)[1] == '"' || (*at)[1] == '\\');
-            nl_buffer_append(scratch, (*at)++, 1);
-        }
+    for (size_t i = field->piece; i < field->piece + field->piece_count; i++) {
+        const nl_plan_piece *piece = &plan->pieces[i];
+        conversion c;
+        if (piece->letter == '\0')
+            nl_buffer_append(out, piece->text, piece->size);
+        else if (spell(&c, piece, arguments) != NL_OK || print_conversion(out, &c, arguments, error) != NL_OK)
+            return NL_FAILED;
     }
     return NL_OK;
 }
 
-nl_status nl_format_arguments(nl_record *record, nl_buffer *scratch, const char *format, va_list *arguments)
+/* ---- taking the arguments ---- */
+
+/* A value that is not printed. The types are those that printf would take; char and short come as int. */
+static void take_value(nl_field *field, taken_as kind, va_list *arguments)
 {
-    int saved_errno = errno;
-    const char *at = skip_blanks(format);
-    while (*at != '\0') {
-        const char *equals = name_end(at);
-        if (equals == NULL)
-            return nl_error_set("the format \"%.100s\" is not a row of NAME=value", format);
-        char name[256];
-        size_t size = (size_t)(equals - at);
-        if (size >= sizeof name)
-            return nl_error_set("a field's name in the format is longer than %zu bytes", sizeof name - 1);
-        memcpy(name, at, size);
-        name[size] = '\0';
-        at = equals + 1;
-        scratch->size = 0;
-        if (print_value(scratch, &at, arguments, saved_errno) != NL_OK)
-            return NL_FAILED;
-        nl_record_add_string(record, name, scratch->size > 0 ? scratch->data : "", scratch->size);
-        at = skip_blanks(at);
+    const char *text;
+    field->type = NL_TYPE_INT;
+    switch (kind) {
+#define TAKE(kind_, type_, member, argument, c_type)                                                                   \
+    case kind_:                                                                                                        \
+        field->type = type_;                                                                                           \
+        field->member = (c_type)va_arg(*arguments, argument);                                                          \
+        return;
+        TAKE(AS_SCHAR, NL_TYPE_INT, int_value, int, signed char)
+        TAKE(AS_UCHAR, NL_TYPE_UINT, uint_value, int, unsigned char)
+        TAKE(AS_SHORT, NL_TYPE_INT, int_value, int, short)
+        TAKE(AS_USHORT, NL_TYPE_UINT, uint_value, int, unsigned short)
+        TAKE(AS_INT, NL_TYPE_INT, int_value, int, int)
+        TAKE(AS_UINT, NL_TYPE_UINT, uint_value, unsigned, unsigned)
+        TAKE(AS_LONG, NL_TYPE_INT, int_value, long, long)
+        TAKE(AS_ULONG, NL_TYPE_UINT, uint_value, unsigned long, unsigned long)
+        TAKE(AS_LLONG, NL_TYPE_INT, int_value, long long, long long)
+        TAKE(AS_ULLONG, NL_TYPE_UINT, uint_value, unsigned long long, unsigned long long)
+        TAKE(AS_INTMAX, NL_TYPE_INT, int_value, intmax_t, intmax_t)
+        TAKE(AS_UINTMAX, NL_TYPE_UINT, uint_value, uintmax_t, uintmax_t)
+        TAKE(AS_SSIZE, NL_TYPE_INT, int_value, ssize_t, ssize_t)
+        TAKE(AS_SIZE, NL_TYPE_UINT, uint_value, size_t, size_t)
+#undef TAKE
+    case AS_STRING:
+    case PRINTED:
+        break;
     }
+    text = va_arg(*arguments, const char *);
+    text = text != NULL ? text : "(null)";
+    field->type = NL_TYPE_STRING;
+    field->string = (nl_string){text, strlen(text)};
+}
+
+/* What was printed lies in scratch, whose memory may have moved while it grew: now the strings can point there. */
+static void find_printed(const nl_plan *plan, nl_field *fields, const nl_buffer *scratch)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < plan->field_count; i++)
+        if (plan->fields[i].taken_as == PRINTED) {
+            fields[i].string.data = scratch->data != NULL ? scratch->data + at : "";
+            at += fields[i].string.size;
+        }
+}
+
+nl_status nl_plan_take(const nl_plan *plan, nl_field *fields, nl_buffer *scratch, int error, va_list *arguments)
+{
+    bool printed = false;
+    scratch->size = 0;
+    for (size_t i = 0; i < plan->field_count; i++) {
+        const nl_plan_field *field = &plan->fields[i];
+        fields[i].name = (nl_string){field->name, field->name_size};
+        if (field->taken_as != PRINTED) {
+            take_value(&fields[i], (taken_as)field->taken_as, arguments);
+            continue;
+        }
+        size_t before = scratch->size;
+        if (print_value(scratch, plan, field, error, arguments) != NL_OK)
+            return NL_FAILED;
+        fields[i].type = NL_TYPE_STRING;
+        fields[i].string.size = scratch->size - before;
+        printed = true;
+    }
+    if (printed)
+        find_printed(plan, fields, scratch);
     return NL_OK;
 }

@@ -54,12 +54,15 @@ struct nl_log {
 };
 
 /* Above zero while this thread is inside the library, perhaps with a lock. */
-extern __thread unsigned nl_inside;
+extern __thread unsigned nl_inside __attribute__((tls_model("initial-exec")));
 
 /* ---- producer.c ---- */
 
 /* The calling thread's ring with room for an event of size bytes; NULL when it is lost (and counted). */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
+
+/* Counts an event as refused: it came from a signal handler in the middle of another. */
+void nl_producer_refuse(nl_log *log);
 
 /* Puts what this thread has lost, and could not report yet, into its ring. Whether there was anything. */
 bool nl_producer_report_lost(nl_log *log);

@@ -167,16 +167,29 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
     return nl_ring_make_room(ring, size, level, nl_writer_thread_wake, log) ? ring : NULL;
 }
 
+void nl_producer_refuse(nl_log *log)
+{
+    nl_ring_producer *ring = log->gate.slot < NL_PRIVATE_SLOTS ? nl_private_rings[log->gate.slot] : NULL;
+    if (nl_inside > 0 || ring == NULL) { /* the ring, and what it has counted, may be changing */
+        refused_here++;
+    } else {
+        nl_ring_count_lost((nl_ring *)(void *)ring, 0, 1);
+        ring->limit = 0; /* so that the next event comes by and reports it */
+    }
+}
+
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size)
 {
     if (nl_inside > 0) {
-        refused_here++;
+        nl_producer_refuse(log);
         return NULL;
     }
     int saved = errno;
     nl_inside++;
     nl_ring *ring = ready_ring(log, level, size);
     nl_inside--;
+    if (ring != NULL && refused_here > 0) /* in the meantime */
+        ring->producer.limit = 0;
     errno = saved;
     return ring != NULL ? &ring->producer : NULL;
 }

@@ -1,10 +1,10 @@
-/* nl_write and its like: a record is made on the caller's path, and goes whole into the caller's ring. */
+/* nl_write and its like: by the plan of its format a call's arguments go into the caller's ring as NL_EVENT's do. */
 #include "config.h"
 
 #include "log/log_internal.h"
 
 #include "base/error.h"
-#include "log/format_arguments.h"
+#include "log/format_site.h"
 #include "log/payload.h"
 
 #include <errno.h>
@@ -12,21 +12,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a thread needs to make records of formats, kept so that nothing is allocated once warm. */
+/* What a thread needs to write, kept so that nothing is allocated once warm. */
 typedef struct scratch {
-    nl_record *record;
-    nl_buffer bytes;
+    nl_format_cache cache;
+    nl_field *fields;
+    size_t field_capacity;
+    nl_buffer bytes; /* of printed values */
 } scratch;
 
+static __thread scratch *own __attribute__((tls_model("initial-exec")));
+/* In the middle of nl_vwrite: a signal handler's call then would find scratch in no state to be used. */
+static __thread bool writing __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 static void free_scratch(void *user)
 {
     scratch *s = user;
-    nl_record_free(s->record);
+    writing = true;
+    own = NULL;
+    nl_format_cache_free(&s->cache);
     nl_buffer_free(&s->bytes);
+    free(s->fields);
     free(s);
+    writing = false;
 }
 
 static void make_key(void)
@@ -36,16 +45,22 @@ static void make_key(void)
 
 static scratch *own_scratch(void)
 {
+    if (own != NULL)
+        return own;
     pthread_once(&key_once, make_key);
-    scratch *s = pthread_getspecific(key);
-    if (s == NULL) {
-        s = calloc(1, sizeof *s);
-        NL_REQUIRE(s != NULL, "out of memory");
-        s->record = nl_record_new();
-        pthread_setspecific(key, s);
-    }
-    nl_record_clear(s->record);
-    return s;
+    scratch *s = calloc(1, sizeof *s);
+    NL_REQUIRE(s != NULL, "out of memory");
+    pthread_setspecific(key, s);
+    return own = s;
+}
+
+static void want_fields(scratch *s, size_t count)
+{
+    if (count <= s->field_capacity)
+        return;
+    s->field_capacity = count < NL_FIELDS_MAX ? NL_FIELDS_MAX : count;
+    s->fields = reallocarray(s->fields, s->field_capacity, sizeof *s->fields);
+    NL_REQUIRE(s->fields != NULL, "out of memory");
 }
 
 static bool is_off(const nl_log *log, nl_level level)
@@ -53,24 +68,86 @@ static bool is_off(const nl_log *log, nl_level level)
     return log == NULL || (int)level > __atomic_load_n(&log->gate.threshold, __ATOMIC_RELAXED);
 }
 
-/* Into the ring, as NL_EVENT does it. */
-static nl_status put(nl_log *log, const nl_record *record)
+static nl_status no_room(size_t size)
 {
+    return nl_error_set("the event is lost: there was no room for %zu bytes in the log's ring", size);
+}
+
+/* A whole record into the ring. */
+static nl_status put_record(nl_log *log, const nl_record *record)
+{
+    nl_event_site site = {.id = NL_SITE_RECORD, .level = (unsigned char)record->level};
     size_t size = sizeof(nl_event_header) + nl_payload_size(record);
-    nl_ring_producer *ring = log->gate.slot < NL_PRIVATE_SLOTS ? nl_private_rings[log->gate.slot] : NULL;
-    if (ring == NULL || ring->busy || ring->head + size > ring->limit) {
-        ring = nl_producer_prepare(log, record->level, size);
-        if (ring == NULL)
-            return nl_error_set("the event is lost: there was no room for %zu bytes in the log's ring", size);
-    }
-    __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    char *at = ring->data + (ring->head & ring->mask);
-    nl_event_header header = {(uint32_t)size, NL_SITE_RECORD, nl_private_ticks(ring)};
-    memcpy(at, &header, sizeof header);
-    nl_payload_put(at + sizeof header, record);
+    nl_ring_producer *ring;
+    char *at = nl_private_begin(&log->gate, &site, size, &ring);
+    if (at == NULL)
+        return no_room(size);
+    nl_payload_put(at, record);
     nl_private_commit(ring, size);
     return NL_OK;
+}
+
+/* The bytes that the values take in the ring; strings are cut as they are in records. */
+static size_t typed_size(const nl_plan *plan, nl_field *fields)
+{
+    size_t size = sizeof(nl_event_header);
+    for (size_t i = 0; i < plan->field_count; i++) {
+        unsigned raw_type = plan->fields[i].raw_type;
+        if (raw_type == NL_RAW_STRING) {
+            nl_string *string = &fields[i].string;
+            string->size = string->size < NL_PAYLOAD_STRING_MAX ? string->size : NL_PAYLOAD_STRING_MAX;
+            size += sizeof(uint32_t) + string->size;
+        } else {
+            size += raw_type == NL_RAW_INT32 || raw_type == NL_RAW_UINT32 ? sizeof(uint32_t) : sizeof(uint64_t);
+        }
+    }
+    return size;
+}
+
+static void put_values(char *at, const nl_plan *plan, const nl_field *fields)
+{
+    for (size_t i = 0; i < plan->field_count; i++) {
+        unsigned raw_type = plan->fields[i].raw_type;
+        uint32_t low = (uint32_t)fields[i].uint_value;
+        if (raw_type == NL_RAW_STRING)
+            at = nl_private_put_string(at, &fields[i].string, 0);
+        else if (raw_type == NL_RAW_INT32 || raw_type == NL_RAW_UINT32)
+            at = nl_private_put_scalar(at, &low, sizeof low);
+        else
+            at = nl_private_put_scalar(at, &fields[i].uint_value, sizeof fields[i].uint_value);
+    }
+}
+
+/* An event of a site into the ring. NL_AGAIN when the site cannot be made known: there is no memory for it. */
+static nl_status put_typed(nl_log *log, nl_format_site *site, nl_field *fields)
+{
+    if (__atomic_load_n(&site->site.off, __ATOMIC_RELAXED))
+        return NL_OFF;
+    size_t size = typed_size(&site->plan, fields);
+    nl_ring_producer *ring;
+    char *at = nl_private_begin(&log->gate, &site->site, size, &ring);
+    if (at != NULL) {
+        put_values(at, &site->plan, fields);
+        nl_private_commit(ring, size);
+        return NL_OK;
+    }
+    if (__atomic_load_n(&site->site.id, __ATOMIC_ACQUIRE) == 0)
+        return NL_AGAIN;
+    return __atomic_load_n(&site->site.off, __ATOMIC_RELAXED) ? NL_OFF : no_room(size);
+}
+
+static nl_status write_by_plan(nl_log *log, nl_format_site *site, scratch *s, int error, va_list *arguments)
+{
+    want_fields(s, site->plan.field_count);
+    if (nl_plan_take(&site->plan, s->fields, &s->bytes, error, arguments) != NL_OK)
+        return NL_FAILED;
+    nl_status status = site->is_typed ? put_typed(log, site, s->fields) : NL_AGAIN;
+    if (status != NL_AGAIN)
+        return status;
+    return put_record(log, &(nl_record){.level = site->level,
+                                        .event = {site->event, site->event_size},
+                                        .fields = s->fields,
+                                        .field_count = site->plan.field_count});
 }
 
 nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
@@ -78,21 +155,25 @@ nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *
     if (is_off(log, level))
         return NL_OFF;
     NL_REQUIRE(event != NULL, "event is NULL");
+    if (writing || nl_inside > 0) {
+        nl_producer_refuse(log);
+        return nl_error_set("the event is lost: a signal handler wrote it in the middle of another");
+    }
     int saved = errno;
+    writing = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scratch *s = own_scratch();
-    errno = saved; /* for %m */
-    nl_status status = NL_OK;
-    if (format != NULL) {
+    nl_format_site *site = nl_format_site_find(&s->cache, level, event, format);
+    nl_status status = NL_FAILED;
+    if (site != NULL) {
         va_list rest;
         va_copy(rest, arguments);
-        status = nl_format_arguments(s->record, &s->bytes, format, &rest);
+        status = write_by_plan(log, site, s, saved, &rest);
         va_end(rest);
     }
-    s->record->level = level;
-    s->record->event = (nl_string){event, strlen(event)};
-    if (status == NL_OK)
-        status = put(log, s->record);
-    if (status != NL_OK)
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    writing = false;
+    if (status == NL_FAILED)
         nl_error_prepend("write %s", event);
     errno = saved;
     return status;
@@ -112,7 +193,7 @@ nl_status nl_write_record(nl_log *log, const nl_record *record)
     if (is_off(log, record->level))
         return NL_OFF;
     int saved = errno;
-    nl_status status = put(log, record);
+    nl_status status = put_record(log, record);
     errno = saved;
     return status;
 }

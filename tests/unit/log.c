@@ -2,12 +2,18 @@
 #include <netlogger.h>
 
 #include <errno.h>
+#include <limits.h>
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -120,6 +126,238 @@ static void bad_formats_are_refused(void **state)
 }
 #pragma GCC diagnostic pop
 
+/* Everything logged, NUL-terminated; freed with it is the memory. */
+static char *take_text(void)
+{
+    nl_buffer text = {0};
+    assert_true(nl_memory_read("log", &text));
+    nl_buffer_append(&text, "", 1);
+    nl_memory_free("log");
+    return text.data;
+}
+
+static size_t count(const char *text, const char *what)
+{
+    size_t found = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+        found++;
+    return found;
+}
+
+/* What goes into the ring as it is must come out as printf would have put it. */
+static void values_that_are_not_printed(void **state)
+{
+    nl_log *log = open_log(state);
+    for (int i = 0; i < 2; i++) {
+        nl_write(log, NL_USAGE, "Signed", "A=%d B=%i C=%ld D=%lld E=%jd F=%zd G=%hd H=%hhd", INT_MIN, INT_MAX, LONG_MIN,
+                 LLONG_MAX, INTMAX_MIN, (ssize_t)-1, (short)-2, (signed char)-3);
+        nl_write(log, NL_USAGE, "Unsigned", "A=%u B=%lu C=%llu D=%ju E=%zu F=%hu G=%hhu", UINT_MAX, ULONG_MAX,
+                 ULLONG_MAX, UINTMAX_MAX, SIZE_MAX, (unsigned short)65535, (unsigned char)255);
+        nl_write(log, NL_USAGE, "Quoted", "  A=\"%d\"  B=\"%s\" C=%s \n D= E=%d  ", 1, "a b", "", 2);
+        nl_write(log, NL_USAGE, "Mixed", "A=%d B=%x C=%s D=%.2s E=%ld%% F=x", 1, 255, "s", "text", 5L);
+        nl_write(log, NL_LEVEL_NONE, "None", "A=%d", 1);
+    }
+    nl_close(log);
+    char *text = take_text();
+    assert_int_equal(count(text, " LVL=Usage NL.EVNT=Signed A=-2147483648 B=2147483647 C=-9223372036854775808 "
+                                 "D=9223372036854775807 E=-9223372036854775808 F=-1 G=-2 H=-3\n"),
+                     2);
+    assert_int_equal(count(text, " NL.EVNT=Unsigned A=4294967295 B=18446744073709551615 C=18446744073709551615 "
+                                 "D=18446744073709551615 E=18446744073709551615 F=65535 G=255\n"),
+                     2);
+    assert_int_equal(count(text, " NL.EVNT=Quoted A=1 B=\"a b\" C=\"\" D=\"\" E=2\n"), 2);
+    assert_int_equal(count(text, " NL.EVNT=Mixed A=1 B=ff C=s D=te E=5% F=x\n"), 2);
+    assert_int_equal(count(text, " PROG=prog NL.EVNT=None A=1\n"), 2);
+    free(text);
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+#pragma GCC diagnostic ignored "-Wformat-security"
+/* What a format was at an address is not what it is there now: memory is used again. */
+static void formats_in_memory_used_again(void **state)
+{
+    nl_log *log = open_log(state);
+    char event[16] = "First", format[16] = "A=%d";
+    nl_write(log, NL_USAGE, event, format, 1);
+    strcpy(format, "A=%s");
+    nl_write(log, NL_USAGE, event, format, "text");
+    strcpy(event, "Second");
+    nl_write(log, NL_USAGE, event, format, "text");
+    nl_write(log, NL_ERROR, event, format, "text");
+    strcpy(format, "A");
+    assert_int_equal(nl_write(log, NL_ERROR, event, format, "text"), NL_FAILED);
+    strcpy(format, "BC=%x");
+    nl_write(log, NL_ERROR, event, format, 255);
+    nl_close(log);
+    char *text = take_text();
+    static const char *const expected[] = {"Usage NL.EVNT=First A=1\n", "Usage NL.EVNT=First A=text\n",
+                                           "Usage NL.EVNT=Second A=text\n", "Error NL.EVNT=Second A=text\n",
+                                           "Error NL.EVNT=Second BC=ff\n"};
+    for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
+        assert_int_equal(count(text, expected[i]), 1);
+    assert_int_equal(count(text, "\n"), sizeof expected / sizeof expected[0]);
+    free(text);
+}
+
+/* More than are kept, of each thread and of the process. */
+static void many_formats(void **state)
+{
+    enum { FORMATS = 6000 };
+    nl_log *log = open_log(state);
+    char *formats = malloc(FORMATS * 32);
+    for (int i = 0; i < FORMATS; i++)
+        snprintf(formats + 32 * i, 32, "F%d=%%d S=%%s", i);
+    for (int round = 0; round < 2; round++)
+        for (int i = 0; i < FORMATS; i++)
+            assert_int_equal(nl_write(log, NL_USAGE, "Many", formats + 32 * i, i, "x"), NL_OK);
+    nl_close(log);
+    nl_reader *reader = read_back();
+    const nl_record *record;
+    for (int i = 0; i < 2 * FORMATS; i++) {
+        assert_int_equal(nl_reader_next(reader, &record), NL_OK);
+        char name[32], value[32];
+        snprintf(name, sizeof name, "F%d", i % FORMATS);
+        snprintf(value, sizeof value, "%d", i % FORMATS);
+        expect_field(record, name, value, strlen(value));
+        expect_field(record, "S", "x", 1);
+    }
+    assert_int_equal(nl_reader_next(reader, &record), NL_END);
+    nl_reader_close(reader);
+    free(formats);
+}
+#pragma GCC diagnostic pop
+
+static void what_no_site_can_hold(void **state)
+{
+    nl_log *log = open_log(state);
+    char *event = malloc(6001), *value = malloc(200001);
+    memset(event, 'e', 6000);
+    memset(value, 'v', 200000);
+    event[6000] = value[200000] = '\0';
+    nl_write(log, NL_USAGE, event, "A=%d", 1);
+    nl_write(log, NL_USAGE, "Many",
+             "A=%d B=%d C=%d D=%d E=%d F=%d G=%d H=%d I=%d J=%d K=%d L=%d M=%d N=%d O=%d P=%d Q=%s", 1, 2, 3, 4, 5, 6,
+             7, 8, 9, 10, 11, 12, 13, 14, 15, 16, "end");
+    nl_write(log, NL_USAGE, "Long", "A=%s B=%d", value, 2);
+    nl_close(log);
+    char *text = take_text();
+    assert_int_equal(strspn(strstr(text, "NL.EVNT=e") + strlen("NL.EVNT="), "e"), 6000);
+    assert_int_equal(count(text, " O=15 P=16 Q=end\n"), 1);
+    assert_int_equal(strspn(strstr(text, "A=v") + strlen("A="), "v"), 128 * 1024);
+    assert_int_equal(count(text, "v B=2\n"), 1);
+    free(text);
+    free(event);
+    free(value);
+}
+
+static nl_log *shared_log;
+
+static void *write_some(void *argument)
+{
+    for (int i = 0; i < 300; i++) {
+        nl_write(shared_log, NL_USAGE, "Some", "THREAD=%ld I=%d", (long)argument, i);
+        nl_write(shared_log, NL_USAGE, "Other", "I=%03d X=%s", i, "text");
+    }
+    return NULL;
+}
+
+static void threads_share_formats(void **state)
+{
+    enum { ROUNDS = 10, THREADS = 8 };
+    shared_log = open_log(state);
+    for (long round = 0; round < ROUNDS; round++) {
+        pthread_t threads[THREADS];
+        for (long i = 0; i < THREADS; i++)
+            pthread_create(&threads[i], NULL, write_some, (void *)(round * THREADS + i));
+        for (long i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+    }
+    nl_close(shared_log);
+    char *text = take_text();
+    assert_int_equal(count(text, "NL.EVNT=Some THREAD="), ROUNDS * THREADS * 300);
+    assert_int_equal(count(text, " I=299\n"), ROUNDS * THREADS);
+    assert_int_equal(count(text, "NL.EVNT=Other I=007 X=text\n"), ROUNDS * THREADS);
+    free(text);
+}
+
+/* A child knows the formats, but in the shared memory that its events go to they are not known yet. */
+static void formats_after_fork(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/netlogger-XXXXXX", url[64], text[4096] = "";
+    int fd = mkstemp(path);
+    snprintf(url, sizeof url, "file:%s", path);
+    nl_log *log = nl_open("prog", url);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(nl_write(log, NL_USAGE, "Forked", "I=%d S=%s", i, "parent"), NL_OK);
+        pid_t child = fork();
+        if (child == 0) {
+            bool good = nl_write(log, NL_USAGE, "New", "I=%d X=%x", i, 255) == NL_OK &&
+                        nl_write(log, NL_USAGE, "Forked", "I=%d S=%s", i, "child") == NL_OK;
+            _exit(nl_close(log) == NL_OK && good ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    assert_int_equal(nl_close(log), NL_OK);
+    assert_true(pread(fd, text, sizeof text - 1, 0) > 0);
+    for (int i = 0; i < 3; i++) {
+        char line[64];
+        snprintf(line, sizeof line, "NL.EVNT=Forked I=%d S=parent\n", i);
+        assert_int_equal(count(text, line), 1);
+        snprintf(line, sizeof line, "NL.EVNT=Forked I=%d S=child\n", i);
+        assert_int_equal(count(text, line), 1);
+        snprintf(line, sizeof line, "NL.EVNT=New I=%d X=ff\n", i);
+        assert_int_equal(count(text, line), 1);
+    }
+    close(fd);
+    unlink(path);
+}
+
+static volatile sig_atomic_t handled, refused;
+
+static void write_in_handler(int number)
+{
+    (void)number;
+    handled++;
+    refused += nl_write(shared_log, NL_USAGE, "Handler", "N=%d X=%x", (int)handled, 255) != NL_OK;
+}
+
+/* A handler in the middle of nl_write is refused and counted, wherever it came; elsewhere it writes. */
+static void handlers_in_the_middle(void **state)
+{
+    shared_log = open_log(state);
+    nl_write(shared_log, NL_USAGE, "Handler", "N=%d X=%x", 0, 255);
+    struct sigaction action = {.sa_handler = write_in_handler, .sa_flags = SA_RESTART}, before;
+    sigaction(SIGALRM, &action, &before);
+    struct itimerval often = {{0, 150}, {0, 150}}, never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &often, NULL);
+    int written = 0;
+    for (; handled < 500; written++)
+        assert_int_equal(nl_write(shared_log, NL_USAGE, "Main", "N=%d F=%.9f S=%200s", written, 1.5, "text"), NL_OK);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    nl_write(shared_log, NL_USAGE, "End", NULL);
+    nl_close(shared_log);
+    nl_reader *reader = read_back();
+    const nl_record *record;
+    int mains = 0, handlers = 0;
+    int64_t lost = 0, some;
+    while (nl_reader_next(reader, &record) == NL_OK) {
+        nl_field field;
+        mains += record->event.size == 4;
+        handlers += record->event.size == 7;
+        if (nl_record_find(record, "REFUSED", &field) && nl_field_int(&field, &some))
+            lost += some;
+    }
+    nl_reader_close(reader);
+    assert_int_equal(mains, written);
+    assert_int_equal(handlers - 1 + lost, handled);
+    assert_int_equal(lost, refused);
+}
+
 static void levels_and_off(void **state)
 {
     nl_log *log = open_log(state);
@@ -196,9 +434,19 @@ static void records_are_completed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(printf_formats),          cmocka_unit_test(any_bytes_come_back),
-        cmocka_unit_test(bad_formats_are_refused), cmocka_unit_test(levels_and_off),
-        cmocka_unit_test(buffered_until_flushed),  cmocka_unit_test(records_are_completed),
+        cmocka_unit_test(printf_formats),
+        cmocka_unit_test(any_bytes_come_back),
+        cmocka_unit_test(bad_formats_are_refused),
+        cmocka_unit_test(levels_and_off),
+        cmocka_unit_test(buffered_until_flushed),
+        cmocka_unit_test(records_are_completed),
+        cmocka_unit_test(values_that_are_not_printed),
+        cmocka_unit_test(formats_in_memory_used_again),
+        cmocka_unit_test(many_formats),
+        cmocka_unit_test(what_no_site_can_hold),
+        cmocka_unit_test(threads_share_formats),
+        cmocka_unit_test(formats_after_fork),
+        cmocka_unit_test(handlers_in_the_middle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

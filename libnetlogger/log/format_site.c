@@ -1,0 +1,175 @@
+#include "config.h"
+
+#include "log/format_site.h"
+
+#include "base/error.h"
+#include "log/log_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUCKETS = 1024, PROBES = 4, EVENT_SIZE_MAX = 4096 };
+
+/* The process's sites, by their bytes; with the registry locked. */
+static nl_format_site *buckets[BUCKETS];
+static unsigned shared_count;
+
+static bool same_text(const char *a, const char *b)
+{
+    return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
+
+static bool is_of(const nl_format_site *site, nl_level level, const char *event, const char *format)
+{
+    return site->level == level && strcmp(site->event, event) == 0 && same_text(site->format, format);
+}
+
+/* ---- making one ---- */
+
+static char *copy_text(const char *text)
+{
+    char *copy = text != NULL ? strdup(text) : NULL;
+    NL_REQUIRE(copy != NULL || text == NULL, "out of memory");
+    return copy;
+}
+
+/* Whether its events can be typed ones: what a site can hold, and what the record way has more room for. */
+static bool can_be_typed(const nl_format_site *site)
+{
+    return site->level >= NL_LEVEL_NONE && site->level <= NL_DEBUG && site->event_size < EVENT_SIZE_MAX &&
+           site->plan.field_count <= NL_FIELDS_MAX;
+}
+
+static void describe(nl_format_site *site)
+{
+    const nl_plan *plan = &site->plan;
+    const char **names = malloc((plan->field_count + 1) * sizeof *names);
+    unsigned char *types = malloc(plan->field_count + 1);
+    NL_REQUIRE(names != NULL && types != NULL, "out of memory");
+    for (size_t i = 0; i < plan->field_count; i++) {
+        names[i] = plan->fields[i].name;
+        types[i] = plan->fields[i].raw_type;
+    }
+    site->site = (nl_event_site){.event = site->event,
+                                 .names = names,
+                                 .types = types,
+                                 .field_count = (unsigned short)plan->field_count,
+                                 .level = (unsigned char)site->level};
+}
+
+static nl_format_site *make(nl_level level, const char *event, const char *format)
+{
+    nl_plan plan;
+    if (nl_plan_make(&plan, format) != NL_OK)
+        return NULL;
+    nl_format_site *site = calloc(1, sizeof *site);
+    NL_REQUIRE(site != NULL, "out of memory");
+    *site = (nl_format_site){.level = level,
+                             .event = copy_text(event),
+                             .format = copy_text(format),
+                             .event_size = strlen(event),
+                             .plan = plan};
+    return site;
+}
+
+/* Only one that is no other thread's is ever freed; such a one has no site. */
+static void release(nl_format_site *site)
+{
+    if (site == NULL || site->is_shared)
+        return;
+    nl_plan_free(&site->plan);
+    free(site->event);
+    free(site->format);
+    free(site);
+}
+
+/* ---- the process's ---- */
+
+/* FNV-1a of the text and its NUL. */
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; text != NULL && *text != '\0'; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
+    return hash * UINT64_C(1099511628211);
+}
+
+static nl_format_site **bucket_of(nl_level level, const char *event, const char *format)
+{
+    uint64_t hash = hash_text(UINT64_C(14695981039346656037) ^ (uint64_t)level, event);
+    return &buckets[(hash_text(hash, format) >> 20) % BUCKETS];
+}
+
+static nl_format_site *find_shared(nl_level level, const char *event, const char *format)
+{
+    for (nl_format_site *site = *bucket_of(level, event, format); site != NULL; site = site->next)
+        if (is_of(site, level, event, format))
+            return site;
+    return NULL;
+}
+
+static void share(nl_format_site *site)
+{
+    if (shared_count == NL_FORMAT_SITES_MAX)
+        return;
+    shared_count++;
+    site->is_shared = true;
+    site->is_typed = can_be_typed(site);
+    if (site->is_typed)
+        describe(site);
+    nl_format_site **bucket = bucket_of(site->level, site->event, site->format);
+    site->next = *bucket;
+    *bucket = site;
+}
+
+static nl_format_site *find_or_make(nl_level level, const char *event, const char *format)
+{
+    nl_inside++;
+    nl_registry_lock();
+    nl_format_site *site = find_shared(level, event, format);
+    if (site == NULL && (site = make(level, event, format)) != NULL)
+        share(site);
+    nl_registry_unlock();
+    nl_inside--;
+    return site;
+}
+
+/* ---- the thread's ---- */
+
+static size_t first_entry(nl_level level, const char *event, const char *format)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)format + (uint64_t)(uintptr_t)event * 31 + (uint64_t)level;
+    return (hash * UINT64_C(0x9e3779b97f4a7c15)) >> 56;
+}
+
+nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, const char *event, const char *format)
+{
+    _Static_assert(NL_FORMAT_CACHE_SIZE == 1 << 8, "the hash is of 8 bits");
+    size_t first = first_entry(level, event, format), at = first;
+    for (size_t i = 0; i < PROBES; i++) {
+        at = (first + i) % NL_FORMAT_CACHE_SIZE;
+        if (cache->entries[at].site == NULL)
+            break;
+        if (cache->entries[at].format != format || cache->entries[at].event != event ||
+            cache->entries[at].level != level)
+            continue;
+        /* The caller may have put other text there since. */
+        if (is_of(cache->entries[at].site, level, event, format))
+            return cache->entries[at].site;
+        break;
+    }
+    nl_format_site *site = find_or_make(level, event, format);
+    if (site == NULL)
+        return NULL;
+    release(cache->entries[at].site);
+    cache->entries[at].event = event;
+    cache->entries[at].format = format;
+    cache->entries[at].level = level;
+    cache->entries[at].site = site;
+    return site;
+}
+
+void nl_format_cache_free(nl_format_cache *cache)
+{
+    for (size_t i = 0; i < NL_FORMAT_CACHE_SIZE; i++)
+        release(cache->entries[i].site);
+}
