@@ -59,7 +59,8 @@ static void use_segment(nl_clock *clock, size_t i)
 {
     const nl_clock_point *from = &clock->points[i], *to = from + 1;
     clock->segment = i;
-    clock->ns_per_tick = (double)(to->time_ns - from->time_ns) / (double)(to->ticks - from->ticks);
+    clock->ns_per_tick =
+        (double)(int64_t)((uint64_t)to->time_ns - (uint64_t)from->time_ns) / (double)(to->ticks - from->ticks);
 }
 
 static void add_point(nl_clock *clock, nl_clock_point point)
@@ -85,7 +86,12 @@ void nl_clock_start(nl_clock *clock)
 static int64_t extrapolate(const nl_clock *clock, uint64_t ticks)
 {
     const nl_clock_point *from = &clock->points[clock->segment];
-    return from->time_ns + (int64_t)((double)(int64_t)(ticks - from->ticks) * clock->ns_per_tick);
+    double away_ns = (double)(int64_t)(ticks - from->ticks) * clock->ns_per_tick;
+    int64_t time_ns;
+    /* Only ticks or points out of damaged memory are further away than times reach. */
+    if (away_ns < -0x1p62 || away_ns > 0x1p62 || __builtin_add_overflow(from->time_ns, (int64_t)away_ns, &time_ns))
+        return from->time_ns;
+    return time_ns;
 }
 
 uint64_t nl_clock_update(nl_clock *clock)

@@ -27,7 +27,7 @@ void nl_drain_finish(nl_drain *drain)
 int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks)
 {
     int64_t time_ns = nl_clock_time_ns(&drain->clock, ticks);
-    if (time_ns < ring->last_time_ns && ring->last_time_ns - time_ns < 2000)
+    if (time_ns < ring->last_time_ns && (uint64_t)ring->last_time_ns - (uint64_t)time_ns < 2000)
         time_ns = ring->last_time_ns;
     ring->last_time_ns = time_ns;
     return time_ns;
@@ -119,7 +119,8 @@ static void lost_record(nl_drain *drain, nl_ring *ring, const nl_lost_event *los
 static int64_t round_time(int64_t time_ns)
 {
     int64_t part = time_ns % 1000;
-    return time_ns - (part < 0 ? part + 1000 : part);
+    part = part < 0 ? part + 1000 : part;
+    return time_ns < INT64_MIN + part ? time_ns : time_ns - part;
 }
 
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
@@ -196,8 +197,9 @@ static void fill_heap(nl_drain *drain, nl_ring *rings)
         sift_down(drain, i);
 }
 
-/* Encodes one event. False when it is left for the next batch. */
-static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event, nl_buffer *out)
+/* Encodes one event, and counts its record. False when it is left for the next batch. */
+static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event, nl_buffer *out,
+                     uint64_t *count)
 {
     uint64_t sequence = ring->sequence, lost = drain->lost;
     if (!nl_drain_record(drain, ring, header, event)) {
@@ -213,6 +215,7 @@ static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *head
     nl_record_encode(drain->record, drain->format, out);
     ring->at += header->size;
     ring->sequence++;
+    ++*count;
     return true;
 }
 
@@ -227,9 +230,8 @@ static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks,
         if (event == NULL) {
             drain->heap[0] = drain->heap[--drain->heap_size];
         } else {
-            if (header.ticks > until_ticks || !put_text(drain, ring, &header, event, out))
+            if (header.ticks > until_ticks || !put_text(drain, ring, &header, event, out, &count))
                 break;
-            count++;
         }
         sift_down(drain, 0);
     }
@@ -238,7 +240,10 @@ static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks,
 
 uint64_t nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
 {
-    drain->sites.shared = drain->sites.shared != NULL ? drain->sites.shared : nl_sites_shared();
+    if (drain->sites.shared == NULL) {
+        drain->sites.shared = nl_sites_shared();
+        drain->sites.size = NL_SHARED_SITES_SIZE;
+    }
     if (drain->format != NL_FORMAT_NLB)
         return take_text(drain, rings, until_ticks, out, limit);
     uint64_t count = 0;
