@@ -4,6 +4,7 @@
 
 #include "program/program.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,7 +23,10 @@ struct connection {
     evutil_socket_t fd;
     struct event *readable;
     nl_decoder *decoder;
-    uint64_t good_at; /* bytes that had come when the latest record was complete */
+    uint64_t good_at;      /* bytes that had come when the latest record was complete */
+    uint64_t acknowledged; /* blocks */
+    bool to_acknowledge;   /* in the server's list of those */
+    connection *next_to_acknowledge;
     char peer[80];
 };
 
@@ -49,6 +53,44 @@ static void on_lost(void *user, const nl_lost *what)
              (unsigned long long)what->count, (unsigned long long)what->dropped, from, to);
 }
 
+/* Puts it on the list when blocks have come that are not acknowledged. */
+static bool want_acknowledgement(connection *c)
+{
+    if (nl_decoder_get_stats(c->decoder)->blocks == c->acknowledged)
+        return false;
+    if (!c->to_acknowledge) {
+        c->to_acknowledge = true;
+        c->next_to_acknowledge = c->server->to_acknowledge;
+        c->server->to_acknowledge = c;
+    }
+    return true;
+}
+
+static void leave_list(connection *c)
+{
+    if (!c->to_acknowledge)
+        return;
+    connection **at = &c->server->to_acknowledge;
+    while (*at != c)
+        at = &(*at)->next_to_acknowledge;
+    *at = c->next_to_acknowledge;
+    c->to_acknowledge = false;
+}
+
+void connection_acknowledge(connection *c)
+{
+    leave_list(c);
+    uint64_t blocks = htole64(nl_decoder_get_stats(c->decoder)->blocks);
+    char frame[16] = "NLA1\x08";
+    memcpy(frame + 8, &blocks, sizeof blocks);
+    /* A client that does not read what it is told is told again with the next block; the counts add up. */
+    ssize_t sent = send(c->fd, frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent == (ssize_t)sizeof frame)
+        c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
+    else if (sent > 0)
+        shutdown(c->fd, SHUT_RDWR); /* what follows would not be understood */
+}
+
 /* Hands every complete record to the output. */
 static void take_records(connection *c)
 {
@@ -59,10 +101,11 @@ static void take_records(connection *c)
         c->server->counts.records++;
         any = true;
     }
-    if (!any)
-        return;
-    c->good_at = nl_decoder_get_stats(c->decoder)->bytes;
-    server_wrote(c->server);
+    bool blocks = want_acknowledgement(c);
+    if (any || blocks)
+        c->good_at = nl_decoder_get_stats(c->decoder)->bytes;
+    if (any || blocks)
+        server_wrote(c->server);
 }
 
 /* The client has said all that it has to say: a last line without a newline is complete. */
@@ -130,6 +173,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, const struct sockadd
         .max_record_size = srv->settings->max_record_size,
         .on_malformed = on_malformed,
         .on_lost = on_lost,
+        .streams = srv->streams,
         .user = c,
     });
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
@@ -171,9 +215,10 @@ void connection_drain(connection *c, int64_t deadline_ns)
 void connection_close(connection *c)
 {
     const nl_decoder_stats *stats = nl_decoder_get_stats(c->decoder);
-    nl_write(c->server->log, NL_DEBUG, "Netlogd.Close", "PEER=%s RECORDS=%llu MALFORMED=%llu BYTES=%llu", c->peer,
-             (unsigned long long)stats->records, (unsigned long long)stats->malformed,
-             (unsigned long long)stats->bytes);
+    nl_write(c->server->log, NL_DEBUG, "Netlogd.Close", "PEER=%s RECORDS=%llu MALFORMED=%llu REPEATED=%llu BYTES=%llu",
+             c->peer, (unsigned long long)stats->records, (unsigned long long)stats->malformed,
+             (unsigned long long)stats->repeated, (unsigned long long)stats->bytes);
+    leave_list(c);
     *c->link = c->next;
     if (c->next != NULL)
         c->next->link = c->link;

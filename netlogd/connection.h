@@ -27,6 +27,9 @@ void connection_drain(connection *c, int64_t deadline_ns);
 void connection_close(connection *c);
 
 /* The list that the server keeps. */
+/* Tells a client of the binary protocol that all it has sent so far is written. Takes it off srv->to_acknowledge. */
+void connection_acknowledge(connection *c);
+
 connection *connection_next(const connection *c);
 
 #endif

@@ -47,6 +47,13 @@ static void pause_clients(server *srv)
     event_add(srv->retry_event, &interval);
 }
 
+/* Everything that was decoded is written. */
+static void acknowledge_all(server *srv)
+{
+    while (srv->to_acknowledge != NULL)
+        connection_acknowledge(srv->to_acknowledge);
+}
+
 static void on_retry(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
@@ -58,6 +65,7 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
     }
     srv->paused = false;
     program_error("%s can be written again", srv->settings->output);
+    acknowledge_all(srv);
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_pause(c, false);
 }
@@ -66,8 +74,12 @@ static void on_flush(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     server *srv = user;
-    if (!srv->paused && output_flush(srv->output) != NL_OK)
+    if (srv->paused)
+        return;
+    if (output_flush(srv->output) != NL_OK)
         pause_clients(srv);
+    else
+        acknowledge_all(srv);
 }
 
 void server_wrote(server *srv)
@@ -202,15 +214,17 @@ static int stop(server *srv)
     srv->stopping = true;
     enable_listeners(srv, false);
     int64_t deadline_ns = server_now_ns() + DRAIN_SECONDS * NL_NS_PER_SECOND;
-    while (srv->connections != NULL) {
-        connection_drain(srv->connections, deadline_ns);
-        connection_close(srv->connections);
-    }
+    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
+        connection_drain(c, deadline_ns);
     int status = PROGRAM_DONE;
     if (output_flush(srv->output) != NL_OK) {
         program_error("%s; the last records are lost", nl_error_message());
         status = PROGRAM_PROBLEM;
+    } else {
+        acknowledge_all(srv);
     }
+    while (srv->connections != NULL)
+        connection_close(srv->connections);
     nl_write(srv->log, NL_USAGE, "Netlogd.Stop",
              "RECORDS=%" PRIu64 " MALFORMED=%" PRIu64 " LOST=%" PRIu64 " BYTES=%" PRIu64 " CONNECTIONS=%" PRIu64
              " REFUSED=%" PRIu64,
@@ -224,6 +238,7 @@ static int stop(server *srv)
     event_free(srv->retry_event);
     event_free(srv->accept_event);
     event_base_free(srv->base);
+    nl_streams_free(srv->streams);
     free(srv->listeners);
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
@@ -241,6 +256,7 @@ int server_run(const settings *s, listener *listeners, size_t listener_count, ou
             return PROGRAM_PROBLEM;
         }
     }
+    srv.streams = nl_streams_new();
     start(&srv, listeners);
     event_base_dispatch(srv.base);
     return stop(&srv);

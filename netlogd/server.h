@@ -32,7 +32,9 @@ struct server {
     output *output;
     nl_log *log; /* its own events; NULL when it has none */
     char *read_buffer;
+    nl_streams *streams; /* of all clients that number their records */
     connection *connections;
+    connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
     size_t connection_count;
     server_counts counts;
     bool paused; /* nothing is read from clients: the output is blocked */
@@ -52,7 +54,7 @@ enum { SERVER_READ_SIZE = 256 << 10 };
 int server_run(const settings *s, listener *listeners, size_t listener_count, output *out, nl_log *log);
 
 /* For connections. */
-void server_wrote(server *srv);                       /* something was put into the output */
+void server_wrote(server *srv);                       /* something was put into the output, or is to be acknowledged */
 void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
 int64_t server_now_ns(void);                          /* the monotonic clock */
 

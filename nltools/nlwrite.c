@@ -3,6 +3,7 @@
 
 #include "program/program.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,8 @@ typedef struct arguments {
 
 /* How long a record waits for a destination that takes nothing. */
 #define PATIENCE_NS (10 * NL_NS_PER_SECOND)
+
+enum { FLUSH_EVERY = 1000 };
 
 enum { OPTION_DEST = 'd', OPTION_PROG = 'p', OPTION_HOST = 0x1000, OPTION_LEVEL = 'l' };
 
@@ -108,8 +111,12 @@ static nl_status pass_records_on(nl_log *log, program_reading *reading)
     nl_reader *reader = program_reading_open(reading, "-", false, false);
     nl_status written = NL_OK, status;
     const nl_record *record;
-    while ((status = nl_reader_next(reader, &record)) == NL_OK && written >= NL_OK)
+    /* A destination that fails is noticed soon; one that is slow is waited for. */
+    for (unsigned count = 1; (status = nl_reader_next(reader, &record)) == NL_OK && written >= NL_OK; count++) {
         written = nl_write_record(log, record);
+        if (written == NL_OK && count % FLUSH_EVERY == 0)
+            written = nl_flush(log);
+    }
     program_reading_close(reading, reader);
     return status == NL_FAILED ? status : written;
 }
@@ -125,11 +132,11 @@ int main(int argc, char **argv)
     nl_set_policy(log, NL_POLICY_BLOCK, PATIENCE_NS, NL_LEVEL_NONE);
     bool pass_on = strcmp(a.words[0], "-") == 0;
     nl_status status = pass_on ? pass_records_on(log, &a.reading) : write_event(log, &a);
-    if (status < NL_OK)
-        program_error("%s", nl_error_message());
+    char why[512];
+    snprintf(why, sizeof why, "%s", nl_error_message());
     nl_status closed = nl_close(log);
-    if (closed != NL_OK && status >= NL_OK)
-        program_error("%s", nl_error_message());
+    if (closed != NL_OK || status < NL_OK)
+        program_error("%s", closed != NL_OK ? nl_error_message() : why);
     int result = status < NL_OK || closed != NL_OK || a.reading.malformed > 0 || a.reading.lost > 0 ? PROGRAM_PROBLEM
                                                                                                     : PROGRAM_DONE;
     if (program_reading_finish(&a.reading) != PROGRAM_DONE)

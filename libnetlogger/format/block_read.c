@@ -139,14 +139,6 @@ static bool get_sources(nl_block_reader *r)
     return true;
 }
 
-/* A name with other bytes would forge fields and lines when the record is written as text. */
-static bool is_name(nl_string name)
-{
-    if (name.size == 0 || !nl_byte_is(name.data[0], NL_BYTE_NAME_FIRST))
-        return false;
-    return nl_find_name_end(name.data, name.data + name.size, name.data + name.size) == name.data + name.size;
-}
-
 static bool get_fields(nl_block_reader *r, size_t count)
 {
     for (; count > 0; count--) {
@@ -156,7 +148,7 @@ static bool get_fields(nl_block_reader *r, size_t count)
         r->fields = room_for_one(r->fields, r->field_count, &r->field_capacity, sizeof *r->fields);
         nl_field *field = &r->fields[r->field_count++];
         *field = (nl_field){.type = (nl_type)type};
-        if (type > NL_TYPE_BOOL || !get_string(r, &field->name) || !is_name(field->name))
+        if (type > NL_TYPE_BOOL || !get_string(r, &field->name) || !nl_is_name(field->name))
             return false;
     }
     return true;

@@ -9,6 +9,8 @@
 #ifndef NETLOGGER_FORMAT_RECORD_INTERNAL_H
 #define NETLOGGER_FORMAT_RECORD_INTERNAL_H
 
+#include "format/bytes.h"
+
 #include <netlogger.h>
 
 typedef struct nl_chunk nl_chunk;
@@ -41,6 +43,14 @@ static inline nl_field *nl_record_append_many(nl_record *record, size_t count)
     nl_field *fields = storage->fields + record->field_count;
     record->field_count += count;
     return fields;
+}
+
+/* Whether it may be a field's name: one with other bytes would forge fields and lines when written as text. */
+static inline bool nl_is_name(nl_string name)
+{
+    if (name.size == 0 || !nl_byte_is(name.data[0], NL_BYTE_NAME_FIRST))
+        return false;
+    return nl_find_name_end(name.data, name.data + name.size, name.data + name.size) == name.data + name.size;
 }
 
 /* size bytes that last until the record is cleared. */

@@ -14,6 +14,8 @@ enum {
     STEP_PART = 1000,          /* ... plus a thousandth of the time since: no daemon slews faster */
 };
 
+#define SANE_NS (INT64_C(1) << 62) /* until 2116 */
+
 bool nl_clock_has_counter(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -59,8 +61,10 @@ static void use_segment(nl_clock *clock, size_t i)
 {
     const nl_clock_point *from = &clock->points[i], *to = from + 1;
     clock->segment = i;
-    clock->segment_ticks = to->ticks - from->ticks;
-    clock->ns_per_tick = (double)(to->time_ns - from->time_ns) / (double)(to->ticks - from->ticks);
+    int64_t apart_ns = (int64_t)((uint64_t)to->time_ns - (uint64_t)from->time_ns);
+    /* Points out of damaged memory may be further apart than times reach: then the way that checks is taken. */
+    clock->segment_ticks = apart_ns > -SANE_NS && apart_ns < SANE_NS ? to->ticks - from->ticks : 0;
+    clock->ns_per_tick = (double)apart_ns / (double)(to->ticks - from->ticks);
 }
 
 static void add_point(nl_clock *clock, nl_clock_point point)
@@ -86,7 +90,12 @@ void nl_clock_start(nl_clock *clock)
 static int64_t extrapolate(const nl_clock *clock, uint64_t ticks)
 {
     const nl_clock_point *from = &clock->points[clock->segment];
-    return from->time_ns + (int64_t)((double)(int64_t)(ticks - from->ticks) * clock->ns_per_tick);
+    double away_ns = (double)(int64_t)(ticks - from->ticks) * clock->ns_per_tick;
+    int64_t time_ns;
+    /* Only ticks or points out of damaged memory are further away than times reach. */
+    if (away_ns < -0x1p62 || away_ns > 0x1p62 || __builtin_add_overflow(from->time_ns, (int64_t)away_ns, &time_ns))
+        return from->time_ns;
+    return time_ns;
 }
 
 uint64_t nl_clock_update(nl_clock *clock)
@@ -95,8 +104,8 @@ uint64_t nl_clock_update(nl_clock *clock)
     size_t count = clock->count;
     if (count >= 2)
         use_segment(clock, count - 2);
-    const nl_clock_point *last = &clock->points[count - 1];
     if (count >= 2 && !clock->slow) {
+        const nl_clock_point *last = &clock->points[count - 1];
         int64_t expected_ns = extrapolate(clock, now.ticks), away_ns = now.time_ns - expected_ns;
         int64_t since_ns = expected_ns - last->time_ns;
         if (away_ns > STEP_NS + since_ns / STEP_PART || -away_ns > STEP_NS + since_ns / STEP_PART)
@@ -154,6 +163,8 @@ void nl_clock_restore(nl_clock *clock, const nl_clock_point points[2], bool slow
 {
     memset(clock, 0, sizeof *clock);
     clock->slow = slow;
+    if (points[0].time_ns < 0 || points[1].time_ns < points[0].time_ns || points[1].time_ns > SANE_NS)
+        return;
     add_point(clock, points[0]);
     add_point(clock, points[1]);
     if (clock->count >= 2)

@@ -110,7 +110,8 @@ static void lost_record(nl_drain *drain, nl_ring *ring, const nl_lost_event *los
 static int64_t round_time(int64_t time_ns)
 {
     int64_t part = time_ns % 1000;
-    return time_ns - (part < 0 ? part + 1000 : part);
+    part = part < 0 ? part + 1000 : part;
+    return time_ns < INT64_MIN + part ? time_ns : time_ns - part;
 }
 
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
@@ -187,8 +188,9 @@ static void fill_heap(nl_drain *drain, nl_ring *rings)
         sift_down(drain, i);
 }
 
-/* Encodes one event. False when it is left for the next batch. */
-static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event, nl_buffer *out)
+/* Encodes one event, and counts its record. False when it is left for the next batch. */
+static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event, nl_buffer *out,
+                     uint64_t *count)
 {
     uint64_t sequence = ring->sequence, lost = drain->lost;
     if (!nl_drain_record(drain, ring, header, event)) {
@@ -204,6 +206,7 @@ static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *head
     nl_record_encode(drain->record, drain->format, out);
     ring->at += header->size;
     ring->sequence++;
+    ++*count;
     return true;
 }
 
@@ -218,9 +221,8 @@ static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks,
         if (event == NULL) {
             drain->heap[0] = drain->heap[--drain->heap_size];
         } else {
-            if (header.ticks > until_ticks || !put_text(drain, ring, &header, event, out))
+            if (header.ticks > until_ticks || !put_text(drain, ring, &header, event, out, &count))
                 break;
-            count++;
         }
         sift_down(drain, 0);
     }

@@ -13,7 +13,8 @@ enum { ROUNDING_NS = 2000 };
 static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks)
 {
     int64_t time_ns = nl_clock_time_ns(&drain->clock, ticks);
-    if (__builtin_expect(time_ns < ring->last_time_ns && ring->last_time_ns - time_ns < ROUNDING_NS, 0))
+    if (__builtin_expect(time_ns < ring->last_time_ns && (uint64_t)ring->last_time_ns - (uint64_t)time_ns < ROUNDING_NS,
+                         0))
         time_ns = ring->last_time_ns;
     ring->last_time_ns = time_ns;
     return time_ns;

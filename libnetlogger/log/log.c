@@ -188,11 +188,12 @@ static nl_status open_destination(nl_log *log)
     nl_outbox *outbox = &log->outbox;
     outbox->mapping.fd = -1;
     outbox->url = log->url;
+    outbox->options = &log->options;
     outbox->how = (nl_destination_options){.truncate = writer->truncate,
                                            .timeout_ms = writer->timeout_ms,
                                            .format = writer->format,
                                            .ident = log->prog.data};
-    if (open_backup(log) != NL_OK)
+    if (open_backup(log) != NL_OK || nl_outbox_open_spool(outbox) != NL_OK)
         return NL_FAILED;
     outbox->destination = nl_destination_open(log->url, &outbox->how);
     bool stands_in = outbox->backup_url != NULL || log->options.spool != NULL;

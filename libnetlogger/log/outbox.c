@@ -113,6 +113,18 @@ static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_
     return status;
 }
 
+/* Delivers what is on disk, which is older than the batch. */
+static nl_status deliver_spool(nl_outbox *outbox, nl_level level)
+{
+    nl_status status = NL_OK;
+    while (status == NL_OK && (status = nl_spool_peek(outbox->spool, &outbox->spooled)) == NL_OK) {
+        size_t written = 0;
+        status = nl_destination_write(outbox->destination, level, outbox->spooled.data, outbox->spooled.size, &written);
+        nl_spool_delivered(outbox->spool, written);
+    }
+    return status == NL_END ? NL_OK : status;
+}
+
 static nl_status write_primary(nl_outbox *outbox, nl_level level)
 {
     if (outbox->destination == NULL) {
@@ -120,6 +132,9 @@ static nl_status write_primary(nl_outbox *outbox, nl_level level)
         if (outbox->destination == NULL)
             return NL_FAILED;
     }
+    nl_status status = outbox->spool != NULL ? deliver_spool(outbox, level) : NL_OK;
+    if (status != NL_OK || outbox->shared == NULL || outbox->shared->batch_size == 0)
+        return status;
     return write_batch(outbox, outbox->destination, level);
 }
 
@@ -152,9 +167,64 @@ static void close_backup(nl_outbox *outbox)
     outbox->backup = NULL;
 }
 
-nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
+nl_status nl_outbox_open_spool(nl_outbox *outbox)
+{
+    const nl_log_options *options = outbox->options;
+    if (outbox->spool != NULL || options == NULL || options->spool == NULL)
+        return NL_OK;
+    outbox->spool = nl_spool_open(options->spool, outbox->url, options->spool_size, options->spool_oldest);
+    return outbox->spool != NULL ? NL_OK : NL_FAILED;
+}
+
+/* The log's own record of what a full spool gave up. Of blocks the gap in their numbers tells. */
+static void report_given_up(nl_outbox *outbox, uint64_t lines)
+{
+    const nl_shared_log *shared = outbox->shared;
+    if (lines == 0 || shared->format == NL_FORMAT_NLB)
+        return;
+    nl_record *record = nl_record_new();
+    nl_record_set_time(record, nl_time_now_ns() / 1000 * 1000);
+    nl_record_set_level(record, NL_WARNING);
+    nl_record_set_host(record, shared->host, strlen(shared->host));
+    nl_record_set_prog(record, shared->prog, strlen(shared->prog));
+    nl_record_set_event(record, "NetLogger.Lost", strlen("NetLogger.Lost"));
+    nl_record_add_uint(record, "COUNT", lines);
+    nl_record_add_string(record, "REASON", "the spool was full", strlen("the spool was full"));
+    nl_buffer line = {0};
+    nl_record_encode(record, (nl_format)shared->format, &line);
+    nl_spool_put(outbox->spool, line.data, line.size);
+    nl_buffer_free(&line);
+    nl_record_free(record);
+}
+
+/* The batch goes to disk. Killed between the two steps, it is delivered twice, which a collector of blocks notices. */
+static nl_status write_spool(nl_outbox *outbox)
+{
+    nl_shared_log *shared = outbox->shared;
+    uint64_t before = nl_spool_given_up(outbox->spool);
+    nl_status status =
+        nl_spool_put(outbox->spool, outbox->batch + shared->batch_start, shared->batch_size - shared->batch_start);
+    if (status == NL_OK)
+        empty_batch(shared);
+    report_given_up(outbox, nl_spool_given_up(outbox->spool) - before);
+    return status;
+}
+
+static nl_status stand_in(nl_outbox *outbox, nl_level level, nl_status status)
 {
     if (outbox->shared == NULL || outbox->shared->batch_size == 0)
+        return status == NL_AGAIN ? NL_OK : status;
+    if (outbox->backup_url != NULL)
+        return write_backup(outbox, level);
+    return outbox->spool != NULL ? write_spool(outbox) : status;
+}
+
+nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
+{
+    if (nl_outbox_open_spool(outbox) != NL_OK)
+        return NL_FAILED;
+    bool spooled = outbox->spool != NULL && !nl_spool_is_empty(outbox->spool);
+    if (!spooled && (outbox->shared == NULL || outbox->shared->batch_size == 0))
         return NL_OK;
     nl_status status = NL_AGAIN;
     if (!outbox->away || at_once || monotonic_ns() >= outbox->retry_ns) {
@@ -166,7 +236,7 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
         }
         note_away(outbox);
     }
-    return outbox->backup_url != NULL ? write_backup(outbox, level) : status;
+    return stand_in(outbox, level, status);
 }
 
 void nl_outbox_after_fork(nl_outbox *outbox)
@@ -175,6 +245,8 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     outbox->shared = NULL;
     outbox->away = false;
     outbox->given_up = 0;
+    nl_spool_close(outbox->spool); /* the parent's; the child opens one of its own */
+    outbox->spool = NULL;
     if (outbox->destination != NULL)
         nl_destination_after_fork(outbox->destination);
     if (outbox->backup != NULL)
@@ -187,6 +259,8 @@ nl_status nl_outbox_close(nl_outbox *outbox)
 {
     nl_status status = outbox->destination != NULL ? nl_destination_close(outbox->destination, true) : NL_OK;
     close_backup(outbox);
+    nl_spool_close(outbox->spool);
+    nl_buffer_free(&outbox->spooled);
     nl_url_free(outbox->url);
     nl_url_free(outbox->backup_url);
     nl_mapping_remove(&outbox->mapping);

@@ -7,6 +7,7 @@
 
 #include "log/options.h"
 #include "transport/destination.h"
+#include "transport/spool.h"
 
 typedef struct nl_outbox {
     nl_mapping mapping;
@@ -16,6 +17,9 @@ typedef struct nl_outbox {
     nl_url *url;
     nl_destination_options how;
     nl_destination *destination; /* NULL: could not be opened yet */
+    const nl_log_options *options;
+    nl_spool *spool;   /* NULL: not opened, or there is none */
+    nl_buffer spooled; /* what of it is being delivered */
     nl_url *backup_url;
     nl_destination *backup; /* while it is in use */
     int64_t retry_ns;       /* on the monotonic clock: the destination is not tried before */
@@ -26,6 +30,9 @@ typedef struct nl_outbox {
 
 /* Makes the batch in the process's shared memory, anew after a fork. NL_FAILED when there is no memory. */
 nl_status nl_outbox_make_batch(nl_outbox *outbox, unsigned number);
+
+/* Opens the spool, if the log is to have one. NL_OK or NL_FAILED with the reason. */
+nl_status nl_outbox_open_spool(nl_outbox *outbox);
 
 /* Takes over records bytes[0..size) encoded from the rings, which it tells that they are rid of them. They fit. */
 void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes, uint64_t records);

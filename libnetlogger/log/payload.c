@@ -91,7 +91,7 @@ static bool get_field(const char **at, const char *end, nl_field *field)
     if (*at == end)
         return false;
     field->type = (nl_type)(unsigned char)*(*at)++;
-    if (field->type > NL_TYPE_BOOL || !get_string(at, end, &field->name))
+    if (field->type > NL_TYPE_BOOL || !get_string(at, end, &field->name) || !nl_is_name(field->name))
         return false;
     if (field->type == NL_TYPE_STRING)
         return get_string(at, end, &field->string);
@@ -114,6 +114,8 @@ bool nl_payload_get(const char *at, size_t size, nl_record *record)
     if (size < sizeof head)
         return false;
     memcpy(&head, at, sizeof head);
+    if (head.level > NL_DEBUG)
+        return false;
     at += sizeof head;
     record->time_ns = head.time_ns;
     record->level = (nl_level)head.level;
@@ -123,5 +125,5 @@ bool nl_payload_get(const char *at, size_t size, nl_record *record)
     for (uint32_t i = 0; i < head.field_count; i++)
         if (!get_field(&at, end, nl_record_append(record)))
             return false;
-    return true;
+    return at == end;
 }

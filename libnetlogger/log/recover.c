@@ -105,6 +105,8 @@ static nl_status open_outbox(recovery *r, nl_remains_log *log)
         return nl_error_set("where it went is gone with the process: a destination must be given");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url) != NL_OK)
         return NL_FAILED;
+    log->options = options;
+    outbox->options = &log->options;
     outbox->how = (nl_destination_options){.timeout_ms = options.writer.timeout_ms,
                                            .format = (nl_format)outbox->shared->format,
                                            .ident = outbox->shared->prog};
@@ -141,6 +143,7 @@ static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64
     drain.zstd_level = shared->zstd_level;
     drain.one_level = log->outbox.url != NULL && log->outbox.url->scheme == NL_SCHEME_SYSLOG;
     drain.sites.shared = (const nl_shared_sites *)(const void *)remains->sites.memory;
+    drain.sites.size = remains->sites.size;
     nl_clock_restore(&drain.clock, shared->clock, shared->slow_clock);
     nl_clock_update(&drain.clock); /* what came after the last reading lies between that and now */
     nl_buffer bytes = {0};
@@ -188,6 +191,8 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
     tell(r, shared, records, status);
     if (log->outbox.destination != NULL && log->outbox.destination != &r->other.base)
         nl_destination_close(log->outbox.destination, true);
+    nl_spool_close(log->outbox.spool);
+    nl_buffer_free(&log->outbox.spooled);
     nl_url_free(log->outbox.url);
     return status == NL_OK;
 }

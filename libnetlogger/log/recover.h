@@ -14,6 +14,7 @@ typedef struct nl_remains {
 /* One log in it, with its rings. */
 typedef struct nl_remains_log {
     nl_outbox outbox;
+    nl_log_options options; /* of its URL */
     nl_ring *rings;
 } nl_remains_log;
 

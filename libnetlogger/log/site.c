@@ -3,6 +3,7 @@
 #include "log/site.h"
 
 #include "base/error.h"
+#include "format/record_internal.h"
 #include "log/session.h"
 
 #include <fnmatch.h>
@@ -183,13 +184,14 @@ static bool get_text(const char **at, const char *end, nl_string *text)
 static bool read_site(nl_site *site, const char *at, const char *end, const nl_shared_site *head)
 {
     *site = (nl_site){.level = (nl_level)head->level, .field_count = head->field_count};
-    if (head->field_count > NL_FIELDS_MAX || !get_text(&at, end, &site->event))
+    if (head->level > NL_DEBUG || head->field_count > NL_FIELDS_MAX || !get_text(&at, end, &site->event))
         return false;
     for (unsigned i = 0; i < head->field_count; i++) {
         if (at == end)
             return false;
         site->types[i] = (unsigned char)*at++;
-        if (site->types[i] == NL_RAW_NONE || site->types[i] > NL_RAW_BOOL || !get_text(&at, end, &site->names[i]))
+        if (site->types[i] == NL_RAW_NONE || site->types[i] > NL_RAW_BOOL || !get_text(&at, end, &site->names[i]) ||
+            !nl_is_name(site->names[i]))
             return false;
     }
     return true;
@@ -198,7 +200,7 @@ static bool read_site(nl_site *site, const char *at, const char *end, const nl_s
 static bool read_next(nl_site_table *table)
 {
     uint64_t published = __atomic_load_n(&table->shared->published, __ATOMIC_ACQUIRE);
-    if (published > NL_SHARED_SITES_SIZE - NL_SHARED_HEADER || published - table->read < sizeof(nl_shared_site))
+    if (published > table->size - NL_SHARED_HEADER || published < table->read + sizeof(nl_shared_site))
         return false;
     const char *at = (const char *)table->shared + NL_SHARED_HEADER + table->read;
     nl_shared_site head;

@@ -19,7 +19,8 @@ typedef struct nl_site {
 /* The sites read so far from shared memory; one thread's. */
 typedef struct nl_site_table {
     const nl_shared_sites *shared;
-    uint64_t read; /* bytes */
+    size_t size;   /* of the memory there */
+    uint64_t read; /* bytes behind its header */
     nl_site *sites;
     size_t count, capacity;
 } nl_site_table;

@@ -153,6 +153,7 @@ static uint64_t take(nl_log *log, bool everything)
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
         nl_ring_pin(ring);
     log->drain.sites.shared = nl_sites_shared();
+    log->drain.sites.size = NL_SHARED_SITES_SIZE;
     uint64_t records = nl_drain_take(&log->drain, rings, until_ticks, &log->encoded, BATCH_SIZE);
     if (log->encoded.size > 0 && nl_outbox_has_room(&log->outbox, log->encoded.size))
         nl_outbox_commit(&log->outbox, rings, &log->encoded, records);
@@ -208,6 +209,8 @@ static bool look(nl_log *log, bool everything, bool closing)
 {
     get_ready(log);
     tidy(log, closing);
+    if (log->outbox.destination != NULL)
+        nl_destination_poll(log->outbox.destination);
     nl_status status = nl_outbox_send(&log->outbox, log->drain.level, everything);
     uint64_t records = 0;
     if (status == NL_OK && (records = take(log, everything)) > 0)

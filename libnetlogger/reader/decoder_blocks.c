@@ -170,13 +170,32 @@ static void report_loss(nl_decoder *d, const nl_lost *lost)
         d->options.on_lost(d->options.user, lost);
 }
 
+/* How many of a block's records were met already. Those that fill the latest gap were not. */
+static uint64_t count_repeated(nl_stream *stream, const nl_block_header *h)
+{
+    uint64_t first = h->first_sequence, end = first + h->record_count;
+    if (first >= stream->next) {
+        stream->gap_from = stream->next;
+        stream->gap_to = first;
+        return 0;
+    }
+    if (first >= stream->gap_from && end <= stream->gap_to) {
+        *(first == stream->gap_from ? &stream->gap_from : &stream->gap_to) = first == stream->gap_from ? end : first;
+        return 0;
+    }
+    return stream->next - first;
+}
+
 /* Compares a block's place in its stream with what was expected. */
 static void follow_stream(nl_decoder *d, const nl_block_header *h)
 {
     nl_lost lost = {.source = d->source, .from_ns = INT64_MAX, .to_ns = INT64_MIN, .count = h->lost};
-    nl_stream *stream = nl_block_has_stream(h) ? nl_streams_find(&d->streams, h->stream) : NULL;
+    nl_streams *streams = d->options.streams != NULL ? d->options.streams : &d->streams;
+    nl_stream *stream = nl_block_has_stream(h) ? nl_streams_find(streams, h->stream) : NULL;
     bool known = stream != NULL && stream->known;
     memcpy(lost.stream, h->stream, sizeof lost.stream);
+    if (known && d->options.streams != NULL)
+        d->skip = count_repeated(stream, h);
     if (known)
         lost.count = h->first_sequence > stream->next ? h->first_sequence - stream->next : 0;
     lost.dropped = h->lost < lost.count ? h->lost : lost.count;
@@ -259,25 +278,35 @@ static nl_status take_block(nl_decoder *d)
     d->block_offset = nl_input_offset(in, in->at);
     in->at += d->block_bytes.size;
     d->format = NL_FORMAT_NLB;
-    if (header.type != NL_BLOCK_TYPE_RECORDS)
+    if (header.type != NL_BLOCK_TYPE_RECORDS) {
+        d->stats.blocks++;
         return NL_OK;
+    }
+    d->skip = 0;
     follow_stream(d, &header);
     d->open = nl_block_open(&d->block, &header, d->block_bytes.data) == NL_OK;
-    if (!d->open)
+    if (!d->open) {
+        d->stats.blocks++;
         nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
+    }
     return NL_OK;
 }
 
 /* The next record of the open block. NL_OK, or NL_END when it has no more. */
 static nl_status next_of_block(nl_decoder *d, const nl_record **record)
 {
-    nl_status status = nl_block_next(&d->block, nl_decoder_record(d));
+    nl_status status;
+    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK && d->skip > 0) {
+        d->skip--;
+        d->stats.repeated++;
+    }
     if (status == NL_OK) {
         d->stats.records++;
         *record = d->record;
         return NL_OK;
     }
     d->open = false;
+    d->stats.blocks++;
     if (status == NL_MALFORMED)
         nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
     return NL_END;

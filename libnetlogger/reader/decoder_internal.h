@@ -52,7 +52,8 @@ struct nl_decoder {
     bool in_blocks; /* a block comes next: */
     bool damaged;   /* or what is left of one that is not whole: the next beginning is being looked for */
     nl_damage damage;
-    bool open; /* a block is being read */
+    bool open;     /* a block is being read */
+    uint64_t skip; /* so many of its records were met already */
     nl_block_reader block;
     nl_string block_bytes; /* all of it, for reports */
     uint64_t block_offset;

@@ -66,9 +66,23 @@ nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_
     return stream;
 }
 
-void nl_streams_free(nl_streams *streams)
+void nl_streams_clear(nl_streams *streams)
 {
     free(streams->young.slots);
     free(streams->old.slots);
     *streams = (nl_streams){0};
+}
+
+nl_streams *nl_streams_new(void)
+{
+    nl_streams *streams = calloc(1, sizeof *streams);
+    NL_REQUIRE(streams != NULL, "out of memory");
+    return streams;
+}
+
+void nl_streams_free(nl_streams *streams)
+{
+    if (streams != NULL)
+        nl_streams_clear(streams);
+    free(streams);
 }

@@ -63,6 +63,12 @@ int64_t nl_destination_size(nl_destination *destination)
     return destination->kind->size != NULL ? destination->kind->size(destination) : -1;
 }
 
+void nl_destination_poll(nl_destination *destination)
+{
+    if (destination->kind->poll != NULL)
+        destination->kind->poll(destination);
+}
+
 nl_status nl_destination_reopen(nl_destination *destination)
 {
     return destination->kind->reopen != NULL ? destination->kind->reopen(destination) : NL_OK;

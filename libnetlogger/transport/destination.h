@@ -13,10 +13,12 @@
 typedef struct nl_destination nl_destination;
 
 typedef struct nl_destination_options {
-    bool truncate;     /* files: start anew */
-    bool atomic;       /* files: write aside, take the name at close */
-    int timeout_ms;    /* sockets: bound on connecting, and on a send that blocks */
-    nl_format format;  /* of what will be written: where records end */
+    bool truncate;    /* files: start anew */
+    bool atomic;      /* files: write aside, take the name at close */
+    int timeout_ms;   /* sockets: bound on connecting, and on a send that blocks */
+    nl_format format; /* of what will be written: where records end */
+    void (*on_control)(void *user, const char *commands, size_t size); /* collectors: what one asks for; may be NULL */
+    void *user;
     const char *ident; /* syslog: the program's name; NULL for its own */
 } nl_destination_options;
 
@@ -33,6 +35,9 @@ nl_status nl_destination_write(nl_destination *destination, nl_level level, cons
 /* The size of the file in bytes, when it is a plain one; -1 for anything else. */
 int64_t nl_destination_size(nl_destination *destination);
 
+/* Hears what the other side has to say, when nothing is written for a while. */
+void nl_destination_poll(nl_destination *destination);
+
 /* Files: opens the name again. Others: nothing. */
 nl_status nl_destination_reopen(nl_destination *destination);
 
@@ -47,6 +52,7 @@ nl_status nl_destination_close(nl_destination *destination, bool keep);
 typedef struct nl_destination_kind {
     nl_status (*write)(nl_destination *destination, nl_level level, const char *data, size_t size, size_t *written);
     int64_t (*size)(nl_destination *destination);               /* may be NULL */
+    void (*poll)(nl_destination *destination);                  /* may be NULL */
     nl_status (*reopen)(nl_destination *destination);           /* may be NULL */
     void (*after_fork)(nl_destination *destination);            /* may be NULL */
     nl_status (*close)(nl_destination *destination, bool keep); /* frees it */

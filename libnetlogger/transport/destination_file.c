@@ -196,7 +196,8 @@ static nl_status file_close(nl_destination *destination, bool keep)
     return status;
 }
 
-static const nl_destination_kind file_kind = {.write = file_write, .size = file_size, .reopen = file_reopen, .close = file_close};
+static const nl_destination_kind file_kind = {
+    .write = file_write, .size = file_size, .reopen = file_reopen, .close = file_close};
 
 nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options)
 {

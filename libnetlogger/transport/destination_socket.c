@@ -1,14 +1,17 @@
 /*
- * A collector over TCP or a Unix stream socket, in text or blocks: nothing is acknowledged, so what the kernel has
- * taken counts as written. A connection that the other side has closed is noticed before a write, so that no record
- * goes into a dead one unnoticed; then, or when a write fails, a new connection is tried, at most once a back-off
- * period, so that a collector that is away costs the program next to nothing.
+ * A collector over TCP or a Unix stream socket. Text is not acknowledged, so that what the kernel has taken counts as
+ * written; blocks are, and what counts is what the collector says it has written (doc/binary-format.md, "On a
+ * connection"). A connection that the other side has closed is noticed before a write, so that no record goes into a
+ * dead one unnoticed; then, or when a write fails, a new connection is tried, at most once a back-off period, so that a
+ * collector that is away costs the program next to nothing.
  */
 #include "config.h"
 
 #include "transport/destination.h"
 
 #include "base/error.h"
+#include "format/block_read.h"
+#include "format/varint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +27,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEFAULT_TIMEOUT_MS = 10000, BACK_OFF_MS = 1000 };
+enum { DEFAULT_TIMEOUT_MS = 10000, BACK_OFF_MS = 1000, FRAME_MOST = 64 << 10 };
 
 typedef struct socket_destination {
     nl_destination base;
@@ -33,7 +36,13 @@ typedef struct socket_destination {
     char port[8];
     char *path; /* Unix socket */
     int timeout_ms;
-    int64_t retry_ns; /* on the monotonic clock: no connection is tried before */
+    int64_t retry_ns;             /* on the monotonic clock: no connection is tried before */
+    bool acknowledged;            /* blocks: what counts as written is what the collector says it has written */
+    uint64_t blocks_sent;         /* over this connection */
+    uint64_t blocks_acknowledged; /* of these */
+    nl_buffer said;               /* by the collector, and not a whole frame yet */
+    void (*on_control)(void *user, const char *commands, size_t size);
+    void *user;
 } socket_destination;
 
 static int64_t monotonic_ns(void)
@@ -59,11 +68,11 @@ static nl_status cannot_errno(const socket_destination *s, const char *what, int
 }
 
 /* Waits until the socket may be written, at most until the deadline. Returns 0 or an errno. */
-static int wait_writable(int fd, int64_t deadline_ns)
+static int wait_ready(int fd, short what, int64_t deadline_ns)
 {
     for (;;) {
         int64_t left_ms = (deadline_ns - monotonic_ns()) / 1000000;
-        struct pollfd ready = {.fd = fd, .events = POLLOUT};
+        struct pollfd ready = {.fd = fd, .events = what};
         int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
         if (count > 0)
             return 0;
@@ -82,7 +91,7 @@ static int connect_address(int family, const struct sockaddr *address, socklen_t
         return -1;
     int why = connect(fd, address, size) == 0 ? 0 : errno;
     if (why == EINPROGRESS) {
-        why = wait_writable(fd, deadline_ns);
+        why = wait_ready(fd, POLLOUT, deadline_ns);
         socklen_t why_size = sizeof why;
         if (why == 0)
             getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &why_size);
@@ -144,20 +153,56 @@ static void disconnect(socket_destination *s)
     if (s->fd >= 0)
         close(s->fd);
     s->fd = -1;
+    s->blocks_sent = s->blocks_acknowledged = 0;
+    s->said.size = 0;
 }
 
-/* Whether the other side has closed or reset. A collector sends nothing, so that whatever comes is passed over. */
-static bool is_closed(int fd)
+/* ---- what a collector says: frames of a magic, a size and that many bytes (doc/binary-format.md) ---- */
+
+/* Takes the first whole frame off what was said. False when there is none, or none that could be one. */
+static bool take_frame(socket_destination *s, bool *understood)
 {
-    char bytes[256];
+    enum { HEAD = 8 };
+    const char *at = s->said.data;
+    size_t size = s->said.size >= HEAD ? nl_le32_get(at + 4) : 0;
+    *understood = s->said.size < HEAD || size <= FRAME_MOST;
+    if (s->said.size < HEAD || size > FRAME_MOST || s->said.size - HEAD < size)
+        return false;
+    if (memcmp(at, "NLA1", 4) == 0 && size == sizeof s->blocks_acknowledged)
+        s->blocks_acknowledged = nl_le64_get(at + HEAD);
+    else if (memcmp(at, "NLC1", 4) == 0 && s->on_control != NULL)
+        s->on_control(s->user, at + HEAD, size);
+    s->said.size -= HEAD + size;
+    memmove(s->said.data, at + HEAD + size, s->said.size);
+    return true;
+}
+
+/* Keeps what a collector that acknowledges has said; a text collector says nothing, whatever comes is passed over. */
+static bool hear(socket_destination *s, const char *bytes, size_t size)
+{
+    bool understood = true;
+    if (!s->acknowledged)
+        return true;
+    nl_buffer_append(&s->said, bytes, size);
+    while (take_frame(s, &understood))
+        continue;
+    return understood && s->blocks_acknowledged <= s->blocks_sent;
+}
+
+/* Whether the other side has closed or reset, or cannot be understood. What it says meanwhile is heard. */
+static bool is_closed(socket_destination *s)
+{
+    char bytes[4096];
     for (;;) {
-        ssize_t got = recv(fd, bytes, sizeof bytes, MSG_DONTWAIT);
-        if (got == 0)
+        ssize_t got = recv(s->fd, bytes, sizeof bytes, MSG_DONTWAIT);
+        if (got == 0 || (got > 0 && !hear(s, bytes, (size_t)got)))
             return true;
         if (got < 0 && errno != EINTR)
             return errno != EAGAIN;
     }
 }
+
+/* ---- sending ---- */
 
 /* Sends over the connection there is. On failure *sent is whole records, and the connection may be gone. */
 static nl_status send_all(socket_destination *s, const char *data, size_t size, size_t *sent)
@@ -170,7 +215,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
             done += (size_t)put;
             continue;
         }
-        int why = errno == EAGAIN ? wait_writable(s->fd, deadline_ns) : errno;
+        int why = errno == EAGAIN ? wait_ready(s->fd, POLLOUT, deadline_ns) : errno;
         if (why == 0 || why == EINTR)
             continue;
         *sent = nl_destination_whole(&s->base, data, done);
@@ -183,25 +228,80 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
     return NL_OK;
 }
 
+/* Where the block after the first count blocks of data begins; *found says how many there were. */
+static size_t end_of_blocks(const char *data, size_t size, uint64_t count, uint64_t *found)
+{
+    size_t at = 0;
+    nl_block_header header;
+    for (*found = 0; *found < count && nl_block_parse_header(data + at, size - at, &header) == NL_OK; ++*found)
+        at += nl_block_total_size(&header);
+    return at;
+}
+
+/* Waits until everything that was sent is acknowledged. */
+static nl_status wait_for_acknowledgement(socket_destination *s)
+{
+    int64_t deadline_ns = monotonic_ns() + (int64_t)s->timeout_ms * 1000000;
+    while (s->blocks_acknowledged < s->blocks_sent) {
+        int why = wait_ready(s->fd, POLLIN, deadline_ns);
+        if (why != 0)
+            return cannot_errno(s, "wait for an acknowledgement from", why);
+        if (is_closed(s) && s->blocks_acknowledged < s->blocks_sent)
+            return cannot_errno(s, "wait for an acknowledgement from", ECONNRESET);
+    }
+    return NL_OK;
+}
+
+/* Sends blocks; those that were acknowledged count. A connection on which some were not is given up: they are sent
+ * again. */
+static nl_status send_acknowledged(socket_destination *s, const char *data, size_t size, size_t *taken)
+{
+    uint64_t before = s->blocks_sent, count, found;
+    end_of_blocks(data, size, UINT64_MAX, &count);
+    s->blocks_sent += count;
+    nl_status status = send_all(s, data, size, taken);
+    if (status == NL_OK)
+        status = wait_for_acknowledgement(s);
+    *taken = size;
+    if (status == NL_OK)
+        return NL_OK;
+    uint64_t acknowledged = s->blocks_acknowledged;
+    *taken = acknowledged > before ? end_of_blocks(data, size, acknowledged - before, &found) : 0;
+    disconnect(s);
+    return status;
+}
+
+static nl_status send_over(socket_destination *s, const char *data, size_t size, size_t *taken)
+{
+    return s->acknowledged ? send_acknowledged(s, data, size, taken) : send_all(s, data, size, taken);
+}
+
 static nl_status socket_write(nl_destination *destination, nl_level level, const char *data, size_t size,
                               size_t *written)
 {
     (void)level;
     socket_destination *s = (socket_destination *)destination;
-    if (s->fd >= 0 && is_closed(s->fd))
+    if (s->fd >= 0 && is_closed(s))
         disconnect(s);
     bool fresh = s->fd < 0;
     if (fresh && connect_now(s) != NL_OK)
         return NL_FAILED;
-    if (send_all(s, data, size, written) == NL_OK)
+    if (send_over(s, data, size, written) == NL_OK)
         return NL_OK;
     /* A connection that broke is tried anew once, with the records that it had not taken. */
     if (fresh || s->fd >= 0 || connect_now(s) != NL_OK)
         return NL_FAILED;
     size_t more = 0;
-    nl_status status = send_all(s, data + *written, size - *written, &more);
+    nl_status status = send_over(s, data + *written, size - *written, &more);
     *written += more;
     return status;
+}
+
+static void socket_poll(nl_destination *destination)
+{
+    socket_destination *s = (socket_destination *)destination;
+    if (s->fd >= 0 && s->acknowledged && is_closed(s))
+        disconnect(s);
 }
 
 static void socket_after_fork(nl_destination *destination)
@@ -216,6 +316,7 @@ static nl_status socket_close(nl_destination *destination, bool keep)
     (void)keep;
     socket_destination *s = (socket_destination *)destination;
     disconnect(s);
+    nl_buffer_free(&s->said);
     free(s->host);
     free(s->path);
     free(s);
@@ -223,7 +324,7 @@ static nl_status socket_close(nl_destination *destination, bool keep)
 }
 
 static const nl_destination_kind socket_kind = {
-    .write = socket_write, .after_fork = socket_after_fork, .close = socket_close};
+    .write = socket_write, .poll = socket_poll, .after_fork = socket_after_fork, .close = socket_close};
 
 nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options)
 {
@@ -231,6 +332,9 @@ nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destinati
     NL_REQUIRE(s != NULL, "out of memory");
     s->base.kind = &socket_kind;
     s->fd = -1;
+    s->acknowledged = options->format == NL_FORMAT_NLB;
+    s->on_control = options->on_control;
+    s->user = options->user;
     s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
     if (url->scheme == NL_SCHEME_UNIX)
         s->path = strdup(url->path);

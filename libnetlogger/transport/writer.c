@@ -63,7 +63,8 @@ nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
     for (size_t i = 0; i < url->option_count; i++) {
         nl_status status = nl_writer_read_option(&url->options[i], options);
         if (status == NL_END)
-            nl_error_set("unknown option \"%s\": buffer, append, format, zstd and timeout are known", url->options[i].name);
+            nl_error_set("unknown option \"%s\": buffer, append, format, zstd and timeout are known",
+                         url->options[i].name);
         if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);
     }

@@ -3,7 +3,8 @@ fuzz_replays =
 fuzz_cppflags = $(AM_CPPFLAGS)
 fuzz_ldadd = libnetlogger/libcore.la
 EXTRA_DIST += %D%/run %D%/corpus \
-	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/binary.dict %D%/format_arguments.dict
+	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/binary.dict %D%/format_arguments.dict \
+	%D%/payload.dict %D%/drain.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -34,6 +35,16 @@ fuzz_replays += %D%/format_arguments.replay
 tests_fuzz_format_arguments_replay_SOURCES = %D%/format_arguments.c %D%/replay.c %D%/text_round_trip.h
 tests_fuzz_format_arguments_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"format_arguments"'
 tests_fuzz_format_arguments_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/payload.replay
+tests_fuzz_payload_replay_SOURCES = %D%/payload.c %D%/replay.c %D%/text_round_trip.h
+tests_fuzz_payload_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"payload"'
+tests_fuzz_payload_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/drain.replay
+tests_fuzz_drain_replay_SOURCES = %D%/drain.c %D%/replay.c %D%/fuzz.h
+tests_fuzz_drain_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"drain"'
+tests_fuzz_drain_replay_LDADD = $(fuzz_ldadd)
 
 check_PROGRAMS += $(fuzz_replays)
 TESTS += $(fuzz_replays)

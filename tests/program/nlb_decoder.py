@@ -39,12 +39,13 @@ class Record:
     fields: list  # of (name, value): bytes, int, float or bool
 
     def ulm(self):
-        """As one line of ULM, microseconds cut."""
+        """As one line of ULM: six digits, or nine when six do not say it."""
         seconds, ns = divmod(self.time_ns, 10**9)
         import datetime
 
         when = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
-        parts = [f"DATE={when:%Y%m%d%H%M%S}.{ns // 1000:06d}".encode()]
+        fraction = f"{ns:09d}" if ns % 1000 else f"{ns // 1000:06d}"
+        parts = [f"DATE={when:%Y%m%d%H%M%S}.{fraction}".encode()]
         for name, value in (("HOST", self.host), ("PROG", self.prog), ("LVL", self.level.encode()),
                             ("NL.EVNT", self.event)):
             if value:

@@ -45,6 +45,15 @@ typedef struct nl_lost {
     int64_t to_ns;            /* ... and after */
 } nl_lost;
 
+/*
+ * What is remembered of streams of numbered records by several decoders together, so that a stream may go on in another
+ * connection, and what is sent again there is known. For one thread at a time. Bounded: the streams that were silent
+ * for longest are forgotten first. Freed with nl_streams_free (NULL is allowed) after the decoders that use it.
+ */
+typedef struct nl_streams nl_streams;
+NL_API nl_streams *nl_streams_new(void);
+NL_API void nl_streams_free(nl_streams *streams);
+
 typedef struct nl_decoder_options {
     const char *source;                                         /* a name for reports; "-" when NULL; copied */
     nl_format format;                                           /* NL_FORMAT_UNKNOWN: told by the content */
@@ -53,6 +62,8 @@ typedef struct nl_decoder_options {
     void (*on_malformed)(void *user, const nl_malformed *what); /* may be NULL: then only counted */
     void (*on_lost)(void *user, const nl_lost *what);           /* may be NULL: then only counted */
     void *user;
+    nl_streams *streams; /* shared: a record whose number was met already is passed over; NULL: the decoder's own, and
+                            none is */
 } nl_decoder_options;
 
 typedef struct nl_decoder_stats {
@@ -63,6 +74,8 @@ typedef struct nl_decoder_stats {
     uint64_t lost;         /* records that are missing from their streams */
     int64_t lost_from_ns;  /* the time in which they all were, 0 when there are none */
     int64_t lost_to_ns;
+    uint64_t repeated; /* records that were met already, and passed over */
+    uint64_t blocks;   /* of the binary format: handed out or passed over, whole */
 } nl_decoder_stats;
 
 /* options may be NULL for all defaults. Freed with nl_decoder_free. */

@@ -9,8 +9,8 @@
  * host's name and the program's name and sends it at once, or keeps it in a buffer when one was asked for
  * (?buffer=64k). A log may be used by any number of threads at once. After fork() the child may go on logging: it does
  * not repeat what the parent had buffered, and to a collector it opens a connection of its own. Signal
- * handlers: NL_EVENT (event.h). nl_write allocates when a format is new; a handler's that comes in the middle of another
- * nl_write is refused and counted as lost.
+ * handlers: NL_EVENT (event.h). nl_write allocates when a format is new; a handler's that comes in the middle of
+ * another nl_write is refused and counted as lost.
  *
  * The library never ends the program, never raises SIGPIPE in it, and never prints: a log that could not be opened is
  * NULL, and every call here takes NULL and does nothing, so a program need not ask.
@@ -49,9 +49,9 @@ NL_API nl_log *nl_open(const char *prog, const char *url);
  * Writes one event. event is its name (NL.EVNT). format holds NAME=conversion pairs as printf(3) has them, or is NULL
  * for none: "SEND.SZ=%ld FILE=%s". Fields are told apart by the format, never by what is put in: a %s value holding
  * spaces, quotes, '=' or newlines arrives as the same bytes. %n is refused; so is a format in which no NAME= begins it.
- * A format is read at its first use only. Fields that are one integer (%d %u, of any length) or %s and nothing else cost
- * no printing: they arrive as printf would have put them, but are put so by the log's own thread.
- * NL_OK, NL_OFF when log is NULL or the level is below its threshold, NL_FAILED. errno is left alone.
+ * A format is read at its first use only. Fields that are one integer (%d %u, of any length) or %s and nothing else
+ * cost no printing: they arrive as printf would have put them, but are put so by the log's own thread. NL_OK, NL_OFF
+ * when log is NULL or the level is below its threshold, NL_FAILED. errno is left alone.
  */
 NL_API nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...) NL_PRINTF(4, 5);
 NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)

@@ -1,0 +1,320 @@
+#include "config.h"
+
+#include "transport/spool.h"
+
+#include "base/error.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    SEGMENTS = 16,         /* files that a full spool has, about: what drop oldest takes at a time */
+    HEADER_SIZE = 16,      /* magic, and how much is delivered */
+    PEEK_SIZE = 256 << 10, /* bytes that are delivered at a time, unless a put was larger */
+    PUT_HEAD = 4,          /* each put stands behind its size */
+};
+
+static const char MAGIC[8] = "NLSPOOL1";
+
+typedef struct segment {
+    struct segment *next; /* newer */
+    char name[64];
+    int fd;
+    uint64_t size;      /* bytes, header and all */
+    uint64_t delivered; /* where what is not delivered begins */
+} segment;
+
+struct nl_spool {
+    char *folder;
+    int folder_fd;
+    size_t limit;
+    bool oldest;
+    uint64_t used;     /* bytes of all segments */
+    uint64_t given_up; /* lines */
+    uint64_t name;     /* random, the first part of names */
+    unsigned number;   /* the second */
+    segment *segments, **last;
+};
+
+static bool lock(int fd)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    return fcntl(fd, F_OFD_SETLK, &whole) == 0;
+}
+
+static void append(nl_spool *spool, segment *s)
+{
+    *spool->last = s;
+    spool->last = &s->next;
+    spool->used += s->size;
+}
+
+static void remove_first(nl_spool *spool)
+{
+    segment *first = spool->segments;
+    spool->segments = first->next;
+    if (spool->segments == NULL)
+        spool->last = &spool->segments;
+    spool->used -= first->size;
+    unlinkat(spool->folder_fd, first->name, 0);
+    close(first->fd);
+    free(first);
+}
+
+/* How many lines of it are not delivered. */
+static uint64_t count_lines(const segment *s)
+{
+    char bytes[16384];
+    uint64_t count = 0;
+    ssize_t got;
+    for (uint64_t at = s->delivered; (got = pread(s->fd, bytes, sizeof bytes, (off_t)at)) > 0; at += (uint64_t)got)
+        for (ssize_t i = 0; i < got; i++)
+            count += bytes[i] == '\n';
+    return count;
+}
+
+static segment *new_segment(const char *name, int fd, uint64_t size, uint64_t delivered)
+{
+    segment *s = calloc(1, sizeof *s);
+    NL_REQUIRE(s != NULL, "out of memory");
+    memcpy(s->name, name, strnlen(name, sizeof s->name - 1));
+    s->fd = fd;
+    s->size = size;
+    s->delivered = delivered;
+    return s;
+}
+
+/* ---- what others have left ---- */
+
+static int by_time_then_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_spool_file(const struct dirent *entry)
+{
+    size_t size = strlen(entry->d_name);
+    return size > 6 && size < sizeof((segment *)0)->name && strcmp(entry->d_name + size - 6, ".spool") == 0;
+}
+
+static void adopt(nl_spool *spool, const char *name)
+{
+    char header[HEADER_SIZE];
+    struct stat status;
+    uint64_t delivered;
+    int fd = openat(spool->folder_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return;
+    /* The last look is whether it still has that name: another may have delivered and removed it meanwhile. */
+    if (lock(fd) && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
+        pread(fd, header, sizeof header, 0) == (ssize_t)sizeof header && memcmp(header, MAGIC, sizeof MAGIC) == 0) {
+        memcpy(&delivered, header + sizeof MAGIC, sizeof delivered);
+        if (delivered >= HEADER_SIZE && delivered <= (uint64_t)status.st_size) {
+            append(spool, new_segment(name, fd, (uint64_t)status.st_size, delivered));
+            return;
+        }
+    }
+    close(fd);
+}
+
+static void adopt_all(nl_spool *spool)
+{
+    struct dirent **entries;
+    int count = scandir(spool->folder, &entries, is_spool_file, by_time_then_name);
+    for (int i = 0; i < count; i++) {
+        adopt(spool, entries[i]->d_name);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+}
+
+/* ---- opening ---- */
+
+/* FOLDER and in it the destination's: what is no letter, digit, dot or hyphen in its URL becomes '_'. */
+static char *folder_of(const char *folder, const nl_url *url)
+{
+    size_t size = strcspn(url->text, "?");
+    char *path;
+    if (asprintf(&path, "%s/%.*s", folder, (int)(size < 200 ? size : 200), url->text) < 0)
+        nl_abort_call(__func__, "out of memory");
+    for (char *at = path + strlen(folder) + 1; *at != '\0'; at++)
+        if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-", *at) == NULL)
+            *at = '_';
+    return path;
+}
+
+nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t size, bool oldest)
+{
+    nl_spool *spool = calloc(1, sizeof *spool);
+    NL_REQUIRE(spool != NULL, "out of memory");
+    spool->folder = folder_of(folder, destination);
+    spool->limit = size;
+    spool->oldest = oldest;
+    spool->last = &spool->segments;
+    if (getrandom(&spool->name, sizeof spool->name, 0) != (ssize_t)sizeof spool->name)
+        spool->name = (uint64_t)nl_time_now_ns();
+    mkdir(folder, 0700);
+    mkdir(spool->folder, 0700);
+    spool->folder_fd = open(spool->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (spool->folder_fd < 0) {
+        nl_error_set_errno("open the spool %s", spool->folder);
+        free(spool->folder);
+        free(spool);
+        return NULL;
+    }
+    adopt_all(spool);
+    return spool;
+}
+
+void nl_spool_close(nl_spool *spool)
+{
+    if (spool == NULL)
+        return;
+    for (segment *s = spool->segments, *next; s != NULL; s = next) {
+        next = s->next;
+        close(s->fd);
+        free(s);
+    }
+    close(spool->folder_fd);
+    free(spool->folder);
+    free(spool);
+}
+
+/* ---- putting ---- */
+
+static segment *start_segment(nl_spool *spool)
+{
+    char name[64], header[HEADER_SIZE];
+    snprintf(name, sizeof name, "%020" PRId64 "-%016" PRIx64 "-%06u.spool", nl_time_now_ns(), spool->name,
+             ++spool->number);
+    int fd = openat(spool->folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    uint64_t delivered = HEADER_SIZE;
+    memcpy(header, MAGIC, sizeof MAGIC);
+    memcpy(header + sizeof MAGIC, &delivered, sizeof delivered);
+    if (fd < 0 || !lock(fd) || pwrite(fd, header, sizeof header, 0) != (ssize_t)sizeof header) {
+        nl_error_set_errno("write the spool %s/%s", spool->folder, name);
+        if (fd >= 0) {
+            unlinkat(spool->folder_fd, name, 0);
+            close(fd);
+        }
+        return NULL;
+    }
+    segment *s = new_segment(name, fd, HEADER_SIZE, HEADER_SIZE);
+    append(spool, s);
+    return s;
+}
+
+static bool write_all(int fd, const char *data, size_t size, uint64_t at)
+{
+    while (size > 0) {
+        ssize_t put = pwrite(fd, data, size, (off_t)at);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        data += put;
+        size -= (size_t)put;
+        at += (uint64_t)put;
+    }
+    return true;
+}
+
+/* The newest segment, if it is this process's and has room; otherwise a new one. */
+static segment *segment_for(nl_spool *spool)
+{
+    segment *newest = spool->segments;
+    while (newest != NULL && newest->next != NULL)
+        newest = newest->next;
+    if (newest != NULL && spool->number > 0 && newest->size < spool->limit / SEGMENTS)
+        return newest;
+    return start_segment(spool);
+}
+
+nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
+{
+    while (spool->oldest && spool->segments != NULL && spool->used + size > spool->limit) {
+        spool->given_up += count_lines(spool->segments);
+        remove_first(spool);
+    }
+    if (spool->used + size > spool->limit)
+        return nl_error_set("the spool %s is full", spool->folder);
+    segment *s = segment_for(spool);
+    if (s == NULL)
+        return NL_FAILED;
+    /* The size goes last: what it does not cover was never put, whenever the process is killed. */
+    uint32_t head = (uint32_t)size;
+    if (!write_all(s->fd, data, size, s->size + PUT_HEAD) ||
+        !write_all(s->fd, (const char *)&head, PUT_HEAD, s->size)) {
+        nl_error_set_errno("write the spool %s/%s", spool->folder, s->name);
+        if (ftruncate(s->fd, (off_t)s->size) != 0)
+            spool->number = 0; /* nothing more goes behind what could not be cut off */
+        return NL_FAILED;
+    }
+    s->size += PUT_HEAD + size;
+    spool->used += PUT_HEAD + size;
+    return NL_OK;
+}
+
+bool nl_spool_is_empty(const nl_spool *spool)
+{
+    return spool->segments == NULL;
+}
+
+/* ---- delivering ---- */
+
+/* Appends the next put of the first segment. False when it has no more. */
+static bool read_put(segment *s, uint64_t *at, nl_buffer *out)
+{
+    uint32_t size;
+    if (s->size - *at < PUT_HEAD || pread(s->fd, &size, PUT_HEAD, (off_t)*at) != PUT_HEAD || size == 0 ||
+        size > s->size - *at - PUT_HEAD)
+        return false;
+    nl_buffer_reserve(out, size);
+    if (pread(s->fd, out->data + out->size, size, (off_t)(*at + PUT_HEAD)) != (ssize_t)size)
+        return false;
+    out->size += size;
+    *at += PUT_HEAD + size;
+    return true;
+}
+
+nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out)
+{
+    out->size = 0;
+    while (spool->segments != NULL) {
+        uint64_t at = spool->segments->delivered;
+        while (out->size < PEEK_SIZE && read_put(spool->segments, &at, out))
+            continue;
+        if (out->size > 0)
+            return NL_OK;
+        remove_first(spool); /* delivered to its end, or to where a killed process stopped */
+    }
+    return NL_END;
+}
+
+void nl_spool_delivered(nl_spool *spool, size_t size)
+{
+    segment *s = spool->segments;
+    uint32_t head;
+    /* Part of a put that was delivered is delivered again, with the rest of it, unless it is all. */
+    while (size > 0 && pread(s->fd, &head, PUT_HEAD, (off_t)s->delivered) == PUT_HEAD && head > 0 && head <= size) {
+        size -= head;
+        s->delivered += PUT_HEAD + head;
+    }
+    write_all(s->fd, (const char *)&s->delivered, sizeof s->delivered, sizeof MAGIC);
+    if (s->delivered >= s->size)
+        remove_first(spool);
+}
+
+uint64_t nl_spool_given_up(const nl_spool *spool)
+{
+    return spool->given_up;
+}

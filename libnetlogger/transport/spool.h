@@ -1,0 +1,45 @@
+/*
+ * Records on disk, while their destination is away: first in, first out, bounded.
+ *
+ *   FOLDER/DESTINATION/RANDOM-000001.spool ...
+ *
+ * A spool is a row of files of encoded records (whole lines or blocks), each behind a header that says how much of it
+ * has been delivered. What a process leaves behind when it ends, or is killed, the next one with the same folder and
+ * destination delivers: a file is locked by whoever uses it, and one that is not is anybody's. For one thread at a
+ * time.
+ */
+#ifndef NETLOGGER_TRANSPORT_SPOOL_H
+#define NETLOGGER_TRANSPORT_SPOOL_H
+
+#include <netlogger.h>
+
+typedef struct nl_spool nl_spool;
+
+/*
+ * Opens the spool of a destination in a folder, which is made if need be; at most size bytes of this process's are kept
+ * in it. With oldest the oldest records give way when it is full. NULL with the reason in nl_error_message().
+ */
+nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t size, bool oldest);
+
+/* Lets go of it; what is in it stays on disk. NULL is allowed. */
+void nl_spool_close(nl_spool *spool);
+
+/* Adds data[0..size), whole records. NL_OK; NL_FAILED when it is full or cannot be written, with the reason. */
+nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size);
+
+/* Whether there is nothing to deliver. */
+bool nl_spool_is_empty(const nl_spool *spool);
+
+/*
+ * The oldest bytes that are not delivered, whole puts of them, into out (emptied first). NL_OK, NL_END when there are
+ * none, NL_FAILED when they cannot be read.
+ */
+nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
+
+/* The first size bytes of what nl_spool_peek gave are delivered. */
+void nl_spool_delivered(nl_spool *spool, size_t size);
+
+/* Lines that were given up because it was full, since it was opened (of blocks the number means nothing). */
+uint64_t nl_spool_given_up(const nl_spool *spool);
+
+#endif
