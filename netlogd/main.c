@@ -3,6 +3,7 @@
 
 #include "listener.h"
 #include "output.h"
+#include "recovery.h"
 #include "server.h"
 #include "settings.h"
 
@@ -36,6 +37,9 @@ static const struct {
     {"max-record-size", "SIZE", "A longer record is malformed (default 1M)"},
     {"max-connections", "N", "More clients than that are turned away (default 10000)"},
     {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 0: never)"},
+    {"recover", "SECONDS",
+     "How often to look for events that killed processes of this user have left, and bring them to "
+     "where they were going (default 5; 0: never)"},
     {"pid-file", "FILE", "Write the process's number there"},
 };
 
@@ -136,10 +140,12 @@ static int serve(arguments *a)
             program_error("go into the background: %s", strerror(errno));
         nl_log *log = nl_open("netlogd", s->log);
         nl_set_level(log, s->level);
+        recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         if (s->pid_file == NULL || write_pid_file(s->pid_file))
             status = server_run(s, listeners, count, out, log);
         if (s->pid_file != NULL)
             unlink(s->pid_file);
+        recovery_stop(recovering);
         nl_close(log);
     }
     listener_close_all(listeners, count);

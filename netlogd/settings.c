@@ -11,7 +11,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { DEFAULT_MAX_CONNECTIONS = 10000, DEFAULT_MAX_RECORD = 1 << 20, LEAST_RECORD = 1024 };
+enum { DEFAULT_MAX_CONNECTIONS = 10000, DEFAULT_MAX_RECORD = 1 << 20, LEAST_RECORD = 1024, DEFAULT_RECOVER_S = 5 };
 
 static char *copy(const char *text)
 {
@@ -29,6 +29,7 @@ void settings_init(settings *s)
         .level = NL_IMPORTANT,
         .max_record_size = DEFAULT_MAX_RECORD,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
+        .recover_s = DEFAULT_RECOVER_S,
     };
 }
 
@@ -100,14 +101,14 @@ static const char *set_size(size_t *place, const char *value, size_t least)
     return NULL;
 }
 
-static const char *set_idle_timeout(settings *s, const char *value)
+static const char *set_seconds(unsigned *setting, const char *value)
 {
     size_t seconds;
     const char *why = set_size(&seconds, value, 0);
     if (why == NULL && seconds > 86400 * 365)
         return "it is more than a year";
     if (why == NULL)
-        s->idle_timeout_s = (unsigned)seconds;
+        *setting = (unsigned)seconds;
     return why;
 }
 
@@ -154,7 +155,9 @@ const char *settings_set(settings *s, const char *name, const char *value)
     if (strcmp(name, "max-connections") == 0)
         return set_size(&s->max_connections, value, 1);
     if (strcmp(name, "idle-timeout") == 0)
-        return set_idle_timeout(s, value);
+        return set_seconds(&s->idle_timeout_s, value);
+    if (strcmp(name, "recover") == 0)
+        return set_seconds(&s->recover_s, value);
     return "there is no such directive";
 }
 

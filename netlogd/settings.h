@@ -24,6 +24,7 @@ typedef struct settings {
     size_t max_record_size; /* bytes */
     size_t max_connections;
     unsigned idle_timeout_s; /* 0: connections may be silent for ever */
+    unsigned recover_s;      /* how often events of killed processes are looked for; 0: never */
 } settings;
 
 /* What holds when nothing is said. */

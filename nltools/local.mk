@@ -1,4 +1,6 @@
-bin_PROGRAMS += nltools/nlwrite
+bin_PROGRAMS += nltools/nlwrite nltools/nlrecover
+nltools_nlrecover_SOURCES = %D%/nlrecover.c
+nltools_nlrecover_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la
 nltools_nlwrite_SOURCES = %D%/nlwrite.c
 nltools_nlwrite_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la
 

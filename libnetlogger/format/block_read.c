@@ -298,6 +298,8 @@ static bool get_record(nl_block_reader *r, nl_record *record)
     record->host = shape->source.host;
     record->prog = shape->source.prog;
     record->event = shape->event;
+    if (shape->field_count == 0)
+        return true;
     nl_field *fields = nl_record_append_many(record, shape->field_count);
     const nl_field *known = r->fields + shape->first_field;
     for (size_t i = 0; i < shape->field_count; i++) {

@@ -16,6 +16,7 @@
  *   decoder.h  bytes that arrive in pieces into records
  *   reader.h   the consuming half: records from a file, a pipe, a growing log
  *   writer.h   records into any destination
+ *   recover.h  what killed processes left behind
  */
 #ifndef NETLOGGER_H
 #define NETLOGGER_H
@@ -44,6 +45,8 @@
 #include <netlogger/reader.h>
 
 #include <netlogger/writer.h>
+
+#include <netlogger/recover.h>
 #undef NL_INSIDE_UMBRELLA
 
 #endif

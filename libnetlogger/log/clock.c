@@ -59,6 +59,7 @@ static void use_segment(nl_clock *clock, size_t i)
 {
     const nl_clock_point *from = &clock->points[i], *to = from + 1;
     clock->segment = i;
+    clock->segment_ticks = to->ticks - from->ticks;
     clock->ns_per_tick = (double)(to->time_ns - from->time_ns) / (double)(to->ticks - from->ticks);
 }
 
@@ -109,7 +110,7 @@ uint64_t nl_clock_update(nl_clock *clock)
     return now.ticks;
 }
 
-int64_t nl_clock_time_ns(nl_clock *clock, uint64_t ticks)
+int64_t nl_clock_find_time_ns(nl_clock *clock, uint64_t ticks)
 {
     if (clock->slow || clock->count < 2)
         return clock->slow ? (int64_t)ticks : clock->points[0].time_ns;

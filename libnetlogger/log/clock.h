@@ -19,6 +19,7 @@ typedef struct nl_clock {
     size_t count;
     nl_clock_point points[NL_CLOCK_POINTS]; /* by ticks */
     size_t segment;                         /* the latest two points used: segment and the one behind */
+    uint64_t segment_ticks;                 /* how far they are apart; 0: there is no segment yet */
     double ns_per_tick;                     /* between them */
 } nl_clock;
 
@@ -31,8 +32,18 @@ void nl_clock_start(nl_clock *clock);
 /* Takes another reading. Returns its ticks: every event up to there can be told its time now. */
 uint64_t nl_clock_update(nl_clock *clock);
 
+/* nl_clock_time_ns for ticks outside of the segment in use. */
+int64_t nl_clock_find_time_ns(nl_clock *clock, uint64_t ticks);
+
 /* The time of ticks, nanoseconds since 1970 UTC. */
-int64_t nl_clock_time_ns(nl_clock *clock, uint64_t ticks);
+static inline int64_t nl_clock_time_ns(nl_clock *clock, uint64_t ticks)
+{
+    const nl_clock_point *from = &clock->points[clock->segment];
+    uint64_t behind = ticks - from->ticks;
+    if (__builtin_expect(behind <= clock->segment_ticks, 1))
+        return from->time_ns + (int64_t)((double)(int64_t)behind * clock->ns_per_tick);
+    return nl_clock_find_time_ns(clock, ticks);
+}
 
 /* About how many ticks so many nanoseconds are. */
 uint64_t nl_clock_ticks(const nl_clock *clock, int64_t duration_ns);

@@ -27,15 +27,6 @@ void nl_drain_finish(nl_drain *drain)
     free(drain->shapes);
 }
 
-int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks)
-{
-    int64_t time_ns = nl_clock_time_ns(&drain->clock, ticks);
-    if (time_ns < ring->last_time_ns && ring->last_time_ns - time_ns < 2000)
-        time_ns = ring->last_time_ns;
-    ring->last_time_ns = time_ns;
-    return time_ns;
-}
-
 /* Reads a value of a raw type at *at into field. False when it ends behind end. */
 static inline bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field)
 {
@@ -256,7 +247,6 @@ static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks,
 
 uint64_t nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
 {
-    drain->sites.shared = drain->sites.shared != NULL ? drain->sites.shared : nl_sites_shared();
     if (drain->format != NL_FORMAT_NLB)
         return take_text(drain, rings, until_ticks, out, limit);
     uint64_t count = 0;

@@ -111,7 +111,9 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
         return false;
     unsigned shape = shape_of(drain, header->site, site);
     nl_block_writer *block = &drain->block;
-    nl_buffer_reserve(&block->records, NL_BLOCK_RECORD_HEAD + NUMBERS_SIZE + header->size);
+    size_t most = NL_BLOCK_RECORD_HEAD + NUMBERS_SIZE + header->size;
+    if (__builtin_expect(block->records.capacity - block->records.size < most, 0))
+        nl_buffer_reserve(&block->records, most);
     char *at = block->records.data + block->records.size;
     const char *from = event + sizeof *header, *end = event + header->size;
     at = nl_block_begin_record(block, at, shape, nl_drain_time_ns(drain, ring, header->ticks));

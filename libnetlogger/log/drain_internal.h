@@ -4,11 +4,20 @@
 
 #include "log/drain.h"
 
+enum { ROUNDING_NS = 2000 };
+
 /*
  * The time of an event. Times within a thread never run backwards by the rounding where two readings of the clock meet;
  * a step of the clock shows.
  */
-int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks);
+static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t ticks)
+{
+    int64_t time_ns = nl_clock_time_ns(&drain->clock, ticks);
+    if (__builtin_expect(time_ns < ring->last_time_ns && ring->last_time_ns - time_ns < ROUNDING_NS, 0))
+        time_ns = ring->last_time_ns;
+    ring->last_time_ns = time_ns;
+    return time_ns;
+}
 
 /* Makes drain->record of the event at ring->at. False when the memory is damaged there. */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event);

@@ -7,6 +7,7 @@
 #include "log/site.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -146,6 +147,31 @@ static int first_threshold(void)
     return level != NL_LEVEL_NONE ? level : NL_DEBUG;
 }
 
+/*
+ * The URL as another process understands it, in another folder: a file by its whole path. Texts too long for shared
+ * memory are left away: such a log can be recovered to a destination that is given then.
+ */
+static void note_url(nl_log *log)
+{
+    const nl_url *url = log->url;
+    const char *options = url->option_count > 0 ? strchr(url->text, '?') : NULL;
+    char path[sizeof log->whole_url], *out = log->whole_url, *end = out + sizeof log->whole_url;
+    if (url->scheme != NL_SCHEME_FILE || url->path[0] == '/') {
+        if (strlen(url->text) < sizeof log->whole_url)
+            strcpy(out, url->text);
+        return;
+    }
+    if (getcwd(path, sizeof path) == NULL || strlen(path) + strlen(url->path) + 2 > sizeof path)
+        return;
+    strcat(strcat(path, "/"), url->path);
+    out += snprintf(out, sizeof log->whole_url, "file:");
+    for (const char *at = path; *at != '\0' && end - out > 4; at++)
+        out += *at == '%' || *at == '?' ? snprintf(out, 4, "%%%02x", (unsigned char)*at) : (*out = *at, 1);
+    *out = '\0';
+    if (options != NULL && strlen(options) < (size_t)(end - out))
+        strcpy(out, options);
+}
+
 /* What stands in for the destination while it is away. */
 static nl_status open_backup(nl_log *log)
 {
@@ -203,6 +229,7 @@ static nl_log *open_url(const char *prog, nl_url *url)
         free_log(log);
         return NULL;
     }
+    note_url(log);
     add_to_registry(log);
     return log;
 }

@@ -25,7 +25,8 @@ struct nl_log {
     nl_log *next;     /* in the registry */
     nl_url *url;
     nl_log_options options;
-    unsigned number; /* unique in the process */
+    char whole_url[1024]; /* for who recovers what this process leaves; "" when it does not fit */
+    unsigned number;      /* unique in the process */
     nl_string host, prog;
 
     pthread_mutex_t mutex; /* for what follows up to the next comment */

@@ -84,9 +84,36 @@ static nl_ring *reuse_ring(nl_log *log)
     return NULL;
 }
 
+/*
+ * Before the first event: what the log is, in shared memory, so that it can be recovered however early the process is
+ * killed.
+ */
+static bool write_down(nl_log *log)
+{
+    if (log->outbox.shared != NULL)
+        return true;
+    if (nl_outbox_make_batch(&log->outbox, log->number) != NL_OK)
+        return false;
+    nl_clock clock;
+    nl_clock_start(&clock);
+    nl_shared_log *shared = log->outbox.shared;
+    nl_clock_save(&clock, shared->clock);
+    shared->slow_clock = clock.slow;
+    shared->zstd_level = log->options.writer.zstd_level > 0 ? log->options.writer.zstd_level : 0;
+    memcpy(shared->url, log->whole_url, sizeof shared->url);
+    strncpy(shared->host, log->host.data, sizeof shared->host - 1);
+    strncpy(shared->prog, log->prog.data, sizeof shared->prog - 1);
+    __atomic_store_n(&shared->format, log->options.writer.format, __ATOMIC_RELEASE);
+    return true;
+}
+
 static nl_ring *make_ring(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
+    if (!write_down(log)) {
+        pthread_mutex_unlock(&log->mutex);
+        return NULL;
+    }
     nl_ring *ring = reuse_ring(log);
     if (ring == NULL && (ring = nl_ring_make(log->options.ring_size, log->number, log->rings_made++)) != NULL) {
         ring->policy = &log->options.policy;

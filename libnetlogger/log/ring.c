@@ -254,16 +254,6 @@ void nl_ring_pin(nl_ring *ring)
     ring->sequence = ring->shared->sequence;
 }
 
-const char *nl_ring_event(const nl_ring *ring, nl_event_header *header)
-{
-    uint64_t left = ring->end - ring->at;
-    if (left < sizeof *header || left > ring_size(ring))
-        return NULL;
-    const char *event = ring->producer.data + (ring->at & ring->producer.mask);
-    memcpy(header, event, sizeof *header);
-    return header->size >= sizeof *header && header->size <= left ? event : NULL;
-}
-
 void nl_ring_unpin(nl_ring *ring)
 {
     __atomic_and_fetch(&ring->shared->tail, ~NL_TAIL_PINNED, __ATOMIC_ACQ_REL);

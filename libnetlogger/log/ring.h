@@ -11,6 +11,8 @@
 
 #include "log/session.h"
 
+#include <string.h>
+
 typedef struct nl_ring_policy {
     nl_policy kind;
     int64_t block_ns;    /* how long an event waits for room */
@@ -72,7 +74,15 @@ void nl_ring_thread_gone(nl_ring *ring);
 void nl_ring_pin(nl_ring *ring);
 
 /* The next event at ring->at; NULL at the end, or when the memory is damaged. */
-const char *nl_ring_event(const nl_ring *ring, nl_event_header *header);
+static inline const char *nl_ring_event(const nl_ring *ring, nl_event_header *header)
+{
+    uint64_t left = ring->end - ring->at;
+    if (left < sizeof *header || left > ring->producer.mask + 1)
+        return NULL;
+    const char *event = ring->producer.data + (ring->at & ring->producer.mask);
+    memcpy(header, event, sizeof *header);
+    return header->size >= sizeof *header && header->size <= left ? event : NULL;
+}
 
 /* Ends reading: what was committed (tail moved) is free. */
 void nl_ring_unpin(nl_ring *ring);

@@ -30,40 +30,37 @@ static bool make_lock(int in)
 {
     lock_file = openat(in, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    return lock_file >= 0 && fcntl(lock_file, F_SETLK, &lock) == 0;
+    return lock_file >= 0 && fcntl(lock_file, F_OFD_SETLK, &lock) == 0;
 }
 
+/* It gets its name when the lock is there: who finds a folder that is not locked may take the process for dead. */
 static int make_folder(void)
 {
-    for (int attempt = 0; attempt < 8; attempt++) {
-        uint32_t random;
-        if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
-            random = (uint32_t)nl_time_now_ns();
-        int size = snprintf(folder_path, sizeof folder_path, "%s/netlogger-%u-%d-%08x", nl_session_parent(),
-                            (unsigned)geteuid(), (int)getpid(), random);
-        if (size < 0 || (size_t)size >= sizeof folder_path)
-            return NONE;
-        if (mkdir(folder_path, 0700) == 0) {
-            int fd = open(folder_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-            return fd >= 0 && make_lock(fd) ? fd : NONE;
-        }
-        if (errno != EEXIST)
-            return NONE;
-    }
-    return NONE;
+    char hidden[sizeof folder_path + 1];
+    uint32_t random;
+    if (getrandom(&random, sizeof random, GRND_NONBLOCK) != sizeof random)
+        random = (uint32_t)nl_time_now_ns();
+    unsigned user = geteuid();
+    int process = getpid();
+    int size = snprintf(folder_path, sizeof folder_path, "%s/netlogger-%u-%d-%08x", nl_session_parent(), user, process,
+                        random);
+    snprintf(hidden, sizeof hidden, "%s/.netlogger-%u-%d-%08x", nl_session_parent(), user, process, random);
+    if (size < 0 || (size_t)size >= sizeof folder_path || mkdir(hidden, 0700) != 0)
+        return NONE;
+    int fd = open(hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return fd >= 0 && make_lock(fd) && rename(hidden, folder_path) == 0 ? fd : NONE;
 }
 
-static int open_file(nl_mapping *mapping)
+static int open_file(nl_mapping *mapping, bool nameless)
 {
     if (folder == NOT_YET)
         folder = make_folder();
-    if (folder == NONE)
+    if (folder == NONE || nameless)
         return memfd_create(mapping->name, MFD_CLOEXEC);
     return openat(folder, mapping->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
-/* Memory that is mapped once, and the part behind first once more at its end. */
-static char *map(int fd, size_t size, size_t repeat)
+char *nl_mapping_map(int fd, size_t size, size_t repeat)
 {
     size_t again = repeat > 0 ? size - repeat : 0;
     char *memory = mmap(NULL, size + again, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -78,25 +75,31 @@ static char *map(int fd, size_t size, size_t repeat)
     return memory;
 }
 
-bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, const char *name, ...)
+static bool make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, bool nameless)
 {
-    va_list arguments;
-    va_start(arguments, name);
-    vsnprintf(mapping->name, sizeof mapping->name, name, arguments);
-    va_end(arguments);
     mapping->size = size + (repeat > 0 ? size - repeat : 0);
     mapping->memory = NULL;
-    mapping->fd = open_file(mapping);
+    mapping->fd = open_file(mapping, nameless);
     if (mapping->fd < 0)
         return false;
     if (ftruncate(mapping->fd, (off_t)size) == 0 && nl_mapping_reserve(mapping, 0, reserved))
-        mapping->memory = map(mapping->fd, size, repeat);
+        mapping->memory = nl_mapping_map(mapping->fd, size, repeat);
     if (mapping->memory == NULL) {
         int why = errno;
         nl_mapping_remove(mapping);
         errno = why;
     }
     return mapping->memory != NULL;
+}
+
+bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, const char *name, ...)
+{
+    va_list arguments;
+    va_start(arguments, name);
+    vsnprintf(mapping->name, sizeof mapping->name, name, arguments);
+    va_end(arguments);
+    /* Where there is no room for files (a container's /dev/shm is small), memory without a name may still be had. */
+    return make(mapping, size, reserved, repeat, false) || make(mapping, size, reserved, repeat, true);
 }
 
 bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to)

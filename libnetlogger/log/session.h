@@ -23,6 +23,9 @@ typedef struct nl_mapping {
 bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, const char *name, ...)
     NL_PRINTF(5, 6);
 
+/* Maps size bytes of a file, the part from repeat > 0 on once more behind it. NULL with errno when it can't be. */
+char *nl_mapping_map(int fd, size_t size, size_t repeat);
+
 /* Backs the bytes [from, to) with memory, so that writing to them cannot fail. False with errno when there is none. */
 bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to);
 

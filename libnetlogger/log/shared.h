@@ -59,7 +59,6 @@ typedef struct nl_shared_head {
 
 typedef struct nl_shared_sites {
     nl_shared_head head;
-    uint32_t slow_clock;                        /* ticks are nanoseconds of the real-time clock */
     _Alignas(NL_CACHE_LINE) uint64_t published; /* bytes of sites behind the header, whole ones */
 } nl_shared_sites;
 
@@ -83,6 +82,7 @@ typedef struct nl_shared_log {
     uint32_t number;
     uint32_t format; /* nl_format */
     int32_t zstd_level;
+    uint32_t slow_clock; /* ticks are nanoseconds of the real-time clock */
     char url[1024];
     char prog[256];
     char host[256];

@@ -219,7 +219,7 @@ static bool read_next(nl_site_table *table)
     return true;
 }
 
-const nl_site *nl_site_table_get(nl_site_table *table, uint32_t id)
+const nl_site *nl_site_table_read(nl_site_table *table, uint32_t id)
 {
     if (id < NL_SITE_FIRST || table->shared == NULL)
         return NULL;

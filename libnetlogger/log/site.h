@@ -39,8 +39,15 @@ const nl_shared_sites *nl_sites_shared(void);
 /* In the child after fork: every site is numbered anew. And at the end of the process. */
 void nl_sites_forget(void);
 
+/* nl_site_table_get for one that was not read yet. */
+const nl_site *nl_site_table_read(nl_site_table *table, uint32_t id);
+
 /* The site of that number, reading on in the shared memory if need be; NULL when there is none. */
-const nl_site *nl_site_table_get(nl_site_table *table, uint32_t id);
+static inline const nl_site *nl_site_table_get(nl_site_table *table, uint32_t id)
+{
+    uint32_t place = id - NL_SITE_FIRST;
+    return __builtin_expect(place < table->count, 1) ? &table->sites[place] : nl_site_table_read(table, id);
+}
 void nl_site_table_free(nl_site_table *table);
 
 /* The bytes that a value of a raw type takes in the ring, 0 for a string. */

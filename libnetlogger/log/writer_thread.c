@@ -50,30 +50,14 @@ static void sleep_until_woken(nl_log *log, int64_t pause_ns)
 
 /* ---- one look at the rings ---- */
 
-static void write_down(nl_log *log)
+static void get_ready(nl_log *log)
 {
-    nl_shared_log *shared = log->outbox.shared;
-    shared->format = (uint32_t)log->drain.format;
-    shared->zstd_level = log->drain.zstd_level;
-    snprintf(shared->url, sizeof shared->url, "%s", log->url->text);
-    snprintf(shared->host, sizeof shared->host, "%s", log->host.data);
-    snprintf(shared->prog, sizeof shared->prog, "%s", log->prog.data);
-}
-
-static bool is_ready(nl_log *log)
-{
-    if (!log->drain_ready) {
-        nl_drain_start(&log->drain, log->options.writer.format, log->host, log->prog);
-        log->drain.one_level = log->url->scheme == NL_SCHEME_SYSLOG;
-        log->drain.zstd_level = log->options.writer.zstd_level > 0 ? log->options.writer.zstd_level : 0;
-        log->drain_ready = true;
-    }
-    if (log->outbox.shared == NULL) {
-        if (nl_outbox_make_batch(&log->outbox, log->number) != NL_OK)
-            return false;
-        write_down(log);
-    }
-    return true;
+    if (log->drain_ready)
+        return;
+    nl_drain_start(&log->drain, log->options.writer.format, log->host, log->prog);
+    log->drain.one_level = log->url->scheme == NL_SCHEME_SYSLOG;
+    log->drain.zstd_level = log->options.writer.zstd_level > 0 ? log->options.writer.zstd_level : 0;
+    log->drain_ready = true;
 }
 
 /* A ring is removed by this thread only, so that the list may be walked without the lock. */
@@ -168,6 +152,7 @@ static uint64_t take(nl_log *log, bool everything)
         return 0;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
         nl_ring_pin(ring);
+    log->drain.sites.shared = nl_sites_shared();
     uint64_t records = nl_drain_take(&log->drain, rings, until_ticks, &log->encoded, BATCH_SIZE);
     if (log->encoded.size > 0 && nl_outbox_has_room(&log->outbox, log->encoded.size))
         nl_outbox_commit(&log->outbox, rings, &log->encoded, records);
@@ -221,10 +206,7 @@ static void note_status(nl_log *log, nl_status status)
 /* Takes and sends what there is. Returns whether there may be more at once. */
 static bool look(nl_log *log, bool everything, bool closing)
 {
-    if (!is_ready(log)) {
-        note_status(log, NL_FAILED);
-        return false;
-    }
+    get_ready(log);
     tidy(log, closing);
     nl_status status = nl_outbox_send(&log->outbox, log->drain.level, everything);
     uint64_t records = 0;

@@ -16,6 +16,12 @@ enum {
     KEEP_CARRY = 512, /* a larger empty carry is given back, so that idle connections stay small */
 };
 
+static void empty_carry(nl_decoder *decoder)
+{
+    decoder->carry.size = 0;
+    decoder->carry_used = false;
+}
+
 nl_decoder *nl_decoder_new(const nl_decoder_options *options)
 {
     nl_decoder *decoder = calloc(1, sizeof *decoder);
@@ -24,8 +30,8 @@ nl_decoder *nl_decoder_new(const nl_decoder_options *options)
         decoder->options = *options;
     if (decoder->options.max_record_size == 0)
         decoder->options.max_record_size = DEFAULT_MAX_RECORD;
-    if (decoder->options.max_record_size == SIZE_MAX)
-        decoder->options.max_record_size--; /* the '\r' counts too */
+    if (decoder->options.max_record_size > SIZE_MAX - NL_DECODER_MARK_SIZE)
+        decoder->options.max_record_size = SIZE_MAX - NL_DECODER_MARK_SIZE; /* carry_more takes so much more */
     decoder->source = strdup(decoder->options.source != NULL ? decoder->options.source : "-");
     NL_REQUIRE(decoder->source != NULL, "out of memory");
     decoder->options.source = decoder->source;
@@ -40,6 +46,7 @@ void nl_decoder_free(nl_decoder *decoder)
     nl_record_free(decoder->record);
     nl_buffer_free(&decoder->carry);
     nl_buffer_free(&decoder->in.held);
+    nl_buffer_free(&decoder->damage.text);
     nl_block_reader_free(&decoder->block);
     nl_streams_free(&decoder->streams);
     free(decoder->source);
@@ -66,6 +73,8 @@ void nl_decoder_restart(nl_decoder *decoder)
     decoder->in.finished = false;
     decoder->in.end_offset = 0;
     decoder->skipping = false;
+    empty_carry(decoder);
+    decoder->wasted = 0;
     decoder->lines = 0;
     decoder->format = decoder->options.format;
     decoder->in_blocks = decoder->format == NL_FORMAT_NLB;
@@ -192,22 +201,32 @@ static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **r
     return NL_OK;
 }
 
-static void empty_carry(nl_decoder *decoder)
+/* Of a line that is skipped only what may be the beginning of a block's mark is kept: it ends the line. */
+static void keep_latest(nl_decoder *decoder, const char *text, size_t size)
 {
-    decoder->carry.size = 0;
-    decoder->carry_used = false;
+    nl_buffer *carry = &decoder->carry, latest = {0};
+    size_t most = NL_DECODER_MARK_SIZE - 1, now = size < most ? size : most;
+    size_t before = carry->size < most - now ? carry->size : most - now;
+    nl_buffer_append(&latest, carry->data + carry->size - before, before);
+    nl_buffer_append(&latest, text + size - now, now);
+    nl_buffer_free(carry);
+    *carry = latest;
 }
 
-/* Adds to the line that is carried. False when that makes it too long: then it has been reported, and is forgotten. */
+/*
+ * Adds to the line that is carried. False when that makes it too long: then it has been reported, and is skipped. It is
+ * too long for certain only when it is so without its '\r' and without a block's mark of which all but the last byte is
+ * there.
+ */
 static bool carry_more(nl_decoder *decoder, const char *text, size_t size)
 {
-    /* One byte more than the longest record: its '\r'. */
-    size_t room = decoder->options.max_record_size + 1 - decoder->carry.size;
-    nl_buffer_append(&decoder->carry, text, size < room ? size : room);
+    size_t room = decoder->options.max_record_size + NL_DECODER_MARK_SIZE - decoder->carry.size;
+    size_t now = size < room ? size : room;
+    nl_buffer_append(&decoder->carry, text, now);
     if (size <= room)
         return true;
     report_long(decoder, decoder->carry.data, decoder->carry.size, decoder->carry_offset);
-    empty_carry(decoder);
+    keep_latest(decoder, text + now, size - now);
     return false;
 }
 
@@ -217,7 +236,9 @@ static void carry_rest(nl_decoder *decoder)
     size_t size = (size_t)(decoder->in.end - decoder->in.at);
     if (size == 0)
         return;
-    if (!decoder->skipping) {
+    if (decoder->skipping) {
+        keep_latest(decoder, decoder->in.at, size);
+    } else {
         decoder->line = decoder->lines + 1;
         if (decoder->carry.size == 0)
             decoder->carry_offset = nl_input_offset(&decoder->in, decoder->in.at);
@@ -243,14 +264,17 @@ static bool take_line(nl_decoder *decoder, const char *newline, nl_line *l)
     decoder->line = ++decoder->lines;
     if (decoder->skipping) {
         decoder->skipping = false;
+        empty_carry(decoder);
         return false;
     }
     if (decoder->carry.size == 0) {
         *l = (nl_line){start, newline, decoder->in.end, nl_input_offset(&decoder->in, start), true};
         return true;
     }
-    if (!carry_more(decoder, start, (size_t)(newline - start)))
+    if (!carry_more(decoder, start, (size_t)(newline - start))) {
+        empty_carry(decoder);
         return false;
+    }
     *l = carried_line(decoder, true);
     return true;
 }
@@ -258,7 +282,7 @@ static bool take_line(nl_decoder *decoder, const char *newline, nl_line *l)
 /* What is left when no more bytes come: a line without its newline. */
 static nl_status decode_last(nl_decoder *decoder, const nl_record **record)
 {
-    if (decoder->carry.size == 0)
+    if (decoder->carry.size == 0 || decoder->skipping)
         return NL_END;
     decoder->line = decoder->lines + 1;
     return decode_line(decoder, carried_line(decoder, false), record);
@@ -273,20 +297,24 @@ static nl_status decode_before_block(nl_decoder *decoder, size_t text_size, cons
     nl_input *in = &decoder->in;
     nl_line l = {in->at, in->at + text_size, in->end, nl_input_offset(in, in->at), false};
     size_t carried = decoder->carry.size;
+    bool skipped = decoder->skipping;
     if (text_size < carried) {
         nl_input_put_back(in, decoder->carry.data + text_size, carried - text_size);
         decoder->carry.size = text_size;
     } else {
-        if (carried > 0)
+        if (carried > 0 && !skipped)
             nl_buffer_append(&decoder->carry, in->at, text_size - carried);
         in->at += text_size - carried;
     }
     decoder->in_blocks = true;
-    bool skipped = decoder->skipping;
     decoder->skipping = false;
-    if (text_size == 0 || skipped)
+    if (text_size == 0 && !skipped)
         return NL_AGAIN;
     decoder->line = ++decoder->lines;
+    if (skipped) {
+        empty_carry(decoder);
+        return NL_AGAIN;
+    }
     return decode_line(decoder, carried > 0 ? carried_line(decoder, false) : l, record);
 }
 

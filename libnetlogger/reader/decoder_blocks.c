@@ -8,11 +8,12 @@
 #include "format/bytes.h"
 #include "format/ulm.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
-    MARK = NL_BLOCK_MAGIC_SIZE + 2, /* magic and header_size, whose upper byte is 0 */
-    LOOK = 64,                      /* bytes that tell whether a block or a line of text begins */
+    MARK = NL_DECODER_MARK_SIZE,
+    LOOK = 64, /* bytes that tell whether a block or a line of text begins */
     FREE_WASTE = 32 << 20,
     WASTE_PER_BYTE = 16,
 };
@@ -59,10 +60,14 @@ bool nl_decoder_find_block(nl_decoder *d, const char *limit, size_t *text_size)
     return false;
 }
 
-/* Whether a record of text begins at at, which follows a newline. */
+/* Whether a record of text begins at at, which follows a newline. No more is looked at than is there in any case. */
 static bool text_begins(const char *at, const char *end)
 {
     size_t size = (size_t)(end - at);
+    if (size > LOOK - 1) {
+        size = LOOK - 1;
+        end = at + size;
+    }
     return (size > 5 && memcmp(at, "DATE=", 5) == 0 && nl_ulm.starts_record(at + 5, end, true)) ||
            (size > 3 && memcmp(at, "ts=", 3) == 0 && nl_bp.starts_record(at + 3, end, true));
 }
@@ -83,13 +88,45 @@ static const char *find_beginning(const nl_decoder *d, const char *at, const cha
 
 /* ---- damage ---- */
 
+static void report_damage(nl_decoder *d)
+{
+    nl_damage *damage = &d->damage;
+    if (damage->reported)
+        return;
+    damage->reported = true;
+    nl_decoder_report(d, damage->text.data, damage->text.size, damage->offset, damage->reason);
+    nl_buffer_free(&damage->text);
+}
+
+/* Moves to to: what lies before that is damage. */
+static void pass_to(nl_decoder *d, const char *to)
+{
+    nl_damage *damage = &d->damage;
+    if (!damage->reported) {
+        size_t size = (size_t)(to - d->in.at), room = d->options.max_record_size - damage->text.size;
+        nl_buffer_append(&damage->text, d->in.at, size < room ? size : room);
+        if (size >= room)
+            report_damage(d);
+    }
+    d->in.at = to;
+}
+
+/* No whole block begins here, which is reported with all the bytes up to where something begins again. */
 static nl_status damage(nl_decoder *d, const char *reason)
 {
-    nl_input *in = &d->in;
-    nl_decoder_report(d, in->at, nl_input_left(in), nl_input_offset(in, in->at), reason);
-    in->at++;
     d->damaged = true;
+    d->damage.reported = false;
+    d->damage.offset = nl_input_offset(&d->in, d->in.at);
+    snprintf(d->damage.reason, sizeof d->damage.reason, "%s", reason);
+    pass_to(d, d->in.at + 1);
     return NL_OK;
+}
+
+static nl_status end_damage(nl_decoder *d, nl_status status)
+{
+    report_damage(d);
+    d->damaged = false;
+    return status;
 }
 
 /* Passes over damage, up to the next beginning. Results as nl_decoder_next_in_blocks. */
@@ -101,16 +138,11 @@ static nl_status pass_damage(nl_decoder *d)
         bool all = in->finished && (!in->in_held || in->later == in->later_end);
         size_t left = nl_input_left(in), sure = all ? left : left > LOOK ? left - LOOK : 0;
         const char *beginning = find_beginning(d, in->at, in->at + sure);
-        if (beginning != NULL) {
-            d->damaged = false;
-            in->at = beginning;
-            return is_magic(beginning, (size_t)(in->end - beginning)) ? NL_OK : NL_END;
-        }
-        in->at += sure;
-        if (all) {
-            d->damaged = false;
-            return NL_END;
-        }
+        pass_to(d, beginning != NULL ? beginning : in->at + sure);
+        if (beginning != NULL)
+            return end_damage(d, is_magic(beginning, (size_t)(in->end - beginning)) ? NL_OK : NL_END);
+        if (all)
+            return end_damage(d, NL_END);
         nl_input_release(in);
         if (!nl_input_pull(in, LOOK + 1) && !in->finished)
             return NL_AGAIN;
@@ -185,11 +217,12 @@ static nl_status wait_for_more(nl_decoder *d)
 
 /*
  * Blocks that claim to be large and begin again and again within one another would cost their claims each time, hence a
- * bound on what is gathered and looked through in vain.
+ * bound on what is gathered and looked through in vain. It grows with the bytes before the block, not with those that
+ * were fed: what is read must not depend on how the input was cut.
  */
 static bool may_look(const nl_decoder *d, const nl_block_header *header)
 {
-    return d->wasted + nl_block_total_size(header) <= FREE_WASTE + WASTE_PER_BYTE * d->stats.bytes;
+    return d->wasted + nl_block_total_size(header) <= FREE_WASTE + WASTE_PER_BYTE * nl_input_offset(&d->in, d->in.at);
 }
 
 /* Whether the block is what its checksum says. */

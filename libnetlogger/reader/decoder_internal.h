@@ -9,6 +9,9 @@
 #include "reader/input.h"
 #include "reader/streams.h"
 
+/* What a block is known by: its magic and header_size, whose upper byte is 0. */
+enum { NL_DECODER_MARK_SIZE = NL_BLOCK_MAGIC_SIZE + 2 };
+
 /* A line to be decoded. */
 typedef struct nl_line {
     const char *text;
@@ -18,6 +21,14 @@ typedef struct nl_line {
     bool terminated;
 } nl_line;
 
+/* What is being passed over because no whole block begins there. It is reported when it ends, or is long enough. */
+typedef struct nl_damage {
+    bool reported;
+    char reason[80];
+    uint64_t offset;
+    nl_buffer text; /* until it is reported: its bytes so far */
+} nl_damage;
+
 struct nl_decoder {
     nl_decoder_options options;
     nl_decoder_stats stats;
@@ -26,10 +37,10 @@ struct nl_decoder {
     char *source;
     nl_input in;
 
-    nl_buffer carry;       /* the beginning of a line whose end has not come yet */
+    nl_buffer carry;       /* the beginning of a line whose end has not come yet; while skipping, its latest bytes */
     uint64_t carry_offset; /* of its first byte */
     bool carry_used;       /* the latest record views the carry: it is empty from the next call on */
-    bool skipping;         /* inside a line that was too long */
+    bool skipping;         /* inside a line that was too long, and was reported */
     const char *nul;       /* the first NUL of what is left in one place, its end if there is none; NULL: not known */
 
     bool has_rest;
@@ -40,7 +51,8 @@ struct nl_decoder {
 
     bool in_blocks; /* a block comes next: */
     bool damaged;   /* or what is left of one that is not whole: the next beginning is being looked for */
-    bool open;      /* a block is being read */
+    nl_damage damage;
+    bool open; /* a block is being read */
     nl_block_reader block;
     nl_string block_bytes; /* all of it, for reports */
     uint64_t block_offset;

@@ -30,6 +30,16 @@ static inline void fuzz_note_malformed(void *user, const nl_malformed *what)
     fuzz_put_string(user, what->text);
 }
 
+static inline void fuzz_note_lost(void *user, const nl_lost *what)
+{
+    nl_buffer_append(user, "?", 1);
+    fuzz_put_string(user, (nl_string){(const char *)what->stream, sizeof what->stream});
+    fuzz_put_number(user, (int64_t)what->count);
+    fuzz_put_number(user, (int64_t)what->dropped);
+    fuzz_put_number(user, what->from_ns);
+    fuzz_put_number(user, what->to_ns);
+}
+
 /* Takes all the records that there are for now. */
 static inline void fuzz_drain(nl_decoder *decoder, nl_status last, nl_buffer *out)
 {
@@ -61,6 +71,7 @@ static inline nl_buffer fuzz_decode(nl_decoder_options options, const uint8_t *p
 {
     nl_buffer out = {0};
     options.on_malformed = fuzz_note_malformed;
+    options.on_lost = fuzz_note_lost;
     options.user = &out;
     nl_decoder *decoder = nl_decoder_new(&options);
     size_t turn = 0;
@@ -77,6 +88,9 @@ static inline nl_buffer fuzz_decode(nl_decoder_options options, const uint8_t *p
     fuzz_put_number(&out, (int64_t)stats->records);
     fuzz_put_number(&out, (int64_t)stats->malformed);
     fuzz_put_number(&out, (int64_t)stats->unterminated);
+    fuzz_put_number(&out, (int64_t)stats->lost);
+    fuzz_put_number(&out, stats->lost_from_ns);
+    fuzz_put_number(&out, stats->lost_to_ns);
     fuzz_put_number(&out, nl_decoder_format(decoder));
     nl_decoder_free(decoder);
     return out;

@@ -69,6 +69,19 @@ class Case(unittest.TestCase):
             options.pop("stdin")
         return subprocess.run([str(c) for c in command], capture_output=True, **options)
 
+    def compile_client(self, source, *options):
+        """A program of the user's, over the library that was built; skips the test where that is not shared."""
+        libraries = BUILD / "libnetlogger" / ".libs"
+        if not (libraries / "libnetlogger.so").exists():
+            self.skipTest("no shared library in this build")
+        (self.scratch / "client.c").write_text(source)
+        program = self.scratch / "client"
+        result = self.run_program(
+            *CC.split(), "-std=gnu11", "-O1", "-o", program, self.scratch / "client.c", f"-I{SOURCE}/libnetlogger/include",
+            f"-L{libraries}", "-lnetlogger", f"-Wl,-rpath,{libraries}", "-lpthread", *options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return program
+
     def start(self, *command, **options):
         """Starts a process that is killed at the end of the test if it has not ended by then."""
         process = subprocess.Popen([str(c) for c in command], **options)

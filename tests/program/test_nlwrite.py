@@ -181,17 +181,7 @@ int main(int argc, char **argv)
 
     def setUp(self):
         super().setUp()
-        source = self.scratch / "client.c"
-        source.write_text(self.PROGRAM)
-        self.program = self.scratch / "client"
-        libraries = support.BUILD / "libnetlogger" / ".libs"
-        if not (libraries / "libnetlogger.so").exists():
-            self.skipTest("no shared library in this build")
-        result = self.run_program(
-            *support.CC.split(), "-std=gnu11", "-O1", "-o", self.program, source,
-            f"-I{support.SOURCE}/libnetlogger/include", f"-L{libraries}", "-lnetlogger", f"-Wl,-rpath,{libraries}", "-lpthread",
-        )
-        self.assertEqual(result.returncode, 0, result.stderr)
+        self.program = self.compile_client(self.PROGRAM)
 
     def test_threads_write_whole_lines(self):
         log = self.scratch / "threads.log"

@@ -22,6 +22,13 @@ static void note_malformed(void *user, const nl_malformed *what)
     add_line(user, line);
 }
 
+static void note_malformed_bytes(void *user, const nl_malformed *what)
+{
+    note_malformed(user, what);
+    nl_buffer_append(user, what->text.data, what->text.size);
+    add_line(user, "|\n");
+}
+
 static void note_lost(void *user, const nl_lost *what)
 {
     char line[200];
@@ -43,11 +50,12 @@ static void drain(nl_decoder *decoder, nl_status last, nl_buffer *text)
 }
 
 /* Feeds the input in pieces of that size (0: at random), each memory of its own that is gone when the next comes. */
-static result decode(const char *input, size_t size, size_t piece, nl_format format)
+static result decode_so(const char *input, size_t size, size_t piece, nl_decoder_options options)
 {
     result r = {0};
-    nl_decoder *decoder = nl_decoder_new(
-        &(nl_decoder_options){.format = format, .on_malformed = note_malformed, .on_lost = note_lost, .user = &r.text});
+    options.on_lost = note_lost;
+    options.user = &r.text;
+    nl_decoder *decoder = nl_decoder_new(&options);
     uint64_t seed = size * 2 + 1;
     while (size > 0) {
         size_t now = piece != 0 ? piece : 1 + random_below(&seed, 200);
@@ -70,15 +78,26 @@ static result decode(const char *input, size_t size, size_t piece, nl_format for
     return r;
 }
 
+static result decode(const char *input, size_t size, size_t piece, nl_format format)
+{
+    return decode_so(input, size, piece, (nl_decoder_options){.format = format, .on_malformed = note_malformed});
+}
+
 /* The input gives that text however it is cut into pieces. */
-static void assert_decoded(const nl_buffer *input, const char *expected)
+static void assert_decoded_so(const nl_buffer *input, const char *expected, size_t expected_size,
+                              nl_decoder_options options)
 {
     for (size_t piece = 0; piece <= input->size + 1; piece++) {
-        result r = decode(input->data, input->size, piece, NL_FORMAT_UNKNOWN);
-        if (strcmp(r.text.data, expected) != 0)
+        result r = decode_so(input->data, input->size, piece, options);
+        if (r.text.size != expected_size + 1 || memcmp(r.text.data, expected, expected_size) != 0)
             fail_msg("in pieces of %zu: %s\nand not: %s", piece, r.text.data, expected);
         nl_buffer_free(&r.text);
     }
+}
+
+static void assert_decoded(const nl_buffer *input, const char *expected)
+{
+    assert_decoded_so(input, expected, strlen(expected), (nl_decoder_options){.on_malformed = note_malformed});
 }
 
 /*
@@ -174,6 +193,77 @@ static void damage_is_passed_over(void **state)
              EPOCH "0 N=0\n" EPOCH "1 N=1\n! 0@%zu block's checksum does not match\n" LINE "\n", third);
     assert_string_equal(r.text.data, expected);
     nl_buffer_free(&r.text);
+    nl_buffer_free(&input);
+}
+
+/* Neither less, where a piece ends within it, nor the good blocks behind it, where the piece holds those too. */
+static void damage_is_reported_with_its_own_bytes(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t at;
+        char value;
+        const char *reason;
+    } kinds[] = {
+        {NL_BLOCK_AT_HEADER_SIZE, 95, "block's header is too small"},
+        {NL_BLOCK_AT_STORED_SIZE + 2, 1, "block is cut short"},
+        {NL_BLOCK_AT_STORED_SIZE + 3, 1, "block is larger than 16 MiB"},
+        {NL_BLOCK_AT_LOST, 1, "block's checksum does not match"},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        nl_buffer input = {0}, expected = {0};
+        add_block(&input, 0, 1, 1, 0);
+        size_t second = input.size;
+        add_block(&input, 0, 2, 1, 0);
+        size_t third = input.size;
+        add_block(&input, 0, 3, 1, 0);
+        add_line(&input, LINE "\n");
+        input.data[second + kinds[i].at] = kinds[i].value;
+        for (size_t limit = 1; limit < 2 * (third - second); limit += 37) {
+            char head[100];
+            size_t shown = limit < third - second ? limit : third - second;
+            expected.size = 0;
+            snprintf(head, sizeof head, EPOCH "1 N=1\n! 0@%zu %s\n", second, kinds[i].reason);
+            add_line(&expected, head);
+            nl_buffer_append(&expected, input.data + second, shown);
+            add_line(&expected, "|\n" EPOCH "3 N=3\n");
+            nl_decoder_options options = {.on_malformed = note_malformed_bytes, .max_record_size = limit};
+            if (limit < sizeof LINE - 1) {
+                snprintf(head, sizeof head, "! 1@%zu record is longer than %zu bytes\n%.*s|\n",
+                         input.size - sizeof LINE, limit, (int)limit, LINE);
+                add_line(&expected, head);
+            } else {
+                add_line(&expected, LINE "\n");
+            }
+            assert_decoded_so(&input, expected.data, expected.size, options);
+        }
+        nl_buffer_free(&input);
+        nl_buffer_free(&expected);
+    }
+}
+
+/* A mark that is cut belongs to no line, and ends one that is too long like any other. */
+static void a_mark_ends_a_line_that_is_too_long(void **state)
+{
+    (void)state;
+    nl_buffer input = {0};
+    add_block(&input, 0, 1, 1, 0);
+    add_line(&input, "0123456789");
+    add_block(&input, 0, 2, 1, 0);
+    add_line(&input, "0123456789 0123456789NLB");
+    add_block(&input, 0, 3, 1, 0);
+    for (size_t limit = 1; limit < 40; limit++) {
+        char expected[400];
+        const char *mute = "neither a DATE= nor a ts= field";
+        char too_long[60];
+        snprintf(too_long, sizeof too_long, "record is longer than %zu bytes", limit);
+        snprintf(expected, sizeof expected,
+                 EPOCH "1 N=1\n! 1@111 %s\n%.*s|\n" EPOCH "2 N=2\n! 2@232 %s\n%.*s|\n" EPOCH "3 N=3\n",
+                 limit < 10 ? too_long : mute, (int)limit, "0123456789", limit < 24 ? too_long : mute, (int)limit,
+                 "0123456789 0123456789NLB");
+        nl_decoder_options options = {.on_malformed = note_malformed_bytes, .max_record_size = limit};
+        assert_decoded_so(&input, expected, strlen(expected), options);
+    }
     nl_buffer_free(&input);
 }
 
@@ -305,11 +395,18 @@ static void copes_with_anything(void **state)
                 input.size -= count;
             }
         }
-        result whole = decode(input.data, input.size, input.size, NL_FORMAT_UNKNOWN),
-               pieces = decode(input.data, input.size, 0, NL_FORMAT_UNKNOWN),
-               bytes = decode(input.data, input.size, 1, NL_FORMAT_UNKNOWN);
-        assert_string_equal(whole.text.data, pieces.text.data);
-        assert_string_equal(whole.text.data, bytes.text.data);
+        nl_decoder_options options = {
+            .format = (nl_format[]){NL_FORMAT_UNKNOWN, NL_FORMAT_NLB}[round % 2],
+            .max_record_size = (size_t[]){0, 7, 40, 200}[round / 2 % 4],
+            .on_malformed = note_malformed_bytes,
+        };
+        result whole = decode_so(input.data, input.size, input.size, options),
+               pieces = decode_so(input.data, input.size, 0, options),
+               bytes = decode_so(input.data, input.size, 1, options);
+        assert_int_equal(whole.text.size, pieces.text.size);
+        assert_int_equal(whole.text.size, bytes.text.size);
+        assert_memory_equal(whole.text.data, pieces.text.data, whole.text.size);
+        assert_memory_equal(whole.text.data, bytes.text.data, whole.text.size);
         nl_buffer_free(&whole.text);
         nl_buffer_free(&pieces.text);
         nl_buffer_free(&bytes.text);
@@ -383,6 +480,8 @@ int main(void)
         cmocka_unit_test(blocks_come_however_they_are_cut),
         cmocka_unit_test(text_and_blocks_may_follow_one_another),
         cmocka_unit_test(damage_is_passed_over),
+        cmocka_unit_test(damage_is_reported_with_its_own_bytes),
+        cmocka_unit_test(a_mark_ends_a_line_that_is_too_long),
         cmocka_unit_test(a_file_cut_anywhere_loses_one_block),
         cmocka_unit_test(missing_records_are_counted),
         cmocka_unit_test(many_streams_are_forgotten_in_their_order),

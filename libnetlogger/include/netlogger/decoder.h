@@ -32,7 +32,7 @@ typedef struct nl_malformed {
     uint64_t line;      /* counted from 1; 0 when it is (part of) a block */
     uint64_t offset;    /* bytes from the start of the input to the first byte of text */
     const char *reason;
-    nl_string text; /* the bytes, the first max_record_size of them */
+    nl_string text; /* of a line, a block, or what is none: the bytes, the first max_record_size of them */
 } nl_malformed;
 
 /* Records of one stream that are missing from an input. Everything in it lasts only during the call. */

@@ -1,0 +1,291 @@
+#include "config.h"
+
+#include "log/recover.h"
+
+#include "base/error.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    BATCH_SIZE = 128 << 10,
+    UNFINISHED_S = 60, /* no process takes that long to make its folder */
+};
+
+/* ---- another destination than the log's own: bytes are decoded, and records written there ---- */
+
+typedef struct other_destination {
+    nl_destination base;
+    nl_writer *writer;
+} other_destination;
+
+static nl_status other_write(nl_destination *destination, nl_level level, const char *data, size_t size,
+                             size_t *written)
+{
+    (void)level;
+    nl_writer *writer = ((other_destination *)destination)->writer;
+    nl_decoder *decoder = nl_decoder_new(NULL);
+    nl_decoder_feed(decoder, data, size);
+    nl_status status = NL_OK;
+    const nl_record *record;
+    while (status == NL_OK && nl_decoder_next(decoder, &record) == NL_OK)
+        status = nl_writer_put(writer, record);
+    nl_decoder_free(decoder);
+    if (status == NL_OK)
+        status = nl_writer_flush(writer);
+    *written = status == NL_OK ? size : 0;
+    return status;
+}
+
+static nl_status other_close(nl_destination *destination, bool keep)
+{
+    (void)destination, (void)keep; /* one for all logs: its owner closes it */
+    return NL_OK;
+}
+
+static const nl_destination_kind other_kind = {.write = other_write, .close = other_close};
+
+/* ---- one log ---- */
+
+typedef struct recovery {
+    nl_recover_options options;
+    void (*report)(void *user, const nl_recovered *what);
+    void *user;
+    other_destination other;
+    bool failed;
+} recovery;
+
+static uint64_t count_waiting(const nl_remains_log *log)
+{
+    uint64_t count = log->outbox.shared->batch_records;
+    nl_event_header header;
+    for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
+        ring->at = ring->shared->tail & ~NL_TAIL_PINNED;
+        ring->end = ring->shared->published;
+        for (; nl_ring_event(ring, &header) != NULL; ring->at += header.size)
+            count++;
+    }
+    return count;
+}
+
+/* The file that the batch was on its way into, if it was one; -1 otherwise. */
+static int open_file(const nl_shared_log *shared)
+{
+    nl_url *url = shared->file_offset == UINT64_MAX ? NULL : nl_url_parse(shared->url);
+    int fd = -1;
+    if (url != NULL && url->scheme == NL_SCHEME_FILE)
+        fd = open(url->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    nl_url_free(url);
+    return fd;
+}
+
+/* Where the log's bytes are to go from here. */
+static nl_status open_outbox(recovery *r, nl_remains_log *log)
+{
+    nl_outbox *outbox = &log->outbox;
+    bool other = r->options.destination != NULL;
+    int fd = open_file(outbox->shared);
+    if (fd >= 0) {
+        nl_remains_settle_batch(outbox->shared, outbox->batch, fd, other);
+        close(fd);
+    }
+    if (other) {
+        outbox->destination = &r->other.base;
+        return NL_OK;
+    }
+    nl_log_options options;
+    outbox->url = nl_url_parse(outbox->shared->url);
+    if (outbox->url != NULL && (outbox->url->scheme == NL_SCHEME_STDIO || outbox->url->scheme == NL_SCHEME_MEMORY))
+        return nl_error_set("where it went is gone with the process: a destination must be given");
+    if (outbox->url == NULL || nl_log_options_read(&options, outbox->url) != NL_OK)
+        return NL_FAILED;
+    outbox->how = (nl_destination_options){.timeout_ms = options.writer.timeout_ms,
+                                           .format = (nl_format)outbox->shared->format,
+                                           .ident = outbox->shared->prog};
+    return NL_OK;
+}
+
+/* Takes what is in the rings into the batch. Returns the number of records. */
+static uint64_t take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes)
+{
+    for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
+        nl_ring_pin(ring);
+        if (ring->at == ring->end) { /* what the thread could not report itself any more */
+            nl_ring_report_lost(ring);
+            ring->end = ring->shared->published;
+        }
+    }
+    bytes->size = 0;
+    uint64_t records = nl_drain_take(drain, log->rings, UINT64_MAX, bytes, BATCH_SIZE);
+    if (bytes->size > 0 && nl_outbox_has_room(&log->outbox, bytes->size))
+        nl_outbox_commit(&log->outbox, log->rings, bytes, records);
+    else
+        records = 0;
+    for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
+        nl_ring_unpin(ring);
+    return records;
+}
+
+static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64_t *records)
+{
+    nl_shared_log *shared = log->outbox.shared;
+    nl_drain drain;
+    nl_drain_start(&drain, (nl_format)shared->format, (nl_string){shared->host, strlen(shared->host)},
+                   (nl_string){shared->prog, strlen(shared->prog)});
+    drain.zstd_level = shared->zstd_level;
+    drain.one_level = log->outbox.url != NULL && log->outbox.url->scheme == NL_SCHEME_SYSLOG;
+    drain.sites.shared = (const nl_shared_sites *)(const void *)remains->sites.memory;
+    nl_clock_restore(&drain.clock, shared->clock, shared->slow_clock);
+    nl_clock_update(&drain.clock); /* what came after the last reading lies between that and now */
+    nl_buffer bytes = {0};
+    *records = shared->batch_records;
+    nl_status status = nl_outbox_send(&log->outbox, drain.level, true);
+    for (uint64_t more; status == NL_OK && (more = take(log, &drain, &bytes)) > 0; *records += more)
+        status = nl_outbox_send(&log->outbox, drain.level, true);
+    nl_buffer_free(&bytes);
+    nl_drain_finish(&drain);
+    return status;
+}
+
+static void tell(recovery *r, const nl_shared_log *shared, uint64_t records, nl_status status)
+{
+    r->failed |= status != NL_OK;
+    nl_recovered what = {.process = shared->head.process,
+                         .prog = shared->prog,
+                         .url = shared->url,
+                         .records = records,
+                         .status = status,
+                         .message = status != NL_OK ? nl_error_message() : ""};
+    if (r->report != NULL)
+        r->report(r->user, &what);
+}
+
+static bool is_format(uint32_t format)
+{
+    return format == NL_FORMAT_ULM || format == NL_FORMAT_BP || format == NL_FORMAT_NLB;
+}
+
+/* Whether the log is at its destination, whole. */
+static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *log)
+{
+    nl_shared_log *shared = log->outbox.shared;
+    uint64_t records = count_waiting(log);
+    if (r->options.list_only) {
+        tell(r, shared, records, NL_OK);
+        return false;
+    }
+    if (!is_format(shared->format)) /* not written down yet: it has not logged anything */
+        return records == 0;
+    nl_status status = open_outbox(r, log);
+    if (status == NL_OK)
+        status = send_all(remains, log, &records);
+    tell(r, shared, records, status);
+    if (log->outbox.destination != NULL && log->outbox.destination != &r->other.base)
+        nl_destination_close(log->outbox.destination, true);
+    nl_url_free(log->outbox.url);
+    return status == NL_OK;
+}
+
+/* ---- folders ---- */
+
+static void remove_folder(int parent, const char *name, int folder)
+{
+    DIR *files = fdopendir(dup(folder));
+    if (files == NULL)
+        return;
+    rewinddir(files);
+    for (struct dirent *entry; (entry = readdir(files)) != NULL;)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            unlinkat(folder, entry->d_name, 0);
+    closedir(files);
+    unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+static void recover_folder(recovery *r, int parent, const char *name)
+{
+    nl_remains remains;
+    nl_status status = nl_remains_open(&remains, parent, name);
+    if (status != NL_OK) {
+        r->failed |= status != NL_AGAIN;
+        return;
+    }
+    bool whole = true;
+    nl_remains_log log;
+    /* Logs are numbered as they are opened; closed ones are gone, so that there are gaps. */
+    unsigned last = nl_remains_last_log(&remains);
+    for (unsigned number = 0; number < last; number++)
+        if (nl_remains_open_log(&remains, number, &log) == NL_OK) {
+            whole &= recover_log(r, &remains, &log);
+            nl_remains_close_log(&log);
+        }
+    if (whole && !r->options.list_only)
+        remove_folder(parent, name, remains.folder);
+    nl_remains_close(&remains);
+}
+
+/* What a process that was killed while it made its folder has left: nothing but perhaps a lock. */
+static void remove_unfinished(int parent, const char *name)
+{
+    unsigned user, process;
+    struct stat status;
+    if (sscanf(name, ".netlogger-%u-%u-", &user, &process) != 2 ||
+        fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode) ||
+        status.st_uid != geteuid() || nl_time_now_ns() / NL_NS_PER_SECOND - status.st_mtime < UNFINISHED_S)
+        return;
+    int folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (folder < 0)
+        return;
+    remove_folder(parent, name, folder);
+    close(folder);
+}
+
+/* Whether this user may look at it, by the name that it must have and the owner that it really has. */
+static bool is_ours(const recovery *r, int parent, const char *name)
+{
+    unsigned user, process;
+    char rest;
+    struct stat status;
+    if (sscanf(name, "netlogger-%u-%u-%c", &user, &process, &rest) != 3 ||
+        fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(status.st_mode))
+        return false;
+    return status.st_uid == geteuid() || (r->options.everyone && geteuid() == 0);
+}
+
+static nl_status recover_all(recovery *r)
+{
+    DIR *parent = opendir(nl_session_parent());
+    if (parent == NULL)
+        return nl_error_set_errno("open %s", nl_session_parent());
+    for (struct dirent *entry; (entry = readdir(parent)) != NULL;)
+        if (is_ours(r, dirfd(parent), entry->d_name))
+            recover_folder(r, dirfd(parent), entry->d_name);
+        else if (!r->options.list_only)
+            remove_unfinished(dirfd(parent), entry->d_name);
+    closedir(parent);
+    return r->failed ? NL_FAILED : NL_OK;
+}
+
+nl_status nl_recover(const nl_recover_options *options, void (*report)(void *user, const nl_recovered *what),
+                     void *user)
+{
+    recovery r = {.report = report, .user = user, .other = {.base = {.kind = &other_kind}}};
+    if (options != NULL)
+        r.options = *options;
+    NL_REQUIRE(!r.options.everyone || r.options.destination != NULL || r.options.list_only,
+               "folders of all users want a destination");
+    if (r.options.destination != NULL && !r.options.list_only) {
+        r.other.writer = nl_writer_open(r.options.destination, &(nl_writer_options){.buffer_size = BATCH_SIZE});
+        if (r.other.writer == NULL)
+            return NL_FAILED;
+    }
+    nl_status status = recover_all(&r);
+    if (r.other.writer != NULL && nl_writer_close(r.other.writer) != NL_OK)
+        status = NL_FAILED;
+    return status;
+}

@@ -1,0 +1,37 @@
+/* The folder of a dead process, opened. */
+#ifndef NETLOGGER_LOG_RECOVER_H
+#define NETLOGGER_LOG_RECOVER_H
+
+#include "log/drain.h"
+#include "log/outbox.h"
+
+typedef struct nl_remains {
+    int folder; /* descriptor */
+    int lock;   /* descriptor; the lock is this process's now */
+    nl_mapping sites;
+} nl_remains;
+
+/* One log in it, with its rings. */
+typedef struct nl_remains_log {
+    nl_outbox outbox;
+    nl_ring *rings;
+} nl_remains_log;
+
+/* Opens parent/name when its process is dead. NL_OK; NL_AGAIN when it lives, or another recovers it; NL_FAILED. */
+nl_status nl_remains_open(nl_remains *remains, int parent, const char *name);
+void nl_remains_close(nl_remains *remains);
+
+/* One more than the largest number of a log in it; 0 when there is none. */
+unsigned nl_remains_last_log(const nl_remains *remains);
+
+/* Opens its file log-NUMBER and the rings of it, and finishes what was half done in them. NL_END when there is none. */
+nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_remains_log *log);
+void nl_remains_close_log(nl_remains_log *log);
+
+/*
+ * What of the batch is in the destination's file already, as far as can be told, is taken off it; a record that was cut
+ * by the kill is completed there by who writes on, or with cut_off taken away. fd is the file, opened for writing.
+ */
+void nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int fd, bool cut_off);
+
+#endif

@@ -1,0 +1,122 @@
+"""Events of killed processes: nlrecover and netlogd bring them to where they were going."""
+import os
+import re
+import signal
+import subprocess
+
+import support
+
+PROGRAM = r"""
+#include <netlogger.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    nl_log *log = nl_open("killed", argv[1]);
+    if (log == NULL)
+        return fprintf(stderr, "%s\n", nl_error_message()), 1;
+    for (int i = 0; i < atoi(argv[2]); i++)
+        NL_EVENT(log, NL_USAGE, "Step", "I", i, "TEXT", "a b");
+    raise(9);
+}
+"""
+
+
+class Nlrecover(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.shm = self.scratch / "shm"
+        self.shm.mkdir()
+        self.environment = {**os.environ, "NETLOGGER_SHM": str(self.shm)}
+        self.program = self.compile_client(PROGRAM)
+
+    def be_killed(self, url, count=1000):
+        result = self.run_program(self.program, url, str(count), env=self.environment, cwd=self.scratch)
+        self.assertEqual(result.returncode, -signal.SIGKILL, result.stderr)
+
+    def recover(self, *arguments):
+        return self.run_program(support.program("nltools/nlrecover"), *arguments, env=self.environment)
+
+    def assert_numbers(self, text, count=1000):
+        self.assertEqual([int(n) for n in re.findall(r" NL.EVNT=Step I=(\d+) TEXT=\"a b\"\n", text)], list(range(count)))
+
+    def test_to_where_it_was_going(self):
+        self.be_killed("file:a.log")
+        listed = self.recover("--list")
+        self.assertEqual(listed.returncode, 0)
+        self.assertRegex(listed.stderr, r"^killed \(process \d+\): \d+ events waiting for file:/.*/a\.log\n$")
+        result = self.recover()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("events recovered, for file:", result.stderr)
+        self.assert_numbers((self.scratch / "a.log").read_text())
+        again = self.recover()
+        self.assertEqual((again.returncode, again.stderr), (0, "nothing to recover\n"))
+        self.assertEqual(list(self.shm.iterdir()), [])
+
+    def test_to_another_destination_and_format(self):
+        self.be_killed("file:b.nlb")
+        result = self.recover("--quiet", "--output", f"file:{self.scratch}/other.bp?format=bp")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        text = (self.scratch / "other.bp").read_text()
+        numbers = [int(n) for n in re.findall(r" event=Step .*?I=(\d+) ", text)]
+        written = (self.scratch / "b.nlb").stat().st_size
+        self.assertEqual(numbers[-1], 999)
+        self.assertEqual(numbers, list(range(numbers[0], 1000)))
+        self.assertTrue(numbers[0] == 0 or written > 0)
+
+    def test_a_destination_that_is_away(self):
+        port = support.free_port()
+        netlogd, output = self.start_collector(port)
+        self.be_killed(f"x-netlog://127.0.0.1:{port}?ring=64k", 100)
+        first = output.read_text() if output.exists() else ""
+        netlogd.terminate()
+        netlogd.wait()
+        result = self.recover()
+        if "nothing to recover" not in result.stderr and "recovered" not in result.stderr:
+            self.assertEqual(result.returncode, 1)
+            self.assertRegex(result.stderr, r"nlrecover: killed \(process \d+\), \d+ events for x-netlog:.*: .*refused")
+        netlogd, output = self.start_collector(port)
+        self.assertEqual(self.recover().returncode, 0)
+        netlogd.terminate()
+        netlogd.wait()
+        # Text over TCP is not acknowledged: what was on its way when the process was killed may come twice.
+        numbers = re.findall(r" NL.EVNT=Step I=(\d+) ", output.read_text())
+        self.assertEqual(sorted({int(n) for n in numbers}), list(range(100)))
+
+    def start_collector(self, port, *options):
+        output = self.scratch / "collected.log"
+        netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}",
+                             "--output", output, *options, env=self.environment, stderr=subprocess.PIPE, text=True)
+        support.wait_until(lambda: "listening" in netlogd.stderr.readline(), what="netlogd listens")
+        return netlogd, output
+
+    def test_netlogd_does_it_by_itself(self):
+        self.be_killed("file:c.log")
+        netlogd, _ = self.start_collector(support.free_port(), "--recover", "1")
+        log = self.scratch / "c.log"
+        support.wait_until(lambda: log.exists() and log.read_text().count("\n") == 1000, what="the events are recovered")
+        self.be_killed("file:d.log")
+        log = self.scratch / "d.log"
+        support.wait_until(lambda: log.exists() and log.read_text().count("\n") == 1000, what="later ones too")
+        self.assert_numbers(log.read_text())
+        netlogd.terminate()
+        netlogd.wait()
+
+    def test_wrong_use(self):
+        self.assertEqual(self.recover("--everyone").returncode, 2)
+        self.assertEqual(self.recover("--nonsense").returncode, 2)
+        self.assertEqual(self.recover("--help").returncode, 0)
+
+    def test_standard_output_is_gone_with_its_process(self):
+        self.run_program(self.program, "-", "100", env=self.environment)
+        result = self.recover()
+        if "nothing" not in result.stderr:
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("a destination must be given", result.stderr)
+        self.assertEqual(self.recover("-o", "-").returncode, 0)
+
+
+if __name__ == "__main__":
+    support.main()

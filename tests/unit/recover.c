@@ -1,0 +1,297 @@
+/* Processes that are killed: every event that was complete is recovered, once, in order, and none that is torn. */
+#include <netlogger.h>
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <pthread.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { THREADS = 2 };
+
+/* How far each thread has come, in memory that the killed process shares: events whose call has returned. */
+typedef struct progress {
+    _Alignas(64) unsigned long done;
+} progress;
+
+static progress *reached;
+static nl_log *log_;
+static char folder[] = "/tmp/netlogger-XXXXXX";
+static char path[64];
+
+static int set_up(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/log", folder);
+    setenv("NETLOGGER_SHM", folder, 1);
+    setenv("NETLOGGER_HOST", "here", 1);
+    reached = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    return reached == MAP_FAILED;
+}
+
+static unsigned count_folders(void)
+{
+    unsigned count = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (struct dirent *entry; (entry = readdir(d)) != NULL;)
+        count += strncmp(entry->d_name, "netlogger-", 10) == 0;
+    closedir(d);
+    return count;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static void *log_all_the_time(void *argument)
+{
+    long thread = (long)argument;
+    for (unsigned long i = 0;; i++) {
+        if (i % 16 == 0)
+            nl_write(log_, NL_USAGE, "Written", "T=%ld I=%lu", thread, i);
+        else
+            NL_EVENT(log_, NL_USAGE, "Typed", "T", thread, "I", i, "TEXT", "some text");
+        __atomic_store_n(&reached[thread].done, i + 1, __ATOMIC_RELEASE);
+    }
+    return NULL;
+}
+
+/* A process that logs until it is killed. */
+static pid_t start_logging(const char *options)
+{
+    unlink(path);
+    memset(reached, 0, THREADS * sizeof *reached);
+    char url[128];
+    snprintf(url, sizeof url, "file:%s?%s", path, options);
+    pid_t child = fork();
+    if (child == 0) {
+        log_ = nl_open("killed", url);
+        pthread_t thread;
+        pthread_create(&thread, NULL, log_all_the_time, (void *)1);
+        log_all_the_time((void *)0);
+    }
+    assert_true(child > 0);
+    return child;
+}
+
+static void kill_after(pid_t child, unsigned microseconds)
+{
+    usleep(microseconds);
+    kill(child, SIGKILL);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+}
+
+/* Kills it in the middle of its work. */
+static void kill_at_work(pid_t child)
+{
+    while (__atomic_load_n(&reached[0].done, __ATOMIC_ACQUIRE) < 1000)
+        usleep(100);
+    kill_after(child, 0);
+}
+
+static void expect_sent(void *user, const nl_recovered *what)
+{
+    (void)user;
+    if (what->status != NL_OK)
+        fail_msg("%s", what->message);
+    assert_string_equal(what->prog, "killed");
+}
+
+static void on_malformed(void *user, const nl_malformed *what)
+{
+    (void)user;
+    fail_msg("malformed: %s: %.*s", what->reason, (int)what->text.size, what->text.data);
+}
+
+/* Every number of each thread once, from 0 without a gap to what it had reached, or the one event beyond that was under
+ * way. */
+static void expect_all(void)
+{
+    nl_reader *reader = nl_reader_open(path, &(nl_reader_options){.decoder = {.on_malformed = on_malformed}});
+    assert_non_null(reader);
+    uint64_t next[THREADS] = {0};
+    const nl_record *record;
+    while (nl_reader_next(reader, &record) == NL_OK) {
+        nl_field field;
+        int64_t thread, i;
+        assert_int_equal(record->flags & NL_RECORD_UNTERMINATED, 0);
+        assert_true(nl_record_find(record, "T", &field) && nl_field_int(&field, &thread));
+        assert_true(nl_record_find(record, "I", &field) && nl_field_int(&field, &i));
+        assert_in_range(thread, 0, THREADS - 1);
+        assert_int_equal(i, next[thread]);
+        next[thread]++;
+    }
+    assert_int_equal(nl_reader_get_stats(reader)->lost, 0);
+    nl_reader_close(reader);
+    for (int i = 0; i < THREADS; i++) {
+        assert_true(next[i] >= reached[i].done);
+        assert_true(next[i] <= reached[i].done + 1);
+    }
+}
+
+static void kill_often(const char *options, unsigned times)
+{
+    for (unsigned i = 0; i < times; i++) {
+        kill_after(start_logging(options), (unsigned)rand() % 6000);
+        assert_int_equal(nl_recover(NULL, expect_sent, NULL), NL_OK);
+        assert_int_equal(count_folders(), 0);
+        if (access(path, F_OK) == 0)
+            expect_all();
+        else
+            assert_int_equal(reached[0].done + reached[1].done, 0);
+    }
+}
+
+static void test_killed_while_writing_text(void **state)
+{
+    (void)state;
+    kill_often("ring=64k", 400);
+}
+
+static void test_killed_while_writing_text_with_large_rings(void **state)
+{
+    (void)state;
+    kill_often("ring=1m", 100);
+}
+
+static void test_killed_while_writing_blocks(void **state)
+{
+    (void)state;
+    kill_often("format=nlb&ring=64k", 400);
+}
+
+static void test_killed_while_writing_compressed_blocks(void **state)
+{
+    (void)state;
+    kill_often("format=nlb&zstd=1", 100);
+}
+
+static void count_records(void *user, const nl_recovered *what)
+{
+    *(uint64_t *)user += what->records;
+}
+
+static void test_a_living_process_is_left_alone(void **state)
+{
+    (void)state;
+    pid_t child = start_logging("ring=64k");
+    while (__atomic_load_n(&reached[0].done, __ATOMIC_ACQUIRE) < 1000)
+        usleep(100);
+    uint64_t records = 0;
+    assert_int_equal(nl_recover(NULL, count_records, &records), NL_OK);
+    assert_int_equal(records, 0);
+    kill_after(child, 0);
+    assert_int_equal(nl_recover(&(nl_recover_options){.list_only = true}, count_records, &records), NL_OK);
+    assert_true(records > 0);
+    assert_int_equal(count_folders(), 1);
+    assert_int_equal(nl_recover(NULL, expect_sent, NULL), NL_OK);
+    expect_all();
+    unlink(path);
+}
+
+static void test_to_another_destination(void **state)
+{
+    (void)state;
+    kill_at_work(start_logging("ring=64k"));
+    char other[80], command[512];
+    snprintf(other, sizeof other, "%s/other", folder);
+    assert_int_equal(nl_recover(&(nl_recover_options){.destination = other}, expect_sent, NULL), NL_OK);
+    /* What was in the file already and what was recovered are together everything. */
+    snprintf(command, sizeof command, "touch %s %s; cat %s >> %s; rm %s", path, other, other, path, other);
+    assert_int_equal(system(command), 0);
+    expect_all();
+    unlink(path);
+}
+
+static void expect_failure(void *user, const nl_recovered *what)
+{
+    assert_int_equal(what->status, NL_FAILED);
+    *(int *)user += 1;
+}
+
+static void test_a_destination_that_is_away_can_be_tried_again(void **state)
+{
+    (void)state;
+    kill_at_work(start_logging("ring=64k"));
+    char moved[sizeof folder + 8];
+    snprintf(moved, sizeof moved, "%s-moved", folder);
+    assert_int_equal(rename(folder, moved), 0);
+    setenv("NETLOGGER_SHM", moved, 1);
+    int failures = 0;
+    assert_int_equal(nl_recover(NULL, expect_failure, &failures), NL_FAILED);
+    assert_int_equal(failures, 1);
+    assert_int_equal(rename(moved, folder), 0);
+    setenv("NETLOGGER_SHM", folder, 1);
+    assert_int_equal(nl_recover(NULL, expect_sent, NULL), NL_OK);
+    expect_all();
+}
+
+/* Whatever a dying program has scribbled into the shared memory: no crash, no endless loop. */
+static void scribble(const char *name)
+{
+    FILE *file = fopen(name, "r+");
+    assert_non_null(file);
+    struct stat status;
+    assert_int_equal(fstat(fileno(file), &status), 0);
+    for (int i = 0; i < 20; i++) {
+        long size = rand() % 2 ? 4096 + 512 : (long)status.st_size;
+        fseek(file, 16 + rand() % (size - 16), SEEK_SET);
+        fputc(rand() % 4 ? rand() : 0xff, file);
+    }
+    fclose(file);
+}
+
+static void test_damaged_memory(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 100; i++) {
+        kill_after(start_logging(i % 2 ? "ring=64k" : "ring=64k&format=nlb"), (unsigned)rand() % 3000);
+        char command[256], name[512];
+        snprintf(command, sizeof command, "ls -d %s/netlogger-*/[rsl]* 2>/dev/null", folder);
+        FILE *files = popen(command, "r");
+        while (fgets(name, sizeof name, files) != NULL) {
+            name[strcspn(name, "\n")] = '\0';
+            if (strstr(name, "/lock") == NULL)
+                scribble(name);
+        }
+        pclose(files);
+        nl_recover(&(nl_recover_options){.destination = "/dev/null"}, NULL, NULL);
+        snprintf(command, sizeof command, "rm -rf %s/netlogger-*", folder);
+        assert_int_equal(system(command), 0);
+    }
+    unlink(path);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_killed_while_writing_text),
+        cmocka_unit_test(test_killed_while_writing_text_with_large_rings),
+        cmocka_unit_test(test_killed_while_writing_blocks),
+        cmocka_unit_test(test_killed_while_writing_compressed_blocks),
+        cmocka_unit_test(test_a_living_process_is_left_alone),
+        cmocka_unit_test(test_to_another_destination),
+        cmocka_unit_test(test_a_destination_that_is_away_can_be_tried_again),
+        cmocka_unit_test(test_damaged_memory),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
