@@ -3,9 +3,15 @@
 #include "base/error.h"
 #include "base/time_internal.h"
 
+#include <string.h>
 #include <time.h>
 
 enum { SECONDS_PER_DAY = 86400, DATE_DIGITS = 14, FRACTION_DIGITS = 9 };
+
+const char nl_two_digits[200] = {"00010203040506070809101112131415161718192021222324"
+                                 "25262728293031323334353637383940414243444546474849"
+                                 "50515253545556575859606162636465666768697071727374"
+                                 "75767778798081828384858687888990919293949596979899"};
 
 typedef struct civil {
     int year;
@@ -246,22 +252,15 @@ nl_status nl_time_parse(const char *text, size_t size, nl_fraction fraction, int
     return parse_seconds(text, size, fraction, time_ns);
 }
 
-/* Writes value in exactly digits digits and returns what follows them. */
-static char *put(char *out, unsigned value, unsigned digits)
+/* Two digits, from 00 to 99. */
+static char *put_two(char *out, unsigned value)
 {
-    for (unsigned i = digits; i-- > 0; value /= 10)
-        out[i] = (char)('0' + value % 10);
-    return out + digits;
+    memcpy(out, nl_two_digits + 2 * (size_t)value, 2);
+    return out + 2;
 }
 
-static void split(int64_t time_ns, civil *t)
+static void split_day(int64_t seconds, civil *t)
 {
-    int64_t seconds = time_ns / NL_NS_PER_SECOND;
-    int64_t ns = time_ns % NL_NS_PER_SECOND;
-    if (ns < 0) {
-        ns += NL_NS_PER_SECOND;
-        seconds--;
-    }
     int64_t days = seconds / SECONDS_PER_DAY;
     int64_t second_of_day = seconds % SECONDS_PER_DAY;
     if (second_of_day < 0) {
@@ -272,47 +271,90 @@ static void split(int64_t time_ns, civil *t)
     t->hour = (unsigned)second_of_day / 3600;
     t->minute = (unsigned)second_of_day / 60 % 60;
     t->second = (unsigned)second_of_day % 60;
-    t->fraction_ns = (unsigned)ns;
 }
 
+/* The point, and six digits, or nine when six do not say all. */
 static char *put_fraction(char *out, unsigned ns)
 {
+    unsigned us = ns / 1000, rest = ns % 1000;
     *out++ = '.';
-    return ns % 1000 == 0 ? put(out, ns / 1000, 6) : put(out, ns, 9);
+    out = put_two(out, us / 10000);
+    out = put_two(out, us / 100 % 100);
+    out = put_two(out, us % 100);
+    if (rest != 0) {
+        *out++ = (char)('0' + rest / 100);
+        out = put_two(out, rest % 100);
+    }
+    return out;
+}
+
+static size_t spell_ulm(const civil *t, char *out)
+{
+    char *at = put_two(put_two(out, (unsigned)t->year / 100), (unsigned)t->year % 100);
+    at = put_two(put_two(at, t->month), t->day);
+    at = put_two(put_two(put_two(at, t->hour), t->minute), t->second);
+    return (size_t)(at - out);
+}
+
+static size_t spell_iso(const civil *t, char *out)
+{
+    char *at = put_two(put_two(out, (unsigned)t->year / 100), (unsigned)t->year % 100);
+    *at++ = '-';
+    at = put_two(at, t->month);
+    *at++ = '-';
+    at = put_two(at, t->day);
+    *at++ = 'T';
+    at = put_two(at, t->hour);
+    *at++ = ':';
+    at = put_two(at, t->minute);
+    *at++ = ':';
+    at = put_two(at, t->second);
+    return (size_t)(at - out);
+}
+
+/* Makes known the second that time_ns is in. Returns the nanoseconds behind it. */
+static inline unsigned know_second(nl_known_second *known, int64_t time_ns, size_t (*spell)(const civil *t, char *out))
+{
+    int64_t seconds = time_ns / NL_NS_PER_SECOND;
+    int64_t ns = time_ns % NL_NS_PER_SECOND;
+    if (ns < 0) {
+        ns += NL_NS_PER_SECOND;
+        seconds--;
+    }
+    if (known->size == 0 || known->seconds != seconds) {
+        civil t;
+        split_day(seconds, &t);
+        known->seconds = seconds;
+        known->size = spell(&t, known->text);
+    }
+    return (unsigned)ns;
+}
+
+size_t nl_time_put_ulm(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE])
+{
+    unsigned ns = know_second(known, time_ns, spell_ulm);
+    memcpy(out, known->text, sizeof known->text);
+    char *at = put_fraction(out + known->size, ns);
+    *at = '\0';
+    return (size_t)(at - out);
+}
+
+size_t nl_time_put_iso(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE])
+{
+    unsigned ns = know_second(known, time_ns, spell_iso);
+    memcpy(out, known->text, sizeof known->text);
+    char *at = put_fraction(out + known->size, ns);
+    *at++ = 'Z';
+    *at = '\0';
+    return (size_t)(at - out);
 }
 
 size_t nl_time_format_ulm(int64_t time_ns, char out[NL_TIME_TEXT_SIZE])
 {
-    civil t;
-    split(time_ns, &t);
-    char *at = put(out, (unsigned)t.year, 4);
-    at = put(at, t.month, 2);
-    at = put(at, t.day, 2);
-    at = put(at, t.hour, 2);
-    at = put(at, t.minute, 2);
-    at = put(at, t.second, 2);
-    at = put_fraction(at, t.fraction_ns);
-    *at = '\0';
-    return (size_t)(at - out);
+    return nl_time_put_ulm(time_ns, &(nl_known_second){0}, out);
 }
 
 size_t nl_time_format_iso(int64_t time_ns, char out[NL_TIME_TEXT_SIZE])
 {
-    civil t;
-    split(time_ns, &t);
-    char *at = put(out, (unsigned)t.year, 4);
-    *at++ = '-';
-    at = put(at, t.month, 2);
-    *at++ = '-';
-    at = put(at, t.day, 2);
-    *at++ = 'T';
-    at = put(at, t.hour, 2);
-    *at++ = ':';
-    at = put(at, t.minute, 2);
-    *at++ = ':';
-    at = put(at, t.second, 2);
-    at = put_fraction(at, t.fraction_ns);
-    *at++ = 'Z';
-    *at = '\0';
-    return (size_t)(at - out);
+    return nl_time_put_iso(time_ns, &(nl_known_second){0}, out);
 }

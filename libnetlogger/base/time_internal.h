@@ -12,6 +12,20 @@
 /* As nl_time_parse, but only a ULM DATE or an ISO 8601 time: no bare seconds. */
 nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
 
+/* A second in text, kept for the next time that is in it: most records of a row are. Zeroes at first; one format's. */
+typedef struct nl_known_second {
+    int64_t seconds;
+    size_t size;
+    char text[20];
+} nl_known_second;
+
+/* As nl_time_format_ulm and nl_time_format_iso. */
+size_t nl_time_put_ulm(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
+size_t nl_time_put_iso(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
+
+/* "00" to "99", one behind the other. */
+extern const char nl_two_digits[200];
+
 /* How many digits text begins with, looking at no more than size bytes. */
 static inline size_t nl_digits(const char *text, size_t size)
 {

@@ -48,7 +48,7 @@ const nl_text_format nl_bp = {
     .no_time = "no ts= field",
     .member = member,
     .parse_time = nl_time_parse,
-    .format_time = nl_time_format_iso,
+    .put_time = nl_time_put_iso,
     .level_name = nl_level_bp_name,
     .starts_record = starts_record,
 };

@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
 #ifdef __SSE2__
 #include <emmintrin.h>
@@ -88,6 +90,59 @@ static inline const char *nl_find_name_end(const char *at, const char *end, cons
     while (at < end && nl_byte_is(*at, NL_BYTE_NAME))
         at++;
     return at;
+}
+
+#ifdef __SSE2__
+/* A bit set for each byte that makes a value need quotes. */
+static inline unsigned nl_quoted_bits(__m128i bytes)
+{
+    __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(' ')), bytes);
+    __m128i others = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('=')));
+    others = _mm_or_si128(others, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(127)));
+    return (unsigned)_mm_movemask_epi8(_mm_or_si128(low, others));
+}
+#endif
+
+/*
+ * Copies a value that is not empty. False when a byte in it makes it need quotes; then what lies at to is of no use.
+ * Neither reads nor writes beyond size: the pieces overlap.
+ */
+static inline bool nl_copy_unquoted(char *to, const char *from, size_t size)
+{
+#ifdef __SSE2__
+    if (size >= 16) {
+        unsigned bits = 0;
+        for (size_t at = 0; at < size; at += 16) {
+            size_t place = at + 16 <= size ? at : size - 16;
+            __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(from + place));
+            _mm_storeu_si128((__m128i *)(void *)(to + place), bytes);
+            bits |= nl_quoted_bits(bytes);
+        }
+        return bits == 0;
+    }
+    if (size >= 8) {
+        int64_t first, last;
+        memcpy(&first, from, 8);
+        memcpy(&last, from + size - 8, 8);
+        memcpy(to, &first, 8);
+        memcpy(to + size - 8, &last, 8);
+        return nl_quoted_bits(_mm_set_epi64x(last, first)) == 0;
+    }
+    if (size >= 4) {
+        int32_t first, last;
+        memcpy(&first, from, 4);
+        memcpy(&last, from + size - 4, 4);
+        memcpy(to, &first, 4);
+        memcpy(to + size - 4, &last, 4);
+        return nl_quoted_bits(_mm_set_epi32(last, first, last, first)) == 0;
+    }
+#endif
+    unsigned classes = 0;
+    for (size_t i = 0; i < size; i++) {
+        to[i] = from[i];
+        classes |= nl_byte_class[(unsigned char)from[i]];
+    }
+    return (classes & NL_BYTE_QUOTED) == 0;
 }
 
 #endif

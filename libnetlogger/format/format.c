@@ -130,7 +130,7 @@ void nl_record_encode(const nl_record *record, nl_format format, nl_buffer *out)
 {
     const nl_text_format *text = nl_text_format_of(format);
     NL_REQUIRE(text != NULL, "not a text format");
-    nl_text_encode(text, record, out);
+    nl_text_encode(text, record, NULL, NULL, out);
 }
 
 nl_status nl_record_decode(nl_record *record, nl_format format, nl_fraction fraction, const char *line, size_t size)

@@ -152,15 +152,27 @@ bool nl_number_parse_double(nl_string text, double *value)
     return true;
 }
 
+static size_t digits_of(uint64_t value)
+{
+    for (size_t count = 1;; count += 4, value /= 10000) {
+        if (value < 100)
+            return count + (value >= 10);
+        if (value < 10000)
+            return count + 2 + (value >= 1000);
+    }
+}
+
 size_t nl_number_format_uint(uint64_t value, char *out)
 {
-    char digits[20];
-    size_t count = 0;
-    do
-        digits[sizeof digits - ++count] = (char)('0' + value % 10);
-    while ((value /= 10) != 0);
-    memcpy(out, digits + sizeof digits - count, count);
-    out[count] = '\0';
+    size_t count = digits_of(value);
+    char *at = out + count;
+    *at = '\0';
+    for (; value >= 100; value /= 100)
+        memcpy(at -= 2, nl_two_digits + value % 100 * 2, 2);
+    if (value >= 10)
+        memcpy(out, nl_two_digits + value * 2, 2);
+    else
+        *out = (char)('0' + value);
     return count;
 }
 

@@ -23,7 +23,7 @@
 #ifndef NETLOGGER_FORMAT_TEXT_H
 #define NETLOGGER_FORMAT_TEXT_H
 
-#include <netlogger.h>
+#include "base/time_internal.h"
 
 #include <string.h>
 
@@ -45,7 +45,7 @@ typedef struct nl_text_format {
     /* The standard field of a name that is not empty, NL_MEMBER_NONE when it is none. Asked of every field read. */
     nl_member (*member)(const char *name, size_t size);
     nl_status (*parse_time)(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
-    size_t (*format_time)(int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
+    size_t (*put_time)(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
     const char *(*level_name)(nl_level level);
     /*
      * Whether value, up to end, begins with a time as this format's writers put it, so that it may start a record.
@@ -66,8 +66,25 @@ nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name);
 nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
                          const char *end, const char *limit, size_t *used);
 
-/* Appends record to out as one line with its newline. */
-void nl_text_encode(const nl_text_format *format, const nl_record *record, nl_buffer *out);
+/*
+ * What is the same in all lines of a row of records: everything but the time and the fields' values. Records of the
+ * same host, program, level and event, with the same fields in the same order, are of one shape.
+ */
+typedef struct nl_text_shape {
+    char *text;         /* what follows the time; what stands before each field's value */
+    uint32_t *ends;     /* of each of these in text: field_count + 1 of them */
+    size_t field_count; /* those of the record that it was made of */
+} nl_text_shape;
+
+nl_text_shape *nl_text_shape_make(const nl_text_format *format, const nl_record *record);
+void nl_text_shape_free(nl_text_shape *shape); /* NULL is allowed */
+
+/*
+ * Appends record to out as one line with its newline. shape, when it is not NULL, is the record's; known, when it is
+ * not NULL, serves row after row of the same format.
+ */
+void nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,
+                    nl_known_second *known, nl_buffer *out);
 
 /* The table of a text format; NULL for any other format. */
 const nl_text_format *nl_text_format_of(nl_format format);

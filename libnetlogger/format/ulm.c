@@ -48,7 +48,7 @@ const nl_text_format nl_ulm = {
     .no_time = "no DATE= field",
     .member = member,
     .parse_time = nl_time_parse_calendar,
-    .format_time = nl_time_format_ulm,
+    .put_time = nl_time_put_ulm,
     .level_name = nl_level_name,
     .starts_record = starts_record,
 };

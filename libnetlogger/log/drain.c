@@ -20,25 +20,25 @@ void nl_drain_finish(nl_drain *drain)
     nl_record_free(drain->record);
     nl_site_table_free(&drain->sites);
     nl_block_writer_free(&drain->block);
+    for (size_t id = 0; id < drain->text_shape_capacity; id++)
+        nl_text_shape_free(drain->text_shapes[id]);
+    free(drain->text_shapes);
     free(drain->heap);
     free(drain->shapes);
 }
 
 /* Reads a value of a raw type at *at into field. False when it ends behind end. */
-static bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field)
+static inline bool get_value(const char **at, const char *end, unsigned raw_type, nl_field *field)
 {
-    size_t size = nl_raw_size(raw_type);
-    uint32_t string_size = 0;
-    if (raw_type == NL_RAW_STRING)
-        size = sizeof string_size;
-    if ((size_t)(end - *at) < size)
-        return false;
     const char *value = *at;
-    *at += size;
+    uint32_t string_size;
 #define GET(raw, c_type, nl_type_, member)                                                                             \
     case raw: {                                                                                                        \
         c_type number;                                                                                                 \
+        if ((size_t)(end - value) < sizeof number)                                                                     \
+            return false;                                                                                              \
         memcpy(&number, value, sizeof number);                                                                         \
+        *at = value + sizeof number;                                                                                   \
         field->type = nl_type_;                                                                                        \
         field->member = number;                                                                                        \
         return true;                                                                                                   \
@@ -54,17 +54,17 @@ static bool get_value(const char **at, const char *end, unsigned raw_type, nl_fi
         GET(NL_RAW_UINT64, uint64_t, NL_TYPE_UINT, uint_value)
         GET(NL_RAW_FLOAT, float, NL_TYPE_DOUBLE, double_value)
         GET(NL_RAW_DOUBLE, double, NL_TYPE_DOUBLE, double_value)
-    case NL_RAW_BOOL:
-        field->type = NL_TYPE_BOOL;
-        field->bool_value = *value != 0;
-        return true;
+        GET(NL_RAW_BOOL, uint8_t, NL_TYPE_BOOL, bool_value)
     case NL_RAW_STRING:
-        memcpy(&string_size, value, sizeof string_size);
-        if ((size_t)(end - *at) < string_size)
+        if ((size_t)(end - value) < sizeof string_size)
             return false;
+        memcpy(&string_size, value, sizeof string_size);
+        value += sizeof string_size;
+        if ((size_t)(end - value) < string_size)
+            return false;
+        *at = value + string_size;
         field->type = NL_TYPE_STRING;
-        field->string = (nl_string){*at, string_size};
-        *at += string_size;
+        field->string = (nl_string){value, string_size};
         return true;
     }
 #undef GET
@@ -76,10 +76,10 @@ static bool typed_record(nl_drain *drain, const nl_site *site, const char *at, c
     nl_record *record = drain->record;
     record->level = site->level;
     record->event = site->event;
+    nl_field *fields = nl_record_append_many(record, site->field_count);
     for (unsigned i = 0; i < site->field_count; i++) {
-        nl_field *field = nl_record_append(record);
-        field->name = site->names[i];
-        if (!get_value(&at, end, site->types[i], field))
+        fields[i].name = site->names[i];
+        if (!get_value(&at, end, site->types[i], &fields[i]))
             return false;
     }
     return true;
@@ -188,6 +188,23 @@ static void fill_heap(nl_drain *drain, nl_ring *rings)
         sift_down(drain, i);
 }
 
+/* The shape of the site's lines, made of the record when it is the site's first. NULL when it is no site's. */
+static const nl_text_shape *text_shape(nl_drain *drain, const nl_text_format *format, uint32_t id)
+{
+    if (id < NL_SITE_FIRST)
+        return NULL;
+    if (id >= drain->text_shape_capacity) {
+        size_t before = drain->text_shape_capacity, capacity = (size_t)id * 2;
+        drain->text_shapes = reallocarray(drain->text_shapes, capacity, sizeof *drain->text_shapes);
+        NL_REQUIRE(drain->text_shapes != NULL, "out of memory");
+        memset(drain->text_shapes + before, 0, (capacity - before) * sizeof *drain->text_shapes);
+        drain->text_shape_capacity = capacity;
+    }
+    if (drain->text_shapes[id] == NULL)
+        drain->text_shapes[id] = nl_text_shape_make(format, drain->record);
+    return drain->text_shapes[id];
+}
+
 /* Encodes one event, and counts its record. False when it is left for the next batch. */
 static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event, nl_buffer *out,
                      uint64_t *count)
@@ -203,7 +220,8 @@ static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *head
         return false;
     }
     drain->level = drain->record->level;
-    nl_record_encode(drain->record, drain->format, out);
+    const nl_text_format *format = nl_text_format_of(drain->format);
+    nl_text_encode(format, drain->record, text_shape(drain, format, header->site), &drain->second, out);
     ring->at += header->size;
     ring->sequence++;
     ++*count;

@@ -6,6 +6,7 @@
 #define NETLOGGER_LOG_DRAIN_H
 
 #include "format/block_write.h"
+#include "format/text.h"
 #include "log/clock.h"
 #include "log/ring.h"
 #include "log/site.h"
@@ -22,6 +23,9 @@ typedef struct nl_drain {
     uint64_t lost;  /* events that were reported as lost, so far */
     nl_ring **heap; /* text: the rings that have events, by the time of their next one */
     size_t heap_size, heap_capacity;
+    nl_text_shape **text_shapes; /* text: by site, NULL where there was none of its events yet */
+    size_t text_shape_capacity;
+    nl_known_second second;
     nl_block_writer block;
     unsigned block_source; /* binary: the source of typed events in this block, plus one */
     unsigned *shapes;      /* by site, its shape in this block, plus one */

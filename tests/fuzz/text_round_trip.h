@@ -4,6 +4,8 @@
 
 #include "fuzz.h"
 
+#include "format/text.h"
+
 /* The record as one line of that format: with its newline, and no other in it. */
 static inline nl_buffer fuzz_encode(const nl_record *record, nl_format format)
 {
@@ -15,11 +17,28 @@ static inline nl_buffer fuzz_encode(const nl_record *record, nl_format format)
     return line;
 }
 
+/* By its shape, and with the second known, a record is written as without. */
+static inline void fuzz_check_shape(const nl_record *record, nl_format format, const nl_buffer *line)
+{
+    const nl_text_format *text = nl_text_format_of(format);
+    nl_text_shape *shape = nl_text_shape_make(text, record);
+    nl_known_second known = {0};
+    for (int i = 0; i < 2; i++) {
+        nl_buffer shaped = {0};
+        nl_text_encode(text, record, shape, &known, &shaped);
+        shaped.size--;
+        fuzz_expect(fuzz_same_bytes(line, &shaped), "a record is written by its shape as without");
+        nl_buffer_free(&shaped);
+    }
+    nl_text_shape_free(shape);
+}
+
 /* What was written in a format reads back as an equal record, and that is written as the same bytes. */
 static inline void fuzz_check_written(const nl_record *record, nl_format format)
 {
     nl_buffer line = fuzz_encode(record, format), meant = {0}, read = {0};
     char *copy = fuzz_copy(line.data, line.size);
+    fuzz_check_shape(record, format, &line);
     nl_record *back = nl_record_new();
     nl_status status = nl_record_decode(back, format, NL_FRACTION_DECIMAL, copy, line.size);
     fuzz_expect(status == NL_OK, "what was encoded decodes");

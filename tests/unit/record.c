@@ -1,6 +1,8 @@
 /* The record by itself: what is put in, found, copied, and how numbers are read and written. */
 #include "text_support.h"
 
+#include <inttypes.h>
+
 #include <float.h>
 #include <locale.h>
 #include <math.h>
@@ -289,6 +291,30 @@ static void minds_no_locale(void **state)
     assert_int_equal(removed, 0);
 }
 
+static void expect_number(nl_field field, uint64_t value)
+{
+    char expected[NL_FIELD_TEXT_SIZE], scratch[NL_FIELD_TEXT_SIZE];
+    snprintf(expected, sizeof expected, field.type == NL_TYPE_INT ? "%" PRId64 : "%" PRIu64, value);
+    nl_string text = nl_field_text(&field, scratch);
+    assert_int_equal(text.size, strlen(expected));
+    assert_memory_equal(text.data, expected, text.size);
+}
+
+/* Of every length, and at both ends of it. */
+static void writes_integers(void **state)
+{
+    (void)state;
+    uint64_t power = 1;
+    for (int digits = 1; digits <= 20; digits++, power *= 10)
+        for (int more = -2; more <= 2; more++) {
+            uint64_t value = power + (uint64_t)(int64_t)more;
+            expect_number((nl_field){.type = NL_TYPE_UINT, .uint_value = value}, value);
+            expect_number((nl_field){.type = NL_TYPE_INT, .int_value = (int64_t)value}, value);
+            expect_number((nl_field){.type = NL_TYPE_INT, .int_value = -(int64_t)(value >> 1)},
+                          (uint64_t) - (int64_t)(value >> 1));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -300,6 +326,7 @@ int main(void)
         cmocka_unit_test(reads_integers_exactly),
         cmocka_unit_test(reads_doubles),
         cmocka_unit_test(writes_doubles_shortly),
+        cmocka_unit_test(writes_integers),
         cmocka_unit_test(minds_no_locale),
     };
     return cmocka_run_group_tests_name("record", tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* Times in text, and back. */
 #include "text_support.h"
 
+#include "base/time_internal.h"
+
 #include <time.h>
 
 #define DATE_2000 INT64_C(954415400957943000) /* 2000-03-30 11:23:20.957943 UTC */
@@ -194,18 +196,32 @@ static void names_levels_in_both_formats(void **state)
     assert_string_equal(nl_level_bp_name((nl_level)-1), "");
 }
 
+/* Whatever second is known from before, the text is that of the time asked for. */
+static void known_seconds_are_those_of_the_time(void **state)
+{
+    (void)state;
+    static const int64_t steps_ns[] = {1,           999,        1000, 999999999,     -999999999,
+                                       -1000000000, 1000000000, -7,   86400000000000};
+    nl_known_second ulm = {0}, iso = {0};
+    int64_t time_ns = -1500000000;
+    for (int i = 0; i < 2000; i++, time_ns += steps_ns[i % 9]) {
+        char text[NL_TIME_TEXT_SIZE], expected[NL_TIME_TEXT_SIZE];
+        assert_int_equal(nl_time_put_ulm(time_ns, &ulm, text), nl_time_format_ulm(time_ns, expected));
+        assert_string_equal(text, expected);
+        assert_int_equal(nl_time_put_iso(time_ns, &iso, text), nl_time_format_iso(time_ns, expected));
+        assert_string_equal(text, expected);
+        assert_int_equal(parsed(text, NL_FRACTION_DECIMAL), time_ns);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_ulm_dates),
-        cmocka_unit_test(reads_unpadded_microseconds_when_told),
-        cmocka_unit_test(reads_iso_times),
-        cmocka_unit_test(reads_seconds_to_the_nanosecond),
-        cmocka_unit_test(refuses_what_is_no_time),
-        cmocka_unit_test(refuses_times_beyond_64_bits),
-        cmocka_unit_test(writes_what_it_reads),
-        cmocka_unit_test(agrees_with_the_c_library),
-        cmocka_unit_test(names_levels_in_both_formats),
+        cmocka_unit_test(reads_ulm_dates),           cmocka_unit_test(reads_unpadded_microseconds_when_told),
+        cmocka_unit_test(reads_iso_times),           cmocka_unit_test(reads_seconds_to_the_nanosecond),
+        cmocka_unit_test(refuses_what_is_no_time),   cmocka_unit_test(refuses_times_beyond_64_bits),
+        cmocka_unit_test(writes_what_it_reads),      cmocka_unit_test(known_seconds_are_those_of_the_time),
+        cmocka_unit_test(agrees_with_the_c_library), cmocka_unit_test(names_levels_in_both_formats),
     };
     return cmocka_run_group_tests_name("time", tests, NULL, NULL);
 }

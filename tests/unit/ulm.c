@@ -201,6 +201,34 @@ static void takes_linear_time(void **state)
     nl_record_free(record);
 }
 
+/* Values are looked at in pieces of several sizes: a byte that needs quotes is found wherever in them it is. */
+static void quotes_are_put_wherever_the_byte_is(void **state)
+{
+    (void)state;
+    static const unsigned char bytes[] = {'a', '!', '#', '<', '>', '~', 0x80, 0xff, ' ', '=', '"', '\t', 1, 31, 127, 0};
+    enum { NEED_NONE = 8, SIZE_MAX_ = 70 };
+    for (size_t kind = 0; kind < sizeof bytes; kind++)
+        for (size_t size = 1; size <= SIZE_MAX_; size++)
+            for (size_t at = 0; at < size; at++) {
+                char value[SIZE_MAX_];
+                memset(value, 'v', size);
+                value[at] = (char)bytes[kind];
+                nl_record *record = nl_record_new(), *back = nl_record_new();
+                nl_record_add_string(record, "A", value, size);
+                nl_record_add_int(record, "B", 1);
+                nl_buffer line = {0};
+                nl_record_encode(record, NL_FORMAT_ULM, &line);
+                const char *written = line.data + strlen("DATE=19700101000000.000000 A=");
+                assert_int_equal(*written == '"', kind >= NEED_NONE);
+                assert_int_equal(nl_record_decode(back, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line.data, line.size - 1),
+                                 NL_OK);
+                assert_same_record(record, back);
+                nl_buffer_free(&line);
+                nl_record_free(record);
+                nl_record_free(back);
+            }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +239,7 @@ int main(void)
         cmocka_unit_test(a_reading_by_option_forgets_the_text),
         cmocka_unit_test(names_that_would_be_mistaken_are_escaped),
         cmocka_unit_test(any_bytes_round_trip),
+        cmocka_unit_test(quotes_are_put_wherever_the_byte_is),
         cmocka_unit_test(takes_linear_time),
     };
     return cmocka_run_group_tests_name("ulm", tests, NULL, NULL);
