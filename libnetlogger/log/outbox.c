@@ -3,6 +3,7 @@
 #include "log/outbox.h"
 
 #include "base/error.h"
+#include "format/block_read.h"
 
 #include <string.h>
 #include <time.h>
@@ -75,9 +76,28 @@ void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes,
     __atomic_store_n(&shared->applied, commit, __ATOMIC_RELEASE);
 }
 
+/* The records in bytes that are whole lines or blocks. */
+static uint64_t count_records(nl_format format, const char *data, size_t size)
+{
+    uint64_t count = 0;
+    nl_block_header header;
+    if (format != NL_FORMAT_NLB)
+        for (size_t i = 0; i < size; i++)
+            count += data[i] == '\n';
+    else
+        for (size_t at = 0; nl_block_parse_header(data + at, size - at, &header) == NL_OK;
+             at += nl_block_total_size(&header))
+            count += header.record_count;
+    return count;
+}
+
 uint64_t nl_outbox_waiting(const nl_outbox *outbox)
 {
-    return outbox->shared != NULL ? outbox->shared->batch_records : 0;
+    const nl_shared_log *shared = outbox->shared;
+    if (shared == NULL || shared->batch_size == 0 || shared->batch_start == 0)
+        return shared != NULL ? shared->batch_records : 0;
+    return count_records((nl_format)shared->format, outbox->batch + shared->batch_start,
+                         shared->batch_size - shared->batch_start);
 }
 
 /* The size first: who comes after a kill then finds nothing to do. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,44 +52,59 @@ static int make_folder(void)
     return fd >= 0 && make_lock(fd) && rename(hidden, folder_path) == 0 ? fd : NONE;
 }
 
-static int open_file(nl_mapping *mapping, bool nameless)
+static int open_file(const nl_mapping *mapping)
 {
     if (folder == NOT_YET)
         folder = make_folder();
-    if (folder == NONE || nameless)
-        return memfd_create(mapping->name, MFD_CLOEXEC);
+    if (folder == NONE)
+        return -1;
     return openat(folder, mapping->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+/* Maps what stands at repeat once more at its end. Memory without a file is copied by asking to move none of it:
+ * mremap(2). */
+static bool map_again(char *memory, int fd, size_t size, size_t repeat)
+{
+    size_t again = size - repeat;
+    if (fd < 0)
+        return mremap(memory + repeat, 0, again, MREMAP_MAYMOVE | MREMAP_FIXED, memory + size) != MAP_FAILED;
+    return mmap(memory + size, again, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, (off_t)repeat) != MAP_FAILED;
 }
 
 char *nl_mapping_map(int fd, size_t size, size_t repeat)
 {
-    size_t again = repeat > 0 ? size - repeat : 0;
-    char *memory = mmap(NULL, size + again, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    size_t whole = repeat > 0 ? 2 * size - repeat : size;
+    char *memory = mmap(NULL, whole, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    int access = PROT_READ | PROT_WRITE;
-    if (mmap(memory, size, access, MAP_SHARED | MAP_FIXED, fd, 0) == MAP_FAILED ||
-        (again > 0 && mmap(memory + size, again, access, MAP_SHARED | MAP_FIXED, fd, (off_t)repeat) == MAP_FAILED)) {
-        munmap(memory, size + again);
-        return NULL;
-    }
-    return memory;
+    int flags = MAP_SHARED | MAP_FIXED | (fd < 0 ? MAP_ANONYMOUS : 0);
+    if (mmap(memory, size, PROT_READ | PROT_WRITE, flags, fd, 0) != MAP_FAILED &&
+        (repeat == 0 || map_again(memory, fd, size, repeat)))
+        return memory;
+    int why = errno;
+    munmap(memory, whole);
+    errno = why;
+    return NULL;
 }
 
-static bool make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, bool nameless)
+/* A file that may not become so large would bring the program a signal. */
+static bool may_be_large(size_t size)
 {
-    mapping->size = size + (repeat > 0 ? size - repeat : 0);
-    mapping->memory = NULL;
-    mapping->fd = open_file(mapping, nameless);
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur);
+}
+
+static bool make_file(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat)
+{
+    if (!may_be_large(size))
+        return false;
+    mapping->fd = open_file(mapping);
     if (mapping->fd < 0)
         return false;
     if (ftruncate(mapping->fd, (off_t)size) == 0 && nl_mapping_reserve(mapping, 0, reserved))
         mapping->memory = nl_mapping_map(mapping->fd, size, repeat);
-    if (mapping->memory == NULL) {
-        int why = errno;
+    if (mapping->memory == NULL)
         nl_mapping_remove(mapping);
-        errno = why;
-    }
     return mapping->memory != NULL;
 }
 
@@ -98,13 +114,22 @@ bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t r
     va_start(arguments, name);
     vsnprintf(mapping->name, sizeof mapping->name, name, arguments);
     va_end(arguments);
-    /* Where there is no room for files (a container's /dev/shm is small), memory without a name may still be had. */
-    return make(mapping, size, reserved, repeat, false) || make(mapping, size, reserved, repeat, true);
+    mapping->size = repeat > 0 ? 2 * size - repeat : size;
+    mapping->memory = NULL;
+    if (make_file(mapping, size, reserved, repeat))
+        return true;
+    /* No room for files (a container's /dev/shm is small, files may be limited): memory without a name may still be
+     * had. */
+    mapping->fd = -1;
+    mapping->memory = nl_mapping_map(-1, size, repeat);
+    return mapping->memory != NULL;
 }
 
 bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to)
 {
     int why;
+    if (mapping->fd < 0)
+        return true;
     do
         why = posix_fallocate(mapping->fd, (off_t)from, (off_t)(to - from));
     while (why == EINTR);
