@@ -133,12 +133,42 @@ static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_
     return status;
 }
 
+/* The log's own record of what a full spool gave up, at the place of the gap. Of blocks the gap in their numbers tells.
+ */
+static nl_status tell_lost(nl_outbox *outbox)
+{
+    uint64_t lost = nl_spool_lost(outbox->spool);
+    nl_format format = outbox->how.format;
+    nl_status status = NL_OK;
+    if (lost > 0 && format != NL_FORMAT_NLB) {
+        nl_record *record = nl_record_new();
+        nl_record_set_time(record, nl_time_now_ns() / 1000 * 1000);
+        nl_record_set_level(record, NL_WARNING);
+        nl_record_set_prog(record, outbox->how.ident, strlen(outbox->how.ident));
+        nl_record_set_event(record, "NetLogger.Lost", strlen("NetLogger.Lost"));
+        nl_record_add_uint(record, "COUNT", lost);
+        nl_record_add_string(record, "REASON", "the spool was full", strlen("the spool was full"));
+        nl_buffer line = {0};
+        size_t written;
+        nl_record_encode(record, format, &line);
+        status = nl_destination_write(outbox->destination, NL_WARNING, line.data, line.size, &written);
+        nl_buffer_free(&line);
+        nl_record_free(record);
+    }
+    if (lost > 0 && status == NL_OK)
+        nl_spool_lost_told(outbox->spool);
+    return status;
+}
+
 /* Delivers what is on disk, which is older than the batch. */
 static nl_status deliver_spool(nl_outbox *outbox, nl_level level)
 {
     nl_status status = NL_OK;
     while (status == NL_OK && (status = nl_spool_peek(outbox->spool, &outbox->spooled)) == NL_OK) {
         size_t written = 0;
+        status = tell_lost(outbox);
+        if (status != NL_OK)
+            break;
         status = nl_destination_write(outbox->destination, level, outbox->spooled.data, outbox->spooled.size, &written);
         nl_spool_delivered(outbox->spool, written);
     }
@@ -196,44 +226,26 @@ nl_status nl_outbox_open_spool(nl_outbox *outbox)
     return outbox->spool != NULL ? NL_OK : NL_FAILED;
 }
 
-/* The log's own record of what a full spool gave up. Of blocks the gap in their numbers tells. */
-static void report_given_up(nl_outbox *outbox, uint64_t lines)
-{
-    const nl_shared_log *shared = outbox->shared;
-    if (lines == 0 || shared->format == NL_FORMAT_NLB)
-        return;
-    nl_record *record = nl_record_new();
-    nl_record_set_time(record, nl_time_now_ns() / 1000 * 1000);
-    nl_record_set_level(record, NL_WARNING);
-    nl_record_set_host(record, shared->host, strlen(shared->host));
-    nl_record_set_prog(record, shared->prog, strlen(shared->prog));
-    nl_record_set_event(record, "NetLogger.Lost", strlen("NetLogger.Lost"));
-    nl_record_add_uint(record, "COUNT", lines);
-    nl_record_add_string(record, "REASON", "the spool was full", strlen("the spool was full"));
-    nl_buffer line = {0};
-    nl_record_encode(record, (nl_format)shared->format, &line);
-    nl_spool_put(outbox->spool, line.data, line.size);
-    nl_buffer_free(&line);
-    nl_record_free(record);
-}
-
 /* The batch goes to disk. Killed between the two steps, it is delivered twice, which a collector of blocks notices. */
 static nl_status write_spool(nl_outbox *outbox)
 {
     nl_shared_log *shared = outbox->shared;
-    uint64_t before = nl_spool_given_up(outbox->spool);
     nl_status status =
         nl_spool_put(outbox->spool, outbox->batch + shared->batch_start, shared->batch_size - shared->batch_start);
     if (status == NL_OK)
         empty_batch(shared);
-    report_given_up(outbox, nl_spool_given_up(outbox->spool) - before);
     return status;
+}
+
+static bool has_stand_in(const nl_outbox *outbox)
+{
+    return outbox->backup_url != NULL || outbox->spool != NULL;
 }
 
 static nl_status stand_in(nl_outbox *outbox, nl_level level, nl_status status)
 {
-    if (outbox->shared == NULL || outbox->shared->batch_size == 0)
-        return status == NL_AGAIN ? NL_OK : status;
+    if (has_stand_in(outbox) && (outbox->shared == NULL || outbox->shared->batch_size == 0))
+        return NL_OK; /* all that waits, waits on disk */
     if (outbox->backup_url != NULL)
         return write_backup(outbox, level);
     return outbox->spool != NULL ? write_spool(outbox) : status;
@@ -247,7 +259,7 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
     if (!spooled && (outbox->shared == NULL || outbox->shared->batch_size == 0))
         return NL_OK;
     nl_status status = NL_AGAIN;
-    if (!outbox->away || at_once || monotonic_ns() >= outbox->retry_ns) {
+    if (!outbox->away || (at_once && !has_stand_in(outbox)) || monotonic_ns() >= outbox->retry_ns) {
         status = write_primary(outbox, level);
         if (status == NL_OK) {
             outbox->away = false;

@@ -17,19 +17,27 @@
 
 enum {
     SEGMENTS = 16,         /* files that a full spool has, about: what drop oldest takes at a time */
-    HEADER_SIZE = 16,      /* magic, and how much is delivered */
+    HEADER_SIZE = 24,      /* segment_header */
     PEEK_SIZE = 256 << 10, /* bytes that are delivered at a time, unless a put was larger */
     PUT_HEAD = 4,          /* each put stands behind its size */
 };
 
 static const char MAGIC[8] = "NLSPOOL1";
 
+typedef struct segment_header {
+    char magic[8];
+    uint64_t delivered; /* where what is not delivered begins */
+    uint64_t lost;      /* lines that were given up before this file's */
+} segment_header;
+
+_Static_assert(sizeof(segment_header) == HEADER_SIZE, "no padding");
+
 typedef struct segment {
     struct segment *next; /* newer */
     char name[64];
     int fd;
-    uint64_t size;      /* bytes, header and all */
-    uint64_t delivered; /* where what is not delivered begins */
+    uint64_t size; /* bytes, header and all */
+    segment_header header;
 } segment;
 
 struct nl_spool {
@@ -37,10 +45,9 @@ struct nl_spool {
     int folder_fd;
     size_t limit;
     bool oldest;
-    uint64_t used;     /* bytes of all segments */
-    uint64_t given_up; /* lines */
-    uint64_t name;     /* random, the first part of names */
-    unsigned number;   /* the second */
+    uint64_t used;   /* bytes of all segments */
+    uint64_t name;   /* random, the first part of names */
+    unsigned number; /* the second */
     segment *segments, **last;
 };
 
@@ -69,26 +76,14 @@ static void remove_first(nl_spool *spool)
     free(first);
 }
 
-/* How many lines of it are not delivered. */
-static uint64_t count_lines(const segment *s)
-{
-    char bytes[16384];
-    uint64_t count = 0;
-    ssize_t got;
-    for (uint64_t at = s->delivered; (got = pread(s->fd, bytes, sizeof bytes, (off_t)at)) > 0; at += (uint64_t)got)
-        for (ssize_t i = 0; i < got; i++)
-            count += bytes[i] == '\n';
-    return count;
-}
-
-static segment *new_segment(const char *name, int fd, uint64_t size, uint64_t delivered)
+static segment *new_segment(const char *name, int fd, uint64_t size, const segment_header *header)
 {
     segment *s = calloc(1, sizeof *s);
     NL_REQUIRE(s != NULL, "out of memory");
     memcpy(s->name, name, strnlen(name, sizeof s->name - 1));
     s->fd = fd;
     s->size = size;
-    s->delivered = delivered;
+    s->header = *header;
     return s;
 }
 
@@ -107,20 +102,18 @@ static int is_spool_file(const struct dirent *entry)
 
 static void adopt(nl_spool *spool, const char *name)
 {
-    char header[HEADER_SIZE];
+    segment_header header;
     struct stat status;
-    uint64_t delivered;
     int fd = openat(spool->folder_fd, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0)
         return;
     /* The last look is whether it still has that name: another may have delivered and removed it meanwhile. */
     if (lock(fd) && fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 1 &&
-        pread(fd, header, sizeof header, 0) == (ssize_t)sizeof header && memcmp(header, MAGIC, sizeof MAGIC) == 0) {
-        memcpy(&delivered, header + sizeof MAGIC, sizeof delivered);
-        if (delivered >= HEADER_SIZE && delivered <= (uint64_t)status.st_size) {
-            append(spool, new_segment(name, fd, (uint64_t)status.st_size, delivered));
-            return;
-        }
+        pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
+        memcmp(header.magic, MAGIC, sizeof MAGIC) == 0 && header.delivered >= HEADER_SIZE &&
+        header.delivered <= (uint64_t)status.st_size) {
+        append(spool, new_segment(name, fd, (uint64_t)status.st_size, &header));
+        return;
     }
     close(fd);
 }
@@ -193,14 +186,13 @@ void nl_spool_close(nl_spool *spool)
 
 static segment *start_segment(nl_spool *spool)
 {
-    char name[64], header[HEADER_SIZE];
+    char name[64];
     snprintf(name, sizeof name, "%020" PRId64 "-%016" PRIx64 "-%06u.spool", nl_time_now_ns(), spool->name,
              ++spool->number);
     int fd = openat(spool->folder_fd, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    uint64_t delivered = HEADER_SIZE;
-    memcpy(header, MAGIC, sizeof MAGIC);
-    memcpy(header + sizeof MAGIC, &delivered, sizeof delivered);
-    if (fd < 0 || !lock(fd) || pwrite(fd, header, sizeof header, 0) != (ssize_t)sizeof header) {
+    segment_header header = {.delivered = HEADER_SIZE};
+    memcpy(header.magic, MAGIC, sizeof MAGIC);
+    if (fd < 0 || !lock(fd) || pwrite(fd, &header, sizeof header, 0) != (ssize_t)sizeof header) {
         nl_error_set_errno("write the spool %s/%s", spool->folder, name);
         if (fd >= 0) {
             unlinkat(spool->folder_fd, name, 0);
@@ -208,7 +200,7 @@ static segment *start_segment(nl_spool *spool)
         }
         return NULL;
     }
-    segment *s = new_segment(name, fd, HEADER_SIZE, HEADER_SIZE);
+    segment *s = new_segment(name, fd, HEADER_SIZE, &header);
     append(spool, s);
     return s;
 }
@@ -239,12 +231,55 @@ static segment *segment_for(nl_spool *spool)
     return start_segment(spool);
 }
 
+/* Appends the next put of a segment. False when it has no more. */
+static bool read_put(segment *s, uint64_t *at, nl_buffer *out)
+{
+    uint32_t size;
+    if (s->size - *at < PUT_HEAD || pread(s->fd, &size, PUT_HEAD, (off_t)*at) != PUT_HEAD || size == 0 ||
+        size > s->size - *at - PUT_HEAD)
+        return false;
+    nl_buffer_reserve(out, size);
+    if (pread(s->fd, out->data + out->size, size, (off_t)(*at + PUT_HEAD)) != (ssize_t)size)
+        return false;
+    out->size += size;
+    *at += PUT_HEAD + size;
+    return true;
+}
+
+/* How many lines of it are not delivered. */
+static uint64_t count_lines(segment *s)
+{
+    uint64_t count = 0, at = s->header.delivered;
+    nl_buffer put = {0};
+    for (; read_put(s, &at, &put); put.size = 0)
+        for (size_t i = 0; i < put.size; i++)
+            count += put.data[i] == '\n';
+    nl_buffer_free(&put);
+    return count;
+}
+
+static void write_header(const segment *s)
+{
+    write_all(s->fd, (const char *)&s->header, sizeof s->header, 0);
+}
+
+/* The oldest file goes; the next one says how much that was. */
+static bool give_up_first(nl_spool *spool)
+{
+    uint64_t lost = spool->segments->header.lost + count_lines(spool->segments);
+    if (spool->segments->next == NULL && start_segment(spool) == NULL)
+        return false;
+    remove_first(spool);
+    spool->segments->header.lost += lost;
+    write_header(spool->segments);
+    return true;
+}
+
 nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
 {
-    while (spool->oldest && spool->segments != NULL && spool->used + size > spool->limit) {
-        spool->given_up += count_lines(spool->segments);
-        remove_first(spool);
-    }
+    while (spool->oldest && spool->segments != NULL && spool->used + size > spool->limit)
+        if (!give_up_first(spool))
+            return NL_FAILED;
     if (spool->used + size > spool->limit)
         return nl_error_set("the spool %s is full", spool->folder);
     segment *s = segment_for(spool);
@@ -271,26 +306,11 @@ bool nl_spool_is_empty(const nl_spool *spool)
 
 /* ---- delivering ---- */
 
-/* Appends the next put of the first segment. False when it has no more. */
-static bool read_put(segment *s, uint64_t *at, nl_buffer *out)
-{
-    uint32_t size;
-    if (s->size - *at < PUT_HEAD || pread(s->fd, &size, PUT_HEAD, (off_t)*at) != PUT_HEAD || size == 0 ||
-        size > s->size - *at - PUT_HEAD)
-        return false;
-    nl_buffer_reserve(out, size);
-    if (pread(s->fd, out->data + out->size, size, (off_t)(*at + PUT_HEAD)) != (ssize_t)size)
-        return false;
-    out->size += size;
-    *at += PUT_HEAD + size;
-    return true;
-}
-
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out)
 {
     out->size = 0;
     while (spool->segments != NULL) {
-        uint64_t at = spool->segments->delivered;
+        uint64_t at = spool->segments->header.delivered;
         while (out->size < PEEK_SIZE && read_put(spool->segments, &at, out))
             continue;
         if (out->size > 0)
@@ -305,16 +325,23 @@ void nl_spool_delivered(nl_spool *spool, size_t size)
     segment *s = spool->segments;
     uint32_t head;
     /* Part of a put that was delivered is delivered again, with the rest of it, unless it is all. */
-    while (size > 0 && pread(s->fd, &head, PUT_HEAD, (off_t)s->delivered) == PUT_HEAD && head > 0 && head <= size) {
+    while (size > 0 && pread(s->fd, &head, PUT_HEAD, (off_t)s->header.delivered) == PUT_HEAD && head > 0 &&
+           head <= size) {
         size -= head;
-        s->delivered += PUT_HEAD + head;
+        s->header.delivered += PUT_HEAD + head;
     }
-    write_all(s->fd, (const char *)&s->delivered, sizeof s->delivered, sizeof MAGIC);
-    if (s->delivered >= s->size)
+    write_header(s);
+    if (s->header.delivered >= s->size)
         remove_first(spool);
 }
 
-uint64_t nl_spool_given_up(const nl_spool *spool)
+uint64_t nl_spool_lost(const nl_spool *spool)
 {
-    return spool->given_up;
+    return spool->segments != NULL ? spool->segments->header.lost : 0;
+}
+
+void nl_spool_lost_told(nl_spool *spool)
+{
+    spool->segments->header.lost = 0;
+    write_header(spool->segments);
 }

@@ -39,7 +39,11 @@ nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 /* The first size bytes of what nl_spool_peek gave are delivered. */
 void nl_spool_delivered(nl_spool *spool, size_t size);
 
-/* Lines that were given up because it was full, since it was opened (of blocks the number means nothing). */
-uint64_t nl_spool_given_up(const nl_spool *spool);
+/*
+ * Lines that were given up, because the spool was full, just before what nl_spool_peek gives next (of blocks the number
+ * means nothing: their own numbers tell); and: that was told where they would have gone.
+ */
+uint64_t nl_spool_lost(const nl_spool *spool);
+void nl_spool_lost_told(nl_spool *spool);
 
 #endif
