@@ -58,7 +58,7 @@ static nl_status put(nl_log *log, const nl_record *record)
 {
     size_t size = sizeof(nl_event_header) + nl_payload_size(record);
     nl_ring_producer *ring = log->gate.slot < NL_PRIVATE_SLOTS ? nl_private_rings[log->gate.slot] : NULL;
-    if (ring == NULL || ring->busy || ring->head + size > ring->limit) {
+    if (ring == NULL || ring->busy || ring->head + size > ring->limit || size > NL_EVENT_MOST) {
         ring = nl_producer_prepare(log, record->level, size);
         if (ring == NULL)
             return nl_error_set("the event is lost: there was no room for %zu bytes in the log's ring", size);
