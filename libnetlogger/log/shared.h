@@ -36,6 +36,14 @@ enum {
     NL_STREAM_ID_SIZE = 16,
 };
 
+/*
+ * The largest event. As text it takes four times as much, and the batch that it comes into, which may hold some
+ * already, must have room for that: otherwise it would stand in the way of all that follows for ever.
+ */
+enum { NL_EVENT_MOST = 960 << 10 };
+_Static_assert(4 * NL_EVENT_MOST + (256 << 10) <= NL_SHARED_BATCH_SIZE, "a batch has room for any event");
+_Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MOST, "no NL_EVENT is larger: it does not ask");
+
 /* The sites of events that are no NL_EVENT's. */
 enum {
     NL_SITE_RECORD = 1, /* a whole record, names and all: nl_write, nl_write_record */

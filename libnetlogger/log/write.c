@@ -79,6 +79,10 @@ static nl_status put_record(nl_log *log, const nl_record *record)
     nl_event_site site = {.id = NL_SITE_RECORD, .level = (unsigned char)record->level};
     size_t size = sizeof(nl_event_header) + nl_payload_size(record);
     nl_ring_producer *ring;
+    if (size > NL_EVENT_MOST) {
+        nl_producer_prepare(log, record->level, size); /* only to be counted */
+        return no_room(size);
+    }
     char *at = nl_private_begin(&log->gate, &site, size, &ring);
     if (at == NULL)
         return no_room(size);

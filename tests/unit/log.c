@@ -431,6 +431,48 @@ static void records_are_completed(void **state)
     nl_reader_close(reader);
 }
 
+/* A large ring does not make room for what the batch has none for: that would stand in the way of all that follows. */
+static void what_no_batch_can_hold_is_refused(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"memory:log?ring=64m", "memory:log?ring=64m&format=nlb"};
+    enum { PART = 120 << 10, TRIES = 40, MOST = 7 };
+    char *part = malloc(PART);
+    assert_non_null(part);
+    memset(part, 1, PART); /* each byte is four in text */
+    for (size_t i = 0; i < 2; i++) {
+        nl_memory_free("log");
+        nl_log *log = nl_open("prog", names[i]);
+        assert_non_null(log);
+        nl_record *record = nl_record_new();
+        for (int j = 0; j < TRIES; j++) {
+            nl_record_add_string(record, "PART", part, PART);
+            nl_status status = nl_write_record(log, record);
+            assert_int_equal(status, j < MOST ? NL_OK : NL_FAILED);
+        }
+        nl_record_free(record);
+        assert_int_equal(nl_write(log, NL_USAGE, "E", "N=%d", 1), NL_OK);
+        assert_int_equal(nl_flush(log), NL_OK);
+        nl_close(log);
+        nl_reader *reader = nl_reader_open("memory:log", &(nl_reader_options){.decoder.max_record_size = 4 << 20});
+        assert_non_null(reader);
+        const nl_record *read;
+        uint64_t whole = 0, lost = 0, last = 0;
+        while (nl_reader_next(reader, &read) == NL_OK) {
+            nl_field field;
+            whole += nl_record_find(read, "PART", &field);
+            if (read->event.size == 14 && nl_record_find(read, "COUNT", &field))
+                lost += field.type == NL_TYPE_UINT ? field.uint_value : strtoull(field.string.data, NULL, 10);
+            last += read->event.size == 1;
+        }
+        assert_int_equal(whole, MOST);
+        assert_int_equal(lost, TRIES - MOST);
+        assert_int_equal(last, 1);
+        nl_reader_close(reader);
+    }
+    free(part);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -447,6 +489,7 @@ int main(void)
         cmocka_unit_test(threads_share_formats),
         cmocka_unit_test(formats_after_fork),
         cmocka_unit_test(handlers_in_the_middle),
+        cmocka_unit_test(what_no_batch_can_hold_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
