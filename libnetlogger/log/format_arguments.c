@@ -265,6 +265,14 @@ void nl_plan_free(nl_plan *plan)
     *plan = (nl_plan){0};
 }
 
+unsigned nl_plan_printed(const nl_plan *plan)
+{
+    unsigned count = 0;
+    for (size_t i = 0; i < plan->field_count; i++)
+        count += plan->fields[i].taken_as == PRINTED;
+    return count;
+}
+
 /* ---- printing ---- */
 
 /* One conversion ready for snprintf: every '*' replaced by the number that it stood for. */

@@ -40,6 +40,9 @@ typedef struct nl_plan {
 nl_status nl_plan_make(nl_plan *plan, const char *format);
 void nl_plan_free(nl_plan *plan);
 
+/* How many fields' values are printed. */
+unsigned nl_plan_printed(const nl_plan *plan);
+
 /*
  * Takes the arguments of a call into fields, of which there is room for the plan's field_count: of type NL_TYPE_STRING,
  * NL_TYPE_INT or NL_TYPE_UINT as their raw types say. Strings view the arguments, or scratch, which is emptied first.

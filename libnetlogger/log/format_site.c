@@ -168,6 +168,20 @@ nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, cons
     return site;
 }
 
+const nl_format_site *nl_format_site_of(const nl_event_site *site)
+{
+    const nl_format_site *found = NULL;
+    nl_inside++;
+    nl_registry_lock();
+    for (size_t i = 0; i < BUCKETS && found == NULL; i++)
+        for (const nl_format_site *at = buckets[i]; at != NULL; at = at->next)
+            if (&at->site == site)
+                found = at;
+    nl_registry_unlock();
+    nl_inside--;
+    return found;
+}
+
 void nl_format_cache_free(nl_format_cache *cache)
 {
     for (size_t i = 0; i < NL_FORMAT_CACHE_SIZE; i++)

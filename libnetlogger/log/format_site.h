@@ -39,6 +39,10 @@ typedef struct nl_format_cache {
  * next call. Not reentered, and not with nl_inside set.
  */
 nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, const char *event, const char *format);
+
+/* What nl_write made of it: the whole of which this is the site; NULL when it is an NL_EVENT's. */
+const nl_format_site *nl_format_site_of(const nl_event_site *site);
+
 void nl_format_cache_free(nl_format_cache *cache);
 
 #endif

@@ -126,6 +126,21 @@ bool nl_site_register(nl_event_site *site)
     return true;
 }
 
+nl_event_site **nl_sites_registered(size_t *count)
+{
+    pthread_mutex_lock(&rules_mutex);
+    *count = 0;
+    for (const nl_event_site *site = registered; site != NULL; site = site->next)
+        ++*count;
+    nl_event_site **sites = malloc((*count + 1) * sizeof *sites);
+    NL_REQUIRE(sites != NULL, "out of memory");
+    size_t at = *count;
+    for (nl_event_site *site = registered; site != NULL; site = site->next)
+        sites[--at] = site;
+    pthread_mutex_unlock(&rules_mutex);
+    return sites;
+}
+
 void nl_sites_switch(const char *pattern, bool off)
 {
     pthread_mutex_lock(&rules_mutex);

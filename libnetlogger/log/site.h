@@ -31,6 +31,10 @@ typedef struct nl_site_table {
  */
 bool nl_site_register(nl_event_site *site);
 
+/* The sites that are numbered, first things first: an array, freed by the caller, of *count. With the registry locked.
+ */
+nl_event_site **nl_sites_registered(size_t *count);
+
 /* Switches the sites whose event matches pattern (fnmatch) off or on: those there are, and those to come. */
 void nl_sites_switch(const char *pattern, bool off);
 

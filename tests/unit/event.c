@@ -383,6 +383,61 @@ static void test_a_forked_child_is_a_stream_of_its_own(void **state)
     unlink(path);
 }
 
+/* The costs reported of the event of that name, and how many there were of it. */
+typedef struct wanted {
+    const char *event;
+    nl_event_cost cost;
+    int count;
+} wanted;
+
+static void keep_wanted(void *user, const nl_event_cost *cost)
+{
+    wanted *w = user;
+    assert_true(cost->ns > 0);
+    if (strcmp(cost->event, w->event) == 0) {
+        w->cost = *cost;
+        w->count++;
+    }
+}
+
+static void log_costly(nl_log *log)
+{
+    for (int i = 0; i < 3; i++) {
+        NL_EVENT(log, NL_WARNING, "Costly", "A", (signed char)1, "B", (short)2, "C", 3, "D", 4L, "E", 1.5f, "F", 2.5,
+                 "G", (bool)1, "H", "some text");
+        nl_write(log, NL_USAGE, "CostlyToo", "A=%d B=%ld C=%s D=%x E=%.3f", 1, 2L, "text", 3, 1.5);
+    }
+}
+
+static void test_costs_are_measured_and_nothing_is_logged(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:costs");
+    wanted w = {.event = "Costly"}, too = {.event = "CostlyToo"};
+    log_costly(log);
+    for (int i = 1; i <= 2; i++) {
+        assert_int_equal(nl_event_costs(keep_wanted, &w), NL_OK);
+        assert_int_equal(nl_event_costs(keep_wanted, &too), NL_OK);
+        assert_int_equal(w.count, i); /* a place is one, however often it was reached */
+        assert_int_equal(too.count, i);
+    }
+    assert_int_equal(w.cost.level, NL_WARNING);
+    assert_int_equal(w.cost.field_count, 8);
+    assert_string_equal(w.cost.names[0], "A");
+    assert_string_equal(w.cost.names[7], "H");
+    assert_int_equal(w.cost.bytes, 16 + 1 + 2 + 4 + 8 + 4 + 8 + 1 + 4 + 23);
+    assert_int_equal(w.cost.printed_fields, 0);
+    assert_int_equal(too.cost.bytes, 16 + 4 + 8 + 3 * (4 + 23));
+    assert_int_equal(too.cost.printed_fields, 2);
+    log_costly(log);
+    nl_close(log);
+    assert_int_equal(count(memory("costs"), "\n"), 12);
+    assert_int_equal(count(memory("costs"), "NL.EVNT=Costly A=1 B=2 C=3 D=4 E=1.5 F=2.5 G=true H=\"some text\"\n"), 6);
+    nl_memory_free("costs");
+    assert_int_equal(nl_event_costs(keep_wanted, &w), NL_OK);
+    assert_int_equal(w.count, 2); /* without a log no place is known */
+}
+
 int main(void)
 {
     setenv("NETLOGGER_HOST", "here", 1);
@@ -400,6 +455,7 @@ int main(void)
         cmocka_unit_test(test_blocking_loses_nothing),
         cmocka_unit_test(test_times_are_now_and_in_order),
         cmocka_unit_test(test_a_forked_child_is_a_stream_of_its_own),
+        cmocka_unit_test(test_costs_are_measured_and_nothing_is_logged),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);
