@@ -3,6 +3,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "log/marker.h"
 #include "log/session.h"
 #include "log/site.h"
 
@@ -271,6 +272,7 @@ nl_status nl_close(nl_log *log)
         return NL_OK;
     int saved = errno;
     nl_inside++;
+    nl_markers_forget_log(log);
     remove_from_registry(log);
     nl_writer_thread_stop(log);
     nl_status status = log->status;
