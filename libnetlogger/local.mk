@@ -25,6 +25,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
 	%D%/transport/source.c %D%/transport/source.h %D%/transport/watch.c %D%/transport/watch.h \
 	%D%/log/log.c %D%/log/log_internal.h %D%/log/write.c %D%/log/producer.c %D%/log/writer_thread.c \
+	%D%/log/control.c %D%/log/control.h %D%/log/activation.c %D%/log/own_records.c \
 	%D%/log/marker.c %D%/log/marker.h %D%/log/probe.c %D%/log/probe.h %D%/log/grace.c %D%/log/grace.h \
 	%D%/log/options.c %D%/log/options.h %D%/log/outbox.c %D%/log/outbox.h \
 	%D%/log/drain.c %D%/log/drain.h %D%/log/drain_internal.h %D%/log/drain_block.c \

@@ -56,15 +56,14 @@ static void after_fork_in_child(void)
     pthread_mutex_unlock(&mutex);
 }
 
-static void watch_forks(void)
+/* Before any log's own handlers, so that this lock is taken last. */
+__attribute__((constructor(101))) static void watch_forks(void)
 {
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
 }
 
 static void lock(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_forks);
     pthread_mutex_lock(&mutex);
 }
 
@@ -350,9 +349,8 @@ void nl_markers_forget_log(nl_log *log)
             delist(at);
         else
             at = &(*at)->next;
-    bool any = old_probes != NULL || old_chains != NULL;
     pthread_mutex_unlock(&mutex);
-    if (any && !nl_grace_is_inside())
+    if (!nl_grace_is_inside()) /* also what another thread has taken to be freed may be this log's */
         settle();
 }
 

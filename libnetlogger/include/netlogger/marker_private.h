@@ -167,24 +167,29 @@ static inline nl_field nl_private_field(const char *name, nl_string value)
 #define NL_PRIVATE_FIELD_IT(place, name, value) NL_PRIVATE_FIELD("" name, nl_value_##place##_),
 #define NL_PRIVATE_FIELD_NAME(place, name, value) ".ascii " NL_PRIVATE_TEXT(name) ", \" \"\n"
 
-/* The gate, once for each name: other translation units' are the same to the linker. */
-#define NL_PRIVATE_GATE_ASM(gate)                                                                                      \
-    ".ifndef " gate "\n"                                                                                               \
-    ".pushsection .probes, \"awG\", @progbits, " gate ", comdat\n"                                                     \
+/*
+ * The gate, once for each name: other translation units' are the same to the linker. It is an operand, as in templates
+ * GCC does not name it as it is told to.
+ */
+#define NL_PRIVATE_GATE_ASM                                                                                            \
+    ".ifndef %c[gate]\n"                                                                                               \
+    ".pushsection .probes, \"awG\", @progbits, %c[gate], comdat\n"                                                     \
     ".balign 8\n"                                                                                                      \
-    ".weak " gate "\n"                                                                                                 \
-    ".hidden " gate "\n"                                                                                               \
-    ".type " gate ", @object\n"                                                                                        \
-    ".size " gate ", 16\n" gate ": .zero 16\n"                                                                         \
+    ".weak %c[gate]\n"                                                                                                 \
+    ".hidden %c[gate]\n"                                                                                               \
+    ".type %c[gate], @object\n"                                                                                        \
+    ".size %c[gate], 16\n"                                                                                             \
+    "%c[gate]: .zero 16\n"                                                                                             \
     ".popsection\n"                                                                                                    \
-    ".endif\n"
-
-#define NL_PRIVATE_ENTRY_ASM(gate, name, fields)                                                                       \
+    ".endif\n"                                                                                                         \
     ".pushsection nl_markers, \"a?\", @progbits\n"                                                                     \
     ".balign 4\n"                                                                                                      \
-    "991: .4byte " gate " - 991b\n"                                                                                    \
+    "991: .4byte %c[gate] - 991b\n"                                                                                    \
     ".4byte 992f - 991b\n"                                                                                             \
-    ".popsection\n"                                                                                                    \
+    ".popsection\n"
+
+/* By itself and without operands, as then the file's name may hold any bytes. */
+#define NL_PRIVATE_PLACE_ASM(name, fields)                                                                             \
     ".pushsection nl_marker_text, \"a?\", @progbits\n"                                                                 \
     "992: .asciz \"" name "\"\n"                                                                                       \
     ".ascii " NL_PRIVATE_TEXT(__FILE__) "\n"                                                                           \
@@ -192,13 +197,13 @@ static inline nl_field nl_private_field(const char *name, nl_string value)
                                                                                ".popsection\n"
 
 #if defined(__x86_64__) || defined(__aarch64__)
-#define NL_PRIVATE_USDT_ASM(gate, name, arguments)                                                                     \
+#define NL_PRIVATE_USDT_ASM(name, arguments)                                                                           \
     "991: nop\n"                                                                                                       \
     ".pushsection .note.stapsdt, \"?\", \"note\"\n"                                                                    \
     ".balign 4\n"                                                                                                      \
     ".4byte 8, 993f - 992f, 3\n"                                                                                       \
     ".asciz \"stapsdt\"\n"                                                                                             \
-    "992: .8byte 991b, _.stapsdt.base, " gate "\n"                                                                     \
+    "992: .8byte 991b, _.stapsdt.base, %c[gate]\n"                                                                     \
     ".asciz \"netlogger\"\n"                                                                                           \
     ".asciz \"" name "\"\n"                                                                                            \
     ".asciz \"" arguments "\"\n"                                                                                       \
@@ -212,13 +217,13 @@ static inline nl_field nl_private_field(const char *name, nl_string value)
     ".size _.stapsdt.base, 1\n"                                                                                        \
     ".popsection\n"                                                                                                    \
     ".endif\n"
-#define NL_PRIVATE_USDT(count, gate, name)                                                                             \
-    __asm__ __volatile__(NL_PRIVATE_USDT_ASM(gate, name, NL_PRIVATE_JOIN(NL_PRIVATE_TRACED_TEXT_, count))              \
+#define NL_PRIVATE_USDT(count, gate_given, name)                                                                       \
+    __asm__ __volatile__(NL_PRIVATE_USDT_ASM(name, NL_PRIVATE_JOIN(NL_PRIVATE_TRACED_TEXT_, count))                    \
                          :                                                                                             \
-                         : NL_PRIVATE_JOIN(NL_PRIVATE_TRACED_, count)                                                  \
+                         : [gate] "i"(&gate_given)NL_PRIVATE_JOIN(NL_PRIVATE_TRACED_, count)                           \
                          : "memory");
 #else
-#define NL_PRIVATE_USDT(count, gate, name)
+#define NL_PRIVATE_USDT(count, gate_given, name)
 #endif
 
 #define NL_PRIVATE_TRACED_TEXT_0
@@ -232,7 +237,7 @@ static inline nl_field nl_private_field(const char *name, nl_string value)
 #define NL_PRIVATE_TRACED_TEXT_8 NL_PRIVATE_TRACED_TEXT_7 " -8@%[a7]"
 #define NL_PRIVATE_TRACED_OF(n) "nor"(nl_private_traced(&nl_fields_[n]))
 #define NL_PRIVATE_TRACED_0
-#define NL_PRIVATE_TRACED_1 [a0] NL_PRIVATE_TRACED_OF(0)
+#define NL_PRIVATE_TRACED_1 , [a0] NL_PRIVATE_TRACED_OF(0)
 #define NL_PRIVATE_TRACED_2 NL_PRIVATE_TRACED_1, [a1] NL_PRIVATE_TRACED_OF(1)
 #define NL_PRIVATE_TRACED_3 NL_PRIVATE_TRACED_2, [a2] NL_PRIVATE_TRACED_OF(2)
 #define NL_PRIVATE_TRACED_4 NL_PRIVATE_TRACED_3, [a3] NL_PRIVATE_TRACED_OF(3)
@@ -241,18 +246,29 @@ static inline nl_field nl_private_field(const char *name, nl_string value)
 #define NL_PRIVATE_TRACED_7 NL_PRIVATE_TRACED_6, [a6] NL_PRIVATE_TRACED_OF(6)
 #define NL_PRIVATE_TRACED_8 NL_PRIVATE_TRACED_7, [a7] NL_PRIVATE_TRACED_OF(7)
 
+/* The gate is defined by the assembler, of which Clang knows nothing in an unnamed namespace. */
+#define NL_PRIVATE_GATE_(marker)                                                                                       \
+    extern nl_marker_gate netlogger_##marker##_semaphore __asm__("netlogger_" #marker "_semaphore")                    \
+        __attribute__((visibility("hidden")));
+#if defined(__clang__) && defined(__cplusplus)
+#define NL_PRIVATE_GATE(marker)                                                                                        \
+    _Pragma("clang diagnostic push") _Pragma("clang diagnostic ignored \"-Wundefined-internal\"")                      \
+        NL_PRIVATE_GATE_(marker) _Pragma("clang diagnostic pop")
+#else
+#define NL_PRIVATE_GATE(marker) NL_PRIVATE_GATE_(marker)
+#endif
+
 /* A look at the gate; then the values caught once, for tracers and for the library's probes. */
 #define NL_PRIVATE_MARKER(each, count, marker, ...)                                                                    \
     do {                                                                                                               \
         NL_PRIVATE_STATIC_ASSERT((count) <= NL_MARKER_FIELDS_MAX, "a marker has at most 8 fields");                    \
-        extern nl_marker_gate netlogger_##marker##_semaphore __asm__("netlogger_" #marker "_semaphore")                \
-            __attribute__((visibility("hidden")));                                                                     \
+        NL_PRIVATE_GATE(marker)                                                                                        \
         if (__builtin_expect(__atomic_load_n(&netlogger_##marker##_semaphore.state, __ATOMIC_RELAXED) != 0, 0)) {      \
-            __asm__ __volatile__(NL_PRIVATE_GATE_ASM("netlogger_" #marker "_semaphore") NL_PRIVATE_ENTRY_ASM(          \
-                "netlogger_" #marker "_semaphore", #marker, each(NL_PRIVATE_FIELD_NAME, __VA_ARGS__)));                \
+            __asm__ __volatile__(NL_PRIVATE_GATE_ASM : : [gate] "i"(&netlogger_##marker##_semaphore));                 \
+            __asm__ __volatile__(NL_PRIVATE_PLACE_ASM(#marker, each(NL_PRIVATE_FIELD_NAME, __VA_ARGS__)));             \
             each(NL_PRIVATE_CAPTURE_IT, __VA_ARGS__) const nl_field nl_fields_[(count) + 1] = {                        \
                 each(NL_PRIVATE_FIELD_IT, __VA_ARGS__) nl_private_field_of("", NL_TYPE_INT)};                          \
-            NL_PRIVATE_USDT(count, "netlogger_" #marker "_semaphore", #marker)                                         \
+            NL_PRIVATE_USDT(count, netlogger_##marker##_semaphore, #marker)                                            \
             nl_private_marker_reached(&netlogger_##marker##_semaphore, #marker, nl_fields_, count);                    \
         }                                                                                                              \
     } while (0)
