@@ -168,23 +168,33 @@ static inline nl_field nl_private_field(const char *name, nl_string value)
 #define NL_PRIVATE_FIELD_NAME(place, name, value) ".ascii " NL_PRIVATE_TEXT(name) ", \" \"\n"
 
 /*
- * The gate, once for each name: other translation units' are the same to the linker. It is an operand, as in templates
- * GCC does not name it as it is told to.
+ * The gate's symbol as the assembler is told it. GCC forgets in templates what name it was told for a variable, so it
+ * says itself which it uses; Clang does not know that a variable of an unnamed namespace can be defined elsewhere. The
+ * %c0 operand comes first everywhere.
  */
-#define NL_PRIVATE_GATE_ASM                                                                                            \
-    ".ifndef %c[gate]\n"                                                                                               \
-    ".pushsection .probes, \"awG\", @progbits, %c[gate], comdat\n"                                                     \
+#if defined(__clang__)
+#define NL_PRIVATE_GATE_NAME(marker) "netlogger_" #marker "_semaphore"
+#define NL_PRIVATE_GATE_OPERAND(marker) "i"(0)
+#else
+#define NL_PRIVATE_GATE_NAME(marker) "%c0"
+#define NL_PRIVATE_GATE_OPERAND(marker) "i"(&netlogger_##marker##_semaphore)
+#endif
+
+/* The gate, once for each name: other translation units' are the same to the linker. And the place's entry. */
+#define NL_PRIVATE_GATE_ASM(gate)                                                                                      \
+    ".ifndef " gate "\n"                                                                                               \
+    ".pushsection .probes, \"awG\", @progbits, " gate ", comdat\n"                                                     \
     ".balign 8\n"                                                                                                      \
-    ".weak %c[gate]\n"                                                                                                 \
-    ".hidden %c[gate]\n"                                                                                               \
-    ".type %c[gate], @object\n"                                                                                        \
-    ".size %c[gate], 16\n"                                                                                             \
-    "%c[gate]: .zero 16\n"                                                                                             \
+    ".weak " gate "\n"                                                                                                 \
+    ".hidden " gate "\n"                                                                                               \
+    ".type " gate ", @object\n"                                                                                        \
+    ".size " gate ", 16\n"                                                                                             \
+    "" gate ": .zero 16\n"                                                                                             \
     ".popsection\n"                                                                                                    \
     ".endif\n"                                                                                                         \
     ".pushsection nl_markers, \"a?\", @progbits\n"                                                                     \
     ".balign 4\n"                                                                                                      \
-    "991: .4byte %c[gate] - 991b\n"                                                                                    \
+    "991: .4byte " gate " - 991b\n"                                                                                    \
     ".4byte 992f - 991b\n"                                                                                             \
     ".popsection\n"
 
@@ -197,13 +207,13 @@ static inline nl_field nl_private_field(const char *name, nl_string value)
                                                                                ".popsection\n"
 
 #if defined(__x86_64__) || defined(__aarch64__)
-#define NL_PRIVATE_USDT_ASM(name, arguments)                                                                           \
+#define NL_PRIVATE_USDT_ASM(gate, name, arguments)                                                                     \
     "991: nop\n"                                                                                                       \
     ".pushsection .note.stapsdt, \"?\", \"note\"\n"                                                                    \
     ".balign 4\n"                                                                                                      \
     ".4byte 8, 993f - 992f, 3\n"                                                                                       \
     ".asciz \"stapsdt\"\n"                                                                                             \
-    "992: .8byte 991b, _.stapsdt.base, %c[gate]\n"                                                                     \
+    "992: .8byte 991b, _.stapsdt.base, " gate "\n"                                                                     \
     ".asciz \"netlogger\"\n"                                                                                           \
     ".asciz \"" name "\"\n"                                                                                            \
     ".asciz \"" arguments "\"\n"                                                                                       \
@@ -217,13 +227,14 @@ static inline nl_field nl_private_field(const char *name, nl_string value)
     ".size _.stapsdt.base, 1\n"                                                                                        \
     ".popsection\n"                                                                                                    \
     ".endif\n"
-#define NL_PRIVATE_USDT(count, gate_given, name)                                                                       \
-    __asm__ __volatile__(NL_PRIVATE_USDT_ASM(name, NL_PRIVATE_JOIN(NL_PRIVATE_TRACED_TEXT_, count))                    \
-                         :                                                                                             \
-                         : [gate] "i"(&gate_given)NL_PRIVATE_JOIN(NL_PRIVATE_TRACED_, count)                           \
-                         : "memory");
+#define NL_PRIVATE_USDT(count, marker)                                                                                 \
+    __asm__ __volatile__(                                                                                              \
+        NL_PRIVATE_USDT_ASM(NL_PRIVATE_GATE_NAME(marker), #marker, NL_PRIVATE_JOIN(NL_PRIVATE_TRACED_TEXT_, count))    \
+        :                                                                                                              \
+        : NL_PRIVATE_GATE_OPERAND(marker) NL_PRIVATE_JOIN(NL_PRIVATE_TRACED_, count)                                   \
+        : "memory");
 #else
-#define NL_PRIVATE_USDT(count, gate_given, name)
+#define NL_PRIVATE_USDT(count, marker)
 #endif
 
 #define NL_PRIVATE_TRACED_TEXT_0
@@ -264,11 +275,13 @@ static inline nl_field nl_private_field(const char *name, nl_string value)
         NL_PRIVATE_STATIC_ASSERT((count) <= NL_MARKER_FIELDS_MAX, "a marker has at most 8 fields");                    \
         NL_PRIVATE_GATE(marker)                                                                                        \
         if (__builtin_expect(__atomic_load_n(&netlogger_##marker##_semaphore.state, __ATOMIC_RELAXED) != 0, 0)) {      \
-            __asm__ __volatile__(NL_PRIVATE_GATE_ASM : : [gate] "i"(&netlogger_##marker##_semaphore));                 \
+            __asm__ __volatile__(NL_PRIVATE_GATE_ASM(NL_PRIVATE_GATE_NAME(marker))                                     \
+                                 :                                                                                     \
+                                 : NL_PRIVATE_GATE_OPERAND(marker));                                                   \
             __asm__ __volatile__(NL_PRIVATE_PLACE_ASM(#marker, each(NL_PRIVATE_FIELD_NAME, __VA_ARGS__)));             \
             each(NL_PRIVATE_CAPTURE_IT, __VA_ARGS__) const nl_field nl_fields_[(count) + 1] = {                        \
                 each(NL_PRIVATE_FIELD_IT, __VA_ARGS__) nl_private_field_of("", NL_TYPE_INT)};                          \
-            NL_PRIVATE_USDT(count, netlogger_##marker##_semaphore, #marker)                                            \
+            NL_PRIVATE_USDT(count, marker)                                                                             \
             nl_private_marker_reached(&netlogger_##marker##_semaphore, #marker, nl_fields_, count);                    \
         }                                                                                                              \
     } while (0)
