@@ -3,7 +3,8 @@ nlincludedir = $(includedir)/netlogger
 nlinclude_HEADERS = \
 	%D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h %D%/include/netlogger/format.h \
 	%D%/include/netlogger/event.h %D%/include/netlogger/event_private.h \
-	%D%/include/netlogger/level.h %D%/include/netlogger/log.h %D%/include/netlogger/reader.h \
+	%D%/include/netlogger/level.h %D%/include/netlogger/log.h %D%/include/netlogger/marker.h \
+	%D%/include/netlogger/marker_private.h %D%/include/netlogger/reader.h \
 	%D%/include/netlogger/record.h %D%/include/netlogger/status.h %D%/include/netlogger/time.h \
 	%D%/include/netlogger/recover.h %D%/include/netlogger/url.h %D%/include/netlogger/writer.h
 pkgconfigdir = $(libdir)/pkgconfig
@@ -24,6 +25,8 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/spool.c %D%/transport/spool.h %D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
 	%D%/transport/source.c %D%/transport/source.h %D%/transport/watch.c %D%/transport/watch.h \
 	%D%/log/log.c %D%/log/log_internal.h %D%/log/write.c %D%/log/producer.c %D%/log/writer_thread.c \
+	%D%/log/control.c %D%/log/control.h %D%/log/activation.c %D%/log/own_records.c \
+	%D%/log/marker.c %D%/log/marker.h %D%/log/probe.c %D%/log/probe.h %D%/log/grace.c %D%/log/grace.h \
 	%D%/log/options.c %D%/log/options.h %D%/log/outbox.c %D%/log/outbox.h \
 	%D%/log/drain.c %D%/log/drain.h %D%/log/drain_internal.h %D%/log/drain_block.c \
 	%D%/log/ring.c %D%/log/ring.h %D%/log/site.c %D%/log/site.h %D%/log/clock.c %D%/log/clock.h \

@@ -13,6 +13,7 @@
  *   url.h      how sources and destinations are named
  *   log.h      the producing half: nl_open, nl_write, nl_close
  *   event.h    NL_EVENT: typed events at next to no cost
+ *   marker.h   NL_MARKER: dormant until a probe attaches
  *   decoder.h  bytes that arrive in pieces into records
  *   reader.h   the consuming half: records from a file, a pipe, a growing log
  *   writer.h   records into any destination
@@ -39,6 +40,8 @@
 #include <netlogger/log.h>
 
 #include <netlogger/event.h>
+
+#include <netlogger/marker.h>
 
 #include <netlogger/decoder.h>
 

@@ -15,14 +15,28 @@ void nl_drain_start(nl_drain *drain, nl_format format, nl_string host, nl_string
     nl_clock_start(&drain->clock);
 }
 
+static void forget_text_shapes(nl_drain *drain)
+{
+    for (size_t id = 0; id < drain->text_shape_capacity; id++)
+        nl_text_shape_free(drain->text_shapes[id]);
+    free(drain->text_shapes);
+    drain->text_shapes = NULL;
+    drain->text_shape_capacity = 0;
+}
+
+void nl_drain_set_format(nl_drain *drain, nl_format format)
+{
+    if (drain->format != format)
+        forget_text_shapes(drain);
+    drain->format = format;
+}
+
 void nl_drain_finish(nl_drain *drain)
 {
     nl_record_free(drain->record);
     nl_site_table_free(&drain->sites);
     nl_block_writer_free(&drain->block);
-    for (size_t id = 0; id < drain->text_shape_capacity; id++)
-        nl_text_shape_free(drain->text_shapes[id]);
-    free(drain->text_shapes);
+    forget_text_shapes(drain);
     free(drain->heap);
     free(drain->shapes);
 }

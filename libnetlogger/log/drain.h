@@ -36,6 +36,9 @@ typedef struct nl_drain {
 void nl_drain_start(nl_drain *drain, nl_format format, nl_string host, nl_string prog);
 void nl_drain_finish(nl_drain *drain);
 
+/* What is taken from here on is encoded so. */
+void nl_drain_set_format(nl_drain *drain, nl_format format);
+
 /*
  * Takes events up to until_ticks out of the rings in the list (pinned, by ->next), encodes them to the end of out until
  * it holds limit bytes, and moves their ->at and ->sequence. Text is in order of time over all rings; in blocks each

@@ -3,6 +3,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "log/marker.h"
 #include "log/session.h"
 #include "log/site.h"
 
@@ -35,14 +36,18 @@ void nl_registry_unlock(void)
 static void before_fork(void)
 {
     pthread_mutex_lock(&registry);
-    for (nl_log *log = logs; log != NULL; log = log->next)
+    for (nl_log *log = logs; log != NULL; log = log->next) {
+        pthread_mutex_lock(&log->control.mutex);
         pthread_mutex_lock(&log->mutex);
+    }
 }
 
 static void unlock_all(void)
 {
-    for (nl_log *log = logs; log != NULL; log = log->next)
+    for (nl_log *log = logs; log != NULL; log = log->next) {
         pthread_mutex_unlock(&log->mutex);
+        pthread_mutex_unlock(&log->control.mutex);
+    }
     pthread_mutex_unlock(&registry);
 }
 
@@ -61,6 +66,10 @@ static void forget_parent(nl_log *log)
     nl_outbox_after_fork(&log->outbox);
     log->drain_ready = false; /* what it had allocated is lost: the parent's thread may have been in the middle of it */
     log->encoded = (nl_buffer){0};
+    if (log->control.next.url != NULL)
+        nl_destination_after_fork(log->control.next.destination);
+    log->control.said = NULL;
+    log->control.said_count = 0;
     pthread_cond_init(&log->flushed, NULL);
 }
 
@@ -151,9 +160,10 @@ static int first_threshold(void)
  * The URL as another process understands it, in another folder: a file by its whole path. Texts too long for shared
  * memory are left away: such a log can be recovered to a destination that is given then.
  */
-static void note_url(nl_log *log)
+void nl_log_note_url(nl_log *log)
 {
     const nl_url *url = log->url;
+    memset(log->whole_url, 0, sizeof log->whole_url);
     const char *options = url->option_count > 0 ? strchr(url->text, '?') : NULL;
     char path[sizeof log->whole_url], *out = log->whole_url, *end = out + sizeof log->whole_url;
     if (url->scheme != NL_SCHEME_FILE || url->path[0] == '/') {
@@ -181,18 +191,24 @@ static nl_status open_backup(nl_log *log)
     return log->outbox.backup_url != NULL ? NL_OK : nl_error_prepend("backup");
 }
 
+static nl_destination_options destination_options(nl_log *log, const nl_writer_options *writer)
+{
+    return (nl_destination_options){.truncate = writer->truncate,
+                                    .timeout_ms = writer->timeout_ms,
+                                    .format = writer->format,
+                                    .on_control = nl_activation_hear,
+                                    .user = log,
+                                    .ident = log->prog.data};
+}
+
 /* Opens the destination; one that is away for now is none the worse when something stands in for it. */
 static nl_status open_destination(nl_log *log)
 {
-    const nl_writer_options *writer = &log->options.writer;
     nl_outbox *outbox = &log->outbox;
     outbox->mapping.fd = -1;
     outbox->url = log->url;
     outbox->options = &log->options;
-    outbox->how = (nl_destination_options){.truncate = writer->truncate,
-                                           .timeout_ms = writer->timeout_ms,
-                                           .format = writer->format,
-                                           .ident = log->prog.data};
+    outbox->how = destination_options(log, &log->options.writer);
     if (open_backup(log) != NL_OK || nl_outbox_open_spool(outbox) != NL_OK)
         return NL_FAILED;
     outbox->destination = nl_destination_open(log->url, &outbox->how);
@@ -202,6 +218,7 @@ static nl_status open_destination(nl_log *log)
 
 static void free_log(nl_log *log)
 {
+    nl_control_free(log);
     nl_buffer_free(&log->encoded);
     if (log->drain_ready)
         nl_drain_finish(&log->drain);
@@ -210,6 +227,26 @@ static void free_log(nl_log *log)
     free((char *)log->host.data);
     free((char *)log->prog.data);
     free(log);
+}
+
+void nl_log_start(nl_log *log)
+{
+    pthread_mutex_lock(&log->mutex);
+    if (!log->running)
+        log->running = nl_writer_thread_start(log);
+    pthread_mutex_unlock(&log->mutex);
+}
+
+/* What the activation file says holds from the first event on; the writer thread looks at it from then on. */
+static void begin_activation(nl_log *log)
+{
+    const char *path = log->options.activation != NULL ? log->options.activation : getenv("NETLOGGER_ACTIVATION");
+    if (path == NULL || *path == '\0')
+        return;
+    log->control.activation.origin = NL_CONTROL_FILE;
+    log->control.activation.path = (char *)copy_text(path).data;
+    nl_activation_look(log);
+    nl_log_start(log);
 }
 
 static nl_log *open_url(const char *prog, nl_url *url)
@@ -221,6 +258,8 @@ static nl_log *open_url(const char *prog, nl_url *url)
     log->prog = copy_text(prog != NULL ? prog : program_invocation_short_name);
     log->gate.threshold = first_threshold();
     pthread_mutex_init(&log->mutex, NULL);
+    pthread_mutex_init(&log->control.mutex, NULL);
+    log->control.first_url = url;
     pthread_cond_init(&log->flushed, NULL);
     nl_status status = nl_log_options_read(&log->options, url);
     if (status == NL_OK)
@@ -230,8 +269,9 @@ static nl_log *open_url(const char *prog, nl_url *url)
         free_log(log);
         return NULL;
     }
-    note_url(log);
+    nl_log_note_url(log);
     add_to_registry(log);
+    begin_activation(log);
     return log;
 }
 
@@ -267,6 +307,34 @@ nl_status nl_flush(nl_log *log)
     return status;
 }
 
+nl_status nl_log_set_destination(nl_log *log, const char *url_text, bool go_on)
+{
+    nl_next_destination next = {.url = nl_url_parse(url_text)};
+    nl_log_options options;
+    if (next.url == NULL || nl_log_options_read(&options, next.url) != NL_OK) {
+        nl_url_free(next.url);
+        return NL_FAILED;
+    }
+    next.writer = options.writer;
+    next.writer.truncate &= !go_on;
+    nl_destination_options how = destination_options(log, &next.writer);
+    next.destination = nl_destination_open(next.url, &how);
+    if (next.destination == NULL) {
+        nl_url_free(next.url);
+        return NL_FAILED;
+    }
+    pthread_mutex_lock(&log->mutex);
+    nl_next_destination replaced = log->control.next;
+    log->control.next = next;
+    pthread_mutex_unlock(&log->mutex);
+    if (replaced.url != NULL) {
+        nl_destination_close(replaced.destination, true);
+        nl_url_free(replaced.url);
+    }
+    nl_writer_thread_wake(log);
+    return NL_OK;
+}
+
 void nl_set_level(nl_log *log, nl_level level)
 {
     if (log != NULL)
@@ -299,6 +367,8 @@ nl_status nl_close(nl_log *log)
         return NL_OK;
     int saved = errno;
     nl_inside++;
+    nl_control_finish(log);
+    nl_markers_forget_log(log);
     remove_from_registry(log);
     nl_writer_thread_stop(log);
     nl_status status = log->status;
@@ -311,6 +381,8 @@ nl_status nl_close(nl_log *log)
         next = ring->next;
         nl_ring_remove(ring);
     }
+    if (log->url != log->control.first_url)
+        nl_url_free(log->control.first_url);
     if (nl_outbox_close(&log->outbox) != NL_OK)
         status = NL_FAILED;
     if (undelivered > 0)
@@ -327,8 +399,10 @@ __attribute__((destructor)) static void at_exit(void)
 {
     nl_inside++;
     nl_registry_lock();
-    for (nl_log *log = logs; log != NULL; log = log->next)
+    for (nl_log *log = logs; log != NULL; log = log->next) {
+        nl_control_finish(log);
         nl_flush(log);
+    }
     bool all_sent = true;
     for (nl_log *log = logs; log != NULL; log = log->next)
         all_sent &= nl_outbox_waiting(&log->outbox) == 0 && left_in_rings(log) == 0;

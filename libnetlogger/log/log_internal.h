@@ -5,6 +5,7 @@
  *   write.c           nl_write and its like, through the same ring
  *   writer_thread.c   takes events out of the rings and sends them
  *   log.c             open, close, fork
+ *   control.c         what is changed while the program runs; activation.c: by a file; own_records.c: said in the log
  *
  * Two kinds of lock: the registry's, one a process (which logs and threads there are), and each log's (its list of
  * rings, what was asked of its writer thread). Registry first, then log. No producer takes either but at a thread's
@@ -14,6 +15,7 @@
 #ifndef NETLOGGER_LOG_LOG_INTERNAL_H
 #define NETLOGGER_LOG_LOG_INTERNAL_H
 
+#include "log/control.h"
 #include "log/drain.h"
 #include "log/options.h"
 #include "log/outbox.h"
@@ -39,6 +41,8 @@ struct nl_log {
     pthread_cond_t flushed;
     nl_status status; /* of the latest flush, or of sending at all */
     char message[512];
+
+    nl_log_control control;
 
     uint32_t wake; /* futex: 1 when the writer thread is to look at once */
 
@@ -67,6 +71,12 @@ void nl_producer_refuse(nl_log *log);
 /* Puts what this thread has lost, and could not report yet, into its ring. Whether there was anything. */
 bool nl_producer_report_lost(nl_log *log);
 
+/*
+ * Writes down in shared memory what the log is, before its first event, so that it can be recovered however early the
+ * process is killed; and when that changes. False when there is no memory. With log->mutex held.
+ */
+bool nl_log_write_down(nl_log *log);
+
 /* A slot in every thread's array for a new log; NL_PRIVATE_SLOTS when all are taken. With the registry locked. */
 unsigned nl_slot_take(void);
 
@@ -91,6 +101,18 @@ void nl_writer_thread_wake(void *log);
 void nl_writer_thread_stop(nl_log *log);
 
 /* ---- log.c ---- */
+
+/*
+ * Opens another destination, which the writer thread then uses from its next look on; what waits goes there. NL_FAILED
+ * with the reason when it can't be opened: nothing has changed then. A file is not started anew when it is to go on.
+ */
+nl_status nl_log_set_destination(nl_log *log, const char *url, bool go_on);
+
+/* Notes the destination as another process understands it. */
+void nl_log_note_url(nl_log *log);
+
+/* Starts the writer thread, if it does not run yet. */
+void nl_log_start(nl_log *log);
 
 void nl_registry_lock(void);
 void nl_registry_unlock(void);

@@ -271,6 +271,21 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
     return stand_in(outbox, level, status);
 }
 
+void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destination, const nl_writer_options *writer)
+{
+    if (outbox->destination != NULL)
+        nl_destination_close(outbox->destination, true);
+    close_backup(outbox);
+    outbox->destination = destination;
+    outbox->url = url;
+    outbox->how.truncate = false; /* that is done */
+    outbox->how.timeout_ms = writer->timeout_ms;
+    outbox->how.format = writer->format;
+    outbox->away = false;
+    if (outbox->shared != NULL) /* where in the file the batch began */
+        __atomic_store_n(&outbox->shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
+}
+
 void nl_outbox_after_fork(nl_outbox *outbox)
 {
     nl_mapping_remove(&outbox->mapping);

@@ -52,6 +52,12 @@ uint64_t nl_outbox_waiting(const nl_outbox *outbox);
 /* Forgets what waits: the records are given up. */
 void nl_outbox_drop(nl_outbox *outbox);
 
+/*
+ * Goes on with another destination, which is open already; the one before is closed, but its URL is the caller's to
+ * free.
+ */
+void nl_outbox_change(nl_outbox *outbox, nl_url *url, nl_destination *destination, const nl_writer_options *writer);
+
 /* In the child after fork: what the parent has is the parent's. */
 void nl_outbox_after_fork(nl_outbox *outbox);
 

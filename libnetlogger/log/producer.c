@@ -84,21 +84,17 @@ static nl_ring *reuse_ring(nl_log *log)
     return NULL;
 }
 
-/*
- * Before the first event: what the log is, in shared memory, so that it can be recovered however early the process is
- * killed.
- */
-static bool write_down(nl_log *log)
+bool nl_log_write_down(nl_log *log)
 {
-    if (log->outbox.shared != NULL)
-        return true;
-    if (nl_outbox_make_batch(&log->outbox, log->number) != NL_OK)
-        return false;
-    nl_clock clock;
-    nl_clock_start(&clock);
+    if (log->outbox.shared == NULL) {
+        if (nl_outbox_make_batch(&log->outbox, log->number) != NL_OK)
+            return false;
+        nl_clock clock;
+        nl_clock_start(&clock);
+        nl_clock_save(&clock, log->outbox.shared->clock);
+        log->outbox.shared->slow_clock = clock.slow;
+    }
     nl_shared_log *shared = log->outbox.shared;
-    nl_clock_save(&clock, shared->clock);
-    shared->slow_clock = clock.slow;
     shared->zstd_level = log->options.writer.zstd_level > 0 ? log->options.writer.zstd_level : 0;
     memcpy(shared->url, log->whole_url, sizeof shared->url);
     strncpy(shared->host, log->host.data, sizeof shared->host - 1);
@@ -110,7 +106,7 @@ static bool write_down(nl_log *log)
 static nl_ring *make_ring(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
-    if (!write_down(log)) {
+    if (!nl_log_write_down(log)) {
         pthread_mutex_unlock(&log->mutex);
         return NULL;
     }

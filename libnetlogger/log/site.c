@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { RESERVE_STEP = 64 * 1024, RULES_MAX = 64, PATTERN_SIZE = 128 };
+enum { RESERVE_STEP = 64 * 1024, RULES_MAX = 64 };
 
 static nl_mapping mapping = {.fd = -1};
 static size_t reserved;
@@ -21,7 +21,7 @@ static nl_event_site *registered;
 
 static pthread_mutex_t rules_mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-    char pattern[PATTERN_SIZE];
+    char pattern[NL_SITE_PATTERN_SIZE];
     bool off;
 } rules[RULES_MAX];
 static size_t rule_count;
@@ -151,11 +151,25 @@ void nl_sites_switch(const char *pattern, bool off)
         at = 0;
     if (at < rule_count)
         memmove(&rules[at], &rules[at + 1], (--rule_count - at) * sizeof rules[0]);
-    snprintf(rules[rule_count].pattern, PATTERN_SIZE, "%s", pattern);
+    snprintf(rules[rule_count].pattern, NL_SITE_PATTERN_SIZE, "%s", pattern);
     rules[rule_count++].off = off;
     for (nl_event_site *site = registered; site != NULL; site = site->next)
         if (fnmatch(pattern, site->event, 0) == 0)
             __atomic_store_n(&site->off, off, __ATOMIC_RELAXED);
+    pthread_mutex_unlock(&rules_mutex);
+}
+
+void nl_sites_forget_rule(const char *pattern)
+{
+    pthread_mutex_lock(&rules_mutex);
+    size_t at = 0;
+    while (at < rule_count && strcmp(rules[at].pattern, pattern) != 0)
+        at++;
+    if (at < rule_count)
+        memmove(&rules[at], &rules[at + 1], (--rule_count - at) * sizeof rules[0]);
+    for (nl_event_site *site = registered; site != NULL; site = site->next)
+        if (fnmatch(pattern, site->event, 0) == 0)
+            __atomic_store_n(&site->off, is_switched_off(site->event), __ATOMIC_RELAXED);
     pthread_mutex_unlock(&rules_mutex);
 }
 

@@ -35,8 +35,13 @@ bool nl_site_register(nl_event_site *site);
  */
 nl_event_site **nl_sites_registered(size_t *count);
 
+enum { NL_SITE_PATTERN_SIZE = 128 }; /* of a rule; what is longer is cut */
+
 /* Switches the sites whose event matches pattern (fnmatch) off or on: those there are, and those to come. */
 void nl_sites_switch(const char *pattern, bool off);
+
+/* Forgets what was last said of that very pattern: the rules that are left say what is off. */
+void nl_sites_forget_rule(const char *pattern);
 
 /* The shared memory of this process's sites, NULL before the first. */
 const nl_shared_sites *nl_sites_shared(void);

@@ -50,14 +50,26 @@ static void sleep_until_woken(nl_log *log, int64_t pause_ns)
 
 /* ---- one look at the rings ---- */
 
-static void get_ready(nl_log *log)
+/* What follows from the destination. */
+static void follow_destination(nl_log *log)
 {
-    if (log->drain_ready)
-        return;
-    nl_drain_start(&log->drain, log->options.writer.format, log->host, log->prog);
+    nl_drain_set_format(&log->drain, log->options.writer.format);
     log->drain.one_level = log->url->scheme == NL_SCHEME_SYSLOG;
     log->drain.zstd_level = log->options.writer.zstd_level > 0 ? log->options.writer.zstd_level : 0;
-    log->drain_ready = true;
+}
+
+static void get_ready(nl_log *log)
+{
+    if (log->drain_ready && log->outbox.shared != NULL)
+        return;
+    pthread_mutex_lock(&log->mutex);
+    if (!log->drain_ready) {
+        nl_drain_start(&log->drain, log->options.writer.format, log->host, log->prog);
+        follow_destination(log);
+        log->drain_ready = true;
+    }
+    nl_log_write_down(log);
+    pthread_mutex_unlock(&log->mutex);
 }
 
 /* A ring is removed by this thread only, so that the list may be walked without the lock. */
@@ -154,11 +166,14 @@ static uint64_t take(nl_log *log, bool everything)
         nl_ring_pin(ring);
     log->drain.sites.shared = nl_sites_shared();
     log->drain.sites.size = NL_SHARED_SITES_SIZE;
-    uint64_t records = nl_drain_take(&log->drain, rings, until_ticks, &log->encoded, BATCH_SIZE);
-    if (log->encoded.size > 0 && nl_outbox_has_room(&log->outbox, log->encoded.size))
+    size_t said = nl_log_said_encode(log, log->drain.one_level, log->drain.format, &log->encoded, &log->drain.level);
+    uint64_t records = said + nl_drain_take(&log->drain, rings, until_ticks, &log->encoded, BATCH_SIZE);
+    if (log->encoded.size > 0 && nl_outbox_has_room(&log->outbox, log->encoded.size)) {
         nl_outbox_commit(&log->outbox, rings, &log->encoded, records);
-    else
+        nl_log_said_drop(log, said);
+    } else {
         records = 0;
+    }
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
         nl_ring_unpin(ring);
     if (!is_full(log))
@@ -204,10 +219,45 @@ static void note_status(nl_log *log, nl_status status)
     pthread_mutex_unlock(&log->mutex);
 }
 
+/*
+ * Takes the destination that is to follow, if there is one. What waits goes there too, unless it is written in another
+ * format: then it is sent first, however long that takes.
+ */
+static void change_destination(nl_log *log)
+{
+    pthread_mutex_lock(&log->mutex);
+    nl_next_destination next = log->control.next;
+    bool fits = next.url != NULL && next.writer.format == log->drain.format && next.url->scheme != NL_SCHEME_SYSLOG;
+    pthread_mutex_unlock(&log->mutex);
+    if (next.url == NULL)
+        return;
+    if (!fits && nl_outbox_send(&log->outbox, log->drain.level, true) != NL_OK)
+        return;
+    pthread_mutex_lock(&log->mutex);
+    if (log->control.next.url == next.url) {
+        nl_outbox_change(&log->outbox, next.url, next.destination, &next.writer);
+        if (log->url != log->control.first_url)
+            nl_url_free(log->url);
+        log->url = next.url;
+        log->options.writer = next.writer;
+        log->control.next = (nl_next_destination){0};
+        nl_log_note_url(log);
+        nl_log_write_down(log);
+    }
+    pthread_mutex_unlock(&log->mutex);
+    follow_destination(log);
+}
+
 /* Takes and sends what there is. Returns whether there may be more at once. */
 static bool look(nl_log *log, bool everything, bool closing)
 {
     get_ready(log);
+    if (log->outbox.shared == NULL) {
+        nl_error_set("there is no memory for the log");
+        note_status(log, NL_FAILED);
+        return false;
+    }
+    change_destination(log);
     tidy(log, closing);
     if (log->outbox.destination != NULL)
         nl_destination_poll(log->outbox.destination);
@@ -241,6 +291,10 @@ static void *run(void *user)
         bool flush = wanted != log->flush_done;
         stop = log->stop;
         pthread_mutex_unlock(&log->mutex);
+        if (!stop) {
+            nl_activation_look(log);
+            nl_control_report(log);
+        }
         bool more = look(log, flush || stop, stop);
         while ((flush || stop) && more)
             more = look(log, true, stop);

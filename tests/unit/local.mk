@@ -62,6 +62,16 @@ tests_unit_recover_unit_SOURCES = %D%/recover.c
 tests_unit_recover_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_recover_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/marker.unit
+tests_unit_marker_unit_SOURCES = %D%/marker.c
+tests_unit_marker_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_marker_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/control.unit
+tests_unit_control_unit_SOURCES = %D%/control.c
+tests_unit_control_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_control_unit_LDADD = $(unit_ldadd)
+
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)

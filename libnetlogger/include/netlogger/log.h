@@ -18,6 +18,7 @@
  * Environment:
  *   NETLOGGER_DEST   the destination of logs opened with a NULL url
  *   NETLOGGER_ON     0, no, off or false: nothing is opened and nothing written
+ *   NETLOGGER_ACTIVATION  the activation file of logs whose url names none; see nl_control
  *   NETLOGGER_LEVEL  the threshold that logs start with, a level's name
  *   NETLOGGER_HOST   what HOST says, instead of the host's own name
  */
@@ -38,6 +39,7 @@ typedef struct nl_log nl_log;
  *   buffer=SIZE[k|m]   collect this many bytes before writing (default 0: each event at once)
  *   append=yes|no      files: keep what is there (default), or start anew
  *   format=ulm|bp      default ulm
+ *   activation=FILE    a file of commands as nl_control takes them, which is watched
  *   timeout=SECONDS    collectors: how long connecting or a blocked send may take (default 10)
  * or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off.
  * NULL when it can't be opened (nl_error_message() says why) or logging is off (then nl_error_message() is "").
@@ -83,6 +85,33 @@ NL_API nl_status nl_flush(nl_log *log);
 
 /* The threshold: events of levels after this one are not written. Any thread, any time. */
 NL_API void nl_set_level(nl_log *log, nl_level level);
+
+/*
+ * Does what commands[0..size) says, a line each; blank lines and those that begin with # say nothing. Words are apart
+ * by blanks, patterns are those of fnmatch(3).
+ *
+ *   level LEVEL                       as nl_set_level
+ *   event PATTERN off|on              switches the NL_EVENTs of that name, in all logs: there are, and those to come
+ *   marker PATTERN log [LEVEL]        attaches a probe to markers (marker.h) that logs them here, as Usage if not said
+ *   marker PATTERN count              counts their passes
+ *   marker PATTERN time PATTERN       takes the time from one marker to another
+ *   marker PATTERN off                detaches what such lines have attached to that very pattern
+ *   destination URL                   sends on to there, as nl_open takes it: of its options those count that say how
+ * to write (format, zstd, append, timeout). Nothing that waits is lost: it goes there, or, when it is in another
+ * format, first to where it was to go. A destination that can't be opened changes nothing.
+ *
+ * What is attached is attached once, however often it is said. What is counted and timed is said in the log, in records
+ * NetLogger.Marker: every 10 seconds while it changes, and when it is detached. nl_close detaches all.
+ *
+ * The same lines are read from the activation file (?activation=FILE, or $NETLOGGER_ACTIVATION) when the log is opened
+ * and whenever the file has changed; it need not exist. What an earlier version has said and the present one does not
+ * say is undone. Each time it was applied a record NetLogger.Activation counts what is DONE and UNDONE by it;
+ * NetLogger.Activation.Error says what could not be.
+ *
+ * NL_OK; NL_OFF when log is NULL; NL_FAILED when some lines are wrong: nl_error_message() names them, the others are
+ * done. Thread-safe.
+ */
+NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
 
 /*
  * Flushes and closes; log is gone whatever it returns. NL_FAILED when something could not be delivered:

@@ -1,0 +1,231 @@
+#include "config.h"
+
+#include "log/log_internal.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    LOOK_EVERY_NS = 250 * 1000000,
+    FRESH_NS = 50 * 1000000, /* a file may change again without its time changing: so long a time is too short */
+    FILE_MOST = 1 << 20,     /* bytes that are read */
+};
+
+static int64_t clock_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/* ---- lists of commands, each with its NUL ---- */
+
+static const char *next_command(const nl_buffer *list, const char *at)
+{
+    at = at == NULL ? list->data : at + strlen(at) + 1;
+    return list->size > 0 && at < list->data + list->size ? at : NULL;
+}
+
+static bool is_in(const nl_buffer *list, const char *command)
+{
+    for (const char *at = NULL; (at = next_command(list, at)) != NULL;)
+        if (strcmp(at, command) == 0)
+            return true;
+    return false;
+}
+
+static bool is_of_kind(const char *command, const char *kind)
+{
+    return strncasecmp(command, kind, strlen(kind)) == 0 && command[strlen(kind)] == ' ';
+}
+
+/* The commands of one kind, in their order. */
+static nl_buffer of_kind(const nl_buffer *list, const char *kind)
+{
+    nl_buffer found = {0};
+    for (const char *at = NULL; (at = next_command(list, at)) != NULL;)
+        if (is_of_kind(at, kind))
+            nl_buffer_append(&found, at, strlen(at) + 1);
+    return found;
+}
+
+static size_t count_of(const nl_buffer *list)
+{
+    size_t count = 0;
+    for (const char *at = NULL; (at = next_command(list, at)) != NULL;)
+        count++;
+    return count;
+}
+
+/* ---- from one version of the file to the next ---- */
+
+/* What came of a version. */
+typedef struct outcome {
+    size_t undone;
+    nl_buffer failures;
+} outcome;
+
+static void add_failure(outcome *o)
+{
+    if (o->failures.size > 0)
+        nl_buffer_append(&o->failures, "; ", 2);
+    nl_buffer_append(&o->failures, nl_error_message(), strlen(nl_error_message()));
+}
+
+static void do_one(nl_log *log, const nl_activation *activation, const char *command, outcome *o)
+{
+    if (nl_control_do(log, activation->origin, command, strlen(command), NULL) != NL_OK) {
+        nl_error_prepend("%s", command);
+        add_failure(o);
+    }
+}
+
+/*
+ * Of these the order matters, or only the last counts: nothing is done while they stay the same, so that what the
+ * program itself has changed since stays changed; otherwise all that the file said before is undone first.
+ */
+static void change_together(nl_log *log, nl_activation *activation, const nl_buffer *now, const char *kind, outcome *o)
+{
+    const nl_buffer *before = &activation->done;
+    nl_buffer old = of_kind(before, kind), new = of_kind(now, kind);
+    bool same = old.size == new.size && (old.size == 0 || memcmp(old.data, new.data, old.size) == 0);
+    if (!same && old.size == 0)
+        activation->level_before = is_of_kind(new.data, "level")
+                                       ? __atomic_load_n(&log->gate.threshold, __ATOMIC_RELAXED)
+                                       : activation->level_before;
+    for (const char *at = NULL; !same && (at = next_command(&old, at)) != NULL;) {
+        o->undone += !is_in(&new, at);
+        /* Of those of which one counts the new one replaces the old. */
+        if ((is_of_kind(at, "event") || new.size == 0) && nl_control_undo(log, activation, at) != NL_OK)
+            add_failure(o);
+    }
+    for (const char *at = NULL; !same && (at = next_command(&new, at)) != NULL;)
+        do_one(log, activation, at, o);
+    nl_buffer_free(&old);
+    nl_buffer_free(&new);
+}
+
+/* Probes stay, with their counts, where both versions have them. */
+static void change_markers(nl_log *log, const nl_activation *activation, const nl_buffer *now, outcome *o)
+{
+    const nl_buffer *before = &activation->done;
+    for (const char *at = NULL; (at = next_command(before, at)) != NULL;)
+        if (is_of_kind(at, "marker") && !is_in(now, at)) {
+            nl_control_undo(log, activation, at);
+            o->undone++;
+        }
+    for (const char *at = NULL; (at = next_command(now, at)) != NULL;)
+        if (is_of_kind(at, "marker"))
+            do_one(log, activation, at, o);
+}
+
+static void say(nl_log *log, const nl_activation *activation, const char *event, nl_level level, const outcome *o)
+{
+    nl_record *record = nl_log_record(log, level, event);
+    nl_record_add_string(record, "BY", activation->path, strlen(activation->path));
+    if (o->failures.size > 0 && level == NL_WARNING) {
+        nl_record_add_string(record, "MSG", o->failures.data, o->failures.size);
+    } else {
+        nl_record_add_uint(record, "DONE", count_of(&activation->done));
+        nl_record_add_uint(record, "UNDONE", o->undone);
+    }
+    nl_log_say(log, record);
+}
+
+/* text is NULL when there is no file any more: then all is undone. */
+static void apply(nl_log *log, nl_activation *activation, const char *text)
+{
+    nl_buffer now = {0};
+    outcome o = {0};
+    if (text != NULL && nl_control_do(NULL, activation->origin, text, strlen(text), &now) != NL_OK)
+        add_failure(&o);
+    change_together(log, activation, &now, "level", &o);
+    change_together(log, activation, &now, "event", &o);
+    change_markers(log, activation, &now, &o);
+    change_together(log, activation, &now, "destination", &o);
+    nl_buffer_free(&activation->done);
+    activation->done = now;
+    say(log, activation, "NetLogger.Activation", NL_USAGE, &o);
+    if (o.failures.size > 0)
+        say(log, activation, "NetLogger.Activation.Error", NL_WARNING, &o);
+    nl_buffer_free(&o.failures);
+}
+
+/* ---- the file ---- */
+
+/* The file's text, NUL-terminated, NULs in it made blanks; NULL when there is none. */
+static char *read_file(const char *path, struct stat *seen)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return NULL;
+    char *text = NULL;
+    if (fstat(fd, seen) == 0 && S_ISREG(seen->st_mode)) {
+        text = malloc(FILE_MOST + 1);
+        NL_REQUIRE(text != NULL, "out of memory");
+        size_t size = 0;
+        ssize_t got;
+        while (size < FILE_MOST && (got = read(fd, text + size, FILE_MOST - size)) > 0)
+            size += (size_t)got;
+        text[size] = '\0';
+        for (size_t i = 0; i < size; i++)
+            text[i] = text[i] == '\0' ? ' ' : text[i];
+    }
+    close(fd);
+    return text;
+}
+
+static int64_t time_of(const struct timespec *time)
+{
+    return (int64_t)time->tv_sec * NL_NS_PER_SECOND + time->tv_nsec;
+}
+
+/* Whether the file may be another than the one that was read. */
+static bool may_have_changed(const nl_activation *activation)
+{
+    struct stat now;
+    const struct stat *seen = &activation->seen;
+    if (stat(activation->path, &now) != 0)
+        return activation->text != NULL;
+    int64_t age_ns = clock_ns(CLOCK_REALTIME) - time_of(&now.st_mtim);
+    return activation->text == NULL || now.st_dev != seen->st_dev || now.st_ino != seen->st_ino ||
+           now.st_size != seen->st_size || time_of(&now.st_mtim) != time_of(&seen->st_mtim) ||
+           (age_ns >= 0 && age_ns < LOOK_EVERY_NS + FRESH_NS);
+}
+
+void nl_activation_look(nl_log *log)
+{
+    nl_activation *activation = &log->control.activation;
+    if (activation->path == NULL || clock_ns(CLOCK_MONOTONIC) < activation->look_ns)
+        return;
+    activation->look_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS;
+    if (!may_have_changed(activation))
+        return;
+    char *text = read_file(activation->path, &activation->seen);
+    bool same =
+        text == NULL ? activation->text == NULL : activation->text != NULL && strcmp(text, activation->text) == 0;
+    free(activation->text);
+    activation->text = text;
+    if (!same)
+        apply(log, activation, text);
+}
+
+void nl_activation_hear(void *user, const char *commands, size_t size)
+{
+    nl_log *log = user;
+    nl_activation *collector = &log->control.collector;
+    char *text = strndup(commands, size);
+    NL_REQUIRE(text != NULL, "out of memory");
+    collector->origin = NL_CONTROL_COLLECTOR;
+    free(collector->path);
+    collector->path = strdup("collector");
+    NL_REQUIRE(collector->path != NULL, "out of memory");
+    apply(log, collector, text);
+    free(text);
+}

@@ -1,0 +1,369 @@
+#include "config.h"
+
+#include "log/control.h"
+
+#include "base/error.h"
+#include "log/log_internal.h"
+#include "log/marker.h"
+#include "log/site.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+
+enum { WORDS_MAX = 5, LINE_MAX_SIZE = 4096 };
+#define REPORT_EVERY_NS (INT64_C(10) * NL_NS_PER_SECOND)
+
+struct nl_control_probe {
+    nl_control_probe *next;
+    nl_control_origin origin;
+    nl_probe probe;
+    nl_probe_kind kind;
+    char *pattern;
+    char *to;
+    char *command; /* as nl_control_do wrote it */
+    uint64_t reported;
+};
+
+/* A line's words, in a copy of it. */
+typedef struct command {
+    char *words[WORDS_MAX];
+    size_t count;
+    char text[LINE_MAX_SIZE];
+} command;
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/* ---- counts are reported ---- */
+
+static void say_count(nl_log *log, const nl_control_probe *probe, const nl_probe_info *info)
+{
+    nl_record *record = nl_log_record(log, NL_USAGE, "NetLogger.Marker");
+    nl_record_add_string(record, "NAME", probe->pattern, strlen(probe->pattern));
+    if (probe->to != NULL)
+        nl_record_add_string(record, "TO", probe->to, strlen(probe->to));
+    nl_record_add_uint(record, "COUNT", info->count);
+    if (probe->kind == NL_PROBE_TIME && info->count > 0) {
+        nl_record_add_int(record, "MIN.NS", info->min_ns);
+        nl_record_add_int(record, "MEAN.NS", info->mean_ns);
+        nl_record_add_int(record, "MAX.NS", info->max_ns);
+        nl_record_add_int(record, "P50.NS", info->p50_ns);
+        nl_record_add_int(record, "P90.NS", info->p90_ns);
+        nl_record_add_int(record, "P99.NS", info->p99_ns);
+    }
+    nl_log_say(log, record);
+}
+
+static bool has_count(const nl_control_probe *probe)
+{
+    return probe->kind == NL_PROBE_COUNT || probe->kind == NL_PROBE_TIME;
+}
+
+void nl_control_report(nl_log *log)
+{
+    nl_log_control *control = &log->control;
+    int64_t now_ns = monotonic_ns();
+    if (now_ns < control->report_ns)
+        return;
+    if (control->report_ns != 0) {
+        pthread_mutex_lock(&control->mutex);
+        for (nl_control_probe *probe = control->probes; probe != NULL; probe = probe->next) {
+            nl_probe_info info;
+            if (!has_count(probe) || !nl_probe_read(probe->probe, &info) || info.count == probe->reported)
+                continue;
+            probe->reported = info.count;
+            say_count(log, probe, &info);
+        }
+        pthread_mutex_unlock(&control->mutex);
+    }
+    control->report_ns = now_ns + REPORT_EVERY_NS;
+}
+
+/* ---- probes; with control->mutex ---- */
+
+static void free_probe(nl_control_probe *probe)
+{
+    free(probe->pattern);
+    free(probe->to);
+    free(probe->command);
+    free(probe);
+}
+
+/* Nobody waits here for those who are in the probe: they may be waiting for the writer thread. */
+static void take_off(nl_log *log, nl_control_probe **at)
+{
+    nl_control_probe *probe = *at;
+    nl_probe_info info;
+    *at = probe->next;
+    if (nl_marker_detach_at_once(probe->probe, &info) == NL_OK && has_count(probe))
+        say_count(log, probe, &info);
+    free_probe(probe);
+}
+
+static char *copy_text(const char *text)
+{
+    char *copy = text != NULL ? strdup(text) : NULL;
+    NL_REQUIRE(text == NULL || copy != NULL, "out of memory");
+    return copy;
+}
+
+static nl_status put_on(nl_log *log, nl_control_origin origin, const nl_control_probe *wanted, nl_level level,
+                        const char *text)
+{
+    nl_log_control *control = &log->control;
+    nl_control_probe **at = &control->probes;
+    for (; *at != NULL; at = &(*at)->next)
+        if ((*at)->origin == origin && strcmp((*at)->command, text) == 0)
+            return NL_OK;
+    if (control->closing)
+        return nl_error_set("the log is being closed");
+    nl_probe id = wanted->kind == NL_PROBE_LOG     ? nl_marker_attach_log(wanted->pattern, log, level)
+                  : wanted->kind == NL_PROBE_COUNT ? nl_marker_attach_count(wanted->pattern)
+                                                   : nl_marker_attach_time(wanted->pattern, wanted->to);
+    if (id == 0)
+        return NL_FAILED;
+    nl_control_probe *made = malloc(sizeof *made);
+    NL_REQUIRE(made != NULL, "out of memory");
+    *made = (nl_control_probe){
+        NULL, origin, id, wanted->kind, copy_text(wanted->pattern), copy_text(wanted->to), copy_text(text), 0};
+    *at = made;
+    return NL_OK;
+}
+
+static void take_off_pattern(nl_log *log, const char *pattern)
+{
+    for (nl_control_probe **at = &log->control.probes; *at != NULL;)
+        if (strcmp((*at)->pattern, pattern) == 0)
+            take_off(log, at);
+        else
+            at = &(*at)->next;
+}
+
+void nl_control_finish(nl_log *log)
+{
+    pthread_mutex_lock(&log->control.mutex);
+    log->control.closing = true;
+    while (log->control.probes != NULL)
+        take_off(log, &log->control.probes);
+    pthread_mutex_unlock(&log->control.mutex);
+}
+
+void nl_control_free(nl_log *log)
+{
+    nl_log_control *control = &log->control;
+    nl_log_said_drop(log, control->said_count);
+    free(control->said);
+    nl_activation *const both[] = {&control->activation, &control->collector};
+    for (int i = 0; i < 2; i++) {
+        free(both[i]->path);
+        free(both[i]->text);
+        nl_buffer_free(&both[i]->done);
+    }
+    if (control->next.url != NULL) {
+        nl_destination_close(control->next.destination, true);
+        nl_url_free(control->next.url);
+    }
+    pthread_mutex_destroy(&control->mutex);
+}
+
+/* ---- the commands: with log NULL they are only read ---- */
+
+static nl_status do_level(nl_log *log, nl_control_origin origin, const command *c)
+{
+    (void)origin;
+    nl_level level = c->count == 2 ? nl_level_parse(c->words[1], strlen(c->words[1])) : NL_LEVEL_NONE;
+    if (level == NL_LEVEL_NONE)
+        return nl_error_set("\"level\" wants a level's name");
+    if (log != NULL)
+        nl_set_level(log, level);
+    return NL_OK;
+}
+
+static nl_status do_event(nl_log *log, nl_control_origin origin, const command *c)
+{
+    (void)origin;
+    bool off = c->count == 3 && strcasecmp(c->words[2], "off") == 0;
+    if (c->count != 3 || (!off && strcasecmp(c->words[2], "on") != 0))
+        return nl_error_set("\"event\" wants a pattern, and off or on");
+    if (strlen(c->words[1]) >= NL_SITE_PATTERN_SIZE)
+        return nl_error_set("a pattern has at most %d bytes", NL_SITE_PATTERN_SIZE - 1);
+    if (log != NULL)
+        nl_sites_switch(c->words[1], off);
+    return NL_OK;
+}
+
+/* What is to be done at the marker; NL_END for "off". */
+static nl_status read_marker(const command *c, nl_probe_kind *kind, nl_level *level)
+{
+    const char *what = c->count >= 3 ? c->words[2] : "", *more = c->count == 4 ? c->words[3] : NULL;
+    *level = NL_USAGE;
+    if (c->count <= 4 && strcasecmp(what, "log") == 0) {
+        *kind = NL_PROBE_LOG;
+        *level = more != NULL ? nl_level_parse(more, strlen(more)) : NL_USAGE;
+        return *level != NL_LEVEL_NONE ? NL_OK : nl_error_set("\"%s\" is no level", more);
+    }
+    if (c->count == 4 && strcasecmp(what, "time") == 0) {
+        *kind = NL_PROBE_TIME;
+        return NL_OK;
+    }
+    *kind = NL_PROBE_COUNT;
+    if (c->count == 3 && strcasecmp(what, "count") == 0)
+        return NL_OK;
+    if (c->count == 3 && strcasecmp(what, "off") == 0)
+        return NL_END;
+    return nl_error_set("\"marker\" wants a pattern, and log [LEVEL], count, time PATTERN, or off");
+}
+
+static void join(const command *c, char text[LINE_MAX_SIZE])
+{
+    size_t size = 0;
+    for (size_t i = 0; i < c->count; i++)
+        size += (size_t)snprintf(text + size, LINE_MAX_SIZE - size, i > 0 ? " %s" : "%s", c->words[i]);
+}
+
+static nl_status do_marker(nl_log *log, nl_control_origin origin, const command *c)
+{
+    nl_control_probe wanted = {0};
+    nl_level level;
+    nl_status status = read_marker(c, &wanted.kind, &level);
+    if (status == NL_FAILED || log == NULL)
+        return status == NL_FAILED ? NL_FAILED : NL_OK;
+    wanted.pattern = c->words[1];
+    wanted.to = wanted.kind == NL_PROBE_TIME ? c->words[3] : NULL;
+    char text[LINE_MAX_SIZE];
+    join(c, text);
+    pthread_mutex_lock(&log->control.mutex);
+    if (status == NL_END)
+        take_off_pattern(log, wanted.pattern);
+    status = status == NL_OK ? put_on(log, origin, &wanted, level, text) : NL_OK;
+    pthread_mutex_unlock(&log->control.mutex);
+    return status;
+}
+
+static nl_status do_destination(nl_log *log, nl_control_origin origin, const command *c)
+{
+    if (c->count != 2)
+        return nl_error_set("\"destination\" wants a URL");
+    if (origin == NL_CONTROL_COLLECTOR && strncasecmp(c->words[1], "x-netlog", 8) != 0)
+        return nl_error_set("a collector can only send a program to another collector");
+    return log != NULL ? nl_log_set_destination(log, c->words[1], false) : NL_OK;
+}
+
+/* ---- lines ---- */
+
+/* Splits a line at blanks. False when there is nothing in it but perhaps a comment. */
+static bool split(command *c, const char *line, size_t size)
+{
+    memcpy(c->text, line, size);
+    c->text[size] = '\0';
+    c->count = 0;
+    char *rest = c->text, *word;
+    while (c->count < WORDS_MAX && (word = strsep(&rest, " \t\r")) != NULL)
+        if (*word != '\0')
+            c->words[c->count++] = word;
+    return c->count > 0 && *c->words[0] != '#';
+}
+
+static nl_status do_command(nl_log *log, nl_control_origin origin, const command *c)
+{
+    static const struct {
+        const char *name;
+        nl_status (*function)(nl_log *log, nl_control_origin origin, const command *c);
+    } all[] = {{"level", do_level}, {"event", do_event}, {"marker", do_marker}, {"destination", do_destination}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcasecmp(c->words[0], all[i].name) == 0)
+            return all[i].function(log, origin, c);
+    return nl_error_set("unknown command \"%s\": level, event, marker and destination are known", c->words[0]);
+}
+
+/* Puts the latest failure behind those before, as long as there is room. */
+static void add_failure(nl_buffer *failures, size_t line)
+{
+    char number[48];
+    if (failures->size > 400)
+        return;
+    if (failures->size > 0)
+        nl_buffer_append(failures, "; ", 2);
+    size_t size = (size_t)snprintf(number, sizeof number, "line %zu: ", line);
+    nl_buffer_append(failures, number, size);
+    nl_buffer_append(failures, nl_error_message(), strlen(nl_error_message()));
+}
+
+static nl_status do_line(nl_log *log, nl_control_origin origin, const char *line, size_t size, nl_buffer *good)
+{
+    command c;
+    if (size >= sizeof c.text)
+        return nl_error_set("longer than %zu bytes", sizeof c.text - 1);
+    if (memchr(line, '\0', size) != NULL)
+        return nl_error_set("there is a NUL in it");
+    if (!split(&c, line, size))
+        return NL_OK;
+    nl_status status = do_command(log, origin, &c);
+    if (status == NL_OK && good != NULL) {
+        char text[LINE_MAX_SIZE];
+        join(&c, text);
+        nl_buffer_append(good, text, strlen(text) + 1);
+    }
+    return status;
+}
+
+nl_status nl_control_do(nl_log *log, nl_control_origin origin, const char *text, size_t size, nl_buffer *good)
+{
+    nl_buffer failures = {0};
+    const char *end = text + size;
+    for (size_t number = 1; text < end; number++) {
+        const char *newline = memchr(text, '\n', (size_t)(end - text));
+        const char *line_end = newline != NULL ? newline : end;
+        if (do_line(log, origin, text, (size_t)(line_end - text), good) != NL_OK)
+            add_failure(&failures, number);
+        text = newline != NULL ? newline + 1 : end;
+    }
+    nl_status status = NL_OK;
+    if (failures.size > 0)
+        status = nl_error_set("%.*s", (int)failures.size, failures.data);
+    nl_buffer_free(&failures);
+    return status;
+}
+
+nl_status nl_control_undo(nl_log *log, const nl_activation *activation, const char *text)
+{
+    command c;
+    split(&c, text, strlen(text));
+    if (strcasecmp(c.words[0], "level") == 0)
+        nl_set_level(log, (nl_level)activation->level_before);
+    else if (strcasecmp(c.words[0], "event") == 0)
+        nl_sites_forget_rule(c.words[1]);
+    else if (strcasecmp(c.words[0], "destination") == 0)
+        return nl_log_set_destination(log, log->control.first_url->text, true);
+    else {
+        pthread_mutex_lock(&log->control.mutex);
+        for (nl_control_probe **at = &log->control.probes; *at != NULL; at = &(*at)->next)
+            if ((*at)->origin == activation->origin && strcmp((*at)->command, text) == 0) {
+                take_off(log, at);
+                break;
+            }
+        pthread_mutex_unlock(&log->control.mutex);
+    }
+    return NL_OK;
+}
+
+nl_status nl_control(nl_log *log, const char *commands, size_t size)
+{
+    if (log == NULL)
+        return NL_OFF;
+    int saved = errno;
+    nl_inside++;
+    nl_status status = nl_control_do(log, NL_CONTROL_CALL, commands, size, NULL);
+    nl_log_start(log);
+    nl_inside--;
+    errno = saved;
+    return status;
+}

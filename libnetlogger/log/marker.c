@@ -1,0 +1,482 @@
+/*
+ * A gate's chain is an array that never changes: attaching and detaching makes a new one. Who passes the marker finds
+ * the chain without a lock; an old chain, and a probe that is detached, are freed when nobody can be using them.
+ */
+#include "config.h"
+
+#include "log/marker.h"
+
+#include "base/error.h"
+#include "log/log_internal.h"
+#include "log/probe.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct link {
+    nl_probe_object *probe;
+    bool ends; /* the marker is the second of a time */
+} link;
+
+typedef struct chain {
+    struct chain *next; /* of those that are to be freed */
+    size_t count;
+    link links[];
+} chain;
+
+/* The markers of the program or of a shared library. */
+typedef struct block {
+    struct block *next;
+    const nl_marker_entry *begin, *end;
+} block;
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static block *blocks;
+static nl_probe_object *probes; /* in the order in which they were attached */
+static nl_probe_object *old_probes;
+static chain *old_chains;
+static nl_probe last_id;
+static uint64_t slots_taken[NL_TIME_PROBES_MAX / 64];
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+static void after_fork_in_parent(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+static void after_fork_in_child(void)
+{
+    nl_grace_after_fork();
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Before any log's own handlers, so that this lock is taken last. */
+__attribute__((constructor(101))) static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+}
+
+static void lock(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+/* ---- passing a marker ---- */
+
+void nl_private_marker_reached(nl_marker_gate *gate, const char *name, const nl_field *fields, size_t count)
+{
+    int saved = errno;
+    if (!nl_grace_enter())
+        return;
+    const chain *passed = __atomic_load_n(&gate->chain, __ATOMIC_SEQ_CST);
+    for (size_t i = 0; passed != NULL && i < passed->count; i++)
+        nl_probe_pass(passed->links[i].probe, passed->links[i].ends, name, fields, count);
+    nl_grace_leave();
+    errno = saved;
+}
+
+/* ---- gates and their chains; with the lock ---- */
+
+static nl_marker_gate *gate_of(const nl_marker_entry *entry)
+{
+    return (nl_marker_gate *)(void *)((const char *)entry + entry->gate);
+}
+
+static const char *name_of(const nl_marker_entry *entry)
+{
+    return (const char *)entry + entry->text;
+}
+
+static bool is_match(const char *pattern, const char *name)
+{
+    return pattern != NULL && fnmatch(pattern, name, 0) == 0;
+}
+
+/* The probes that are to be in the chain of a marker of that name. Without links only counts them. */
+static size_t find_links(const char *name, link *links)
+{
+    size_t count = 0;
+    for (nl_probe_object *probe = probes; probe != NULL; probe = probe->next) {
+        /* A marker that ends a time and begins the next does it in that order. */
+        if (is_match(probe->to, name) && count++ < SIZE_MAX && links != NULL)
+            links[count - 1] = (link){probe, true};
+        if (is_match(probe->pattern, name) && count++ < SIZE_MAX && links != NULL)
+            links[count - 1] = (link){probe, false};
+    }
+    return count;
+}
+
+/* The library's half of the gate's state; the other is the tracers'. */
+typedef uint16_t __attribute__((may_alias)) half;
+
+static void set_chain(nl_marker_gate *gate, chain *now)
+{
+    chain *old = gate->chain;
+    __atomic_store_n(&gate->chain, now, __ATOMIC_SEQ_CST);
+    __atomic_store_n((half *)(void *)&gate->state + 1, now != NULL, __ATOMIC_RELAXED);
+    if (old != NULL) {
+        old->next = old_chains;
+        old_chains = old;
+    }
+}
+
+static void arm(nl_marker_gate *gate, const char *name)
+{
+    size_t count = find_links(name, NULL);
+    chain *made = NULL;
+    if (count > 0) {
+        made = malloc(sizeof *made + count * sizeof(link));
+        NL_REQUIRE(made != NULL, "out of memory");
+        made->count = count;
+        find_links(name, made->links);
+    }
+    set_chain(gate, made);
+}
+
+static bool is_in_chain(const nl_marker_gate *gate, const nl_probe_object *probe)
+{
+    const chain *now = gate->chain;
+    for (size_t i = 0; now != NULL && i < now->count; i++)
+        if (now->links[i].probe == probe)
+            return true;
+    return false;
+}
+
+/* After a probe was attached, or detached: the chains of its markers are made anew, each once. */
+static void arm_all(const nl_probe_object *probe, bool attached)
+{
+    for (const block *at = blocks; at != NULL; at = at->next)
+        for (const nl_marker_entry *entry = at->begin; entry < at->end; entry++) {
+            const char *name = name_of(entry);
+            if (!is_match(probe->pattern, name) && !is_match(probe->to, name))
+                continue;
+            if (is_in_chain(gate_of(entry), probe) != attached)
+                arm(gate_of(entry), name);
+        }
+}
+
+/* ---- what is old is freed ---- */
+
+static void free_all(nl_probe_object *some_probes, chain *some_chains)
+{
+    for (chain *next; some_chains != NULL; some_chains = next) {
+        next = some_chains->next;
+        free(some_chains);
+    }
+    for (nl_probe_object *next; some_probes != NULL; some_probes = next) {
+        next = some_probes->next;
+        nl_probe_free(some_probes);
+    }
+}
+
+/* Waits until nobody is in what was detached before. Always waits: another thread may have taken it to be freed. */
+static void settle(void)
+{
+    lock();
+    nl_probe_object *some_probes = old_probes;
+    chain *some_chains = old_chains;
+    old_probes = NULL;
+    old_chains = NULL;
+    pthread_mutex_unlock(&mutex);
+    nl_grace_wait();
+    free_all(some_probes, some_chains);
+}
+
+/* ---- programs and libraries come and go ---- */
+
+void nl_private_markers_add(const nl_marker_entry *begin, const nl_marker_entry *end)
+{
+    lock();
+    const block *known = blocks;
+    while (known != NULL && known->begin != begin)
+        known = known->next;
+    block *made = known == NULL ? malloc(sizeof *made) : NULL;
+    if (made != NULL) {
+        *made = (block){blocks, begin, end};
+        blocks = made;
+        for (const nl_marker_entry *entry = begin; entry < end; entry++)
+            if (gate_of(entry)->chain == NULL && find_links(name_of(entry), NULL) > 0)
+                arm(gate_of(entry), name_of(entry));
+    }
+    pthread_mutex_unlock(&mutex);
+}
+
+void nl_private_markers_remove(const nl_marker_entry *begin)
+{
+    lock();
+    for (block **at = &blocks; *at != NULL; at = &(*at)->next)
+        if ((*at)->begin == begin) {
+            block *gone = *at;
+            for (const nl_marker_entry *entry = begin; entry < gone->end; entry++)
+                if (gate_of(entry)->chain != NULL)
+                    set_chain(gate_of(entry), NULL);
+            *at = gone->next;
+            free(gone);
+            break;
+        }
+    pthread_mutex_unlock(&mutex);
+}
+
+/* ---- attach, detach ---- */
+
+static bool take_slot(unsigned *slot)
+{
+    for (unsigned i = 0; i < NL_TIME_PROBES_MAX; i++)
+        if ((slots_taken[i / 64] & (uint64_t)1 << i % 64) == 0) {
+            slots_taken[i / 64] |= (uint64_t)1 << i % 64;
+            *slot = i;
+            return true;
+        }
+    nl_error_set("%d probes for times are attached already", NL_TIME_PROBES_MAX);
+    return false;
+}
+
+/* Gives the probe its number, puts it last, and arms its markers. With the lock. */
+static nl_probe enlist(nl_probe_object *probe)
+{
+    nl_probe_object **last = &probes;
+    while (*last != NULL)
+        last = &(*last)->next;
+    *last = probe;
+    if (++last_id == 0)
+        last_id = 1;
+    probe->id = last_id;
+    arm_all(probe, true);
+    return probe->id;
+}
+
+static nl_probe attach(const nl_probe_object *wanted, const char *pattern, const char *to)
+{
+    NL_REQUIRE(pattern != NULL, "pattern is NULL");
+    if (*pattern == '\0' || (to != NULL && *to == '\0')) {
+        nl_error_set("a marker's pattern is empty");
+        return 0;
+    }
+    nl_probe_object *probe = malloc(sizeof *probe);
+    NL_REQUIRE(probe != NULL, "out of memory");
+    *probe = *wanted;
+    probe->pattern = strdup(pattern);
+    probe->to = to != NULL ? strdup(to) : NULL;
+    NL_REQUIRE(probe->pattern != NULL && (to == NULL || probe->to != NULL), "out of memory");
+    if (wanted->kind == NL_PROBE_TIME) {
+        probe->times = calloc(1, sizeof *probe->times);
+        NL_REQUIRE(probe->times != NULL, "out of memory");
+        probe->times->min_ns = UINT64_MAX;
+    }
+    lock();
+    nl_probe id = wanted->kind != NL_PROBE_TIME || take_slot(&probe->slot) ? enlist(probe) : 0;
+    pthread_mutex_unlock(&mutex);
+    if (id == 0)
+        nl_probe_free(probe);
+    return id;
+}
+
+nl_probe nl_marker_attach_log(const char *pattern, nl_log *log, nl_level level)
+{
+    NL_REQUIRE(log != NULL, "log is NULL");
+    NL_REQUIRE(level >= NL_EMERGENCY && level <= NL_DEBUG, "not a level of events");
+    return attach(&(nl_probe_object){.kind = NL_PROBE_LOG, .log = log, .level = level}, pattern, NULL);
+}
+
+nl_probe nl_marker_attach_count(const char *pattern)
+{
+    return attach(&(nl_probe_object){.kind = NL_PROBE_COUNT}, pattern, NULL);
+}
+
+nl_probe nl_marker_attach_time(const char *from, const char *to)
+{
+    NL_REQUIRE(to != NULL, "to is NULL");
+    return attach(&(nl_probe_object){.kind = NL_PROBE_TIME}, from, to);
+}
+
+nl_probe nl_marker_attach_call(const char *pattern, nl_probe_function function, void *user)
+{
+    NL_REQUIRE(function != NULL, "function is NULL");
+    return attach(&(nl_probe_object){.kind = NL_PROBE_CALL, .function = function, .user = user}, pattern, NULL);
+}
+
+/* Takes *at out of the list. With the lock. */
+static void delist(nl_probe_object **at)
+{
+    nl_probe_object *probe = *at;
+    *at = probe->next;
+    arm_all(probe, false);
+    if (probe->kind == NL_PROBE_TIME)
+        slots_taken[probe->slot / 64] &= ~((uint64_t)1 << probe->slot % 64);
+    probe->next = old_probes;
+    old_probes = probe;
+}
+
+static nl_probe_object **find(nl_probe id)
+{
+    nl_probe_object **at = &probes;
+    while (*at != NULL && (*at)->id != id)
+        at = &(*at)->next;
+    return at;
+}
+
+nl_status nl_marker_detach_at_once(nl_probe id, nl_probe_info *info)
+{
+    lock();
+    nl_probe_object **at = find(id), *probe = *at;
+    if (probe != NULL)
+        delist(at);
+    if (probe != NULL && info != NULL)
+        nl_probe_sum(probe, info);
+    pthread_mutex_unlock(&mutex);
+    return probe != NULL ? NL_OK : NL_END;
+}
+
+nl_status nl_marker_detach(nl_probe id)
+{
+    nl_status status = nl_marker_detach_at_once(id, NULL);
+    if (status == NL_OK && !nl_grace_is_inside())
+        settle();
+    return status;
+}
+
+void nl_markers_forget_log(nl_log *log)
+{
+    lock();
+    for (nl_probe_object **at = &probes; *at != NULL;)
+        if ((*at)->kind == NL_PROBE_LOG && (*at)->log == log)
+            delist(at);
+        else
+            at = &(*at)->next;
+    pthread_mutex_unlock(&mutex);
+    if (!nl_grace_is_inside()) /* also what another thread has taken to be freed may be this log's */
+        settle();
+}
+
+/* ---- lists: copied with the lock, told without ---- */
+
+typedef struct text_of_markers {
+    nl_buffer text;
+    size_t *probes; /* of each place */
+    size_t count;
+} text_of_markers;
+
+/* Compilers make several of one place: by inlining, from a template. */
+static bool is_repeated(const block *in, const nl_marker_entry *entry)
+{
+    const char *name = name_of(entry), *place = name + strlen(name) + 1;
+    for (const nl_marker_entry *other = in->begin; other < entry; other++) {
+        const char *other_name = name_of(other);
+        if (strcmp(other_name, name) == 0 && strcmp(other_name + strlen(name) + 1, place) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* A place's three texts, each with its NUL. */
+static void copy_entry(nl_buffer *text, const nl_marker_entry *entry)
+{
+    const char *at = name_of(entry);
+    for (int i = 0; i < 3; i++) {
+        size_t size = strlen(at);
+        /* The fields' names have a blank after each, the last too. */
+        size_t shown = i == 2 && size > 0 ? size - 1 : size;
+        nl_buffer_append(text, at, shown);
+        nl_buffer_append(text, "", 1);
+        at += size + 1;
+    }
+}
+
+static void copy_markers(text_of_markers *copy)
+{
+    size_t count = 0;
+    for (const block *at = blocks; at != NULL; at = at->next)
+        count += (size_t)(at->end - at->begin);
+    copy->probes = calloc(count + 1, sizeof *copy->probes);
+    NL_REQUIRE(copy->probes != NULL, "out of memory");
+    for (const block *at = blocks; at != NULL; at = at->next)
+        for (const nl_marker_entry *entry = at->begin; entry < at->end; entry++) {
+            if (is_repeated(at, entry))
+                continue;
+            copy_entry(&copy->text, entry);
+            copy->probes[copy->count++] = find_links(name_of(entry), NULL);
+        }
+}
+
+void nl_marker_list(void (*function)(void *user, const nl_marker_info *marker), void *user)
+{
+    text_of_markers copy = {0};
+    lock();
+    copy_markers(&copy);
+    pthread_mutex_unlock(&mutex);
+    const char *at = copy.text.data;
+    for (size_t i = 0; i < copy.count; i++) {
+        nl_marker_info info = {.name = at, .probes = copy.probes[i]};
+        info.place = info.name + strlen(info.name) + 1;
+        info.fields = info.place + strlen(info.place) + 1;
+        at = info.fields + strlen(info.fields) + 1;
+        function(user, &info);
+    }
+    free(copy.probes);
+    nl_buffer_free(&copy.text);
+}
+
+static size_t count_places(const nl_probe_object *probe)
+{
+    size_t count = 0;
+    for (const block *at = blocks; at != NULL; at = at->next)
+        for (const nl_marker_entry *entry = at->begin; entry < at->end; entry++)
+            if (is_match(probe->pattern, name_of(entry)) || is_match(probe->to, name_of(entry)))
+                count += !is_repeated(at, entry);
+    return count;
+}
+
+static char *copy_text(const char *text)
+{
+    char *copy = text != NULL ? strdup(text) : NULL;
+    NL_REQUIRE(text == NULL || copy != NULL, "out of memory");
+    return copy;
+}
+
+static size_t copy_probes(nl_probe_info **infos)
+{
+    size_t count = 0, i = 0;
+    for (const nl_probe_object *probe = probes; probe != NULL; probe = probe->next)
+        count++;
+    *infos = calloc(count + 1, sizeof **infos);
+    NL_REQUIRE(*infos != NULL, "out of memory");
+    for (const nl_probe_object *probe = probes; probe != NULL; probe = probe->next, i++) {
+        nl_probe_sum(probe, &(*infos)[i]);
+        (*infos)[i].pattern = copy_text(probe->pattern);
+        (*infos)[i].to = copy_text(probe->to);
+        (*infos)[i].markers = count_places(probe);
+    }
+    return count;
+}
+
+void nl_probe_list(void (*function)(void *user, const nl_probe_info *probe), void *user)
+{
+    nl_probe_info *infos;
+    lock();
+    size_t count = copy_probes(&infos);
+    pthread_mutex_unlock(&mutex);
+    for (size_t i = 0; i < count; i++) {
+        function(user, &infos[i]);
+        free((char *)infos[i].pattern);
+        free((char *)infos[i].to);
+    }
+    free(infos);
+}
+
+bool nl_probe_read(nl_probe id, nl_probe_info *info)
+{
+    lock();
+    const nl_probe_object *probe = *find(id);
+    if (probe != NULL) {
+        nl_probe_sum(probe, info);
+        info->markers = count_places(probe);
+    }
+    pthread_mutex_unlock(&mutex);
+    return probe != NULL;
+}

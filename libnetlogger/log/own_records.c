@@ -1,0 +1,67 @@
+#include "config.h"
+
+#include "log/log_internal.h"
+
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A destination that stays away must not let these fill the memory: those that come after so many are not kept. */
+enum { SAID_MOST = 10000 };
+
+nl_record *nl_log_record(nl_log *log, nl_level level, const char *event)
+{
+    nl_record *record = nl_record_new();
+    int64_t now_ns = nl_time_now_ns();
+    nl_record_set_time(record, now_ns - now_ns % 1000);
+    nl_record_set_host(record, log->host.data, log->host.size);
+    nl_record_set_prog(record, log->prog.data, log->prog.size);
+    nl_record_set_level(record, level);
+    nl_record_set_event(record, event, strlen(event));
+    return record;
+}
+
+void nl_log_say(nl_log *log, nl_record *record)
+{
+    nl_log_control *control = &log->control;
+    pthread_mutex_lock(&log->mutex);
+    if (control->said_count >= SAID_MOST) {
+        nl_record_free(record);
+    } else {
+        nl_record **said = reallocarray(control->said, control->said_count + 1, sizeof(nl_record *));
+        NL_REQUIRE(said != NULL, "out of memory");
+        control->said = said;
+        control->said[control->said_count++] = record;
+    }
+    pthread_mutex_unlock(&log->mutex);
+    nl_log_start(log);
+}
+
+size_t nl_log_said_encode(nl_log *log, bool one_level, nl_format format, nl_buffer *out, nl_level *level)
+{
+    nl_log_control *control = &log->control;
+    size_t count = 0;
+    pthread_mutex_lock(&log->mutex);
+    for (; count < control->said_count; count++) {
+        const nl_record *record = control->said[count];
+        if (one_level && count > 0 && record->level != *level)
+            break;
+        *level = record->level;
+        nl_record_encode(record, format, out);
+    }
+    pthread_mutex_unlock(&log->mutex);
+    return count;
+}
+
+void nl_log_said_drop(nl_log *log, size_t count)
+{
+    nl_log_control *control = &log->control;
+    pthread_mutex_lock(&log->mutex);
+    for (size_t i = 0; i < count; i++)
+        nl_record_free(control->said[i]);
+    control->said_count -= count;
+    if (count > 0)
+        memmove(control->said, control->said + count, control->said_count * sizeof(nl_record *));
+    pthread_mutex_unlock(&log->mutex);
+}

@@ -1,0 +1,237 @@
+/* nl_control: level, events, markers and destination changed while the program runs. */
+#define _GNU_SOURCE 1
+#include <netlogger.h>
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void pass(long n)
+{
+    NL_MARKER(control_read, "N", n);
+    NL_MARKER(control_write, "N", n);
+}
+
+static nl_status control(nl_log *log, const char *commands)
+{
+    return nl_control(log, commands, strlen(commands));
+}
+
+static char *memory(const char *name)
+{
+    static nl_buffer text;
+    text.size = 0;
+    assert_true(nl_memory_read(name, &text));
+    nl_buffer_append(&text, "", 1);
+    return text.data;
+}
+
+static size_t count(const char *text, const char *what)
+{
+    size_t found = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+        found++;
+    return found;
+}
+
+static void count_probe(void *user, const nl_probe_info *probe)
+{
+    (void)probe;
+    ++*(size_t *)user;
+}
+
+static size_t probes(void)
+{
+    size_t found = 0;
+    nl_probe_list(count_probe, &found);
+    return found;
+}
+
+static void test_level_and_events(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:levels");
+    assert_int_equal(control(log, "# nothing\n\n  \t\nlevel Error"), NL_OK);
+    for (int i = 0; i < 4; i++) {
+        NL_EVENT(log, NL_USAGE, "Control.A", "I", i);
+        NL_EVENT(log, NL_USAGE, "Control.B", "I", i);
+        if (i == 0)
+            assert_int_equal(control(log, "LEVEL debug\r\nevent Control.* off\nevent  Control.B\ton\n"), NL_OK);
+        if (i == 2)
+            assert_int_equal(control(log, "event Control.A on"), NL_OK);
+    }
+    nl_close(log);
+    const char *all = memory("levels");
+    assert_int_equal(count(all, "Control.A I=3"), 1);
+    assert_int_equal(count(all, "Control.A"), 1);
+    assert_int_equal(count(all, "Control.B"), 3);
+    assert_null(strstr(all, "I=0"));
+    nl_memory_free("levels");
+}
+
+static void test_markers(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:markers");
+    assert_int_equal(control(log, "marker control_read log\nmarker control_read log\nmarker control_* count\n"
+                                  "marker control_read time control_write\nmarker control_write log Error\n"),
+                     NL_OK);
+    assert_int_equal(probes(), 4);
+    for (int i = 0; i < 10; i++)
+        pass(i);
+    assert_int_equal(control(log, "marker control_* off\nmarker control_write off\nmarker never_was off"), NL_OK);
+    assert_int_equal(probes(), 2);
+    pass(10);
+    assert_int_equal(nl_close(log), NL_OK);
+    assert_int_equal(probes(), 0);
+    pass(11);
+    const char *all = memory("markers");
+    assert_int_equal(count(all, " LVL=Usage NL.EVNT=control_read N="), 11);
+    assert_int_equal(count(all, " LVL=Error NL.EVNT=control_write N="), 10);
+    assert_int_equal(count(all, "NL.EVNT=NetLogger.Marker NAME=control_* COUNT=20\n"), 1);
+    assert_int_equal(count(all, "NL.EVNT=NetLogger.Marker NAME=control_read TO=control_write COUNT=11 MIN.NS="), 1);
+    nl_memory_free("markers");
+}
+
+static void test_wrong_lines_are_named_and_the_others_done(void **state)
+{
+    (void)state;
+    static const char *const wrong[] = {
+        "fly",
+        "level",
+        "level Loud",
+        "level Error Error",
+        "event x",
+        "event x maybe",
+        "event x on on",
+        "marker",
+        "marker x",
+        "marker x log Loud",
+        "marker x count 3",
+        "marker x time",
+        "marker x time y z",
+        "marker x off y",
+        "destination",
+        "destination gopher://x",
+        "destination file:///nowhere/at/all",
+        "destination memory:x?color=red",
+    };
+    nl_log *log = nl_open("prog", "memory:wrong");
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        char text[256];
+        int size = snprintf(text, sizeof text, "marker control_read log\n%s\nmarker control_write log\n", wrong[i]);
+        assert_int_equal(nl_control(log, text, (size_t)size), NL_FAILED);
+        assert_int_equal(strncmp(nl_error_message(), "line 2: ", 8), 0);
+        assert_null(strstr(nl_error_message(), "line 3"));
+        assert_int_equal(probes(), 2);
+        control(log, "marker control_read off\nmarker control_write off\n");
+    }
+    assert_int_equal(nl_control(log, "level Error\0\nfly\n", 17), NL_FAILED);
+    assert_non_null(strstr(nl_error_message(), "line 1: "));
+    assert_non_null(strstr(nl_error_message(), "line 2: "));
+    char *text = malloc(100000);
+    memset(text, 'x', 100000);
+    assert_int_equal(nl_control(log, text, 100000), NL_FAILED);
+    free(text);
+    assert_int_equal(nl_control(NULL, "level Error", 11), NL_OFF);
+    assert_int_equal(nl_control(log, "", 0), NL_OK);
+    NL_EVENT(log, NL_USAGE, "Still");
+    assert_int_equal(nl_close(log), NL_OK);
+    assert_non_null(strstr(memory("wrong"), "Still"));
+    nl_memory_free("wrong");
+}
+
+static void *log_on(void *user)
+{
+    for (int i = 0; i < 20000; i++)
+        NL_EVENT((nl_log *)user, NL_USAGE, "Moving", "I", i);
+    return NULL;
+}
+
+/* Each event arrives once, in the one place or the other, and in its format. */
+static void test_the_destination_changes_and_nothing_is_lost(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:first");
+    pthread_t threads[2];
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, log_on, log);
+    for (int i = 0; i < 50; i++) {
+        assert_int_equal(control(log, i % 2 == 0 ? "destination memory:second?format=bp" : "destination memory:first"),
+                         NL_OK);
+        nl_flush(log);
+    }
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    NL_EVENT(log, NL_USAGE, "Last");
+    assert_int_equal(control(log, "destination memory:second?format=bp"), NL_OK);
+    nl_flush(log);
+    NL_EVENT(log, NL_USAGE, "VeryLast");
+    assert_int_equal(nl_close(log), NL_OK);
+    size_t first = count(memory("first"), "NL.EVNT=Moving I=");
+    assert_null(strstr(memory("first"), " event="));
+    assert_null(strstr(memory("second"), "NL.EVNT="));
+    assert_int_equal(first + count(memory("second"), "event=Moving "), 40000);
+    assert_non_null(strstr(memory("second"), "event=VeryLast"));
+    nl_memory_free("first");
+    nl_memory_free("second");
+}
+
+/* What waits for a destination that is away goes to the next. */
+static void test_what_waits_moves(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:gone");
+    assert_int_equal(control(log, "destination file:///dev/full"), NL_OK);
+    nl_flush(log);
+    for (int i = 0; i < 100; i++)
+        NL_EVENT(log, NL_USAGE, "Waits", "I", i);
+    assert_int_equal(nl_flush(log), NL_FAILED);
+    assert_int_equal(control(log, "destination memory:here"), NL_OK);
+    assert_int_equal(nl_flush(log), NL_OK);
+    assert_int_equal(nl_close(log), NL_OK);
+    assert_int_equal(count(memory("here"), "NL.EVNT=Waits I="), 100);
+    nl_memory_free("gone");
+    nl_memory_free("here");
+}
+
+static void test_after_fork(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:parent");
+    control(log, "marker control_read count");
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(30);
+        pass(1);
+        control(log, "marker control_write count\nlevel Error");
+        _exit(nl_close(log) == NL_OK && probes() == 0 ? 0 : 1);
+    }
+    int status;
+    waitpid(child, &status, 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(probes(), 1);
+    nl_close(log);
+    nl_memory_free("parent");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_level_and_events),
+        cmocka_unit_test(test_markers),
+        cmocka_unit_test(test_wrong_lines_are_named_and_the_others_done),
+        cmocka_unit_test(test_the_destination_changes_and_nothing_is_lost),
+        cmocka_unit_test(test_what_waits_moves),
+        cmocka_unit_test(test_after_fork),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
