@@ -25,6 +25,7 @@ struct connection {
     nl_decoder *decoder;
     uint64_t good_at;      /* bytes that had come when the latest record was complete */
     uint64_t acknowledged; /* blocks */
+    bool told;             /* what the collector asks */
     bool to_acknowledge;   /* in the server's list of those */
     connection *next_to_acknowledge;
     char peer[80];
@@ -77,9 +78,23 @@ static void leave_list(connection *c)
     c->to_acknowledge = false;
 }
 
+void connection_send_activation(connection *c)
+{
+    activation *asked = c->server->activation;
+    if (asked == NULL || activation_frame(asked).size == 0 || nl_decoder_get_stats(c->decoder)->blocks == 0)
+        return;
+    nl_string frame = activation_frame(asked);
+    ssize_t sent = send(c->fd, frame.data, frame.size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    c->told = true;
+    if (sent != (ssize_t)frame.size)
+        shutdown(c->fd, SHUT_RDWR); /* it reads nothing: when it is back it is told anew */
+}
+
 void connection_acknowledge(connection *c)
 {
     leave_list(c);
+    if (!c->told)
+        connection_send_activation(c);
     uint64_t blocks = htole64(nl_decoder_get_stats(c->decoder)->blocks);
     char frame[16] = "NLA1\x08";
     memcpy(frame + 8, &blocks, sizeof blocks);

@@ -27,6 +27,9 @@ void connection_drain(connection *c, int64_t deadline_ns);
 void connection_close(connection *c);
 
 /* The list that the server keeps. */
+/* Sends a client of the binary protocol what the collector asks of it. */
+void connection_send_activation(connection *c);
+
 /* Tells a client of the binary protocol that all it has sent so far is written. Takes it off srv->to_acknowledge. */
 void connection_acknowledge(connection *c);
 

@@ -37,6 +37,10 @@ static const struct {
     {"max-record-size", "SIZE", "A longer record is malformed (default 1M)"},
     {"max-connections", "N", "More clients than that are turned away (default 10000)"},
     {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 0: never)"},
+    {"activation", "FILE",
+     "Send the commands in it (level, event, marker, destination) to the programs that log here in the binary format, "
+     "now "
+     "and whenever it changes"},
     {"recover", "SECONDS",
      "How often to look for events that killed processes of this user have left, and bring them to "
      "where they were going (default 5; 0: never)"},

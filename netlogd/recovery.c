@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+enum { TOLD_MOST = 256 };
+
 struct recovery {
     pthread_t thread;
     pthread_mutex_t mutex;
@@ -17,11 +19,26 @@ struct recovery {
     bool stop;
     unsigned interval_s;
     nl_log *log;
+    int told[TOLD_MOST]; /* processes whose recovery failed */
+    size_t next_told;
 };
+
+/* Whether that process's failure was told already; otherwise it counts as told. Of very many the first are forgotten.
+ */
+static bool was_told(recovery *r, int process)
+{
+    for (size_t i = 0; i < TOLD_MOST; i++)
+        if (r->told[i] == process)
+            return true;
+    r->told[r->next_told++ % TOLD_MOST] = process;
+    return false;
+}
 
 static void report(void *user, const nl_recovered *what)
 {
     recovery *r = user;
+    if (what->status != NL_OK && was_told(r, what->process))
+        return;
     if (what->status == NL_OK)
         nl_write(r->log, NL_USAGE, "Netlogd.Recovered", "PROCESS=%d PROGRAM=%s RECORDS=%" PRIu64 " URL=%s",
                  what->process, what->prog, what->records, what->url);

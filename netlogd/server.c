@@ -19,6 +19,7 @@
 enum {
     PRIORITIES = 2, /* clients first; the output is flushed when none of them has anything to read */
     RETRY_MS = 250,
+    ACTIVATION_MS = 500,
     DRAIN_SECONDS = 5,
 };
 
@@ -52,6 +53,16 @@ static void acknowledge_all(server *srv)
 {
     while (srv->to_acknowledge != NULL)
         connection_acknowledge(srv->to_acknowledge);
+}
+
+static void on_activation(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    server *srv = user;
+    if (!activation_look(srv->activation))
+        return;
+    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
+        connection_send_activation(c);
 }
 
 static void on_retry(evutil_socket_t fd, short what, void *user)
@@ -192,6 +203,13 @@ static void start(server *srv, listener *listeners)
     event_priority_set(srv->flush_event, PRIORITIES - 1);
     srv->retry_event = new_event(srv, -1, 0, on_retry);
     srv->accept_event = new_event(srv, -1, 0, on_accept_again);
+    if (srv->activation != NULL) {
+        struct timeval often = milliseconds(ACTIVATION_MS);
+        srv->activation_event = event_new(srv->base, -1, EV_PERSIST, on_activation, srv);
+        if (srv->activation_event == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        event_add(srv->activation_event, &often);
+    }
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
     for (int i = 0; i < 3; i++) {
         event_callback_fn callback = signals[i] == SIGHUP ? on_hangup : on_stop;
@@ -237,8 +255,11 @@ static int stop(server *srv)
     event_free(srv->flush_event);
     event_free(srv->retry_event);
     event_free(srv->accept_event);
+    if (srv->activation_event != NULL)
+        event_free(srv->activation_event);
     event_base_free(srv->base);
     nl_streams_free(srv->streams);
+    activation_free(srv->activation);
     free(srv->listeners);
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
@@ -257,6 +278,10 @@ int server_run(const settings *s, listener *listeners, size_t listener_count, ou
         }
     }
     srv.streams = nl_streams_new();
+    if (s->activation != NULL) {
+        srv.activation = activation_new(s->activation);
+        activation_look(srv.activation);
+    }
     start(&srv, listeners);
     event_base_dispatch(srv.base);
     return stop(&srv);

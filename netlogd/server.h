@@ -8,6 +8,7 @@
 #ifndef NETLOGD_SERVER_H
 #define NETLOGD_SERVER_H
 
+#include "activation.h"
 #include "listener.h"
 #include "output.h"
 #include "settings.h"
@@ -32,6 +33,8 @@ struct server {
     output *output;
     nl_log *log; /* its own events; NULL when it has none */
     char *read_buffer;
+    activation *activation; /* NULL: clients are told nothing */
+    struct event *activation_event;
     nl_streams *streams; /* of all clients that number their records */
     connection *connections;
     connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */

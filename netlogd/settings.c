@@ -42,6 +42,7 @@ void settings_free(settings *s)
     free(s->output);
     free(s->log);
     free(s->reject);
+    free(s->activation);
     free(s->pid_file);
 }
 
@@ -156,6 +157,8 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_size(&s->max_connections, value, 1);
     if (strcmp(name, "idle-timeout") == 0)
         return set_seconds(&s->idle_timeout_s, value);
+    if (strcmp(name, "activation") == 0)
+        return set_text(&s->activation, value);
     if (strcmp(name, "recover") == 0)
         return set_seconds(&s->recover_s, value);
     return "there is no such directive";

@@ -14,9 +14,10 @@ typedef struct settings {
     size_t listen_count;
     network *allow;
     size_t allow_count;
-    char *output; /* a path, or "-" */
-    char *log;    /* where netlogd's own events go, a URL */
-    char *reject; /* a file for malformed input; NULL: only counted and reported */
+    char *output;     /* a path, or "-" */
+    char *log;        /* where netlogd's own events go, a URL */
+    char *reject;     /* a file for malformed input; NULL: only counted and reported */
+    char *activation; /* a file whose commands clients are sent; NULL: none */
     char *pid_file;
     bool foreground;
     nl_level level; /* of its own events */

@@ -48,9 +48,15 @@ size_t nl_log_said_encode(nl_log *log, bool one_level, nl_format format, nl_buff
         if (one_level && count > 0 && record->level != *level)
             break;
         *level = record->level;
-        nl_record_encode(record, format, out);
+        if (format == NL_FORMAT_NLB)
+            nl_block_put(&log->drain.block, record);
+        else
+            nl_record_encode(record, format, out);
     }
     pthread_mutex_unlock(&log->mutex);
+    static const nl_block_identity no_stream;
+    if (count > 0 && format == NL_FORMAT_NLB)
+        nl_block_finish(&log->drain.block, &no_stream, log->drain.zstd_level, out);
     return count;
 }
 

@@ -5,6 +5,7 @@ import re
 import socket
 import subprocess
 import threading
+import time
 
 import support
 
@@ -83,9 +84,9 @@ class Spool(support.Case):
         self.output = self.scratch / "collected.log"
         self.spool = self.scratch / "spool"
 
-    def collector(self, port):
+    def collector(self, port, *options):
         netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}",
-                             "--output", self.output, stderr=subprocess.PIPE, text=True)
+                             "--output", self.output, *options, stderr=subprocess.PIPE, text=True)
         support.wait_until(lambda: "listening" in netlogd.stderr.readline(), what="netlogd listens")
         return netlogd
 
@@ -185,6 +186,30 @@ class Spool(support.Case):
         # Text is not acknowledged: what the kernel had taken when the collector ended may be missing, and nothing else.
         self.assertLess(40000 - len(first) - len(second), 3000)
         self.assertEqual(first[-1], 39999, "the collector is used again when it is back")
+
+    def test_a_collector_says_what_to_log(self):
+        port = support.free_port()
+        asked = self.scratch / "activation"
+        netlogd = self.collector(port, "--activation", asked)
+        url = f"x-netlog://127.0.0.1:{port}?format=nlb"
+        client = self.start(self.program, url, "100000000", "2000")
+        size = lambda: self.output.stat().st_size if self.output.exists() else 0
+        support.wait_until(lambda: size() > 50000, what="records come")
+        asked.write_text("level Error\ndestination file:/tmp/x\n")
+        said = lambda: self.output.read_text()
+        support.wait_until(lambda: "NetLogger.Activation " in said(), what="the level is changed")
+        self.assertRegex(said(), r"Activation.Error BY=collector MSG=.*a collector can only send a program to another")
+        support.wait_until(lambda: self.stands_still(size), what="nothing is logged any more")
+        asked.unlink()
+        before = size()
+        support.wait_until(lambda: size() > before + 50000, what="the level is as before")
+        client.kill()
+        self.stop(netlogd)
+
+    def stands_still(self, size):
+        before = size()
+        time.sleep(0.5)
+        return size() == before
 
     def test_two_programs_and_one_spool(self):
         port = support.free_port()
