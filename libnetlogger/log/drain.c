@@ -90,7 +90,7 @@ static bool typed_record(nl_drain *drain, const nl_site *site, const char *at, c
     nl_record *record = drain->record;
     record->level = site->level;
     record->event = site->event;
-    nl_field *fields = nl_record_append_many(record, site->field_count);
+    nl_field *fields = site->field_count > 0 ? nl_record_append_many(record, site->field_count) : NULL;
     for (unsigned i = 0; i < site->field_count; i++) {
         fields[i].name = site->names[i];
         if (!get_value(&at, end, site->types[i], &fields[i]))

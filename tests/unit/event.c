@@ -340,7 +340,7 @@ static void test_times_are_now_and_in_order(void **state)
     int64_t last_ns = before_ns;
     int read = 0;
     while (nl_reader_next(reader, &record) == NL_OK) {
-        int64_t told_ns;
+        int64_t told_ns = 0;
         nl_field field;
         assert_true(nl_record_find(record, "BEFORE", &field) && nl_field_int(&field, &told_ns));
         assert_true(record->time_ns >= last_ns);
