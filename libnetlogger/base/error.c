@@ -3,6 +3,7 @@
 #include "base/error.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,17 +12,51 @@
 /* Long enough for a path of PATH_MAX's usual values and three causes; what is longer is cut, never overrun. */
 enum { MESSAGE_SIZE = 1024 };
 
-static _Thread_local char message[MESSAGE_SIZE];
+/*
+ * Made at a thread's first failure and freed when the thread ends: what a library takes for every thread from the start is scarce
+ * (static TLS), and a program that loads the library late has little of it left.
+ */
+static _Thread_local char *message;
+static pthread_key_t key;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+
+static void free_message(void *unused)
+{
+    (void)unused;
+    free(message);
+    message = NULL;
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&key, free_message);
+}
+
+/* False when there is no memory: then the words are lost, not the failure. */
+static bool has_message(void)
+{
+    if (message != NULL)
+        return true;
+    message = calloc(1, MESSAGE_SIZE);
+    if (message == NULL)
+        return false;
+    pthread_once(&key_once, make_key);
+    pthread_setspecific(key, message);
+    return true;
+}
 
 static void NL_PRINTF(1, 0) set_message(const char *format, va_list arguments)
 {
-    vsnprintf(message, sizeof message, format, arguments);
+    if (has_message())
+        vsnprintf(message, MESSAGE_SIZE, format, arguments);
 }
 
 static void append_message(const char *separator, const char *words)
 {
+    if (!has_message())
+        return;
     size_t used = strlen(message);
-    snprintf(message + used, sizeof message - used, "%s%s", separator, words);
+    snprintf(message + used, MESSAGE_SIZE - used, "%s%s", separator, words);
 }
 
 nl_status nl_error_set(const char *format, ...)
@@ -52,7 +87,7 @@ nl_status nl_error_prepend(const char *format, ...)
 {
     int saved = errno;
     char cause[MESSAGE_SIZE];
-    memcpy(cause, message, sizeof cause);
+    snprintf(cause, sizeof cause, "%s", nl_error_message());
     va_list arguments;
     va_start(arguments, format);
     set_message(format, arguments);
@@ -71,12 +106,13 @@ void nl_abort_call(const char *function, const char *what)
 
 const char *nl_error_message(void)
 {
-    return message;
+    return message != NULL ? message : "";
 }
 
 void nl_error_clear(void)
 {
-    message[0] = '\0';
+    if (message != NULL)
+        message[0] = '\0';
 }
 
 const char *nl_version(void)
