@@ -13,8 +13,8 @@
 enum { MESSAGE_SIZE = 1024 };
 
 /*
- * Made at a thread's first failure and freed when the thread ends: what a library takes for every thread from the start is scarce
- * (static TLS), and a program that loads the library late has little of it left.
+ * Made at a thread's first failure and freed when the thread ends: what a library takes for every thread from the start
+ * is scarce (static TLS), and a program that loads the library late has little of it left.
  */
 static _Thread_local char *message;
 static pthread_key_t key;

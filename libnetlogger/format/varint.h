@@ -10,17 +10,34 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { NL_VARINT_SIZE = 10 }; /* bytes of the longest */
+enum { NL_VARINT_SIZE = 10 }; /* bytes of the longest, and the room that putting any takes */
+
+/* nl_varint_put for more than one byte: up to 56 bits are spread to groups of seven all at once, so that no branch
+ * depends on how many bytes it takes. */
+static inline char *nl_varint_put_long(char *at, uint64_t value)
+{
+    while (value >> 56 != 0) {
+        *at++ = (char)(value | 0x80);
+        value >>= 7;
+    }
+    unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1),
+             bytes = (bits * 37 + 222) >> 8; /* bits / 7, rounded up */
+    value = (value & 0x000000000fffffff) | (value & 0x00fffffff0000000) << 4;
+    value = (value & 0x00003fff00003fff) | (value & 0x0fffc0000fffc000) << 2;
+    value = (value & 0x007f007f007f007f) | (value & 0x3f803f803f803f80) << 1;
+    value |= 0x8080808080808080 & ((UINT64_C(1) << (8 * (bytes - 1))) - 1);
+    value = htole64(value);
+    memcpy(at, &value, sizeof value);
+    return at + bytes;
+}
 
 /* Puts value at at, where there are NL_VARINT_SIZE bytes. Returns what follows it. */
 static inline char *nl_varint_put(char *at, uint64_t value)
 {
-    while (value >= 0x80) {
-        *at++ = (char)(value | 0x80);
-        value >>= 7;
-    }
-    *at++ = (char)value;
-    return at;
+    if (value >= 0x80)
+        return nl_varint_put_long(at, value);
+    *at = (char)value;
+    return at + 1;
 }
 
 /* Small numbers of either sign as small numbers, and back. */

@@ -8,7 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBERS_SIZE = NL_FIELDS_MAX * NL_VARINT_SIZE }; /* what all numbers of an event can take */
+enum {
+    NUMBERS_SIZE = NL_FIELDS_MAX * NL_VARINT_SIZE, /* what all numbers of an event can take */
+    BLOCK_SIZE = 60 << 10,                         /* of records that follow one another quickly */
+    RUN_EVENT_MOST = 4096,
+};
+_Static_assert(RUN_EVENT_MOST / 2 + NUMBERS_SIZE + NL_BLOCK_RECORD_HEAD < RUN_EVENT_MOST, "there is room for one more");
 
 static nl_type type_of(unsigned raw_type)
 {
@@ -128,6 +133,55 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
     return true;
 }
 
+/*
+ * The same for as many typed events as follow one another and are not large: everything is at hand in variables. The
+ * block holds a record already. Returns how many; what stops it is for put_typed.
+ */
+static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until_ticks)
+{
+    nl_block_writer *block = &drain->block;
+    nl_buffer_reserve(&block->records, BLOCK_SIZE + RUN_EVENT_MOST);
+    char *at = block->records.data + block->records.size, *full = block->records.data + BLOCK_SIZE;
+    int64_t last_ns = block->last_time_ns, min_ns = block->min_time_ns, max_ns = block->max_time_ns;
+    uint32_t id = 0, count = 0;
+    unsigned shape = 0;
+    const nl_site *site = NULL;
+    nl_event_header header;
+    const char *event;
+    while (at < full && (event = nl_ring_event(ring, &header)) != NULL && header.ticks <= until_ticks) {
+        if (header.site != id) {
+            site = nl_site_table_get(&drain->sites, header.site);
+            if (site == NULL)
+                break;
+            id = header.site;
+            shape = shape_of(drain, id, site);
+        }
+        if (header.size > RUN_EVENT_MOST / 2)
+            break;
+        int64_t time_ns = nl_drain_time_ns(drain, ring, header.ticks);
+        char *put = nl_varint_put(at, shape);
+        put = nl_varint_put(put, nl_zigzag((int64_t)((uint64_t)time_ns - (uint64_t)last_ns)));
+        const char *from = event + sizeof header, *end = event + header.size;
+        for (unsigned i = 0; i < site->field_count && put != NULL; i++)
+            put = put_value(put, &from, end, site->types[i]);
+        if (put == NULL)
+            break;
+        at = put;
+        last_ns = time_ns;
+        min_ns = time_ns < min_ns ? time_ns : min_ns;
+        max_ns = time_ns > max_ns ? time_ns : max_ns;
+        ring->at += header.size;
+        count++;
+    }
+    block->records.size = (size_t)(at - block->records.data);
+    block->record_count += count;
+    block->last_time_ns = last_ns;
+    block->min_time_ns = min_ns;
+    block->max_time_ns = max_ns;
+    ring->sequence += count;
+    return count;
+}
+
 /* A record of nl_write, or of what was lost. */
 static bool put_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
@@ -168,7 +222,7 @@ uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl
         }
         ring->at += header.size;
         ring->sequence++;
-        count++;
+        count += 1 + put_run(drain, ring, until_ticks);
     }
     nl_block_finish(&drain->block, &identity, drain->zstd_level, out);
     drain->block_source = 0;
