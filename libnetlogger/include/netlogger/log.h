@@ -5,12 +5,17 @@
  *   nl_write(log, NL_USAGE, "WriteData", "SEND.SZ=%ld FILE=%s", size, name);
  *   nl_close(log);
  *
- * A log is a stream of records from one program to one destination. nl_write stamps the record with the time, the
- * host's name and the program's name and sends it at once, or keeps it in a buffer when one was asked for
- * (?buffer=64k). A log may be used by any number of threads at once. After fork() the child may go on logging: it does
- * not repeat what the parent had buffered, and to a collector it opens a connection of its own. Signal
- * handlers: NL_EVENT (event.h). nl_write allocates when a format is new; a handler's that comes in the middle of
- * another nl_write is refused and counted as lost.
+ * A log is a stream of records from one program to one destination. What is logged goes into a ring of the calling
+ * thread's, in memory that outlives the process (recover.h); a writer thread of the log stamps records with host and
+ * program, puts those of all threads in order of time, and sends them, within milliseconds. So a call takes no time for
+ * the destination's sake, unless the ring is full: then the log's policy holds. What is lost is counted, and a record
+ * NetLogger.Lost says in the log itself how many events there were and between which times.
+ *
+ * A log may be used by any number of threads at once. After fork() the child may go on logging: it does not repeat what
+ * the parent had logged, and to a collector it opens a connection of its own. Signal handlers: NL_EVENT (event.h).
+ * nl_write allocates when a format is new; a handler's that comes in the middle of another nl_write is refused and
+ * counted as lost. A program that ends without nl_close has its logs sent at exit(); one that is killed leaves them to
+ * nlrecover.
  *
  * The library never ends the program, never raises SIGPIPE in it, and never prints: a log that could not be opened is
  * NULL, and every call here takes NULL and does nothing, so a program need not ask.
@@ -21,6 +26,7 @@
  *   NETLOGGER_ACTIVATION  the activation file of logs whose url names none; see nl_control
  *   NETLOGGER_LEVEL  the threshold that logs start with, a level's name
  *   NETLOGGER_HOST   what HOST says, instead of the host's own name
+ *   NETLOGGER_SHM    where rings are kept, instead of /dev/shm
  */
 #ifndef NETLOGGER_LOG_H
 #define NETLOGGER_LOG_H
@@ -36,14 +42,19 @@ typedef struct nl_log nl_log;
 
 /*
  * Opens a log. prog is the program's name (PROG), copied. url is a destination as url.h has it, with the options
- *   buffer=SIZE[k|m]   collect this many bytes before writing (default 0: each event at once)
  *   append=yes|no      files: keep what is there (default), or start anew
- *   format=ulm|bp      default ulm
- *   activation=FILE    a file of commands as nl_control takes them, which is watched
- *   timeout=SECONDS    collectors: how long connecting or a blocked send may take (default 10)
- * or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off.
- * NULL when it can't be opened (nl_error_message() says why) or logging is off (then nl_error_message() is "").
- * The log is closed with nl_close.
+ *   format=ulm|bp|nlb  default ulm; nlb, the binary format, when the file's name ends in .nlb. Collectors acknowledge
+ * nlb, and only that zstd=1..19         nlb: blocks are compressed (default: not) timeout=SECONDS    collectors: how
+ * long connecting, a blocked send, an acknowledgement may take (default 10) policy=block|newest|oldest|LEVEL  when a
+ * thread's ring is full, nl_policy; LEVEL: what is less urgent is dropped first block=SECONDS      how long an event
+ * waits then (default 10) ring=SIZE[k|m]     of each thread's ring, a power of two (default 1m) spool=FOLDER
+ * collectors: where records wait on disk while it is away, for this process or the next one spool_size=SIZE    at most
+ * so much of it (default 256m) spool_full=stop|oldest  then: the rings fill up, and the policy holds (default); or the
+ * oldest records give way backup=URL         a second destination, used while the first is away activation=FILE    a
+ * file of commands as nl_control takes them, which is watched buffer=SIZE        taken, and without effect: the writer
+ * thread collects by itself or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off. NULL when it
+ * can't be opened (nl_error_message() says why) or logging is off (then nl_error_message() is ""). The log is closed
+ * with nl_close.
  */
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
