@@ -10,6 +10,7 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum {
@@ -214,6 +215,17 @@ void connection_pause(connection *c, bool pause)
         event_del(c->readable);
     else
         listen_for_data(c);
+}
+
+void connection_take_what_came(connection *c)
+{
+    int left = 0;
+    if (ioctl(c->fd, FIONREAD, &left) != 0)
+        return;
+    /* A read takes SERVER_READ_SIZE bytes at most, and that many when there are so many. */
+    for (; left > 0 && !output_is_blocked(c->server->output); left -= SERVER_READ_SIZE)
+        if (read_once(c) != MORE)
+            return;
 }
 
 void connection_drain(connection *c, int64_t deadline_ns)

@@ -17,6 +17,10 @@ connection *connection_new(server *srv, evutil_socket_t fd, const struct sockadd
 /* Starts or stops reading, while the output is blocked. */
 void connection_pause(connection *c, bool pause);
 
+/* Reads what the kernel holds of this client at this moment, and nothing that comes meanwhile; for the end of the
+ * program. */
+void connection_take_what_came(connection *c);
+
 /*
  * Reads what the kernel holds of this client now, until it is empty or the time (server_now_ns) has come; for the end
  * of the program.

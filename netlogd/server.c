@@ -232,6 +232,9 @@ static int stop(server *srv)
     srv->stopping = true;
     enable_listeners(srv, false);
     int64_t deadline_ns = server_now_ns() + DRAIN_SECONDS * NL_NS_PER_SECOND;
+    /* First what each has sent already, so that one who goes on sending does not take the others' time. */
+    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
+        connection_take_what_came(c);
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_drain(c, deadline_ns);
     int status = PROGRAM_DONE;

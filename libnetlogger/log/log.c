@@ -17,6 +17,7 @@
 static pthread_mutex_t registry = PTHREAD_MUTEX_INITIALIZER;
 static nl_log *logs;
 static unsigned logs_opened;
+static unsigned logs_in_use; /* those in the list, and those that are being closed */
 
 void nl_registry_lock(void)
 {
@@ -35,20 +36,24 @@ void nl_registry_unlock(void)
  */
 static void before_fork(void)
 {
+    nl_inside++; /* a signal handler that comes now must not wait for these locks */
     pthread_mutex_lock(&registry);
     for (nl_log *log = logs; log != NULL; log = log->next) {
         pthread_mutex_lock(&log->control.mutex);
         pthread_mutex_lock(&log->mutex);
     }
+    nl_sites_lock();
 }
 
 static void unlock_all(void)
 {
+    nl_sites_unlock();
     for (nl_log *log = logs; log != NULL; log = log->next) {
         pthread_mutex_unlock(&log->mutex);
         pthread_mutex_unlock(&log->control.mutex);
     }
     pthread_mutex_unlock(&registry);
+    nl_inside--;
 }
 
 static void forget_parent(nl_log *log)
@@ -78,7 +83,8 @@ static void after_fork_in_child(void)
     nl_session_after_fork();
     nl_sites_forget();
     nl_producer_after_fork();
-    for (nl_log *log = logs; log != NULL; log = log->next)
+    logs_in_use = 0; /* a log that another thread was closing is the parent's alone */
+    for (nl_log *log = logs; log != NULL; log = log->next, logs_in_use++)
         forget_parent(log);
     unlock_all();
 }
@@ -94,6 +100,7 @@ static void add_to_registry(nl_log *log)
     pthread_once(&once, watch_forks);
     nl_registry_lock();
     log->number = logs_opened++;
+    logs_in_use++;
     log->gate.slot = nl_slot_take();
     log->next = logs;
     logs = log;
@@ -112,11 +119,11 @@ static void remove_from_registry(nl_log *log)
     nl_registry_unlock();
 }
 
-/* The last log is closed: the shared memory is given back. */
+/* The last log is closed, its writer thread too: the shared memory is given back. */
 static void tidy_session(void)
 {
     nl_registry_lock();
-    if (logs == NULL) {
+    if (--logs_in_use == 0) {
         nl_sites_forget();
         nl_session_remove();
     }
@@ -240,7 +247,8 @@ void nl_log_start(nl_log *log)
 /* What the activation file says holds from the first event on; the writer thread looks at it from then on. */
 static void begin_activation(nl_log *log)
 {
-    const char *path = log->options.activation != NULL ? log->options.activation : getenv("NETLOGGER_ACTIVATION");
+    const char *path =
+        log->options.activation != NULL ? log->options.activation : secure_getenv("NETLOGGER_ACTIVATION");
     if (path == NULL || *path == '\0')
         return;
     log->control.activation.origin = NL_CONTROL_FILE;
@@ -272,6 +280,8 @@ static nl_log *open_url(const char *prog, nl_url *url)
     nl_log_note_url(log);
     add_to_registry(log);
     begin_activation(log);
+    /* Not at the first event, which may come from a signal handler: starting a thread allocates. */
+    nl_log_start(log);
     return log;
 }
 
@@ -280,7 +290,7 @@ nl_log *nl_open(const char *prog, const char *url_text)
     int saved = errno;
     nl_error_clear();
     if (url_text == NULL)
-        url_text = getenv("NETLOGGER_DEST");
+        url_text = secure_getenv("NETLOGGER_DEST");
     if (is_switched_off() || url_text == NULL || *url_text == '\0')
         return NULL;
     nl_inside++;
@@ -347,15 +357,19 @@ void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level kee
         log->options.policy = (nl_ring_policy){policy, block_ns, keep_level};
 }
 
-/* Events that are still in the rings: they could not be taken over. */
-static uint64_t left_in_rings(nl_log *log)
+/* Events that are still in the rings: they could not be taken over. The writer thread may be at the rings: left alone.
+ */
+static uint64_t left_in_rings(const nl_log *log)
 {
     uint64_t count = 0;
     nl_event_header header;
-    for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
-        count += ring->shared->lost.full + ring->shared->lost.refused;
-        nl_ring_pin(ring);
-        for (; nl_ring_event(ring, &header) != NULL; ring->at += header.size)
+    for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
+        const nl_shared_ring *shared = ring->shared;
+        nl_ring look = *ring;
+        count += shared->lost.full + shared->lost.refused;
+        look.at = __atomic_load_n(&shared->tail, __ATOMIC_ACQUIRE) & ~NL_TAIL_PINNED;
+        look.end = __atomic_load_n(&shared->published, __ATOMIC_ACQUIRE);
+        for (; nl_ring_event(&look, &header) != NULL; look.at += header.size)
             count++;
     }
     return count;
@@ -405,7 +419,7 @@ __attribute__((destructor)) static void at_exit(void)
     }
     bool all_sent = true;
     for (nl_log *log = logs; log != NULL; log = log->next)
-        all_sent &= nl_outbox_waiting(&log->outbox) == 0 && left_in_rings(log) == 0;
+        all_sent &= left_in_rings(log) == 0 && nl_outbox_waiting(&log->outbox) == 0; /* in the order that they take */
     if (all_sent) { /* otherwise the rings stay, for nlrecover */
         for (nl_log *log = logs; log != NULL; log = log->next) {
             for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)

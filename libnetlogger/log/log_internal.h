@@ -54,6 +54,8 @@ struct nl_log {
     uint64_t clock_ticks; /* of the latest reading of the clock */
     bool busy;            /* there were events at the latest look */
     int64_t drained_ns;   /* on the monotonic clock: when rings were emptied last, for blocks */
+    uint64_t flush_ticks; /* nl_flush wants the events up to there; 0: it has not been found out yet */
+    bool left;            /* some of them are still in the rings */
     uint64_t lost;        /* events; those without any ring included */
 };
 
@@ -62,7 +64,8 @@ extern __thread unsigned nl_inside __attribute__((tls_model("initial-exec")));
 
 /* ---- producer.c ---- */
 
-/* The calling thread's ring with room for an event of size bytes; NULL when it is lost (and counted). */
+/* The calling thread's ring with room for an event of size bytes, marked as busy; NULL when it is lost (and counted).
+ */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 
 /* Counts an event as refused: it came from a signal handler in the middle of another. */

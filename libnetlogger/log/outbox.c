@@ -212,9 +212,10 @@ static nl_status write_backup(nl_outbox *outbox, nl_level level)
 
 static void close_backup(nl_outbox *outbox)
 {
-    if (outbox->backup != NULL)
-        nl_destination_close(outbox->backup, true);
-    outbox->backup = NULL;
+    nl_destination *backup = outbox->backup;
+    outbox->backup = NULL; /* first, for a fork may come in between */
+    if (backup != NULL)
+        nl_destination_close(backup, true);
 }
 
 nl_status nl_outbox_open_spool(nl_outbox *outbox)
@@ -294,6 +295,7 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     outbox->given_up = 0;
     nl_spool_close(outbox->spool); /* the parent's; the child opens one of its own */
     outbox->spool = NULL;
+    outbox->spooled = (nl_buffer){0}; /* the parent's thread may have been in the middle of it */
     if (outbox->destination != NULL)
         nl_destination_after_fork(outbox->destination);
     if (outbox->backup != NULL)

@@ -5,6 +5,7 @@
 #include "log/site.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -22,6 +23,8 @@ static nl_thread *threads;
 static unsigned slots_taken; /* a bit each */
 static __thread nl_thread *self;
 static __thread uint64_t refused_here; /* events refused before the thread had a ring */
+static __thread unsigned exits;        /* calls of on_thread_exit */
+static __thread bool gone;             /* no ring any more, and nothing that would clear one up */
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
@@ -35,16 +38,40 @@ static void remove_thread(nl_thread *thread)
     munmap(thread, sizeof *thread);
 }
 
+/* What was refused while the thread had no ring, or was at it. */
+static void count_refused(nl_ring *ring)
+{
+    uint64_t refused = ring != NULL ? __atomic_exchange_n(&refused_here, 0, __ATOMIC_RELAXED) : 0;
+    if (refused > 0)
+        nl_ring_count_lost(ring, 0, refused);
+}
+
+/* From here on until busy is 0 again signal handlers leave the ring alone: their events are refused. */
+static void hold(nl_ring *ring)
+{
+    __atomic_store_n(&ring->producer.busy, 2, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static void let_go(nl_ring *ring)
+{
+    __atomic_store_n(&ring->producer.busy, 0, __ATOMIC_RELEASE);
+}
+
 static void on_thread_exit(void *unused)
 {
-    (void)unused;
-    if (self == NULL)
+    /* Other destructors may log until the last round of them. Signal handlers may come even after that. */
+    if (self == NULL || (++exits < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(key, unused) == 0))
         return;
+    gone = true;
     nl_inside++;
     nl_registry_lock();
+    /* First of all signal handlers lose sight of the rings. */
+    memset(nl_private_rings, 0, sizeof nl_private_rings);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    count_refused(self->rings);
     for (nl_ring *ring = self->rings; ring != NULL; ring = ring->next_of_thread)
         nl_ring_thread_gone(ring);
-    memset(nl_private_rings, 0, sizeof nl_private_rings);
     remove_thread(self);
     self = NULL;
     nl_registry_unlock();
@@ -151,21 +178,26 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
         __atomic_add_fetch(&log->lost, 1, __ATOMIC_RELAXED);
         return NULL;
     }
-    if (refused_here > 0) {
-        nl_ring_count_lost(ring, 0, refused_here);
-        refused_here = 0;
-    }
     if (ring->producer.busy) { /* a signal handler, in the middle of this thread's event */
         nl_ring_count_lost(ring, 0, 1);
         ring->producer.limit = 0; /* so that the next event comes here and reports it */
         return NULL;
     }
-    return nl_ring_make_room(ring, size, level, nl_writer_thread_wake, log) ? ring : NULL;
+    hold(ring);
+    count_refused(ring);
+    if (nl_ring_make_room(ring, size, level, nl_writer_thread_wake, log))
+        return ring;
+    let_go(ring);
+    return NULL;
 }
 
 void nl_producer_refuse(nl_log *log)
 {
     nl_ring_producer *ring = log->gate.slot < NL_PRIVATE_SLOTS ? nl_private_rings[log->gate.slot] : NULL;
+    if (gone) {
+        __atomic_add_fetch(&log->lost, 1, __ATOMIC_RELAXED);
+        return;
+    }
     if (nl_inside > 0 || ring == NULL) { /* the ring, and what it has counted, may be changing */
         refused_here++;
     } else {
@@ -176,7 +208,7 @@ void nl_producer_refuse(nl_log *log)
 
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size)
 {
-    if (nl_inside > 0) {
+    if (nl_inside > 0 || gone) {
         nl_producer_refuse(log);
         return NULL;
     }
@@ -215,9 +247,13 @@ nl_ring_producer *nl_private_prepare(nl_log_gate *gate, nl_event_site *site, siz
 bool nl_producer_report_lost(nl_log *log)
 {
     for (nl_ring *ring = self != NULL ? self->rings : NULL; ring != NULL; ring = ring->next_of_thread)
-        if (ring->log == log && ring->shared->lost.full + ring->shared->lost.refused > 0) {
+        if (ring->log == log) {
+            hold(ring);
+            count_refused(ring);
+            bool any = ring->shared->lost.full + ring->shared->lost.refused > 0;
             nl_ring_report_lost(ring);
-            return true;
+            let_go(ring);
+            return any;
         }
     return false;
 }
@@ -260,6 +296,5 @@ void nl_producer_after_fork(void)
         self->rings = NULL;
     }
     memset(nl_private_rings, 0, sizeof nl_private_rings);
-    nl_inside = 0;
     refused_here = 0;
 }

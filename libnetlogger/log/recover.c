@@ -74,23 +74,46 @@ static uint64_t count_waiting(const nl_remains_log *log)
     return count;
 }
 
-/* The file that the batch was on its way into, if it was one; -1 otherwise. */
-static int open_file(const nl_shared_log *shared)
+/*
+ * Opens a file for reading and writing, when it is a regular one of that owner's. It is looked at before it is opened:
+ * what a stranger has written down may name anything, and opening a device can do something already.
+ */
+static int open_owned(const char *path, uid_t owner)
+{
+    struct stat status;
+    char again[32];
+    int fd = -1, found = open(path, O_PATH | O_CLOEXEC);
+    if (found >= 0 && fstat(found, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == owner) {
+        snprintf(again, sizeof again, "/proc/self/fd/%d", found);
+        fd = open(again, O_RDWR | O_CLOEXEC);
+    }
+    if (found >= 0)
+        close(found);
+    return fd;
+}
+
+/*
+ * The file that the batch was on its way into, if it was one; -1 otherwise. Of another user's folder (for root) only
+ * files of the same user's: its word must not make root cut off the end of any other.
+ */
+static int open_file(const nl_shared_log *shared, uid_t owner)
 {
     nl_url *url = shared->file_offset == UINT64_MAX ? NULL : nl_url_parse(shared->url);
     int fd = -1;
     if (url != NULL && url->scheme == NL_SCHEME_FILE)
-        fd = open(url->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+        fd = owner == geteuid() ? open(url->path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)
+                                : open_owned(url->path, owner);
     nl_url_free(url);
     return fd;
 }
 
 /* Where the log's bytes are to go from here. */
-static nl_status open_outbox(recovery *r, nl_remains_log *log)
+static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_log *log)
 {
     nl_outbox *outbox = &log->outbox;
     bool other = r->options.destination != NULL;
-    int fd = open_file(outbox->shared);
+    struct stat folder;
+    int fd = fstat(remains->folder, &folder) == 0 ? open_file(outbox->shared, folder.st_uid) : -1;
     if (fd >= 0) {
         nl_remains_settle_batch(outbox->shared, outbox->batch, fd, other);
         close(fd);
@@ -185,7 +208,7 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
     }
     if (!is_format(shared->format)) /* not written down yet: it has not logged anything */
         return records == 0;
-    nl_status status = open_outbox(r, log);
+    nl_status status = open_outbox(r, remains, log);
     if (status == NL_OK)
         status = send_all(remains, log, &records);
     tell(r, shared, records, status);
@@ -206,9 +229,10 @@ static void remove_folder(int parent, const char *name, int folder)
         return;
     rewinddir(files);
     for (struct dirent *entry; (entry = readdir(files)) != NULL;)
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && strcmp(entry->d_name, "lock") != 0)
             unlinkat(folder, entry->d_name, 0);
     closedir(files);
+    unlinkat(folder, "lock", 0); /* last: a folder without one is found by nobody */
     unlinkat(parent, name, AT_REMOVEDIR);
 }
 

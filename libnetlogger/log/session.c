@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,12 +18,13 @@
 /* The folder: -1 not made yet, -2 can't be made. */
 enum { NOT_YET = -1, NONE = -2 };
 static int folder = NOT_YET;
+static pthread_mutex_t folder_mutex = PTHREAD_MUTEX_INITIALIZER; /* for making it */
 static char folder_path[256];
 static int lock_file = -1;
 
 const char *nl_session_parent(void)
 {
-    const char *parent = getenv("NETLOGGER_SHM");
+    const char *parent = secure_getenv("NETLOGGER_SHM");
     return parent != NULL && *parent != '\0' ? parent : "/dev/shm";
 }
 
@@ -54,8 +56,10 @@ static int make_folder(void)
 
 static int open_file(const nl_mapping *mapping)
 {
+    pthread_mutex_lock(&folder_mutex);
     if (folder == NOT_YET)
         folder = make_folder();
+    pthread_mutex_unlock(&folder_mutex);
     if (folder == NONE)
         return -1;
     return openat(folder, mapping->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -183,5 +187,6 @@ void nl_session_remove(void)
 
 void nl_session_after_fork(void)
 {
+    pthread_mutex_init(&folder_mutex, NULL);
     close_folder();
 }

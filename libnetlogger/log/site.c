@@ -173,6 +173,16 @@ void nl_sites_forget_rule(const char *pattern)
     pthread_mutex_unlock(&rules_mutex);
 }
 
+void nl_sites_lock(void)
+{
+    pthread_mutex_lock(&rules_mutex);
+}
+
+void nl_sites_unlock(void)
+{
+    pthread_mutex_unlock(&rules_mutex);
+}
+
 void nl_sites_forget(void)
 {
     for (nl_event_site *site = registered, *next; site != NULL; site = next) {

@@ -46,6 +46,10 @@ void nl_sites_forget_rule(const char *pattern);
 /* The shared memory of this process's sites, NULL before the first. */
 const nl_shared_sites *nl_sites_shared(void);
 
+/* While the process forks nobody is in the middle of switching sites. */
+void nl_sites_lock(void);
+void nl_sites_unlock(void);
+
 /* In the child after fork: every site is numbered anew. And at the end of the process. */
 void nl_sites_forget(void);
 

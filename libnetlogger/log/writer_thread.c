@@ -21,6 +21,7 @@ enum {
     BLOCK_FILL = 32 << 10,        /* ... unless a ring holds so many bytes */
     VISIBLE_NS = 10 * 1000,       /* more than a store takes to be seen by another processor */
     PATIENCE_NS = 100 * 1000000,  /* that a thread in the middle of an event is waited for */
+    HELD_UP_NS = 50 * 1000,       /* between looks, by a flush, for such a thread */
     STACK_SIZE = 512 << 10,
     FREE_RINGS = 16, /* rings kept for threads to come */
 };
@@ -111,7 +112,7 @@ static uint64_t ordered_until(nl_ring *rings, uint64_t before_ticks, uint64_t pa
 {
     uint64_t until = before_ticks;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
-        if (!__atomic_load_n(&ring->producer.busy, __ATOMIC_ACQUIRE)) {
+        if (__atomic_load_n(&ring->producer.busy, __ATOMIC_ACQUIRE) != 1) { /* 2: it has not read the counter yet */
             ring->safe_ticks = before_ticks;
             ring->busy_head = UINT64_MAX;
             continue;
@@ -139,6 +140,8 @@ static uint64_t read_clock(nl_log *log, bool everything)
         while (monotonic_ns() - start_ns < VISIBLE_NS)
             continue;
         log->clock_ticks = nl_clock_update(clock);
+        if (log->flush_ticks == 0)
+            log->flush_ticks = before_ticks;
     }
     nl_clock_save(clock, log->outbox.shared->clock);
     return before_ticks;
@@ -148,37 +151,59 @@ static uint64_t read_clock(nl_log *log, bool everything)
  * events. */
 static uint64_t take_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
 {
+    if (log->flush_ticks == UINT64_MAX) /* nobody logs any more */
+        return UINT64_MAX;
     if (log->drain.format == NL_FORMAT_NLB) /* each thread's events stand by themselves */
         return log->clock_ticks;
     return ordered_until(rings, before_ticks, nl_clock_ticks(&log->drain.clock, PATIENCE_NS));
 }
 
-/* Takes a batch out of the rings. Returns the number of records. */
-static uint64_t take(nl_log *log, bool everything)
+/*
+ * Whether a ring still holds events that a flush wants: the batch was full, or they had to wait for a thread in the
+ * middle of an older one. Those that came later are not asked for, or a flush would never end while others log.
+ */
+static bool is_left(const nl_log *log, const nl_ring *rings)
 {
+    nl_event_header header;
+    for (const nl_ring *ring = rings; ring != NULL; ring = ring->next)
+        if (nl_ring_event(ring, &header) != NULL && header.ticks <= log->flush_ticks)
+            return true;
+    return log->control.said_count > 0;
+}
+
+/* Takes a batch out of the rings. NL_FAILED when there is no memory for it. */
+static nl_status take(nl_log *log, bool everything)
+{
+    nl_status status = NL_OK;
     log->encoded.size = 0;
+    log->left = false;
     uint64_t before_ticks = read_clock(log, everything);
     nl_ring *rings = rings_of(log);
     uint64_t until_ticks = take_until(log, rings, before_ticks);
     if (!is_time(log, rings, everything))
-        return 0;
+        return NL_OK;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
         nl_ring_pin(ring);
     log->drain.sites.shared = nl_sites_shared();
     log->drain.sites.size = NL_SHARED_SITES_SIZE;
     size_t said = nl_log_said_encode(log, log->drain.one_level, log->drain.format, &log->encoded, &log->drain.level);
     uint64_t records = said + nl_drain_take(&log->drain, rings, until_ticks, &log->encoded, BATCH_SIZE);
-    if (log->encoded.size > 0 && nl_outbox_has_room(&log->outbox, log->encoded.size)) {
+    if (log->encoded.size == 0) {
+        records = 0;
+    } else if (nl_outbox_has_room(&log->outbox, log->encoded.size)) {
         nl_outbox_commit(&log->outbox, rings, &log->encoded, records);
         nl_log_said_drop(log, said);
     } else {
-        records = 0;
+        status = nl_error_set("there is no memory for the log");
     }
+    log->left = status == NL_OK && is_left(log, rings);
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
         nl_ring_unpin(ring);
     if (!is_full(log))
         log->drained_ns = monotonic_ns();
-    return records;
+    if (everything && log->left && records == 0)
+        nanosleep(&(struct timespec){.tv_nsec = HELD_UP_NS}, NULL);
+    return status;
 }
 
 static bool is_empty(const nl_ring *ring)
@@ -262,11 +287,10 @@ static bool look(nl_log *log, bool everything, bool closing)
     if (log->outbox.destination != NULL)
         nl_destination_poll(log->outbox.destination);
     nl_status status = nl_outbox_send(&log->outbox, log->drain.level, everything);
-    uint64_t records = 0;
-    if (status == NL_OK && (records = take(log, everything)) > 0)
+    if (status == NL_OK && (status = take(log, everything)) == NL_OK && log->encoded.size > 0)
         status = nl_outbox_send(&log->outbox, log->drain.level, everything);
     note_status(log, status);
-    return status == NL_OK && (everything ? records > 0 : is_full(log));
+    return status == NL_OK && (everything ? log->left : is_full(log));
 }
 
 /* ---- the thread ---- */
@@ -295,6 +319,7 @@ static void *run(void *user)
             nl_activation_look(log);
             nl_control_report(log);
         }
+        log->flush_ticks = stop ? UINT64_MAX : 0;
         bool more = look(log, flush || stop, stop);
         while ((flush || stop) && more)
             more = look(log, true, stop);
@@ -327,8 +352,10 @@ bool nl_writer_thread_start(nl_log *log)
 
 nl_status nl_writer_thread_flush(nl_log *log)
 {
+    if (!log->running && log->rings != NULL) /* there was no thread to be had until now */
+        log->running = nl_writer_thread_start(log);
     if (!log->running)
-        return NL_OK;
+        return log->rings == NULL ? NL_OK : nl_error_set("there is no thread to be had for the log");
     uint64_t wanted = ++log->flush_wanted;
     nl_writer_thread_wake(log);
     while (log->flush_done < wanted && log->running)
@@ -342,6 +369,11 @@ void nl_writer_thread_stop(nl_log *log)
     bool running = log->running;
     log->stop = true;
     pthread_mutex_unlock(&log->mutex);
+    if (!running && log->rings != NULL) { /* there was no thread to be had */
+        unsigned inside = nl_inside;
+        run(log);
+        nl_inside = inside;
+    }
     if (!running)
         return;
     nl_writer_thread_wake(log);

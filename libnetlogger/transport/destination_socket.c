@@ -27,7 +27,12 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { DEFAULT_TIMEOUT_MS = 10000, BACK_OFF_MS = 1000, FRAME_MOST = 64 << 10 };
+enum {
+    DEFAULT_TIMEOUT_MS = 10000,
+    BACK_OFF_MS = 1000,
+    FRAME_MOST = 64 << 10,
+    HEARD_AT_ONCE = 64, /* reads: who says more than so many buffers hold must not keep the log from its work */
+};
 
 typedef struct socket_destination {
     nl_destination base;
@@ -193,13 +198,14 @@ static bool hear(socket_destination *s, const char *bytes, size_t size)
 static bool is_closed(socket_destination *s)
 {
     char bytes[4096];
-    for (;;) {
+    for (int i = 0; i < HEARD_AT_ONCE; i++) {
         ssize_t got = recv(s->fd, bytes, sizeof bytes, MSG_DONTWAIT);
         if (got == 0 || (got > 0 && !hear(s, bytes, (size_t)got)))
             return true;
         if (got < 0 && errno != EINTR)
             return errno != EAGAIN;
     }
+    return false;
 }
 
 /* ---- sending ---- */
@@ -220,7 +226,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
             continue;
         *sent = nl_destination_whole(&s->base, data, done);
         /* Part of a record is on its way: only a new connection can begin with a whole one again. */
-        if (why != ETIMEDOUT || *sent != done)
+        if (!s->acknowledged && (why != ETIMEDOUT || *sent != done))
             disconnect(s);
         return cannot_errno(s, "send to", why);
     }
@@ -265,6 +271,7 @@ static nl_status send_acknowledged(socket_destination *s, const char *data, size
     *taken = size;
     if (status == NL_OK)
         return NL_OK;
+    is_closed(s); /* what was acknowledged before it broke, or was not heard yet, is not sent again */
     uint64_t acknowledged = s->blocks_acknowledged;
     *taken = acknowledged > before ? end_of_blocks(data, size, acknowledged - before, &found) : 0;
     disconnect(s);
@@ -307,7 +314,8 @@ static void socket_poll(nl_destination *destination)
 static void socket_after_fork(nl_destination *destination)
 {
     socket_destination *s = (socket_destination *)destination;
-    disconnect(s); /* closes this process's descriptor only: the parent's connection stays */
+    s->said = (nl_buffer){0}; /* the parent's thread may have been in the middle of it */
+    disconnect(s);            /* closes this process's descriptor only: the parent's connection stays */
     s->retry_ns = 0;
 }
 

@@ -438,6 +438,162 @@ static void test_costs_are_measured_and_nothing_is_logged(void **state)
     assert_int_equal(w.count, 2); /* without a log no place is known */
 }
 
+static pthread_barrier_t middle;
+static const char *const no_names[] = {NULL};
+static const unsigned char no_types[] = {0};
+static nl_event_site middle_site = {"Standing", no_names, no_types, 0, NL_USAGE, 0, 0, NULL};
+
+/* A thread that stands in the middle of an event holds up the order, but a flush ends with its caller's events written.
+ */
+static void *stand_in_the_middle(void *user)
+{
+    nl_log *log = user;
+    nl_ring_producer *ring = NULL;
+    NL_EVENT(log, NL_USAGE, "First");
+    char *at = nl_private_begin((nl_log_gate *)(void *)log, &middle_site, sizeof(nl_event_header), &ring);
+    assert_non_null(at);
+    pthread_barrier_wait(&middle);
+    pthread_barrier_wait(&middle);
+    nl_private_commit(ring, sizeof(nl_event_header));
+    return NULL;
+}
+
+static void test_flush_beside_a_thread_in_the_middle(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:middle");
+    pthread_t thread;
+    pthread_barrier_init(&middle, NULL, 2);
+    pthread_create(&thread, NULL, stand_in_the_middle, log);
+    pthread_barrier_wait(&middle);
+    for (int i = 0; i < 5; i++) {
+        char wanted[32];
+        NL_EVENT(log, NL_USAGE, "Mine", "N", i);
+        assert_int_equal(nl_flush(log), NL_OK);
+        snprintf(wanted, sizeof wanted, "Mine N=%d\n", i);
+        assert_int_equal(count(memory("middle"), wanted), 1);
+    }
+    pthread_barrier_wait(&middle);
+    pthread_join(thread, NULL);
+    assert_int_equal(nl_close(log), NL_OK);
+    assert_int_equal(count(memory("middle"), "Standing"), 1);
+    nl_memory_free("middle");
+}
+
+/* A signal handler comes between the moment when room was made for an event and the event. */
+static void test_a_handler_does_not_take_the_room(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("prog", "memory:room?ring=64k&policy=newest");
+    NL_EVENT(log, NL_USAGE, "First");
+    nl_ring_producer *ring = nl_private_prepare((nl_log_gate *)(void *)log, &middle_site, 8000);
+    assert_non_null(ring);
+    NL_EVENT(log, NL_USAGE, "Handler");
+    ring->busy = 0;
+    NL_EVENT(log, NL_USAGE, "Last");
+    assert_int_equal(nl_flush(log), NL_OK);
+    const char *text = memory("room");
+    assert_int_equal(count(text, "Handler"), 0);
+    assert_int_equal(count(text, "NetLogger.Lost COUNT=1 REFUSED=1"), 1);
+    assert_int_equal(count(text, "Last"), 1);
+    nl_close(log);
+    nl_memory_free("room");
+}
+
+/* Logs closed at the same moment: each keeps what all of them share until its writer thread is through. */
+static void *close_with_others(void *user)
+{
+    char url[32];
+    snprintf(url, sizeof url, "memory:%s", (const char *)user);
+    for (int round = 0; round < 50; round++) {
+        nl_log *log = nl_open("prog", url);
+        for (int i = 0; i < 300; i++)
+            NL_EVENT(log, NL_USAGE, "Together", "I", i);
+        pthread_barrier_wait(&middle);
+        assert_int_equal(nl_close(log), NL_OK);
+        nl_buffer text = {0};
+        assert_true(nl_memory_read(user, &text));
+        nl_buffer_append(&text, "", 1);
+        assert_int_equal(count(text.data, "Together"), 300);
+        nl_buffer_free(&text);
+        nl_memory_free(user);
+        pthread_barrier_wait(&middle);
+    }
+    return NULL;
+}
+
+static void test_closing_together(void **state)
+{
+    (void)state;
+    static char names[4][8] = {"close0", "close1", "close2", "close3"};
+    pthread_t threads[4];
+    pthread_barrier_init(&middle, NULL, 4);
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, close_with_others, names[i]);
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+}
+
+static nl_log *volatile stormy;
+static volatile unsigned long storm_tried;
+
+static void on_storm(int signal)
+{
+    (void)signal;
+    NL_EVENT(stormy, NL_USAGE, "Handler");
+    storm_tried += stormy != NULL;
+}
+
+static void *log_and_end(void *log)
+{
+    NL_EVENT((nl_log *)log, NL_USAGE, "Thread");
+    return NULL;
+}
+
+/* Handlers log while logs are opened, flushed and closed, threads begin and end, and the process forks. */
+static void test_handlers_at_any_moment(void **state)
+{
+    (void)state;
+    struct sigaction action = {.sa_handler = on_storm, .sa_flags = SA_RESTART}, before;
+    struct itimerval often = {{0, 100}, {0, 100}}, never = {{0, 0}, {0, 0}};
+    sigset_t alarm_only, old;
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    sigaction(SIGALRM, &action, &before);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int round = 0; round < 60; round++) {
+        storm_tried = 0;
+        nl_log *log = nl_open("prog", "memory:storm");
+        stormy = log;
+        for (int i = 0; i < 1000; i++)
+            free(malloc((size_t)i * 97));
+        pthread_t thread;
+        pthread_create(&thread, NULL, log_and_end, log);
+        pthread_join(thread, NULL);
+        pid_t child = fork();
+        if (child == 0) {
+            stormy = NULL;
+            NL_EVENT(log, NL_USAGE, "Child");
+            nl_close(log);
+            _exit(0);
+        }
+        int status;
+        waitpid(child, &status, 0);
+        assert_int_equal(status, 0);
+        nl_flush(log);
+        stormy = NULL;
+        sigprocmask(SIG_BLOCK, &alarm_only, &old);
+        unsigned long lost = 0;
+        if (nl_close(log) != NL_OK)
+            lost = strtoul(nl_error_message(), NULL, 10);
+        assert_int_equal(count(memory("storm"), "=Handler") + lost, storm_tried);
+        nl_memory_free("storm");
+        sigprocmask(SIG_SETMASK, &old, NULL);
+    }
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+}
+
 int main(void)
 {
     setenv("NETLOGGER_HOST", "here", 1);
@@ -456,6 +612,10 @@ int main(void)
         cmocka_unit_test(test_times_are_now_and_in_order),
         cmocka_unit_test(test_a_forked_child_is_a_stream_of_its_own),
         cmocka_unit_test(test_costs_are_measured_and_nothing_is_logged),
+        cmocka_unit_test(test_flush_beside_a_thread_in_the_middle),
+        cmocka_unit_test(test_a_handler_does_not_take_the_room),
+        cmocka_unit_test(test_closing_together),
+        cmocka_unit_test(test_handlers_at_any_moment),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,10 @@
 /* Processes that are killed: every event that was complete is recovered, once, in order, and none that is torn. */
 #include <netlogger.h>
 
+#include "log/shared.h"
+
 #include <dirent.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -292,6 +295,54 @@ static void test_damaged_memory(void **state)
     unlink(path);
 }
 
+/* A user who names root's file in his folder cannot make root's recovery cut that file off. */
+static void test_a_stranger_names_no_file_of_ours(void **state)
+{
+    (void)state;
+    static const char text[] = "root's own\nfile";
+    char victim[80], other[80], name[300], url[100];
+    snprintf(victim, sizeof victim, "%s/victim", folder);
+    snprintf(other, sizeof other, "file:%s/recovered", folder);
+    snprintf(url, sizeof url, "file:%s", victim);
+    if (geteuid() != 0) /* only root looks at others' folders */
+        return;
+    FILE *file = fopen(victim, "w");
+    assert_true(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    assert_int_equal(chmod(folder, 01777), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        if (setgid(65534) != 0 || setuid(65534) != 0)
+            _exit(1);
+        nl_log *log = nl_open("stranger", "memory:stranger");
+        NL_EVENT(log, NL_USAGE, "Event");
+        nl_flush(log);
+        kill(getpid(), SIGKILL);
+    }
+    waitpid(child, NULL, 0);
+    DIR *d = opendir(folder);
+    for (struct dirent *entry; (entry = readdir(d)) != NULL;) {
+        if (strncmp(entry->d_name, "netlogger-65534", 15) != 0)
+            continue;
+        snprintf(name, sizeof name, "%s/%s/log-0", folder, entry->d_name);
+        size_t size = NL_SHARED_HEADER + NL_SHARED_BATCH_SIZE;
+        int fd = open(name, O_RDWR);
+        nl_shared_log *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+        assert_ptr_not_equal(shared, MAP_FAILED);
+        snprintf(shared->url, sizeof shared->url, "%s", url);
+        shared->format = NL_FORMAT_NLB;
+        shared->file_offset = 0;
+        shared->batch_size = shared->next_size = sizeof text - 1;
+        memcpy((char *)shared + NL_SHARED_HEADER, text, sizeof text - 1);
+        munmap(shared, size);
+        close(fd);
+    }
+    closedir(d);
+    nl_recover(&(nl_recover_options){.destination = other, .everyone = true}, NULL, NULL);
+    struct stat status;
+    assert_int_equal(stat(victim, &status), 0);
+    assert_int_equal(status.st_size, sizeof text - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -303,6 +354,7 @@ int main(void)
         cmocka_unit_test(test_to_another_destination),
         cmocka_unit_test(test_a_destination_that_is_away_can_be_tried_again),
         cmocka_unit_test(test_damaged_memory),
+        cmocka_unit_test(test_a_stranger_names_no_file_of_ours),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);

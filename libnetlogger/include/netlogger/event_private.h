@@ -56,7 +56,7 @@ typedef struct nl_ring_producer {
     uint64_t head;       /* where the next event goes */
     uint64_t limit;      /* up to here head may go before the reader's position has to be looked at again */
     uint64_t *published; /* what the reader may read up to; in shared memory */
-    unsigned busy;       /* this thread is in the middle of an event */
+    unsigned busy;       /* 1: this thread is in the middle of an event; 2: it makes room for one */
     unsigned slow_clock; /* no usable time-stamp counter: ticks are nanoseconds of the real-time clock */
 } nl_ring_producer;
 
@@ -70,7 +70,10 @@ typedef struct nl_event_header {
     uint64_t ticks;
 } nl_event_header;
 
-/* The way of a first event, of a full ring, of a signal handler. The ring to use, NULL when the event is not logged. */
+/*
+ * The way of a first event, of a full ring, of a signal handler. The ring to use, marked as busy; NULL when the event
+ * is not logged.
+ */
 NL_API nl_ring_producer *nl_private_prepare(nl_log_gate *log, nl_event_site *site, size_t size);
 
 static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
@@ -87,15 +90,24 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
 {
     nl_ring_producer *ring = log->slot < NL_PRIVATE_SLOTS ? nl_private_rings[log->slot] : NULL;
     unsigned id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
-    if (__builtin_expect(ring == NULL || id == 0 || ring->busy || ring->head + size > ring->limit, 0)) {
+    int ready = ring != NULL && id != 0 && !ring->busy;
+    if (__builtin_expect(ready, 1)) {
+        /* The mark comes before the look for room: a signal handler's event must not take the room in between. */
+        __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        ready = ring->head + size <= ring->limit;
+        if (__builtin_expect(!ready, 0))
+            __atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
+    }
+    if (__builtin_expect(!ready, 0)) {
         ring = nl_private_prepare(log, site, size);
         if (ring == NULL)
             return NULL;
         id = site->id;
+        __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
     }
     *out = ring;
-    __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
     char *at = ring->data + (ring->head & ring->mask);
     nl_event_header header = {(uint32_t)size, id, nl_private_ticks(ring)};
     memcpy(at, &header, sizeof header);
