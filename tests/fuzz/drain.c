@@ -70,8 +70,10 @@ static void make_ring(nl_ring *ring, const choices *c, const uint8_t *data, size
     char *memory = malloc(2 * ring_size);
     nl_shared_ring *shared = aligned_alloc(NL_CACHE_LINE, NL_SHARED_HEADER);
     fuzz_expect(memory != NULL && shared != NULL, "there is memory");
-    for (size_t i = 0; i < 2 * ring_size; i++)
-        memory[i] = size > 0 ? (char)data[(i & (ring_size - 1)) % size] : 0;
+    memset(memory, 0, ring_size);
+    for (size_t at = 0; at < ring_size && size > 0; at += size)
+        memcpy(memory + at, data, size < ring_size - at ? size : ring_size - at);
+    memcpy(memory + ring_size, memory, ring_size);
     memset(shared, 0, NL_SHARED_HEADER);
     memset(shared->stream, 7, sizeof shared->stream);
     shared->tail = c->tail;
