@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,8 @@ enum { NOT_YET = -1, NONE = -2 };
 static int folder = NOT_YET;
 static char folder_path[256];
 static int lock_file = -1;
+/* For its making: a producer and a writer thread may both be the first to want it, each with its own log locked. */
+static pthread_mutex_t making = PTHREAD_MUTEX_INITIALIZER;
 
 const char *nl_session_parent(void)
 {
@@ -54,11 +57,14 @@ static int make_folder(void)
 
 static int open_file(const nl_mapping *mapping)
 {
+    pthread_mutex_lock(&making);
     if (folder == NOT_YET)
         folder = make_folder();
-    if (folder == NONE)
+    int in = folder;
+    pthread_mutex_unlock(&making);
+    if (in == NONE)
         return -1;
-    return openat(folder, mapping->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return openat(in, mapping->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
 /* Maps what stands at repeat once more at its end. Memory without a file is copied by asking to move none of it:
@@ -139,12 +145,8 @@ bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to)
 
 void nl_mapping_forget(nl_mapping *mapping)
 {
-    if (mapping->fd >= 0) {
-        close(mapping->fd);
-        if (folder >= 0)
-            unlinkat(folder, mapping->name, 0);
-    }
-    mapping->fd = -1;
+    if (mapping->fd >= 0 && folder >= 0)
+        unlinkat(folder, mapping->name, 0);
 }
 
 void nl_mapping_remove(nl_mapping *mapping)
@@ -153,6 +155,9 @@ void nl_mapping_remove(nl_mapping *mapping)
         munmap(mapping->memory, mapping->size);
     mapping->memory = NULL;
     nl_mapping_forget(mapping);
+    if (mapping->fd >= 0)
+        close(mapping->fd);
+    mapping->fd = -1;
 }
 
 void nl_shared_head_set(nl_shared_head *head)

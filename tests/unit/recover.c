@@ -131,7 +131,7 @@ static void expect_all(void)
     const nl_record *record;
     while (nl_reader_next(reader, &record) == NL_OK) {
         nl_field field;
-        int64_t thread, i;
+        int64_t thread = -1, i = -1;
         assert_int_equal(record->flags & NL_RECORD_UNTERMINATED, 0);
         assert_true(nl_record_find(record, "T", &field) && nl_field_int(&field, &thread));
         assert_true(nl_record_find(record, "I", &field) && nl_field_int(&field, &i));
