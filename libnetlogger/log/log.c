@@ -301,17 +301,26 @@ nl_log *nl_open(const char *prog, const char *url_text)
     return log;
 }
 
+static nl_status flush(nl_log *log)
+{
+    pthread_mutex_lock(&log->mutex);
+    nl_status status = nl_writer_thread_flush(log);
+    pthread_mutex_unlock(&log->mutex);
+    return status;
+}
+
 nl_status nl_flush(nl_log *log)
 {
     if (log == NULL)
         return NL_OK;
     int saved = errno;
     nl_inside++;
-    pthread_mutex_lock(&log->mutex);
-    nl_status status = nl_writer_thread_flush(log);
-    if (nl_producer_report_lost(log))
-        status = nl_writer_thread_flush(log);
-    pthread_mutex_unlock(&log->mutex);
+    nl_status status = flush(log);
+    nl_registry_lock();
+    bool more = nl_producer_report_lost(log);
+    nl_registry_unlock();
+    if (more)
+        status = flush(log);
     nl_inside--;
     errno = saved;
     return status;
@@ -408,6 +417,18 @@ nl_status nl_close(nl_log *log)
     return status;
 }
 
+/* Asked while the writer thread, and perhaps the program's threads, are at work: it only looks. */
+static bool is_all_sent(nl_log *log)
+{
+    bool all_sent = true;
+    pthread_mutex_lock(&log->mutex);
+    for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
+        all_sent &= nl_ring_is_empty(ring) && !nl_ring_has_lost(ring);
+    all_sent &= nl_outbox_is_empty(&log->outbox);
+    pthread_mutex_unlock(&log->mutex);
+    return all_sent;
+}
+
 /* The program ends and has not closed its logs: what they hold is sent, and the shared memory given back. */
 __attribute__((destructor)) static void at_exit(void)
 {
@@ -415,18 +436,20 @@ __attribute__((destructor)) static void at_exit(void)
     nl_registry_lock();
     for (nl_log *log = logs; log != NULL; log = log->next) {
         nl_control_finish(log);
-        nl_flush(log);
+        flush(log);
+        if (nl_producer_report_lost(log))
+            flush(log);
     }
     bool all_sent = true;
     for (nl_log *log = logs; log != NULL; log = log->next)
-        all_sent &= left_in_rings(log) == 0 && nl_outbox_waiting(&log->outbox) == 0; /* in the order that they take */
+        all_sent &= is_all_sent(log);
     if (all_sent) { /* otherwise the rings stay, for nlrecover */
         for (nl_log *log = logs; log != NULL; log = log->next) {
             for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
                 nl_mapping_forget(&ring->mapping);
             nl_mapping_forget(&log->outbox.mapping);
         }
-        nl_sites_forget();
+        nl_sites_leave();
         nl_session_remove();
     }
     nl_registry_unlock();

@@ -71,7 +71,8 @@ nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 /* Counts an event as refused: it came from a signal handler in the middle of another. */
 void nl_producer_refuse(nl_log *log);
 
-/* Puts what this thread has lost, and could not report yet, into its ring. Whether there was anything. */
+/* Puts what this thread has lost, and could not report yet, into its ring. Whether there was anything. With the
+ * registry locked. */
 bool nl_producer_report_lost(nl_log *log);
 
 /*

@@ -56,7 +56,7 @@ void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes,
     uint64_t commit = shared->commit + 1;
     memcpy(outbox->batch + shared->batch_size, bytes->data, bytes->size);
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
-        if (ring->at == (ring->shared->tail & ~NL_TAIL_PINNED))
+        if (ring->at == nl_ring_tail(ring))
             continue;
         ring->shared->next_tail = ring->at;
         ring->shared->next_sequence = ring->sequence;
@@ -68,10 +68,10 @@ void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes,
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
         if (ring->shared->next_commit != commit)
             continue;
-        ring->shared->sequence = ring->sequence;
+        __atomic_store_n(&ring->shared->sequence, ring->sequence, __ATOMIC_RELAXED);
         __atomic_store_n(&ring->shared->tail, ring->at | NL_TAIL_PINNED, __ATOMIC_RELEASE);
     }
-    shared->batch_size = shared->next_size;
+    __atomic_store_n(&shared->batch_size, shared->next_size, __ATOMIC_RELAXED);
     shared->batch_records = shared->next_records;
     __atomic_store_n(&shared->applied, commit, __ATOMIC_RELEASE);
 }
@@ -98,6 +98,11 @@ uint64_t nl_outbox_waiting(const nl_outbox *outbox)
         return shared != NULL ? shared->batch_records : 0;
     return count_records((nl_format)shared->format, outbox->batch + shared->batch_start,
                          shared->batch_size - shared->batch_start);
+}
+
+bool nl_outbox_is_empty(const nl_outbox *outbox)
+{
+    return outbox->shared == NULL || __atomic_load_n(&outbox->shared->batch_size, __ATOMIC_ACQUIRE) == 0;
 }
 
 /* The size first: who comes after a kill then finds nothing to do. */

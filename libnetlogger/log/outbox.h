@@ -49,6 +49,9 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
 /* The records that wait. */
 uint64_t nl_outbox_waiting(const nl_outbox *outbox);
 
+/* Whether none do. By any thread, while the writer thread works. */
+bool nl_outbox_is_empty(const nl_outbox *outbox);
+
 /* Forgets what waits: the records are given up. */
 void nl_outbox_drop(nl_outbox *outbox);
 

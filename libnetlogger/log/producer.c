@@ -101,9 +101,9 @@ static bool know_thread(void)
 static nl_ring *reuse_ring(nl_log *log)
 {
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
-        nl_shared_ring *shared = ring->shared;
-        if (__atomic_load_n(&ring->in_use, __ATOMIC_ACQUIRE) || shared->lost.full + shared->lost.refused > 0 ||
-            __atomic_load_n(&shared->tail, __ATOMIC_ACQUIRE) != shared->published)
+        const nl_shared_ring *shared = ring->shared;
+        if (__atomic_load_n(&ring->in_use, __ATOMIC_ACQUIRE) || nl_ring_has_lost(ring) ||
+            __atomic_load_n(&shared->tail, __ATOMIC_ACQUIRE) != shared->published) /* or pinned */
             continue;
         nl_ring_begin_stream(ring);
         return ring;
@@ -236,7 +236,7 @@ static bool is_ready(nl_event_site *site)
     nl_registry_unlock();
     nl_inside--;
     errno = saved;
-    return known && !site->off;
+    return known && !__atomic_load_n(&site->off, __ATOMIC_RELAXED);
 }
 
 nl_ring_producer *nl_private_prepare(nl_log_gate *gate, nl_event_site *site, size_t size)
@@ -250,7 +250,7 @@ bool nl_producer_report_lost(nl_log *log)
         if (ring->log == log) {
             hold(ring);
             count_refused(ring);
-            bool any = ring->shared->lost.full + ring->shared->lost.refused > 0;
+            bool any = nl_ring_has_lost(ring);
             nl_ring_report_lost(ring);
             let_go(ring);
             return any;

@@ -40,7 +40,8 @@ void nl_ring_begin_stream(nl_ring *ring)
         memcpy(shared->stream, &(int64_t){nl_time_now_ns()}, sizeof(int64_t));
     shared->thread = (uint32_t)syscall(SYS_gettid);
     shared->thread_gone = 0;
-    shared->sequence = 0;
+    /* The writer thread looks at it in every ring, also in an empty one. */
+    __atomic_store_n(&shared->sequence, 0, __ATOMIC_RELAXED);
     ring->last_time_ns = 0;
     ring->stuck_since_ns = 0;
     __atomic_store_n(&ring->in_use, true, __ATOMIC_RELEASE);
@@ -79,41 +80,54 @@ void nl_ring_remove(nl_ring *ring)
     munmap(ring, sizeof *ring);
 }
 
-void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused)
+/* Only the ring's thread changes the counts; others may look whether there are any. */
+static void set_lost(nl_lost_event *lost, uint64_t full, uint64_t refused)
 {
-    nl_lost_event *lost = &ring->shared->lost;
-    lost->to_ticks = nl_private_ticks(&ring->producer);
-    if (lost->full + lost->refused == 0)
-        lost->from_ticks = lost->to_ticks;
-    lost->full += full;
-    lost->refused += refused;
+    __atomic_store_n(&lost->full, full, __ATOMIC_RELAXED);
+    __atomic_store_n(&lost->refused, refused, __ATOMIC_RELAXED);
 }
 
-static uint64_t load_tail(const nl_ring *ring)
+static void add_lost(nl_ring *ring, const nl_lost_event *more)
 {
-    return __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE) & ~NL_TAIL_PINNED;
+    nl_lost_event *sum = &ring->shared->lost;
+    if (sum->full + sum->refused == 0)
+        sum->from_ticks = more->from_ticks;
+    sum->to_ticks = more->to_ticks;
+    set_lost(sum, sum->full + more->full, sum->refused + more->refused);
+}
+
+void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused)
+{
+    uint64_t now_ticks = nl_private_ticks(&ring->producer);
+    add_lost(ring, &(nl_lost_event){full, refused, now_ticks, now_ticks});
 }
 
 static uint64_t room(const nl_ring *ring)
 {
-    return ring_size(ring) - (ring->producer.head - load_tail(ring));
+    return ring_size(ring) - (ring->producer.head - nl_ring_tail(ring));
 }
 
-static bool has_lost(const nl_ring *ring)
+bool nl_ring_has_lost(const nl_ring *ring)
 {
-    return ring->shared->lost.full + ring->shared->lost.refused > 0;
+    const nl_lost_event *lost = &ring->shared->lost;
+    return __atomic_load_n(&lost->full, __ATOMIC_RELAXED) + __atomic_load_n(&lost->refused, __ATOMIC_RELAXED) > 0;
+}
+
+bool nl_ring_is_empty(const nl_ring *ring)
+{
+    return nl_ring_tail(ring) == __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE);
 }
 
 void nl_ring_report_lost(nl_ring *ring)
 {
-    if (!has_lost(ring) || room(ring) < LOST_SIZE)
+    if (!nl_ring_has_lost(ring) || room(ring) < LOST_SIZE)
         return;
     nl_ring_producer *p = &ring->producer;
     char *at = p->data + (p->head & p->mask);
     nl_event_header header = {LOST_SIZE, NL_SITE_LOST, nl_private_ticks(p)};
     memcpy(at, &header, sizeof header);
     memcpy(at + sizeof header, &ring->shared->lost, sizeof ring->shared->lost);
-    ring->shared->lost = (nl_lost_event){0};
+    set_lost(&ring->shared->lost, 0, 0);
     p->head += LOST_SIZE;
     __atomic_store_n(p->published, p->head, __ATOMIC_RELEASE);
 }
@@ -121,7 +135,7 @@ void nl_ring_report_lost(nl_ring *ring)
 /* Room for the event, and for the report of what was lost before it. */
 static bool fits(const nl_ring *ring, size_t size)
 {
-    return room(ring) >= size + (has_lost(ring) ? LOST_SIZE : 0);
+    return room(ring) >= size + (nl_ring_has_lost(ring) ? LOST_SIZE : 0);
 }
 
 /* Counts what lies between from and to as lost. Events there are whole: the producer itself wrote them. */
@@ -161,18 +175,13 @@ static bool overwrite(nl_ring *ring, size_t size)
         return false;
     nl_lost_event lost = {0};
     count_overwritten(ring, tail, to, &lost);
-    nl_lost_event *sum = &ring->shared->lost;
-    if (sum->full + sum->refused == 0)
-        sum->from_ticks = lost.from_ticks;
-    sum->full += lost.full;
-    sum->refused += lost.refused;
-    sum->to_ticks = lost.to_ticks;
+    add_lost(ring, &lost);
     return fits(ring, size);
 }
 
 static bool wait_for_room(nl_ring *ring, size_t size, void (*wake)(void *user), void *user)
 {
-    uint64_t tail = load_tail(ring);
+    uint64_t tail = nl_ring_tail(ring);
     if (ring->stuck_since_ns != 0 && ring->stuck_tail == tail)
         return false;
     ring->stuck_since_ns = 0;
@@ -192,13 +201,13 @@ static bool wait_for_room(nl_ring *ring, size_t size, void (*wake)(void *user), 
     }
     /* The events after this one do not wait as long again, until something has moved. */
     ring->stuck_since_ns = start_ns;
-    ring->stuck_tail = load_tail(ring);
+    ring->stuck_tail = nl_ring_tail(ring);
     return fits(ring, size);
 }
 
 static void set_limit(nl_ring *ring)
 {
-    uint64_t tail = load_tail(ring);
+    uint64_t tail = nl_ring_tail(ring);
     ring->producer.limit = tail + ring_size(ring);
     if (ring->policy->kind == NL_POLICY_LEVEL)
         ring->producer.limit = tail + ring_size(ring) / 2;
@@ -241,7 +250,7 @@ bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(
 void nl_ring_thread_gone(nl_ring *ring)
 {
     nl_ring_report_lost(ring);
-    ring->producer.busy = 0;
+    __atomic_store_n(&ring->producer.busy, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&ring->shared->thread_gone, 1, __ATOMIC_RELEASE);
     __atomic_store_n(&ring->in_use, false, __ATOMIC_RELEASE);
 }
@@ -251,7 +260,7 @@ void nl_ring_pin(nl_ring *ring)
     uint64_t tail = __atomic_or_fetch(&ring->shared->tail, NL_TAIL_PINNED, __ATOMIC_ACQ_REL);
     ring->at = tail & ~NL_TAIL_PINNED;
     ring->end = __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE);
-    ring->sequence = ring->shared->sequence;
+    ring->sequence = __atomic_load_n(&ring->shared->sequence, __ATOMIC_RELAXED);
 }
 
 void nl_ring_unpin(nl_ring *ring)

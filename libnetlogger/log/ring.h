@@ -61,12 +61,24 @@ bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(
 /* Counts events that were lost: full of them for want of room, refused of them in signal handlers. */
 void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused);
 
+/* Whether there is anything counted that is not in the ring yet. By any thread. */
+bool nl_ring_has_lost(const nl_ring *ring);
+
 /* Writes what was counted into the ring as an event, if there is any and there is room. By its thread, or when that is
  * gone. */
 void nl_ring_report_lost(nl_ring *ring);
 
 /* The thread ends: what it left is still read, then the ring is free. */
 void nl_ring_thread_gone(nl_ring *ring);
+
+/* Up to where the reader has come. With drop oldest the producer moves it too. */
+static inline uint64_t nl_ring_tail(const nl_ring *ring)
+{
+    return __atomic_load_n(&ring->shared->tail, __ATOMIC_ACQUIRE) & ~NL_TAIL_PINNED;
+}
+
+/* Whether the reader has taken all that was published. By any thread. */
+bool nl_ring_is_empty(const nl_ring *ring);
 
 /* ---- the reader's side ---- */
 

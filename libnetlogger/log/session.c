@@ -59,10 +59,11 @@ static int open_file(const nl_mapping *mapping)
     pthread_mutex_lock(&folder_mutex);
     if (folder == NOT_YET)
         folder = make_folder();
+    int in = folder;
     pthread_mutex_unlock(&folder_mutex);
-    if (folder == NONE)
+    if (in == NONE)
         return -1;
-    return openat(folder, mapping->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return openat(in, mapping->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 }
 
 /* Maps what stands at repeat once more at its end. Memory without a file is copied by asking to move none of it:
@@ -143,12 +144,8 @@ bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to)
 
 void nl_mapping_forget(nl_mapping *mapping)
 {
-    if (mapping->fd >= 0) {
-        close(mapping->fd);
-        if (folder >= 0)
-            unlinkat(folder, mapping->name, 0);
-    }
-    mapping->fd = -1;
+    if (mapping->fd >= 0 && folder >= 0)
+        unlinkat(folder, mapping->name, 0);
 }
 
 void nl_mapping_remove(nl_mapping *mapping)
@@ -157,6 +154,9 @@ void nl_mapping_remove(nl_mapping *mapping)
         munmap(mapping->memory, mapping->size);
     mapping->memory = NULL;
     nl_mapping_forget(mapping);
+    if (mapping->fd >= 0)
+        close(mapping->fd);
+    mapping->fd = -1;
 }
 
 void nl_shared_head_set(nl_shared_head *head)

@@ -32,7 +32,7 @@ bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to);
 /* Unmaps it and removes its file. */
 void nl_mapping_remove(nl_mapping *mapping);
 
-/* Removes its file, but leaves the memory: threads may still be at it when the process ends. */
+/* Removes its file, but leaves the memory, and the file open: threads may still be at it when the process ends. */
 void nl_mapping_forget(nl_mapping *mapping);
 
 /* Fills in a file's first bytes. */

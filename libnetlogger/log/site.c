@@ -15,6 +15,7 @@
 enum { RESERVE_STEP = 64 * 1024, RULES_MAX = 64 };
 
 static nl_mapping mapping = {.fd = -1};
+static nl_shared_sites *sites; /* mapping's memory, when that is ready: writer threads look without a lock */
 static size_t reserved;
 static uint32_t next_id = NL_SITE_FIRST;
 static nl_event_site *registered;
@@ -26,14 +27,9 @@ static struct {
 } rules[RULES_MAX];
 static size_t rule_count;
 
-static nl_shared_sites *shared_sites(void)
-{
-    return (nl_shared_sites *)(void *)mapping.memory;
-}
-
 const nl_shared_sites *nl_sites_shared(void)
 {
-    return shared_sites();
+    return __atomic_load_n(&sites, __ATOMIC_ACQUIRE);
 }
 
 static bool make_table(void)
@@ -41,7 +37,9 @@ static bool make_table(void)
     if (!nl_mapping_make(&mapping, NL_SHARED_SITES_SIZE, RESERVE_STEP, 0, "sites"))
         return false;
     reserved = RESERVE_STEP;
-    nl_shared_head_set(&shared_sites()->head);
+    nl_shared_sites *made = (nl_shared_sites *)(void *)mapping.memory;
+    nl_shared_head_set(&made->head);
+    __atomic_store_n(&sites, made, __ATOMIC_RELEASE);
     return true;
 }
 
@@ -104,9 +102,9 @@ static bool is_switched_off(const char *event)
 
 bool nl_site_register(nl_event_site *site)
 {
-    if (mapping.memory == NULL && !make_table())
+    if (sites == NULL && !make_table())
         return false;
-    nl_shared_sites *shared = shared_sites();
+    nl_shared_sites *shared = sites;
     size_t size = site_size(site), end = NL_SHARED_HEADER + shared->published + size;
     if (end > NL_SHARED_SITES_SIZE)
         return false;
@@ -118,7 +116,7 @@ bool nl_site_register(nl_event_site *site)
     write_site(mapping.memory + NL_SHARED_HEADER + shared->published, site, next_id, size);
     __atomic_store_n(&shared->published, shared->published + size, __ATOMIC_RELEASE);
     pthread_mutex_lock(&rules_mutex);
-    site->off = is_switched_off(site->event);
+    __atomic_store_n(&site->off, is_switched_off(site->event), __ATOMIC_RELAXED);
     site->next = registered;
     registered = site;
     pthread_mutex_unlock(&rules_mutex);
@@ -132,13 +130,13 @@ nl_event_site **nl_sites_registered(size_t *count)
     *count = 0;
     for (const nl_event_site *site = registered; site != NULL; site = site->next)
         ++*count;
-    nl_event_site **sites = malloc((*count + 1) * sizeof *sites);
-    NL_REQUIRE(sites != NULL, "out of memory");
+    nl_event_site **all = malloc((*count + 1) * sizeof *all);
+    NL_REQUIRE(all != NULL, "out of memory");
     size_t at = *count;
     for (nl_event_site *site = registered; site != NULL; site = site->next)
-        sites[--at] = site;
+        all[--at] = site;
     pthread_mutex_unlock(&rules_mutex);
-    return sites;
+    return all;
 }
 
 void nl_sites_switch(const char *pattern, bool off)
@@ -191,7 +189,13 @@ void nl_sites_forget(void)
     }
     registered = NULL;
     next_id = NL_SITE_FIRST;
+    __atomic_store_n(&sites, NULL, __ATOMIC_RELAXED);
     nl_mapping_remove(&mapping);
+}
+
+void nl_sites_leave(void)
+{
+    nl_mapping_forget(&mapping);
 }
 
 size_t nl_raw_size(unsigned raw_type)

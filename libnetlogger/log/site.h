@@ -53,6 +53,9 @@ void nl_sites_unlock(void);
 /* In the child after fork: every site is numbered anew. And at the end of the process. */
 void nl_sites_forget(void);
 
+/* Removes the file, as the process ends; the memory stays, as threads may still log. With the registry locked. */
+void nl_sites_leave(void);
+
 /* nl_site_table_get for one that was not read yet. */
 const nl_site *nl_site_table_read(nl_site_table *table, uint32_t id);
 

@@ -87,7 +87,7 @@ static bool is_time(nl_log *log, nl_ring *rings, bool everything)
 {
     uint64_t most = 0;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
-        uint64_t tail = ring->shared->tail & ~NL_TAIL_PINNED;
+        uint64_t tail = nl_ring_tail(ring);
         uint64_t waiting = __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE) - tail;
         most = waiting > most ? waiting : most;
     }
@@ -206,11 +206,6 @@ static nl_status take(nl_log *log, bool everything)
     return status;
 }
 
-static bool is_empty(const nl_ring *ring)
-{
-    return (ring->shared->tail & ~NL_TAIL_PINNED) == __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE);
-}
-
 /* What threads that are gone have left: their last losses are reported, their rings kept for others, or removed. */
 static void tidy(nl_log *log, bool closing)
 {
@@ -222,7 +217,7 @@ static void tidy(nl_log *log, bool closing)
         if (unused || closing)
             nl_ring_report_lost(ring);
         if (unused) {
-            if (is_empty(ring) && ++spare > FREE_RINGS) {
+            if (nl_ring_is_empty(ring) && ++spare > FREE_RINGS) {
                 *at = ring->next;
                 nl_ring_remove(ring);
                 continue;

@@ -14,6 +14,8 @@
 
 #include <cmocka.h>
 
+#include "thread_sanitizer.h"
+
 static void pass(long n)
 {
     NL_MARKER(control_read, "N", n);
@@ -233,5 +235,6 @@ int main(void)
         cmocka_unit_test(test_what_waits_moves),
         cmocka_unit_test(test_after_fork),
     };
+    leave_out_what_the_thread_sanitizer_cannot();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -103,7 +103,7 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
         ring = nl_private_prepare(log, site, size);
         if (ring == NULL)
             return NULL;
-        id = site->id;
+        id = __atomic_load_n(&site->id, __ATOMIC_RELAXED);
         __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
     }
