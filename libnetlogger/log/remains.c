@@ -46,6 +46,27 @@ static bool map_file(int folder, const char *name, size_t least, size_t most, si
     return false;
 }
 
+/*
+ * Whether the process lives all the same: one that closes all its descriptors, as daemons do, closes the lock too. Its
+ * memory says then that it has the folder's files mapped. A process of another PID namespace can't be asked; the lock
+ * is all there is.
+ */
+static bool is_mapped(const char *name)
+{
+    unsigned user, process;
+    char path[64], line[512];
+    if (sscanf(name, "netlogger-%u-%u-", &user, &process) != 2)
+        return false;
+    snprintf(path, sizeof path, "/proc/%u/maps", process);
+    FILE *maps = fopen(path, "re");
+    bool found = false;
+    while (maps != NULL && !found && fgets(line, sizeof line, maps) != NULL)
+        found = strstr(line, name) != NULL;
+    if (maps != NULL)
+        fclose(maps);
+    return found;
+}
+
 nl_status nl_remains_open(nl_remains *remains, int parent, const char *name)
 {
     *remains = (nl_remains){.folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC),
@@ -59,6 +80,10 @@ nl_status nl_remains_open(nl_remains *remains, int parent, const char *name)
         nl_status status = remains->lock >= 0 || errno == ENOENT ? NL_AGAIN : nl_error_set_errno("open %s/lock", name);
         nl_remains_close(remains);
         return status;
+    }
+    if (is_mapped(name)) {
+        nl_remains_close(remains);
+        return NL_AGAIN;
     }
     map_file(remains->folder, "sites", NL_SHARED_SITES_SIZE, NL_SHARED_SITES_SIZE, 0, &remains->sites);
     return NL_OK;

@@ -3,9 +3,11 @@
 #include "log/site.h"
 
 #include "base/error.h"
+#include "log/log_internal.h"
 #include "format/record_internal.h"
 #include "log/session.h"
 
+#include <dlfcn.h>
 #include <fnmatch.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -98,6 +100,29 @@ static bool is_switched_off(const char *event)
         if (fnmatch(rules[i].pattern, event, 0) == 0)
             off = rules[i].off;
     return off;
+}
+
+/* Where the program or shared library begins in which address is; NULL when it is in none. */
+static const void *module_of(const void *address)
+{
+    Dl_info info;
+    return dladdr(address, &info) != 0 ? info.dli_fbase : NULL;
+}
+
+void nl_private_sites_leave(const void *inside)
+{
+    const void *module = module_of(inside);
+    nl_inside++;
+    nl_registry_lock();
+    pthread_mutex_lock(&rules_mutex);
+    for (nl_event_site **at = &registered; *at != NULL;)
+        if (module != NULL && module_of(*at) == module)
+            *at = (*at)->next;
+        else
+            at = &(*at)->next;
+    pthread_mutex_unlock(&rules_mutex);
+    nl_registry_unlock();
+    nl_inside--;
 }
 
 bool nl_site_register(nl_event_site *site)

@@ -104,6 +104,32 @@ class Nlrecover(support.Case):
         netlogd.terminate()
         netlogd.wait()
 
+    def test_a_daemon_that_closed_all_its_descriptors_lives(self):
+        program = self.compile_client("""
+            #include <netlogger.h>
+            #include <stdio.h>
+            #include <unistd.h>
+            int main(int argc, char **argv)
+            {
+                nl_log *log = nl_open("daemon", argv[1]);
+                NL_EVENT(log, NL_USAGE, "Step", "I", 0, "TEXT", "a b");
+                for (int fd = 3; fd < 1000; fd++)
+                    close(fd);
+                puts("closed");
+                fflush(stdout);
+                getchar();
+                (void)argc;
+                return 0;
+            }""")
+        daemon = self.start(program, "file:e.log", env=self.environment, cwd=self.scratch, stdin=subprocess.PIPE,
+                            stdout=subprocess.PIPE, text=True)
+        self.assertEqual(daemon.stdout.readline(), "closed\n")
+        self.assertEqual(self.recover().stderr, "nothing to recover\n")
+        daemon.kill()
+        daemon.wait()
+        self.assertEqual(self.recover().returncode, 0)
+        self.assert_numbers((self.scratch / "e.log").read_text(), 1)
+
     def test_wrong_use(self):
         self.assertEqual(self.recover("--everyone").returncode, 2)
         self.assertEqual(self.recover("--nonsense").returncode, 2)

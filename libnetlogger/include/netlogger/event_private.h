@@ -76,6 +76,19 @@ typedef struct nl_event_header {
  */
 NL_API nl_ring_producer *nl_private_prepare(nl_log_gate *log, nl_event_site *site, size_t size);
 
+/*
+ * A program or shared library ends, in which inside is: its sites, which lie in its memory, are not known any more.
+ * Weak, so that what logs no event, though it includes this, can do without the library.
+ */
+NL_API void nl_private_sites_leave(const void *inside) __attribute__((weak));
+
+__attribute__((destructor)) static void nl_private_sites_end(void)
+{
+    static const char inside = 0;
+    if (nl_private_sites_leave != 0)
+        nl_private_sites_leave(&inside);
+}
+
 static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 {
 #if defined(__x86_64__) || defined(__i386__)
