@@ -392,6 +392,9 @@ nl_status nl_close(nl_log *log)
     nl_inside++;
     nl_control_finish(log);
     nl_markers_forget_log(log);
+    nl_registry_lock();
+    nl_producer_report_lost(log); /* what this thread refused since its latest event, or flush */
+    nl_registry_unlock();
     remove_from_registry(log);
     nl_writer_thread_stop(log);
     nl_status status = log->status;
