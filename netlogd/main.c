@@ -138,6 +138,7 @@ static int serve(arguments *a)
     }
     listener *listeners = NULL;
     size_t count = 0;
+    bool wrote_pid_file = false;
     int status = PROGRAM_PROBLEM;
     if (open_listeners(s, &listeners, &count)) {
         if (!a->foreground && daemon(1, strcmp(s->output, "-") == 0) != 0)
@@ -145,10 +146,9 @@ static int serve(arguments *a)
         nl_log *log = nl_open("netlogd", s->log);
         nl_set_level(log, s->level);
         recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
-        if (s->pid_file == NULL || write_pid_file(s->pid_file))
+        wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
+        if (s->pid_file == NULL || wrote_pid_file)
             status = server_run(s, listeners, count, out, log);
-        if (s->pid_file != NULL)
-            unlink(s->pid_file);
         recovery_stop(recovering);
         nl_close(log);
     }
@@ -157,6 +157,9 @@ static int serve(arguments *a)
         program_error("%s", nl_error_message());
         status = PROGRAM_PROBLEM;
     }
+    /* The last of all: who waits for it to go finds everything written. */
+    if (wrote_pid_file)
+        unlink(s->pid_file);
     return status;
 }
 

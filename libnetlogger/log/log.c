@@ -272,6 +272,8 @@ static nl_log *open_url(const char *prog, nl_url *url)
     nl_status status = nl_log_options_read(&log->options, url);
     if (status == NL_OK)
         status = open_destination(log);
+    else
+        nl_url_free(url); /* else it is the outbox's from there on */
     if (status != NL_OK) {
         nl_outbox_close(&log->outbox);
         free_log(log);

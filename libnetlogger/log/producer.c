@@ -60,8 +60,11 @@ static void let_go(nl_ring *ring)
 
 static void on_thread_exit(void *unused)
 {
-    /* Other destructors may log until the last round of them. Signal handlers may come even after that. */
-    if (self == NULL || (++exits < PTHREAD_DESTRUCTOR_ITERATIONS && pthread_setspecific(key, unused) == 0))
+    /*
+     * Other destructors may log until the last round but one; the last is the thread sanitizer's own, after which no
+     * mutex may be touched in a program built with it. Signal handlers may come even after that.
+     */
+    if (self == NULL || (++exits < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(key, unused) == 0))
         return;
     gone = true;
     nl_inside++;
