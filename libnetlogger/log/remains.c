@@ -104,8 +104,7 @@ static bool is_sound(const nl_ring *ring)
 {
     const nl_shared_ring *shared = ring->shared;
     uint64_t tail = shared->tail & ~NL_TAIL_PINNED;
-    return shared->size == ring->producer.mask + 1 && shared->published >= tail &&
-           shared->published - tail <= shared->size;
+    return shared->size == ring->mask + 1 && shared->published >= tail && shared->published - tail <= shared->size;
 }
 
 static nl_ring *open_ring(int folder, const char *name)
@@ -113,19 +112,12 @@ static nl_ring *open_ring(int folder, const char *name)
     nl_mapping mapping;
     if (!map_file(folder, name, NL_SHARED_HEADER + 4096, NL_SHARED_HEADER + (1u << 30), NL_SHARED_HEADER, &mapping))
         return NULL;
-    nl_ring *ring = calloc(1, sizeof *ring);
-    NL_REQUIRE(ring != NULL, "out of memory");
-    ring->mapping = mapping;
-    ring->shared = (nl_shared_ring *)(void *)mapping.memory;
     uint64_t size = (mapping.size - NL_SHARED_HEADER) / 2;
-    ring->producer.data = mapping.memory + NL_SHARED_HEADER;
-    ring->producer.mask = size - 1;
-    ring->producer.head = ring->shared->published;
-    ring->producer.published = &ring->shared->published;
+    nl_ring *ring = nl_ring_over(&mapping, size);
+    NL_REQUIRE(ring != NULL, "out of memory");
     if ((size & (size - 1)) == 0 && is_sound(ring))
         return ring;
-    nl_mapping_remove(&ring->mapping);
-    free(ring);
+    nl_ring_remove(ring);
     return NULL;
 }
 
@@ -214,8 +206,7 @@ void nl_remains_close_log(nl_remains_log *log)
 {
     for (nl_ring *ring = log->rings, *next; ring != NULL; ring = next) {
         next = ring->next;
-        nl_mapping_remove(&ring->mapping);
-        free(ring);
+        nl_ring_remove(ring);
     }
     nl_mapping_remove(&log->outbox.mapping);
 }

@@ -30,7 +30,7 @@ static int64_t monotonic_ns(void)
 
 static uint64_t ring_size(const nl_ring *ring)
 {
-    return ring->producer.mask + 1;
+    return ring->mask + 1;
 }
 
 void nl_ring_begin_stream(nl_ring *ring)
@@ -47,26 +47,37 @@ void nl_ring_begin_stream(nl_ring *ring)
     __atomic_store_n(&ring->in_use, true, __ATOMIC_RELEASE);
 }
 
-nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number)
+nl_ring *nl_ring_over(const nl_mapping *mapping, size_t size)
 {
     nl_ring *ring = mmap(NULL, sizeof *ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (ring == MAP_FAILED)
         return NULL;
+    ring->mapping = *mapping;
+    ring->shared = (nl_shared_ring *)(void *)mapping->memory;
+    ring->data = ring->producer.data = mapping->memory + NL_SHARED_HEADER;
+    ring->mask = ring->producer.mask = size - 1;
+    ring->producer.head = ring->shared->published;
+    ring->producer.published = &ring->shared->published;
+    return ring;
+}
+
+nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number)
+{
+    nl_mapping mapping;
     size_t whole = NL_SHARED_HEADER + size;
-    if (!nl_mapping_make(&ring->mapping, whole, whole, NL_SHARED_HEADER, "ring-%u-%u", log, number)) {
+    if (!nl_mapping_make(&mapping, whole, whole, NL_SHARED_HEADER, "ring-%u-%u", log, number))
+        return NULL;
+    nl_ring *ring = nl_ring_over(&mapping, size);
+    if (ring == NULL) {
         int why = errno;
-        munmap(ring, sizeof *ring);
+        nl_mapping_remove(&mapping);
         errno = why;
         return NULL;
     }
-    ring->shared = (nl_shared_ring *)(void *)ring->mapping.memory;
     nl_shared_head_set(&ring->shared->head);
     ring->shared->size = size;
     ring->shared->log = log;
-    ring->producer.data = ring->mapping.memory + NL_SHARED_HEADER;
-    ring->producer.mask = size - 1;
     ring->producer.limit = size;
-    ring->producer.published = &ring->shared->published;
     ring->producer.slow_clock = !nl_clock_has_counter();
     /* Touched now, or a thread's first events would wait for a page fault each. */
     memset(ring->producer.data, 0, size);
@@ -143,10 +154,10 @@ static void count_overwritten(nl_ring *ring, uint64_t from, uint64_t to, nl_lost
 {
     nl_event_header header;
     for (uint64_t at = from; at < to; at += header.size) {
-        memcpy(&header, ring->producer.data + (at & ring->producer.mask), sizeof header);
+        memcpy(&header, ring->data + (at & ring->mask), sizeof header);
         if (header.site == NL_SITE_LOST) {
             nl_lost_event before;
-            memcpy(&before, ring->producer.data + (at & ring->producer.mask) + sizeof header, sizeof before);
+            memcpy(&before, ring->data + (at & ring->mask) + sizeof header, sizeof before);
             lost->full += before.full;
             lost->refused += before.refused;
             header.ticks = before.from_ticks;
@@ -168,7 +179,7 @@ static bool overwrite(nl_ring *ring, size_t size)
     uint64_t wanted = ring_size(ring) / OVERWRITE_PART + size + LOST_SIZE, to = tail;
     nl_event_header header;
     while (to < ring->producer.head && to - tail < wanted) {
-        memcpy(&header, ring->producer.data + (to & ring->producer.mask), sizeof header);
+        memcpy(&header, ring->data + (to & ring->mask), sizeof header);
         to += header.size;
     }
     if (!__atomic_compare_exchange_n(&ring->shared->tail, &tail, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))

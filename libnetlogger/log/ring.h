@@ -34,7 +34,12 @@ struct nl_ring {
     const void *log; /* whose it is */
     bool in_use;     /* by a living thread; without one it is for reuse once it is empty */
 
-    /* The reader's, in a cycle of the writer thread. */
+    /*
+     * The reader's, in a cycle of the writer thread; away from the producer's cache lines, in which every event writes.
+     * The alignment is that of lines that are fetched in pairs.
+     */
+    const char *data __attribute__((aligned(128))); /* as the producer's */
+    uint64_t mask;
     uint64_t at;  /* the next event to be taken */
     uint64_t end; /* what was published when the cycle began */
     uint64_t sequence;
@@ -48,6 +53,9 @@ struct nl_ring {
  * nothing. */
 nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number);
 void nl_ring_remove(nl_ring *ring);
+
+/* A ring over shared memory that is there, its events size bytes; it owns the mapping then. NULL with errno. */
+nl_ring *nl_ring_over(const nl_mapping *mapping, size_t size);
 
 /* Takes an empty ring over for another thread, as a new stream. */
 void nl_ring_begin_stream(nl_ring *ring);
@@ -89,9 +97,9 @@ void nl_ring_pin(nl_ring *ring);
 static inline const char *nl_ring_event(const nl_ring *ring, nl_event_header *header)
 {
     uint64_t left = ring->end - ring->at;
-    if (left < sizeof *header || left > ring->producer.mask + 1)
+    if (left < sizeof *header || left > ring->mask + 1)
         return NULL;
-    const char *event = ring->producer.data + (ring->at & ring->producer.mask);
+    const char *event = ring->data + (ring->at & ring->mask);
     memcpy(header, event, sizeof *header);
     return header->size >= sizeof *header && header->size <= left ? event : NULL;
 }

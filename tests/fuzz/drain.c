@@ -79,14 +79,14 @@ static void make_ring(nl_ring *ring, const choices *c, const uint8_t *data, size
     shared->tail = c->tail;
     shared->published = c->end;
     shared->sequence = c->sequence;
-    *ring = (nl_ring){.producer = {.data = memory, .mask = ring_size - 1}, .shared = shared};
+    *ring = (nl_ring){.data = memory, .mask = ring_size - 1, .shared = shared};
     nl_ring_pin(ring);
 }
 
 static void free_ring(nl_ring *ring)
 {
     nl_ring_unpin(ring);
-    free(ring->producer.data);
+    free((char *)ring->data);
     free(ring->shared);
 }
 
@@ -121,7 +121,7 @@ static void drain_all(nl_drain *drain, nl_ring *rings, const choices *c)
     nl_buffer batch = {0};
     size_t most = 0;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
-        most += (ring->producer.mask + 1) / sizeof(nl_event_header);
+        most += (ring->mask + 1) / sizeof(nl_event_header);
     for (uint64_t records = 1; records > 0; most -= records) {
         batch.size = 0;
         records = nl_drain_take(drain, rings, c->until_ticks, &batch, c->how & HOW_SMALL_BATCH ? 100 : 100000);

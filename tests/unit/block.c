@@ -32,6 +32,20 @@ static void checksums_are_those_of_the_standard(void **state)
     assert_int_equal(nl_crc32c(0, command, 48), 0xd9963a56);
 }
 
+/* Long ones go another way. */
+static void checksums_of_many_bytes(void **state)
+{
+    (void)state;
+    char bytes[20000];
+    uint64_t seed = 8;
+    random_bytes(&seed, bytes, sizeof bytes);
+    for (size_t size = 3000; size < sizeof bytes; size += 977)
+        for (size_t from = 0; from < 9; from++) {
+            uint32_t by_table = nl_crc32c_by_table((uint32_t)size, bytes + from, size - from);
+            assert_int_equal(nl_crc32c((uint32_t)size, bytes + from, size - from), by_table);
+        }
+}
+
 static void checksums_are_the_same_in_pieces_and_by_table(void **state)
 {
     (void)state;
@@ -595,6 +609,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checksums_are_those_of_the_standard),
         cmocka_unit_test(checksums_are_the_same_in_pieces_and_by_table),
+        cmocka_unit_test(checksums_of_many_bytes),
         cmocka_unit_test(numbers_come_back),
         cmocka_unit_test(numbers_that_are_too_long_are_refused),
         cmocka_unit_test(records_of_every_kind_come_back),
