@@ -23,7 +23,14 @@ typedef struct nl_ring nl_ring;
 
 struct nl_ring {
     nl_ring_producer producer; /* the first member: what NL_EVENT sees is the ring */
-    nl_shared_ring *shared;
+
+    /*
+     * What both read and seldom change, away from the producer's cache lines, in which every event writes. The
+     * alignment is that of lines that are fetched in pairs.
+     */
+    nl_shared_ring *shared __attribute__((aligned(128)));
+    const char *data; /* as the producer's */
+    uint64_t mask;
     nl_mapping mapping;
     const nl_ring_policy *policy;
     int64_t
@@ -34,14 +41,9 @@ struct nl_ring {
     const void *log; /* whose it is */
     bool in_use;     /* by a living thread; without one it is for reuse once it is empty */
 
-    /*
-     * The reader's, in a cycle of the writer thread; away from the producer's cache lines, in which every event writes.
-     * The alignment is that of lines that are fetched in pairs.
-     */
-    const char *data __attribute__((aligned(128))); /* as the producer's */
-    uint64_t mask;
-    uint64_t at;  /* the next event to be taken */
-    uint64_t end; /* what was published when the cycle began */
+    /* The reader's, in a cycle of the writer thread. */
+    uint64_t at __attribute__((aligned(128))); /* the next event to be taken */
+    uint64_t end;                              /* what was published when the cycle began */
     uint64_t sequence;
     uint64_t safe_ticks; /* every event up to there was published when the ring was last seen at rest */
     uint64_t busy_head;  /* where its producer was when it was last seen busy, and since when */

@@ -61,6 +61,7 @@ typedef struct nl_ring_producer {
 } nl_ring_producer;
 
 #define NL_PRIVATE_SLOTS 16
+#define NL_PRIVATE_AHEAD 1024 /* bytes; less than the smallest ring, which is mapped twice */
 extern NL_API __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS] __attribute__((tls_model("initial-exec")));
 
 /* Every event in the ring begins with these 16 bytes. */
@@ -122,6 +123,9 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
     }
     *out = ring;
     char *at = ring->data + (ring->head & ring->mask);
+    /* Of the events to come: the processor's own foresight ends at every page, and with it one event in 90 would wait.
+     */
+    __builtin_prefetch(at + NL_PRIVATE_AHEAD, 1);
     nl_event_header header = {(uint32_t)size, id, nl_private_ticks(ring)};
     memcpy(at, &header, sizeof header);
     return at + sizeof header;
