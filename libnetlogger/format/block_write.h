@@ -82,6 +82,17 @@ static inline char *nl_block_begin_record(nl_block_writer *w, char *at, unsigned
     return at;
 }
 
+/* Notes count records that were put by hand up to at, behind a first one; their times rise from first_ns to last_ns. */
+static inline void nl_block_note_run(nl_block_writer *w, const char *at, uint32_t count, int64_t first_ns,
+                                     int64_t last_ns)
+{
+    w->records.size = (size_t)(at - w->records.data);
+    w->record_count += count;
+    w->min_time_ns = first_ns < w->min_time_ns ? first_ns : w->min_time_ns;
+    w->max_time_ns = last_ns > w->max_time_ns ? last_ns : w->max_time_ns;
+    w->last_time_ns = last_ns;
+}
+
 /* Appends a string's length and bytes, for which there is room, at at. Returns what follows. */
 static inline char *nl_block_put_string(char *at, nl_string string)
 {

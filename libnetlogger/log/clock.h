@@ -35,13 +35,34 @@ uint64_t nl_clock_update(nl_clock *clock);
 /* nl_clock_time_ns for ticks outside of the segment in use. */
 int64_t nl_clock_find_time_ns(nl_clock *clock, uint64_t ticks);
 
+/* The segment in use by itself, to be kept in registers. */
+typedef struct nl_clock_segment {
+    nl_clock_point from;
+    uint64_t ticks;
+    double ns_per_tick;
+} nl_clock_segment;
+
+static inline nl_clock_segment nl_clock_segment_in_use(const nl_clock *clock)
+{
+    return (nl_clock_segment){clock->points[clock->segment], clock->segment_ticks, clock->ns_per_tick};
+}
+
+static inline bool nl_clock_segment_has(const nl_clock_segment *segment, uint64_t ticks)
+{
+    return ticks - segment->from.ticks <= segment->ticks;
+}
+
+static inline int64_t nl_clock_segment_time_ns(const nl_clock_segment *segment, uint64_t ticks)
+{
+    return segment->from.time_ns + (int64_t)((double)(int64_t)(ticks - segment->from.ticks) * segment->ns_per_tick);
+}
+
 /* The time of ticks, nanoseconds since 1970 UTC. */
 static inline int64_t nl_clock_time_ns(nl_clock *clock, uint64_t ticks)
 {
-    const nl_clock_point *from = &clock->points[clock->segment];
-    uint64_t behind = ticks - from->ticks;
-    if (__builtin_expect(behind <= clock->segment_ticks, 1))
-        return from->time_ns + (int64_t)((double)(int64_t)behind * clock->ns_per_tick);
+    const nl_clock_segment segment = nl_clock_segment_in_use(clock);
+    if (__builtin_expect(nl_clock_segment_has(&segment, ticks), 1))
+        return nl_clock_segment_time_ns(&segment, ticks);
     return nl_clock_find_time_ns(clock, ticks);
 }
 

@@ -146,8 +146,9 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
 }
 
 /*
- * The same for as many typed events as follow one another and are not large: everything is at hand in variables. The
- * block holds a record already. Returns how many; what stops it is for put_typed.
+ * The same for as many typed events as follow one another, are not large, and lie within the clock's segment in use.
+ * Everything is at hand in variables: a store into the block might, for all that the compiler knows, change whatever
+ * lies in memory. The block holds a record already. Returns how many; what stops it is for put_typed.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until_ticks,
                                                                    bool bmi2)
@@ -155,13 +156,21 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
     nl_block_writer *block = &drain->block;
     nl_buffer_reserve(&block->records, BLOCK_SIZE + RUN_EVENT_MOST);
     char *at = block->records.data + block->records.size, *full = block->records.data + BLOCK_SIZE;
-    int64_t last_ns = block->last_time_ns, min_ns = block->min_time_ns, max_ns = block->max_time_ns;
+    const nl_clock_segment clock = nl_clock_segment_in_use(&drain->clock);
+    const char *data = ring->data;
+    const uint64_t mask = ring->mask, published = ring->end;
+    uint64_t position = ring->at;
+    int64_t last_ns = ring->last_time_ns, block_last_ns = block->last_time_ns, first_ns = INT64_MAX;
     uint32_t id = 0, count = 0;
     unsigned shape = 0;
     const nl_site *site = NULL;
     nl_event_header header;
-    const char *event;
-    while (at < full && (event = nl_ring_event(ring, &header)) != NULL && header.ticks <= until_ticks) {
+    while (at < full && published - position >= sizeof header) {
+        const char *event = data + (position & mask);
+        memcpy(&header, event, sizeof header);
+        if (header.size < sizeof header || header.size > RUN_EVENT_MOST / 2 || header.size > published - position ||
+            header.ticks > until_ticks || !nl_clock_segment_has(&clock, header.ticks))
+            break;
         if (header.site != id) {
             site = nl_site_table_get(&drain->sites, header.site);
             if (site == NULL)
@@ -169,28 +178,27 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
             id = header.site;
             shape = shape_of(drain, id, site);
         }
-        if (header.size > RUN_EVENT_MOST / 2)
+        int64_t time_ns = nl_clock_segment_time_ns(&clock, header.ticks);
+        if (time_ns < last_ns)
             break;
-        int64_t time_ns = nl_drain_time_ns(drain, ring, header.ticks);
         char *put = put_varint(at, shape, bmi2);
-        put = put_varint(put, nl_zigzag((int64_t)((uint64_t)time_ns - (uint64_t)last_ns)), bmi2);
+        put = put_varint(put, nl_zigzag((int64_t)((uint64_t)time_ns - (uint64_t)block_last_ns)), bmi2);
         const char *from = event + sizeof header, *end = event + header.size;
-        for (unsigned i = 0; i < site->field_count && put != NULL; i++)
-            put = put_value(put, &from, end, site->types[i], bmi2);
+        const unsigned char *types = site->types, *types_end = types + site->field_count;
+        for (; types < types_end && put != NULL; types++)
+            put = put_value(put, &from, end, *types, bmi2);
         if (put == NULL)
             break;
         at = put;
-        last_ns = time_ns;
-        min_ns = time_ns < min_ns ? time_ns : min_ns;
-        max_ns = time_ns > max_ns ? time_ns : max_ns;
-        ring->at += header.size;
+        first_ns = count == 0 ? time_ns : first_ns;
+        last_ns = block_last_ns = time_ns;
+        position += header.size;
         count++;
     }
-    block->records.size = (size_t)(at - block->records.data);
-    block->record_count += count;
-    block->last_time_ns = last_ns;
-    block->min_time_ns = min_ns;
-    block->max_time_ns = max_ns;
+    if (count > 0)
+        nl_block_note_run(block, at, count, first_ns, last_ns);
+    ring->last_time_ns = last_ns;
+    ring->at = position;
     ring->sequence += count;
     return count;
 }

@@ -52,7 +52,7 @@ struct nl_log {
     bool drain_ready;
     nl_buffer encoded;
     uint64_t clock_ticks; /* of the latest reading of the clock */
-    bool busy;            /* there were events at the latest look */
+    uint64_t waiting;     /* bytes in the fullest ring at the latest look */
     int64_t drained_ns;   /* on the monotonic clock: when rings were emptied last, for blocks */
     uint64_t flush_ticks; /* nl_flush wants the events up to there; 0: it has not been found out yet */
     bool left;            /* some of them are still in the rings */

@@ -9,13 +9,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 enum {
     BATCH_SIZE = 128 << 10,       /* bytes that are encoded before they are sent */
-    BUSY_PAUSE_NS = 1000 * 1000,  /* between looks while events come */
+    HURRY_PAUSE_NS = 100 * 1000,  /* between looks while events come so fast that a ring may soon be full */
+    TIMER_SLACK_NS = 10 * 1000,   /* how late a pause may end: the usual 50,000 are much of the shortest */
+    BUSY_PAUSE_NS = 1000 * 1000,  /* while events come */
     IDLE_PAUSE_NS = 20 * 1000000, /* what that grows to while none do */
     BLOCK_AGE_NS = 100 * 1000000, /* blocks: how long events wait for more to share a block with ... */
     BLOCK_FILL = 32 << 10,        /* ... unless a ring holds so many bytes */
@@ -91,7 +94,7 @@ static bool is_time(nl_log *log, nl_ring *rings, bool everything)
         uint64_t waiting = __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE) - tail;
         most = waiting > most ? waiting : most;
     }
-    log->busy = most > 0;
+    log->waiting = most;
     if (log->drain.format != NL_FORMAT_NLB || everything)
         return true;
     return most >= BLOCK_FILL || monotonic_ns() - log->drained_ns >= BLOCK_AGE_NS;
@@ -268,6 +271,17 @@ static void change_destination(nl_log *log)
     follow_destination(log);
 }
 
+/*
+ * Whether to look again at once. Nobody tells this thread that a ring fills, as that would cost a system call on the
+ * way of an event, so it sees to it that none does while it sleeps.
+ */
+static bool is_more(const nl_log *log, bool everything)
+{
+    if (everything)
+        return log->left;
+    return is_full(log) || (log->encoded.size > 0 && log->waiting >= log->options.ring_size / 4);
+}
+
 /* Takes and sends what there is. Returns whether there may be more at once. */
 static bool look(nl_log *log, bool everything, bool closing)
 {
@@ -285,7 +299,7 @@ static bool look(nl_log *log, bool everything, bool closing)
     if (status == NL_OK && (status = take(log, everything)) == NL_OK && log->encoded.size > 0)
         status = nl_outbox_send(&log->outbox, log->drain.level, everything);
     note_status(log, status);
-    return status == NL_OK && (everything ? log->left : is_full(log));
+    return status == NL_OK && is_more(log, everything);
 }
 
 /* ---- the thread ---- */
@@ -297,6 +311,15 @@ static void finish_flush(nl_log *log, uint64_t wanted)
     log->flush_done = wanted;
     pthread_cond_broadcast(&log->flushed);
     pthread_mutex_unlock(&log->mutex);
+}
+
+static int64_t next_pause_ns(const nl_log *log, int64_t pause_ns)
+{
+    if (log->waiting >= log->options.ring_size / 16)
+        return HURRY_PAUSE_NS;
+    if (log->waiting > 0 || pause_ns < BUSY_PAUSE_NS)
+        return BUSY_PAUSE_NS;
+    return pause_ns < IDLE_PAUSE_NS ? pause_ns * 5 / 4 : IDLE_PAUSE_NS;
 }
 
 static void *run(void *user)
@@ -322,10 +345,17 @@ static void *run(void *user)
             finish_flush(log, wanted);
         if (more || stop)
             continue;
-        pause_ns = log->busy ? BUSY_PAUSE_NS : pause_ns < IDLE_PAUSE_NS ? pause_ns * 5 / 4 : IDLE_PAUSE_NS;
+        pause_ns = next_pause_ns(log, pause_ns);
         sleep_until_woken(log, pause_ns);
     }
     return NULL;
+}
+
+/* Apart, because run is also called in a thread of the program's, when there was none to be had. */
+static void *thread_main(void *log)
+{
+    prctl(PR_SET_TIMERSLACK, (unsigned long)TIMER_SLACK_NS);
+    return run(log);
 }
 
 bool nl_writer_thread_start(nl_log *log)
@@ -337,7 +367,7 @@ bool nl_writer_thread_start(nl_log *log)
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&log->thread, &attributes, run, log) == 0;
+    bool started = pthread_create(&log->thread, &attributes, thread_main, log) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attributes);
     if (started)
