@@ -57,11 +57,13 @@ int nl_channel_confirm(nl_channel *channel);
 
 /*
  * As recv and send: how many bytes, 0 at the other side's orderly end, -1 with errno. EPROTO: TLS failed, and
- * nl_channel_words says how. A read that gives as much as was asked for may have left some within the channel, which
- * poll does not tell of.
+ * nl_channel_words says how.
  */
 ssize_t nl_channel_read(nl_channel *channel, void *data, size_t size);
 ssize_t nl_channel_write(nl_channel *channel, const void *data, size_t size);
+
+/* Whether there is more to be read, data or the end, that poll does not tell of. */
+bool nl_channel_has_more(const nl_channel *channel);
 
 /* Whether a write that failed with EAGAIN has left part of a message on its way: only the same bytes may follow. */
 bool nl_channel_is_midway(const nl_channel *channel);

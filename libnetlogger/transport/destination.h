@@ -1,6 +1,6 @@
 /*
- * Where bytes go: a file, standard output, a collector over TCP, plain or TLS, or a Unix socket, syslog, memory. A destination takes
- * whole records only, and never leaves part of one behind where it can help it.
+ * Where bytes go: a file, standard output, a collector over TCP, plain or TLS, or a Unix socket, syslog, memory. A
+ * destination takes whole records only, and never leaves part of one behind where it can help it.
  *
  * The library lives in other people's programs: no destination raises SIGPIPE, prints, or waits longer than its
  * timeout. One thread at a time; the writer that owns a destination sees to that.

@@ -34,6 +34,7 @@ typedef struct nl_tls_session {
     int fd;
     int failed;       /* an errno: from here on everything fails with it */
     bool ended;       /* the socket gave its end */
+    bool more;        /* the latest read did not come to EAGAIN */
     bool midway;      /* a write was begun and is not over */
     bool asked;       /* the server wanted a certificate of this client */
     bool has_ticket;  /* it has given a ticket: it is content */
@@ -395,9 +396,15 @@ ssize_t nl_tls_session_read(nl_tls_session *session, void *data, size_t size)
     size_t done = 0, got;
     while (done < size && SSL_read_ex(session->ssl, (char *)data + done, size - done, &got) == 1)
         done += got;
-    ssize_t result = done > 0 ? (ssize_t)done : result_of_failure(session);
+    ssize_t result = done < size ? result_of_failure(session) : 0;
+    session->more = result >= 0 || errno != EAGAIN;
     leave();
-    return result;
+    return done > 0 ? (ssize_t)done : result;
+}
+
+bool nl_channel_has_more(const nl_channel *channel)
+{
+    return channel->tls != NULL && channel->tls->more;
 }
 
 ssize_t nl_tls_session_write(nl_tls_session *session, const void *data, size_t size)
