@@ -10,6 +10,12 @@ nlinclude_HEADERS = \
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/netlogger.pc
 
+# What the library and netlogd both are made of: a socket, plain or within TLS.
+noinst_LTLIBRARIES += %D%/libchannel.la
+%C%_libchannel_la_SOURCES = %D%/transport/channel.c %D%/transport/channel.h %D%/transport/tls.c
+%C%_libchannel_la_CFLAGS = $(AM_CFLAGS) $(OPENSSL_CFLAGS) -pthread
+%C%_libchannel_la_LIBADD = $(OPENSSL_LIBS) -lpthread
+
 # All of the library, hidden symbols within reach: what the shared library is made of and the unit tests link.
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
@@ -37,7 +43,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/transport/writer.c %D%/transport/writer_internal.h
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread -fno-semantic-interposition
-%C%_libcore_la_LIBADD = $(ZSTD_LIBS) -lpthread
+%C%_libcore_la_LIBADD = %D%/libchannel.la $(ZSTD_LIBS) -lpthread
 
 lib_LTLIBRARIES += %D%/libnetlogger.la
 %C%_libnetlogger_la_SOURCES =

@@ -6,8 +6,6 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -21,13 +19,15 @@ enum {
 struct connection {
     connection *next, **link; /* in the server's list */
     server *server;
-    evutil_socket_t fd;
+    nl_channel channel;
     struct event *readable;
     nl_decoder *decoder;
     uint64_t good_at;      /* bytes that had come when the latest record was complete */
     uint64_t acknowledged; /* blocks */
-    bool told;             /* what the collector asks */
-    bool to_acknowledge;   /* in the server's list of those */
+    int64_t opened_ns;
+    bool ready;          /* for data: TLS has begun, where it is wanted */
+    bool told;           /* what the collector asks */
+    bool to_acknowledge; /* in the server's list of those */
     connection *next_to_acknowledge;
     char peer[80];
 };
@@ -79,16 +79,32 @@ static void leave_list(connection *c)
     c->to_acknowledge = false;
 }
 
+/*
+ * Sends a frame without waiting. False when the client, who reads nothing, did not take it; one that took a part is cut
+ * off: what follows would not be understood.
+ */
+static bool say(connection *c, nl_string frame)
+{
+    size_t done = 0;
+    ssize_t sent = 1;
+    while (done < frame.size && sent > 0) {
+        sent = nl_channel_write(&c->channel, frame.data + done, frame.size - done);
+        done += sent > 0 ? (size_t)sent : 0;
+    }
+    if (done < frame.size && (done > 0 || nl_channel_is_midway(&c->channel)))
+        shutdown(c->channel.fd, SHUT_RDWR);
+    return done == frame.size;
+}
+
 void connection_send_activation(connection *c)
 {
     activation *asked = c->server->activation;
     if (asked == NULL || activation_frame(asked).size == 0 || nl_decoder_get_stats(c->decoder)->blocks == 0)
         return;
     nl_string frame = activation_frame(asked);
-    ssize_t sent = send(c->fd, frame.data, frame.size, MSG_DONTWAIT | MSG_NOSIGNAL);
     c->told = true;
-    if (sent != (ssize_t)frame.size)
-        shutdown(c->fd, SHUT_RDWR); /* it reads nothing: when it is back it is told anew */
+    if (!say(c, frame))
+        shutdown(c->channel.fd, SHUT_RDWR); /* it reads nothing: when it is back it is told anew */
 }
 
 void connection_acknowledge(connection *c)
@@ -100,11 +116,8 @@ void connection_acknowledge(connection *c)
     char frame[16] = "NLA1\x08";
     memcpy(frame + 8, &blocks, sizeof blocks);
     /* A client that does not read what it is told is told again with the next block; the counts add up. */
-    ssize_t sent = send(c->fd, frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent == (ssize_t)sizeof frame)
+    if (say(c, (nl_string){frame, sizeof frame}))
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
-    else if (sent > 0)
-        shutdown(c->fd, SHUT_RDWR); /* what follows would not be understood */
 }
 
 /* Hands every complete record to the output. */
@@ -133,11 +146,23 @@ static void finish_last_record(connection *c)
 
 typedef enum outcome { MORE, NOTHING_NOW, ENDED, BROKEN } outcome;
 
+/* Why a client in TLS is not understood. */
+static void report_tls(connection *c)
+{
+    char words[NL_CHANNEL_WORDS];
+    c->server->counts.refused += !c->ready;
+    nl_write(c->server->log, NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", c->peer,
+             nl_channel_words(&c->channel, EPROTO, words));
+}
+
 static outcome read_once(connection *c)
 {
-    ssize_t got = read(c->fd, c->server->read_buffer, SERVER_READ_SIZE);
+    ssize_t got = nl_channel_read(&c->channel, c->server->read_buffer, SERVER_READ_SIZE);
+    if (got < 0 && errno == EPROTO)
+        report_tls(c);
     if (got < 0)
         return errno == EINTR ? MORE : errno == EAGAIN ? NOTHING_NOW : BROKEN;
+    c->ready = true;
     if (got == 0)
         return ENDED;
     c->server->counts.bytes += (uint64_t)got;
@@ -166,6 +191,8 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         finish_last_record(c);
     if (result == ENDED || result == BROKEN)
         connection_close(c);
+    else if (nl_channel_has_more(&c->channel) && !c->server->paused)
+        event_active(c->readable, EV_READ, 0);
 }
 
 static void listen_for_data(connection *c)
@@ -173,15 +200,21 @@ static void listen_for_data(connection *c)
     unsigned seconds = c->server->settings->idle_timeout_s;
     struct timeval timeout = {.tv_sec = seconds};
     event_add(c->readable, seconds > 0 ? &timeout : NULL);
+    if (nl_channel_has_more(&c->channel))
+        event_active(c->readable, EV_READ, 0);
 }
 
-connection *connection_new(server *srv, evutil_socket_t fd, const struct sockaddr *peer)
+connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const struct sockaddr *peer)
 {
     connection *c = calloc(1, sizeof *c);
     if (c == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     c->server = srv;
-    c->fd = fd;
+    c->channel.fd = fd;
+    c->ready = tls == NULL;
+    c->opened_ns = server_now_ns();
+    if (tls != NULL && !nl_channel_secure(&c->channel, tls, NULL))
+        program_fail(PROGRAM_PROBLEM, "out of memory");
     listener_address_text(peer, c->peer, sizeof c->peer);
     c->decoder = nl_decoder_new(&(nl_decoder_options){
         .source = c->peer,
@@ -217,10 +250,29 @@ void connection_pause(connection *c, bool pause)
         listen_for_data(c);
 }
 
+static void close_late(connection *c, const char *note)
+{
+    nl_write(c->server->log, NL_WARNING, "Netlogd.Late", "PEER=%s NOTE=%s", c->peer, note);
+    connection_close(c);
+}
+
+/* Whether seconds, 0 being for ever, have gone by since. */
+static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
+{
+    return seconds > 0 && now_ns - since_ns >= seconds * NL_NS_PER_SECOND;
+}
+
+void connection_check_time(connection *c, int64_t now_ns)
+{
+    const settings *s = c->server->settings;
+    if (!c->ready && is_over(c->opened_ns, s->handshake_s, now_ns))
+        close_late(c, "closed: TLS has not begun in time");
+}
+
 void connection_take_what_came(connection *c)
 {
     int left = 0;
-    if (ioctl(c->fd, FIONREAD, &left) != 0)
+    if (ioctl(c->channel.fd, FIONREAD, &left) != 0)
         return;
     /* A read takes SERVER_READ_SIZE bytes at most, and that many when there are so many. */
     for (; left > 0 && !output_is_blocked(c->server->output); left -= SERVER_READ_SIZE)
@@ -251,7 +303,7 @@ void connection_close(connection *c)
         c->next->link = c->link;
     c->server->connection_count--;
     event_free(c->readable);
-    close(c->fd);
+    nl_channel_close(&c->channel);
     nl_decoder_free(c->decoder);
     free(c);
 }

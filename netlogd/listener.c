@@ -65,8 +65,8 @@ static int bind_and_listen(const struct sockaddr *address, socklen_t size)
     return -1;
 }
 
-static bool open_tcp(const nl_url *url, bool remote_allowed, listener **listeners, size_t *count,
-                     char message[MESSAGE_SIZE])
+static bool open_tcp(const nl_url *url, const listening *asked, bool remote_allowed, listener **listeners,
+                     size_t *count, char message[MESSAGE_SIZE])
 {
     char port[8];
     snprintf(port, sizeof port, "%u", url->port);
@@ -78,9 +78,10 @@ static bool open_tcp(const nl_url *url, bool remote_allowed, listener **listener
     }
     bool good = true;
     for (struct addrinfo *a = addresses; a != NULL && good; a = a->ai_next) {
-        if (!remote_allowed && !network_is_local(a->ai_addr)) {
+        if (!remote_allowed && !asked->vouched && !network_is_local(a->ai_addr)) {
             snprintf(message, MESSAGE_SIZE,
-                     "listen on %s: that is open to other machines; say which may connect with --allow NETWORK",
+                     "listen on %s: that is open to other machines; say which may connect with --allow NETWORK, or "
+                     "have clients show certificates: x-netlogs://HOST?cert=FILE&key=FILE&ca=FILE",
                      url->text);
             good = false;
             break;
@@ -95,8 +96,8 @@ static bool open_tcp(const nl_url *url, bool remote_allowed, listener **listener
         getsockname(fd, (struct sockaddr *)&bound, &size);
         char address[80], name[100];
         listener_address_text((struct sockaddr *)&bound, address, sizeof address);
-        snprintf(name, sizeof name, "x-netlog://%s", address);
-        add(listeners, count, (listener){.fd = fd, .name = strdup(name)});
+        snprintf(name, sizeof name, "%.*s%s", (int)strcspn(url->text, "/") + 2, url->text, address);
+        add(listeners, count, (listener){.fd = fd, .asked = asked, .name = strdup(name)});
     }
     freeaddrinfo(addresses);
     return good;
@@ -116,7 +117,8 @@ static void remove_stale(const struct sockaddr_un *address)
     close(fd);
 }
 
-static bool open_unix(const nl_url *url, listener **listeners, size_t *count, char message[MESSAGE_SIZE])
+static bool open_unix(const nl_url *url, const listening *asked, listener **listeners, size_t *count,
+                      char message[MESSAGE_SIZE])
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (strlen(url->path) >= sizeof address.sun_path) {
@@ -128,16 +130,16 @@ static bool open_unix(const nl_url *url, listener **listeners, size_t *count, ch
     int fd = bind_and_listen((struct sockaddr *)&address, sizeof address);
     if (fd < 0)
         return failed(message, url->text);
-    add(listeners, count, (listener){.fd = fd, .name = strdup(url->text), .path = strdup(url->path)});
+    add(listeners, count, (listener){.fd = fd, .asked = asked, .name = strdup(url->text), .path = strdup(url->path)});
     return true;
 }
 
-bool listener_open(const char *text, bool remote_allowed, listener **listeners, size_t *count,
+bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count,
                    char message[MESSAGE_SIZE])
 {
-    nl_url *url = nl_url_parse(text); /* it was parsed before: see settings.c */
-    bool good = url->scheme == NL_SCHEME_UNIX ? open_unix(url, listeners, count, message)
-                                              : open_tcp(url, remote_allowed, listeners, count, message);
+    nl_url *url = nl_url_parse(asked->url); /* it was parsed before: see settings.c */
+    bool good = url->scheme == NL_SCHEME_UNIX ? open_unix(url, asked, listeners, count, message)
+                                              : open_tcp(url, asked, remote_allowed, listeners, count, message);
     nl_url_free(url);
     return good;
 }

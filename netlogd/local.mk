@@ -6,4 +6,4 @@ netlogd_netlogd_SOURCES = \
 	%D%/connection.c %D%/connection.h %D%/output.c %D%/output.h %D%/server.c %D%/server.h \
 	%D%/recovery.c %D%/recovery.h %D%/activation.c %D%/activation.h
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
-netlogd_netlogd_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(EVENT_LIBS)
+netlogd_netlogd_LDADD = libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS)

@@ -24,12 +24,14 @@ static const struct {
     const char *doc;
 } directives[] = {
     {"listen", "URL",
-     "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one) or "
-     "unix:PATH. Default x-netlog://127.0.0.1:14830"},
+     "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one), "
+     "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those vouch "
+     "for) "
+     "or unix:PATH. Default x-netlog://127.0.0.1:14830"},
     {"output", "FILE", "The merged log, appended to; - (the default) is standard output"},
     {"allow", "NETWORK",
      "Clients that may connect from other machines: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas "
-     "between. Needed to listen off loopback"},
+     "between. Needed to listen off loopback, unless clients show certificates there"},
     {"log", "URL", "Where netlogd's own events go (default file:///dev/stderr)"},
     {"level", "LEVEL", "The threshold of its own events (default Important: all but Debug)"},
     {"reject", "FILE", "Keep malformed input there, as it came"},
@@ -37,6 +39,7 @@ static const struct {
     {"max-record-size", "SIZE", "A longer record is malformed (default 1M)"},
     {"max-connections", "N", "More clients than that are turned away (default 10000)"},
     {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 0: never)"},
+    {"handshake-timeout", "SECONDS", "Close a connection on which TLS has not begun by then (default 10; 0: never)"},
     {"activation", "FILE",
      "Send the commands in it (level, event, marker, destination) to the programs that log here in the binary format, "
      "now "
@@ -118,7 +121,7 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
 {
     char message[256];
     for (size_t i = 0; i < s->listen_count; i++)
-        if (!listener_open(s->listen[i], s->allow_count > 0, listeners, count, message)) {
+        if (!listener_open(&s->listen[i], s->allow_count > 0, listeners, count, message)) {
             program_error("%s", message);
             return false;
         }

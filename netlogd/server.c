@@ -20,6 +20,7 @@ enum {
     PRIORITIES = 2, /* clients first; the output is flushed when none of them has anything to read */
     RETRY_MS = 250,
     ACTIVATION_MS = 500,
+    CLOCK_MS = 1000,
     DRAIN_SECONDS = 5,
 };
 
@@ -114,9 +115,18 @@ void server_reject(server *srv, nl_string malformed)
     nl_buffer_free(&line);
 }
 
-static bool is_allowed(const server *srv, const struct sockaddr *peer)
+static const listener *socket_of(const server *srv, const struct evconnlistener *accepting)
 {
-    if (network_is_local(peer))
+    size_t i = 0;
+    while (srv->listeners[i] != accepting)
+        i++;
+    return &srv->sockets[i];
+}
+
+/* From this machine, or with a certificate to show when no networks are listed; those hold for all. */
+static bool is_allowed(const server *srv, const struct sockaddr *peer, bool vouched)
+{
+    if (network_is_local(peer) || (vouched && srv->settings->allow_count == 0))
         return true;
     for (size_t i = 0; i < srv->settings->allow_count; i++)
         if (network_contains(&srv->settings->allow[i], peer))
@@ -126,12 +136,13 @@ static bool is_allowed(const server *srv, const struct sockaddr *peer)
 
 static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
-    (void)from, (void)size;
+    (void)size;
     server *srv = user;
+    const listening *asked = socket_of(srv, from)->asked;
     srv->counts.connections++;
     bool room = srv->connection_count < srv->settings->max_connections;
-    if (room && is_allowed(srv, peer)) {
-        connection_new(srv, fd, peer);
+    if (room && is_allowed(srv, peer, asked->vouched)) {
+        connection_new(srv, fd, asked->tls, peer);
         return;
     }
     srv->counts.refused++;
@@ -168,6 +179,17 @@ static void on_accept_again(evutil_socket_t fd, short what, void *user)
     enable_listeners(user, true);
 }
 
+static void on_clock(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    server *srv = user;
+    int64_t now_ns = server_now_ns();
+    for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
+        next = connection_next(c);
+        connection_check_time(c, now_ns);
+    }
+}
+
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
     (void)signal, (void)what;
@@ -191,7 +213,15 @@ static struct event *new_event(server *srv, evutil_socket_t fd, short what, even
     return event;
 }
 
-static void start(server *srv, listener *listeners)
+static struct event *repeat(server *srv, int interval_ms, event_callback_fn callback)
+{
+    struct timeval interval = milliseconds(interval_ms);
+    struct event *event = new_event(srv, -1, EV_PERSIST, callback);
+    event_add(event, &interval);
+    return event;
+}
+
+static void start(server *srv)
 {
     srv->base = event_base_new();
     srv->read_buffer = malloc(SERVER_READ_SIZE);
@@ -203,13 +233,9 @@ static void start(server *srv, listener *listeners)
     event_priority_set(srv->flush_event, PRIORITIES - 1);
     srv->retry_event = new_event(srv, -1, 0, on_retry);
     srv->accept_event = new_event(srv, -1, 0, on_accept_again);
-    if (srv->activation != NULL) {
-        struct timeval often = milliseconds(ACTIVATION_MS);
-        srv->activation_event = event_new(srv->base, -1, EV_PERSIST, on_activation, srv);
-        if (srv->activation_event == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-        event_add(srv->activation_event, &often);
-    }
+    srv->clock_event = repeat(srv, CLOCK_MS, on_clock);
+    if (srv->activation != NULL)
+        srv->activation_event = repeat(srv, ACTIVATION_MS, on_activation);
     static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
     for (int i = 0; i < 3; i++) {
         event_callback_fn callback = signals[i] == SIGHUP ? on_hangup : on_stop;
@@ -218,11 +244,11 @@ static void start(server *srv, listener *listeners)
         event_add(srv->signals[i], NULL);
     }
     for (size_t i = 0; i < srv->listener_count; i++) {
-        srv->listeners[i] = evconnlistener_new(srv->base, on_accept, srv, LEV_OPT_CLOSE_ON_EXEC, 0, listeners[i].fd);
+        srv->listeners[i] = evconnlistener_new(srv->base, on_accept, srv, LEV_OPT_CLOSE_ON_EXEC, 0, srv->sockets[i].fd);
         if (srv->listeners[i] == NULL)
             program_fail(PROGRAM_PROBLEM, "out of memory");
         evconnlistener_set_error_cb(srv->listeners[i], on_accept_error);
-        nl_write(srv->log, NL_USAGE, "Netlogd.Listen", "URL=%s", listeners[i].name);
+        nl_write(srv->log, NL_USAGE, "Netlogd.Listen", "URL=%s", srv->sockets[i].name);
     }
 }
 
@@ -258,6 +284,7 @@ static int stop(server *srv)
     event_free(srv->flush_event);
     event_free(srv->retry_event);
     event_free(srv->accept_event);
+    event_free(srv->clock_event);
     if (srv->activation_event != NULL)
         event_free(srv->activation_event);
     event_base_free(srv->base);
@@ -272,7 +299,12 @@ static int stop(server *srv)
 
 int server_run(const settings *s, listener *listeners, size_t listener_count, output *out, nl_log *log)
 {
-    server srv = {.settings = s, .output = out, .log = log, .listener_count = listener_count, .reject_fd = -1};
+    server srv = {.settings = s,
+                  .output = out,
+                  .log = log,
+                  .sockets = listeners,
+                  .listener_count = listener_count,
+                  .reject_fd = -1};
     if (s->reject != NULL) {
         srv.reject_fd = open(s->reject, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
         if (srv.reject_fd < 0) {
@@ -285,7 +317,7 @@ int server_run(const settings *s, listener *listeners, size_t listener_count, ou
         srv.activation = activation_new(s->activation);
         activation_look(srv.activation);
     }
-    start(&srv, listeners);
+    start(&srv);
     event_base_dispatch(srv.base);
     return stop(&srv);
 }

@@ -46,7 +46,9 @@ struct server {
     struct event *retry_event;
     struct event *accept_event; /* tries again after the process ran out of descriptors */
     struct event *signals[3];
+    struct event *clock_event; /* looks every second for clients that take too long */
     struct evconnlistener **listeners;
+    const listener *sockets; /* that they are for */
     size_t listener_count;
     int reject_fd; /* -1: none */
 };

@@ -11,7 +11,13 @@
 #include <string.h>
 #include <strings.h>
 
-enum { DEFAULT_MAX_CONNECTIONS = 10000, DEFAULT_MAX_RECORD = 1 << 20, LEAST_RECORD = 1024, DEFAULT_RECOVER_S = 5 };
+enum {
+    DEFAULT_MAX_CONNECTIONS = 10000,
+    DEFAULT_MAX_RECORD = 1 << 20,
+    LEAST_RECORD = 1024,
+    DEFAULT_RECOVER_S = 5,
+    DEFAULT_HANDSHAKE_S = 10
+};
 
 static char *copy(const char *text)
 {
@@ -29,14 +35,21 @@ void settings_init(settings *s)
         .level = NL_IMPORTANT,
         .max_record_size = DEFAULT_MAX_RECORD,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
+        .handshake_s = DEFAULT_HANDSHAKE_S,
         .recover_s = DEFAULT_RECOVER_S,
     };
+}
+
+static void free_listening(listening *l)
+{
+    free(l->url);
+    nl_tls_free(l->tls);
 }
 
 void settings_free(settings *s)
 {
     for (size_t i = 0; i < s->listen_count; i++)
-        free(s->listen[i]);
+        free_listening(&s->listen[i]);
     free(s->listen);
     free(s->allow);
     free(s->output);
@@ -46,19 +59,53 @@ void settings_free(settings *s)
     free(s->pid_file);
 }
 
+static const char *read_tls(const nl_url *url, listening *l)
+{
+    static char words[NL_CHANNEL_WORDS];
+    for (size_t i = 0; i < url->option_count; i++) {
+        const char *name = url->options[i].name;
+        if (strcmp(name, "cert") == 0 || strcmp(name, "key") == 0 || strcmp(name, "ca") == 0)
+            continue;
+        snprintf(words, sizeof words, "unknown option \"%.80s\": cert, key and ca are known", name);
+        return words;
+    }
+    nl_tls_options options = {.ca = nl_url_option_value(url, "ca"),
+                              .cert = nl_url_option_value(url, "cert"),
+                              .key = nl_url_option_value(url, "key")};
+    l->tls = nl_tls_new(true, &options, words);
+    l->vouched = options.ca != NULL;
+    return l->tls != NULL ? NULL : words;
+}
+
+static const char *read_listening(const nl_url *url, listening *l)
+{
+    bool secure = url->scheme == NL_SCHEME_NETLOGS || (url->scheme == NL_SCHEME_INHERITED && url->option_count > 0);
+    if (secure)
+        return read_tls(url, l);
+    bool known = url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_UNIX || url->scheme == NL_SCHEME_UDP ||
+                 url->scheme == NL_SCHEME_INHERITED;
+    if (known && url->option_count == 0)
+        return NULL;
+    return "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
+           "x-netlog+udp://HOST:PORT, unix:PATH and inherited:NAME";
+}
+
 static const char *add_listen(settings *s, const char *value)
 {
     nl_url *url = nl_url_parse(value);
     if (url == NULL)
         return nl_error_message();
-    bool usable = (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_UNIX) && url->option_count == 0;
+    listening l = {0};
+    const char *why = read_listening(url, &l);
     nl_url_free(url);
-    if (!usable)
-        return "netlogd listens on x-netlog://HOST:PORT and unix:PATH";
+    if (why != NULL)
+        return why;
+    l.url = copy(value);
+    l.url[strcspn(l.url, "?")] = '\0';
     s->listen = realloc(s->listen, (s->listen_count + 1) * sizeof *s->listen);
     if (s->listen == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    s->listen[s->listen_count++] = copy(value);
+    s->listen[s->listen_count++] = l;
     return NULL;
 }
 
@@ -157,6 +204,8 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_size(&s->max_connections, value, 1);
     if (strcmp(name, "idle-timeout") == 0)
         return set_seconds(&s->idle_timeout_s, value);
+    if (strcmp(name, "handshake-timeout") == 0)
+        return set_seconds(&s->handshake_s, value);
     if (strcmp(name, "activation") == 0)
         return set_text(&s->activation, value);
     if (strcmp(name, "recover") == 0)

@@ -7,10 +7,19 @@
 
 #include "network.h"
 
+#include "transport/channel.h"
+
 #include <netlogger.h>
 
+/* One of the places where clients connect. */
+typedef struct listening {
+    char *url;    /* without its options */
+    nl_tls *tls;  /* NULL: plain */
+    bool vouched; /* who connects has shown a certificate that is vouched for */
+} listening;
+
 typedef struct settings {
-    char **listen; /* URLs */
+    listening *listen;
     size_t listen_count;
     network *allow;
     size_t allow_count;
@@ -25,6 +34,7 @@ typedef struct settings {
     size_t max_record_size; /* bytes */
     size_t max_connections;
     unsigned idle_timeout_s; /* 0: connections may be silent for ever */
+    unsigned handshake_s;    /* for TLS to begin; 0: no limit */
     unsigned recover_s;      /* how often events of killed processes are looked for; 0: never */
 } settings;
 
@@ -33,8 +43,8 @@ void settings_init(settings *s);
 void settings_free(settings *s);
 
 /*
- * Sets one by name. NULL when done, otherwise why not ("there is no directive \"lisen\""), valid until the next call.
- * A listen, allow adds to those given before.
+ * Sets one by name. Certificates are read at once. NULL when done, otherwise why not ("there is no directive
+ * \"lisen\""), valid until the next call. A listen, allow adds to those given before.
  */
 const char *settings_set(settings *s, const char *name, const char *value);
 

@@ -85,7 +85,8 @@ static nl_status read_own(const nl_url_option *option, nl_log_options *options)
 
 nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
 {
-    bool collector = url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_UNIX;
+    bool collector =
+        url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UNIX;
     *options = (nl_log_options){
         .policy = {.kind = collector ? NL_POLICY_NEWEST : NL_POLICY_BLOCK,
                    .block_ns = BLOCK_DEFAULT_S * NL_NS_PER_SECOND},
@@ -95,11 +96,11 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
     for (size_t i = 0; i < url->option_count; i++) {
         nl_status status = read_own(&url->options[i], options);
         if (status == NL_END)
-            status = nl_writer_read_option(&url->options[i], &options->writer);
+            status = nl_writer_read_option(url, &url->options[i], &options->writer);
         if (status == NL_END)
             nl_error_set("unknown option \"%s\": policy, block, ring, spool, spool_size, spool_full, backup, "
-                         "activation, append, format, zstd and timeout are known",
-                         url->options[i].name);
+                         "activation, append, format, zstd and timeout are known%s",
+                         url->options[i].name, url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
         if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);
     }

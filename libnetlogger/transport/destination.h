@@ -1,6 +1,6 @@
 /*
- * Where bytes go: a file, standard output, a collector over TCP or a Unix socket, syslog, memory. A destination takes
- * whole records only, and never leaves part of one behind where it can help it.
+ * Where bytes go: a file, standard output, a collector over TCP, plain or TLS, or a Unix socket, syslog, memory. A
+ * destination takes whole records only, and never leaves part of one behind where it can help it.
  *
  * The library lives in other people's programs: no destination raises SIGPIPE, prints, or waits longer than its
  * timeout. One thread at a time; the writer that owns a destination sees to that.
@@ -22,7 +22,8 @@ typedef struct nl_destination_options {
     const char *ident; /* syslog: the program's name; NULL for its own */
 } nl_destination_options;
 
-/* Opens what url names. NULL with the reason in nl_error_message(). Options in the URL are not looked at here. */
+/* Opens what url names. NULL with the reason in nl_error_message(). Of the options in the URL only those of TLS
+ * are looked at here. */
 nl_destination *nl_destination_open(const nl_url *url, const nl_destination_options *options);
 
 /*

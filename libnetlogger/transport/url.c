@@ -12,8 +12,11 @@ static const struct {
     nl_scheme scheme;
     bool authority; /* "//" follows, and a host */
 } schemes[] = {
-    {"x-netlog:", NL_SCHEME_NETLOG, true}, {"x-syslog:", NL_SCHEME_SYSLOG, true}, {"unix:", NL_SCHEME_UNIX, false},
-    {"memory:", NL_SCHEME_MEMORY, false},  {"file:", NL_SCHEME_FILE, false},
+    {"x-netlog:", NL_SCHEME_NETLOG, true},      {"x-netlogs:", NL_SCHEME_NETLOGS, true},
+    {"x-netlog+udp:", NL_SCHEME_UDP, true},     {"udp:", NL_SCHEME_UDP, true},
+    {"inherited:", NL_SCHEME_INHERITED, false}, {"x-syslog:", NL_SCHEME_SYSLOG, true},
+    {"unix:", NL_SCHEME_UNIX, false},           {"memory:", NL_SCHEME_MEMORY, false},
+    {"file:", NL_SCHEME_FILE, false},
 };
 
 enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0] };
@@ -146,6 +149,8 @@ static nl_status parse_rest(nl_url *url, const char *text, size_t size)
 {
     switch (url->scheme) {
     case NL_SCHEME_NETLOG:
+    case NL_SCHEME_NETLOGS:
+    case NL_SCHEME_UDP:
         return parse_host(url, text, size);
     case NL_SCHEME_SYSLOG:
         if (size > 0 && text[size - 1] == '/')
@@ -155,6 +160,7 @@ static nl_status parse_rest(nl_url *url, const char *text, size_t size)
     case NL_SCHEME_UNIX:
         return parse_path(url, text, size, "socket");
     case NL_SCHEME_MEMORY:
+    case NL_SCHEME_INHERITED:
         return parse_path(url, text, size, "name");
     default:
         return parse_path(url, text, size, "file");
@@ -179,7 +185,8 @@ static nl_status parse_scheme(nl_url *url, const char *text)
             return NL_FAILED;
         return text[size] == '?' ? parse_options(url, text + size + 1) : NL_OK;
     }
-    return nl_error_set("unknown scheme: file, unix, memory, x-netlog and x-syslog are known");
+    return nl_error_set(
+        "unknown scheme: file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited and x-syslog are known");
 }
 
 /* Whether text begins with letters, digits, '+', '-' or '.' and "://": then a bare file name is hardly meant. */

@@ -24,7 +24,17 @@ struct nl_writer {
     int zstd_level;        /* 0: not compressed */
 };
 
-nl_status nl_writer_read_option(const nl_url_option *option, nl_writer_options *options)
+/* What the destination itself reads. */
+static bool is_of_tls(const nl_url *url, const char *name)
+{
+    static const char *const names[] = {"ca", "cert", "key", "name"};
+    for (unsigned i = 0; i < 4 && url->scheme == NL_SCHEME_NETLOGS; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, nl_writer_options *options)
 {
     const char *name = option->name, *value = option->value;
     if (strcmp(name, "buffer") == 0) {
@@ -53,7 +63,10 @@ nl_status nl_writer_read_option(const nl_url_option *option, nl_writer_options *
             return NL_OK;
         }
     } else {
-        return NL_END;
+        if (!is_of_tls(url, name))
+            return NL_END;
+        if (*value != '\0')
+            return NL_OK;
     }
     return nl_error_set("\"%s\" is no value for option %s", value, name);
 }
@@ -61,10 +74,10 @@ nl_status nl_writer_read_option(const nl_url_option *option, nl_writer_options *
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
 {
     for (size_t i = 0; i < url->option_count; i++) {
-        nl_status status = nl_writer_read_option(&url->options[i], options);
+        nl_status status = nl_writer_read_option(url, &url->options[i], options);
         if (status == NL_END)
-            nl_error_set("unknown option \"%s\": buffer, append, format, zstd and timeout are known",
-                         url->options[i].name);
+            nl_error_set("unknown option \"%s\": buffer, append, format, zstd and timeout are known%s",
+                         url->options[i].name, url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
         if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);
     }

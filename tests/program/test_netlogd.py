@@ -4,50 +4,15 @@ import re
 import signal
 import socket
 import struct
-import subprocess
 import threading
 import time
-import unittest
 
+import collector
 import support
+from collector import record
 
 
-def record(client, number, padding=""):
-    return f"DATE=20260101000000.{number % 1000000:06d} HOST=h{client} PROG=p LVL=Usage NL.EVNT=E N={number}{padding}\n".encode()
-
-
-class Netlogd(support.Case):
-    def setUp(self):
-        super().setUp()
-        self.netlogd = support.program("netlogd/netlogd")
-        self.output = self.scratch / "all.log"
-
-    def serve(self, *arguments, output=None):
-        """Starts netlogd on a free port; self.port is set."""
-        self.messages = self.scratch / "messages"
-        with open(self.messages, "ab") as messages:
-            process = self.start(self.netlogd, "--foreground", "--listen", "x-netlog://127.0.0.1:0", "--output",
-                                 output or self.output, *arguments, stderr=messages)
-        pattern = r"netlogd: listening on x-netlog://127\.0\.0\.1:(\d+)\n"
-        found = support.wait_until(lambda: process.poll() is None and re.search(pattern, self.said()),
-                                   what="netlogd listens")
-        self.port = int(found.group(1))
-        return process
-
-    def said(self):
-        return self.messages.read_text(errors="replace")
-
-    def send(self, data):
-        """Sends all of data, and waits until netlogd has closed, having read it."""
-        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
-            s.sendall(data)
-            s.shutdown(socket.SHUT_WR)
-            self.assertEqual(s.recv(1), b"")
-
-    def stop(self, process, sent=signal.SIGTERM):
-        process.send_signal(sent)
-        self.assertEqual(process.wait(20), 0, self.said())
-
+class Netlogd(collector.Case):
     def test_many_clients_whole_lines(self):
         process = self.serve()
         chunks = {c: b"".join(record(c, n) for n in range(2000)) for c in range(20)}
@@ -207,11 +172,6 @@ class Netlogd(support.Case):
         self.stop(process, signal.SIGINT)
         self.assertEqual(self.output.read_bytes(), record(1, 1))
         self.assertFalse(path.exists())
-
-    def fails(self, *arguments, status=1):
-        result = self.run_program(self.netlogd, "--foreground", *arguments, timeout=10)
-        self.assertEqual(result.returncode, status, result.stderr)
-        return result.stderr
 
     def test_what_is_wrong_at_the_start_is_said(self):
         taken = socket.create_server(("127.0.0.1", 0))
