@@ -187,7 +187,7 @@ static bool compile_pattern(parser *p, nl_filter_test *test, nl_string text)
 {
     bool glob = test->operator!= NL_OPERATOR_REGEX;
     test->pattern =
-        nl_pattern_compile(text, glob ? NL_PATTERN_GLOB : NL_PATTERN_REGEX, NL_FILTER_PATTERN_MAX - p->positions);
+        nl_pattern_compile(text, glob ? NL_PATTERN_GLOB : NL_PATTERN_REGEX, NL_FILTER_PATTERNS_MAX - p->positions);
     if (test->pattern == NULL) {
         nl_error_prepend(glob ? "a glob is expected" : "a regular expression is expected");
         return false;
@@ -402,7 +402,10 @@ static bool parse(parser *p)
     nl_buffer *text = &p->filter->text;
     int depth = nl_filter_print(p->filter, p->nodes, root, text);
     if (depth > NL_FILTER_DEPTH_MAX || text->size > NL_FILTER_SIZE_MAX) {
-        nl_error_set("column 1: an expression is expected that is not too long or nested in its canonical form");
+        nl_error_set(
+            "column 1: an expression is expected whose canonical form has no more than %d bytes and parentheses "
+            "%d deep",
+            NL_FILTER_SIZE_MAX, NL_FILTER_DEPTH_MAX);
         return false;
     }
     nl_buffer_append(text, "", 1);

@@ -18,7 +18,7 @@ typedef enum nl_pattern_kind { NL_PATTERN_GLOB, NL_PATTERN_REGEX } nl_pattern_ki
 
 typedef struct nl_pattern nl_pattern;
 
-enum { NL_PATTERN_POSITIONS_MAX = 256 };
+enum { NL_PATTERN_POSITIONS_MAX = NL_FILTER_PATTERN_MAX };
 
 /*
  * Compiles text; freed with nl_pattern_free. NULL with the reason in nl_error_message() when it is no pattern of that
