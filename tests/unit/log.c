@@ -478,6 +478,52 @@ static void what_no_batch_can_hold_is_refused(void **state)
     free(part);
 }
 
+static bool enough;
+
+static void *read_all_the_time(void *name)
+{
+    while (!__atomic_load_n(&enough, __ATOMIC_ACQUIRE)) {
+        nl_buffer copy = {0};
+        nl_memory_read(name, &copy);
+        nl_buffer_free(&copy);
+    }
+    return NULL;
+}
+
+/* A child is forked while other threads are at a memory: hold its lock. */
+static void memory_after_fork(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("parent", "memory:forked");
+    for (int i = 0; i < 10000; i++)
+        nl_write(log, NL_USAGE, "Filling", "I=%d", i);
+    assert_int_equal(nl_flush(log), NL_OK);
+    pthread_t readers[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&readers[i], NULL, read_all_the_time, "forked"), 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60); /* instead of hanging */
+            nl_write(log, NL_USAGE, "Child", "I=%d", i);
+            bool good = nl_close(log) == NL_OK;
+            nl_buffer copy = {0};
+            good &= nl_memory_read("forked", &copy);
+            nl_buffer_append(&copy, "", 1);
+            good &= strstr(copy.data, "NL.EVNT=Child") != NULL;
+            _exit(good ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    __atomic_store_n(&enough, true, __ATOMIC_RELEASE);
+    for (int i = 0; i < 2; i++)
+        pthread_join(readers[i], NULL);
+    nl_close(log);
+    nl_memory_free("forked");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,6 +539,7 @@ int main(void)
         cmocka_unit_test(what_no_site_can_hold),
         cmocka_unit_test(threads_share_formats),
         cmocka_unit_test(formats_after_fork),
+        cmocka_unit_test(memory_after_fork),
         cmocka_unit_test(handlers_in_the_middle),
         cmocka_unit_test(what_no_batch_can_hold_is_refused),
     };

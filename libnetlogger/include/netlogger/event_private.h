@@ -57,7 +57,7 @@ typedef struct nl_ring_producer {
     uint64_t limit;      /* up to here head may go before the reader's position has to be looked at again */
     uint64_t *published; /* what the reader may read up to; in shared memory */
     unsigned busy;       /* 1: this thread is in the middle of an event; 2: it makes room for one */
-    unsigned slow_clock; /* no usable time-stamp counter: ticks are nanoseconds of the real-time clock */
+    unsigned slow_clock; /* no usable time-stamp counter: ticks are nl_private_slow_ticks */
 } nl_ring_producer;
 
 #define NL_PRIVATE_SLOTS 16
@@ -90,6 +90,9 @@ __attribute__((destructor)) static void nl_private_sites_end(void)
         nl_private_sites_leave(&inside);
 }
 
+/* Nanoseconds of the monotonic clock, which goes on when the real-time clock is set back. Safe in signal handlers. */
+NL_API uint64_t nl_private_slow_ticks(void);
+
 static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -97,7 +100,7 @@ static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
         return __rdtsc();
 #endif
     (void)ring;
-    return (uint64_t)nl_time_now_ns();
+    return nl_private_slow_ticks();
 }
 
 static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size_t size, nl_ring_producer **out)
