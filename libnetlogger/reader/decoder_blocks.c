@@ -9,6 +9,7 @@
 #include "format/ulm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -272,6 +273,9 @@ static nl_status take_block(nl_decoder *d)
         d->stats.blocks++;
         return NL_OK;
     }
+    if (d->fresh == NULL) /* apart, as most decoders never see a block */
+        d->fresh = malloc((NL_STREAM_GAPS_MOST + 1) * sizeof *d->fresh);
+    NL_REQUIRE(d->fresh != NULL, "out of memory");
     d->place = d->fresh_at = 0;
     d->fresh_count = 1;
     d->fresh[0] = (nl_number_range){0, UINT64_MAX};

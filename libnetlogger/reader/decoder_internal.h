@@ -52,10 +52,10 @@ struct nl_decoder {
     bool in_blocks; /* a block comes next: */
     bool damaged;   /* or what is left of one that is not whole: the next beginning is being looked for */
     nl_damage damage;
-    bool open;                                      /* a block is being read */
-    uint64_t place;                                 /* of its next record, from 0 */
-    nl_number_range fresh[NL_STREAM_GAPS_MOST + 1]; /* the places of its records that were not met already */
-    size_t fresh_count, fresh_at;                   /* of these, and which comes next */
+    bool open;              /* a block is being read */
+    uint64_t place;         /* of its next record, from 0 */
+    nl_number_range *fresh; /* the places of its records that were not met already, NL_STREAM_GAPS_MOST + 1 at most */
+    size_t fresh_count, fresh_at; /* of these, and which comes next */
     nl_block_reader block;
     nl_string block_bytes; /* all of it, for reports */
     uint64_t block_offset;
