@@ -9,6 +9,7 @@
 #include "format/ulm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -170,20 +171,22 @@ static void report_loss(nl_decoder *d, const nl_lost *lost)
         d->options.on_lost(d->options.user, lost);
 }
 
-/* How many of a block's records were met already. Those that fill the latest gap were not. */
-static uint64_t count_repeated(nl_stream *stream, const nl_block_header *h)
+/* Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. */
+static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
 {
-    uint64_t first = h->first_sequence, end = first + h->record_count;
-    if (first >= stream->next) {
-        stream->gap_from = stream->next;
-        stream->gap_to = first;
-        return 0;
+    uint64_t next = h->first_sequence + h->record_count;
+    d->all_fresh = !stream->known || d->options.streams == NULL;
+    if (!d->all_fresh && d->fresh == NULL) {
+        d->fresh = calloc(NL_STREAM_GAPS_MOST + 1, sizeof *d->fresh);
+        NL_REQUIRE(d->fresh != NULL, "out of memory");
     }
-    if (first >= stream->gap_from && end <= stream->gap_to) {
-        *(first == stream->gap_from ? &stream->gap_from : &stream->gap_to) = first == stream->gap_from ? end : first;
-        return 0;
-    }
-    return stream->next - first;
+    if (!d->all_fresh)
+        d->fresh_count = nl_stream_take(stream, h->first_sequence, h->record_count, h->lost, d->fresh);
+    else
+        stream->next = stream->known && stream->next > next ? stream->next : next;
+    if (!stream->known || (h->record_count > 0 && h->max_time_ns > stream->latest_ns))
+        stream->latest_ns = h->record_count > 0 ? h->max_time_ns : h->lost_to_ns;
+    stream->known = true;
 }
 
 /* Compares a block's place in its stream with what was expected. */
@@ -194,8 +197,6 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
     nl_stream *stream = nl_block_has_stream(h) ? nl_streams_find(streams, h->stream) : NULL;
     bool known = stream != NULL && stream->known;
     memcpy(lost.stream, h->stream, sizeof lost.stream);
-    if (known && d->options.streams != NULL)
-        d->skip = count_repeated(stream, h);
     if (known)
         lost.count = h->first_sequence > stream->next ? h->first_sequence - stream->next : 0;
     lost.dropped = h->lost < lost.count ? h->lost : lost.count;
@@ -203,13 +204,8 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
         widen(&lost, h->lost_from_ns, h->lost_to_ns);
     if (lost.count > lost.dropped)
         widen(&lost, stream->latest_ns, h->record_count > 0 ? h->min_time_ns : stream->latest_ns);
-    if (stream != NULL) {
-        uint64_t next = h->first_sequence + h->record_count;
-        stream->next = known && stream->next > next ? stream->next : next;
-        if (!known || (h->record_count > 0 && h->max_time_ns > stream->latest_ns))
-            stream->latest_ns = h->record_count > 0 ? h->max_time_ns : h->lost_to_ns;
-        stream->known = true;
-    }
+    if (stream != NULL)
+        take_numbers(d, stream, h);
     if (lost.count > 0)
         report_loss(d, &lost);
 }
@@ -282,7 +278,8 @@ static nl_status take_block(nl_decoder *d)
         d->stats.blocks++;
         return NL_OK;
     }
-    d->skip = 0;
+    d->place = d->fresh_at = 0;
+    d->all_fresh = true;
     follow_stream(d, &header);
     d->open = nl_block_open(&d->block, &header, d->block_bytes.data) == NL_OK;
     if (!d->open) {
@@ -292,14 +289,23 @@ static nl_status take_block(nl_decoder *d)
     return NL_OK;
 }
 
+/* Whether the record at the next place was not met already. */
+static bool is_fresh(nl_decoder *d)
+{
+    if (d->all_fresh)
+        return true;
+    uint64_t place = d->place++;
+    while (d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].to)
+        d->fresh_at++;
+    return d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].from;
+}
+
 /* The next record of the open block. NL_OK, or NL_END when it has no more. */
 static nl_status next_of_block(nl_decoder *d, const nl_record **record)
 {
     nl_status status;
-    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK && d->skip > 0) {
-        d->skip--;
+    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK && !is_fresh(d))
         d->stats.repeated++;
-    }
     if (status == NL_OK) {
         d->stats.records++;
         *record = d->record;

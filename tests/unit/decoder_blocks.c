@@ -346,6 +346,115 @@ static void many_streams_are_forgotten_in_their_order(void **state)
 }
 
 /* Blocks of another type, and blocks whose payload lies, cost only themselves. */
+/* How many records of one block, which comes by itself over a connection of its own, are taken. */
+static int take_block_of(nl_streams *streams, int first, int count, int lost)
+{
+    nl_buffer input = {0};
+    add_block(&input, 's', first, count, lost);
+    result r =
+        decode_so(input.data, input.size, 0, (nl_decoder_options){.streams = streams, .on_malformed = note_malformed});
+    int taken = (int)r.stats.records;
+    assert_int_equal(r.stats.records + r.stats.repeated, count);
+    nl_buffer_free(&r.text);
+    nl_buffer_free(&input);
+    return taken;
+}
+
+static void what_fills_a_gap_is_taken_once(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    for (int i = 0; i <= 10; i++) /* 10 to 19 are missing, 30 to 39, ... */
+        assert_int_equal(take_block_of(streams, 20 * i, 10, 0), 10);
+    assert_int_equal(take_block_of(streams, 30, 10, 0), 10);
+    assert_int_equal(take_block_of(streams, 30, 10, 0), 0);
+    assert_int_equal(take_block_of(streams, 10, 10, 0), 10);
+    assert_int_equal(take_block_of(streams, 10, 10, 0), 0);
+    assert_int_equal(take_block_of(streams, 53, 2, 0), 2); /* in the middle of one */
+    assert_int_equal(take_block_of(streams, 52, 4, 0), 2);
+    assert_int_equal(take_block_of(streams, 40, 30, 0), 6);
+    assert_int_equal(take_block_of(streams, 65, 20, 0), 10); /* over its ends */
+    assert_int_equal(take_block_of(streams, 0, 250, 0), 6 * 10 + 40);
+    assert_int_equal(take_block_of(streams, 0, 250, 0), 0);
+    nl_streams_free(streams);
+}
+
+/* The records of a block that come in between are those that were missing, and no others. */
+static void a_block_gives_just_what_is_missing(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    nl_buffer input = {0};
+    add_block(&input, 's', 0, 2, 0);
+    add_block(&input, 's', 3, 2, 0);
+    add_block(&input, 's', 6, 1, 0);
+    add_block(&input, 's', 0, 8, 0);
+    result r = decode_so(input.data, input.size, 0, (nl_decoder_options){.streams = streams});
+    assert_string_equal(r.text.data, EPOCH "0 N=0\n" EPOCH "1 N=1\n? s 0/1 1000-3000\n" EPOCH "3 N=3\n" EPOCH
+                                           "4 N=4\n? s 0/1 4000-6000\n" EPOCH "6 N=6\n" EPOCH "2 N=2\n" EPOCH
+                                           "5 N=5\n" EPOCH "7 N=7\n");
+    assert_int_equal(r.stats.repeated, 5);
+    nl_buffer_free(&r.text);
+    nl_buffer_free(&input);
+    nl_streams_free(streams);
+}
+
+static void gaps_are_bounded(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    assert_int_equal(take_block_of(streams, 0, 1, 0), 1);
+    for (int i = 1; i <= NL_STREAM_GAPS_MOST + 2; i++)
+        assert_int_equal(take_block_of(streams, 2 * i, 1, 0), 1);
+    assert_int_equal(take_block_of(streams, 1, 1, 0), 0); /* the two oldest are forgotten: that is loss */
+    assert_int_equal(take_block_of(streams, 3, 1, 0), 0);
+    for (int i = 2; i < NL_STREAM_GAPS_MOST + 2; i++)
+        assert_int_equal(take_block_of(streams, 2 * i + 1, 1, 0), 1);
+    assert_int_equal(take_block_of(streams, 0, 2 * (NL_STREAM_GAPS_MOST + 2), 0), 0);
+    nl_streams_free(streams);
+}
+
+/* What a producer dropped never comes and is no gap, or a thread that drops often would push the true ones out. */
+static void what_was_dropped_is_no_gap(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    assert_int_equal(take_block_of(streams, 0, 10, 0), 10);
+    for (int i = 1; i <= 100; i++)
+        assert_int_equal(take_block_of(streams, 20 * i, 10, i == 1 ? 5 : 10), 10);
+    assert_int_equal(take_block_of(streams, 10, 5, 0), 5);
+    assert_int_equal(take_block_of(streams, 0, 2000, 0), 0);
+    nl_streams_free(streams);
+}
+
+/* Gaps go along when a stream becomes an old one, and are forgotten with it. */
+static void gaps_of_many_streams(void **state)
+{
+    (void)state;
+    nl_streams streams = {0};
+    nl_number_range fresh[NL_STREAM_GAPS_MOST + 1];
+    unsigned char id[NL_BLOCK_STREAM_SIZE] = "";
+    for (uint32_t i = 1; i < 3 * NL_STREAMS_MOST; i++) {
+        nl_le32_put((char *)id, i);
+        nl_stream *stream = nl_streams_find(&streams, id);
+        stream->known = true;
+        assert_int_equal(nl_stream_take(stream, 10, 10, 0, fresh), 1);
+        if (i <= 1000)
+            continue;
+        nl_le32_put((char *)id, i - 1000);
+        stream = nl_streams_find(&streams, id);
+        assert_true(stream->known);
+        assert_int_equal(nl_stream_take(stream, 5, 10, 0, fresh), 1);
+        assert_true(fresh[0].from == 0 && fresh[0].to == 5);
+    }
+    /* Numbers that are as large as they can be. */
+    nl_stream *stream = nl_streams_find(&streams, id);
+    assert_int_equal(nl_stream_take(stream, UINT64_MAX - 2, 10, 0, fresh), 1);
+    assert_true(fresh[0].from == 0 && fresh[0].to == 2);
+    assert_int_equal(nl_stream_take(stream, UINT64_MAX - 2, 10, 0, fresh), 0);
+    nl_streams_clear(&streams);
+}
+
 static void what_is_sound_but_unknown_is_skipped(void **state)
 {
     (void)state;
@@ -485,6 +594,11 @@ int main(void)
         cmocka_unit_test(a_file_cut_anywhere_loses_one_block),
         cmocka_unit_test(missing_records_are_counted),
         cmocka_unit_test(many_streams_are_forgotten_in_their_order),
+        cmocka_unit_test(what_fills_a_gap_is_taken_once),
+        cmocka_unit_test(a_block_gives_just_what_is_missing),
+        cmocka_unit_test(gaps_are_bounded),
+        cmocka_unit_test(what_was_dropped_is_no_gap),
+        cmocka_unit_test(gaps_of_many_streams),
         cmocka_unit_test(what_is_sound_but_unknown_is_skipped),
         cmocka_unit_test(copes_with_anything),
         cmocka_unit_test(claims_do_not_multiply_the_work),
