@@ -211,6 +211,8 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
     nl_status status = open_outbox(r, remains, log);
     if (status == NL_OK)
         status = send_all(remains, log, &records);
+    if (status != NL_OK)
+        nl_remains_save_log(remains, log);
     tell(r, shared, records, status);
     if (log->outbox.destination != NULL && log->outbox.destination != &r->other.base)
         nl_destination_close(log->outbox.destination, true);
