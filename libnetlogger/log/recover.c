@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -234,14 +235,29 @@ static void remove_folder(int parent, const char *name, int folder)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && strcmp(entry->d_name, "lock") != 0)
             unlinkat(folder, entry->d_name, 0);
     closedir(files);
-    unlinkat(folder, "lock", 0); /* last: a folder without one is found by nobody */
+    unlinkat(folder, "lock", 0); /* last: a folder without one has nothing that could be recovered */
     unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/*
+ * What a process that was killed while it removed its folder has left: an empty one without a lock. A process that
+ * lives is just about to remove it.
+ */
+static void remove_empty(int parent, const char *name)
+{
+    unsigned user;
+    int process;
+    if (sscanf(name, "netlogger-%u-%d-", &user, &process) == 2 && process > 0 && kill(process, 0) != 0 &&
+        errno == ESRCH)
+        unlinkat(parent, name, AT_REMOVEDIR); /* refused unless it is empty */
 }
 
 static void recover_folder(recovery *r, int parent, const char *name)
 {
     nl_remains remains;
     nl_status status = nl_remains_open(&remains, parent, name);
+    if (status == NL_AGAIN && !r->options.list_only)
+        remove_empty(parent, name);
     if (status != NL_OK) {
         r->failed |= status != NL_AGAIN;
         return;

@@ -288,6 +288,38 @@ static void test_damaged_memory(void **state)
     unlink(path);
 }
 
+static void expect_nothing(void *user, const nl_recovered *what)
+{
+    (void)user;
+    fail_msg("%s was recovered", what->prog);
+}
+
+/* Folders that are empty, and without a lock, are what a process leaves that is killed while it removes its own. */
+static void test_empty_folders(void **state)
+{
+    (void)state;
+    char empty[80], used[80], own[80], file[96];
+    pid_t gone = fork();
+    if (gone == 0)
+        _exit(0);
+    assert_int_equal(waitpid(gone, NULL, 0), gone);
+    snprintf(empty, sizeof empty, "%s/netlogger-%u-%d-0000000a", folder, (unsigned)geteuid(), gone);
+    snprintf(used, sizeof used, "%s/netlogger-%u-%d-0000000b", folder, (unsigned)geteuid(), gone);
+    snprintf(own, sizeof own, "%s/netlogger-%u-%d-0000000c", folder, (unsigned)geteuid(), getpid());
+    snprintf(file, sizeof file, "%s/something", used);
+    assert_true(mkdir(empty, 0700) == 0 && mkdir(used, 0700) == 0 && mkdir(own, 0700) == 0);
+    int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && close(fd) == 0);
+    assert_int_equal(nl_recover(&(nl_recover_options){.list_only = true}, expect_nothing, NULL), NL_OK);
+    assert_int_equal(count_folders(), 3);
+    assert_int_equal(nl_recover(NULL, expect_nothing, NULL), NL_OK);
+    assert_int_equal(access(empty, F_OK), -1);
+    assert_int_equal(access(file, F_OK), 0);
+    assert_int_equal(access(own, F_OK), 0);
+    unlink(file);
+    assert_true(rmdir(used) == 0 && rmdir(own) == 0);
+}
+
 /* ---- another user's folder, which only root looks at ---- */
 
 /* Runs what it is given as a process of nobody's, in a folder of its own, and waits until it is killed. */
@@ -467,6 +499,7 @@ int main(void)
         cmocka_unit_test(test_to_another_destination),
         cmocka_unit_test(test_a_destination_that_is_away_can_be_tried_again),
         cmocka_unit_test(test_damaged_memory),
+        cmocka_unit_test(test_empty_folders),
         cmocka_unit_test(test_a_stranger_names_no_file_of_ours),
         cmocka_unit_test(test_a_stranger_cuts_files_off),
         cmocka_unit_test(test_a_strangers_progress_is_kept),
