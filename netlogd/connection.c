@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 enum {
-    REPORTED = 10,            /* malformed pieces that are reported one by one, per connection */
+    REPORTED = 10,            /* malformed pieces, and gaps, that are reported one by one, per connection */
     GARBAGE_LIMIT = 20 << 20, /* bytes without a single record after which a client is cut off: more than a block */
 };
 
@@ -24,6 +24,7 @@ struct connection {
     nl_decoder *decoder;
     uint64_t good_at;      /* bytes that had come when the latest record was complete */
     uint64_t acknowledged; /* blocks */
+    uint64_t gaps;         /* in the streams that it sent */
     int64_t opened_ns;
     bool ready;          /* for data: TLS has begun, where it is wanted */
     bool told;           /* what the collector asks */
@@ -48,6 +49,11 @@ static void on_lost(void *user, const nl_lost *what)
 {
     connection *c = user;
     c->server->counts.lost += what->count;
+    if (++c->gaps == REPORTED + 1)
+        nl_write(c->server->log, NL_WARNING, "Netlogd.Lost",
+                 "PEER=%s NOTE=\"further gaps of this client are only counted\"", c->peer);
+    if (c->gaps > REPORTED)
+        return;
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
     nl_time_format_ulm(what->from_ns, from);
     nl_time_format_ulm(what->to_ns, to);
@@ -294,8 +300,9 @@ void connection_drain(connection *c, int64_t deadline_ns)
 void connection_close(connection *c)
 {
     const nl_decoder_stats *stats = nl_decoder_get_stats(c->decoder);
-    nl_write(c->server->log, NL_DEBUG, "Netlogd.Close", "PEER=%s RECORDS=%llu MALFORMED=%llu REPEATED=%llu BYTES=%llu",
-             c->peer, (unsigned long long)stats->records, (unsigned long long)stats->malformed,
+    nl_write(c->server->log, NL_DEBUG, "Netlogd.Close",
+             "PEER=%s RECORDS=%llu MALFORMED=%llu LOST=%llu REPEATED=%llu BYTES=%llu", c->peer,
+             (unsigned long long)stats->records, (unsigned long long)stats->malformed, (unsigned long long)stats->lost,
              (unsigned long long)stats->repeated, (unsigned long long)stats->bytes);
     leave_list(c);
     *c->link = c->next;

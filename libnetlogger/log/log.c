@@ -3,6 +3,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "base/signals.h"
 #include "log/marker.h"
 #include "log/session.h"
 #include "log/site.h"
@@ -391,7 +392,9 @@ nl_status nl_close(nl_log *log)
     if (log == NULL)
         return NL_OK;
     int saved = errno;
+    nl_held_signals held;
     nl_inside++;
+    nl_signals_hold(&held); /* without a writer thread this one writes */
     nl_control_finish(log);
     nl_markers_forget_log(log);
     nl_registry_lock();
@@ -417,6 +420,7 @@ nl_status nl_close(nl_log *log)
         status = nl_error_prepend("%llu events could not be delivered", (unsigned long long)undelivered);
     free_log(log);
     tidy_session();
+    nl_signals_release(&held);
     nl_inside--;
     errno = saved;
     return status;

@@ -3,6 +3,7 @@
 #include "log/recover.h"
 
 #include "base/error.h"
+#include "base/signals.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -59,6 +60,7 @@ typedef struct recovery {
     void (*report)(void *user, const nl_recovered *what);
     void *user;
     other_destination other;
+    nl_held_signals held;
     bool failed;
 } recovery;
 
@@ -189,8 +191,11 @@ static void tell(recovery *r, const nl_shared_log *shared, uint64_t records, nl_
                          .records = records,
                          .status = status,
                          .message = status != NL_OK ? nl_error_message() : ""};
-    if (r->report != NULL)
-        r->report(r->user, &what);
+    if (r->report == NULL)
+        return;
+    nl_signals_release(&r->held); /* what the program writes in there is its own */
+    r->report(r->user, &what);
+    nl_signals_hold(&r->held);
 }
 
 static bool is_format(uint32_t format)
@@ -318,6 +323,19 @@ static nl_status recover_all(recovery *r)
     return r->failed ? NL_FAILED : NL_OK;
 }
 
+static nl_status recover_to_destination(recovery *r)
+{
+    if (r->options.destination != NULL && !r->options.list_only) {
+        r->other.writer = nl_writer_open(r->options.destination, &(nl_writer_options){.buffer_size = BATCH_SIZE});
+        if (r->other.writer == NULL)
+            return NL_FAILED;
+    }
+    nl_status status = recover_all(r);
+    if (r->other.writer != NULL && nl_writer_close(r->other.writer) != NL_OK)
+        status = NL_FAILED;
+    return status;
+}
+
 nl_status nl_recover(const nl_recover_options *options, void (*report)(void *user, const nl_recovered *what),
                      void *user)
 {
@@ -326,13 +344,8 @@ nl_status nl_recover(const nl_recover_options *options, void (*report)(void *use
         r.options = *options;
     NL_REQUIRE(!r.options.everyone || r.options.destination != NULL || r.options.list_only,
                "folders of all users want a destination");
-    if (r.options.destination != NULL && !r.options.list_only) {
-        r.other.writer = nl_writer_open(r.options.destination, &(nl_writer_options){.buffer_size = BATCH_SIZE});
-        if (r.other.writer == NULL)
-            return NL_FAILED;
-    }
-    nl_status status = recover_all(&r);
-    if (r.other.writer != NULL && nl_writer_close(r.other.writer) != NL_OK)
-        status = NL_FAILED;
+    nl_signals_hold(&r.held);
+    nl_status status = recover_to_destination(&r);
+    nl_signals_release(&r.held);
     return status;
 }

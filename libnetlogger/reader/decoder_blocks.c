@@ -175,7 +175,12 @@ static void report_loss(nl_decoder *d, const nl_lost *lost)
 static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
 {
     uint64_t next = h->first_sequence + h->record_count;
-    if (stream->known && d->options.streams != NULL)
+    d->all_fresh = !stream->known || d->options.streams == NULL;
+    if (!d->all_fresh && d->fresh == NULL) {
+        d->fresh = calloc(NL_STREAM_GAPS_MOST + 1, sizeof *d->fresh);
+        NL_REQUIRE(d->fresh != NULL, "out of memory");
+    }
+    if (!d->all_fresh)
         d->fresh_count = nl_stream_take(stream, h->first_sequence, h->record_count, h->lost, d->fresh);
     else
         stream->next = stream->known && stream->next > next ? stream->next : next;
@@ -273,12 +278,8 @@ static nl_status take_block(nl_decoder *d)
         d->stats.blocks++;
         return NL_OK;
     }
-    if (d->fresh == NULL) /* apart, as most decoders never see a block */
-        d->fresh = malloc((NL_STREAM_GAPS_MOST + 1) * sizeof *d->fresh);
-    NL_REQUIRE(d->fresh != NULL, "out of memory");
     d->place = d->fresh_at = 0;
-    d->fresh_count = 1;
-    d->fresh[0] = (nl_number_range){0, UINT64_MAX};
+    d->all_fresh = true;
     follow_stream(d, &header);
     d->open = nl_block_open(&d->block, &header, d->block_bytes.data) == NL_OK;
     if (!d->open) {
@@ -291,6 +292,8 @@ static nl_status take_block(nl_decoder *d)
 /* Whether the record at the next place was not met already. */
 static bool is_fresh(nl_decoder *d)
 {
+    if (d->all_fresh)
+        return true;
     uint64_t place = d->place++;
     while (d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].to)
         d->fresh_at++;

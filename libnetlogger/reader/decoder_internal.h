@@ -52,9 +52,10 @@ struct nl_decoder {
     bool in_blocks; /* a block comes next: */
     bool damaged;   /* or what is left of one that is not whole: the next beginning is being looked for */
     nl_damage damage;
-    bool open;              /* a block is being read */
-    uint64_t place;         /* of its next record, from 0 */
-    nl_number_range *fresh; /* the places of its records that were not met already, NL_STREAM_GAPS_MOST + 1 at most */
+    bool open;                    /* a block is being read */
+    bool all_fresh;               /* none of its records was met already; otherwise: */
+    uint64_t place;               /* of its next record, from 0 */
+    nl_number_range *fresh;       /* the places of those that were not; NL_STREAM_GAPS_MOST + 1, or NULL until needed */
     size_t fresh_count, fresh_at; /* of these, and which comes next */
     nl_block_reader block;
     nl_string block_bytes; /* all of it, for reports */

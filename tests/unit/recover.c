@@ -320,6 +320,78 @@ static void test_empty_folders(void **state)
     assert_true(rmdir(used) == 0 && rmdir(own) == 0);
 }
 
+/* ---- signals that writing raises: they are not the program's ---- */
+
+static int limited_to(const char *destination)
+{
+    return setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, 1000}) == 0 &&
+                   nl_recover(&(nl_recover_options){.destination = destination}, NULL, NULL) == NL_FAILED
+               ? 0
+               : 1;
+}
+
+/* Standard output whose other end is closed, while a signal of the program's own is pending; that comes through. */
+static int broken_output(const char *destination)
+{
+    int ends[2];
+    sigset_t pipe_signal, before, after, pending;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    if (pipe(ends) != 0 || dup2(ends[1], STDOUT_FILENO) < 0 || close(ends[0]) != 0 || close(ends[1]) != 0)
+        return 1;
+    nl_recover_options options = {.destination = destination};
+    if (pthread_sigmask(SIG_SETMASK, NULL, &before) != 0 || nl_recover(&options, NULL, NULL) != NL_FAILED ||
+        pthread_sigmask(SIG_SETMASK, NULL, &after) != 0 || sigismember(&after, SIGPIPE) != 0 ||
+        sigismember(&after, SIGXFSZ) != sigismember(&before, SIGXFSZ))
+        return 2;
+    sigprocmask(SIG_BLOCK, &pipe_signal, NULL);
+    raise(SIGPIPE);
+    return nl_recover(&options, NULL, NULL) == NL_FAILED && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE)
+               ? 0
+               : 3;
+}
+
+/* Closes a log for which there was no thread, so that this one writes, to a pipe that nobody reads. */
+static int close_without_thread(const char *destination)
+{
+    int ends[2];
+    if (pipe(ends) != 0 || dup2(ends[1], STDOUT_FILENO) < 0 || close(ends[0]) != 0 || close(ends[1]) != 0 ||
+        (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) ||
+        setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0}) != 0)
+        return 1;
+    nl_log *log = nl_open("killed", destination);
+    NL_EVENT(log, NL_USAGE, "Event");
+    return log != NULL && nl_close(log) == NL_FAILED ? 0 : 2;
+}
+
+/* In a process of its own, which is not to end by a signal. */
+static void expect_no_signal(int (*work)(const char *destination), const char *destination)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGPIPE, SIG_DFL);
+        signal(SIGXFSZ, SIG_DFL);
+        _exit(work(destination));
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void test_no_signal_reaches_the_program(void **state)
+{
+    (void)state;
+    char other[80];
+    snprintf(other, sizeof other, "%s/limited", folder);
+    kill_at_work();
+    expect_no_signal(limited_to, other);
+    expect_no_signal(broken_output, "-");
+    expect_no_signal(close_without_thread, "-");
+    assert_int_equal(nl_recover(&(nl_recover_options){.destination = other}, expect_sent, NULL), NL_OK);
+    unlink(other);
+    unlink(path);
+}
+
 /* ---- another user's folder, which only root looks at ---- */
 
 /* Runs what it is given as a process of nobody's, in a folder of its own, and waits until it is killed. */
@@ -477,7 +549,6 @@ static void test_a_strangers_progress_is_kept(void **state)
     snprintf(other, sizeof other, "%s/rest", folder);
     snprintf(fifo, sizeof fifo, "%s/fifo", folder);
     run_as_stranger(log_much_in_vain);
-    signal(SIGPIPE, SIG_IGN);
     pid_t reader = start_short_reader(fifo, 600000); /* a log is more than that, a batch much less */
     assert_int_equal(nl_recover(&(nl_recover_options){.destination = fifo, .everyone = true}, NULL, NULL), NL_FAILED);
     waitpid(reader, NULL, 0);
@@ -485,7 +556,6 @@ static void test_a_strangers_progress_is_kept(void **state)
     assert_int_equal(nl_recover(&(nl_recover_options){.destination = other, .everyone = true}, NULL, NULL), NL_OK);
     assert_in_range(count_in(other, "stranger"), 5000, 8000);
     unlink(other);
-    signal(SIGPIPE, SIG_DFL);
 }
 
 int main(void)
@@ -500,6 +570,7 @@ int main(void)
         cmocka_unit_test(test_a_destination_that_is_away_can_be_tried_again),
         cmocka_unit_test(test_damaged_memory),
         cmocka_unit_test(test_empty_folders),
+        cmocka_unit_test(test_no_signal_reaches_the_program),
         cmocka_unit_test(test_a_stranger_names_no_file_of_ours),
         cmocka_unit_test(test_a_stranger_cuts_files_off),
         cmocka_unit_test(test_a_strangers_progress_is_kept),
