@@ -107,6 +107,15 @@ void connection_acknowledge(connection *c)
         shutdown(c->fd, SHUT_RDWR); /* what follows would not be understood */
 }
 
+/* A client's block is there; its records follow, unless it is taken whole. */
+static void on_block(void *user, const nl_block_view *block)
+{
+    connection *c = user;
+    output_put_block(c->server->output, block);
+    if (block->taken)
+        c->server->counts.records += block->record_count;
+}
+
 /* Hands every complete record to the output. */
 static void take_records(connection *c)
 {
@@ -192,6 +201,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, const struct sockadd
         .streams = srv->streams,
         .user = c,
     });
+    nl_decoder_on_block(c->decoder, output_wants_blocks(srv->output), on_block, c);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
     c->readable = event_new(srv->base, fd, EV_READ | EV_PERSIST, on_readable, c);
     if (c->readable == NULL)

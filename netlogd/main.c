@@ -2,7 +2,8 @@
 #include "config.h"
 
 #include "listener.h"
-#include "output.h"
+#include "output/failure.h"
+#include "output/output.h"
 #include "recovery.h"
 #include "server.h"
 #include "settings.h"
@@ -26,7 +27,10 @@ static const struct {
     {"listen", "URL",
      "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one) or "
      "unix:PATH. Default x-netlog://127.0.0.1:14830"},
-    {"output", "FILE", "The merged log, appended to; - (the default) is standard output"},
+    {"output", "FILE|FOLDER/|URL",
+     "The merged log: a file, appended to; - (the default), standard output; FOLDER/ or "
+     "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files. Further options: format=ulm|bp|nlb, "
+     "zstd=LEVEL, fsync=never|flush|TIME (when what is acknowledged is safe against a crash of the machine)"},
     {"allow", "NETWORK",
      "Clients that may connect from other machines: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas "
      "between. Needed to listen off loopback"},
@@ -133,7 +137,7 @@ static int serve(arguments *a)
     settings *s = &a->settings;
     output *out = output_open(s->output);
     if (out == NULL) {
-        program_error("%s", nl_error_message());
+        program_error("%s", failure_text());
         return PROGRAM_PROBLEM;
     }
     listener *listeners = NULL;
@@ -145,6 +149,7 @@ static int serve(arguments *a)
             program_error("go into the background: %s", strerror(errno));
         nl_log *log = nl_open("netlogd", s->log);
         nl_set_level(log, s->level);
+        output_report_repairs(out, log);
         recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file)
@@ -154,7 +159,7 @@ static int serve(arguments *a)
     }
     listener_close_all(listeners, count);
     if (output_close(out) != NL_OK) {
-        program_error("%s", nl_error_message());
+        program_error("%s", failure_text());
         status = PROGRAM_PROBLEM;
     }
     /* The last of all: who waits for it to go finds everything written. */

@@ -1,0 +1,187 @@
+"""The collector's output: numbered files, kills at any moment, full disks, damaged ends, verify and repair."""
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import threading
+import time
+
+import support
+
+PROGRAM = r"""
+#include <netlogger.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+/* client NAME URL COUNT MICROSECONDS: logs numbers, pausing after every hundred. */
+int main(int argc, char **argv)
+{
+    nl_log *log = nl_open(argv[1], argv[2]);
+    if (argc < 5 || log == NULL)
+        return fprintf(stderr, "%s\n", nl_error_message()), 1;
+    for (int i = 0; i < atoi(argv[3]); i++) {
+        NL_EVENT(log, NL_USAGE, "Step", "I", i, "TEXT", "some text");
+        if (i % 100 == 0)
+            usleep(atoi(argv[4]));
+    }
+    if (nl_close(log) != NL_OK)
+        return fprintf(stderr, "%s\n", nl_error_message()), 2;
+    return 0;
+}
+"""
+
+
+def line(number):
+    return f"DATE=20260101000000.{number % 1000000:06d} HOST=h PROG=p LVL=Usage NL.EVNT=E N={number}\n".encode()
+
+
+class Output(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.netlogd = support.program("netlogd/netlogd")
+        self.folder = self.scratch / "out"
+        self.folder.mkdir()
+        self.messages = self.scratch / "messages"
+        self.own = self.scratch / "own.log"
+        self.port = support.free_port()
+
+    def serve(self, output, *options):
+        with open(self.messages, "ab") as messages:
+            start = self.messages.stat().st_size if self.messages.exists() else 0
+            netlogd = self.start(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{self.port}", "--output",
+                                 output, "--log", self.own, "--recover", "0", *options, stderr=messages)
+        support.wait_until(lambda: netlogd.poll() is None and "listening" in self.said()[start:], what="netlogd listens")
+        return netlogd
+
+    def said(self):
+        return self.messages.read_text(errors="replace") if self.messages.exists() else ""
+
+    def stop(self, netlogd):
+        netlogd.send_signal(signal.SIGTERM)
+        self.assertEqual(netlogd.wait(20), 0, self.said())
+
+    def client(self, name, count, pause, options=""):
+        url = f"x-netlog://127.0.0.1:{self.port}?format=nlb&policy=block&block=60{options}"
+        return self.start(self.program, name, url, str(count), str(pause), stderr=subprocess.PIPE)
+
+    def files(self):
+        return sorted(p for p in self.folder.iterdir() if not p.name.endswith(".streams"))
+
+    def text(self, paths=None):
+        """What the files hold, as text, in the order of their numbers."""
+        text = ""
+        for path in paths or self.files():
+            if path.stat().st_size == 0:
+                continue
+            result = self.run_program(support.program("nlsort/nlsort"), path) if path.suffix != ".log" else None
+            self.assertTrue(result is None or (result.returncode == 0 and not result.stderr), result and result.stderr)
+            text += result.stdout if result else path.read_text()
+        return text
+
+    def numbers(self, name, text):
+        return [int(n) for n in re.findall(rf" PROG={name} LVL=Usage NL.EVNT=Step I=(\d+) ", text)]
+
+    def rotate(self, output, suffix):
+        """Several clients, small files: every record is there once, every file is sound and about of the size asked for."""
+        self.program = self.compile_client(PROGRAM)
+        netlogd = self.serve(output)
+        clients = [self.client(f"c{i}", 20000, 100) for i in range(3)]
+        for client in clients:
+            self.assertEqual(client.wait(60), 0, client.stderr.read())
+        self.stop(netlogd)
+        files = self.files()
+        self.assertEqual([p.name for p in files], [f"a-{n + 1:06d}{suffix}" for n in range(len(files))])
+        self.assertGreater(len(files), 3)
+        text = self.text(files)
+        for i in range(3):
+            found = self.numbers(f"c{i}", text)
+            self.assertEqual(sorted(found), list(range(20000)))
+        return files
+
+    def test_rotation_by_size_of_text(self):
+        files = self.rotate(f"file:{self.folder}/a-{{N}}.log?rotate_size=512k", ".log")
+        for path in files[:-1]:
+            self.assertGreaterEqual(path.stat().st_size, 512 << 10)
+
+    def test_rotation_by_size_of_blocks(self):
+        files = self.rotate(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=100k&zstd=0", ".nlb")
+        for path in files[:-1]:
+            self.assertGreaterEqual(path.stat().st_size, 100 << 10)
+        blocks = b"".join(p.read_bytes() for p in files)
+        self.assertNotIn(bytes(16), [s for s in self.streams(blocks)], "blocks keep their streams")
+
+    def test_rotation_by_size_of_compressed_text(self):
+        self.rotate(f"file:{self.folder}/a-{{N}}.log.zst?rotate_size=16k&zstd=3", ".log.zst")
+
+    @staticmethod
+    def streams(blocks):
+        at = 0
+        while at < len(blocks):
+            header, = struct.unpack_from("<H", blocks, at + 4)
+            stored, = struct.unpack_from("<I", blocks, at + 12)
+            yield blocks[at + 24:at + 40]
+            at += header + stored
+
+    def test_numbers_go_on_and_sighup_begins_another(self):
+        pattern = f"{self.folder}/"
+        for run in range(2):
+            netlogd = self.serve(pattern)
+            self.send(line(run * 2))
+            netlogd.send_signal(signal.SIGHUP)
+            support.wait_until(lambda: len(self.files()) == run * 2 + 2, what="another file")
+            self.send(line(run * 2 + 1))
+            self.stop(netlogd)
+        self.assertEqual([p.name for p in self.files()], [f"netlog-{n:06d}.log" for n in range(1, 5)])
+        self.assertEqual([p.read_bytes() for p in self.files()], [line(n) for n in range(4)])
+
+    def test_rotation_by_time(self):
+        netlogd = self.serve(f"file:{self.folder}/a-{{N}}.log?rotate_time=1ms")
+        for n in range(5):
+            self.send(line(n))
+            time.sleep(0.01)
+        self.stop(netlogd)
+        self.assertEqual([p.read_bytes() for p in self.files()], [line(n) for n in range(5)])
+
+    def send(self, data):
+        import socket
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            self.assertEqual(s.recv(1), b"")
+
+    def kills(self, output, kills, seed):
+        """What the clients' calls returned for is there once, however often netlogd is killed at whatever moment."""
+        self.program = self.compile_client(PROGRAM)
+        rng = random.Random(seed)
+        netlogd = self.serve(output)
+        clients = [self.client(f"c{i}", 150000, 2000, "&timeout=20") for i in range(2)]
+        done = 0
+        while done < kills and any(c.poll() is None for c in clients):
+            time.sleep(rng.uniform(0.001, 0.12))
+            netlogd.kill()
+            netlogd.wait()
+            netlogd = self.serve(output)
+            done += 1
+        for client in clients:
+            self.assertEqual(client.wait(100), 0, client.stderr.read())
+        self.stop(netlogd)
+        text = self.text()
+        for i in range(2):
+            self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(150000)))
+        self.assertGreaterEqual(done, kills, "killed often enough")
+        print("#", self.own.read_text().count("Netlogd.Repaired"), "repairs")
+
+    def test_killed_at_any_moment_with_text(self):
+        self.kills(f"file:{self.folder}/all.log", 15, 1)
+
+    def test_killed_at_any_moment_with_blocks(self):
+        self.kills(f"file:{self.folder}/all.nlb?fsync=flush", 15, 2)
+
+    def test_killed_at_any_moment_with_numbered_files(self):
+        self.kills(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=64k&fsync=20ms", 15, 3)
+
+
+if __name__ == "__main__":
+    support.main()
