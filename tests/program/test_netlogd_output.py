@@ -59,6 +59,7 @@ class Output(support.Case):
         return self.messages.read_text(errors="replace") if self.messages.exists() else ""
 
     def stop(self, netlogd):
+        self.send(b"")  # it is in its loop, then
         netlogd.send_signal(signal.SIGTERM)
         self.assertEqual(netlogd.wait(20), 0, self.said())
 
@@ -181,6 +182,141 @@ class Output(support.Case):
 
     def test_killed_at_any_moment_with_numbered_files(self):
         self.kills(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=64k&fsync=20ms", 15, 3)
+
+    def test_killed_in_the_middle_of_a_full_disk(self):
+        self.small()
+        self.program = self.compile_client(PROGRAM)
+        for output in [f"file:{self.folder}/all.nlb?zstd=0", f"file:{self.folder}/a-{{N}}.nlb?rotate_size=64k&zstd=0"]:
+            ballast = self.folder / "ballast.streams"
+            with self.assertRaises(OSError):
+                ballast.write_bytes(b"x" * (17 << 20))
+            ballast.write_bytes(b"x" * (ballast.stat().st_size - (300 << 10)))
+            said = self.said().count("No space left")
+            netlogd = self.serve(output)
+            client = self.client("full", 250000, 100, "&timeout=20")
+            support.wait_until(lambda: self.said().count("No space left") > said, what="the message")
+            time.sleep(0.3)
+            self.assertEqual(self.said().count("No space left"), said + 1, "said once")
+            netlogd.kill()
+            netlogd.wait()
+            netlogd = self.serve(output)
+            ballast.unlink()
+            self.assertEqual(client.wait(60), 0, [client.stderr.read(), self.said(), netlogd.poll()])
+            self.stop(netlogd)
+            files = self.files()
+            self.assertEqual(sorted(self.numbers("full", self.text(files))), list(range(250000)))
+            self.assertEqual(self.verify(self.folder).returncode, 0)
+            for path in self.folder.iterdir():
+                path.unlink()
+
+    def small(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small file system needs root")
+        if self.run_program("mount", "-t", "tmpfs", "-o", "size=16m", "none", self.folder).returncode != 0:
+            self.skipTest("mounting is not allowed here")
+        self.addCleanup(self.run_program, "umount", "-l", self.folder)
+
+    def verify(self, *paths, option="--verify"):
+        return self.run_program(self.netlogd, option, *paths)
+
+    def blocks(self, name="log.nlb", count=5000, options="&zstd=0&buffer=4k"):
+        """A file of several blocks, and its bytes."""
+        self.program = self.compile_client(PROGRAM)
+        path = self.folder / name
+        netlogd = self.serve(f"file:{path}?zstd=0")
+        client = self.client("c", count, 2000)
+        self.assertEqual(client.wait(30), 0, client.stderr.read())
+        self.stop(netlogd)
+        (self.folder / f"{name}.streams").unlink()
+        return path, path.read_bytes()
+
+    def boundaries(self, blocks):
+        at, found = 0, [0]
+        while at < len(blocks):
+            at += struct.unpack_from("<H", blocks, at + 4)[0] + struct.unpack_from("<I", blocks, at + 12)[0]
+            found.append(at)
+        return found
+
+    def test_damaged_ends_are_cut_at_the_start(self):
+        path, data = self.blocks()
+        ends = self.boundaries(data)
+        self.assertGreater(len(ends), 3)
+        text = line(1) + line(2)
+        cases = [(path, data[:ends[-1] - 1], ends[-2]), (path, data[:ends[-2] + 3], ends[-2]),
+                 (path, data + b"\0" * 5000, len(data)), (path, data[:-1] + b"\xff" * (data[-1] != 255), None),
+                 (path, data, len(data)), (path, b"NLB", 0)]
+        cases += [(self.folder / "all.log", text + line(3)[:n], len(text)) for n in (1, 40)]
+        cases += [(self.folder / "all.log", t, len(t)) for t in (text, b"", data + text, text + data)]
+        cases[3] = (path, data[:ends[-1] - 1] + bytes([data[-1] ^ 1]), ends[-2])
+        for path, content, kept in cases:
+            path.write_bytes(content)
+            self.own.unlink(missing_ok=True)
+            self.stop(self.serve(path))
+            self.assertEqual(path.read_bytes(), content[:kept])
+            said = re.findall(r"NL.EVNT=Netlogd.Repaired FILE=(\S+) CUT=(\d+) KEPT=(\d+) ", self.own.read_text())
+            cut = len(content) - kept
+            self.assertEqual(said, [(str(path), str(cut), str(kept))] if cut else [])
+
+    def test_damaged_end_of_compressed_text(self):
+        path = self.folder / "all.log.zst"
+        for n in range(3):
+            netlogd = self.serve(f"file:{path}?zstd=1")
+            self.send(line(n))
+            self.stop(netlogd)
+        data = path.read_bytes()
+        path.write_bytes(data[:-1])
+        netlogd = self.serve(f"file:{path}?zstd=1")
+        self.send(line(3))
+        self.stop(netlogd)
+        self.assertEqual(self.text([path]).encode(), line(0) + line(1) + line(3))
+        self.assertEqual(self.verify(path).returncode, 0)
+
+    def test_verify_and_repair_blocks(self):
+        path, data = self.blocks()
+        ends = self.boundaries(data)
+        result = self.verify(self.folder)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn(f"{path}: sound: 5000 records in {len(ends) - 1} blocks", result.stdout)
+        damaged = bytearray(data)
+        damaged[ends[1] + 120] ^= 1
+        path.write_bytes(bytes(damaged[:-2]))
+        result = self.verify(path, option="--repair")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn(f"{path}: at byte {ends[1]}: {ends[2] - ends[1]} bytes: block's checksum", result.stdout)
+        self.assertIn(f"{path}: at byte {ends[-2]}: {ends[-1] - ends[-2] - 2} bytes: block is cut short", result.stdout)
+        self.assertRegex(result.stdout, r": stream [0-9a-f]{32}: \d+ records missing between ")
+        self.assertEqual(path.read_bytes(), data[:ends[1]] + data[ends[2]:ends[-2]])
+        aside = self.folder / "log.nlb.damaged"
+        self.assertEqual(aside.read_bytes(), bytes(damaged[ends[1]:ends[2]] + damaged[ends[-2]:-2]))
+        result = self.verify(self.folder)
+        self.assertEqual(result.returncode, 1, "what is missing stays missing")
+        self.assertNotIn("at byte", result.stdout)
+        path.write_bytes(data + data[:ends[1]])
+        result = self.verify(path)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r", \d+ records twice")
+
+    def test_verify_and_repair_text(self):
+        path = self.folder / "all.log"
+        path.write_bytes(line(1) + b"what is this\r\n" + line(2) + line(3)[:50])
+        result = self.verify(self.folder, option="--repair")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"{path}: at byte {len(line(1))}: 12 bytes: ", result.stdout)
+        self.assertIn(f"{path}: at byte {len(line(1) + line(2)) + 14}: 50 bytes: part of a record", result.stdout)
+        self.assertEqual(path.read_bytes(), line(1) + line(2))
+        self.assertEqual((self.folder / "all.log.damaged").read_bytes(), b"what is this\r\n" + line(3)[:50])
+        self.assertEqual(self.verify(self.folder).returncode, 0)
+
+    def test_what_is_wrong_with_an_output_is_said(self):
+        for output, why in [(f"file:{self.folder}/a.log?rotate_size=1m", "must be numbered"),
+                            (f"file:{self.folder}/a.log?rotate=1m", "unknown option \"rotate\""),
+                            (f"file:{self.folder}/a-{{N}}.log?fsync=often", "\"often\" is no value"),
+                            (f"file:{self.folder}/{{N}}/a.log", "not in its folder's"),
+                            ("x-netlog://localhost", "neither a file nor a folder"),
+                            (f"{self.folder}/no/", "No such file")]:
+            result = self.run_program(self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s", "--output", output)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(why, result.stderr)
 
 
 if __name__ == "__main__":
