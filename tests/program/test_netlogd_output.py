@@ -32,6 +32,64 @@ int main(int argc, char **argv)
 }
 """
 
+# Kills the process at the KILL_ATth call that changes a file: before it, after it, or in the middle of a write.
+KILLER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int is_time(int fd)
+{
+    static int left = -1;
+    char link[40], name[500] = "";
+    if (left < 0)
+        left = getenv("KILL_AT") ? atoi(getenv("KILL_AT")) : 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (left == 0 || (fd >= 0 && (readlink(link, name, sizeof name - 1) < 0 || strstr(name, "/out/") == NULL)))
+        return 0; /* nothing of the output's */
+    return --left == 0;
+}
+static void die(void)
+{
+    kill(getpid(), SIGKILL);
+    pause();
+}
+ssize_t write(int fd, const void *data, size_t size)
+{
+    ssize_t (*next)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    if (is_time(fd)) {
+        if (size % 3 != 0)
+            next(fd, data, size % 3 == 1 ? size : size / 2);
+        die();
+    }
+    return next(fd, data, size);
+}
+int fdatasync(int fd)
+{
+    if (is_time(fd))
+        die();
+    return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd);
+}
+int ftruncate(int fd, off_t size)
+{
+    if (is_time(fd))
+        die();
+    return ((int (*)(int, off_t))dlsym(RTLD_NEXT, "ftruncate"))(fd, size);
+}
+int rename(const char *from, const char *to)
+{
+    if (is_time(-1))
+        die();
+    int result = ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
+    if (is_time(-1))
+        die();
+    return result;
+}
+"""
+
 
 def line(number):
     return f"DATE=20260101000000.{number % 1000000:06d} HOST=h PROG=p LVL=Usage NL.EVNT=E N={number}\n".encode()
@@ -47,12 +105,13 @@ class Output(support.Case):
         self.own = self.scratch / "own.log"
         self.port = support.free_port()
 
-    def serve(self, output, *options):
+    def serve(self, output, *options, environment=None):
         with open(self.messages, "ab") as messages:
             start = self.messages.stat().st_size if self.messages.exists() else 0
             netlogd = self.start(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{self.port}", "--output",
-                                 output, "--log", self.own, "--recover", "0", *options, stderr=messages)
-        support.wait_until(lambda: netlogd.poll() is None and "listening" in self.said()[start:], what="netlogd listens")
+                                 output, "--log", self.own, "--recover", "0", *options, stderr=messages,
+                                 env=dict(os.environ, **(environment or {})))
+        support.wait_until(lambda: environment and netlogd.poll() is not None or "listening" in self.said()[start:], what="netlogd listens")
         return netlogd
 
     def said(self):
@@ -172,7 +231,45 @@ class Output(support.Case):
         for i in range(2):
             self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(150000)))
         self.assertGreaterEqual(done, kills, "killed often enough")
-        print("#", self.own.read_text().count("Netlogd.Repaired"), "repairs")
+
+    def kills_at_calls(self, output, kills, seed):
+        """The same, killed before, in and after the calls that change files, where it matters most."""
+        self.program = self.compile_client(PROGRAM)
+        killer = self.scratch / "killer.so"
+        (self.scratch / "killer.c").write_text(KILLER)
+        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", killer, self.scratch / "killer.c", "-ldl")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rng = random.Random(seed)
+        spool = f"&spool={self.scratch}/spool&timeout=5"
+        killed = 0
+        for i in range(kills):
+            environment = {"LD_PRELOAD": str(killer), "KILL_AT": str(rng.randrange(1, 16)),
+                           "ASAN_OPTIONS": "verify_asan_link_order=0"}
+            netlogd = self.serve(output, environment=environment)
+            client = self.client(f"c{i}", 3000, 1000, spool)  # what it is not rid of waits on disk for the next one
+            self.assertEqual(client.wait(60), 0, client.stderr.read())
+            killed += netlogd.poll() is not None
+            netlogd.kill()
+            netlogd.wait()
+        netlogd = self.serve(output)
+        client = self.client("last", 1, 0, spool)
+        self.assertEqual(client.wait(60), 0, client.stderr.read())
+        self.stop(netlogd)
+        text = self.text()
+        for i in range(kills):
+            self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(3000)))
+        self.assertEqual(self.verify(self.folder).returncode, 0)
+        self.assertGreater(killed, kills / 2)
+        self.assertGreater(self.own.read_text().count("Netlogd.Repaired"), 0, "something was written and taken back")
+
+    def test_killed_at_calls_with_text(self):
+        self.kills_at_calls(f"file:{self.folder}/all.log", 25, 4)
+
+    def test_killed_at_calls_with_blocks(self):
+        self.kills_at_calls(f"file:{self.folder}/all.nlb?fsync=flush", 25, 5)
+
+    def test_killed_at_calls_with_numbered_files(self):
+        self.kills_at_calls(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=20k&fsync=5ms", 25, 6)
 
     def test_killed_at_any_moment_with_text(self):
         self.kills(f"file:{self.folder}/all.log", 15, 1)
