@@ -126,6 +126,15 @@ void connection_acknowledge(connection *c)
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
 }
 
+/* A client's block is there; its records follow, unless it is taken whole. */
+static void on_block(void *user, const nl_block_view *block)
+{
+    connection *c = user;
+    output_put_block(c->server->output, block);
+    if (block->taken)
+        c->server->counts.records += block->record_count;
+}
+
 /* Hands every complete record to the output. */
 static void take_records(connection *c)
 {
@@ -231,6 +240,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
         .streams = srv->streams,
         .user = c,
     });
+    nl_decoder_on_block(c->decoder, output_wants_blocks(srv->output), on_block, c);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
     c->readable = event_new(srv->base, fd, EV_READ | EV_PERSIST, on_readable, c);
     if (c->readable == NULL)

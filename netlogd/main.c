@@ -2,7 +2,9 @@
 #include "config.h"
 
 #include "listener.h"
-#include "output.h"
+#include "output/failure.h"
+#include "output/output.h"
+#include "output/verify.h"
 #include "recovery.h"
 #include "server.h"
 #include "settings.h"
@@ -28,7 +30,10 @@ static const struct {
      "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those vouch "
      "for) "
      "or unix:PATH. Default x-netlog://127.0.0.1:14830"},
-    {"output", "FILE", "The merged log, appended to; - (the default) is standard output"},
+    {"output", "FILE|FOLDER/|URL",
+     "The merged log: a file, appended to; - (the default), standard output; FOLDER/ or "
+     "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files. Further options: format=ulm|bp|nlb, "
+     "zstd=LEVEL, fsync=never|flush|TIME (when what is acknowledged is safe against a crash of the machine)"},
     {"allow", "NETWORK",
      "Clients that may connect from other machines: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas "
      "between. Needed to listen off loopback, unless clients show certificates there"},
@@ -50,11 +55,20 @@ static const struct {
     {"pid-file", "FILE", "Write the process's number there"},
 };
 
-enum { DIRECTIVE_COUNT = sizeof directives / sizeof directives[0], OPTION_CONFIG = 'c', OPTION_FOREGROUND = 'f' };
+enum {
+    DIRECTIVE_COUNT = sizeof directives / sizeof directives[0],
+    OPTION_CONFIG = 'c',
+    OPTION_FOREGROUND = 'f',
+    OPTION_VERIFY = 0x2000,
+    OPTION_REPAIR
+};
 
 typedef struct arguments {
     settings settings;
     bool foreground;
+    bool verify, repair;
+    char **paths; /* to verify */
+    int path_count;
 } arguments;
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -69,6 +83,20 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         a->foreground = true;
         return 0;
     }
+    if (key == OPTION_VERIFY || key == OPTION_REPAIR) {
+        a->verify = true;
+        a->repair = a->repair || key == OPTION_REPAIR;
+        return 0;
+    }
+    if (key == ARGP_KEY_ARGS && a->verify) {
+        a->paths = state->argv + state->next;
+        a->path_count = state->argc - state->next;
+        return 0;
+    }
+    if (key == ARGP_KEY_NO_ARGS && a->verify)
+        argp_error(state, "which files? Name them, or their folder");
+    if (key == ARGP_KEY_ARG && a->verify)
+        return ARGP_ERR_UNKNOWN; /* all of them at once, then */
     if (key >= OPTION_FIRST && key < OPTION_FIRST + DIRECTIVE_COUNT) {
         const char *name = directives[key - OPTION_FIRST].name;
         const char *why = settings_set(&a->settings, name, argument);
@@ -83,13 +111,19 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 
 static void read_arguments(int argc, char **argv, arguments *a)
 {
-    struct argp_option options[DIRECTIVE_COUNT + 3] = {
+    struct argp_option options[DIRECTIVE_COUNT + 5] = {
         {"config", OPTION_CONFIG, "FILE", 0, "Read directives from FILE: lines \"listen URL\", as the options below",
          0},
         {"foreground", OPTION_FOREGROUND, NULL, 0, "Do not go into the background", 0},
+        {"verify", OPTION_VERIFY, NULL, 0,
+         "Collect nothing: check every record of the files or folders named, say what is damaged and missing; exit 1 "
+         "when "
+         "anything is",
+         0},
+        {"repair", OPTION_REPAIR, NULL, 0, "As --verify, and take what is damaged out of FILE into FILE.damaged", 0},
     };
     for (int i = 0; i < DIRECTIVE_COUNT; i++)
-        options[i + 2] = (struct argp_option){.name = directives[i].name,
+        options[i + 4] = (struct argp_option){.name = directives[i].name,
                                               .key = OPTION_FIRST + i,
                                               .arg = directives[i].argument,
                                               .doc = directives[i].doc,
@@ -97,13 +131,14 @@ static void read_arguments(int argc, char **argv, arguments *a)
     const struct argp argp = {
         .options = options,
         .parser = parse,
+        .args_doc = "\n--verify|--repair FILE|FOLDER...",
         .doc =
             "Collect records from many machines into one log."
             "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
             "\n\nSIGHUP opens the output file anew, so that it can be moved away; SIGTERM takes over what has arrived, "
             "writes it and ends."};
     argp_parse(&argp, argc, argv, 0, NULL, a);
-    if (a->settings.listen_count == 0)
+    if (!a->verify && a->settings.listen_count == 0)
         settings_set(&a->settings, "listen", "x-netlog://127.0.0.1:14830");
 }
 
@@ -136,7 +171,7 @@ static int serve(arguments *a)
     settings *s = &a->settings;
     output *out = output_open(s->output);
     if (out == NULL) {
-        program_error("%s", nl_error_message());
+        program_error("%s", failure_text());
         return PROGRAM_PROBLEM;
     }
     listener *listeners = NULL;
@@ -148,6 +183,7 @@ static int serve(arguments *a)
             program_error("go into the background: %s", strerror(errno));
         nl_log *log = nl_open("netlogd", s->log);
         nl_set_level(log, s->level);
+        output_report_repairs(out, log);
         recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file)
@@ -157,7 +193,7 @@ static int serve(arguments *a)
     }
     listener_close_all(listeners, count);
     if (output_close(out) != NL_OK) {
-        program_error("%s", nl_error_message());
+        program_error("%s", failure_text());
         status = PROGRAM_PROBLEM;
     }
     /* The last of all: who waits for it to go finds everything written. */
@@ -173,7 +209,7 @@ int main(int argc, char **argv)
     arguments a = {0};
     settings_init(&a.settings);
     read_arguments(argc, argv, &a);
-    int status = serve(&a);
+    int status = a.verify ? verify(a.paths, a.path_count, a.repair) : serve(&a);
     settings_free(&a.settings);
     return program_finish(status);
 }

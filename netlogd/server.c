@@ -3,6 +3,7 @@
 #include "server.h"
 
 #include "connection.h"
+#include "output/failure.h"
 #include "program/program.h"
 
 #include <event2/listener.h>
@@ -42,7 +43,7 @@ static void pause_clients(server *srv)
     if (srv->paused)
         return;
     srv->paused = true;
-    program_error("%s; waiting until it can be written, nothing is lost", nl_error_message());
+    program_error("%s; waiting until it can be written, nothing is lost", failure_text());
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_pause(c, true);
     struct timeval interval = milliseconds(RETRY_MS);
@@ -70,7 +71,7 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     server *srv = user;
-    if (output_flush(srv->output) != NL_OK) {
+    if (output_settle(srv->output) != NL_OK) {
         struct timeval interval = milliseconds(RETRY_MS);
         event_add(srv->retry_event, &interval);
         return;
@@ -82,13 +83,34 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
         connection_pause(c, false);
 }
 
+/* Writes what was put, at a moment when no client's block is read in part. */
+static void flush(server *srv)
+{
+    if (srv->paused)
+        return;
+    if (output_flush(srv->output) != NL_OK) {
+        pause_clients(srv);
+    } else if (output_is_settled(srv->output)) {
+        acknowledge_all(srv);
+    } else if (!event_pending(srv->settle_event, EV_TIMEOUT, NULL)) {
+        struct timeval left = milliseconds(output_settle_ms(srv->output));
+        event_add(srv->settle_event, &left);
+    }
+}
+
 static void on_flush(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    flush(user);
+}
+
+static void on_settle(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     server *srv = user;
     if (srv->paused)
         return;
-    if (output_flush(srv->output) != NL_OK)
+    if (output_settle(srv->output) != NL_OK)
         pause_clients(srv);
     else
         acknowledge_all(srv);
@@ -98,6 +120,8 @@ void server_wrote(server *srv)
 {
     if (output_is_blocked(srv->output))
         pause_clients(srv);
+    else if (output_is_due(srv->output))
+        flush(srv);
     else if (!srv->stopping)
         event_active(srv->flush_event, EV_TIMEOUT, 0);
 }
@@ -201,7 +225,7 @@ static void on_hangup(evutil_socket_t signal, short what, void *user)
     (void)signal, (void)what;
     server *srv = user;
     if (output_reopen(srv->output) != NL_OK)
-        program_error("%s; going on with the old one", nl_error_message());
+        program_error("%s; going on with the old one", failure_text());
     nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s", srv->settings->output);
 }
 
@@ -232,6 +256,7 @@ static void start(server *srv)
     srv->flush_event = new_event(srv, -1, 0, on_flush);
     event_priority_set(srv->flush_event, PRIORITIES - 1);
     srv->retry_event = new_event(srv, -1, 0, on_retry);
+    srv->settle_event = new_event(srv, -1, 0, on_settle);
     srv->accept_event = new_event(srv, -1, 0, on_accept_again);
     srv->clock_event = repeat(srv, CLOCK_MS, on_clock);
     if (srv->activation != NULL)
@@ -264,8 +289,8 @@ static int stop(server *srv)
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_drain(c, deadline_ns);
     int status = PROGRAM_DONE;
-    if (output_flush(srv->output) != NL_OK) {
-        program_error("%s; the last records are lost", nl_error_message());
+    if (output_settle(srv->output) != NL_OK) {
+        program_error("%s; the last records are lost", failure_text());
         status = PROGRAM_PROBLEM;
     } else {
         acknowledge_all(srv);
@@ -283,12 +308,12 @@ static int stop(server *srv)
         event_free(srv->signals[i]);
     event_free(srv->flush_event);
     event_free(srv->retry_event);
+    event_free(srv->settle_event);
     event_free(srv->accept_event);
     event_free(srv->clock_event);
     if (srv->activation_event != NULL)
         event_free(srv->activation_event);
     event_base_free(srv->base);
-    nl_streams_free(srv->streams);
     activation_free(srv->activation);
     free(srv->listeners);
     free(srv->read_buffer);
@@ -312,7 +337,7 @@ int server_run(const settings *s, listener *listeners, size_t listener_count, ou
             return PROGRAM_PROBLEM;
         }
     }
-    srv.streams = nl_streams_new();
+    srv.streams = output_streams(out);
     if (s->activation != NULL) {
         srv.activation = activation_new(s->activation);
         activation_look(srv.activation);

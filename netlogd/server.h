@@ -10,7 +10,7 @@
 
 #include "activation.h"
 #include "listener.h"
-#include "output.h"
+#include "output/output.h"
 #include "settings.h"
 
 #include <event2/event.h>
@@ -35,7 +35,7 @@ struct server {
     char *read_buffer;
     activation *activation; /* NULL: clients are told nothing */
     struct event *activation_event;
-    nl_streams *streams; /* of all clients that number their records */
+    nl_streams *streams; /* of all clients that number their records; the output's */
     connection *connections;
     connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
     size_t connection_count;
@@ -44,6 +44,7 @@ struct server {
     bool stopping;
     struct event *flush_event;
     struct event *retry_event;
+    struct event *settle_event; /* what was written is to be made safe, and acknowledged */
     struct event *accept_event; /* tries again after the process ran out of descriptors */
     struct event *signals[3];
     struct event *clock_event; /* looks every second for clients that take too long */

@@ -81,6 +81,14 @@ void nl_decoder_restart(nl_decoder *decoder)
     decoder->in_blocks = decoder->format == NL_FORMAT_NLB;
 }
 
+void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *user, const nl_block_view *block),
+                         void *user)
+{
+    decoder->on_block = on_block;
+    decoder->block_user = user;
+    decoder->take_blocks = take;
+}
+
 nl_format nl_decoder_format(const nl_decoder *decoder)
 {
     return decoder->format;

@@ -249,6 +249,36 @@ static bool is_sound(nl_decoder *d, const nl_block_header *header)
     return false;
 }
 
+/* Whether every record of the open block can be read, and what comes of them does not matter. */
+static bool all_can_be_read(nl_decoder *d)
+{
+    nl_status status;
+    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK)
+        ;
+    return status == NL_END;
+}
+
+/* Shows the open block to who asked for blocks. It is open no more when it was taken whole. */
+static void show_block(nl_decoder *d, const nl_block_header *header)
+{
+    nl_block_view view = {.bytes = d->block_bytes,
+                          .first_sequence = header->first_sequence,
+                          .record_count = header->record_count,
+                          .repeated = d->skip < header->record_count ? d->skip : header->record_count};
+    memcpy(view.stream, header->stream, sizeof view.stream);
+    if (d->take_blocks && view.repeated == 0) {
+        view.taken = all_can_be_read(d);
+        if (!view.taken)
+            nl_block_open(&d->block, header, d->block_bytes.data);
+    }
+    d->on_block(d->block_user, &view);
+    if (!view.taken)
+        return;
+    d->open = false;
+    d->stats.blocks++;
+    d->stats.records += header->record_count;
+}
+
 /* Takes a whole block from the input and opens it. NL_OK, whatever it was; or NL_AGAIN, NL_END. */
 static nl_status take_block(nl_decoder *d)
 {
@@ -285,6 +315,8 @@ static nl_status take_block(nl_decoder *d)
     if (!d->open) {
         d->stats.blocks++;
         nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
+    } else if (d->on_block != NULL) {
+        show_block(d, &header);
     }
     return NL_OK;
 }

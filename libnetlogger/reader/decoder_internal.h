@@ -62,6 +62,10 @@ struct nl_decoder {
     uint64_t block_offset;
     uint64_t wasted; /* bytes that were looked through for a checksum that did not match */
     nl_streams streams;
+
+    void (*on_block)(void *user, const nl_block_view *block); /* NULL: nobody asks for blocks */
+    void *block_user;
+    bool take_blocks;
 };
 
 /* Counts and reports something that can't be read. */

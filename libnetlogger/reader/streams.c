@@ -148,6 +148,62 @@ size_t nl_stream_take(nl_stream *stream, uint64_t first, uint64_t count, uint64_
     return taken.count;
 }
 
+/* ---- all of it, to be kept ---- */
+
+static const nl_stream *look_up(const table *t, const unsigned char *id)
+{
+    const nl_stream *stream = t->capacity > 0 ? slot_of(t, id) : NULL;
+    return stream != NULL && stream->known ? stream : NULL;
+}
+
+static nl_stream_state state_of(const nl_stream *stream)
+{
+    nl_stream_state state = {.next = stream->next, .latest_ns = stream->latest_ns};
+    memcpy(state.stream, stream->id, sizeof state.stream);
+    if (stream->gaps != NULL) {
+        state.gap_count = stream->gaps->count;
+        memcpy(state.gaps, stream->gaps->at, state.gap_count * sizeof *state.gaps);
+    }
+    return state;
+}
+
+bool nl_streams_get(const nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE], nl_stream_state *state)
+{
+    const nl_stream *stream = look_up(&streams->young, id);
+    if (stream == NULL)
+        stream = look_up(&streams->old, id);
+    if (stream != NULL)
+        *state = state_of(stream);
+    return stream != NULL;
+}
+
+void nl_streams_set(nl_streams *streams, const nl_stream_state *state)
+{
+    static const unsigned char none[NL_BLOCK_STREAM_SIZE];
+    NL_REQUIRE(memcmp(state->stream, none, sizeof none) != 0, "the stream has no name");
+    NL_REQUIRE(state->gap_count <= NL_STREAM_GAPS_MOST, "there are too many gaps");
+    nl_stream *stream = nl_streams_find(streams, state->stream);
+    stream->known = true;
+    stream->next = state->next;
+    stream->latest_ns = state->latest_ns;
+    gap_list gaps = {.count = state->gap_count};
+    memcpy(gaps.at, state->gaps, gaps.count * sizeof *gaps.at);
+    keep(stream, &gaps);
+}
+
+void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state), void *user)
+{
+    const table *tables[] = {&streams->old, &streams->young};
+    for (int t = 0; t < 2; t++)
+        for (size_t i = 0; i < tables[t]->capacity; i++) {
+            const nl_stream *stream = &tables[t]->slots[i];
+            if (!stream->known || (t == 0 && look_up(&streams->young, stream->id) != NULL))
+                continue;
+            nl_stream_state state = state_of(stream);
+            function(user, &state);
+        }
+}
+
 void nl_streams_clear(nl_streams *streams)
 {
     free_table(&streams->young);

@@ -8,12 +8,9 @@
 
 #include "format/block.h"
 
-enum { NL_STREAMS_MOST = 65536, NL_STREAM_GAPS_MOST = 16 };
+#include <netlogger/decoder.h>
 
-/* From up to, without the latter. */
-typedef struct nl_number_range {
-    uint64_t from, to;
-} nl_number_range;
+enum { NL_STREAMS_MOST = 65536 };
 
 typedef struct nl_stream_gaps {
     size_t count;

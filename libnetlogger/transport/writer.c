@@ -1,7 +1,6 @@
 #include "config.h"
 
 #include "base/error.h"
-#include "format/block_write.h"
 #include "format/number.h"
 #include "transport/destination.h"
 #include "transport/writer_internal.h"
@@ -16,12 +15,10 @@ struct nl_writer {
     nl_destination *destination;
     nl_format format;
     size_t buffer_size;
-    bool canonical;
     bool line_levels; /* syslog: records of different levels are not written together */
     nl_level level;   /* of what is buffered */
-    nl_buffer buffer;
-    nl_block_writer block; /* NL_FORMAT_NLB: the records behind those in the buffer, not a block yet */
-    int zstd_level;        /* 0: not compressed */
+    nl_encoder *encoder;
+    nl_buffer buffer; /* what was encoded before the rest, which is in the encoder */
 };
 
 /* What the destination itself reads. */
@@ -114,9 +111,11 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
     NL_REQUIRE(writer != NULL, "out of memory");
     writer->destination = destination;
     writer->format = settled.format;
-    writer->zstd_level = settled.zstd_level > 0 ? settled.zstd_level : 0;
+    /* Text is not compressed: a destination must be able to tell whole records from parts. */
+    bool compress = settled.zstd_level > 0 && settled.format == NL_FORMAT_NLB;
+    writer->encoder = nl_encoder_new(&(nl_encoder_options){
+        .format = settled.format, .zstd_level = compress ? settled.zstd_level : 0, .canonical = settled.canonical});
     writer->buffer_size = settled.buffer_size;
-    writer->canonical = settled.canonical;
     writer->line_levels = url->scheme == NL_SCHEME_SYSLOG;
     return writer;
 }
@@ -129,13 +128,6 @@ nl_writer *nl_writer_open(const char *url_text, const nl_writer_options *options
     nl_writer *writer = nl_writer_open_url(url, options, NULL);
     nl_url_free(url);
     return writer;
-}
-
-/* Makes a block of the records that wait for one; it belongs to no stream. */
-static void finish_block(nl_writer *writer)
-{
-    static const nl_block_identity nobody;
-    nl_block_finish(&writer->block, &nobody, writer->zstd_level, &writer->buffer);
 }
 
 static nl_status write_buffer(nl_writer *writer)
@@ -152,24 +144,15 @@ static nl_status write_buffer(nl_writer *writer)
 
 nl_status nl_writer_flush(nl_writer *writer)
 {
-    finish_block(writer);
+    nl_encoder_finish(writer->encoder, &writer->buffer);
     return write_buffer(writer);
 }
 
 /* After something was added. */
 static nl_status write_if_full(nl_writer *writer)
 {
-    if (nl_block_is_full(&writer->block) || nl_block_size(&writer->block) > writer->buffer_size)
-        finish_block(writer);
-    return writer->buffer.size > writer->buffer_size ? write_buffer(writer) : NL_OK;
-}
-
-static nl_status put_in_block(nl_writer *writer, const nl_record *record)
-{
-    if (nl_block_put(&writer->block, record))
-        return NL_OK;
-    finish_block(writer);
-    return nl_block_put(&writer->block, record) ? NL_OK : nl_error_set("a record is larger than format nlb allows");
+    bool full = writer->buffer.size + nl_encoder_size(writer->encoder) > writer->buffer_size;
+    return full ? nl_writer_flush(writer) : NL_OK;
 }
 
 /* Before something of that level is added. */
@@ -187,15 +170,8 @@ nl_status nl_writer_put(nl_writer *writer, const nl_record *record)
     nl_status status = begin(writer, record->level);
     if (status != NL_OK)
         return status;
-    if (writer->format == NL_FORMAT_NLB) {
-        if (put_in_block(writer, record) != NL_OK)
-            return NL_FAILED;
-    } else if (!writer->canonical && record->raw.data != NULL && record->raw_format == writer->format) {
-        nl_buffer_append(&writer->buffer, record->raw.data, record->raw.size);
-        nl_buffer_append(&writer->buffer, "\n", 1);
-    } else {
-        nl_record_encode(record, writer->format, &writer->buffer);
-    }
+    if (nl_encoder_put(writer->encoder, record) != NL_OK)
+        return NL_FAILED;
     return write_if_full(writer);
 }
 
@@ -205,7 +181,7 @@ nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *line
     nl_status status = begin(writer, level);
     if (status != NL_OK)
         return status;
-    nl_buffer_append(&writer->buffer, lines, size);
+    nl_encoder_put_lines(writer->encoder, lines, size);
     return write_if_full(writer);
 }
 
@@ -220,7 +196,7 @@ static nl_status close_writer(nl_writer *writer, bool keep)
 {
     nl_status status = nl_destination_close(writer->destination, keep);
     nl_buffer_free(&writer->buffer);
-    nl_block_writer_free(&writer->block);
+    nl_encoder_free(writer->encoder);
     free(writer);
     return status;
 }

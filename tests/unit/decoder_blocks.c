@@ -583,6 +583,68 @@ static void records_can_be_packed(void **state)
     nl_record_free(back);
 }
 
+typedef struct taking {
+    nl_encoder *encoder;
+    nl_buffer said;
+} taking;
+
+static void take_block(void *user, const nl_block_view *block)
+{
+    taking *t = user;
+    char line[100];
+    snprintf(line, sizeof line, "%c%s%d+%d/%d ", block->stream[0], block->taken ? "=" : "-", (int)block->first_sequence,
+             (int)block->record_count, (int)block->repeated);
+    add_line(&t->said, line);
+    if (block->taken)
+        nl_encoder_put_block(t->encoder, block);
+    else
+        nl_encoder_set_stream(t->encoder, block->stream, block->first_sequence + block->repeated);
+}
+
+/* Blocks go whole into an encoder, except those of which something was met before: of these the rest goes, numbered. */
+static void blocks_can_be_taken_whole(void **state)
+{
+    (void)state;
+    static const char expected[] = "a=0+5/0 a-3+5/2 b=0+3/0 b-0+3/3 ";
+    for (int level = 0; level < 2; level++) {
+        nl_buffer in = {0}, out = {0};
+        add_block(&in, 'a', 0, 5, 0);
+        add_block(&in, 'a', 3, 5, 0);
+        add_block(&in, 'b', 0, 3, 0);
+        add_block(&in, 'b', 0, 3, 0);
+        taking t = {.encoder = nl_encoder_new(&(nl_encoder_options){.format = NL_FORMAT_NLB, .zstd_level = level})};
+        nl_streams *streams = nl_streams_new();
+        nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.streams = streams});
+        nl_decoder_on_block(decoder, true, take_block, &t);
+        nl_decoder_feed(decoder, in.data, in.size);
+        const nl_record *record;
+        int handed_out = 0;
+        for (; nl_decoder_next(decoder, &record) == NL_OK; handed_out++)
+            assert_int_equal(nl_encoder_put(t.encoder, record), NL_OK);
+        assert_int_equal(handed_out, 3);
+        assert_int_equal(nl_decoder_get_stats(decoder)->records, 11);
+        assert_int_equal(nl_decoder_get_stats(decoder)->blocks, 4);
+        assert_int_equal(nl_decoder_get_stats(decoder)->repeated, 5);
+        assert_memory_equal(t.said.data, expected, sizeof expected - 1);
+        nl_encoder_finish(t.encoder, &out);
+        assert_int_equal(nl_encoder_size(t.encoder), 0);
+        result r = decode_so(out.data, out.size, 0, (nl_decoder_options){0});
+        assert_int_equal(r.stats.records, 11);
+        assert_int_equal(r.stats.lost, 0);
+        assert_int_equal(r.stats.malformed, 0);
+        nl_stream_state known;
+        assert_true(nl_streams_get(streams, (const unsigned char *)"a\0\0\0\0\0\0\0\0\0\0\0\0\0\0", &known));
+        assert_int_equal(known.next, 8);
+        nl_buffer_free(&r.text);
+        nl_decoder_free(decoder);
+        nl_streams_free(streams);
+        nl_encoder_free(t.encoder);
+        nl_buffer_free(&t.said);
+        nl_buffer_free(&in);
+        nl_buffer_free(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -603,6 +665,7 @@ int main(void)
         cmocka_unit_test(copes_with_anything),
         cmocka_unit_test(claims_do_not_multiply_the_work),
         cmocka_unit_test(records_can_be_packed),
+        cmocka_unit_test(blocks_can_be_taken_whole),
     };
     return cmocka_run_group_tests_name("decoder_blocks", tests, NULL, NULL);
 }

@@ -54,6 +54,32 @@ typedef struct nl_streams nl_streams;
 NL_API nl_streams *nl_streams_new(void);
 NL_API void nl_streams_free(nl_streams *streams);
 
+/* Sequence numbers from ... up to, without the latter. */
+typedef struct nl_number_range {
+    uint64_t from, to;
+} nl_number_range;
+
+enum { NL_STREAM_GAPS_MOST = 16 };
+
+/* What is remembered of one of them, for who keeps it in a file: all of it, and nothing in it is a pointer. */
+typedef struct nl_stream_state {
+    unsigned char stream[16]; /* its name */
+    uint64_t next;            /* the sequence number that is expected */
+    int64_t latest_ns;        /* the latest time that was seen */
+    size_t gap_count;
+    nl_number_range gaps[NL_STREAM_GAPS_MOST]; /* numbers that were passed over, rising: they may yet come */
+} nl_stream_state;
+
+/* Reads what is remembered of the stream of that name. False when it was not met, or was forgotten. */
+NL_API bool nl_streams_get(const nl_streams *streams, const unsigned char stream[16], nl_stream_state *state);
+
+/* Remembers that of a stream, in place of what was; its name is not all zero. */
+NL_API void nl_streams_set(nl_streams *streams, const nl_stream_state *state);
+
+/* Calls function for every stream, those that would be forgotten first before the others; it must not change them. */
+NL_API void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state),
+                            void *user);
+
 typedef struct nl_decoder_options {
     const char *source;                                         /* a name for reports; "-" when NULL; copied */
     nl_format format;                                           /* NL_FORMAT_UNKNOWN: told by the content */
@@ -81,6 +107,25 @@ typedef struct nl_decoder_stats {
 /* options may be NULL for all defaults. Freed with nl_decoder_free. */
 NL_API nl_decoder *nl_decoder_new(const nl_decoder_options *options);
 NL_API void nl_decoder_free(nl_decoder *decoder);
+
+/* A block of the binary format that was found whole. Everything in it lasts only during the call. */
+typedef struct nl_block_view {
+    nl_string bytes;          /* as it came: header and payload */
+    unsigned char stream[16]; /* all zero: of no stream */
+    uint64_t first_sequence;  /* of its first record */
+    uint64_t record_count;
+    uint64_t
+        repeated; /* so many of its first records were met already, where streams are shared; none follows of them */
+    bool taken;   /* its records do not follow */
+} nl_block_view;
+
+/*
+ * Asks for blocks: on_block is called for each block of records that is whole and has the right checksum, before its
+ * records are handed out. With take, one of which nothing was met before and whose records were all read by way of
+ * trial is not handed out as records, only as its bytes (taken is then true); the counts are the same.
+ */
+NL_API void nl_decoder_on_block(nl_decoder *decoder, bool take,
+                                void (*on_block)(void *user, const nl_block_view *block), void *user);
 
 /*
  * Gives the decoder more bytes. It borrows data until nl_decoder_next has returned NL_AGAIN; calling this again before
