@@ -97,7 +97,11 @@ static bool open_tcp(const nl_url *url, const listening *asked, bool remote_allo
         char address[80], name[100];
         listener_address_text((struct sockaddr *)&bound, address, sizeof address);
         snprintf(name, sizeof name, "%.*s%s", (int)strcspn(url->text, "/") + 2, url->text, address);
-        add(listeners, count, (listener){.fd = fd, .asked = asked, .name = strdup(name)});
+        add(listeners, count,
+            (listener){.fd = fd,
+                       .asked = asked,
+                       .remote = !network_is_local((struct sockaddr *)&bound),
+                       .name = strdup(name)});
     }
     freeaddrinfo(addresses);
     return good;

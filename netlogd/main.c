@@ -53,35 +53,60 @@ static const struct {
 enum { DIRECTIVE_COUNT = sizeof directives / sizeof directives[0], OPTION_CONFIG = 'c', OPTION_FOREGROUND = 'f' };
 
 typedef struct arguments {
-    settings settings;
+    int argc;
+    char **argv;
+    settings *settings;
     bool foreground;
+    settings_report report; /* while the process runs; NULL at its start, when what is wrong ends it */
+    void *report_user;
 } arguments;
+
+static void report_at_start(void *unused, const char *message)
+{
+    (void)unused;
+    program_error("%s", message);
+}
+
+static error_t read_config(arguments *a, const char *path)
+{
+    if (settings_read_file(a->settings, path, a->report != NULL ? a->report : report_at_start, a->report_user))
+        return 0;
+    if (a->report == NULL)
+        exit(PROGRAM_USAGE);
+    return EINVAL;
+}
+
+static error_t set(arguments *a, const char *name, const char *value, struct argp_state *state)
+{
+    const char *why = settings_set(a->settings, name, value);
+    if (why == NULL)
+        return 0;
+    if (a->report == NULL)
+        argp_error(state, "--%s %s: %s", name, value, why);
+    char message[1024];
+    snprintf(message, sizeof message, "--%s %s: %s", name, value, why);
+    a->report(a->report_user, message);
+    return EINVAL;
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     arguments *a = state->input;
-    if (key == OPTION_CONFIG) {
-        if (!settings_read_file(&a->settings, argument))
-            exit(PROGRAM_USAGE);
-        return 0;
-    }
+    if (key == OPTION_CONFIG)
+        return read_config(a, argument);
     if (key == OPTION_FOREGROUND) {
         a->foreground = true;
         return 0;
     }
-    if (key >= OPTION_FIRST && key < OPTION_FIRST + DIRECTIVE_COUNT) {
-        const char *name = directives[key - OPTION_FIRST].name;
-        const char *why = settings_set(&a->settings, name, argument);
-        if (why != NULL)
-            argp_error(state, "--%s %s: %s", name, argument, why);
-        return 0;
-    }
+    if (key >= OPTION_FIRST && key < OPTION_FIRST + DIRECTIVE_COUNT)
+        return set(a, directives[key - OPTION_FIRST].name, argument, state);
     if (key == ARGP_KEY_ARG)
         argp_error(state, "what is \"%s\"? Only options are known", argument);
     return ARGP_ERR_UNKNOWN;
 }
 
-static void read_arguments(int argc, char **argv, arguments *a)
+/* Into a->settings. False after having reported why not. */
+static bool read_arguments(arguments *a)
 {
     struct argp_option options[DIRECTIVE_COUNT + 3] = {
         {"config", OPTION_CONFIG, "FILE", 0, "Read directives from FILE: lines \"listen URL\", as the options below",
@@ -97,14 +122,37 @@ static void read_arguments(int argc, char **argv, arguments *a)
     const struct argp argp = {
         .options = options,
         .parser = parse,
-        .doc =
-            "Collect records from many machines into one log."
-            "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
-            "\n\nSIGHUP opens the output file anew, so that it can be moved away; SIGTERM takes over what has arrived, "
-            "writes it and ends."};
-    argp_parse(&argp, argc, argv, 0, NULL, a);
-    if (a->settings.listen_count == 0)
-        settings_set(&a->settings, "listen", "x-netlog://127.0.0.1:14830");
+        .doc = "Collect records from many machines into one log."
+               "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
+               "\n\nSIGHUP opens the output file anew, so that it can be moved away, and reads the configuration and "
+               "certificates anew, which hold from then on if they can be used; SIGTERM takes over what has arrived, "
+               "writes it and ends."};
+    if (argp_parse(&argp, a->argc, a->argv, 0, NULL, a) != 0)
+        return false;
+    if (a->settings->listen_count == 0)
+        settings_set(a->settings, "listen", "x-netlog://127.0.0.1:14830");
+    return true;
+}
+
+static settings *new_settings(void)
+{
+    settings *s = malloc(sizeof *s);
+    if (s == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    settings_init(s);
+    return s;
+}
+
+static settings *read_again(void *user, settings_report report, void *report_user)
+{
+    arguments again = *(const arguments *)user;
+    again.settings = new_settings();
+    again.report = report;
+    again.report_user = report_user;
+    if (read_arguments(&again))
+        return again.settings;
+    settings_delete(again.settings);
+    return NULL;
 }
 
 static bool write_pid_file(const char *path)
@@ -133,7 +181,7 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
 /* Everything that can go wrong at the start goes wrong before the terminal is let go. */
 static int serve(arguments *a)
 {
-    settings *s = &a->settings;
+    const settings *s = a->settings;
     output *out = output_open(s->output);
     if (out == NULL) {
         program_error("%s", nl_error_message());
@@ -151,7 +199,7 @@ static int serve(arguments *a)
         recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file)
-            status = server_run(s, listeners, count, out, log);
+            status = server_run(s, read_again, a, listeners, count, out, log);
         recovery_stop(recovering);
         nl_close(log);
     }
@@ -170,10 +218,9 @@ int main(int argc, char **argv)
 {
     program_start("netlogd", argv);
     signal(SIGPIPE, SIG_IGN); /* an output that is a pipe fails like any other */
-    arguments a = {0};
-    settings_init(&a.settings);
-    read_arguments(argc, argv, &a);
+    arguments a = {.argc = argc, .argv = argv, .settings = new_settings()};
+    read_arguments(&a);
     int status = serve(&a);
-    settings_free(&a.settings);
+    settings_delete(a.settings);
     return program_finish(status);
 }

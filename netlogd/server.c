@@ -4,6 +4,7 @@
 
 #include "connection.h"
 #include "program/program.h"
+#include "reload.h"
 
 #include <event2/listener.h>
 
@@ -200,6 +201,7 @@ static void on_hangup(evutil_socket_t signal, short what, void *user)
 {
     (void)signal, (void)what;
     server *srv = user;
+    reload(srv);
     if (output_reopen(srv->output) != NL_OK)
         program_error("%s; going on with the old one", nl_error_message());
     nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s", srv->settings->output);
@@ -290,6 +292,7 @@ static int stop(server *srv)
     event_base_free(srv->base);
     nl_streams_free(srv->streams);
     activation_free(srv->activation);
+    settings_delete(srv->reloaded);
     free(srv->listeners);
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
@@ -297,9 +300,12 @@ static int stop(server *srv)
     return status;
 }
 
-int server_run(const settings *s, listener *listeners, size_t listener_count, output *out, nl_log *log)
+int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
+               size_t listener_count, output *out, nl_log *log)
 {
     server srv = {.settings = s,
+                  .read_settings = read_settings,
+                  .read_user = read_user,
                   .output = out,
                   .log = log,
                   .sockets = listeners,

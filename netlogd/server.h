@@ -27,8 +27,15 @@ typedef struct server_counts {
     uint64_t refused;     /* not from an allowed network, or too many */
 } server_counts;
 
+/* Reads the configuration again. The caller's, to be freed with settings_delete; NULL after the reasons were reported.
+ */
+typedef settings *(*server_read_settings)(void *user, settings_report report, void *report_user);
+
 struct server {
     const settings *settings;
+    settings *reloaded; /* the same, when they are not those of the start */
+    server_read_settings read_settings;
+    void *read_user;
     struct event_base *base;
     output *output;
     nl_log *log; /* its own events; NULL when it has none */
@@ -48,15 +55,19 @@ struct server {
     struct event *signals[3];
     struct event *clock_event; /* looks every second for clients that take too long */
     struct evconnlistener **listeners;
-    const listener *sockets; /* that they are for */
+    listener *sockets; /* that they are for */
     size_t listener_count;
     int reject_fd; /* -1: none */
 };
 
 enum { SERVER_READ_SIZE = 256 << 10 };
 
-/* Serves until SIGTERM or SIGINT. log may be NULL. Returns the program's exit status. Takes nothing over. */
-int server_run(const settings *s, listener *listeners, size_t listener_count, output *out, nl_log *log);
+/*
+ * Serves until SIGTERM or SIGINT; read_settings is called on SIGHUP. log may be NULL. Returns the program's exit
+ * status. Takes nothing over.
+ */
+int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
+               size_t listener_count, output *out, nl_log *log);
 
 /* For connections. */
 void server_wrote(server *srv);                       /* something was put into the output, or is to be acknowledged */

@@ -59,6 +59,29 @@ void settings_free(settings *s)
     free(s->pid_file);
 }
 
+void settings_delete(settings *s)
+{
+    if (s != NULL)
+        settings_free(s);
+    free(s);
+}
+
+static bool differ(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a != b : strcmp(a, b) != 0;
+}
+
+const char *settings_fixed_difference(const settings *a, const settings *b)
+{
+    return differ(a->output, b->output)           ? "output"
+           : differ(a->log, b->log)               ? "log"
+           : differ(a->reject, b->reject)         ? "reject"
+           : differ(a->activation, b->activation) ? "activation"
+           : differ(a->pid_file, b->pid_file)     ? "pid-file"
+           : a->recover_s != b->recover_s         ? "recover"
+                                                  : NULL;
+}
+
 static const char *read_tls(const nl_url *url, listening *l)
 {
     static char words[NL_CHANNEL_WORDS];
@@ -225,11 +248,13 @@ static char *trim(char *line)
     return line;
 }
 
-bool settings_read_file(settings *s, const char *path)
+bool settings_read_file(settings *s, const char *path, settings_report report, void *user)
 {
+    char message[1024];
     FILE *file = fopen(path, "re");
     if (file == NULL) {
-        program_error("open %s: %s", path, strerror(errno));
+        snprintf(message, sizeof message, "open %s: %s", path, strerror(errno));
+        report(user, message);
         return false;
     }
     char *line = NULL;
@@ -245,12 +270,15 @@ bool settings_read_file(settings *s, const char *path)
         value += strspn(value, " \t");
         const char *why = settings_set(s, name, value);
         if (why != NULL) {
-            program_error("%s:%u: %s%s%s: %s", path, number, name, *value != '\0' ? " " : "", value, why);
+            snprintf(message, sizeof message, "%s:%u: %s%s%s: %s", path, number, name, *value != '\0' ? " " : "", value,
+                     why);
+            report(user, message);
             good = false;
         }
     }
     if (ferror(file)) {
-        program_error("read %s: %s", path, strerror(errno));
+        snprintf(message, sizeof message, "read %s: %s", path, strerror(errno));
+        report(user, message);
         good = false;
     }
     free(line);
