@@ -1,6 +1,7 @@
 /* netlogd: collects records from many machines into one log. Options, and the way into the background. */
 #include "config.h"
 
+#include "inherited.h"
 #include "listener.h"
 #include "output.h"
 #include "recovery.h"
@@ -24,10 +25,12 @@ static const struct {
     const char *doc;
 } directives[] = {
     {"listen", "URL",
-     "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one), "
-     "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those vouch "
-     "for) "
-     "or unix:PATH. Default x-netlog://127.0.0.1:14830"},
+     "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one); "
+     "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those in it "
+     "vouch for); x-netlog+udp://HOST[:PORT] (whole lines in datagrams); unix:PATH; inherited:NAME, a socket that "
+     "systemd "
+     "opened (with ?cert=FILE and so on for TLS; * for all). Default inherited:* where there are such, otherwise "
+     "x-netlog://127.0.0.1:14830"},
     {"output", "FILE", "The merged log, appended to; - (the default) is standard output"},
     {"allow", "NETWORK",
      "Clients that may connect from other machines: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas "
@@ -130,7 +133,7 @@ static bool read_arguments(arguments *a)
     if (argp_parse(&argp, a->argc, a->argv, 0, NULL, a) != 0)
         return false;
     if (a->settings->listen_count == 0)
-        settings_set(a->settings, "listen", "x-netlog://127.0.0.1:14830");
+        settings_set(a->settings, "listen", inherited_count() > 0 ? "inherited:*" : "x-netlog://127.0.0.1:14830");
     return true;
 }
 
@@ -217,6 +220,7 @@ static int serve(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("netlogd", argv);
+    inherited_find();
     signal(SIGPIPE, SIG_IGN); /* an output that is a pipe fails like any other */
     arguments a = {.argc = argc, .argv = argv, .settings = new_settings()};
     read_arguments(&a);

@@ -17,6 +17,7 @@
 
 typedef struct server server;
 typedef struct connection connection;
+typedef struct datagrams datagrams;
 
 typedef struct server_counts {
     uint64_t records;
@@ -44,6 +45,7 @@ struct server {
     struct event *activation_event;
     nl_streams *streams; /* of all clients that number their records */
     connection *connections;
+    datagrams *datagrams;
     connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
     size_t connection_count;
     server_counts counts;
@@ -53,9 +55,9 @@ struct server {
     struct event *retry_event;
     struct event *accept_event; /* tries again after the process ran out of descriptors */
     struct event *signals[3];
-    struct event *clock_event; /* looks every second for clients that take too long */
-    struct evconnlistener **listeners;
-    listener *sockets; /* that they are for */
+    struct event *clock_event;         /* looks every second for clients that take too long */
+    struct evconnlistener **listeners; /* NULL where datagrams come */
+    listener *sockets;                 /* that they are for */
     size_t listener_count;
     int reject_fd; /* -1: none */
 };
@@ -69,7 +71,8 @@ enum { SERVER_READ_SIZE = 256 << 10 };
 int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
                size_t listener_count, output *out, nl_log *log);
 
-/* For connections. */
+/* For connections and datagrams. */
+bool server_is_allowed(const server *srv, const struct sockaddr *peer, bool vouched); /* vouched: with a certificate */
 void server_wrote(server *srv);                       /* something was put into the output, or is to be acknowledged */
 void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
 int64_t server_now_ns(void);                          /* the monotonic clock */
