@@ -141,22 +141,40 @@ bool server_is_allowed(const server *srv, const struct sockaddr *peer, bool vouc
     return false;
 }
 
+static bool has_too_many(const server *srv, const char *address)
+{
+    size_t count = 0, most = srv->settings->max_per_address;
+    for (const connection *c = srv->connections; c != NULL && most > 0 && count < most; c = connection_next(c))
+        count += connection_is_from(c, address);
+    return most > 0 && count >= most;
+}
+
+/* NULL when the client may connect. */
+static const char *why_refused(const server *srv, const struct sockaddr *peer, const listening *asked,
+                               const char *address)
+{
+    if (srv->connection_count >= srv->settings->max_connections)
+        return "too many connections";
+    if (!server_is_allowed(srv, peer, asked->vouched))
+        return "not from an allowed network";
+    return has_too_many(srv, address) ? "too many connections from its address" : NULL;
+}
+
 static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)size;
     server *srv = user;
     const listening *asked = socket_of(srv, from)->asked;
     srv->counts.connections++;
-    bool room = srv->connection_count < srv->settings->max_connections;
-    if (room && server_is_allowed(srv, peer, asked->vouched)) {
+    char address[80];
+    listener_address_text(peer, address, sizeof address);
+    const char *why = why_refused(srv, peer, asked, address);
+    if (why == NULL) {
         connection_new(srv, fd, asked->tls, peer);
         return;
     }
     srv->counts.refused++;
-    char address[80];
-    listener_address_text(peer, address, sizeof address);
-    nl_write(srv->log, NL_WARNING, "Netlogd.Refused", "PEER=%s REASON=%s", address,
-             room ? "not from an allowed network" : "too many connections");
+    nl_write(srv->log, NL_WARNING, "Netlogd.Refused", "PEER=%s REASON=%s", address, why);
     evutil_closesocket(fd);
 }
 

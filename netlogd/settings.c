@@ -16,7 +16,8 @@ enum {
     DEFAULT_MAX_RECORD = 1 << 20,
     LEAST_RECORD = 1024,
     DEFAULT_RECOVER_S = 5,
-    DEFAULT_HANDSHAKE_S = 10
+    DEFAULT_HANDSHAKE_S = 10,
+    DEFAULT_RECORD_S = 300
 };
 
 static char *copy(const char *text)
@@ -35,6 +36,7 @@ void settings_init(settings *s)
         .level = NL_IMPORTANT,
         .max_record_size = DEFAULT_MAX_RECORD,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
+        .record_s = DEFAULT_RECORD_S,
         .handshake_s = DEFAULT_HANDSHAKE_S,
         .recover_s = DEFAULT_RECOVER_S,
     };
@@ -227,6 +229,12 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_size(&s->max_connections, value, 1);
     if (strcmp(name, "idle-timeout") == 0)
         return set_seconds(&s->idle_timeout_s, value);
+    if (strcmp(name, "max-per-address") == 0)
+        return set_size(&s->max_per_address, value, 0);
+    if (strcmp(name, "max-rate") == 0)
+        return set_size(&s->max_rate, value, 0);
+    if (strcmp(name, "record-timeout") == 0)
+        return set_seconds(&s->record_s, value);
     if (strcmp(name, "handshake-timeout") == 0)
         return set_seconds(&s->handshake_s, value);
     if (strcmp(name, "activation") == 0)

@@ -34,6 +34,9 @@ typedef struct settings {
     size_t max_record_size; /* bytes */
     size_t max_connections;
     unsigned idle_timeout_s; /* 0: connections may be silent for ever */
+    size_t max_per_address;  /* connections from one; 0: no limit */
+    size_t max_rate;         /* records a second from one client, beyond which it is read later; 0: no limit */
+    unsigned record_s;       /* from a record's first byte to its last; 0: no limit */
     unsigned handshake_s;    /* for TLS to begin; 0: no limit */
     unsigned recover_s;      /* how often events of killed processes are looked for; 0: never */
 } settings;
