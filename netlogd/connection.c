@@ -26,6 +26,11 @@ struct connection {
     uint64_t acknowledged; /* blocks */
     uint64_t gaps;         /* in the streams that it sent */
     int64_t opened_ns;
+    int64_t part_ns;      /* since when part of a record is there whose rest is not; 0: none is */
+    double allowance;     /* records that it may send now; below 0 it is not read */
+    int64_t allowed_ns;   /* when that was reckoned */
+    struct event *resume; /* when it is read again; NULL unless there is a limit */
+    bool held_up;
     bool ready;          /* for data: TLS has begun, where it is wanted */
     bool told;           /* what the collector asks */
     bool to_acknowledge; /* in the server's list of those */
@@ -126,30 +131,61 @@ void connection_acknowledge(connection *c)
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
 }
 
+/* Takes records off what the client may send: a second's worth at once, and so much each second. */
+static void spend(connection *c, uint64_t records)
+{
+    double rate = (double)c->server->settings->max_rate;
+    int64_t now_ns = server_now_ns();
+    c->allowance += (double)(now_ns - c->allowed_ns) * rate / NL_NS_PER_SECOND;
+    c->allowance = (c->allowance < rate ? c->allowance : rate) - (double)records;
+    c->allowed_ns = now_ns;
+}
+
+/* Stops reading a client that has sent too much, until its allowance is no debt any more. */
+static void hold_up(connection *c)
+{
+    double rate = (double)c->server->settings->max_rate;
+    if (c->resume == NULL || c->allowance >= 0 || rate <= 0 || c->server->stopping)
+        return;
+    double seconds = -c->allowance / rate;
+    struct timeval interval = {.tv_sec = (time_t)seconds, .tv_usec = (suseconds_t)((seconds - (time_t)seconds) * 1e6)};
+    c->held_up = true;
+    event_del(c->readable);
+    event_add(c->resume, &interval);
+}
+
 /* A client's block is there; its records follow, unless it is taken whole. */
 static void on_block(void *user, const nl_block_view *block)
 {
     connection *c = user;
     output_put_block(c->server->output, block);
-    if (block->taken)
-        c->server->counts.records += block->record_count;
+    if (!block->taken)
+        return;
+    c->server->counts.records += block->record_count;
+    spend(c, block->record_count);
 }
 
 /* Hands every complete record to the output. */
 static void take_records(connection *c)
 {
     const nl_record *record;
-    bool any = false;
+    uint64_t before = c->server->counts.records;
     while (nl_decoder_next(c->decoder, &record) == NL_OK) {
         output_put(c->server->output, record);
         c->server->counts.records++;
-        any = true;
     }
+    bool any = c->server->counts.records > before;
     bool blocks = want_acknowledgement(c);
     if (any || blocks)
         c->good_at = nl_decoder_get_stats(c->decoder)->bytes;
     if (any || blocks)
         server_wrote(c->server);
+    if (c->resume != NULL)
+        spend(c, c->server->counts.records - before);
+    if (!nl_decoder_is_midway(c->decoder))
+        c->part_ns = 0;
+    else if (c->part_ns == 0 || any || blocks)
+        c->part_ns = server_now_ns();
 }
 
 /* The client has said all that it has to say: a last line without a newline is complete. */
@@ -191,6 +227,14 @@ static outcome read_once(connection *c)
     return MORE;
 }
 
+/* After a read: what is within the channel is read when the others had their turn. */
+static void go_on(connection *c)
+{
+    hold_up(c);
+    if (nl_channel_has_more(&c->channel) && !c->server->paused && !c->held_up)
+        event_active(c->readable, EV_READ, 0);
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *user)
 {
     (void)fd;
@@ -206,17 +250,38 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         finish_last_record(c);
     if (result == ENDED || result == BROKEN)
         connection_close(c);
-    else if (nl_channel_has_more(&c->channel) && !c->server->paused)
-        event_active(c->readable, EV_READ, 0);
+    else
+        go_on(c);
 }
 
 static void listen_for_data(connection *c)
 {
+    if (c->held_up || c->server->paused)
+        return;
+    if (c->part_ns != 0)
+        c->part_ns = server_now_ns(); /* that it was not read is not its fault */
     unsigned seconds = c->server->settings->idle_timeout_s;
     struct timeval timeout = {.tv_sec = seconds};
     event_add(c->readable, seconds > 0 ? &timeout : NULL);
     if (nl_channel_has_more(&c->channel))
         event_active(c->readable, EV_READ, 0);
+}
+
+static void on_resume(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    connection *c = user;
+    c->held_up = false;
+    listen_for_data(c);
+}
+
+static struct event *new_event(connection *c, evutil_socket_t fd, short what, event_callback_fn callback)
+{
+    struct event *event = event_new(c->server->base, fd, what, callback, c);
+    if (event == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    event_priority_set(event, 0);
+    return event;
 }
 
 connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const struct sockaddr *peer)
@@ -242,18 +307,19 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
     });
     nl_decoder_on_block(c->decoder, output_wants_blocks(srv->output), on_block, c);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
-    c->readable = event_new(srv->base, fd, EV_READ | EV_PERSIST, on_readable, c);
-    if (c->readable == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    event_priority_set(c->readable, 0);
+    c->readable = new_event(c, fd, EV_READ | EV_PERSIST, on_readable);
+    if (srv->settings->max_rate > 0) {
+        c->resume = new_event(c, -1, 0, on_resume);
+        c->allowance = (double)srv->settings->max_rate;
+        c->allowed_ns = c->opened_ns;
+    }
     c->next = srv->connections;
     c->link = &srv->connections;
     if (c->next != NULL)
         c->next->link = &c->next;
     srv->connections = c;
     srv->connection_count++;
-    if (!srv->paused)
-        listen_for_data(c);
+    listen_for_data(c);
     nl_write(srv->log, NL_DEBUG, "Netlogd.Open", "PEER=%s", c->peer);
     return c;
 }
@@ -283,6 +349,8 @@ void connection_check_time(connection *c, int64_t now_ns)
     const settings *s = c->server->settings;
     if (!c->ready && is_over(c->opened_ns, s->handshake_s, now_ns))
         close_late(c, "closed: TLS has not begun in time");
+    else if (c->part_ns != 0 && !c->held_up && is_over(c->part_ns, s->record_s, now_ns))
+        close_late(c, "closed: the rest of a record has not come in time");
 }
 
 void connection_take_what_came(connection *c)
@@ -320,9 +388,17 @@ void connection_close(connection *c)
         c->next->link = c->link;
     c->server->connection_count--;
     event_free(c->readable);
+    if (c->resume != NULL)
+        event_free(c->resume);
     nl_channel_close(&c->channel);
     nl_decoder_free(c->decoder);
     free(c);
+}
+
+bool connection_is_from(const connection *c, const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    return colon != NULL && strncmp(c->peer, text, (size_t)(colon + 1 - text)) == 0;
 }
 
 connection *connection_next(const connection *c)

@@ -8,6 +8,8 @@
 typedef struct listener {
     int fd;
     const listening *asked; /* what it was opened for */
+    bool remote;            /* other machines can reach it */
+    bool datagrams;         /* not connections */
     char *name;             /* as a URL, with the port that was really taken */
     char *path;             /* of a Unix socket, to be removed at the end; NULL otherwise */
 } listener;

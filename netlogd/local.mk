@@ -5,8 +5,11 @@ netlogd_netlogd_SOURCES = \
 	%D%/main.c %D%/settings.c %D%/settings.h %D%/network.c %D%/network.h %D%/listener.c %D%/listener.h \
 	%D%/connection.c %D%/connection.h %D%/output/output.c %D%/output/output.h \
 	%D%/output/file.c %D%/output/file.h %D%/output/journal.c %D%/output/journal.h %D%/output/options.c \
-	%D%/output/options.h %D%/output/failure.c %D%/output/failure.h %D%/output/repair.c %D%/output/repair.h %D%/output/verify.c %D%/output/verify.h %D%/output/take_out.c %D%/output/take_out.h \
+	%D%/output/options.h \
+	%D%/output/failure.c %D%/output/failure.h %D%/output/repair.c %D%/output/repair.h %D%/output/verify.c %D%/output/verify.h \
+	%D%/output/take_out.c %D%/output/take_out.h \
 	%D%/server.c %D%/server.h \
-	%D%/recovery.c %D%/recovery.h %D%/activation.c %D%/activation.h
+	%D%/recovery.c %D%/recovery.h %D%/activation.c %D%/activation.h \
+	%D%/reload.c %D%/reload.h %D%/datagrams.c %D%/datagrams.h %D%/inherited.c %D%/inherited.h
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
 netlogd_netlogd_LDADD = libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS)

@@ -1,6 +1,7 @@
 /* netlogd: collects records from many machines into one log. Options, and the way into the background. */
 #include "config.h"
 
+#include "inherited.h"
 #include "listener.h"
 #include "output/failure.h"
 #include "output/output.h"
@@ -26,10 +27,12 @@ static const struct {
     const char *doc;
 } directives[] = {
     {"listen", "URL",
-     "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one), "
-     "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those vouch "
-     "for) "
-     "or unix:PATH. Default x-netlog://127.0.0.1:14830"},
+     "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one); "
+     "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those in it "
+     "vouch for); x-netlog+udp://HOST[:PORT] (whole lines in datagrams); unix:PATH; inherited:NAME, a socket that "
+     "systemd "
+     "opened (with ?cert=FILE and so on for TLS; * for all). Default inherited:* where there are such, otherwise "
+     "x-netlog://127.0.0.1:14830"},
     {"output", "FILE|FOLDER/|URL",
      "The merged log: a file, appended to; - (the default), standard output; FOLDER/ or "
      "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files. Further options: format=ulm|bp|nlb, "
@@ -43,6 +46,10 @@ static const struct {
     {"fraction", "decimal|microseconds", "How a DATE's fraction of fewer than six digits is meant"},
     {"max-record-size", "SIZE", "A longer record is malformed (default 1M)"},
     {"max-connections", "N", "More clients than that are turned away (default 10000)"},
+    {"max-per-address", "N", "More from one address are turned away (default 0: no limit)"},
+    {"max-rate", "N",
+     "Records a second from one client; one who sends more is read later, so that it is held up (default 0: no limit)"},
+    {"record-timeout", "SECONDS", "Close a connection that takes longer over one record (default 300; 0: never)"},
     {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 0: never)"},
     {"handshake-timeout", "SECONDS", "Close a connection on which TLS has not begun by then (default 10; 0: never)"},
     {"activation", "FILE",
@@ -64,21 +71,50 @@ enum {
 };
 
 typedef struct arguments {
-    settings settings;
+    int argc;
+    char **argv;
+    settings *settings;
     bool foreground;
     bool verify, repair;
     char **paths; /* to verify */
     int path_count;
+    settings_report report; /* while the process runs; NULL at its start, when what is wrong ends it */
+    void *report_user;
 } arguments;
+
+static void report_at_start(void *unused, const char *message)
+{
+    (void)unused;
+    program_error("%s", message);
+}
+
+static error_t read_config(arguments *a, const char *path)
+{
+    if (settings_read_file(a->settings, path, a->report != NULL ? a->report : report_at_start, a->report_user))
+        return 0;
+    if (a->report == NULL)
+        exit(PROGRAM_USAGE);
+    return EINVAL;
+}
+
+static error_t set(arguments *a, const char *name, const char *value, struct argp_state *state)
+{
+    const char *why = settings_set(a->settings, name, value);
+    if (why == NULL)
+        return 0;
+    if (a->report == NULL)
+        argp_error(state, "--%s %s: %s", name, value, why);
+    char message[1024];
+    snprintf(message, sizeof message, "--%s %s: %s", name, value, why);
+    a->report(a->report_user, message);
+    return EINVAL;
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     arguments *a = state->input;
-    if (key == OPTION_CONFIG) {
-        if (!settings_read_file(&a->settings, argument))
-            exit(PROGRAM_USAGE);
-        return 0;
-    }
+    if (key == OPTION_CONFIG)
+        return read_config(a, argument);
     if (key == OPTION_FOREGROUND) {
         a->foreground = true;
         return 0;
@@ -97,19 +133,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         argp_error(state, "which files? Name them, or their folder");
     if (key == ARGP_KEY_ARG && a->verify)
         return ARGP_ERR_UNKNOWN; /* all of them at once, then */
-    if (key >= OPTION_FIRST && key < OPTION_FIRST + DIRECTIVE_COUNT) {
-        const char *name = directives[key - OPTION_FIRST].name;
-        const char *why = settings_set(&a->settings, name, argument);
-        if (why != NULL)
-            argp_error(state, "--%s %s: %s", name, argument, why);
-        return 0;
-    }
+    if (key >= OPTION_FIRST && key < OPTION_FIRST + DIRECTIVE_COUNT)
+        return set(a, directives[key - OPTION_FIRST].name, argument, state);
     if (key == ARGP_KEY_ARG)
         argp_error(state, "what is \"%s\"? Only options are known", argument);
     return ARGP_ERR_UNKNOWN;
 }
 
-static void read_arguments(int argc, char **argv, arguments *a)
+/* Into a->settings. False after having reported why not. */
+static bool read_arguments(arguments *a)
 {
     struct argp_option options[DIRECTIVE_COUNT + 5] = {
         {"config", OPTION_CONFIG, "FILE", 0, "Read directives from FILE: lines \"listen URL\", as the options below",
@@ -132,14 +164,37 @@ static void read_arguments(int argc, char **argv, arguments *a)
         .options = options,
         .parser = parse,
         .args_doc = "\n--verify|--repair FILE|FOLDER...",
-        .doc =
-            "Collect records from many machines into one log."
-            "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
-            "\n\nSIGHUP opens the output file anew, so that it can be moved away; SIGTERM takes over what has arrived, "
-            "writes it and ends."};
-    argp_parse(&argp, argc, argv, 0, NULL, a);
-    if (!a->verify && a->settings.listen_count == 0)
-        settings_set(&a->settings, "listen", "x-netlog://127.0.0.1:14830");
+        .doc = "Collect records from many machines into one log."
+               "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
+               "\n\nSIGHUP opens the output file anew, so that it can be moved away, and reads the configuration and "
+               "certificates anew, which hold from then on if they can be used; SIGTERM takes over what has arrived, "
+               "writes it and ends."};
+    if (argp_parse(&argp, a->argc, a->argv, 0, NULL, a) != 0)
+        return false;
+    if (!a->verify && a->settings->listen_count == 0)
+        settings_set(a->settings, "listen", inherited_count() > 0 ? "inherited:*" : "x-netlog://127.0.0.1:14830");
+    return true;
+}
+
+static settings *new_settings(void)
+{
+    settings *s = malloc(sizeof *s);
+    if (s == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    settings_init(s);
+    return s;
+}
+
+static settings *read_again(void *user, settings_report report, void *report_user)
+{
+    arguments again = *(const arguments *)user;
+    again.settings = new_settings();
+    again.report = report;
+    again.report_user = report_user;
+    if (read_arguments(&again))
+        return again.settings;
+    settings_delete(again.settings);
+    return NULL;
 }
 
 static bool write_pid_file(const char *path)
@@ -168,7 +223,7 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
 /* Everything that can go wrong at the start goes wrong before the terminal is let go. */
 static int serve(arguments *a)
 {
-    settings *s = &a->settings;
+    const settings *s = a->settings;
     output *out = output_open(s->output);
     if (out == NULL) {
         program_error("%s", failure_text());
@@ -187,7 +242,7 @@ static int serve(arguments *a)
         recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file)
-            status = server_run(s, listeners, count, out, log);
+            status = server_run(s, read_again, a, listeners, count, out, log);
         recovery_stop(recovering);
         nl_close(log);
     }
@@ -205,11 +260,11 @@ static int serve(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("netlogd", argv);
+    inherited_find();
     signal(SIGPIPE, SIG_IGN); /* an output that is a pipe fails like any other */
-    arguments a = {0};
-    settings_init(&a.settings);
-    read_arguments(argc, argv, &a);
+    arguments a = {.argc = argc, .argv = argv, .settings = new_settings()};
+    read_arguments(&a);
     int status = a.verify ? verify(a.paths, a.path_count, a.repair) : serve(&a);
-    settings_free(&a.settings);
+    settings_delete(a.settings);
     return program_finish(status);
 }

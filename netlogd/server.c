@@ -3,8 +3,11 @@
 #include "server.h"
 
 #include "connection.h"
+#include "datagrams.h"
+#include "inherited.h"
 #include "output/failure.h"
 #include "program/program.h"
+#include "reload.h"
 
 #include <event2/listener.h>
 
@@ -46,6 +49,8 @@ static void pause_clients(server *srv)
     program_error("%s; waiting until it can be written, nothing is lost", failure_text());
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_pause(c, true);
+    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
+        datagrams_pause(d, true);
     struct timeval interval = milliseconds(RETRY_MS);
     event_add(srv->retry_event, &interval);
 }
@@ -81,6 +86,8 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
     acknowledge_all(srv);
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_pause(c, false);
+    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
+        datagrams_pause(d, false);
 }
 
 /* Writes what was put, at a moment when no client's block is read in part. */
@@ -148,7 +155,7 @@ static const listener *socket_of(const server *srv, const struct evconnlistener 
 }
 
 /* From this machine, or with a certificate to show when no networks are listed; those hold for all. */
-static bool is_allowed(const server *srv, const struct sockaddr *peer, bool vouched)
+bool server_is_allowed(const server *srv, const struct sockaddr *peer, bool vouched)
 {
     if (network_is_local(peer) || (vouched && srv->settings->allow_count == 0))
         return true;
@@ -158,29 +165,49 @@ static bool is_allowed(const server *srv, const struct sockaddr *peer, bool vouc
     return false;
 }
 
+static bool has_too_many(const server *srv, const char *address)
+{
+    size_t count = 0, most = srv->settings->max_per_address;
+    for (const connection *c = srv->connections; c != NULL && most > 0 && count < most; c = connection_next(c))
+        count += connection_is_from(c, address);
+    return most > 0 && count >= most;
+}
+
+/* NULL when the client may connect. */
+static const char *why_refused(const server *srv, const struct sockaddr *peer, const listening *asked,
+                               const char *address)
+{
+    if (srv->connection_count >= srv->settings->max_connections)
+        return "too many connections";
+    if (!server_is_allowed(srv, peer, asked->vouched))
+        return "not from an allowed network";
+    return has_too_many(srv, address) ? "too many connections from its address" : NULL;
+}
+
 static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)size;
     server *srv = user;
     const listening *asked = socket_of(srv, from)->asked;
     srv->counts.connections++;
-    bool room = srv->connection_count < srv->settings->max_connections;
-    if (room && is_allowed(srv, peer, asked->vouched)) {
+    char address[80];
+    listener_address_text(peer, address, sizeof address);
+    const char *why = why_refused(srv, peer, asked, address);
+    if (why == NULL) {
         connection_new(srv, fd, asked->tls, peer);
         return;
     }
     srv->counts.refused++;
-    char address[80];
-    listener_address_text(peer, address, sizeof address);
-    nl_write(srv->log, NL_WARNING, "Netlogd.Refused", "PEER=%s REASON=%s", address,
-             room ? "not from an allowed network" : "too many connections");
+    nl_write(srv->log, NL_WARNING, "Netlogd.Refused", "PEER=%s REASON=%s", address, why);
     evutil_closesocket(fd);
 }
 
 static void enable_listeners(server *srv, bool enable)
 {
     for (size_t i = 0; i < srv->listener_count; i++)
-        if (enable)
+        if (srv->listeners[i] == NULL)
+            continue;
+        else if (enable)
             evconnlistener_enable(srv->listeners[i]);
         else
             evconnlistener_disable(srv->listeners[i]);
@@ -224,6 +251,11 @@ static void on_hangup(evutil_socket_t signal, short what, void *user)
 {
     (void)signal, (void)what;
     server *srv = user;
+    char state[64];
+    snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, server_now_ns() / 1000);
+    inherited_notify(state);
+    reload(srv);
+    inherited_notify("READY=1");
     if (output_reopen(srv->output) != NL_OK)
         program_error("%s; going on with the old one", failure_text());
     nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s", srv->settings->output);
@@ -243,6 +275,20 @@ static struct event *repeat(server *srv, int interval_ms, event_callback_fn call
     struct event *event = new_event(srv, -1, EV_PERSIST, callback);
     event_add(event, &interval);
     return event;
+}
+
+static void listen_on(server *srv, size_t i)
+{
+    listener *l = &srv->sockets[i];
+    nl_write(srv->log, NL_USAGE, "Netlogd.Listen", "URL=%s", l->name);
+    if (l->datagrams) {
+        datagrams_new(srv, l);
+        return;
+    }
+    srv->listeners[i] = evconnlistener_new(srv->base, on_accept, srv, LEV_OPT_CLOSE_ON_EXEC, 0, l->fd);
+    if (srv->listeners[i] == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    evconnlistener_set_error_cb(srv->listeners[i], on_accept_error);
 }
 
 static void start(server *srv)
@@ -268,19 +314,15 @@ static void start(server *srv)
         event_priority_set(srv->signals[i], 0);
         event_add(srv->signals[i], NULL);
     }
-    for (size_t i = 0; i < srv->listener_count; i++) {
-        srv->listeners[i] = evconnlistener_new(srv->base, on_accept, srv, LEV_OPT_CLOSE_ON_EXEC, 0, srv->sockets[i].fd);
-        if (srv->listeners[i] == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-        evconnlistener_set_error_cb(srv->listeners[i], on_accept_error);
-        nl_write(srv->log, NL_USAGE, "Netlogd.Listen", "URL=%s", srv->sockets[i].name);
-    }
+    for (size_t i = 0; i < srv->listener_count; i++)
+        listen_on(srv, i);
 }
 
 /* What the kernel has taken from clients for us is taken over and written before the program ends. */
 static int stop(server *srv)
 {
     srv->stopping = true;
+    inherited_notify("STOPPING=1");
     enable_listeners(srv, false);
     int64_t deadline_ns = server_now_ns() + DRAIN_SECONDS * NL_NS_PER_SECOND;
     /* First what each has sent already, so that one who goes on sending does not take the others' time. */
@@ -288,6 +330,8 @@ static int stop(server *srv)
         connection_take_what_came(c);
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_drain(c, deadline_ns);
+    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
+        datagrams_take_what_came(d);
     int status = PROGRAM_DONE;
     if (output_settle(srv->output) != NL_OK) {
         program_error("%s; the last records are lost", failure_text());
@@ -303,7 +347,13 @@ static int stop(server *srv)
              srv->counts.records, srv->counts.malformed, srv->counts.lost, srv->counts.bytes, srv->counts.connections,
              srv->counts.refused);
     for (size_t i = 0; i < srv->listener_count; i++)
-        evconnlistener_free(srv->listeners[i]);
+        if (srv->listeners[i] != NULL)
+            evconnlistener_free(srv->listeners[i]);
+    while (srv->datagrams != NULL) {
+        datagrams *d = srv->datagrams;
+        srv->datagrams = datagrams_next(d);
+        datagrams_free(d);
+    }
     for (int i = 0; i < 3; i++)
         event_free(srv->signals[i]);
     event_free(srv->flush_event);
@@ -315,6 +365,7 @@ static int stop(server *srv)
         event_free(srv->activation_event);
     event_base_free(srv->base);
     activation_free(srv->activation);
+    settings_delete(srv->reloaded);
     free(srv->listeners);
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
@@ -322,9 +373,12 @@ static int stop(server *srv)
     return status;
 }
 
-int server_run(const settings *s, listener *listeners, size_t listener_count, output *out, nl_log *log)
+int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
+               size_t listener_count, output *out, nl_log *log)
 {
     server srv = {.settings = s,
+                  .read_settings = read_settings,
+                  .read_user = read_user,
                   .output = out,
                   .log = log,
                   .sockets = listeners,
@@ -343,6 +397,7 @@ int server_run(const settings *s, listener *listeners, size_t listener_count, ou
         activation_look(srv.activation);
     }
     start(&srv);
+    inherited_notify("READY=1");
     event_base_dispatch(srv.base);
     return stop(&srv);
 }

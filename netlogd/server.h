@@ -17,6 +17,7 @@
 
 typedef struct server server;
 typedef struct connection connection;
+typedef struct datagrams datagrams;
 
 typedef struct server_counts {
     uint64_t records;
@@ -27,8 +28,15 @@ typedef struct server_counts {
     uint64_t refused;     /* not from an allowed network, or too many */
 } server_counts;
 
+/* Reads the configuration again. The caller's, to be freed with settings_delete; NULL after the reasons were reported.
+ */
+typedef settings *(*server_read_settings)(void *user, settings_report report, void *report_user);
+
 struct server {
     const settings *settings;
+    settings *reloaded; /* the same, when they are not those of the start */
+    server_read_settings read_settings;
+    void *read_user;
     struct event_base *base;
     output *output;
     nl_log *log; /* its own events; NULL when it has none */
@@ -37,6 +45,7 @@ struct server {
     struct event *activation_event;
     nl_streams *streams; /* of all clients that number their records; the output's */
     connection *connections;
+    datagrams *datagrams;
     connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
     size_t connection_count;
     server_counts counts;
@@ -47,19 +56,24 @@ struct server {
     struct event *settle_event; /* what was written is to be made safe, and acknowledged */
     struct event *accept_event; /* tries again after the process ran out of descriptors */
     struct event *signals[3];
-    struct event *clock_event; /* looks every second for clients that take too long */
-    struct evconnlistener **listeners;
-    const listener *sockets; /* that they are for */
+    struct event *clock_event;         /* looks every second for clients that take too long */
+    struct evconnlistener **listeners; /* NULL where datagrams come */
+    listener *sockets;                 /* that they are for */
     size_t listener_count;
     int reject_fd; /* -1: none */
 };
 
 enum { SERVER_READ_SIZE = 256 << 10 };
 
-/* Serves until SIGTERM or SIGINT. log may be NULL. Returns the program's exit status. Takes nothing over. */
-int server_run(const settings *s, listener *listeners, size_t listener_count, output *out, nl_log *log);
+/*
+ * Serves until SIGTERM or SIGINT; read_settings is called on SIGHUP. log may be NULL. Returns the program's exit
+ * status. Takes nothing over.
+ */
+int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
+               size_t listener_count, output *out, nl_log *log);
 
-/* For connections. */
+/* For connections and datagrams. */
+bool server_is_allowed(const server *srv, const struct sockaddr *peer, bool vouched); /* vouched: with a certificate */
 void server_wrote(server *srv);                       /* something was put into the output, or is to be acknowledged */
 void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
 int64_t server_now_ns(void);                          /* the monotonic clock */

@@ -16,7 +16,8 @@ enum {
     DEFAULT_MAX_RECORD = 1 << 20,
     LEAST_RECORD = 1024,
     DEFAULT_RECOVER_S = 5,
-    DEFAULT_HANDSHAKE_S = 10
+    DEFAULT_HANDSHAKE_S = 10,
+    DEFAULT_RECORD_S = 300
 };
 
 static char *copy(const char *text)
@@ -35,6 +36,7 @@ void settings_init(settings *s)
         .level = NL_IMPORTANT,
         .max_record_size = DEFAULT_MAX_RECORD,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
+        .record_s = DEFAULT_RECORD_S,
         .handshake_s = DEFAULT_HANDSHAKE_S,
         .recover_s = DEFAULT_RECOVER_S,
     };
@@ -57,6 +59,29 @@ void settings_free(settings *s)
     free(s->reject);
     free(s->activation);
     free(s->pid_file);
+}
+
+void settings_delete(settings *s)
+{
+    if (s != NULL)
+        settings_free(s);
+    free(s);
+}
+
+static bool differ(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a != b : strcmp(a, b) != 0;
+}
+
+const char *settings_fixed_difference(const settings *a, const settings *b)
+{
+    return differ(a->output, b->output)           ? "output"
+           : differ(a->log, b->log)               ? "log"
+           : differ(a->reject, b->reject)         ? "reject"
+           : differ(a->activation, b->activation) ? "activation"
+           : differ(a->pid_file, b->pid_file)     ? "pid-file"
+           : a->recover_s != b->recover_s         ? "recover"
+                                                  : NULL;
 }
 
 static const char *read_tls(const nl_url *url, listening *l)
@@ -204,6 +229,12 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_size(&s->max_connections, value, 1);
     if (strcmp(name, "idle-timeout") == 0)
         return set_seconds(&s->idle_timeout_s, value);
+    if (strcmp(name, "max-per-address") == 0)
+        return set_size(&s->max_per_address, value, 0);
+    if (strcmp(name, "max-rate") == 0)
+        return set_size(&s->max_rate, value, 0);
+    if (strcmp(name, "record-timeout") == 0)
+        return set_seconds(&s->record_s, value);
     if (strcmp(name, "handshake-timeout") == 0)
         return set_seconds(&s->handshake_s, value);
     if (strcmp(name, "activation") == 0)
@@ -225,11 +256,13 @@ static char *trim(char *line)
     return line;
 }
 
-bool settings_read_file(settings *s, const char *path)
+bool settings_read_file(settings *s, const char *path, settings_report report, void *user)
 {
+    char message[1024];
     FILE *file = fopen(path, "re");
     if (file == NULL) {
-        program_error("open %s: %s", path, strerror(errno));
+        snprintf(message, sizeof message, "open %s: %s", path, strerror(errno));
+        report(user, message);
         return false;
     }
     char *line = NULL;
@@ -245,12 +278,15 @@ bool settings_read_file(settings *s, const char *path)
         value += strspn(value, " \t");
         const char *why = settings_set(s, name, value);
         if (why != NULL) {
-            program_error("%s:%u: %s%s%s: %s", path, number, name, *value != '\0' ? " " : "", value, why);
+            snprintf(message, sizeof message, "%s:%u: %s%s%s: %s", path, number, name, *value != '\0' ? " " : "", value,
+                     why);
+            report(user, message);
             good = false;
         }
     }
     if (ferror(file)) {
-        program_error("read %s: %s", path, strerror(errno));
+        snprintf(message, sizeof message, "read %s: %s", path, strerror(errno));
+        report(user, message);
         good = false;
     }
     free(line);

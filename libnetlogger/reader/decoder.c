@@ -94,6 +94,11 @@ nl_format nl_decoder_format(const nl_decoder *decoder)
     return decoder->format;
 }
 
+bool nl_decoder_is_midway(const nl_decoder *decoder)
+{
+    return (decoder->carry.size > 0 && !decoder->carry_used) || decoder->skipping || nl_input_left(&decoder->in) > 0;
+}
+
 const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder)
 {
     return &decoder->stats;

@@ -13,8 +13,8 @@
  *
  * An entry, little-endian: "NLJ1", size of all of it (4), CRC-32 of what follows (4), flags (4; 1: netlogd ended, and
  * what comes behind is others'), number, inode and size of the file (8 each), then for each stream its name (16),
- * next, latest time, the number of gaps, and their two ends (8 each). A torn entry at the end is as if it were not there: its flush was
- * not acknowledged.
+ * next, latest time, the number of gaps, and their two ends (8 each). A torn entry at the end is as if it were not
+ * there: its flush was not acknowledged.
  *
  * When the file has grown past a mebibyte and twice what it must hold, it is written anew beside itself and renamed.
  * nl_streams holds 65,536 streams, those silent for longest are forgotten first, so that it is at most some 20 MiB.

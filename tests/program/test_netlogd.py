@@ -148,6 +148,66 @@ class Netlogd(collector.Case):
         self.stop(process)
         self.assertEqual(self.output.read_bytes(), record(1, 1))
 
+    def test_limit_for_an_address(self):
+        process = self.serve("--max-per-address", "3")
+        clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(3)]
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+            self.assertEqual(s.recv(1), b"")
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20, source_address=("127.0.0.2", 0)) as s:
+            s.sendall(record(1, 1))
+            s.shutdown(socket.SHUT_WR)
+            self.assertEqual(s.recv(1), b"")
+        clients.pop().close()
+        support.wait_until(lambda: self.send_if_accepted(record(1, 2)), what="there is room again")
+        for s in clients:
+            s.close()
+        self.stop(process)
+        self.assertEqual(self.output.read_bytes(), record(1, 1) + record(1, 2))
+        self.assertIn("too many connections from its address", self.said())
+
+    def send_if_accepted(self, data):
+        try:
+            self.send(data)
+        except OSError:
+            pass
+        return data in self.written()
+
+    def test_a_client_over_its_rate_is_held_up_alone(self):
+        process = self.serve("--max-rate", "10")
+        data = b"".join(record(1, n) for n in range(100000))  # would take hours
+        greedy = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+
+        def send():
+            try:
+                greedy.sendall(data)
+            except OSError:
+                pass
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        support.wait_until(lambda: b"HOST=h1" in self.written(), what="its first records")
+        self.send(record(2, 1))
+        support.wait_until(lambda: record(2, 1) in self.written(), what="the other's record")
+        self.assertLess(self.written().count(b"HOST=h1"), 50000)
+        self.stop(process)  # takes what has come
+        greedy.close()
+        sender.join()
+        self.assertTrue(data.startswith(self.written().replace(record(2, 1), b"")), "nothing is missing between")
+
+    def test_a_record_that_does_not_end(self):
+        process = self.serve("--record-timeout", "1")
+        patient = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        patient.sendall(record(1, 1))
+        for part in (record(1, 1)[:20], record(1, 1) + b"D", b"NLB1" + b"\0" * 30):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+                s.sendall(part)
+                self.assertEqual(s.recv(1), b"")
+        patient.sendall(record(1, 2))
+        patient.close()
+        self.stop(process)
+        self.assertEqual(self.output.read_bytes(), record(1, 1) * 2 + record(1, 2))
+        self.assertIn("the rest of a record has not come in time", self.said())
+
     def test_hundreds_of_clients(self):
         process = self.serve()
         clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(800)]

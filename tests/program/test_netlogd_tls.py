@@ -276,6 +276,60 @@ class NetlogdTls(collector.Case):
         self.stop(process)
         self.assertEqual(sorted(self.numbers()), sorted(list(range(10000)) * 2))
 
+    def reload(self, process, event):
+        """Sends SIGHUP and waits for one more event of that kind."""
+        count = self.said().count(f"NL.EVNT={event} ")
+        process.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: self.said().count(f"NL.EVNT={event} ") > count, what=event)
+
+    def test_reload(self):
+        config, place = self.scratch / "netlogd.conf", self.scratch / "used.pem"
+        place.write_bytes(self.server.read_bytes())
+        good = f"# the house's\nlisten x-netlogs://127.0.0.1:0?cert={place}\n"
+        config.write_text(good)
+        process = self.serve("--config", config, listen=None)
+        old = self.connect()
+        old.sendall(record(1, 1))
+        client = self.compile_client(CLIENT)
+        program = self.start(client, self.url("&format=nlb&policy=block&block=60"), "3000", "1000", stdout=subprocess.PIPE,
+                             text=True)
+        support.wait_until(lambda: len(self.numbers()) > 100, what="events come")
+        for bad, why in ((good + "listn x\n", f"{config}:3: listn x: there is no such directive"),
+                         (good.replace("used", "gone"), f"{config}:2: listen .*gone.pem: No such file"),
+                         (good + "max-connections no\n", f"{config}:3: max-connections no: it is no size"),
+                         (good + "listen x-netlog://127.0.0.1:0\n", "x-netlog://127.0.0.1:0: where netlogd listens"),
+                         (good + "reject elsewhere\n", "reject: it changes")):
+            config.write_text(bad)
+            self.reload(process, "Netlogd.ReloadRefused")
+            self.assertRegex(self.said(), f"netlogd: {why}")
+            self.assertRegex(self.said(), f"NL.EVNT=Netlogd.ReloadRefused REASON=\"{why}")
+        config.write_text(good)
+        place.write_text("nothing")
+        self.reload(process, "Netlogd.ReloadRefused")
+        self.assertEqual(self.write(self.url()).returncode, 0, "the old one holds")
+        another = Authority(self, "another")
+        place.write_bytes(another.certify("new").read_bytes())
+        self.reload(process, "Netlogd.Reload")
+        self.refused(self.url(), "certificate")
+        self.assertEqual(self.write(f"x-netlogs://127.0.0.1:{self.port}?ca={another.ca}").returncode, 0)
+        old.sendall(record(1, 2))
+        old.unwrap()
+        self.assertEqual(program.wait(60), 0, program.stdout.read())
+        self.stop(process)
+        self.assertEqual(self.numbers().count(2), 2)
+        self.assertEqual(sorted(set(self.numbers())), list(range(3000)))
+
+    def test_reload_demands_certificates_from_then_on(self):
+        config = self.scratch / "netlogd.conf"
+        config.write_text(f"listen x-netlogs://127.0.0.1:0?cert={self.server}\n")
+        process = self.serve("--config", config, listen=None)
+        self.assertEqual(self.write(self.url()).returncode, 0)
+        config.write_text(f"listen x-netlogs://127.0.0.1:0?cert={self.server}&ca={self.authority.ca}\n")
+        self.reload(process, "Netlogd.Reload")
+        self.refused(self.url(), "certificate required")
+        self.assertEqual(self.write(self.url(f"&cert={self.client}")).returncode, 0)
+        self.stop(process)
+
     def test_many_clients_at_once(self):
         process = self.serve_tls()
         chunks = {c: b"".join(record(c, n) for n in range(2000)) for c in range(10)}

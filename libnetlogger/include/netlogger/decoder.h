@@ -145,6 +145,9 @@ NL_API nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
 /* The format found, NL_FORMAT_UNKNOWN while it is not known yet. */
 NL_API nl_format nl_decoder_format(const nl_decoder *decoder);
 
+/* After NL_AGAIN: whether it keeps part of a line or block whose rest has not come. */
+NL_API bool nl_decoder_is_midway(const nl_decoder *decoder);
+
 /* Counts so far; belongs to the decoder. */
 NL_API const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder);
 
