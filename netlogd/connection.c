@@ -159,10 +159,8 @@ static void on_block(void *user, const nl_block_view *block)
 {
     connection *c = user;
     output_put_block(c->server->output, block);
-    if (!block->taken)
-        return;
-    c->server->counts.records += block->record_count;
-    spend(c, block->record_count);
+    if (block->taken)
+        c->server->counts.records += block->record_count;
 }
 
 /* Hands every complete record to the output. */

@@ -258,14 +258,26 @@ static bool all_can_be_read(nl_decoder *d)
     return status == NL_END;
 }
 
+/* What of the open block was met already. */
+static void note_repeated(const nl_decoder *d, nl_block_view *view)
+{
+    view->first_new = view->first_sequence;
+    if (d->all_fresh)
+        return;
+    view->repeated = view->record_count;
+    for (size_t i = 0; i < d->fresh_count; i++)
+        view->repeated -= d->fresh[i].to - d->fresh[i].from;
+    view->first_new += d->fresh_count > 0 ? d->fresh[0].from : view->record_count;
+    view->in_parts = d->fresh_count > 1;
+}
+
 /* Shows the open block to who asked for blocks. It is open no more when it was taken whole. */
 static void show_block(nl_decoder *d, const nl_block_header *header)
 {
-    nl_block_view view = {.bytes = d->block_bytes,
-                          .first_sequence = header->first_sequence,
-                          .record_count = header->record_count,
-                          .repeated = d->skip < header->record_count ? d->skip : header->record_count};
+    nl_block_view view = {
+        .bytes = d->block_bytes, .first_sequence = header->first_sequence, .record_count = header->record_count};
     memcpy(view.stream, header->stream, sizeof view.stream);
+    note_repeated(d, &view);
     if (d->take_blocks && view.repeated == 0) {
         view.taken = all_can_be_read(d);
         if (!view.taken)

@@ -284,8 +284,10 @@ void output_put_block(output *out, const nl_block_view *block)
         journal_touch(out->journal, block->stream);
     if (block->taken)
         nl_encoder_put_block(out->encoder, block);
+    else if (block->in_parts) /* numbers that do not follow one another have no place in a block */
+        nl_encoder_set_stream(out->encoder, NULL, 0);
     else
-        nl_encoder_set_stream(out->encoder, block->stream, block->first_sequence + block->repeated);
+        nl_encoder_set_stream(out->encoder, block->stream, block->first_new);
     unsettle(out); /* a stream that goes on is noted, even when nothing of the block was new */
     write_if_full(out);
 }

@@ -114,9 +114,10 @@ typedef struct nl_block_view {
     unsigned char stream[16]; /* all zero: of no stream */
     uint64_t first_sequence;  /* of its first record */
     uint64_t record_count;
-    uint64_t
-        repeated; /* so many of its first records were met already, where streams are shared; none follows of them */
-    bool taken;   /* its records do not follow */
+    uint64_t repeated;  /* of them were met already, where streams are shared, and do not follow */
+    uint64_t first_new; /* sequence number of the first that was not */
+    bool in_parts;      /* among those that were not are others that were */
+    bool taken;         /* its records do not follow */
 } nl_block_view;
 
 /*
