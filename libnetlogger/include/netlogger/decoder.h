@@ -56,7 +56,8 @@ NL_API void nl_streams_free(nl_streams *streams);
 
 /* Sequence numbers from ... up to, without the latter. */
 typedef struct nl_number_range {
-    uint64_t from, to;
+    uint64_t from;
+    uint64_t to;
 } nl_number_range;
 
 enum { NL_STREAM_GAPS_MOST = 16 };
