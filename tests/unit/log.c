@@ -478,6 +478,35 @@ static void what_no_batch_can_hold_is_refused(void **state)
     free(part);
 }
 
+/* What the last events were that a ring had no room for, the log tells although nothing comes after them. */
+static void losses_before_the_close_are_told(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"memory:log?ring=64k&policy=newest",
+                                        "memory:log?ring=64k&policy=newest&format=nlb"};
+    enum { EVENTS = 100000, TIMES = 5 };
+    for (size_t i = 0; i < 2 * TIMES; i++) {
+        nl_memory_free("log");
+        nl_log *log = nl_open("prog", names[i % 2]);
+        assert_non_null(log);
+        for (int j = 0; j < EVENTS; j++)
+            NL_EVENT(log, NL_USAGE, "K", "T", 0, "I", j);
+        nl_status status = nl_close(log);
+        nl_reader *reader = read_back();
+        const nl_record *read;
+        uint64_t whole = 0, lost = 0;
+        while (nl_reader_next(reader, &read) == NL_OK) {
+            nl_field field;
+            whole += read->event.size == 1;
+            if (read->event.size == 14 && nl_record_find(read, "COUNT", &field))
+                lost += field.type == NL_TYPE_UINT ? field.uint_value : strtoull(field.string.data, NULL, 10);
+        }
+        assert_int_equal(whole + lost, EVENTS);
+        assert_int_equal(status, lost > 0 ? NL_FAILED : NL_OK);
+        nl_reader_close(reader);
+    }
+}
+
 static bool enough;
 
 static void *read_all_the_time(void *name)
@@ -542,6 +571,7 @@ int main(void)
         cmocka_unit_test(memory_after_fork),
         cmocka_unit_test(handlers_in_the_middle),
         cmocka_unit_test(what_no_batch_can_hold_is_refused),
+        cmocka_unit_test(losses_before_the_close_are_told),
     };
     leave_out_what_the_thread_sanitizer_cannot();
     return cmocka_run_group_tests(tests, NULL, NULL);
