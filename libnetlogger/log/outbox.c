@@ -180,13 +180,14 @@ static nl_status deliver_spool(nl_outbox *outbox, nl_level level)
     return status == NL_END ? NL_OK : status;
 }
 
-static nl_status write_primary(nl_outbox *outbox, nl_level level)
+static nl_status write_primary(nl_outbox *outbox, nl_level level, bool at_once)
 {
     if (outbox->destination == NULL) {
         outbox->destination = nl_destination_open(outbox->url, &outbox->how);
         if (outbox->destination == NULL)
             return NL_FAILED;
     }
+    outbox->destination->at_once = at_once;
     nl_status status = outbox->spool != NULL ? deliver_spool(outbox, level) : NL_OK;
     if (status != NL_OK || outbox->shared == NULL || outbox->shared->batch_size == 0)
         return status;
@@ -265,8 +266,10 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
     if (!spooled && (outbox->shared == NULL || outbox->shared->batch_size == 0))
         return NL_OK;
     nl_status status = NL_AGAIN;
-    if (!outbox->away || (at_once && !has_stand_in(outbox)) || monotonic_ns() >= outbox->retry_ns) {
-        status = write_primary(outbox, level);
+    bool now = at_once && (outbox->hurry || !has_stand_in(outbox));
+    if (!outbox->away || now || monotonic_ns() >= outbox->retry_ns) {
+        outbox->hurry = false;
+        status = write_primary(outbox, level, now);
         if (status == NL_OK) {
             outbox->away = false;
             close_backup(outbox);

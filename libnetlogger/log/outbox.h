@@ -25,6 +25,7 @@ typedef struct nl_outbox {
     int64_t retry_ns;       /* on the monotonic clock: the destination is not tried before */
     int64_t pause_ns;       /* between the latest two tries; doubles */
     bool away;              /* the latest try failed */
+    bool hurry;             /* a flush begins: one try is made whatever the time, also when something stands in */
     uint64_t given_up;      /* records */
 } nl_outbox;
 
@@ -42,7 +43,8 @@ bool nl_outbox_has_room(nl_outbox *outbox, size_t size);
 
 /*
  * Writes the batch to the destination, or to what stands in for it. NL_OK when nothing is left. NL_AGAIN when it is not
- * time to try again yet; NL_FAILED with the reason. at_once tries whatever the time.
+ * time to try again yet; NL_FAILED with the reason. at_once tries whatever the time, unless
+ * something stands in for a destination that is away: then hurry must be set too.
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
 

@@ -341,6 +341,7 @@ static void *run(void *user)
             nl_control_report(log);
         }
         log->flush_ticks = stop ? UINT64_MAX : 0;
+        log->outbox.hurry = flush || stop;
         bool more = look(log, flush || stop, stop);
         while ((flush || stop) && more)
             more = look(log, true, stop);

@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -507,6 +509,66 @@ static void losses_before_the_close_are_told(void **state)
     }
 }
 
+static int listen_at(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+    unlink(path);
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    return listener;
+}
+
+/* All that comes until the other side closes. */
+static void expect_events(int listener, const char *const *events)
+{
+    int connection = accept(listener, NULL, NULL);
+    assert_true(connection >= 0);
+    char text[4096];
+    size_t size = 0;
+    for (ssize_t got; (got = read(connection, text + size, sizeof text - 1 - size)) > 0;)
+        size += (size_t)got;
+    text[size] = '\0';
+    const char *at = text;
+    for (; *events != NULL; events++) {
+        at = strstr(at, *events);
+        assert_non_null(at);
+    }
+    close(connection);
+}
+
+/* A collector that is back up is found by a flush, and by the close, however short a time ago it was away. */
+static void collectors_that_are_back(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/netlogger-XXXXXX", path[64], urls[2][128], command[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/socket", folder);
+    snprintf(urls[0], sizeof urls[0], "unix:%s", path);
+    snprintf(urls[1], sizeof urls[1], "unix:%s?spool=%s/spool", path, folder);
+    for (size_t i = 0; i < 4; i++) {
+        bool flushed = i < 2;
+        int listener = listen_at(path);
+        nl_log *log = nl_open("prog", urls[i % 2]);
+        assert_non_null(log);
+        close(listener);
+        for (int j = 0; j < 3; j++) { /* the pause doubles each time */
+            assert_int_equal(nl_write(log, NL_USAGE, "Away", "N=%d", j), NL_OK);
+            assert_int_equal(nl_flush(log), i % 2 == 0 ? NL_FAILED : NL_OK);
+        }
+        listener = listen_at(path);
+        assert_int_equal(nl_write(log, NL_USAGE, "Back", NULL), NL_OK);
+        if (flushed)
+            assert_int_equal(nl_flush(log), NL_OK);
+        assert_int_equal(nl_close(log), NL_OK);
+        expect_events(listener, (const char *const[]){"N=0", "N=1", "N=2", "NL.EVNT=Back", NULL});
+        close(listener);
+    }
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
 static bool enough;
 
 static void *read_all_the_time(void *name)
@@ -572,6 +634,7 @@ int main(void)
         cmocka_unit_test(handlers_in_the_middle),
         cmocka_unit_test(what_no_batch_can_hold_is_refused),
         cmocka_unit_test(losses_before_the_close_are_told),
+        cmocka_unit_test(collectors_that_are_back),
     };
     leave_out_what_the_thread_sanitizer_cannot();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -91,7 +91,11 @@ typedef enum nl_policy {
  */
 NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level);
 
-/* Sends what is buffered and waits for that. NL_OK or NL_FAILED; what could not be sent is kept and tried again. */
+/*
+ * Sends what is buffered and waits for that. A collector that was away is tried at once, which may take the timeout.
+ * NL_OK: all is with the destination, or safe on disk (in the spool, or with the backup). NL_FAILED with the reason:
+ * what could not be sent is kept and tried again.
+ */
 NL_API nl_status nl_flush(nl_log *log);
 
 /* The threshold: events of levels after this one are not written. Any thread, any time. */
