@@ -114,14 +114,6 @@ static void empty_batch(nl_shared_log *shared)
     __atomic_store_n(&shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
 }
 
-void nl_outbox_drop(nl_outbox *outbox)
-{
-    if (outbox->shared == NULL)
-        return;
-    outbox->given_up += outbox->shared->batch_records;
-    empty_batch(outbox->shared);
-}
-
 static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_level level)
 {
     nl_shared_log *shared = outbox->shared;
@@ -300,7 +292,6 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     nl_mapping_remove(&outbox->mapping);
     outbox->shared = NULL;
     outbox->away = false;
-    outbox->given_up = 0;
     nl_spool_close(outbox->spool); /* the parent's; the child opens one of its own */
     outbox->spool = NULL;
     outbox->spooled = (nl_buffer){0}; /* the parent's thread may have been in the middle of it */

@@ -26,7 +26,6 @@ typedef struct nl_outbox {
     int64_t pause_ns;       /* between the latest two tries; doubles */
     bool away;              /* the latest try failed */
     bool hurry;             /* a flush begins: one try is made whatever the time, also when something stands in */
-    uint64_t given_up;      /* records */
 } nl_outbox;
 
 /* Makes the batch in the process's shared memory, anew after a fork. NL_FAILED when there is no memory. */
@@ -53,9 +52,6 @@ uint64_t nl_outbox_waiting(const nl_outbox *outbox);
 
 /* Whether none do. By any thread, while the writer thread works. */
 bool nl_outbox_is_empty(const nl_outbox *outbox);
-
-/* Forgets what waits: the records are given up. */
-void nl_outbox_drop(nl_outbox *outbox);
 
 /*
  * Goes on with another destination, which is open already; the one before is closed, but its URL is the caller's to

@@ -129,8 +129,11 @@ NL_API void nl_set_level(nl_log *log, nl_level level);
 NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
 
 /*
- * Flushes and closes; log is gone whatever it returns. NL_FAILED when something could not be delivered:
- * nl_error_message() says how many events and why.
+ * Flushes and closes; log is gone whatever it returns. NL_OK: all is delivered or safe on disk, as nl_flush has it.
+ * NL_FAILED when something could not be: nl_error_message() says how many events and why. Those that no ring had room
+ * for are lost; those that could not be sent (a collector away, a disk full) stay in shared memory, and nlrecover
+ * brings them later, once the process has closed its last log or ended (recover.h). Each such close takes memory, a
+ * ring's size a thread, until they are recovered. Nothing stays of logs into - and memory:, or without shared memory.
  */
 NL_API nl_status nl_close(nl_log *log);
 

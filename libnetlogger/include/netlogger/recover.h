@@ -1,11 +1,11 @@
 /*
- * What killed processes left behind.
+ * What processes left behind: those that were killed, and those that closed a log while its collector was away.
  *
  * The events of a log lie in shared memory until the destination has them (event.h). When a process is killed or
- * crashes they stay there, in a folder /dev/shm/netlogger-UID-PID-..., and nl_recover brings them to where they were
- * going: every event whose call had returned, once, in order. What the process was just writing into a file is
- * completed there. The program nlrecover does this from the command line, and netlogd does it by itself for the
- * processes of its own user.
+ * crashes, or nl_close could not deliver them, they stay there, in a folder /dev/shm/netlogger-UID-PID-..., and
+ * nl_recover brings them to where they were going: every event whose call had returned, once, in order. What the
+ * process was just writing into a file is completed there. The program nlrecover does this from the command line, and
+ * netlogd does it by itself for the processes of its own user.
  *
  * Only folders of the calling user's are looked at; those of others only by root, and only with a destination given
  * here, because what lies in a folder (the destination too) is its owner's word. A folder whose process lives is left
