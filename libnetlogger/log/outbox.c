@@ -167,6 +167,7 @@ static nl_status deliver_spool(nl_outbox *outbox, nl_level level)
         if (status != NL_OK)
             break;
         status = nl_destination_write(outbox->destination, level, outbox->spooled.data, outbox->spooled.size, &written);
+        outbox->from_spool += count_records(outbox->how.format, outbox->spooled.data, written);
         nl_spool_delivered(outbox->spool, written);
     }
     return status == NL_END ? NL_OK : status;
@@ -229,11 +230,19 @@ nl_status nl_outbox_open_spool(nl_outbox *outbox)
 static nl_status write_spool(nl_outbox *outbox)
 {
     nl_shared_log *shared = outbox->shared;
+    uint64_t records = nl_outbox_waiting(outbox);
     nl_status status =
         nl_spool_put(outbox->spool, outbox->batch + shared->batch_start, shared->batch_size - shared->batch_start);
-    if (status == NL_OK)
+    if (status == NL_OK) {
+        outbox->to_spool += records;
         empty_batch(shared);
+    }
     return status;
+}
+
+bool nl_outbox_is_spooled(const nl_outbox *outbox)
+{
+    return outbox->spool != NULL && !nl_spool_is_empty(outbox->spool);
 }
 
 static bool has_stand_in(const nl_outbox *outbox)
@@ -254,8 +263,7 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
 {
     if (nl_outbox_open_spool(outbox) != NL_OK)
         return NL_FAILED;
-    bool spooled = outbox->spool != NULL && !nl_spool_is_empty(outbox->spool);
-    if (!spooled && (outbox->shared == NULL || outbox->shared->batch_size == 0))
+    if (!nl_outbox_is_spooled(outbox) && (outbox->shared == NULL || outbox->shared->batch_size == 0))
         return NL_OK;
     nl_status status = NL_AGAIN;
     bool now = at_once && (outbox->hurry || !has_stand_in(outbox));

@@ -25,6 +25,8 @@ typedef struct nl_outbox {
     int64_t retry_ns;       /* on the monotonic clock: the destination is not tried before */
     int64_t pause_ns;       /* between the latest two tries; doubles */
     bool away;              /* the latest try failed */
+    uint64_t to_spool;      /* records that went there */
+    uint64_t from_spool;    /* records that were delivered out of it */
     bool hurry;             /* a flush begins: one try is made whatever the time, also when something stands in */
 } nl_outbox;
 
@@ -46,6 +48,9 @@ bool nl_outbox_has_room(nl_outbox *outbox, size_t size);
  * something stands in for a destination that is away: then hurry must be set too.
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
+
+/* Whether records wait in the spool. */
+bool nl_outbox_is_spooled(const nl_outbox *outbox);
 
 /* The records that wait. */
 uint64_t nl_outbox_waiting(const nl_outbox *outbox);

@@ -31,12 +31,16 @@ typedef struct nl_recovered {
     const char *prog;
     const char *url;     /* where the log was going */
     uint64_t records;    /* recovered, or with list_only what is waiting */
-    nl_status status;    /* NL_OK: all are at the destination; NL_FAILED: they are still there */
+    nl_status status;    /* NL_OK: all are at the destination; NL_FAILED: they are still there, or in the spool */
     const char *message; /* why, when it failed; otherwise "" */
 } nl_recovered;
 
 /*
- * Recovers what there is; options may be NULL for all defaults; report, which may be NULL, is told of each log. NL_OK
+ * Recovers what there is, and with it what waits in the spools of these logs. A log with a spool whose collector is
+ * away is moved there, which is NL_FAILED: what stays in shared memory says where the spool is, and later calls deliver
+ * it. (The spool of a log that was closed well is known to nobody: the next log with the same URL delivers that.)
+ *
+ * options may be NULL for all defaults; report, which may be NULL, is told of each log. NL_OK
  * when nothing is left, NL_FAILED when a log could not be recovered (it can be tried again) or the folders can't be
  * looked at. Any number of processes may do this at once: each log is recovered by one of them.
  */
