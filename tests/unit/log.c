@@ -480,6 +480,31 @@ static void what_no_batch_can_hold_is_refused(void **state)
     free(part);
 }
 
+/* A value that is too long is cut, and that is said; the event is logged. */
+static void values_that_are_cut(void **state)
+{
+    enum { LONG = 200000, MOST = 131072 };
+    char *text = malloc(LONG + 1);
+    assert_non_null(text);
+    memset(text, 'x', LONG);
+    text[LONG] = '\0';
+    nl_log *log = open_log(state);
+    assert_int_equal(nl_write(log, NL_USAGE, "Typed", "S=%s", text), NL_MALFORMED);
+    assert_string_equal(nl_error_message(),
+                        "write Typed: the event is logged, but a value of 200000 bytes was cut at 131072");
+    assert_int_equal(nl_write(log, NL_USAGE, "Printed", "S=%s F=%f", text, 1.0), NL_MALFORMED);
+    assert_int_equal(nl_write(log, NL_USAGE, "Most", "S=%.*s", MOST, text), NL_OK);
+    assert_int_equal(nl_close(log), NL_OK);
+    nl_reader *reader = read_back();
+    const nl_record *record;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(nl_reader_next(reader, &record), NL_OK);
+        expect_field(record, "S", text, MOST);
+    }
+    nl_reader_close(reader);
+    free(text);
+}
+
 /* What the last events were that a ring had no room for, the log tells although nothing comes after them. */
 static void losses_before_the_close_are_told(void **state)
 {
@@ -633,6 +658,7 @@ int main(void)
         cmocka_unit_test(memory_after_fork),
         cmocka_unit_test(handlers_in_the_middle),
         cmocka_unit_test(what_no_batch_can_hold_is_refused),
+        cmocka_unit_test(values_that_are_cut),
         cmocka_unit_test(losses_before_the_close_are_told),
         cmocka_unit_test(collectors_that_are_back),
     };
