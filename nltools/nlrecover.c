@@ -48,8 +48,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .doc = "Bring the events that killed or crashed processes had logged, and not sent yet, to where they were going."
-           "\vThey wait in shared memory (/dev/shm, or $NETLOGGER_SHM). netlogd does this by itself for its own user.",
+    .doc =
+        "Bring the events that killed or crashed processes had logged, and not sent yet, to where they were going."
+        "\vThey wait in shared memory (/dev/shm, or $NETLOGGER_SHM); so do those of logs that could not be delivered "
+        "when they were closed. What such logs have in a spool is delivered too; while the collector is away, "
+        "everything is moved to the spool, and nlrecover exits with 1 and delivers it when it is called again. "
+        "netlogd does all this by itself for its own user.",
 };
 
 static void report(void *user, const nl_recovered *what)

@@ -179,7 +179,12 @@ static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64
         status = nl_outbox_send(&log->outbox, drain.level, true);
     nl_buffer_free(&bytes);
     nl_drain_finish(&drain);
-    return status;
+    if (status != NL_OK)
+        return status;
+    if (nl_outbox_is_spooled(&log->outbox))
+        return nl_error_prepend("moved to the spool %s", log->options.spool);
+    *records += log->outbox.from_spool - log->outbox.to_spool;
+    return NL_OK;
 }
 
 static void tell(recovery *r, const nl_shared_log *shared, uint64_t records, nl_status status)

@@ -63,6 +63,7 @@ typedef struct nl_destination_kind {
 struct nl_destination {
     const nl_destination_kind *kind;
     nl_format format; /* set by nl_destination_open */
+    bool at_once;     /* a connection is tried now, however short a time ago one was in vain; set by who writes */
 };
 
 /* How much of data, which begins with a record, written up to size, is whole records. */

@@ -3,7 +3,8 @@
  * has taken counts as written; blocks are, and what counts is what the collector says it has written
  * (doc/binary-format.md, "On a connection"). A connection that the other side has closed is noticed before a write, so
  * that no record goes into a dead one unnoticed; then, or when a write fails, a new connection is tried, at most once a
- * back-off period, so that a collector that is away costs the program next to nothing.
+ * back-off period (but for a flush, which is told how it is now), so that a collector that is away costs the program
+ * next to nothing.
  */
 #include "config.h"
 
@@ -185,7 +186,7 @@ static nl_status secure(socket_destination *s, int64_t deadline_ns)
 static nl_status connect_now(socket_destination *s)
 {
     int64_t now_ns = monotonic_ns();
-    if (now_ns < s->retry_ns) {
+    if (now_ns < s->retry_ns && !s->base.at_once) {
         nl_error_set("it was away a moment ago");
         return cannot(s, "connect to");
     }

@@ -14,7 +14,9 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -558,6 +560,48 @@ static void test_a_strangers_progress_is_kept(void **state)
     unlink(other);
 }
 
+static void count_recovered(void *user, const nl_recovered *what)
+{
+    if (what->status != NL_OK)
+        fail_msg("%s", what->message);
+    *(uint64_t *)user += what->records;
+}
+
+/* What nl_close could not deliver is there for recovery as after a kill, once no log of the process is open. */
+static void what_a_close_could_not_deliver(void **state)
+{
+    (void)state;
+    enum { EVENTS = 1000 };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char url[128];
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", folder);
+    snprintf(url, sizeof url, "unix:%s", address.sun_path);
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    nl_log *other = nl_open("other", "memory:other"), *log = nl_open("closed", url);
+    assert_non_null(log);
+    close(listener);
+    memset(reached, 0, THREADS * sizeof *reached);
+    for (unsigned long i = 0; i < EVENTS; i++)
+        NL_EVENT(log, NL_USAGE, "Typed", "T", 0, "I", i);
+    assert_int_equal(nl_close(log), NL_FAILED);
+    assert_non_null(strstr(nl_error_message(), "1000 events could not be delivered; nlrecover can bring them later: "));
+    NL_EVENT(other, NL_USAGE, "Other", "I", 0);
+    uint64_t records = 0;
+    unlink(path);
+    nl_recover_options options = {.destination = path};
+    assert_int_equal(nl_recover(&options, count_recovered, &records), NL_OK);
+    assert_int_equal(records, 0); /* the process may log into that folder yet */
+    assert_int_equal(nl_close(other), NL_OK);
+    assert_int_equal(count_folders(), 1);
+    assert_int_equal(nl_recover(&options, count_recovered, &records), NL_OK);
+    assert_int_equal(records, EVENTS);
+    assert_int_equal(count_folders(), 0);
+    reached[0].done = EVENTS;
+    expect_all();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -574,6 +618,7 @@ int main(void)
         cmocka_unit_test(test_a_stranger_names_no_file_of_ours),
         cmocka_unit_test(test_a_stranger_cuts_files_off),
         cmocka_unit_test(test_a_strangers_progress_is_kept),
+        cmocka_unit_test(what_a_close_could_not_deliver),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -40,22 +40,34 @@ NL_BEGIN_DECLS
 
 typedef struct nl_log nl_log;
 
+/* clang-format off */
 /*
  * Opens a log. prog is the program's name (PROG), copied. url is a destination as url.h has it, with the options
- *   append=yes|no      files: keep what is there (default), or start anew
- *   format=ulm|bp|nlb  default ulm; nlb, the binary format, when the file's name ends in .nlb. Collectors acknowledge
- * nlb, and only that zstd=1..19         nlb: blocks are compressed (default: not) timeout=SECONDS    collectors: how
- * long connecting, a blocked send, an acknowledgement may take (default 10) policy=block|newest|oldest|LEVEL  when a
- * thread's ring is full, nl_policy; LEVEL: what is less urgent is dropped first block=SECONDS      how long an event
- * waits then (default 10) ring=SIZE[k|m]     of each thread's ring, a power of two (default 1m) spool=FOLDER
- * collectors: where records wait on disk while it is away, for this process or the next one spool_size=SIZE    at most
- * so much of it (default 256m) spool_full=stop|oldest  then: the rings fill up, and the policy holds (default); or the
- * oldest records give way backup=URL         a second destination, used while the first is away activation=FILE    a
- * file of commands as nl_control takes them, which is watched buffer=SIZE        taken, and without effect: the writer
- * thread collects by itself or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off. NULL when it
- * can't be opened (nl_error_message() says why) or logging is off (then nl_error_message() is ""). The log is closed
- * with nl_close.
+ *
+ *   append=yes|no          files: keep what is there (default), or start anew
+ *   format=ulm|bp|nlb      default ulm; nlb, the binary format, when the file's name ends in .nlb. Only nlb is
+ *                          acknowledged by a collector: text that was sent and not yet written when the collector or
+ *                          the connection dies is lost, and nobody counts it. So to a collector: ?format=nlb
+ *   zstd=1..19             nlb: blocks are compressed (default: not)
+ *   timeout=SECONDS        collectors: how long connecting, a blocked send, an acknowledgement may take (default 10)
+ *   policy=block|newest|oldest|LEVEL
+ *                          when a thread's ring is full, nl_policy; LEVEL: what is less urgent is dropped first
+ *   block=SECONDS          how long an event waits then (default 10). After a wait in vain later events do not wait,
+ *                          but are dropped at once, until the ring has been emptied by something
+ *   ring=SIZE[k|m]         of each thread's ring (default 1m), rounded up to a power of two and to 64k at least, at
+ *                          most 1024m. The largest event that it takes is a quarter of it, and never more than 960k
+ *   spool=FOLDER           collectors: where records wait on disk while it is away, for this process or the next one
+ *   spool_size=SIZE        at most so much of it (default 256m, at least 1m)
+ *   spool_full=stop|oldest then: the rings fill up, and the policy holds (default), while what is in the spool stays
+ *                          there; or the oldest records give way
+ *   backup=URL             a second destination, used while the first is away
+ *   activation=FILE        a file of commands as nl_control takes them, which is watched
+ *   buffer=SIZE            taken, and without effect: the writer thread collects by itself
+ *
+ * or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off. NULL when it can't be opened
+ * (nl_error_message() says why) or logging is off (then nl_error_message() is ""). The log is closed with nl_close.
  */
+/* clang-format on */
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
 /*
@@ -63,8 +75,9 @@ NL_API nl_log *nl_open(const char *prog, const char *url);
  * for none: "SEND.SZ=%ld FILE=%s". Fields are told apart by the format, never by what is put in: a %s value holding
  * spaces, quotes, '=' or newlines arrives as the same bytes. %n is refused; so is a format in which no NAME= begins it.
  * A format is read at its first use only. Fields that are one integer (%d %u, of any length) or %s and nothing else
- * cost no printing: they arrive as printf would have put them, but are put so by the log's own thread. NL_OK, NL_OFF
- * when log is NULL or the level is below its threshold, NL_FAILED. errno is left alone.
+ * cost no printing: they arrive as printf would have put them, but are put so by the log's own thread. NL_OK; NL_OFF
+ * when log is NULL or the level is below its threshold; NL_FAILED when the event is lost; NL_MALFORMED when it is
+ * logged, but a value of more than 131072 bytes was cut there. errno is left alone.
  */
 NL_API nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...) NL_PRINTF(4, 5);
 NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
@@ -91,7 +104,11 @@ typedef enum nl_policy {
  */
 NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level);
 
-/* Sends what is buffered and waits for that. NL_OK or NL_FAILED; what could not be sent is kept and tried again. */
+/*
+ * Sends what is buffered and waits for that. A collector that was away is tried at once, which may take the timeout.
+ * NL_OK: all is with the destination, or safe on disk (in the spool, or with the backup). NL_FAILED with the reason:
+ * what could not be sent is kept and tried again.
+ */
 NL_API nl_status nl_flush(nl_log *log);
 
 /* The threshold: events of levels after this one are not written. Any thread, any time. */
@@ -125,8 +142,11 @@ NL_API void nl_set_level(nl_log *log, nl_level level);
 NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
 
 /*
- * Flushes and closes; log is gone whatever it returns. NL_FAILED when something could not be delivered:
- * nl_error_message() says how many events and why.
+ * Flushes and closes; log is gone whatever it returns. NL_OK: all is delivered or safe on disk, as nl_flush has it.
+ * NL_FAILED when something could not be: nl_error_message() says how many events and why. Those that no ring had room
+ * for are lost; those that could not be sent (a collector away, a disk full) stay in shared memory, and nlrecover
+ * brings them later, once the process has closed its last log or ended (recover.h). Each such close takes memory, a
+ * ring's size a thread, until they are recovered. Nothing stays of logs into - and memory:, or without shared memory.
  */
 NL_API nl_status nl_close(nl_log *log);
 
