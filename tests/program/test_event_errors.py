@@ -95,7 +95,7 @@ class EventErrors(support.Case):
     def test_right(self):
         for compiler, suffix, flags in self.compilers():
             more = ['NL_EVENT(log, NL_USAGE, "E", "F", MINUS);'] if suffix == ".cc" else []
-            strict = ["-Wold-style-cast"] if suffix == ".cc" else ["-Wstrict-prototypes"]
+            strict = ["-Wold-style-cast"] if suffix == ".cc" else ["-Wstrict-prototypes", "-Wenum-compare"]
             for statement in RIGHT + more:
                 with self.subTest(compiler=compiler, statement=statement):
                     head = CXX if suffix == ".cc" else ""

@@ -408,8 +408,8 @@ static inline nl_private_refused nl_private_refuse(const void *value)
 #define NL_PRIVATE_EACH_16(m, name, value, ...) m(16, name, value) NL_PRIVATE_EACH_15(m, __VA_ARGS__)
 
 #define NL_PRIVATE_CHECK_IT(place, name, value)                                                                        \
-    NL_PRIVATE_STATIC_ASSERT(NL_PRIVATE_TYPE(value) != NL_RAW_NONE, "field " name ": not a type that NL_EVENT can "    \
-                                                                                  "log");
+    NL_PRIVATE_STATIC_ASSERT(NL_PRIVATE_TYPE(value) + 0 != 0, "field " name ": not a type that NL_EVENT can "          \
+                                                              "log");
 #define NL_PRIVATE_NAME_OF(place, name, value) "" name,
 #define NL_PRIVATE_TYPE_OF(place, name, value) NL_PRIVATE_TYPE(value),
 #define NL_PRIVATE_CAPTURE_IT(place, name, value) NL_PRIVATE_AUTO nl_value_##place##_ = NL_PRIVATE_CAPTURE(value);
