@@ -43,7 +43,7 @@ static const struct {
     {"log", "URL", "Where netlogd's own events go (default file:///dev/stderr)"},
     {"level", "LEVEL", "The threshold of its own events (default Important: all but Debug)"},
     {"reject", "FILE", "Keep malformed input there, as it came"},
-    {"fraction", "decimal|microseconds", "How a DATE's fraction of fewer than six digits is meant"},
+    {"fraction", "HOW", "How a DATE's fraction of fewer than six digits is meant: decimal (default) or microseconds"},
     {"max-record-size", "SIZE", "A longer record is malformed (default 1M)"},
     {"max-connections", "N", "More clients than that are turned away (default 10000)"},
     {"max-per-address", "N", "More from one address are turned away (default 0: no limit)"},
@@ -53,7 +53,8 @@ static const struct {
     {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 0: never)"},
     {"handshake-timeout", "SECONDS", "Close a connection on which TLS has not begun by then (default 10; 0: never)"},
     {"activation", "FILE",
-     "Send the commands in it (level, event, marker, destination) to the programs that log here in the binary format, "
+     "Send the commands in it (level, event, marker, and destination with another collector's URL) to the programs "
+     "that log here in the binary format, "
      "now "
      "and whenever it changes"},
     {"recover", "SECONDS",

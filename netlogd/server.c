@@ -241,6 +241,8 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     }
 }
 
+static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
     (void)signal, (void)what;
@@ -307,7 +309,6 @@ static void start(server *srv)
     srv->clock_event = repeat(srv, CLOCK_MS, on_clock);
     if (srv->activation != NULL)
         srv->activation_event = repeat(srv, ACTIVATION_MS, on_activation);
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
     for (int i = 0; i < 3; i++) {
         event_callback_fn callback = signals[i] == SIGHUP ? on_hangup : on_stop;
         srv->signals[i] = new_event(srv, signals[i], EV_SIGNAL | EV_PERSIST, callback);
@@ -316,6 +317,16 @@ static void start(server *srv)
     }
     for (size_t i = 0; i < srv->listener_count; i++)
         listen_on(srv, i);
+}
+
+/* From here to the program's end: being asked again to end must not cut short what is being ended. */
+static void refuse_signals(void)
+{
+    sigset_t refused;
+    sigemptyset(&refused);
+    for (int i = 0; i < 3; i++)
+        sigaddset(&refused, signals[i]);
+    sigprocmask(SIG_BLOCK, &refused, NULL);
 }
 
 /* What the kernel has taken from clients for us is taken over and written before the program ends. */
@@ -354,6 +365,7 @@ static int stop(server *srv)
         srv->datagrams = datagrams_next(d);
         datagrams_free(d);
     }
+    refuse_signals();
     for (int i = 0; i < 3; i++)
         event_free(srv->signals[i]);
     event_free(srv->flush_event);

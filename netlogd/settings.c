@@ -189,7 +189,7 @@ static const char *set_level(settings *s, const char *value)
 {
     nl_level level = nl_level_parse(value, strlen(value));
     if (level == NL_LEVEL_NONE)
-        return "it is no level: Error, Warning, Usage, Debug and so on are";
+        return "it is none of the levels " NL_LEVEL_NAMES;
     s->level = level;
     return NULL;
 }

@@ -57,6 +57,27 @@ static bool read_spool_policy(const char *value, bool *oldest)
     return *oldest || strcasecmp(value, "stop") == 0;
 }
 
+/* What the values of an option are, as messages say it. */
+static const char *values_of(const char *name)
+{
+    static const struct {
+        const char *name, *values;
+    } all[] = {
+        {"policy", "block, newest, oldest, or a level's name: " NL_LEVEL_NAMES},
+        {"block", "seconds, from 0"},
+        {"ring", "a size of at most 1g, such as 64k or 1m"},
+        {"spool", "a folder"},
+        {"spool_size", "a size of at least 1m, such as 256m"},
+        {"spool_full", "stop or oldest"},
+        {"backup", "a destination"},
+        {"activation", "a file"},
+    };
+    for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return all[i].values;
+    return "";
+}
+
 /* NL_OK; NL_END when it is none of ours; NL_FAILED when the value is none. */
 static nl_status read_own(const nl_url_option *option, nl_log_options *options)
 {
@@ -80,7 +101,7 @@ static nl_status read_own(const nl_url_option *option, nl_log_options *options)
         good = *(options->activation = value) != '\0';
     else
         return NL_END;
-    return good ? NL_OK : nl_error_set("\"%s\" is no value for option %s", value, name);
+    return good ? NL_OK : nl_error_set("\"%s\" is no value for option %s, which is %s", value, name, values_of(name));
 }
 
 nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)

@@ -127,7 +127,7 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     }
     nl_log_options options;
     outbox->url = nl_url_parse(outbox->shared->url);
-    if (outbox->url != NULL && (outbox->url->scheme == NL_SCHEME_STDIO || outbox->url->scheme == NL_SCHEME_MEMORY))
+    if (outbox->url != NULL && nl_url_is_of_process(outbox->url))
         return nl_error_set("where it went is gone with the process: a destination must be given");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url) != NL_OK)
         return NL_FAILED;

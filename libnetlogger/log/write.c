@@ -164,11 +164,16 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, scratch *s, in
                                         .field_count = site->plan.field_count});
 }
 
-nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
+/* function is the one that the program called. */
+static nl_status write_event(const char *function, nl_log *log, nl_level level, const char *event, const char *format,
+                             va_list arguments)
 {
+    if (event == NULL)
+        nl_abort_call(function, "event is NULL");
+    if (level < NL_LEVEL_NONE || level > NL_DEBUG)
+        nl_abort_call(function, "level is none");
     if (is_off(log, level))
         return NL_OFF;
-    NL_REQUIRE(event != NULL, "event is NULL");
     if (writing || nl_inside > 0) {
         nl_producer_refuse(log);
         return nl_error_set("the event is lost: a signal handler wrote it in the middle of another");
@@ -193,17 +198,23 @@ nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *
     return status;
 }
 
+nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
+{
+    return write_event(__func__, log, level, event, format, arguments);
+}
+
 nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    nl_status status = nl_vwrite(log, level, event, format, arguments);
+    nl_status status = write_event(__func__, log, level, event, format, arguments);
     va_end(arguments);
     return status;
 }
 
 nl_status nl_write_record(nl_log *log, const nl_record *record)
 {
+    NL_REQUIRE(record != NULL, "record is NULL");
     if (is_off(log, record->level))
         return NL_OFF;
     int saved = errno;

@@ -74,4 +74,10 @@ nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destinati
 nl_destination *nl_syslog_destination_open(const nl_url *url, const nl_destination_options *options);
 nl_destination *nl_memory_destination_open(const nl_url *url);
 
+/* The descriptor of this process that a path names, such as /dev/stderr and /dev/fd/3; -1 when it names none. */
+int nl_path_descriptor(const char *path);
+
+/* Whether what is written there is nobody else's to write to: a stream, a terminal or memory of the one process. */
+bool nl_url_is_of_process(const nl_url *url);
+
 #endif

@@ -1,8 +1,10 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "transport/destination.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -248,4 +250,29 @@ const char *nl_url_option_value(const nl_url *url, const char *name)
         if (strcmp(url->options[i].name, name) == 0)
             return url->options[i].value;
     return NULL;
+}
+
+int nl_path_descriptor(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (strcmp(path, "/dev/stdout") == 0)
+        return 1;
+    if (strcmp(path, "/dev/stderr") == 0)
+        return 2;
+    for (int i = 0; i < 2; i++) {
+        size_t size = strlen(folders[i]);
+        if (strncmp(path, folders[i], size) == 0) {
+            char *end;
+            long fd = strtol(path + size, &end, 10);
+            return path[size] >= '0' && path[size] <= '9' && *end == '\0' && fd <= INT_MAX ? (int)fd : -1;
+        }
+    }
+    return -1;
+}
+
+bool nl_url_is_of_process(const nl_url *url)
+{
+    if (url->scheme == NL_SCHEME_STDIO || url->scheme == NL_SCHEME_MEMORY)
+        return true;
+    return url->scheme == NL_SCHEME_FILE && (strcmp(url->path, "/dev/tty") == 0 || nl_path_descriptor(url->path) >= 0);
 }

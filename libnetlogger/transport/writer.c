@@ -33,27 +33,32 @@ static bool is_of_tls(const nl_url *url, const char *name)
 
 nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, nl_writer_options *options)
 {
-    const char *name = option->name, *value = option->value;
+    const char *name = option->name, *value = option->value, *values;
     if (strcmp(name, "buffer") == 0) {
+        values = "a size, such as 64k";
         if (nl_size_parse(value, &options->buffer_size))
             return NL_OK;
     } else if (strcmp(name, "append") == 0) {
+        values = "yes or no";
         bool no = strcasecmp(value, "no") == 0 || strcmp(value, "0") == 0;
         bool yes = strcasecmp(value, "yes") == 0 || strcmp(value, "1") == 0;
         options->truncate = no;
         if (no || yes)
             return NL_OK;
     } else if (strcmp(name, "format") == 0) {
+        values = "ulm, bp or nlb";
         options->format = nl_format_parse(value);
         if (options->format != NL_FORMAT_UNKNOWN)
             return NL_OK;
     } else if (strcmp(name, "zstd") == 0) {
+        values = "from 0 (not compressed) to 19";
         size_t level;
         if (nl_size_parse(value, &level) && level <= ZSTD_LEVEL_MOST) {
             options->zstd_level = level == 0 ? -1 : (int)level;
             return NL_OK;
         }
     } else if (strcmp(name, "timeout") == 0) {
+        values = "seconds, more than 0 and at most 86400";
         double seconds;
         if (nl_number_parse_double((nl_string){value, strlen(value)}, &seconds) && seconds > 0 && seconds <= 86400) {
             options->timeout_ms = (int)(seconds * 1000 + 0.999); /* a part of a millisecond is one */
@@ -62,10 +67,11 @@ nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, 
     } else {
         if (!is_of_tls(url, name))
             return NL_END;
+        values = "not empty";
         if (*value != '\0')
             return NL_OK;
     }
-    return nl_error_set("\"%s\" is no value for option %s", value, name);
+    return nl_error_set("\"%s\" is no value for option %s, which is %s", value, name, values);
 }
 
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)

@@ -96,8 +96,9 @@ class Netlogd(collector.Case):
         sender = threading.Thread(target=self.send, args=(data,))
         sender.start()
         support.wait_until(lambda: "No space left on device" in self.said(), what="the message")
-        kept = (small / "all.log").read_bytes()
-        self.assertTrue(data.startswith(kept) and kept.endswith(b"\n"), "whole lines")
+        # When it tries again, what fitted of a line is there for a moment.
+        kept = support.wait_until(lambda: (text := (small / "all.log").read_bytes()).endswith(b"\n") and text, what="whole lines")
+        self.assertTrue(data.startswith(kept))
         ballast.unlink()
         sender.join(20)
         self.stop(process)
