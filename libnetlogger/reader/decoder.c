@@ -49,6 +49,7 @@ void nl_decoder_free(nl_decoder *decoder)
     nl_buffer_free(&decoder->damage.text);
     nl_block_reader_free(&decoder->block);
     nl_streams_clear(&decoder->streams);
+    free(decoder->suspect);
     free(decoder->source);
     free(decoder);
 }
