@@ -50,6 +50,7 @@ void nl_decoder_free(nl_decoder *decoder)
     nl_block_reader_free(&decoder->block);
     nl_streams_clear(&decoder->streams);
     free(decoder->fresh);
+    free(decoder->suspect);
     free(decoder->source);
     free(decoder);
 }

@@ -189,6 +189,39 @@ static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header
     stream->known = true;
 }
 
+/* A damaged block, whose header may be sound all the same. */
+static void suspect(nl_decoder *d, const nl_block_header *h)
+{
+    if (h->type != NL_BLOCK_TYPE_RECORDS || !nl_block_has_stream(h))
+        return;
+    if (d->suspect == NULL)
+        d->suspect = calloc(1, sizeof *d->suspect);
+    NL_REQUIRE(d->suspect != NULL, "out of memory");
+    nl_suspect *s = d->suspect;
+    bool follows =
+        s->from < s->to && memcmp(s->stream, h->stream, sizeof s->stream) == 0 && h->first_sequence - h->lost == s->to;
+    if (!follows) {
+        memcpy(s->stream, h->stream, sizeof s->stream);
+        s->from = h->first_sequence;
+        s->from_ns = h->min_time_ns;
+    }
+    s->to = h->first_sequence + h->record_count;
+}
+
+/*
+ * How many records of damaged blocks are missing before the first sound block of a stream. Of a stream that is known
+ * the numbers tell by themselves; of blocks that other inputs may bring yet nothing is said.
+ */
+static uint64_t missing_before(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
+{
+    const nl_suspect *s = d->suspect;
+    if (s == NULL || d->options.streams != NULL || s->from >= s->to ||
+        memcmp(s->stream, h->stream, sizeof s->stream) != 0 || h->first_sequence - h->lost != s->to)
+        return 0;
+    stream->latest_ns = s->from_ns;
+    return s->to - s->from;
+}
+
 /* Compares a block's place in its stream with what was expected. */
 static void follow_stream(nl_decoder *d, const nl_block_header *h)
 {
@@ -199,6 +232,8 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
     memcpy(lost.stream, h->stream, sizeof lost.stream);
     if (known)
         lost.count = h->first_sequence > stream->next ? h->first_sequence - stream->next : 0;
+    else if (stream != NULL)
+        lost.count += missing_before(d, stream, h);
     lost.dropped = h->lost < lost.count ? h->lost : lost.count;
     if (lost.dropped > 0)
         widen(&lost, h->lost_from_ns, h->lost_to_ns);
@@ -310,8 +345,10 @@ static nl_status take_block(nl_decoder *d)
         return damage(d, "there is too much damage to look at every block");
     if (!nl_input_pull(in, nl_block_total_size(&header)))
         return wait_for_more(d);
-    if (!is_sound(d, &header))
+    if (!is_sound(d, &header)) {
+        suspect(d, &header);
         return damage(d, nl_error_message());
+    }
     d->block_bytes = (nl_string){in->at, nl_block_total_size(&header)};
     d->block_offset = nl_input_offset(in, in->at);
     in->at += d->block_bytes.size;

@@ -29,7 +29,16 @@ typedef struct nl_damage {
     nl_buffer text; /* until it is reported: its bytes so far */
 } nl_damage;
 
+/* What the headers of damaged blocks said, which is believed when the next block of the stream begins where they end.
+ */
+typedef struct nl_suspect {
+    unsigned char stream[NL_BLOCK_STREAM_SIZE];
+    uint64_t from, to; /* numbers of records; equal: nothing */
+    int64_t from_ns;
+} nl_suspect;
+
 struct nl_decoder {
+    nl_suspect *suspect; /* NULL: no damage yet */
     nl_decoder_options options;
     nl_decoder_stats stats;
     nl_format format; /* of the latest record */

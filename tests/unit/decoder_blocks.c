@@ -316,6 +316,27 @@ static void missing_records_are_counted(void **state)
     nl_buffer_free(&input);
 }
 
+/* A stream's first blocks are damaged: their headers say what is missing, if the next block fits to them. */
+static void records_of_damaged_beginnings_are_counted(void **state)
+{
+    (void)state;
+    nl_buffer input = {0};
+    add_block(&input, 'a', 10, 2, 0);
+    input.data[input.size - 1] ^= 1;
+    add_block(&input, 'a', 12, 1, 0);
+    input.data[input.size - 1] ^= 1;
+    add_block(&input, 'a', 13, 1, 0);
+    add_block(&input, 'b', 0, 2, 0);
+    input.data[input.size - 1] ^= 1;
+    add_block(&input, 'b', 5, 1, 0); /* who knows */
+    result r = decode(input.data, input.size, 40, NL_FORMAT_NLB);
+    assert_int_equal(r.stats.malformed, 3);
+    assert_int_equal(r.stats.lost, 3);
+    assert_non_null(strstr(r.text.data, "? a 0/3 10000-13000\nDATE=19700101000000.000013 N=13\n"));
+    nl_buffer_free(&r.text);
+    nl_buffer_free(&input);
+}
+
 static void many_streams_are_forgotten_in_their_order(void **state)
 {
     (void)state;
@@ -651,6 +672,7 @@ int main(void)
         cmocka_unit_test(blocks_come_however_they_are_cut),
         cmocka_unit_test(text_and_blocks_may_follow_one_another),
         cmocka_unit_test(damage_is_passed_over),
+        cmocka_unit_test(records_of_damaged_beginnings_are_counted),
         cmocka_unit_test(damage_is_reported_with_its_own_bytes),
         cmocka_unit_test(a_mark_ends_a_line_that_is_too_long),
         cmocka_unit_test(a_file_cut_anywhere_loses_one_block),
