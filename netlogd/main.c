@@ -225,6 +225,7 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
 static int serve(arguments *a)
 {
     const settings *s = a->settings;
+    server_block_signals(true);
     output *out = output_open(s->output);
     if (out == NULL) {
         program_error("%s", failure_text());

@@ -243,6 +243,15 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
 
 static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
 
+void server_block_signals(bool block)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < 3; i++)
+        sigaddset(&set, signals[i]);
+    sigprocmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
     (void)signal, (void)what;
@@ -315,18 +324,9 @@ static void start(server *srv)
         event_priority_set(srv->signals[i], 0);
         event_add(srv->signals[i], NULL);
     }
+    server_block_signals(false);
     for (size_t i = 0; i < srv->listener_count; i++)
         listen_on(srv, i);
-}
-
-/* From here to the program's end: being asked again to end must not cut short what is being ended. */
-static void refuse_signals(void)
-{
-    sigset_t refused;
-    sigemptyset(&refused);
-    for (int i = 0; i < 3; i++)
-        sigaddset(&refused, signals[i]);
-    sigprocmask(SIG_BLOCK, &refused, NULL);
 }
 
 /* What the kernel has taken from clients for us is taken over and written before the program ends. */
@@ -365,7 +365,7 @@ static int stop(server *srv)
         srv->datagrams = datagrams_next(d);
         datagrams_free(d);
     }
-    refuse_signals();
+    server_block_signals(true); /* asked again to end, it does not end at once */
     for (int i = 0; i < 3; i++)
         event_free(srv->signals[i]);
     event_free(srv->flush_event);

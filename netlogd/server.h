@@ -72,6 +72,13 @@ enum { SERVER_READ_SIZE = 256 << 10 };
 int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
                size_t listener_count, output *out, nl_log *log);
 
+/*
+ * Signals that end the program or make it read its configuration anew wait while they are blocked: until the server
+ * can answer them, and once it has. server_run lets them through meanwhile; threads that were started before never get
+ * them.
+ */
+void server_block_signals(bool block);
+
 /* For connections and datagrams. */
 bool server_is_allowed(const server *srv, const struct sockaddr *peer, bool vouched); /* vouched: with a certificate */
 void server_wrote(server *srv);                       /* something was put into the output, or is to be acknowledged */

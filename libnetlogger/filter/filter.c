@@ -16,9 +16,7 @@ static nl_number number_of(const nl_field *field)
     case NL_TYPE_INT:
         return (nl_number){.kind = NL_NUMBER_INTEGER, .integer = field->int_value};
     case NL_TYPE_UINT:
-        return field->uint_value <= INT64_MAX
-                   ? (nl_number){.kind = NL_NUMBER_INTEGER, .integer = (int64_t)field->uint_value}
-                   : (nl_number){.kind = NL_NUMBER_REAL, .real = field->uint_value};
+        return (nl_number){.kind = NL_NUMBER_INTEGER, .integer = field->uint_value};
     case NL_TYPE_DOUBLE:
         return isnan(field->double_value) ? (nl_number){.kind = NL_NUMBER_NONE}
                                           : (nl_number){.kind = NL_NUMBER_REAL, .real = field->double_value};

@@ -35,11 +35,12 @@ typedef enum nl_operator {
     NL_OPERATOR_HAS,
 } nl_operator;
 
-/* An integer as such where it fits; a long double holds all other 64 bits of integers and all doubles. */
+__extension__ typedef __int128 nl_wide_integer; /* all integers of 64 bits, with and without sign */
+
 typedef struct nl_number {
     enum { NL_NUMBER_NONE, NL_NUMBER_INTEGER, NL_NUMBER_REAL } kind;
-    int64_t integer;
-    long double real;
+    nl_wide_integer integer;
+    double real;
 } nl_number;
 
 /* A value in an expression. Its number is the time or the level when it is compared with one. */

@@ -27,27 +27,48 @@ static bool read_large(nl_string text, uint64_t *value)
 
 nl_number nl_number_read(nl_string text)
 {
-    nl_number number = {.kind = NL_NUMBER_INTEGER};
     if (text.size == 0 || text.size > NUMBER_SIZE_MAX)
         return (nl_number){.kind = NL_NUMBER_NONE};
-    if (nl_number_parse_int(text, &number.integer))
-        return number;
+    int64_t integer;
     uint64_t large;
     double real;
+    if (nl_number_parse_int(text, &integer))
+        return (nl_number){.kind = NL_NUMBER_INTEGER, .integer = integer};
     if (read_large(text, &large))
-        return (nl_number){.kind = NL_NUMBER_REAL, .real = large};
+        return (nl_number){.kind = NL_NUMBER_INTEGER, .integer = large};
     if (nl_number_parse_double(text, &real) && !isnan(real))
         return (nl_number){.kind = NL_NUMBER_REAL, .real = real};
     return (nl_number){.kind = NL_NUMBER_NONE};
+}
+
+static unsigned opposite(unsigned order)
+{
+    return order == NL_ORDER_LESS ? NL_ORDER_GREATER : order == NL_ORDER_GREATER ? NL_ORDER_LESS : order;
+}
+
+/* Exactly: a double has too few bits for every integer, and an integer none behind the point. */
+static unsigned order_with_real(nl_wide_integer integer, double real)
+{
+    if (real >= 0x1p100)
+        return NL_ORDER_LESS;
+    if (real <= -0x1p100)
+        return NL_ORDER_GREATER;
+    nl_wide_integer whole = (nl_wide_integer)real;
+    if (integer != whole)
+        return integer < whole ? NL_ORDER_LESS : NL_ORDER_GREATER;
+    double rest = real - (double)whole;
+    return rest > 0 ? NL_ORDER_LESS : rest < 0 ? NL_ORDER_GREATER : NL_ORDER_EQUAL;
 }
 
 unsigned nl_number_order(const nl_number *a, const nl_number *b)
 {
     if (a->kind == NL_NUMBER_INTEGER && b->kind == NL_NUMBER_INTEGER)
         return a->integer < b->integer ? NL_ORDER_LESS : a->integer > b->integer ? NL_ORDER_GREATER : NL_ORDER_EQUAL;
-    long double left = a->kind == NL_NUMBER_INTEGER ? (long double)a->integer : a->real;
-    long double right = b->kind == NL_NUMBER_INTEGER ? (long double)b->integer : b->real;
-    return left < right ? NL_ORDER_LESS : left > right ? NL_ORDER_GREATER : NL_ORDER_EQUAL;
+    if (a->kind == NL_NUMBER_INTEGER)
+        return order_with_real(a->integer, b->real);
+    if (b->kind == NL_NUMBER_INTEGER)
+        return opposite(order_with_real(b->integer, a->real));
+    return a->real < b->real ? NL_ORDER_LESS : a->real > b->real ? NL_ORDER_GREATER : NL_ORDER_EQUAL;
 }
 
 unsigned nl_text_order(nl_string a, nl_string b)
@@ -66,9 +87,11 @@ static bool read_time(nl_operand *operand)
         nl_error_set("a time is expected; a day is written %.4s-%.2s-%.2s", text.data, text.data + 4, text.data + 6);
         return false;
     }
-    operand->number.kind = NL_NUMBER_INTEGER;
-    if (nl_time_parse(text.data, text.size, NL_FRACTION_DECIMAL, &operand->number.integer) == NL_OK)
+    int64_t time_ns;
+    if (nl_time_parse(text.data, text.size, NL_FRACTION_DECIMAL, &time_ns) == NL_OK) {
+        operand->number = (nl_number){.kind = NL_NUMBER_INTEGER, .integer = time_ns};
         return true;
+    }
     nl_error_prepend("a time is expected, such as 2012-03-14T14:04:46Z or 20120314140446");
     return false;
 }

@@ -163,7 +163,8 @@ class Netlogd(collector.Case):
         for s in clients:
             s.close()
         self.stop(process)
-        self.assertEqual(self.output.read_bytes(), record(1, 1) + record(1, 2))
+        # Perhaps more than once: what was accepted is not there at once.
+        self.assertEqual(set(self.output.read_bytes().splitlines(True)), {record(1, 1), record(1, 2)})
         self.assertIn("too many connections from its address", self.said())
 
     def send_if_accepted(self, data):

@@ -1,6 +1,6 @@
 # One line a test in unit_tests, and its _SOURCES, _CPPFLAGS, _LDADD.
 unit_tests =
-EXTRA_DIST += %D%/text_support.h %D%/thread_sanitizer.h %D%/valgrind.supp
+EXTRA_DIST += %D%/text_support.h %D%/thread_sanitizer.h %D%/under_valgrind.h %D%/valgrind.supp
 
 unit_tests += %D%/time.unit
 tests_unit_time_unit_SOURCES = %D%/time.c

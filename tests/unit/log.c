@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "thread_sanitizer.h"
+#include "under_valgrind.h"
 
 static nl_log *open_log(void **state)
 {
@@ -663,5 +664,6 @@ int main(void)
         cmocka_unit_test(collectors_that_are_back),
     };
     leave_out_what_the_thread_sanitizer_cannot();
+    leave_out_under_valgrind("memory_after_fork");
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
