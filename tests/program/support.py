@@ -16,9 +16,9 @@ import unittest
 
 BUILD = pathlib.Path(os.environ["NL_BUILD_DIR"])
 SOURCE = pathlib.Path(os.environ["NL_SOURCE_DIR"])
-if os.path.isdir("/dev/shm"):  # what tests leave there is not for others, nor for netlogds of other tests
-    os.environ["NETLOGGER_SHM"] = tempfile.mkdtemp(prefix="netlogger-test-", dir="/dev/shm")
-    atexit.register(shutil.rmtree, os.environ["NETLOGGER_SHM"], ignore_errors=True)
+SHM = tempfile.mkdtemp(prefix="netlogger-test-", dir="/dev/shm") if os.path.isdir("/dev/shm") else None
+if SHM is not None:
+    atexit.register(shutil.rmtree, SHM, ignore_errors=True)
 CC = os.environ.get("NL_CC", "cc")
 
 
@@ -63,6 +63,8 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-test-"))
         self.addCleanup(shutil.rmtree, self.scratch, ignore_errors=True)
+        if SHM is not None:  # what a test leaves there is not for others, nor for their netlogds
+            os.environ["NETLOGGER_SHM"] = tempfile.mkdtemp(dir=SHM)
 
     def run_program(self, *command, **options):
         """Runs to the end, at most 60 s; returns the CompletedProcess with text output."""
