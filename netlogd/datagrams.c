@@ -92,7 +92,6 @@ datagrams *datagrams_new(server *srv, const listener *from)
     d->server = srv;
     d->from = from;
     setsockopt(from->fd, SOL_SOCKET, SO_RCVBUF, &(int){KERNEL_BUFFER}, sizeof(int));
-    event_priority_set(d->readable, 0);
     datagrams_pause(d, false);
     d->next = srv->datagrams;
     srv->datagrams = d;

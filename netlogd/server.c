@@ -21,7 +21,11 @@
 #include <unistd.h>
 
 enum {
-    PRIORITIES = 2, /* clients first; the output is flushed when none of them has anything to read */
+    /*
+     * Signals, then clients, old and new alike (the middle one is libevent's default, which listeners have), then the
+     * output, which is flushed when none of them has anything to read.
+     */
+    PRIORITIES = 3,
     RETRY_MS = 250,
     ACTIVATION_MS = 500,
     CLOCK_MS = 1000,

@@ -7,10 +7,10 @@
 #include "transport/destination.h"
 
 #include "base/error.h"
+#include "base/write_some.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,21 +102,6 @@ static nl_status open_path(file_destination *file, bool truncate)
     return take_descriptor(file, fd);
 }
 
-static ssize_t write_some(int fd, const char *data, size_t size)
-{
-    for (;;) {
-        ssize_t put = write(fd, data, size);
-        if (put >= 0)
-            return put;
-        if (errno == EAGAIN) {
-            struct pollfd ready = {.fd = fd, .events = POLLOUT};
-            poll(&ready, 1, -1);
-        } else if (errno != EINTR) {
-            return -1;
-        }
-    }
-}
-
 /* After a failed write that got part of a record into a plain file: cuts that part off again. */
 static void cut_back(file_destination *file, const char *data, size_t *written)
 {
@@ -135,7 +120,7 @@ static nl_status file_write(nl_destination *destination, nl_level level, const c
     if (file->fd < 0 && open_path(file, false) != NL_OK)
         return NL_FAILED;
     while (*written < size) {
-        ssize_t put = write_some(file->fd, data + *written, size - *written);
+        ssize_t put = nl_write_some(file->fd, data + *written, size - *written);
         if (put < 0) {
             int why = errno;
             cut_back(file, data, written);

@@ -2,6 +2,7 @@
 
 #include "file.h"
 
+#include "base/write_some.h"
 #include "failure.h"
 #include "program/program.h"
 
@@ -9,7 +10,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,21 +152,6 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
     return NL_OK;
 }
 
-static ssize_t write_some(int fd, const char *data, size_t size)
-{
-    for (;;) {
-        ssize_t put = write(fd, data, size);
-        if (put >= 0)
-            return put;
-        if (errno == EAGAIN) {
-            struct pollfd ready = {.fd = fd, .events = POLLOUT};
-            poll(&ready, 1, -1);
-        } else if (errno != EINTR) {
-            return -1;
-        }
-    }
-}
-
 static void cut_back(output_file *file, size_t *written)
 {
     off_t end = lseek(file->fd, 0, SEEK_END);
@@ -179,7 +164,7 @@ nl_status output_file_write(output_file *file, const char *data, size_t size, si
     nl_status status = NL_OK;
     *written = 0;
     while (*written < size && status == NL_OK) {
-        ssize_t put = write_some(file->fd, data + *written, size - *written);
+        ssize_t put = nl_write_some(file->fd, data + *written, size - *written);
         if (put >= 0) {
             *written += (size_t)put;
             continue;

@@ -1,0 +1,25 @@
+/* write(2) as everything that writes files wants it. For the library and for programs. */
+#ifndef NETLOGGER_BASE_WRITE_SOME_H
+#define NETLOGGER_BASE_WRITE_SOME_H
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+/* Writes some of data, waiting where a descriptor that does not wait would not. The bytes; -1 with errno. */
+static inline ssize_t nl_write_some(int fd, const char *data, size_t size)
+{
+    for (;;) {
+        ssize_t put = write(fd, data, size);
+        if (put >= 0)
+            return put;
+        if (errno == EAGAIN) {
+            struct pollfd ready = {.fd = fd, .events = POLLOUT};
+            poll(&ready, 1, -1);
+        } else if (errno != EINTR) {
+            return -1;
+        }
+    }
+}
+
+#endif
