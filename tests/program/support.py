@@ -37,7 +37,7 @@ def free_port():
         return s.getsockname()[1]
 
 
-def wait_until(condition, seconds=10.0, what="condition"):
+def wait_until(condition, seconds=60.0, what="condition"):
     """Calls condition until it is true; a test failure after that many seconds."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
