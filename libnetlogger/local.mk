@@ -1,7 +1,7 @@
 include_HEADERS += %D%/include/netlogger.h
 nlincludedir = $(includedir)/netlogger
 nlinclude_HEADERS = \
-	%D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h %D%/include/netlogger/format.h \
+	%D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h %D%/include/netlogger/encoder.h %D%/include/netlogger/format.h \
 	%D%/include/netlogger/event.h %D%/include/netlogger/event_private.h \
 	%D%/include/netlogger/level.h %D%/include/netlogger/log.h %D%/include/netlogger/marker.h \
 	%D%/include/netlogger/marker_private.h %D%/include/netlogger/reader.h \
@@ -16,7 +16,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h \
 	%D%/base/level.c \
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
-	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
+	%D%/format/bytes.h %D%/format/format.c %D%/format/encoder.c %D%/format/ulm.c %D%/format/ulm.h \
 	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/text_write.c %D%/format/text.h \
 	%D%/format/crc32c.c %D%/format/crc32c.h %D%/format/varint.h %D%/format/block.h \
 	%D%/format/block_write.c %D%/format/block_write.h %D%/format/block_read.c %D%/format/block_read.h \

@@ -31,8 +31,11 @@ void connection_drain(connection *c, int64_t deadline_ns);
 void connection_close(connection *c);
 
 /* The list that the server keeps. */
-/* Sends a client of the binary protocol what the collector asks of it. */
-void connection_send_activation(connection *c);
+/* Sends a client of the binary protocol what the collector asks of it. Whether there was something to send. */
+bool connection_send_activation(connection *c);
+
+/* Adds what is known of a client to a record. */
+void connection_describe(const connection *c, nl_record *record);
 
 /* Tells a client of the binary protocol that all it has sent so far is written. Takes it off srv->to_acknowledge. */
 void connection_acknowledge(connection *c);

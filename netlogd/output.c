@@ -42,6 +42,11 @@ static bool is_plain(nl_string line)
     return least >= ' ';
 }
 
+bool output_takes_raw(const nl_record *record)
+{
+    return record->raw_format == NL_FORMAT_ULM && record->raw.data != NULL && is_plain(record->raw);
+}
+
 void output_put(output *out, const nl_record *record)
 {
     nl_status status;

@@ -15,6 +15,9 @@ typedef struct output output;
 /* Opens path ("-": standard output). NULL with the reason in nl_error_message(). */
 output *output_open(const char *path);
 
+/* Whether the record's raw text is a plain line of ULM, which is added as it came. */
+bool output_takes_raw(const nl_record *record);
+
 /* Adds a record, as the bytes that came in where those are a plain line of ULM. */
 void output_put(output *out, const nl_record *record);
 

@@ -4,6 +4,8 @@
 
 #include "connection.h"
 #include "program/program.h"
+#include "request.h"
+#include "subscription.h"
 
 #include <event2/listener.h>
 
@@ -17,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    PRIORITIES = 2, /* clients first; the output is flushed when none of them has anything to read */
+    PRIORITIES = 3, /* signals; clients, which libevent's default is for; the flush, when none of them wants anything */
     RETRY_MS = 250,
     ACTIVATION_MS = 500,
     DRAIN_SECONDS = 5,
@@ -81,16 +83,21 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
         connection_pause(c, false);
 }
 
-static void on_flush(evutil_socket_t fd, short what, void *user)
+bool server_flush(server *srv)
 {
-    (void)fd, (void)what;
-    server *srv = user;
     if (srv->paused)
-        return;
+        return false;
     if (output_flush(srv->output) != NL_OK)
         pause_clients(srv);
     else
         acknowledge_all(srv);
+    return !srv->paused;
+}
+
+static void on_flush(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    server_flush(user);
 }
 
 void server_wrote(server *srv)
@@ -142,6 +149,13 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
     evutil_closesocket(fd);
 }
 
+/* Whoever may open the control socket's file may ask. */
+static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
+{
+    (void)from, (void)size, (void)peer;
+    request_new(user, fd, "control", true, NULL, 0);
+}
+
 static void enable_listeners(server *srv, bool enable)
 {
     for (size_t i = 0; i < srv->listener_count; i++)
@@ -174,13 +188,19 @@ static void on_stop(evutil_socket_t signal, short what, void *user)
     event_base_loopbreak(((server *)user)->base);
 }
 
+bool server_reload(server *srv)
+{
+    bool good = output_reopen(srv->output) == NL_OK;
+    if (!good)
+        program_error("%s; going on with the old one", nl_error_message());
+    nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s", srv->settings->output);
+    return good;
+}
+
 static void on_hangup(evutil_socket_t signal, short what, void *user)
 {
     (void)signal, (void)what;
-    server *srv = user;
-    if (output_reopen(srv->output) != NL_OK)
-        program_error("%s; going on with the old one", nl_error_message());
-    nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s", srv->settings->output);
+    server_reload(user);
 }
 
 static struct event *new_event(server *srv, evutil_socket_t fd, short what, event_callback_fn callback)
@@ -191,7 +211,7 @@ static struct event *new_event(server *srv, evutil_socket_t fd, short what, even
     return event;
 }
 
-static void start(server *srv, listener *listeners)
+static void start(server *srv, listener *listeners, const listener *control)
 {
     srv->base = event_base_new();
     srv->read_buffer = malloc(SERVER_READ_SIZE);
@@ -203,7 +223,14 @@ static void start(server *srv, listener *listeners)
     event_priority_set(srv->flush_event, PRIORITIES - 1);
     srv->retry_event = new_event(srv, -1, 0, on_retry);
     srv->accept_event = new_event(srv, -1, 0, on_accept_again);
-    if (srv->activation != NULL) {
+    srv->subscriptions = subscriptions_new(srv);
+    srv->started_ns = server_now_ns();
+    if (control != NULL) {
+        srv->control = evconnlistener_new(srv->base, on_control, srv, LEV_OPT_CLOSE_ON_EXEC, 0, control->fd);
+        if (srv->control == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
+    if (srv->settings->activation != NULL) {
         struct timeval often = milliseconds(ACTIVATION_MS);
         srv->activation_event = event_new(srv->base, -1, EV_PERSIST, on_activation, srv);
         if (srv->activation_event == NULL)
@@ -246,6 +273,10 @@ static int stop(server *srv)
     }
     while (srv->connections != NULL)
         connection_close(srv->connections);
+    subscriptions_deliver(srv->subscriptions);
+    while (srv->requests != NULL)
+        request_close(srv->requests);
+    subscriptions_free(srv->subscriptions);
     nl_write(srv->log, NL_USAGE, "Netlogd.Stop",
              "RECORDS=%" PRIu64 " MALFORMED=%" PRIu64 " LOST=%" PRIu64 " BYTES=%" PRIu64 " CONNECTIONS=%" PRIu64
              " REFUSED=%" PRIu64,
@@ -253,6 +284,8 @@ static int stop(server *srv)
              srv->counts.refused);
     for (size_t i = 0; i < srv->listener_count; i++)
         evconnlistener_free(srv->listeners[i]);
+    if (srv->control != NULL)
+        evconnlistener_free(srv->control);
     for (int i = 0; i < 3; i++)
         event_free(srv->signals[i]);
     event_free(srv->flush_event);
@@ -270,7 +303,8 @@ static int stop(server *srv)
     return status;
 }
 
-int server_run(const settings *s, listener *listeners, size_t listener_count, output *out, nl_log *log)
+int server_run(const settings *s, listener *listeners, size_t listener_count, const listener *control, output *out,
+               nl_log *log)
 {
     server srv = {.settings = s, .output = out, .log = log, .listener_count = listener_count, .reject_fd = -1};
     if (s->reject != NULL) {
@@ -281,11 +315,9 @@ int server_run(const settings *s, listener *listeners, size_t listener_count, ou
         }
     }
     srv.streams = nl_streams_new();
-    if (s->activation != NULL) {
-        srv.activation = activation_new(s->activation);
-        activation_look(srv.activation);
-    }
-    start(&srv, listeners);
+    srv.activation = activation_new(s->activation);
+    activation_look(srv.activation);
+    start(&srv, listeners, control);
     event_base_dispatch(srv.base);
     return stop(&srv);
 }

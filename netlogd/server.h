@@ -25,6 +25,8 @@ typedef struct server_counts {
     uint64_t bytes;
     uint64_t connections; /* so far */
     uint64_t refused;     /* not from an allowed network, or too many */
+    uint64_t requests;    /* whose line was read */
+    uint64_t requests_failed;
 } server_counts;
 
 struct server {
@@ -33,12 +35,15 @@ struct server {
     output *output;
     nl_log *log; /* its own events; NULL when it has none */
     char *read_buffer;
-    activation *activation; /* NULL: clients are told nothing */
+    activation *activation; /* what clients are told */
     struct event *activation_event;
     nl_streams *streams; /* of all clients that number their records */
     connection *connections;
     connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
-    size_t connection_count;
+    size_t connection_count;    /* requests too, but those over the control socket */
+    struct request *requests;   /* clients that ask: request.h */
+    struct subscriptions *subscriptions;
+    int64_t started_ns; /* by server_now_ns */
     server_counts counts;
     bool paused; /* nothing is read from clients: the output is blocked */
     bool stopping;
@@ -48,17 +53,26 @@ struct server {
     struct event *signals[3];
     struct evconnlistener **listeners;
     size_t listener_count;
+    struct evconnlistener *control; /* NULL: none */
     int reject_fd; /* -1: none */
 };
 
 enum { SERVER_READ_SIZE = 256 << 10 };
 
-/* Serves until SIGTERM or SIGINT. log may be NULL. Returns the program's exit status. Takes nothing over. */
-int server_run(const settings *s, listener *listeners, size_t listener_count, output *out, nl_log *log);
+/*
+ * Serves until SIGTERM or SIGINT. control is the control socket's listener, NULL when there is none; log may be NULL.
+ * Returns the program's exit status. Takes nothing over.
+ */
+int server_run(const settings *s, listener *listeners, size_t listener_count, const listener *control, output *out,
+               nl_log *log);
 
 /* For connections. */
 void server_wrote(server *srv);                       /* something was put into the output, or is to be acknowledged */
 void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
+
+/* For requests. */
+bool server_flush(server *srv);  /* writes the output now; false while it can't be written */
+bool server_reload(server *srv); /* what SIGHUP does; false with the reason in nl_error_message() */
 int64_t server_now_ns(void);                          /* the monotonic clock */
 
 #endif

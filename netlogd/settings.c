@@ -11,7 +11,8 @@
 #include <string.h>
 #include <strings.h>
 
-enum { DEFAULT_MAX_CONNECTIONS = 10000, DEFAULT_MAX_RECORD = 1 << 20, LEAST_RECORD = 1024, DEFAULT_RECOVER_S = 5 };
+enum { DEFAULT_MAX_CONNECTIONS = 10000, DEFAULT_MAX_RECORD = 1 << 20, LEAST_RECORD = 1024, DEFAULT_RECOVER_S = 5,
+       DEFAULT_QUEUE = 4 << 20, LEAST_QUEUE = 4 << 10 };
 
 static char *copy(const char *text)
 {
@@ -30,6 +31,8 @@ void settings_init(settings *s)
         .max_record_size = DEFAULT_MAX_RECORD,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
         .recover_s = DEFAULT_RECOVER_S,
+        .subscribe = true,
+        .subscriber_queue = DEFAULT_QUEUE,
     };
 }
 
@@ -43,6 +46,7 @@ void settings_free(settings *s)
     free(s->log);
     free(s->reject);
     free(s->activation);
+    free(s->control);
     free(s->pid_file);
 }
 
@@ -131,6 +135,22 @@ static const char *set_fraction(settings *s, const char *value)
     return NULL;
 }
 
+static const char *set_control(settings *s, const char *value)
+{
+    nl_url *url = nl_url_parse(value);
+    if (url == NULL)
+        return nl_error_message();
+    bool usable = url->scheme == NL_SCHEME_UNIX && url->option_count == 0;
+    nl_url_free(url);
+    return usable ? set_text(&s->control, value) : "unix:PATH is wanted";
+}
+
+static const char *set_subscribe(settings *s, const char *value)
+{
+    s->subscribe = strcmp(value, "yes") == 0;
+    return s->subscribe || strcmp(value, "no") == 0 ? NULL : "it is neither yes nor no";
+}
+
 const char *settings_set(settings *s, const char *name, const char *value)
 {
     if (*value == '\0')
@@ -159,6 +179,12 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_seconds(&s->idle_timeout_s, value);
     if (strcmp(name, "activation") == 0)
         return set_text(&s->activation, value);
+    if (strcmp(name, "control") == 0)
+        return set_control(s, value);
+    if (strcmp(name, "subscribe") == 0)
+        return set_subscribe(s, value);
+    if (strcmp(name, "subscriber-queue") == 0)
+        return set_size(&s->subscriber_queue, value, LEAST_QUEUE);
     if (strcmp(name, "recover") == 0)
         return set_seconds(&s->recover_s, value);
     return "there is no such directive";

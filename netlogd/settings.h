@@ -17,6 +17,9 @@ typedef struct settings {
     char *output;     /* a path, or "-" */
     char *log;        /* where netlogd's own events go, a URL */
     char *reject;     /* a file for malformed input; NULL: only counted and reported */
+    char *control;    /* the URL of the control socket; NULL: none */
+    bool subscribe;   /* clients may */
+    size_t subscriber_queue; /* bytes for each */
     char *activation; /* a file whose commands clients are sent; NULL: none */
     char *pid_file;
     bool foreground;

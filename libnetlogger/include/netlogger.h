@@ -16,6 +16,7 @@
  *   marker.h   NL_MARKER: dormant until a probe attaches
  *   decoder.h  bytes that arrive in pieces into records
  *   reader.h   the consuming half: records from a file, a pipe, a growing log
+ *   encoder.h  records into bytes
  *   writer.h   records into any destination
  *   recover.h  what killed processes left behind
  */
@@ -46,6 +47,8 @@
 #include <netlogger/decoder.h>
 
 #include <netlogger/reader.h>
+
+#include <netlogger/encoder.h>
 
 #include <netlogger/writer.h>
 

@@ -1,0 +1,42 @@
+/*
+ * Records into bytes, for programs that have their own way of keeping bytes; who only wants them in a file or sent
+ * takes a writer (writer.h).
+ *
+ * An encoder gathers records until nl_encoder_finish appends them to the caller's buffer: lines of text, or blocks of
+ * the binary format. A record that was read from text of the same format goes out as the very bytes that came in,
+ * unless canonical is set. One encoder is for one thread at a time.
+ */
+#ifndef NETLOGGER_ENCODER_H
+#define NETLOGGER_ENCODER_H
+#ifndef NL_INSIDE_UMBRELLA
+#error "include <netlogger.h>, not its parts"
+#endif
+
+NL_BEGIN_DECLS
+
+typedef struct nl_encoder nl_encoder;
+
+typedef struct nl_encoder_options {
+    nl_format format; /* a known one */
+    int zstd_level;   /* nlb: 1 to 19; 0: not compressed */
+    bool canonical;   /* encode every record anew, so that equal records give equal bytes */
+} nl_encoder_options;
+
+/* Freed with nl_encoder_free (NULL is allowed). A format that is not known aborts. */
+NL_API nl_encoder *nl_encoder_new(const nl_encoder_options *options);
+NL_API void nl_encoder_free(nl_encoder *encoder);
+
+/* Adds a record. NL_OK, or NL_FAILED with the reason in nl_error_message() when the format can't hold one so large. */
+NL_API nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record);
+
+/* Adds lines that are whole records in the encoder's format already; with any but a text format it aborts. */
+NL_API void nl_encoder_put_lines(nl_encoder *encoder, const char *lines, size_t size);
+
+/* About how many bytes are gathered; 0 when there are none. */
+NL_API size_t nl_encoder_size(const nl_encoder *encoder);
+
+/* Appends what was gathered to out, whole records, and begins anew. */
+NL_API void nl_encoder_finish(nl_encoder *encoder, nl_buffer *out);
+
+NL_END_DECLS
+#endif
