@@ -1,7 +1,8 @@
 include_HEADERS += %D%/include/netlogger.h
 nlincludedir = $(includedir)/netlogger
 nlinclude_HEADERS = \
-	%D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h %D%/include/netlogger/encoder.h %D%/include/netlogger/format.h \
+	%D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h %D%/include/netlogger/encoder.h \
+	%D%/include/netlogger/filter.h %D%/include/netlogger/format.h \
 	%D%/include/netlogger/event.h %D%/include/netlogger/event_private.h \
 	%D%/include/netlogger/level.h %D%/include/netlogger/log.h %D%/include/netlogger/marker.h \
 	%D%/include/netlogger/marker_private.h %D%/include/netlogger/reader.h \
@@ -20,6 +21,9 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/text_write.c %D%/format/text.h \
 	%D%/format/crc32c.c %D%/format/crc32c.h %D%/format/varint.h %D%/format/block.h \
 	%D%/format/block_write.c %D%/format/block_write.h %D%/format/block_read.c %D%/format/block_read.h \
+	%D%/filter/filter.c %D%/filter/filter_internal.h %D%/filter/parse.c %D%/filter/operand.c %D%/filter/print.c \
+	%D%/filter/pattern.c %D%/filter/pattern.h %D%/filter/pattern_build.h \
+	%D%/filter/glob.c %D%/filter/regex.c %D%/filter/bracket.c \
 	%D%/transport/url.c %D%/transport/destination.c %D%/transport/destination.h \
 	%D%/transport/destination_file.c %D%/transport/destination_socket.c \
 	%D%/transport/spool.c %D%/transport/spool.h %D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
@@ -48,7 +52,7 @@ EXTRA_DIST += %D%/libnetlogger.map %D%/abi
 
 # What the command-line programs share; not installed.
 noinst_LTLIBRARIES += %D%/libprogram.la
-%C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c
+%C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/where.c
 %C%_libprogram_la_LIBADD = %D%/libnetlogger.la
 
 # What a log means: for programs that look at all of one. Uses GLib; not installed.

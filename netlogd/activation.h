@@ -19,8 +19,8 @@ void activation_free(activation *a); /* NULL is allowed */
 bool activation_look(activation *a);
 
 /*
- * Adds a command for the programs whose name matches the glob prog, for as long as netlogd runs; one without words takes
- * back what was told to that very glob. NULL when done, otherwise why not.
+ * Adds a command for the programs whose name matches the glob prog, for as long as netlogd runs; one without words
+ * takes back what was told to that very glob. NULL when done, otherwise why not.
  */
 const char *activation_tell(activation *a, const char *prog, const char *command);
 

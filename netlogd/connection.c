@@ -38,7 +38,7 @@ struct connection {
     int64_t connected_ns;
     int64_t rate_since_ns; /* records are counted since then, a second or more, for the rate */
     uint64_t rate_records;
-    double rate; /* a second, over the second or more before */
+    double rate;   /* a second, over the second or more before */
     char prog[64]; /* of its first record */
     char peer[80];
 };

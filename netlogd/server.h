@@ -54,7 +54,7 @@ struct server {
     struct evconnlistener **listeners;
     size_t listener_count;
     struct evconnlistener *control; /* NULL: none */
-    int reject_fd; /* -1: none */
+    int reject_fd;                  /* -1: none */
 };
 
 enum { SERVER_READ_SIZE = 256 << 10 };
@@ -73,6 +73,6 @@ void server_reject(server *srv, nl_string malformed); /* keeps malformed input w
 /* For requests. */
 bool server_flush(server *srv);  /* writes the output now; false while it can't be written */
 bool server_reload(server *srv); /* what SIGHUP does; false with the reason in nl_error_message() */
-int64_t server_now_ns(void);                          /* the monotonic clock */
+int64_t server_now_ns(void);     /* the monotonic clock */
 
 #endif

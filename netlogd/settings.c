@@ -11,8 +11,14 @@
 #include <string.h>
 #include <strings.h>
 
-enum { DEFAULT_MAX_CONNECTIONS = 10000, DEFAULT_MAX_RECORD = 1 << 20, LEAST_RECORD = 1024, DEFAULT_RECOVER_S = 5,
-       DEFAULT_QUEUE = 4 << 20, LEAST_QUEUE = 4 << 10 };
+enum {
+    DEFAULT_MAX_CONNECTIONS = 10000,
+    DEFAULT_MAX_RECORD = 1 << 20,
+    LEAST_RECORD = 1024,
+    DEFAULT_RECOVER_S = 5,
+    DEFAULT_QUEUE = 4 << 20,
+    LEAST_QUEUE = 4 << 10
+};
 
 static char *copy(const char *text)
 {

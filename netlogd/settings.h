@@ -14,13 +14,13 @@ typedef struct settings {
     size_t listen_count;
     network *allow;
     size_t allow_count;
-    char *output;     /* a path, or "-" */
-    char *log;        /* where netlogd's own events go, a URL */
-    char *reject;     /* a file for malformed input; NULL: only counted and reported */
-    char *control;    /* the URL of the control socket; NULL: none */
-    bool subscribe;   /* clients may */
+    char *output;            /* a path, or "-" */
+    char *log;               /* where netlogd's own events go, a URL */
+    char *reject;            /* a file for malformed input; NULL: only counted and reported */
+    char *control;           /* the URL of the control socket; NULL: none */
+    bool subscribe;          /* clients may */
     size_t subscriber_queue; /* bytes for each */
-    char *activation; /* a file whose commands clients are sent; NULL: none */
+    char *activation;        /* a file whose commands clients are sent; NULL: none */
     char *pid_file;
     bool foreground;
     nl_level level; /* of its own events */

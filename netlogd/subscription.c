@@ -82,7 +82,7 @@ static bool is_same(const group *g, const group *wanted)
 {
     return g->format == wanted->format && g->has_since == wanted->has_since && g->since_ns == wanted->since_ns &&
            (g->where == NULL || wanted->where == NULL ? g->where == wanted->where
-                                                       : strcmp(g->where, wanted->where) == 0);
+                                                      : strcmp(g->where, wanted->where) == 0);
 }
 
 /* The group that is as wanted. The filter is taken over; where is copied. */
@@ -381,8 +381,8 @@ static nl_reader *open_past(const server *srv, const char **why)
     const char *name = srv->settings->output;
     struct stat status;
     nl_url *url = nl_url_parse(name);
-    bool plain = url != NULL && url->scheme == NL_SCHEME_FILE &&
-                 (stat(url->path, &status) != 0 || S_ISREG(status.st_mode));
+    bool plain =
+        url != NULL && url->scheme == NL_SCHEME_FILE && (stat(url->path, &status) != 0 || S_ISREG(status.st_mode));
     nl_reader *reader = NULL;
     if (plain && url->option_count == 0)
         reader = nl_reader_open(name, &(nl_reader_options){.follow = true, .nonblocking = true});
@@ -442,7 +442,7 @@ static bool read_wish(request *r, const nl_record *asked, group *wanted, char wh
     return !r->ending;
 }
 
-static void accept(request *r, const group *g)
+static void welcome(request *r, const group *g)
 {
     nl_record *record = request_record(r, NL_USAGE, "Netlogd.Subscribed");
     request_add_text(record, "FORMAT", nl_format_name(g->format));
@@ -476,7 +476,7 @@ void subscription_start(request *r, const nl_record *asked)
         request_fail(r, why);
         return;
     }
-    accept(r, s->group);
+    welcome(r, s->group);
     if (!wanted.has_since)
         go_live(s);
     nl_write(r->server->log, NL_DEBUG, "Netlogd.Subscribed", "PEER=%s WHERE=%s", r->peer,

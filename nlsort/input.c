@@ -31,7 +31,7 @@ input *input_open(input_settings *settings, const char *path)
 bool input_next(input *in, nl_string *key, nl_string *line)
 {
     const nl_record *record;
-    nl_status status = nl_reader_next(in->reader, &record);
+    nl_status status = program_next_where(in->reader, in->settings->where, &record);
     if (status == NL_FAILED) {
         program_error("%s", nl_error_message());
         in->settings->failed = true;

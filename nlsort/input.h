@@ -17,6 +17,7 @@ typedef struct input_settings {
     bool unique;      /* the line ends the key, so that identical records come together */
     nl_format format; /* of the output; NL_FORMAT_UNKNOWN until the first record says */
     bool packed;      /* lines are records as nl_record_pack makes them, whatever the format */
+    nl_filter *where; /* other records are passed over; NULL when there are none */
     program_reading reading;
     bool failed; /* an input could not be opened or read to its end */
 } input_settings;
@@ -32,7 +33,7 @@ bool input_next(input *in, nl_string *key, nl_string *line);
 /* Negative, zero or positive, as memcmp. */
 int input_compare_keys(nl_string a, nl_string b);
 
-/* The number of the latest record, and how far reading has come (bytes read, size or 0). */
+/* The number of the latest record, among those that where matches, and how far reading has come (bytes read, size or 0). */
 uint64_t input_record(const input *in);
 void input_progress(const input *in, uint64_t *done, uint64_t *total);
 

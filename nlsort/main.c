@@ -58,7 +58,8 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const struct argp_child children[] = {{&program_reading_argp, 0, NULL, 1}, {0}};
+static const struct argp_child children[] = {
+    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {0}};
 
 /* The format that the output's URL asks for, or else its name, if either does. */
 static nl_format format_of_output(const arguments *a)
@@ -89,7 +90,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     const char *why;
     switch (key) {
     case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->input.reading;
+        state->child_inputs[0] = &a->input.where;
+        state->child_inputs[1] = &a->input.reading;
         return 0;
     case 'k':
         why = key_add(a->key, argument);
@@ -431,5 +433,6 @@ int main(int argc, char **argv)
         a.input.reading.lost > 0 || a.input.failed)
         good = false;
     key_free(a.key);
+    nl_filter_free(a.input.where);
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

@@ -18,6 +18,7 @@ typedef struct arguments {
     bool json;
     char **files;
     int file_count;
+    nl_filter *where;
     program_reading reading;
 } arguments;
 
@@ -29,14 +30,16 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const struct argp_child children[] = {{&program_reading_argp, 0, NULL, 1}, {0}};
+static const struct argp_child children[] = {
+    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {0}};
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     arguments *a = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->reading;
+        state->child_inputs[0] = &a->where;
+        state->child_inputs[1] = &a->reading;
         return 0;
     case 'i':
         g_strfreev(a->ids);
@@ -80,7 +83,7 @@ static bool read_logs(arguments *a, trace *t)
         nl_reader *reader = program_reading_open(&a->reading, files[i], false, false);
         const nl_record *record;
         nl_status status = reader == NULL ? NL_FAILED : NL_OK;
-        while (reader != NULL && (status = nl_reader_next(reader, &record)) == NL_OK)
+        while (reader != NULL && (status = program_next_where(reader, a->where, &record)) == NL_OK)
             trace_add(t, record);
         if (reader != NULL && status == NL_FAILED)
             program_error("%s", nl_error_message());
@@ -257,6 +260,7 @@ int main(int argc, char **argv)
     drawing_free(d);
     trace_free(t);
     g_strfreev(a.ids);
+    nl_filter_free(a.where);
     if (program_reading_finish(&a.reading) != PROGRAM_DONE || a.reading.malformed > 0 || a.reading.lost > 0)
         good = false;
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);

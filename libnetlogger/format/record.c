@@ -1,8 +1,10 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "format/bp.h"
 #include "format/number.h"
 #include "format/record_internal.h"
+#include "format/ulm.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -248,45 +250,56 @@ static nl_string level_text(const nl_record *record)
     return (nl_string){name, strlen(name)};
 }
 
-static bool is_either(const char *name, const char *ulm, const char *bp)
+nl_member nl_member_of_name(nl_string name)
 {
-    return strcmp(name, ulm) == 0 || strcmp(name, bp) == 0;
+    if (name.size == 0)
+        return NL_MEMBER_NONE;
+    nl_member member = nl_ulm.member(name.data, name.size);
+    return member != NL_MEMBER_NONE ? member : nl_bp.member(name.data, name.size);
 }
 
-/* The standard member of that name in ULM or BP; data is NULL when the record has none. */
-static nl_string find_member(const nl_record *record, const char *name)
+/* A standard field that is text; data is NULL when the record has none. */
+static nl_string member_text(const nl_record *record, nl_member member)
 {
-    if (is_either(name, "NL.EVNT", "event"))
+    switch (member) {
+    case NL_MEMBER_EVENT:
         return record->event;
-    if (is_either(name, "PROG", "prog"))
+    case NL_MEMBER_PROG:
         return record->prog;
-    if (is_either(name, "HOST", "host"))
+    case NL_MEMBER_HOST:
         return record->host;
-    if (is_either(name, "LVL", "level"))
+    case NL_MEMBER_LEVEL:
         return level_text(record);
-    return (nl_string){NULL, 0};
+    default:
+        return (nl_string){NULL, 0};
+    }
 }
 
-bool nl_record_find(const nl_record *record, const char *name, nl_field *field)
+bool nl_record_find_member(const nl_record *record, nl_member member, nl_string name, nl_field *field)
 {
-    size_t size = strlen(name);
-    if (is_either(name, "DATE", "ts")) {
-        *field = (nl_field){.name = {name, size}, .type = NL_TYPE_INT, .int_value = record->time_ns};
+    if (member == NL_MEMBER_TIME) {
+        *field = (nl_field){.name = name, .type = NL_TYPE_INT, .int_value = record->time_ns};
         return true;
     }
-    nl_string member = find_member(record, name);
-    if (member.data != NULL) {
-        *field = (nl_field){.name = {name, size}, .type = NL_TYPE_STRING, .string = member};
+    nl_string text = member_text(record, member);
+    if (text.data != NULL) {
+        *field = (nl_field){.name = name, .type = NL_TYPE_STRING, .string = text};
         return true;
     }
     for (size_t i = 0; i < record->field_count; i++) {
         nl_string candidate = record->fields[i].name;
-        if (candidate.size == size && memcmp(candidate.data, name, size) == 0) {
+        if (candidate.size == name.size && memcmp(candidate.data, name.data, name.size) == 0) {
             *field = record->fields[i];
             return true;
         }
     }
     return false;
+}
+
+bool nl_record_find(const nl_record *record, const char *name, nl_field *field)
+{
+    nl_string wanted = {name, strlen(name)};
+    return nl_record_find_member(record, nl_member_of_name(wanted), wanted, field);
 }
 
 bool nl_field_int(const nl_field *field, int64_t *value)

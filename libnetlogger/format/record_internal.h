@@ -53,6 +53,22 @@ static inline bool nl_is_name(nl_string name)
     return nl_find_name_end(name.data, name.data + name.size, name.data + name.size) == name.data + name.size;
 }
 
+typedef enum nl_member {
+    NL_MEMBER_TIME,
+    NL_MEMBER_HOST,
+    NL_MEMBER_PROG,
+    NL_MEMBER_LEVEL,
+    NL_MEMBER_EVENT,
+    NL_MEMBER_COUNT,
+    NL_MEMBER_NONE = NL_MEMBER_COUNT, /* a field like any other */
+} nl_member;
+
+/* The standard field that a name is in either text format, NL_MEMBER_NONE when it is none. */
+nl_member nl_member_of_name(nl_string name);
+
+/* As nl_record_find, for a name whose member is known: what is looked up often. */
+bool nl_record_find_member(const nl_record *record, nl_member member, nl_string name, nl_field *field);
+
 /* size bytes that last until the record is cleared. */
 char *nl_record_allocate(nl_record *record, size_t size);
 

@@ -78,8 +78,7 @@ static int hex_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Undoes the escape at *at, a backslash, and moves past it. An unknown one stands for itself. */
-static char unescape(const char **at, const char *end)
+char nl_text_unescape(const char **at, const char *end)
 {
     const char *text = *at + 1;
     *at += 2;
@@ -108,7 +107,7 @@ static nl_string unescape_value(nl_record *record, const char *at, const char *e
     char *data = nl_record_allocate(record, (size_t)(end - at));
     size_t size = 0;
     while (at < end)
-        data[size++] = *at == '\\' ? unescape(&at, end) : *at++;
+        data[size++] = *at == '\\' ? nl_text_unescape(&at, end) : *at++;
     return (nl_string){data, size};
 }
 

@@ -24,18 +24,9 @@
 #define NETLOGGER_FORMAT_TEXT_H
 
 #include "base/time_internal.h"
+#include "format/record_internal.h"
 
 #include <string.h>
-
-typedef enum nl_member {
-    NL_MEMBER_TIME,
-    NL_MEMBER_HOST,
-    NL_MEMBER_PROG,
-    NL_MEMBER_LEVEL,
-    NL_MEMBER_EVENT,
-    NL_MEMBER_COUNT,
-    NL_MEMBER_NONE = NL_MEMBER_COUNT, /* a field like any other */
-} nl_member;
 
 typedef struct nl_text_format {
     nl_format format;
@@ -85,6 +76,15 @@ void nl_text_shape_free(nl_text_shape *shape); /* NULL is allowed */
  */
 void nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,
                     nl_known_second *known, nl_buffer *out);
+
+/*
+ * Writes a value in quotes, with escapes, to a place with room for 4 * value.size + 2 bytes. Returns the end of what it
+ * wrote.
+ */
+char *nl_text_put_quoted(char *at, nl_string value);
+
+/* The byte that the escape at *at, a backslash, stands for; moves *at past it. An unknown one stands for itself. */
+char nl_text_unescape(const char **at, const char *end);
 
 /* The table of a text format; NULL for any other format. */
 const nl_text_format *nl_text_format_of(nl_format format);

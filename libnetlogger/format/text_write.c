@@ -58,7 +58,7 @@ static char *put_escape(char *at, char byte)
     return at;
 }
 
-static char *put_quoted(char *at, nl_string value)
+char *nl_text_put_quoted(char *at, nl_string value)
 {
     *at++ = '"';
     for (size_t i = 0; i < value.size; i++) {
@@ -76,7 +76,7 @@ static inline char *put_value(nl_buffer *out, char *at, nl_string value)
 {
     if (value.size > 0 && nl_copy_unquoted(at, value.data, value.size))
         return at + value.size;
-    return put_quoted(want_room(out, at, 4 * value.size + 2), value);
+    return nl_text_put_quoted(want_room(out, at, 4 * value.size + 2), value);
 }
 
 /* A level is written by the format's name for it, unless it was spelt in a way that is no format's. */

@@ -10,6 +10,7 @@
  *   buffer.h   growing bytes
  *   record.h   one event: the type everything here produces or consumes
  *   format.h   ULM and BP text, to and from a record
+ *   filter.h   which records are meant: the expressions
  *   url.h      how sources and destinations are named
  *   log.h      the producing half: nl_open, nl_write, nl_close
  *   event.h    NL_EVENT: typed events at next to no cost
@@ -35,6 +36,8 @@
 #include <netlogger/record.h>
 
 #include <netlogger/format.h>
+
+#include <netlogger/filter.h>
 
 #include <netlogger/url.h>
 

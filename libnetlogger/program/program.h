@@ -66,6 +66,15 @@ void program_reading_close(program_reading *reading, nl_reader *reader);
 int program_reading_finish(program_reading *reading);
 
 /*
+ * The option --where EXPR, for programs that work on some of the records. A program lists program_where_argp among its
+ * argp children, its child input being an nl_filter * that is NULL at first; the program frees it.
+ */
+extern const struct argp program_where_argp;
+
+/* As nl_reader_next, but passes over records that where does not match; NULL, as no --where leaves it, matches all. */
+nl_status program_next_where(nl_reader *reader, const nl_filter *where, const nl_record **record);
+
+/*
  * A progress line on standard error, at most ten times a second and only when it is a terminal: "what 43 %  12.3 M
  * records". total 0 means unknown. program_progress_end wipes it.
  */

@@ -55,6 +55,30 @@ class Nlsort(support.Case):
         result = self.sort("-r", self.write("a", lines))
         self.assertEqual(result.stdout.splitlines(), sorted(lines, key=lambda l: l[:21], reverse=True))
 
+    def test_where(self):
+        lines = self.random_lines(2000)
+        size = lambda l: int(l.rsplit("SZ=", 1)[1])
+        path = self.write("a", lines)
+        wanted = sorted((l for l in lines if size(l) > 40), key=lambda l: l[:21])
+        self.assertEqual(self.sort("--where", "SZ > 40", path).stdout.splitlines(), wanted)
+        ordered = self.write("ordered", sorted(lines, key=lambda l: l[:21]))
+        self.assertEqual(self.sort("-m", "--where", "SZ > 40 and has N", ordered).stdout.splitlines(), wanted)
+        both = self.sort("--where", "SZ > 40 || SZ < -40", "--where", "SZ < 0 || N == 1", path)
+        self.assertEqual(both.stdout.splitlines(),
+                         sorted((l for l in lines if size(l) < -40 or size(l) > 40 and "N=1 " in l), key=lambda l: l[:21]))
+        none = self.sort("--where", "has NONE", path)
+        self.assertEqual((none.returncode, none.stdout, none.stderr), (0, "", ""))
+
+    def test_where_sees_only_what_it_matches(self):
+        path = self.write("a", [line(1, N=1), line(3, N=2), line(2, N=1), line(4, N=1)])
+        self.assertEqual(self.sort("-c", path).returncode, 1)
+        self.assertEqual(self.sort("-c", "--where", "N == 1", path).returncode, 0)
+
+    def test_where_that_is_wrong(self):
+        result = self.sort("--where", "SZ > 5 & N == 1", os.devnull)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn('column 8: &&, || or the end is expected, not "&"', result.stderr)
+
     def test_keys_by_content(self):
         values = ["10", "9", "-1.5", "1e3", "abc", "", "9007199254740993", "9007199254740992", "Abc", None]
         lines = [line(0, **({} if v is None else {"V": '""' if v == "" else v})) for v in values]

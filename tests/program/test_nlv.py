@@ -197,6 +197,13 @@ class Nlstat(support.Case):
         text = self.run_program(support.program("nltools/nlstat"), log).stdout
         self.assertIn("25 of them without Client.Recv, their last event", text)
 
+    def test_where(self):
+        log = self.scratch / "a.log"
+        log.write_text(requests())
+        result = self.run_program(support.program("nltools/nlstat"), "--json", "--where", "KIND == 1", log)
+        (found,) = json.loads(result.stdout)
+        self.assertEqual((found["objects"], found["without_first"], found["without_last"]), (25, 0, 0))
+
 
 class Window(support.Case):
     def setUp(self):

@@ -1,0 +1,216 @@
+/*
+ * POSIX extended regular expressions (IEEE Std 1003.1-2008, XBD 9.4), of bytes, in the C locale. What POSIX leaves
+ * undefined is refused, but for empty alternatives, and \d \s \w and their opposites, which many know. There are no
+ * back-references.
+ */
+#include "config.h"
+
+#include "filter/pattern_build.h"
+
+#include <string.h>
+
+enum { DEPTH_MAX = 32, REPEAT_MAX = 255 };
+
+typedef struct regex {
+    nl_builder *builder;
+    const char *at, *end;
+    int depth; /* of parentheses that are open */
+} regex;
+
+static nl_fragment read_alternatives(regex *r);
+static nl_fragment read_piece(regex *r);
+
+static nl_fragment fail(regex *r, const char *why)
+{
+    if (r->builder->why == NULL)
+        r->builder->why = why;
+    return nl_build_nothing();
+}
+
+static nl_fragment read_set(regex *r, const char *bracket)
+{
+    nl_symbols set;
+    const char *why = nl_bracket_read(&bracket, bracket + strlen(bracket), "^", false, &set);
+    return why == NULL ? nl_build_any_of(r->builder, &set) : fail(r, why);
+}
+
+/* r->at is behind the backslash. */
+static nl_fragment read_escape(regex *r)
+{
+    static const struct {
+        char letter;
+        const char *bracket; /* behind its '[' */
+    } sets[] = {
+        {'d', "0-9]"},        {'D', "^0-9]"},       {'s', "[:space:]]"},
+        {'S', "^[:space:]]"}, {'w', "[:alnum:]_]"}, {'W', "^[:alnum:]_]"},
+    };
+    if (r->at == r->end)
+        return fail(r, "a backslash at its end");
+    char c = *r->at++;
+    for (size_t i = 0; i < sizeof sets / sizeof sets[0]; i++)
+        if (c == sets[i].letter)
+            return read_set(r, sets[i].bracket);
+    bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+    return letter ? fail(r, "a backslash before a letter or digit: only \\d \\s \\w \\D \\S \\W are known")
+                  : nl_build_symbol(r->builder, (unsigned char)c);
+}
+
+static nl_fragment read_group(regex *r)
+{
+    if (++r->depth > DEPTH_MAX)
+        return fail(r, "parentheses are nested too deeply");
+    nl_fragment f = read_alternatives(r);
+    r->depth--;
+    if (r->at == r->end)
+        return fail(r, "a ( without its )");
+    r->at++;
+    return f;
+}
+
+static nl_fragment read_atom(regex *r)
+{
+    static const nl_symbols none;
+    nl_symbols set = nl_symbols_others(&none);
+    char c = *r->at++;
+    switch (c) {
+    case '(':
+        return read_group(r);
+    case '[': {
+        const char *why = nl_bracket_read(&r->at, r->end, "^", false, &set);
+        return why == NULL ? nl_build_any_of(r->builder, &set) : fail(r, why);
+    }
+    case '.':
+        return nl_build_any_of(r->builder, &set);
+    case '^':
+        return nl_build_symbol(r->builder, NL_SYMBOL_START);
+    case '$':
+        return nl_build_symbol(r->builder, NL_SYMBOL_END);
+    case '\\':
+        return read_escape(r);
+    case '*':
+    case '+':
+    case '?':
+    case '{':
+        return fail(r, "nothing to repeat");
+    default:
+        return nl_build_symbol(r->builder, (unsigned char)c);
+    }
+}
+
+/* A decimal number; -1 when there is none. What is too large is REPEAT_MAX + 1. */
+static int read_number(regex *r)
+{
+    int number = -1;
+    for (; r->at < r->end && *r->at >= '0' && *r->at <= '9'; r->at++) {
+        number = (number < 0 ? 0 : number) * 10 + (*r->at - '0');
+        if (number > REPEAT_MAX)
+            number = REPEAT_MAX + 1;
+    }
+    return number;
+}
+
+/* r->at is behind the '{'. *most is -1 when there is no bound. */
+static bool read_interval(regex *r, int *least, int *most)
+{
+    *least = *most = read_number(r);
+    if (r->at < r->end && *r->at == ',') {
+        r->at++;
+        *most = read_number(r);
+        if (*least < 0 && *most < 0)
+            return false;
+        *least = *least < 0 ? 0 : *least;
+    }
+    if (*least < 0 || r->at == r->end || *r->at++ != '}')
+        return false;
+    return *least <= REPEAT_MAX && *most <= REPEAT_MAX && (*most < 0 || *least <= *most);
+}
+
+/* Once more what begins at from and ends at to: its positions are new ones. */
+static nl_fragment read_again(regex *r, const char *from, const char *to)
+{
+    regex again = *r;
+    again.at = from;
+    again.end = to;
+    return read_piece(&again);
+}
+
+static bool is_nothing(const nl_fragment *f)
+{
+    static const nl_positions none;
+    return memcmp(&f->first, &none, sizeof none) == 0;
+}
+
+/*
+ * {least,most} behind f, which is what was read from [from, to). Reading it again takes positions, so that how often it
+ * is done is bounded by them; what has none is not read again.
+ */
+static nl_fragment repeat(regex *r, nl_fragment f, int least, int most, const char *from, const char *to)
+{
+    nl_builder *builder = r->builder;
+    nl_fragment whole = nl_build_nothing();
+    int count = most < 0 ? (least > 0 ? least : 1) : most;
+    for (int i = 1; i <= count && builder->why == NULL && !is_nothing(&f); i++) {
+        if (i > 1)
+            f = read_again(r, from, to);
+        if (most < 0 && i == count)
+            nl_build_repeat(builder, &f);
+        f.nullable |= i > least;
+        whole = nl_build_sequence(builder, &whole, &f);
+    }
+    return whole;
+}
+
+/* An atom and what repeats it. */
+static nl_fragment read_piece(regex *r)
+{
+    const char *from = r->at;
+    nl_fragment f = read_atom(r);
+    while (r->at < r->end && r->builder->why == NULL && strchr("*+?{", *r->at) != NULL && *r->at != '\0') {
+        const char *to = r->at;
+        char c = *r->at++;
+        int least, most;
+        if (*from == '^' && to == from + 1)
+            return fail(r, "nothing to repeat");
+        if (c == '{') {
+            if (!read_interval(r, &least, &most))
+                return fail(r, "a repetition is {M}, {M,} or {M,N}, up to 255");
+            f = repeat(r, f, least, most, from, to);
+            continue;
+        }
+        if (c != '?')
+            nl_build_repeat(r->builder, &f);
+        f.nullable |= c != '+';
+    }
+    return f;
+}
+
+/* Pieces one after the other. */
+static nl_fragment read_branch(regex *r)
+{
+    nl_fragment whole = nl_build_nothing();
+    while (r->at < r->end && *r->at != '|' && *r->at != ')' && r->builder->why == NULL) {
+        nl_fragment next = read_piece(r);
+        whole = nl_build_sequence(r->builder, &whole, &next);
+    }
+    return whole;
+}
+
+static nl_fragment read_alternatives(regex *r)
+{
+    nl_fragment whole = read_branch(r);
+    while (r->at < r->end && *r->at == '|' && r->builder->why == NULL) {
+        r->at++;
+        nl_fragment next = read_branch(r);
+        whole = nl_build_either(&whole, &next);
+    }
+    return whole;
+}
+
+nl_fragment nl_regex_read(nl_builder *builder, nl_string text)
+{
+    regex r = {.builder = builder, .at = text.data, .end = text.data + text.size};
+    nl_fragment whole = read_alternatives(&r);
+    if (r.at < r.end && builder->why == NULL)
+        return fail(&r, "a ) without its (");
+    return whole;
+}
