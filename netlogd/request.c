@@ -116,6 +116,8 @@ void request_send(request *r)
         shutdown(r->fd, SHUT_RDWR); /* it is closed when that is read: whoever called still uses it */
     else if (r->ending)
         shutdown(r->fd, SHUT_WR);
+    if (!left || !good)
+        event_add(r->readable, NULL); /* if it had said all it had to say: see on_readable */
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *user)
@@ -259,6 +261,8 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     ssize_t got = read(fd, bytes, sizeof bytes);
     if (got > 0 && !r->answered)
         take(r, bytes, (size_t)got);
+    else if (got == 0 && r->ending && request_queued(r) > 0)
+        event_del(r->readable); /* it has said all that it has to say, and may still read */
     else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         request_close(r);
 }

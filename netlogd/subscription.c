@@ -407,6 +407,8 @@ static bool catch_up(subscription *s, const char **why)
 /* A time, or -60: seconds back from now. */
 static nl_status parse_since(const char *text, int64_t *time_ns)
 {
+    if (strlen(text) == 8 && strspn(text, "0123456789") == 8)
+        return NL_MALFORMED; /* meant as a day, but to be read as seconds since 1970 */
     if (text[0] != '-')
         return nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, time_ns);
     char *end;
