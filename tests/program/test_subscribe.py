@@ -72,6 +72,11 @@ class Subscribe(support.Case):
         self.port = int(found.group(1))
         return process
 
+    def taken(self):
+        """The output, once the record that ends each test is written; subscribers may have it before."""
+        support.wait_until(lambda: self.output.read_bytes().endswith(record(999999)), what="it is written")
+        return self.output.read_bytes()
+
     def said(self):
         return self.messages.read_text(errors="replace")
 
@@ -120,7 +125,7 @@ class Subscribe(support.Case):
             s.wait_for(record(999999))
         for s in others:
             s.wait_for(b"N=999999\n")
-        taken = self.output.read_bytes()
+        taken = self.taken()
         for s in everything:
             self.assertEqual(bytes(s.data), taken, "the very bytes of the output, in its order")
         for i, s in enumerate(some):
@@ -141,7 +146,7 @@ class Subscribe(support.Case):
             stream.write_bytes(bytes(s.data))
             return b"N=999999" in self.run_program(nlsort, stream, text=False).stdout
         support.wait_until(complete, 30, "the last record")
-        self.assertEqual(self.run_program(nlsort, stream, text=False).stdout, self.output.read_bytes())
+        self.assertEqual(self.run_program(nlsort, stream, text=False).stdout, self.taken())
         self.stop(process)
 
     def test_a_slow_one_is_told_what_it_missed_and_holds_up_nobody(self):
@@ -153,11 +158,12 @@ class Subscribe(support.Case):
         for first in range(0, count, 1000):  # more in all than any kernel's buffers hold
             self.send(b"".join(record(n, padding=padding) for n in range(first, first + 1000)))
             quick.wait_for(record(first + 999, padding=padding))
-        self.assertEqual(bytes(quick.data), self.output.read_bytes(), "it has them all")
         slow.thread.start()
         support.wait_until(lambda: b"Netlogd.Missed" in slow.data, what="it is told")
         self.send(record(999999))
         slow.wait_for(record(999999))
+        quick.wait_for(record(999999))
+        self.assertTrue(bytes(quick.data) == self.taken(), "the other has them all")
         expected = 0
         missed = 0
         for line in slow.lines()[:-1]:
@@ -215,7 +221,7 @@ class Subscribe(support.Case):
         self.send(record(999999))
         for s, _ in subscribers:
             s.wait_for(record(999999))
-        taken = [l for l in self.output.read_bytes().splitlines(keepends=True) if l.startswith(b"DATE=2026")]
+        taken = [l for l in self.taken().splitlines(keepends=True) if l.startswith(b"DATE=2026")]
         for s, some in subscribers:
             self.assertTrue(s.lines() == [l for l in taken if not some or b"PROG=c" not in l])
         self.stop(process)
@@ -257,6 +263,42 @@ class Subscribe(support.Case):
         self.assertEqual(self.output.read_bytes(), record(1) + record(2))
         self.stop(process)
 
+    def test_programs_read_a_collector(self):
+        nlsort, nlstat = support.program("nlsort/nlsort"), support.program("nltools/nlstat")
+        path = self.scratch / "socket"
+        process = self.serve("--listen", f"unix:{path}", "--level", "Debug")
+        url = f"x-netlog://127.0.0.1:{self.port}"
+        self.send(b"".join(record(n) for n in range(3000)))
+        readers = [(self.start(nlsort, "-o", self.scratch / f"sorted{i}", at), i) for i, at in enumerate([
+            f"{url}?since=2026-01-01T00:00:00Z", f"{url}?since=2026-01-01T00:00:00Z&format=ulm",
+            f"unix:{path}?since=2026-01-01T00:00:00Z&where=N%20%3E%3D%20%222%22"])]
+        support.wait_until(lambda: len(self.subscribed()) == 3, what="they have subscribed")
+        self.send(record(999999))
+        taken = self.taken()
+        self.stop(process)  # which ends the streams
+        for reader, i in readers:
+            self.assertEqual(reader.wait(20), 0)
+            lines = taken.splitlines(keepends=True)
+            if i == 2:
+                lines = [l for l in lines if l.split(b"N=")[-1] >= b"2"]
+            self.assertTrue((self.scratch / f"sorted{i}").read_bytes() == b"".join(lines), i)
+        result = self.run_program(nlstat, url)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("Connection refused", result.stderr)
+
+    def subscribed(self):
+        return re.findall("NL.EVNT=Netlogd.Subscribed", self.said())
+
+    def test_a_program_is_told_why_not(self):
+        nlsort = support.program("nlsort/nlsort")
+        process = self.serve()
+        for options, reason in [("where=A%3D", "WHERE: "), ("format=xml", "FORMAT is none of"),
+                                ("what=1", 'unknown option "what"')]:
+            result = self.run_program(nlsort, f"x-netlog://127.0.0.1:{self.port}?{options}")
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(reason, result.stderr)
+        self.stop(process)
+
     def test_request_in_pieces(self):
         process = self.serve()
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
@@ -290,7 +332,7 @@ class Subscribe(support.Case):
             s.close()
         self.send(record(999999))
         stays.wait_for(record(999999))
-        self.assertEqual(bytes(stays.data), self.output.read_bytes())
+        self.assertEqual(bytes(stays.data), self.taken())
         self.stop(process)
 
 
