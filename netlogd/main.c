@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "listener.h"
+#include "metrics.h"
 #include "output.h"
 #include "recovery.h"
 #include "server.h"
@@ -46,6 +47,7 @@ static const struct {
     {"subscriber-queue", "SIZE",
      "What a subscriber that does not keep up may leave unread; what comes then it misses, and is told (default 4M)"},
     {"control", "unix:PATH", "A socket for netlogctl; only this user may open it"},
+    {"metrics", "URL", "http://HOST:PORT, where Prometheus is answered GET /metrics; off loopback only with --allow"},
     {"recover", "SECONDS",
      "How often to look for events that killed processes of this user have left, and bring them to "
      "where they were going (default 5; 0: never)"},
@@ -159,9 +161,13 @@ static int serve(arguments *a)
     }
     listener *listeners = NULL;
     size_t count = 0;
+    server_extras extras = {.metrics_fd = -1};
     bool wrote_pid_file = false, good = true;
     int status = PROGRAM_PROBLEM;
     listener *control = open_control(s, &good);
+    extras.control = control;
+    if (good && s->metrics != NULL)
+        good = (extras.metrics_fd = metrics_bind(s)) >= 0;
     if (good && open_listeners(s, &listeners, &count)) {
         if (!a->foreground && daemon(1, strcmp(s->output, "-") == 0) != 0)
             program_error("go into the background: %s", strerror(errno));
@@ -170,7 +176,7 @@ static int serve(arguments *a)
         recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file)
-            status = server_run(s, listeners, count, control, out, log);
+            status = server_run(s, listeners, count, &extras, out, log);
         recovery_stop(recovering);
         nl_close(log);
     }

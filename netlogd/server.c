@@ -3,10 +3,12 @@
 #include "server.h"
 
 #include "connection.h"
+#include "metrics.h"
 #include "program/program.h"
 #include "request.h"
 #include "subscription.h"
 
+#include <event2/http.h>
 #include <event2/listener.h>
 
 #include <errno.h>
@@ -121,7 +123,7 @@ void server_reject(server *srv, nl_string malformed)
     nl_buffer_free(&line);
 }
 
-static bool is_allowed(const server *srv, const struct sockaddr *peer)
+bool server_allows(const server *srv, const struct sockaddr *peer)
 {
     if (network_is_local(peer))
         return true;
@@ -137,7 +139,7 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
     server *srv = user;
     srv->counts.connections++;
     bool room = srv->connection_count < srv->settings->max_connections;
-    if (room && is_allowed(srv, peer)) {
+    if (room && server_allows(srv, peer)) {
         connection_new(srv, fd, peer);
         return;
     }
@@ -211,7 +213,7 @@ static struct event *new_event(server *srv, evutil_socket_t fd, short what, even
     return event;
 }
 
-static void start(server *srv, listener *listeners, const listener *control)
+static void start(server *srv, listener *listeners, const server_extras *extras)
 {
     srv->base = event_base_new();
     srv->read_buffer = malloc(SERVER_READ_SIZE);
@@ -225,11 +227,13 @@ static void start(server *srv, listener *listeners, const listener *control)
     srv->accept_event = new_event(srv, -1, 0, on_accept_again);
     srv->subscriptions = subscriptions_new(srv);
     srv->started_ns = server_now_ns();
-    if (control != NULL) {
-        srv->control = evconnlistener_new(srv->base, on_control, srv, LEV_OPT_CLOSE_ON_EXEC, 0, control->fd);
+    if (extras->control != NULL) {
+        srv->control = evconnlistener_new(srv->base, on_control, srv, LEV_OPT_CLOSE_ON_EXEC, 0, extras->control->fd);
         if (srv->control == NULL)
             program_fail(PROGRAM_PROBLEM, "out of memory");
     }
+    if (extras->metrics_fd >= 0)
+        srv->metrics = metrics_start(srv, extras->metrics_fd);
     if (srv->settings->activation != NULL) {
         struct timeval often = milliseconds(ACTIVATION_MS);
         srv->activation_event = event_new(srv->base, -1, EV_PERSIST, on_activation, srv);
@@ -284,6 +288,8 @@ static int stop(server *srv)
              srv->counts.refused);
     for (size_t i = 0; i < srv->listener_count; i++)
         evconnlistener_free(srv->listeners[i]);
+    if (srv->metrics != NULL)
+        evhttp_free(srv->metrics);
     if (srv->control != NULL)
         evconnlistener_free(srv->control);
     for (int i = 0; i < 3; i++)
@@ -303,7 +309,7 @@ static int stop(server *srv)
     return status;
 }
 
-int server_run(const settings *s, listener *listeners, size_t listener_count, const listener *control, output *out,
+int server_run(const settings *s, listener *listeners, size_t listener_count, const server_extras *extras, output *out,
                nl_log *log)
 {
     server srv = {.settings = s, .output = out, .log = log, .listener_count = listener_count, .reject_fd = -1};
@@ -317,7 +323,7 @@ int server_run(const settings *s, listener *listeners, size_t listener_count, co
     srv.streams = nl_streams_new();
     srv.activation = activation_new(s->activation);
     activation_look(srv.activation);
-    start(&srv, listeners, control);
+    start(&srv, listeners, extras);
     event_base_dispatch(srv.base);
     return stop(&srv);
 }

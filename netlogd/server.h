@@ -54,16 +54,20 @@ struct server {
     struct evconnlistener **listeners;
     size_t listener_count;
     struct evconnlistener *control; /* NULL: none */
+    struct evhttp *metrics;         /* likewise */
     int reject_fd;                  /* -1: none */
 };
 
 enum { SERVER_READ_SIZE = 256 << 10 };
 
-/*
- * Serves until SIGTERM or SIGINT. control is the control socket's listener, NULL when there is none; log may be NULL.
- * Returns the program's exit status. Takes nothing over.
- */
-int server_run(const settings *s, listener *listeners, size_t listener_count, const listener *control, output *out,
+/* Sockets besides those that clients log to; each may be missing. */
+typedef struct server_extras {
+    const listener *control; /* NULL */
+    int metrics_fd;          /* -1 */
+} server_extras;
+
+/* Serves until SIGTERM or SIGINT. log may be NULL. Returns the program's exit status. Takes nothing over. */
+int server_run(const settings *s, listener *listeners, size_t listener_count, const server_extras *extras, output *out,
                nl_log *log);
 
 /* For connections. */
@@ -71,6 +75,7 @@ void server_wrote(server *srv);                       /* something was put into 
 void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
 
 /* For requests. */
+bool server_allows(const server *srv, const struct sockaddr *peer); /* from this machine or an allowed network */
 bool server_flush(server *srv);  /* writes the output now; false while it can't be written */
 bool server_reload(server *srv); /* what SIGHUP does; false with the reason in nl_error_message() */
 int64_t server_now_ns(void);     /* the monotonic clock */

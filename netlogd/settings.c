@@ -53,6 +53,7 @@ void settings_free(settings *s)
     free(s->reject);
     free(s->activation);
     free(s->control);
+    free(s->metrics);
     free(s->pid_file);
 }
 
@@ -151,6 +152,19 @@ static const char *set_control(settings *s, const char *value)
     return usable ? set_text(&s->control, value) : "unix:PATH is wanted";
 }
 
+/* http://HOST:PORT is kept as what listener_open takes. */
+static const char *set_metrics(settings *s, const char *value)
+{
+    static const char begin[] = "http://";
+    char url[300];
+    bool usable = strncmp(value, begin, sizeof begin - 1) == 0 && strcspn(value, "?") == strlen(value) &&
+                  snprintf(url, sizeof url, "x-netlog://%s", value + sizeof begin - 1) < (int)sizeof url;
+    nl_url *parsed = usable ? nl_url_parse(url) : NULL;
+    bool has_port = parsed != NULL && strrchr(value + sizeof begin - 1, ':') != NULL;
+    nl_url_free(parsed);
+    return has_port ? set_text(&s->metrics, url) : "http://HOST:PORT is wanted";
+}
+
 static const char *set_subscribe(settings *s, const char *value)
 {
     s->subscribe = strcmp(value, "yes") == 0;
@@ -187,6 +201,8 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_text(&s->activation, value);
     if (strcmp(name, "control") == 0)
         return set_control(s, value);
+    if (strcmp(name, "metrics") == 0)
+        return set_metrics(s, value);
     if (strcmp(name, "subscribe") == 0)
         return set_subscribe(s, value);
     if (strcmp(name, "subscriber-queue") == 0)

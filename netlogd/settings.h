@@ -18,6 +18,7 @@ typedef struct settings {
     char *log;               /* where netlogd's own events go, a URL */
     char *reject;            /* a file for malformed input; NULL: only counted and reported */
     char *control;           /* the URL of the control socket; NULL: none */
+    char *metrics;           /* the x-netlog URL with host and port of the HTTP listener; NULL: none */
     bool subscribe;          /* clients may */
     size_t subscriber_queue; /* bytes for each */
     char *activation;        /* a file whose commands clients are sent; NULL: none */
