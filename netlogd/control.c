@@ -60,6 +60,27 @@ void control_clients(request *r, const nl_record *asked)
     done(r);
 }
 
+static void put_stream(void *user, const nl_stream_state *state)
+{
+    request *r = user;
+    nl_record *record = request_record(r, NL_USAGE, "Netlogd.Stream");
+    char name[2 * sizeof state->stream + 1];
+    for (size_t i = 0; i < sizeof state->stream; i++)
+        snprintf(name + 2 * i, 3, "%02x", state->stream[i]);
+    request_add_text(record, "STREAM", name);
+    nl_record_add_uint(record, "NEXT", state->next);
+    request_add_time(record, "LATEST", state->latest_ns);
+    nl_record_add_uint(record, "MISSING", state->gap_to - state->gap_from);
+    request_put(r, record);
+}
+
+void control_streams(request *r, const nl_record *asked)
+{
+    (void)asked;
+    nl_streams_list(r->server->streams, put_stream, r);
+    done(r);
+}
+
 void control_subscribers(request *r, const nl_record *asked)
 {
     (void)asked;

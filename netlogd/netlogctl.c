@@ -67,11 +67,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "status|clients|subscribers|drops|reload|tail\ntell COMMAND",
+    .args_doc = "status|clients|streams|subscribers|drops|reload|tail\ntell COMMAND",
     .doc =
         "Ask a running netlogd how it is, or tell it what to do."
         "\v  status       how long it runs, what it has taken, what waits\n"
         "  clients      who is connected and logs: records, a second too, what was malformed\n"
+        "  streams      the numbered streams of programs that log in the binary format\n"
         "  subscribers  who reads along, and what they missed\n"
         "  drops        all that was not taken, or not passed on, and why\n"
         "  reload       opens the output anew, as SIGHUP does\n"
@@ -373,7 +374,8 @@ static int tail(const arguments *a)
             print_json_record(record);
         else
             nl_record_encode(record, NL_FORMAT_ULM, &line);
-        fwrite(line.data, 1, line.size, stdout);
+        if (line.size > 0)
+            fwrite(line.data, 1, line.size, stdout);
     }
     if (status == NL_FAILED)
         program_error("%s", nl_error_message());
@@ -384,7 +386,7 @@ static int tail(const arguments *a)
 
 int main(int argc, char **argv)
 {
-    static const char *const verbs[] = {"status", "clients", "subscribers", "drops", "reload", "tell"};
+    static const char *const verbs[] = {"status", "clients", "streams", "subscribers", "drops", "reload", "tell"};
     program_start("netlogctl", argv);
     const char *named = getenv("NETLOGD_CONTROL");
     arguments a = {.socket = named != NULL && *named != '\0' ? named : DEFAULT_SOCKET};

@@ -159,6 +159,7 @@ static const verb verbs[] = {
     {"subscribe", " WHERE FORMAT SINCE ", false, subscription_start},
     {"status", "", true, control_status},
     {"clients", "", true, control_clients},
+    {"streams", "", true, control_streams},
     {"subscribers", "", true, control_subscribers},
     {"drops", "", true, control_drops},
     {"reload", "", true, control_reload},

@@ -66,6 +66,55 @@ nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_
     return stream;
 }
 
+static const nl_stream *look_up(const table *t, const unsigned char *id)
+{
+    const nl_stream *stream = t->capacity > 0 ? slot_of(t, id) : NULL;
+    return stream != NULL && stream->known ? stream : NULL;
+}
+
+static nl_stream_state state_of(const nl_stream *stream)
+{
+    nl_stream_state state = {
+        .next = stream->next, .latest_ns = stream->latest_ns, .gap_from = stream->gap_from, .gap_to = stream->gap_to};
+    memcpy(state.stream, stream->id, sizeof state.stream);
+    return state;
+}
+
+bool nl_streams_get(const nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE], nl_stream_state *state)
+{
+    const nl_stream *stream = look_up(&streams->young, id);
+    if (stream == NULL)
+        stream = look_up(&streams->old, id);
+    if (stream != NULL)
+        *state = state_of(stream);
+    return stream != NULL;
+}
+
+void nl_streams_set(nl_streams *streams, const nl_stream_state *state)
+{
+    static const unsigned char none[NL_BLOCK_STREAM_SIZE];
+    NL_REQUIRE(memcmp(state->stream, none, sizeof none) != 0, "the stream has no name");
+    nl_stream *stream = nl_streams_find(streams, state->stream);
+    stream->known = true;
+    stream->next = state->next;
+    stream->latest_ns = state->latest_ns;
+    stream->gap_from = state->gap_from;
+    stream->gap_to = state->gap_to;
+}
+
+void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state), void *user)
+{
+    const table *tables[] = {&streams->old, &streams->young};
+    for (int t = 0; t < 2; t++)
+        for (size_t i = 0; i < tables[t]->capacity; i++) {
+            const nl_stream *stream = &tables[t]->slots[i];
+            if (!stream->known || (t == 0 && look_up(&streams->young, stream->id) != NULL))
+                continue;
+            nl_stream_state state = state_of(stream);
+            function(user, &state);
+        }
+}
+
 void nl_streams_clear(nl_streams *streams)
 {
     free(streams->young.slots);

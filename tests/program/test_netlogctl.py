@@ -163,6 +163,8 @@ class Netlogctl(support.Case):
 
         one, other = talker("one"), talker("other")
         self.assertFalse(hears(one, "one") or hears(other, "other"))
+        self.assertEqual([(s["NEXT"] > 0, s["MISSING"], len(str(s["STREAM"]))) for s in self.ask("streams")],
+                         [(True, 0, 32)] * 2)
         self.assertEqual(self.ask("--prog", "one*", "tell", "level Debug"), {"CLIENTS": 2})
         support.wait_until(lambda: hears(one, "one"), what="it logs more")
         later = talker("one")  # one that comes later is told too

@@ -54,6 +54,25 @@ typedef struct nl_streams nl_streams;
 NL_API nl_streams *nl_streams_new(void);
 NL_API void nl_streams_free(nl_streams *streams);
 
+/* What is remembered of one of them, for who keeps it in a file: all of it, and nothing in it is a pointer. */
+typedef struct nl_stream_state {
+    unsigned char stream[16]; /* its name */
+    uint64_t next;            /* the sequence number that is expected */
+    int64_t latest_ns;        /* the latest time that was seen */
+    uint64_t gap_from;        /* numbers from here ... */
+    uint64_t gap_to;          /* ... to before this were missing when they were passed over: they may yet come */
+} nl_stream_state;
+
+/* Reads what is remembered of the stream of that name. False when it was not met, or was forgotten. */
+NL_API bool nl_streams_get(const nl_streams *streams, const unsigned char stream[16], nl_stream_state *state);
+
+/* Remembers that of a stream, in place of what was; its name is not all zero. */
+NL_API void nl_streams_set(nl_streams *streams, const nl_stream_state *state);
+
+/* Calls function for every stream, those that would be forgotten first before the others; it must not change them. */
+NL_API void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state),
+                            void *user);
+
 typedef struct nl_decoder_options {
     const char *source;                                         /* a name for reports; "-" when NULL; copied */
     nl_format format;                                           /* NL_FORMAT_UNKNOWN: told by the content */
