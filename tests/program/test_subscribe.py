@@ -192,7 +192,7 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def test_since_joins_past_and_present(self):
-        process = self.serve()
+        process = self.serve("--subscriber-queue", "2G")  # however slowly these are read, none is to miss any
         self.send(b"".join(record(n, year=2020) for n in range(1000)))
         self.send(b"".join(record(n) for n in range(20000)))
         stop = threading.Event()
