@@ -1,8 +1,8 @@
 include_HEADERS += %D%/include/netlogger.h
 nlincludedir = $(includedir)/netlogger
 nlinclude_HEADERS = \
-	%D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h %D%/include/netlogger/encoder.h \
-	%D%/include/netlogger/filter.h %D%/include/netlogger/format.h \
+	%D%/include/netlogger/archive.h %D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h \
+	%D%/include/netlogger/encoder.h %D%/include/netlogger/filter.h %D%/include/netlogger/format.h \
 	%D%/include/netlogger/event.h %D%/include/netlogger/event_private.h \
 	%D%/include/netlogger/level.h %D%/include/netlogger/log.h %D%/include/netlogger/marker.h \
 	%D%/include/netlogger/marker_private.h %D%/include/netlogger/reader.h \
@@ -11,16 +11,22 @@ nlinclude_HEADERS = \
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/netlogger.pc
 
+# What the library and netlogd both are made of: a socket, plain or within TLS.
+noinst_LTLIBRARIES += %D%/libchannel.la
+%C%_libchannel_la_SOURCES = %D%/transport/channel.c %D%/transport/channel.h %D%/transport/tls.c
+%C%_libchannel_la_CFLAGS = $(AM_CFLAGS) $(OPENSSL_CFLAGS) -pthread
+%C%_libchannel_la_LIBADD = $(OPENSSL_LIBS) -lpthread
+
 # All of the library, hidden symbols within reach: what the shared library is made of and the unit tests link.
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
 	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h \
-	%D%/base/level.c \
+	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h \
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
-	%D%/format/bytes.h %D%/format/format.c %D%/format/encoder.c %D%/format/ulm.c %D%/format/ulm.h \
+	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
 	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/text_write.c %D%/format/text.h \
 	%D%/format/crc32c.c %D%/format/crc32c.h %D%/format/varint.h %D%/format/block.h \
-	%D%/format/block_write.c %D%/format/block_write.h %D%/format/block_read.c %D%/format/block_read.h \
+	%D%/format/encoder.c %D%/format/block_write.c %D%/format/block_write.h %D%/format/block_read.c %D%/format/block_read.h \
 	%D%/filter/filter.c %D%/filter/filter_internal.h %D%/filter/parse.c %D%/filter/operand.c %D%/filter/print.c \
 	%D%/filter/pattern.c %D%/filter/pattern.h %D%/filter/pattern_build.h \
 	%D%/filter/glob.c %D%/filter/regex.c %D%/filter/bracket.c \
@@ -33,15 +39,15 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/log/marker.c %D%/log/marker.h %D%/log/probe.c %D%/log/probe.h %D%/log/grace.c %D%/log/grace.h \
 	%D%/log/options.c %D%/log/options.h %D%/log/outbox.c %D%/log/outbox.h \
 	%D%/log/drain.c %D%/log/drain.h %D%/log/drain_internal.h %D%/log/drain_block.c \
-	%D%/log/ring.c %D%/log/ring.h %D%/log/site.c %D%/log/site.h %D%/log/clock.c %D%/log/clock.h \
+	%D%/log/ring.c %D%/log/ring.h %D%/log/site.c %D%/log/site.h %D%/log/clock.c %D%/log/clock.h %D%/log/counter.c \
 	%D%/log/recover.c %D%/log/recover.h %D%/log/remains.c \
 	%D%/log/session.c %D%/log/session.h %D%/log/shared.h %D%/log/payload.c %D%/log/payload.h \
 	%D%/log/format_arguments.c %D%/log/format_arguments.h %D%/log/format_site.c %D%/log/format_site.h %D%/log/costs.c \
 	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/decoder_blocks.c \
-	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/transport/writer.c %D%/transport/writer_internal.h
+	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/reader/archive.c %D%/transport/writer.c %D%/transport/writer_internal.h
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread -fno-semantic-interposition
-%C%_libcore_la_LIBADD = $(ZSTD_LIBS) -lpthread
+%C%_libcore_la_LIBADD = %D%/libchannel.la $(ZSTD_LIBS) -lpthread
 
 lib_LTLIBRARIES += %D%/libnetlogger.la
 %C%_libnetlogger_la_SOURCES =

@@ -9,28 +9,34 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
 enum {
-    REPORTED = 10,            /* malformed pieces that are reported one by one, per connection */
+    REPORTED = 10,            /* malformed pieces, and gaps, that are reported one by one, per connection */
     GARBAGE_LIMIT = 20 << 20, /* bytes without a single record after which a client is cut off: more than a block */
 };
 
 struct connection {
     connection *next, **link; /* in the server's list */
     server *server;
-    evutil_socket_t fd;
+    nl_channel channel;
     struct event *readable;
     nl_decoder *decoder;
     uint64_t good_at;      /* bytes that had come when the latest record was complete */
     uint64_t acknowledged; /* blocks */
-    bool told;             /* what the collector asks */
-    bool to_acknowledge;   /* in the server's list of those */
+    uint64_t gaps;         /* in the streams that it sent */
+    int64_t opened_ns;
+    int64_t part_ns;      /* since when part of a record is there whose rest is not; 0: none is */
+    double allowance;     /* records that it may send now; below 0 it is not read */
+    int64_t allowed_ns;   /* when that was reckoned */
+    struct event *resume; /* when it is read again; NULL unless there is a limit */
+    bool held_up;
+    bool ready;          /* for data: TLS has begun, where it is wanted */
+    bool told;           /* what the collector asks */
+    bool to_acknowledge; /* in the server's list of those */
     connection *next_to_acknowledge;
     char mark[REQUEST_MARK_SIZE]; /* its first bytes, until they tell whether it asks instead of logging */
     unsigned char mark_size;
@@ -59,6 +65,11 @@ static void on_lost(void *user, const nl_lost *what)
 {
     connection *c = user;
     c->server->counts.lost += what->count;
+    if (++c->gaps == REPORTED + 1)
+        nl_write(c->server->log, NL_WARNING, "Netlogd.Lost",
+                 "PEER=%s NOTE=\"further gaps of this client are only counted\"", c->peer);
+    if (c->gaps > REPORTED)
+        return;
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
     nl_time_format_ulm(what->from_ns, from);
     nl_time_format_ulm(what->to_ns, to);
@@ -90,15 +101,31 @@ static void leave_list(connection *c)
     c->to_acknowledge = false;
 }
 
+/*
+ * Sends a frame without waiting. False when the client, who reads nothing, did not take it; one that took a part is cut
+ * off: what follows would not be understood.
+ */
+static bool say(connection *c, nl_string frame)
+{
+    size_t done = 0;
+    ssize_t sent = 1;
+    while (done < frame.size && sent > 0) {
+        sent = nl_channel_write(&c->channel, frame.data + done, frame.size - done);
+        done += sent > 0 ? (size_t)sent : 0;
+    }
+    if (done < frame.size && (done > 0 || nl_channel_is_midway(&c->channel)))
+        shutdown(c->channel.fd, SHUT_RDWR);
+    return done == frame.size;
+}
+
 bool connection_send_activation(connection *c)
 {
     nl_string frame = activation_frame(c->server->activation, c->prog);
     if (frame.size == 0 || nl_decoder_get_stats(c->decoder)->blocks == 0)
         return false;
-    ssize_t sent = send(c->fd, frame.data, frame.size, MSG_DONTWAIT | MSG_NOSIGNAL);
     c->told = true;
-    if (sent != (ssize_t)frame.size)
-        shutdown(c->fd, SHUT_RDWR); /* it reads nothing: when it is back it is told anew */
+    if (!say(c, frame))
+        shutdown(c->channel.fd, SHUT_RDWR); /* it reads nothing: when it is back it is told anew */
     return true;
 }
 
@@ -143,36 +170,78 @@ void connection_acknowledge(connection *c)
     char frame[16] = "NLA1\x08";
     memcpy(frame + 8, &blocks, sizeof blocks);
     /* A client that does not read what it is told is told again with the next block; the counts add up. */
-    ssize_t sent = send(c->fd, frame, sizeof frame, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent == (ssize_t)sizeof frame)
+    if (say(c, (nl_string){frame, sizeof frame}))
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
-    else if (sent > 0)
-        shutdown(c->fd, SHUT_RDWR); /* what follows would not be understood */
+}
+
+/* Takes records off what the client may send: a second's worth at once, and so much each second. */
+static void spend(connection *c, uint64_t records)
+{
+    double rate = (double)c->server->settings->max_rate;
+    int64_t now_ns = server_now_ns();
+    c->allowance += (double)(now_ns - c->allowed_ns) * rate / NL_NS_PER_SECOND;
+    c->allowance = (c->allowance < rate ? c->allowance : rate) - (double)records;
+    c->allowed_ns = now_ns;
+}
+
+/* Stops reading a client that has sent too much, until its allowance is no debt any more. */
+static void hold_up(connection *c)
+{
+    double rate = (double)c->server->settings->max_rate;
+    if (c->resume == NULL || c->allowance >= 0 || rate <= 0 || c->server->stopping)
+        return;
+    double seconds = -c->allowance / rate;
+    struct timeval interval = {.tv_sec = (time_t)seconds, .tv_usec = (suseconds_t)((seconds - (time_t)seconds) * 1e6)};
+    c->held_up = true;
+    event_del(c->readable);
+    event_add(c->resume, &interval);
+}
+
+/* A client's block is there; its records follow, unless it is taken whole. */
+static void on_block(void *user, const nl_block_view *block)
+{
+    connection *c = user;
+    output_put_block(c->server->output, block);
+    if (block->taken)
+        c->server->counts.records += block->record_count;
 }
 
 /* Hands every complete record to the output. */
 static void take_records(connection *c)
 {
     const nl_record *record;
-    uint64_t any = 0;
+    uint64_t before = c->server->counts.records;
     while (nl_decoder_next(c->decoder, &record) == NL_OK) {
         if (c->prog[0] == '\0')
             snprintf(c->prog, sizeof c->prog, "%.*s", (int)record->prog.size, record->prog.data);
         output_put(c->server->output, record);
         subscriptions_put(c->server->subscriptions, record);
-        any++;
+        c->server->counts.records++;
     }
-    c->server->counts.records += any;
+    uint64_t any = c->server->counts.records - before;
     count_rate(c, any);
     bool blocks = want_acknowledgement(c);
     if (any > 0 || blocks)
         c->good_at = nl_decoder_get_stats(c->decoder)->bytes;
     if (any > 0 || blocks)
         server_wrote(c->server);
+    if (c->resume != NULL)
+        spend(c, any);
+    if (!nl_decoder_is_midway(c->decoder))
+        c->part_ns = 0;
+    else if (c->part_ns == 0 || any > 0 || blocks)
+        c->part_ns = server_now_ns();
 }
 
+/*
+ * Blocks are not taken whole while somebody is to get their records, or the client's name, which is in them, is not
+ * known yet.
+ */
 static void feed(connection *c, const char *data, size_t size)
 {
+    bool whole = output_wants_blocks(c->server->output) && c->prog[0] != '\0' &&
+                 !subscriptions_want_records(c->server->subscriptions);
+    nl_decoder_on_block(c->decoder, whole, on_block, c);
     nl_decoder_feed(c->decoder, data, size);
     take_records(c);
 }
@@ -188,8 +257,8 @@ static bool look_at_mark(connection *c, size_t got)
         c->mark_size += (unsigned char)more;
     } else if (guess == REQUEST_YES) {
         event_del(c->readable);
-        request_new(c->server, c->fd, c->peer, false, came + more, got - more);
-        c->fd = -1;
+        request_new(c->server, c->channel, c->peer, false, came + more, got - more);
+        c->channel = (nl_channel){.fd = -1};
     } else {
         c->logs = true;
         if (c->mark_size > 0)
@@ -209,16 +278,28 @@ static void finish_last_record(connection *c)
 
 typedef enum outcome { MORE, NOTHING_NOW, ENDED, BROKEN } outcome;
 
+/* Why a client in TLS is not understood. */
+static void report_tls(connection *c)
+{
+    char words[NL_CHANNEL_WORDS];
+    c->server->counts.refused += !c->ready;
+    nl_write(c->server->log, NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", c->peer,
+             nl_channel_words(&c->channel, EPROTO, words));
+}
+
 static outcome read_once(connection *c)
 {
-    ssize_t got = read(c->fd, c->server->read_buffer, SERVER_READ_SIZE);
+    ssize_t got = nl_channel_read(&c->channel, c->server->read_buffer, SERVER_READ_SIZE);
+    if (got < 0 && errno == EPROTO)
+        report_tls(c);
     if (got < 0)
         return errno == EINTR ? MORE : errno == EAGAIN ? NOTHING_NOW : BROKEN;
+    c->ready = true;
     if (got == 0)
         return ENDED;
     c->server->counts.bytes += (uint64_t)got;
     if (!c->logs && !look_at_mark(c, (size_t)got))
-        return c->fd >= 0 ? MORE : BROKEN;
+        return c->channel.fd >= 0 ? MORE : BROKEN;
     feed(c, c->server->read_buffer, (size_t)got);
     if (nl_decoder_get_stats(c->decoder)->bytes - c->good_at > GARBAGE_LIMIT) {
         nl_write(c->server->log, NL_WARNING, "Netlogd.Garbage", "PEER=%s NOTE=\"cut off: it sends no records\"",
@@ -226,6 +307,14 @@ static outcome read_once(connection *c)
         return BROKEN;
     }
     return MORE;
+}
+
+/* After a read: what is within the channel is read when the others had their turn. */
+static void go_on(connection *c)
+{
+    hold_up(c);
+    if (nl_channel_has_more(&c->channel) && !c->server->paused && !c->held_up)
+        event_active(c->readable, EV_READ, 0);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *user)
@@ -243,22 +332,51 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         finish_last_record(c);
     if (result == ENDED || result == BROKEN)
         connection_close(c);
+    else
+        go_on(c);
 }
 
 static void listen_for_data(connection *c)
 {
+    if (c->held_up || c->server->paused)
+        return;
+    if (c->part_ns != 0)
+        c->part_ns = server_now_ns(); /* that it was not read is not its fault */
     unsigned seconds = c->server->settings->idle_timeout_s;
     struct timeval timeout = {.tv_sec = seconds};
     event_add(c->readable, seconds > 0 ? &timeout : NULL);
+    if (nl_channel_has_more(&c->channel))
+        event_active(c->readable, EV_READ, 0);
 }
 
-connection *connection_new(server *srv, evutil_socket_t fd, const struct sockaddr *peer)
+static void on_resume(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    connection *c = user;
+    c->held_up = false;
+    listen_for_data(c);
+}
+
+static struct event *new_event(connection *c, evutil_socket_t fd, short what, event_callback_fn callback)
+{
+    struct event *event = event_new(c->server->base, fd, what, callback, c);
+    if (event == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    event_priority_set(event, 0);
+    return event;
+}
+
+connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const struct sockaddr *peer)
 {
     connection *c = calloc(1, sizeof *c);
     if (c == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     c->server = srv;
-    c->fd = fd;
+    c->channel.fd = fd;
+    c->ready = tls == NULL;
+    c->opened_ns = server_now_ns();
+    if (tls != NULL && !nl_channel_secure(&c->channel, tls, NULL))
+        program_fail(PROGRAM_PROBLEM, "out of memory");
     listener_address_text(peer, c->peer, sizeof c->peer);
     c->connected_ns = c->rate_since_ns = server_now_ns();
     c->decoder = nl_decoder_new(&(nl_decoder_options){
@@ -271,17 +389,19 @@ connection *connection_new(server *srv, evutil_socket_t fd, const struct sockadd
         .user = c,
     });
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
-    c->readable = event_new(srv->base, fd, EV_READ | EV_PERSIST, on_readable, c);
-    if (c->readable == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
+    c->readable = new_event(c, fd, EV_READ | EV_PERSIST, on_readable);
+    if (srv->settings->max_rate > 0) {
+        c->resume = new_event(c, -1, 0, on_resume);
+        c->allowance = (double)srv->settings->max_rate;
+        c->allowed_ns = c->opened_ns;
+    }
     c->next = srv->connections;
     c->link = &srv->connections;
     if (c->next != NULL)
         c->next->link = &c->next;
     srv->connections = c;
     srv->connection_count++;
-    if (!srv->paused)
-        listen_for_data(c);
+    listen_for_data(c);
     nl_write(srv->log, NL_DEBUG, "Netlogd.Open", "PEER=%s", c->peer);
     return c;
 }
@@ -294,10 +414,31 @@ void connection_pause(connection *c, bool pause)
         listen_for_data(c);
 }
 
+static void close_late(connection *c, const char *note)
+{
+    nl_write(c->server->log, NL_WARNING, "Netlogd.Late", "PEER=%s NOTE=%s", c->peer, note);
+    connection_close(c);
+}
+
+/* Whether seconds, 0 being for ever, have gone by since. */
+static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
+{
+    return seconds > 0 && now_ns - since_ns >= seconds * NL_NS_PER_SECOND;
+}
+
+void connection_check_time(connection *c, int64_t now_ns)
+{
+    const settings *s = c->server->settings;
+    if (!c->ready && is_over(c->opened_ns, s->handshake_s, now_ns))
+        close_late(c, "closed: TLS has not begun in time");
+    else if (c->part_ns != 0 && !c->held_up && is_over(c->part_ns, s->record_s, now_ns))
+        close_late(c, "closed: the rest of a record has not come in time");
+}
+
 void connection_take_what_came(connection *c)
 {
     int left = 0;
-    if (ioctl(c->fd, FIONREAD, &left) != 0)
+    if (ioctl(c->channel.fd, FIONREAD, &left) != 0)
         return;
     /* A read takes SERVER_READ_SIZE bytes at most, and that many when there are so many. */
     for (; left > 0 && !output_is_blocked(c->server->output); left -= SERVER_READ_SIZE)
@@ -319,8 +460,9 @@ void connection_drain(connection *c, int64_t deadline_ns)
 void connection_close(connection *c)
 {
     const nl_decoder_stats *stats = nl_decoder_get_stats(c->decoder);
-    nl_write(c->server->log, NL_DEBUG, "Netlogd.Close", "PEER=%s RECORDS=%llu MALFORMED=%llu REPEATED=%llu BYTES=%llu",
-             c->peer, (unsigned long long)stats->records, (unsigned long long)stats->malformed,
+    nl_write(c->server->log, NL_DEBUG, "Netlogd.Close",
+             "PEER=%s RECORDS=%llu MALFORMED=%llu LOST=%llu REPEATED=%llu BYTES=%llu", c->peer,
+             (unsigned long long)stats->records, (unsigned long long)stats->malformed, (unsigned long long)stats->lost,
              (unsigned long long)stats->repeated, (unsigned long long)stats->bytes);
     leave_list(c);
     *c->link = c->next;
@@ -328,10 +470,17 @@ void connection_close(connection *c)
         c->next->link = c->link;
     c->server->connection_count--;
     event_free(c->readable);
-    if (c->fd >= 0)
-        close(c->fd);
+    if (c->resume != NULL)
+        event_free(c->resume);
+    nl_channel_close(&c->channel);
     nl_decoder_free(c->decoder);
     free(c);
+}
+
+bool connection_is_from(const connection *c, const char *text)
+{
+    const char *colon = strrchr(text, ':');
+    return colon != NULL && strncmp(c->peer, text, (size_t)(colon + 1 - text)) == 0;
 }
 
 connection *connection_next(const connection *c)

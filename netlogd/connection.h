@@ -11,8 +11,14 @@
 
 #include <event2/util.h>
 
-/* Takes over fd and joins the list of the server. */
-connection *connection_new(server *srv, evutil_socket_t fd, const struct sockaddr *peer);
+/* Takes over fd, which is to speak TLS unless tls is NULL, and joins the list of the server. */
+connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const struct sockaddr *peer);
+
+/* Closes it when it has taken too long over something. now_ns is server_now_ns; called every second or so. */
+void connection_check_time(connection *c, int64_t now_ns);
+
+/* Whether it comes from the address that stands in text, as listener_address_text has it, whatever the port. */
+bool connection_is_from(const connection *c, const char *text);
 
 /* Starts or stops reading, while the output is blocked. */
 void connection_pause(connection *c, bool pause);
@@ -30,7 +36,6 @@ void connection_drain(connection *c, int64_t deadline_ns);
 /* Closes the socket and frees the connection. Part of a record whose rest never came is dropped: lines are whole. */
 void connection_close(connection *c);
 
-/* The list that the server keeps. */
 /* Sends a client of the binary protocol what the collector asks of it. Whether there was something to send. */
 bool connection_send_activation(connection *c);
 
@@ -40,6 +45,7 @@ void connection_describe(const connection *c, nl_record *record);
 /* Tells a client of the binary protocol that all it has sent so far is written. Takes it off srv->to_acknowledge. */
 void connection_acknowledge(connection *c);
 
+/* The list that the server keeps. */
 connection *connection_next(const connection *c);
 
 #endif

@@ -70,7 +70,10 @@ static void put_stream(void *user, const nl_stream_state *state)
     request_add_text(record, "STREAM", name);
     nl_record_add_uint(record, "NEXT", state->next);
     request_add_time(record, "LATEST", state->latest_ns);
-    nl_record_add_uint(record, "MISSING", state->gap_to - state->gap_from);
+    uint64_t missing = 0;
+    for (size_t i = 0; i < state->gap_count; i++)
+        missing += state->gaps[i].to - state->gaps[i].from;
+    nl_record_add_uint(record, "MISSING", missing);
     request_put(r, record);
 }
 
@@ -121,10 +124,11 @@ void control_drops(request *r, const nl_record *asked)
 void control_reload(request *r, const nl_record *asked)
 {
     (void)asked;
-    if (server_reload(r->server))
+    const char *why = server_reload(r->server);
+    if (why == NULL)
         done(r);
     else
-        request_fail(r, nl_error_message());
+        request_fail(r, why);
 }
 
 void control_tell(request *r, const nl_record *asked)

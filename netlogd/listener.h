@@ -3,19 +3,23 @@
 #ifndef NETLOGD_LISTENER_H
 #define NETLOGD_LISTENER_H
 
-#include <netlogger.h>
+#include "settings.h"
 
 typedef struct listener {
     int fd;
-    char *name; /* as a URL, with the port that was really taken */
-    char *path; /* of a Unix socket, to be removed at the end; NULL otherwise */
+    const listening *asked; /* what it was opened for */
+    bool remote;            /* other machines can reach it */
+    bool datagrams;         /* not connections */
+    char *name;             /* as a URL, with the port that was really taken */
+    char *path;             /* of a Unix socket, to be removed at the end; NULL otherwise */
 } listener;
 
 /*
- * Opens the sockets that url names (a host name may have several addresses) and appends them to *listeners. Any address
- * off this machine is refused unless remote_allowed. False with the reason in message.
+ * Opens the sockets that asked names (a host name may have several addresses) and appends them to *listeners. Any
+ * address off this machine is refused unless clients are vouched for there or remote_allowed. False with the reason in
+ * message.
  */
-bool listener_open(const char *url, bool remote_allowed, listener **listeners, size_t *count, char message[256]);
+bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count, char message[256]);
 
 /* Closes them all, removes Unix sockets and frees the array. */
 void listener_close_all(listener *listeners, size_t count);

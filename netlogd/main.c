@@ -1,9 +1,12 @@
 /* netlogd: collects records from many machines into one log. Options, and the way into the background. */
 #include "config.h"
 
+#include "inherited.h"
 #include "listener.h"
 #include "metrics.h"
-#include "output.h"
+#include "output/failure.h"
+#include "output/output.h"
+#include "output/verify.h"
 #include "recovery.h"
 #include "server.h"
 #include "settings.h"
@@ -26,21 +29,34 @@ static const struct {
     const char *doc;
 } directives[] = {
     {"listen", "URL",
-     "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one) or "
-     "unix:PATH. Default x-netlog://127.0.0.1:14830"},
-    {"output", "FILE", "The merged log, appended to; - (the default) is standard output"},
+     "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one); "
+     "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those in it "
+     "vouch for); x-netlog+udp://HOST[:PORT] (whole lines in datagrams); unix:PATH; inherited:NAME, a socket that "
+     "systemd "
+     "opened (with ?cert=FILE and so on for TLS; * for all). Default inherited:* where there are such, otherwise "
+     "x-netlog://127.0.0.1:14830"},
+    {"output", "FILE|FOLDER/|URL",
+     "The merged log: a file, appended to; - (the default), standard output; FOLDER/ or "
+     "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files. Further options: format=ulm|bp|nlb, "
+     "zstd=LEVEL, fsync=never|flush|TIME (when what is acknowledged is safe against a crash of the machine)"},
     {"allow", "NETWORK",
      "Clients that may connect from other machines: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas "
-     "between. Needed to listen off loopback"},
+     "between. Needed to listen off loopback, unless clients show certificates there"},
     {"log", "URL", "Where netlogd's own events go (default file:///dev/stderr)"},
     {"level", "LEVEL", "The threshold of its own events (default Important: all but Debug)"},
     {"reject", "FILE", "Keep malformed input there, as it came"},
-    {"fraction", "decimal|microseconds", "How a DATE's fraction of fewer than six digits is meant"},
+    {"fraction", "HOW", "How a DATE's fraction of fewer than six digits is meant: decimal (default) or microseconds"},
     {"max-record-size", "SIZE", "A longer record is malformed (default 1M)"},
     {"max-connections", "N", "More clients than that are turned away (default 10000)"},
+    {"max-per-address", "N", "More from one address are turned away (default 0: no limit)"},
+    {"max-rate", "N",
+     "Records a second from one client; one who sends more is read later, so that it is held up (default 0: no limit)"},
+    {"record-timeout", "SECONDS", "Close a connection that takes longer over one record (default 300; 0: never)"},
     {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 0: never)"},
+    {"handshake-timeout", "SECONDS", "Close a connection on which TLS has not begun by then (default 10; 0: never)"},
     {"activation", "FILE",
-     "Send the commands in it (level, event, marker, destination) to the programs that log here in the binary format, "
+     "Send the commands in it (level, event, marker, and destination with another collector's URL) to the programs "
+     "that log here in the binary format, "
      "now "
      "and whenever it changes"},
     {"subscribe", "yes|no", "Whether clients may subscribe to the records as they come (default yes)"},
@@ -54,46 +70,100 @@ static const struct {
     {"pid-file", "FILE", "Write the process's number there"},
 };
 
-enum { DIRECTIVE_COUNT = sizeof directives / sizeof directives[0], OPTION_CONFIG = 'c', OPTION_FOREGROUND = 'f' };
+enum {
+    DIRECTIVE_COUNT = sizeof directives / sizeof directives[0],
+    OPTION_CONFIG = 'c',
+    OPTION_FOREGROUND = 'f',
+    OPTION_VERIFY = 0x2000,
+    OPTION_REPAIR
+};
 
 typedef struct arguments {
-    settings settings;
+    int argc;
+    char **argv;
+    settings *settings;
     bool foreground;
+    bool verify, repair;
+    char **paths; /* to verify */
+    int path_count;
+    settings_report report; /* while the process runs; NULL at its start, when what is wrong ends it */
+    void *report_user;
 } arguments;
+
+static void report_at_start(void *unused, const char *message)
+{
+    (void)unused;
+    program_error("%s", message);
+}
+
+static error_t read_config(arguments *a, const char *path)
+{
+    if (settings_read_file(a->settings, path, a->report != NULL ? a->report : report_at_start, a->report_user))
+        return 0;
+    if (a->report == NULL)
+        exit(PROGRAM_USAGE);
+    return EINVAL;
+}
+
+static error_t set(arguments *a, const char *name, const char *value, struct argp_state *state)
+{
+    const char *why = settings_set(a->settings, name, value);
+    if (why == NULL)
+        return 0;
+    if (a->report == NULL)
+        argp_error(state, "--%s %s: %s", name, value, why);
+    char message[1024];
+    snprintf(message, sizeof message, "--%s %s: %s", name, value, why);
+    a->report(a->report_user, message);
+    return EINVAL;
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     arguments *a = state->input;
-    if (key == OPTION_CONFIG) {
-        if (!settings_read_file(&a->settings, argument))
-            exit(PROGRAM_USAGE);
-        return 0;
-    }
+    if (key == OPTION_CONFIG)
+        return read_config(a, argument);
     if (key == OPTION_FOREGROUND) {
         a->foreground = true;
         return 0;
     }
-    if (key >= OPTION_FIRST && key < OPTION_FIRST + DIRECTIVE_COUNT) {
-        const char *name = directives[key - OPTION_FIRST].name;
-        const char *why = settings_set(&a->settings, name, argument);
-        if (why != NULL)
-            argp_error(state, "--%s %s: %s", name, argument, why);
+    if (key == OPTION_VERIFY || key == OPTION_REPAIR) {
+        a->verify = true;
+        a->repair = a->repair || key == OPTION_REPAIR;
         return 0;
     }
+    if (key == ARGP_KEY_ARGS && a->verify) {
+        a->paths = state->argv + state->next;
+        a->path_count = state->argc - state->next;
+        return 0;
+    }
+    if (key == ARGP_KEY_NO_ARGS && a->verify)
+        argp_error(state, "which files? Name them, or their folder");
+    if (key == ARGP_KEY_ARG && a->verify)
+        return ARGP_ERR_UNKNOWN; /* all of them at once, then */
+    if (key >= OPTION_FIRST && key < OPTION_FIRST + DIRECTIVE_COUNT)
+        return set(a, directives[key - OPTION_FIRST].name, argument, state);
     if (key == ARGP_KEY_ARG)
         argp_error(state, "what is \"%s\"? Only options are known", argument);
     return ARGP_ERR_UNKNOWN;
 }
 
-static void read_arguments(int argc, char **argv, arguments *a)
+/* Into a->settings. False after having reported why not. */
+static bool read_arguments(arguments *a)
 {
-    struct argp_option options[DIRECTIVE_COUNT + 3] = {
+    struct argp_option options[DIRECTIVE_COUNT + 5] = {
         {"config", OPTION_CONFIG, "FILE", 0, "Read directives from FILE: lines \"listen URL\", as the options below",
          0},
         {"foreground", OPTION_FOREGROUND, NULL, 0, "Do not go into the background", 0},
+        {"verify", OPTION_VERIFY, NULL, 0,
+         "Collect nothing: check every record of the files or folders named, say what is damaged and missing; exit 1 "
+         "when "
+         "anything is",
+         0},
+        {"repair", OPTION_REPAIR, NULL, 0, "As --verify, and take what is damaged out of FILE into FILE.damaged", 0},
     };
     for (int i = 0; i < DIRECTIVE_COUNT; i++)
-        options[i + 2] = (struct argp_option){.name = directives[i].name,
+        options[i + 4] = (struct argp_option){.name = directives[i].name,
                                               .key = OPTION_FIRST + i,
                                               .arg = directives[i].argument,
                                               .doc = directives[i].doc,
@@ -101,14 +171,38 @@ static void read_arguments(int argc, char **argv, arguments *a)
     const struct argp argp = {
         .options = options,
         .parser = parse,
-        .doc =
-            "Collect records from many machines into one log."
-            "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
-            "\n\nSIGHUP opens the output file anew, so that it can be moved away; SIGTERM takes over what has arrived, "
-            "writes it and ends."};
-    argp_parse(&argp, argc, argv, 0, NULL, a);
-    if (a->settings.listen_count == 0)
-        settings_set(&a->settings, "listen", "x-netlog://127.0.0.1:14830");
+        .args_doc = "\n--verify|--repair FILE|FOLDER...",
+        .doc = "Collect records from many machines into one log."
+               "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
+               "\n\nSIGHUP opens the output file anew, so that it can be moved away, and reads the configuration and "
+               "certificates anew, which hold from then on if they can be used; SIGTERM takes over what has arrived, "
+               "writes it and ends."};
+    if (argp_parse(&argp, a->argc, a->argv, 0, NULL, a) != 0)
+        return false;
+    if (!a->verify && a->settings->listen_count == 0)
+        settings_set(a->settings, "listen", inherited_count() > 0 ? "inherited:*" : "x-netlog://127.0.0.1:14830");
+    return true;
+}
+
+static settings *new_settings(void)
+{
+    settings *s = malloc(sizeof *s);
+    if (s == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    settings_init(s);
+    return s;
+}
+
+static settings *read_again(void *user, settings_report report, void *report_user)
+{
+    arguments again = *(const arguments *)user;
+    again.settings = new_settings();
+    again.report = report;
+    again.report_user = report_user;
+    if (read_arguments(&again))
+        return again.settings;
+    settings_delete(again.settings);
+    return NULL;
 }
 
 static bool write_pid_file(const char *path)
@@ -130,10 +224,12 @@ static listener *open_control(const settings *s, bool *good)
     if (s->control == NULL)
         return NULL;
     mode_t mask = umask(0177);
-    *good = listener_open(s->control, false, &control, &count, message);
+    *good = listener_open(&(listening){.url = s->control}, false, &control, &count, message);
     umask(mask);
     if (!*good)
         program_error("%s", message);
+    else
+        control->asked = NULL;
     return control;
 }
 
@@ -141,7 +237,7 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
 {
     char message[256];
     for (size_t i = 0; i < s->listen_count; i++)
-        if (!listener_open(s->listen[i], s->allow_count > 0, listeners, count, message)) {
+        if (!listener_open(&s->listen[i], s->allow_count > 0, listeners, count, message)) {
             program_error("%s", message);
             return false;
         }
@@ -153,10 +249,10 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
 /* Everything that can go wrong at the start goes wrong before the terminal is let go. */
 static int serve(arguments *a)
 {
-    settings *s = &a->settings;
+    const settings *s = a->settings;
     output *out = output_open(s->output);
     if (out == NULL) {
-        program_error("%s", nl_error_message());
+        program_error("%s", failure_text());
         return PROGRAM_PROBLEM;
     }
     listener *listeners = NULL;
@@ -173,17 +269,18 @@ static int serve(arguments *a)
             program_error("go into the background: %s", strerror(errno));
         nl_log *log = nl_open("netlogd", s->log);
         nl_set_level(log, s->level);
+        output_report_repairs(out, log);
         recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file)
-            status = server_run(s, listeners, count, &extras, out, log);
+            status = server_run(s, read_again, a, listeners, count, &extras, out, log);
         recovery_stop(recovering);
         nl_close(log);
     }
     listener_close_all(listeners, count);
     listener_close_all(control, control != NULL);
     if (output_close(out) != NL_OK) {
-        program_error("%s", nl_error_message());
+        program_error("%s", failure_text());
         status = PROGRAM_PROBLEM;
     }
     /* The last of all: who waits for it to go finds everything written. */
@@ -195,11 +292,11 @@ static int serve(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("netlogd", argv);
+    inherited_find();
     signal(SIGPIPE, SIG_IGN); /* an output that is a pipe fails like any other */
-    arguments a = {0};
-    settings_init(&a.settings);
-    read_arguments(argc, argv, &a);
-    int status = serve(&a);
-    settings_free(&a.settings);
+    arguments a = {.argc = argc, .argv = argv, .settings = new_settings()};
+    read_arguments(&a);
+    int status = a.verify ? verify(a.paths, a.path_count, a.repair) : serve(&a);
+    settings_delete(a.settings);
     return program_finish(status);
 }

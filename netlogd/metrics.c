@@ -56,7 +56,7 @@ static void on_metrics(struct evhttp_request *request, void *user)
 {
     server *srv = user;
     const struct sockaddr *peer = evhttp_connection_get_addr(evhttp_request_get_connection(request));
-    if (peer == NULL || !server_allows(srv, peer)) {
+    if (peer == NULL || !server_is_allowed(srv, peer, false)) {
         evhttp_send_error(request, 403, NULL);
         return;
     }
@@ -75,7 +75,7 @@ int metrics_bind(const settings *s)
     listener *sockets = NULL;
     size_t count = 0;
     char message[256];
-    if (!listener_open(s->metrics, s->allow_count > 0, &sockets, &count, message)) {
+    if (!listener_open(&(listening){.url = s->metrics}, s->allow_count > 0, &sockets, &count, message)) {
         program_error("metrics: %s", message);
         listener_close_all(sockets, count);
         return -1;

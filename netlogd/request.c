@@ -93,7 +93,7 @@ static bool send_some(request *r)
     while (evbuffer_get_length(r->queue) > 0 && sent < SENT_AT_ONCE) {
         struct evbuffer_iovec piece;
         evbuffer_peek(r->queue, -1, NULL, &piece, 1);
-        ssize_t put = send(r->fd, piece.iov_base, piece.iov_len, MSG_DONTWAIT | MSG_NOSIGNAL);
+        ssize_t put = nl_channel_write(&r->channel, piece.iov_base, piece.iov_len);
         if (put < 0 && errno == EINTR)
             continue;
         if (put < 0)
@@ -106,6 +106,14 @@ static bool send_some(request *r)
     return true;
 }
 
+/* What is within the channel is read when the others had their turn. */
+static void listen_for_data(request *r)
+{
+    event_add(r->readable, NULL);
+    if (nl_channel_has_more(&r->channel))
+        event_active(r->readable, EV_READ, 0);
+}
+
 void request_send(request *r)
 {
     bool good = send_some(r);
@@ -113,11 +121,11 @@ void request_send(request *r)
     if (good && left)
         event_add(r->writable, NULL);
     else if (!good)
-        shutdown(r->fd, SHUT_RDWR); /* it is closed when that is read: whoever called still uses it */
+        shutdown(r->channel.fd, SHUT_RDWR); /* it is closed when that is read: whoever called still uses it */
     else if (r->ending)
-        shutdown(r->fd, SHUT_WR);
+        nl_channel_end(&r->channel);
     if (!left || !good)
-        event_add(r->readable, NULL); /* if it had said all it had to say: see on_readable */
+        listen_for_data(r); /* if it had said all it had to say: see on_readable */
 }
 
 static void on_writable(evutil_socket_t fd, short what, void *user)
@@ -256,16 +264,18 @@ static void take(request *r, const char *data, size_t size)
 
 static void on_readable(evutil_socket_t fd, short what, void *user)
 {
-    (void)what;
+    (void)fd, (void)what;
     request *r = user;
     char bytes[READ_SIZE];
-    ssize_t got = read(fd, bytes, sizeof bytes);
+    ssize_t got = nl_channel_read(&r->channel, bytes, sizeof bytes);
     if (got > 0 && !r->answered)
         take(r, bytes, (size_t)got);
     else if (got == 0 && r->ending && request_queued(r) > 0)
         event_del(r->readable); /* it has said all that it has to say, and may still read */
     else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         request_close(r);
+    else if (nl_channel_has_more(&r->channel))
+        event_active(r->readable, EV_READ, 0);
 }
 
 static void on_deadline(evutil_socket_t fd, short what, void *user)
@@ -279,19 +289,19 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
 
 /* ---- from first to last ---- */
 
-void request_new(server *srv, evutil_socket_t fd, const char *peer, bool control, const char *data, size_t size)
+void request_new(server *srv, nl_channel channel, const char *peer, bool control, const char *data, size_t size)
 {
     request *r = calloc(1, sizeof *r);
     if (r == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     r->server = srv;
-    r->fd = fd;
+    r->channel = channel;
     r->control = control;
     snprintf(r->peer, sizeof r->peer, "%s", peer);
     r->record = nl_record_new();
     r->queue = evbuffer_new();
-    r->readable = event_new(srv->base, fd, EV_READ | EV_PERSIST, on_readable, r);
-    r->writable = event_new(srv->base, fd, EV_WRITE, on_writable, r);
+    r->readable = event_new(srv->base, channel.fd, EV_READ | EV_PERSIST, on_readable, r);
+    r->writable = event_new(srv->base, channel.fd, EV_WRITE, on_writable, r);
     r->deadline = event_new(srv->base, -1, 0, on_deadline, r);
     if (r->queue == NULL || r->readable == NULL || r->writable == NULL || r->deadline == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
@@ -301,7 +311,7 @@ void request_new(server *srv, evutil_socket_t fd, const char *peer, bool control
         r->next->link = &r->next;
     srv->requests = r;
     srv->connection_count += !control;
-    event_add(r->readable, NULL);
+    listen_for_data(r);
     event_add(r->deadline, &(struct timeval){.tv_sec = LINE_SECONDS});
     take(r, data, size);
 }
@@ -319,6 +329,6 @@ void request_close(request *r)
     evbuffer_free(r->queue);
     nl_buffer_free(&r->line);
     nl_record_free(r->record);
-    close(r->fd);
+    nl_channel_close(&r->channel);
     free(r);
 }

@@ -10,6 +10,7 @@
 #define NETLOGD_REQUEST_H
 
 #include "server.h"
+#include "transport/channel.h"
 
 #include <event2/buffer.h>
 
@@ -19,7 +20,7 @@ typedef struct subscription subscription;
 struct request {
     request *next, **link; /* in the server's list */
     server *server;
-    evutil_socket_t fd;
+    nl_channel channel;
     bool control;  /* it came over the control socket */
     bool answered; /* the line was read; nothing that comes after it counts */
     bool ending;   /* it is closed once the answer is sent */
@@ -43,8 +44,8 @@ typedef enum request_guess { REQUEST_NO, REQUEST_PERHAPS, REQUEST_YES } request_
 /* Whether a connection that begins with these bytes is a request. Bytes behind the mark are not looked at. */
 request_guess request_recognise(const char *data, size_t size);
 
-/* Takes fd over; data is what came behind the mark. peer is copied. */
-void request_new(server *srv, evutil_socket_t fd, const char *peer, bool control, const char *data, size_t size);
+/* Takes the channel over; data is what came behind the mark. peer is copied. */
+void request_new(server *srv, nl_channel channel, const char *peer, bool control, const char *data, size_t size);
 
 /* Closes and frees. */
 void request_close(request *r);

@@ -3,8 +3,12 @@
 #include "server.h"
 
 #include "connection.h"
+#include "datagrams.h"
+#include "inherited.h"
 #include "metrics.h"
+#include "output/failure.h"
 #include "program/program.h"
+#include "reload.h"
 #include "request.h"
 #include "subscription.h"
 
@@ -24,6 +28,7 @@ enum {
     PRIORITIES = 3, /* signals; clients, which libevent's default is for; the flush, when none of them wants anything */
     RETRY_MS = 250,
     ACTIVATION_MS = 500,
+    CLOCK_MS = 1000,
     DRAIN_SECONDS = 5,
 };
 
@@ -45,9 +50,11 @@ static void pause_clients(server *srv)
     if (srv->paused)
         return;
     srv->paused = true;
-    program_error("%s; waiting until it can be written, nothing is lost", nl_error_message());
+    program_error("%s; waiting until it can be written, nothing is lost", failure_text());
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_pause(c, true);
+    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
+        datagrams_pause(d, true);
     struct timeval interval = milliseconds(RETRY_MS);
     event_add(srv->retry_event, &interval);
 }
@@ -73,7 +80,7 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     server *srv = user;
-    if (output_flush(srv->output) != NL_OK) {
+    if (output_settle(srv->output) != NL_OK) {
         struct timeval interval = milliseconds(RETRY_MS);
         event_add(srv->retry_event, &interval);
         return;
@@ -83,29 +90,55 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
     acknowledge_all(srv);
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_pause(c, false);
+    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
+        datagrams_pause(d, false);
+}
+
+/* Writes what was put, at a moment when no client's block is read in part. */
+static void flush(server *srv)
+{
+    if (srv->paused)
+        return;
+    if (output_flush(srv->output) != NL_OK) {
+        pause_clients(srv);
+    } else if (output_is_settled(srv->output)) {
+        acknowledge_all(srv);
+    } else if (!event_pending(srv->settle_event, EV_TIMEOUT, NULL)) {
+        struct timeval left = milliseconds(output_settle_ms(srv->output));
+        event_add(srv->settle_event, &left);
+    }
 }
 
 bool server_flush(server *srv)
 {
-    if (srv->paused)
-        return false;
-    if (output_flush(srv->output) != NL_OK)
-        pause_clients(srv);
-    else
-        acknowledge_all(srv);
+    flush(srv);
     return !srv->paused;
 }
 
 static void on_flush(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
-    server_flush(user);
+    flush(user);
+}
+
+static void on_settle(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    server *srv = user;
+    if (srv->paused)
+        return;
+    if (output_settle(srv->output) != NL_OK)
+        pause_clients(srv);
+    else
+        acknowledge_all(srv);
 }
 
 void server_wrote(server *srv)
 {
     if (output_is_blocked(srv->output))
         pause_clients(srv);
+    else if (output_is_due(srv->output))
+        flush(srv);
     else if (!srv->stopping)
         event_active(srv->flush_event, EV_TIMEOUT, 0);
 }
@@ -123,9 +156,18 @@ void server_reject(server *srv, nl_string malformed)
     nl_buffer_free(&line);
 }
 
-bool server_allows(const server *srv, const struct sockaddr *peer)
+static const listener *socket_of(const server *srv, const struct evconnlistener *accepting)
 {
-    if (network_is_local(peer))
+    size_t i = 0;
+    while (srv->listeners[i] != accepting)
+        i++;
+    return &srv->sockets[i];
+}
+
+/* From this machine, or with a certificate to show when no networks are listed; those hold for all. */
+bool server_is_allowed(const server *srv, const struct sockaddr *peer, bool vouched)
+{
+    if (network_is_local(peer) || (vouched && srv->settings->allow_count == 0))
         return true;
     for (size_t i = 0; i < srv->settings->allow_count; i++)
         if (network_contains(&srv->settings->allow[i], peer))
@@ -133,21 +175,40 @@ bool server_allows(const server *srv, const struct sockaddr *peer)
     return false;
 }
 
+static bool has_too_many(const server *srv, const char *address)
+{
+    size_t count = 0, most = srv->settings->max_per_address;
+    for (const connection *c = srv->connections; c != NULL && most > 0 && count < most; c = connection_next(c))
+        count += connection_is_from(c, address);
+    return most > 0 && count >= most;
+}
+
+/* NULL when the client may connect. */
+static const char *why_refused(const server *srv, const struct sockaddr *peer, const listening *asked,
+                               const char *address)
+{
+    if (srv->connection_count >= srv->settings->max_connections)
+        return "too many connections";
+    if (!server_is_allowed(srv, peer, asked->vouched))
+        return "not from an allowed network";
+    return has_too_many(srv, address) ? "too many connections from its address" : NULL;
+}
+
 static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
-    (void)from, (void)size;
+    (void)size;
     server *srv = user;
+    const listening *asked = socket_of(srv, from)->asked;
     srv->counts.connections++;
-    bool room = srv->connection_count < srv->settings->max_connections;
-    if (room && server_allows(srv, peer)) {
-        connection_new(srv, fd, peer);
+    char address[80];
+    listener_address_text(peer, address, sizeof address);
+    const char *why = why_refused(srv, peer, asked, address);
+    if (why == NULL) {
+        connection_new(srv, fd, asked->tls, peer);
         return;
     }
     srv->counts.refused++;
-    char address[80];
-    listener_address_text(peer, address, sizeof address);
-    nl_write(srv->log, NL_WARNING, "Netlogd.Refused", "PEER=%s REASON=%s", address,
-             room ? "not from an allowed network" : "too many connections");
+    nl_write(srv->log, NL_WARNING, "Netlogd.Refused", "PEER=%s REASON=%s", address, why);
     evutil_closesocket(fd);
 }
 
@@ -155,13 +216,15 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
 static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)from, (void)size, (void)peer;
-    request_new(user, fd, "control", true, NULL, 0);
+    request_new(user, (nl_channel){.fd = fd}, "control", true, NULL, 0);
 }
 
 static void enable_listeners(server *srv, bool enable)
 {
     for (size_t i = 0; i < srv->listener_count; i++)
-        if (enable)
+        if (srv->listeners[i] == NULL)
+            continue;
+        else if (enable)
             evconnlistener_enable(srv->listeners[i]);
         else
             evconnlistener_disable(srv->listeners[i]);
@@ -184,19 +247,38 @@ static void on_accept_again(evutil_socket_t fd, short what, void *user)
     enable_listeners(user, true);
 }
 
+static void on_clock(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    server *srv = user;
+    int64_t now_ns = server_now_ns();
+    for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
+        next = connection_next(c);
+        connection_check_time(c, now_ns);
+    }
+}
+
+static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
     (void)signal, (void)what;
     event_base_loopbreak(((server *)user)->base);
 }
 
-bool server_reload(server *srv)
+const char *server_reload(server *srv)
 {
-    bool good = output_reopen(srv->output) == NL_OK;
-    if (!good)
-        program_error("%s; going on with the old one", nl_error_message());
+    char state[64];
+    snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, server_now_ns() / 1000);
+    inherited_notify(state);
+    const char *why = reload(srv) ? NULL : "the configuration is not changed: netlogd's log says why";
+    inherited_notify("READY=1");
+    if (output_reopen(srv->output) != NL_OK) {
+        why = failure_text();
+        program_error("%s; going on with the old one", why);
+    }
     nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s", srv->settings->output);
-    return good;
+    return why;
 }
 
 static void on_hangup(evutil_socket_t signal, short what, void *user)
@@ -213,7 +295,29 @@ static struct event *new_event(server *srv, evutil_socket_t fd, short what, even
     return event;
 }
 
-static void start(server *srv, listener *listeners, const server_extras *extras)
+static struct event *repeat(server *srv, int interval_ms, event_callback_fn callback)
+{
+    struct timeval interval = milliseconds(interval_ms);
+    struct event *event = new_event(srv, -1, EV_PERSIST, callback);
+    event_add(event, &interval);
+    return event;
+}
+
+static void listen_on(server *srv, size_t i)
+{
+    listener *l = &srv->sockets[i];
+    nl_write(srv->log, NL_USAGE, "Netlogd.Listen", "URL=%s", l->name);
+    if (l->datagrams) {
+        datagrams_new(srv, l);
+        return;
+    }
+    srv->listeners[i] = evconnlistener_new(srv->base, on_accept, srv, LEV_OPT_CLOSE_ON_EXEC, 0, l->fd);
+    if (srv->listeners[i] == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    evconnlistener_set_error_cb(srv->listeners[i], on_accept_error);
+}
+
+static void start(server *srv, const server_extras *extras)
 {
     srv->base = event_base_new();
     srv->read_buffer = malloc(SERVER_READ_SIZE);
@@ -224,6 +328,7 @@ static void start(server *srv, listener *listeners, const server_extras *extras)
     srv->flush_event = new_event(srv, -1, 0, on_flush);
     event_priority_set(srv->flush_event, PRIORITIES - 1);
     srv->retry_event = new_event(srv, -1, 0, on_retry);
+    srv->settle_event = new_event(srv, -1, 0, on_settle);
     srv->accept_event = new_event(srv, -1, 0, on_accept_again);
     srv->subscriptions = subscriptions_new(srv);
     srv->started_ns = server_now_ns();
@@ -234,33 +339,34 @@ static void start(server *srv, listener *listeners, const server_extras *extras)
     }
     if (extras->metrics_fd >= 0)
         srv->metrics = metrics_start(srv, extras->metrics_fd);
-    if (srv->settings->activation != NULL) {
-        struct timeval often = milliseconds(ACTIVATION_MS);
-        srv->activation_event = event_new(srv->base, -1, EV_PERSIST, on_activation, srv);
-        if (srv->activation_event == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-        event_add(srv->activation_event, &often);
-    }
-    static const int signals[] = {SIGTERM, SIGINT, SIGHUP};
+    srv->clock_event = repeat(srv, CLOCK_MS, on_clock);
+    if (srv->settings->activation != NULL)
+        srv->activation_event = repeat(srv, ACTIVATION_MS, on_activation);
     for (int i = 0; i < 3; i++) {
         event_callback_fn callback = signals[i] == SIGHUP ? on_hangup : on_stop;
         srv->signals[i] = new_event(srv, signals[i], EV_SIGNAL | EV_PERSIST, callback);
         event_priority_set(srv->signals[i], 0);
         event_add(srv->signals[i], NULL);
     }
-    for (size_t i = 0; i < srv->listener_count; i++) {
-        srv->listeners[i] = evconnlistener_new(srv->base, on_accept, srv, LEV_OPT_CLOSE_ON_EXEC, 0, listeners[i].fd);
-        if (srv->listeners[i] == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-        evconnlistener_set_error_cb(srv->listeners[i], on_accept_error);
-        nl_write(srv->log, NL_USAGE, "Netlogd.Listen", "URL=%s", listeners[i].name);
-    }
+    for (size_t i = 0; i < srv->listener_count; i++)
+        listen_on(srv, i);
+}
+
+/* From here to the program's end: being asked again to end must not cut short what is being ended. */
+static void refuse_signals(void)
+{
+    sigset_t refused;
+    sigemptyset(&refused);
+    for (int i = 0; i < 3; i++)
+        sigaddset(&refused, signals[i]);
+    sigprocmask(SIG_BLOCK, &refused, NULL);
 }
 
 /* What the kernel has taken from clients for us is taken over and written before the program ends. */
 static int stop(server *srv)
 {
     srv->stopping = true;
+    inherited_notify("STOPPING=1");
     enable_listeners(srv, false);
     int64_t deadline_ns = server_now_ns() + DRAIN_SECONDS * NL_NS_PER_SECOND;
     /* First what each has sent already, so that one who goes on sending does not take the others' time. */
@@ -268,9 +374,11 @@ static int stop(server *srv)
         connection_take_what_came(c);
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_drain(c, deadline_ns);
+    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
+        datagrams_take_what_came(d);
     int status = PROGRAM_DONE;
-    if (output_flush(srv->output) != NL_OK) {
-        program_error("%s; the last records are lost", nl_error_message());
+    if (output_settle(srv->output) != NL_OK) {
+        program_error("%s; the last records are lost", failure_text());
         status = PROGRAM_PROBLEM;
     } else {
         acknowledge_all(srv);
@@ -287,21 +395,30 @@ static int stop(server *srv)
              srv->counts.records, srv->counts.malformed, srv->counts.lost, srv->counts.bytes, srv->counts.connections,
              srv->counts.refused);
     for (size_t i = 0; i < srv->listener_count; i++)
-        evconnlistener_free(srv->listeners[i]);
+        if (srv->listeners[i] != NULL)
+            evconnlistener_free(srv->listeners[i]);
     if (srv->metrics != NULL)
         evhttp_free(srv->metrics);
     if (srv->control != NULL)
         evconnlistener_free(srv->control);
+    while (srv->datagrams != NULL) {
+        datagrams *d = srv->datagrams;
+        srv->datagrams = datagrams_next(d);
+        datagrams_free(d);
+    }
+    refuse_signals();
     for (int i = 0; i < 3; i++)
         event_free(srv->signals[i]);
     event_free(srv->flush_event);
     event_free(srv->retry_event);
+    event_free(srv->settle_event);
     event_free(srv->accept_event);
+    event_free(srv->clock_event);
     if (srv->activation_event != NULL)
         event_free(srv->activation_event);
     event_base_free(srv->base);
-    nl_streams_free(srv->streams);
     activation_free(srv->activation);
+    settings_delete(srv->reloaded);
     free(srv->listeners);
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
@@ -309,10 +426,17 @@ static int stop(server *srv)
     return status;
 }
 
-int server_run(const settings *s, listener *listeners, size_t listener_count, const server_extras *extras, output *out,
-               nl_log *log)
+int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
+               size_t listener_count, const server_extras *extras, output *out, nl_log *log)
 {
-    server srv = {.settings = s, .output = out, .log = log, .listener_count = listener_count, .reject_fd = -1};
+    server srv = {.settings = s,
+                  .read_settings = read_settings,
+                  .read_user = read_user,
+                  .output = out,
+                  .log = log,
+                  .sockets = listeners,
+                  .listener_count = listener_count,
+                  .reject_fd = -1};
     if (s->reject != NULL) {
         srv.reject_fd = open(s->reject, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
         if (srv.reject_fd < 0) {
@@ -320,10 +444,11 @@ int server_run(const settings *s, listener *listeners, size_t listener_count, co
             return PROGRAM_PROBLEM;
         }
     }
-    srv.streams = nl_streams_new();
+    srv.streams = output_streams(out);
     srv.activation = activation_new(s->activation);
     activation_look(srv.activation);
-    start(&srv, listeners, extras);
+    start(&srv, extras);
+    inherited_notify("READY=1");
     event_base_dispatch(srv.base);
     return stop(&srv);
 }

@@ -10,13 +10,14 @@
 
 #include "activation.h"
 #include "listener.h"
-#include "output.h"
+#include "output/output.h"
 #include "settings.h"
 
 #include <event2/event.h>
 
 typedef struct server server;
 typedef struct connection connection;
+typedef struct datagrams datagrams;
 
 typedef struct server_counts {
     uint64_t records;
@@ -29,16 +30,24 @@ typedef struct server_counts {
     uint64_t requests_failed;
 } server_counts;
 
+/* Reads the configuration again. The caller's, to be freed with settings_delete; NULL after the reasons were reported.
+ */
+typedef settings *(*server_read_settings)(void *user, settings_report report, void *report_user);
+
 struct server {
     const settings *settings;
+    settings *reloaded; /* the same, when they are not those of the start */
+    server_read_settings read_settings;
+    void *read_user;
     struct event_base *base;
     output *output;
     nl_log *log; /* its own events; NULL when it has none */
     char *read_buffer;
     activation *activation; /* what clients are told */
     struct event *activation_event;
-    nl_streams *streams; /* of all clients that number their records */
+    nl_streams *streams; /* of all clients that number their records; the output's */
     connection *connections;
+    datagrams *datagrams;
     connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
     size_t connection_count;    /* requests too, but those over the control socket */
     struct request *requests;   /* clients that ask: request.h */
@@ -49,9 +58,12 @@ struct server {
     bool stopping;
     struct event *flush_event;
     struct event *retry_event;
+    struct event *settle_event; /* what was written is to be made safe, and acknowledged */
     struct event *accept_event; /* tries again after the process ran out of descriptors */
     struct event *signals[3];
-    struct evconnlistener **listeners;
+    struct event *clock_event;         /* looks every second for clients that take too long */
+    struct evconnlistener **listeners; /* NULL where datagrams come */
+    listener *sockets;                 /* that they are for */
     size_t listener_count;
     struct evconnlistener *control; /* NULL: none */
     struct evhttp *metrics;         /* likewise */
@@ -66,18 +78,21 @@ typedef struct server_extras {
     int metrics_fd;          /* -1 */
 } server_extras;
 
-/* Serves until SIGTERM or SIGINT. log may be NULL. Returns the program's exit status. Takes nothing over. */
-int server_run(const settings *s, listener *listeners, size_t listener_count, const server_extras *extras, output *out,
-               nl_log *log);
+/*
+ * Serves until SIGTERM or SIGINT; read_settings is called on SIGHUP. log may be NULL. Returns the program's exit
+ * status. Takes nothing over.
+ */
+int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
+               size_t listener_count, const server_extras *extras, output *out, nl_log *log);
 
-/* For connections. */
+/* For connections and datagrams. */
+bool server_is_allowed(const server *srv, const struct sockaddr *peer, bool vouched); /* vouched: with a certificate */
 void server_wrote(server *srv);                       /* something was put into the output, or is to be acknowledged */
 void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
 
 /* For requests. */
-bool server_allows(const server *srv, const struct sockaddr *peer); /* from this machine or an allowed network */
-bool server_flush(server *srv);  /* writes the output now; false while it can't be written */
-bool server_reload(server *srv); /* what SIGHUP does; false with the reason in nl_error_message() */
-int64_t server_now_ns(void);     /* the monotonic clock */
+bool server_flush(server *srv);         /* writes the output now; false while it can't be written */
+const char *server_reload(server *srv); /* what SIGHUP does; NULL, or what failed: it was reported */
+int64_t server_now_ns(void);            /* the monotonic clock */
 
 #endif

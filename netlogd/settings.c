@@ -16,6 +16,8 @@ enum {
     DEFAULT_MAX_RECORD = 1 << 20,
     LEAST_RECORD = 1024,
     DEFAULT_RECOVER_S = 5,
+    DEFAULT_HANDSHAKE_S = 10,
+    DEFAULT_RECORD_S = 300,
     DEFAULT_QUEUE = 4 << 20,
     LEAST_QUEUE = 4 << 10
 };
@@ -36,16 +38,24 @@ void settings_init(settings *s)
         .level = NL_IMPORTANT,
         .max_record_size = DEFAULT_MAX_RECORD,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
+        .record_s = DEFAULT_RECORD_S,
+        .handshake_s = DEFAULT_HANDSHAKE_S,
         .recover_s = DEFAULT_RECOVER_S,
         .subscribe = true,
         .subscriber_queue = DEFAULT_QUEUE,
     };
 }
 
+static void free_listening(listening *l)
+{
+    free(l->url);
+    nl_tls_free(l->tls);
+}
+
 void settings_free(settings *s)
 {
     for (size_t i = 0; i < s->listen_count; i++)
-        free(s->listen[i]);
+        free_listening(&s->listen[i]);
     free(s->listen);
     free(s->allow);
     free(s->output);
@@ -57,19 +67,78 @@ void settings_free(settings *s)
     free(s->pid_file);
 }
 
+void settings_delete(settings *s)
+{
+    if (s != NULL)
+        settings_free(s);
+    free(s);
+}
+
+static bool differ(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a != b : strcmp(a, b) != 0;
+}
+
+const char *settings_fixed_difference(const settings *a, const settings *b)
+{
+    return differ(a->output, b->output)           ? "output"
+           : differ(a->log, b->log)               ? "log"
+           : differ(a->reject, b->reject)         ? "reject"
+           : differ(a->activation, b->activation) ? "activation"
+           : differ(a->pid_file, b->pid_file)     ? "pid-file"
+           : differ(a->control, b->control)       ? "control"
+           : differ(a->metrics, b->metrics)       ? "metrics"
+           : a->recover_s != b->recover_s         ? "recover"
+                                                  : NULL;
+}
+
+static const char *read_tls(const nl_url *url, listening *l)
+{
+    static char words[NL_CHANNEL_WORDS];
+    for (size_t i = 0; i < url->option_count; i++) {
+        const char *name = url->options[i].name;
+        if (strcmp(name, "cert") == 0 || strcmp(name, "key") == 0 || strcmp(name, "ca") == 0)
+            continue;
+        snprintf(words, sizeof words, "unknown option \"%.80s\": cert, key and ca are known", name);
+        return words;
+    }
+    nl_tls_options options = {.ca = nl_url_option_value(url, "ca"),
+                              .cert = nl_url_option_value(url, "cert"),
+                              .key = nl_url_option_value(url, "key")};
+    l->tls = nl_tls_new(true, &options, words);
+    l->vouched = options.ca != NULL;
+    return l->tls != NULL ? NULL : words;
+}
+
+static const char *read_listening(const nl_url *url, listening *l)
+{
+    bool secure = url->scheme == NL_SCHEME_NETLOGS || (url->scheme == NL_SCHEME_INHERITED && url->option_count > 0);
+    if (secure)
+        return read_tls(url, l);
+    bool known = url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_UNIX || url->scheme == NL_SCHEME_UDP ||
+                 url->scheme == NL_SCHEME_INHERITED;
+    if (known && url->option_count == 0)
+        return NULL;
+    return "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
+           "x-netlog+udp://HOST:PORT, unix:PATH and inherited:NAME";
+}
+
 static const char *add_listen(settings *s, const char *value)
 {
     nl_url *url = nl_url_parse(value);
     if (url == NULL)
         return nl_error_message();
-    bool usable = (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_UNIX) && url->option_count == 0;
+    listening l = {0};
+    const char *why = read_listening(url, &l);
     nl_url_free(url);
-    if (!usable)
-        return "netlogd listens on x-netlog://HOST:PORT and unix:PATH";
+    if (why != NULL)
+        return why;
+    l.url = copy(value);
+    l.url[strcspn(l.url, "?")] = '\0';
     s->listen = realloc(s->listen, (s->listen_count + 1) * sizeof *s->listen);
     if (s->listen == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    s->listen[s->listen_count++] = copy(value);
+    s->listen[s->listen_count++] = l;
     return NULL;
 }
 
@@ -128,7 +197,7 @@ static const char *set_level(settings *s, const char *value)
 {
     nl_level level = nl_level_parse(value, strlen(value));
     if (level == NL_LEVEL_NONE)
-        return "it is no level: Error, Warning, Usage, Debug and so on are";
+        return "it is none of the levels " NL_LEVEL_NAMES;
     s->level = level;
     return NULL;
 }
@@ -197,6 +266,14 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_size(&s->max_connections, value, 1);
     if (strcmp(name, "idle-timeout") == 0)
         return set_seconds(&s->idle_timeout_s, value);
+    if (strcmp(name, "max-per-address") == 0)
+        return set_size(&s->max_per_address, value, 0);
+    if (strcmp(name, "max-rate") == 0)
+        return set_size(&s->max_rate, value, 0);
+    if (strcmp(name, "record-timeout") == 0)
+        return set_seconds(&s->record_s, value);
+    if (strcmp(name, "handshake-timeout") == 0)
+        return set_seconds(&s->handshake_s, value);
     if (strcmp(name, "activation") == 0)
         return set_text(&s->activation, value);
     if (strcmp(name, "control") == 0)
@@ -224,11 +301,13 @@ static char *trim(char *line)
     return line;
 }
 
-bool settings_read_file(settings *s, const char *path)
+bool settings_read_file(settings *s, const char *path, settings_report report, void *user)
 {
+    char message[1024];
     FILE *file = fopen(path, "re");
     if (file == NULL) {
-        program_error("open %s: %s", path, strerror(errno));
+        snprintf(message, sizeof message, "open %s: %s", path, strerror(errno));
+        report(user, message);
         return false;
     }
     char *line = NULL;
@@ -244,12 +323,15 @@ bool settings_read_file(settings *s, const char *path)
         value += strspn(value, " \t");
         const char *why = settings_set(s, name, value);
         if (why != NULL) {
-            program_error("%s:%u: %s%s%s: %s", path, number, name, *value != '\0' ? " " : "", value, why);
+            snprintf(message, sizeof message, "%s:%u: %s%s%s: %s", path, number, name, *value != '\0' ? " " : "", value,
+                     why);
+            report(user, message);
             good = false;
         }
     }
     if (ferror(file)) {
-        program_error("read %s: %s", path, strerror(errno));
+        snprintf(message, sizeof message, "read %s: %s", path, strerror(errno));
+        report(user, message);
         good = false;
     }
     free(line);

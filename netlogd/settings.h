@@ -7,10 +7,19 @@
 
 #include "network.h"
 
+#include "transport/channel.h"
+
 #include <netlogger.h>
 
+/* One of the places where clients connect. */
+typedef struct listening {
+    char *url;    /* without its options */
+    nl_tls *tls;  /* NULL: plain */
+    bool vouched; /* who connects has shown a certificate that is vouched for */
+} listening;
+
 typedef struct settings {
-    char **listen; /* URLs */
+    listening *listen;
     size_t listen_count;
     network *allow;
     size_t allow_count;
@@ -29,23 +38,34 @@ typedef struct settings {
     size_t max_record_size; /* bytes */
     size_t max_connections;
     unsigned idle_timeout_s; /* 0: connections may be silent for ever */
+    size_t max_per_address;  /* connections from one; 0: no limit */
+    size_t max_rate;         /* records a second from one client, beyond which it is read later; 0: no limit */
+    unsigned record_s;       /* from a record's first byte to its last; 0: no limit */
+    unsigned handshake_s;    /* for TLS to begin; 0: no limit */
     unsigned recover_s;      /* how often events of killed processes are looked for; 0: never */
 } settings;
 
 /* What holds when nothing is said. */
 void settings_init(settings *s);
 void settings_free(settings *s);
+void settings_delete(settings *s); /* one that malloc gave; NULL is allowed */
+
+/* The name of a directive that differs and whose change a running server cannot take over; NULL when there is none. */
+const char *settings_fixed_difference(const settings *a, const settings *b);
+
+/* Takes the words for what is wrong, a line without its end. */
+typedef void (*settings_report)(void *user, const char *message);
 
 /*
- * Sets one by name. NULL when done, otherwise why not ("there is no directive \"lisen\""), valid until the next call.
- * A listen, allow adds to those given before.
+ * Sets one by name. Certificates are read at once. NULL when done, otherwise why not ("there is no directive
+ * \"lisen\""), valid until the next call. A listen, allow adds to those given before.
  */
 const char *settings_set(settings *s, const char *name, const char *value);
 
 /*
- * Reads a file of "name value" lines; '#' begins a comment. False after having said on standard error what is wrong and
- * in which line; s may then be partly changed.
+ * Reads a file of "name value" lines; '#' begins a comment. False after having reported all that is wrong and in which
+ * line; s may then be partly changed.
  */
-bool settings_read_file(settings *s, const char *path);
+bool settings_read_file(settings *s, const char *path, settings_report report, void *user);
 
 #endif

@@ -270,6 +270,11 @@ static void gather(subscriptions *all, nl_encoder *encoder, nl_format format, co
     nl_encoder_put_lines(encoder, line->data, line->size);
 }
 
+bool subscriptions_want_records(const subscriptions *all)
+{
+    return all->groups != NULL;
+}
+
 void subscriptions_put(subscriptions *all, const nl_record *record)
 {
     if (all->groups == NULL)

@@ -30,6 +30,9 @@ subscriptions *subscriptions_new(server *srv);
 /* After all requests were closed. */
 void subscriptions_free(subscriptions *all);
 
+/* Whether somebody subscribes: then every record is to come to subscriptions_put, while blocks could stay whole. */
+bool subscriptions_want_records(const subscriptions *all);
+
 /* A record was taken and put into the output. */
 void subscriptions_put(subscriptions *all, const nl_record *record);
 

@@ -33,7 +33,10 @@ bool input_next(input *in, nl_string *key, nl_string *line);
 /* Negative, zero or positive, as memcmp. */
 int input_compare_keys(nl_string a, nl_string b);
 
-/* The number of the latest record, among those that where matches, and how far reading has come (bytes read, size or 0). */
+/*
+ * The number of the latest record, among those that where matches, and how far reading has come (bytes read, size or
+ * 0).
+ */
 uint64_t input_record(const input *in);
 void input_progress(const input *in, uint64_t *done, uint64_t *total);
 

@@ -48,8 +48,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .doc = "Bring the events that killed or crashed processes had logged, and not sent yet, to where they were going."
-           "\vThey wait in shared memory (/dev/shm, or $NETLOGGER_SHM). netlogd does this by itself for its own user.",
+    .doc =
+        "Bring the events that killed or crashed processes had logged, and not sent yet, to where they were going."
+        "\vThey wait in shared memory (/dev/shm, or $NETLOGGER_SHM); so do those of logs that could not be delivered "
+        "when they were closed. What such logs have in a spool is delivered too; while the collector is away, "
+        "everything is moved to the spool, and nlrecover exits with 1 and delivers it when it is called again. "
+        "--list counts what waits there; more may be recovered, the log's own records of what was lost, or less, what "
+        "the destination turns out to have already. Logs on standard output or error, a terminal or in memory go "
+        "nowhere without --output. netlogd does all this by itself for its own user.",
 };
 
 static void report(void *user, const nl_recovered *what)
@@ -59,11 +65,13 @@ static void report(void *user, const nl_recovered *what)
     a->records += what->records;
     const char *url = *what->url != '\0' ? what->url : "a destination too long to remember";
     if (what->status != NL_OK)
-        program_error("%s (process %d), %" PRIu64 " events for %s: %s", what->prog, what->process, what->records, url,
-                      what->message);
+        program_error("%s (process %d), %" PRIu64 " event%s for %s: %s", what->prog, what->process, what->records,
+                      what->records == 1 ? "" : "s", url, what->message);
     else if (!a->quiet)
-        fprintf(stderr, "%s (process %d): %" PRIu64 " events %s %s\n", what->prog, what->process, what->records,
-                a->recover.list_only ? "waiting for" : "recovered, for", url);
+        fprintf(stderr, "%s (process %d): %" PRIu64 " event%s %s %s%s%s\n", what->prog, what->process, what->records,
+                what->records == 1 ? "" : "s", a->recover.list_only ? "waiting for" : "recovered, for", url,
+                a->recover.destination != NULL ? ", to " : "",
+                a->recover.destination != NULL ? a->recover.destination : "");
 }
 
 int main(int argc, char **argv)

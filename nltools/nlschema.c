@@ -141,22 +141,25 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .args_doc = "header SCHEMA\ndoc SCHEMA\njson SCHEMA\nbench SCHEMA\ncheck SCHEMA [LOG...]",
-    .doc = "Compile a schema, which declares events and their fields, into a C and C++ header of a function for each; "
-           "document it; print it as JSON; measure what each event costs (with $CC); or check logs against it."
-           "\vExample: nlschema header dpss.schema -o dpss_events.h; nlschema check dpss.schema dpss.log\n\n"
-           "A schema:\n"
-           "  [schema]\n"
-           "  name=dpss\n"
-           "  description=what a block server logs\n"
-           "\n"
-           "  [WriteData]\n"
-           "  level=Usage\n"
-           "  description=a block was written to the socket\n"
-           "  SEND.SZ=int64; bytes; how many bytes were sent\n"
-           "  FILE=string; ; the file's name\n"
-           "  optional=FILE\n"
-           "\n"
-           "Types are bool, int8 to int64, uint8 to uint64, float, double, string, bytes and enum(a|b|c).",
+    .doc =
+        "Compile a schema, which declares events and their fields, into a C and C++ header of a function for each; "
+        "document it; print it as JSON; measure what each event costs (with $CC); or check logs against it."
+        "\vExample: nlschema header dpss.schema -o dpss_events.h; nlschema check dpss.schema dpss.log\n\n"
+        "A schema:\n"
+        "  [schema]\n"
+        "  name=dpss\n"
+        "  description=what a block server logs\n"
+        "\n"
+        "  [WriteData]\n"
+        "  level=Usage\n"
+        "  description=a block was written to the socket\n"
+        "  SEND.SZ=int64; bytes; how many bytes were sent\n"
+        "  FILE=string; ; the file's name\n"
+        "  optional=FILE\n"
+        "\n"
+        "Types are bool, int8 to int64, uint8 to uint64, float, double, string, bytes and enum(a|b|c). "
+        "level is Usage unless said; optional=A;B names several fields. level, description and optional are no names "
+        "of fields; words that C or C++ reserve get an underscore in the header.",
     .children = children,
 };
 

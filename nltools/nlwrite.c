@@ -31,7 +31,7 @@ static const struct argp_option options[] = {
      0},
     {"prog", OPTION_PROG, "NAME", 0, "What PROG says (default nlwrite)", 0},
     {"host", OPTION_HOST, "NAME", 0, "What HOST says (default this host's name)", 0},
-    {"level", OPTION_LEVEL, "LEVEL", 0, "What LVL says (default Usage)", 0},
+    {"level", OPTION_LEVEL, "LEVEL", 0, "What LVL says (default Usage): " NL_LEVEL_NAMES, 0},
     {0},
 };
 
@@ -66,7 +66,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_LEVEL:
         a->level = nl_level_parse(argument, strlen(argument));
         if (a->level == NL_LEVEL_NONE)
-            argp_error(state, "\"%s\" is no level: Error, Warning, Usage, Debug and so on are", argument);
+            argp_error(state, "\"%s\" is none of the levels " NL_LEVEL_NAMES, argument);
         return 0;
     case ARGP_KEY_ARGS:
         a->words = state->argv + state->next;

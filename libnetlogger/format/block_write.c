@@ -327,6 +327,20 @@ void nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int 
     nl_block_clear(w);
 }
 
+void nl_block_repack(nl_block_writer *w, nl_string block, int zstd_level, nl_buffer *out)
+{
+    size_t start = out->size, header_size = nl_le16_get(block.data + NL_BLOCK_AT_HEADER_SIZE);
+    nl_buffer_append(out, block.data, block.size);
+    char flags = block.data[NL_BLOCK_AT_FLAGS];
+    if (zstd_level == 0 || flags & NL_BLOCK_FLAG_ZSTD || !compress(w, zstd_level, out, start + header_size))
+        return;
+    char *header = out->data + start;
+    size_t stored_size = out->size - start - header_size;
+    header[NL_BLOCK_AT_FLAGS] = (char)(flags | NL_BLOCK_FLAG_ZSTD);
+    nl_le32_put(header + NL_BLOCK_AT_STORED_SIZE, (uint32_t)stored_size);
+    nl_le32_put(header + NL_BLOCK_AT_CRC, nl_block_checksum(header, header_size, header + header_size, stored_size));
+}
+
 static void clear_index(nl_block_index *index)
 {
     if (index->count > 0)

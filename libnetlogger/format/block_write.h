@@ -126,6 +126,12 @@ static inline bool nl_block_is_full(const nl_block_writer *w)
  */
 void nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int zstd_level, nl_buffer *out);
 
+/*
+ * Appends a sound block that is whole in memory to out: compressed by zstd at that level when it was not and that makes
+ * it smaller (0: never), else as it is. Only w's compressor is used.
+ */
+void nl_block_repack(nl_block_writer *w, nl_string block, int zstd_level, nl_buffer *out);
+
 /* Forgets all that was put since the latest nl_block_finish. */
 void nl_block_clear(nl_block_writer *w);
 

@@ -130,6 +130,7 @@ void nl_record_encode(const nl_record *record, nl_format format, nl_buffer *out)
 {
     const nl_text_format *text = nl_text_format_of(format);
     NL_REQUIRE(text != NULL, "not a text format");
+    NL_REQUIRE(record != NULL && out != NULL, "record or out is NULL");
     nl_text_encode(text, record, NULL, NULL, out);
 }
 
@@ -137,6 +138,7 @@ nl_status nl_record_decode(nl_record *record, nl_format format, nl_fraction frac
 {
     const nl_text_format *text = nl_text_format_of(format);
     NL_REQUIRE(text != NULL, "not a text format");
+    NL_REQUIRE(record != NULL && (line != NULL || size == 0), "record or line is NULL");
     while (size > 0 && line[size - 1] == '\r')
         size--;
     size_t used;

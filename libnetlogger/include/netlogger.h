@@ -17,6 +17,7 @@
  *   marker.h   NL_MARKER: dormant until a probe attaches
  *   decoder.h  bytes that arrive in pieces into records
  *   reader.h   the consuming half: records from a file, a pipe, a growing log
+ *   archive.h  a log as a file that stays: whether its end is whole
  *   encoder.h  records into bytes
  *   writer.h   records into any destination
  *   recover.h  what killed processes left behind
@@ -50,6 +51,8 @@
 #include <netlogger/decoder.h>
 
 #include <netlogger/reader.h>
+
+#include <netlogger/archive.h>
 
 #include <netlogger/encoder.h>
 

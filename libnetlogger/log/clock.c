@@ -3,9 +3,7 @@
 #include "log/clock.h"
 
 #include <string.h>
-#if defined(__x86_64__) || defined(__i386__)
-#include <cpuid.h>
-#endif
+#include <time.h>
 
 enum {
     READINGS = 3,              /* the tightest of so many is taken */
@@ -16,38 +14,26 @@ enum {
 
 #define SANE_NS (INT64_C(1) << 62) /* until 2116 */
 
-bool nl_clock_has_counter(void)
+uint64_t nl_private_slow_ticks(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
-    unsigned a, b, c, d;
-    /* Intel SDM vol. 3B, 18.17.1: invariant TSC. */
-    return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8)) != 0;
-#else
-    return false;
-#endif
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * NL_NS_PER_SECOND + (uint64_t)now.tv_nsec;
 }
 
-static uint64_t ticks_now(void)
+static uint64_t ticks_now(bool slow)
 {
-#if defined(__x86_64__) || defined(__i386__)
-    return __rdtsc();
-#else
-    return 0;
-#endif
+    return nl_private_ticks(&(nl_ring_producer){.slow_clock = slow});
 }
 
 static nl_clock_point read_both(bool slow)
 {
-    nl_clock_point best = {0, nl_time_now_ns()};
-    if (slow) {
-        best.ticks = (uint64_t)best.time_ns;
-        return best;
-    }
+    nl_clock_point best = {0, 0};
     uint64_t narrowest = UINT64_MAX;
     for (int i = 0; i < READINGS; i++) {
-        uint64_t before = ticks_now();
+        uint64_t before = ticks_now(slow);
         int64_t time_ns = nl_time_now_ns();
-        uint64_t width = ticks_now() - before;
+        uint64_t width = ticks_now(slow) - before;
         if (width < narrowest) {
             narrowest = width;
             best = (nl_clock_point){before + width / 2, time_ns};
@@ -87,10 +73,30 @@ void nl_clock_start(nl_clock *clock)
     add_point(clock, read_both(clock->slow));
 }
 
+/* Whether the latest segment is a step: one tick in which the clock was set. */
+static bool ends_with_step(const nl_clock *clock)
+{
+    const nl_clock_point *last = &clock->points[clock->count - 1];
+    return clock->count >= 3 && last->ticks - last[-1].ticks == 1;
+}
+
+/* The latest rate that there is; a step has none. Of two points at least. */
+static double latest_rate(const nl_clock *clock)
+{
+    const nl_clock_point *to = &clock->points[clock->count - (ends_with_step(clock) ? 2 : 1)], *from = to - 1;
+    return (double)(int64_t)((uint64_t)to->time_ns - (uint64_t)from->time_ns) / (double)(to->ticks - from->ticks);
+}
+
+/* The time of ticks outside of all segments, or within the one in use. */
 static int64_t extrapolate(const nl_clock *clock, uint64_t ticks)
 {
-    const nl_clock_point *from = &clock->points[clock->segment];
-    double away_ns = (double)(int64_t)(ticks - from->ticks) * clock->ns_per_tick;
+    const nl_clock_point *from = &clock->points[clock->segment], *last = &clock->points[clock->count - 1];
+    double rate = clock->ns_per_tick;
+    if (ticks > last->ticks) {
+        from = last;
+        rate = latest_rate(clock);
+    }
+    double away_ns = (double)(int64_t)(ticks - from->ticks) * rate;
     int64_t time_ns;
     /* Only ticks or points out of damaged memory are further away than times reach. */
     if (away_ns < -0x1p62 || away_ns > 0x1p62 || __builtin_add_overflow(from->time_ns, (int64_t)away_ns, &time_ns))
@@ -104,13 +110,14 @@ uint64_t nl_clock_update(nl_clock *clock)
     size_t count = clock->count;
     if (count >= 2)
         use_segment(clock, count - 2);
-    if (count >= 2 && !clock->slow) {
+    if (count >= 2) {
         const nl_clock_point *last = &clock->points[count - 1];
         int64_t expected_ns = extrapolate(clock, now.ticks), away_ns = now.time_ns - expected_ns;
         int64_t since_ns = expected_ns - last->time_ns;
         if (away_ns > STEP_NS + since_ns / STEP_PART || -away_ns > STEP_NS + since_ns / STEP_PART)
             add_point(clock, (nl_clock_point){now.ticks - 1, expected_ns});
-        else if (last->time_ns - last[-1].time_ns < SPACING_NS && last->time_ns >= last[-1].time_ns)
+        else if (last->time_ns - last[-1].time_ns < SPACING_NS && last->time_ns >= last[-1].time_ns &&
+                 !ends_with_step(clock))
             clock->count--;
     }
     add_point(clock, now);
@@ -119,10 +126,20 @@ uint64_t nl_clock_update(nl_clock *clock)
     return now.ticks;
 }
 
+/* With a single point there is no rate yet, but that of the monotonic clock is known. */
+static int64_t only_point_ns(const nl_clock *clock, uint64_t ticks)
+{
+    const nl_clock_point *only = &clock->points[0];
+    int64_t time_ns;
+    if (!clock->slow || __builtin_add_overflow(only->time_ns, (int64_t)(ticks - only->ticks), &time_ns))
+        return only->time_ns;
+    return time_ns;
+}
+
 int64_t nl_clock_find_time_ns(nl_clock *clock, uint64_t ticks)
 {
-    if (clock->slow || clock->count < 2)
-        return clock->slow ? (int64_t)ticks : clock->points[0].time_ns;
+    if (clock->count < 2)
+        return only_point_ns(clock, ticks);
     size_t i = clock->segment;
     bool before = ticks < clock->points[i].ticks && i > 0;
     bool behind = ticks > clock->points[i + 1].ticks && i + 2 < clock->count;
@@ -144,7 +161,8 @@ uint64_t nl_clock_ticks(const nl_clock *clock, int64_t duration_ns)
 {
     if (clock->slow || clock->count < 2)
         return (uint64_t)duration_ns;
-    return (uint64_t)((double)duration_ns / clock->ns_per_tick);
+    double rate = latest_rate(clock);
+    return rate > 0 ? (uint64_t)((double)duration_ns / rate) : (uint64_t)duration_ns;
 }
 
 void nl_clock_save(const nl_clock *clock, nl_clock_point points[2])
@@ -153,7 +171,7 @@ void nl_clock_save(const nl_clock *clock, nl_clock_point points[2])
     const nl_clock_point *last = &clock->points[count - 1];
     points[1] = *last;
     points[0] = count < 2 ? *last : last[-1];
-    if (count >= 3 && last->ticks - last[-1].ticks == 1) { /* a step: the rate before it holds */
+    if (ends_with_step(clock)) { /* the rate before it holds */
         points[0].ticks = last->ticks - (last[-1].ticks - last[-2].ticks);
         points[0].time_ns = last->time_ns - (last[-1].time_ns - last[-2].time_ns);
     }

@@ -4,8 +4,8 @@
  * The counter is read by every event because that costs a third of asking the real-time clock. How the two belong
  * together is measured again at every update, so that the clock's being slewed (by a time daemon) is followed: a time
  * between two readings is interpolated. When the clock was stepped meanwhile, what came before this update keeps the
- * old time. Where the machine has no invariant counter, ticks are nanoseconds of the real-time clock to begin with. One
- * thread at a time.
+ * old time. Where the machine has no invariant counter, ticks are nanoseconds of the monotonic clock, which nobody
+ * sets, and all the rest is the same. One thread at a time.
  */
 #ifndef NETLOGGER_LOG_CLOCK_H
 #define NETLOGGER_LOG_CLOCK_H
@@ -15,7 +15,7 @@
 enum { NL_CLOCK_POINTS = 256 };
 
 typedef struct nl_clock {
-    bool slow; /* no counter */
+    bool slow; /* no counter: ticks are nl_private_slow_ticks */
     size_t count;
     nl_clock_point points[NL_CLOCK_POINTS]; /* by ticks */
     size_t segment;                         /* the latest two points used: segment and the one behind */

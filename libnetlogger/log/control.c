@@ -208,7 +208,7 @@ static nl_status read_marker(const command *c, nl_probe_kind *kind, nl_level *le
     if (c->count <= 4 && strcasecmp(what, "log") == 0) {
         *kind = NL_PROBE_LOG;
         *level = more != NULL ? nl_level_parse(more, strlen(more)) : NL_USAGE;
-        return *level != NL_LEVEL_NONE ? NL_OK : nl_error_set("\"%s\" is no level", more);
+        return *level != NL_LEVEL_NONE ? NL_OK : nl_error_set("\"%s\" is none of the levels " NL_LEVEL_NAMES, more);
     }
     if (c->count == 4 && strcasecmp(what, "time") == 0) {
         *kind = NL_PROBE_TIME;

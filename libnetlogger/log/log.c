@@ -3,6 +3,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "base/signals.h"
 #include "log/marker.h"
 #include "log/session.h"
 #include "log/site.h"
@@ -368,22 +369,67 @@ void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level kee
         log->options.policy = (nl_ring_policy){policy, block_ns, keep_level};
 }
 
-/* Events that are still in the rings: they could not be taken over. The writer thread may be at the rings: left alone.
+/*
+ * Events that are still in the rings: they could not be taken over. To *lost are added those that the rings had no room
+ * for. The writer thread may be at the rings: left alone.
  */
-static uint64_t left_in_rings(const nl_log *log)
+static uint64_t left_in_rings(const nl_log *log, uint64_t *lost)
 {
     uint64_t count = 0;
     nl_event_header header;
     for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
         const nl_shared_ring *shared = ring->shared;
         nl_ring look = *ring;
-        count += shared->lost.full + shared->lost.refused;
+        *lost += shared->lost.full + shared->lost.refused;
         look.at = __atomic_load_n(&shared->tail, __ATOMIC_ACQUIRE) & ~NL_TAIL_PINNED;
         look.end = __atomic_load_n(&shared->published, __ATOMIC_ACQUIRE);
-        for (; nl_ring_event(&look, &header) != NULL; look.at += header.size)
-            count++;
+        for (const char *event; (event = nl_ring_event(&look, &header)) != NULL; look.at += header.size) {
+            nl_lost_event before = {0};
+            if (header.site == NL_SITE_LOST)
+                memcpy(&before, event + sizeof header, sizeof before);
+            *lost += before.full + before.refused;
+            count += header.site != NL_SITE_LOST;
+        }
     }
     return count;
+}
+
+/* Whether another process can find what is left: it lies in files, and goes where another process can bring it. */
+static bool can_be_recovered(const nl_log *log)
+{
+    if (log->url->scheme == NL_SCHEME_STDIO || log->url->scheme == NL_SCHEME_MEMORY || log->outbox.mapping.fd < 0)
+        return false;
+    for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
+        if (ring->mapping.fd < 0)
+            return false;
+    return true;
+}
+
+/* Leaves batch and rings for nlrecover, which looks at them when the process ends, or has closed its last log. */
+static void leave_for_recovery(nl_log *log)
+{
+    nl_registry_lock();
+    nl_session_keep();
+    nl_registry_unlock();
+    nl_mapping_leave(&log->outbox.mapping);
+    for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
+        nl_mapping_leave(&ring->mapping);
+}
+
+/* waiting could not be sent; lost never came into a ring. */
+static nl_status say_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool left)
+{
+    unsigned long long all = waiting + lost, dropped = lost;
+    static const char why[] = "there was no room in the ring, or a signal handler came in the middle of another event";
+    if (waiting == 0 && status == NL_OK)
+        nl_error_set("%s", why);
+    if (waiting == 0)
+        return nl_error_prepend("%llu events could not be delivered", all);
+    const char *hope = left ? "; nlrecover can bring them later" : "";
+    if (lost == 0)
+        return nl_error_prepend("%llu events could not be delivered%s", all, hope);
+    return nl_error_prepend("%llu events could not be delivered: %llu are lost (%s), %llu wait%s", all, dropped, why,
+                            all - dropped, hope);
 }
 
 nl_status nl_close(nl_log *log)
@@ -391,7 +437,9 @@ nl_status nl_close(nl_log *log)
     if (log == NULL)
         return NL_OK;
     int saved = errno;
+    nl_held_signals held;
     nl_inside++;
+    nl_signals_hold(&held); /* without a writer thread this one writes */
     nl_control_finish(log);
     nl_markers_forget_log(log);
     nl_registry_lock();
@@ -402,9 +450,12 @@ nl_status nl_close(nl_log *log)
     nl_status status = log->status;
     if (status != NL_OK)
         nl_error_set("%s", log->message);
-    uint64_t undelivered = nl_outbox_waiting(&log->outbox) + log->outbox.given_up + left_in_rings(log) + log->lost;
-    if (log->drain_ready)
-        undelivered += log->drain.lost;
+    uint64_t lost = log->lost + (log->drain_ready ? log->drain.lost : 0);
+    uint64_t waiting = nl_outbox_waiting(&log->outbox);
+    waiting += left_in_rings(log, &lost);
+    bool left = waiting > 0 && can_be_recovered(log);
+    if (left)
+        leave_for_recovery(log);
     for (nl_ring *ring = log->rings, *next; ring != NULL; ring = next) {
         next = ring->next;
         nl_ring_remove(ring);
@@ -413,10 +464,11 @@ nl_status nl_close(nl_log *log)
         nl_url_free(log->control.first_url);
     if (nl_outbox_close(&log->outbox) != NL_OK)
         status = NL_FAILED;
-    if (undelivered > 0)
-        status = nl_error_prepend("%llu events could not be delivered", (unsigned long long)undelivered);
+    if (waiting + lost > 0)
+        status = say_undelivered(status, waiting, lost, left);
     free_log(log);
     tidy_session();
+    nl_signals_release(&held);
     nl_inside--;
     errno = saved;
     return status;

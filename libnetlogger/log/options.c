@@ -57,6 +57,27 @@ static bool read_spool_policy(const char *value, bool *oldest)
     return *oldest || strcasecmp(value, "stop") == 0;
 }
 
+/* What the values of an option are, as messages say it. */
+static const char *values_of(const char *name)
+{
+    static const struct {
+        const char *name, *values;
+    } all[] = {
+        {"policy", "block, newest, oldest, or a level's name: " NL_LEVEL_NAMES},
+        {"block", "seconds, from 0"},
+        {"ring", "a size of at most 1g, such as 64k or 1m"},
+        {"spool", "a folder"},
+        {"spool_size", "a size of at least 1m, such as 256m"},
+        {"spool_full", "stop or oldest"},
+        {"backup", "a destination"},
+        {"activation", "a file"},
+    };
+    for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strcmp(all[i].name, name) == 0)
+            return all[i].values;
+    return "";
+}
+
 /* NL_OK; NL_END when it is none of ours; NL_FAILED when the value is none. */
 static nl_status read_own(const nl_url_option *option, nl_log_options *options)
 {
@@ -80,12 +101,13 @@ static nl_status read_own(const nl_url_option *option, nl_log_options *options)
         good = *(options->activation = value) != '\0';
     else
         return NL_END;
-    return good ? NL_OK : nl_error_set("\"%s\" is no value for option %s", value, name);
+    return good ? NL_OK : nl_error_set("\"%s\" is no value for option %s, which is %s", value, name, values_of(name));
 }
 
 nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
 {
-    bool collector = url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_UNIX;
+    bool collector =
+        url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UNIX;
     *options = (nl_log_options){
         .policy = {.kind = collector ? NL_POLICY_NEWEST : NL_POLICY_BLOCK,
                    .block_ns = BLOCK_DEFAULT_S * NL_NS_PER_SECOND},
@@ -95,11 +117,11 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
     for (size_t i = 0; i < url->option_count; i++) {
         nl_status status = read_own(&url->options[i], options);
         if (status == NL_END)
-            status = nl_writer_read_option(&url->options[i], &options->writer);
+            status = nl_writer_read_option(url, &url->options[i], &options->writer);
         if (status == NL_END)
             nl_error_set("unknown option \"%s\": policy, block, ring, spool, spool_size, spool_full, backup, "
-                         "activation, append, format, zstd and timeout are known",
-                         url->options[i].name);
+                         "activation, append, format, zstd and timeout are known%s",
+                         url->options[i].name, url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
         if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);
     }

@@ -114,14 +114,6 @@ static void empty_batch(nl_shared_log *shared)
     __atomic_store_n(&shared->file_offset, UINT64_MAX, __ATOMIC_RELEASE);
 }
 
-void nl_outbox_drop(nl_outbox *outbox)
-{
-    if (outbox->shared == NULL)
-        return;
-    outbox->given_up += outbox->shared->batch_records;
-    empty_batch(outbox->shared);
-}
-
 static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_level level)
 {
     nl_shared_log *shared = outbox->shared;
@@ -175,18 +167,20 @@ static nl_status deliver_spool(nl_outbox *outbox, nl_level level)
         if (status != NL_OK)
             break;
         status = nl_destination_write(outbox->destination, level, outbox->spooled.data, outbox->spooled.size, &written);
+        outbox->from_spool += count_records(outbox->how.format, outbox->spooled.data, written);
         nl_spool_delivered(outbox->spool, written);
     }
     return status == NL_END ? NL_OK : status;
 }
 
-static nl_status write_primary(nl_outbox *outbox, nl_level level)
+static nl_status write_primary(nl_outbox *outbox, nl_level level, bool at_once)
 {
     if (outbox->destination == NULL) {
         outbox->destination = nl_destination_open(outbox->url, &outbox->how);
         if (outbox->destination == NULL)
             return NL_FAILED;
     }
+    outbox->destination->at_once = at_once;
     nl_status status = outbox->spool != NULL ? deliver_spool(outbox, level) : NL_OK;
     if (status != NL_OK || outbox->shared == NULL || outbox->shared->batch_size == 0)
         return status;
@@ -236,11 +230,19 @@ nl_status nl_outbox_open_spool(nl_outbox *outbox)
 static nl_status write_spool(nl_outbox *outbox)
 {
     nl_shared_log *shared = outbox->shared;
+    uint64_t records = nl_outbox_waiting(outbox);
     nl_status status =
         nl_spool_put(outbox->spool, outbox->batch + shared->batch_start, shared->batch_size - shared->batch_start);
-    if (status == NL_OK)
+    if (status == NL_OK) {
+        outbox->to_spool += records;
         empty_batch(shared);
+    }
     return status;
+}
+
+bool nl_outbox_is_spooled(const nl_outbox *outbox)
+{
+    return outbox->spool != NULL && !nl_spool_is_empty(outbox->spool);
 }
 
 static bool has_stand_in(const nl_outbox *outbox)
@@ -261,12 +263,13 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
 {
     if (nl_outbox_open_spool(outbox) != NL_OK)
         return NL_FAILED;
-    bool spooled = outbox->spool != NULL && !nl_spool_is_empty(outbox->spool);
-    if (!spooled && (outbox->shared == NULL || outbox->shared->batch_size == 0))
+    if (!nl_outbox_is_spooled(outbox) && (outbox->shared == NULL || outbox->shared->batch_size == 0))
         return NL_OK;
     nl_status status = NL_AGAIN;
-    if (!outbox->away || (at_once && !has_stand_in(outbox)) || monotonic_ns() >= outbox->retry_ns) {
-        status = write_primary(outbox, level);
+    bool now = at_once && (outbox->hurry || !has_stand_in(outbox));
+    if (!outbox->away || now || monotonic_ns() >= outbox->retry_ns) {
+        outbox->hurry = false;
+        status = write_primary(outbox, level, now);
         if (status == NL_OK) {
             outbox->away = false;
             close_backup(outbox);
@@ -297,7 +300,6 @@ void nl_outbox_after_fork(nl_outbox *outbox)
     nl_mapping_remove(&outbox->mapping);
     outbox->shared = NULL;
     outbox->away = false;
-    outbox->given_up = 0;
     nl_spool_close(outbox->spool); /* the parent's; the child opens one of its own */
     outbox->spool = NULL;
     outbox->spooled = (nl_buffer){0}; /* the parent's thread may have been in the middle of it */

@@ -25,7 +25,9 @@ typedef struct nl_outbox {
     int64_t retry_ns;       /* on the monotonic clock: the destination is not tried before */
     int64_t pause_ns;       /* between the latest two tries; doubles */
     bool away;              /* the latest try failed */
-    uint64_t given_up;      /* records */
+    uint64_t to_spool;      /* records that went there */
+    uint64_t from_spool;    /* records that were delivered out of it */
+    bool hurry;             /* a flush begins: one try is made whatever the time, also when something stands in */
 } nl_outbox;
 
 /* Makes the batch in the process's shared memory, anew after a fork. NL_FAILED when there is no memory. */
@@ -42,18 +44,19 @@ bool nl_outbox_has_room(nl_outbox *outbox, size_t size);
 
 /*
  * Writes the batch to the destination, or to what stands in for it. NL_OK when nothing is left. NL_AGAIN when it is not
- * time to try again yet; NL_FAILED with the reason. at_once tries whatever the time.
+ * time to try again yet; NL_FAILED with the reason. at_once tries whatever the time, unless
+ * something stands in for a destination that is away: then hurry must be set too.
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
+
+/* Whether records wait in the spool. */
+bool nl_outbox_is_spooled(const nl_outbox *outbox);
 
 /* The records that wait. */
 uint64_t nl_outbox_waiting(const nl_outbox *outbox);
 
 /* Whether none do. By any thread, while the writer thread works. */
 bool nl_outbox_is_empty(const nl_outbox *outbox);
-
-/* Forgets what waits: the records are given up. */
-void nl_outbox_drop(nl_outbox *outbox);
 
 /*
  * Goes on with another destination, which is open already; the one before is closed, but its URL is the caller's to

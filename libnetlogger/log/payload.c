@@ -37,6 +37,15 @@ size_t nl_payload_size(const nl_record *record)
     return size;
 }
 
+size_t nl_payload_longest(const nl_record *record)
+{
+    size_t longest = 0;
+    for (size_t i = 0; i < record->field_count; i++)
+        if (record->fields[i].type == NL_TYPE_STRING && record->fields[i].string.size > longest)
+            longest = record->fields[i].string.size;
+    return longest;
+}
+
 static char *put_string(char *at, nl_string string)
 {
     uint32_t size = (uint32_t)cut(string), mark = string.data == NULL ? ABSENT : size;

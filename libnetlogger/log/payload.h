@@ -11,6 +11,9 @@
 #define NL_PAYLOAD_STRING_MAX (128 * 1024)
 size_t nl_payload_size(const nl_record *record);
 
+/* The size of its longest field. */
+size_t nl_payload_longest(const nl_record *record);
+
 /* Writes it to at, where that many bytes are. */
 void nl_payload_put(char *at, const nl_record *record);
 

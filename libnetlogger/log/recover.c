@@ -3,10 +3,12 @@
 #include "log/recover.h"
 
 #include "base/error.h"
+#include "base/signals.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +60,7 @@ typedef struct recovery {
     void (*report)(void *user, const nl_recovered *what);
     void *user;
     other_destination other;
+    nl_held_signals held;
     bool failed;
 } recovery;
 
@@ -124,7 +127,7 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     }
     nl_log_options options;
     outbox->url = nl_url_parse(outbox->shared->url);
-    if (outbox->url != NULL && (outbox->url->scheme == NL_SCHEME_STDIO || outbox->url->scheme == NL_SCHEME_MEMORY))
+    if (outbox->url != NULL && nl_url_is_of_process(outbox->url))
         return nl_error_set("where it went is gone with the process: a destination must be given");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url) != NL_OK)
         return NL_FAILED;
@@ -176,7 +179,12 @@ static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64
         status = nl_outbox_send(&log->outbox, drain.level, true);
     nl_buffer_free(&bytes);
     nl_drain_finish(&drain);
-    return status;
+    if (status != NL_OK)
+        return status;
+    if (nl_outbox_is_spooled(&log->outbox))
+        return nl_error_prepend("moved to the spool %s", log->options.spool);
+    *records += log->outbox.from_spool - log->outbox.to_spool;
+    return NL_OK;
 }
 
 static void tell(recovery *r, const nl_shared_log *shared, uint64_t records, nl_status status)
@@ -188,8 +196,11 @@ static void tell(recovery *r, const nl_shared_log *shared, uint64_t records, nl_
                          .records = records,
                          .status = status,
                          .message = status != NL_OK ? nl_error_message() : ""};
-    if (r->report != NULL)
-        r->report(r->user, &what);
+    if (r->report == NULL)
+        return;
+    nl_signals_release(&r->held); /* what the program writes in there is its own */
+    r->report(r->user, &what);
+    nl_signals_hold(&r->held);
 }
 
 static bool is_format(uint32_t format)
@@ -211,6 +222,8 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
     nl_status status = open_outbox(r, remains, log);
     if (status == NL_OK)
         status = send_all(remains, log, &records);
+    if (status != NL_OK)
+        nl_remains_save_log(remains, log);
     tell(r, shared, records, status);
     if (log->outbox.destination != NULL && log->outbox.destination != &r->other.base)
         nl_destination_close(log->outbox.destination, true);
@@ -232,14 +245,29 @@ static void remove_folder(int parent, const char *name, int folder)
         if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0 && strcmp(entry->d_name, "lock") != 0)
             unlinkat(folder, entry->d_name, 0);
     closedir(files);
-    unlinkat(folder, "lock", 0); /* last: a folder without one is found by nobody */
+    unlinkat(folder, "lock", 0); /* last: a folder without one has nothing that could be recovered */
     unlinkat(parent, name, AT_REMOVEDIR);
+}
+
+/*
+ * What a process that was killed while it removed its folder has left: an empty one without a lock. A process that
+ * lives is just about to remove it.
+ */
+static void remove_empty(int parent, const char *name)
+{
+    unsigned user;
+    int process;
+    if (sscanf(name, "netlogger-%u-%d-", &user, &process) == 2 && process > 0 && kill(process, 0) != 0 &&
+        errno == ESRCH)
+        unlinkat(parent, name, AT_REMOVEDIR); /* refused unless it is empty */
 }
 
 static void recover_folder(recovery *r, int parent, const char *name)
 {
     nl_remains remains;
     nl_status status = nl_remains_open(&remains, parent, name);
+    if (status == NL_AGAIN && !r->options.list_only)
+        remove_empty(parent, name);
     if (status != NL_OK) {
         r->failed |= status != NL_AGAIN;
         return;
@@ -300,6 +328,19 @@ static nl_status recover_all(recovery *r)
     return r->failed ? NL_FAILED : NL_OK;
 }
 
+static nl_status recover_to_destination(recovery *r)
+{
+    if (r->options.destination != NULL && !r->options.list_only) {
+        r->other.writer = nl_writer_open(r->options.destination, &(nl_writer_options){.buffer_size = BATCH_SIZE});
+        if (r->other.writer == NULL)
+            return NL_FAILED;
+    }
+    nl_status status = recover_all(r);
+    if (r->other.writer != NULL && nl_writer_close(r->other.writer) != NL_OK)
+        status = NL_FAILED;
+    return status;
+}
+
 nl_status nl_recover(const nl_recover_options *options, void (*report)(void *user, const nl_recovered *what),
                      void *user)
 {
@@ -308,13 +349,8 @@ nl_status nl_recover(const nl_recover_options *options, void (*report)(void *use
         r.options = *options;
     NL_REQUIRE(!r.options.everyone || r.options.destination != NULL || r.options.list_only,
                "folders of all users want a destination");
-    if (r.options.destination != NULL && !r.options.list_only) {
-        r.other.writer = nl_writer_open(r.options.destination, &(nl_writer_options){.buffer_size = BATCH_SIZE});
-        if (r.other.writer == NULL)
-            return NL_FAILED;
-    }
-    nl_status status = recover_all(&r);
-    if (r.other.writer != NULL && nl_writer_close(r.other.writer) != NL_OK)
-        status = NL_FAILED;
+    nl_signals_hold(&r.held);
+    nl_status status = recover_to_destination(&r);
+    nl_signals_release(&r.held);
     return status;
 }

@@ -8,6 +8,8 @@
 typedef struct nl_remains {
     int folder; /* descriptor */
     int lock;   /* descriptor; the lock is this process's now */
+    uid_t owner;
+    bool copied; /* it is another user's, who may cut off its files at any time: they are copied, not mapped */
     nl_mapping sites;
 } nl_remains;
 
@@ -28,6 +30,9 @@ unsigned nl_remains_last_log(const nl_remains *remains);
 /* Opens its file log-NUMBER and the rings of it, and finishes what was half done in them. NL_END when there is none. */
 nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_remains_log *log);
 void nl_remains_close_log(nl_remains_log *log);
+
+/* Puts what was copied back into its files, so that what is sent already is not sent again by who tries again. */
+void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log);
 
 /*
  * What of the batch is in the destination's file already, as far as can be told, is taken off it; a record that was cut

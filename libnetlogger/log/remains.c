@@ -27,19 +27,49 @@ static bool is_head(const nl_shared_head *head)
     return memcmp(head->magic, NL_SHARED_MAGIC, sizeof head->magic) == 0 && head->version == NL_SHARED_VERSION;
 }
 
-/* Maps a file of the folder; the part behind repeat once more behind it. False when it is not there or too small. */
-static bool map_file(int folder, const char *name, size_t least, size_t most, size_t repeat, nl_mapping *mapping)
+/*
+ * A file's bytes in memory of this process's own, as nl_mapping_map; what the file no longer has is zero. Holes stay
+ * holes, so that no more memory is taken than its owner has filled. NULL when there is none.
+ */
+static char *copy_file(int fd, size_t size, size_t repeat)
 {
-    *mapping = (nl_mapping){.fd = openat(folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
+    char *memory = nl_mapping_map(-1, size, repeat);
+    off_t at = 0, end = (off_t)size;
+    while (memory != NULL && (at = lseek(fd, at, SEEK_DATA)) >= 0 && at < end) {
+        off_t hole = lseek(fd, at, SEEK_HOLE);
+        ssize_t got = hole < at ? -1 : pread(fd, memory + at, (size_t)((hole < end ? hole : end) - at), at);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            break;
+        at += got > 0 ? got : 0;
+    }
+    return memory;
+}
+
+static void get_memory(const nl_remains *remains, const char *name, nl_mapping *mapping, size_t size, size_t repeat)
+{
+    mapping->size = size + (repeat > 0 ? size - repeat : 0);
+    if (!remains->copied) {
+        mapping->memory = nl_mapping_map(mapping->fd, size, repeat);
+        return;
+    }
+    mapping->memory = copy_file(mapping->fd, size, repeat);
+    snprintf(mapping->name, sizeof mapping->name, "%s", name); /* for nl_remains_save_log */
+    close(mapping->fd);
+    mapping->fd = -1;
+}
+
+/* Maps or copies a file of the folder; the part behind repeat once more behind it. False when it is not there or too
+ * small. */
+static bool map_file(const nl_remains *remains, const char *name, size_t least, size_t most, size_t repeat,
+                     nl_mapping *mapping)
+{
+    *mapping = (nl_mapping){.fd = openat(remains->folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)};
     struct stat status;
     if (mapping->fd < 0)
         return false;
     if (fstat(mapping->fd, &status) == 0 && S_ISREG(status.st_mode) && (size_t)status.st_size >= least &&
-        (size_t)status.st_size <= most) {
-        size_t size = (size_t)status.st_size;
-        mapping->size = size + (repeat > 0 ? size - repeat : 0);
-        mapping->memory = nl_mapping_map(mapping->fd, size, repeat);
-    }
+        (size_t)status.st_size <= most)
+        get_memory(remains, name, mapping, (size_t)status.st_size, repeat);
     if (mapping->memory != NULL && is_head((const nl_shared_head *)(void *)mapping->memory))
         return true;
     nl_mapping_remove(mapping);
@@ -81,11 +111,14 @@ nl_status nl_remains_open(nl_remains *remains, int parent, const char *name)
         nl_remains_close(remains);
         return status;
     }
-    if (is_mapped(name)) {
+    struct stat status;
+    if (is_mapped(name) || fstat(remains->folder, &status) != 0) {
         nl_remains_close(remains);
         return NL_AGAIN;
     }
-    map_file(remains->folder, "sites", NL_SHARED_SITES_SIZE, NL_SHARED_SITES_SIZE, 0, &remains->sites);
+    remains->owner = status.st_uid;
+    remains->copied = status.st_uid != geteuid();
+    map_file(remains, "sites", NL_SHARED_SITES_SIZE, NL_SHARED_SITES_SIZE, 0, &remains->sites);
     return NL_OK;
 }
 
@@ -107,10 +140,10 @@ static bool is_sound(const nl_ring *ring)
     return shared->size == ring->mask + 1 && shared->published >= tail && shared->published - tail <= shared->size;
 }
 
-static nl_ring *open_ring(int folder, const char *name)
+static nl_ring *open_ring(const nl_remains *remains, const char *name)
 {
     nl_mapping mapping;
-    if (!map_file(folder, name, NL_SHARED_HEADER + 4096, NL_SHARED_HEADER + (1u << 30), NL_SHARED_HEADER, &mapping))
+    if (!map_file(remains, name, NL_SHARED_HEADER + 4096, NL_SHARED_HEADER + (1u << 30), NL_SHARED_HEADER, &mapping))
         return NULL;
     uint64_t size = (mapping.size - NL_SHARED_HEADER) / 2;
     nl_ring *ring = nl_ring_over(&mapping, size);
@@ -132,7 +165,7 @@ static void open_rings(const nl_remains *remains, unsigned number, nl_remains_lo
     for (struct dirent *entry; (entry = readdir(folder)) != NULL;) {
         nl_ring *ring = NULL;
         if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
-            ring = open_ring(remains->folder, entry->d_name);
+            ring = open_ring(remains, entry->d_name);
         if (ring != NULL) {
             ring->next = log->rings;
             log->rings = ring;
@@ -184,7 +217,7 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
     char name[32];
     snprintf(name, sizeof name, "log-%u", number);
     size_t size = NL_SHARED_HEADER + NL_SHARED_BATCH_SIZE;
-    if (!map_file(remains->folder, name, size, size, 0, &log->outbox.mapping))
+    if (!map_file(remains, name, size, size, 0, &log->outbox.mapping))
         return NL_END;
     nl_shared_log *shared = (nl_shared_log *)(void *)log->outbox.mapping.memory;
     log->outbox.shared = shared;
@@ -209,6 +242,31 @@ void nl_remains_close_log(nl_remains_log *log)
         nl_ring_remove(ring);
     }
     nl_mapping_remove(&log->outbox.mapping);
+}
+
+/* The data first: a header never speaks of what is not there. Where it fails, more is sent again. */
+static void save_file(const nl_remains *remains, const nl_mapping *mapping, size_t size)
+{
+    struct stat status;
+    int fd = openat(remains->folder, mapping->name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd < 0)
+        return;
+    size_t data = size - NL_SHARED_HEADER;
+    bool saved = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == remains->owner &&
+                 pwrite(fd, mapping->memory + NL_SHARED_HEADER, data, NL_SHARED_HEADER) == (ssize_t)data &&
+                 pwrite(fd, mapping->memory, NL_SHARED_HEADER, 0) == NL_SHARED_HEADER;
+    (void)saved;
+    close(fd);
+}
+
+void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log)
+{
+    if (!remains->copied)
+        return;
+    /* The batch first: killed in between, what was in a ring is sent twice, but not lost. */
+    save_file(remains, &log->outbox.mapping, NL_SHARED_HEADER + log->outbox.shared->batch_size);
+    for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
+        save_file(remains, &ring->mapping, NL_SHARED_HEADER + ring->mask + 1);
 }
 
 /* ---- the batch that was on its way into a file ---- */
@@ -237,35 +295,44 @@ static size_t whole_records(const nl_shared_log *shared, const char *data, size_
     return at;
 }
 
-/* What stands in the file from offset on; NULL when that is nothing or cannot be read. */
-static char *map_rest(int fd, uint64_t offset, size_t *size, void **mapped, size_t *mapped_size)
+/*
+ * How much of wanted is in the file from offset on: all of it somewhere, or its first bytes at the end. The file is
+ * read and not mapped, for whose it is may cut it off meanwhile.
+ */
+static size_t find_in_file(int fd, uint64_t offset, const char *wanted, size_t wanted_size)
 {
-    struct stat status;
-    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || (uint64_t)status.st_size <= offset)
-        return NULL;
-    uint64_t page = offset / 4096 * 4096;
-    *mapped_size = (size_t)((uint64_t)status.st_size - page);
-    *mapped = mmap(NULL, *mapped_size, PROT_READ, MAP_SHARED, fd, (off_t)page);
-    if (*mapped == MAP_FAILED)
-        return NULL;
-    *size = (size_t)((uint64_t)status.st_size - offset);
-    return (char *)*mapped + (offset - page);
+    enum { PIECE = 1 << 20 };
+    char *text = malloc(wanted_size + PIECE);
+    NL_REQUIRE(text != NULL, "out of memory");
+    size_t size = 0, there = 0;
+    ssize_t got;
+    while (there == 0 && ((got = pread(fd, text + size, PIECE, (off_t)offset)) > 0 || (got < 0 && errno == EINTR))) {
+        offset += got > 0 ? (uint64_t)got : 0;
+        size += got > 0 ? (size_t)got : 0;
+        if (memmem(text, size, wanted, wanted_size) != NULL)
+            there = wanted_size;
+        if (size > wanted_size) {
+            memmove(text, text + size - wanted_size, wanted_size);
+            size = wanted_size;
+        }
+    }
+    if (there == 0)
+        there = overlap(text, size, wanted, wanted_size);
+    free(text);
+    return there;
 }
 
 void nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int fd, bool cut_off)
 {
     const char *wanted = batch + shared->batch_start;
-    size_t wanted_size = shared->batch_size - shared->batch_start, size, mapped_size;
-    void *mapped;
-    char *text = wanted_size == 0 ? NULL : map_rest(fd, shared->file_offset, &size, &mapped, &mapped_size);
-    if (text == NULL)
+    size_t wanted_size = shared->batch_size - shared->batch_start;
+    struct stat status;
+    if (wanted_size == 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
+        (uint64_t)status.st_size <= shared->file_offset)
         return;
-    size_t there =
-        memmem(text, size, wanted, wanted_size) != NULL ? wanted_size : overlap(text, size, wanted, wanted_size);
-    munmap(mapped, mapped_size);
+    size_t there = find_in_file(fd, shared->file_offset, wanted, wanted_size);
     size_t whole = whole_records(shared, wanted, there);
     if (cut_off && whole < there) {
-        struct stat status;
         if (fstat(fd, &status) == 0 && ftruncate(fd, status.st_size - (off_t)(there - whole)) != 0)
             return;
         there = whole;

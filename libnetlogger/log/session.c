@@ -21,6 +21,7 @@ static int folder = NOT_YET;
 static pthread_mutex_t folder_mutex = PTHREAD_MUTEX_INITIALIZER; /* for making it */
 static char folder_path[256];
 static int lock_file = -1;
+static bool kept; /* with what a closed log could not deliver; the registry's lock guards it */
 
 const char *nl_session_parent(void)
 {
@@ -159,6 +160,16 @@ void nl_mapping_remove(nl_mapping *mapping)
     mapping->fd = -1;
 }
 
+void nl_mapping_leave(nl_mapping *mapping)
+{
+    if (mapping->memory != NULL)
+        munmap(mapping->memory, mapping->size);
+    if (mapping->fd >= 0)
+        close(mapping->fd);
+    mapping->memory = NULL;
+    mapping->fd = -1;
+}
+
 void nl_shared_head_set(nl_shared_head *head)
 {
     memcpy(head->magic, NL_SHARED_MAGIC, sizeof head->magic);
@@ -174,11 +185,22 @@ static void close_folder(void)
         close(lock_file);
     folder = NOT_YET;
     lock_file = -1;
+    kept = false;
+}
+
+void nl_session_keep(void)
+{
+    kept = true;
+}
+
+bool nl_session_is_kept(void)
+{
+    return kept;
 }
 
 void nl_session_remove(void)
 {
-    if (folder >= 0) {
+    if (folder >= 0 && !kept) {
         unlinkat(folder, "lock", 0);
         rmdir(folder_path);
     }

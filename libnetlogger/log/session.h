@@ -35,8 +35,15 @@ void nl_mapping_remove(nl_mapping *mapping);
 /* Removes its file, but leaves the memory, and the file open: threads may still be at it when the process ends. */
 void nl_mapping_forget(nl_mapping *mapping);
 
+/* Unmaps it and leaves its file to nlrecover, once nl_session_keep was called. */
+void nl_mapping_leave(nl_mapping *mapping);
+
 /* Fills in a file's first bytes. */
 void nl_shared_head_set(nl_shared_head *head);
+
+/* Something in the folder is left for nlrecover: nl_session_remove only lets go of it. */
+void nl_session_keep(void);
+bool nl_session_is_kept(void);
 
 /* Removes the folder, if the process has one; what is mapped stays usable. */
 void nl_session_remove(void);

@@ -90,7 +90,7 @@ typedef struct nl_shared_log {
     uint32_t number;
     uint32_t format; /* nl_format */
     int32_t zstd_level;
-    uint32_t slow_clock; /* ticks are nanoseconds of the real-time clock */
+    uint32_t slow_clock; /* ticks are nanoseconds of the monotonic clock */
     char url[1024];
     char prog[256];
     char host[256];

@@ -215,12 +215,16 @@ void nl_sites_forget(void)
     registered = NULL;
     next_id = NL_SITE_FIRST;
     __atomic_store_n(&sites, NULL, __ATOMIC_RELAXED);
-    nl_mapping_remove(&mapping);
+    if (nl_session_is_kept()) /* what is left there is of these sites */
+        nl_mapping_leave(&mapping);
+    else
+        nl_mapping_remove(&mapping);
 }
 
 void nl_sites_leave(void)
 {
-    nl_mapping_forget(&mapping);
+    if (!nl_session_is_kept())
+        nl_mapping_forget(&mapping);
 }
 
 size_t nl_raw_size(unsigned raw_type)

@@ -73,6 +73,15 @@ static nl_status no_room(size_t size)
     return nl_error_set("the event is lost: there was no room for %zu bytes in the log's ring", size);
 }
 
+/* The event is in the ring; its longest value may have been too long. */
+static nl_status logged(size_t longest)
+{
+    if (longest <= NL_PAYLOAD_STRING_MAX)
+        return NL_OK;
+    nl_error_set("the event is logged, but a value of %zu bytes was cut at %d", longest, NL_PAYLOAD_STRING_MAX);
+    return NL_MALFORMED;
+}
+
 /* A whole record into the ring. */
 static nl_status put_record(nl_log *log, const nl_record *record)
 {
@@ -88,17 +97,18 @@ static nl_status put_record(nl_log *log, const nl_record *record)
         return no_room(size);
     nl_payload_put(at, record);
     nl_private_commit(ring, size);
-    return NL_OK;
+    return logged(nl_payload_longest(record));
 }
 
-/* The bytes that the values take in the ring; strings are cut as they are in records. */
-static size_t typed_size(const nl_plan *plan, nl_field *fields)
+/* The bytes that the values take in the ring; strings are cut as they are in records, *longest is what was. */
+static size_t typed_size(const nl_plan *plan, nl_field *fields, size_t *longest)
 {
     size_t size = sizeof(nl_event_header);
     for (size_t i = 0; i < plan->field_count; i++) {
         unsigned raw_type = plan->fields[i].raw_type;
         if (raw_type == NL_RAW_STRING) {
             nl_string *string = &fields[i].string;
+            *longest = string->size > *longest ? string->size : *longest;
             string->size = string->size < NL_PAYLOAD_STRING_MAX ? string->size : NL_PAYLOAD_STRING_MAX;
             size += sizeof(uint32_t) + string->size;
         } else {
@@ -127,13 +137,13 @@ static nl_status put_typed(nl_log *log, nl_format_site *site, nl_field *fields)
 {
     if (__atomic_load_n(&site->site.off, __ATOMIC_RELAXED))
         return NL_OFF;
-    size_t size = typed_size(&site->plan, fields);
+    size_t longest = 0, size = typed_size(&site->plan, fields, &longest);
     nl_ring_producer *ring;
     char *at = nl_private_begin(&log->gate, &site->site, size, &ring);
     if (at != NULL) {
         put_values(at, &site->plan, fields);
         nl_private_commit(ring, size);
-        return NL_OK;
+        return logged(longest);
     }
     if (__atomic_load_n(&site->site.id, __ATOMIC_ACQUIRE) == 0)
         return NL_AGAIN;
@@ -154,11 +164,16 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, scratch *s, in
                                         .field_count = site->plan.field_count});
 }
 
-nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
+/* function is the one that the program called. */
+static nl_status write_event(const char *function, nl_log *log, nl_level level, const char *event, const char *format,
+                             va_list arguments)
 {
+    if (event == NULL)
+        nl_abort_call(function, "event is NULL");
+    if (level < NL_LEVEL_NONE || level > NL_DEBUG)
+        nl_abort_call(function, "level is none");
     if (is_off(log, level))
         return NL_OFF;
-    NL_REQUIRE(event != NULL, "event is NULL");
     if (writing || nl_inside > 0) {
         nl_producer_refuse(log);
         return nl_error_set("the event is lost: a signal handler wrote it in the middle of another");
@@ -177,23 +192,29 @@ nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     writing = false;
-    if (status == NL_FAILED)
+    if (status == NL_FAILED || status == NL_MALFORMED)
         nl_error_prepend("write %s", event);
     errno = saved;
     return status;
+}
+
+nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
+{
+    return write_event(__func__, log, level, event, format, arguments);
 }
 
 nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    nl_status status = nl_vwrite(log, level, event, format, arguments);
+    nl_status status = write_event(__func__, log, level, event, format, arguments);
     va_end(arguments);
     return status;
 }
 
 nl_status nl_write_record(nl_log *log, const nl_record *record)
 {
+    NL_REQUIRE(record != NULL, "record is NULL");
     if (is_off(log, record->level))
         return NL_OFF;
     int saved = errno;

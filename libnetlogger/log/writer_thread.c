@@ -163,13 +163,16 @@ static uint64_t take_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
 
 /*
  * Whether a ring still holds events that a flush wants: the batch was full, or they had to wait for a thread in the
- * middle of an older one. Those that came later are not asked for, or a flush would never end while others log.
+ * middle of an older one. Those that came later are not asked for, or a flush would never end while others log. At the
+ * end there is also to be told what was lost last, for which there was no room in a full ring.
  */
 static bool is_left(const nl_log *log, const nl_ring *rings)
 {
     nl_event_header header;
+    bool closing = log->flush_ticks == UINT64_MAX;
     for (const nl_ring *ring = rings; ring != NULL; ring = ring->next)
-        if (nl_ring_event(ring, &header) != NULL && header.ticks <= log->flush_ticks)
+        if ((nl_ring_event(ring, &header) != NULL && header.ticks <= log->flush_ticks) ||
+            (closing && nl_ring_has_lost(ring)))
             return true;
     return log->control.said_count > 0;
 }
@@ -338,6 +341,7 @@ static void *run(void *user)
             nl_control_report(log);
         }
         log->flush_ticks = stop ? UINT64_MAX : 0;
+        log->outbox.hurry = flush || stop;
         bool more = look(log, flush || stop, stop);
         while ((flush || stop) && more)
             more = look(log, true, stop);

@@ -12,7 +12,7 @@ enum { SHOWN = 5, TEXT_SHOWN = 60 };
 enum { OPTION_FRACTION = 0x2000, OPTION_REJECT };
 
 static const struct argp_option options[] = {
-    {"fraction", OPTION_FRACTION, "decimal|microseconds", 0,
+    {"fraction", OPTION_FRACTION, "HOW", 0,
      "How a DATE's fraction of fewer than six digits is read: .2102 as 0.2102 s (decimal, the default), or as 2102 "
      "microseconds, as old GridFTP servers mean it",
      10},

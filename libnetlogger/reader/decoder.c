@@ -49,6 +49,8 @@ void nl_decoder_free(nl_decoder *decoder)
     nl_buffer_free(&decoder->damage.text);
     nl_block_reader_free(&decoder->block);
     nl_streams_clear(&decoder->streams);
+    free(decoder->fresh);
+    free(decoder->suspect);
     free(decoder->source);
     free(decoder);
 }
@@ -80,9 +82,22 @@ void nl_decoder_restart(nl_decoder *decoder)
     decoder->in_blocks = decoder->format == NL_FORMAT_NLB;
 }
 
+void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *user, const nl_block_view *block),
+                         void *user)
+{
+    decoder->on_block = on_block;
+    decoder->block_user = user;
+    decoder->take_blocks = take;
+}
+
 nl_format nl_decoder_format(const nl_decoder *decoder)
 {
     return decoder->format;
+}
+
+bool nl_decoder_is_midway(const nl_decoder *decoder)
+{
+    return (decoder->carry.size > 0 && !decoder->carry_used) || decoder->skipping || nl_input_left(&decoder->in) > 0;
 }
 
 const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder)

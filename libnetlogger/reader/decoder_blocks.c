@@ -9,6 +9,7 @@
 #include "format/ulm.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -170,20 +171,55 @@ static void report_loss(nl_decoder *d, const nl_lost *lost)
         d->options.on_lost(d->options.user, lost);
 }
 
-/* How many of a block's records were met already. Those that fill the latest gap were not. */
-static uint64_t count_repeated(nl_stream *stream, const nl_block_header *h)
+/* Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. */
+static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
 {
-    uint64_t first = h->first_sequence, end = first + h->record_count;
-    if (first >= stream->next) {
-        stream->gap_from = stream->next;
-        stream->gap_to = first;
-        return 0;
+    uint64_t next = h->first_sequence + h->record_count;
+    d->all_fresh = !stream->known || d->options.streams == NULL;
+    if (!d->all_fresh && d->fresh == NULL) {
+        d->fresh = calloc(NL_STREAM_GAPS_MOST + 1, sizeof *d->fresh);
+        NL_REQUIRE(d->fresh != NULL, "out of memory");
     }
-    if (first >= stream->gap_from && end <= stream->gap_to) {
-        *(first == stream->gap_from ? &stream->gap_from : &stream->gap_to) = first == stream->gap_from ? end : first;
-        return 0;
+    if (!d->all_fresh)
+        d->fresh_count = nl_stream_take(stream, h->first_sequence, h->record_count, h->lost, d->fresh);
+    else
+        stream->next = stream->known && stream->next > next ? stream->next : next;
+    if (!stream->known || (h->record_count > 0 && h->max_time_ns > stream->latest_ns))
+        stream->latest_ns = h->record_count > 0 ? h->max_time_ns : h->lost_to_ns;
+    stream->known = true;
+}
+
+/* A damaged block, whose header may be sound all the same. */
+static void suspect(nl_decoder *d, const nl_block_header *h)
+{
+    if (h->type != NL_BLOCK_TYPE_RECORDS || !nl_block_has_stream(h))
+        return;
+    if (d->suspect == NULL)
+        d->suspect = calloc(1, sizeof *d->suspect);
+    NL_REQUIRE(d->suspect != NULL, "out of memory");
+    nl_suspect *s = d->suspect;
+    bool follows =
+        s->from < s->to && memcmp(s->stream, h->stream, sizeof s->stream) == 0 && h->first_sequence - h->lost == s->to;
+    if (!follows) {
+        memcpy(s->stream, h->stream, sizeof s->stream);
+        s->from = h->first_sequence;
+        s->from_ns = h->min_time_ns;
     }
-    return stream->next - first;
+    s->to = h->first_sequence + h->record_count;
+}
+
+/*
+ * How many records of damaged blocks are missing before the first sound block of a stream. Of a stream that is known
+ * the numbers tell by themselves; of blocks that other inputs may bring yet nothing is said.
+ */
+static uint64_t missing_before(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
+{
+    const nl_suspect *s = d->suspect;
+    if (s == NULL || d->options.streams != NULL || s->from >= s->to ||
+        memcmp(s->stream, h->stream, sizeof s->stream) != 0 || h->first_sequence - h->lost != s->to)
+        return 0;
+    stream->latest_ns = s->from_ns;
+    return s->to - s->from;
 }
 
 /* Compares a block's place in its stream with what was expected. */
@@ -194,22 +230,17 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
     nl_stream *stream = nl_block_has_stream(h) ? nl_streams_find(streams, h->stream) : NULL;
     bool known = stream != NULL && stream->known;
     memcpy(lost.stream, h->stream, sizeof lost.stream);
-    if (known && d->options.streams != NULL)
-        d->skip = count_repeated(stream, h);
     if (known)
         lost.count = h->first_sequence > stream->next ? h->first_sequence - stream->next : 0;
+    else if (stream != NULL)
+        lost.count += missing_before(d, stream, h);
     lost.dropped = h->lost < lost.count ? h->lost : lost.count;
     if (lost.dropped > 0)
         widen(&lost, h->lost_from_ns, h->lost_to_ns);
     if (lost.count > lost.dropped)
         widen(&lost, stream->latest_ns, h->record_count > 0 ? h->min_time_ns : stream->latest_ns);
-    if (stream != NULL) {
-        uint64_t next = h->first_sequence + h->record_count;
-        stream->next = known && stream->next > next ? stream->next : next;
-        if (!known || (h->record_count > 0 && h->max_time_ns > stream->latest_ns))
-            stream->latest_ns = h->record_count > 0 ? h->max_time_ns : h->lost_to_ns;
-        stream->known = true;
-    }
+    if (stream != NULL)
+        take_numbers(d, stream, h);
     if (lost.count > 0)
         report_loss(d, &lost);
 }
@@ -253,6 +284,48 @@ static bool is_sound(nl_decoder *d, const nl_block_header *header)
     return false;
 }
 
+/* Whether every record of the open block can be read, and what comes of them does not matter. */
+static bool all_can_be_read(nl_decoder *d)
+{
+    nl_status status;
+    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK)
+        ;
+    return status == NL_END;
+}
+
+/* What of the open block was met already. */
+static void note_repeated(const nl_decoder *d, nl_block_view *view)
+{
+    view->first_new = view->first_sequence;
+    if (d->all_fresh)
+        return;
+    view->repeated = view->record_count;
+    for (size_t i = 0; i < d->fresh_count; i++)
+        view->repeated -= d->fresh[i].to - d->fresh[i].from;
+    view->first_new += d->fresh_count > 0 ? d->fresh[0].from : view->record_count;
+    view->in_parts = d->fresh_count > 1;
+}
+
+/* Shows the open block to who asked for blocks. It is open no more when it was taken whole. */
+static void show_block(nl_decoder *d, const nl_block_header *header)
+{
+    nl_block_view view = {
+        .bytes = d->block_bytes, .first_sequence = header->first_sequence, .record_count = header->record_count};
+    memcpy(view.stream, header->stream, sizeof view.stream);
+    note_repeated(d, &view);
+    if (d->take_blocks && view.repeated == 0) {
+        view.taken = all_can_be_read(d);
+        if (!view.taken)
+            nl_block_open(&d->block, header, d->block_bytes.data);
+    }
+    d->on_block(d->block_user, &view);
+    if (!view.taken)
+        return;
+    d->open = false;
+    d->stats.blocks++;
+    d->stats.records += header->record_count;
+}
+
 /* Takes a whole block from the input and opens it. NL_OK, whatever it was; or NL_AGAIN, NL_END. */
 static nl_status take_block(nl_decoder *d)
 {
@@ -272,8 +345,10 @@ static nl_status take_block(nl_decoder *d)
         return damage(d, "there is too much damage to look at every block");
     if (!nl_input_pull(in, nl_block_total_size(&header)))
         return wait_for_more(d);
-    if (!is_sound(d, &header))
+    if (!is_sound(d, &header)) {
+        suspect(d, &header);
         return damage(d, nl_error_message());
+    }
     d->block_bytes = (nl_string){in->at, nl_block_total_size(&header)};
     d->block_offset = nl_input_offset(in, in->at);
     in->at += d->block_bytes.size;
@@ -282,24 +357,36 @@ static nl_status take_block(nl_decoder *d)
         d->stats.blocks++;
         return NL_OK;
     }
-    d->skip = 0;
+    d->place = d->fresh_at = 0;
+    d->all_fresh = true;
     follow_stream(d, &header);
     d->open = nl_block_open(&d->block, &header, d->block_bytes.data) == NL_OK;
     if (!d->open) {
         d->stats.blocks++;
         nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
+    } else if (d->on_block != NULL) {
+        show_block(d, &header);
     }
     return NL_OK;
+}
+
+/* Whether the record at the next place was not met already. */
+static bool is_fresh(nl_decoder *d)
+{
+    if (d->all_fresh)
+        return true;
+    uint64_t place = d->place++;
+    while (d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].to)
+        d->fresh_at++;
+    return d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].from;
 }
 
 /* The next record of the open block. NL_OK, or NL_END when it has no more. */
 static nl_status next_of_block(nl_decoder *d, const nl_record **record)
 {
     nl_status status;
-    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK && d->skip > 0) {
-        d->skip--;
+    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK && !is_fresh(d))
         d->stats.repeated++;
-    }
     if (status == NL_OK) {
         d->stats.records++;
         *record = d->record;

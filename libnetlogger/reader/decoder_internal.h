@@ -29,7 +29,16 @@ typedef struct nl_damage {
     nl_buffer text; /* until it is reported: its bytes so far */
 } nl_damage;
 
+/* What the headers of damaged blocks said, which is believed when the next block of the stream begins where they end.
+ */
+typedef struct nl_suspect {
+    unsigned char stream[NL_BLOCK_STREAM_SIZE];
+    uint64_t from, to; /* numbers of records; equal: nothing */
+    int64_t from_ns;
+} nl_suspect;
+
 struct nl_decoder {
+    nl_suspect *suspect; /* NULL: no damage yet */
     nl_decoder_options options;
     nl_decoder_stats stats;
     nl_format format; /* of the latest record */
@@ -52,13 +61,20 @@ struct nl_decoder {
     bool in_blocks; /* a block comes next: */
     bool damaged;   /* or what is left of one that is not whole: the next beginning is being looked for */
     nl_damage damage;
-    bool open;     /* a block is being read */
-    uint64_t skip; /* so many of its records were met already */
+    bool open;                    /* a block is being read */
+    bool all_fresh;               /* none of its records was met already; otherwise: */
+    uint64_t place;               /* of its next record, from 0 */
+    nl_number_range *fresh;       /* the places of those that were not; NL_STREAM_GAPS_MOST + 1, or NULL until needed */
+    size_t fresh_count, fresh_at; /* of these, and which comes next */
     nl_block_reader block;
     nl_string block_bytes; /* all of it, for reports */
     uint64_t block_offset;
     uint64_t wasted; /* bytes that were looked through for a checksum that did not match */
     nl_streams streams;
+
+    void (*on_block)(void *user, const nl_block_view *block); /* NULL: nobody asks for blocks */
+    void *block_user;
+    bool take_blocks;
 };
 
 /* Counts and reports something that can't be read. */

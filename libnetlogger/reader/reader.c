@@ -5,8 +5,11 @@
 #include "base/error.h"
 #include "transport/source.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { WAIT_MS = 1000 };
 
@@ -96,6 +99,40 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
         if (status != NL_OK)
             return status;
     }
+}
+
+/* Where the first block begins that is not wholly before from_ns, or is none. */
+static off_t find_time(int fd, int64_t from_ns)
+{
+    char bytes[NL_BLOCK_HEADER_SIZE];
+    nl_block_header header;
+    struct stat status;
+    off_t at = 0;
+    if (fstat(fd, &status) != 0)
+        return 0;
+    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* what lies between the headers is not wanted */
+    for (;;) {
+        ssize_t got = pread(fd, bytes, sizeof bytes, at);
+        if (got != (ssize_t)sizeof bytes || nl_block_parse_header(bytes, sizeof bytes, &header) != NL_OK)
+            break;
+        if (header.record_count > 0 && header.max_time_ns >= from_ns)
+            break;
+        if (nl_block_total_size(&header) > (size_t)(status.st_size - at))
+            break;
+        at += (off_t)nl_block_total_size(&header);
+    }
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return at;
+}
+
+nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns)
+{
+    int fd = nl_source_unread_file(reader->source);
+    off_t at = fd >= 0 ? find_time(fd, from_ns) : 0;
+    if (at == 0)
+        return NL_OK;
+    reader->decoder->in.end_offset = (uint64_t)at;
+    return nl_source_begin_at(reader->source, (uint64_t)at);
 }
 
 nl_format nl_reader_format(const nl_reader *reader)

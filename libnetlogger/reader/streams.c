@@ -45,11 +45,19 @@ static void resize(table *t, size_t capacity)
     *t = larger;
 }
 
+static void free_table(table *t)
+{
+    for (size_t i = 0; i < t->capacity; i++)
+        free(t->slots[i].gaps);
+    free(t->slots);
+    *t = (table){0};
+}
+
 nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE])
 {
     table *young = &streams->young, *old = &streams->old;
     if (young->count == YOUNG_MOST) {
-        free(old->slots);
+        free_table(old);
         *old = *young;
         *young = (table){0};
     }
@@ -59,12 +67,88 @@ nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_
     if (stream->known)
         return stream;
     nl_stream *before = old->capacity > 0 ? slot_of(old, id) : NULL;
-    if (before != NULL && before->known)
+    if (before != NULL && before->known) {
         *stream = *before;
+        before->gaps = NULL;
+    }
     memcpy(stream->id, id, sizeof stream->id);
     young->count++;
     return stream;
 }
+
+/* ---- gaps ---- */
+
+/* A list of gaps with one more than are kept. */
+typedef struct gap_list {
+    size_t count;
+    nl_number_range at[NL_STREAM_GAPS_MOST + 1];
+} gap_list;
+
+static void add_range(gap_list *list, uint64_t from, uint64_t to)
+{
+    if (from < to)
+        list->at[list->count++] = (nl_number_range){from, to};
+}
+
+/* Remembers the gaps, but the oldest when they are too many. */
+static void keep(nl_stream *stream, const gap_list *list)
+{
+    size_t forgotten = list->count > NL_STREAM_GAPS_MOST ? 1 : 0;
+    if (stream->gaps == NULL && list->count > 0) {
+        stream->gaps = calloc(1, sizeof *stream->gaps);
+        NL_REQUIRE(stream->gaps != NULL, "out of memory");
+    }
+    if (stream->gaps == NULL)
+        return;
+    stream->gaps->count = list->count - forgotten;
+    memcpy(stream->gaps->at, list->at + forgotten, stream->gaps->count * sizeof *list->at);
+}
+
+/* Takes [first, end) out of the gaps; what of it was in them is added to fresh. */
+static void fill_gaps(nl_stream *stream, uint64_t first, uint64_t end, gap_list *fresh)
+{
+    gap_list left = {0};
+    for (size_t i = 0; stream->gaps != NULL && i < stream->gaps->count; i++) {
+        nl_number_range gap = stream->gaps->at[i];
+        uint64_t from = gap.from > first ? gap.from : first, to = gap.to < end ? gap.to : end;
+        if (from < to) {
+            add_range(&left, gap.from, from);
+            add_range(&left, to, gap.to);
+            add_range(fresh, from - first, to - first);
+        } else {
+            add_range(&left, gap.from, gap.to);
+        }
+    }
+    keep(stream, &left);
+}
+
+static void add_gap(nl_stream *stream, uint64_t from, uint64_t to)
+{
+    gap_list all = {0};
+    for (size_t i = 0; stream->gaps != NULL && i < stream->gaps->count; i++)
+        add_range(&all, stream->gaps->at[i].from, stream->gaps->at[i].to);
+    add_range(&all, from, to);
+    keep(stream, &all);
+}
+
+size_t nl_stream_take(nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
+                      nl_number_range fresh[NL_STREAM_GAPS_MOST + 1])
+{
+    uint64_t next = stream->next, end = first + count < first ? UINT64_MAX : first + count;
+    gap_list taken = {0};
+    if (first < next)
+        fill_gaps(stream, first, end, &taken);
+    else if (first - next > lost)
+        add_gap(stream, next, first - lost);
+    if (end > next) {
+        add_range(&taken, first > next ? 0 : next - first, end - first);
+        stream->next = end;
+    }
+    memcpy(fresh, taken.at, taken.count * sizeof *fresh);
+    return taken.count;
+}
+
+/* ---- all of it, to be kept ---- */
 
 static const nl_stream *look_up(const table *t, const unsigned char *id)
 {
@@ -74,9 +158,12 @@ static const nl_stream *look_up(const table *t, const unsigned char *id)
 
 static nl_stream_state state_of(const nl_stream *stream)
 {
-    nl_stream_state state = {
-        .next = stream->next, .latest_ns = stream->latest_ns, .gap_from = stream->gap_from, .gap_to = stream->gap_to};
+    nl_stream_state state = {.next = stream->next, .latest_ns = stream->latest_ns};
     memcpy(state.stream, stream->id, sizeof state.stream);
+    if (stream->gaps != NULL) {
+        state.gap_count = stream->gaps->count;
+        memcpy(state.gaps, stream->gaps->at, state.gap_count * sizeof *state.gaps);
+    }
     return state;
 }
 
@@ -94,12 +181,14 @@ void nl_streams_set(nl_streams *streams, const nl_stream_state *state)
 {
     static const unsigned char none[NL_BLOCK_STREAM_SIZE];
     NL_REQUIRE(memcmp(state->stream, none, sizeof none) != 0, "the stream has no name");
+    NL_REQUIRE(state->gap_count <= NL_STREAM_GAPS_MOST, "there are too many gaps");
     nl_stream *stream = nl_streams_find(streams, state->stream);
     stream->known = true;
     stream->next = state->next;
     stream->latest_ns = state->latest_ns;
-    stream->gap_from = state->gap_from;
-    stream->gap_to = state->gap_to;
+    gap_list gaps = {.count = state->gap_count};
+    memcpy(gaps.at, state->gaps, gaps.count * sizeof *gaps.at);
+    keep(stream, &gaps);
 }
 
 void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state), void *user)
@@ -117,9 +206,8 @@ void nl_streams_list(const nl_streams *streams, void (*function)(void *user, con
 
 void nl_streams_clear(nl_streams *streams)
 {
-    free(streams->young.slots);
-    free(streams->old.slots);
-    *streams = (nl_streams){0};
+    free_table(&streams->young);
+    free_table(&streams->old);
 }
 
 nl_streams *nl_streams_new(void)

@@ -14,12 +14,16 @@ static nl_destination *open_kind(const nl_url *url, const nl_destination_options
     case NL_SCHEME_FILE:
         return nl_file_destination_open(url, options);
     case NL_SCHEME_NETLOG:
+    case NL_SCHEME_NETLOGS:
     case NL_SCHEME_UNIX:
         return nl_socket_destination_open(url, options);
     case NL_SCHEME_SYSLOG:
         return nl_syslog_destination_open(url, options);
     case NL_SCHEME_MEMORY:
         return nl_memory_destination_open(url);
+    case NL_SCHEME_UDP:
+    case NL_SCHEME_INHERITED:
+        break;
     }
     nl_error_set("open %s: records cannot be written there", url->text);
     return NULL;

@@ -1,6 +1,6 @@
 /*
- * Where bytes go: a file, standard output, a collector over TCP or a Unix socket, syslog, memory. A destination takes
- * whole records only, and never leaves part of one behind where it can help it.
+ * Where bytes go: a file, standard output, a collector over TCP, plain or TLS, or a Unix socket, syslog, memory. A
+ * destination takes whole records only, and never leaves part of one behind where it can help it.
  *
  * The library lives in other people's programs: no destination raises SIGPIPE, prints, or waits longer than its
  * timeout. One thread at a time; the writer that owns a destination sees to that.
@@ -22,7 +22,8 @@ typedef struct nl_destination_options {
     const char *ident; /* syslog: the program's name; NULL for its own */
 } nl_destination_options;
 
-/* Opens what url names. NULL with the reason in nl_error_message(). Options in the URL are not looked at here. */
+/* Opens what url names. NULL with the reason in nl_error_message(). Of the options in the URL only those of TLS
+ * are looked at here. */
 nl_destination *nl_destination_open(const nl_url *url, const nl_destination_options *options);
 
 /*
@@ -62,6 +63,7 @@ typedef struct nl_destination_kind {
 struct nl_destination {
     const nl_destination_kind *kind;
     nl_format format; /* set by nl_destination_open */
+    bool at_once;     /* a connection is tried now, however short a time ago one was in vain; set by who writes */
 };
 
 /* How much of data, which begins with a record, written up to size, is whole records. */
@@ -75,5 +77,11 @@ nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination
 nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options);
 nl_destination *nl_syslog_destination_open(const nl_url *url, const nl_destination_options *options);
 nl_destination *nl_memory_destination_open(const nl_url *url);
+
+/* The descriptor of this process that a path names, such as /dev/stderr and /dev/fd/3; -1 when it names none. */
+int nl_path_descriptor(const char *path);
+
+/* Whether what is written there is nobody else's to write to: a stream, a terminal or memory of the one process. */
+bool nl_url_is_of_process(const nl_url *url);
 
 #endif

@@ -77,8 +77,25 @@ static nl_status open_temporary(file_destination *file)
     return take_descriptor(file, fd);
 }
 
+/*
+ * Takes a descriptor of this process that its path names. It is not opened anew by that name: then what is written
+ * through both would have two positions in one file, and overwrite each other.
+ */
+static nl_status take_own(file_destination *file, int own)
+{
+    int fd = (fcntl(own, F_GETFL) & O_ACCMODE) != O_RDONLY ? fcntl(own, F_DUPFD_CLOEXEC, 3) : -1;
+    if (fd < 0)
+        return nl_error_set("open %s: it is not open for writing", file->path);
+    file->fd = fd;
+    file->plain = false;
+    return NL_OK;
+}
+
 static nl_status open_path(file_destination *file, bool truncate)
 {
+    int own = nl_path_descriptor(file->path);
+    if (own >= 0)
+        return take_own(file, own);
     int fd = open(file->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (truncate ? O_TRUNC : 0), 0666);
     if (fd < 0)
         return nl_error_set_errno("open %s", file->path);

@@ -23,6 +23,23 @@ typedef struct memory_destination {
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static named_memory *memories;
 
+/* fork: a child copied while another thread held the mutex would wait for it for ever. */
+static void before_fork(void)
+{
+    pthread_mutex_lock(&mutex);
+}
+
+static void after_fork(void)
+{
+    pthread_mutex_unlock(&mutex);
+}
+
+/* Before any log's own handlers, so that this lock is taken after theirs. */
+__attribute__((constructor(101))) static void watch_forks(void)
+{
+    pthread_atfork(before_fork, after_fork, after_fork);
+}
+
 /* Where the pointer to the memory of that name is, or would be. */
 static named_memory **find(const char *name)
 {

@@ -396,3 +396,16 @@ uint64_t nl_source_position(const nl_source *source)
 {
     return source->position;
 }
+
+int nl_source_unread_file(const nl_source *source)
+{
+    return source->is_file && source->position == 0 ? source->fd : -1;
+}
+
+nl_status nl_source_begin_at(nl_source *source, uint64_t offset)
+{
+    if (lseek(source->fd, (off_t)offset, SEEK_SET) < 0)
+        return nl_error_set_errno("read %s", name_of(source));
+    source->position = offset;
+    return NL_OK;
+}

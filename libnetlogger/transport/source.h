@@ -33,4 +33,10 @@ void nl_source_wait(nl_source *source, int timeout_ms);
 uint64_t nl_source_size(const nl_source *source);
 uint64_t nl_source_position(const nl_source *source);
 
+/* The descriptor of a plain file of which nothing was read yet; -1 of anything else. Belongs to the source. */
+int nl_source_unread_file(const nl_source *source);
+
+/* Has reading begin at that offset of such a file. */
+nl_status nl_source_begin_at(nl_source *source, uint64_t offset);
+
 #endif

@@ -281,7 +281,7 @@ nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
         if (!give_up_first(spool))
             return NL_FAILED;
     if (spool->used + size > spool->limit)
-        return nl_error_set("the spool %s is full", spool->folder);
+        return nl_error_set("the spool %s is full (what is in it is kept)", spool->folder);
     segment *s = segment_for(spool);
     if (s == NULL)
         return NL_FAILED;

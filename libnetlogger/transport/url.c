@@ -1,8 +1,10 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "transport/destination.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,8 +14,11 @@ static const struct {
     nl_scheme scheme;
     bool authority; /* "//" follows, and a host */
 } schemes[] = {
-    {"x-netlog:", NL_SCHEME_NETLOG, true}, {"x-syslog:", NL_SCHEME_SYSLOG, true}, {"unix:", NL_SCHEME_UNIX, false},
-    {"memory:", NL_SCHEME_MEMORY, false},  {"file:", NL_SCHEME_FILE, false},
+    {"x-netlog:", NL_SCHEME_NETLOG, true},      {"x-netlogs:", NL_SCHEME_NETLOGS, true},
+    {"x-netlog+udp:", NL_SCHEME_UDP, true},     {"udp:", NL_SCHEME_UDP, true},
+    {"inherited:", NL_SCHEME_INHERITED, false}, {"x-syslog:", NL_SCHEME_SYSLOG, true},
+    {"unix:", NL_SCHEME_UNIX, false},           {"memory:", NL_SCHEME_MEMORY, false},
+    {"file:", NL_SCHEME_FILE, false},
 };
 
 enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0] };
@@ -146,6 +151,8 @@ static nl_status parse_rest(nl_url *url, const char *text, size_t size)
 {
     switch (url->scheme) {
     case NL_SCHEME_NETLOG:
+    case NL_SCHEME_NETLOGS:
+    case NL_SCHEME_UDP:
         return parse_host(url, text, size);
     case NL_SCHEME_SYSLOG:
         if (size > 0 && text[size - 1] == '/')
@@ -155,6 +162,7 @@ static nl_status parse_rest(nl_url *url, const char *text, size_t size)
     case NL_SCHEME_UNIX:
         return parse_path(url, text, size, "socket");
     case NL_SCHEME_MEMORY:
+    case NL_SCHEME_INHERITED:
         return parse_path(url, text, size, "name");
     default:
         return parse_path(url, text, size, "file");
@@ -179,7 +187,8 @@ static nl_status parse_scheme(nl_url *url, const char *text)
             return NL_FAILED;
         return text[size] == '?' ? parse_options(url, text + size + 1) : NL_OK;
     }
-    return nl_error_set("unknown scheme: file, unix, memory, x-netlog and x-syslog are known");
+    return nl_error_set(
+        "unknown scheme: file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited and x-syslog are known");
 }
 
 /* Whether text begins with letters, digits, '+', '-' or '.' and "://": then a bare file name is hardly meant. */
@@ -241,4 +250,29 @@ const char *nl_url_option_value(const nl_url *url, const char *name)
         if (strcmp(url->options[i].name, name) == 0)
             return url->options[i].value;
     return NULL;
+}
+
+int nl_path_descriptor(const char *path)
+{
+    static const char *const folders[] = {"/dev/fd/", "/proc/self/fd/"};
+    if (strcmp(path, "/dev/stdout") == 0)
+        return 1;
+    if (strcmp(path, "/dev/stderr") == 0)
+        return 2;
+    for (int i = 0; i < 2; i++) {
+        size_t size = strlen(folders[i]);
+        if (strncmp(path, folders[i], size) == 0) {
+            char *end;
+            long fd = strtol(path + size, &end, 10);
+            return path[size] >= '0' && path[size] <= '9' && *end == '\0' && fd <= INT_MAX ? (int)fd : -1;
+        }
+    }
+    return -1;
+}
+
+bool nl_url_is_of_process(const nl_url *url)
+{
+    if (url->scheme == NL_SCHEME_STDIO || url->scheme == NL_SCHEME_MEMORY)
+        return true;
+    return url->scheme == NL_SCHEME_FILE && (strcmp(url->path, "/dev/tty") == 0 || nl_path_descriptor(url->path) >= 0);
 }

@@ -1,7 +1,6 @@
 #include "config.h"
 
 #include "base/error.h"
-#include "format/block_write.h"
 #include "format/number.h"
 #include "transport/destination.h"
 #include "transport/writer_internal.h"
@@ -16,55 +15,72 @@ struct nl_writer {
     nl_destination *destination;
     nl_format format;
     size_t buffer_size;
-    bool canonical;
     bool line_levels; /* syslog: records of different levels are not written together */
     nl_level level;   /* of what is buffered */
-    nl_buffer buffer;
-    nl_block_writer block; /* NL_FORMAT_NLB: the records behind those in the buffer, not a block yet */
-    int zstd_level;        /* 0: not compressed */
+    nl_encoder *encoder;
+    nl_buffer buffer; /* what was encoded before the rest, which is in the encoder */
 };
 
-nl_status nl_writer_read_option(const nl_url_option *option, nl_writer_options *options)
+/* What the destination itself reads. */
+static bool is_of_tls(const nl_url *url, const char *name)
 {
-    const char *name = option->name, *value = option->value;
+    static const char *const names[] = {"ca", "cert", "key", "name"};
+    for (unsigned i = 0; i < 4 && url->scheme == NL_SCHEME_NETLOGS; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, nl_writer_options *options)
+{
+    const char *name = option->name, *value = option->value, *values;
     if (strcmp(name, "buffer") == 0) {
+        values = "a size, such as 64k";
         if (nl_size_parse(value, &options->buffer_size))
             return NL_OK;
     } else if (strcmp(name, "append") == 0) {
+        values = "yes or no";
         bool no = strcasecmp(value, "no") == 0 || strcmp(value, "0") == 0;
         bool yes = strcasecmp(value, "yes") == 0 || strcmp(value, "1") == 0;
         options->truncate = no;
         if (no || yes)
             return NL_OK;
     } else if (strcmp(name, "format") == 0) {
+        values = "ulm, bp or nlb";
         options->format = nl_format_parse(value);
         if (options->format != NL_FORMAT_UNKNOWN)
             return NL_OK;
     } else if (strcmp(name, "zstd") == 0) {
+        values = "from 0 (not compressed) to 19";
         size_t level;
         if (nl_size_parse(value, &level) && level <= ZSTD_LEVEL_MOST) {
             options->zstd_level = level == 0 ? -1 : (int)level;
             return NL_OK;
         }
     } else if (strcmp(name, "timeout") == 0) {
+        values = "seconds, more than 0 and at most 86400";
         double seconds;
         if (nl_number_parse_double((nl_string){value, strlen(value)}, &seconds) && seconds > 0 && seconds <= 86400) {
             options->timeout_ms = (int)(seconds * 1000 + 0.999); /* a part of a millisecond is one */
             return NL_OK;
         }
     } else {
-        return NL_END;
+        if (!is_of_tls(url, name))
+            return NL_END;
+        values = "not empty";
+        if (*value != '\0')
+            return NL_OK;
     }
-    return nl_error_set("\"%s\" is no value for option %s", value, name);
+    return nl_error_set("\"%s\" is no value for option %s, which is %s", value, name, values);
 }
 
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
 {
     for (size_t i = 0; i < url->option_count; i++) {
-        nl_status status = nl_writer_read_option(&url->options[i], options);
+        nl_status status = nl_writer_read_option(url, &url->options[i], options);
         if (status == NL_END)
-            nl_error_set("unknown option \"%s\": buffer, append, format, zstd and timeout are known",
-                         url->options[i].name);
+            nl_error_set("unknown option \"%s\": buffer, append, format, zstd and timeout are known%s",
+                         url->options[i].name, url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
         if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);
     }
@@ -101,9 +117,11 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
     NL_REQUIRE(writer != NULL, "out of memory");
     writer->destination = destination;
     writer->format = settled.format;
-    writer->zstd_level = settled.zstd_level > 0 ? settled.zstd_level : 0;
+    /* Text is not compressed: a destination must be able to tell whole records from parts. */
+    bool compress = settled.zstd_level > 0 && settled.format == NL_FORMAT_NLB;
+    writer->encoder = nl_encoder_new(&(nl_encoder_options){
+        .format = settled.format, .zstd_level = compress ? settled.zstd_level : 0, .canonical = settled.canonical});
     writer->buffer_size = settled.buffer_size;
-    writer->canonical = settled.canonical;
     writer->line_levels = url->scheme == NL_SCHEME_SYSLOG;
     return writer;
 }
@@ -116,13 +134,6 @@ nl_writer *nl_writer_open(const char *url_text, const nl_writer_options *options
     nl_writer *writer = nl_writer_open_url(url, options, NULL);
     nl_url_free(url);
     return writer;
-}
-
-/* Makes a block of the records that wait for one; it belongs to no stream. */
-static void finish_block(nl_writer *writer)
-{
-    static const nl_block_identity nobody;
-    nl_block_finish(&writer->block, &nobody, writer->zstd_level, &writer->buffer);
 }
 
 static nl_status write_buffer(nl_writer *writer)
@@ -139,24 +150,15 @@ static nl_status write_buffer(nl_writer *writer)
 
 nl_status nl_writer_flush(nl_writer *writer)
 {
-    finish_block(writer);
+    nl_encoder_finish(writer->encoder, &writer->buffer);
     return write_buffer(writer);
 }
 
 /* After something was added. */
 static nl_status write_if_full(nl_writer *writer)
 {
-    if (nl_block_is_full(&writer->block) || nl_block_size(&writer->block) > writer->buffer_size)
-        finish_block(writer);
-    return writer->buffer.size > writer->buffer_size ? write_buffer(writer) : NL_OK;
-}
-
-static nl_status put_in_block(nl_writer *writer, const nl_record *record)
-{
-    if (nl_block_put(&writer->block, record))
-        return NL_OK;
-    finish_block(writer);
-    return nl_block_put(&writer->block, record) ? NL_OK : nl_error_set("a record is larger than format nlb allows");
+    bool full = writer->buffer.size + nl_encoder_size(writer->encoder) > writer->buffer_size;
+    return full ? nl_writer_flush(writer) : NL_OK;
 }
 
 /* Before something of that level is added. */
@@ -174,15 +176,8 @@ nl_status nl_writer_put(nl_writer *writer, const nl_record *record)
     nl_status status = begin(writer, record->level);
     if (status != NL_OK)
         return status;
-    if (writer->format == NL_FORMAT_NLB) {
-        if (put_in_block(writer, record) != NL_OK)
-            return NL_FAILED;
-    } else if (!writer->canonical && record->raw.data != NULL && record->raw_format == writer->format) {
-        nl_buffer_append(&writer->buffer, record->raw.data, record->raw.size);
-        nl_buffer_append(&writer->buffer, "\n", 1);
-    } else {
-        nl_record_encode(record, writer->format, &writer->buffer);
-    }
+    if (nl_encoder_put(writer->encoder, record) != NL_OK)
+        return NL_FAILED;
     return write_if_full(writer);
 }
 
@@ -192,7 +187,7 @@ nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *line
     nl_status status = begin(writer, level);
     if (status != NL_OK)
         return status;
-    nl_buffer_append(&writer->buffer, lines, size);
+    nl_encoder_put_lines(writer->encoder, lines, size);
     return write_if_full(writer);
 }
 
@@ -207,7 +202,7 @@ static nl_status close_writer(nl_writer *writer, bool keep)
 {
     nl_status status = nl_destination_close(writer->destination, keep);
     nl_buffer_free(&writer->buffer);
-    nl_block_writer_free(&writer->block);
+    nl_encoder_free(writer->encoder);
     free(writer);
     return status;
 }

@@ -40,7 +40,7 @@ typedef struct style {
     void (*begin)(const schema *s, GString *out);
     void (*event)(const schema_event *e, GString *out);
     void (*row)(const char *const cells[COLUMNS], const size_t widths[COLUMNS], bool head, GString *out);
-    const char *table_end;
+    const char *table_begin, *table_end;
     const char *end;
 } style;
 
@@ -57,7 +57,7 @@ static void markdown_begin(const schema *s, GString *out)
 static void markdown_event(const schema_event *e, GString *out)
 {
     char *name = markdown(e->name), *description = markdown(e->description);
-    g_string_append_printf(out, "\n## %s\n\nLevel %s%s%s\n\n", name, nl_level_name(e->level),
+    g_string_append_printf(out, "\n## %s\n\nLevel %s%s%s\n", name, nl_level_name(e->level),
                            *description != '\0' ? ". " : "", description);
     g_free(name);
     g_free(description);
@@ -88,7 +88,7 @@ static void html_begin(const schema *s, GString *out)
 static void html_event(const schema_event *e, GString *out)
 {
     char *description = html(e->description);
-    g_string_append_printf(out, "<h2 id=\"%s\">%s</h2>\n<p>Level %s%s%s</p>\n<table>\n", e->name, e->name,
+    g_string_append_printf(out, "<h2 id=\"%s\">%s</h2>\n<p>Level %s%s%s</p>\n", e->name, e->name,
                            nl_level_name(e->level), *description != '\0' ? ". " : "", description);
     g_free(description);
 }
@@ -133,9 +133,9 @@ static void text_row(const char *const cells[COLUMNS], const size_t widths[COLUM
 }
 
 static const style styles[] = {
-    [SCHEMA_MARKDOWN] = {markdown, markdown_begin, markdown_event, markdown_row, "", ""},
-    [SCHEMA_HTML] = {html, html_begin, html_event, html_row, "</table>\n", "</body>\n</html>\n"},
-    [SCHEMA_TEXT] = {schema_plain, text_begin, text_event, text_row, "", ""},
+    [SCHEMA_MARKDOWN] = {markdown, markdown_begin, markdown_event, markdown_row, "\n", "", ""},
+    [SCHEMA_HTML] = {html, html_begin, html_event, html_row, "<table>\n", "</table>\n", "</body>\n</html>\n"},
+    [SCHEMA_TEXT] = {schema_plain, text_begin, text_event, text_row, "", "", ""},
 };
 
 static void make_cells(const style *st, const schema_field *f, char *cells[COLUMNS])
@@ -177,10 +177,11 @@ void schema_doc(const schema *s, schema_doc_style which, GString *out)
         const schema_event *e = g_ptr_array_index(s->events, i);
         size_t widths[COLUMNS] = {0};
         st->event(e, out);
-        if (e->fields->len > 0) {
-            each_row(st, e, widths, NULL);
-            each_row(st, e, widths, out);
-        }
+        if (e->fields->len == 0)
+            continue;
+        g_string_append(out, st->table_begin);
+        each_row(st, e, widths, NULL);
+        each_row(st, e, widths, out);
         g_string_append(out, st->table_end);
     }
     g_string_append(out, st->end);

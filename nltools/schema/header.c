@@ -58,7 +58,9 @@ static void append_enum(const schema_field *f, GString *out)
         schema_append_literal(out, g_ptr_array_index(f->values, i));
         g_string_append(out, ";\n");
     }
-    g_string_append(out, "    }\n    return \"\";\n}\n\n");
+    g_string_append(out, "    }\n    static __thread char number[16]; /* of a value that is none of them */\n"
+                         "    const int plain = value;\n    snprintf(number, sizeof number, \"%d\", plain);\n"
+                         "    return number;\n}\n\n");
 }
 
 static void append_description(const schema_event *e, GString *out)
@@ -141,11 +143,12 @@ void schema_header(const schema *s, GString *out)
     if (*s->description != '\0')
         g_string_append(out, ": ");
     append_comment(out, s->description);
-    g_string_append_printf(out,
-                           "\n *\n * Made by nlschema: change the schema, not this file. log may be NULL: then nothing "
-                           "is written.\n */\n#ifndef %s_SCHEMA_H\n#define %s_SCHEMA_H\n\n#include <netlogger.h>\n\n"
-                           "#ifndef NL_EVENT\n#error \"this netlogger.h is too old: it has no NL_EVENT\"\n#endif\n\n",
-                           guard, guard);
+    g_string_append_printf(
+        out,
+        "\n *\n * Made by nlschema: change the schema, not this file. log may be NULL: then nothing "
+        "is written.\n */\n#ifndef %s_SCHEMA_H\n#define %s_SCHEMA_H\n\n#include <netlogger.h>\n#include <stdio.h>\n\n"
+        "#ifndef NL_EVENT\n#error \"this netlogger.h is too old: it has no NL_EVENT\"\n#endif\n\n",
+        guard, guard);
     for (guint i = 0; i < s->events->len; i++)
         append_event(g_ptr_array_index(s->events, i), out);
     g_string_append(out, "#endif\n");

@@ -48,6 +48,7 @@ void schema_json(const schema *s, GString *out)
     append_member(out, "name", s->name);
     append_member(out, "prefix", s->prefix);
     append_member(out, "description", s->description);
+    g_string_truncate(out, out->len - 1); /* the blank at the line's end */
     g_string_append(out, "\n  \"events\": [\n");
     for (guint i = 0; i < s->events->len; i++) {
         append_event(g_ptr_array_index(s->events, i), out);

@@ -3,6 +3,7 @@
 A test is a unittest file that ends with `support.main()`; it prints TAP. It runs from `make check`, which sets
 NL_BUILD_DIR and NL_SOURCE_DIR, or by hand with both in the environment.
 """
+import atexit
 import os
 import pathlib
 import shutil
@@ -15,6 +16,9 @@ import unittest
 
 BUILD = pathlib.Path(os.environ["NL_BUILD_DIR"])
 SOURCE = pathlib.Path(os.environ["NL_SOURCE_DIR"])
+if os.path.isdir("/dev/shm"):  # what tests leave there is not for others, nor for netlogds of other tests
+    os.environ["NETLOGGER_SHM"] = tempfile.mkdtemp(prefix="netlogger-test-", dir="/dev/shm")
+    atexit.register(shutil.rmtree, os.environ["NETLOGGER_SHM"], ignore_errors=True)
 CC = os.environ.get("NL_CC", "cc")
 
 

@@ -184,6 +184,16 @@ class Collector(support.Case):
         self.assertIn("NL.EVNT=Netlogd.Lost", self.messages.read_text())
         self.assertIn("COUNT=100 DROPPED=0", self.messages.read_text())
 
+    def test_gaps_without_end_are_only_counted(self):
+        process = self.serve(self.scratch / "all.log")
+        for stream in b"pq":
+            self.send(b"".join(nlb_decoder.encode(self.rows(10 * i, 5), bytes([stream]) * 16, 10 * i) for i in range(1000)))
+        self.stop(process)
+        messages = self.messages.read_text()
+        self.assertEqual(messages.count("NL.EVNT=Netlogd.Lost"), 2 * 11, "ten of each client, and that there are more")
+        self.assertEqual(messages.count("NOTE=\"further gaps of this client are only counted\""), 2)
+        self.assertRegex(messages, r"NL.EVNT=Netlogd.Stop.* LOST=9990 ")
+
     def test_writes_blocks(self):
         output = self.scratch / "all.nlb"
         process = self.serve(output)

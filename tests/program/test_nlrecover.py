@@ -85,6 +85,27 @@ class Nlrecover(support.Case):
         numbers = re.findall(r" NL.EVNT=Step I=(\d+) ", output.read_text())
         self.assertEqual(sorted({int(n) for n in numbers}), list(range(100)))
 
+    def test_a_spool(self):
+        """What is killed while its collector is away goes to the spool, and from there to the collector in a later call."""
+        for options in ["", "&format=nlb"]:
+            port, spool = support.free_port(), self.scratch / "spool"
+            self.be_killed(f"x-netlog://127.0.0.1:{port}?spool={spool}{options}")
+            for _ in range(2):
+                result = self.recover()
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertRegex(result.stderr, rf"events for x-netlog:.*: moved to the spool {spool}: connect to .*refused")
+                self.assertNotEqual(list(spool.rglob("*.spool")), [])
+            netlogd, output = self.start_collector(port, "--recover", "0")
+            result = self.recover()
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("1000 events recovered, for x-netlog:", result.stderr)
+            self.assertEqual(self.recover().stderr, "nothing to recover\n")
+            self.assertEqual(list(spool.rglob("*.spool")), [])
+            netlogd.terminate()
+            netlogd.wait()
+            self.assert_numbers(output.read_text())
+            output.unlink()
+
     def start_collector(self, port, *options):
         output = self.scratch / "collected.log"
         netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}",

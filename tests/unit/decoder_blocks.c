@@ -316,6 +316,27 @@ static void missing_records_are_counted(void **state)
     nl_buffer_free(&input);
 }
 
+/* A stream's first blocks are damaged: their headers say what is missing, if the next block fits to them. */
+static void records_of_damaged_beginnings_are_counted(void **state)
+{
+    (void)state;
+    nl_buffer input = {0};
+    add_block(&input, 'a', 10, 2, 0);
+    input.data[input.size - 1] ^= 1;
+    add_block(&input, 'a', 12, 1, 0);
+    input.data[input.size - 1] ^= 1;
+    add_block(&input, 'a', 13, 1, 0);
+    add_block(&input, 'b', 0, 2, 0);
+    input.data[input.size - 1] ^= 1;
+    add_block(&input, 'b', 5, 1, 0); /* who knows */
+    result r = decode(input.data, input.size, 40, NL_FORMAT_NLB);
+    assert_int_equal(r.stats.malformed, 3);
+    assert_int_equal(r.stats.lost, 3);
+    assert_non_null(strstr(r.text.data, "? a 0/3 10000-13000\nDATE=19700101000000.000013 N=13\n"));
+    nl_buffer_free(&r.text);
+    nl_buffer_free(&input);
+}
+
 static void many_streams_are_forgotten_in_their_order(void **state)
 {
     (void)state;
@@ -346,6 +367,115 @@ static void many_streams_are_forgotten_in_their_order(void **state)
 }
 
 /* Blocks of another type, and blocks whose payload lies, cost only themselves. */
+/* How many records of one block, which comes by itself over a connection of its own, are taken. */
+static int take_block_of(nl_streams *streams, int first, int count, int lost)
+{
+    nl_buffer input = {0};
+    add_block(&input, 's', first, count, lost);
+    result r =
+        decode_so(input.data, input.size, 0, (nl_decoder_options){.streams = streams, .on_malformed = note_malformed});
+    int taken = (int)r.stats.records;
+    assert_int_equal(r.stats.records + r.stats.repeated, count);
+    nl_buffer_free(&r.text);
+    nl_buffer_free(&input);
+    return taken;
+}
+
+static void what_fills_a_gap_is_taken_once(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    for (int i = 0; i <= 10; i++) /* 10 to 19 are missing, 30 to 39, ... */
+        assert_int_equal(take_block_of(streams, 20 * i, 10, 0), 10);
+    assert_int_equal(take_block_of(streams, 30, 10, 0), 10);
+    assert_int_equal(take_block_of(streams, 30, 10, 0), 0);
+    assert_int_equal(take_block_of(streams, 10, 10, 0), 10);
+    assert_int_equal(take_block_of(streams, 10, 10, 0), 0);
+    assert_int_equal(take_block_of(streams, 53, 2, 0), 2); /* in the middle of one */
+    assert_int_equal(take_block_of(streams, 52, 4, 0), 2);
+    assert_int_equal(take_block_of(streams, 40, 30, 0), 6);
+    assert_int_equal(take_block_of(streams, 65, 20, 0), 10); /* over its ends */
+    assert_int_equal(take_block_of(streams, 0, 250, 0), 6 * 10 + 40);
+    assert_int_equal(take_block_of(streams, 0, 250, 0), 0);
+    nl_streams_free(streams);
+}
+
+/* The records of a block that come in between are those that were missing, and no others. */
+static void a_block_gives_just_what_is_missing(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    nl_buffer input = {0};
+    add_block(&input, 's', 0, 2, 0);
+    add_block(&input, 's', 3, 2, 0);
+    add_block(&input, 's', 6, 1, 0);
+    add_block(&input, 's', 0, 8, 0);
+    result r = decode_so(input.data, input.size, 0, (nl_decoder_options){.streams = streams});
+    assert_string_equal(r.text.data, EPOCH "0 N=0\n" EPOCH "1 N=1\n? s 0/1 1000-3000\n" EPOCH "3 N=3\n" EPOCH
+                                           "4 N=4\n? s 0/1 4000-6000\n" EPOCH "6 N=6\n" EPOCH "2 N=2\n" EPOCH
+                                           "5 N=5\n" EPOCH "7 N=7\n");
+    assert_int_equal(r.stats.repeated, 5);
+    nl_buffer_free(&r.text);
+    nl_buffer_free(&input);
+    nl_streams_free(streams);
+}
+
+static void gaps_are_bounded(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    assert_int_equal(take_block_of(streams, 0, 1, 0), 1);
+    for (int i = 1; i <= NL_STREAM_GAPS_MOST + 2; i++)
+        assert_int_equal(take_block_of(streams, 2 * i, 1, 0), 1);
+    assert_int_equal(take_block_of(streams, 1, 1, 0), 0); /* the two oldest are forgotten: that is loss */
+    assert_int_equal(take_block_of(streams, 3, 1, 0), 0);
+    for (int i = 2; i < NL_STREAM_GAPS_MOST + 2; i++)
+        assert_int_equal(take_block_of(streams, 2 * i + 1, 1, 0), 1);
+    assert_int_equal(take_block_of(streams, 0, 2 * (NL_STREAM_GAPS_MOST + 2), 0), 0);
+    nl_streams_free(streams);
+}
+
+/* What a producer dropped never comes and is no gap, or a thread that drops often would push the true ones out. */
+static void what_was_dropped_is_no_gap(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    assert_int_equal(take_block_of(streams, 0, 10, 0), 10);
+    for (int i = 1; i <= 100; i++)
+        assert_int_equal(take_block_of(streams, 20 * i, 10, i == 1 ? 5 : 10), 10);
+    assert_int_equal(take_block_of(streams, 10, 5, 0), 5);
+    assert_int_equal(take_block_of(streams, 0, 2000, 0), 0);
+    nl_streams_free(streams);
+}
+
+/* Gaps go along when a stream becomes an old one, and are forgotten with it. */
+static void gaps_of_many_streams(void **state)
+{
+    (void)state;
+    nl_streams streams = {0};
+    nl_number_range fresh[NL_STREAM_GAPS_MOST + 1];
+    unsigned char id[NL_BLOCK_STREAM_SIZE] = "";
+    for (uint32_t i = 1; i < 3 * NL_STREAMS_MOST; i++) {
+        nl_le32_put((char *)id, i);
+        nl_stream *stream = nl_streams_find(&streams, id);
+        stream->known = true;
+        assert_int_equal(nl_stream_take(stream, 10, 10, 0, fresh), 1);
+        if (i <= 1000)
+            continue;
+        nl_le32_put((char *)id, i - 1000);
+        stream = nl_streams_find(&streams, id);
+        assert_true(stream->known);
+        assert_int_equal(nl_stream_take(stream, 5, 10, 0, fresh), 1);
+        assert_true(fresh[0].from == 0 && fresh[0].to == 5);
+    }
+    /* Numbers that are as large as they can be. */
+    nl_stream *stream = nl_streams_find(&streams, id);
+    assert_int_equal(nl_stream_take(stream, UINT64_MAX - 2, 10, 0, fresh), 1);
+    assert_true(fresh[0].from == 0 && fresh[0].to == 2);
+    assert_int_equal(nl_stream_take(stream, UINT64_MAX - 2, 10, 0, fresh), 0);
+    nl_streams_clear(&streams);
+}
+
 static void what_is_sound_but_unknown_is_skipped(void **state)
 {
     (void)state;
@@ -474,21 +604,90 @@ static void records_can_be_packed(void **state)
     nl_record_free(back);
 }
 
+typedef struct taking {
+    nl_encoder *encoder;
+    nl_buffer said;
+} taking;
+
+static void take_block(void *user, const nl_block_view *block)
+{
+    taking *t = user;
+    char line[100];
+    snprintf(line, sizeof line, "%c%s%d+%d/%d ", block->stream[0], block->taken ? "=" : "-", (int)block->first_sequence,
+             (int)block->record_count, (int)block->repeated);
+    add_line(&t->said, line);
+    if (block->taken)
+        nl_encoder_put_block(t->encoder, block);
+    else
+        nl_encoder_set_stream(t->encoder, block->stream, block->first_sequence + block->repeated);
+}
+
+/* Blocks go whole into an encoder, except those of which something was met before: of these the rest goes, numbered. */
+static void blocks_can_be_taken_whole(void **state)
+{
+    (void)state;
+    static const char expected[] = "a=0+5/0 a-3+5/2 b=0+3/0 b-0+3/3 ";
+    for (int level = 0; level < 2; level++) {
+        nl_buffer in = {0}, out = {0};
+        add_block(&in, 'a', 0, 5, 0);
+        add_block(&in, 'a', 3, 5, 0);
+        add_block(&in, 'b', 0, 3, 0);
+        add_block(&in, 'b', 0, 3, 0);
+        taking t = {.encoder = nl_encoder_new(&(nl_encoder_options){.format = NL_FORMAT_NLB, .zstd_level = level})};
+        nl_streams *streams = nl_streams_new();
+        nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.streams = streams});
+        nl_decoder_on_block(decoder, true, take_block, &t);
+        nl_decoder_feed(decoder, in.data, in.size);
+        const nl_record *record;
+        int handed_out = 0;
+        for (; nl_decoder_next(decoder, &record) == NL_OK; handed_out++)
+            assert_int_equal(nl_encoder_put(t.encoder, record), NL_OK);
+        assert_int_equal(handed_out, 3);
+        assert_int_equal(nl_decoder_get_stats(decoder)->records, 11);
+        assert_int_equal(nl_decoder_get_stats(decoder)->blocks, 4);
+        assert_int_equal(nl_decoder_get_stats(decoder)->repeated, 5);
+        assert_memory_equal(t.said.data, expected, sizeof expected - 1);
+        nl_encoder_finish(t.encoder, &out);
+        assert_int_equal(nl_encoder_size(t.encoder), 0);
+        result r = decode_so(out.data, out.size, 0, (nl_decoder_options){0});
+        assert_int_equal(r.stats.records, 11);
+        assert_int_equal(r.stats.lost, 0);
+        assert_int_equal(r.stats.malformed, 0);
+        nl_stream_state known;
+        assert_true(nl_streams_get(streams, (const unsigned char *)"a\0\0\0\0\0\0\0\0\0\0\0\0\0\0", &known));
+        assert_int_equal(known.next, 8);
+        nl_buffer_free(&r.text);
+        nl_decoder_free(decoder);
+        nl_streams_free(streams);
+        nl_encoder_free(t.encoder);
+        nl_buffer_free(&t.said);
+        nl_buffer_free(&in);
+        nl_buffer_free(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_come_however_they_are_cut),
         cmocka_unit_test(text_and_blocks_may_follow_one_another),
         cmocka_unit_test(damage_is_passed_over),
+        cmocka_unit_test(records_of_damaged_beginnings_are_counted),
         cmocka_unit_test(damage_is_reported_with_its_own_bytes),
         cmocka_unit_test(a_mark_ends_a_line_that_is_too_long),
         cmocka_unit_test(a_file_cut_anywhere_loses_one_block),
         cmocka_unit_test(missing_records_are_counted),
         cmocka_unit_test(many_streams_are_forgotten_in_their_order),
+        cmocka_unit_test(what_fills_a_gap_is_taken_once),
+        cmocka_unit_test(a_block_gives_just_what_is_missing),
+        cmocka_unit_test(gaps_are_bounded),
+        cmocka_unit_test(what_was_dropped_is_no_gap),
+        cmocka_unit_test(gaps_of_many_streams),
         cmocka_unit_test(what_is_sound_but_unknown_is_skipped),
         cmocka_unit_test(copes_with_anything),
         cmocka_unit_test(claims_do_not_multiply_the_work),
         cmocka_unit_test(records_can_be_packed),
+        cmocka_unit_test(blocks_can_be_taken_whole),
     };
     return cmocka_run_group_tests_name("decoder_blocks", tests, NULL, NULL);
 }

@@ -62,6 +62,11 @@ tests_unit_event_unit_SOURCES = %D%/event.c
 tests_unit_event_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_event_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/clock.unit
+tests_unit_clock_unit_SOURCES = %D%/clock.c
+tests_unit_clock_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_clock_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/recover.unit
 tests_unit_recover_unit_SOURCES = %D%/recover.c
 tests_unit_recover_unit_CPPFLAGS = $(unit_cppflags)
@@ -76,6 +81,12 @@ unit_tests += %D%/control.unit
 tests_unit_control_unit_SOURCES = %D%/control.c
 tests_unit_control_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_control_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/journal.unit
+tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd/output/file.c netlogd/output/failure.c \
+	libnetlogger/program/program.c
+tests_unit_journal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
+tests_unit_journal_unit_LDADD = $(unit_ldadd)
 
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)

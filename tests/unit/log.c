@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -478,6 +480,166 @@ static void what_no_batch_can_hold_is_refused(void **state)
     free(part);
 }
 
+/* A value that is too long is cut, and that is said; the event is logged. */
+static void values_that_are_cut(void **state)
+{
+    enum { LONG = 200000, MOST = 131072 };
+    char *text = malloc(LONG + 1);
+    assert_non_null(text);
+    memset(text, 'x', LONG);
+    text[LONG] = '\0';
+    nl_log *log = open_log(state);
+    assert_int_equal(nl_write(log, NL_USAGE, "Typed", "S=%s", text), NL_MALFORMED);
+    assert_string_equal(nl_error_message(),
+                        "write Typed: the event is logged, but a value of 200000 bytes was cut at 131072");
+    assert_int_equal(nl_write(log, NL_USAGE, "Printed", "S=%s F=%f", text, 1.0), NL_MALFORMED);
+    assert_int_equal(nl_write(log, NL_USAGE, "Most", "S=%.*s", MOST, text), NL_OK);
+    assert_int_equal(nl_close(log), NL_OK);
+    nl_reader *reader = read_back();
+    const nl_record *record;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(nl_reader_next(reader, &record), NL_OK);
+        expect_field(record, "S", text, MOST);
+    }
+    nl_reader_close(reader);
+    free(text);
+}
+
+/* What the last events were that a ring had no room for, the log tells although nothing comes after them. */
+static void losses_before_the_close_are_told(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"memory:log?ring=64k&policy=newest",
+                                        "memory:log?ring=64k&policy=newest&format=nlb"};
+    enum { EVENTS = 100000, TIMES = 5 };
+    for (size_t i = 0; i < 2 * TIMES; i++) {
+        nl_memory_free("log");
+        nl_log *log = nl_open("prog", names[i % 2]);
+        assert_non_null(log);
+        for (int j = 0; j < EVENTS; j++)
+            NL_EVENT(log, NL_USAGE, "K", "T", 0, "I", j);
+        nl_status status = nl_close(log);
+        nl_reader *reader = read_back();
+        const nl_record *read;
+        uint64_t whole = 0, lost = 0;
+        while (nl_reader_next(reader, &read) == NL_OK) {
+            nl_field field;
+            whole += read->event.size == 1;
+            if (read->event.size == 14 && nl_record_find(read, "COUNT", &field))
+                lost += field.type == NL_TYPE_UINT ? field.uint_value : strtoull(field.string.data, NULL, 10);
+        }
+        assert_int_equal(whole + lost, EVENTS);
+        assert_int_equal(status, lost > 0 ? NL_FAILED : NL_OK);
+        nl_reader_close(reader);
+    }
+}
+
+static int listen_at(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+    unlink(path);
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    return listener;
+}
+
+/* All that comes until the other side closes. */
+static void expect_events(int listener, const char *const *events)
+{
+    int connection = accept(listener, NULL, NULL);
+    assert_true(connection >= 0);
+    char text[4096];
+    size_t size = 0;
+    for (ssize_t got; (got = read(connection, text + size, sizeof text - 1 - size)) > 0;)
+        size += (size_t)got;
+    text[size] = '\0';
+    const char *at = text;
+    for (; *events != NULL; events++) {
+        at = strstr(at, *events);
+        assert_non_null(at);
+    }
+    close(connection);
+}
+
+/* A collector that is back up is found by a flush, and by the close, however short a time ago it was away. */
+static void collectors_that_are_back(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/netlogger-XXXXXX", path[64], urls[2][128], command[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/socket", folder);
+    snprintf(urls[0], sizeof urls[0], "unix:%s", path);
+    snprintf(urls[1], sizeof urls[1], "unix:%s?spool=%s/spool", path, folder);
+    for (size_t i = 0; i < 4; i++) {
+        bool flushed = i < 2;
+        int listener = listen_at(path);
+        nl_log *log = nl_open("prog", urls[i % 2]);
+        assert_non_null(log);
+        close(listener);
+        for (int j = 0; j < 3; j++) { /* the pause doubles each time */
+            assert_int_equal(nl_write(log, NL_USAGE, "Away", "N=%d", j), NL_OK);
+            assert_int_equal(nl_flush(log), i % 2 == 0 ? NL_FAILED : NL_OK);
+        }
+        listener = listen_at(path);
+        assert_int_equal(nl_write(log, NL_USAGE, "Back", NULL), NL_OK);
+        if (flushed)
+            assert_int_equal(nl_flush(log), NL_OK);
+        assert_int_equal(nl_close(log), NL_OK);
+        expect_events(listener, (const char *const[]){"N=0", "N=1", "N=2", "NL.EVNT=Back", NULL});
+        close(listener);
+    }
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static bool enough;
+
+static void *read_all_the_time(void *name)
+{
+    while (!__atomic_load_n(&enough, __ATOMIC_ACQUIRE)) {
+        nl_buffer copy = {0};
+        nl_memory_read(name, &copy);
+        nl_buffer_free(&copy);
+    }
+    return NULL;
+}
+
+/* A child is forked while other threads are at a memory: hold its lock. */
+static void memory_after_fork(void **state)
+{
+    (void)state;
+    nl_log *log = nl_open("parent", "memory:forked");
+    for (int i = 0; i < 10000; i++)
+        nl_write(log, NL_USAGE, "Filling", "I=%d", i);
+    assert_int_equal(nl_flush(log), NL_OK);
+    pthread_t readers[2];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&readers[i], NULL, read_all_the_time, "forked"), 0);
+    for (int i = 0; i < 100; i++) {
+        pid_t child = fork();
+        if (child == 0) {
+            alarm(60); /* instead of hanging */
+            nl_write(log, NL_USAGE, "Child", "I=%d", i);
+            bool good = nl_close(log) == NL_OK;
+            nl_buffer copy = {0};
+            good &= nl_memory_read("forked", &copy);
+            nl_buffer_append(&copy, "", 1);
+            good &= strstr(copy.data, "NL.EVNT=Child") != NULL;
+            _exit(good ? 0 : 1);
+        }
+        int status;
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+    __atomic_store_n(&enough, true, __ATOMIC_RELEASE);
+    for (int i = 0; i < 2; i++)
+        pthread_join(readers[i], NULL);
+    nl_close(log);
+    nl_memory_free("forked");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -493,8 +655,12 @@ int main(void)
         cmocka_unit_test(what_no_site_can_hold),
         cmocka_unit_test(threads_share_formats),
         cmocka_unit_test(formats_after_fork),
+        cmocka_unit_test(memory_after_fork),
         cmocka_unit_test(handlers_in_the_middle),
         cmocka_unit_test(what_no_batch_can_hold_is_refused),
+        cmocka_unit_test(values_that_are_cut),
+        cmocka_unit_test(losses_before_the_close_are_told),
+        cmocka_unit_test(collectors_that_are_back),
     };
     leave_out_what_the_thread_sanitizer_cannot();
     return cmocka_run_group_tests(tests, NULL, NULL);

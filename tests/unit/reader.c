@@ -362,6 +362,48 @@ static atomic_int had; /* records that the reader has had */
  * Appends records, and moves the file away now and then, as log rotation does. It waits until the reader has opened the
  * new one: a file that came and went in between is lost to whoever follows a name.
  */
+/* A log of blocks of ten records, a second apart. */
+static void put_blocks(int count)
+{
+    nl_encoder *encoder = nl_encoder_new(&(nl_encoder_options){.format = NL_FORMAT_NLB});
+    nl_record *record = nl_record_new();
+    nl_buffer out = {0};
+    for (int i = 0; i < count; i++) {
+        nl_record_set_time(record, i * NL_NS_PER_SECOND);
+        assert_int_equal(nl_encoder_put(encoder, record), NL_OK);
+        if (i % 10 == 9)
+            nl_encoder_finish(encoder, &out);
+    }
+    put(path, O_TRUNC, out.data, out.size);
+    nl_buffer_free(&out);
+    nl_record_free(record);
+    nl_encoder_free(encoder);
+}
+
+static void seeks_a_time_by_headers(void **state)
+{
+    (void)state;
+    put_blocks(100);
+    for (int from = -5; from < 110; from++) {
+        nl_reader *reader = nl_reader_open(path, NULL);
+        assert_int_equal(nl_reader_seek(reader, from * NL_NS_PER_SECOND), NL_OK);
+        const nl_record *record;
+        nl_status status = nl_reader_next(reader, &record);
+        assert_int_equal(status, from < 100 ? NL_OK : NL_END);
+        if (status == NL_OK)
+            assert_int_equal(record->time_ns / NL_NS_PER_SECOND, from < 0 ? 0 : from / 10 * 10);
+        while (nl_reader_next(reader, &record) == NL_OK)
+            ;
+        assert_int_equal(nl_reader_position(reader), nl_reader_size(reader));
+        nl_reader_close(reader);
+    }
+    put_lines(path, O_TRUNC, 0, 3);
+    nl_reader *reader = nl_reader_open(path, NULL);
+    assert_int_equal(nl_reader_seek(reader, INT64_MAX), NL_OK);
+    expect_lines(reader, 0, 3);
+    nl_reader_close(reader);
+}
+
 static void *append_and_rotate(void *unused)
 {
     for (int i = 0; i < APPENDED; i++) {
@@ -432,17 +474,12 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(reads_a_file_and_says_how_far),
-        IN_FOLDER(says_why_it_cannot_open),
-        IN_FOLDER(reads_memory),
-        IN_FOLDER(reads_compressed_frames),
-        IN_FOLDER(keeps_what_came_before_damage),
-        IN_FOLDER(short_files_are_text),
-        IN_FOLDER(reads_a_pipe_without_waiting),
-        IN_FOLDER(reads_standard_input),
-        IN_FOLDER(follows_a_file_through_its_life),
-        IN_FOLDER(follows_what_is_compressed),
-        IN_FOLDER(waits_for_a_log_that_grows),
+        IN_FOLDER(seeks_a_time_by_headers),    IN_FOLDER(reads_a_file_and_says_how_far),
+        IN_FOLDER(says_why_it_cannot_open),    IN_FOLDER(reads_memory),
+        IN_FOLDER(reads_compressed_frames),    IN_FOLDER(keeps_what_came_before_damage),
+        IN_FOLDER(short_files_are_text),       IN_FOLDER(reads_a_pipe_without_waiting),
+        IN_FOLDER(reads_standard_input),       IN_FOLDER(follows_a_file_through_its_life),
+        IN_FOLDER(follows_what_is_compressed), IN_FOLDER(waits_for_a_log_that_grows),
         IN_FOLDER(waits_without_spinning),
     };
     return cmocka_run_group_tests_name("reader", tests, NULL, NULL);

@@ -13,7 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -287,52 +290,316 @@ static void test_damaged_memory(void **state)
     unlink(path);
 }
 
-/* A user who names root's file in his folder cannot make root's recovery cut that file off. */
-static void test_a_stranger_names_no_file_of_ours(void **state)
+static void expect_nothing(void *user, const nl_recovered *what)
+{
+    (void)user;
+    fail_msg("%s was recovered", what->prog);
+}
+
+/* Folders that are empty, and without a lock, are what a process leaves that is killed while it removes its own. */
+static void test_empty_folders(void **state)
 {
     (void)state;
-    static const char text[] = "root's own\nfile";
-    char victim[80], other[80], name[300], url[100];
-    snprintf(victim, sizeof victim, "%s/victim", folder);
-    snprintf(other, sizeof other, "file:%s/recovered", folder);
-    snprintf(url, sizeof url, "file:%s", victim);
-    if (geteuid() != 0) /* only root looks at others' folders */
-        return;
-    FILE *file = fopen(victim, "w");
-    assert_true(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    char empty[80], used[80], own[80], file[96];
+    pid_t gone = fork();
+    if (gone == 0)
+        _exit(0);
+    assert_int_equal(waitpid(gone, NULL, 0), gone);
+    snprintf(empty, sizeof empty, "%s/netlogger-%u-%d-0000000a", folder, (unsigned)geteuid(), gone);
+    snprintf(used, sizeof used, "%s/netlogger-%u-%d-0000000b", folder, (unsigned)geteuid(), gone);
+    snprintf(own, sizeof own, "%s/netlogger-%u-%d-0000000c", folder, (unsigned)geteuid(), getpid());
+    snprintf(file, sizeof file, "%s/something", used);
+    assert_true(mkdir(empty, 0700) == 0 && mkdir(used, 0700) == 0 && mkdir(own, 0700) == 0);
+    int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && close(fd) == 0);
+    assert_int_equal(nl_recover(&(nl_recover_options){.list_only = true}, expect_nothing, NULL), NL_OK);
+    assert_int_equal(count_folders(), 3);
+    assert_int_equal(nl_recover(NULL, expect_nothing, NULL), NL_OK);
+    assert_int_equal(access(empty, F_OK), -1);
+    assert_int_equal(access(file, F_OK), 0);
+    assert_int_equal(access(own, F_OK), 0);
+    unlink(file);
+    assert_true(rmdir(used) == 0 && rmdir(own) == 0);
+}
+
+/* ---- signals that writing raises: they are not the program's ---- */
+
+static int limited_to(const char *destination)
+{
+    return setrlimit(RLIMIT_FSIZE, &(struct rlimit){1000, 1000}) == 0 &&
+                   nl_recover(&(nl_recover_options){.destination = destination}, NULL, NULL) == NL_FAILED
+               ? 0
+               : 1;
+}
+
+/* Standard output whose other end is closed, while a signal of the program's own is pending; that comes through. */
+static int broken_output(const char *destination)
+{
+    int ends[2];
+    sigset_t pipe_signal, before, after, pending;
+    sigemptyset(&pipe_signal);
+    sigaddset(&pipe_signal, SIGPIPE);
+    if (pipe(ends) != 0 || dup2(ends[1], STDOUT_FILENO) < 0 || close(ends[0]) != 0 || close(ends[1]) != 0)
+        return 1;
+    nl_recover_options options = {.destination = destination};
+    if (pthread_sigmask(SIG_SETMASK, NULL, &before) != 0 || nl_recover(&options, NULL, NULL) != NL_FAILED ||
+        pthread_sigmask(SIG_SETMASK, NULL, &after) != 0 || sigismember(&after, SIGPIPE) != 0 ||
+        sigismember(&after, SIGXFSZ) != sigismember(&before, SIGXFSZ))
+        return 2;
+    sigprocmask(SIG_BLOCK, &pipe_signal, NULL);
+    raise(SIGPIPE);
+    return nl_recover(&options, NULL, NULL) == NL_FAILED && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE)
+               ? 0
+               : 3;
+}
+
+/* Closes a log for which there was no thread, so that this one writes, to a pipe that nobody reads. */
+static int close_without_thread(const char *destination)
+{
+    int ends[2];
+    if (pipe(ends) != 0 || dup2(ends[1], STDOUT_FILENO) < 0 || close(ends[0]) != 0 || close(ends[1]) != 0 ||
+        (geteuid() == 0 && (setgid(65534) != 0 || setuid(65534) != 0)) ||
+        setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0}) != 0)
+        return 1;
+    nl_log *log = nl_open("killed", destination);
+    NL_EVENT(log, NL_USAGE, "Event");
+    return log != NULL && nl_close(log) == NL_FAILED ? 0 : 2;
+}
+
+/* In a process of its own, which is not to end by a signal. */
+static void expect_no_signal(int (*work)(const char *destination), const char *destination)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGPIPE, SIG_DFL);
+        signal(SIGXFSZ, SIG_DFL);
+        _exit(work(destination));
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+static void test_no_signal_reaches_the_program(void **state)
+{
+    (void)state;
+    char other[80];
+    snprintf(other, sizeof other, "%s/limited", folder);
+    kill_at_work();
+    expect_no_signal(limited_to, other);
+    expect_no_signal(broken_output, "-");
+    expect_no_signal(close_without_thread, "-");
+    assert_int_equal(nl_recover(&(nl_recover_options){.destination = other}, expect_sent, NULL), NL_OK);
+    unlink(other);
+    unlink(path);
+}
+
+/* ---- another user's folder, which only root looks at ---- */
+
+/* Runs what it is given as a process of nobody's, in a folder of its own, and waits until it is killed. */
+static void run_as_stranger(void (*work)(void))
+{
     assert_int_equal(chmod(folder, 01777), 0);
     pid_t child = fork();
     if (child == 0) {
         if (setgid(65534) != 0 || setuid(65534) != 0)
             _exit(1);
-        nl_log *log = nl_open("stranger", "memory:stranger");
-        NL_EVENT(log, NL_USAGE, "Event");
-        nl_flush(log);
+        work();
         kill(getpid(), SIGKILL);
     }
-    waitpid(child, NULL, 0);
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+}
+
+/* The path of that file in the stranger's folder. */
+static const char *strangers(const char *file)
+{
+    static char name[300];
+    *name = '\0';
     DIR *d = opendir(folder);
-    for (struct dirent *entry; (entry = readdir(d)) != NULL;) {
-        if (strncmp(entry->d_name, "netlogger-65534", 15) != 0)
-            continue;
-        snprintf(name, sizeof name, "%s/%s/log-0", folder, entry->d_name);
-        size_t size = NL_SHARED_HEADER + NL_SHARED_BATCH_SIZE;
-        int fd = open(name, O_RDWR);
-        nl_shared_log *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        assert_ptr_not_equal(shared, MAP_FAILED);
-        snprintf(shared->url, sizeof shared->url, "%s", url);
-        shared->format = NL_FORMAT_NLB;
-        shared->file_offset = 0;
-        shared->batch_size = shared->next_size = sizeof text - 1;
-        memcpy((char *)shared + NL_SHARED_HEADER, text, sizeof text - 1);
-        munmap(shared, size);
-        close(fd);
-    }
+    assert_non_null(d);
+    for (struct dirent *entry; (entry = readdir(d)) != NULL;)
+        if (strncmp(entry->d_name, "netlogger-65534", 15) == 0)
+            snprintf(name, sizeof name, "%s/%s/%s", folder, entry->d_name, file);
     closedir(d);
+    assert_true(*name != '\0');
+    return name;
+}
+
+static void log_one_event(void)
+{
+    nl_log *log = nl_open("stranger", "memory:stranger");
+    NL_EVENT(log, NL_USAGE, "Event");
+    nl_flush(log);
+}
+
+/* A user who names root's file in his folder cannot make root's recovery cut that file off. */
+static void test_a_stranger_names_no_file_of_ours(void **state)
+{
+    (void)state;
+    static const char text[] = "root's own\nfile";
+    char victim[80], other[80], url[100];
+    snprintf(victim, sizeof victim, "%s/victim", folder);
+    snprintf(other, sizeof other, "file:%s/recovered", folder);
+    snprintf(url, sizeof url, "file:%s", victim);
+    if (geteuid() != 0)
+        return;
+    FILE *file = fopen(victim, "w");
+    assert_true(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    run_as_stranger(log_one_event);
+    size_t size = NL_SHARED_HEADER + NL_SHARED_BATCH_SIZE;
+    int fd = open(strangers("log-0"), O_RDWR);
+    nl_shared_log *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(shared, MAP_FAILED);
+    snprintf(shared->url, sizeof shared->url, "%s", url);
+    shared->format = NL_FORMAT_NLB;
+    shared->file_offset = 0;
+    shared->batch_size = shared->next_size = sizeof text - 1;
+    memcpy((char *)shared + NL_SHARED_HEADER, text, sizeof text - 1);
+    munmap(shared, size);
+    close(fd);
     nl_recover(&(nl_recover_options){.destination = other, .everyone = true}, NULL, NULL);
     struct stat status;
     assert_int_equal(stat(victim, &status), 0);
     assert_int_equal(status.st_size, sizeof text - 1);
+}
+
+/* How many records of that program stand in a file. */
+static unsigned count_in(const char *file, const char *prog)
+{
+    nl_reader *reader = nl_reader_open(file, NULL);
+    assert_non_null(reader);
+    const nl_record *record;
+    unsigned count = 0;
+    while (nl_reader_next(reader, &record) == NL_OK)
+        count += record->prog.size == strlen(prog) && memcmp(record->prog.data, prog, strlen(prog)) == 0;
+    nl_reader_close(reader);
+    return count;
+}
+
+/* Two logs without a thread that writes: all that is logged is left. */
+static void log_much_in_vain(void)
+{
+    setrlimit(RLIMIT_NPROC, &(struct rlimit){0, 0});
+    for (int number = 0; number < 2; number++) {
+        nl_log *log = nl_open("stranger", "memory:stranger?ring=1m");
+        for (int i = 0; i < 5000; i++)
+            NL_EVENT(log, NL_USAGE, "Event", "I", i, "TEXT", "of which there is a little more than nothing");
+    }
+}
+
+static void cut_off(void *user, const nl_recovered *what)
+{
+    const char *const *files = user;
+    assert_int_equal(what->status, NL_OK);
+    for (; *files != NULL; files++)
+        assert_int_equal(truncate(strangers(*files), 0), 0);
+}
+
+/* A user who cuts his files off while root has them open brings no signal upon root: what was there in time is
+ * recovered. */
+static void test_a_stranger_cuts_files_off(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        return;
+    char other[80];
+    snprintf(other, sizeof other, "%s/cut", folder);
+    run_as_stranger(log_much_in_vain);
+    /* When the first log is recovered, its files and the sites are open. */
+    nl_recover_options options = {.destination = other, .everyone = true};
+    const char *open_files[] = {"sites", "log-0", "ring-0-0", NULL};
+    assert_int_equal(nl_recover(&options, cut_off, open_files), NL_OK);
+    assert_int_equal(count_in(other, "stranger"), 10000);
+    assert_int_equal(count_folders(), 0);
+    unlink(other);
+
+    run_as_stranger(log_much_in_vain);
+    const char *coming_files[] = {"log-1", "ring-1-0", NULL};
+    nl_recover(&options, cut_off, coming_files);
+    assert_int_equal(count_in(other, "stranger"), 5000);
+    unlink(other);
+}
+
+/* Reads some and goes away. */
+static pid_t start_short_reader(const char *fifo, size_t size)
+{
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        char some[4096];
+        int fd = open(fifo, O_RDONLY);
+        while (size > 0) {
+            ssize_t got = read(fd, some, sizeof some < size ? sizeof some : size);
+            if (got <= 0)
+                break;
+            size -= (size_t)got;
+        }
+        _exit(0);
+    }
+    return child;
+}
+
+/* What of a stranger's was sent before the destination broke is not sent once more: it is copied, and put back. */
+static void test_a_strangers_progress_is_kept(void **state)
+{
+    (void)state;
+    if (geteuid() != 0)
+        return;
+    char other[80], fifo[80];
+    snprintf(other, sizeof other, "%s/rest", folder);
+    snprintf(fifo, sizeof fifo, "%s/fifo", folder);
+    run_as_stranger(log_much_in_vain);
+    pid_t reader = start_short_reader(fifo, 600000); /* a log is more than that, a batch much less */
+    assert_int_equal(nl_recover(&(nl_recover_options){.destination = fifo, .everyone = true}, NULL, NULL), NL_FAILED);
+    waitpid(reader, NULL, 0);
+    unlink(fifo);
+    assert_int_equal(nl_recover(&(nl_recover_options){.destination = other, .everyone = true}, NULL, NULL), NL_OK);
+    assert_in_range(count_in(other, "stranger"), 5000, 8000);
+    unlink(other);
+}
+
+static void count_recovered(void *user, const nl_recovered *what)
+{
+    if (what->status != NL_OK)
+        fail_msg("%s", what->message);
+    *(uint64_t *)user += what->records;
+}
+
+/* What nl_close could not deliver is there for recovery as after a kill, once no log of the process is open. */
+static void what_a_close_could_not_deliver(void **state)
+{
+    (void)state;
+    enum { EVENTS = 1000 };
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    char url[128];
+    snprintf(address.sun_path, sizeof address.sun_path, "%s/socket", folder);
+    snprintf(url, sizeof url, "unix:%s", address.sun_path);
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(listen(listener, 1), 0);
+    nl_log *other = nl_open("other", "memory:other"), *log = nl_open("closed", url);
+    assert_non_null(log);
+    close(listener);
+    memset(reached, 0, THREADS * sizeof *reached);
+    for (unsigned long i = 0; i < EVENTS; i++)
+        NL_EVENT(log, NL_USAGE, "Typed", "T", 0, "I", i);
+    assert_int_equal(nl_close(log), NL_FAILED);
+    assert_non_null(strstr(nl_error_message(), "1000 events could not be delivered; nlrecover can bring them later: "));
+    NL_EVENT(other, NL_USAGE, "Other", "I", 0);
+    uint64_t records = 0;
+    unlink(path);
+    nl_recover_options options = {.destination = path};
+    assert_int_equal(nl_recover(&options, count_recovered, &records), NL_OK);
+    assert_int_equal(records, 0); /* the process may log into that folder yet */
+    assert_int_equal(nl_close(other), NL_OK);
+    assert_int_equal(count_folders(), 1);
+    assert_int_equal(nl_recover(&options, count_recovered, &records), NL_OK);
+    assert_int_equal(records, EVENTS);
+    assert_int_equal(count_folders(), 0);
+    reached[0].done = EVENTS;
+    expect_all();
 }
 
 int main(void)
@@ -346,7 +613,12 @@ int main(void)
         cmocka_unit_test(test_to_another_destination),
         cmocka_unit_test(test_a_destination_that_is_away_can_be_tried_again),
         cmocka_unit_test(test_damaged_memory),
+        cmocka_unit_test(test_empty_folders),
+        cmocka_unit_test(test_no_signal_reaches_the_program),
         cmocka_unit_test(test_a_stranger_names_no_file_of_ours),
+        cmocka_unit_test(test_a_stranger_cuts_files_off),
+        cmocka_unit_test(test_a_strangers_progress_is_kept),
+        cmocka_unit_test(what_a_close_could_not_deliver),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     return cmocka_run_group_tests(tests, set_up, tear_down);

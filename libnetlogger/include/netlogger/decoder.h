@@ -54,13 +54,21 @@ typedef struct nl_streams nl_streams;
 NL_API nl_streams *nl_streams_new(void);
 NL_API void nl_streams_free(nl_streams *streams);
 
+/* Sequence numbers from ... up to, without the latter. */
+typedef struct nl_number_range {
+    uint64_t from;
+    uint64_t to;
+} nl_number_range;
+
+enum { NL_STREAM_GAPS_MOST = 16 };
+
 /* What is remembered of one of them, for who keeps it in a file: all of it, and nothing in it is a pointer. */
 typedef struct nl_stream_state {
     unsigned char stream[16]; /* its name */
     uint64_t next;            /* the sequence number that is expected */
     int64_t latest_ns;        /* the latest time that was seen */
-    uint64_t gap_from;        /* numbers from here ... */
-    uint64_t gap_to;          /* ... to before this were missing when they were passed over: they may yet come */
+    size_t gap_count;
+    nl_number_range gaps[NL_STREAM_GAPS_MOST]; /* numbers that were passed over, rising: they may yet come */
 } nl_stream_state;
 
 /* Reads what is remembered of the stream of that name. False when it was not met, or was forgotten. */
@@ -101,6 +109,26 @@ typedef struct nl_decoder_stats {
 NL_API nl_decoder *nl_decoder_new(const nl_decoder_options *options);
 NL_API void nl_decoder_free(nl_decoder *decoder);
 
+/* A block of the binary format that was found whole. Everything in it lasts only during the call. */
+typedef struct nl_block_view {
+    nl_string bytes;          /* as it came: header and payload */
+    unsigned char stream[16]; /* all zero: of no stream */
+    uint64_t first_sequence;  /* of its first record */
+    uint64_t record_count;
+    uint64_t repeated;  /* of them were met already, where streams are shared, and do not follow */
+    uint64_t first_new; /* sequence number of the first that was not */
+    bool in_parts;      /* among those that were not are others that were */
+    bool taken;         /* its records do not follow */
+} nl_block_view;
+
+/*
+ * Asks for blocks: on_block is called for each block of records that is whole and has the right checksum, before its
+ * records are handed out. With take, one of which nothing was met before and whose records were all read by way of
+ * trial is not handed out as records, only as its bytes (taken is then true); the counts are the same.
+ */
+NL_API void nl_decoder_on_block(nl_decoder *decoder, bool take,
+                                void (*on_block)(void *user, const nl_block_view *block), void *user);
+
 /*
  * Gives the decoder more bytes. It borrows data until nl_decoder_next has returned NL_AGAIN; calling this again before
  * that aborts. The bytes are not changed.
@@ -118,6 +146,9 @@ NL_API nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
 
 /* The format found, NL_FORMAT_UNKNOWN while it is not known yet. */
 NL_API nl_format nl_decoder_format(const nl_decoder *decoder);
+
+/* After NL_AGAIN: whether it keeps part of a line or block whose rest has not come. */
+NL_API bool nl_decoder_is_midway(const nl_decoder *decoder);
 
 /* Counts so far; belongs to the decoder. */
 NL_API const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder);

@@ -16,9 +16,10 @@
  *   char *, const char *                             the text up to its NUL; NULL is the text "(null)"
  *   nl_string                                        those bytes, any of them, NUL too: NL_BYTES(data, size)
  *
- * Any other type, a name without a value, more than 16 pairs, or a level that is none is a compile error. Works in C11
- * with GNU extensions and in C++11. A string longer than NL_VALUE_SIZE_MAX bytes is cut there. A bit-field wants a
- * cast.
+ * Any other type, a name without a value, more than 16 pairs, no or an empty event's name, or a level that is none or
+ * no constant is a compile error. So are nullptr and, in C++, an object of a class, though it converts to one of these
+ * types: cast it. NULL by itself is no text: in C++ it is logged as the number 0. Works in C11 with GNU extensions and
+ * in C++11. A string longer than NL_VALUE_SIZE_MAX bytes is cut there. A bit-field wants a cast.
  *
  * In a signal handler it is safe: when the signal came in the middle of an event of the same thread, the handler's
  * event is refused and counted as lost; otherwise it is logged. A handler must not jump out (siglongjmp) of an event.
@@ -38,14 +39,15 @@
 #define NL_VALUE_SIZE_MAX 16384
 
 #define NL_EVENT(log, level, ...)                                                                                      \
-    NL_PRIVATE_EVENT(NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), log, level, __VA_ARGS__, 0)
+    NL_PRIVATE_JOIN(NL_PRIVATE_EVENT_, NL_PRIVATE_FORM(__VA_ARGS__))                                                   \
+    (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), log, level, __VA_ARGS__, 0)
 
 /* An nl_string of size bytes at data, as a value of NL_EVENT. */
 #define NL_BYTES(data, size) nl_bytes((data), (size))
 
 static inline nl_string nl_bytes(const void *data, size_t size)
 {
-    nl_string bytes = {(const char *)data, size};
+    nl_string bytes = {NL_PRIVATE_CAST(const char *, data), size};
     return bytes;
 }
 

@@ -9,6 +9,10 @@
 #ifndef NETLOGGER_EVENT_PRIVATE_H
 #define NETLOGGER_EVENT_PRIVATE_H
 
+#ifdef __cplusplus
+#include <type_traits>
+#endif
+
 NL_BEGIN_DECLS
 
 /* How a value lies in the ring. */
@@ -57,7 +61,7 @@ typedef struct nl_ring_producer {
     uint64_t limit;      /* up to here head may go before the reader's position has to be looked at again */
     uint64_t *published; /* what the reader may read up to; in shared memory */
     unsigned busy;       /* 1: this thread is in the middle of an event; 2: it makes room for one */
-    unsigned slow_clock; /* no usable time-stamp counter: ticks are nanoseconds of the real-time clock */
+    unsigned slow_clock; /* no usable time-stamp counter: ticks are nl_private_slow_ticks */
 } nl_ring_producer;
 
 #define NL_PRIVATE_SLOTS 16
@@ -90,6 +94,9 @@ __attribute__((destructor)) static void nl_private_sites_end(void)
         nl_private_sites_leave(&inside);
 }
 
+/* Nanoseconds of the monotonic clock, which goes on when the real-time clock is set back. Safe in signal handlers. */
+NL_API uint64_t nl_private_slow_ticks(void);
+
 static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -97,7 +104,7 @@ static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
         return __rdtsc();
 #endif
     (void)ring;
-    return (uint64_t)nl_time_now_ns();
+    return nl_private_slow_ticks();
 }
 
 static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size_t size, nl_ring_producer **out)
@@ -126,7 +133,7 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
     /* Of the events to come: the processor's own foresight ends at every page, and with it one event in 90 would wait.
      */
     __builtin_prefetch(at + NL_PRIVATE_AHEAD, 1);
-    nl_event_header header = {(uint32_t)size, id, nl_private_ticks(ring)};
+    nl_event_header header = {NL_PRIVATE_CAST(uint32_t, size), id, nl_private_ticks(ring)};
     memcpy(at, &header, sizeof header);
     return at + sizeof header;
 }
@@ -176,8 +183,8 @@ static inline char *nl_private_put_scalar(char *at, const void *value, size_t si
 static inline char *nl_private_put_string(char *at, const void *value, size_t value_size)
 {
     (void)value_size;
-    const nl_string *string = (const nl_string *)value;
-    uint32_t size = (uint32_t)string->size;
+    const nl_string *string = NL_PRIVATE_CAST(const nl_string *, value);
+    uint32_t size = NL_PRIVATE_CAST(uint32_t, string->size);
     memcpy(at, &size, sizeof size);
     nl_private_copy(at + sizeof size, string->data, size);
     return at + sizeof size + size;
@@ -192,7 +199,7 @@ static inline size_t nl_private_scalar_size(const void *value, size_t size)
 static inline size_t nl_private_string_size(const void *value, size_t size)
 {
     (void)size;
-    return sizeof(uint32_t) + ((const nl_string *)value)->size;
+    return sizeof(uint32_t) + NL_PRIVATE_CAST(const nl_string *, value)->size;
 }
 
 static inline nl_string nl_private_cut(nl_string string)
@@ -212,10 +219,15 @@ NL_END_DECLS
 
 /* Plain char and long are as the machine has them. */
 enum {
-    NL_RAW_CHAR = (char)-1 < 0 ? NL_RAW_INT8 : NL_RAW_UINT8,
+    NL_RAW_CHAR = NL_PRIVATE_CAST(char, -1) < 0 ? NL_RAW_INT8 : NL_RAW_UINT8,
     NL_RAW_LONG = sizeof(long) == 8 ? NL_RAW_INT64 : NL_RAW_INT32,
     NL_RAW_ULONG = sizeof(long) == 8 ? NL_RAW_UINT64 : NL_RAW_UINT32,
 };
+
+/* In place of a value of a type that cannot be logged, so that the compiler complains about that but once. */
+typedef struct nl_private_refused {
+    char nothing;
+} nl_private_refused;
 
 /* Every scalar type: X(a word for it, the type, what it is in the ring). */
 #define NL_PRIVATE_SCALARS(X)                                                                                          \
@@ -238,7 +250,7 @@ enum {
 #define NL_PRIVATE_STATIC_ASSERT static_assert
 #define NL_PRIVATE_AUTO auto
 
-template <typename T> struct nl_private_type; /* only types that can be logged have one */
+template <typename T> struct nl_private_type; /* of what nl_private_capture returns */
 #define NL_PRIVATE_OVERLOAD(word, type, raw)                                                                           \
     static inline type nl_private_capture(type value)                                                                  \
     {                                                                                                                  \
@@ -250,7 +262,7 @@ template <typename T> struct nl_private_type; /* only types that can be logged h
 NL_PRIVATE_SCALARS(NL_PRIVATE_OVERLOAD)
 static inline double nl_private_capture(long double value)
 {
-    return (double)value;
+    return NL_PRIVATE_CAST(double, value);
 }
 static inline nl_string nl_private_capture(const char *text)
 {
@@ -260,13 +272,32 @@ static inline nl_string nl_private_capture(char *text)
 {
     return nl_private_text(text);
 }
-template <typename T> nl_string nl_private_capture(T *) = delete; /* or any pointer would go as a bool */
 static inline nl_string nl_private_capture(nl_string string)
 {
     return nl_private_cut(string);
 }
 template <> struct nl_private_type<nl_string> {
     static constexpr unsigned char raw_type = NL_RAW_STRING;
+};
+
+/* An unscoped enumeration is the number that it is promoted to. Everything else is refused, without any conversion. */
+template <typename T> struct nl_private_is_number {
+    static constexpr bool value = std::is_enum<T>::value && std::is_convertible<T, long long>::value;
+};
+template <typename T>
+static inline auto nl_private_capture(T value) ->
+    typename std::enable_if<nl_private_is_number<T>::value, decltype(+value)>::type
+{
+    return +value;
+}
+template <typename T>
+static inline typename std::enable_if<!nl_private_is_number<T>::value, nl_private_refused>::type
+nl_private_capture(const T &)
+{
+    return nl_private_refused();
+}
+template <> struct nl_private_type<nl_private_refused> {
+    static constexpr unsigned char raw_type = NL_RAW_NONE;
 };
 
 #define NL_PRIVATE_TYPE(value) nl_private_type<decltype(nl_private_capture(value))>::raw_type
@@ -303,7 +334,14 @@ template <typename T> static inline char *nl_private_put(char *at, const T &valu
 NL_PRIVATE_SCALARS(NL_PRIVATE_SAME)
 static inline double nl_private_shorten(long double value)
 {
-    return (double)value;
+    return NL_PRIVATE_CAST(double, value);
+}
+
+static inline nl_private_refused nl_private_refuse(const void *value)
+{
+    (void)value;
+    nl_private_refused refused = {0};
+    return refused;
 }
 
 #define NL_PRIVATE_TYPE_CASE(word, type, raw)                                                                          \
@@ -311,13 +349,13 @@ static inline double nl_private_shorten(long double value)
     raw,
 #define NL_PRIVATE_TYPE(value)                                                                                         \
     _Generic((value), NL_PRIVATE_SCALARS(NL_PRIVATE_TYPE_CASE) long double: NL_RAW_DOUBLE, char *: NL_RAW_STRING,       \
-        const char *: NL_RAW_STRING, nl_string: NL_RAW_STRING)
+        const char *: NL_RAW_STRING, nl_string: NL_RAW_STRING, default: NL_RAW_NONE)
 #define NL_PRIVATE_CAPTURE_CASE(word, type, raw)                                                                       \
     type:                                                                                                              \
     nl_private_same_##word,
 #define NL_PRIVATE_CAPTURE(value)                                                                                      \
     _Generic((value), NL_PRIVATE_SCALARS(NL_PRIVATE_CAPTURE_CASE) long double: nl_private_shorten,                      \
-        char *: nl_private_text, const char *: nl_private_text, nl_string: nl_private_cut)(value)
+        char *: nl_private_text, const char *: nl_private_text, nl_string: nl_private_cut, default: nl_private_refuse)(value)
 #define NL_PRIVATE_SIZE(value)                                                                                         \
     _Generic((value), nl_string : nl_private_string_size, default : nl_private_scalar_size)(&(value), sizeof(value))
 #define NL_PRIVATE_PUT(at, value)                                                                                      \
@@ -329,19 +367,26 @@ static inline double nl_private_shorten(long double value)
 #define NL_PRIVATE_JOIN(a, b) NL_PRIVATE_JOIN_(a, b)
 #define NL_PRIVATE_JOIN_(a, b) a##b
 
-/* How many pairs follow the event's name; words that no macro has when there is half a pair. */
+/*
+ * How many pairs follow the event's name, and what form the arguments have: pairs, odd (half a pair too many), or many
+ * (more than 16 pairs, up to where it can be told).
+ */
 #define NL_PRIVATE_PAIRS(...) NL_PRIVATE_PICK(__VA_ARGS__, NL_PRIVATE_COUNTS)
+#define NL_PRIVATE_FORM(...) NL_PRIVATE_PICK(__VA_ARGS__, NL_PRIVATE_FORMS)
 #define NL_PRIVATE_PICK(...) NL_PRIVATE_PICK_(__VA_ARGS__)
 #define NL_PRIVATE_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, a19, a20,    \
-                         a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, count, ...)             \
-    count
+                         a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, a38,     \
+                         a39, a40, a41, a42, a43, a44, a45, a46, a47, a48, a49, a50, a51, a52, a53, a54, a55, a56,     \
+                         a57, a58, a59, a60, a61, a62, a63, a64, a65, a66, picked, ...)                                \
+    picked
 #define NL_PRIVATE_COUNTS                                                                                              \
-    field_name_without_value_or_too_many, 16, field_name_without_value, 15, field_name_without_value, 14,              \
-        field_name_without_value, 13, field_name_without_value, 12, field_name_without_value, 11,                      \
-        field_name_without_value, 10, field_name_without_value, 9, field_name_without_value, 8,                        \
-        field_name_without_value, 7, field_name_without_value, 6, field_name_without_value, 5,                         \
-        field_name_without_value, 4, field_name_without_value, 3, field_name_without_value, 2,                         \
-        field_name_without_value, 1, field_name_without_value, 0, 0
+    0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 15, 0,   \
+        14, 0, 13, 0, 12, 0, 11, 0, 10, 0, 9, 0, 8, 0, 7, 0, 6, 0, 5, 0, 4, 0, 3, 0, 2, 0, 1, 0, 0, 0
+#define NL_PRIVATE_FORMS                                                                                               \
+    odd, many, odd, many, odd, many, odd, many, odd, many, odd, many, odd, many, odd, many, odd, many, odd, many, odd, \
+        many, odd, many, odd, many, odd, many, odd, many, odd, many, odd, pairs, odd, pairs, odd, pairs, odd, pairs,   \
+        odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd, pairs,    \
+        odd, pairs, odd, pairs, odd, pairs, odd, pairs, odd
 
 /* EACH_n(m, name, value, ..., 0) is m(place, name, value) for each of the n pairs; places count down. */
 #define NL_PRIVATE_EACH_0(m, ...)
@@ -362,23 +407,38 @@ static inline double nl_private_shorten(long double value)
 #define NL_PRIVATE_EACH_15(m, name, value, ...) m(15, name, value) NL_PRIVATE_EACH_14(m, __VA_ARGS__)
 #define NL_PRIVATE_EACH_16(m, name, value, ...) m(16, name, value) NL_PRIVATE_EACH_15(m, __VA_ARGS__)
 
+#define NL_PRIVATE_CHECK_IT(place, name, value)                                                                        \
+    NL_PRIVATE_STATIC_ASSERT(NL_PRIVATE_TYPE(value) + 0 != 0, "field " name ": not a type that NL_EVENT can "          \
+                                                              "log");
 #define NL_PRIVATE_NAME_OF(place, name, value) "" name,
 #define NL_PRIVATE_TYPE_OF(place, name, value) NL_PRIVATE_TYPE(value),
 #define NL_PRIVATE_CAPTURE_IT(place, name, value) NL_PRIVATE_AUTO nl_value_##place##_ = NL_PRIVATE_CAPTURE(value);
 #define NL_PRIVATE_ADD_SIZE(place, name, value) +NL_PRIVATE_SIZE(nl_value_##place##_)
 #define NL_PRIVATE_PUT_IT(place, name, value) nl_at_ = NL_PRIVATE_PUT(nl_at_, nl_value_##place##_);
 
-/* A static site, a look at the gate, the values caught once, their size, the copy. */
-#define NL_PRIVATE_EVENT(each, log_given, level_given, event_name, ...)                                                \
+#define NL_PRIVATE_EVENT_odd(...)                                                                                      \
+    NL_PRIVATE_WRONG("NL_EVENT(log, level, event, field, value, ...): a field name without a value")
+#define NL_PRIVATE_EVENT_many(...) NL_PRIVATE_WRONG("an event has at most 16 fields")
+#define NL_PRIVATE_WRONG(why)                                                                                          \
     do {                                                                                                               \
+        NL_PRIVATE_STATIC_ASSERT(0, why);                                                                              \
+    } while (0)
+
+/* A static site, a look at the gate, the values caught once, their size, the copy. */
+#define NL_PRIVATE_EVENT_pairs(each, log_given, level_given, event_name, ...)                                          \
+    do {                                                                                                               \
+        NL_PRIVATE_STATIC_ASSERT(__builtin_constant_p(level_given), "the level of NL_EVENT is a constant");            \
         NL_PRIVATE_STATIC_ASSERT((level_given) >= NL_EMERGENCY && (level_given) <= NL_DEBUG, "not a level of events"); \
-        static const char *const nl_names_[] = {each(NL_PRIVATE_NAME_OF, __VA_ARGS__) 0};                              \
+        NL_PRIVATE_STATIC_ASSERT(sizeof("" event_name) > 1, "NL_EVENT(log, level, event, ...): an event has a name");  \
+        each(NL_PRIVATE_CHECK_IT,                                                                                      \
+             __VA_ARGS__) static const char *const nl_names_[] = {each(NL_PRIVATE_NAME_OF, __VA_ARGS__) 0};            \
         static const unsigned char nl_types_[] = {each(NL_PRIVATE_TYPE_OF, __VA_ARGS__) 0};                            \
         static nl_event_site nl_site_ = {"" event_name, nl_names_, nl_types_, sizeof nl_types_ - 1,                    \
                                          (level_given), 0,         0,         0};                                      \
         nl_log *nl_log_ = (log_given);                                                                                 \
-        nl_log_gate *nl_gate_ = (nl_log_gate *)(void *)nl_log_;                                                        \
-        if (nl_gate_ != 0 && (int)(level_given) <= __atomic_load_n(&nl_gate_->threshold, __ATOMIC_RELAXED) &&          \
+        nl_log_gate *nl_gate_ = NL_PRIVATE_CAST(nl_log_gate *, NL_PRIVATE_CAST(void *, nl_log_));                      \
+        if (nl_gate_ != 0 &&                                                                                           \
+            NL_PRIVATE_CAST(int, level_given) <= __atomic_load_n(&nl_gate_->threshold, __ATOMIC_RELAXED) &&            \
             !__atomic_load_n(&nl_site_.off, __ATOMIC_RELAXED)) {                                                       \
             nl_ring_producer *nl_ring_;                                                                                \
             each(NL_PRIVATE_CAPTURE_IT, __VA_ARGS__) size_t nl_size_ =                                                 \

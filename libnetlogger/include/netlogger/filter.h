@@ -9,8 +9,7 @@
  * A test is a field's name, an operator and a value:
  *
  *   ==  (or =)  !=  <  <=  >  >=     compared as below
- *   ~  !~                            matches, or does not, a shell's glob: * any bytes, ? one, [a-z] [!a-z] one of a
- * set
+ *   ~  !~                            all of it matches, or does not, a shell's glob with * ? [a-z] [!a-z]
  *   =~                               a POSIX extended regular expression is found in it; ^ and $ are its ends
  *   in (a, b, c)    not in (a, b)    equal to one of them, to none of them
  *   has FIELD                        the field is there, whatever its value
@@ -34,16 +33,17 @@
  *            SIZE > 9 is true of SIZE=abc, for 'a' comes after '9'. What is in quotes is text and is compared by bytes:
  *            ID == "007".
  *   Times    The time of a record is compared with a time in any form of time.h: ts >= 2012-03-14T14:04,
- *            DATE < 20000330112320.5. Eight bare digits are refused, for they are no day but seconds since 1970.
- * Patterns see the text that ULM (DATE) or BP (ts) would write: DATE ~ 20000330*. Levels   Are compared by urgency, in
- * the order of level.h, Emergency being the least: LVL <= Warning is true of Emergency, Alert, Error and Warning, and
- * is what a log with the threshold Warning would let pass. Names are ULM's or BP's in any case, so level == Info is
- * true of LVL=Usage. A level that has none of these names is before or after none; == and != compare its text.
+ *            DATE < 20000330112320.5. Eight bare digits are refused: they look like a day, but would be seconds.
+ *            Patterns see the text that ULM (DATE) or BP (ts) would write: DATE ~ 20000330*.
+ *   Levels   Are compared in the order of level.h, from Emergency, the least, to Debug: LVL <= Warning is true of
+ *            Emergency, Alert, Error and Warning, and is what a log with the threshold Warning lets pass. Names are
+ *            ULM's or BP's in any case, so level == Info is true of LVL=Usage. A level that has none of these names
+ *            is neither before nor after any; == and != compare its text.
  *
  * Bounds. Expressions may come from strangers: size, nesting, the number of tests and the size of patterns are limited,
  * and what a match costs grows with the sizes of expression and record, never faster than their product: tens of
  * nanoseconds are usual. A pattern is an automaton that never backtracks: it takes a few nanoseconds for a byte of the
- * field, up to where it is certain, and a microsecond when it was made to be as slow as can be.
+ * field, up to where it is certain, and some tenths of a microsecond when it was made to be as slow as can be.
  *
  * A compiled filter is never changed: any number of threads may use one at once.
  */

@@ -17,14 +17,15 @@
  * counted as lost. A program that ends without nl_close has its logs sent at exit(); one that is killed leaves them to
  * nlrecover.
  *
- * The library never ends the program, never raises SIGPIPE in it, and never prints: a log that could not be opened is
+ * The library never ends the program, never raises SIGPIPE in it, and never prints, except for wrong calls (a NULL
+ * where something must be, a level that is none), which abort it in words (status.h): a log that could not be opened is
  * NULL, and every call here takes NULL and does nothing, so a program need not ask.
  *
  * Environment:
  *   NETLOGGER_DEST   the destination of logs opened with a NULL url
  *   NETLOGGER_ON     0, no, off or false: nothing is opened and nothing written
  *   NETLOGGER_ACTIVATION  the activation file of logs whose url names none; see nl_control
- *   NETLOGGER_LEVEL  the threshold that logs start with, a level's name
+ *   NETLOGGER_LEVEL  the threshold that logs start with, a level's name; what is none counts as Debug, all levels
  *   NETLOGGER_HOST   what HOST says, instead of the host's own name
  *   NETLOGGER_SHM    where rings are kept, instead of /dev/shm
  */
@@ -40,31 +41,46 @@ NL_BEGIN_DECLS
 
 typedef struct nl_log nl_log;
 
+/* clang-format off */
 /*
  * Opens a log. prog is the program's name (PROG), copied. url is a destination as url.h has it, with the options
- *   append=yes|no      files: keep what is there (default), or start anew
- *   format=ulm|bp|nlb  default ulm; nlb, the binary format, when the file's name ends in .nlb. Collectors acknowledge
- * nlb, and only that zstd=1..19         nlb: blocks are compressed (default: not) timeout=SECONDS    collectors: how
- * long connecting, a blocked send, an acknowledgement may take (default 10) policy=block|newest|oldest|LEVEL  when a
- * thread's ring is full, nl_policy; LEVEL: what is less urgent is dropped first block=SECONDS      how long an event
- * waits then (default 10) ring=SIZE[k|m]     of each thread's ring, a power of two (default 1m) spool=FOLDER
- * collectors: where records wait on disk while it is away, for this process or the next one spool_size=SIZE    at most
- * so much of it (default 256m) spool_full=stop|oldest  then: the rings fill up, and the policy holds (default); or the
- * oldest records give way backup=URL         a second destination, used while the first is away activation=FILE    a
- * file of commands as nl_control takes them, which is watched buffer=SIZE        taken, and without effect: the writer
- * thread collects by itself or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off. NULL when it
- * can't be opened (nl_error_message() says why) or logging is off (then nl_error_message() is ""). The log is closed
- * with nl_close.
+ *
+ *   append=yes|no           files: keep what is there (default), or start anew
+ *   format=ulm|bp|nlb       default ulm; nlb, the binary format, when the file's name ends in .nlb. Only nlb is
+ *                           acknowledged by a collector: text that was sent and not yet written when the collector or
+ *                           the connection dies is lost, and nobody counts it. So to a collector: ?format=nlb
+ *   zstd=0..19              nlb: blocks are compressed; 0: they are not (default). The text formats take no notice
+ *   timeout=SECONDS         collectors: how long connecting, a blocked send, an acknowledgement may take (default 10)
+ *   policy=block|newest|oldest|LEVEL
+ *                           when a thread's ring is full, nl_policy; LEVEL, a level's name: what is less urgent is
+ *                           dropped first
+ *   block=SECONDS           how long an event waits then (default 10). After a wait in vain later events do not wait,
+ *                           but are dropped at once, until the ring has been emptied by something
+ *   ring=SIZE[k|m]          of each thread's ring (default 1m), rounded up to a power of two and to 64k at least, at
+ *                           most 1024m. The largest event that it takes is a quarter of it, and never more than 960k
+ *   spool=FOLDER            collectors: where records wait on disk while it is away, for this process or the next one
+ *   spool_size=SIZE         at most so much of it (default 256m, at least 1m)
+ *   spool_full=stop|oldest  then: the rings fill up, and the policy holds (default), while what is in the spool stays
+ *                           there; or the oldest records give way
+ *   backup=URL              a second destination, used while the first is away
+ *   activation=FILE         a file of commands as nl_control takes them, which is watched
+ *   buffer=SIZE             taken, and without effect: the writer thread collects by itself
+ *
+ * or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off. NULL when it can't be opened
+ * (nl_error_message() says why) or logging is off (then nl_error_message() is ""). The log is closed with nl_close.
  */
+/* clang-format on */
 NL_API nl_log *nl_open(const char *prog, const char *url);
 
 /*
  * Writes one event. event is its name (NL.EVNT). format holds NAME=conversion pairs as printf(3) has them, or is NULL
  * for none: "SEND.SZ=%ld FILE=%s". Fields are told apart by the format, never by what is put in: a %s value holding
- * spaces, quotes, '=' or newlines arrives as the same bytes. %n is refused; so is a format in which no NAME= begins it.
- * A format is read at its first use only. Fields that are one integer (%d %u, of any length) or %s and nothing else
- * cost no printing: they arrive as printf would have put them, but are put so by the log's own thread. NL_OK, NL_OFF
- * when log is NULL or the level is below its threshold, NL_FAILED. errno is left alone.
+ * spaces, quotes, '=' or newlines arrives as the same bytes. Pairs are apart by blanks: a comma is part of a value. %n
+ * is refused; so is a format in which no NAME= begins it. A format is read at its first use only. Fields that are one
+ * integer (%d %u, of any length) or %s and nothing else cost no printing: they arrive as printf would have put them,
+ * but are put so by the log's own thread. NL_OK; NL_OFF when log is NULL or the level is below its threshold; NL_FAILED
+ * when the event is lost; NL_MALFORMED when it is logged, but a value of more than 131072 bytes was cut there. errno is
+ * left alone.
  */
 NL_API nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...) NL_PRINTF(4, 5);
 NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
@@ -91,25 +107,34 @@ typedef enum nl_policy {
  */
 NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level);
 
-/* Sends what is buffered and waits for that. NL_OK or NL_FAILED; what could not be sent is kept and tried again. */
+/*
+ * Sends what is buffered and waits for that. A collector that was away is tried at once, which may take the timeout.
+ * NL_OK: all is with the destination, or safe on disk (in the spool, or with the backup). NL_FAILED with the reason:
+ * what could not be sent is kept and tried again.
+ */
 NL_API nl_status nl_flush(nl_log *log);
 
 /* The threshold: events of levels after this one are not written. Any thread, any time. */
 NL_API void nl_set_level(nl_log *log, nl_level level);
 
+/* clang-format off */
 /*
  * Does what commands[0..size) says, a line each; blank lines and those that begin with # say nothing. Words are apart
  * by blanks, patterns are those of fnmatch(3).
  *
  *   level LEVEL                       as nl_set_level
- *   event PATTERN off|on              switches the NL_EVENTs of that name, in all logs: there are, and those to come
+ *   event PATTERN off|on              switches the events of that name, NL_EVENT's and nl_write's, in all logs: those
+ *                                     that there are, and those to come
  *   marker PATTERN log [LEVEL]        attaches a probe to markers (marker.h) that logs them here, as Usage if not said
  *   marker PATTERN count              counts their passes
  *   marker PATTERN time PATTERN       takes the time from one marker to another
  *   marker PATTERN off                detaches what such lines have attached to that very pattern
  *   destination URL                   sends on to there, as nl_open takes it: of its options those count that say how
- * to write (format, zstd, append, timeout). Nothing that waits is lost: it goes there, or, when it is in another
- * format, first to where it was to go. A destination that can't be opened changes nothing.
+ *                                     to write (format, zstd, append, timeout). Nothing that waits is lost: it goes
+ *                                     there, or, when it is in another format, first to where it was to go. A
+ *                                     destination that can't be opened changes nothing. Said of a file that is in
+ *                                     use already it opens it anew: so a log file is rotated, which was moved away.
+ *                                     A collector may only name another collector
  *
  * What is attached is attached once, however often it is said. What is counted and timed is said in the log, in records
  * NetLogger.Marker: every 10 seconds while it changes, and when it is detached. nl_close detaches all.
@@ -122,11 +147,15 @@ NL_API void nl_set_level(nl_log *log, nl_level level);
  * NL_OK; NL_OFF when log is NULL; NL_FAILED when some lines are wrong: nl_error_message() names them, the others are
  * done. Thread-safe.
  */
+/* clang-format on */
 NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
 
 /*
- * Flushes and closes; log is gone whatever it returns. NL_FAILED when something could not be delivered:
- * nl_error_message() says how many events and why.
+ * Flushes and closes; log is gone whatever it returns. NL_OK: all is delivered or safe on disk, as nl_flush has it.
+ * NL_FAILED when something could not be: nl_error_message() says how many events and why. Those that no ring had room
+ * for are lost; those that could not be sent (a collector away, a disk full) stay in shared memory, and nlrecover
+ * brings them later, once the process has closed its last log or ended (recover.h). Each such close takes memory, a
+ * ring's size a thread, until they are recovered. Nothing stays of logs into - and memory:, or without shared memory.
  */
 NL_API nl_status nl_close(nl_log *log);
 

@@ -35,8 +35,8 @@
 #define NL_MARKER_FIELDS_MAX 8
 
 #define NL_MARKER(...)                                                                                                 \
-    NL_PRIVATE_MARKER(NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), NL_PRIVATE_PAIRS(__VA_ARGS__), \
-                      __VA_ARGS__, 0)
+    NL_PRIVATE_JOIN(NL_PRIVATE_MARKER_, NL_PRIVATE_FORM(__VA_ARGS__))                                                  \
+    (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), NL_PRIVATE_PAIRS(__VA_ARGS__), __VA_ARGS__, 0)
 
 NL_BEGIN_DECLS
 

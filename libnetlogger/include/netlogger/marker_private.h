@@ -94,6 +94,12 @@ static inline nl_field nl_private_field_double(const char *name, double value)
     return field;
 }
 
+static inline nl_field nl_private_field_refused(const char *name, nl_private_refused value)
+{
+    (void)value;
+    return nl_private_field_of(name, NL_TYPE_INT);
+}
+
 static inline nl_field nl_private_field_bool(const char *name, bool value)
 {
     nl_field field = nl_private_field_of(name, NL_TYPE_BOOL);
@@ -101,20 +107,26 @@ static inline nl_field nl_private_field_bool(const char *name, bool value)
     return field;
 }
 
+#ifdef __cplusplus
+#define NL_PRIVATE_ADDRESS(pointer) static_cast<int64_t>(reinterpret_cast<intptr_t>(pointer))
+#else
+#define NL_PRIVATE_ADDRESS(pointer) ((int64_t)(intptr_t)(pointer))
+#endif
+
 /* A value as tracers are given it. */
 static inline int64_t nl_private_traced(const nl_field *field)
 {
     switch (field->type) {
     case NL_TYPE_STRING:
-        return (int64_t)(intptr_t)field->string.data;
+        return NL_PRIVATE_ADDRESS(field->string.data);
     case NL_TYPE_INT:
         return field->int_value;
     case NL_TYPE_UINT:
-        return (int64_t)field->uint_value;
+        return NL_PRIVATE_CAST(int64_t, field->uint_value);
     case NL_TYPE_DOUBLE:
         if (field->double_value >= 9223372036854775807.0)
             return INT64_MAX;
-        return field->double_value > -9223372036854775808.0 ? (int64_t)field->double_value : INT64_MIN;
+        return field->double_value > -9223372036854775808.0 ? NL_PRIVATE_CAST(int64_t, field->double_value) : INT64_MIN;
     case NL_TYPE_BOOL:
         return field->bool_value;
     }
@@ -150,13 +162,19 @@ static inline nl_field nl_private_field(const char *name, nl_string value)
 {
     return nl_private_field_string(name, value);
 }
+static inline nl_field nl_private_field(const char *name, nl_private_refused value)
+{
+    return nl_private_field_refused(name, value);
+}
 #define NL_PRIVATE_FIELD(name, value) nl_private_field(name, value)
 #else
 #define NL_PRIVATE_FIELD_CASE(type, kind)                                                                              \
     type:                                                                                                              \
     nl_private_field_##kind,
 #define NL_PRIVATE_FIELD(name, value)                                                                                  \
-    _Generic((value), NL_PRIVATE_SCALAR_FIELDS(NL_PRIVATE_FIELD_CASE) nl_string : nl_private_field_string)(name, value)
+    _Generic((value), NL_PRIVATE_SCALAR_FIELDS(NL_PRIVATE_FIELD_CASE) nl_string                                        \
+             : nl_private_field_string, nl_private_refused                                                             \
+             : nl_private_field_refused)(name, value)
 #endif
 
 /* ---- the macro's machinery ---- */
@@ -270,11 +288,18 @@ static inline nl_field nl_private_field(const char *name, nl_string value)
 #endif
 
 /* A look at the gate; then the values caught once, for tracers and for the library's probes. */
-#define NL_PRIVATE_MARKER(each, count, marker, ...)                                                                    \
+#define NL_PRIVATE_MARKER_odd(...)                                                                                     \
+    NL_PRIVATE_WRONG("NL_MARKER(marker, field, value, ...): a field name without a value")
+#define NL_PRIVATE_MARKER_many(...) NL_PRIVATE_WRONG("a marker has at most 8 fields")
+#define NL_PRIVATE_MARKER_pairs(each, count, marker, ...)                                                              \
     do {                                                                                                               \
         NL_PRIVATE_STATIC_ASSERT((count) <= NL_MARKER_FIELDS_MAX, "a marker has at most 8 fields");                    \
-        NL_PRIVATE_GATE(marker)                                                                                        \
-        if (__builtin_expect(__atomic_load_n(&netlogger_##marker##_semaphore.state, __ATOMIC_RELAXED) != 0, 0)) {      \
+        NL_PRIVATE_STATIC_ASSERT(sizeof(#marker) > 1, "NL_MARKER(marker, ...): a marker has a name");                  \
+        each(NL_PRIVATE_CHECK_IT, __VA_ARGS__)                                                                         \
+            NL_PRIVATE_GATE(marker) if (__builtin_expect(__atomic_load_n(&netlogger_##marker##_semaphore.state,        \
+                                                                         __ATOMIC_RELAXED) != 0,                       \
+                                                         0))                                                           \
+        {                                                                                                              \
             __asm__ __volatile__(NL_PRIVATE_GATE_ASM(NL_PRIVATE_GATE_NAME(marker))                                     \
                                  :                                                                                     \
                                  : NL_PRIVATE_GATE_OPERAND(marker));                                                   \

@@ -44,6 +44,14 @@ NL_API void nl_reader_close(nl_reader *reader);
  */
 NL_API nl_status nl_reader_next(nl_reader *reader, const nl_record **record);
 
+/*
+ * Before the first nl_reader_next: passes over the blocks at the start of a log in the binary format that hold nothing
+ * from from_ns on, by looking at their headers only. A log that was gathered from several programs is only about in
+ * order, so that records from before may still follow. Nothing is passed over in text, in a compressed file, in what is
+ * no plain file, and from a damaged block on. NL_OK, or NL_FAILED with the reason in nl_error_message().
+ */
+NL_API nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns);
+
 /* The format found, NL_FORMAT_UNKNOWN before the first record. */
 NL_API nl_format nl_reader_format(const nl_reader *reader);
 

@@ -20,9 +20,11 @@
 #ifdef __cplusplus
 #define NL_BEGIN_DECLS extern "C" {
 #define NL_END_DECLS }
+#define NL_PRIVATE_CAST(type, value) static_cast<type>(value)
 #else
 #define NL_BEGIN_DECLS
 #define NL_END_DECLS
+#define NL_PRIVATE_CAST(type, value) ((type)(value))
 #endif
 
 /* Marks what the shared library exports; everything else is hidden. */

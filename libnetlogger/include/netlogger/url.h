@@ -1,3 +1,4 @@
+/* clang-format off */
 /*
  * Names of sources and destinations.
  *
@@ -5,13 +6,20 @@
  *   /tmp/a.log  a.log            a file (anything without a scheme)
  *   file:///tmp/a.log            the same; file:a.log is relative; %20 and its like are decoded
  *   x-netlog://HOST[:PORT]       a collector over TCP, port 14830 unless said; [::1] for IPv6
+ *   x-netlogs://HOST[:PORT]      the same within TLS 1.2 or later; the options ca=FILE (who may vouch for the
+ *                                collector; the system's authorities unless said), cert=FILE and key=FILE (the
+ *                                client's own) and name=HOST (whom the collector's certificate must be for, unless
+ *                                HOST) belong to it
+ *   x-netlog+udp://HOST[:PORT]   UDP, where netlogd listens; udp: for short
  *   unix:/run/netlogd.sock       a collector over a Unix stream socket
+ *   inherited:NAME               a socket that was handed to netlogd under that name (systemd's FileDescriptorName=)
  *   x-syslog://[FACILITY]        syslog(3): user, daemon, local0 ...; user unless said
  *   memory:NAME                  memory of this process, shared by all who use NAME
  *
  * Options follow as ?name=value&name=value (in a bare file name too only when a scheme is given: "a?b" is a file). Each
  * user of a URL says which options it knows; an unknown one is an error, never ignored.
  */
+/* clang-format on */
 #ifndef NETLOGGER_URL_H
 #define NETLOGGER_URL_H
 #ifndef NL_INSIDE_UMBRELLA
@@ -29,6 +37,9 @@ typedef enum nl_scheme {
     NL_SCHEME_UNIX,
     NL_SCHEME_SYSLOG,
     NL_SCHEME_MEMORY,
+    NL_SCHEME_NETLOGS,
+    NL_SCHEME_UDP,
+    NL_SCHEME_INHERITED,
 } nl_scheme;
 
 typedef struct nl_url_option {
@@ -39,9 +50,9 @@ typedef struct nl_url_option {
 typedef struct nl_url {
     nl_scheme scheme;
     char *text; /* as it was given, for messages */
-    char *host; /* NL_SCHEME_NETLOG: name or address without brackets; NULL otherwise */
+    char *host; /* a collector's name or address without brackets; NULL otherwise */
     uint16_t port;
-    char *path; /* file, socket, memory name or syslog facility; NULL where there is none */
+    char *path; /* file, socket, memory's or socket's name or syslog facility; NULL where there is none */
     nl_url_option *options;
     size_t option_count;
 } nl_url;

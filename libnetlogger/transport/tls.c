@@ -1,0 +1,457 @@
+/*
+ * The TLS kind of channel, over OpenSSL.
+ *
+ * OpenSSL reads and writes through a BIO of our own, because its socket BIO raises SIGPIPE. What has failed is told by
+ * that BIO and by SSL_want rather than SSL_get_error, which wants an empty error queue: the queue may hold the
+ * program's own errors.
+ */
+#include "config.h"
+
+#include "transport/channel.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum { READ_AHEAD = 64 << 10 };
+
+struct nl_tls {
+    SSL_CTX *context;
+    SSL_SESSION *resumed; /* a client's: the latest, which the next connection takes up */
+};
+
+typedef struct nl_tls_session {
+    SSL *ssl;
+    nl_tls *tls; /* a client's */
+    int fd;
+    int failed;       /* an errno: from here on everything fails with it */
+    bool ended;       /* the socket gave its end */
+    bool more;        /* the latest read did not come to EAGAIN */
+    bool midway;      /* a write was begun and is not over */
+    bool asked;       /* the server wanted a certificate of this client */
+    bool has_ticket;  /* it has given a ticket: it is content */
+    const char *what; /* words for EPROTO; OpenSSL's own, which stay */
+} nl_tls_session;
+
+/* ---- beside the rest of the process ---- */
+
+/*
+ * Held for reading during each call into OpenSSL. A fork waits for all of them to end, as does OpenSSL's clean-up at
+ * the program's end, after which none may begin: the writer thread may outlive it.
+ */
+static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
+static bool cleaned_up;
+static BIO_METHOD *socket_method;
+
+/* Put into the error queue before each call: what comes behind it is the call's, what is before is the program's.
+ * OpenSSL itself empties the queue when a handshake goes on. */
+enum { OURS_FROM_HERE = 1 };
+
+static bool enter(void)
+{
+    pthread_rwlock_rdlock(&gate);
+    if (!cleaned_up) {
+        ERR_set_mark();
+        ERR_raise(ERR_LIB_USER, OURS_FROM_HERE);
+        return true;
+    }
+    pthread_rwlock_unlock(&gate);
+    errno = ESHUTDOWN;
+    return false;
+}
+
+/* Drops what was put into the error queue meanwhile. errno is kept. */
+static void leave(void)
+{
+    int why = errno;
+    ERR_pop_to_mark();
+    pthread_rwlock_unlock(&gate);
+    errno = why;
+}
+
+static void close_gate(void)
+{
+    pthread_rwlock_wrlock(&gate);
+}
+
+static void open_gate(void)
+{
+    pthread_rwlock_unlock(&gate);
+}
+
+static void open_gate_in_child(void)
+{
+    gate = (pthread_rwlock_t)PTHREAD_RWLOCK_INITIALIZER; /* its holder has another number here */
+}
+
+static void on_clean_up(void)
+{
+    close_gate();
+    cleaned_up = true;
+    open_gate();
+}
+
+static int socket_write(BIO *bio, const char *data, int size)
+{
+    nl_tls_session *session = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    ssize_t put = send(session->fd, data, (size_t)size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (put < 0 && (errno == EAGAIN || errno == EINTR))
+        BIO_set_retry_write(bio);
+    else if (put < 0)
+        session->failed = errno;
+    return (int)put;
+}
+
+static int socket_read(BIO *bio, char *data, int size)
+{
+    nl_tls_session *session = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    ssize_t got = recv(session->fd, data, (size_t)size, MSG_DONTWAIT);
+    if (got < 0 && (errno == EAGAIN || errno == EINTR))
+        BIO_set_retry_read(bio);
+    else if (got < 0)
+        session->failed = errno;
+    else if (got == 0)
+        session->ended = true;
+    return (int)got;
+}
+
+static long socket_control(BIO *bio, int command, long number, void *pointer)
+{
+    (void)number, (void)pointer;
+    const nl_tls_session *session = BIO_get_data(bio);
+    return command == BIO_CTRL_EOF ? session != NULL && session->ended : command == BIO_CTRL_FLUSH;
+}
+
+/*
+ * OpenSSL is not cleaned up at the program's end on our account: what is left in logs is sent after that. Whether the
+ * program itself has it cleaned up is told by OPENSSL_atexit.
+ */
+static void prepare(void)
+{
+    OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
+    OPENSSL_atexit(on_clean_up);
+    pthread_atfork(close_gate, open_gate, open_gate_in_child);
+    socket_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "NetLogger socket");
+    if (socket_method == NULL)
+        return;
+    BIO_meth_set_write(socket_method, socket_write);
+    BIO_meth_set_read(socket_method, socket_read);
+    BIO_meth_set_ctrl(socket_method, socket_control);
+}
+
+/* ---- certificates ---- */
+
+static bool is_mark(unsigned long error)
+{
+    return ERR_GET_LIB(error) == ERR_LIB_USER && ERR_GET_REASON(error) == OURS_FROM_HERE;
+}
+
+/* OpenSSL's words for an error, which stay valid. */
+static const char *words_of(unsigned long error)
+{
+    if (ERR_SYSTEM_ERROR(error))
+        return strerror(ERR_GET_REASON(error));
+    const char *words = error == 0 || is_mark(error) ? NULL : ERR_reason_error_string(error);
+    return words != NULL ? words : "TLS failed";
+}
+
+static bool cannot_use(const char *what, const char *file, char words[NL_CHANNEL_WORDS])
+{
+    /* The first of our errors is the cause; those after it say where it happened. */
+    unsigned long error, first = 0;
+    while ((error = ERR_get_error()) != 0)
+        first = is_mark(error) ? 0 : first != 0 ? first : error;
+    snprintf(words, NL_CHANNEL_WORDS, "%s %s: %s", what, file, words_of(first));
+    return false;
+}
+
+/* Nobody is asked for a passphrase. */
+static int no_passphrase(char *out, int size, int writing, void *user)
+{
+    (void)out, (void)size, (void)writing, (void)user;
+    return -1;
+}
+
+static bool load(SSL_CTX *context, bool server, const nl_tls_options *options, char words[NL_CHANNEL_WORDS])
+{
+    SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+    const char *cert = options->cert, *key = options->key != NULL ? options->key : cert;
+    if (cert == NULL && (server || key != NULL)) {
+        snprintf(words, NL_CHANNEL_WORDS, "cert=FILE is wanted");
+        return false;
+    }
+    if (cert != NULL && SSL_CTX_use_certificate_chain_file(context, cert) != 1)
+        return cannot_use("certificate", cert, words);
+    if (key != NULL && SSL_CTX_use_PrivateKey_file(context, key, SSL_FILETYPE_PEM) != 1)
+        return cannot_use("key", key, words);
+    if (options->ca != NULL && SSL_CTX_load_verify_file(context, options->ca) != 1)
+        return cannot_use("certificates", options->ca, words);
+    if (options->ca == NULL && !server)
+        SSL_CTX_set_default_verify_paths(context);
+    if (options->ca != NULL && server)
+        SSL_CTX_set_client_CA_list(context, SSL_load_client_CA_file(options->ca));
+    return true;
+}
+
+/* The server has asked this client for its certificate. */
+static int on_asked(SSL *ssl, void *unused)
+{
+    (void)unused;
+    nl_tls_session *session = SSL_get_app_data(ssl);
+    session->asked = true;
+    return 1;
+}
+
+/* The server gives a ticket to come back with. */
+static int on_ticket(SSL *ssl, SSL_SESSION *ticket)
+{
+    nl_tls_session *session = SSL_get_app_data(ssl);
+    session->has_ticket = true;
+    SSL_SESSION_free(session->tls->resumed);
+    session->tls->resumed = ticket;
+    return 1;
+}
+
+static void settle(SSL_CTX *context, bool server, bool verified)
+{
+    SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
+    SSL_CTX_set_options(context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+    SSL_CTX_set_mode(context,
+                     SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_read_ahead(context, 1);
+    SSL_CTX_set_default_read_buffer_len(context, READ_AHEAD);
+    SSL_CTX_set_verify(context, !verified ? SSL_VERIFY_NONE : SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    if (server) {
+        static const unsigned char name[] = "netlogger";
+        SSL_CTX_set_session_id_context(context, name, sizeof name - 1);
+        SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* tickets do; nothing is kept here */
+        return;
+    }
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+    SSL_CTX_sess_set_new_cb(context, on_ticket);
+    SSL_CTX_set_cert_cb(context, on_asked, NULL);
+}
+
+nl_tls *nl_tls_new(bool server, const nl_tls_options *options, char words[NL_CHANNEL_WORDS])
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, prepare);
+    snprintf(words, NL_CHANNEL_WORDS, "TLS cannot be used");
+    if (!enter())
+        return NULL;
+    nl_tls *tls = calloc(1, sizeof *tls);
+    if (tls != NULL && socket_method != NULL)
+        tls->context = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
+    bool good = tls != NULL && tls->context != NULL && load(tls->context, server, options, words);
+    if (good)
+        settle(tls->context, server, !server || options->ca != NULL);
+    leave();
+    if (good)
+        return tls;
+    nl_tls_free(tls);
+    return NULL;
+}
+
+void nl_tls_free(nl_tls *tls)
+{
+    if (tls != NULL && enter()) {
+        SSL_SESSION_free(tls->resumed);
+        SSL_CTX_free(tls->context);
+        leave();
+    }
+    free(tls);
+}
+
+/* ---- connections ---- */
+
+/* Whom the certificate must be for. */
+static bool expect(SSL *ssl, const char *name)
+{
+    char host[256];
+    unsigned char address[16];
+    snprintf(host, sizeof host, "%.*s", (int)strcspn(name, "%"), name);
+    X509_VERIFY_PARAM *parameters = SSL_get0_param(ssl);
+    if (inet_pton(AF_INET, host, address) == 1 || inet_pton(AF_INET6, host, address) == 1)
+        return X509_VERIFY_PARAM_set1_ip_asc(parameters, host) == 1;
+    size_t size = strlen(host);
+    if (size > 0 && host[size - 1] == '.')
+        host[size - 1] = '\0';
+    X509_VERIFY_PARAM_set_hostflags(parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return *host != '\0' && X509_VERIFY_PARAM_set1_host(parameters, host, 0) == 1 &&
+           SSL_set_tlsext_host_name(ssl, host) == 1;
+}
+
+static bool begin(nl_tls_session *session, nl_tls *tls, const char *name)
+{
+    session->ssl = SSL_new(tls->context);
+    BIO *bio = session->ssl != NULL ? BIO_new(socket_method) : NULL;
+    if (bio == NULL)
+        return false;
+    BIO_set_data(bio, session);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(session->ssl, bio, bio);
+    SSL_set_app_data(session->ssl, session);
+    if (name == NULL) {
+        SSL_set_accept_state(session->ssl);
+        return true;
+    }
+    session->tls = tls;
+    SSL_set_connect_state(session->ssl);
+    if (tls->resumed != NULL)
+        SSL_set_session(session->ssl, tls->resumed);
+    return expect(session->ssl, name);
+}
+
+bool nl_channel_secure(nl_channel *channel, nl_tls *tls, const char *name)
+{
+    nl_tls_session *session = calloc(1, sizeof *session);
+    if (session == NULL || !enter()) {
+        free(session);
+        return false;
+    }
+    session->fd = channel->fd;
+    bool good = begin(session, tls, name);
+    leave();
+    if (!good) {
+        nl_tls_session_free(session);
+        return false;
+    }
+    channel->tls = session;
+    return true;
+}
+
+/* After a call into OpenSSL has failed: 0 at the orderly end, -1 with errno. */
+static int result_of_failure(nl_tls_session *session)
+{
+    unsigned long error = ERR_peek_last_error();
+    bool complained = error != 0 && !is_mark(error); /* an alert counts as a shutdown too */
+    if (session->failed == 0 && !complained && (SSL_get_shutdown(session->ssl) & SSL_RECEIVED_SHUTDOWN))
+        return 0;
+    if (session->failed == 0 && session->ended)
+        session->failed = ECONNRESET; /* an end that was not announced may be somebody else's doing */
+    if (session->failed == 0 && !complained && SSL_want(session->ssl) != SSL_NOTHING) {
+        errno = EAGAIN;
+        return -1;
+    }
+    if (session->failed == 0) {
+        long verified = SSL_get_verify_result(session->ssl);
+        session->failed = EPROTO;
+        session->what = verified != X509_V_OK && !SSL_is_init_finished(session->ssl)
+                            ? X509_verify_cert_error_string(verified)
+                            : words_of(error);
+    }
+    errno = session->failed;
+    return -1;
+}
+
+static bool has_failed(const nl_tls_session *session)
+{
+    errno = session->failed;
+    return session->failed != 0;
+}
+
+int nl_channel_handshake(nl_channel *channel)
+{
+    nl_tls_session *session = channel->tls;
+    if (session == NULL)
+        return 0;
+    if (has_failed(session) || !enter())
+        return -1;
+    int result = SSL_do_handshake(session->ssl) == 1 ? 0 : -1;
+    if (result != 0 && result_of_failure(session) == 0)
+        errno = ECONNRESET;
+    leave();
+    return result;
+}
+
+int nl_channel_confirm(nl_channel *channel)
+{
+    nl_tls_session *session = channel->tls;
+    if (session == NULL || !session->asked || SSL_version(session->ssl) < TLS1_3_VERSION)
+        return 0;
+    if (has_failed(session) || !enter())
+        return -1;
+    char byte;
+    int result = SSL_peek(session->ssl, &byte, 1) == 1 ? 0 : result_of_failure(session);
+    if (result != 0 && errno == EAGAIN && session->has_ticket)
+        result = 0;
+    leave();
+    return result;
+}
+
+ssize_t nl_tls_session_read(nl_tls_session *session, void *data, size_t size)
+{
+    if (has_failed(session) || !enter())
+        return -1;
+    size_t done = 0, got;
+    while (done < size && SSL_read_ex(session->ssl, (char *)data + done, size - done, &got) == 1)
+        done += got;
+    ssize_t result = done < size ? result_of_failure(session) : 0;
+    session->more = result >= 0 || errno != EAGAIN;
+    leave();
+    return done > 0 ? (ssize_t)done : result;
+}
+
+bool nl_channel_has_more(const nl_channel *channel)
+{
+    return channel->tls != NULL && channel->tls->more;
+}
+
+ssize_t nl_tls_session_write(nl_tls_session *session, const void *data, size_t size)
+{
+    if (has_failed(session) || !enter())
+        return -1;
+    size_t put = 0;
+    bool good = SSL_write_ex(session->ssl, data, size, &put) == 1;
+    if (!good && result_of_failure(session) == 0)
+        errno = EPIPE;
+    session->midway = !good && errno == EAGAIN;
+    leave();
+    return good ? (ssize_t)put : -1;
+}
+
+bool nl_channel_is_midway(const nl_channel *channel)
+{
+    return channel->tls != NULL && channel->tls->midway;
+}
+
+short nl_channel_wants(const nl_channel *channel, short usual)
+{
+    int wanted = channel->tls != NULL ? SSL_want(channel->tls->ssl) : SSL_NOTHING;
+    return wanted == SSL_READING ? POLLIN : wanted == SSL_WRITING ? POLLOUT : usual;
+}
+
+const char *nl_channel_words(const nl_channel *channel, int why, char words[NL_CHANNEL_WORDS])
+{
+    if (why == EPROTO && channel->tls != NULL && channel->tls->what != NULL)
+        return channel->tls->what;
+    return strerror_r(why, words, NL_CHANNEL_WORDS);
+}
+
+void nl_tls_session_end(nl_tls_session *session)
+{
+    if (session->failed != 0 || !enter())
+        return;
+    if (SSL_is_init_finished(session->ssl) && !session->midway)
+        SSL_shutdown(session->ssl);
+    leave();
+}
+
+void nl_tls_session_free(nl_tls_session *session)
+{
+    if (enter()) {
+        SSL_free(session->ssl);
+        leave();
+    }
+    free(session);
+}

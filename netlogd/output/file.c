@@ -1,0 +1,211 @@
+#include "config.h"
+
+#include "file.h"
+
+#include "failure.h"
+#include "program/program.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static char *checked(char *text)
+{
+    if (text == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return text;
+}
+
+/* ---- names ---- */
+
+/* The pattern's parts before and behind the number. */
+static size_t before_number(const char *pattern, const char **behind)
+{
+    const char *at = strstr(pattern, OUTPUT_NUMBER);
+    *behind = at + strlen(OUTPUT_NUMBER);
+    return (size_t)(at - pattern);
+}
+
+char *output_file_name(const output_options *options, uint64_t number)
+{
+    if (!options->numbered)
+        return checked(strdup(options->path != NULL ? options->path : "standard output"));
+    const char *behind;
+    size_t before = before_number(options->path, &behind);
+    char *name;
+    if (asprintf(&name, "%.*s%06" PRIu64 "%s", (int)before, options->path, number, behind) < 0)
+        name = NULL;
+    return checked(name);
+}
+
+char *output_file_journal_name(const output_options *options)
+{
+    if (options->path == NULL)
+        return NULL;
+    const char *behind;
+    size_t size = strlen(options->path);
+    if (options->numbered) {
+        size = before_number(options->path, &behind);
+        while (size > 0 && strchr("-._", options->path[size - 1]) != NULL)
+            size--;
+    }
+    bool bare = size == 0 || options->path[size - 1] == '/';
+    char *name;
+    if (asprintf(&name, "%.*s%s.streams", (int)size, options->path, bare ? "netlog" : "") < 0)
+        name = NULL;
+    return checked(name);
+}
+
+/* The folder of a path, to be freed. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return checked(slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path)));
+}
+
+/* The number in a file's name that fits the pattern; 0 when it does not. */
+static uint64_t number_of(const char *name, const char *before, size_t before_size, const char *behind)
+{
+    if (strncmp(name, before, before_size) != 0 || name[before_size] < '0' || name[before_size] > '9')
+        return 0;
+    char *end;
+    errno = 0;
+    uint64_t number = strtoull(name + before_size, &end, 10);
+    return errno == 0 && strcmp(end, behind) == 0 ? number : 0;
+}
+
+nl_status output_file_highest(const output_options *options, uint64_t *number)
+{
+    *number = 0;
+    char *folder = folder_of(options->path);
+    DIR *entries = opendir(folder);
+    if (entries == NULL)
+        failure_errno("open %s", folder);
+    free(folder);
+    if (entries == NULL)
+        return NL_FAILED;
+    const char *slash = strrchr(options->path, '/'), *pattern = slash != NULL ? slash + 1 : options->path, *behind;
+    size_t before = before_number(pattern, &behind);
+    for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
+        uint64_t found = number_of(entry->d_name, pattern, before, behind);
+        *number = found > *number ? found : *number;
+    }
+    closedir(entries);
+    return NL_OK;
+}
+
+/* ---- the file ---- */
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+static nl_status examine(output_file *file)
+{
+    struct stat status;
+    if (fstat(file->fd, &status) != 0)
+        return failure_errno("open %s", file->name);
+    file->plain = S_ISREG(status.st_mode);
+    file->inode = status.st_ino;
+    file->size = file->plain ? (uint64_t)status.st_size : 0;
+    file->opened_ns = now_ns();
+    return NL_OK;
+}
+
+void output_file_sync_folder(const char *path)
+{
+    char *folder = folder_of(path);
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0) {
+        fsync(fd);
+        close(fd);
+    }
+    free(folder);
+}
+
+nl_status output_file_open(output_file *file, const output_options *options, uint64_t number, bool fresh)
+{
+    output_file opened = {.fd = STDOUT_FILENO, .number = number, .name = output_file_name(options, number)};
+    if (options->path != NULL)
+        opened.fd =
+            open(opened.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (fresh ? O_EXCL : 0), 0666);
+    nl_status status = opened.fd < 0 ? failure_errno("open %s", opened.name) : examine(&opened);
+    if (status != NL_OK) {
+        output_file_close(&opened);
+        return status;
+    }
+    if (options->path != NULL && options->sync != OUTPUT_SYNC_NEVER)
+        output_file_sync_folder(options->path);
+    output_file_close(file);
+    *file = opened;
+    return NL_OK;
+}
+
+static ssize_t write_some(int fd, const char *data, size_t size)
+{
+    for (;;) {
+        ssize_t put = write(fd, data, size);
+        if (put >= 0)
+            return put;
+        if (errno == EAGAIN) {
+            struct pollfd ready = {.fd = fd, .events = POLLOUT};
+            poll(&ready, 1, -1);
+        } else if (errno != EINTR) {
+            return -1;
+        }
+    }
+}
+
+static void cut_back(output_file *file, size_t *written)
+{
+    off_t end = lseek(file->fd, 0, SEEK_END);
+    if (file->plain && *written > 0 && end >= (off_t)*written && ftruncate(file->fd, end - (off_t)*written) == 0)
+        *written = 0;
+}
+
+nl_status output_file_write(output_file *file, const char *data, size_t size, size_t *written)
+{
+    nl_status status = NL_OK;
+    *written = 0;
+    while (*written < size && status == NL_OK) {
+        ssize_t put = write_some(file->fd, data + *written, size - *written);
+        if (put >= 0) {
+            *written += (size_t)put;
+            continue;
+        }
+        status = failure_errno("write %s", file->name);
+        cut_back(file, written);
+    }
+    off_t end = file->plain ? lseek(file->fd, 0, SEEK_END) : 0;
+    if (end >= 0)
+        file->size = (uint64_t)end;
+    return status;
+}
+
+nl_status output_file_sync(output_file *file)
+{
+    if (!file->plain || fdatasync(file->fd) == 0 || errno == EINVAL || errno == EROFS)
+        return NL_OK;
+    return failure_errno("fsync %s", file->name);
+}
+
+nl_status output_file_close(output_file *file)
+{
+    nl_status status = NL_OK;
+    if (file->fd > STDERR_FILENO && close(file->fd) != 0)
+        status = failure_errno("close %s", file->name);
+    free(file->name);
+    *file = (output_file){.fd = -1};
+    return status;
+}

@@ -1,0 +1,46 @@
+/*
+ * The file that is written now: standard output, one file, or one of numbered files.
+ *
+ * Bytes come in batches of whole records; a plain file in which a batch does not fit is cut back to where it ended
+ * before, so that what is there is always whole batches.
+ */
+#ifndef NETLOGD_OUTPUT_FILE_H
+#define NETLOGD_OUTPUT_FILE_H
+
+#include "options.h"
+
+typedef struct output_file {
+    int fd;
+    bool plain;        /* a regular file: has a size and can be cut */
+    char *name;        /* for messages, and of what is open */
+    uint64_t number;   /* of numbered files; else 0 */
+    uint64_t inode;    /* of a plain one */
+    uint64_t size;     /* of a plain one, bytes */
+    int64_t opened_ns; /* by the monotonic clock */
+} output_file;
+
+/*
+ * The name of the file of that number, to be freed; that of the journal beside the files. Standard output has none.
+ */
+char *output_file_name(const output_options *options, uint64_t number);
+char *output_file_journal_name(const output_options *options);
+
+/* The highest number of the files that are there, 0 when there are none. */
+nl_status output_file_highest(const output_options *options, uint64_t *number);
+
+/* Opens the file of that number, to append to it; fresh: it must not be there. *file is as it was on NL_FAILED, else
+ * what it had open is closed. {.fd = -1} has nothing open. */
+nl_status output_file_open(output_file *file, const output_options *options, uint64_t number, bool fresh);
+
+/* Appends data. On NL_FAILED *written bytes of it are there nevertheless: none, where the file can be cut back. */
+nl_status output_file_write(output_file *file, const char *data, size_t size, size_t *written);
+
+/* Waits until the disk has what was written. */
+nl_status output_file_sync(output_file *file);
+
+/* Waits until the disk has the names in a path's folder. */
+void output_file_sync_folder(const char *path);
+
+nl_status output_file_close(output_file *file);
+
+#endif

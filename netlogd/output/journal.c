@@ -1,0 +1,358 @@
+#include "config.h"
+
+#include "journal.h"
+
+#include "failure.h"
+#include "file.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    AT_SIZE = 4,
+    AT_CRC = 8,
+    AT_FLAGS = 12,
+    AT_NUMBER = 16,
+    AT_INODE = 24,
+    AT_FILE_SIZE = 32,
+    HEAD = 40,
+    NAME = 16,
+    STREAM = NAME + 3 * 8, /* and the gaps */
+    GAP = 2 * 8,
+    ENDED = 1,
+    COMPACT_FROM = 1 << 20,
+};
+
+struct journal {
+    char *path;
+    int fd;    /* -1: the file is not there yet */
+    bool torn; /* part of an entry may be behind size */
+    nl_streams *streams;
+    uint64_t size;    /* bytes of whole entries */
+    uint64_t compact; /* the size from which it is worth to write it anew */
+    bool found;
+    char (*touched)[NAME];
+    size_t touched_count, touched_capacity;
+    nl_buffer entry;
+};
+
+/* ---- bytes ---- */
+
+static void put32(char *at, uint32_t value)
+{
+    value = htole32(value);
+    memcpy(at, &value, sizeof value);
+}
+
+static void put64(char *at, uint64_t value)
+{
+    value = htole64(value);
+    memcpy(at, &value, sizeof value);
+}
+
+static uint32_t get32(const char *at)
+{
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return le32toh(value);
+}
+
+static uint64_t get64(const char *at)
+{
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return le64toh(value);
+}
+
+/* CRC-32 (IEEE 802.3). Entries are small: bit by bit and by halves of bytes is fast enough. */
+static uint32_t crc32(const char *data, size_t size)
+{
+    static const uint32_t halves[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
+                                        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
+                                        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
+    uint32_t crc = UINT32_MAX;
+    for (size_t i = 0; i < size; i++) {
+        crc ^= (unsigned char)data[i];
+        crc = crc >> 4 ^ halves[crc & 15];
+        crc = crc >> 4 ^ halves[crc & 15];
+    }
+    return ~crc;
+}
+
+/* ---- reading ---- */
+
+/* The size of the whole entry at at; 0 when there is none. */
+static size_t entry_at(const char *at, size_t left)
+{
+    if (left < HEAD || memcmp(at, "NLJ1", 4) != 0)
+        return 0;
+    size_t size = get32(at + AT_SIZE);
+    if (size < HEAD || size > left)
+        return 0;
+    return crc32(at + AT_FLAGS, size - AT_FLAGS) == get32(at + AT_CRC) ? size : 0;
+}
+
+/* Reads a stream at at. Returns what follows it, NULL when it is not whole. */
+static const char *get_stream(const char *at, const char *end, nl_stream_state *state)
+{
+    if (end - at < STREAM)
+        return NULL;
+    *state = (nl_stream_state){
+        .next = get64(at + NAME), .latest_ns = (int64_t)get64(at + NAME + 8), .gap_count = get64(at + NAME + 16)};
+    memcpy(state->stream, at, NAME);
+    at += STREAM;
+    if (state->gap_count > NL_STREAM_GAPS_MOST || (size_t)(end - at) < state->gap_count * GAP)
+        return NULL;
+    for (size_t i = 0; i < state->gap_count; i++, at += GAP)
+        state->gaps[i] = (nl_number_range){get64(at), get64(at + 8)};
+    return at;
+}
+
+static void apply(nl_streams *streams, const char *entry, size_t size, journal_mark *mark)
+{
+    static const char none[NAME];
+    *mark = (journal_mark){.number = get64(entry + AT_NUMBER),
+                           .inode = get64(entry + AT_INODE),
+                           .size = get64(entry + AT_FILE_SIZE),
+                           .ended = (get32(entry + AT_FLAGS) & ENDED) != 0};
+    nl_stream_state state;
+    for (const char *at = entry + HEAD; (at = get_stream(at, entry + size, &state)) != NULL;)
+        if (memcmp(state.stream, none, NAME) != 0)
+            nl_streams_set(streams, &state);
+}
+
+static nl_status read_all(const journal *j, nl_buffer *content)
+{
+    struct stat status;
+    if (fstat(j->fd, &status) != 0)
+        return failure_errno("read %s", j->path);
+    nl_buffer_reserve(content, (size_t)status.st_size + 1);
+    for (;;) {
+        ssize_t got = read(j->fd, content->data + content->size, content->capacity - content->size);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return failure_errno("read %s", j->path);
+        if (got == 0)
+            return NL_OK;
+        content->size += (size_t)got;
+        nl_buffer_reserve(content, 1);
+    }
+}
+
+/* Reads the entries and cuts off what is behind the last whole one, lest the next are written behind damage. */
+static nl_status take_entries(journal *j, journal_mark *mark)
+{
+    nl_buffer content = {0};
+    nl_status status = read_all(j, &content);
+    for (size_t size; status == NL_OK && (size = entry_at(content.data + j->size, content.size - j->size)) > 0;) {
+        apply(j->streams, content.data + j->size, size, mark);
+        j->size += size;
+        j->found = true;
+    }
+    if (status == NL_OK && j->size < content.size && ftruncate(j->fd, (off_t)j->size) != 0)
+        status = failure_errno("write %s", j->path);
+    nl_buffer_free(&content);
+    return status;
+}
+
+journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark, bool *found)
+{
+    journal *j = calloc(1, sizeof *j);
+    if (j == NULL || (j->path = strdup(path)) == NULL)
+        abort();
+    j->streams = streams;
+    j->compact = COMPACT_FROM;
+    j->fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
+    nl_status status = NL_OK;
+    if (j->fd >= 0)
+        status = take_entries(j, mark);
+    else if (errno != ENOENT)
+        status = failure_errno("open %s", path);
+    *found = j->found;
+    if (status == NL_OK)
+        return j;
+    journal_close(j);
+    return NULL;
+}
+
+void journal_close(journal *j)
+{
+    if (j == NULL)
+        return;
+    if (j->fd >= 0)
+        close(j->fd);
+    nl_buffer_free(&j->entry);
+    free(j->touched);
+    free(j->path);
+    free(j);
+}
+
+/* ---- writing ---- */
+
+void journal_touch(journal *j, const unsigned char stream[NAME])
+{
+    /* A client sends blocks of one stream in a row. */
+    if (j->touched_count > 0 && memcmp(j->touched[j->touched_count - 1], stream, NAME) == 0)
+        return;
+    if (j->touched_count == j->touched_capacity) {
+        j->touched_capacity = j->touched_capacity == 0 ? 64 : j->touched_capacity * 2;
+        j->touched = realloc(j->touched, j->touched_capacity * NAME);
+        if (j->touched == NULL)
+            abort();
+    }
+    memcpy(j->touched[j->touched_count++], stream, NAME);
+}
+
+bool journal_is_needed(const journal *j)
+{
+    return j->found || j->touched_count > 0;
+}
+
+static void add_stream(void *user, const nl_stream_state *state)
+{
+    nl_buffer *entry = user;
+    size_t size = STREAM + state->gap_count * GAP;
+    nl_buffer_reserve(entry, size);
+    char *at = entry->data + entry->size;
+    memcpy(at, state->stream, NAME);
+    put64(at + NAME, state->next);
+    put64(at + NAME + 8, (uint64_t)state->latest_ns);
+    put64(at + NAME + 16, state->gap_count);
+    for (size_t i = 0; i < state->gap_count; i++) {
+        put64(at + STREAM + i * GAP, state->gaps[i].from);
+        put64(at + STREAM + i * GAP + 8, state->gaps[i].to);
+    }
+    entry->size += size;
+}
+
+static void begin_entry(nl_buffer *entry)
+{
+    entry->size = 0;
+    nl_buffer_reserve(entry, HEAD);
+    entry->size = HEAD;
+}
+
+static void finish_entry(nl_buffer *entry, const journal_mark *mark)
+{
+    char *at = entry->data;
+    memcpy(at, "NLJ1", 4);
+    put32(at + AT_SIZE, (uint32_t)entry->size);
+    put32(at + AT_FLAGS, mark->ended ? ENDED : 0);
+    put64(at + AT_NUMBER, mark->number);
+    put64(at + AT_INODE, mark->inode);
+    put64(at + AT_FILE_SIZE, mark->size);
+    put32(at + AT_CRC, crc32(at + AT_FLAGS, entry->size - AT_FLAGS));
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return memcmp(a, b, NAME);
+}
+
+static void add_touched(journal *j)
+{
+    qsort(j->touched, j->touched_count, NAME, by_name);
+    for (size_t i = 0; i < j->touched_count; i++) {
+        nl_stream_state state;
+        bool again = i > 0 && memcmp(j->touched[i], j->touched[i - 1], NAME) == 0;
+        if (!again && nl_streams_get(j->streams, (const unsigned char *)j->touched[i], &state))
+            add_stream(&j->entry, &state);
+    }
+}
+
+static bool write_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t put = write(fd, data, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put <= 0)
+            return false;
+        data += put;
+        size -= (size_t)put;
+    }
+    return true;
+}
+
+/* The entry of all streams into a file beside, which takes the journal's name. The old one stays on any failure. */
+static nl_status write_anew(journal *j, const journal_mark *mark, bool sync)
+{
+    char *beside;
+    if (asprintf(&beside, "%s.new", j->path) < 0)
+        abort();
+    begin_entry(&j->entry);
+    nl_streams_list(j->streams, add_stream, &j->entry);
+    finish_entry(&j->entry, mark);
+    int fd = open(beside, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
+    bool good = fd >= 0 && write_all(fd, j->entry.data, j->entry.size) && (!sync || fdatasync(fd) == 0) &&
+                rename(beside, j->path) == 0;
+    if (!good) {
+        failure_errno("write %s", beside);
+        unlink(beside);
+    }
+    free(beside);
+    if (!good && fd >= 0)
+        close(fd);
+    if (!good)
+        return NL_FAILED;
+    /* An older one whose name came back after a crash would have acknowledged records cut off. */
+    if (sync)
+        output_file_sync_folder(j->path);
+    if (j->fd >= 0)
+        close(j->fd);
+    j->fd = fd;
+    j->found = true;
+    j->torn = false;
+    j->size = j->entry.size;
+    j->compact = 2 * j->size > COMPACT_FROM ? 2 * j->size : COMPACT_FROM;
+    return NL_OK;
+}
+
+/* Appends the entry that was made. */
+static nl_status append(journal *j, bool sync)
+{
+    if (j->torn && ftruncate(j->fd, (off_t)j->size) != 0)
+        return failure_errno("write %s", j->path);
+    j->torn = true;
+    if (write_all(j->fd, j->entry.data, j->entry.size) && (!sync || fdatasync(j->fd) == 0)) {
+        j->size += j->entry.size;
+        j->torn = false;
+        j->found = true;
+        return NL_OK;
+    }
+    failure_errno("write %s", j->path);
+    if (ftruncate(j->fd, (off_t)j->size) == 0)
+        j->torn = false;
+    return NL_FAILED;
+}
+
+nl_status journal_begin(journal *j, const journal_mark *mark, bool sync)
+{
+    if (j->fd < 0 && (j->fd = open(j->path, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666)) < 0)
+        return failure_errno("open %s", j->path);
+    begin_entry(&j->entry);
+    finish_entry(&j->entry, mark);
+    return append(j, sync);
+}
+
+nl_status journal_write(journal *j, const journal_mark *mark, bool sync)
+{
+    bool anew = j->fd < 0 || j->torn || j->size > j->compact || mark->ended;
+    nl_status status = anew ? write_anew(j, mark, sync) : NL_FAILED;
+    if (status != NL_OK && j->fd >= 0) {
+        begin_entry(&j->entry);
+        add_touched(j);
+        finish_entry(&j->entry, mark);
+        status = append(j, sync);
+    }
+    if (status == NL_OK)
+        j->touched_count = 0;
+    return status;
+}

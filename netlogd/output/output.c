@@ -1,0 +1,366 @@
+#include "config.h"
+
+#include "output.h"
+
+#include "failure.h"
+#include "file.h"
+#include "journal.h"
+#include "options.h"
+#include "program/program.h"
+#include "repair.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    BATCH = 256 << 10, /* bytes that are written together */
+    DUE = 4 << 20,
+    REPAIRS = 2,
+};
+
+struct output {
+    output_options options;
+    output_file file;
+    nl_encoder *encoder;
+    nl_buffer batch; /* encoded, whole records: to be written next */
+    nl_streams *streams;
+    journal *journal; /* NULL: the output is no file, or none can be beside it */
+    bool noted;       /* the journal tells of this file */
+    bool ahead;       /* and the file has more than it tells of */
+    bool settled;     /* all that was written, and all blocks that came, may be acknowledged */
+    bool blocked;
+    bool failed;       /* since the latest flush, a record could not be written */
+    uint64_t put;      /* bytes written since the latest flush */
+    int64_t settle_ns; /* OUTPUT_SYNC_TIMED: when it is wanted */
+    repair repairs[REPAIRS];
+};
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/* ---- opening ---- */
+
+/* The journal, unless there is none and the folder lets none be made: then streams are known while netlogd runs. */
+static nl_status open_journal(output *out)
+{
+    char *name = output_file_journal_name(&out->options), *last = NULL;
+    journal_mark mark;
+    bool found;
+    nl_status status = NL_OK;
+    out->journal = journal_open(name, out->streams, &mark, &found);
+    if (out->journal == NULL) {
+        status = NL_FAILED;
+    } else if (found) {
+        last = output_file_name(&out->options, mark.number);
+        status = repair_unacknowledged(last, &mark, &out->repairs[0]);
+    } else {
+        char *slash = strrchr(name, '/');
+        if (slash != NULL)
+            slash[slash == name] = '\0';
+        if (access(slash != NULL ? name : ".", W_OK) != 0) {
+            program_error("%s: no file can be made beside it: what clients sent is not remembered beyond a restart",
+                          out->options.path);
+            journal_close(out->journal);
+            out->journal = NULL;
+        }
+    }
+    free(last);
+    free(name);
+    return status;
+}
+
+/* The number of the file to begin with: the next one, or the latest when that is empty. */
+static nl_status first_number(output *out, uint64_t *number)
+{
+    *number = 0;
+    if (!out->options.numbered)
+        return NL_OK;
+    if (output_file_highest(&out->options, number) != NL_OK)
+        return NL_FAILED;
+    uint64_t size, whole;
+    char *name = output_file_name(&out->options, *number);
+    if (*number > 0 && (nl_archive_find_end(name, &size, &whole) != NL_OK || size > 0))
+        ++*number;
+    free(name);
+    *number += *number == 0;
+    return NL_OK;
+}
+
+/* The latest file's end: of the one that is gone on with, or of the one before it. */
+static nl_status repair_latest(output *out, uint64_t number)
+{
+    char *name = output_file_name(&out->options, number > 1 ? number - 1 : number);
+    nl_status status = repair_end(name, &out->repairs[1]);
+    free(name);
+    return status;
+}
+
+static nl_status open_files(output *out)
+{
+    uint64_t number = 0;
+    if (out->options.path != NULL &&
+        (open_journal(out) != NL_OK || first_number(out, &number) != NL_OK || repair_latest(out, number) != NL_OK))
+        return NL_FAILED;
+    if (output_file_open(&out->file, &out->options, number, false) != NL_OK)
+        return NL_FAILED;
+    if (!out->file.plain) {
+        journal_close(out->journal);
+        out->journal = NULL;
+    }
+    return NL_OK;
+}
+
+static void free_output(output *out)
+{
+    output_file_close(&out->file);
+    journal_close(out->journal);
+    nl_streams_free(out->streams);
+    nl_encoder_free(out->encoder);
+    nl_buffer_free(&out->batch);
+    output_options_free(&out->options);
+    for (int i = 0; i < REPAIRS; i++)
+        free(out->repairs[i].file);
+    free(out);
+}
+
+output *output_open(const char *text)
+{
+    output *out = calloc(1, sizeof *out);
+    if (out == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    out->file.fd = -1;
+    out->settled = true;
+    out->streams = nl_streams_new();
+    nl_status status = output_options_parse(text, &out->options);
+    if (status == NL_OK) {
+        out->encoder =
+            nl_encoder_new(&(nl_encoder_options){.format = out->options.format, .zstd_level = out->options.zstd_level});
+        status = open_files(out);
+    }
+    if (status == NL_OK)
+        return out;
+    free_output(out);
+    return NULL;
+}
+
+void output_report_repairs(output *out, nl_log *log)
+{
+    for (int i = 0; i < REPAIRS; i++) {
+        repair *what = &out->repairs[i];
+        if (what->cut > 0)
+            nl_write(log, NL_WARNING, "Netlogd.Repaired", "FILE=%s CUT=%llu KEPT=%llu REASON=%s", what->file,
+                     (unsigned long long)what->cut, (unsigned long long)what->kept, what->reason);
+        free(what->file);
+        *what = (repair){0};
+    }
+}
+
+nl_streams *output_streams(output *out)
+{
+    return out->streams;
+}
+
+bool output_wants_blocks(const output *out)
+{
+    return out->options.format == NL_FORMAT_NLB;
+}
+
+/* ---- writing ---- */
+
+/* Notes how far the file was written: with what streams go on with, or before anything more is written. */
+static nl_status note(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
+{
+    if (out->journal == NULL || !journal_is_needed(out->journal))
+        return NL_OK;
+    journal_mark mark = {.number = out->file.number, .inode = out->file.inode, .size = out->file.size, .ended = ended};
+    nl_status status = write(out->journal, &mark, out->options.sync != OUTPUT_SYNC_NEVER);
+    out->noted = out->noted || status == NL_OK;
+    return status;
+}
+
+static bool is_time_to_rotate(const output *out)
+{
+    const output_options *o = &out->options;
+    if (!o->numbered || out->ahead || out->file.size == 0)
+        return false;
+    return (o->rotate_size > 0 && out->file.size >= o->rotate_size) ||
+           (o->rotate_ns > 0 && now_ns() - out->file.opened_ns >= o->rotate_ns);
+}
+
+static nl_status open_another(output *out)
+{
+    uint64_t number = 0;
+    if (out->options.numbered) {
+        if (output_file_highest(&out->options, &number) != NL_OK)
+            return NL_FAILED;
+        number = (number > out->file.number ? number : out->file.number) + 1;
+    }
+    if (output_file_open(&out->file, &out->options, number, out->options.numbered) != NL_OK)
+        return NL_FAILED;
+    out->noted = false;
+    return NL_OK;
+}
+
+static void unsettle(output *out)
+{
+    if (out->settled)
+        out->settle_ns = now_ns() + out->options.sync_ns;
+    out->settled = false;
+}
+
+static nl_status write_batch(output *out)
+{
+    size_t written;
+    if (is_time_to_rotate(out) && open_another(out) != NL_OK)
+        return NL_FAILED;
+    if (!out->noted && note(out, journal_begin, false) != NL_OK)
+        return NL_FAILED;
+    unsettle(out);
+    out->ahead = true;
+    nl_status status = output_file_write(&out->file, out->batch.data, out->batch.size, &written);
+    out->batch.size -= written;
+    memmove(out->batch.data, out->batch.data + written, out->batch.size);
+    return status;
+}
+
+/* Writes all that was put; what a kill finds of it is taken back until it is settled. */
+static nl_status write_all(output *out)
+{
+    out->put += nl_encoder_size(out->encoder);
+    nl_encoder_finish(out->encoder, &out->batch);
+    nl_status status = out->batch.size > 0 ? write_batch(out) : NL_OK;
+    out->blocked = status != NL_OK;
+    return status;
+}
+
+static void write_if_full(output *out)
+{
+    if (!out->blocked && nl_encoder_size(out->encoder) >= BATCH)
+        write_all(out);
+}
+
+/* Whether the line as it came may stand in a log that others read: nothing before DATE=, no control characters. */
+static bool is_plain(nl_string line)
+{
+    static const char begins[] = "DATE=";
+    if (line.size < sizeof begins || memcmp(line.data, begins, sizeof begins - 1) != 0)
+        return false;
+    unsigned char least = 255;
+    for (size_t i = 0; i < line.size; i++) {
+        unsigned char byte = (unsigned char)line.data[i];
+        least = byte < least ? byte : least;
+    }
+    return least >= ' ';
+}
+
+bool output_takes_raw(const nl_record *record)
+{
+    return record->raw_format == NL_FORMAT_ULM && record->raw.data != NULL && is_plain(record->raw);
+}
+
+void output_put(output *out, const nl_record *record)
+{
+    nl_record clean;
+    if (record->raw.data != NULL)
+        nl_encoder_set_stream(out->encoder, NULL, 0);
+    if (record->raw_format == NL_FORMAT_ULM && !is_plain(record->raw)) {
+        clean = *record;
+        clean.raw = (nl_string){0};
+        record = &clean;
+    }
+    if (nl_encoder_put(out->encoder, record) != NL_OK && !out->failed) {
+        out->failed = true;
+        program_error("%s: %s; it is left out", out->file.name, nl_error_message());
+    }
+    write_if_full(out);
+}
+
+void output_put_block(output *out, const nl_block_view *block)
+{
+    static const unsigned char none[sizeof block->stream];
+    if (out->journal != NULL && memcmp(block->stream, none, sizeof none) != 0)
+        journal_touch(out->journal, block->stream);
+    if (block->taken)
+        nl_encoder_put_block(out->encoder, block);
+    else if (block->in_parts) /* numbers that do not follow one another have no place in a block */
+        nl_encoder_set_stream(out->encoder, NULL, 0);
+    else
+        nl_encoder_set_stream(out->encoder, block->stream, block->first_new);
+    unsettle(out); /* a stream that goes on is noted, even when nothing of the block was new */
+    write_if_full(out);
+}
+
+nl_status output_settle(output *out)
+{
+    nl_status status = write_all(out);
+    nl_encoder_set_stream(out->encoder, NULL, 0);
+    if (status == NL_OK && !out->settled && out->options.sync != OUTPUT_SYNC_NEVER)
+        status = output_file_sync(&out->file);
+    if (status == NL_OK && !out->settled)
+        status = note(out, journal_write, false);
+    out->settled = status == NL_OK;
+    out->ahead = out->ahead && status != NL_OK;
+    out->blocked = status != NL_OK;
+    out->put = 0;
+    out->failed = false;
+    return status;
+}
+
+nl_status output_flush(output *out)
+{
+    if (out->options.sync != OUTPUT_SYNC_TIMED || output_settle_ms(out) == 0)
+        return output_settle(out);
+    nl_status status = write_all(out);
+    out->put = 0;
+    return status;
+}
+
+bool output_is_empty(const output *out)
+{
+    return nl_encoder_size(out->encoder) == 0 && out->batch.size == 0;
+}
+
+bool output_is_blocked(const output *out)
+{
+    return out->blocked;
+}
+
+bool output_is_due(const output *out)
+{
+    return out->put >= DUE;
+}
+
+bool output_is_settled(const output *out)
+{
+    return out->settled;
+}
+
+int output_settle_ms(const output *out)
+{
+    int64_t left_ns = out->settle_ns - now_ns();
+    return left_ns <= 0 ? 0 : (int)((left_ns + 999999) / 1000000);
+}
+
+nl_status output_reopen(output *out)
+{
+    nl_status status = output_settle(out);
+    bool another = out->options.path != NULL && (!out->options.numbered || out->file.size > 0);
+    return status == NL_OK && another ? open_another(out) : status;
+}
+
+nl_status output_close(output *out)
+{
+    nl_status status = output_settle(out);
+    if (status == NL_OK)
+        status = note(out, journal_write, true);
+    nl_status closed = output_file_close(&out->file);
+    free_output(out);
+    return status == NL_OK ? closed : status;
+}

@@ -1,0 +1,45 @@
+#include "config.h"
+
+#include "repair.h"
+
+#include "failure.h"
+#include "program/program.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static nl_status cut(const char *path, uint64_t size, uint64_t kept, const char *reason, repair *what)
+{
+    if (truncate(path, (off_t)kept) != 0)
+        return failure_errno("cut %s", path);
+    *what = (repair){.file = strdup(path), .cut = size - kept, .kept = kept, .reason = reason};
+    if (what->file == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return NL_OK;
+}
+
+nl_status repair_unacknowledged(const char *path, const journal_mark *mark, repair *what)
+{
+    struct stat status;
+    *what = (repair){0};
+    if (mark->ended || stat(path, &status) != 0)
+        return NL_OK;
+    if (!S_ISREG(status.st_mode) || status.st_ino != mark->inode || (uint64_t)status.st_size <= mark->size)
+        return NL_OK;
+    return cut(path, (uint64_t)status.st_size, mark->size, "written, but not acknowledged, when netlogd was killed",
+               what);
+}
+
+nl_status repair_end(const char *path, repair *what)
+{
+    uint64_t size, whole;
+    struct stat status;
+    *what = (repair){0};
+    if (stat(path, &status) != 0 || !S_ISREG(status.st_mode))
+        return NL_OK;
+    if (nl_archive_find_end(path, &size, &whole) != NL_OK)
+        return failure("%s", nl_error_message());
+    return whole < size ? cut(path, size, whole, "part of a record at the end", what) : NL_OK;
+}

@@ -1,0 +1,176 @@
+#include "config.h"
+
+#include "verify.h"
+
+#include "program/program.h"
+#include "take_out.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { LONGEST = 256 << 20 };
+
+typedef struct check {
+    nl_streams *streams; /* of all files */
+    bool repair;
+    bool damaged; /* anything */
+    const char *path;
+    nl_reader *reader;
+    regions regions; /* of this file: where it is damaged */
+    uint64_t missing;
+} check;
+
+static void on_malformed(void *user, const nl_malformed *what)
+{
+    check *c = user;
+    /* A line's newline goes with it; a block has line 0. */
+    printf("%s: at byte %" PRIu64 ": %zu bytes: %s\n", c->path, what->offset, what->text.size, what->reason);
+    regions_add(&c->regions, what->offset, what->offset + what->text.size, what->line > 0);
+}
+
+static void on_lost(void *user, const nl_lost *what)
+{
+    check *c = user;
+    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
+    nl_time_format_iso(what->from_ns, from);
+    nl_time_format_iso(what->to_ns, to);
+    printf("%s: stream ", c->path);
+    for (size_t i = 0; i < sizeof what->stream; i++)
+        printf("%02x", what->stream[i]);
+    printf(": %" PRIu64 " records missing between %s and %s, %" PRIu64 " of them dropped by the program itself\n",
+           what->count, from, to, what->dropped);
+    c->missing += what->count - what->dropped;
+}
+
+/* Reads all of the file. False when it can't be read to its end. */
+static bool read_file(check *c)
+{
+    nl_reader_options options = {.decoder = {.max_record_size = LONGEST,
+                                             .on_malformed = on_malformed,
+                                             .on_lost = on_lost,
+                                             .streams = c->streams,
+                                             .user = c}};
+    c->reader = nl_reader_open(c->path, &options);
+    const nl_record *record;
+    nl_status status = NL_FAILED;
+    while (c->reader != NULL && (status = nl_reader_next(c->reader, &record)) == NL_OK)
+        program_progress(c->path, nl_reader_position(c->reader), nl_reader_size(c->reader),
+                         nl_reader_get_stats(c->reader)->records);
+    program_progress_end();
+    if (status != NL_END)
+        printf("%s: %s\n", c->path, nl_error_message());
+    return status == NL_END;
+}
+
+/* Part of a record at the end may look like a whole one. */
+static void look_at_end(check *c)
+{
+    uint64_t size, whole;
+    if (nl_archive_find_end(c->path, &size, &whole) != NL_OK || whole == size || regions_reach(&c->regions, size))
+        return;
+    printf("%s: at byte %" PRIu64 ": %" PRIu64 " bytes: part of a record at the end\n", c->path, whole, size - whole);
+    regions_add(&c->regions, whole, size, false);
+}
+
+static bool is_compressed(const char *path)
+{
+    unsigned char magic[4] = {0};
+    FILE *file = fopen(path, "re");
+    size_t got = file != NULL ? fread(magic, 1, sizeof magic, file) : 0;
+    if (file != NULL)
+        fclose(file);
+    return got == sizeof magic && memcmp(magic, "\x28\xb5\x2f\xfd", sizeof magic) == 0;
+}
+
+/* Where damage is in a compressed file's text says nothing of its place in the file: only its end can be mended. */
+static void forget_places_in_compressed(check *c)
+{
+    if (c->regions.count == 0 || !is_compressed(c->path))
+        return;
+    if (c->repair)
+        printf("%s: what is damaged inside a compressed file is not taken out\n", c->path);
+    c->regions.count = 0;
+}
+
+static void check_file(check *c, const char *path)
+{
+    c->path = path;
+    c->regions.count = 0;
+    c->missing = 0;
+    bool good = read_file(c);
+    nl_decoder_stats stats = {0};
+    if (c->reader != NULL)
+        stats = *nl_reader_get_stats(c->reader);
+    nl_reader_close(c->reader);
+    forget_places_in_compressed(c);
+    look_at_end(c);
+    good = good && stats.malformed == 0 && c->regions.count == 0 && c->missing == 0 && stats.repeated == 0;
+    printf("%s: %s: %" PRIu64 " records", path, good ? "sound" : "damaged", stats.records);
+    if (stats.blocks > 0)
+        printf(" in %" PRIu64 " blocks", stats.blocks);
+    if (stats.malformed > 0 || c->regions.count > 0)
+        printf(", %" PRIu64 " bytes damaged in %zu places", regions_bytes(&c->regions), c->regions.count);
+    if (c->missing > 0)
+        printf(", %" PRIu64 " records missing", c->missing);
+    if (stats.repeated > 0)
+        printf(", %" PRIu64 " records twice", stats.repeated);
+    putchar('\n');
+    c->damaged = c->damaged || !good;
+    if (c->repair && c->regions.count > 0 && take_out(path, &c->regions))
+        printf("%s: repaired, what was damaged is in %s.damaged\n", path, path);
+}
+
+/* ---- folders ---- */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t size = strlen(text), tail = strlen(end);
+    return size >= tail && strcmp(text + size - tail, end) == 0;
+}
+
+static int is_of_archive(const struct dirent *entry)
+{
+    const char *name = entry->d_name;
+    return name[0] != '.' && !ends_with(name, ".streams") && !ends_with(name, ".streams.new") &&
+           !ends_with(name, ".damaged");
+}
+
+static void check_folder(check *c, const char *path)
+{
+    struct dirent **entries;
+    int count = scandir(path, &entries, is_of_archive, alphasort);
+    if (count < 0) {
+        program_error("open %s: %m", path);
+        c->damaged = true;
+    }
+    for (int i = 0; i < count; i++) {
+        char *name;
+        struct stat status;
+        if (asprintf(&name, "%s%s%s", path, ends_with(path, "/") ? "" : "/", entries[i]->d_name) < 0)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        if (stat(name, &status) == 0 && S_ISREG(status.st_mode))
+            check_file(c, name);
+        free(name);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+}
+
+int verify(char **paths, int count, bool repair)
+{
+    check c = {.streams = nl_streams_new(), .repair = repair};
+    for (int i = 0; i < count; i++) {
+        struct stat status;
+        if (stat(paths[i], &status) == 0 && S_ISDIR(status.st_mode))
+            check_folder(&c, paths[i]);
+        else
+            check_file(&c, paths[i]);
+    }
+    nl_streams_free(c.streams);
+    regions_free(&c.regions);
+    return c.damaged ? PROGRAM_PROBLEM : PROGRAM_DONE;
+}

@@ -1,0 +1,79 @@
+#include "config.h"
+
+#include "reload.h"
+
+#include "program/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void report(void *user, const char *message)
+{
+    const server *srv = user;
+    program_error("%s", message);
+    nl_write(srv->log, NL_ERROR, "Netlogd.ReloadRefused", "REASON=%s", message);
+}
+
+static bool refuse(server *srv, const char *what, const char *why)
+{
+    char message[512];
+    snprintf(message, sizeof message, "%.300s: %s", what, why);
+    report(srv, message);
+    return false;
+}
+
+/* What asked becomes; NULL when nobody is to connect there any more. */
+static const listening *find(const settings *s, const listening *asked)
+{
+    for (size_t i = 0; i < s->listen_count; i++)
+        if (strcmp(s->listen[i].url, asked->url) == 0)
+            return &s->listen[i];
+    return NULL;
+}
+
+/* Whether now listens where the running process does, which it was given the right to at its start. */
+static bool listens_alike(server *srv, const settings *now)
+{
+    static const char why[] = "where netlogd listens changes when it is started anew only";
+    for (size_t i = 0; i < now->listen_count; i++)
+        if (find(srv->settings, &now->listen[i]) == NULL)
+            return refuse(srv, now->listen[i].url, why);
+    for (size_t i = 0; i < srv->settings->listen_count; i++)
+        if (find(now, &srv->settings->listen[i]) == NULL)
+            return refuse(srv, srv->settings->listen[i].url, why);
+    return true;
+}
+
+/* Somebody whom neither a network nor a certificate lets in must not get in by a change. */
+static bool is_guarded(server *srv, const settings *now)
+{
+    for (size_t i = 0; i < srv->listener_count; i++)
+        if (srv->sockets[i].remote && now->allow_count == 0 && !find(now, srv->sockets[i].asked)->vouched)
+            return refuse(srv, srv->sockets[i].asked->url, "that is open to other machines, and no network is allowed");
+    return true;
+}
+
+static bool is_usable(server *srv, const settings *now)
+{
+    const char *fixed = settings_fixed_difference(srv->settings, now);
+    if (fixed != NULL)
+        return refuse(srv, fixed, "it changes when netlogd is started anew only");
+    return listens_alike(srv, now) && is_guarded(srv, now);
+}
+
+bool reload(server *srv)
+{
+    settings *now = srv->read_settings(srv->read_user, report, srv);
+    if (now == NULL || !is_usable(srv, now)) {
+        settings_delete(now);
+        program_error("the configuration is not changed");
+        return false;
+    }
+    for (size_t i = 0; i < srv->listener_count; i++)
+        srv->sockets[i].asked = find(now, srv->sockets[i].asked);
+    settings_delete(srv->reloaded);
+    srv->settings = srv->reloaded = now;
+    nl_set_level(srv->log, now->level);
+    nl_write(srv->log, NL_USAGE, "Netlogd.Reload", "LISTEN.COUNT=%zu", now->listen_count);
+    return true;
+}

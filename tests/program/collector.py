@@ -1,0 +1,52 @@
+"""A netlogd for a test: started on a free port, its messages kept, ended with the test."""
+import re
+import signal
+import socket
+
+import support
+
+
+def record(client, number, padding=""):
+    return f"DATE=20260101000000.{number % 1000000:06d} HOST=h{client} PROG=p LVL=Usage NL.EVNT=E N={number}{padding}\n".encode()
+
+
+class Case(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.netlogd = support.program("netlogd/netlogd")
+        self.output = self.scratch / "all.log"
+        self.messages = self.scratch / "messages"
+
+    def serve(self, *arguments, output=None, listen="x-netlog://127.0.0.1:0", **options):
+        """Starts netlogd; self.port is set to that of the first place where it listens on 127.0.0.1."""
+        self.messages.write_bytes(b"")
+        with open(self.messages, "ab") as messages:
+            process = self.start(self.netlogd, "--foreground", *(["--listen", listen] if listen else []), "--output",
+                                 output or self.output, *arguments, stderr=messages, **options)
+        pattern = r"netlogd: listening on [-a-z+]+://127\.0\.0\.1:(\d+)\n"
+        found = support.wait_until(lambda: process.poll() is None and re.search(pattern, self.said()),
+                                   what="netlogd listens")
+        self.port = int(found.group(1))
+        return process
+
+    def said(self):
+        return self.messages.read_text(errors="replace")
+
+    def written(self):
+        return self.output.read_bytes() if self.output.exists() else b""
+
+    def send(self, data):
+        """Sends all of data, and waits until netlogd has closed, having read it."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            self.assertEqual(s.recv(1), b"")
+
+    def stop(self, process, sent=signal.SIGTERM):
+        process.send_signal(sent)
+        self.assertEqual(process.wait(20), 0, self.said())
+
+    def fails(self, *arguments, status=1, **options):
+        result = self.run_program(self.netlogd, "--foreground", *arguments, timeout=10, **options)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stderr

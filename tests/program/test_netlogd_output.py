@@ -1,0 +1,420 @@
+"""The collector's output: numbered files, kills at any moment, full disks, damaged ends, verify and repair."""
+import os
+import random
+import re
+import signal
+import struct
+import subprocess
+import threading
+import time
+
+import support
+
+PROGRAM = r"""
+#include <netlogger.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+/* client NAME URL COUNT MICROSECONDS: logs numbers, pausing after every hundred. */
+int main(int argc, char **argv)
+{
+    nl_log *log = nl_open(argv[1], argv[2]);
+    if (argc < 5 || log == NULL)
+        return fprintf(stderr, "%s\n", nl_error_message()), 1;
+    for (int i = 0; i < atoi(argv[3]); i++) {
+        NL_EVENT(log, NL_USAGE, "Step", "I", i, "TEXT", "some text");
+        if (i % 100 == 0)
+            usleep(atoi(argv[4]));
+    }
+    if (nl_close(log) != NL_OK)
+        return fprintf(stderr, "%s\n", nl_error_message()), 2;
+    return 0;
+}
+"""
+
+# Kills the process at the KILL_ATth call that changes a file: before it, after it, or in the middle of a write.
+KILLER = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static int is_time(int fd)
+{
+    static int left = -1;
+    char link[40], name[500] = "";
+    if (left < 0)
+        left = getenv("KILL_AT") ? atoi(getenv("KILL_AT")) : 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    if (left == 0 || (fd >= 0 && (readlink(link, name, sizeof name - 1) < 0 || strstr(name, "/out/") == NULL)))
+        return 0; /* nothing of the output's */
+    return --left == 0;
+}
+static void die(void)
+{
+    kill(getpid(), SIGKILL);
+    pause();
+}
+ssize_t write(int fd, const void *data, size_t size)
+{
+    ssize_t (*next)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
+    if (is_time(fd)) {
+        if (size % 3 != 0)
+            next(fd, data, size % 3 == 1 ? size : size / 2);
+        die();
+    }
+    return next(fd, data, size);
+}
+int fdatasync(int fd)
+{
+    if (is_time(fd))
+        die();
+    return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd);
+}
+int ftruncate(int fd, off_t size)
+{
+    if (is_time(fd))
+        die();
+    return ((int (*)(int, off_t))dlsym(RTLD_NEXT, "ftruncate"))(fd, size);
+}
+int rename(const char *from, const char *to)
+{
+    if (is_time(-1))
+        die();
+    int result = ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
+    if (is_time(-1))
+        die();
+    return result;
+}
+"""
+
+
+def line(number):
+    return f"DATE=20260101000000.{number % 1000000:06d} HOST=h PROG=p LVL=Usage NL.EVNT=E N={number}\n".encode()
+
+
+class Output(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.netlogd = support.program("netlogd/netlogd")
+        self.folder = self.scratch / "out"
+        self.folder.mkdir()
+        self.messages = self.scratch / "messages"
+        self.own = self.scratch / "own.log"
+        self.port = support.free_port()
+
+    def serve(self, output, *options, environment=None):
+        with open(self.messages, "ab") as messages:
+            start = self.messages.stat().st_size if self.messages.exists() else 0
+            netlogd = self.start(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{self.port}", "--output",
+                                 output, "--log", self.own, "--recover", "0", *options, stderr=messages,
+                                 env=dict(os.environ, **(environment or {})))
+        support.wait_until(lambda: environment and netlogd.poll() is not None or "listening" in self.said()[start:], what="netlogd listens")
+        return netlogd
+
+    def said(self):
+        return self.messages.read_text(errors="replace") if self.messages.exists() else ""
+
+    def stop(self, netlogd):
+        self.send(b"")  # it is in its loop, then
+        netlogd.send_signal(signal.SIGTERM)
+        self.assertEqual(netlogd.wait(20), 0, self.said())
+
+    def client(self, name, count, pause, options=""):
+        url = f"x-netlog://127.0.0.1:{self.port}?format=nlb&policy=block&block=60{options}"
+        return self.start(self.program, name, url, str(count), str(pause), stderr=subprocess.PIPE)
+
+    def files(self):
+        return sorted(p for p in self.folder.iterdir() if not p.name.endswith(".streams"))
+
+    def text(self, paths=None):
+        """What the files hold, as text, in the order of their numbers."""
+        text = ""
+        for path in paths or self.files():
+            if path.stat().st_size == 0:
+                continue
+            result = self.run_program(support.program("nlsort/nlsort"), path) if path.suffix != ".log" else None
+            self.assertTrue(result is None or (result.returncode == 0 and not result.stderr), result and result.stderr)
+            text += result.stdout if result else path.read_text()
+        return text
+
+    def numbers(self, name, text):
+        return [int(n) for n in re.findall(rf" PROG={name} LVL=Usage NL.EVNT=Step I=(\d+) ", text)]
+
+    def rotate(self, output, suffix):
+        """Several clients, small files: every record is there once, every file is sound and about of the size asked for."""
+        self.program = self.compile_client(PROGRAM)
+        netlogd = self.serve(output)
+        clients = [self.client(f"c{i}", 20000, 100) for i in range(3)]
+        for client in clients:
+            self.assertEqual(client.wait(60), 0, client.stderr.read())
+        self.stop(netlogd)
+        files = self.files()
+        self.assertEqual([p.name for p in files], [f"a-{n + 1:06d}{suffix}" for n in range(len(files))])
+        self.assertGreater(len(files), 3)
+        text = self.text(files)
+        for i in range(3):
+            found = self.numbers(f"c{i}", text)
+            self.assertEqual(sorted(found), list(range(20000)))
+        return files
+
+    def test_rotation_by_size_of_text(self):
+        files = self.rotate(f"file:{self.folder}/a-{{N}}.log?rotate_size=512k", ".log")
+        for path in files[:-1]:
+            self.assertGreaterEqual(path.stat().st_size, 512 << 10)
+
+    def test_rotation_by_size_of_blocks(self):
+        files = self.rotate(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=100k&zstd=0", ".nlb")
+        for path in files[:-1]:
+            self.assertGreaterEqual(path.stat().st_size, 100 << 10)
+        blocks = b"".join(p.read_bytes() for p in files)
+        self.assertNotIn(bytes(16), [s for s in self.streams(blocks)], "blocks keep their streams")
+
+    def test_rotation_by_size_of_compressed_text(self):
+        self.rotate(f"file:{self.folder}/a-{{N}}.log.zst?rotate_size=16k&zstd=3", ".log.zst")
+
+    @staticmethod
+    def streams(blocks):
+        at = 0
+        while at < len(blocks):
+            header, = struct.unpack_from("<H", blocks, at + 4)
+            stored, = struct.unpack_from("<I", blocks, at + 12)
+            yield blocks[at + 24:at + 40]
+            at += header + stored
+
+    def test_numbers_go_on_and_sighup_begins_another(self):
+        pattern = f"{self.folder}/"
+        for run in range(2):
+            netlogd = self.serve(pattern)
+            self.send(line(run * 2))
+            netlogd.send_signal(signal.SIGHUP)
+            support.wait_until(lambda: len(self.files()) == run * 2 + 2, what="another file")
+            self.send(line(run * 2 + 1))
+            self.stop(netlogd)
+        self.assertEqual([p.name for p in self.files()], [f"netlog-{n:06d}.log" for n in range(1, 5)])
+        self.assertEqual([p.read_bytes() for p in self.files()], [line(n) for n in range(4)])
+
+    def test_rotation_by_time(self):
+        netlogd = self.serve(f"file:{self.folder}/a-{{N}}.log?rotate_time=1ms")
+        for n in range(5):
+            self.send(line(n))
+            time.sleep(0.01)
+        self.stop(netlogd)
+        self.assertEqual([p.read_bytes() for p in self.files()], [line(n) for n in range(5)])
+
+    def send(self, data):
+        import socket
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            self.assertEqual(s.recv(1), b"")
+
+    def kills(self, output, kills, seed):
+        """What the clients' calls returned for is there once, however often netlogd is killed at whatever moment."""
+        self.program = self.compile_client(PROGRAM)
+        rng = random.Random(seed)
+        netlogd = self.serve(output)
+        clients = [self.client(f"c{i}", 150000, 2000, "&timeout=20") for i in range(2)]
+        done = 0
+        while done < kills and any(c.poll() is None for c in clients):
+            time.sleep(rng.uniform(0.001, 0.12))
+            netlogd.kill()
+            netlogd.wait()
+            netlogd = self.serve(output)
+            done += 1
+        for client in clients:
+            self.assertEqual(client.wait(100), 0, client.stderr.read())
+        self.stop(netlogd)
+        text = self.text()
+        for i in range(2):
+            self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(150000)))
+        self.assertGreaterEqual(done, kills, "killed often enough")
+
+    def kills_at_calls(self, output, kills, seed):
+        """The same, killed before, in and after the calls that change files, where it matters most."""
+        self.program = self.compile_client(PROGRAM)
+        killer = self.scratch / "killer.so"
+        (self.scratch / "killer.c").write_text(KILLER)
+        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", killer, self.scratch / "killer.c", "-ldl")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rng = random.Random(seed)
+        spool = f"&spool={self.scratch}/spool&timeout=5"
+        killed = 0
+        for i in range(kills):
+            environment = {"LD_PRELOAD": str(killer), "KILL_AT": str(rng.randrange(1, 16)),
+                           "ASAN_OPTIONS": "verify_asan_link_order=0"}
+            netlogd = self.serve(output, environment=environment)
+            client = self.client(f"c{i}", 3000, 1000, spool)  # what it is not rid of waits on disk for the next one
+            self.assertEqual(client.wait(60), 0, client.stderr.read())
+            killed += netlogd.poll() is not None
+            netlogd.kill()
+            netlogd.wait()
+        netlogd = self.serve(output)
+        client = self.client("last", 1, 0, spool)
+        self.assertEqual(client.wait(60), 0, client.stderr.read())
+        self.stop(netlogd)
+        text = self.text()
+        for i in range(kills):
+            self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(3000)))
+        self.assertEqual(self.verify(self.folder).returncode, 0)
+        self.assertGreater(killed, kills / 2)
+        self.assertGreater(self.own.read_text().count("Netlogd.Repaired"), 0, "something was written and taken back")
+
+    def test_killed_at_calls_with_text(self):
+        self.kills_at_calls(f"file:{self.folder}/all.log", 25, 4)
+
+    def test_killed_at_calls_with_blocks(self):
+        self.kills_at_calls(f"file:{self.folder}/all.nlb?fsync=flush", 25, 5)
+
+    def test_killed_at_calls_with_numbered_files(self):
+        self.kills_at_calls(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=20k&fsync=5ms", 25, 6)
+
+    def test_killed_at_any_moment_with_text(self):
+        self.kills(f"file:{self.folder}/all.log", 15, 1)
+
+    def test_killed_at_any_moment_with_blocks(self):
+        self.kills(f"file:{self.folder}/all.nlb?fsync=flush", 15, 2)
+
+    def test_killed_at_any_moment_with_numbered_files(self):
+        self.kills(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=64k&fsync=20ms", 15, 3)
+
+    def test_killed_in_the_middle_of_a_full_disk(self):
+        self.small()
+        self.program = self.compile_client(PROGRAM)
+        for output in [f"file:{self.folder}/all.nlb?zstd=0", f"file:{self.folder}/a-{{N}}.nlb?rotate_size=64k&zstd=0"]:
+            ballast = self.folder / "ballast.streams"
+            with self.assertRaises(OSError):
+                ballast.write_bytes(b"x" * (17 << 20))
+            ballast.write_bytes(b"x" * (ballast.stat().st_size - (300 << 10)))
+            said = self.said().count("No space left")
+            netlogd = self.serve(output)
+            client = self.client("full", 250000, 100, "&timeout=20")
+            support.wait_until(lambda: self.said().count("No space left") > said, what="the message")
+            time.sleep(0.3)
+            self.assertEqual(self.said().count("No space left"), said + 1, "said once")
+            netlogd.kill()
+            netlogd.wait()
+            netlogd = self.serve(output)
+            ballast.unlink()
+            self.assertEqual(client.wait(60), 0, [client.stderr.read(), self.said(), netlogd.poll()])
+            self.stop(netlogd)
+            files = self.files()
+            self.assertEqual(sorted(self.numbers("full", self.text(files))), list(range(250000)))
+            self.assertEqual(self.verify(self.folder).returncode, 0)
+            for path in self.folder.iterdir():
+                path.unlink()
+
+    def small(self):
+        if os.geteuid() != 0:
+            self.skipTest("mounting a small file system needs root")
+        if self.run_program("mount", "-t", "tmpfs", "-o", "size=16m", "none", self.folder).returncode != 0:
+            self.skipTest("mounting is not allowed here")
+        self.addCleanup(self.run_program, "umount", "-l", self.folder)
+
+    def verify(self, *paths, option="--verify"):
+        return self.run_program(self.netlogd, option, *paths)
+
+    def blocks(self, name="log.nlb", count=5000, options="&zstd=0&buffer=4k"):
+        """A file of several blocks, and its bytes."""
+        self.program = self.compile_client(PROGRAM)
+        path = self.folder / name
+        netlogd = self.serve(f"file:{path}?zstd=0")
+        client = self.client("c", count, 2000)
+        self.assertEqual(client.wait(30), 0, client.stderr.read())
+        self.stop(netlogd)
+        (self.folder / f"{name}.streams").unlink()
+        return path, path.read_bytes()
+
+    def boundaries(self, blocks):
+        at, found = 0, [0]
+        while at < len(blocks):
+            at += struct.unpack_from("<H", blocks, at + 4)[0] + struct.unpack_from("<I", blocks, at + 12)[0]
+            found.append(at)
+        return found
+
+    def test_damaged_ends_are_cut_at_the_start(self):
+        path, data = self.blocks()
+        ends = self.boundaries(data)
+        self.assertGreater(len(ends), 3)
+        text = line(1) + line(2)
+        cases = [(path, data[:ends[-1] - 1], ends[-2]), (path, data[:ends[-2] + 3], ends[-2]),
+                 (path, data + b"\0" * 5000, len(data)), (path, data[:-1] + b"\xff" * (data[-1] != 255), None),
+                 (path, data, len(data)), (path, b"NLB", 0)]
+        cases += [(self.folder / "all.log", text + line(3)[:n], len(text)) for n in (1, 40)]
+        cases += [(self.folder / "all.log", t, len(t)) for t in (text, b"", data + text, text + data)]
+        cases[3] = (path, data[:ends[-1] - 1] + bytes([data[-1] ^ 1]), ends[-2])
+        for path, content, kept in cases:
+            path.write_bytes(content)
+            self.own.unlink(missing_ok=True)
+            self.stop(self.serve(path))
+            self.assertEqual(path.read_bytes(), content[:kept])
+            said = re.findall(r"NL.EVNT=Netlogd.Repaired FILE=(\S+) CUT=(\d+) KEPT=(\d+) ", self.own.read_text())
+            cut = len(content) - kept
+            self.assertEqual(said, [(str(path), str(cut), str(kept))] if cut else [])
+
+    def test_damaged_end_of_compressed_text(self):
+        path = self.folder / "all.log.zst"
+        for n in range(3):
+            netlogd = self.serve(f"file:{path}?zstd=1")
+            self.send(line(n))
+            self.stop(netlogd)
+        data = path.read_bytes()
+        path.write_bytes(data[:-1])
+        netlogd = self.serve(f"file:{path}?zstd=1")
+        self.send(line(3))
+        self.stop(netlogd)
+        self.assertEqual(self.text([path]).encode(), line(0) + line(1) + line(3))
+        self.assertEqual(self.verify(path).returncode, 0)
+
+    def test_verify_and_repair_blocks(self):
+        path, data = self.blocks()
+        ends = self.boundaries(data)
+        result = self.verify(self.folder)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.assertIn(f"{path}: sound: 5000 records in {len(ends) - 1} blocks", result.stdout)
+        damaged = bytearray(data)
+        damaged[ends[1] + 120] ^= 1
+        path.write_bytes(bytes(damaged[:-2]))
+        result = self.verify(path, option="--repair")
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertIn(f"{path}: at byte {ends[1]}: {ends[2] - ends[1]} bytes: block's checksum", result.stdout)
+        self.assertIn(f"{path}: at byte {ends[-2]}: {ends[-1] - ends[-2] - 2} bytes: block is cut short", result.stdout)
+        self.assertRegex(result.stdout, r": stream [0-9a-f]{32}: \d+ records missing between ")
+        self.assertEqual(path.read_bytes(), data[:ends[1]] + data[ends[2]:ends[-2]])
+        aside = self.folder / "log.nlb.damaged"
+        self.assertEqual(aside.read_bytes(), bytes(damaged[ends[1]:ends[2]] + damaged[ends[-2]:-2]))
+        result = self.verify(self.folder)
+        self.assertEqual(result.returncode, 1, "what is missing stays missing")
+        self.assertNotIn("at byte", result.stdout)
+        path.write_bytes(data + data[:ends[1]])
+        result = self.verify(path)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r", \d+ records twice")
+
+    def test_verify_and_repair_text(self):
+        path = self.folder / "all.log"
+        path.write_bytes(line(1) + b"what is this\r\n" + line(2) + line(3)[:50])
+        result = self.verify(self.folder, option="--repair")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"{path}: at byte {len(line(1))}: 12 bytes: ", result.stdout)
+        self.assertIn(f"{path}: at byte {len(line(1) + line(2)) + 14}: 50 bytes: part of a record", result.stdout)
+        self.assertEqual(path.read_bytes(), line(1) + line(2))
+        self.assertEqual((self.folder / "all.log.damaged").read_bytes(), b"what is this\r\n" + line(3)[:50])
+        self.assertEqual(self.verify(self.folder).returncode, 0)
+
+    def test_what_is_wrong_with_an_output_is_said(self):
+        for output, why in [(f"file:{self.folder}/a.log?rotate_size=1m", "must be numbered"),
+                            (f"file:{self.folder}/a.log?rotate=1m", "unknown option \"rotate\""),
+                            (f"file:{self.folder}/a-{{N}}.log?fsync=often", "\"often\" is no value"),
+                            (f"file:{self.folder}/{{N}}/a.log", "not in its folder's"),
+                            ("x-netlog://localhost", "neither a file nor a folder"),
+                            (f"{self.folder}/no/", "No such file")]:
+            result = self.run_program(self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s", "--output", output)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(why, result.stderr)
+
+
+if __name__ == "__main__":
+    support.main()

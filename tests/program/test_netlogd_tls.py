@@ -1,0 +1,355 @@
+"""TLS between programs and the collector: who is believed, who is refused and with which words, and what is not lost."""
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import threading
+import time
+
+import collector
+import support
+from collector import record
+
+CLIENT = r"""
+#include <netlogger.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    nl_log *log = nl_open("client", argv[1]);
+    if (log == NULL) {
+        printf("%s\n", nl_error_message());
+        return 2;
+    }
+    for (int i = 0; i < atoi(argv[2]); i++) {
+        NL_EVENT(log, NL_USAGE, "E", "N", i);
+        if (argc > 3)
+            usleep((useconds_t)atoi(argv[3]));
+    }
+    if (nl_close(log) == NL_OK)
+        return 0;
+    printf("%s\n", nl_error_message());
+    return 1;
+}
+"""
+
+FORKER = r"""
+#include <netlogger.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+int main(int argc, char **argv)
+{
+    nl_log *log = argc > 1 ? nl_open("client", argv[1]) : NULL;
+    if (log == NULL)
+        return 2;
+    for (int i = 0; i < 2000; i++)
+        NL_EVENT(log, NL_USAGE, "E", "N", i);
+    for (int c = 1; c <= 3; c++) {
+        pid_t child = fork();
+        if (child == 0) {
+            for (int i = 0; i < 2000; i++)
+                NL_EVENT(log, NL_USAGE, "E", "N", c * 2000 + i);
+            _exit(nl_close(log) == NL_OK ? 0 : 1);
+        }
+        int status;
+        if (waitpid(child, &status, 0) != child || status != 0)
+            return 3;
+    }
+    for (int i = 8000; i < 10000; i++)
+        NL_EVENT(log, NL_USAGE, "E", "N", i);
+    return nl_close(log) == NL_OK ? 0 : 1;
+}
+"""
+
+
+class Authority:
+    """Makes certificates, with the openssl command."""
+
+    def __init__(self, case, name):
+        self.case, self.folder = case, case.scratch / name
+        self.folder.mkdir()
+        self.ca = self.folder / "ca.pem"
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "3", "-subj",
+                     f"/CN={name}", "-keyout", self.folder / "ca.key", "-out", self.ca)
+
+    def openssl(self, *arguments):
+        result = self.case.run_program("openssl", *arguments)
+        if result.returncode != 0:
+            raise AssertionError(result.stderr)
+
+    def certify(self, name, alternative="DNS:localhost,IP:127.0.0.1", days=2):
+        """A certificate and its key in one file."""
+        files = {kind: self.folder / f"{name}.{kind}" for kind in ("key", "csr", "ext", "crt", "pem")}
+        files["ext"].write_text(f"subjectAltName={alternative}\n")
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
+                     "-keyout", files["key"], "-out", files["csr"])
+        self.openssl("x509", "-req", "-in", files["csr"], "-CA", self.ca, "-CAkey", self.folder / "ca.key", "-CAcreateserial",
+                     "-days", str(days), "-extfile", files["ext"], "-out", files["crt"])
+        files["pem"].write_bytes(files["crt"].read_bytes() + files["key"].read_bytes())
+        return files["pem"]
+
+
+class NetlogdTls(collector.Case):
+    def setUp(self):
+        super().setUp()
+        self.nlwrite = support.program("nltools/nlwrite")
+        self.authority = Authority(self, "authority")
+        self.server = self.authority.certify("server")
+        self.client = self.authority.certify("client")
+
+    def serve_tls(self, *arguments, options="", **more):
+        return self.serve(*arguments, listen=f"x-netlogs://127.0.0.1:0?cert={self.server}{options}", **more)
+
+    def url(self, options="", host="127.0.0.1"):
+        return f"x-netlogs://{host}:{self.port}?ca={self.authority.ca}{options}"
+
+    def write(self, url, event="Ev"):
+        return self.run_program(self.nlwrite, "--dest", url, "--prog", "p", event, "A=1")
+
+    def refused(self, url, why):
+        result = self.write(url)
+        self.assertEqual(result.returncode, 1, result)
+        self.assertRegex(result.stderr, why)
+
+    def context(self, certificate=None):
+        context = ssl.create_default_context(cafile=self.authority.ca)
+        if certificate:
+            context.load_cert_chain(certificate)
+        return context
+
+    def connect(self, certificate=None):
+        plain = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return self.context(certificate).wrap_socket(plain, server_hostname="localhost")
+
+    def numbers(self):
+        return [int(n) for n in re.findall(rb" N=(\d+)\n", self.written())]
+
+    def test_right(self):
+        process = self.serve_tls()
+        for options in ("", "&format=nlb", "&name=localhost"):
+            self.assertEqual(self.write(self.url(options)).returncode, 0)
+        self.assertEqual(self.write(self.url(host="localhost")).returncode, 0)
+        data = b"".join(record(1, n) for n in range(20000))
+        with self.connect() as s:
+            self.assertIn(s.version(), ("TLSv1.3", "TLSv1.2"))
+            s.sendall(data)
+            s.unwrap()
+        self.stop(process)
+        self.assertEqual(self.written().count(b"NL.EVNT=Ev"), 4)
+        self.assertEqual(b"".join(re.findall(rb".*HOST=h1.*\n", self.written())), data)
+
+    def test_server_that_is_not_believed(self):
+        self.server = self.authority.certify("other", alternative="DNS:other.example")
+        process = self.serve_tls()
+        self.refused(self.url(), "IP address mismatch|hostname mismatch")
+        self.refused(self.url(host="localhost"), "hostname mismatch")
+        self.assertEqual(self.write(self.url("&name=other.example")).returncode, 0)
+        self.refused(self.url().replace(str(self.authority.ca), str(Authority(self, "another").ca)), "certificate")
+        self.refused(f"x-netlogs://127.0.0.1:{self.port}?name=other.example", "certificate")
+        self.stop(process)
+        self.assertEqual(self.written().count(b"\n"), 1)
+        self.assertIn("NL.EVNT=Netlogd.Tls", self.said())
+
+    def test_expired_server(self):
+        self.server = self.authority.certify("expired", days=-1)
+        process = self.serve_tls()
+        self.refused(self.url(), "certificate has expired")
+        self.stop(process)
+
+    def test_client_certificates(self):
+        process = self.serve_tls(options=f"&ca={self.authority.ca}")
+        stranger = Authority(self, "stranger").certify("stranger")
+        expired = self.authority.certify("late", days=-1)
+        for options in ("", "&format=nlb"):
+            self.refused(self.url(options), "certificate required")
+            self.refused(self.url(f"&cert={stranger}{options}"), "unknown ca|certificate required")
+            self.refused(self.url(f"&cert={expired}{options}"), "certificate expired")
+            self.assertEqual(self.write(self.url(f"&cert={self.client}{options}")).returncode, 0)
+        with self.connect(self.client) as s:
+            s.sendall(record(1, 1))
+            s.unwrap()
+        self.stop(process)
+        self.assertEqual(self.written().count(b"\n"), 3)
+        self.assertIn("did not return a certificate", self.said())
+
+    def test_old_tls_is_refused(self):
+        process = self.serve_tls()
+        old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as plain:
+            with self.assertRaises((ssl.SSLError, ConnectionError)):
+                old.wrap_socket(plain)
+        support.wait_until(lambda: "unsupported protocol" in self.said(), what="the reason")
+        self.stop(process)
+
+    def test_garbage_instead_of_a_handshake(self):
+        process = self.serve_tls("--handshake-timeout", "1")
+        for garbage in (record(1, 1), b"GET / HTTP/1.0\r\n\r\n", b"\0" * 5000, b"\x16\x03\x01\xff\xff" + b"A" * 70000):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+                try:
+                    s.sendall(garbage)
+                    while s.recv(4096):
+                        pass
+                except ConnectionError:
+                    pass
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as silent:  # says nothing at all
+            self.assertEqual(silent.recv(1), b"")
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as half:
+            half.sendall(b"\x16\x03\x01")
+            self.assertEqual(half.recv(1), b"")
+        self.assertEqual(self.write(self.url()).returncode, 0)
+        self.stop(process)
+        self.assertEqual(self.written().count(b"\n"), 1)
+        self.assertIn("TLS has not begun in time", self.said())
+
+    def test_a_cut_connection_keeps_whole_lines_only(self):
+        process = self.serve_tls()
+        s = self.connect()
+        s.sendall(record(1, 1) + record(1, 2)[:30])
+        support.wait_until(lambda: self.written() == record(1, 1), what="the line")
+        s.close()  # without a word of TLS: anybody on the way may have done that
+        self.stop(process)
+        self.assertEqual(self.written(), record(1, 1))
+
+    def test_a_plain_program_and_a_plain_collector(self):
+        process = self.serve()
+        self.refused(self.url("&timeout=1"), "wrong version number|timed out|reset")
+        self.stop(process)
+        process = self.serve_tls()
+        self.write(f"x-netlog://127.0.0.1:{self.port}")
+        self.stop(process)
+        self.assertEqual(self.written(), b"")
+
+    def test_files_that_cannot_be_used(self):
+        process = self.serve_tls()
+        broken = self.scratch / "broken.pem"
+        broken.write_text("-----BEGIN CERTIFICATE-----\nAAAA\n")
+        stray = self.authority.folder / "client.key"
+        for options, why in ((f"&cert={self.scratch}/none", "none: No such file"), (f"&cert={broken}", "broken.pem"),
+                             (f"&cert={self.client}&key={stray.with_name('server.key')}", "key values mismatch"),
+                             (f"&key={stray}", "cert=FILE is wanted"), ("&insecure=1", 'unknown option "insecure"')):
+            self.refused(self.url(options), why)
+        self.refused(f"x-netlog://127.0.0.1:{self.port}?ca={self.authority.ca}", 'unknown option "ca"')
+        self.stop(process)
+        listen = "x-netlogs://127.0.0.1:0"
+        self.assertIn("cert=FILE is wanted", self.fails("--listen", listen, status=2))
+        self.assertIn("broken.pem", self.fails("--listen", f"{listen}?cert={broken}", status=2))
+        self.assertIn('unknown option "cart"', self.fails("--listen", f"{listen}?cart={broken}", status=2))
+        self.assertIn("listens on", self.fails("--listen", f"x-netlog://127.0.0.1:0?cert={broken}", status=2))
+
+    def test_off_loopback(self):
+        everywhere = f"x-netlogs://0.0.0.0:0?cert={self.server}"
+        self.assertIn("ca=FILE", self.fails("--listen", everywhere, "--output", self.output))
+        process = self.serve("--listen", f"{everywhere}&ca={self.authority.ca}")
+        self.assertIn("listening on x-netlogs://0.0.0.0:", self.said())
+        self.stop(process)
+
+    def test_nothing_is_lost_when_the_collector_is_killed(self):
+        port = support.free_port()
+        listen = f"x-netlogs://127.0.0.1:{port}?cert={self.server}&ca={self.authority.ca}"
+        process = self.serve(listen=listen)
+        client = self.compile_client(CLIENT)
+        url = self.url(f"&cert={self.client}&format=nlb&policy=block&block=60&timeout=5")
+        program = self.start(client, url, "20000", "100", stdout=subprocess.PIPE, text=True)
+        for _ in range(3):
+            before = len(self.numbers())
+            support.wait_until(lambda: len(self.numbers()) > before + 500, what="events come")
+            process.kill()
+            process.wait()
+            process = self.serve(listen=listen)
+        self.assertEqual(program.wait(60), 0, program.stdout.read())
+        self.stop(process)
+        self.assertEqual(sorted(set(self.numbers())), list(range(20000)))
+
+    def test_fork(self):
+        process = self.serve_tls()
+        client = self.compile_client(FORKER)
+        for options in ("", "&format=nlb"):
+            result = self.run_program(client, self.url(f"{options}&policy=block"))
+            self.assertEqual(result.returncode, 0, result)
+        self.stop(process)
+        self.assertEqual(sorted(self.numbers()), sorted(list(range(10000)) * 2))
+
+    def reload(self, process, event):
+        """Sends SIGHUP and waits for one more event of that kind."""
+        count = self.said().count(f"NL.EVNT={event} ")
+        process.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: self.said().count(f"NL.EVNT={event} ") > count, what=event)
+
+    def test_reload(self):
+        config, place = self.scratch / "netlogd.conf", self.scratch / "used.pem"
+        place.write_bytes(self.server.read_bytes())
+        good = f"# the house's\nlisten x-netlogs://127.0.0.1:0?cert={place}\n"
+        config.write_text(good)
+        process = self.serve("--config", config, listen=None)
+        old = self.connect()
+        old.sendall(record(1, 1))
+        client = self.compile_client(CLIENT)
+        program = self.start(client, self.url("&format=nlb&policy=block&block=60"), "3000", "1000", stdout=subprocess.PIPE,
+                             text=True)
+        support.wait_until(lambda: len(self.numbers()) > 100, what="events come")
+        for bad, why in ((good + "listn x\n", f"{config}:3: listn x: there is no such directive"),
+                         (good.replace("used", "gone"), f"{config}:2: listen .*gone.pem: No such file"),
+                         (good + "max-connections no\n", f"{config}:3: max-connections no: it is no size"),
+                         (good + "listen x-netlog://127.0.0.1:0\n", "x-netlog://127.0.0.1:0: where netlogd listens"),
+                         (good + "reject elsewhere\n", "reject: it changes")):
+            config.write_text(bad)
+            self.reload(process, "Netlogd.ReloadRefused")
+            self.assertRegex(self.said(), f"netlogd: {why}")
+            self.assertRegex(self.said(), f"NL.EVNT=Netlogd.ReloadRefused REASON=\"{why}")
+        config.write_text(good)
+        place.write_text("nothing")
+        self.reload(process, "Netlogd.ReloadRefused")
+        self.assertEqual(self.write(self.url()).returncode, 0, "the old one holds")
+        another = Authority(self, "another")
+        place.write_bytes(another.certify("new").read_bytes())
+        self.reload(process, "Netlogd.Reload")
+        self.refused(self.url(), "certificate")
+        self.assertEqual(self.write(f"x-netlogs://127.0.0.1:{self.port}?ca={another.ca}").returncode, 0)
+        old.sendall(record(1, 2))
+        old.unwrap()
+        self.assertEqual(program.wait(60), 0, program.stdout.read())
+        self.stop(process)
+        self.assertEqual(self.numbers().count(2), 2)
+        self.assertEqual(sorted(set(self.numbers())), list(range(3000)))
+
+    def test_reload_demands_certificates_from_then_on(self):
+        config = self.scratch / "netlogd.conf"
+        config.write_text(f"listen x-netlogs://127.0.0.1:0?cert={self.server}\n")
+        process = self.serve("--config", config, listen=None)
+        self.assertEqual(self.write(self.url()).returncode, 0)
+        config.write_text(f"listen x-netlogs://127.0.0.1:0?cert={self.server}&ca={self.authority.ca}\n")
+        self.reload(process, "Netlogd.Reload")
+        self.refused(self.url(), "certificate required")
+        self.assertEqual(self.write(self.url(f"&cert={self.client}")).returncode, 0)
+        self.stop(process)
+
+    def test_many_clients_at_once(self):
+        process = self.serve_tls()
+        chunks = {c: b"".join(record(c, n) for n in range(2000)) for c in range(10)}
+
+        def send(data):
+            with self.connect() as s:
+                s.sendall(data)
+                s.unwrap()
+
+        threads = [threading.Thread(target=send, args=(data,)) for data in chunks.values()]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        self.stop(process)
+        lines = self.written().splitlines(keepends=True)
+        self.assertEqual(len(lines), 20000)
+        for c, data in chunks.items():
+            self.assertEqual(b"".join(l for l in lines if f"HOST=h{c} ".encode() in l), data)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,194 @@
+/*
+ * A machine without a time-stamp counter whose real-time clock is set while programs log: here nl_clock_has_counter and
+ * clock_gettime say so.
+ */
+#include <netlogger.h>
+
+#include "log/clock.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define HOUR_NS (INT64_C(3600) * NL_NS_PER_SECOND)
+#define MINUTE_NS (INT64_C(60) * NL_NS_PER_SECOND)
+
+static int64_t
+    set_by_ns; /* how far the real-time clock is from what the kernel says; the writer threads look at it too */
+
+bool nl_clock_has_counter(void)
+{
+    return false;
+}
+
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    int result = (int)syscall(SYS_clock_gettime, id, now);
+    if (id == CLOCK_REALTIME)
+        now->tv_sec += __atomic_load_n(&set_by_ns, __ATOMIC_ACQUIRE) / NL_NS_PER_SECOND;
+    return result;
+}
+
+static void set_clock(int64_t by_ns)
+{
+    __atomic_add_fetch(&set_by_ns, by_ns, __ATOMIC_ACQ_REL);
+}
+
+/* Within a minute: what is asked is which hour it is. */
+static void expect_about(int64_t time_ns, int64_t wanted_ns)
+{
+    assert_in_range(time_ns, wanted_ns - MINUTE_NS, wanted_ns + MINUTE_NS);
+}
+
+static void test_ticks_go_on_when_the_clock_is_set_back(void **state)
+{
+    (void)state;
+    nl_clock clock;
+    nl_clock_start(&clock);
+    int64_t first_ns = nl_time_now_ns();
+    expect_about(nl_clock_time_ns(&clock, nl_private_slow_ticks()), first_ns);
+    uint64_t before = nl_clock_update(&clock), between = nl_private_slow_ticks();
+    set_clock(-HOUR_NS);
+    uint64_t after = nl_clock_update(&clock);
+    assert_true(before <= between && between <= after);
+    expect_about(nl_clock_time_ns(&clock, before), first_ns);
+    expect_about(nl_clock_time_ns(&clock, between), first_ns);
+    expect_about(nl_clock_time_ns(&clock, after), first_ns - HOUR_NS);
+    set_clock(2 * HOUR_NS);
+    uint64_t later = nl_clock_update(&clock);
+    assert_true(after <= later);
+    expect_about(nl_clock_time_ns(&clock, after), first_ns - HOUR_NS);
+    expect_about(nl_clock_time_ns(&clock, later), first_ns + HOUR_NS);
+    set_clock(-HOUR_NS);
+}
+
+static void test_a_restored_clock(void **state)
+{
+    (void)state;
+    nl_clock clock, restored;
+    nl_clock_point points[2];
+    int64_t first_ns = nl_time_now_ns();
+    nl_clock_start(&clock);
+    uint64_t first = nl_private_slow_ticks();
+    nl_clock_save(&clock, points); /* killed before it was read a second time */
+    nl_clock_restore(&restored, points, true);
+    expect_about(nl_clock_time_ns(&restored, first), first_ns);
+    expect_about(nl_clock_time_ns(&restored, first + (uint64_t)HOUR_NS), first_ns + HOUR_NS);
+
+    nl_clock_update(&clock);
+    nl_clock_save(&clock, points);
+    uint64_t last = nl_private_slow_ticks();
+    set_clock(-HOUR_NS); /* between the kill and the recovery */
+    nl_clock_restore(&restored, points, true);
+    nl_clock_update(&restored);
+    expect_about(nl_clock_time_ns(&restored, first), first_ns);
+    expect_about(nl_clock_time_ns(&restored, last), first_ns);
+    set_clock(HOUR_NS);
+
+    /* Remains in which ticks are the real-time clock's, as an older library left them. */
+    points[0] = (nl_clock_point){(uint64_t)first_ns, first_ns};
+    points[1] = (nl_clock_point){(uint64_t)first_ns + 1000000, first_ns + 1000000};
+    nl_clock_restore(&restored, points, true);
+    nl_clock_update(&restored);
+    expect_about(nl_clock_time_ns(&restored, (uint64_t)first_ns + 2000000), first_ns);
+}
+
+/* The times of a log's records, which are all there. */
+static void expect_times(const char *text, size_t size, const int64_t *wanted_ns, size_t count)
+{
+    nl_decoder *decoder = nl_decoder_new(NULL);
+    const nl_record *record;
+    nl_decoder_feed(decoder, text, size);
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(nl_decoder_next(decoder, &record), NL_OK);
+        expect_about(record->time_ns, wanted_ns[i]);
+    }
+    assert_int_equal(nl_decoder_next(decoder, &record), NL_AGAIN);
+    nl_decoder_free(decoder);
+}
+
+static void log_while_the_clock_is_set(const char *url)
+{
+    nl_log *log = nl_open("slow", url);
+    assert_non_null(log);
+    int64_t start_ns = nl_time_now_ns();
+    NL_EVENT(log, NL_USAGE, "Before");
+    assert_int_equal(nl_flush(log), NL_OK);
+    set_clock(-HOUR_NS);
+    assert_int_equal(nl_flush(log), NL_OK); /* it is noticed */
+    NL_EVENT(log, NL_USAGE, "SetBack");
+    assert_int_equal(nl_flush(log), NL_OK); /* not in an hour */
+    nl_buffer text = {0};
+    assert_true(nl_memory_read("slow", &text));
+    expect_times(text.data, text.size, (int64_t[]){start_ns, start_ns - HOUR_NS}, 2);
+    set_clock(HOUR_NS);
+    assert_int_equal(nl_close(log), NL_OK);
+    nl_buffer_free(&text);
+    nl_memory_free("slow");
+}
+
+static void test_text_is_not_held_back(void **state)
+{
+    (void)state;
+    log_while_the_clock_is_set("memory:slow");
+}
+
+static void test_blocks_are_not_held_back(void **state)
+{
+    (void)state;
+    log_while_the_clock_is_set("memory:slow?format=nlb");
+}
+
+static void test_a_killed_process(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/netlogger-XXXXXX", url[64], command[64];
+    assert_non_null(mkdtemp(folder));
+    setenv("NETLOGGER_SHM", folder, 1);
+    snprintf(url, sizeof url, "file:%s/log", folder);
+    int64_t start_ns = nl_time_now_ns();
+    pid_t child = fork();
+    if (child == 0) {
+        nl_log *log = nl_open("slow", url);
+        nl_flush(log);
+        set_clock(-HOUR_NS);
+        nl_flush(log);
+        NL_EVENT(log, NL_USAGE, "SetBack");
+        kill(getpid(), SIGKILL);
+    }
+    waitpid(child, NULL, 0);
+    assert_int_equal(nl_recover(NULL, NULL, NULL), NL_OK);
+    nl_reader *reader = nl_reader_open(url, NULL);
+    const nl_record *record;
+    assert_int_equal(nl_reader_next(reader, &record), NL_OK);
+    /* Whether the kill or the writer thread's next look came first: the clock stands for this process as it stood
+     * before it was set, and the event lies between the two. */
+    assert_in_range(record->time_ns, start_ns - HOUR_NS - MINUTE_NS, start_ns + MINUTE_NS);
+    nl_reader_close(reader);
+    unsetenv("NETLOGGER_SHM");
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    assert_int_equal(system(command), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_ticks_go_on_when_the_clock_is_set_back),
+        cmocka_unit_test(test_a_restored_clock),
+        cmocka_unit_test(test_text_is_not_held_back),
+        cmocka_unit_test(test_blocks_are_not_held_back),
+        cmocka_unit_test(test_a_killed_process),
+    };
+    cmocka_set_message_output(CM_OUTPUT_TAP);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
