@@ -362,7 +362,6 @@ static struct event *new_event(connection *c, evutil_socket_t fd, short what, ev
     struct event *event = event_new(c->server->base, fd, what, callback, c);
     if (event == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    event_priority_set(event, 0);
     return event;
 }
 
