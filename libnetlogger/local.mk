@@ -33,7 +33,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/url.c %D%/transport/destination.c %D%/transport/destination.h \
 	%D%/transport/destination_file.c %D%/transport/destination_socket.c \
 	%D%/transport/spool.c %D%/transport/spool.h %D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
-	%D%/transport/source.c %D%/transport/source.h %D%/transport/watch.c %D%/transport/watch.h \
+	%D%/transport/source.c %D%/transport/source_collector.c %D%/transport/source_collector.h %D%/transport/source.h %D%/transport/watch.c %D%/transport/watch.h \
 	%D%/log/log.c %D%/log/log_internal.h %D%/log/write.c %D%/log/producer.c %D%/log/writer_thread.c \
 	%D%/log/control.c %D%/log/control.h %D%/log/activation.c %D%/log/own_records.c \
 	%D%/log/marker.c %D%/log/marker.h %D%/log/probe.c %D%/log/probe.h %D%/log/grace.c %D%/log/grace.h \

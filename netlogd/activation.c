@@ -7,33 +7,51 @@
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { HEAD = 8, TEXT_MOST = 64 << 10 };
 
+typedef struct told {
+    char *prog, *command;
+} told;
+
 struct activation {
-    char *path;
-    char *frame;
-    size_t size;
+    char *path;     /* NULL: no file */
+    nl_buffer text; /* the file's */
+    told *told;
+    size_t told_count, told_size; /* size: of all commands, with their newlines */
+    bool ever;                    /* something was asked: from then on what was asked may be taken back */
+    nl_buffer frame;
     bool complained;
 };
 
 activation *activation_new(const char *path)
 {
     activation *a = calloc(1, sizeof *a);
-    if (a == NULL || (a->path = strdup(path)) == NULL || (a->frame = malloc(HEAD + TEXT_MOST)) == NULL)
+    if (a == NULL || (path != NULL && (a->path = strdup(path)) == NULL))
         program_fail(PROGRAM_PROBLEM, "out of memory");
     return a;
+}
+
+static void forget(told *t)
+{
+    free(t->prog);
+    free(t->command);
 }
 
 void activation_free(activation *a)
 {
     if (a == NULL)
         return;
+    for (size_t i = 0; i < a->told_count; i++)
+        forget(&a->told[i]);
+    free(a->told);
     free(a->path);
-    free(a->frame);
+    nl_buffer_free(&a->text);
+    nl_buffer_free(&a->frame);
     free(a);
 }
 
@@ -69,23 +87,70 @@ static ssize_t read_text(activation *a, char text[TEXT_MOST + 1])
 bool activation_look(activation *a)
 {
     static char text[TEXT_MOST + 1];
-    ssize_t size = read_text(a, text);
+    ssize_t size = a->path != NULL ? read_text(a, text) : 0;
     if (size < 0)
         return false;
     a->complained = false;
-    if (a->size == HEAD + (size_t)size && memcmp(a->frame + HEAD, text, (size_t)size) == 0)
+    if (a->text.size == (size_t)size && (size == 0 || memcmp(a->text.data, text, (size_t)size) == 0))
         return false;
-    if (a->size == 0 && size == 0) /* there was none yet */
-        return false;
-    uint32_t length = htole32((uint32_t)size);
-    memcpy(a->frame, "NLC1", 4);
-    memcpy(a->frame + 4, &length, sizeof length);
-    memcpy(a->frame + HEAD, text, (size_t)size);
-    a->size = HEAD + (size_t)size;
+    a->text.size = 0;
+    nl_buffer_append(&a->text, text, (size_t)size);
+    a->ever = true;
     return true;
 }
 
-nl_string activation_frame(const activation *a)
+static void take_back(activation *a, const char *prog)
 {
-    return (nl_string){a->frame, a->size};
+    size_t kept = 0;
+    for (size_t i = 0; i < a->told_count; i++) {
+        if (strcmp(a->told[i].prog, prog) != 0) {
+            a->told[kept++] = a->told[i];
+            continue;
+        }
+        a->told_size -= strlen(a->told[i].command) + 1;
+        forget(&a->told[i]);
+    }
+    a->told_count = kept;
+}
+
+const char *activation_tell(activation *a, const char *prog, const char *command)
+{
+    if (strchr(command, '\n') != NULL)
+        return "a command is one line";
+    if (command[strspn(command, " \t")] == '\0') {
+        take_back(a, prog);
+        return NULL;
+    }
+    if (a->told_size + strlen(command) + 1 > TEXT_MOST / 2)
+        return "more was told than programs would take: take something back";
+    a->told = realloc(a->told, (a->told_count + 1) * sizeof *a->told);
+    told t = {strdup(prog), strdup(command)};
+    if (a->told == NULL || t.prog == NULL || t.command == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    a->told[a->told_count++] = t;
+    a->told_size += strlen(command) + 1;
+    a->ever = true;
+    return NULL;
+}
+
+nl_string activation_frame(activation *a, const char *prog)
+{
+    nl_buffer *frame = &a->frame;
+    frame->size = 0;
+    if (!a->ever)
+        return (nl_string){0};
+    nl_buffer_append(frame, "NLC1\0\0\0", HEAD);
+    /* Of a file so large that what was told has no room beside it the end gives way. */
+    size_t room = TEXT_MOST - a->told_size - 1;
+    nl_buffer_append(frame, a->text.data, a->text.size < room ? a->text.size : room);
+    for (size_t i = 0; i < a->told_count; i++) {
+        if (fnmatch(a->told[i].prog, prog, 0) != 0)
+            continue;
+        if (frame->data[frame->size - 1] != '\n')
+            nl_buffer_append(frame, "\n", 1);
+        nl_buffer_append(frame, a->told[i].command, strlen(a->told[i].command));
+    }
+    uint32_t length = htole32((uint32_t)(frame->size - HEAD));
+    memcpy(frame->data + 4, &length, sizeof length);
+    return (nl_string){frame->data, frame->size};
 }

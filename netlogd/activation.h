@@ -1,6 +1,7 @@
 /*
  * What the collector asks of the programs that log to it: the text of a file (marker.h and nl_control have its
- * commands), sent as a whole to every client of the binary protocol when it connects and when the file changes.
+ * commands) and what it was told over its control socket, sent as a whole to every client of the binary protocol when
+ * it connects and when something of it changes. A program undoes what is said no more.
  */
 #ifndef NETLOGD_ACTIVATION_H
 #define NETLOGD_ACTIVATION_H
@@ -9,7 +10,7 @@
 
 typedef struct activation activation;
 
-/* path is copied. The file may come later. */
+/* path is copied; NULL: there is no file. The file may come later. */
 activation *activation_new(const char *path);
 void activation_free(activation *a); /* NULL is allowed */
 
@@ -17,7 +18,13 @@ void activation_free(activation *a); /* NULL is allowed */
  */
 bool activation_look(activation *a);
 
-/* The frame to be sent (doc/binary-format.md), empty while there was no file yet. */
-nl_string activation_frame(const activation *a);
+/*
+ * Adds a command for the programs whose name matches the glob prog, for as long as netlogd runs; one without words
+ * takes back what was told to that very glob. NULL when done, otherwise why not.
+ */
+const char *activation_tell(activation *a, const char *prog, const char *command);
+
+/* The frame for a program (doc/binary-format.md), valid until the next call; empty while nothing was ever asked. */
+nl_string activation_frame(activation *a, const char *prog);
 
 #endif

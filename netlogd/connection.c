@@ -2,6 +2,9 @@
 
 #include "connection.h"
 
+#include "request.h"
+#include "subscription.h"
+
 #include "program/program.h"
 
 #include <endian.h>
@@ -35,6 +38,14 @@ struct connection {
     bool told;           /* what the collector asks */
     bool to_acknowledge; /* in the server's list of those */
     connection *next_to_acknowledge;
+    char mark[REQUEST_MARK_SIZE]; /* its first bytes, until they tell whether it asks instead of logging */
+    unsigned char mark_size;
+    bool logs; /* they have told that */
+    int64_t connected_ns;
+    int64_t rate_since_ns; /* records are counted since then, a second or more, for the rate */
+    uint64_t rate_records;
+    double rate;   /* a second, over the second or more before */
+    char prog[64]; /* of its first record */
     char peer[80];
 };
 
@@ -107,15 +118,47 @@ static bool say(connection *c, nl_string frame)
     return done == frame.size;
 }
 
-void connection_send_activation(connection *c)
+bool connection_send_activation(connection *c)
 {
-    activation *asked = c->server->activation;
-    if (asked == NULL || activation_frame(asked).size == 0 || nl_decoder_get_stats(c->decoder)->blocks == 0)
-        return;
-    nl_string frame = activation_frame(asked);
+    nl_string frame = activation_frame(c->server->activation, c->prog);
+    if (frame.size == 0 || nl_decoder_get_stats(c->decoder)->blocks == 0)
+        return false;
     c->told = true;
     if (!say(c, frame))
         shutdown(c->channel.fd, SHUT_RDWR); /* it reads nothing: when it is back it is told anew */
+    return true;
+}
+
+/* Records a second, over what has passed of this second and, once there is one, the whole one before. */
+static void count_rate(connection *c, uint64_t records)
+{
+    int64_t now_ns = server_now_ns(), passed_ns = now_ns - c->rate_since_ns;
+    c->rate_records += records;
+    if (passed_ns < NL_NS_PER_SECOND)
+        return;
+    c->rate = (double)c->rate_records * 1e9 / (double)passed_ns;
+    c->rate_since_ns = now_ns;
+    c->rate_records = 0;
+}
+
+void connection_describe(const connection *c, nl_record *record)
+{
+    const nl_decoder_stats *stats = nl_decoder_get_stats(c->decoder);
+    int64_t now_ns = server_now_ns(), passed_ns = now_ns - c->rate_since_ns;
+    /* The second before says little of one that has been silent since. */
+    double rate = passed_ns < 2 * NL_NS_PER_SECOND ? c->rate : (double)c->rate_records * 1e9 / (double)passed_ns;
+    request_add_text(record, "PEER", c->peer);
+    request_add_text(record, "CLIENT", c->prog);
+    request_add_text(record, "FORMAT", nl_format_name(nl_decoder_format(c->decoder)));
+    nl_record_add_double(record, "SECONDS", (double)((now_ns - c->connected_ns) / 1000000) / 1e3);
+    nl_record_add_uint(record, "RECORDS", stats->records);
+    nl_record_add_uint(record, "BYTES", stats->bytes);
+    nl_record_add_uint(record, "RATE", (uint64_t)rate);
+    nl_record_add_uint(record, "MALFORMED", stats->malformed);
+    nl_record_add_uint(record, "LOST", stats->lost);
+    nl_record_add_uint(record, "REPEATED", stats->repeated);
+    nl_record_add_uint(record, "BLOCKS", stats->blocks);
+    nl_record_add_uint(record, "ACKNOWLEDGED", c->acknowledged);
 }
 
 void connection_acknowledge(connection *c)
@@ -169,26 +212,66 @@ static void take_records(connection *c)
     const nl_record *record;
     uint64_t before = c->server->counts.records;
     while (nl_decoder_next(c->decoder, &record) == NL_OK) {
+        if (c->prog[0] == '\0')
+            snprintf(c->prog, sizeof c->prog, "%.*s", (int)record->prog.size, record->prog.data);
         output_put(c->server->output, record);
+        subscriptions_put(c->server->subscriptions, record);
         c->server->counts.records++;
     }
-    bool any = c->server->counts.records > before;
+    uint64_t any = c->server->counts.records - before;
+    count_rate(c, any);
     bool blocks = want_acknowledgement(c);
-    if (any || blocks)
+    if (any > 0 || blocks)
         c->good_at = nl_decoder_get_stats(c->decoder)->bytes;
-    if (any || blocks)
+    if (any > 0 || blocks)
         server_wrote(c->server);
     if (c->resume != NULL)
-        spend(c, c->server->counts.records - before);
+        spend(c, any);
     if (!nl_decoder_is_midway(c->decoder))
         c->part_ns = 0;
-    else if (c->part_ns == 0 || any || blocks)
+    else if (c->part_ns == 0 || any > 0 || blocks)
         c->part_ns = server_now_ns();
+}
+
+/*
+ * Blocks are not taken whole while somebody is to get their records, or the client's name, which is in them, is not
+ * known yet.
+ */
+static void feed(connection *c, const char *data, size_t size)
+{
+    bool whole = output_wants_blocks(c->server->output) && c->prog[0] != '\0' &&
+                 !subscriptions_want_records(c->server->subscriptions);
+    nl_decoder_on_block(c->decoder, whole, on_block, c);
+    nl_decoder_feed(c->decoder, data, size);
+    take_records(c);
+}
+
+/* Looks at the first bytes. Whether the client logs, and what was read is to be fed; if it asks, it is handed over. */
+static bool look_at_mark(connection *c, size_t got)
+{
+    char *came = c->server->read_buffer;
+    size_t room = sizeof c->mark - c->mark_size, more = got < room ? got : room;
+    memcpy(c->mark + c->mark_size, came, more);
+    request_guess guess = request_recognise(c->mark, c->mark_size + more);
+    if (guess == REQUEST_PERHAPS) {
+        c->mark_size += (unsigned char)more;
+    } else if (guess == REQUEST_YES) {
+        event_del(c->readable);
+        request_new(c->server, c->channel, c->peer, false, came + more, got - more);
+        c->channel = (nl_channel){.fd = -1};
+    } else {
+        c->logs = true;
+        if (c->mark_size > 0)
+            feed(c, c->mark, c->mark_size);
+    }
+    return c->logs;
 }
 
 /* The client has said all that it has to say: a last line without a newline is complete. */
 static void finish_last_record(connection *c)
 {
+    if (!c->logs && c->mark_size > 0)
+        feed(c, c->mark, c->mark_size);
     nl_decoder_finish(c->decoder);
     take_records(c);
 }
@@ -215,8 +298,9 @@ static outcome read_once(connection *c)
     if (got == 0)
         return ENDED;
     c->server->counts.bytes += (uint64_t)got;
-    nl_decoder_feed(c->decoder, c->server->read_buffer, (size_t)got);
-    take_records(c);
+    if (!c->logs && !look_at_mark(c, (size_t)got))
+        return c->channel.fd >= 0 ? MORE : BROKEN;
+    feed(c, c->server->read_buffer, (size_t)got);
     if (nl_decoder_get_stats(c->decoder)->bytes - c->good_at > GARBAGE_LIMIT) {
         nl_write(c->server->log, NL_WARNING, "Netlogd.Garbage", "PEER=%s NOTE=\"cut off: it sends no records\"",
                  c->peer);
@@ -293,6 +377,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
     if (tls != NULL && !nl_channel_secure(&c->channel, tls, NULL))
         program_fail(PROGRAM_PROBLEM, "out of memory");
     listener_address_text(peer, c->peer, sizeof c->peer);
+    c->connected_ns = c->rate_since_ns = server_now_ns();
     c->decoder = nl_decoder_new(&(nl_decoder_options){
         .source = c->peer,
         .fraction = srv->settings->fraction,
@@ -302,7 +387,6 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
         .streams = srv->streams,
         .user = c,
     });
-    nl_decoder_on_block(c->decoder, output_wants_blocks(srv->output), on_block, c);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
     c->readable = new_event(c, fd, EV_READ | EV_PERSIST, on_readable);
     if (srv->settings->max_rate > 0) {

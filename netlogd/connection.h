@@ -36,8 +36,11 @@ void connection_drain(connection *c, int64_t deadline_ns);
 /* Closes the socket and frees the connection. Part of a record whose rest never came is dropped: lines are whole. */
 void connection_close(connection *c);
 
-/* Sends a client of the binary protocol what the collector asks of it. */
-void connection_send_activation(connection *c);
+/* Sends a client of the binary protocol what the collector asks of it. Whether there was something to send. */
+bool connection_send_activation(connection *c);
+
+/* Adds what is known of a client to a record. */
+void connection_describe(const connection *c, nl_record *record);
 
 /* Tells a client of the binary protocol that all it has sent so far is written. Takes it off srv->to_acknowledge. */
 void connection_acknowledge(connection *c);

@@ -1,5 +1,6 @@
 if BUILD_NETLOGD
 sbin_PROGRAMS += netlogd/netlogd
+bin_PROGRAMS += netlogd/netlogctl
 endif
 netlogd_netlogd_SOURCES = \
 	%D%/main.c %D%/settings.c %D%/settings.h %D%/network.c %D%/network.h %D%/listener.c %D%/listener.h \
@@ -10,6 +11,11 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/take_out.c %D%/output/take_out.h \
 	%D%/server.c %D%/server.h \
 	%D%/recovery.c %D%/recovery.h %D%/activation.c %D%/activation.h \
+	%D%/request.c %D%/request.h %D%/subscription.c %D%/subscription.h %D%/control.c %D%/control.h \
+	%D%/metrics.c %D%/metrics.h \
 	%D%/reload.c %D%/reload.h %D%/datagrams.c %D%/datagrams.h %D%/inherited.c %D%/inherited.h
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
 netlogd_netlogd_LDADD = libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS)
+
+netlogd_netlogctl_SOURCES = %D%/netlogctl.c
+netlogd_netlogctl_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la

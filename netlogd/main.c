@@ -3,6 +3,7 @@
 
 #include "inherited.h"
 #include "listener.h"
+#include "metrics.h"
 #include "output/failure.h"
 #include "output/output.h"
 #include "output/verify.h"
@@ -16,6 +17,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { OPTION_FIRST = 0x1000 };
@@ -57,6 +59,11 @@ static const struct {
      "that log here in the binary format, "
      "now "
      "and whenever it changes"},
+    {"subscribe", "yes|no", "Whether clients may subscribe to the records as they come (default yes)"},
+    {"subscriber-queue", "SIZE",
+     "What a subscriber that does not keep up may leave unread; what comes then it misses, and is told (default 4M)"},
+    {"control", "unix:PATH", "A socket for netlogctl; only this user may open it"},
+    {"metrics", "URL", "http://HOST:PORT, where Prometheus is answered GET /metrics; off loopback only with --allow"},
     {"recover", "SECONDS",
      "How often to look for events that killed processes of this user have left, and bring them to "
      "where they were going (default 5; 0: never)"},
@@ -208,6 +215,24 @@ static bool write_pid_file(const char *path)
     return good;
 }
 
+/* The control socket's listener; NULL when it failed or there is none. Its file is this user's alone. */
+static listener *open_control(const settings *s, bool *good)
+{
+    listener *control = NULL;
+    size_t count = 0;
+    char message[256];
+    if (s->control == NULL)
+        return NULL;
+    mode_t mask = umask(0177);
+    *good = listener_open(&(listening){.url = s->control}, false, &control, &count, message);
+    umask(mask);
+    if (!*good)
+        program_error("%s", message);
+    else
+        control->asked = NULL;
+    return control;
+}
+
 static bool open_listeners(const settings *s, listener **listeners, size_t *count)
 {
     char message[256];
@@ -233,9 +258,14 @@ static int serve(arguments *a)
     }
     listener *listeners = NULL;
     size_t count = 0;
-    bool wrote_pid_file = false;
+    server_extras extras = {.metrics_fd = -1};
+    bool wrote_pid_file = false, good = true;
     int status = PROGRAM_PROBLEM;
-    if (open_listeners(s, &listeners, &count)) {
+    listener *control = open_control(s, &good);
+    extras.control = control;
+    if (good && s->metrics != NULL)
+        good = (extras.metrics_fd = metrics_bind(s)) >= 0;
+    if (good && open_listeners(s, &listeners, &count)) {
         if (!a->foreground && daemon(1, strcmp(s->output, "-") == 0) != 0)
             program_error("go into the background: %s", strerror(errno));
         nl_log *log = nl_open("netlogd", s->log);
@@ -244,11 +274,12 @@ static int serve(arguments *a)
         recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file)
-            status = server_run(s, read_again, a, listeners, count, out, log);
+            status = server_run(s, read_again, a, listeners, count, &extras, out, log);
         recovery_stop(recovering);
         nl_close(log);
     }
     listener_close_all(listeners, count);
+    listener_close_all(control, control != NULL);
     if (output_close(out) != NL_OK) {
         program_error("%s", failure_text());
         status = PROGRAM_PROBLEM;

@@ -61,13 +61,13 @@ static bool is_usable(server *srv, const settings *now)
     return listens_alike(srv, now) && is_guarded(srv, now);
 }
 
-void reload(server *srv)
+bool reload(server *srv)
 {
     settings *now = srv->read_settings(srv->read_user, report, srv);
     if (now == NULL || !is_usable(srv, now)) {
         settings_delete(now);
         program_error("the configuration is not changed");
-        return;
+        return false;
     }
     for (size_t i = 0; i < srv->listener_count; i++)
         srv->sockets[i].asked = find(now, srv->sockets[i].asked);
@@ -75,4 +75,5 @@ void reload(server *srv)
     srv->settings = srv->reloaded = now;
     nl_set_level(srv->log, now->level);
     nl_write(srv->log, NL_USAGE, "Netlogd.Reload", "LISTEN.COUNT=%zu", now->listen_count);
+    return true;
 }

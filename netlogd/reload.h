@@ -8,7 +8,7 @@
 
 #include "server.h"
 
-/* Reads it and changes over to it, if it can be used. */
-void reload(server *srv);
+/* Reads it and changes over to it, if it can be used; false after the reasons were reported. */
+bool reload(server *srv);
 
 #endif

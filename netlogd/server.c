@@ -5,10 +5,14 @@
 #include "connection.h"
 #include "datagrams.h"
 #include "inherited.h"
+#include "metrics.h"
 #include "output/failure.h"
 #include "program/program.h"
 #include "reload.h"
+#include "request.h"
+#include "subscription.h"
 
+#include <event2/http.h>
 #include <event2/listener.h>
 
 #include <errno.h>
@@ -109,6 +113,12 @@ static void flush(server *srv)
     }
 }
 
+bool server_flush(server *srv)
+{
+    flush(srv);
+    return !srv->paused;
+}
+
 static void on_flush(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
@@ -206,6 +216,13 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
     evutil_closesocket(fd);
 }
 
+/* Whoever may open the control socket's file may ask. */
+static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
+{
+    (void)from, (void)size, (void)peer;
+    request_new(user, (nl_channel){.fd = fd}, "control", true, NULL, 0);
+}
+
 static void enable_listeners(server *srv, bool enable)
 {
     for (size_t i = 0; i < srv->listener_count; i++)
@@ -262,18 +279,25 @@ static void on_stop(evutil_socket_t signal, short what, void *user)
     event_base_loopbreak(((server *)user)->base);
 }
 
-static void on_hangup(evutil_socket_t signal, short what, void *user)
+const char *server_reload(server *srv)
 {
-    (void)signal, (void)what;
-    server *srv = user;
     char state[64];
     snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, server_now_ns() / 1000);
     inherited_notify(state);
-    reload(srv);
+    const char *why = reload(srv) ? NULL : "the configuration is not changed: netlogd's log says why";
     inherited_notify("READY=1");
-    if (output_reopen(srv->output) != NL_OK)
-        program_error("%s; going on with the old one", failure_text());
+    if (output_reopen(srv->output) != NL_OK) {
+        why = failure_text();
+        program_error("%s; going on with the old one", why);
+    }
     nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s", srv->settings->output);
+    return why;
+}
+
+static void on_hangup(evutil_socket_t signal, short what, void *user)
+{
+    (void)signal, (void)what;
+    server_reload(user);
 }
 
 static struct event *new_event(server *srv, evutil_socket_t fd, short what, event_callback_fn callback)
@@ -306,7 +330,7 @@ static void listen_on(server *srv, size_t i)
     evconnlistener_set_error_cb(srv->listeners[i], on_accept_error);
 }
 
-static void start(server *srv)
+static void start(server *srv, const server_extras *extras)
 {
     srv->base = event_base_new();
     srv->read_buffer = malloc(SERVER_READ_SIZE);
@@ -319,8 +343,17 @@ static void start(server *srv)
     srv->retry_event = new_event(srv, -1, 0, on_retry);
     srv->settle_event = new_event(srv, -1, 0, on_settle);
     srv->accept_event = new_event(srv, -1, 0, on_accept_again);
+    srv->subscriptions = subscriptions_new(srv);
+    srv->started_ns = server_now_ns();
+    if (extras->control != NULL) {
+        srv->control = evconnlistener_new(srv->base, on_control, srv, LEV_OPT_CLOSE_ON_EXEC, 0, extras->control->fd);
+        if (srv->control == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
+    if (extras->metrics_fd >= 0)
+        srv->metrics = metrics_start(srv, extras->metrics_fd);
     srv->clock_event = repeat(srv, CLOCK_MS, on_clock);
-    if (srv->activation != NULL)
+    if (srv->settings->activation != NULL)
         srv->activation_event = repeat(srv, ACTIVATION_MS, on_activation);
     for (int i = 0; i < 3; i++) {
         event_callback_fn callback = signals[i] == SIGHUP ? on_hangup : on_stop;
@@ -356,6 +389,10 @@ static int stop(server *srv)
     }
     while (srv->connections != NULL)
         connection_close(srv->connections);
+    subscriptions_deliver(srv->subscriptions);
+    while (srv->requests != NULL)
+        request_close(srv->requests);
+    subscriptions_free(srv->subscriptions);
     nl_write(srv->log, NL_USAGE, "Netlogd.Stop",
              "RECORDS=%" PRIu64 " MALFORMED=%" PRIu64 " LOST=%" PRIu64 " BYTES=%" PRIu64 " CONNECTIONS=%" PRIu64
              " REFUSED=%" PRIu64,
@@ -364,6 +401,10 @@ static int stop(server *srv)
     for (size_t i = 0; i < srv->listener_count; i++)
         if (srv->listeners[i] != NULL)
             evconnlistener_free(srv->listeners[i]);
+    if (srv->metrics != NULL)
+        evhttp_free(srv->metrics);
+    if (srv->control != NULL)
+        evconnlistener_free(srv->control);
     while (srv->datagrams != NULL) {
         datagrams *d = srv->datagrams;
         srv->datagrams = datagrams_next(d);
@@ -390,7 +431,7 @@ static int stop(server *srv)
 }
 
 int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
-               size_t listener_count, output *out, nl_log *log)
+               size_t listener_count, const server_extras *extras, output *out, nl_log *log)
 {
     server srv = {.settings = s,
                   .read_settings = read_settings,
@@ -408,11 +449,9 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
         }
     }
     srv.streams = output_streams(out);
-    if (s->activation != NULL) {
-        srv.activation = activation_new(s->activation);
-        activation_look(srv.activation);
-    }
-    start(&srv);
+    srv.activation = activation_new(s->activation);
+    activation_look(srv.activation);
+    start(&srv, extras);
     inherited_notify("READY=1");
     event_base_dispatch(srv.base);
     return stop(&srv);

@@ -26,6 +26,8 @@ typedef struct server_counts {
     uint64_t bytes;
     uint64_t connections; /* so far */
     uint64_t refused;     /* not from an allowed network, or too many */
+    uint64_t requests;    /* whose line was read */
+    uint64_t requests_failed;
 } server_counts;
 
 /* Reads the configuration again. The caller's, to be freed with settings_delete; NULL after the reasons were reported.
@@ -41,13 +43,16 @@ struct server {
     output *output;
     nl_log *log; /* its own events; NULL when it has none */
     char *read_buffer;
-    activation *activation; /* NULL: clients are told nothing */
+    activation *activation; /* what clients are told */
     struct event *activation_event;
     nl_streams *streams; /* of all clients that number their records; the output's */
     connection *connections;
     datagrams *datagrams;
     connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
-    size_t connection_count;
+    size_t connection_count;    /* requests too, but those over the control socket */
+    struct request *requests;   /* clients that ask: request.h */
+    struct subscriptions *subscriptions;
+    int64_t started_ns; /* by server_now_ns */
     server_counts counts;
     bool paused; /* nothing is read from clients: the output is blocked */
     bool stopping;
@@ -60,17 +65,25 @@ struct server {
     struct evconnlistener **listeners; /* NULL where datagrams come */
     listener *sockets;                 /* that they are for */
     size_t listener_count;
-    int reject_fd; /* -1: none */
+    struct evconnlistener *control; /* NULL: none */
+    struct evhttp *metrics;         /* likewise */
+    int reject_fd;                  /* -1: none */
 };
 
 enum { SERVER_READ_SIZE = 256 << 10 };
+
+/* Sockets besides those that clients log to; each may be missing. */
+typedef struct server_extras {
+    const listener *control; /* NULL */
+    int metrics_fd;          /* -1 */
+} server_extras;
 
 /*
  * Serves until SIGTERM or SIGINT; read_settings is called on SIGHUP. log may be NULL. Returns the program's exit
  * status. Takes nothing over.
  */
 int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
-               size_t listener_count, output *out, nl_log *log);
+               size_t listener_count, const server_extras *extras, output *out, nl_log *log);
 
 /*
  * Signals that end the program or make it read its configuration anew wait while they are blocked: until the server
@@ -83,6 +96,10 @@ void server_block_signals(bool block);
 bool server_is_allowed(const server *srv, const struct sockaddr *peer, bool vouched); /* vouched: with a certificate */
 void server_wrote(server *srv);                       /* something was put into the output, or is to be acknowledged */
 void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
-int64_t server_now_ns(void);                          /* the monotonic clock */
+
+/* For requests. */
+bool server_flush(server *srv);         /* writes the output now; false while it can't be written */
+const char *server_reload(server *srv); /* what SIGHUP does; NULL, or what failed: it was reported */
+int64_t server_now_ns(void);            /* the monotonic clock */
 
 #endif

@@ -17,7 +17,9 @@ enum {
     LEAST_RECORD = 1024,
     DEFAULT_RECOVER_S = 5,
     DEFAULT_HANDSHAKE_S = 10,
-    DEFAULT_RECORD_S = 300
+    DEFAULT_RECORD_S = 300,
+    DEFAULT_QUEUE = 4 << 20,
+    LEAST_QUEUE = 4 << 10
 };
 
 static char *copy(const char *text)
@@ -39,6 +41,8 @@ void settings_init(settings *s)
         .record_s = DEFAULT_RECORD_S,
         .handshake_s = DEFAULT_HANDSHAKE_S,
         .recover_s = DEFAULT_RECOVER_S,
+        .subscribe = true,
+        .subscriber_queue = DEFAULT_QUEUE,
     };
 }
 
@@ -58,6 +62,8 @@ void settings_free(settings *s)
     free(s->log);
     free(s->reject);
     free(s->activation);
+    free(s->control);
+    free(s->metrics);
     free(s->pid_file);
 }
 
@@ -80,6 +86,8 @@ const char *settings_fixed_difference(const settings *a, const settings *b)
            : differ(a->reject, b->reject)         ? "reject"
            : differ(a->activation, b->activation) ? "activation"
            : differ(a->pid_file, b->pid_file)     ? "pid-file"
+           : differ(a->control, b->control)       ? "control"
+           : differ(a->metrics, b->metrics)       ? "metrics"
            : a->recover_s != b->recover_s         ? "recover"
                                                   : NULL;
 }
@@ -203,6 +211,35 @@ static const char *set_fraction(settings *s, const char *value)
     return NULL;
 }
 
+static const char *set_control(settings *s, const char *value)
+{
+    nl_url *url = nl_url_parse(value);
+    if (url == NULL)
+        return nl_error_message();
+    bool usable = url->scheme == NL_SCHEME_UNIX && url->option_count == 0;
+    nl_url_free(url);
+    return usable ? set_text(&s->control, value) : "unix:PATH is wanted";
+}
+
+/* http://HOST:PORT is kept as what listener_open takes. */
+static const char *set_metrics(settings *s, const char *value)
+{
+    static const char begin[] = "http://";
+    char url[300];
+    bool usable = strncmp(value, begin, sizeof begin - 1) == 0 && strcspn(value, "?") == strlen(value) &&
+                  snprintf(url, sizeof url, "x-netlog://%s", value + sizeof begin - 1) < (int)sizeof url;
+    nl_url *parsed = usable ? nl_url_parse(url) : NULL;
+    bool has_port = parsed != NULL && strrchr(value + sizeof begin - 1, ':') != NULL;
+    nl_url_free(parsed);
+    return has_port ? set_text(&s->metrics, url) : "http://HOST:PORT is wanted";
+}
+
+static const char *set_subscribe(settings *s, const char *value)
+{
+    s->subscribe = strcmp(value, "yes") == 0;
+    return s->subscribe || strcmp(value, "no") == 0 ? NULL : "it is neither yes nor no";
+}
+
 const char *settings_set(settings *s, const char *name, const char *value)
 {
     if (*value == '\0')
@@ -239,6 +276,14 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_seconds(&s->handshake_s, value);
     if (strcmp(name, "activation") == 0)
         return set_text(&s->activation, value);
+    if (strcmp(name, "control") == 0)
+        return set_control(s, value);
+    if (strcmp(name, "metrics") == 0)
+        return set_metrics(s, value);
+    if (strcmp(name, "subscribe") == 0)
+        return set_subscribe(s, value);
+    if (strcmp(name, "subscriber-queue") == 0)
+        return set_size(&s->subscriber_queue, value, LEAST_QUEUE);
     if (strcmp(name, "recover") == 0)
         return set_seconds(&s->recover_s, value);
     return "there is no such directive";

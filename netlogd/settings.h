@@ -23,10 +23,14 @@ typedef struct settings {
     size_t listen_count;
     network *allow;
     size_t allow_count;
-    char *output;     /* a path, or "-" */
-    char *log;        /* where netlogd's own events go, a URL */
-    char *reject;     /* a file for malformed input; NULL: only counted and reported */
-    char *activation; /* a file whose commands clients are sent; NULL: none */
+    char *output;            /* a path, or "-" */
+    char *log;               /* where netlogd's own events go, a URL */
+    char *reject;            /* a file for malformed input; NULL: only counted and reported */
+    char *control;           /* the URL of the control socket; NULL: none */
+    char *metrics;           /* the x-netlog URL with host and port of the HTTP listener; NULL: none */
+    bool subscribe;          /* clients may */
+    size_t subscriber_queue; /* bytes for each */
+    char *activation;        /* a file whose commands clients are sent; NULL: none */
     char *pid_file;
     bool foreground;
     nl_level level; /* of its own events */

@@ -183,6 +183,15 @@ static nl_status secure(socket_destination *s, int64_t deadline_ns)
     return NL_FAILED;
 }
 
+int nl_socket_connect(const nl_url *url, int timeout_ms)
+{
+    socket_destination s = {.channel.fd = -1, .host = url->host, .path = url->path};
+    int64_t deadline_ns = monotonic_ns() + (int64_t)timeout_ms * 1000000;
+    snprintf(s.port, sizeof s.port, "%u", url->port);
+    (void)(s.path != NULL ? connect_unix(&s, deadline_ns) : connect_tcp(&s, deadline_ns));
+    return s.channel.fd;
+}
+
 static nl_status connect_now(socket_destination *s)
 {
     int64_t now_ns = monotonic_ns();

@@ -3,6 +3,7 @@
 #include "transport/source.h"
 
 #include "base/error.h"
+#include "transport/source_collector.h"
 #include "transport/watch.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@ enum {
 typedef enum packing { PACKING_UNKNOWN, PACKING_NONE, PACKING_ZSTD } packing;
 
 struct nl_source {
-    char *path; /* of a file; NULL for standard input and memory */
+    char *path; /* of a file, or a collector's URL; NULL for standard input and memory */
     int fd;     /* -1: memory, or a followed file that is not there */
     bool is_file;
     bool follow;
@@ -112,6 +113,12 @@ static nl_status open_named(nl_source *source, const nl_url *url)
     }
     case NL_SCHEME_MEMORY:
         return open_memory(source, url->path);
+    case NL_SCHEME_NETLOG:
+    case NL_SCHEME_UNIX:
+        source->path = strdup(url->text);
+        NL_REQUIRE(source->path != NULL, "out of memory");
+        source->fd = nl_collector_subscribe(url);
+        return source->fd >= 0 ? NL_OK : NL_FAILED;
     default:
         return nl_error_set("open %s: records cannot be read from there", url->text);
     }
@@ -125,7 +132,8 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
     source->follow = follow;
     source->nonblocking = nonblocking;
     nl_watch_init(&source->watch);
-    if (url->option_count > 0) {
+    bool collector = url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_UNIX;
+    if (url->option_count > 0 && !collector) {
         nl_error_set("open %s: unknown option \"%s\"", url->text, url->options[0].name);
     } else if (open_named(source, url) == NL_OK) {
         return source;
@@ -252,7 +260,7 @@ static nl_status read_more(nl_source *source)
             continue;
         if (got < 0 && errno == EAGAIN && source->nonblocking)
             return NL_AGAIN;
-        if (got < 0 && errno == EAGAIN) { /* standard input that another program made nonblocking */
+        if (got < 0 && errno == EAGAIN) { /* a socket, or standard input that another program made nonblocking */
             nl_source_wait(source, -1);
             continue;
         }

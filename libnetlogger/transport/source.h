@@ -1,6 +1,6 @@
 /*
- * Where bytes come from: a file, a pipe, standard input, memory; zstd-compressed or not; to its end, or followed as it
- * grows. One thread at a time.
+ * Where bytes come from: a file, a pipe, standard input, memory, a collector; zstd-compressed or not; to its end, or
+ * followed as it grows. One thread at a time.
  */
 #ifndef NETLOGGER_TRANSPORT_SOURCE_H
 #define NETLOGGER_TRANSPORT_SOURCE_H

@@ -260,6 +260,11 @@ static bool is_plain(nl_string line)
     return least >= ' ';
 }
 
+bool output_takes_raw(const nl_record *record)
+{
+    return record->raw_format == NL_FORMAT_ULM && record->raw.data != NULL && is_plain(record->raw);
+}
+
 void output_put(output *out, const nl_record *record)
 {
     nl_record clean;
@@ -315,6 +320,11 @@ nl_status output_flush(output *out)
     nl_status status = write_all(out);
     out->put = 0;
     return status;
+}
+
+bool output_is_empty(const output *out)
+{
+    return nl_encoder_size(out->encoder) == 0 && out->batch.size == 0;
 }
 
 bool output_is_blocked(const output *out)

@@ -31,6 +31,9 @@ nl_streams *output_streams(output *out);
 /* Whether blocks are best taken as a whole. */
 bool output_wants_blocks(const output *out);
 
+/* Whether the record's raw text is a plain line of ULM, which is added as it came. */
+bool output_takes_raw(const nl_record *record);
+
 /* Adds a record, as the bytes that came in where those are a plain line of the format. */
 void output_put(output *out, const nl_record *record);
 
@@ -42,6 +45,9 @@ nl_status output_flush(output *out);
 
 /* As output_flush, and whatever the fsync option says of when, it is settled then. */
 nl_status output_settle(output *out);
+
+/* Whether all that was put is in the file, settled or not. */
+bool output_is_empty(const output *out);
 
 bool output_is_blocked(const output *out);
 

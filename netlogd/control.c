@@ -1,0 +1,158 @@
+#include "config.h"
+
+#include "control.h"
+
+#include "connection.h"
+#include "subscription.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { COMMAND_MOST = 1024, PROG_MOST = 256 };
+
+/* The last record of an answer, so that one that was cut short is known for it. */
+static void done(request *r)
+{
+    request_put(r, request_record(r, NL_USAGE, "Netlogd.Done"));
+    request_end(r);
+}
+
+static void add_counts(nl_record *record, const server *srv)
+{
+    const server_counts *counts = &srv->counts;
+    subscription_counts live = subscriptions_count(srv->subscriptions);
+    nl_record_add_uint(record, "RECORDS", counts->records);
+    nl_record_add_uint(record, "BYTES", counts->bytes);
+    nl_record_add_uint(record, "MALFORMED", counts->malformed);
+    nl_record_add_uint(record, "LOST", counts->lost);
+    nl_record_add_uint(record, "CONNECTIONS", srv->connection_count);
+    nl_record_add_uint(record, "CONNECTED", counts->connections);
+    nl_record_add_uint(record, "REFUSED", counts->refused);
+    nl_record_add_uint(record, "SUBSCRIBERS", live.subscribers);
+    nl_record_add_uint(record, "SENT", live.records);
+    nl_record_add_uint(record, "MISSED", live.missed);
+    nl_record_add_uint(record, "QUEUED", live.queued);
+    nl_record_add_bool(record, "BLOCKED", srv->paused);
+}
+
+void control_status(request *r, const nl_record *asked)
+{
+    (void)asked;
+    server *srv = r->server;
+    nl_record *record = request_record(r, NL_USAGE, "Netlogd.Status");
+    request_add_text(record, "VERSION", PACKAGE_VERSION);
+    nl_record_add_int(record, "PID", getpid());
+    request_add_text(record, "OUTPUT", srv->settings->output);
+    nl_record_add_double(record, "SECONDS", (double)((server_now_ns() - srv->started_ns) / 1000000) / 1e3);
+    add_counts(record, srv);
+    request_put(r, record);
+    done(r);
+}
+
+void control_clients(request *r, const nl_record *asked)
+{
+    (void)asked;
+    for (const connection *c = r->server->connections; c != NULL; c = connection_next(c)) {
+        nl_record *record = request_record(r, NL_USAGE, "Netlogd.Client");
+        connection_describe(c, record);
+        request_put(r, record);
+    }
+    done(r);
+}
+
+static void put_stream(void *user, const nl_stream_state *state)
+{
+    request *r = user;
+    nl_record *record = request_record(r, NL_USAGE, "Netlogd.Stream");
+    char name[2 * sizeof state->stream + 1];
+    for (size_t i = 0; i < sizeof state->stream; i++)
+        snprintf(name + 2 * i, 3, "%02x", state->stream[i]);
+    request_add_text(record, "STREAM", name);
+    nl_record_add_uint(record, "NEXT", state->next);
+    request_add_time(record, "LATEST", state->latest_ns);
+    uint64_t missing = 0;
+    for (size_t i = 0; i < state->gap_count; i++)
+        missing += state->gaps[i].to - state->gaps[i].from;
+    nl_record_add_uint(record, "MISSING", missing);
+    request_put(r, record);
+}
+
+void control_streams(request *r, const nl_record *asked)
+{
+    (void)asked;
+    nl_streams_list(r->server->streams, put_stream, r);
+    done(r);
+}
+
+void control_subscribers(request *r, const nl_record *asked)
+{
+    (void)asked;
+    for (const request *other = r->server->requests; other != NULL; other = other->next) {
+        if (other->subscription == NULL)
+            continue;
+        nl_record *record = request_record(r, NL_USAGE, "Netlogd.Subscriber");
+        subscription_describe(other->subscription, record);
+        request_put(r, record);
+    }
+    done(r);
+}
+
+void control_drops(request *r, const nl_record *asked)
+{
+    (void)asked;
+    const server *srv = r->server;
+    const struct {
+        const char *what, *meaning;
+        uint64_t count;
+    } drops[] = {
+        {"malformed", "pieces of input that could not be read", srv->counts.malformed},
+        {"lost", "records missing from the streams of clients that number them", srv->counts.lost},
+        {"refused", "connections: not from an allowed network, or too many", srv->counts.refused},
+        {"failed", "requests that were refused", srv->counts.requests_failed},
+        {"missed", "records that subscribers were too slow for", subscriptions_count(srv->subscriptions).missed},
+    };
+    for (size_t i = 0; i < sizeof drops / sizeof drops[0]; i++) {
+        nl_record *record = request_record(r, NL_USAGE, "Netlogd.Drop");
+        request_add_text(record, "WHAT", drops[i].what);
+        nl_record_add_uint(record, "COUNT", drops[i].count);
+        request_add_text(record, "MEANING", drops[i].meaning);
+        request_put(r, record);
+    }
+    done(r);
+}
+
+void control_reload(request *r, const nl_record *asked)
+{
+    (void)asked;
+    const char *why = server_reload(r->server);
+    if (why == NULL)
+        done(r);
+    else
+        request_fail(r, why);
+}
+
+void control_tell(request *r, const nl_record *asked)
+{
+    char command[COMMAND_MOST], prog[PROG_MOST] = "*";
+    if (!request_value(r, asked, "COMMAND", command, sizeof command)) {
+        if (!r->ending)
+            request_fail(r, "tell wants COMMAND");
+        return;
+    }
+    request_value(r, asked, "PROG", prog, sizeof prog);
+    if (r->ending)
+        return;
+    const char *why = activation_tell(r->server->activation, prog, command);
+    if (why != NULL) {
+        request_fail(r, why);
+        return;
+    }
+    size_t told = 0;
+    for (connection *c = r->server->connections; c != NULL; c = connection_next(c))
+        told += connection_send_activation(c);
+    nl_write(r->server->log, NL_USAGE, "Netlogd.Tell", "PROG=%s COMMAND=%s CLIENTS=%zu", prog, command, told);
+    nl_record *record = request_record(r, NL_USAGE, "Netlogd.Told");
+    nl_record_add_uint(record, "CLIENTS", told);
+    request_put(r, record);
+    done(r);
+}

@@ -1,0 +1,101 @@
+#include "config.h"
+
+#include "metrics.h"
+
+#include "program/program.h"
+#include "subscription.h"
+
+#include <event2/buffer.h>
+#include <event2/http.h>
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { HEADERS_MOST = 8 << 10, BODY_MOST = 1 << 10, TIMEOUT_SECONDS = 10 };
+
+typedef struct metric {
+    const char *name, *type, *help;
+    uint64_t value;
+} metric;
+
+static void print_all(const server *srv, struct evbuffer *out)
+{
+    const server_counts *c = &srv->counts;
+    subscription_counts live = subscriptions_count(srv->subscriptions);
+    const metric metrics[] = {
+        {"netlogd_records_total", "counter", "Records taken from clients.", c->records},
+        {"netlogd_received_bytes_total", "counter", "Bytes read from clients.", c->bytes},
+        {"netlogd_malformed_total", "counter", "Pieces of input that could not be read.", c->malformed},
+        {"netlogd_lost_records_total", "counter", "Records missing from the streams of clients.", c->lost},
+        {"netlogd_accepted_connections_total", "counter", "Connections so far.", c->connections},
+        {"netlogd_refused_connections_total", "counter", "Connections turned away.", c->refused},
+        {"netlogd_requests_total", "counter", "Requests, subscriptions among them.", c->requests},
+        {"netlogd_failed_requests_total", "counter", "Requests that were refused.", c->requests_failed},
+        {"netlogd_subscriber_records_total", "counter", "Records sent to subscribers, once for each.", live.records},
+        {"netlogd_subscriber_missed_records_total", "counter", "Records subscribers were too slow for.", live.missed},
+        {"netlogd_connections", "gauge", "Connections now.", srv->connection_count},
+        {"netlogd_subscribers", "gauge", "Subscribers now.", live.subscribers},
+        {"netlogd_subscriber_queue_bytes", "gauge", "Bytes that subscribers have not read yet.", live.queued},
+        {"netlogd_output_blocked", "gauge", "1 while the output cannot be written and clients wait.", srv->paused},
+        {"netlogd_uptime_seconds", "gauge", "How long netlogd runs.",
+         (uint64_t)((server_now_ns() - srv->started_ns) / NL_NS_PER_SECOND)},
+    };
+    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
+        const metric *m = &metrics[i];
+        evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", m->name, m->help, m->name, m->type,
+                            m->name, m->value);
+    }
+    evbuffer_add_printf(out,
+                        "# HELP netlogd_build_info The version.\n# TYPE netlogd_build_info gauge\n"
+                        "netlogd_build_info{version=\"%s\"} 1\n",
+                        PACKAGE_VERSION);
+}
+
+static void on_metrics(struct evhttp_request *request, void *user)
+{
+    server *srv = user;
+    const struct sockaddr *peer = evhttp_connection_get_addr(evhttp_request_get_connection(request));
+    if (peer == NULL || !server_is_allowed(srv, peer, false)) {
+        evhttp_send_error(request, 403, NULL);
+        return;
+    }
+    struct evbuffer *out = evbuffer_new();
+    if (out == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    print_all(srv, out);
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
+                      "text/plain; version=0.0.4; charset=utf-8");
+    evhttp_send_reply(request, HTTP_OK, "OK", out);
+    evbuffer_free(out);
+}
+
+int metrics_bind(const settings *s)
+{
+    listener *sockets = NULL;
+    size_t count = 0;
+    char message[256];
+    if (!listener_open(&(listening){.url = s->metrics}, s->allow_count > 0, &sockets, &count, message)) {
+        program_error("metrics: %s", message);
+        listener_close_all(sockets, count);
+        return -1;
+    }
+    fprintf(stderr, "netlogd: metrics on http%s/metrics\n", strchr(sockets[0].name, ':'));
+    /* Where a name has several addresses, one is enough. */
+    int fd = dup(sockets[0].fd);
+    listener_close_all(sockets, count);
+    return fd;
+}
+
+struct evhttp *metrics_start(server *srv, int fd)
+{
+    struct evhttp *http = evhttp_new(srv->base);
+    if (http == NULL || evhttp_accept_socket(http, fd) != 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    evhttp_set_allowed_methods(http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD);
+    evhttp_set_max_headers_size(http, HEADERS_MOST);
+    evhttp_set_max_body_size(http, BODY_MOST);
+    evhttp_set_timeout(http, TIMEOUT_SECONDS);
+    evhttp_set_cb(http, "/metrics", on_metrics, srv);
+    return http;
+}

@@ -1,0 +1,421 @@
+/* netlogctl: asks a running netlogd how it is and tells it what to do, over its control socket (doc/requests.md). */
+#include "config.h"
+
+#include "program/program.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define DEFAULT_SOCKET "/run/netlogd.control"
+
+enum { COLUMNS_MOST = 24, TIMEOUT_SECONDS = 30, OPTION_WHERE = 0x1000, OPTION_SINCE, OPTION_PROG };
+
+typedef struct arguments {
+    const char *socket;
+    const char *where, *since, *prog;
+    bool json;
+    char **words;
+    int word_count;
+} arguments;
+
+static const struct argp_option options[] = {
+    {"socket", 's', "PATH", 0, "netlogd's control socket (default $NETLOGD_CONTROL, or " DEFAULT_SOCKET ")", 0},
+    {"json", 'j', NULL, 0, "Print JSON; of tail, an object a line", 0},
+    {"where", OPTION_WHERE, "EXPRESSION", 0, "tail: only records that it is true of", 1},
+    {"since", OPTION_SINCE, "TIME", 0, "tail: also what came from that time on, or from -SECONDS back", 1},
+    {"prog", OPTION_PROG, "GLOB", 0, "tell: only programs of such names", 1},
+    {0},
+};
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    arguments *a = state->input;
+    switch (key) {
+    case 's':
+        a->socket = argument;
+        return 0;
+    case 'j':
+        a->json = true;
+        return 0;
+    case OPTION_WHERE:
+        a->where = argument;
+        return 0;
+    case OPTION_SINCE:
+        a->since = argument;
+        return 0;
+    case OPTION_PROG:
+        a->prog = argument;
+        return 0;
+    case ARGP_KEY_ARGS:
+        a->words = state->argv + state->next;
+        a->word_count = state->argc - state->next;
+        return 0;
+    case ARGP_KEY_END:
+        if (a->word_count == 0)
+            argp_error(state, "what shall it do? status, clients, ...");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "status|clients|streams|subscribers|drops|reload|tail\ntell COMMAND",
+    .doc =
+        "Ask a running netlogd how it is, or tell it what to do."
+        "\v  status       how long it runs, what it has taken, what waits\n"
+        "  clients      who is connected and logs: records, a second too, what was malformed\n"
+        "  streams      the numbered streams of programs that log in the binary format\n"
+        "  subscribers  who reads along, and what they missed\n"
+        "  drops        all that was not taken, or not passed on, and why\n"
+        "  reload       opens the output anew, as SIGHUP does\n"
+        "  tail         prints records as they come\n"
+        "  tell         sends a command (level Debug, marker PATTERN log, ...) to the programs that log in the binary "
+        "format, those to come too, until netlogd ends or \"tell ''\" takes it back: then they undo it\n\n"
+        "Example: netlogctl --socket /run/netlogd.control --prog 'dpss*' tell 'level Debug'",
+};
+
+/* ---- asking ---- */
+
+static int connect_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof address.sun_path)
+        program_fail(PROGRAM_USAGE, "%s: the name is too long for a socket", path);
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
+        program_fail(PROGRAM_PROBLEM, "connect to %s: %s", path, strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    return fd;
+}
+
+/* Appends NAME="value", as ULM quotes it. */
+static void add(nl_buffer *line, const char *name, const char *value)
+{
+    nl_buffer_append(line, " ", 1);
+    nl_buffer_append(line, name, strlen(name));
+    nl_buffer_append(line, "=\"", 2);
+    for (; *value != '\0'; value++) {
+        if (*value == '"' || *value == '\\')
+            nl_buffer_append(line, "\\", 1);
+        nl_buffer_append(line, *value == '\n' ? "\\n" : value, *value == '\n' ? 2 : 1);
+    }
+    nl_buffer_append(line, "\"", 1);
+}
+
+static void send_request(int fd, const arguments *a)
+{
+    nl_buffer line = {0};
+    nl_buffer_append(&line, "NETLOGGER/1 ", 12);
+    nl_buffer_append(&line, a->words[0], strlen(a->words[0]));
+    if (a->word_count > 1)
+        add(&line, "COMMAND", a->words[1]);
+    if (a->prog != NULL)
+        add(&line, "PROG", a->prog);
+    nl_buffer_append(&line, "\n", 1);
+    if (send(fd, line.data, line.size, MSG_NOSIGNAL) != (ssize_t)line.size)
+        program_fail(PROGRAM_PROBLEM, "ask netlogd: %s", strerror(errno));
+    nl_buffer_free(&line);
+}
+
+typedef struct answer {
+    nl_record **records;
+    size_t count;
+    bool done; /* its last record came */
+} answer;
+
+static bool is_event(const nl_record *record, const char *name)
+{
+    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
+}
+
+static void take(answer *all, const nl_record *record)
+{
+    nl_field reason;
+    char scratch[NL_FIELD_TEXT_SIZE];
+    if (is_event(record, "Netlogd.Error")) {
+        nl_string text = {"it says no", strlen("it says no")};
+        if (nl_record_find(record, "REASON", &reason))
+            text = nl_field_text(&reason, scratch);
+        program_fail(PROGRAM_PROBLEM, "netlogd: %.*s", (int)text.size, text.data);
+    }
+    if (is_event(record, "Netlogd.Done")) {
+        all->done = true;
+        return;
+    }
+    all->records = realloc(all->records, (all->count + 1) * sizeof(nl_record *));
+    if (all->records == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    all->records[all->count] = nl_record_new();
+    nl_record_copy(all->records[all->count++], record);
+}
+
+static answer read_answer(int fd)
+{
+    answer all = {0};
+    nl_decoder *decoder = nl_decoder_new(NULL);
+    static char bytes[64 << 10];
+    ssize_t got;
+    while (!all.done && (got = read(fd, bytes, sizeof bytes)) > 0) {
+        const nl_record *record;
+        nl_decoder_feed(decoder, bytes, (size_t)got);
+        while (nl_decoder_next(decoder, &record) == NL_OK)
+            take(&all, record);
+    }
+    nl_decoder_free(decoder);
+    if (!all.done)
+        program_fail(PROGRAM_PROBLEM, "netlogd's answer is cut short");
+    return all;
+}
+
+/* ---- printing ---- */
+
+static void print_json_string(nl_string text)
+{
+    putchar('"');
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char byte = (unsigned char)text.data[i];
+        if (byte == '"' || byte == '\\')
+            printf("\\%c", byte);
+        else if (byte < ' ' || byte == 127)
+            printf("\\u%04x", byte);
+        else
+            putchar(byte);
+    }
+    putchar('"');
+}
+
+/* Whether text is a number as JSON has it. */
+static bool is_number(nl_string text)
+{
+    size_t at = text.size > 0 && text.data[0] == '-', digits = at;
+    while (digits < text.size && isdigit((unsigned char)text.data[digits]))
+        digits++;
+    if (digits == at || (text.data[at] == '0' && digits > at + 1))
+        return false;
+    if (digits == text.size)
+        return true;
+    for (at = digits + 1; at < text.size; at++)
+        if (!isdigit((unsigned char)text.data[at]))
+            return false;
+    return text.data[digits] == '.' && digits + 1 < text.size;
+}
+
+static void print_json_member(const char *name, size_t size, nl_string value, bool first)
+{
+    if (!first)
+        fputs(", ", stdout);
+    print_json_string((nl_string){name, size});
+    fputs(": ", stdout);
+    if (is_number(value))
+        printf("%.*s", (int)value.size, value.data);
+    else if ((value.size == 4 && memcmp(value.data, "true", 4) == 0) ||
+             (value.size == 5 && memcmp(value.data, "false", 5) == 0))
+        printf("%.*s", (int)value.size, value.data);
+    else
+        print_json_string(value);
+}
+
+static void print_json_fields(const nl_record *record, bool first)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    for (size_t i = 0; i < record->field_count; i++) {
+        nl_string name = record->fields[i].name;
+        print_json_member(name.data, name.size, nl_field_text(&record->fields[i], scratch), first && i == 0);
+    }
+}
+
+static void print_json(const answer *all, bool one)
+{
+    fputs(one ? "" : "[", stdout);
+    for (size_t i = 0; i < all->count; i++) {
+        fputs(i > 0 ? ",\n {" : "{", stdout);
+        print_json_fields(all->records[i], true);
+        putchar('}');
+    }
+    puts(one ? "" : "]");
+}
+
+/* Of one record: a line for each field. */
+static void print_lines(const nl_record *record)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    for (size_t i = 0; i < record->field_count; i++) {
+        nl_string name = record->fields[i].name, value = nl_field_text(&record->fields[i], scratch);
+        for (size_t k = 0; k < name.size; k++)
+            putchar(tolower((unsigned char)name.data[k]));
+        printf("%*s  %.*s\n", name.size < 14 ? (int)(14 - name.size) : 0, "", (int)value.size, value.data);
+    }
+}
+
+static nl_string cell(const nl_record *record, size_t column, nl_string name, char scratch[NL_FIELD_TEXT_SIZE])
+{
+    /* Records of one answer are alike, but that a field may be missing. */
+    for (size_t i = 0; i < record->field_count; i++) {
+        const nl_field *field = &record->fields[(i + column) % record->field_count];
+        if (field->name.size == name.size && memcmp(field->name.data, name.data, name.size) == 0)
+            return nl_field_text(field, scratch);
+    }
+    return (nl_string){"-", 1};
+}
+
+/* The columns: all fields that any of the records has. */
+static size_t find_columns(const answer *all, nl_string columns[COLUMNS_MOST])
+{
+    size_t count = 0;
+    for (size_t r = 0; r < all->count; r++)
+        for (size_t i = 0; i < all->records[r]->field_count; i++) {
+            nl_string name = all->records[r]->fields[i].name;
+            size_t c = 0;
+            while (c < count && (columns[c].size != name.size || memcmp(columns[c].data, name.data, name.size) != 0))
+                c++;
+            if (c == count && count < COLUMNS_MOST)
+                columns[count++] = name;
+        }
+    return count;
+}
+
+static void print_table(const answer *all)
+{
+    nl_string columns[COLUMNS_MOST];
+    int widths[COLUMNS_MOST];
+    char scratch[NL_FIELD_TEXT_SIZE];
+    size_t count = find_columns(all, columns);
+    for (size_t c = 0; c < count; c++) {
+        widths[c] = (int)columns[c].size;
+        for (size_t r = 0; r < all->count; r++) {
+            int width = (int)cell(all->records[r], c, columns[c], scratch).size;
+            widths[c] = width > widths[c] ? width : widths[c];
+        }
+    }
+    for (size_t r = 0; r <= all->count && count > 0; r++) {
+        for (size_t c = 0; c < count; c++) {
+            nl_string text = r == 0 ? columns[c] : cell(all->records[r - 1], c, columns[c], scratch);
+            int pad = c + 1 < count ? widths[c] - (int)text.size + 2 : 0;
+            printf("%.*s%*s", (int)text.size, text.data, pad, "");
+        }
+        putchar('\n');
+    }
+}
+
+/* ---- tail ---- */
+
+static void add_escaped(nl_buffer *url, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        char escape[4];
+        snprintf(escape, sizeof escape, "%%%02x", (unsigned char)*text);
+        if (isalnum((unsigned char)*text) || strchr("/._-", *text) != NULL)
+            nl_buffer_append(url, text, 1);
+        else
+            nl_buffer_append(url, escape, 3);
+    }
+}
+
+static void add_option(nl_buffer *url, const char *name, const char *value)
+{
+    if (value == NULL)
+        return;
+    nl_buffer_append(url, memchr(url->data, '?', url->size) != NULL ? "&" : "?", 1);
+    nl_buffer_append(url, name, strlen(name));
+    add_escaped(url, value);
+}
+
+static void print_json_record(const nl_record *record)
+{
+    char date[NL_TIME_TEXT_SIZE];
+    nl_string time = {date, nl_time_format_iso(record->time_ns, date)};
+    putchar('{');
+    print_json_member("ts", 2, time, true);
+    if (record->host.data != NULL)
+        print_json_member("host", 4, record->host, false);
+    if (record->prog.data != NULL)
+        print_json_member("prog", 4, record->prog, false);
+    if (record->level_text.data != NULL)
+        print_json_member("level", 5, record->level_text, false);
+    if (record->event.data != NULL)
+        print_json_member("event", 5, record->event, false);
+    print_json_fields(record, false);
+    puts("}");
+}
+
+static int tail(const arguments *a)
+{
+    nl_buffer url = {0};
+    char *base = a->socket[0] == '/' ? strdup(a->socket) : realpath(a->socket, NULL);
+    if (base == NULL)
+        program_fail(PROGRAM_PROBLEM, "connect to %s: %s", a->socket, strerror(errno));
+    nl_buffer_append(&url, "unix:", 5);
+    add_escaped(&url, base);
+    add_option(&url, "where=", a->where);
+    add_option(&url, "since=", a->since);
+    nl_buffer_append(&url, "", 1);
+    free(base);
+    nl_reader *reader = nl_reader_open(url.data, NULL);
+    nl_buffer_free(&url);
+    if (reader == NULL)
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+    setvbuf(stdout, NULL, _IOLBF, 0); /* so that a record is seen when it comes */
+    const nl_record *record;
+    nl_buffer line = {0};
+    nl_status status;
+    while ((status = nl_reader_next(reader, &record)) == NL_OK && !ferror(stdout)) {
+        line.size = 0;
+        if (a->json)
+            print_json_record(record);
+        else
+            nl_record_encode(record, NL_FORMAT_ULM, &line);
+        if (line.size > 0)
+            fwrite(line.data, 1, line.size, stdout);
+    }
+    if (status == NL_FAILED)
+        program_error("%s", nl_error_message());
+    nl_buffer_free(&line);
+    nl_reader_close(reader);
+    return status == NL_FAILED ? PROGRAM_PROBLEM : PROGRAM_DONE;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const verbs[] = {"status", "clients", "streams", "subscribers", "drops", "reload", "tell"};
+    program_start("netlogctl", argv);
+    const char *named = getenv("NETLOGD_CONTROL");
+    arguments a = {.socket = named != NULL && *named != '\0' ? named : DEFAULT_SOCKET};
+    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    const char *verb = a.words[0];
+    bool is_tell = strcmp(verb, "tell") == 0, is_tail = strcmp(verb, "tail") == 0, known = is_tail;
+    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
+        known = known || strcmp(verb, verbs[i]) == 0;
+    if (!known)
+        program_fail(PROGRAM_USAGE, "there is no \"%s\"; see netlogctl --help", verb);
+    if (a.word_count != 1 + is_tell)
+        program_fail(PROGRAM_USAGE, is_tell ? "tell wants one COMMAND" : "%s: more words than it wants", verb);
+    if ((a.prog != NULL && !is_tell) || ((a.where != NULL || a.since != NULL) && !is_tail))
+        program_fail(PROGRAM_USAGE, "%s has no such option", verb);
+    if (is_tail)
+        return program_finish(tail(&a));
+    int fd = connect_socket(a.socket);
+    send_request(fd, &a);
+    answer all = read_answer(fd);
+    bool one = is_tell || strcmp(verb, "status") == 0;
+    if (a.json)
+        print_json(&all, one);
+    else if (one && all.count > 0)
+        print_lines(all.records[0]);
+    else
+        print_table(&all);
+    for (size_t i = 0; i < all.count; i++)
+        nl_record_free(all.records[i]);
+    free(all.records);
+    close(fd);
+    return program_finish(PROGRAM_DONE);
+}

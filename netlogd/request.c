@@ -1,0 +1,334 @@
+#include "config.h"
+
+#include "request.h"
+
+#include "control.h"
+#include "program/program.h"
+#include "subscription.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    LINE_MOST = 8 << 10,
+    READ_SIZE = 4 << 10,
+    LINE_SECONDS = 10,   /* in which the line is to come */
+    ANSWER_SECONDS = 60, /* in which an answer that ends is to be read */
+    SENT_AT_ONCE = 1 << 20,
+};
+
+request_guess request_recognise(const char *data, size_t size)
+{
+    size_t known = size < REQUEST_MARK_SIZE ? size : REQUEST_MARK_SIZE;
+    if (memcmp(data, REQUEST_MARK, known) != 0)
+        return REQUEST_NO;
+    return known == REQUEST_MARK_SIZE ? REQUEST_YES : REQUEST_PERHAPS;
+}
+
+/* ---- answers ---- */
+
+nl_record *request_record(request *r, nl_level level, const char *event)
+{
+    static char host[256];
+    if (host[0] == '\0' && gethostname(host, sizeof host - 1) != 0)
+        strcpy(host, "localhost");
+    nl_record_clear(r->record);
+    nl_record_set_time(r->record, nl_time_now_ns() / 1000 * 1000);
+    nl_record_set_host(r->record, host, strlen(host));
+    nl_record_set_prog(r->record, "netlogd", strlen("netlogd"));
+    nl_record_set_level(r->record, level);
+    nl_record_set_event(r->record, event, strlen(event));
+    return r->record;
+}
+
+void request_add_text(nl_record *record, const char *name, const char *value)
+{
+    if (value != NULL)
+        nl_record_add_string(record, name, value, strlen(value));
+}
+
+void request_add_time(nl_record *record, const char *name, int64_t time_ns)
+{
+    char text[NL_TIME_TEXT_SIZE];
+    nl_record_add_string(record, name, text, nl_time_format_ulm(time_ns, text));
+}
+
+void request_put(request *r, const nl_record *record)
+{
+    nl_buffer line = {0};
+    nl_record_encode(record, NL_FORMAT_ULM, &line);
+    evbuffer_add(r->queue, line.data, line.size);
+    nl_buffer_free(&line);
+}
+
+size_t request_queued(const request *r)
+{
+    return evbuffer_get_length(r->queue);
+}
+
+void request_fail(request *r, const char *reason)
+{
+    nl_record *record = request_record(r, NL_ERROR, "Netlogd.Error");
+    request_add_text(record, "REASON", reason);
+    request_put(r, record);
+    r->server->counts.requests_failed++;
+    nl_write(r->server->log, NL_WARNING, "Netlogd.RequestFailed", "PEER=%s REASON=%s", r->peer, reason);
+    request_end(r);
+}
+
+void request_end(request *r)
+{
+    r->ending = true;
+    event_add(r->deadline, &(struct timeval){.tv_sec = ANSWER_SECONDS});
+    request_send(r);
+}
+
+/* The only place that writes to a client. False when it is gone. */
+static bool send_some(request *r)
+{
+    size_t sent = 0;
+    while (evbuffer_get_length(r->queue) > 0 && sent < SENT_AT_ONCE) {
+        struct evbuffer_iovec piece;
+        evbuffer_peek(r->queue, -1, NULL, &piece, 1);
+        ssize_t put = nl_channel_write(&r->channel, piece.iov_base, piece.iov_len);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0)
+            return errno == EAGAIN;
+        evbuffer_drain(r->queue, (size_t)put);
+        sent += (size_t)put;
+        if ((size_t)put < piece.iov_len)
+            break;
+    }
+    return true;
+}
+
+/* What is within the channel is read when the others had their turn. */
+static void listen_for_data(request *r)
+{
+    event_add(r->readable, NULL);
+    if (nl_channel_has_more(&r->channel))
+        event_active(r->readable, EV_READ, 0);
+}
+
+void request_send(request *r)
+{
+    bool good = send_some(r);
+    bool left = evbuffer_get_length(r->queue) > 0;
+    if (good && left)
+        event_add(r->writable, NULL);
+    else if (!good)
+        shutdown(r->channel.fd, SHUT_RDWR); /* it is closed when that is read: whoever called still uses it */
+    else if (r->ending)
+        nl_channel_end(&r->channel);
+    if (!left || !good)
+        listen_for_data(r); /* if it had said all it had to say: see on_readable */
+}
+
+static void on_writable(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    request *r = user;
+    request_send(r);
+    if (r->subscription != NULL)
+        subscription_drained(r->subscription);
+}
+
+/* ---- the line ---- */
+
+bool request_value(request *r, const nl_record *asked, const char *name, char *out, size_t size)
+{
+    nl_field field;
+    char scratch[NL_FIELD_TEXT_SIZE], reason[80];
+    if (!nl_record_find(asked, name, &field))
+        return false;
+    nl_string text = nl_field_text(&field, scratch);
+    if (text.size < size && memchr(text.data, '\0', text.size) == NULL) {
+        memcpy(out, text.data, text.size);
+        out[text.size] = '\0';
+        return true;
+    }
+    snprintf(reason, sizeof reason, "%s is too long, or holds a NUL", name);
+    request_fail(r, reason);
+    return false;
+}
+
+typedef struct verb {
+    const char *name;
+    const char *fields; /* that it knows, with blanks around each */
+    bool control;       /* over the control socket only */
+    void (*answer)(request *r, const nl_record *asked);
+} verb;
+
+static const verb verbs[] = {
+    {"subscribe", " WHERE FORMAT SINCE ", false, subscription_start},
+    {"status", "", true, control_status},
+    {"clients", "", true, control_clients},
+    {"streams", "", true, control_streams},
+    {"subscribers", "", true, control_subscribers},
+    {"drops", "", true, control_drops},
+    {"reload", "", true, control_reload},
+    {"tell", " COMMAND PROG ", true, control_tell},
+};
+
+enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
+
+static bool knows(const verb *v, const char *name, size_t size)
+{
+    char padded[40];
+    return snprintf(padded, sizeof padded, " %.*s ", (int)size, name) < (int)sizeof padded &&
+           strstr(v->fields, padded) != NULL;
+}
+
+/* The first field that the verb does not know; NULL when it knows them all. The standard ones are PROG and no other. */
+static const char *unknown_field(const verb *v, const nl_record *asked, char name[40])
+{
+    for (size_t i = 0; i < asked->field_count; i++) {
+        nl_string field = asked->fields[i].name;
+        snprintf(name, 40, "%.*s", (int)field.size, field.data);
+        if (!knows(v, field.data, field.size))
+            return name;
+    }
+    if (asked->prog.data != NULL && !knows(v, "PROG", 4))
+        return "PROG";
+    return asked->host.data != NULL         ? "HOST"
+           : asked->event.data != NULL      ? "NL.EVNT"
+           : asked->level_text.data != NULL ? "LVL"
+                                            : NULL;
+}
+
+static void answer_verb(request *r, const verb *v, const char *rest, size_t size)
+{
+    /* The fields are those of a record: what it has to have besides is given to it. */
+    static const char time[] = "DATE=19700101000000 ";
+    char reason[100], name[40];
+    nl_buffer text = {0};
+    nl_buffer_append(&text, time, sizeof time - 1);
+    nl_buffer_append(&text, rest, size);
+    nl_record *asked = nl_record_new();
+    const char *unknown = NULL;
+    if (nl_record_decode(asked, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, text.data, text.size) != NL_OK) {
+        request_fail(r, "what follows the verb is not NAME=value");
+    } else if ((unknown = unknown_field(v, asked, name)) != NULL) {
+        snprintf(reason, sizeof reason, "%s has no %s", v->name, unknown);
+        request_fail(r, reason);
+    } else if (v->control && !r->control) {
+        request_fail(r, "that is answered over the control socket only");
+    } else {
+        v->answer(r, asked);
+    }
+    nl_record_free(asked);
+    nl_buffer_free(&text);
+}
+
+static void answer_line(request *r, const char *line, size_t size)
+{
+    r->answered = true;
+    r->server->counts.requests++;
+    event_del(r->deadline);
+    while (size > 0 && (line[size - 1] == '\r' || line[size - 1] == ' '))
+        size--;
+    const char *blank = memchr(line, ' ', size);
+    size_t verb_size = blank != NULL ? (size_t)(blank - line) : size;
+    for (int i = 0; i < VERB_COUNT; i++)
+        if (strlen(verbs[i].name) == verb_size && memcmp(verbs[i].name, line, verb_size) == 0) {
+            answer_verb(r, &verbs[i], line + verb_size, size - verb_size);
+            return;
+        }
+    char reason[100];
+    snprintf(reason, sizeof reason, "there is no verb \"%.*s\"", verb_size < 40 ? (int)verb_size : 40, line);
+    request_fail(r, reason);
+}
+
+/* Takes what came before the answer. */
+static void take(request *r, const char *data, size_t size)
+{
+    const char *newline = size > 0 ? memchr(data, '\n', size) : NULL;
+    nl_buffer_append(&r->line, data, newline != NULL ? (size_t)(newline - data) : size);
+    if (r->line.size > LINE_MOST) {
+        r->answered = true;
+        request_fail(r, "the line is too long");
+    } else if (newline != NULL && r->control && request_recognise(r->line.data, r->line.size) != REQUEST_YES) {
+        r->answered = true;
+        request_fail(r, "no request: " REQUEST_MARK "VERB is wanted");
+    } else if (newline != NULL) {
+        size_t mark = r->control ? REQUEST_MARK_SIZE : 0;
+        answer_line(r, r->line.data + mark, r->line.size - mark);
+    }
+    if (r->answered)
+        nl_buffer_free(&r->line);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    request *r = user;
+    char bytes[READ_SIZE];
+    ssize_t got = nl_channel_read(&r->channel, bytes, sizeof bytes);
+    if (got > 0 && !r->answered)
+        take(r, bytes, (size_t)got);
+    else if (got == 0 && r->ending && request_queued(r) > 0)
+        event_del(r->readable); /* it has said all that it has to say, and may still read */
+    else if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        request_close(r);
+    else if (nl_channel_has_more(&r->channel))
+        event_active(r->readable, EV_READ, 0);
+}
+
+static void on_deadline(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    request *r = user;
+    nl_write(r->server->log, NL_WARNING, "Netlogd.RequestLate", "PEER=%s NOTE=%s", r->peer,
+             r->answered ? "closed: the answer is not read" : "closed: the line does not end");
+    request_close(r);
+}
+
+/* ---- from first to last ---- */
+
+void request_new(server *srv, nl_channel channel, const char *peer, bool control, const char *data, size_t size)
+{
+    request *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    r->server = srv;
+    r->channel = channel;
+    r->control = control;
+    snprintf(r->peer, sizeof r->peer, "%s", peer);
+    r->record = nl_record_new();
+    r->queue = evbuffer_new();
+    r->readable = event_new(srv->base, channel.fd, EV_READ | EV_PERSIST, on_readable, r);
+    r->writable = event_new(srv->base, channel.fd, EV_WRITE, on_writable, r);
+    r->deadline = event_new(srv->base, -1, 0, on_deadline, r);
+    if (r->queue == NULL || r->readable == NULL || r->writable == NULL || r->deadline == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    r->next = srv->requests;
+    r->link = &srv->requests;
+    if (r->next != NULL)
+        r->next->link = &r->next;
+    srv->requests = r;
+    srv->connection_count += !control;
+    listen_for_data(r);
+    event_add(r->deadline, &(struct timeval){.tv_sec = LINE_SECONDS});
+    take(r, data, size);
+}
+
+void request_close(request *r)
+{
+    subscription_free(r->subscription);
+    *r->link = r->next;
+    if (r->next != NULL)
+        r->next->link = r->link;
+    r->server->connection_count -= !r->control;
+    event_free(r->readable);
+    event_free(r->writable);
+    event_free(r->deadline);
+    evbuffer_free(r->queue);
+    nl_buffer_free(&r->line);
+    nl_record_free(r->record);
+    nl_channel_close(&r->channel);
+    free(r);
+}

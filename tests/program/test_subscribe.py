@@ -1,0 +1,340 @@
+"""Subscriptions: records to those who ask for them, with real sockets."""
+import os
+import re
+import signal
+import socket
+import threading
+import time
+import unittest
+
+import support
+
+
+def record(number, prog="p", padding="", year=2026):
+    return (f"DATE={year}0101000000.{number % 1000000:06d} HOST=h PROG={prog} LVL=Usage NL.EVNT=E "
+            f"N={number}{padding}\n").encode()
+
+
+class Subscriber:
+    """One who asks; reads in its own thread, when told to."""
+
+    def __init__(self, port, request, start=True):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30)
+        self.socket.sendall(request.encode() if isinstance(request, str) else request)
+        self.file = self.socket.makefile("rb")
+        self.answer = self.file.readline()
+        self.data = bytearray()
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        if start:
+            self.thread.start()
+
+    def _read(self):
+        try:
+            while True:
+                got = self.file.read1(1 << 20)
+                if not got:
+                    return
+                self.data += got
+        except (OSError, ValueError):
+            pass
+
+    def lines(self):
+        return bytes(self.data).splitlines(keepends=True)
+
+    def wait_for(self, end, seconds=30):
+        support.wait_until(lambda: self.data.endswith(end), seconds, what=f"the stream ends in {end!r}")
+
+    def close(self):
+        try:
+            self.socket.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        if self.thread.is_alive():
+            self.thread.join(10)
+        self.file.close()
+        self.socket.close()
+
+
+class Subscribe(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.netlogd = support.program("netlogd/netlogd")
+        self.output = self.scratch / "all.log"
+
+    def serve(self, *arguments, output=None):
+        self.messages = self.scratch / "messages"
+        with open(self.messages, "ab") as messages:
+            process = self.start(self.netlogd, "--foreground", "--listen", "x-netlog://127.0.0.1:0", "--output",
+                                 output or self.output, *arguments, stderr=messages)
+        found = support.wait_until(
+            lambda: process.poll() is None and re.search(r"listening on x-netlog://127\.0\.0\.1:(\d+)\n", self.said()),
+            what="netlogd listens")
+        self.port = int(found.group(1))
+        return process
+
+    def taken(self):
+        """The output, once the record that ends each test is written; subscribers may have it before."""
+        support.wait_until(lambda: self.output.read_bytes().endswith(record(999999)), what="it is written")
+        return self.output.read_bytes()
+
+    def said(self):
+        return self.messages.read_text(errors="replace")
+
+    def stop(self, process):
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(20), 0, self.said())
+
+    def subscribe(self, rest="", **options):
+        s = Subscriber(self.port, f"NETLOGGER/1 subscribe{rest}\n", **options)
+        self.addCleanup(s.close)
+        return s
+
+    def welcome(self, *arguments, **options):
+        s = self.subscribe(*arguments, **options)
+        self.assertIn(b"NL.EVNT=Netlogd.Subscribed", s.answer)
+        return s
+
+    def ask(self, data):
+        """All that is answered to these bytes."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            s.sendall(data)
+            answer = b""
+            while got := s.recv(65536):
+                answer += got
+            return answer
+
+    def send(self, data):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            self.assertEqual(s.recv(1), b"")
+
+    def test_a_hundred_subscribers(self):
+        process = self.serve()
+        everything = [self.welcome() for _ in range(60)]
+        some = [self.welcome(f' WHERE="N >= {i}"') for i in range(20)]
+        others = [self.welcome(" FORMAT=bp") for _ in range(20)]
+        data = [record(n) for n in range(5000)]
+        senders = [threading.Thread(target=self.send, args=(b"".join(data[i::4]),)) for i in range(4)]
+        for t in senders:
+            t.start()
+        for t in senders:
+            t.join()
+        self.send(record(999999))
+        for s in everything + some:
+            s.wait_for(record(999999))
+        for s in others:
+            s.wait_for(b"N=999999\n")
+        taken = self.taken()
+        for s in everything:
+            self.assertEqual(bytes(s.data), taken, "the very bytes of the output, in its order")
+        for i, s in enumerate(some):
+            self.assertEqual(s.lines(), [l for l in taken.splitlines(keepends=True) if int(l.split(b"N=")[-1]) >= i])
+        self.assertTrue(others[0].lines()[0].startswith(b"ts=2026-01-01T00:00:00."))
+        self.assertEqual(len(others[0].lines()), 5001)
+        self.assertEqual({bytes(s.data) for s in others}, {bytes(others[0].data)})
+        self.stop(process)
+
+    def test_binary_stream(self):
+        nlsort = support.program("nlsort/nlsort")
+        process = self.serve()
+        s = self.welcome(" FORMAT=nlb")
+        self.send(b"".join(record(n) for n in range(3000)) + record(999999))
+        stream = self.scratch / "stream.nlb"
+
+        def complete():
+            stream.write_bytes(bytes(s.data))
+            return b"N=999999" in self.run_program(nlsort, stream, text=False).stdout
+        support.wait_until(complete, 30, "the last record")
+        self.assertEqual(self.run_program(nlsort, stream, text=False).stdout, self.taken())
+        self.stop(process)
+
+    def test_a_slow_one_is_told_what_it_missed_and_holds_up_nobody(self):
+        process = self.serve("--subscriber-queue", "64k")
+        slow = self.welcome(start=False)
+        quick = self.welcome()
+        padding = " PAD=" + "x" * 400
+        count = 60000
+        for first in range(0, count, 1000):  # more in all than any kernel's buffers hold
+            self.send(b"".join(record(n, padding=padding) for n in range(first, first + 1000)))
+            quick.wait_for(record(first + 999, padding=padding))
+        slow.thread.start()
+        support.wait_until(lambda: b"Netlogd.Missed" in slow.data, what="it is told")
+        self.send(record(999999))
+        slow.wait_for(record(999999))
+        quick.wait_for(record(999999))
+        self.assertTrue(bytes(quick.data) == self.taken(), "the other has them all")
+        expected = 0
+        missed = 0
+        for line in slow.lines()[:-1]:
+            found = re.search(rb"NL.EVNT=Netlogd.Missed COUNT=(\d+) FROM=(\S+) TO=(\S+)", line)
+            if found:
+                missed += int(found.group(1))
+                self.assertEqual(found.group(2), record(expected).split()[0][5:], "from the first that is missing")
+                expected += int(found.group(1))
+                self.assertEqual(found.group(3), record(expected - 1).split()[0][5:], "to the last")
+            else:
+                self.assertEqual(line, record(expected, padding=padding))
+                expected += 1
+        self.assertEqual(expected, count, "each is there or counted, in its place")
+        self.assertGreater(missed, 0)
+        self.stop(process)
+
+    def test_one_who_never_reads_costs_a_queue(self):
+        process = self.serve("--subscriber-queue", "64k")
+        for _ in range(50):
+            self.welcome(start=False)
+        padding = " PAD=" + "x" * 1000
+        for _ in range(20):
+            self.send(b"".join(record(n, padding=padding) for n in range(1000)))
+        memory = int(re.search(r"VmHWM:\s+(\d+)", open(f"/proc/{process.pid}/status").read()).group(1))
+        self.assertLess(memory, 60000, "kB")
+        self.stop(process)
+
+    def test_since_joins_past_and_present(self):
+        process = self.serve("--subscriber-queue", "2G")  # however slowly these are read, none is to miss any
+        self.send(b"".join(record(n, year=2020) for n in range(1000)))
+        self.send(b"".join(record(n) for n in range(20000)))
+        stop = threading.Event()
+
+        def go_on(prog):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+                n = 0
+                while not stop.is_set():
+                    s.sendall(b"".join(record(i, prog) for i in range(n, n + 100)))
+                    n += 100
+                s.shutdown(socket.SHUT_WR)
+                s.recv(1)
+        senders = [threading.Thread(target=go_on, args=(p,)) for p in ("a", "b", "c")]
+        for t in senders:
+            t.start()
+        subscribers = []
+        for i in range(12):
+            where = ' WHERE="PROG != c"' if i % 3 == 0 else ""
+            subscribers.append((self.welcome(" SINCE=2026-01-01T00:00:00Z" + where), bool(where)))
+            time.sleep(0.05)
+            if i % 4 == 3:
+                process.send_signal(signal.SIGHUP)
+        stop.set()
+        for t in senders:
+            t.join()
+        self.send(record(999999))
+        for s, _ in subscribers:
+            s.wait_for(record(999999))
+        taken = [l for l in self.taken().splitlines(keepends=True) if l.startswith(b"DATE=2026")]
+        for s, some in subscribers:
+            self.assertTrue(s.lines() == [l for l in taken if not some or b"PROG=c" not in l])
+        self.stop(process)
+
+    def test_since_over_a_rotated_output(self):
+        process = self.serve()
+        self.send(b"".join(record(n) for n in range(50000)))
+        slow = self.welcome(" SINCE=2026-01-01T00:00:00Z", start=False)  # it is in the middle of the past when ...
+        self.output.rename(self.scratch / "old.log")
+        process.send_signal(signal.SIGHUP)
+        support.wait_until(self.output.exists, what="the output is opened anew")
+        self.send(record(50000))
+        slow.thread.start()
+        slow.wait_for(record(50000))
+        self.assertEqual(slow.lines(), [record(n) for n in range(50001)])
+        self.stop(process)
+
+    def test_what_is_wrong_is_said(self):
+        process = self.serve()
+        for request, reason in [
+                (b'subscribe WHERE="N >"', b"WHERE: "), (b"subscribe WHERE=(((", b"WHERE: "),
+                (b"subscribe FORMAT=xml", b"FORMAT is none of"), (b"subscribe SINCE=yesterday", b"SINCE is neither"),
+                (b"subscribe SINCE=20260101", b"SINCE is neither"), (b"subscribe WHAT=1", b"subscribe has no WHAT"), (b"subscribe HOST=h", b"subscribe has no HOST"),
+                (b"subscribe nonsense", b"not NAME=value"), (b"", b"there is no verb"),
+                (b"subscribe DATE=20260101000000", b"not NAME=value"), (b"sub\0scribe", b"there is no verb"),
+                (b"status", b"over the control socket only"), (b"tell COMMAND=x", b"over the control socket only")]:
+            answer = self.ask(b"NETLOGGER/1 " + request + b"\r\n")
+            self.assertIn(b"NL.EVNT=Netlogd.Error", answer, request)
+            self.assertIn(reason, answer, request)
+            self.assertEqual(answer.count(b"\n"), 1)
+        self.assertIn(b"the line is too long", self.ask(b"NETLOGGER/1 subscribe WHERE=" + b"x" * 9000))
+        half = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(50)]
+        for i, s in enumerate(half):
+            s.sendall(b"NETLOGGER/1 subscribe WHERE="[: i % 28 + 1])
+        self.send(record(1))
+        self.send(b"NETLOGGER\n" + record(2))
+        for s in half:
+            s.close()
+        self.assertEqual(self.output.read_bytes(), record(1) + record(2))
+        self.stop(process)
+
+    def test_programs_read_a_collector(self):
+        nlsort, nlstat = support.program("nlsort/nlsort"), support.program("nltools/nlstat")
+        path = self.scratch / "socket"
+        process = self.serve("--listen", f"unix:{path}", "--level", "Debug")
+        url = f"x-netlog://127.0.0.1:{self.port}"
+        self.send(b"".join(record(n) for n in range(3000)))
+        readers = [(self.start(nlsort, "-o", self.scratch / f"sorted{i}", at), i) for i, at in enumerate([
+            f"{url}?since=2026-01-01T00:00:00Z", f"{url}?since=2026-01-01T00:00:00Z&format=ulm",
+            f"unix:{path}?since=2026-01-01T00:00:00Z&where=N%20%3E%3D%20%222%22"])]
+        support.wait_until(lambda: len(self.subscribed()) == 3, what="they have subscribed")
+        self.send(record(999999))
+        taken = self.taken()
+        self.stop(process)  # which ends the streams
+        for reader, i in readers:
+            self.assertEqual(reader.wait(20), 0)
+            lines = taken.splitlines(keepends=True)
+            if i == 2:
+                lines = [l for l in lines if l.split(b"N=")[-1] >= b"2"]
+            self.assertTrue((self.scratch / f"sorted{i}").read_bytes() == b"".join(lines), i)
+        result = self.run_program(nlstat, url)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("Connection refused", result.stderr)
+
+    def subscribed(self):
+        return re.findall("NL.EVNT=Netlogd.Subscribed", self.said())
+
+    def test_a_program_is_told_why_not(self):
+        nlsort = support.program("nlsort/nlsort")
+        process = self.serve()
+        for options, reason in [("where=A%3D", "WHERE: "), ("format=xml", "FORMAT is none of"),
+                                ("what=1", 'unknown option "what"')]:
+            result = self.run_program(nlsort, f"x-netlog://127.0.0.1:{self.port}?{options}")
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(reason, result.stderr)
+        self.stop(process)
+
+    def test_request_in_pieces(self):
+        process = self.serve()
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            for byte in b'NETLOGGER/1 subscribe WHERE="PROG == q"\n':
+                s.sendall(bytes([byte]))
+                time.sleep(0.001)
+            file = s.makefile("rb")
+            self.assertIn(b"Netlogd.Subscribed", file.readline())
+            self.send(record(1) + record(2, "q"))
+            self.assertEqual(file.readline(), record(2, "q"))
+        self.stop(process)
+
+    def test_subscriptions_can_be_forbidden(self):
+        process = self.serve("--subscribe", "no")
+        self.assertIn(b"not allowed", self.ask(b"NETLOGGER/1 subscribe\n"))
+        self.stop(process)
+
+    def test_since_without_a_file(self):
+        self.output = "/dev/null"
+        process = self.serve()
+        self.assertIn(b"the output is no plain file", self.ask(b"NETLOGGER/1 subscribe SINCE=-60\n"))
+        self.stop(process)
+
+    def test_subscribers_who_go(self):
+        process = self.serve()
+        stays = self.welcome()
+        for i in range(40):
+            s = self.welcome(f' WHERE="N > {i % 7}"')
+            self.send(record(i))
+            s.close()
+        self.send(record(999999))
+        stays.wait_for(record(999999))
+        self.assertEqual(bytes(stays.data), self.taken())
+        self.stop(process)
+
+
+if __name__ == "__main__":
+    support.main()
