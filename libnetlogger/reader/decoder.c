@@ -65,6 +65,15 @@ void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
     decoder->stats.bytes += size;
 }
 
+void nl_decoder_pass_over(nl_decoder *decoder, uint64_t lines, uint64_t size)
+{
+    if (decoder->carry_used)
+        empty_carry(decoder);
+    NL_REQUIRE(!nl_decoder_is_midway(decoder) && !decoder->in_blocks, "not between two lines");
+    decoder->lines += lines;
+    decoder->in.end_offset += size;
+}
+
 void nl_decoder_finish(nl_decoder *decoder)
 {
     decoder->in.finished = true;

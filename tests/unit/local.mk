@@ -12,6 +12,11 @@ tests_unit_record_unit_SOURCES = %D%/record.c
 tests_unit_record_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_record_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/lines.unit
+tests_unit_lines_unit_SOURCES = %D%/lines.c
+tests_unit_lines_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_lines_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/ulm.unit
 tests_unit_ulm_unit_SOURCES = %D%/ulm.c
 tests_unit_ulm_unit_CPPFLAGS = $(unit_cppflags)
