@@ -2,6 +2,7 @@
  * check. */
 #include "config.h"
 
+#include "by_time.h"
 #include "input.h"
 #include "key.h"
 #include "merge.h"
@@ -214,6 +215,35 @@ static void close_result(result *r)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
 }
 
+static void begin_result(void *user)
+{
+    open_result(user);
+}
+
+static void put_lines(void *user, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
+{
+    (void)lines;
+    result *r = user;
+    r->records += count;
+    if (nl_writer_put_text(r->writer, NL_LEVEL_NONE, text, size) != NL_OK)
+        fail_writing(r);
+}
+
+/* By time alone, into text. */
+static void sort_by_time(arguments *a, result *r)
+{
+    by_time what = {.settings = &a->input,
+                    .reverse = a->reverse,
+                    .memory = a->memory,
+                    .directory = a->directory,
+                    .files = a->files,
+                    .file_count = a->file_count,
+                    .begin = begin_result,
+                    .put = put_lines,
+                    .user = r};
+    by_time_sort(&what);
+}
+
 static void spill_store(spill *runs, store *items)
 {
     store_sort(items);
@@ -424,6 +454,8 @@ int main(int argc, char **argv)
         result r = {.a = &a};
         if (a.merge)
             good = merge_sorted(&a, &r);
+        else if (key_is_time(a.key) && !a.input.unique && !a.input.packed)
+            sort_by_time(&a, &r);
         else
             sort(&a, &r);
         close_result(&r);

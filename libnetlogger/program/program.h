@@ -59,6 +59,10 @@ nl_reader *program_reading_open(program_reading *reading, const char *url, bool 
 /* Closes a reader and adds its counts. */
 void program_reading_close(program_reading *reading, nl_reader *reader);
 
+/* A decoder that reports as such a reader does, of what comes from source; closed by program_reading_close_decoder. */
+nl_decoder *program_reading_decoder(program_reading *reading, const char *source);
+void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder);
+
 /*
  * Says once how many pieces were malformed beyond those already shown, and how many last lines had no newline; closes
  * the reject file. Returns PROGRAM_PROBLEM when that could not be written, else PROGRAM_DONE.
