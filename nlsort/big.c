@@ -6,11 +6,14 @@
 
 #include <sys/mman.h>
 
+enum { LARGE = 1 << 20 };
+
 static void *checked(void *data, size_t size)
 {
     if (data == MAP_FAILED)
         program_fail(PROGRAM_PROBLEM, "out of memory; say with -S how much may be used");
-    madvise(data, size, MADV_HUGEPAGE);
+    if (size >= LARGE)
+        madvise(data, size, MADV_HUGEPAGE);
     return data;
 }
 

@@ -63,7 +63,7 @@ static void write_table(const by_time *what, table *t)
     order_free(&o);
 }
 
-void by_time_sort(const by_time *what)
+bool by_time_sort(const by_time *what)
 {
     size_t memory = what->memory > 2 * OVERHEAD ? what->memory - OVERHEAD : what->memory / 2;
     table *t = table_new(memory, what->reverse);
@@ -81,4 +81,9 @@ void by_time_sort(const by_time *what)
         runs_merge(r, what->put, what->user);
     }
     runs_free(r);
+    if (table_is_damaged()) {
+        program_error("a file was cut, or could not be read, while it was being sorted");
+        return false;
+    }
+    return true;
 }

@@ -20,6 +20,7 @@ typedef struct by_time {
     void *user;
 } by_time;
 
-void by_time_sort(const by_time *what);
+/* False when what was put is not to be kept, which was said: a file was cut meanwhile. */
+bool by_time_sort(const by_time *what);
 
 #endif

@@ -150,6 +150,8 @@ typedef struct segment {
     load *l;
     table *t;
     size_t start; /* of what is read, in the table's text */
+    size_t end;   /* of the file there, as far as it fits */
+    bool whole;   /* that is the end of the file */
     size_t piece;
 
     pthread_mutex_t lock; /* of all below */
@@ -157,21 +159,19 @@ typedef struct segment {
     size_t count, capacity;
     size_t busy;  /* parts that are being read */
     size_t lines; /* so far */
-    size_t ended; /* the first part that the file had no bytes for */
     bool full;
     bool met_nul;
-    int why; /* errno, when reading failed */
 } segment;
 
 /* Gives out the next part to be read. False when there is none, or no room for it. */
 static bool claim(segment *s, size_t *index)
 {
     pthread_mutex_lock(&s->lock);
-    size_t read_bytes = s->t->used + (s->count + 1) * s->piece;
+    size_t read_bytes = s->start + (s->count + 1) * s->piece;
     size_t lines_cost = (s->t->line_count + s->lines) * TABLE_LINE_COST;
     size_t busy_cost = (s->busy + 1) * (s->piece / SHORTEST_LINE + 2) * TABLE_LINE_COST;
     s->full = s->full || read_bytes + lines_cost + busy_cost > s->t->memory - s->t->memory / SIDE_SHARE;
-    bool more = !s->full && s->count < s->ended && s->why == 0;
+    bool more = !s->full && s->start + s->count * s->piece < s->end;
     if (more) {
         if (s->count == s->capacity) {
             s->capacity = 2 * s->capacity + 256;
@@ -216,17 +216,13 @@ static void read_parts(void *user, size_t worker)
     size_t index;
     while (claim(s, &index)) {
         part p = {.start = s->start + index * s->piece};
-        ssize_t got = read_at(s->l, s->t->text + p.start, s->piece, s->l->at + (off_t)(index * s->piece));
-        int why = got < 0 ? errno : 0;
-        p.end = p.start + (got > 0 ? (size_t)got : 0);
+        p.end = s->end - p.start < s->piece ? s->end : p.start + s->piece;
+        table_fetch(s->t, p.start, p.end);
         scan_part(s, scanner, &s->t->lists[worker], &p);
         pthread_mutex_lock(&s->lock);
         s->parts[index] = p;
         s->lines += p.count;
         s->busy--;
-        s->why = why != 0 ? why : s->why;
-        if (got < (ssize_t)s->piece && index < s->ended)
-            s->ended = index + 1;
         pthread_mutex_unlock(&s->lock);
     }
     pthread_mutex_lock(&s->lock);
@@ -335,7 +331,7 @@ static bool join(joining *j)
 {
     segment *s = j->s;
     bool room = true;
-    for (size_t i = 0; i < s->count && i < s->ended && room; i++) {
+    for (size_t i = 0; i < s->count && room; i++) {
         const part *p = &s->parts[i];
         bool has_newline = p->lines > p->start && s->t->text[p->lines - 1] == '\n';
         if (!has_newline)
@@ -404,33 +400,15 @@ static bool decode_rest(load *l, table *t)
 
 /* ---- */
 
-static void forget_lines(segment *s, const size_t counts[WORKERS_MOST], size_t used)
-{
-    for (size_t i = 0; i < WORKERS_MOST; i++)
-        s->t->lists[i].count = counts[i];
-    s->t->used = used;
-}
-
-/* Whether the whole file was read, or as much of it as can be. */
-static bool is_at_end(segment *s)
-{
-    if (s->why != 0) {
-        program_error("read %s: %s", s->l->path, strerror(s->why));
-        s->l->settings->failed = true;
-    }
-    return s->ended != SIZE_MAX || s->why != 0;
-}
-
+/* Deals with what was read. Results as load_into. */
 static bool finish_segment(segment *s, joining *j, size_t used)
 {
     load *l = s->l;
     table *t = s->t;
-    size_t end = s->start;
-    for (size_t i = 0; i < s->count && i < s->ended; i++)
-        end = s->parts[i].end;
-    t->used = end;
+    size_t end = s->count > 0 ? s->parts[s->count - 1].end : s->start;
+    table_keep_mapped(t, end);
     j->side_most = end + t->memory / SIDE_SHARE;
-    bool all = join(j), last = all && is_at_end(s);
+    bool last = join(j) && s->whole && end == s->end;
     l->at += (off_t)(j->done - s->start);
     if (last && j->done < end)
         take_last(l, t, j->done, end - j->done);
@@ -438,7 +416,7 @@ static bool finish_segment(segment *s, joining *j, size_t used)
         return true;
     if (j->done == s->start) { /* not one line fits: one that is longer than all memory, unless others take it */
         if (t->line_count == 0) {
-            t->used = used;
+            table_unmap(t, used);
             l->decoding = true;
             tell_decoder(l);
             return decode_rest(l, t);
@@ -457,24 +435,26 @@ bool load_into(load *l, table *t)
     size_t piece = t->memory / PIECES_IN_MEMORY;
     segment s = {.l = l,
                  .t = t,
-                 .start = used,
                  .piece = piece > PIECE_MOST    ? PIECE_MOST
                           : piece < PIECE_LEAST ? PIECE_LEAST
                                                 : piece,
-                 .lock = PTHREAD_MUTEX_INITIALIZER,
-                 .ended = SIZE_MAX};
-    struct stat status;
-    bool small = fstat(l->fd, &status) == 0 && status.st_size - l->at <= (off_t)s.piece;
-    workers_run(small ? 1 : workers_count(), read_parts, &s);
+                 .lock = PTHREAD_MUTEX_INITIALIZER};
+    if (!table_map(t, l->fd, l->at, &s.start, &s.end, &s.whole)) {
+        l->decoding = true;
+        return decode_rest(l, t);
+    }
+    workers_run(s.end - s.start <= s.piece ? 1 : workers_count(), read_parts, &s);
     if (s.met_nul) {
-        forget_lines(&s, counts, used);
+        table_unmap(t, used);
+        for (size_t i = 0; i < WORKERS_MOST; i++)
+            t->lists[i].count = counts[i];
         free(s.parts);
         l->decoding = true;
         tell_decoder(l);
         return decode_rest(l, t);
     }
     joining j = {
-        .s = &s, .done = used, .scanner = nl_line_scanner_new(l->settings->format, l->settings->reading.fraction)};
+        .s = &s, .done = s.start, .scanner = nl_line_scanner_new(l->settings->format, l->settings->reading.fraction)};
     bool end = finish_segment(&s, &j, used);
     nl_line_scanner_free(j.scanner);
     free(s.parts);

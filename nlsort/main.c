@@ -241,7 +241,10 @@ static void sort_by_time(arguments *a, result *r)
                     .begin = begin_result,
                     .put = put_lines,
                     .user = r};
-    by_time_sort(&what);
+    if (!by_time_sort(&what)) {
+        nl_writer_discard(r->writer);
+        exit(PROGRAM_PROBLEM);
+    }
 }
 
 static void spill_store(spill *runs, store *items)

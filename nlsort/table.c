@@ -5,14 +5,57 @@
 #include "big.h"
 #include "program/program.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* of Linux 5.14, newer than some libc */
+#endif
 
 enum {
     SLACK = 128 << 20,       /* of address space, for a record when there is just no room left */
     GROWTH_LEAST = 64 << 10, /* lines */
     PIECE_LINES = 64 << 10,  /* of those that are added one by one */
 };
+
+/* Where files are mapped, and whether all of them was there: of the process, as signals are. */
+static char *guarded, *guarded_end;
+static volatile sig_atomic_t damaged;
+
+/*
+ * A file was cut, or its disk failed, after it was mapped. Whoever reads there finds zeros; that the result is no good
+ * is said at its end, when the output can be put away in good order.
+ */
+static void on_missing_page(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    char *at = info->si_addr;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (at >= guarded && at < guarded_end &&
+        mmap(at - (size_t)(at - guarded) % page, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+             -1, 0) != MAP_FAILED) {
+        damaged = 1;
+        return;
+    }
+    signal(number, SIG_DFL); /* the next one, which comes at once, ends the program */
+}
+
+static void guard(table *t)
+{
+    guarded = t->text;
+    guarded_end = t->text + t->reserved;
+    struct sigaction action = {.sa_sigaction = on_missing_page, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &action, NULL);
+}
+
+bool table_is_damaged(void)
+{
+    return damaged;
+}
 
 table *table_new(size_t memory, bool reverse)
 {
@@ -23,6 +66,7 @@ table *table_new(size_t memory, bool reverse)
     t->reserved = memory + SLACK;
     t->text = big_new(t->reserved);
     t->reverse = reverse;
+    guard(t);
     return t;
 }
 
@@ -49,7 +93,60 @@ void table_clear(table *t)
         t->lists[i].count = 0;
     t->piece_count = 0;
     t->line_count = 0;
-    t->used = 0;
+    table_unmap(t, 0);
+}
+
+static size_t round_up(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
+bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *whole)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return false;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (size_t)at % page, place = round_up(t->used);
+    size_t left = status.st_size > at ? (size_t)(status.st_size - at) : 0,
+           room = t->memory > place ? t->memory - place : 0;
+    size_t size = left < room ? left : room;
+    *start = place + before;
+    *end = *start + size;
+    *whole = size == left;
+    if (size == 0)
+        return true;
+    if (mmap(t->text + place, before + size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, at - (off_t)before) == MAP_FAILED)
+        return false;
+    t->mapped = round_up(*end);
+    return true;
+}
+
+/* From here on up to where files were mapped there is nothing again. */
+static void unmap_from(table *t, size_t from)
+{
+    if (t->mapped > from && mmap(t->text + from, t->mapped - from, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    t->mapped = t->mapped > from ? from : t->mapped;
+}
+
+void table_keep_mapped(table *t, size_t end)
+{
+    t->used = round_up(end); /* nothing can be added to a page of a file */
+    unmap_from(t, t->used);
+}
+
+void table_unmap(table *t, size_t used)
+{
+    t->used = used;
+    unmap_from(t, round_up(used));
+}
+
+void table_fetch(const table *t, size_t start, size_t end)
+{
+    size_t from = start / (size_t)sysconf(_SC_PAGESIZE) * (size_t)sysconf(_SC_PAGESIZE);
+    madvise(t->text + from, end - from, MADV_POPULATE_READ); /* a kernel that does not know it reads page by page */
 }
 
 size_t table_size(const table *t)

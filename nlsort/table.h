@@ -1,8 +1,9 @@
 /*
  * Lines of text in memory, and of each its time and place: what is sorted when records are ordered by time.
  *
- * The text lies in one place as it was read; a line is taken out of the order that it came in only when it is written.
- * The lines' list comes in pieces, in the order of the input: parts of a file are read and scanned by several threads.
+ * The text lies in one place, as it was read or as a file that is mapped there; a line is taken out of the order that
+ * it came in only when it is written. The lines' list comes in pieces, in the order of the input: parts of a file are
+ * read and scanned by several threads.
  */
 #ifndef NLSORT_TABLE_H
 #define NLSORT_TABLE_H
@@ -10,6 +11,8 @@
 #include "workers.h"
 
 #include <netlogger.h>
+
+#include <sys/types.h>
 
 /* Lines of one worker, to which it only adds. */
 typedef struct line_list {
@@ -30,6 +33,7 @@ typedef struct piece {
 typedef struct table {
     char *text;
     size_t used;     /* bytes of text */
+    size_t mapped;   /* up to there files may be mapped */
     size_t reserved; /* that may be used: some more than memory */
     size_t memory;   /* bytes that all of this may take, ordering it included */
     line_list lists[WORKERS_MOST];
@@ -66,6 +70,25 @@ void line_list_reserve(line_list *list, size_t count);
  * wanted.
  */
 void table_add_piece(table *t, line_list *list, size_t first, size_t count);
+
+/*
+ * Maps as much of a file as there is memory for behind the text, from the offset at on: [*start, *end) of the text;
+ * *whole is whether that is all. False when files of that kind cannot be mapped. table_keep_mapped or table_unmap is
+ * next.
+ */
+bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *whole);
+
+/* Of what was mapped last the text up to end is kept; what is added comes behind that. */
+void table_keep_mapped(table *t, size_t end);
+
+/* What was mapped last is not wanted: the text has used bytes, as before. */
+void table_unmap(table *t, size_t used);
+
+/* Says that the text from start to end is wanted at once. */
+void table_fetch(const table *t, size_t start, size_t end);
+
+/* Whether part of a file that was mapped was gone, or could not be read, when it was wanted. Of all tables. */
+bool table_is_damaged(void);
 
 /* Text and lines are forgotten. */
 void table_clear(table *t);

@@ -22,12 +22,30 @@ enum {
 struct nl_line_scanner {
     const nl_text_format *format;
     nl_fraction fraction;
-    nl_string time; /* the name of the time's field */
+    nl_string time;      /* the name of the time's field */
+    uint64_t begin_word; /* what a plain line begins with, that name and '=', among begin_mask's bits of a word */
+    uint64_t begin_mask;
     bool met_nul;
-    size_t day_size; /* 0: no day is known yet */
+    bool iso;
+    uint64_t
+        day_word; /* the first eight bytes of the known day, and the two behind where there are; 0: none is known */
+    uint16_t day_rest;
     int64_t day_ns;
-    char day[DAY_TEXT_SIZE];
 };
+
+static uint64_t load_word(const char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+static uint16_t load_half(const char *at)
+{
+    uint16_t half;
+    memcpy(&half, at, sizeof half);
+    return half;
+}
 
 nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction)
 {
@@ -38,6 +56,13 @@ nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction)
     scanner->format = text;
     scanner->fraction = fraction;
     scanner->time = text->names[NL_MEMBER_TIME];
+    scanner->iso = format == NL_FORMAT_BP;
+    unsigned char begin[sizeof(uint64_t)] = {0}, mask[sizeof(uint64_t)] = {0};
+    memcpy(begin, scanner->time.data, scanner->time.size);
+    begin[scanner->time.size] = '=';
+    memset(mask, 0xff, scanner->time.size + 1);
+    scanner->begin_word = load_word((const char *)begin);
+    scanner->begin_mask = load_word((const char *)mask);
     return scanner;
 }
 
@@ -66,28 +91,29 @@ static unsigned take_two(const char *text, unsigned most, bool *good)
     return value;
 }
 
-/* Makes known the day that text[0..size) spells. */
-static bool know_day(nl_line_scanner *s, const char *text, size_t size)
+/* Makes known the day that text spells, in eight bytes or, in ISO 8601, ten. */
+static bool know_day(nl_line_scanner *s, const char *text)
 {
-    if (size == s->day_size && memcmp(text, s->day, size) == 0)
-        return true;
     char whole[DAY_TEXT_SIZE + 6];
+    size_t size = s->iso ? 10 : 8;
     memcpy(whole, text, size);
-    size_t full = size;
-    if (size == 8) {
+    if (!s->iso)
         memcpy(whole + size, "000000", 6);
-        full += 6;
-    }
     bool good = true;
     unsigned year = take_two(text, 99, &good) * 100 + take_two(text + 2, 99, &good);
     int64_t day_ns;
     if (!good || year < FIRST_YEAR || year > LAST_YEAR ||
-        nl_time_parse_calendar(whole, full, NL_FRACTION_DECIMAL, &day_ns) != NL_OK)
+        nl_time_parse_calendar(whole, s->iso ? size : size + 6, NL_FRACTION_DECIMAL, &day_ns) != NL_OK)
         return false;
-    memcpy(s->day, text, size);
-    s->day_size = size;
+    s->day_word = load_word(text);
+    s->day_rest = s->iso ? load_half(text + 8) : 0;
     s->day_ns = day_ns;
     return true;
+}
+
+static bool is_known_day(const nl_line_scanner *s, const char *text)
+{
+    return load_word(text) == s->day_word && (!s->iso || load_half(text + 8) == s->day_rest);
 }
 
 /* The digits of a fraction from *at on, in nanoseconds; moves *at past all of them. */
@@ -108,10 +134,10 @@ static unsigned take_fraction(const char **at, const char *end)
 /* Reads the time at *at and moves *at past it; false when it is not in the usual form. */
 static bool take_time(nl_line_scanner *s, const char **at, const char *end, int64_t *time_ns)
 {
-    bool iso = s->format->format == NL_FORMAT_BP, good = true;
+    bool iso = s->iso, good = true;
     const char *text = *at;
     size_t day_size = iso ? 10 : 8, second = iso ? 19 : 14;
-    if ((size_t)(end - text) < second || !know_day(s, text, day_size))
+    if ((size_t)(end - text) < second || (!is_known_day(s, text) && !know_day(s, text)))
         return false;
     const char *clock = text + day_size + iso;
     unsigned step = iso ? 3 : 2;
@@ -162,14 +188,13 @@ static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const cha
 {
     size_t size = (size_t)(end - line);
     nl_scanned_line other = {0, nl_line_place(offset, size < NL_LINE_LONGEST ? size : NL_LINE_LONGEST, false)};
-    if (odd || size > LONGEST_PLAIN || size <= s->time.size || line[s->time.size] != '=' ||
-        memcmp(line, s->time.data, s->time.size) != 0)
+    if (odd || size > LONGEST_PLAIN || size < sizeof(uint64_t) || (load_word(line) & s->begin_mask) != s->begin_word)
         return other;
     while (end[-1] == '\r')
         end--;
     const char *at = line + s->time.size + 1;
     int64_t time_ns;
-    if (at > end || !take_time(s, &at, end, &time_ns) || !time_ends(at, end, limit))
+    if (!take_time(s, &at, end, &time_ns) || !time_ends(at, end, limit))
         return other;
     return (nl_scanned_line){time_ns, nl_line_place(offset, (uint64_t)(end - line), true)};
 }
