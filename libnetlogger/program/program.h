@@ -69,6 +69,18 @@ void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder
  */
 int program_reading_finish(program_reading *reading);
 
+/* Whether a path names a folder: an archive, as netlogd keeps it. */
+bool program_is_folder(const char *path);
+
+/*
+ * The files of an archive in the order of their numbers, *count of them, without what else netlogd keeps there. All of
+ * them and the array are the caller's, for free(). False after having said why on standard error.
+ */
+bool program_list_archive(const char *folder, char ***files, size_t *count);
+
+/* Reads a time such as "100ms", "5" (seconds), "1.5h", "2d": more than 0. False when it is none. */
+bool program_duration_parse(const char *text, int64_t *duration_ns);
+
 /*
  * The option --where EXPR, for programs that work on some of the records. A program lists program_where_argp among its
  * argp children, its child input being an nl_filter * that is NULL at first; the program frees it.
