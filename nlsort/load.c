@@ -235,7 +235,7 @@ static void read_parts(void *user, size_t worker)
 
 static void tell_decoder(load *l)
 {
-    nl_decoder_pass_over(l->decoder, l->passed_lines, l->passed_bytes);
+    nl_decoder_pass_over(l->decoder, l->settings->format, l->passed_lines, l->passed_bytes);
     l->passed_lines = l->passed_bytes = 0;
 }
 

@@ -12,6 +12,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
@@ -490,6 +491,7 @@ static void expand_archives(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("nlsort", argv);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is told of as a full disk is */
     arguments a = {.memory = default_memory(), .directory = getenv("TMPDIR")};
     a.input.key = a.key = key_new();
     argp_parse(&argp, argc, argv, 0, NULL, &a);

@@ -65,11 +65,13 @@ void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
     decoder->stats.bytes += size;
 }
 
-void nl_decoder_pass_over(nl_decoder *decoder, uint64_t lines, uint64_t size)
+void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size)
 {
     if (decoder->carry_used)
         empty_carry(decoder);
     NL_REQUIRE(!nl_decoder_is_midway(decoder) && !decoder->in_blocks, "not between two lines");
+    if (lines > 0)
+        decoder->format = format;
     decoder->lines += lines;
     decoder->in.end_offset += size;
 }

@@ -191,7 +191,7 @@ static void lines_that_were_passed_over_count(void **state)
     nl_decoder_feed(decoder, first, sizeof first - 1);
     assert_int_equal(nl_decoder_next(decoder, &record), NL_OK);
     assert_int_equal(nl_decoder_next(decoder, &record), NL_AGAIN);
-    nl_decoder_pass_over(decoder, 10, 400 - (sizeof first - 1));
+    nl_decoder_pass_over(decoder, NL_FORMAT_ULM, 10, 400 - (sizeof first - 1));
     nl_decoder_feed(decoder, "nonsense\n", 9);
     assert_int_equal(nl_decoder_next(decoder, &record), NL_AGAIN);
     assert_int_equal(told, 1);

@@ -137,10 +137,10 @@ NL_API void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
 
 /*
  * Says that so many lines, size bytes with their newlines, were not fed because they are of no interest or were read in
- * another way (lines.h): what is fed next comes after them, and reports say so. Only between lines of text: otherwise
- * it aborts.
+ * another way (lines.h): what is fed next comes after them, and reports say so. format is theirs. Only between lines of
+ * text: otherwise it aborts.
  */
-NL_API void nl_decoder_pass_over(nl_decoder *decoder, uint64_t lines, uint64_t size);
+NL_API void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size);
 
 /* Says that no more bytes come: the next calls give what is left, then NL_END. */
 NL_API void nl_decoder_finish(nl_decoder *decoder);
