@@ -65,6 +65,9 @@ void program_reading_close(program_reading *reading, nl_reader *reader);
  */
 int program_reading_finish(program_reading *reading);
 
+/* An option's argument as a time (time.h); what is none ends the program as argp_error does. */
+int64_t program_parse_time(struct argp_state *state, const char *text);
+
 /*
  * The option --where EXPR, for programs that work on some of the records. A program lists program_where_argp among its
  * argp children, its child input being an nl_filter * that is NULL at first; the program frees it.
