@@ -60,10 +60,14 @@ static size_t value_size(uint64_t i)
     return i % LONG_EVERY == LONG_EVERY - 1 ? i * 7919 % LONG : i * 31 % SHORT;
 }
 
-/* How many come without a pause: now few, now many. */
-static unsigned burst(unsigned *seed)
+/* Between events, now few and now many, there are pauses, longer as time goes by: a slow test must not have more to do.
+ */
+static void pause_between(uint64_t i, unsigned *seed, unsigned *left)
 {
-    return rand_r(seed) % 20 == 0 ? (unsigned)rand_r(seed) % 500 : (unsigned)rand_r(seed) % 20;
+    if ((*left)-- > 0)
+        return;
+    *left = rand_r(seed) % 20 == 0 ? (unsigned)rand_r(seed) % 500 : (unsigned)rand_r(seed) % 20;
+    usleep((unsigned)rand_r(seed) % (unsigned)pause_us * (unsigned)(1 + i / 10000));
 }
 
 static void *log_blocks(void *which)
@@ -88,10 +92,7 @@ static void *log_blocks(void *which)
         atomic_store(&c->returned, i + 1);
         if (flush_every > 0 && i % (unsigned)flush_every == (unsigned)flush_every - 1 && nl_flush(logged) == NL_OK)
             atomic_store(&c->flushed, i + 1);
-        if (left-- == 0) {
-            left = burst(&seed);
-            usleep((unsigned)rand_r(&seed) % (unsigned)pause_us);
-        }
+        pause_between(i, &seed, &left);
     }
     return NULL;
 }
@@ -180,10 +181,7 @@ static int produce_text(const char *where, int type)
             close(fd);
             fd = -1;
         }
-        if (left-- == 0) {
-            left = burst(&seed);
-            usleep((unsigned)rand_r(&seed) % (unsigned)pause_us);
-        }
+        pause_between(i, &seed, &left);
     }
     return 0;
 }
