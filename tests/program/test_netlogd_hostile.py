@@ -519,9 +519,11 @@ class Hostile(collector.Case):
                     if torn:
                         s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
                 with s:
-                    s.connect(where)
-                    if data:
+                    try:
+                        s.connect(where)
                         s.sendall(data)
+                    except (BrokenPipeError, ConnectionResetError):  # turned away: there are too many just now
+                        continue
                     if not torn or s.family == socket.AF_UNIX:
                         lines[which] += data == record(5, 5)
         for i in range(2):
@@ -536,8 +538,10 @@ class Hostile(collector.Case):
         support.wait_until(lambda: self.status()["CONNECTED"] - before["CONNECTED"] >= CONNECTIONS * 99 // 100, 60,
                            "all were accepted")
         support.wait_until(lambda: self.status()["CONNECTIONS"] == 1, what="all are gone")
-        taken = self.status()["RECORDS"] - before["RECORDS"] - served
-        self.assertGreaterEqual(taken, sum(lines), "every line of those that ended in good order is taken")
+        after = self.status()
+        taken, refused = (after[what] - before[what] for what in ("RECORDS", "REFUSED"))
+        print(f"# {CONNECTIONS} connections, {refused} of them turned away", flush=True)
+        self.assertGreaterEqual(taken - served + refused, sum(lines), "lines of those that ended in good order are taken")
         self.lives()
 
 
