@@ -261,14 +261,19 @@ class Hostile(collector.Case):
         """A client that behaves is, whatever the others do."""
         self.good_sent += 1
         line = record(999, self.good_sent)
+        since = self.size()
         self.good.sendall(line)
-        support.wait_until(lambda: line in self.tail(), what="the good client is served")
+        support.wait_until(lambda: line in self.tail(since), what="the good client is served")
 
-    def tail(self):
+    def size(self):
+        return self.output.stat().st_size if self.output.exists() else 0
+
+    def tail(self, since):
+        """What came into the output since it had that size."""
         if not self.output.exists():
             return b""
         with open(self.output, "rb") as output:
-            output.seek(max(0, self.output.stat().st_size - 100000))
+            output.seek(since)
             return output.read()
 
     def lives(self, connections=1):
@@ -322,8 +327,9 @@ class Hostile(collector.Case):
             self.send(s, data)
             self.served()
             behind = record(777, self.good_sent)
+            since = self.size()
             self.send(s, behind)
-            support.wait_until(lambda: behind in self.tail(), what=f"{where}: {what}: what comes behind it")
+            support.wait_until(lambda: behind in self.tail(since), what=f"{where}: {what}: what comes behind it")
         extra = 2  # the good client's record, and the one behind
         shifted = range(records.start + extra, records.stop) if isinstance(records, range) else records + extra
         self.counted(f"{where}: {what}", before, malformed, shifted)
