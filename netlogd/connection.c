@@ -40,7 +40,8 @@ struct connection {
     connection *next_to_acknowledge;
     char mark[REQUEST_MARK_SIZE]; /* its first bytes, until they tell whether it asks instead of logging */
     unsigned char mark_size;
-    bool logs; /* they have told that */
+    bool logs;  /* they have told that */
+    bool ended; /* it has said all that it had to say */
     int64_t connected_ns;
     int64_t rate_since_ns; /* records are counted since then, a second or more, for the rate */
     uint64_t rate_records;
@@ -206,12 +207,29 @@ static void on_block(void *user, const nl_block_view *block)
         c->server->counts.records += block->record_count;
 }
 
+/*
+ * Whether a last line without its newline is part of a record only, of a client that was killed, or cut off, while it
+ * sent it: it can still look like a record, with a number in it that has lost its last digits. Who has ended his lines
+ * so far means to end this one; a single line, as echo -n sends it, is complete.
+ */
+static bool was_cut(const connection *c, const nl_record *record)
+{
+    return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 && nl_decoder_get_stats(c->decoder)->records > 1;
+}
+
 /* Hands every complete record to the output. */
 static void take_records(connection *c)
 {
     const nl_record *record;
     uint64_t before = c->server->counts.records;
     while (nl_decoder_next(c->decoder, &record) == NL_OK) {
+        if (was_cut(c, record)) {
+            on_malformed(c, &(nl_malformed){.source = c->peer,
+                                            .line = nl_decoder_get_stats(c->decoder)->records,
+                                            .reason = "line is cut: the connection ended before its newline",
+                                            .text = record->raw});
+            continue;
+        }
         if (c->prog[0] == '\0')
             snprintf(c->prog, sizeof c->prog, "%.*s", (int)record->prog.size, record->prog.data);
         output_put(c->server->output, record);
@@ -272,6 +290,7 @@ static void finish_last_record(connection *c)
 {
     if (!c->logs && c->mark_size > 0)
         feed(c, c->mark, c->mark_size);
+    c->ended = true;
     nl_decoder_finish(c->decoder);
     take_records(c);
 }

@@ -4,6 +4,7 @@
 
 #include "control.h"
 #include "program/program.h"
+#include "request_line.h"
 #include "subscription.h"
 
 #include <errno.h>
@@ -156,14 +157,7 @@ bool request_value(request *r, const nl_record *asked, const char *name, char *o
     return false;
 }
 
-typedef struct verb {
-    const char *name;
-    const char *fields; /* that it knows, with blanks around each */
-    bool control;       /* over the control socket only */
-    void (*answer)(request *r, const nl_record *asked);
-} verb;
-
-static const verb verbs[] = {
+static const request_verb verbs[] = {
     {"subscribe", " WHERE FORMAT SINCE ", false, subscription_start},
     {"status", "", true, control_status},
     {"clients", "", true, control_clients},
@@ -176,71 +170,21 @@ static const verb verbs[] = {
 
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
 
-static bool knows(const verb *v, const char *name, size_t size)
-{
-    char padded[40];
-    return snprintf(padded, sizeof padded, " %.*s ", (int)size, name) < (int)sizeof padded &&
-           strstr(v->fields, padded) != NULL;
-}
-
-/* The first field that the verb does not know; NULL when it knows them all. The standard ones are PROG and no other. */
-static const char *unknown_field(const verb *v, const nl_record *asked, char name[40])
-{
-    for (size_t i = 0; i < asked->field_count; i++) {
-        nl_string field = asked->fields[i].name;
-        snprintf(name, 40, "%.*s", (int)field.size, field.data);
-        if (!knows(v, field.data, field.size))
-            return name;
-    }
-    if (asked->prog.data != NULL && !knows(v, "PROG", 4))
-        return "PROG";
-    return asked->host.data != NULL         ? "HOST"
-           : asked->event.data != NULL      ? "NL.EVNT"
-           : asked->level_text.data != NULL ? "LVL"
-                                            : NULL;
-}
-
-static void answer_verb(request *r, const verb *v, const char *rest, size_t size)
-{
-    /* The fields are those of a record: what it has to have besides is given to it. */
-    static const char time[] = "DATE=19700101000000 ";
-    char reason[100], name[40];
-    nl_buffer text = {0};
-    nl_buffer_append(&text, time, sizeof time - 1);
-    nl_buffer_append(&text, rest, size);
-    nl_record *asked = nl_record_new();
-    const char *unknown = NULL;
-    if (nl_record_decode(asked, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, text.data, text.size) != NL_OK) {
-        request_fail(r, "what follows the verb is not NAME=value");
-    } else if ((unknown = unknown_field(v, asked, name)) != NULL) {
-        snprintf(reason, sizeof reason, "%s has no %s", v->name, unknown);
-        request_fail(r, reason);
-    } else if (v->control && !r->control) {
-        request_fail(r, "that is answered over the control socket only");
-    } else {
-        v->answer(r, asked);
-    }
-    nl_record_free(asked);
-    nl_buffer_free(&text);
-}
-
 static void answer_line(request *r, const char *line, size_t size)
 {
+    char reason[REQUEST_REASON_SIZE];
+    nl_buffer storage = {0};
+    nl_record *asked = nl_record_new();
     r->answered = true;
     r->server->counts.requests++;
     event_del(r->deadline);
-    while (size > 0 && (line[size - 1] == '\r' || line[size - 1] == ' '))
-        size--;
-    const char *blank = memchr(line, ' ', size);
-    size_t verb_size = blank != NULL ? (size_t)(blank - line) : size;
-    for (int i = 0; i < VERB_COUNT; i++)
-        if (strlen(verbs[i].name) == verb_size && memcmp(verbs[i].name, line, verb_size) == 0) {
-            answer_verb(r, &verbs[i], line + verb_size, size - verb_size);
-            return;
-        }
-    char reason[100];
-    snprintf(reason, sizeof reason, "there is no verb \"%.*s\"", verb_size < 40 ? (int)verb_size : 40, line);
-    request_fail(r, reason);
+    const request_verb *verb = request_line_read(line, size, verbs, VERB_COUNT, r->control, &storage, asked, reason);
+    if (verb != NULL)
+        verb->answer(r, asked);
+    else
+        request_fail(r, reason);
+    nl_record_free(asked);
+    nl_buffer_free(&storage);
 }
 
 /* Takes what came before the answer. */

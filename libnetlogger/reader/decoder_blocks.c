@@ -171,11 +171,15 @@ static void report_loss(nl_decoder *d, const nl_lost *lost)
         d->options.on_lost(d->options.user, lost);
 }
 
-/* Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. */
+/*
+ * Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. Streams
+ * begin with number 0: of one that is met for the first time, what is before the block may come later by another way
+ * (from a spool, when what a killed process left in memory came first).
+ */
 static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
 {
     uint64_t next = h->first_sequence + h->record_count;
-    d->all_fresh = !stream->known || d->options.streams == NULL;
+    d->all_fresh = d->options.streams == NULL;
     if (!d->all_fresh && d->fresh == NULL) {
         d->fresh = calloc(NL_STREAM_GAPS_MOST + 1, sizeof *d->fresh);
         NL_REQUIRE(d->fresh != NULL, "out of memory");

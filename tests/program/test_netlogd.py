@@ -39,6 +39,17 @@ class Netlogd(collector.Case):
         self.assertEqual(lines, [record(1, 1), record(2, 2),
                                  b"DATE=20260101000000.000000 LVL=Usage NL.EVNT=B x=1\n", record(3, 3), record(4, 4)])
 
+    def test_a_line_that_is_cut_is_none(self):
+        """A program that is killed while it sends leaves part of a line, which can look like a record."""
+        reject = self.scratch / "reject"
+        process = self.serve("--reject", reject)
+        self.send(record(1, 1) + record(1, 234567)[:-3])
+        self.send(record(2, 2)[:-1])
+        self.stop(process)
+        self.assertEqual(self.written(), record(1, 1) + record(2, 2))
+        self.assertEqual(reject.read_bytes(), record(1, 234567)[:-3] + b"\n")
+        self.assertIn('REASON="line is cut: the connection ended before its newline"', self.said())
+
     def test_pieces_of_any_size(self):
         process = self.serve()
         data = b"".join(record(1, n) for n in range(20))

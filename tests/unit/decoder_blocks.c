@@ -400,6 +400,19 @@ static void what_fills_a_gap_is_taken_once(void **state)
     nl_streams_free(streams);
 }
 
+/* A killed program's latest records may be brought before those that it had put into its spool. */
+static void a_beginning_may_come_late(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    assert_int_equal(take_block_of(streams, 100, 10, 0), 10);
+    assert_int_equal(take_block_of(streams, 0, 60, 0), 60);
+    assert_int_equal(take_block_of(streams, 0, 60, 0), 0);
+    assert_int_equal(take_block_of(streams, 50, 60, 0), 40);
+    assert_int_equal(take_block_of(streams, 0, 110, 0), 0);
+    nl_streams_free(streams);
+}
+
 /* The records of a block that come in between are those that were missing, and no others. */
 static void a_block_gives_just_what_is_missing(void **state)
 {
@@ -679,6 +692,7 @@ int main(void)
         cmocka_unit_test(missing_records_are_counted),
         cmocka_unit_test(many_streams_are_forgotten_in_their_order),
         cmocka_unit_test(what_fills_a_gap_is_taken_once),
+        cmocka_unit_test(a_beginning_may_come_late),
         cmocka_unit_test(a_block_gives_just_what_is_missing),
         cmocka_unit_test(gaps_are_bounded),
         cmocka_unit_test(what_was_dropped_is_no_gap),
