@@ -91,8 +91,8 @@ unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog)
 static unsigned note_shape(nl_block_writer *w, size_t field_count)
 {
     size_t most = (size_t)w->field_count + field_count;
-    if (most > w->before_capacity) {
-        w->before_capacity = 2 * most;
+    if (most >= w->before_capacity) { /* there is some even for a shape without fields */
+        w->before_capacity = 2 * most + FIRST_SLOTS;
         w->before = reallocarray(w->before, w->before_capacity, sizeof *w->before);
         NL_REQUIRE(w->before != NULL, "out of memory");
     }
