@@ -163,7 +163,7 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
         const char *event = data + (position & mask);
         __builtin_prefetch(event + AHEAD);
         memcpy(&header, event, sizeof header);
-        if (header.site != id) {
+        if (site == NULL || header.site != id) {
             site = nl_site_table_get(&drain->sites, header.site);
             if (site == NULL)
                 break;
