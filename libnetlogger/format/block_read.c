@@ -148,6 +148,8 @@ static bool get_fields(nl_block_reader *r, size_t count)
         r->fields = room_for_one(r->fields, r->field_count, &r->field_capacity, sizeof *r->fields);
         nl_field *field = &r->fields[r->field_count++];
         *field = (nl_field){.type = (nl_type)type};
+        if (type == NL_TYPE_STRING)
+            field->string = (nl_string){"", 0};
         if (type > NL_TYPE_BOOL || !get_string(r, &field->name) || !nl_is_name(field->name))
             return false;
     }
@@ -240,24 +242,37 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
 
 /* ---- records ---- */
 
-/* Takes a field's value by the type that is set in it. */
+/* Takes a string: 0 for the same as before, or one more than its size, and its bytes. */
+static bool get_text(nl_block_reader *r, nl_string *string)
+{
+    uint64_t code;
+    const char *data = nl_varint_get(r->at, r->end, &code);
+    if (data == NULL || code > (size_t)(r->end - data) + 1)
+        return false;
+    r->at = data;
+    if (code > 0) {
+        *string = (nl_string){data, (size_t)code - 1};
+        r->at += string->size;
+    }
+    return true;
+}
+
+/* Takes a field's value by the type that is set in it. What it holds is the value before, in the record of the same
+ * shape. */
 static bool get_value(nl_block_reader *r, nl_field *field)
 {
-    uint64_t bits;
+    uint64_t rise;
     const char *next;
     switch (field->type) {
     case NL_TYPE_STRING:
-        return get_string(r, &field->string);
+        return get_text(r, &field->string);
     case NL_TYPE_INT:
     case NL_TYPE_UINT:
-        next = nl_varint_get(r->at, r->end, &bits);
+        next = nl_varint_get(r->at, r->end, &rise);
         if (next == NULL)
             return false;
         r->at = next;
-        if (field->type == NL_TYPE_INT)
-            field->int_value = nl_unzigzag(bits);
-        else
-            field->uint_value = bits;
+        field->uint_value += (uint64_t)nl_unzigzag(rise); /* either's bits */
         return true;
     case NL_TYPE_DOUBLE:
         if (r->end - r->at < 8)
@@ -293,11 +308,11 @@ static bool get_record(nl_block_reader *r, nl_record *record)
     if (shape->field_count == 0)
         return true;
     nl_field *fields = nl_record_append_many(record, shape->field_count);
-    const nl_field *known = r->fields + shape->first_field;
+    nl_field *known = r->fields + shape->first_field;
     for (size_t i = 0; i < shape->field_count; i++) {
-        fields[i] = known[i];
-        if (!get_value(r, &fields[i]))
+        if (!get_value(r, &known[i]))
             return false;
+        fields[i] = known[i];
     }
     return true;
 }

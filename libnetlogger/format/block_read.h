@@ -53,7 +53,7 @@ typedef struct nl_block_reader {
     size_t source_count, source_capacity;
     struct nl_block_shape_view *shapes;
     size_t shape_count, shape_capacity;
-    nl_field *fields; /* of all shapes: names and types */
+    nl_field *fields; /* of all shapes: names and types, and the values of the latest record of each */
     size_t field_count, field_capacity;
 
     nl_buffer raw; /* the payload when it was compressed */

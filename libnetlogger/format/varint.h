@@ -6,6 +6,7 @@
 #define NETLOGGER_FORMAT_VARINT_H
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -62,6 +63,18 @@ static inline char *nl_varint_put(char *at, uint64_t value)
         return nl_varint_put_long(at, value);
     *at = (char)value;
     return at + 1;
+}
+
+/* nl_varint_put, for whom the caller knows whether nl_varint_put_bmi2 will do: bmi2 is a constant wherever this stands.
+ */
+static inline __attribute__((always_inline)) char *nl_varint_put_by(char *at, uint64_t value, bool bmi2)
+{
+#ifdef __x86_64__
+    if (bmi2)
+        return nl_varint_put_bmi2(at, value);
+#endif
+    (void)bmi2;
+    return nl_varint_put(at, value);
 }
 
 /* Small numbers of either sign as small numbers, and back. */

@@ -1,4 +1,5 @@
 """The collector with real sockets: many clients, whole lines, signals, full disks, hostile input."""
+import concurrent.futures
 import os
 import re
 import signal
@@ -206,6 +207,34 @@ class Netlogd(collector.Case):
         greedy.close()
         sender.join()
         self.assertTrue(data.startswith(self.written().replace(record(2, 1), b"")), "nothing is missing between")
+
+    def test_clients_that_never_pause_keep_nobody_out(self):
+        """Who comes while others send without an end is let in, read, and written down before any of those ends."""
+        process = self.serve()
+        flood = b"".join(record(0, i) for i in range(2000))
+        over, sent = threading.Event(), [0] * 6
+
+        def send(i):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+                while not over.is_set():
+                    s.sendall(flood)
+                    sent[i] += 1
+
+        with concurrent.futures.ThreadPoolExecutor(len(sent)) as pool:
+            senders = [pool.submit(send, i) for i in range(len(sent))]
+            try:
+                support.wait_until(lambda: all(sent), what="all of them send")
+                for newcomer in range(1, 4):
+                    self.send(record(newcomer, 7))
+                self.assertFalse(any(sender.done() for sender in senders))
+            finally:
+                over.set()
+            for sender in senders:
+                sender.result()
+        self.stop(process)
+        with open(self.output, "rb") as output:
+            others = [line for line in output if b" HOST=h0 " not in line]
+        self.assertEqual(others, [record(newcomer, 7) for newcomer in range(1, 4)])
 
     def test_a_record_that_does_not_end(self):
         process = self.serve("--record-timeout", "1")
