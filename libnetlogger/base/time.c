@@ -54,11 +54,13 @@ static void civil_from_days(int64_t days, civil *date)
     date->year = (int)(era * 400) + (int)year_of_era + (date->month <= 2);
 }
 
-static unsigned days_in_month(int year, unsigned month)
+static bool is_in_month(int year, unsigned month, unsigned day)
 {
     static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    if (day >= 1 && day <= days[month - 1])
+        return true;
     bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    return month == 2 && leap ? 29 : days[month - 1];
+    return month == 2 && day == 29 && leap;
 }
 
 static nl_status no_time(const char *what, long long number)
@@ -105,7 +107,7 @@ static nl_status civil_to_ns(const civil *t, int64_t *time_ns)
 {
     if (t->month < 1 || t->month > 12)
         return no_time("month", t->month);
-    if (t->day < 1 || t->day > days_in_month(t->year, t->month))
+    if (!is_in_month(t->year, t->month, t->day))
         return no_time("day", t->day);
     if (t->hour > 23)
         return no_time("hour", t->hour);

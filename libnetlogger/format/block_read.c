@@ -370,6 +370,13 @@ nl_status nl_record_unpack(nl_record *record, const char *data, size_t size)
     return status;
 }
 
+size_t nl_block_reader_held(const nl_block_reader *reader)
+{
+    return reader->source_capacity * sizeof *reader->sources + reader->shape_capacity * sizeof *reader->shapes +
+           reader->field_capacity * sizeof *reader->fields + reader->raw.capacity +
+           (reader->zstd != NULL ? ZSTD_sizeof_DCtx(reader->zstd) : 0);
+}
+
 void nl_block_reader_free(nl_block_reader *reader)
 {
     free(reader->sources);

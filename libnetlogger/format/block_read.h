@@ -79,6 +79,9 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record);
  */
 bool nl_block_check(nl_block_reader *reader);
 
+/* The memory that it holds, in bytes. */
+size_t nl_block_reader_held(const nl_block_reader *reader);
+
 /* Frees what reader holds; it is empty and usable again. */
 void nl_block_reader_free(nl_block_reader *reader);
 

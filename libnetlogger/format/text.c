@@ -493,15 +493,20 @@ static nl_status finish(scan *s)
 static nl_status decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
                         const char *end, const char *limit, bool closely, size_t *used)
 {
+    /* Said member by member: of the rest, the window too, nothing is looked at before it is set. */
     scan s;
-    memset(&s, 0, offsetof(scan, window)); /* the window is filled as it is looked at */
     s.format = format;
     s.record = record;
     s.fraction = fraction;
     s.at = line;
     s.end = end;
     s.limit = limit;
+    s.cut = NULL;
+    s.seen = 0;
+    s.bad_time = s.open = s.escaped = s.unclosed = false;
+    s.value = s.value_end = NULL;
     s.known = known_names(record, format);
+    s.place = 0;
     look_at(&s, line);
     record->raw = (nl_string){line, (size_t)(end - line)};
     record->raw_format = format->format;
