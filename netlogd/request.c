@@ -231,6 +231,14 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
     request_close(r);
 }
 
+/* Keeps count of what waits in all queues. */
+static void on_queue(struct evbuffer *queue, const struct evbuffer_cb_info *change, void *user)
+{
+    (void)queue;
+    server *srv = user;
+    srv->queued += change->n_added - change->n_deleted;
+}
+
 /* ---- from first to last ---- */
 
 void request_new(server *srv, nl_channel channel, const char *peer, bool control, const char *data, size_t size)
@@ -244,6 +252,8 @@ void request_new(server *srv, nl_channel channel, const char *peer, bool control
     snprintf(r->peer, sizeof r->peer, "%s", peer);
     r->record = nl_record_new();
     r->queue = evbuffer_new();
+    if (r->queue != NULL)
+        evbuffer_add_cb(r->queue, on_queue, srv);
     r->readable = event_new(srv->base, channel.fd, EV_READ | EV_PERSIST, on_readable, r);
     r->writable = event_new(srv->base, channel.fd, EV_WRITE, on_writable, r);
     r->deadline = event_new(srv->base, -1, 0, on_deadline, r);
@@ -270,6 +280,7 @@ void request_close(request *r)
     event_free(r->readable);
     event_free(r->writable);
     event_free(r->deadline);
+    evbuffer_drain(r->queue, request_queued(r)); /* which is counted */
     evbuffer_free(r->queue);
     nl_buffer_free(&r->line);
     nl_record_free(r->record);

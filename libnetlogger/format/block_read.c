@@ -331,6 +331,48 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
     return malformed(good ? "block goes on after its last record" : "block's record is damaged");
 }
 
+/* Passes over the values of a record. NULL when they are damaged. */
+static const char *skip_values(const nl_field *fields, size_t count, const char *at, const char *end)
+{
+    for (size_t i = 0; i < count && at != NULL; i++) {
+        uint64_t size;
+        switch (fields[i].type) {
+        case NL_TYPE_STRING:
+            at = nl_varint_get(at, end, &size);
+            at = at != NULL && size <= (size_t)(end - at) ? at + size : NULL;
+            break;
+        case NL_TYPE_INT:
+        case NL_TYPE_UINT:
+            at = nl_varint_skip(at, end);
+            break;
+        case NL_TYPE_DOUBLE:
+            at = end - at >= 8 ? at + 8 : NULL;
+            break;
+        case NL_TYPE_BOOL:
+            at = at < end && (unsigned char)*at <= 1 ? at + 1 : NULL;
+            break;
+        }
+    }
+    return at;
+}
+
+bool nl_block_check(nl_block_reader *reader)
+{
+    const char *at = reader->at, *end = reader->end;
+    uint32_t left = reader->left;
+    for (reader->left = 0; left > 0; left--) {
+        uint64_t place;
+        at = nl_varint_get(at, end, &place);
+        if (at == NULL || place >= reader->shape_count || (at = nl_varint_skip(at, end)) == NULL)
+            return false;
+        const shape_view *shape = &reader->shapes[place];
+        at = skip_values(reader->fields + shape->first_field, shape->field_count, at, end);
+        if (at == NULL)
+            return false;
+    }
+    return at == end;
+}
+
 nl_status nl_record_unpack(nl_record *record, const char *data, size_t size)
 {
     nl_block_reader reader = {0};
@@ -341,6 +383,13 @@ nl_status nl_record_unpack(nl_record *record, const char *data, size_t size)
         status = nl_block_next(&reader, record);
     nl_block_reader_free(&reader);
     return status;
+}
+
+size_t nl_block_reader_held(const nl_block_reader *reader)
+{
+    return reader->source_capacity * sizeof *reader->sources + reader->shape_capacity * sizeof *reader->shapes +
+           reader->field_capacity * sizeof *reader->fields + reader->raw.capacity +
+           (reader->zstd != NULL ? ZSTD_sizeof_DCtx(reader->zstd) : 0);
 }
 
 void nl_block_reader_free(nl_block_reader *reader)

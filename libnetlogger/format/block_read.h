@@ -73,6 +73,15 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
  */
 nl_status nl_block_next(nl_block_reader *reader, nl_record *record);
 
+/*
+ * Whether all records that are left can be read: what nl_block_next would find, without making them. There are none
+ * afterwards.
+ */
+bool nl_block_check(nl_block_reader *reader);
+
+/* The memory that it holds, in bytes. */
+size_t nl_block_reader_held(const nl_block_reader *reader);
+
 /* Frees what reader holds; it is empty and usable again. */
 void nl_block_reader_free(nl_block_reader *reader);
 

@@ -115,6 +115,21 @@ static inline const char *nl_varint_get(const char *at, const char *end, uint64_
     return nl_varint_get_long(at, end, value);
 }
 
+/* As nl_varint_get, for who wants to know only that a number is there: looks at eight bytes at once where it may. */
+static inline const char *nl_varint_skip(const char *at, const char *end)
+{
+    uint64_t bytes, ignored;
+    if (__builtin_expect(at < end && (unsigned char)*at < 0x80, 1))
+        return at + 1;
+    if (end - at >= (ptrdiff_t)sizeof bytes) {
+        memcpy(&bytes, at, sizeof bytes);
+        uint64_t last = ~le64toh(bytes) & 0x8080808080808080;
+        if (last != 0)
+            return at + __builtin_ctzll(last) / 8 + 1;
+    }
+    return nl_varint_get_long(at, end, &ignored);
+}
+
 /* Integers of fixed size. The puts return what follows. */
 static inline char *nl_le16_put(char *at, uint16_t value)
 {

@@ -288,15 +288,6 @@ static bool is_sound(nl_decoder *d, const nl_block_header *header)
     return false;
 }
 
-/* Whether every record of the open block can be read, and what comes of them does not matter. */
-static bool all_can_be_read(nl_decoder *d)
-{
-    nl_status status;
-    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK)
-        ;
-    return status == NL_END;
-}
-
 /* What of the open block was met already. */
 static void note_repeated(const nl_decoder *d, nl_block_view *view)
 {
@@ -318,7 +309,7 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
     memcpy(view.stream, header->stream, sizeof view.stream);
     note_repeated(d, &view);
     if (d->take_blocks && view.repeated == 0) {
-        view.taken = all_can_be_read(d);
+        view.taken = nl_block_check(&d->block);
         if (!view.taken)
             nl_block_open(&d->block, header, d->block_bytes.data);
     }

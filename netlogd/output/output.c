@@ -6,6 +6,7 @@
 #include "file.h"
 #include "journal.h"
 #include "options.h"
+#include "format/bytes.h"
 #include "program/program.h"
 #include "repair.h"
 
@@ -252,12 +253,7 @@ static bool is_plain(nl_string line)
     static const char begins[] = "DATE=";
     if (line.size < sizeof begins || memcmp(line.data, begins, sizeof begins - 1) != 0)
         return false;
-    unsigned char least = 255;
-    for (size_t i = 0; i < line.size; i++) {
-        unsigned char byte = (unsigned char)line.data[i];
-        least = byte < least ? byte : least;
-    }
-    return least >= ' ';
+    return !nl_has_control(line.data, line.size);
 }
 
 bool output_takes_raw(const nl_record *record)
@@ -268,7 +264,7 @@ bool output_takes_raw(const nl_record *record)
 void output_put(output *out, const nl_record *record)
 {
     nl_record clean;
-    if (record->raw.data != NULL)
+    if (record->raw.data != NULL && out->options.format == NL_FORMAT_NLB)
         nl_encoder_set_stream(out->encoder, NULL, 0);
     if (record->raw_format == NL_FORMAT_ULM && !is_plain(record->raw)) {
         clean = *record;

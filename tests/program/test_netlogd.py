@@ -146,6 +146,27 @@ class Netlogd(collector.Case):
         self.assertIn("NL.EVNT=Netlogd.Malformed", self.said())
         self.assertGreater(reject.stat().st_size, 0)
 
+    def test_memory_for_halves_is_bounded(self):
+        process = self.serve("--max-memory", "24M", "--record-timeout", "0")
+        half = record(9, 9)[:-1] + b" X=" + b"x" * 400000
+        clients = []
+        for _ in range(1000):
+            clients.append(socket.create_connection(("127.0.0.1", self.port)))
+            try:
+                clients[-1].sendall(half)
+            except OSError:
+                pass
+        self.send(record(1, 1))
+        support.wait_until(lambda: self.output.exists() and self.output.read_bytes() == record(1, 1), what="who is not greedy")
+        memory = int(re.search(r"VmHWM:\s+(\d+)", open(f"/proc/{process.pid}/status").read()).group(1))
+        self.assertLess(memory, 60000, "kB")
+        self.assertIn("NL.EVNT=Netlogd.Memory", self.said())
+        clients[-1].sendall(b"\n")  # who came last was not closed
+        for s in clients:
+            s.close()
+        support.wait_until(lambda: self.output.stat().st_size > len(half), what="a whole record")
+        self.stop(process)
+
     def test_connection_limits(self):
         process = self.serve("--max-connections", "5", "--idle-timeout", "1")
         clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(5)]

@@ -150,6 +150,9 @@ NL_API nl_format nl_decoder_format(const nl_decoder *decoder);
 /* After NL_AGAIN: whether it keeps part of a line or block whose rest has not come. */
 NL_API bool nl_decoder_is_midway(const nl_decoder *decoder);
 
+/* After NL_AGAIN: about how many bytes of memory it takes for what it keeps, besides what any decoder takes. */
+NL_API size_t nl_decoder_held(const nl_decoder *decoder);
+
 /* Counts so far; belongs to the decoder. */
 NL_API const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder);
 
