@@ -40,7 +40,8 @@ struct connection {
     connection *next_to_acknowledge;
     char mark[REQUEST_MARK_SIZE]; /* its first bytes, until they tell whether it asks instead of logging */
     unsigned char mark_size;
-    bool logs; /* they have told that */
+    bool logs;     /* they have told that */
+    bool numbered; /* the latest block was of a stream */
     int64_t connected_ns;
     int64_t rate_since_ns; /* records are counted since then, a second or more, for the rate */
     uint64_t rate_records;
@@ -200,8 +201,10 @@ static void hold_up(connection *c)
 /* A client's block is there; its records follow, unless it is taken whole. */
 static void on_block(void *user, const nl_block_view *block)
 {
+    static const unsigned char none[sizeof block->stream];
     connection *c = user;
-    output_put_block(c->server->output, block);
+    outputs_put_block(c->server->outputs, block);
+    c->numbered = memcmp(block->stream, none, sizeof none) != 0;
     if (block->taken)
         c->server->counts.records += block->record_count;
 }
@@ -214,7 +217,9 @@ static void take_records(connection *c)
     while (nl_decoder_next(c->decoder, &record) == NL_OK) {
         if (c->prog[0] == '\0')
             snprintf(c->prog, sizeof c->prog, "%.*s", (int)record->prog.size, record->prog.data);
-        output_put(c->server->output, record);
+        uint64_t sequence = nl_decoder_sequence(c->decoder);
+        bool numbered = c->numbered && record->raw.data == NULL; /* of the latest block, not a line */
+        outputs_put(c->server->outputs, record, numbered ? &sequence : NULL);
         subscriptions_put(c->server->subscriptions, record);
         c->server->counts.records++;
     }
@@ -239,7 +244,7 @@ static void take_records(connection *c)
  */
 static void feed(connection *c, const char *data, size_t size)
 {
-    bool whole = output_wants_blocks(c->server->output) && c->prog[0] != '\0' &&
+    bool whole = outputs_want_blocks(c->server->outputs) && c->prog[0] != '\0' &&
                  !subscriptions_want_records(c->server->subscriptions);
     nl_decoder_on_block(c->decoder, whole, on_block, c);
     nl_decoder_feed(c->decoder, data, size);
@@ -440,14 +445,14 @@ void connection_take_what_came(connection *c)
     if (ioctl(c->channel.fd, FIONREAD, &left) != 0)
         return;
     /* A read takes SERVER_READ_SIZE bytes at most, and that many when there are so many. */
-    for (; left > 0 && !output_is_blocked(c->server->output); left -= SERVER_READ_SIZE)
+    for (; left > 0 && !outputs_are_blocked(c->server->outputs); left -= SERVER_READ_SIZE)
         if (read_once(c) != MORE)
             return;
 }
 
 void connection_drain(connection *c, int64_t deadline_ns)
 {
-    while (!output_is_blocked(c->server->output) && server_now_ns() < deadline_ns) {
+    while (!outputs_are_blocked(c->server->outputs) && server_now_ns() < deadline_ns) {
         outcome result = read_once(c);
         if (result == ENDED)
             finish_last_record(c);

@@ -42,7 +42,7 @@ void control_status(request *r, const nl_record *asked)
     nl_record *record = request_record(r, NL_USAGE, "Netlogd.Status");
     request_add_text(record, "VERSION", PACKAGE_VERSION);
     nl_record_add_int(record, "PID", getpid());
-    request_add_text(record, "OUTPUT", srv->settings->output);
+    request_add_text(record, "OUTPUT", output_get_options(outputs_get(srv->outputs, 0))->target);
     nl_record_add_double(record, "SECONDS", (double)((server_now_ns() - srv->started_ns) / 1000000) / 1e3);
     add_counts(record, srv);
     request_put(r, record);

@@ -5,6 +5,8 @@ endif
 netlogd_netlogd_SOURCES = \
 	%D%/main.c %D%/settings.c %D%/settings.h %D%/network.c %D%/network.h %D%/listener.c %D%/listener.h \
 	%D%/connection.c %D%/connection.h %D%/output/output.c %D%/output/output.h \
+	%D%/output/outputs.c %D%/output/outputs.h %D%/output/delivery.c %D%/output/delivery.h \
+	%D%/output/kind.h %D%/output/kinds.c %D%/output/kind_forward.c %D%/output/kind_syslog.c \
 	%D%/output/file.c %D%/output/file.h %D%/output/journal.c %D%/output/journal.h %D%/output/options.c \
 	%D%/output/options.h \
 	%D%/output/failure.c %D%/output/failure.h %D%/output/repair.c %D%/output/repair.h %D%/output/verify.c %D%/output/verify.h \

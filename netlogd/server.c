@@ -84,13 +84,13 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     server *srv = user;
-    if (output_settle(srv->output) != NL_OK) {
+    if (outputs_settle(srv->outputs) != NL_OK) {
         struct timeval interval = milliseconds(RETRY_MS);
         event_add(srv->retry_event, &interval);
         return;
     }
     srv->paused = false;
-    program_error("%s can be written again", srv->settings->output);
+    program_error("all can be written again");
     acknowledge_all(srv);
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_pause(c, false);
@@ -103,12 +103,12 @@ static void flush(server *srv)
 {
     if (srv->paused)
         return;
-    if (output_flush(srv->output) != NL_OK) {
+    if (outputs_flush(srv->outputs) != NL_OK) {
         pause_clients(srv);
-    } else if (output_is_settled(srv->output)) {
+    } else if (outputs_are_settled(srv->outputs)) {
         acknowledge_all(srv);
     } else if (!event_pending(srv->settle_event, EV_TIMEOUT, NULL)) {
-        struct timeval left = milliseconds(output_settle_ms(srv->output));
+        struct timeval left = milliseconds(outputs_settle_ms(srv->outputs));
         event_add(srv->settle_event, &left);
     }
 }
@@ -131,7 +131,7 @@ static void on_settle(evutil_socket_t fd, short what, void *user)
     server *srv = user;
     if (srv->paused)
         return;
-    if (output_settle(srv->output) != NL_OK)
+    if (outputs_settle(srv->outputs) != NL_OK)
         pause_clients(srv);
     else
         acknowledge_all(srv);
@@ -139,9 +139,9 @@ static void on_settle(evutil_socket_t fd, short what, void *user)
 
 void server_wrote(server *srv)
 {
-    if (output_is_blocked(srv->output))
+    if (outputs_are_blocked(srv->outputs))
         pause_clients(srv);
-    else if (output_is_due(srv->output))
+    else if (outputs_are_due(srv->outputs))
         flush(srv);
     else if (!srv->stopping)
         event_active(srv->flush_event, EV_TIMEOUT, 0);
@@ -286,11 +286,13 @@ const char *server_reload(server *srv)
     inherited_notify(state);
     const char *why = reload(srv) ? NULL : "the configuration is not changed: netlogd's log says why";
     inherited_notify("READY=1");
-    if (output_reopen(srv->output) != NL_OK) {
+    if (outputs_reopen(srv->outputs) != NL_OK) {
         why = failure_text();
         program_error("%s; going on with the old one", why);
     }
-    nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s", srv->settings->output);
+    for (size_t i = 0; outputs_get(srv->outputs, i) != NULL; i++)
+        nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s",
+                 output_get_options(outputs_get(srv->outputs, i))->target);
     return why;
 }
 
@@ -381,7 +383,7 @@ static int stop(server *srv)
     for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
         datagrams_take_what_came(d);
     int status = PROGRAM_DONE;
-    if (output_settle(srv->output) != NL_OK) {
+    if (outputs_settle(srv->outputs) != NL_OK) {
         program_error("%s; the last records are lost", failure_text());
         status = PROGRAM_PROBLEM;
     } else {
@@ -431,12 +433,12 @@ static int stop(server *srv)
 }
 
 int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
-               size_t listener_count, const server_extras *extras, output *out, nl_log *log)
+               size_t listener_count, const server_extras *extras, outputs *out, nl_log *log)
 {
     server srv = {.settings = s,
                   .read_settings = read_settings,
                   .read_user = read_user,
-                  .output = out,
+                  .outputs = out,
                   .log = log,
                   .sockets = listeners,
                   .listener_count = listener_count,
@@ -448,7 +450,7 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
             return PROGRAM_PROBLEM;
         }
     }
-    srv.streams = output_streams(out);
+    srv.streams = outputs_streams(out);
     srv.activation = activation_new(s->activation);
     activation_look(srv.activation);
     start(&srv, extras);

@@ -2,6 +2,8 @@
 
 #include "settings.h"
 
+#include "output/failure.h"
+#include "output/options.h"
 #include "program/program.h"
 
 #include <ctype.h>
@@ -33,7 +35,6 @@ static char *copy(const char *text)
 void settings_init(settings *s)
 {
     *s = (settings){
-        .output = copy("-"),
         .log = copy("file:///dev/stderr"),
         .level = NL_IMPORTANT,
         .max_record_size = DEFAULT_MAX_RECORD,
@@ -58,7 +59,9 @@ void settings_free(settings *s)
         free_listening(&s->listen[i]);
     free(s->listen);
     free(s->allow);
-    free(s->output);
+    for (size_t i = 0; i < s->output_count; i++)
+        free(s->outputs[i]);
+    free(s->outputs);
     free(s->log);
     free(s->reject);
     free(s->activation);
@@ -81,8 +84,7 @@ static bool differ(const char *a, const char *b)
 
 const char *settings_fixed_difference(const settings *a, const settings *b)
 {
-    return differ(a->output, b->output)           ? "output"
-           : differ(a->log, b->log)               ? "log"
+    return differ(a->log, b->log)                 ? "log"
            : differ(a->reject, b->reject)         ? "reject"
            : differ(a->activation, b->activation) ? "activation"
            : differ(a->pid_file, b->pid_file)     ? "pid-file"
@@ -161,6 +163,22 @@ static const char *add_allow(settings *s, const char *value)
         s->allow[s->allow_count++] = net;
         value += size + (value[size] == ',');
     }
+    return NULL;
+}
+
+static const char *add_output(settings *s, const char *value)
+{
+    output_options options;
+    if (output_options_parse(value, &options) != NL_OK)
+        return failure_text();
+    output_options_free(&options);
+    for (size_t i = 0; i < s->output_count; i++)
+        if (strcmp(s->outputs[i], value) == 0)
+            return NULL; /* said by option and file */
+    s->outputs = realloc(s->outputs, (s->output_count + 1) * sizeof *s->outputs);
+    if (s->outputs == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->outputs[s->output_count++] = copy(value);
     return NULL;
 }
 
@@ -249,7 +267,7 @@ const char *settings_set(settings *s, const char *name, const char *value)
     if (strcmp(name, "allow") == 0)
         return add_allow(s, value);
     if (strcmp(name, "output") == 0)
-        return set_text(&s->output, value);
+        return add_output(s, value);
     if (strcmp(name, "log") == 0)
         return set_text(&s->log, value);
     if (strcmp(name, "level") == 0)

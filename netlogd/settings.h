@@ -23,7 +23,8 @@ typedef struct settings {
     size_t listen_count;
     network *allow;
     size_t allow_count;
-    char *output;            /* a path, or "-" */
+    char **outputs; /* URLs, each good by itself */
+    size_t output_count;
     char *log;               /* where netlogd's own events go, a URL */
     char *reject;            /* a file for malformed input; NULL: only counted and reported */
     char *control;           /* the URL of the control socket; NULL: none */
@@ -58,7 +59,7 @@ typedef void (*settings_report)(void *user, const char *message);
 
 /*
  * Sets one by name. Certificates are read at once. NULL when done, otherwise why not ("there is no directive
- * \"lisen\""), valid until the next call. A listen, allow adds to those given before.
+ * \"lisen\""), valid until the next call. A listen, output, allow adds to those given before.
  */
 const char *settings_set(settings *s, const char *name, const char *value);
 

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     CHUNK_SIZE = 64 << 10, /* what is gathered is handed out at that size even within a turn */
@@ -366,7 +365,7 @@ static void on_past(evutil_socket_t fd, short what, void *user)
     if (status == NL_OK) {
         if (is_half_empty(s)) /* otherwise it is called when it has sent some */
             event_active(s->turn, EV_TIMEOUT, 0);
-    } else if (status == NL_AGAIN && output_is_empty(s->all->server->output)) {
+    } else if (status == NL_AGAIN && outputs_are_empty(s->all->server->outputs)) {
         go_live(s);
     } else if (status == NL_AGAIN) {
         bool good = server_flush(s->all->server);
@@ -380,19 +379,15 @@ static void on_past(evutil_socket_t fd, short what, void *user)
     }
 }
 
-/* The output's file, to be followed. NULL with the reason in nl_error_message(). */
+/* The file of an output that takes all, to be followed. NULL with the reason. */
 static nl_reader *open_past(const server *srv, const char **why)
 {
-    const char *name = srv->settings->output;
-    struct stat status;
-    nl_url *url = nl_url_parse(name);
-    bool plain =
-        url != NULL && url->scheme == NL_SCHEME_FILE && (stat(url->path, &status) != 0 || S_ISREG(status.st_mode));
-    nl_reader *reader = NULL;
-    if (plain && url->option_count == 0)
-        reader = nl_reader_open(name, &(nl_reader_options){.follow = true, .nonblocking = true});
-    *why = plain && url->option_count == 0 ? nl_error_message() : "the past is not kept: the output is no plain file";
-    nl_url_free(url);
+    const char *path = outputs_plain_file(srv->outputs);
+    *why = "the past is not kept: no output is a plain file of all records";
+    if (path == NULL)
+        return NULL;
+    nl_reader *reader = nl_reader_open(path, &(nl_reader_options){.follow = true, .nonblocking = true});
+    *why = nl_error_message();
     return reader;
 }
 

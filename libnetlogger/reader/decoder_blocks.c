@@ -184,9 +184,7 @@ static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header
         d->fresh_count = nl_stream_take(stream, h->first_sequence, h->record_count, h->lost, d->fresh);
     else
         stream->next = stream->known && stream->next > next ? stream->next : next;
-    if (!stream->known || (h->record_count > 0 && h->max_time_ns > stream->latest_ns))
-        stream->latest_ns = h->record_count > 0 ? h->max_time_ns : h->lost_to_ns;
-    stream->known = true;
+    nl_stream_saw(stream, h);
 }
 
 /* A damaged block, whose header may be sound all the same. */
@@ -358,6 +356,7 @@ static nl_status take_block(nl_decoder *d)
         return NL_OK;
     }
     d->place = d->fresh_at = 0;
+    d->first_sequence = header.first_sequence;
     d->all_fresh = true;
     follow_stream(d, &header);
     d->open = nl_block_open(&d->block, &header, d->block_bytes.data) == NL_OK;
@@ -373,9 +372,9 @@ static nl_status take_block(nl_decoder *d)
 /* Whether the record at the next place was not met already. */
 static bool is_fresh(nl_decoder *d)
 {
+    uint64_t place = d->place++;
     if (d->all_fresh)
         return true;
-    uint64_t place = d->place++;
     while (d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].to)
         d->fresh_at++;
     return d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].from;
@@ -397,6 +396,11 @@ static nl_status next_of_block(nl_decoder *d, const nl_record **record)
     if (status == NL_MALFORMED)
         nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
     return NL_END;
+}
+
+uint64_t nl_decoder_sequence(const nl_decoder *d)
+{
+    return d->first_sequence + d->place - 1;
 }
 
 nl_status nl_decoder_next_in_blocks(nl_decoder *d, const nl_record **record)

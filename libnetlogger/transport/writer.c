@@ -191,6 +191,15 @@ nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *line
     return write_if_full(writer);
 }
 
+nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size, size_t *taken)
+{
+    NL_REQUIRE(writer->format == NL_FORMAT_NLB, "the writer's format is text");
+    *taken = nl_destination_whole(writer->destination, data, size);
+    nl_encoder_finish(writer->encoder, &writer->buffer); /* what was put before goes before */
+    nl_buffer_append(&writer->buffer, data, *taken);
+    return write_if_full(writer);
+}
+
 nl_status nl_writer_reopen(nl_writer *writer)
 {
     nl_status flushed = nl_writer_flush(writer);

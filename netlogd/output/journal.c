@@ -282,7 +282,7 @@ static bool write_all(int fd, const char *data, size_t size)
 }
 
 /* The entry of all streams into a file beside, which takes the journal's name. The old one stays on any failure. */
-static nl_status write_anew(journal *j, const journal_mark *mark, bool sync)
+nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
 {
     char *beside;
     if (asprintf(&beside, "%s.new", j->path) < 0)
@@ -345,7 +345,7 @@ nl_status journal_begin(journal *j, const journal_mark *mark, bool sync)
 nl_status journal_write(journal *j, const journal_mark *mark, bool sync)
 {
     bool anew = j->fd < 0 || j->torn || j->size > j->compact || mark->ended;
-    nl_status status = anew ? write_anew(j, mark, sync) : NL_FAILED;
+    nl_status status = anew ? journal_write_all(j, mark, sync) : NL_FAILED;
     if (status != NL_OK && j->fd >= 0) {
         begin_entry(&j->entry);
         add_touched(j);

@@ -405,14 +405,19 @@ class Output(support.Case):
         self.assertEqual(self.verify(self.folder).returncode, 0)
 
     def test_what_is_wrong_with_an_output_is_said(self):
-        for output, why in [(f"file:{self.folder}/a.log?rotate_size=1m", "must be numbered"),
-                            (f"file:{self.folder}/a.log?rotate=1m", "unknown option \"rotate\""),
-                            (f"file:{self.folder}/a-{{N}}.log?fsync=often", "\"often\" is no value"),
-                            (f"file:{self.folder}/{{N}}/a.log", "not in its folder's"),
-                            ("x-netlog://localhost", "neither a file nor a folder"),
-                            (f"{self.folder}/no/", "No such file")]:
+        for status, output, why in [(2, f"file:{self.folder}/a.log?rotate_size=1m", "must be numbered"),
+                                    (2, f"file:{self.folder}/a.log?rotate=1m", "unknown option \"rotate\""),
+                                    (2, f"file:{self.folder}/a-{{N}}.log?fsync=often", "\"often\" is no value"),
+                                    (2, f"file:{self.folder}/{{N}}/a.log", "not in its folder's"),
+                                    (2, f"file:{self.folder}/a.log?where=A=", "column 3: a value"),
+                                    (2, "x-netlog://localhost", "spool=FOLDER is wanted"),
+                                    (2, f"x-netlog://localhost?spool={self.folder}&format=ulm", "only format nlb"),
+                                    (2, f"x-syslog://moon?spool={self.folder}", "no facility"),
+                                    (2, "memory:x", "cannot be written there"),
+                                    (1, f"{self.folder}/no/", "No such file"),
+                                    (1, f"x-netlog://localhost?spool={self.folder}/no/no", "No such file")]:
             result = self.run_program(self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s", "--output", output)
-            self.assertEqual(result.returncode, 1)
+            self.assertEqual(result.returncode, status, result.stderr)
             self.assertIn(why, result.stderr)
 
 
