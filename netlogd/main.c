@@ -241,7 +241,9 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
 {
     char message[256];
     for (size_t i = 0; i < s->listen_count; i++)
-        if (!listener_open(&s->listen[i], s->allow_count > 0, listeners, count, message)) {
+        if (s->listen[i].nats != NULL)
+            fprintf(stderr, "netlogd: reading %s\n", s->listen[i].url);
+        else if (!listener_open(&s->listen[i], s->allow_count > 0, listeners, count, message)) {
             program_error("%s", message);
             return false;
         }

@@ -9,7 +9,7 @@
 
 #include "place.h"
 
-#include <nats.h>
+#include <nats/nats.h>
 #include <semaphore.h>
 
 typedef struct nats_link {
