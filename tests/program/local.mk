@@ -5,6 +5,7 @@ program_tests += tests/program/test_nlv.py tests/program/test_nlschema.py tests/
 program_tests += tests/program/test_binary.py tests/program/test_nlrecover.py tests/program/test_spool.py
 program_tests += tests/program/test_subscribe.py tests/program/test_netlogctl.py
 program_tests += tests/program/test_marker.py tests/program/test_netlogd_tls.py
+program_tests += tests/program/test_netlogd_nats.py
 program_tests += tests/program/test_netlogd_output.py tests/program/test_netlogd_udp.py tests/program/test_event_errors.py
 
 if HAVE_PROGRAM_TESTS
