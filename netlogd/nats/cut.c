@@ -12,12 +12,12 @@ enum { LARGEST = 17 << 20 }; /* bytes of a block, about */
 /* One block that is being looked at. */
 typedef struct open_block {
     nl_block_view view;
-    size_t end;      /* in the data */
+    size_t end; /* in the data */
     bool there;
-    uint64_t seen;   /* records */
-    uint64_t run;    /* of these, with the latest's program */
+    uint64_t seen;        /* records */
+    uint64_t run;         /* of these, with the latest's program */
     nl_buffer host, prog; /* of the latest, after the first record */
-    nl_buffer runs;  /* uint64_t each: how many records have the same program, but the last run */
+    nl_buffer runs;       /* uint64_t each: how many records have the same program, but the last run */
 } open_block;
 
 typedef struct cutting {
@@ -48,15 +48,15 @@ static const char *subject_of(cutting *c, nl_string host, nl_string prog)
     return c->subject.data;
 }
 
-static bool give(cutting *c, nl_string bytes, uint64_t first, uint64_t count, size_t end)
+static void give(cutting *c, nl_string bytes, uint64_t first, uint64_t count)
 {
     nl_string host = {c->block.host.data, c->block.host.size}, prog = {c->block.prog.data, c->block.prog.size};
-    nats_cut cut = {.bytes = bytes, .first = first, .count = count, .end = end};
+    nats_cut cut = {.bytes = bytes, .first = first, .count = count, .end = c->block.end};
     if (c->cutter->whole)
         host = prog = (nl_string){0};
     cut.subject = subject_of(c, host, prog);
     memcpy(cut.stream, c->block.view.stream, sizeof cut.stream);
-    return c->cutter->take(c->cutter->user, &cut);
+    c->more = c->cutter->take(c->cutter->user, &cut) && c->more;
 }
 
 /* ---- a block in parts ---- */
@@ -86,58 +86,60 @@ static void encode(cutting *c, uint64_t from, uint64_t to, nl_buffer *out)
 
 /* Gives records [from, to), in two halves where they are too many for a message; a single one that is too large is
  * left out. */
-static bool give_part(cutting *c, uint64_t from, uint64_t to, size_t end)
+static void give_part(cutting *c, uint64_t from, uint64_t to)
 {
     nl_buffer part = {0};
-    bool more = true;
     encode(c, from, to, &part);
     if (part.size <= c->cutter->most) {
-        more = give(c, (nl_string){part.data, part.size}, c->block.view.first_sequence + from, to - from, end);
+        give(c, (nl_string){part.data, part.size}, c->block.view.first_sequence + from, to - from);
     } else if (to - from > 1) {
         uint64_t middle = from + (to - from) / 2;
-        more = give_part(c, from, middle, end) && give_part(c, middle, to, end);
+        give_part(c, from, middle);
+        give_part(c, middle, to);
     } else {
         program_error("a record of %.*s takes %zu bytes, more than a message of NATS may have; it is left out",
                       (int)c->block.prog.size, c->block.prog.data, part.size);
     }
     nl_buffer_free(&part);
-    return more;
 }
 
-static bool give_runs(cutting *c)
+/* All of them, though no more are wanted meanwhile: a block is delivered or it is not. */
+static void give_runs(cutting *c)
 {
     open_block *block = &c->block;
     uint64_t from = 0, run;
     for (size_t at = 0; at < block->runs.size; at += sizeof run, from += run) {
         memcpy(&run, block->runs.data + at, sizeof run);
-        if (!give_part(c, from, from + run, block->end))
-            return false;
+        give_part(c, from, from + run);
     }
-    return give_part(c, from, block->seen, block->end);
+    give_part(c, from, block->seen);
 }
 
 /* ---- all of them ---- */
 
-/* The open block's records were all seen. False: no more are wanted. */
-static bool finish_block(cutting *c)
+/* The open block's records were all seen. */
+static void finish_block(cutting *c)
 {
     open_block *block = &c->block;
     if (!block->there)
-        return true;
+        return;
     block->there = false;
     if (block->view.bytes.size <= c->cutter->most && block->runs.size == 0)
-        return give(c, block->view.bytes, block->view.first_sequence, block->view.record_count, block->end);
-    return block->seen == 0 || give_runs(c);
+        give(c, block->view.bytes, block->view.first_sequence, block->view.record_count);
+    else if (block->seen > 0)
+        give_runs(c);
 }
 
 static void on_block(void *user, const nl_block_view *view)
 {
     cutting *c = user;
     open_block *block = &c->block;
-    c->more = c->more && finish_block(c);
+    finish_block(c);
+    if (!c->more) /* the block before was the last that is wanted */
+        return;
     block->view = *view;
     block->end = (size_t)(view->bytes.data + view->bytes.size - c->data);
-    block->there = c->more;
+    block->there = true;
     block->seen = block->run = 0;
     block->host.size = block->prog.size = block->runs.size = 0;
 }
@@ -165,7 +167,7 @@ size_t nats_cut_blocks(const nats_cutter *cutter, const char *data, size_t size)
     nl_decoder_feed(decoder, data, size);
     while (c.more && nl_decoder_next(decoder, &record) == NL_OK)
         look_at(&c.block, record, cutter->whole);
-    c.more = c.more && finish_block(&c);
+    finish_block(&c);
     size_t done = c.block.end;
     /* What holds no block though one would have to end there is damage of the disk's. */
     if (c.more && size - done > LARGEST)

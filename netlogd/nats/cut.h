@@ -20,16 +20,16 @@ typedef struct nats_cut {
 } nats_cut;
 
 typedef struct nats_cutter {
-    bool whole;         /* whatever programs are in a block: do not cut it for that */
-    size_t most;        /* bytes of a message */
-    int zstd_level;     /* of blocks that are made anew */
-    bool (*take)(void *user, const nats_cut *cut); /* false: no more of them */
+    bool whole;                                    /* whatever programs are in a block: do not cut it for that */
+    size_t most;                                   /* bytes of a message */
+    int zstd_level;                                /* of blocks that are made anew */
+    bool (*take)(void *user, const nats_cut *cut); /* false: no more of them, but the rest of this block */
     void *user;
 } nats_cutter;
 
 /*
- * Cuts data[0..size), which begins with a block. Returns how many bytes of it take was told of, or hold no block: 0 when
- * the first one is not whole yet.
+ * Cuts data[0..size), which begins with a block. Returns how many bytes of it take was told of, or hold no block: 0
+ * when the first one is not whole yet.
  */
 size_t nats_cut_blocks(const nats_cutter *cutter, const char *data, size_t size);
 

@@ -77,8 +77,8 @@ struct nats_intake {
     natsSubscription *messages, *questions, *others;
     char *inbox;
     size_t ask_bytes;
-    bool known;      /* which streams there are */
-    bool alone;      /* nobody else reads them */
+    bool known; /* which streams there are */
+    bool alone; /* nobody else reads them */
 
     /* Shared. */
     pthread_mutex_t mutex;

@@ -2,10 +2,10 @@
  * Where netlogd reads shards of NATS JetStream: the messages that wait, one after the other, for the server's thread.
  *
  * Each shard of the share has a durable consumer. It is asked for messages while few enough are here; what is here is
- * reported to be in progress every few seconds, so that the server, which gives what it hears nothing of for ACK_WAIT to
- * somebody again, keeps it for us however long the outputs cannot be written; and each message is acknowledged once all
- * that came with it is settled. What was given to a netlogd that was killed comes first, in order, when it is back: a
- * shard is not asked for more until the server has missed its acknowledgements.
+ * reported to be in progress every few seconds, so that the server, which gives what it hears nothing of for ACK_WAIT
+ * to somebody again, keeps it for us however long the outputs cannot be written; and each message is acknowledged once
+ * all that came with it is settled. What was given to a netlogd that was killed comes first, in order, when it is back:
+ * a shard is not asked for more until the server has missed its acknowledgements.
  *
  * Two netlogds must not read the same shard: each would have half of its streams, take the other half for lost, and not
  * know what the other has written when it is given that again. So whoever reads one answers on the subject

@@ -231,7 +231,8 @@ static nl_status make_stream(nats_link *link, unsigned shard, bool *wrong)
     config.MaxBytes = place->max_bytes > 0 ? (int64_t)place->max_bytes : -1;
     config.Discard = place->discard_old ? js_DiscardOld : js_DiscardNew;
     /* The servers take no window beyond what they keep. */
-    config.Duplicates = place->max_age_ns > 0 && place->max_age_ns < place->window_ns ? place->max_age_ns : place->window_ns;
+    config.Duplicates =
+        place->max_age_ns > 0 && place->max_age_ns < place->window_ns ? place->max_age_ns : place->window_ns;
     if (status == NATS_NOT_FOUND || code == JSStreamNotFoundErr)
         status = js_AddStream(NULL, link->js, &config, NULL, &code);
     return status == NATS_OK || code == JSStreamNameExistErr ? NL_OK : nats_failure(place->name, status, code);

@@ -23,9 +23,9 @@ enum {
 static const int64_t week_ns = 7 * 86400 * (int64_t)NL_NS_PER_SECOND;
 static const int64_t window_ns = 120 * (int64_t)NL_NS_PER_SECOND;
 
-const char *const nats_output_options[] = {"user",     "password", "password_file", "creds",   "tls",       "ca",
-                                           "cert",     "key",      "name",          "subject", "shards",    "replicas",
-                                           "max_age",  "max_bytes", "discard",      "window",  "by",        NULL};
+const char *const nats_output_options[] = {"user",    "password",  "password_file", "creds",   "tls",    "ca",
+                                           "cert",    "key",       "name",          "subject", "shards", "replicas",
+                                           "max_age", "max_bytes", "discard",       "window",  "by",     NULL};
 
 static char *copy(const char *text)
 {
@@ -275,7 +275,7 @@ void nats_place_free(nats_place *place)
     for (size_t i = 0; i < place->server_count; i++)
         free(place->servers[i]);
     free(place->servers);
-    char *texts[] = {place->name, place->stream, place->subject, place->user, place->password, place->creds,
+    char *texts[] = {place->name, place->stream, place->subject, place->user,     place->password, place->creds,
                      place->ca,   place->cert,   place->key,     place->tls_name, place->durable};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         free(texts[i]);
@@ -305,6 +305,7 @@ void nats_subject_add(nl_buffer *subject, nl_string text)
         if (byte > ' ' && byte < 0x7f && strchr(forbidden, byte) == NULL)
             nl_buffer_append(subject, &byte, 1);
         else
-            nl_buffer_append(subject, escaped, (size_t)snprintf(escaped, sizeof escaped, "%%%02X", (unsigned char)byte));
+            nl_buffer_append(subject, escaped,
+                             (size_t)snprintf(escaped, sizeof escaped, "%%%02X", (unsigned char)byte));
     }
 }

@@ -23,8 +23,8 @@
  *   window=TIME                for how long the servers remember the ids of messages, 2m unless said
  *
  * Of an output: by=program (a message a block, and a subject for each program) or by=shard (many blocks in a message,
- * under PREFIX._._.SHARD: fewer messages). Of a listener: durable=NAME, the name of the consumers (netlogd unless said);
- * share=K/N, of N netlogds that share a durable this is the one that reads every Nth shard from the Kth on.
+ * under PREFIX._._.SHARD: fewer messages). Of a listener: durable=NAME, the name of the consumers (netlogd unless
+ * said); share=K/N, of N netlogds that share a durable this is the one that reads every Nth shard from the Kth on.
  */
 #ifndef NETLOGD_NATS_PLACE_H
 #define NETLOGD_NATS_PLACE_H

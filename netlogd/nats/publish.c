@@ -26,14 +26,14 @@
 
 enum {
     WINDOW = 2 * NL_STREAM_GAPS_MOST, /* every other one may fail */
-    MESSAGES_MOST = 2048,             /* of one delivery */
+    MESSAGES_MOST = 2048,             /* of one delivery, but for its last block's parts */
     BYTES_MOST = 8 << 20,             /* likewise */
     TOGETHER = 256 << 10,             /* bytes of a message of several blocks */
     HEADERS = 1 << 10,                /* of a message's bytes, at most */
     NO_LEADER_MS = 100,               /* then it is tried again */
     ANSWER_MS = 125,
-    SILENCE_MS = 2000,                /* without any answer, after which all is sent again */
-    PATIENCE_MS = 6000,               /* without any answer */
+    SILENCE_MS = 2000,  /* without any answer, after which all is sent again */
+    PATIENCE_MS = 6000, /* without any answer */
 };
 
 #define HASH_BEGIN 0xcbf29ce484222325u
@@ -271,7 +271,7 @@ static size_t choose(publisher *p, size_t chosen[MESSAGES_MOST])
     bool broken[NATS_SHARDS_MOST] = {false};
     unsigned stored[NATS_SHARDS_MOST] = {0};
     size_t count = 0;
-    for (size_t i = 0; i < p->message_count; i++) {
+    for (size_t i = 0; i < p->message_count && count < MESSAGES_MOST; i++) {
         message *m = &p->messages[i];
         broken[m->shard] = broken[m->shard] || m->state != STORED;
         stored[m->shard] += !broken[m->shard];

@@ -261,10 +261,9 @@ class Nats(Case):
 
     def test_a_full_stream_holds_up_and_goes_on(self):
         self.program = self.compile_client(PROGRAM)
-        self.EVENTS = 4000
         self.cluster(1)
         port = support.free_port()
-        self.launch_publisher(self.output_url("shards=1&max_bytes=20k"), port)
+        self.launch_publisher(self.output_url("shards=1&max_bytes=200k"), port)
         clients = self.load(port, 0)
         for client in clients:
             self.assertEqual(client.wait(60), 0)
@@ -274,7 +273,7 @@ class Nats(Case):
         self.assertLess(len(self.events("b")), self.CLIENTS * self.EVENTS // 2)
         # Who runs the servers gives it more room.
         info = self.api(self.ports[0], "STREAM.INFO.S")
-        config = re.search(r'"config":(\{.*?\}),"created"', info).group(1).replace('"max_bytes":20480', '"max_bytes":100000000')
+        config = re.search(r'"config":(\{.*?\}),"created"', info).group(1).replace('"max_bytes":204800', '"max_bytes":100000000')
         self.assertNotIn("error", self.api(self.ports[0], "STREAM.UPDATE.S", config.encode()))
         self.check(["b"])
         self.stop(reader)
