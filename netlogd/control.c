@@ -3,6 +3,7 @@
 #include "control.h"
 
 #include "connection.h"
+#include "nats/reader.h"
 #include "subscription.h"
 
 #include <string.h>
@@ -80,6 +81,11 @@ void control_clients(request *r, const nl_record *asked)
     for (const connection *c = r->server->connections; c != NULL; c = connection_next(c)) {
         nl_record *record = request_record(r, NL_USAGE, "Netlogd.Client");
         connection_describe(c, record);
+        request_put(r, record);
+    }
+    for (const nats_reader *n = r->server->nats_readers; n != NULL; n = nats_reader_next(n)) {
+        nl_record *record = request_record(r, NL_USAGE, "Netlogd.Nats");
+        nats_reader_describe(n, record);
         request_put(r, record);
     }
     done(r);

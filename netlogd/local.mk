@@ -16,8 +16,15 @@ netlogd_netlogd_SOURCES = \
 	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/control.c %D%/control.h \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/reload.c %D%/reload.h %D%/datagrams.c %D%/datagrams.h %D%/inherited.c %D%/inherited.h
-netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
-netlogd_netlogd_LDADD = libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS)
+if BUILD_NATS
+netlogd_netlogd_SOURCES += %D%/nats/place.c %D%/nats/link.c %D%/nats/cut.c %D%/nats/publish.c %D%/nats/intake.c %D%/nats/reader.c
+else
+netlogd_netlogd_SOURCES += %D%/nats/absent.c
+endif
+EXTRA_netlogd_netlogd_SOURCES = %D%/nats/place.h %D%/nats/link.h %D%/nats/cut.h %D%/nats/intake.h %D%/nats/reader.h
+netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
+netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS)
+netlogd_netlogd_LDADD = libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS) $(NATS_LIBS)
 
 netlogd_netlogctl_SOURCES = %D%/netlogctl.c
 netlogd_netlogctl_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la

@@ -33,12 +33,16 @@ static const struct {
      "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those in it "
      "vouch for); x-netlog+udp://HOST[:PORT] (whole lines in datagrams); unix:PATH; inherited:NAME, a socket that "
      "systemd "
-     "opened (with ?cert=FILE and so on for TLS; * for all). Default inherited:* where there are such, otherwise "
+     "opened (with ?cert=FILE and so on for TLS; * for all); nats://HOST/STREAM?durable=NAME&share=K/N, what others "
+     "put into NATS JetStream "
+     "(doc/nats.md). Default inherited:* where there are such, otherwise "
      "x-netlog://127.0.0.1:14830"},
     {"output", "FILE|FOLDER/|URL",
      "Where records go, again and again: a file, appended to; - (the default), standard output; FOLDER/ or "
      "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files; x-netlog://HOST?spool=FOLDER (or "
-     "x-netlogs, unix), another collector, and x-syslog://FACILITY?spool=FOLDER, which get all that waits in the "
+     "x-netlogs, unix), another collector, x-syslog://FACILITY?spool=FOLDER, and nats://HOST/STREAM?spool=FOLDER, NATS "
+     "JetStream "
+     "(doc/nats.md), which get all that waits in the "
      "folder, at most spool_size=1g. Options of each: where=EXPRESSION (which records), format=ulm|bp|nlb, zstd=LEVEL, "
      "fsync=never|flush|TIME (when what is acknowledged is safe against a crash of the machine)"},
     {"allow", "NETWORK",
@@ -246,7 +250,9 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
 {
     char message[256];
     for (size_t i = 0; i < s->listen_count; i++)
-        if (!listener_open(&s->listen[i], s->allow_count > 0, listeners, count, message)) {
+        if (s->listen[i].nats != NULL)
+            fprintf(stderr, "netlogd: reading %s\n", s->listen[i].url);
+        else if (!listener_open(&s->listen[i], s->allow_count > 0, listeners, count, message)) {
             program_error("%s", message);
             return false;
         }

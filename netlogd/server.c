@@ -6,6 +6,7 @@
 #include "datagrams.h"
 #include "inherited.h"
 #include "metrics.h"
+#include "nats/reader.h"
 #include "output/failure.h"
 #include "program/program.h"
 #include "reload.h"
@@ -48,17 +49,24 @@ static struct timeval milliseconds(int count)
     return (struct timeval){.tv_sec = count / 1000, .tv_usec = count % 1000 * 1000};
 }
 
+static void set_paused(server *srv, bool pause)
+{
+    srv->paused = pause;
+    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
+        connection_pause(c, pause);
+    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
+        datagrams_pause(d, pause);
+    for (nats_reader *r = srv->nats_readers; r != NULL; r = nats_reader_next(r))
+        nats_reader_pause(r, pause);
+}
+
 /* The output cannot be written: no client is read until it can, so that nothing is lost and memory does not grow. */
 static void pause_clients(server *srv)
 {
     if (srv->paused)
         return;
-    srv->paused = true;
     program_error("%s; waiting until it can be written, nothing is lost", failure_text());
-    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
-        connection_pause(c, true);
-    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
-        datagrams_pause(d, true);
+    set_paused(srv, true);
     struct timeval interval = milliseconds(RETRY_MS);
     event_add(srv->retry_event, &interval);
 }
@@ -68,6 +76,8 @@ static void acknowledge_all(server *srv)
 {
     while (srv->to_acknowledge != NULL)
         connection_acknowledge(srv->to_acknowledge);
+    for (nats_reader *r = srv->nats_readers; r != NULL; r = nats_reader_next(r))
+        nats_reader_acknowledge(r);
 }
 
 static void on_activation(evutil_socket_t fd, short what, void *user)
@@ -89,13 +99,9 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
         event_add(srv->retry_event, &interval);
         return;
     }
-    srv->paused = false;
     program_error("all can be written again");
     acknowledge_all(srv);
-    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
-        connection_pause(c, false);
-    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
-        datagrams_pause(d, false);
+    set_paused(srv, false);
 }
 
 /* Writes what was put, at a moment when no client's block is read in part. */
@@ -336,7 +342,7 @@ static void start(server *srv, const server_extras *extras)
 {
     srv->base = event_base_new();
     srv->read_buffer = malloc(SERVER_READ_SIZE);
-    srv->listeners = calloc(srv->listener_count, sizeof *srv->listeners);
+    srv->listeners = calloc(srv->listener_count + 1, sizeof *srv->listeners);
     if (srv->base == NULL || srv->read_buffer == NULL || srv->listeners == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     event_base_priority_init(srv->base, PRIORITIES);
@@ -366,6 +372,9 @@ static void start(server *srv, const server_extras *extras)
     server_block_signals(false);
     for (size_t i = 0; i < srv->listener_count; i++)
         listen_on(srv, i);
+    for (size_t i = 0; i < srv->settings->listen_count; i++)
+        if (srv->settings->listen[i].nats != NULL)
+            nats_reader_new(srv, srv->settings->listen[i].nats, srv->settings->listen[i].url);
 }
 
 /* What the kernel has taken from clients for us is taken over and written before the program ends. */
@@ -411,6 +420,11 @@ static int stop(server *srv)
         datagrams *d = srv->datagrams;
         srv->datagrams = datagrams_next(d);
         datagrams_free(d);
+    }
+    while (srv->nats_readers != NULL) {
+        nats_reader *r = srv->nats_readers;
+        srv->nats_readers = nats_reader_next(r);
+        nats_reader_free(r);
     }
     server_block_signals(true); /* asked again to end, it does not end at once */
     for (int i = 0; i < 3; i++)

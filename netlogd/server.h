@@ -18,6 +18,7 @@
 typedef struct server server;
 typedef struct connection connection;
 typedef struct datagrams datagrams;
+typedef struct nats_reader nats_reader;
 
 typedef struct server_counts {
     uint64_t records;
@@ -49,6 +50,7 @@ struct server {
     nl_streams *streams; /* of all clients that number their records; the outputs' */
     connection *connections;
     datagrams *datagrams;
+    nats_reader *nats_readers;
     connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
     size_t held;                /* bytes that connections hold of what came in part */
     size_t queued;              /* bytes that wait in the queues of requests */

@@ -4,6 +4,7 @@
 
 #include "output/failure.h"
 #include "output/options.h"
+#include "nats/reader.h"
 #include "program/program.h"
 
 #include <ctype.h>
@@ -53,6 +54,7 @@ void settings_init(settings *s)
 static void free_listening(listening *l)
 {
     free(l->url);
+    free(l->nats);
     nl_tls_free(l->tls);
 }
 
@@ -125,7 +127,7 @@ static const char *read_listening(const nl_url *url, listening *l)
     if (known && url->option_count == 0)
         return NULL;
     return "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
-           "x-netlog+udp://HOST:PORT, unix:PATH and inherited:NAME";
+           "x-netlog+udp://HOST:PORT, unix:PATH, inherited:NAME and nats://HOST/STREAM";
 }
 
 static const char *add_listen(settings *s, const char *value)
@@ -134,12 +136,16 @@ static const char *add_listen(settings *s, const char *value)
     if (url == NULL)
         return nl_error_message();
     listening l = {0};
-    const char *why = read_listening(url, &l);
+    const char *why = url->scheme == NL_SCHEME_NATS ? nats_reader_check(url, &l.url) : read_listening(url, &l);
     nl_url_free(url);
     if (why != NULL)
         return why;
-    l.url = copy(value);
-    l.url[strcspn(l.url, "?")] = '\0';
+    if (l.url != NULL) {
+        l.nats = copy(value);
+    } else {
+        l.url = copy(value);
+        l.url[strcspn(l.url, "?")] = '\0';
+    }
     s->listen = realloc(s->listen, (s->listen_count + 1) * sizeof *s->listen);
     if (s->listen == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");

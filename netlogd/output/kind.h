@@ -53,6 +53,7 @@ typedef struct output_kind {
 extern const output_kind output_kind_file;
 extern const output_kind output_kind_forward;
 extern const output_kind output_kind_syslog;
+extern const output_kind output_kind_nats;
 
 /* The kind for a scheme; NULL when there is none. */
 const output_kind *output_kind_of(nl_scheme scheme);

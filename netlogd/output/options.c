@@ -21,8 +21,7 @@ enum {
     TARGET_MOST = 200,
 };
 
-/* "100ms", "5", "1.5h". */
-static bool parse_time(const char *text, int64_t *time_ns)
+bool output_time_parse(const char *text, int64_t *time_ns)
 {
     static const struct {
         const char *name;
@@ -47,7 +46,7 @@ static bool parse_sync(const char *value, output_options *options)
         options->sync = OUTPUT_SYNC_NEVER;
     else if (strcasecmp(value, "flush") == 0)
         options->sync = OUTPUT_SYNC_FLUSH;
-    else if (parse_time(value, &options->sync_ns))
+    else if (output_time_parse(value, &options->sync_ns))
         options->sync = OUTPUT_SYNC_TIMED;
     else
         return false;
@@ -105,7 +104,7 @@ static nl_status read_option(const nl_url_option *option, output_options *option
     else if (!spooled && strcmp(name, "rotate_size") == 0)
         good = nl_size_parse(value, &size) && (options->rotate_size = size) > 0;
     else if (!spooled && strcmp(name, "rotate_time") == 0)
-        good = parse_time(value, &options->rotate_ns);
+        good = output_time_parse(value, &options->rotate_ns);
     else if (strcmp(name, "fsync") == 0)
         good = parse_sync(value, options);
     else if (spooled && strcmp(name, "spool") == 0)
@@ -216,7 +215,11 @@ nl_status output_options_parse(const char *text, output_options *options)
         return failure("%s", nl_error_message());
     /* A bare name of a file may have a '?' in it. */
     size_t size = options->url->option_count > 0 ? strcspn(text, "?") : strlen(text);
-    options->target = strndup(text, size);
+    bool has_secret = options->url->scheme == NL_SCHEME_NATS; /* a password may be there */
+    if (has_secret && asprintf(&options->target, "nats://%s/%s", options->url->host, options->url->path) < 0)
+        options->target = NULL;
+    else if (!has_secret)
+        options->target = strndup(text, size);
     if (options->target == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     nl_status status = parse(options->url, options);

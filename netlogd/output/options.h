@@ -7,6 +7,7 @@
  *   file:DIR/a-{N}.nlb         a folder whose files are called so, {N} being their number
  *   x-netlog://HOST:PORT       another collector (x-netlogs:// within TLS, unix:PATH): output_kind_forward
  *   x-syslog://FACILITY        syslog: output_kind_syslog
+ *   nats://HOST:PORT/STREAM    NATS JetStream: output_kind_nats (nats/place.h)
  *
  * Options follow a URL, file:PATH?name=value&name=value:
  *
@@ -57,6 +58,9 @@ struct output_options {
     output_sync sync;
     int64_t sync_ns; /* OUTPUT_SYNC_TIMED: at the latest so long after it was written */
 };
+
+/* Reads a TIME ("100ms", "5", "1.5h"); false when it is none. */
+bool output_time_parse(const char *text, int64_t *time_ns);
 
 /* Reads text. NL_OK, to be freed by output_options_free; or NL_FAILED with the reason in failure_text(). */
 nl_status output_options_parse(const char *text, output_options *options);

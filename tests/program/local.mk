@@ -9,6 +9,7 @@ program_tests += tests/program/test_marker.py tests/program/test_netlogd_tls.py
 program_tests += tests/program/test_netlogd_output.py tests/program/test_netlogd_udp.py tests/program/test_event_errors.py tests/program/test_nlstat.py
 program_tests += tests/program/test_netlogd_oracle.py tests/program/test_netlogd_hostile.py tests/program/test_packaging.py
 program_tests += tests/program/test_netlogd_routing.py
+program_tests += tests/program/test_netlogd_nats.py
 
 if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)
