@@ -11,9 +11,10 @@ nlinclude_HEADERS = \
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/netlogger.pc
 
-# What the library and netlogd both are made of: a socket, plain or within TLS.
+# What the library and netlogd both are made of: a socket, plain or within TLS; and the checksum.
 noinst_LTLIBRARIES += %D%/libchannel.la
-%C%_libchannel_la_SOURCES = %D%/transport/channel.c %D%/transport/channel.h %D%/transport/tls.c
+%C%_libchannel_la_SOURCES = \
+	%D%/transport/channel.c %D%/transport/channel.h %D%/transport/tls.c %D%/format/crc32c.c %D%/format/crc32c.h
 %C%_libchannel_la_CFLAGS = $(AM_CFLAGS) $(OPENSSL_CFLAGS) -pthread
 %C%_libchannel_la_LIBADD = $(OPENSSL_LIBS) -lpthread
 
@@ -25,13 +26,13 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
 	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
 	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/lines.c %D%/format/text_write.c %D%/format/text.h \
-	%D%/format/crc32c.c %D%/format/crc32c.h %D%/format/varint.h %D%/format/block.h \
+	%D%/format/varint.h %D%/format/block.h \
 	%D%/format/encoder.c %D%/format/block_write.c %D%/format/block_write.h %D%/format/block_read.c %D%/format/block_read.h \
 	%D%/filter/filter.c %D%/filter/filter_internal.h %D%/filter/parse.c %D%/filter/operand.c %D%/filter/print.c \
 	%D%/filter/pattern.c %D%/filter/pattern.h %D%/filter/pattern_build.h \
 	%D%/filter/glob.c %D%/filter/regex.c %D%/filter/bracket.c \
 	%D%/transport/url.c %D%/transport/destination.c %D%/transport/destination.h \
-	%D%/transport/destination_file.c %D%/transport/destination_socket.c \
+	%D%/transport/destination_file.c %D%/transport/destination_socket.c %D%/transport/dial.c %D%/transport/dial.h \
 	%D%/transport/spool.c %D%/transport/spool.h %D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
 	%D%/transport/source.c %D%/transport/source_collector.c %D%/transport/source_collector.h %D%/transport/source.h %D%/transport/watch.c %D%/transport/watch.h \
 	%D%/log/log.c %D%/log/log_internal.h %D%/log/write.c %D%/log/producer.c %D%/log/writer_thread.c \
@@ -68,7 +69,7 @@ endif
 %C%_libanalysis_la_SOURCES = \
 	%D%/analysis/trace.c %D%/analysis/trace.h %D%/analysis/drawing.c %D%/analysis/drawing.h \
 	%D%/analysis/infer.c %D%/analysis/infer.h %D%/analysis/lifelines.c %D%/analysis/lifelines.h \
-	%D%/analysis/segments.c %D%/analysis/segments.h %D%/analysis/hash64.h \
+	%D%/analysis/hash64.h \
 	%D%/analysis/json.c %D%/analysis/json.h
 %C%_libanalysis_la_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 %C%_libanalysis_la_LIBADD = %D%/libnetlogger.la $(GLIB_LIBS) -lm

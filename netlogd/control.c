@@ -3,6 +3,7 @@
 #include "control.h"
 
 #include "connection.h"
+#include "nats/reader.h"
 #include "subscription.h"
 
 #include <string.h>
@@ -28,11 +29,35 @@ static void add_counts(nl_record *record, const server *srv)
     nl_record_add_uint(record, "CONNECTIONS", srv->connection_count);
     nl_record_add_uint(record, "CONNECTED", counts->connections);
     nl_record_add_uint(record, "REFUSED", counts->refused);
+    nl_record_add_uint(record, "HELD", srv->held);
+    nl_record_add_uint(record, "CUT", counts->cut_off);
     nl_record_add_uint(record, "SUBSCRIBERS", live.subscribers);
     nl_record_add_uint(record, "SENT", live.records);
     nl_record_add_uint(record, "MISSED", live.missed);
     nl_record_add_uint(record, "QUEUED", live.queued);
     nl_record_add_bool(record, "BLOCKED", srv->paused);
+}
+
+static void put_output(request *r, output *out)
+{
+    const output_options *options = output_get_options(out);
+    const output_counts *counts = output_get_counts(out);
+    delivery_state state;
+    nl_record *record = request_record(r, NL_USAGE, "Netlogd.Output");
+    request_add_text(record, "OUTPUT", options->target);
+    request_add_text(record, "KIND", options->kind->name);
+    request_add_text(record, "FORMAT", nl_format_name(options->format));
+    request_add_text(record, "WHERE", nl_url_option_value(options->url, "where"));
+    nl_record_add_uint(record, "RECORDS", counts->records);
+    nl_record_add_uint(record, "BYTES", counts->bytes);
+    nl_record_add_bool(record, "BLOCKED", output_is_blocked(out));
+    if (output_delivers(out, &state)) {
+        nl_record_add_uint(record, "SPOOLED", state.waiting);
+        nl_record_add_uint(record, "DELIVERED", state.delivered);
+        nl_record_add_uint(record, "FAILURES", state.failures);
+        request_add_text(record, "AWAY", state.why[0] != '\0' ? state.why : NULL);
+    }
+    request_put(r, record);
 }
 
 void control_status(request *r, const nl_record *asked)
@@ -42,10 +67,11 @@ void control_status(request *r, const nl_record *asked)
     nl_record *record = request_record(r, NL_USAGE, "Netlogd.Status");
     request_add_text(record, "VERSION", PACKAGE_VERSION);
     nl_record_add_int(record, "PID", getpid());
-    request_add_text(record, "OUTPUT", srv->settings->output);
     nl_record_add_double(record, "SECONDS", (double)((server_now_ns() - srv->started_ns) / 1000000) / 1e3);
     add_counts(record, srv);
     request_put(r, record);
+    for (size_t i = 0; outputs_get(srv->outputs, i) != NULL; i++)
+        put_output(r, outputs_get(srv->outputs, i));
     done(r);
 }
 
@@ -55,6 +81,11 @@ void control_clients(request *r, const nl_record *asked)
     for (const connection *c = r->server->connections; c != NULL; c = connection_next(c)) {
         nl_record *record = request_record(r, NL_USAGE, "Netlogd.Client");
         connection_describe(c, record);
+        request_put(r, record);
+    }
+    for (const nats_reader *n = r->server->nats_readers; n != NULL; n = nats_reader_next(n)) {
+        nl_record *record = request_record(r, NL_USAGE, "Netlogd.Nats");
+        nats_reader_describe(n, record);
         request_put(r, record);
     }
     done(r);

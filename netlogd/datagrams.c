@@ -47,7 +47,7 @@ static void take_records(datagrams *d, size_t size)
     nl_decoder_feed(decoder, srv->read_buffer, size);
     nl_decoder_finish(decoder);
     while (nl_decoder_next(decoder, &record) == NL_OK) {
-        output_put(srv->output, record);
+        outputs_put(srv->outputs, record, NULL);
         srv->counts.records++;
     }
     nl_decoder_free(decoder);
@@ -108,7 +108,7 @@ void datagrams_pause(datagrams *d, bool pause)
 
 void datagrams_take_what_came(datagrams *d)
 {
-    for (int i = 0; i < LEFT_BEHIND && !output_is_blocked(d->server->output); i++)
+    for (int i = 0; i < LEFT_BEHIND && !outputs_are_blocked(d->server->outputs); i++)
         if (!read_one(d))
             return;
 }

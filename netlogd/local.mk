@@ -5,17 +5,26 @@ endif
 netlogd_netlogd_SOURCES = \
 	%D%/main.c %D%/settings.c %D%/settings.h %D%/network.c %D%/network.h %D%/listener.c %D%/listener.h \
 	%D%/connection.c %D%/connection.h %D%/output/output.c %D%/output/output.h \
+	%D%/output/outputs.c %D%/output/outputs.h %D%/output/delivery.c %D%/output/delivery.h \
+	%D%/output/kind.h %D%/output/kinds.c %D%/output/kind_forward.c %D%/output/kind_syslog.c \
 	%D%/output/file.c %D%/output/file.h %D%/output/journal.c %D%/output/journal.h %D%/output/options.c \
 	%D%/output/options.h \
 	%D%/output/failure.c %D%/output/failure.h %D%/output/repair.c %D%/output/repair.h %D%/output/verify.c %D%/output/verify.h \
 	%D%/output/take_out.c %D%/output/take_out.h \
 	%D%/server.c %D%/server.h \
 	%D%/recovery.c %D%/recovery.h %D%/activation.c %D%/activation.h \
-	%D%/request.c %D%/request.h %D%/subscription.c %D%/subscription.h %D%/control.c %D%/control.h \
+	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/control.c %D%/control.h \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/reload.c %D%/reload.h %D%/datagrams.c %D%/datagrams.h %D%/inherited.c %D%/inherited.h
-netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS)
-netlogd_netlogd_LDADD = libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS)
+if BUILD_NATS
+netlogd_netlogd_SOURCES += %D%/nats/place.c %D%/nats/link.c %D%/nats/cut.c %D%/nats/publish.c %D%/nats/intake.c %D%/nats/reader.c
+else
+netlogd_netlogd_SOURCES += %D%/nats/absent.c
+endif
+EXTRA_netlogd_netlogd_SOURCES = %D%/nats/place.h %D%/nats/link.h %D%/nats/cut.h %D%/nats/intake.h %D%/nats/reader.h
+netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
+netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS)
+netlogd_netlogd_LDADD = libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS) $(NATS_LIBS)
 
 netlogd_netlogctl_SOURCES = %D%/netlogctl.c
 netlogd_netlogctl_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la

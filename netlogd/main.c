@@ -5,7 +5,7 @@
 #include "listener.h"
 #include "metrics.h"
 #include "output/failure.h"
-#include "output/output.h"
+#include "output/outputs.h"
 #include "output/verify.h"
 #include "recovery.h"
 #include "server.h"
@@ -33,12 +33,18 @@ static const struct {
      "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those in it "
      "vouch for); x-netlog+udp://HOST[:PORT] (whole lines in datagrams); unix:PATH; inherited:NAME, a socket that "
      "systemd "
-     "opened (with ?cert=FILE and so on for TLS; * for all). Default inherited:* where there are such, otherwise "
+     "opened (with ?cert=FILE and so on for TLS; * for all); nats://HOST/STREAM?durable=NAME&share=K/N, what others "
+     "put into NATS JetStream "
+     "(doc/nats.md). Default inherited:* where there are such, otherwise "
      "x-netlog://127.0.0.1:14830"},
     {"output", "FILE|FOLDER/|URL",
-     "The merged log: a file, appended to; - (the default), standard output; FOLDER/ or "
-     "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files. Further options: format=ulm|bp|nlb, "
-     "zstd=LEVEL, fsync=never|flush|TIME (when what is acknowledged is safe against a crash of the machine)"},
+     "Where records go, again and again: a file, appended to; - (the default), standard output; FOLDER/ or "
+     "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files; x-netlog://HOST?spool=FOLDER (or "
+     "x-netlogs, unix), another collector, x-syslog://FACILITY?spool=FOLDER, and nats://HOST/STREAM?spool=FOLDER, NATS "
+     "JetStream "
+     "(doc/nats.md), which get all that waits in the "
+     "folder, at most spool_size=1g. Options of each: where=EXPRESSION (which records), format=ulm|bp|nlb, zstd=LEVEL, "
+     "fsync=never|flush|TIME (when what is acknowledged is safe against a crash of the machine)"},
     {"allow", "NETWORK",
      "Clients that may connect from other machines: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas "
      "between. Needed to listen off loopback, unless clients show certificates there"},
@@ -48,6 +54,11 @@ static const struct {
     {"fraction", "HOW", "How a DATE's fraction of fewer than six digits is meant: decimal (default) or microseconds"},
     {"max-record-size", "SIZE", "A longer record is malformed (default 1M)"},
     {"max-connections", "N", "More clients than that are turned away (default 10000)"},
+    {"max-memory", "SIZE",
+     "What all clients together may take for records and blocks whose rest has not come, and subscribers for what they "
+     "have not read, of which half at most; beyond that, clients that are the longest about a large one are closed, "
+     "and "
+     "subscribers miss records (default 1G)"},
     {"max-per-address", "N", "More from one address are turned away (default 0: no limit)"},
     {"max-rate", "N",
      "Records a second from one client; one who sends more is read later, so that it is held up (default 0: no limit)"},
@@ -181,6 +192,8 @@ static bool read_arguments(arguments *a)
         return false;
     if (!a->verify && a->settings->listen_count == 0)
         settings_set(a->settings, "listen", inherited_count() > 0 ? "inherited:*" : "x-netlog://127.0.0.1:14830");
+    if (a->settings->output_count == 0)
+        settings_set(a->settings, "output", "-");
     return true;
 }
 
@@ -237,7 +250,9 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
 {
     char message[256];
     for (size_t i = 0; i < s->listen_count; i++)
-        if (!listener_open(&s->listen[i], s->allow_count > 0, listeners, count, message)) {
+        if (s->listen[i].nats != NULL)
+            fprintf(stderr, "netlogd: reading %s\n", s->listen[i].url);
+        else if (!listener_open(&s->listen[i], s->allow_count > 0, listeners, count, message)) {
             program_error("%s", message);
             return false;
         }
@@ -246,12 +261,21 @@ static bool open_listeners(const settings *s, listener **listeners, size_t *coun
     return true;
 }
 
+/* Whether standard output is still needed. */
+static bool writes_to_terminal(const settings *s)
+{
+    for (size_t i = 0; i < s->output_count; i++)
+        if (strcmp(s->outputs[i], "-") == 0)
+            return true;
+    return false;
+}
+
 /* Everything that can go wrong at the start goes wrong before the terminal is let go. */
 static int serve(arguments *a)
 {
     const settings *s = a->settings;
     server_block_signals(true);
-    output *out = output_open(s->output);
+    outputs *out = outputs_open(s->outputs, s->output_count);
     if (out == NULL) {
         program_error("%s", failure_text());
         return PROGRAM_PROBLEM;
@@ -266,11 +290,11 @@ static int serve(arguments *a)
     if (good && s->metrics != NULL)
         good = (extras.metrics_fd = metrics_bind(s)) >= 0;
     if (good && open_listeners(s, &listeners, &count)) {
-        if (!a->foreground && daemon(1, strcmp(s->output, "-") == 0) != 0)
+        if (!a->foreground && daemon(1, writes_to_terminal(s)) != 0)
             program_error("go into the background: %s", strerror(errno));
         nl_log *log = nl_open("netlogd", s->log);
         nl_set_level(log, s->level);
-        output_report_repairs(out, log);
+        outputs_start(out, log);
         recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file)
@@ -280,7 +304,7 @@ static int serve(arguments *a)
     }
     listener_close_all(listeners, count);
     listener_close_all(control, control != NULL);
-    if (output_close(out) != NL_OK) {
+    if (outputs_close(out) != NL_OK) {
         program_error("%s", failure_text());
         status = PROGRAM_PROBLEM;
     }

@@ -19,6 +19,57 @@ typedef struct metric {
     uint64_t value;
 } metric;
 
+/* A label's value: the format's three escapes. */
+static void print_label(struct evbuffer *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (*text == '"' || *text == '\\')
+            evbuffer_add(out, "\\", 1);
+        if (*text == '\n')
+            evbuffer_add(out, "\\n", 2);
+        else
+            evbuffer_add(out, text, 1);
+    }
+}
+
+enum { OUTPUT_METRICS = 6 };
+
+static void read_output(output *out, uint64_t values[OUTPUT_METRICS])
+{
+    const output_counts *counts = output_get_counts(out);
+    delivery_state state = {0};
+    output_delivers(out, &state);
+    values[0] = counts->records;
+    values[1] = counts->bytes;
+    values[2] = output_is_blocked(out);
+    values[3] = state.waiting;
+    values[4] = state.delivered;
+    values[5] = state.failures;
+}
+
+static void print_outputs(const server *srv, struct evbuffer *out)
+{
+    static const metric metrics[OUTPUT_METRICS] = {
+        {"netlogd_output_records_total", "counter", "Records put into each output.", 0},
+        {"netlogd_output_bytes_total", "counter", "Bytes written to the files or spool of each output.", 0},
+        {"netlogd_output_is_blocked", "gauge", "1 for each output that cannot be written.", 0},
+        {"netlogd_output_spooled_bytes", "gauge", "Bytes in the spool of each output, not delivered yet.", 0},
+        {"netlogd_output_delivered_bytes_total", "counter", "Bytes delivered from the spool of each output.", 0},
+        {"netlogd_output_failures_total", "counter", "Times that delivering failed, for each output.", 0},
+    };
+    for (size_t m = 0; m < OUTPUT_METRICS; m++) {
+        evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n", metrics[m].name, metrics[m].help, metrics[m].name,
+                            metrics[m].type);
+        for (size_t i = 0; outputs_get(srv->outputs, i) != NULL; i++) {
+            uint64_t values[OUTPUT_METRICS];
+            read_output(outputs_get(srv->outputs, i), values);
+            evbuffer_add_printf(out, "%s{output=\"", metrics[m].name);
+            print_label(out, output_get_options(outputs_get(srv->outputs, i))->target);
+            evbuffer_add_printf(out, "\"} %" PRIu64 "\n", values[m]);
+        }
+    }
+}
+
 static void print_all(const server *srv, struct evbuffer *out)
 {
     const server_counts *c = &srv->counts;
@@ -30,14 +81,16 @@ static void print_all(const server *srv, struct evbuffer *out)
         {"netlogd_lost_records_total", "counter", "Records missing from the streams of clients.", c->lost},
         {"netlogd_accepted_connections_total", "counter", "Connections so far.", c->connections},
         {"netlogd_refused_connections_total", "counter", "Connections turned away.", c->refused},
+        {"netlogd_cut_off_connections_total", "counter", "Connections closed for want of memory.", c->cut_off},
         {"netlogd_requests_total", "counter", "Requests, subscriptions among them.", c->requests},
         {"netlogd_failed_requests_total", "counter", "Requests that were refused.", c->requests_failed},
         {"netlogd_subscriber_records_total", "counter", "Records sent to subscribers, once for each.", live.records},
         {"netlogd_subscriber_missed_records_total", "counter", "Records subscribers were too slow for.", live.missed},
         {"netlogd_connections", "gauge", "Connections now.", srv->connection_count},
+        {"netlogd_held_bytes", "gauge", "Memory for what clients have sent in part.", srv->held},
         {"netlogd_subscribers", "gauge", "Subscribers now.", live.subscribers},
         {"netlogd_subscriber_queue_bytes", "gauge", "Bytes that subscribers have not read yet.", live.queued},
-        {"netlogd_output_blocked", "gauge", "1 while the output cannot be written and clients wait.", srv->paused},
+        {"netlogd_output_blocked", "gauge", "1 while an output cannot be written and clients wait.", srv->paused},
         {"netlogd_uptime_seconds", "gauge", "How long netlogd runs.",
          (uint64_t)((server_now_ns() - srv->started_ns) / NL_NS_PER_SECOND)},
     };
@@ -46,6 +99,7 @@ static void print_all(const server *srv, struct evbuffer *out)
         evbuffer_add_printf(out, "# HELP %s %s\n# TYPE %s %s\n%s %" PRIu64 "\n", m->name, m->help, m->name, m->type,
                             m->name, m->value);
     }
+    print_outputs(srv, out);
     evbuffer_add_printf(out,
                         "# HELP netlogd_build_info The version.\n# TYPE netlogd_build_info gauge\n"
                         "netlogd_build_info{version=\"%s\"} 1\n",

@@ -234,15 +234,32 @@ static void print_json_fields(const nl_record *record, bool first)
     }
 }
 
-static void print_json(const answer *all, bool one)
+static void print_json_array(const answer *all, size_t from)
 {
-    fputs(one ? "" : "[", stdout);
-    for (size_t i = 0; i < all->count; i++) {
-        fputs(i > 0 ? ",\n {" : "{", stdout);
+    putchar('[');
+    for (size_t i = from; i < all->count; i++) {
+        fputs(i > from ? ",\n {" : "{", stdout);
         print_json_fields(all->records[i], true);
         putchar('}');
     }
-    puts(one ? "" : "]");
+    putchar(']');
+}
+
+/* With one, the first record is it, and those behind are its outputs. */
+static void print_json(const answer *all, bool one)
+{
+    if (!one) {
+        print_json_array(all, 0);
+    } else if (all->count > 0) {
+        putchar('{');
+        print_json_fields(all->records[0], true);
+        if (all->count > 1) {
+            fputs(all->records[0]->field_count > 0 ? ", \"OUTPUTS\": " : "\"OUTPUTS\": ", stdout);
+            print_json_array(all, 1);
+        }
+        putchar('}');
+    }
+    putchar('\n');
 }
 
 /* Of one record: a line for each field. */
@@ -304,6 +321,16 @@ static void print_table(const answer *all)
             printf("%.*s%*s", (int)text.size, text.data, pad, "");
         }
         putchar('\n');
+    }
+}
+
+/* One record, and what belongs to it. */
+static void print_one(const answer *all)
+{
+    print_lines(all->records[0]);
+    if (all->count > 1) {
+        putchar('\n');
+        print_table(&(answer){.records = all->records + 1, .count = all->count - 1});
     }
 }
 
@@ -410,7 +437,7 @@ int main(int argc, char **argv)
     if (a.json)
         print_json(&all, one);
     else if (one && all.count > 0)
-        print_lines(all.records[0]);
+        print_one(&all);
     else
         print_table(&all);
     for (size_t i = 0; i < all.count; i++)

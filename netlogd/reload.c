@@ -2,6 +2,7 @@
 
 #include "reload.h"
 
+#include "output/failure.h"
 #include "program/program.h"
 
 #include <stdlib.h>
@@ -53,18 +54,24 @@ static bool is_guarded(server *srv, const settings *now)
     return true;
 }
 
-static bool is_usable(server *srv, const settings *now)
+static bool take_over(server *srv, const settings *now)
 {
     const char *fixed = settings_fixed_difference(srv->settings, now);
     if (fixed != NULL)
         return refuse(srv, fixed, "it changes when netlogd is started anew only");
-    return listens_alike(srv, now) && is_guarded(srv, now);
+    if (!listens_alike(srv, now) || !is_guarded(srv, now))
+        return false;
+    /* The last of all: it is what changes something. */
+    if (outputs_change(srv->outputs, now->outputs, now->output_count, srv->log) == NL_OK)
+        return true;
+    report(srv, failure_text());
+    return false;
 }
 
 bool reload(server *srv)
 {
     settings *now = srv->read_settings(srv->read_user, report, srv);
-    if (now == NULL || !is_usable(srv, now)) {
+    if (now == NULL || !take_over(srv, now)) {
         settings_delete(now);
         program_error("the configuration is not changed");
         return false;

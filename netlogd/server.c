@@ -6,6 +6,7 @@
 #include "datagrams.h"
 #include "inherited.h"
 #include "metrics.h"
+#include "nats/reader.h"
 #include "output/failure.h"
 #include "program/program.h"
 #include "reload.h"
@@ -48,17 +49,24 @@ static struct timeval milliseconds(int count)
     return (struct timeval){.tv_sec = count / 1000, .tv_usec = count % 1000 * 1000};
 }
 
+static void set_paused(server *srv, bool pause)
+{
+    srv->paused = pause;
+    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
+        connection_pause(c, pause);
+    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
+        datagrams_pause(d, pause);
+    for (nats_reader *r = srv->nats_readers; r != NULL; r = nats_reader_next(r))
+        nats_reader_pause(r, pause);
+}
+
 /* The output cannot be written: no client is read until it can, so that nothing is lost and memory does not grow. */
 static void pause_clients(server *srv)
 {
     if (srv->paused)
         return;
-    srv->paused = true;
     program_error("%s; waiting until it can be written, nothing is lost", failure_text());
-    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
-        connection_pause(c, true);
-    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
-        datagrams_pause(d, true);
+    set_paused(srv, true);
     struct timeval interval = milliseconds(RETRY_MS);
     event_add(srv->retry_event, &interval);
 }
@@ -68,6 +76,8 @@ static void acknowledge_all(server *srv)
 {
     while (srv->to_acknowledge != NULL)
         connection_acknowledge(srv->to_acknowledge);
+    for (nats_reader *r = srv->nats_readers; r != NULL; r = nats_reader_next(r))
+        nats_reader_acknowledge(r);
 }
 
 static void on_activation(evutil_socket_t fd, short what, void *user)
@@ -84,18 +94,14 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     server *srv = user;
-    if (output_settle(srv->output) != NL_OK) {
+    if (outputs_settle(srv->outputs) != NL_OK) {
         struct timeval interval = milliseconds(RETRY_MS);
         event_add(srv->retry_event, &interval);
         return;
     }
-    srv->paused = false;
-    program_error("%s can be written again", srv->settings->output);
+    program_error("all can be written again");
     acknowledge_all(srv);
-    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
-        connection_pause(c, false);
-    for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
-        datagrams_pause(d, false);
+    set_paused(srv, false);
 }
 
 /* Writes what was put, at a moment when no client's block is read in part. */
@@ -103,12 +109,12 @@ static void flush(server *srv)
 {
     if (srv->paused)
         return;
-    if (output_flush(srv->output) != NL_OK) {
+    if (outputs_flush(srv->outputs) != NL_OK) {
         pause_clients(srv);
-    } else if (output_is_settled(srv->output)) {
+    } else if (outputs_are_settled(srv->outputs)) {
         acknowledge_all(srv);
     } else if (!event_pending(srv->settle_event, EV_TIMEOUT, NULL)) {
-        struct timeval left = milliseconds(output_settle_ms(srv->output));
+        struct timeval left = milliseconds(outputs_settle_ms(srv->outputs));
         event_add(srv->settle_event, &left);
     }
 }
@@ -131,7 +137,7 @@ static void on_settle(evutil_socket_t fd, short what, void *user)
     server *srv = user;
     if (srv->paused)
         return;
-    if (output_settle(srv->output) != NL_OK)
+    if (outputs_settle(srv->outputs) != NL_OK)
         pause_clients(srv);
     else
         acknowledge_all(srv);
@@ -139,9 +145,9 @@ static void on_settle(evutil_socket_t fd, short what, void *user)
 
 void server_wrote(server *srv)
 {
-    if (output_is_blocked(srv->output))
+    if (outputs_are_blocked(srv->outputs))
         pause_clients(srv);
-    else if (output_is_due(srv->output))
+    else if (outputs_are_due(srv->outputs))
         flush(srv);
     else if (!srv->stopping)
         event_active(srv->flush_event, EV_TIMEOUT, 0);
@@ -286,11 +292,13 @@ const char *server_reload(server *srv)
     inherited_notify(state);
     const char *why = reload(srv) ? NULL : "the configuration is not changed: netlogd's log says why";
     inherited_notify("READY=1");
-    if (output_reopen(srv->output) != NL_OK) {
+    if (outputs_reopen(srv->outputs) != NL_OK) {
         why = failure_text();
         program_error("%s; going on with the old one", why);
     }
-    nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s", srv->settings->output);
+    for (size_t i = 0; outputs_get(srv->outputs, i) != NULL; i++)
+        nl_write(srv->log, NL_USAGE, "Netlogd.Reopen", "FILE=%s",
+                 output_get_options(outputs_get(srv->outputs, i))->target);
     return why;
 }
 
@@ -334,7 +342,7 @@ static void start(server *srv, const server_extras *extras)
 {
     srv->base = event_base_new();
     srv->read_buffer = malloc(SERVER_READ_SIZE);
-    srv->listeners = calloc(srv->listener_count, sizeof *srv->listeners);
+    srv->listeners = calloc(srv->listener_count + 1, sizeof *srv->listeners);
     if (srv->base == NULL || srv->read_buffer == NULL || srv->listeners == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     event_base_priority_init(srv->base, PRIORITIES);
@@ -364,6 +372,9 @@ static void start(server *srv, const server_extras *extras)
     server_block_signals(false);
     for (size_t i = 0; i < srv->listener_count; i++)
         listen_on(srv, i);
+    for (size_t i = 0; i < srv->settings->listen_count; i++)
+        if (srv->settings->listen[i].nats != NULL)
+            nats_reader_new(srv, srv->settings->listen[i].nats, srv->settings->listen[i].url);
 }
 
 /* What the kernel has taken from clients for us is taken over and written before the program ends. */
@@ -381,7 +392,7 @@ static int stop(server *srv)
     for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
         datagrams_take_what_came(d);
     int status = PROGRAM_DONE;
-    if (output_settle(srv->output) != NL_OK) {
+    if (outputs_settle(srv->outputs) != NL_OK) {
         program_error("%s; the last records are lost", failure_text());
         status = PROGRAM_PROBLEM;
     } else {
@@ -410,6 +421,11 @@ static int stop(server *srv)
         srv->datagrams = datagrams_next(d);
         datagrams_free(d);
     }
+    while (srv->nats_readers != NULL) {
+        nats_reader *r = srv->nats_readers;
+        srv->nats_readers = nats_reader_next(r);
+        nats_reader_free(r);
+    }
     server_block_signals(true); /* asked again to end, it does not end at once */
     for (int i = 0; i < 3; i++)
         event_free(srv->signals[i]);
@@ -431,12 +447,12 @@ static int stop(server *srv)
 }
 
 int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
-               size_t listener_count, const server_extras *extras, output *out, nl_log *log)
+               size_t listener_count, const server_extras *extras, outputs *out, nl_log *log)
 {
     server srv = {.settings = s,
                   .read_settings = read_settings,
                   .read_user = read_user,
-                  .output = out,
+                  .outputs = out,
                   .log = log,
                   .sockets = listeners,
                   .listener_count = listener_count,
@@ -448,7 +464,7 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
             return PROGRAM_PROBLEM;
         }
     }
-    srv.streams = output_streams(out);
+    srv.streams = outputs_streams(out);
     srv.activation = activation_new(s->activation);
     activation_look(srv.activation);
     start(&srv, extras);

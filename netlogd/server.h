@@ -1,16 +1,16 @@
 /*
- * The collector: an event loop, its listeners and connections, one output.
+ * The collector: an event loop, its listeners and connections, its outputs.
  *
- * One thread does everything. A record passes from connection.c (read, decode) to output.c (collect, write); the server
- * decides when the output is flushed (whenever no client has anything to read) and stops all reading while it cannot be
- * written.
+ * One thread does everything. A record passes from connection.c (read, decode) to outputs.c (collect, write); the
+ * server decides when the outputs are flushed (whenever no client has anything to read) and stops all reading while one
+ * cannot be written.
  */
 #ifndef NETLOGD_SERVER_H
 #define NETLOGD_SERVER_H
 
 #include "activation.h"
 #include "listener.h"
-#include "output/output.h"
+#include "output/outputs.h"
 #include "settings.h"
 
 #include <event2/event.h>
@@ -18,6 +18,7 @@
 typedef struct server server;
 typedef struct connection connection;
 typedef struct datagrams datagrams;
+typedef struct nats_reader nats_reader;
 
 typedef struct server_counts {
     uint64_t records;
@@ -26,6 +27,7 @@ typedef struct server_counts {
     uint64_t bytes;
     uint64_t connections; /* so far */
     uint64_t refused;     /* not from an allowed network, or too many */
+    uint64_t cut_off;     /* because clients took too much memory */
     uint64_t requests;    /* whose line was read */
     uint64_t requests_failed;
 } server_counts;
@@ -40,21 +42,24 @@ struct server {
     server_read_settings read_settings;
     void *read_user;
     struct event_base *base;
-    output *output;
+    outputs *outputs;
     nl_log *log; /* its own events; NULL when it has none */
     char *read_buffer;
     activation *activation; /* what clients are told */
     struct event *activation_event;
-    nl_streams *streams; /* of all clients that number their records; the output's */
+    nl_streams *streams; /* of all clients that number their records; the outputs' */
     connection *connections;
     datagrams *datagrams;
+    nats_reader *nats_readers;
     connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
+    size_t held;                /* bytes that connections hold of what came in part */
+    size_t queued;              /* bytes that wait in the queues of requests */
     size_t connection_count;    /* requests too, but those over the control socket */
     struct request *requests;   /* clients that ask: request.h */
     struct subscriptions *subscriptions;
     int64_t started_ns; /* by server_now_ns */
     server_counts counts;
-    bool paused; /* nothing is read from clients: the output is blocked */
+    bool paused; /* nothing is read from clients: an output is blocked */
     bool stopping;
     struct event *flush_event;
     struct event *retry_event;
@@ -83,7 +88,7 @@ typedef struct server_extras {
  * status. Takes nothing over.
  */
 int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
-               size_t listener_count, const server_extras *extras, output *out, nl_log *log);
+               size_t listener_count, const server_extras *extras, outputs *out, nl_log *log);
 
 /*
  * Signals that end the program or make it read its configuration anew wait while they are blocked: until the server

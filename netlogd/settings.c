@@ -2,6 +2,9 @@
 
 #include "settings.h"
 
+#include "output/failure.h"
+#include "output/options.h"
+#include "nats/reader.h"
 #include "program/program.h"
 
 #include <ctype.h>
@@ -14,6 +17,8 @@
 enum {
     DEFAULT_MAX_CONNECTIONS = 10000,
     DEFAULT_MAX_RECORD = 1 << 20,
+    DEFAULT_MAX_MEMORY = 1 << 30,
+    LEAST_MEMORY = 1 << 20,
     LEAST_RECORD = 1024,
     DEFAULT_RECOVER_S = 5,
     DEFAULT_HANDSHAKE_S = 10,
@@ -33,11 +38,11 @@ static char *copy(const char *text)
 void settings_init(settings *s)
 {
     *s = (settings){
-        .output = copy("-"),
         .log = copy("file:///dev/stderr"),
         .level = NL_IMPORTANT,
         .max_record_size = DEFAULT_MAX_RECORD,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
+        .max_memory = DEFAULT_MAX_MEMORY,
         .record_s = DEFAULT_RECORD_S,
         .handshake_s = DEFAULT_HANDSHAKE_S,
         .recover_s = DEFAULT_RECOVER_S,
@@ -49,6 +54,7 @@ void settings_init(settings *s)
 static void free_listening(listening *l)
 {
     free(l->url);
+    free(l->nats);
     nl_tls_free(l->tls);
 }
 
@@ -58,7 +64,9 @@ void settings_free(settings *s)
         free_listening(&s->listen[i]);
     free(s->listen);
     free(s->allow);
-    free(s->output);
+    for (size_t i = 0; i < s->output_count; i++)
+        free(s->outputs[i]);
+    free(s->outputs);
     free(s->log);
     free(s->reject);
     free(s->activation);
@@ -81,8 +89,7 @@ static bool differ(const char *a, const char *b)
 
 const char *settings_fixed_difference(const settings *a, const settings *b)
 {
-    return differ(a->output, b->output)           ? "output"
-           : differ(a->log, b->log)               ? "log"
+    return differ(a->log, b->log)                 ? "log"
            : differ(a->reject, b->reject)         ? "reject"
            : differ(a->activation, b->activation) ? "activation"
            : differ(a->pid_file, b->pid_file)     ? "pid-file"
@@ -120,7 +127,7 @@ static const char *read_listening(const nl_url *url, listening *l)
     if (known && url->option_count == 0)
         return NULL;
     return "netlogd listens on x-netlog://HOST:PORT, x-netlogs://HOST:PORT?cert=FILE&key=FILE&ca=FILE, "
-           "x-netlog+udp://HOST:PORT, unix:PATH and inherited:NAME";
+           "x-netlog+udp://HOST:PORT, unix:PATH, inherited:NAME and nats://HOST/STREAM";
 }
 
 static const char *add_listen(settings *s, const char *value)
@@ -129,12 +136,16 @@ static const char *add_listen(settings *s, const char *value)
     if (url == NULL)
         return nl_error_message();
     listening l = {0};
-    const char *why = read_listening(url, &l);
+    const char *why = url->scheme == NL_SCHEME_NATS ? nats_reader_check(url, &l.url) : read_listening(url, &l);
     nl_url_free(url);
     if (why != NULL)
         return why;
-    l.url = copy(value);
-    l.url[strcspn(l.url, "?")] = '\0';
+    if (l.url != NULL) {
+        l.nats = copy(value);
+    } else {
+        l.url = copy(value);
+        l.url[strcspn(l.url, "?")] = '\0';
+    }
     s->listen = realloc(s->listen, (s->listen_count + 1) * sizeof *s->listen);
     if (s->listen == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
@@ -161,6 +172,22 @@ static const char *add_allow(settings *s, const char *value)
         s->allow[s->allow_count++] = net;
         value += size + (value[size] == ',');
     }
+    return NULL;
+}
+
+static const char *add_output(settings *s, const char *value)
+{
+    output_options options;
+    if (output_options_parse(value, &options) != NL_OK)
+        return failure_text();
+    output_options_free(&options);
+    for (size_t i = 0; i < s->output_count; i++)
+        if (strcmp(s->outputs[i], value) == 0)
+            return NULL; /* said by option and file */
+    s->outputs = realloc(s->outputs, (s->output_count + 1) * sizeof *s->outputs);
+    if (s->outputs == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->outputs[s->output_count++] = copy(value);
     return NULL;
 }
 
@@ -249,7 +276,7 @@ const char *settings_set(settings *s, const char *name, const char *value)
     if (strcmp(name, "allow") == 0)
         return add_allow(s, value);
     if (strcmp(name, "output") == 0)
-        return set_text(&s->output, value);
+        return add_output(s, value);
     if (strcmp(name, "log") == 0)
         return set_text(&s->log, value);
     if (strcmp(name, "level") == 0)
@@ -264,6 +291,8 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_size(&s->max_record_size, value, LEAST_RECORD);
     if (strcmp(name, "max-connections") == 0)
         return set_size(&s->max_connections, value, 1);
+    if (strcmp(name, "max-memory") == 0)
+        return set_size(&s->max_memory, value, LEAST_MEMORY);
     if (strcmp(name, "idle-timeout") == 0)
         return set_seconds(&s->idle_timeout_s, value);
     if (strcmp(name, "max-per-address") == 0)

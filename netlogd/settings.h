@@ -11,9 +11,10 @@
 
 #include <netlogger.h>
 
-/* One of the places where clients connect. */
+/* One of the places where clients connect, or from where what others collected is read. */
 typedef struct listening {
-    char *url;    /* without its options */
+    char *url;    /* without its options; of NATS with those that tell one reader from another */
+    char *nats;   /* of NATS: the whole URL; NULL: clients connect there */
     nl_tls *tls;  /* NULL: plain */
     bool vouched; /* who connects has shown a certificate that is vouched for */
 } listening;
@@ -23,7 +24,8 @@ typedef struct settings {
     size_t listen_count;
     network *allow;
     size_t allow_count;
-    char *output;            /* a path, or "-" */
+    char **outputs; /* URLs, each good by itself */
+    size_t output_count;
     char *log;               /* where netlogd's own events go, a URL */
     char *reject;            /* a file for malformed input; NULL: only counted and reported */
     char *control;           /* the URL of the control socket; NULL: none */
@@ -37,6 +39,7 @@ typedef struct settings {
     nl_fraction fraction;
     size_t max_record_size; /* bytes */
     size_t max_connections;
+    size_t max_memory;       /* bytes of what clients sent in part and subscribers have not read, of all together */
     unsigned idle_timeout_s; /* 0: connections may be silent for ever */
     size_t max_per_address;  /* connections from one; 0: no limit */
     size_t max_rate;         /* records a second from one client, beyond which it is read later; 0: no limit */
@@ -58,7 +61,7 @@ typedef void (*settings_report)(void *user, const char *message);
 
 /*
  * Sets one by name. Certificates are read at once. NULL when done, otherwise why not ("there is no directive
- * \"lisen\""), valid until the next call. A listen, allow adds to those given before.
+ * \"lisen\""), valid until the next call. A listen, output, allow adds to those given before.
  */
 const char *settings_set(settings *s, const char *name, const char *value);
 

@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum {
     CHUNK_SIZE = 64 << 10, /* what is gathered is handed out at that size even within a turn */
@@ -154,9 +153,17 @@ static void put_own(subscription *s, const nl_record *record)
     nl_buffer_free(&bytes);
 }
 
+/* Whether all queues together have room for so much more. */
+static bool all_have_room(const subscription *s, size_t size)
+{
+    return s->all->server->queued + size <= s->all->server->settings->max_memory / 2;
+}
+
+/* When the queues of all take too much, one that is empty goes on: each in its turn. */
 static bool is_half_empty(const subscription *s)
 {
-    return request_queued(s->request) <= s->all->server->settings->subscriber_queue / 2;
+    size_t queued = request_queued(s->request);
+    return queued == 0 || (queued <= s->all->server->settings->subscriber_queue / 2 && all_have_room(s, 0));
 }
 
 /* Tells it what it has missed. False when its queue is still too full for going on. */
@@ -186,7 +193,7 @@ static void miss(subscription *s, const span *what)
 static bool has_room(const subscription *s, size_t size)
 {
     size_t queued = request_queued(s->request);
-    return queued == 0 || queued + size <= s->all->server->settings->subscriber_queue;
+    return all_have_room(s, size) && (queued == 0 || queued + size <= s->all->server->settings->subscriber_queue);
 }
 
 static void put_chunk(subscription *s, const nl_buffer *chunk, shared *common, const span *what)
@@ -366,7 +373,7 @@ static void on_past(evutil_socket_t fd, short what, void *user)
     if (status == NL_OK) {
         if (is_half_empty(s)) /* otherwise it is called when it has sent some */
             event_active(s->turn, EV_TIMEOUT, 0);
-    } else if (status == NL_AGAIN && output_is_empty(s->all->server->output)) {
+    } else if (status == NL_AGAIN && outputs_are_empty(s->all->server->outputs)) {
         go_live(s);
     } else if (status == NL_AGAIN) {
         bool good = server_flush(s->all->server);
@@ -380,19 +387,15 @@ static void on_past(evutil_socket_t fd, short what, void *user)
     }
 }
 
-/* The output's file, to be followed. NULL with the reason in nl_error_message(). */
+/* The file of an output that takes all, to be followed. NULL with the reason. */
 static nl_reader *open_past(const server *srv, const char **why)
 {
-    const char *name = srv->settings->output;
-    struct stat status;
-    nl_url *url = nl_url_parse(name);
-    bool plain =
-        url != NULL && url->scheme == NL_SCHEME_FILE && (stat(url->path, &status) != 0 || S_ISREG(status.st_mode));
-    nl_reader *reader = NULL;
-    if (plain && url->option_count == 0)
-        reader = nl_reader_open(name, &(nl_reader_options){.follow = true, .nonblocking = true});
-    *why = plain && url->option_count == 0 ? nl_error_message() : "the past is not kept: the output is no plain file";
-    nl_url_free(url);
+    const char *path = outputs_plain_file(srv->outputs);
+    *why = "the past is not kept: no output is a plain file of all records";
+    if (path == NULL)
+        return NULL;
+    nl_reader *reader = nl_reader_open(path, &(nl_reader_options){.follow = true, .nonblocking = true});
+    *why = nl_error_message();
     return reader;
 }
 

@@ -119,3 +119,11 @@ void program_progress_end(void)
         fprintf(stderr, "\r\033[K");
     progress_shown = false;
 }
+
+int64_t program_parse_time(struct argp_state *state, const char *text)
+{
+    int64_t time_ns = 0;
+    if (nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, &time_ns) != NL_OK)
+        argp_error(state, "\"%s\": %s", text, nl_error_message());
+    return time_ns;
+}

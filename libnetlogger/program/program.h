@@ -81,6 +81,9 @@ bool program_list_archive(const char *folder, char ***files, size_t *count);
 /* Reads a time such as "100ms", "5" (seconds), "1.5h", "2d": more than 0. False when it is none. */
 bool program_duration_parse(const char *text, int64_t *duration_ns);
 
+/* An option's argument as a time (time.h); what is none ends the program as argp_error does. */
+int64_t program_parse_time(struct argp_state *state, const char *text);
+
 /*
  * The option --where EXPR, for programs that work on some of the records. A program lists program_where_argp among its
  * argp children, its child input being an nl_filter * that is NULL at first; the program frees it.

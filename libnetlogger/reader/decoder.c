@@ -111,6 +111,12 @@ bool nl_decoder_is_midway(const nl_decoder *decoder)
     return (decoder->carry.size > 0 && !decoder->carry_used) || decoder->skipping || nl_input_left(&decoder->in) > 0;
 }
 
+size_t nl_decoder_held(const nl_decoder *decoder)
+{
+    return decoder->carry.capacity + decoder->in.held.capacity + decoder->damage.text.capacity +
+           nl_block_reader_held(&decoder->block);
+}
+
 const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder)
 {
     return &decoder->stats;

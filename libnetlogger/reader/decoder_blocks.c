@@ -171,11 +171,15 @@ static void report_loss(nl_decoder *d, const nl_lost *lost)
         d->options.on_lost(d->options.user, lost);
 }
 
-/* Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. */
+/*
+ * Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. Streams
+ * begin with number 0: of one that is met for the first time, what is before the block may come later by another way
+ * (from a spool, when what a killed process left in memory came first).
+ */
 static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
 {
     uint64_t next = h->first_sequence + h->record_count;
-    d->all_fresh = !stream->known || d->options.streams == NULL;
+    d->all_fresh = d->options.streams == NULL;
     if (!d->all_fresh && d->fresh == NULL) {
         d->fresh = calloc(NL_STREAM_GAPS_MOST + 1, sizeof *d->fresh);
         NL_REQUIRE(d->fresh != NULL, "out of memory");
@@ -184,9 +188,7 @@ static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header
         d->fresh_count = nl_stream_take(stream, h->first_sequence, h->record_count, h->lost, d->fresh);
     else
         stream->next = stream->known && stream->next > next ? stream->next : next;
-    if (!stream->known || (h->record_count > 0 && h->max_time_ns > stream->latest_ns))
-        stream->latest_ns = h->record_count > 0 ? h->max_time_ns : h->lost_to_ns;
-    stream->known = true;
+    nl_stream_saw(stream, h);
 }
 
 /* A damaged block, whose header may be sound all the same. */
@@ -284,15 +286,6 @@ static bool is_sound(nl_decoder *d, const nl_block_header *header)
     return false;
 }
 
-/* Whether every record of the open block can be read, and what comes of them does not matter. */
-static bool all_can_be_read(nl_decoder *d)
-{
-    nl_status status;
-    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK)
-        ;
-    return status == NL_END;
-}
-
 /* What of the open block was met already. */
 static void note_repeated(const nl_decoder *d, nl_block_view *view)
 {
@@ -314,7 +307,7 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
     memcpy(view.stream, header->stream, sizeof view.stream);
     note_repeated(d, &view);
     if (d->take_blocks && view.repeated == 0) {
-        view.taken = all_can_be_read(d);
+        view.taken = nl_block_check(&d->block);
         if (!view.taken)
             nl_block_open(&d->block, header, d->block_bytes.data);
     }
@@ -358,6 +351,7 @@ static nl_status take_block(nl_decoder *d)
         return NL_OK;
     }
     d->place = d->fresh_at = 0;
+    d->first_sequence = header.first_sequence;
     d->all_fresh = true;
     follow_stream(d, &header);
     d->open = nl_block_open(&d->block, &header, d->block_bytes.data) == NL_OK;
@@ -373,9 +367,9 @@ static nl_status take_block(nl_decoder *d)
 /* Whether the record at the next place was not met already. */
 static bool is_fresh(nl_decoder *d)
 {
+    uint64_t place = d->place++;
     if (d->all_fresh)
         return true;
-    uint64_t place = d->place++;
     while (d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].to)
         d->fresh_at++;
     return d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].from;
@@ -397,6 +391,11 @@ static nl_status next_of_block(nl_decoder *d, const nl_record **record)
     if (status == NL_MALFORMED)
         nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
     return NL_END;
+}
+
+uint64_t nl_decoder_sequence(const nl_decoder *d)
+{
+    return d->first_sequence + d->place - 1;
 }
 
 nl_status nl_decoder_next_in_blocks(nl_decoder *d, const nl_record **record)

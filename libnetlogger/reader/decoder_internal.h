@@ -64,6 +64,7 @@ struct nl_decoder {
     bool open;                    /* a block is being read */
     bool all_fresh;               /* none of its records was met already; otherwise: */
     uint64_t place;               /* of its next record, from 0 */
+    uint64_t first_sequence;      /* of its first record */
     nl_number_range *fresh;       /* the places of those that were not; NL_STREAM_GAPS_MOST + 1, or NULL until needed */
     size_t fresh_count, fresh_at; /* of these, and which comes next */
     nl_block_reader block;

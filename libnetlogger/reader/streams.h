@@ -6,7 +6,7 @@
 #ifndef NETLOGGER_READER_STREAMS_H
 #define NETLOGGER_READER_STREAMS_H
 
-#include "format/block.h"
+#include "format/block_read.h"
 
 #include <netlogger/decoder.h>
 
@@ -44,6 +44,9 @@ nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_
  */
 size_t nl_stream_take(nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
                       nl_number_range fresh[NL_STREAM_GAPS_MOST + 1]);
+
+/* Notes that a block of it has come, after its numbers were taken. */
+void nl_stream_saw(nl_stream *stream, const nl_block_header *header);
 
 /* Forgets all. */
 void nl_streams_clear(nl_streams *streams);

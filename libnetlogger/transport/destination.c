@@ -23,6 +23,7 @@ static nl_destination *open_kind(const nl_url *url, const nl_destination_options
         return nl_memory_destination_open(url);
     case NL_SCHEME_UDP:
     case NL_SCHEME_INHERITED:
+    case NL_SCHEME_NATS:
         break;
     }
     nl_error_set("open %s: records cannot be written there", url->text);

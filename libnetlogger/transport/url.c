@@ -18,7 +18,7 @@ static const struct {
     {"x-netlog+udp:", NL_SCHEME_UDP, true},     {"udp:", NL_SCHEME_UDP, true},
     {"inherited:", NL_SCHEME_INHERITED, false}, {"x-syslog:", NL_SCHEME_SYSLOG, true},
     {"unix:", NL_SCHEME_UNIX, false},           {"memory:", NL_SCHEME_MEMORY, false},
-    {"file:", NL_SCHEME_FILE, false},
+    {"file:", NL_SCHEME_FILE, false},           {"nats:", NL_SCHEME_NATS, true},
 };
 
 enum { SCHEME_COUNT = sizeof schemes / sizeof schemes[0] };
@@ -53,22 +53,29 @@ static char *decode(const char *text, size_t size)
     return out;
 }
 
+/* Name and value are still encoded. */
+static nl_status add_pair(nl_url *url, nl_string name, nl_string value)
+{
+    nl_url_option *options = realloc(url->options, (url->option_count + 1) * sizeof *options);
+    NL_REQUIRE(options != NULL, "out of memory");
+    url->options = options;
+    nl_url_option added = {.name = decode(name.data, name.size)};
+    added.value = added.name == NULL ? NULL : decode(value.data, value.size);
+    if (added.value == NULL) {
+        free(added.name);
+        return NL_FAILED;
+    }
+    options[url->option_count++] = added;
+    return NL_OK;
+}
+
 static nl_status add_option(nl_url *url, const char *text, size_t size)
 {
     const char *equals = memchr(text, '=', size);
     if (equals == NULL || equals == text)
         return nl_error_set("option \"%.*s\" is not NAME=VALUE", (int)size, text);
-    nl_url_option *options = realloc(url->options, (url->option_count + 1) * sizeof *options);
-    NL_REQUIRE(options != NULL, "out of memory");
-    url->options = options;
-    char *name = decode(text, (size_t)(equals - text));
-    char *value = name == NULL ? NULL : decode(equals + 1, size - (size_t)(equals + 1 - text));
-    if (value == NULL) {
-        free(name);
-        return NL_FAILED;
-    }
-    options[url->option_count++] = (nl_url_option){name, value};
-    return NL_OK;
+    size_t name = (size_t)(equals - text);
+    return add_pair(url, (nl_string){text, name}, (nl_string){equals + 1, size - name - 1});
 }
 
 /* What follows the '?': NAME=VALUE&NAME=VALUE. */
@@ -146,6 +153,29 @@ static nl_status parse_path(nl_url *url, const char *text, size_t size, const ch
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
 
+/* USER:PASSWORD@HOSTS/STREAM: of the servers only that they are there is looked at. */
+static nl_status parse_nats(nl_url *url, const char *text, size_t size)
+{
+    const char *slash = memrchr(text, '/', size), *at = memrchr(text, '@', size), *end = text + size;
+    if (slash == NULL || slash + 1 == end)
+        return nl_error_set("no stream: nats://HOST/STREAM is wanted");
+    if (at != NULL && at < slash) {
+        const char *colon = memchr(text, ':', (size_t)(at - text));
+        if (colon == NULL)
+            return nl_error_set("no password: USER:PASSWORD@ is wanted");
+        if (add_pair(url, (nl_string){"user", 4}, (nl_string){text, (size_t)(colon - text)}) != NL_OK ||
+            add_pair(url, (nl_string){"password", 8}, (nl_string){colon + 1, (size_t)(at - colon - 1)}) != NL_OK)
+            return NL_FAILED;
+        text = at + 1;
+    }
+    if (text == slash)
+        return nl_error_set("no host");
+    url->host = strndup(text, (size_t)(slash - text));
+    NL_REQUIRE(url->host != NULL, "out of memory");
+    url->path = decode(slash + 1, (size_t)(end - slash - 1));
+    return url->path != NULL ? NL_OK : NL_FAILED;
+}
+
 /* What stands between the scheme and the options. */
 static nl_status parse_rest(nl_url *url, const char *text, size_t size)
 {
@@ -159,6 +189,8 @@ static nl_status parse_rest(nl_url *url, const char *text, size_t size)
             size--;
         url->path = decode(text, size);
         return url->path != NULL ? NL_OK : NL_FAILED;
+    case NL_SCHEME_NATS:
+        return parse_nats(url, text, size);
     case NL_SCHEME_UNIX:
         return parse_path(url, text, size, "socket");
     case NL_SCHEME_MEMORY:
@@ -188,7 +220,7 @@ static nl_status parse_scheme(nl_url *url, const char *text)
         return text[size] == '?' ? parse_options(url, text + size + 1) : NL_OK;
     }
     return nl_error_set(
-        "unknown scheme: file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited and x-syslog are known");
+        "unknown scheme: file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats and x-syslog are known");
 }
 
 /* Whether text begins with letters, digits, '+', '-' or '.' and "://": then a bare file name is hardly meant. */

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "format/number.h"
 #include "transport/destination.h"
+#include "transport/dial.h"
 #include "transport/writer_internal.h"
 
 #include <stdlib.h>
@@ -20,16 +21,6 @@ struct nl_writer {
     nl_encoder *encoder;
     nl_buffer buffer; /* what was encoded before the rest, which is in the encoder */
 };
-
-/* What the destination itself reads. */
-static bool is_of_tls(const nl_url *url, const char *name)
-{
-    static const char *const names[] = {"ca", "cert", "key", "name"};
-    for (unsigned i = 0; i < 4 && url->scheme == NL_SCHEME_NETLOGS; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
 
 nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, nl_writer_options *options)
 {
@@ -65,7 +56,7 @@ nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, 
             return NL_OK;
         }
     } else {
-        if (!is_of_tls(url, name))
+        if (!nl_dialer_takes_option(url, name))
             return NL_END;
         values = "not empty";
         if (*value != '\0')
@@ -200,6 +191,15 @@ nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *line
     if (size >= writer->buffer_size && writer->buffer.size + nl_encoder_size(writer->encoder) == 0)
         return write_through(writer, lines, size);
     nl_encoder_put_lines(writer->encoder, lines, size);
+    return write_if_full(writer);
+}
+
+nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size, size_t *taken)
+{
+    NL_REQUIRE(writer->format == NL_FORMAT_NLB, "the writer's format is text");
+    *taken = nl_destination_whole(writer->destination, data, size);
+    nl_encoder_finish(writer->encoder, &writer->buffer); /* what was put before goes before */
+    nl_buffer_append(&writer->buffer, data, *taken);
     return write_if_full(writer);
 }
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static char text[1024];
+static _Thread_local char text[1024];
 
 nl_status failure(const char *format, ...)
 {

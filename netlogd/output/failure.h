@@ -1,4 +1,4 @@
-/* Why the output cannot be written, in words: one for the program, which has one output and one thread for it. */
+/* Why an output cannot be written, in words: each thread has its own. */
 #ifndef NETLOGD_OUTPUT_FAILURE_H
 #define NETLOGD_OUTPUT_FAILURE_H
 

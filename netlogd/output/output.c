@@ -5,13 +5,14 @@
 #include "failure.h"
 #include "file.h"
 #include "journal.h"
-#include "options.h"
+#include "format/bytes.h"
 #include "program/program.h"
 #include "repair.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -21,18 +22,31 @@ enum {
     REPAIRS = 2,
 };
 
+enum { STREAM = 16 };
+
 struct output {
     output_options options;
     output_file file;
+    delivery *delivery; /* NULL: a file, no more */
     nl_encoder *encoder;
     nl_buffer batch; /* encoded, whole records: to be written next */
     nl_streams *streams;
+    output_past past;
     journal *journal; /* NULL: the output is no file, or none can be beside it */
     bool noted;       /* the journal tells of this file */
     bool ahead;       /* and the file has more than it tells of */
     bool settled;     /* all that was written, and all blocks that came, may be acknowledged */
     bool blocked;
-    bool failed;       /* since the latest flush, a record could not be written */
+    bool failed; /* since the latest flush, a record could not be written */
+    struct {     /* the latest block, whose records may be put */
+        unsigned char stream[STREAM];
+        nl_number_range fresh[NL_STREAM_GAPS_MOST + 1]; /* numbers that had not come before */
+        size_t count;
+    } block;
+    unsigned char
+        own[STREAM]; /* a stream for records that have no number that could be kept, where each must have one */
+    uint64_t own_next;
+    output_counts counts;
     uint64_t put;      /* bytes written since the latest flush */
     int64_t settle_ns; /* OUTPUT_SYNC_TIMED: when it is wanted */
     repair repairs[REPAIRS];
@@ -58,6 +72,7 @@ static nl_status open_journal(output *out)
     if (out->journal == NULL) {
         status = NL_FAILED;
     } else if (found) {
+        out->past = mark.ended ? OUTPUT_PAST_ENDED : OUTPUT_PAST_KILLED;
         last = output_file_name(&out->options, mark.number);
         status = repair_unacknowledged(last, &mark, &out->repairs[0]);
     } else {
@@ -113,6 +128,7 @@ static nl_status open_files(output *out)
     if (!out->file.plain) {
         journal_close(out->journal);
         out->journal = NULL;
+        out->past = OUTPUT_PAST_NONE;
     }
     return NL_OK;
 }
@@ -120,6 +136,7 @@ static nl_status open_files(output *out)
 static void free_output(output *out)
 {
     output_file_close(&out->file);
+    delivery_close(out->delivery);
     journal_close(out->journal);
     nl_streams_free(out->streams);
     nl_encoder_free(out->encoder);
@@ -130,24 +147,40 @@ static void free_output(output *out)
     free(out);
 }
 
-output *output_open(const char *text)
+static nl_encoder *new_encoder(const output_options *options)
+{
+    return nl_encoder_new(&(nl_encoder_options){.format = options->format, .zstd_level = options->zstd_level});
+}
+
+output *output_open(output_options *options)
 {
     output *out = calloc(1, sizeof *out);
     if (out == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
+    out->options = *options;
+    *options = (output_options){0};
     out->file.fd = -1;
     out->settled = true;
     out->streams = nl_streams_new();
-    nl_status status = output_options_parse(text, &out->options);
-    if (status == NL_OK) {
-        out->encoder =
-            nl_encoder_new(&(nl_encoder_options){.format = out->options.format, .zstd_level = out->options.zstd_level});
+    out->encoder = new_encoder(&out->options);
+    nl_status status = NL_OK;
+    if (out->options.kind->numbered && getrandom(out->own, STREAM, 0) != STREAM)
+        status = failure_errno("random bytes");
+    /* The spool is locked before anything in it is changed. */
+    if (status == NL_OK && out->options.kind->deliver != NULL)
+        status = (out->delivery = delivery_open(&out->options)) != NULL ? NL_OK : NL_FAILED;
+    if (status == NL_OK)
         status = open_files(out);
-    }
     if (status == NL_OK)
         return out;
     free_output(out);
     return NULL;
+}
+
+void output_start(output *out)
+{
+    if (out->delivery != NULL)
+        delivery_start(out->delivery, (output_place){out->file.number, out->file.size});
 }
 
 void output_report_repairs(output *out, nl_log *log)
@@ -167,22 +200,56 @@ nl_streams *output_streams(output *out)
     return out->streams;
 }
 
+output_past output_get_past(const output *out)
+{
+    return out->past;
+}
+
+const output_options *output_get_options(const output *out)
+{
+    return &out->options;
+}
+
+const output_counts *output_get_counts(const output *out)
+{
+    return &out->counts;
+}
+
+const unsigned char *output_own_stream(const output *out)
+{
+    return out->options.kind->numbered ? out->own : NULL;
+}
+
 bool output_wants_blocks(const output *out)
 {
-    return out->options.format == NL_FORMAT_NLB;
+    return out->options.format == NL_FORMAT_NLB && out->options.filter == NULL;
 }
 
 /* ---- writing ---- */
 
-/* Notes how far the file was written: with what streams go on with, or before anything more is written. */
-static nl_status note(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
+static nl_status note_always(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
 {
-    if (out->journal == NULL || !journal_is_needed(out->journal))
-        return NL_OK;
     journal_mark mark = {.number = out->file.number, .inode = out->file.inode, .size = out->file.size, .ended = ended};
     nl_status status = write(out->journal, &mark, out->options.sync != OUTPUT_SYNC_NEVER);
     out->noted = out->noted || status == NL_OK;
     return status;
+}
+
+/* Notes how far the file was written: with what streams go on with, or before anything more is written. */
+static nl_status note(output *out, nl_status (*write)(journal *, const journal_mark *, bool), bool ended)
+{
+    bool needed = out->journal != NULL && journal_is_needed(out->journal);
+    return needed ? note_always(out, write, ended) : NL_OK;
+}
+
+nl_status output_note_streams(output *out)
+{
+    return out->journal != NULL ? note_always(out, journal_write_all, false) : NL_OK;
+}
+
+nl_status output_begin(output *out)
+{
+    return out->noted ? NL_OK : note(out, journal_begin, false);
 }
 
 static bool is_time_to_rotate(const output *out)
@@ -215,16 +282,28 @@ static void unsettle(output *out)
     out->settled = false;
 }
 
+/* A spool that is full is as a disk that is. */
+static nl_status find_room(output *out)
+{
+    if (out->delivery == NULL || delivery_has_room(out->delivery, out->batch.size, out->options.spool_size))
+        return NL_OK;
+    delivery_state state;
+    delivery_describe(out->delivery, &state);
+    return failure("the spool %s is full, and %s%s%s", out->options.spool, out->options.target,
+                   state.why[0] != '\0' ? " is away: " : " takes it slowly", state.why);
+}
+
 static nl_status write_batch(output *out)
 {
     size_t written;
-    if (is_time_to_rotate(out) && open_another(out) != NL_OK)
-        return NL_FAILED;
-    if (!out->noted && note(out, journal_begin, false) != NL_OK)
+    if (find_room(out) != NL_OK || (is_time_to_rotate(out) && open_another(out) != NL_OK) || output_begin(out) != NL_OK)
         return NL_FAILED;
     unsettle(out);
     out->ahead = true;
     nl_status status = output_file_write(&out->file, out->batch.data, out->batch.size, &written);
+    out->counts.bytes += written;
+    if (out->delivery != NULL)
+        delivery_wrote(out->delivery, written);
     out->batch.size -= written;
     memmove(out->batch.data, out->batch.data + written, out->batch.size);
     return status;
@@ -252,12 +331,7 @@ static bool is_plain(nl_string line)
     static const char begins[] = "DATE=";
     if (line.size < sizeof begins || memcmp(line.data, begins, sizeof begins - 1) != 0)
         return false;
-    unsigned char least = 255;
-    for (size_t i = 0; i < line.size; i++) {
-        unsigned char byte = (unsigned char)line.data[i];
-        least = byte < least ? byte : least;
-    }
-    return least >= ' ';
+    return !nl_has_control(line.data, line.size);
 }
 
 bool output_takes_raw(const nl_record *record)
@@ -265,34 +339,93 @@ bool output_takes_raw(const nl_record *record)
     return record->raw_format == NL_FORMAT_ULM && record->raw.data != NULL && is_plain(record->raw);
 }
 
-void output_put(output *out, const nl_record *record)
+/* Whether the record of that number, of the latest block, has not come before. */
+static bool is_new(const output *out, uint64_t sequence)
+{
+    for (size_t i = 0; i < out->block.count; i++)
+        if (sequence >= out->block.fresh[i].from && sequence < out->block.fresh[i].to)
+            return true;
+    return false;
+}
+
+/*
+ * Says of what stream the next record is, in blocks. One whose records are chosen has holes in all streams, which would
+ * be taken for loss.
+ */
+static void set_stream(output *out, const uint64_t *sequence)
+{
+    if (out->options.format != NL_FORMAT_NLB)
+        return;
+    if (sequence != NULL && out->options.filter == NULL)
+        nl_encoder_set_stream(out->encoder, out->block.stream, *sequence);
+    else if (out->options.kind->numbered)
+        nl_encoder_set_stream(out->encoder, out->own, out->own_next++);
+    else
+        nl_encoder_set_stream(out->encoder, NULL, 0);
+}
+
+void output_put(output *out, const nl_record *record, const uint64_t *sequence)
 {
     nl_record clean;
-    if (record->raw.data != NULL)
-        nl_encoder_set_stream(out->encoder, NULL, 0);
+    if ((sequence != NULL && !is_new(out, *sequence)) || !nl_filter_matches(out->options.filter, record))
+        return;
+    set_stream(out, sequence);
+
     if (record->raw_format == NL_FORMAT_ULM && !is_plain(record->raw)) {
         clean = *record;
         clean.raw = (nl_string){0};
         record = &clean;
     }
-    if (nl_encoder_put(out->encoder, record) != NL_OK && !out->failed) {
+    nl_status status = nl_encoder_put(out->encoder, record);
+    out->counts.records += status == NL_OK;
+    if (status != NL_OK && !out->failed) {
         out->failed = true;
         program_error("%s: %s; it is left out", out->file.name, nl_error_message());
     }
     write_if_full(out);
 }
 
+static bool has_stream(const nl_block_view *block)
+{
+    static const unsigned char none[STREAM];
+    return memcmp(block->stream, none, STREAM) != 0;
+}
+
+/* Of a block that was taken whole, this output has had a part: puts the rest of its records. */
+static void put_new_ones(output *out, const nl_block_view *block)
+{
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.format = NL_FORMAT_NLB});
+    const nl_record *record;
+    nl_decoder_feed(decoder, block->bytes.data, block->bytes.size);
+    while (nl_decoder_next(decoder, &record) == NL_OK) {
+        uint64_t sequence = nl_decoder_sequence(decoder);
+        output_put(out, record, has_stream(block) ? &sequence : NULL);
+    }
+    nl_decoder_free(decoder);
+}
+
+/* How many of a block's records are new here, of those that are new anywhere. */
+static uint64_t take_numbers(output *out, const nl_block_view *block)
+{
+    uint64_t count = 0;
+    memcpy(out->block.stream, block->stream, STREAM);
+    out->block.count = nl_streams_take(out->streams, block, out->block.fresh);
+    for (size_t i = 0; i < out->block.count; i++)
+        count += out->block.fresh[i].to - out->block.fresh[i].from;
+    if (out->journal != NULL)
+        journal_touch(out->journal, block->stream);
+    return count;
+}
+
 void output_put_block(output *out, const nl_block_view *block)
 {
-    static const unsigned char none[sizeof block->stream];
-    if (out->journal != NULL && memcmp(block->stream, none, sizeof none) != 0)
-        journal_touch(out->journal, block->stream);
-    if (block->taken)
+    bool whole = !has_stream(block) || take_numbers(out, block) == block->record_count;
+    if (block->taken && whole && (has_stream(block) || !out->options.kind->numbered)) {
         nl_encoder_put_block(out->encoder, block);
-    else if (block->in_parts) /* numbers that do not follow one another have no place in a block */
-        nl_encoder_set_stream(out->encoder, NULL, 0);
-    else
-        nl_encoder_set_stream(out->encoder, block->stream, block->first_new);
+        out->counts.records += block->record_count;
+    } else if (block->taken) {
+        put_new_ones(out, block);
+    }
     unsettle(out); /* a stream that goes on is noted, even when nothing of the block was new */
     write_if_full(out);
 }
@@ -307,6 +440,8 @@ nl_status output_settle(output *out)
         status = note(out, journal_write, false);
     out->settled = status == NL_OK;
     out->ahead = out->ahead && status != NL_OK;
+    if (out->settled && out->delivery != NULL)
+        delivery_settled(out->delivery, (output_place){out->file.number, out->file.size});
     out->blocked = status != NL_OK;
     out->put = 0;
     out->failed = false;
@@ -348,6 +483,21 @@ int output_settle_ms(const output *out)
     return left_ns <= 0 ? 0 : (int)((left_ns + 999999) / 1000000);
 }
 
+bool output_delivers(output *out, delivery_state *state)
+{
+    if (out->delivery != NULL)
+        delivery_describe(out->delivery, state);
+    return out->delivery != NULL;
+}
+
+const char *output_plain_file(const output *out)
+{
+    const output_options *o = &out->options;
+    bool readable = o->path != NULL && out->file.plain && !o->numbered && o->filter == NULL &&
+                    (o->format == NL_FORMAT_NLB || o->zstd_level == 0);
+    return readable ? o->path : NULL;
+}
+
 nl_status output_reopen(output *out)
 {
     nl_status status = output_settle(out);
@@ -355,11 +505,37 @@ nl_status output_reopen(output *out)
     return status == NL_OK && another ? open_another(out) : status;
 }
 
+nl_status output_change(output *out, output_options *options)
+{
+    nl_status status = output_settle(out);
+    if (status != NL_OK) {
+        output_options_free(options);
+        return status;
+    }
+    output_options before = out->options;
+    out->options = *options;
+    *options = before;
+    bool renamed = before.path != NULL && strcmp(before.path, out->options.path) != 0;
+    if (renamed && (status = open_another(out)) != NL_OK) {
+        *options = out->options;
+        out->options = before;
+    } else {
+        nl_encoder_free(out->encoder);
+        out->encoder = new_encoder(&out->options);
+        if (out->delivery != NULL)
+            delivery_change(out->delivery, &out->options);
+    }
+    output_options_free(options);
+    return status;
+}
+
 nl_status output_close(output *out)
 {
     nl_status status = output_settle(out);
     if (status == NL_OK)
         status = note(out, journal_write, true);
+    if (out->delivery != NULL)
+        delivery_finish(out->delivery);
     nl_status closed = output_file_close(&out->file);
     free_output(out);
     return status == NL_OK ? closed : status;

@@ -1,32 +1,66 @@
 /*
- * The merged log: every record of every client, in the order in which they came, in one file or in numbered ones, as
- * text or as blocks (options.h has what can be said).
+ * One output: records that it is meant for, in the order in which they came, in one file or in numbered ones, as text
+ * or as blocks (options.h has what can be said); and, when it is of a kind that delivers (kind.h), from there to
+ * wherever they are to go.
  *
  * Records are collected and written many at a time. When writing fails (a full disk) they stay in memory, which grows
  * by no more than what one read from a client brought: the server reads nothing more until output_flush has succeeded
  * again.
  *
  * What is written is only taken for good once that is noted in the journal (journal.h), at a moment when no block is
- * read in part: that is what output_flush is called at.
+ * read in part: that is what output_flush is called at. The journal is the output's own, and so is what is remembered
+ * of streams: after a kill one output may have taken what another has not, and of what then comes again each takes what
+ * it had not. outputs.h says how they are kept together.
  */
 #ifndef NETLOGD_OUTPUT_H
 #define NETLOGD_OUTPUT_H
+
+#include "delivery.h"
+#include "options.h"
 
 #include <netlogger.h>
 
 typedef struct output output;
 
+/* What the journal said when it was opened. */
+typedef enum output_past {
+    OUTPUT_PAST_NONE,  /* there was none */
+    OUTPUT_PAST_ENDED, /* netlogd had ended in good order: nobody sends again what this output was to have */
+    OUTPUT_PAST_KILLED
+} output_past;
+
+typedef struct output_counts {
+    uint64_t records; /* put */
+    uint64_t bytes;   /* written, as encoded */
+} output_counts;
+
 /*
- * Opens what text names, repairs a damaged end, and takes back what a netlogd that was killed wrote without having
- * acknowledged it. NULL with the reason in failure_text().
+ * Opens what options name, repairs a damaged end, and takes back what a netlogd that was killed wrote without having
+ * acknowledged it. NULL with the reason in failure_text(). The options are taken over, those of a failure too.
  */
-output *output_open(const char *text);
+output *output_open(output_options *options);
+
+/* Begins to deliver, in a thread: not before the last fork. Files: nothing. */
+void output_start(output *out);
 
 /* Says in netlogd's own log what was repaired. log may be NULL. */
 void output_report_repairs(output *out, nl_log *log);
 
-/* What is remembered of the streams of clients, from before too: for their decoders. The output's own. */
+const output_options *output_get_options(const output *out);
+const output_counts *output_get_counts(const output *out);
+
+/* What is remembered of the streams of clients, from before too. The output's own. */
 nl_streams *output_streams(output *out);
+output_past output_get_past(const output *out);
+
+/* Notes all streams in the journal, after they were set from outside; and that it has not ended. */
+nl_status output_note_streams(output *out);
+
+/* Sees to it that the journal is there, before any other output notes that it has taken what this one was to have. */
+nl_status output_begin(output *out);
+
+/* The stream of those records that the output itself numbers; NULL: it does not. */
+const unsigned char *output_own_stream(const output *out);
 
 /* Whether blocks are best taken as a whole. */
 bool output_wants_blocks(const output *out);
@@ -34,8 +68,11 @@ bool output_wants_blocks(const output *out);
 /* Whether the record's raw text is a plain line of ULM, which is added as it came. */
 bool output_takes_raw(const nl_record *record);
 
-/* Adds a record, as the bytes that came in where those are a plain line of the format. */
-void output_put(output *out, const nl_record *record);
+/*
+ * Adds a record that is meant, as the bytes that came in where those are a plain line of the format. sequence is its
+ * number when it is of the block that output_put_block was called with last, else NULL.
+ */
+void output_put(output *out, const nl_record *record, const uint64_t *sequence);
 
 /* Says that a block came, before those of its records that follow are put; one that was taken is added. */
 void output_put_block(output *out, const nl_block_view *block);
@@ -58,8 +95,20 @@ bool output_is_due(const output *out);
 bool output_is_settled(const output *out);
 int output_settle_ms(const output *out);
 
+/* What is on its way; false: it is of a kind that does not deliver. */
+bool output_delivers(output *out, delivery_state *state);
+
+/* The file that holds all records and can be read while it is written; NULL when there is none. */
+const char *output_plain_file(const output *out);
+
 /* One file: opens its name anew; numbered ones: begins another. On NL_FAILED the old one stays in use. */
 nl_status output_reopen(output *out);
+
+/*
+ * Other options for the same target, taken over. What was put before is settled as the old ones say. On NL_FAILED these
+ * stay in use, and the new ones are freed.
+ */
+nl_status output_change(output *out, output_options *options);
 
 /* Settles and closes. */
 nl_status output_close(output *out);

@@ -9,87 +9,7 @@ import threading
 import time
 
 import support
-
-PROGRAM = r"""
-#include <netlogger.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
-/* client NAME URL COUNT MICROSECONDS: logs numbers, pausing after every hundred. */
-int main(int argc, char **argv)
-{
-    nl_log *log = nl_open(argv[1], argv[2]);
-    if (argc < 5 || log == NULL)
-        return fprintf(stderr, "%s\n", nl_error_message()), 1;
-    for (int i = 0; i < atoi(argv[3]); i++) {
-        NL_EVENT(log, NL_USAGE, "Step", "I", i, "TEXT", "some text");
-        if (i % 100 == 0)
-            usleep(atoi(argv[4]));
-    }
-    if (nl_close(log) != NL_OK)
-        return fprintf(stderr, "%s\n", nl_error_message()), 2;
-    return 0;
-}
-"""
-
-# Kills the process at the KILL_ATth call that changes a file: before it, after it, or in the middle of a write.
-KILLER = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-static int is_time(int fd)
-{
-    static int left = -1;
-    char link[40], name[500] = "";
-    if (left < 0)
-        left = getenv("KILL_AT") ? atoi(getenv("KILL_AT")) : 0;
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    if (left == 0 || (fd >= 0 && (readlink(link, name, sizeof name - 1) < 0 || strstr(name, "/out/") == NULL)))
-        return 0; /* nothing of the output's */
-    return --left == 0;
-}
-static void die(void)
-{
-    kill(getpid(), SIGKILL);
-    pause();
-}
-ssize_t write(int fd, const void *data, size_t size)
-{
-    ssize_t (*next)(int, const void *, size_t) = (ssize_t (*)(int, const void *, size_t))dlsym(RTLD_NEXT, "write");
-    if (is_time(fd)) {
-        if (size % 3 != 0)
-            next(fd, data, size % 3 == 1 ? size : size / 2);
-        die();
-    }
-    return next(fd, data, size);
-}
-int fdatasync(int fd)
-{
-    if (is_time(fd))
-        die();
-    return ((int (*)(int))dlsym(RTLD_NEXT, "fdatasync"))(fd);
-}
-int ftruncate(int fd, off_t size)
-{
-    if (is_time(fd))
-        die();
-    return ((int (*)(int, off_t))dlsym(RTLD_NEXT, "ftruncate"))(fd, size);
-}
-int rename(const char *from, const char *to)
-{
-    if (is_time(-1))
-        die();
-    int result = ((int (*)(const char *, const char *))dlsym(RTLD_NEXT, "rename"))(from, to);
-    if (is_time(-1))
-        die();
-    return result;
-}
-"""
-
+from producer import KILLER, PROGRAM
 
 def line(number):
     return f"DATE=20260101000000.{number % 1000000:06d} HOST=h PROG=p LVL=Usage NL.EVNT=E N={number}\n".encode()
@@ -166,9 +86,9 @@ class Output(support.Case):
             self.assertGreaterEqual(path.stat().st_size, 512 << 10)
 
     def test_rotation_by_size_of_blocks(self):
-        files = self.rotate(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=100k&zstd=0", ".nlb")
+        files = self.rotate(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=16k&zstd=0", ".nlb")
         for path in files[:-1]:
-            self.assertGreaterEqual(path.stat().st_size, 100 << 10)
+            self.assertGreaterEqual(path.stat().st_size, 16 << 10)
         blocks = b"".join(p.read_bytes() for p in files)
         self.assertNotIn(bytes(16), [s for s in self.streams(blocks)], "blocks keep their streams")
 
@@ -405,14 +325,19 @@ class Output(support.Case):
         self.assertEqual(self.verify(self.folder).returncode, 0)
 
     def test_what_is_wrong_with_an_output_is_said(self):
-        for output, why in [(f"file:{self.folder}/a.log?rotate_size=1m", "must be numbered"),
-                            (f"file:{self.folder}/a.log?rotate=1m", "unknown option \"rotate\""),
-                            (f"file:{self.folder}/a-{{N}}.log?fsync=often", "\"often\" is no value"),
-                            (f"file:{self.folder}/{{N}}/a.log", "not in its folder's"),
-                            ("x-netlog://localhost", "neither a file nor a folder"),
-                            (f"{self.folder}/no/", "No such file")]:
+        for status, output, why in [(2, f"file:{self.folder}/a.log?rotate_size=1m", "must be numbered"),
+                                    (2, f"file:{self.folder}/a.log?rotate=1m", "unknown option \"rotate\""),
+                                    (2, f"file:{self.folder}/a-{{N}}.log?fsync=often", "\"often\" is no value"),
+                                    (2, f"file:{self.folder}/{{N}}/a.log", "not in its folder's"),
+                                    (2, f"file:{self.folder}/a.log?where=A=", "column 3: a value"),
+                                    (2, "x-netlog://localhost", "spool=FOLDER is wanted"),
+                                    (2, f"x-netlog://localhost?spool={self.folder}&format=ulm", "only format nlb"),
+                                    (2, f"x-syslog://moon?spool={self.folder}", "no facility"),
+                                    (2, "memory:x", "cannot be written there"),
+                                    (1, f"{self.folder}/no/", "No such file"),
+                                    (1, f"x-netlog://localhost?spool={self.folder}/no/no", "No such file")]:
             result = self.run_program(self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s", "--output", output)
-            self.assertEqual(result.returncode, 1)
+            self.assertEqual(result.returncode, status, result.stderr)
             self.assertIn(why, result.stderr)
 
 

@@ -9,7 +9,7 @@ import time
 
 import collector
 import support
-from collector import record
+from collector import Authority, record
 
 CLIENT = r"""
 #include <netlogger.h>
@@ -64,33 +64,6 @@ int main(int argc, char **argv)
     return nl_close(log) == NL_OK ? 0 : 1;
 }
 """
-
-
-class Authority:
-    """Makes certificates, with the openssl command."""
-
-    def __init__(self, case, name):
-        self.case, self.folder = case, case.scratch / name
-        self.folder.mkdir()
-        self.ca = self.folder / "ca.pem"
-        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "3", "-subj",
-                     f"/CN={name}", "-keyout", self.folder / "ca.key", "-out", self.ca)
-
-    def openssl(self, *arguments):
-        result = self.case.run_program("openssl", *arguments)
-        if result.returncode != 0:
-            raise AssertionError(result.stderr)
-
-    def certify(self, name, alternative="DNS:localhost,IP:127.0.0.1", days=2):
-        """A certificate and its key in one file."""
-        files = {kind: self.folder / f"{name}.{kind}" for kind in ("key", "csr", "ext", "crt", "pem")}
-        files["ext"].write_text(f"subjectAltName={alternative}\n")
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
-                     "-keyout", files["key"], "-out", files["csr"])
-        self.openssl("x509", "-req", "-in", files["csr"], "-CA", self.ca, "-CAkey", self.folder / "ca.key", "-CAcreateserial",
-                     "-days", str(days), "-extfile", files["ext"], "-out", files["crt"])
-        files["pem"].write_bytes(files["crt"].read_bytes() + files["key"].read_bytes())
-        return files["pem"]
 
 
 class NetlogdTls(collector.Case):
@@ -275,6 +248,24 @@ class NetlogdTls(collector.Case):
             self.assertEqual(result.returncode, 0, result)
         self.stop(process)
         self.assertEqual(sorted(self.numbers()), sorted(list(range(10000)) * 2))
+
+    def test_a_collector_is_read(self):
+        process = self.serve_tls("--level", "Debug", options=f"&ca={self.authority.ca}")
+        nlsort, at = support.program("nlsort/nlsort"), f"since=2026-01-01T00:00:00Z&where=PROG%20%3D%3D%20\"p\""
+        refused = self.run_program(nlsort, self.url(f"&{at}"))
+        self.assertEqual((refused.returncode, "certificate" in refused.stderr), (1, True), refused.stderr)
+        readers = [self.start(nlsort, "-o", self.scratch / f"sorted{i}", self.url(f"&cert={self.client}&{at}{more}"))
+                   for i, more in enumerate(("", "&format=ulm"))]
+        support.wait_until(lambda: self.said().count("NL.EVNT=Netlogd.Subscribed") == 2, what="they have subscribed")
+        data = b"".join(record(1, n) for n in range(50000))
+        with self.connect(self.client) as s:
+            s.sendall(data)
+            s.unwrap()
+        support.wait_until(lambda: self.written().count(b"HOST=h1 ") == 50000, what="all records")
+        self.stop(process)  # which ends the streams
+        for i, reader in enumerate(readers):
+            self.assertEqual(reader.wait(20), 0)
+            self.assertTrue((self.scratch / f"sorted{i}").read_bytes() == data, i)
 
     def reload(self, process, event):
         """Sends SIGHUP and waits for one more event of that kind."""

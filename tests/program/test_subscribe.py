@@ -320,7 +320,7 @@ class Subscribe(support.Case):
     def test_since_without_a_file(self):
         self.output = "/dev/null"
         process = self.serve()
-        self.assertIn(b"the output is no plain file", self.ask(b"NETLOGGER/1 subscribe SINCE=-60\n"))
+        self.assertIn(b"no output is a plain file", self.ask(b"NETLOGGER/1 subscribe SINCE=-60\n"))
         self.stop(process)
 
     def test_subscribers_who_go(self):

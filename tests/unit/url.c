@@ -39,6 +39,9 @@ static void names_what_it_says(void **state)
         {"unix:///run/s", NL_SCHEME_UNIX, NULL, 0, "/run/s"},
         {"x-syslog://", NL_SCHEME_SYSLOG, NULL, 0, ""},
         {"x-syslog://local3", NL_SCHEME_SYSLOG, NULL, 0, "local3"},
+        {"nats://h/S", NL_SCHEME_NATS, "h", 0, "S"},
+        {"nats://h:1,[::1]:2/S?a=b", NL_SCHEME_NATS, "h:1,[::1]:2", 0, "S"},
+        {"nats://u:p%40:/@h/S?at=@/", NL_SCHEME_NATS, "h", 0, "S"},
         {"memory:m", NL_SCHEME_MEMORY, NULL, 0, "m"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -70,12 +73,29 @@ static void options_are_decoded(void **state)
     nl_url_free(url);
 }
 
+static void secrets_are_options(void **state)
+{
+    (void)state;
+    nl_url *url = nl_url_parse("nats://u%3A:p%40s@h,i/S?x=1");
+    assert_non_null(url);
+    assert_string_equal(nl_url_option_value(url, "user"), "u:");
+    assert_string_equal(nl_url_option_value(url, "password"), "p@s");
+    assert_string_equal(nl_url_option_value(url, "x"), "1");
+    nl_url_free(url);
+}
+
 static void refuses_with_a_reason(void **state)
 {
     (void)state;
     static const char *const bad[] = {
         "",
         "x-netlog://",
+        "nats:h/S",
+        "nats://h",
+        "nats://h/",
+        "nats:///S",
+        "nats://u@h/S",
+        "nats://u:%00@h/S",
         "x-netlog:h",
         "x-netlog://h:",
         "x-netlog://h:99999",
@@ -132,9 +152,8 @@ static void survives_garbage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_what_it_says),
-        cmocka_unit_test(options_are_decoded),
-        cmocka_unit_test(refuses_with_a_reason),
+        cmocka_unit_test(names_what_it_says),  cmocka_unit_test(options_are_decoded),
+        cmocka_unit_test(secrets_are_options), cmocka_unit_test(refuses_with_a_reason),
         cmocka_unit_test(survives_garbage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -130,6 +130,14 @@ NL_API void nl_decoder_on_block(nl_decoder *decoder, bool take,
                                 void (*on_block)(void *user, const nl_block_view *block), void *user);
 
 /*
+ * Notes that a block, which is of a stream, has come, as a decoder that shares these streams does. Returns how many
+ * ranges of its numbers had not come before, which are then in fresh, rising: for who passes blocks on to several
+ * places, some of which have had more of a stream than others.
+ */
+NL_API size_t nl_streams_take(nl_streams *streams, const nl_block_view *block,
+                              nl_number_range fresh[NL_STREAM_GAPS_MOST + 1]);
+
+/*
  * Gives the decoder more bytes. It borrows data until nl_decoder_next has returned NL_AGAIN; calling this again before
  * that aborts. The bytes are not changed.
  */
@@ -151,11 +159,18 @@ NL_API void nl_decoder_finish(nl_decoder *decoder);
  */
 NL_API nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
 
+/* The sequence number of the record that was handed out last. It means nothing unless that came in a block of a
+ * stream. */
+NL_API uint64_t nl_decoder_sequence(const nl_decoder *decoder);
+
 /* The format found, NL_FORMAT_UNKNOWN while it is not known yet. */
 NL_API nl_format nl_decoder_format(const nl_decoder *decoder);
 
 /* After NL_AGAIN: whether it keeps part of a line or block whose rest has not come. */
 NL_API bool nl_decoder_is_midway(const nl_decoder *decoder);
+
+/* After NL_AGAIN: about how many bytes of memory it takes for what it keeps, besides what any decoder takes. */
+NL_API size_t nl_decoder_held(const nl_decoder *decoder);
 
 /* Counts so far; belongs to the decoder. */
 NL_API const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder);

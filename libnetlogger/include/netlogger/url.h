@@ -12,6 +12,9 @@
  *                                HOST) belong to it
  *   x-netlog+udp://HOST[:PORT]   UDP, where netlogd listens; udp: for short
  *   unix:/run/netlogd.sock       a collector over a Unix stream socket
+ *   nats://[USER:PASSWORD@]HOST[:PORT][,HOST[:PORT]...]/STREAM
+ *                                streams of NATS JetStream, by netlogd only; host is what stands before the slash
+ *                                without USER and PASSWORD, which become the options user and password
  *   inherited:NAME               a socket that was handed to netlogd under that name (systemd's FileDescriptorName=)
  *   x-syslog://[FACILITY]        syslog(3): user, daemon, local0 ...; user unless said
  *   memory:NAME                  memory of this process, shared by all who use NAME
@@ -40,6 +43,7 @@ typedef enum nl_scheme {
     NL_SCHEME_NETLOGS,
     NL_SCHEME_UDP,
     NL_SCHEME_INHERITED,
+    NL_SCHEME_NATS,
 } nl_scheme;
 
 typedef struct nl_url_option {
@@ -50,9 +54,9 @@ typedef struct nl_url_option {
 typedef struct nl_url {
     nl_scheme scheme;
     char *text; /* as it was given, for messages */
-    char *host; /* a collector's name or address without brackets; NULL otherwise */
+    char *host; /* a collector's name or address without brackets; the servers of NATS; NULL otherwise */
     uint16_t port;
-    char *path; /* file, socket, memory's or socket's name or syslog facility; NULL where there is none */
+    char *path; /* file, socket, memory's, socket's or stream's name or syslog facility; NULL where there is none */
     nl_url_option *options;
     size_t option_count;
 } nl_url;

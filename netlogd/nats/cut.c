@@ -1,0 +1,181 @@
+#include "config.h"
+
+#include "cut.h"
+
+#include "place.h"
+#include "program/program.h"
+
+#include <string.h>
+
+enum { LARGEST = 17 << 20 }; /* bytes of a block, about */
+
+/* One block that is being looked at. */
+typedef struct open_block {
+    nl_block_view view;
+    size_t end; /* in the data */
+    bool there;
+    uint64_t seen;        /* records */
+    uint64_t run;         /* of these, with the latest's program */
+    nl_buffer host, prog; /* of the latest, after the first record */
+    nl_buffer runs;       /* uint64_t each: how many records have the same program, but the last run */
+} open_block;
+
+typedef struct cutting {
+    const nats_cutter *cutter;
+    const char *data;
+    bool more; /* are wanted */
+    open_block block;
+    nl_buffer subject;
+} cutting;
+
+static bool is_same(const nl_buffer *a, nl_string b)
+{
+    return a->size == b.size && (b.size == 0 || memcmp(a->data, b.data, b.size) == 0);
+}
+
+static void set(nl_buffer *buffer, nl_string text)
+{
+    buffer->size = 0;
+    nl_buffer_append(buffer, text.data, text.size);
+}
+
+static const char *subject_of(cutting *c, nl_string host, nl_string prog)
+{
+    c->subject.size = 0;
+    nats_subject_add(&c->subject, host);
+    nats_subject_add(&c->subject, prog);
+    nl_buffer_append(&c->subject, "", 1);
+    return c->subject.data;
+}
+
+static void give(cutting *c, nl_string bytes, uint64_t first, uint64_t count)
+{
+    nl_string host = {c->block.host.data, c->block.host.size}, prog = {c->block.prog.data, c->block.prog.size};
+    nats_cut cut = {.bytes = bytes, .first = first, .count = count, .end = c->block.end};
+    if (c->cutter->whole)
+        host = prog = (nl_string){0};
+    cut.subject = subject_of(c, host, prog);
+    memcpy(cut.stream, c->block.view.stream, sizeof cut.stream);
+    c->more = c->cutter->take(c->cutter->user, &cut) && c->more;
+}
+
+/* ---- a block in parts ---- */
+
+/* Records [from, to) of the open block as a block of their own, their program into its host and prog. */
+static void encode(cutting *c, uint64_t from, uint64_t to, nl_buffer *out)
+{
+    const nl_block_view *view = &c->block.view;
+    nl_encoder *encoder =
+        nl_encoder_new(&(nl_encoder_options){.format = NL_FORMAT_NLB, .zstd_level = c->cutter->zstd_level});
+    nl_decoder *decoder = nl_decoder_new(NULL);
+    const nl_record *record;
+    nl_encoder_set_stream(encoder, view->stream, view->first_sequence + from);
+    nl_decoder_feed(decoder, view->bytes.data, view->bytes.size);
+    for (uint64_t i = 0; i < to && nl_decoder_next(decoder, &record) == NL_OK; i++) {
+        if (i == from) {
+            set(&c->block.host, record->host);
+            set(&c->block.prog, record->prog);
+        }
+        if (i >= from)
+            nl_encoder_put(encoder, record);
+    }
+    nl_encoder_finish(encoder, out);
+    nl_decoder_free(decoder);
+    nl_encoder_free(encoder);
+}
+
+/* Gives records [from, to), in two halves where they are too many for a message; a single one that is too large is
+ * left out. */
+static void give_part(cutting *c, uint64_t from, uint64_t to)
+{
+    nl_buffer part = {0};
+    encode(c, from, to, &part);
+    if (part.size <= c->cutter->most) {
+        give(c, (nl_string){part.data, part.size}, c->block.view.first_sequence + from, to - from);
+    } else if (to - from > 1) {
+        uint64_t middle = from + (to - from) / 2;
+        give_part(c, from, middle);
+        give_part(c, middle, to);
+    } else {
+        program_error("a record of %.*s takes %zu bytes, more than a message of NATS may have; it is left out",
+                      (int)c->block.prog.size, c->block.prog.data, part.size);
+    }
+    nl_buffer_free(&part);
+}
+
+/* All of them, though no more are wanted meanwhile: a block is delivered or it is not. */
+static void give_runs(cutting *c)
+{
+    open_block *block = &c->block;
+    uint64_t from = 0, run;
+    for (size_t at = 0; at < block->runs.size; at += sizeof run, from += run) {
+        memcpy(&run, block->runs.data + at, sizeof run);
+        give_part(c, from, from + run);
+    }
+    give_part(c, from, block->seen);
+}
+
+/* ---- all of them ---- */
+
+/* The open block's records were all seen. */
+static void finish_block(cutting *c)
+{
+    open_block *block = &c->block;
+    if (!block->there)
+        return;
+    block->there = false;
+    if (block->view.bytes.size <= c->cutter->most && block->runs.size == 0)
+        give(c, block->view.bytes, block->view.first_sequence, block->view.record_count);
+    else if (block->seen > 0)
+        give_runs(c);
+}
+
+static void on_block(void *user, const nl_block_view *view)
+{
+    cutting *c = user;
+    open_block *block = &c->block;
+    finish_block(c);
+    if (!c->more) /* the block before was the last that is wanted */
+        return;
+    block->view = *view;
+    block->end = (size_t)(view->bytes.data + view->bytes.size - c->data);
+    block->there = true;
+    block->seen = block->run = 0;
+    block->host.size = block->prog.size = block->runs.size = 0;
+}
+
+static void look_at(open_block *block, const nl_record *record, bool whole)
+{
+    if (block->seen > 0 && !whole && (!is_same(&block->host, record->host) || !is_same(&block->prog, record->prog))) {
+        nl_buffer_append(&block->runs, (const char *)&block->run, sizeof block->run);
+        block->run = 0;
+    }
+    if (block->run == 0) {
+        set(&block->host, record->host);
+        set(&block->prog, record->prog);
+    }
+    block->run++;
+    block->seen++;
+}
+
+size_t nats_cut_blocks(const nats_cutter *cutter, const char *data, size_t size)
+{
+    cutting c = {.cutter = cutter, .data = data, .more = true};
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.format = NL_FORMAT_NLB});
+    const nl_record *record;
+    nl_decoder_on_block(decoder, false, on_block, &c);
+    nl_decoder_feed(decoder, data, size);
+    while (c.more && nl_decoder_next(decoder, &record) == NL_OK)
+        look_at(&c.block, record, cutter->whole);
+    finish_block(&c);
+    size_t done = c.block.end;
+    /* What holds no block though one would have to end there is damage of the disk's. */
+    if (c.more && size - done > LARGEST)
+        done = size;
+    nl_decoder_free(decoder);
+    nl_buffer_free(&c.block.host);
+    nl_buffer_free(&c.block.prog);
+    nl_buffer_free(&c.block.runs);
+    nl_buffer_free(&c.subject);
+    return done;
+}

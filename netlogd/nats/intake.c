@@ -1,0 +1,695 @@
+#include "config.h"
+
+#include "intake.h"
+
+#include "link.h"
+
+#include "output/failure.h"
+#include "program/program.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    ACK_WAIT_S = 10,
+    IN_PROGRESS_MS = 3000,
+    ASK_FOR = 64,            /* messages, at once */
+    ASK_BYTES = 4 << 20,     /* and no more than these */
+    HERE_MOST = 3 * ASK_FOR, /* messages of a shard that are here, or asked for */
+    REQUESTS = 2,            /* that the server has, of a shard */
+    REQUEST_S = 5,           /* for so long */
+    REQUEST_LATE_MS = 1500,  /* after which it is not waited for */
+    PENDING_MOST = 4096,     /* messages of a shard that are not acknowledged */
+    OTHERS_MS = 300,         /* to answer that they read it */
+    RETRY_MS = 1000,
+    TURN_MS = 250,
+    ID_SIZE = 33,
+};
+
+#define QUESTION "netlogd-reads" /* .STREAM.DURABLE */
+
+struct nats_message {
+    nats_message *next;
+    natsMsg *msg;
+    unsigned shard;
+    uint64_t number; /* in its stream */
+    bool again;
+    int64_t touched_ms; /* when the server was told of it */
+};
+
+typedef struct message_list {
+    nats_message *first, **end;
+    size_t count;
+} message_list;
+
+/* A request for messages that the server may still have. */
+typedef struct asking {
+    unsigned left; /* messages that may yet come; 0: there is none */
+    unsigned number;
+    int64_t until_ms;
+} asking;
+
+typedef struct shard {
+    char stream[NATS_NAME_SIZE];
+    bool begun;       /* its consumer is there */
+    int64_t from_ms;  /* it is not looked at before */
+    int64_t until_ms; /* what others did not acknowledge is waited for until then; 0: it is not */
+    asking asked[REQUESTS];
+    unsigned requests;
+    size_t here;
+} shard;
+
+struct nats_intake {
+    nats_place *place;
+    int wake;
+    pthread_t thread;
+    char id[ID_SIZE]; /* of this netlogd, among those that read */
+
+    /* The thread's own. */
+    nats_link *link;
+    natsSubscription *messages, *questions, *others;
+    char *inbox;
+    size_t ask_bytes;
+    bool known; /* which streams there are */
+    bool alone; /* nobody else reads them */
+
+    /* Shared. */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    shard *shards; /* NULL until they are known */
+    unsigned shard_count;
+    message_list waiting, taken, settled;
+    bool stop;
+    bool reconnected;
+    bool other_reads; /* somebody has answered */
+    nats_intake_state state;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- lists ---- */
+
+static void list_init(message_list *list)
+{
+    *list = (message_list){.end = &list->first};
+}
+
+static void list_add(message_list *list, nats_message *m)
+{
+    m->next = NULL;
+    *list->end = m;
+    list->end = &m->next;
+    list->count++;
+}
+
+static nats_message *list_take(message_list *list)
+{
+    nats_message *m = list->first;
+    if (m == NULL)
+        return NULL;
+    list->first = m->next;
+    list->count--;
+    if (list->first == NULL)
+        list->end = &list->first;
+    return m;
+}
+
+static void list_move(message_list *from, message_list *to)
+{
+    if (from->first == NULL)
+        return;
+    *to->end = from->first;
+    to->end = from->end;
+    to->count += from->count;
+    list_init(from);
+}
+
+static void free_message(nats_message *m)
+{
+    natsMsg_Destroy(m->msg);
+    free(m);
+}
+
+/* ---- from libnats' threads ---- */
+
+static void wake(nats_intake *in)
+{
+    uint64_t one = 1;
+    if (write(in->wake, &one, sizeof one) < 0 && errno != EAGAIN)
+        program_error("eventfd: %s", strerror(errno));
+}
+
+/* With the mutex; NULL clears it. */
+static void set_why(nats_intake *in, const char *why)
+{
+    why = why != NULL ? why : "";
+    if (strncmp(in->state.why, why, sizeof in->state.why - 1) == 0)
+        return;
+    snprintf(in->state.why, sizeof in->state.why, "%s", why);
+    wake(in);
+}
+
+/* The server says that a request has ended: INBOX.SHARD.NUMBER. */
+static void end_request(nats_intake *in, natsMsg *msg)
+{
+    unsigned at, number;
+    const char *status = "";
+    natsMsgHeader_Get(msg, "Status", &status);
+    if (sscanf(natsMsg_GetSubject(msg) + strlen(in->inbox), ".%u.%u", &at, &number) != 2 || at >= in->shard_count)
+        return;
+    shard *s = &in->shards[at];
+    for (int i = 0; i < REQUESTS; i++)
+        if (s->asked[i].number == number)
+            s->asked[i].left = 0;
+    if (strcmp(status, "408") == 0)
+        return;
+    const char *words = "";
+    natsMsgHeader_Get(msg, "Description", &words);
+    if (strcasestr(words, "MaxBytes") != NULL)
+        return;
+    /* The consumer is gone, or its leader is: it is looked for again. */
+    s->begun = false;
+    s->from_ms = now_ms() + RETRY_MS;
+}
+
+/* Of which shard the message is, by the name of its stream. */
+static shard *shard_of(nats_intake *in, const char *stream)
+{
+    for (unsigned i = 0; i < in->shard_count; i++)
+        if (strcmp(in->shards[i].stream, stream) == 0)
+            return &in->shards[i];
+    return NULL;
+}
+
+static void count_arrival(shard *s)
+{
+    asking *first = &s->asked[0];
+    for (int i = 1; i < REQUESTS; i++)
+        if (first->left == 0 || (s->asked[i].left > 0 && s->asked[i].number < first->number))
+            first = &s->asked[i];
+    first->left -= first->left > 0;
+    s->here++;
+}
+
+static void add_message(nats_intake *in, natsMsg *msg, const jsMsgMetaData *about)
+{
+    shard *s = shard_of(in, about->Stream);
+    nats_message *m = s != NULL ? calloc(1, sizeof *m) : NULL;
+    if (m == NULL) {
+        natsMsg_Destroy(msg);
+        return;
+    }
+    *m = (nats_message){.msg = msg,
+                        .shard = (unsigned)(s - in->shards),
+                        .number = about->Sequence.Stream,
+                        .again = about->NumDelivered > 1,
+                        .touched_ms = now_ms()};
+    count_arrival(s);
+    if (in->waiting.count == 0)
+        wake(in);
+    list_add(&in->waiting, m);
+}
+
+static void on_message(natsConnection *connection, natsSubscription *subscription, natsMsg *msg, void *user)
+{
+    (void)connection, (void)subscription;
+    nats_intake *in = user;
+    jsMsgMetaData *about = NULL;
+    bool ours = strncmp(natsMsg_GetSubject(msg), in->inbox, strlen(in->inbox)) == 0;
+    if (!ours && natsMsg_GetMetaData(&about, msg) != NATS_OK) {
+        natsMsg_Destroy(msg); /* nothing of JetStream's */
+        return;
+    }
+    pthread_mutex_lock(&in->mutex);
+    if (ours)
+        end_request(in, msg);
+    else
+        add_message(in, msg, about);
+    pthread_cond_signal(&in->changed);
+    pthread_mutex_unlock(&in->mutex);
+    if (ours)
+        natsMsg_Destroy(msg);
+    jsMsgMetaData_Destroy(about);
+}
+
+static void on_reconnected(natsConnection *connection, void *user)
+{
+    (void)connection;
+    nats_intake *in = user;
+    pthread_mutex_lock(&in->mutex);
+    in->reconnected = true;
+    pthread_cond_signal(&in->changed);
+    pthread_mutex_unlock(&in->mutex);
+}
+
+/* Whether a question is about a shard that we read, or want to. */
+static bool is_ours(nats_intake *in, const char *subject)
+{
+    char stream[NATS_NAME_SIZE] = "";
+    sscanf(subject, QUESTION ".%127[^.]", stream);
+    shard *s = shard_of(in, stream);
+    return s != NULL && nats_place_has_share(in->place, (unsigned)(s - in->shards));
+}
+
+/* Somebody asks who reads a shard: of two who both want to, the lower id does. */
+static void on_question(natsConnection *connection, natsSubscription *subscription, natsMsg *msg, void *user)
+{
+    (void)subscription;
+    nats_intake *in = user;
+    char asker[ID_SIZE];
+    snprintf(asker, sizeof asker, "%.*s", natsMsg_GetDataLength(msg), natsMsg_GetData(msg));
+    int order = strcmp(in->id, asker);
+    pthread_mutex_lock(&in->mutex);
+    bool answers = order != 0 && (in->alone || order < 0) && is_ours(in, natsMsg_GetSubject(msg));
+    pthread_mutex_unlock(&in->mutex);
+    if (answers && natsMsg_GetReply(msg) != NULL)
+        natsConnection_PublishString(connection, natsMsg_GetReply(msg), in->id);
+    natsMsg_Destroy(msg);
+}
+
+static void on_other(natsConnection *connection, natsSubscription *subscription, natsMsg *msg, void *user)
+{
+    (void)connection, (void)subscription;
+    nats_intake *in = user;
+    pthread_mutex_lock(&in->mutex);
+    in->other_reads = in->other_reads || !natsMsg_IsNoResponders(msg);
+    pthread_mutex_unlock(&in->mutex);
+    natsMsg_Destroy(msg);
+}
+
+/* ---- the thread: beginning ---- */
+
+/* With the mutex. */
+static void wait_a_while(nats_intake *in, int milliseconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += milliseconds / 1000;
+    until.tv_nsec += milliseconds % 1000 * 1000000L;
+    until.tv_sec += until.tv_nsec / (long)NL_NS_PER_SECOND;
+    until.tv_nsec %= (long)NL_NS_PER_SECOND;
+    if (!in->stop)
+        pthread_cond_timedwait(&in->changed, &in->mutex, &until);
+}
+
+static void pause_for(nats_intake *in, int milliseconds)
+{
+    int64_t end = now_ms() + milliseconds;
+    pthread_mutex_lock(&in->mutex);
+    while (!in->stop && now_ms() < end)
+        wait_a_while(in, (int)(end - now_ms()) + 1);
+    pthread_mutex_unlock(&in->mutex);
+}
+
+static natsStatus subscribe(nats_intake *in)
+{
+    char subject[NATS_NAME_SIZE];
+    natsConnection *c = in->link->connection;
+    natsStatus status = natsInbox_Create(&in->inbox);
+    if (status == NATS_OK) {
+        snprintf(subject, sizeof subject, "%s.*.*", in->inbox);
+        status = natsConnection_Subscribe(&in->messages, c, subject, on_message, in);
+    }
+    if (status == NATS_OK) {
+        natsSubscription_SetPendingLimits(in->messages, -1, -1); /* they are bounded by what is asked for */
+        snprintf(subject, sizeof subject, "%s.others", in->inbox);
+        status = natsConnection_Subscribe(&in->others, c, subject, on_other, in);
+    }
+    int64_t most = natsConnection_GetMaxPayload(c) + (64 << 10);
+    in->ask_bytes = most > ASK_BYTES ? (size_t)most : ASK_BYTES;
+    return status;
+}
+
+static void disconnect(nats_intake *in)
+{
+    nats_subscription_end(in->messages);
+    nats_subscription_end(in->questions);
+    nats_subscription_end(in->others);
+    in->messages = in->questions = in->others = NULL;
+    nats_link_close(in->link);
+    in->link = NULL;
+    natsInbox_Destroy(in->inbox);
+    in->inbox = NULL;
+    in->known = in->alone = false;
+}
+
+static nl_status connect_to(nats_intake *in)
+{
+    bool refused;
+    in->link = nats_link_open(in->place, on_reconnected, in, &refused);
+    if (in->link == NULL)
+        return NL_FAILED;
+    natsStatus status = subscribe(in);
+    if (status == NATS_OK)
+        return NL_OK;
+    nats_failure(in->place->name, status, 0);
+    disconnect(in);
+    return NL_FAILED;
+}
+
+static nl_status find_shards(nats_intake *in)
+{
+    bool wrong;
+    if (nats_link_find_streams(in->link, &wrong) != NL_OK)
+        return NL_FAILED;
+    unsigned count = in->link->shards;
+    if (in->shards != NULL && count != in->shard_count)
+        return failure("%s: it has %u shards now, and had %u: start netlogd anew", in->place->name, count,
+                       in->shard_count);
+    if (in->shards == NULL) {
+        shard *shards = calloc(count, sizeof *shards);
+        if (shards == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        for (unsigned i = 0; i < count; i++)
+            nats_stream_name(in->place, i, count, shards[i].stream);
+        pthread_mutex_lock(&in->mutex);
+        in->shards = shards;
+        in->shard_count = count;
+        pthread_mutex_unlock(&in->mutex);
+    }
+    in->known = true;
+    return NL_OK;
+}
+
+/* Asks who else reads a shard of ours. */
+static nl_status find_others(nats_intake *in)
+{
+    char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE];
+    natsConnection *c = in->link->connection;
+    natsStatus status = NATS_OK;
+    snprintf(subject, sizeof subject, QUESTION ".*.%s", in->place->durable);
+    if (in->questions == NULL)
+        status = natsConnection_Subscribe(&in->questions, c, subject, on_question, in);
+    pthread_mutex_lock(&in->mutex);
+    in->other_reads = false;
+    pthread_mutex_unlock(&in->mutex);
+    snprintf(reply, sizeof reply, "%s.others", in->inbox);
+    for (unsigned i = 0; i < in->shard_count && status == NATS_OK; i++) {
+        if (!nats_place_has_share(in->place, i))
+            continue;
+        snprintf(subject, sizeof subject, QUESTION ".%s.%s", in->shards[i].stream, in->place->durable);
+        status = natsConnection_PublishRequestString(c, subject, reply, in->id);
+    }
+    if (status == NATS_OK)
+        status = natsConnection_FlushTimeout(c, RETRY_MS);
+    if (status != NATS_OK)
+        return nats_failure(in->place->name, status, 0);
+    pause_for(in, OTHERS_MS);
+    pthread_mutex_lock(&in->mutex);
+    in->alone = !in->other_reads;
+    pthread_mutex_unlock(&in->mutex);
+    return in->alone ? NL_OK
+                     : failure("%s: another netlogd reads the same share of %s: say share=K/N for each",
+                               in->place->name, in->place->durable);
+}
+
+/* Whoever was given messages before us, and was killed, has not acknowledged them: they come first. */
+static nl_status begin_shard(nats_intake *in, shard *s)
+{
+    jsConsumerInfo *info = NULL;
+    jsConsumerConfig config;
+    jsErrCode code = 0;
+    natsStatus status = js_GetConsumerInfo(&info, in->link->js, s->stream, in->place->durable, NULL, &code);
+    if (status == NATS_NOT_FOUND || code == JSConsumerNotFoundErr) {
+        jsConsumerConfig_Init(&config);
+        config.Durable = in->place->durable;
+        config.AckPolicy = js_AckExplicit;
+        config.AckWait = ACK_WAIT_S * (int64_t)NL_NS_PER_SECOND;
+        config.MaxAckPending = PENDING_MOST;
+        status = js_AddConsumer(&info, in->link->js, s->stream, &config, NULL, &code);
+    }
+    if (status != NATS_OK)
+        return nats_failure(s->stream, status, code);
+    int64_t wait_ms = info->Config->AckWait / 1000000, now = now_ms();
+    pthread_mutex_lock(&in->mutex);
+    bool others = info->NumAckPending > (int64_t)s->here;
+    s->until_ms = others && s->until_ms == 0 ? now + wait_ms + RETRY_MS : s->until_ms;
+    s->begun = !others || now >= s->until_ms;
+    s->from_ms = s->begun ? 0 : now + RETRY_MS;
+    s->until_ms = s->begun ? 0 : s->until_ms;
+    pthread_mutex_unlock(&in->mutex);
+    jsConsumerInfo_Destroy(info);
+    return NL_OK;
+}
+
+/* With the mutex, which is let go meanwhile. */
+static nl_status begin_shards(nats_intake *in)
+{
+    nl_status status = NL_OK;
+    for (unsigned i = 0; i < in->shard_count && status == NL_OK; i++) {
+        if (in->shards[i].begun || !nats_place_has_share(in->place, i) || in->shards[i].from_ms > now_ms())
+            continue;
+        pthread_mutex_unlock(&in->mutex);
+        status = begin_shard(in, &in->shards[i]);
+        pthread_mutex_lock(&in->mutex);
+    }
+    return status;
+}
+
+/* Everything that must be so before a message can come. */
+static nl_status get_ready(nats_intake *in)
+{
+    if (in->link != NULL && natsConnection_IsClosed(in->link->connection))
+        disconnect(in); /* the servers have refused it for good */
+    pthread_mutex_lock(&in->mutex);
+    bool reconnected = in->reconnected;
+    in->reconnected = false;
+    if (reconnected || in->link == NULL)
+        for (unsigned i = 0; i < in->shard_count; i++) {
+            in->shards[i].begun = false;
+            memset(in->shards[i].asked, 0, sizeof in->shards[i].asked);
+        }
+    in->alone = in->alone && !reconnected;
+    pthread_mutex_unlock(&in->mutex);
+    if (in->link == NULL && connect_to(in) != NL_OK)
+        return NL_FAILED;
+    if (!in->known && find_shards(in) != NL_OK)
+        return NL_FAILED;
+    if (!in->alone && find_others(in) != NL_OK)
+        return NL_FAILED;
+    pthread_mutex_lock(&in->mutex);
+    nl_status status = begin_shards(in);
+    pthread_mutex_unlock(&in->mutex);
+    return status;
+}
+
+/* ---- the thread: its turns ---- */
+
+/* Tells the server what became of a message. What does not reach it, it asks for again. */
+static void tell(nats_intake *in, nats_message *m, const char *what)
+{
+    if (in->link != NULL && natsMsg_GetReply(m->msg) != NULL)
+        natsConnection_PublishString(in->link->connection, natsMsg_GetReply(m->msg), what);
+}
+
+static void tell_settled(nats_intake *in)
+{
+    message_list settled;
+    list_init(&settled);
+    pthread_mutex_lock(&in->mutex);
+    for (nats_message *m = in->settled.first; m != NULL; m = m->next)
+        in->shards[m->shard].here--;
+    list_move(&in->settled, &settled);
+    pthread_mutex_unlock(&in->mutex);
+    for (nats_message *m; (m = list_take(&settled)) != NULL; free_message(m))
+        tell(in, m, "+ACK");
+}
+
+/* With the mutex: the list's messages are not taken off it meanwhile, and telling does not wait. */
+static void tell_in_progress(nats_intake *in, message_list *list, int64_t now)
+{
+    for (nats_message *m = list->first; m != NULL; m = m->next)
+        if (now - m->touched_ms >= IN_PROGRESS_MS) {
+            m->touched_ms = now;
+            tell(in, m, "+WPI");
+        }
+}
+
+static void ask(nats_intake *in, unsigned at, asking *slot, int64_t now)
+{
+    shard *s = &in->shards[at];
+    char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE], request[128];
+    *slot = (asking){.left = ASK_FOR, .number = ++s->requests, .until_ms = now + REQUEST_S * 1000 + REQUEST_LATE_MS};
+    snprintf(subject, sizeof subject, "$JS.API.CONSUMER.MSG.NEXT.%s.%s", s->stream, in->place->durable);
+    snprintf(reply, sizeof reply, "%s.%u.%u", in->inbox, at, slot->number);
+    snprintf(request, sizeof request, "{\"expires\":%lld,\"batch\":%d,\"max_bytes\":%zu}",
+             REQUEST_S * (long long)NL_NS_PER_SECOND, ASK_FOR, in->ask_bytes);
+    natsConnection_PublishRequestString(in->link->connection, subject, reply, request);
+}
+
+/* With the mutex. */
+static void ask_for_more(nats_intake *in, int64_t now)
+{
+    for (unsigned i = 0; i < in->shard_count; i++) {
+        shard *s = &in->shards[i];
+        if (!s->begun || s->from_ms > now)
+            continue;
+        size_t coming = s->here;
+        for (int k = 0; k < REQUESTS; k++) {
+            if (s->asked[k].until_ms < now)
+                s->asked[k].left = 0;
+            coming += s->asked[k].left;
+        }
+        for (int k = 0; k < REQUESTS && coming + ASK_FOR <= HERE_MOST; k++)
+            if (s->asked[k].left == 0) {
+                ask(in, i, &s->asked[k], now);
+                coming += ASK_FOR;
+            }
+    }
+}
+
+static void *run(void *user)
+{
+    nats_intake *in = user;
+    for (;;) {
+        nl_status ready = get_ready(in);
+        tell_settled(in);
+        int64_t now = now_ms();
+        pthread_mutex_lock(&in->mutex);
+        set_why(in, ready == NL_OK ? NULL : failure_text());
+        bool stop = in->stop;
+        if (ready == NL_OK && !stop)
+            ask_for_more(in, now);
+        tell_in_progress(in, &in->waiting, now);
+        tell_in_progress(in, &in->taken, now);
+        if (!stop && in->settled.first == NULL)
+            wait_a_while(in, ready == NL_OK ? TURN_MS : RETRY_MS);
+        stop = in->stop;
+        pthread_mutex_unlock(&in->mutex);
+        if (stop)
+            break;
+    }
+    tell_settled(in);
+    return NULL;
+}
+
+/* ---- the server's thread ---- */
+
+/* Two that run on one machine, or on two with the same name, differ in it. */
+static void make_id(char id[ID_SIZE])
+{
+    unsigned char bytes[(ID_SIZE - 1) / 2];
+    if (getentropy(bytes, sizeof bytes) != 0)
+        program_fail(PROGRAM_PROBLEM, "getentropy: %s", strerror(errno));
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(id + 2 * i, 3, "%02x", bytes[i]);
+}
+
+nats_intake *nats_intake_open(nats_place *place)
+{
+    nats_intake *in = calloc(1, sizeof *in);
+    if (in == NULL || (in->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    in->place = place;
+    list_init(&in->waiting);
+    list_init(&in->taken);
+    list_init(&in->settled);
+    make_id(in->id);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&in->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&in->mutex, NULL);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before); /* the server's thread is to get them */
+    if (pthread_create(&in->thread, NULL, run, in) != 0)
+        program_fail(PROGRAM_PROBLEM, "no thread can be made");
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return in;
+}
+
+int nats_intake_descriptor(const nats_intake *in)
+{
+    return in->wake;
+}
+
+nats_message *nats_intake_next(nats_intake *in)
+{
+    uint64_t count;
+    pthread_mutex_lock(&in->mutex);
+    nats_message *m = list_take(&in->waiting);
+    if (m != NULL) {
+        list_add(&in->taken, m);
+        in->state.messages++;
+        in->state.again += m->again;
+    }
+    if (in->waiting.count == 0 && read(in->wake, &count, sizeof count) < 0 && errno != EAGAIN)
+        program_error("eventfd: %s", strerror(errno));
+    pthread_mutex_unlock(&in->mutex);
+    return m;
+}
+
+nl_string nats_message_data(const nats_message *m)
+{
+    return (nl_string){natsMsg_GetData(m->msg), (size_t)natsMsg_GetDataLength(m->msg)};
+}
+
+const char *nats_message_name(const nats_message *m, char name[NATS_NAME_SIZE])
+{
+    snprintf(name, NATS_NAME_SIZE, "%.120s:%llu", natsMsg_GetSubject(m->msg), (unsigned long long)m->number);
+    return name;
+}
+
+void nats_intake_acknowledge(nats_intake *in)
+{
+    pthread_mutex_lock(&in->mutex);
+    list_move(&in->taken, &in->settled);
+    pthread_cond_signal(&in->changed);
+    pthread_mutex_unlock(&in->mutex);
+}
+
+const nats_place *nats_intake_place(const nats_intake *in)
+{
+    return in->place;
+}
+
+void nats_intake_describe(nats_intake *in, nats_intake_state *state)
+{
+    pthread_mutex_lock(&in->mutex);
+    *state = in->state;
+    state->waiting = in->waiting.count + in->taken.count + in->settled.count;
+    pthread_mutex_unlock(&in->mutex);
+}
+
+static void give_back(nats_intake *in, message_list *list)
+{
+    for (nats_message *m; (m = list_take(list)) != NULL; free_message(m))
+        tell(in, m, "-NAK");
+}
+
+void nats_intake_close(nats_intake *in)
+{
+    if (in == NULL)
+        return;
+    pthread_mutex_lock(&in->mutex);
+    in->stop = true;
+    pthread_cond_signal(&in->changed);
+    pthread_mutex_unlock(&in->mutex);
+    pthread_join(in->thread, NULL);
+    if (in->link != NULL)
+        nats_subscription_end(in->messages);
+    in->messages = NULL;
+    give_back(in, &in->taken);
+    give_back(in, &in->waiting);
+    disconnect(in);
+    close(in->wake);
+    nats_place_free(in->place);
+    pthread_cond_destroy(&in->changed);
+    pthread_mutex_destroy(&in->mutex);
+    free(in->shards);
+    free(in);
+}

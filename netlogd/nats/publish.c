@@ -1,0 +1,435 @@
+/*
+ * The output into NATS JetStream: what is in the spool becomes messages, which are published and awaited.
+ *
+ * The messages of a shard are sent in order, and no more than WINDOW of them at a time, from the first that was not
+ * acknowledged: one that must be sent again comes behind at most so many, and who reads the shard remembers that many
+ * gaps of each stream (NL_STREAM_GAPS_MOST), whatever pattern they have.
+ *
+ * A message's id is made of the stream and the numbers of its records, so that the servers drop what is sent again
+ * within their window; beyond it the reader's journal knows the numbers.
+ */
+#include "config.h"
+
+#include "cut.h"
+#include "link.h"
+
+#include "output/failure.h"
+#include "output/kind.h"
+#include "output/options.h"
+#include "program/program.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    WINDOW = 2 * NL_STREAM_GAPS_MOST, /* every other one may fail */
+    MESSAGES_MOST = 2048,             /* of one delivery, but for its last block's parts */
+    BYTES_MOST = 8 << 20,             /* likewise */
+    TOGETHER = 256 << 10,             /* bytes of a message of several blocks */
+    HEADERS = 1 << 10,                /* of a message's bytes, at most */
+    NO_LEADER_MS = 100,               /* then it is tried again */
+    ANSWER_MS = 125,
+    SILENCE_MS = 2000,  /* without any answer, after which all is sent again */
+    PATIENCE_MS = 6000, /* without any answer */
+};
+
+#define HASH_BEGIN 0xcbf29ce484222325u
+
+typedef enum message_state { WAITING, SENT, AGAIN, STORED } message_state;
+
+typedef struct message {
+    nl_buffer data, subject;
+    char id[96];
+    bool marked;   /* the id alone does not tell what is in it, */
+    uint64_t mark; /* but this does: a hash of that */
+    unsigned shard;
+    unsigned place; /* among those of its shard, from 0 */
+    message_state state;
+} message;
+
+/* Where a block, or a part of one, ends, and the message that has it. */
+typedef struct piece {
+    size_t end;
+    size_t message;
+} piece;
+
+typedef struct publisher {
+    nats_place *place;
+    nats_link *link;
+    natsSubscription *answers;
+    char *inbox;
+    int zstd_level;
+    size_t most; /* bytes of a message */
+
+    message *messages;
+    size_t message_count, message_capacity;
+    piece *pieces;
+    size_t piece_count, piece_capacity;
+    size_t bytes;
+    size_t open[NATS_SHARDS_MOST];    /* by shard, plus 1: the message that more blocks go into */
+    unsigned count[NATS_SHARDS_MOST]; /* messages of each */
+
+    /* Shared with libnats' threads: the states of messages too. */
+    pthread_mutex_t mutex;
+    pthread_cond_t answered;
+    uint64_t round; /* answers to messages of earlier deliveries are nobody's */
+    size_t stored;
+    size_t wanted; /* stored that many, the delivery goes on */
+    bool no_leader;
+    int64_t answered_ms; /* when one was stored */
+    int64_t sent_ms;     /* when all was sent again */
+    char refused[256];
+} publisher;
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- messages ---- */
+
+static void *grow(void *array, size_t *capacity, size_t count, size_t size)
+{
+    if (count < *capacity)
+        return array;
+    size_t more = *capacity == 0 ? 64 : *capacity * 2;
+    array = realloc(array, more * size);
+    if (array == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    memset((char *)array + *capacity * size, 0, (more - *capacity) * size);
+    *capacity = more;
+    return array;
+}
+
+static uint64_t hash_of(uint64_t hash, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+    for (size_t i = 0; i < size; i++)
+        hash = (hash ^ bytes[i]) * 0x100000001b3u;
+    return hash;
+}
+
+/* The same stream is always in the same shard, whoever publishes it. */
+static unsigned shard_of(const publisher *p, const unsigned char stream[16])
+{
+    uint64_t hash = hash_of(HASH_BEGIN, stream, 16);
+    return (unsigned)((hash ^ hash >> 32) % p->link->shards);
+}
+
+static size_t add_message(publisher *p, const nats_cut *cut, unsigned shard)
+{
+    p->messages = grow(p->messages, &p->message_capacity, p->message_count, sizeof *p->messages);
+    static const unsigned char none[sizeof cut->stream];
+    message *m = &p->messages[p->message_count];
+    m->data.size = m->subject.size = 0; /* the memory of an earlier one is used again */
+    m->shard = shard;
+    m->place = p->count[shard]++;
+    m->state = WAITING;
+    m->mark = HASH_BEGIN;
+    m->marked = p->place->by_shard || memcmp(cut->stream, none, sizeof none) == 0;
+    char end[16], *at = m->id;
+    for (int i = 0; i < 16; i++)
+        at += sprintf(at, "%02x", cut->stream[i]);
+    snprintf(at, 48, "-%llu-%llu", (unsigned long long)cut->first, (unsigned long long)cut->count);
+    nl_buffer_append(&m->subject, p->place->subject, strlen(p->place->subject));
+    nl_buffer_append(&m->subject, cut->subject, strlen(cut->subject));
+    nl_buffer_append(&m->subject, end, (size_t)snprintf(end, sizeof end, ".%u", shard + 1) + 1);
+    return p->message_count++;
+}
+
+/* The message that the cut goes into: one of its own, or with by=shard one that has room. */
+static size_t message_for(publisher *p, const nats_cut *cut, unsigned shard)
+{
+    size_t open = p->place->by_shard ? p->open[shard] : 0;
+    if (open == 0 || p->messages[open - 1].data.size + cut->bytes.size > TOGETHER)
+        open = add_message(p, cut, shard) + 1;
+    p->open[shard] = open;
+    return open - 1;
+}
+
+static bool take_cut(void *user, const nats_cut *cut)
+{
+    publisher *p = user;
+    unsigned shard = shard_of(p, cut->stream);
+    size_t at = message_for(p, cut, shard);
+    message *m = &p->messages[at];
+    nl_buffer_append(&m->data, cut->bytes.data, cut->bytes.size);
+    if (m->marked)
+        m->mark = hash_of(m->mark, cut->bytes.data, cut->bytes.size);
+    p->pieces = grow(p->pieces, &p->piece_capacity, p->piece_count, sizeof *p->pieces);
+    p->pieces[p->piece_count++] = (piece){.end = cut->end, .message = at};
+    p->bytes += cut->bytes.size;
+    return p->message_count < MESSAGES_MOST && p->bytes < BYTES_MOST;
+}
+
+static void clear(publisher *p)
+{
+    p->message_count = p->piece_count = p->bytes = 0;
+    memset(p->open, 0, sizeof p->open);
+    memset(p->count, 0, sizeof p->count);
+    p->round++;
+    p->stored = 0;
+    p->no_leader = false;
+    p->refused[0] = '\0';
+    p->answered_ms = p->sent_ms = now_ms();
+}
+
+/* How much of what was cut is stored for good; all is how much was cut. */
+static size_t stored_bytes(const publisher *p, size_t all)
+{
+    size_t done = 0;
+    for (size_t i = 0; i < p->piece_count; i++) {
+        if (p->messages[p->pieces[i].message].state != STORED)
+            return done;
+        bool last = i + 1 == p->piece_count || p->pieces[i + 1].end != p->pieces[i].end;
+        done = last ? p->pieces[i].end : done;
+    }
+    return all;
+}
+
+/* ---- answers ---- */
+
+/* The words behind "description":" in what JetStream says, or all that it says. */
+static void keep_refusal(publisher *p, const char *text, size_t size)
+{
+    static const char name[] = "\"description\":\"";
+    const char *words = memmem(text, size, name, sizeof name - 1);
+    const char *from = words != NULL ? words + sizeof name - 1 : text;
+    const char *to = words != NULL ? memchr(from, '"', (size_t)(text + size - from)) : NULL;
+    snprintf(p->refused, sizeof p->refused, "%.*s", (int)((to != NULL ? to : text + size) - from), from);
+}
+
+/* The server has it, or not. */
+static void note_answer(publisher *p, message *m, natsMsg *answer)
+{
+    const char *text = natsMsg_GetData(answer);
+    size_t size = (size_t)natsMsg_GetDataLength(answer);
+    if (m->state == STORED)
+        return;
+    if (natsMsg_IsNoResponders(answer)) {
+        m->state = AGAIN;
+        p->no_leader = true;
+    } else if (memmem(text, size, "\"error\"", 7) != NULL) {
+        m->state = AGAIN;
+        keep_refusal(p, text, size);
+    } else {
+        m->state = STORED;
+        p->stored++;
+        p->answered_ms = now_ms();
+    }
+}
+
+static void on_answer(natsConnection *connection, natsSubscription *subscription, natsMsg *answer, void *user)
+{
+    (void)connection, (void)subscription;
+    publisher *p = user;
+    unsigned long long round, at;
+    const char *behind = natsMsg_GetSubject(answer) + strlen(p->inbox);
+    if (sscanf(behind, ".%llu.%llu", &round, &at) == 2) {
+        pthread_mutex_lock(&p->mutex);
+        if (round == p->round && at < p->message_count)
+            note_answer(p, &p->messages[at], answer);
+        if (p->stored >= p->wanted || p->refused[0] != '\0')
+            pthread_cond_signal(&p->answered);
+        pthread_mutex_unlock(&p->mutex);
+    }
+    natsMsg_Destroy(answer);
+}
+
+/* ---- sending ---- */
+
+static natsStatus send(publisher *p, size_t at)
+{
+    message *m = &p->messages[at];
+    char reply[128], id[128];
+    natsMsg *sent = NULL;
+    if (m->marked)
+        snprintf(id, sizeof id, "%s-%llx", m->id, (unsigned long long)m->mark);
+    else
+        snprintf(id, sizeof id, "%s", m->id);
+    snprintf(reply, sizeof reply, "%s.%llu.%zu", p->inbox, (unsigned long long)p->round, at);
+    natsStatus status = natsMsg_Create(&sent, m->subject.data, reply, m->data.data, (int)m->data.size);
+    if (status == NATS_OK)
+        status = natsMsgHeader_Set(sent, "Nats-Msg-Id", id);
+    if (status == NATS_OK)
+        status = natsConnection_PublishMsg(p->link->connection, sent);
+    natsMsg_Destroy(sent);
+    return status;
+}
+
+/*
+ * Notes how many of each shard's messages are stored in a row, and the messages that may be sent now as sent, their
+ * places into chosen. Returns how many.
+ */
+static size_t choose(publisher *p, size_t chosen[MESSAGES_MOST])
+{
+    bool broken[NATS_SHARDS_MOST] = {false};
+    unsigned stored[NATS_SHARDS_MOST] = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < p->message_count && count < MESSAGES_MOST; i++) {
+        message *m = &p->messages[i];
+        broken[m->shard] = broken[m->shard] || m->state != STORED;
+        stored[m->shard] += !broken[m->shard];
+        if ((m->state == WAITING || m->state == AGAIN) && m->place < stored[m->shard] + WINDOW) {
+            m->state = SENT;
+            chosen[count++] = i;
+        }
+    }
+    return count;
+}
+
+/* What was sent and not answered is to be sent again. */
+static void give_up_waiting(publisher *p)
+{
+    for (size_t i = 0; i < p->message_count; i++)
+        if (p->messages[i].state == SENT)
+            p->messages[i].state = AGAIN;
+    p->sent_ms = now_ms();
+}
+
+static bool any_sent(const publisher *p)
+{
+    for (size_t i = 0; i < p->message_count; i++)
+        if (p->messages[i].state == SENT)
+            return true;
+    return false;
+}
+
+static nl_status send_chosen(publisher *p)
+{
+    size_t chosen[MESSAGES_MOST], count = choose(p, chosen);
+    natsStatus status = NATS_OK;
+    pthread_mutex_unlock(&p->mutex);
+    for (size_t i = 0; i < count && status == NATS_OK; i++)
+        status = send(p, chosen[i]);
+    pthread_mutex_lock(&p->mutex);
+    return status == NATS_OK ? NL_OK : nats_failure(p->place->name, status, 0);
+}
+
+/* Answers come one by one: this waits for about half of what may be under way, or an eighth of a second. */
+static void wait_for_answers(publisher *p)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += (p->no_leader ? NO_LEADER_MS : ANSWER_MS) * 1000000L;
+    until.tv_sec += until.tv_nsec / (long)NL_NS_PER_SECOND;
+    until.tv_nsec %= (long)NL_NS_PER_SECOND;
+    p->no_leader = false;
+    p->wanted = p->stored + WINDOW / 2 < p->message_count ? p->stored + WINDOW / 2 : p->message_count;
+    int result = 0;
+    while (result == 0 && p->stored < p->wanted && p->refused[0] == '\0')
+        result = pthread_cond_timedwait(&p->answered, &p->mutex, &until);
+}
+
+/* With the mutex. */
+static nl_status publish_all(publisher *p)
+{
+    while (p->stored < p->message_count) {
+        int64_t now = now_ms();
+        if (p->refused[0] != '\0' && !any_sent(p))
+            return failure("%s: %s", p->place->name, p->refused);
+        if (now - p->answered_ms > PATIENCE_MS)
+            return failure("%s: no answer to what was published: is there a leader?", p->place->name);
+        if (now - p->answered_ms > SILENCE_MS && now - p->sent_ms > SILENCE_MS)
+            give_up_waiting(p);
+        if (p->refused[0] == '\0' && send_chosen(p) != NL_OK)
+            return NL_FAILED;
+        wait_for_answers(p);
+    }
+    return NL_OK;
+}
+
+/* ---- the kind ---- */
+
+static nl_status deliver(void *peer, const char *data, size_t size, output_place place, size_t *taken)
+{
+    (void)place;
+    publisher *p = peer;
+    pthread_mutex_lock(&p->mutex);
+    clear(p);
+    nats_cutter cutter = {
+        .whole = p->place->by_shard, .most = p->most, .zstd_level = p->zstd_level, .take = take_cut, .user = p};
+    size_t all = nats_cut_blocks(&cutter, data, size);
+    nl_status status = publish_all(p);
+    *taken = stored_bytes(p, all);
+    clear(p); /* so that answers that come late find nothing */
+    pthread_mutex_unlock(&p->mutex);
+    return status;
+}
+
+static nl_status check(const nl_url *url, const output_options *options)
+{
+    (void)options;
+    nats_place *place = nats_place_read(url, true);
+    nats_place_free(place);
+    return place != NULL ? NL_OK : NL_FAILED;
+}
+
+static void close_publisher(void *peer)
+{
+    publisher *p = peer;
+    nats_subscription_end(p->answers);
+    nats_link_close(p->link);
+    for (size_t i = 0; i < p->message_capacity; i++) {
+        nl_buffer_free(&p->messages[i].data);
+        nl_buffer_free(&p->messages[i].subject);
+    }
+    free(p->messages);
+    free(p->pieces);
+    natsInbox_Destroy(p->inbox);
+    nats_place_free(p->place);
+    pthread_cond_destroy(&p->answered);
+    pthread_mutex_destroy(&p->mutex);
+    free(p);
+}
+
+static nl_status listen_for_answers(publisher *p)
+{
+    char subject[128];
+    natsStatus status = natsInbox_Create(&p->inbox);
+    if (status == NATS_OK) {
+        snprintf(subject, sizeof subject, "%s.*.*", p->inbox);
+        status = natsConnection_Subscribe(&p->answers, p->link->connection, subject, on_answer, p);
+    }
+    int64_t most = status == NATS_OK ? natsConnection_GetMaxPayload(p->link->connection) : 0;
+    p->most = most > 2 * HEADERS ? (size_t)most - HEADERS : HEADERS;
+    return status == NATS_OK ? NL_OK : nats_failure(p->place->name, status, 0);
+}
+
+static void *open_publisher(const output_options *options)
+{
+    nats_place *place = nats_place_read(options->url, true);
+    if (place == NULL)
+        return NULL;
+    publisher *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    p->place = place;
+    p->zstd_level = options->zstd_level;
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&p->answered, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    pthread_mutex_init(&p->mutex, NULL);
+    bool wrong;
+    p->link = nats_link_open(place, NULL, NULL, &wrong);
+    if (p->link != NULL && nats_link_find_streams(p->link, &wrong) == NL_OK && listen_for_answers(p) == NL_OK)
+        return p;
+    close_publisher(p);
+    return NULL;
+}
+
+const output_kind output_kind_nats = {.name = "nats",
+                                      .format = NL_FORMAT_NLB,
+                                      .numbered = true,
+                                      .options = nats_output_options,
+                                      .check = check,
+                                      .open = open_publisher,
+                                      .deliver = deliver,
+                                      .close = close_publisher};

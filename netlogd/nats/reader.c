@@ -1,0 +1,230 @@
+#include "config.h"
+
+#include "reader.h"
+
+#include "intake.h"
+
+#include "output/failure.h"
+#include "program/program.h"
+#include "request.h"
+#include "subscription.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    AT_ONCE = 1 << 20, /* bytes that are taken in a turn, so that clients get theirs */
+    REPORTED = 10,     /* malformed pieces, and gaps, that are reported one by one */
+};
+
+struct nats_reader {
+    nats_reader *next;
+    server *server;
+    char *name;
+    nats_intake *intake;
+    struct event *readable;
+    nl_decoder *decoder;
+    bool numbered;       /* the latest block is of a stream */
+    bool to_acknowledge; /* something was taken */
+    uint64_t malformed, gaps, records;
+    char why[256];               /* as it was told last */
+    char source[NATS_NAME_SIZE]; /* the message that is read */
+};
+
+static void on_malformed(void *user, const nl_malformed *what)
+{
+    nats_reader *r = user;
+    r->server->counts.malformed++;
+    server_reject(r->server, what->text);
+    if (++r->malformed <= REPORTED)
+        nl_write(r->server->log, NL_WARNING, "Netlogd.Malformed", "PEER=%s MESSAGE=%s REASON=%s TEXT=%.*s%s", r->name,
+                 r->source, what->reason, what->text.size < 80 ? (int)what->text.size : 80, what->text.data,
+                 r->malformed == REPORTED ? " NOTE=\"further ones from there are only counted\"" : "");
+}
+
+static void on_lost(void *user, const nl_lost *what)
+{
+    nats_reader *r = user;
+    r->server->counts.lost += what->count;
+    if (++r->gaps > REPORTED)
+        return;
+    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
+    nl_time_format_ulm(what->from_ns, from);
+    nl_time_format_ulm(what->to_ns, to);
+    nl_write(r->server->log, NL_WARNING, "Netlogd.Lost", "PEER=%s MESSAGE=%s COUNT=%llu DROPPED=%llu FROM=%s TO=%s%s",
+             r->name, r->source, (unsigned long long)what->count, (unsigned long long)what->dropped, from, to,
+             r->gaps == REPORTED ? " NOTE=\"further gaps there are only counted\"" : "");
+}
+
+static void on_block(void *user, const nl_block_view *block)
+{
+    static const unsigned char none[sizeof block->stream];
+    nats_reader *r = user;
+    outputs_put_block(r->server->outputs, block);
+    r->numbered = memcmp(block->stream, none, sizeof none) != 0;
+    if (block->taken) {
+        r->server->counts.records += block->record_count;
+        r->records += block->record_count;
+    }
+}
+
+static void new_decoder(nats_reader *r)
+{
+    nl_decoder_free(r->decoder);
+    r->decoder = nl_decoder_new(&(nl_decoder_options){
+        .source = r->name,
+        .fraction = r->server->settings->fraction,
+        .max_record_size = r->server->settings->max_record_size,
+        .on_malformed = on_malformed,
+        .on_lost = on_lost,
+        .streams = r->server->streams,
+        .user = r,
+    });
+}
+
+static void take_records(nats_reader *r)
+{
+    const nl_record *record;
+    while (nl_decoder_next(r->decoder, &record) == NL_OK) {
+        uint64_t sequence = nl_decoder_sequence(r->decoder);
+        bool numbered = r->numbered && record->raw.data == NULL; /* of the latest block, not a line */
+        outputs_put(r->server->outputs, record, numbered ? &sequence : NULL);
+        subscriptions_put(r->server->subscriptions, record);
+        r->server->counts.records++;
+        r->records++;
+    }
+}
+
+/* Nothing of a message is part of the next one. */
+static void take(nats_reader *r, const nats_message *m)
+{
+    nl_string data = nats_message_data(m);
+    bool whole = outputs_want_blocks(r->server->outputs) && !subscriptions_want_records(r->server->subscriptions);
+    nats_message_name(m, r->source);
+    r->server->counts.bytes += data.size;
+    r->numbered = false;
+    r->to_acknowledge = true;
+    nl_decoder_on_block(r->decoder, whole, on_block, r);
+    nl_decoder_feed(r->decoder, data.data, data.size);
+    take_records(r);
+    if (nl_decoder_is_midway(r->decoder) || nl_decoder_format(r->decoder) != NL_FORMAT_NLB) {
+        nl_decoder_finish(r->decoder);
+        take_records(r);
+        new_decoder(r);
+    }
+    server_wrote(r->server);
+}
+
+static void tell_state(nats_reader *r)
+{
+    nats_intake_state state;
+    nats_intake_describe(r->intake, &state);
+    if (strcmp(state.why, r->why) == 0)
+        return;
+    memcpy(r->why, state.why, sizeof r->why);
+    if (r->why[0] != '\0') {
+        program_error("%s; trying again", r->why);
+        nl_write(r->server->log, NL_WARNING, "Netlogd.NatsWaits", "PEER=%s REASON=%s", r->name, r->why);
+    } else {
+        program_error("%s can be read", r->name);
+        nl_write(r->server->log, NL_USAGE, "Netlogd.NatsReads", "PEER=%s", r->name);
+    }
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    nats_reader *r = user;
+    tell_state(r);
+    for (size_t taken = 0; taken < AT_ONCE && !r->server->paused;) {
+        nats_message *m = nats_intake_next(r->intake);
+        if (m == NULL)
+            return;
+        taken += nats_message_data(m).size + 1;
+        take(r, m);
+    }
+}
+
+static char *name_of(const nats_place *place)
+{
+    char *name;
+    if (asprintf(&name, "%s?durable=%s&share=%u/%u", place->name, place->durable, place->share, place->of_shares) < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return name;
+}
+
+const char *nats_reader_check(const nl_url *url, char **name)
+{
+    nats_place *place = nats_place_read(url, false);
+    if (place == NULL)
+        return failure_text();
+    *name = name_of(place);
+    nats_place_free(place);
+    return NULL;
+}
+
+void nats_reader_new(server *srv, const char *text, const char *name)
+{
+    nats_reader *r = calloc(1, sizeof *r);
+    nl_url *url = nl_url_parse(text);
+    nats_place *place = url != NULL ? nats_place_read(url, false) : NULL;
+    if (place == NULL) /* a password's file was there a moment before */
+        program_fail(PROGRAM_PROBLEM, "%s: %s", name, url != NULL ? failure_text() : nl_error_message());
+    nl_url_free(url);
+    if (r == NULL || (r->name = strdup(name)) == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    r->server = srv;
+    r->intake = nats_intake_open(place);
+    new_decoder(r);
+    r->readable = event_new(srv->base, nats_intake_descriptor(r->intake), EV_READ | EV_PERSIST, on_readable, r);
+    if (r->readable == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    nats_reader_pause(r, false);
+    r->next = srv->nats_readers;
+    srv->nats_readers = r;
+    nl_write(srv->log, NL_USAGE, "Netlogd.Listen", "URL=%s", name);
+}
+
+void nats_reader_pause(nats_reader *r, bool pause)
+{
+    if (pause)
+        event_del(r->readable);
+    else
+        event_add(r->readable, NULL);
+}
+
+void nats_reader_acknowledge(nats_reader *r)
+{
+    if (r->to_acknowledge)
+        nats_intake_acknowledge(r->intake);
+    r->to_acknowledge = false;
+}
+
+void nats_reader_describe(const nats_reader *r, nl_record *record)
+{
+    nats_intake_state state;
+    nats_intake_describe(r->intake, &state);
+    request_add_text(record, "PEER", r->name);
+    nl_record_add_uint(record, "RECORDS", r->records);
+    nl_record_add_uint(record, "MESSAGES", state.messages);
+    nl_record_add_uint(record, "AGAIN", state.again);
+    nl_record_add_uint(record, "WAITING", state.waiting);
+    nl_record_add_uint(record, "MALFORMED", r->malformed);
+    if (state.why[0] != '\0')
+        request_add_text(record, "REASON", state.why);
+}
+
+void nats_reader_free(nats_reader *r)
+{
+    event_free(r->readable);
+    nats_intake_close(r->intake);
+    nl_decoder_free(r->decoder);
+    free(r->name);
+    free(r);
+}
+
+nats_reader *nats_reader_next(const nats_reader *r)
+{
+    return r->next;
+}

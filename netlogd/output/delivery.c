@@ -1,0 +1,428 @@
+#include "config.h"
+
+#include "delivery.h"
+
+#include "failure.h"
+#include "file.h"
+#include "program/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    CHUNK = 4 << 20,       /* bytes that are handed to the kind at a time; more where one record needs it */
+    CHUNK_MOST = 64 << 20, /* no record is so large */
+    BACK_OFF_MS = 250,     /* after a failure, and twice that after the next */
+    BACK_OFF_MOST_MS = 5000,
+    FINISH_SECONDS = 5,
+};
+
+struct delivery {
+    int fd;          /* of the file that says where it is, and is the lock */
+    output_place at; /* where it is: the thread's, once that runs */
+    bool started;
+    pthread_t thread;
+    pthread_mutex_t mutex; /* of all that follows */
+    pthread_cond_t changed;
+    output_place end;      /* of what may be delivered */
+    bool stop;             /* the thread is to end */
+    output_options *other; /* what the thread is to go on with; NULL: with those that it has */
+    delivery_state state;
+
+    /* the thread's own, once that runs: */
+    output_options *options;
+    const output_kind *kind;
+    void *peer; /* NULL: not connected */
+    int file;   /* -1: none is open */
+    nl_buffer chunk;
+    int back_off_ms;
+};
+
+static void *must(void *memory)
+{
+    if (memory == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return memory;
+}
+
+/* ---- where it is ---- */
+
+static void note_place(delivery *d)
+{
+    char text[64];
+    int size = snprintf(text, sizeof text, "%020" PRIu64 " %020" PRIu64 "\n", d->at.number, d->at.offset);
+    if (pwrite(d->fd, text, (size_t)size, 0) != size)
+        failure_errno("write %s/delivered", d->options->spool); /* then some is delivered twice after a kill */
+}
+
+static void read_place(delivery *d)
+{
+    char text[64] = "";
+    d->at = (output_place){0};
+    if (pread(d->fd, text, sizeof text - 1, 0) > 0 &&
+        sscanf(text, "%" SCNu64 " %" SCNu64, &d->at.number, &d->at.offset) != 2)
+        d->at = (output_place){0};
+}
+
+/* FOLDER and FOLDER/WHITHER. */
+static nl_status make_folders(const char *spool)
+{
+    char *path = must(strdup(spool)), *slash = strrchr(path, '/');
+    *slash = '\0';
+    nl_status status = NL_OK;
+    if ((mkdir(path, 0700) != 0 && errno != EEXIST) || (mkdir(spool, 0700) != 0 && errno != EEXIST))
+        status = failure_errno("make the spool %s", spool);
+    free(path);
+    return status;
+}
+
+static nl_status open_place(delivery *d)
+{
+    char *name;
+    if (asprintf(&name, "%s/delivered", d->options->spool) < 0)
+        name = NULL;
+    d->fd = open(must(name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    nl_status status = NL_OK;
+    if (d->fd < 0)
+        status = failure_errno("open %s", name);
+    else if (flock(d->fd, LOCK_EX | LOCK_NB) != 0)
+        status = errno == EWOULDBLOCK ? failure("the spool %s is another process's", d->options->spool)
+                                      : failure_errno("lock %s", name);
+    free(name);
+    return status;
+}
+
+static output_options *copy_options(const output_options *options)
+{
+    output_options *copy = must(malloc(sizeof *copy));
+    if (output_options_parse(options->url->text, copy) != NL_OK) /* it was done before */
+        program_fail(PROGRAM_PROBLEM, "%s", failure_text());
+    return copy;
+}
+
+static void free_options(output_options *options)
+{
+    if (options != NULL)
+        output_options_free(options);
+    free(options);
+}
+
+delivery *delivery_open(const output_options *options)
+{
+    delivery *d = must(calloc(1, sizeof *d));
+    d->options = copy_options(options);
+    d->kind = options->kind;
+    d->fd = d->file = -1;
+    pthread_mutex_init(&d->mutex, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&d->changed, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    if (make_folders(options->spool) == NL_OK && open_place(d) == NL_OK) {
+        read_place(d);
+        return d;
+    }
+    delivery_close(d);
+    return NULL;
+}
+
+/* ---- the thread ---- */
+
+/* Opens the file that it is in, or the next one that is there. NL_END when there is none yet. */
+static nl_status open_file(delivery *d, output_place end)
+{
+    while (d->file < 0 && d->at.number <= end.number) {
+        char *name = output_file_name(d->options, d->at.number);
+        d->file = open(name, O_RDONLY | O_CLOEXEC);
+        if (d->file < 0 && errno != ENOENT) {
+            failure_errno("open %s", name);
+            free(name);
+            return NL_FAILED;
+        }
+        free(name);
+        if (d->file < 0)
+            d->at = (output_place){d->at.number + 1, 0};
+    }
+    return d->file >= 0 ? NL_OK : NL_END;
+}
+
+/* The file was delivered: the next one's turn. */
+static void leave_file(delivery *d)
+{
+    char *name = output_file_name(d->options, d->at.number);
+    close(d->file);
+    d->file = -1;
+    d->at = (output_place){d->at.number + 1, 0};
+    note_place(d);
+    unlink(name);
+    free(name);
+}
+
+/* Reads what comes next, size bytes or what there is before end. NL_END: nothing is left. */
+static nl_status read_chunk(delivery *d, output_place end, size_t size)
+{
+    struct stat status;
+    d->chunk.size = 0;
+    for (;;) {
+        nl_status opened = open_file(d, end);
+        if (opened != NL_OK)
+            return opened;
+        bool last = d->at.number == end.number;
+        uint64_t until = end.offset;
+        if (!last && fstat(d->file, &status) != 0)
+            return failure_errno("read the spool %s", d->options->spool);
+        until = last ? until : (uint64_t)status.st_size;
+        if (until > d->at.offset) {
+            uint64_t left = until - d->at.offset;
+            size = left < size ? (size_t)left : size;
+            nl_buffer_reserve(&d->chunk, size);
+            ssize_t got = pread(d->file, d->chunk.data, size, (off_t)d->at.offset);
+            if (got <= 0)
+                return got == 0 ? failure("read the spool %s: it is shorter than it was", d->options->spool)
+                                : failure_errno("read the spool %s", d->options->spool);
+            d->chunk.size = (size_t)got;
+            return NL_OK;
+        }
+        if (last)
+            return NL_END;
+        leave_file(d);
+    }
+}
+
+static void disconnect(delivery *d)
+{
+    if (d->peer != NULL)
+        d->kind->close(d->peer);
+    d->peer = NULL;
+}
+
+/* Hands over what was read, and more of it when that is not a whole record. */
+static nl_status hand_over(delivery *d, output_place end, size_t *taken)
+{
+    *taken = 0;
+    if (d->peer == NULL && (d->peer = d->kind->open(d->options)) == NULL)
+        return NL_FAILED;
+    for (size_t size = CHUNK; size <= CHUNK_MOST; size *= 2) {
+        nl_status status = size == CHUNK ? NL_OK : read_chunk(d, end, size);
+        if (status == NL_OK)
+            status = d->kind->deliver(d->peer, d->chunk.data, d->chunk.size, d->at, taken);
+        if (status != NL_OK || *taken > 0)
+            return status;
+    }
+    /* Somebody else wrote there: what cannot be told apart cannot be delivered, and must not stop what follows. */
+    *taken = d->chunk.size;
+    return failure("%s: %zu bytes in file %" PRIu64 " from %" PRIu64 " are no records, and are passed over",
+                   d->options->spool, d->chunk.size, d->at.number, d->at.offset);
+}
+
+/* Waits, with the mutex, until something changes or so long; 0: until something changes. */
+static void wait_for(delivery *d, int milliseconds)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    int64_t ns = until.tv_nsec + (int64_t)milliseconds * 1000000;
+    until.tv_sec += ns / NL_NS_PER_SECOND;
+    until.tv_nsec = ns % NL_NS_PER_SECOND;
+    if (milliseconds == 0)
+        pthread_cond_wait(&d->changed, &d->mutex);
+    else
+        while (!d->stop && d->other == NULL && pthread_cond_timedwait(&d->changed, &d->mutex, &until) == 0)
+            continue;
+}
+
+/* After a failure or none, with the mutex. */
+static void take_note(delivery *d, nl_status status, size_t taken)
+{
+    d->state.delivered += taken;
+    d->state.waiting -= taken < d->state.waiting ? taken : d->state.waiting;
+    if (status == NL_OK) {
+        d->state.why[0] = '\0';
+        d->back_off_ms = 0;
+        return;
+    }
+    d->state.failures++;
+    snprintf(d->state.why, sizeof d->state.why, "%s", failure_text());
+    d->back_off_ms = d->back_off_ms == 0 ? BACK_OFF_MS : d->back_off_ms * 2;
+    if (d->back_off_ms > BACK_OFF_MOST_MS)
+        d->back_off_ms = BACK_OFF_MOST_MS;
+    pthread_cond_broadcast(&d->changed);
+    wait_for(d, d->back_off_ms);
+}
+
+/* A step of the thread, with the mutex, which is let go meanwhile. */
+static void deliver_some(delivery *d)
+{
+    output_place end = d->end;
+    output_options *other = d->other;
+    d->other = NULL;
+    pthread_mutex_unlock(&d->mutex);
+    size_t taken = 0;
+    if (other != NULL) {
+        disconnect(d);
+        free_options(d->options);
+        d->options = other;
+    }
+    nl_status status = read_chunk(d, end, CHUNK);
+    bool nothing = status == NL_END;
+    if (status == NL_OK)
+        status = hand_over(d, end, &taken);
+    if (taken > 0) {
+        d->at.offset += taken;
+        note_place(d);
+    }
+    if (status != NL_OK && !nothing)
+        disconnect(d);
+    pthread_mutex_lock(&d->mutex);
+    if (!nothing)
+        take_note(d, status, taken);
+    else if (d->end.number == end.number && d->end.offset == end.offset) {
+        pthread_cond_broadcast(&d->changed); /* to who waits for all to be delivered */
+        if (!d->stop && d->other == NULL)
+            wait_for(d, 0);
+    }
+}
+
+static void *run(void *user)
+{
+    delivery *d = user;
+    pthread_mutex_lock(&d->mutex);
+    while (!d->stop)
+        deliver_some(d);
+    pthread_mutex_unlock(&d->mutex);
+    disconnect(d);
+    return NULL;
+}
+
+/* ---- the server's side ---- */
+
+/* What waits at the start: the sizes of all files from where it is to the end. */
+static uint64_t count_waiting(const delivery *d, output_place end)
+{
+    uint64_t sum = 0;
+    for (uint64_t number = d->at.number; number <= end.number; number++) {
+        struct stat status;
+        char *name = output_file_name(d->options, number);
+        if (stat(name, &status) == 0)
+            sum += (uint64_t)status.st_size;
+        free(name);
+    }
+    return sum > d->at.offset ? sum - d->at.offset : 0;
+}
+
+/* The first file that is there, when it is not known where it was. */
+static void find_first(delivery *d, output_place end)
+{
+    struct stat status;
+    if (d->at.number == 0)
+        d->at = (output_place){1, 0};
+    char *name = output_file_name(d->options, d->at.number);
+    /* A file that was cut back after it was delivered cannot be: what is settled only is. */
+    bool there = stat(name, &status) == 0;
+    free(name);
+    if (!there || (uint64_t)status.st_size < d->at.offset)
+        d->at.offset = 0;
+    if (d->at.number > end.number)
+        d->at = end;
+}
+
+void delivery_start(delivery *d, output_place end)
+{
+    sigset_t all, before;
+    find_first(d, end);
+    d->end = end;
+    d->state.waiting = count_waiting(d, end);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    d->started = pthread_create(&d->thread, NULL, run, d) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (!d->started)
+        program_fail(PROGRAM_PROBLEM, "begin a thread: %s", strerror(errno));
+}
+
+void delivery_wrote(delivery *d, size_t size)
+{
+    pthread_mutex_lock(&d->mutex);
+    d->state.waiting += size;
+    pthread_mutex_unlock(&d->mutex);
+}
+
+bool delivery_has_room(delivery *d, size_t size, uint64_t most)
+{
+    pthread_mutex_lock(&d->mutex);
+    bool room = d->state.waiting == 0 || d->state.waiting + size <= most;
+    pthread_mutex_unlock(&d->mutex);
+    return room;
+}
+
+void delivery_settled(delivery *d, output_place end)
+{
+    pthread_mutex_lock(&d->mutex);
+    if (end.number != d->end.number || end.offset != d->end.offset) {
+        d->end = end;
+        /* One that waits after a failure goes on waiting. */
+        pthread_cond_broadcast(&d->changed);
+    }
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void delivery_describe(delivery *d, delivery_state *state)
+{
+    pthread_mutex_lock(&d->mutex);
+    *state = d->state;
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void delivery_change(delivery *d, const output_options *options)
+{
+    output_options *other = copy_options(options);
+    pthread_mutex_lock(&d->mutex);
+    free_options(d->other);
+    d->other = other;
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void delivery_finish(delivery *d)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += FINISH_SECONDS;
+    pthread_mutex_lock(&d->mutex);
+    while (d->started && d->state.waiting > 0 && d->state.why[0] == '\0' &&
+           pthread_cond_timedwait(&d->changed, &d->mutex, &until) == 0)
+        continue;
+    pthread_mutex_unlock(&d->mutex);
+}
+
+void delivery_close(delivery *d)
+{
+    if (d == NULL)
+        return;
+    if (d->started) {
+        pthread_mutex_lock(&d->mutex);
+        d->stop = true;
+        pthread_cond_broadcast(&d->changed);
+        pthread_mutex_unlock(&d->mutex);
+        pthread_join(d->thread, NULL);
+    }
+    if (d->file >= 0)
+        close(d->file);
+    if (d->fd >= 0)
+        close(d->fd);
+    nl_buffer_free(&d->chunk);
+    free_options(d->options);
+    free_options(d->other);
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->mutex);
+    free(d);
+}

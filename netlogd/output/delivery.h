@@ -1,0 +1,51 @@
+/*
+ * What takes an output's records from its spool to where they are to go, in a thread of its own: the spool's files are
+ * the output's (file.h); this reads what is settled in them, hands it to the kind (kind.h), and removes files that were
+ * delivered. Nothing that may yet be taken back, because it was not acknowledged to clients, is ever delivered.
+ *
+ * Where it is, is kept in SPOOL/delivered, which is locked, so that no two processes use a spool at once. What was
+ * delivered when netlogd was killed, and not yet noted there, is delivered again.
+ *
+ * Called by the server's thread.
+ */
+#ifndef NETLOGD_OUTPUT_DELIVERY_H
+#define NETLOGD_OUTPUT_DELIVERY_H
+
+#include "options.h"
+
+typedef struct delivery delivery;
+
+typedef struct delivery_state {
+    uint64_t waiting;   /* bytes in the spool that are not delivered */
+    uint64_t delivered; /* bytes, since netlogd was started */
+    uint64_t failures;  /* times that delivering failed, since then */
+    char why[256];      /* it is not delivered now; empty: all is well */
+} delivery_state;
+
+/* Makes the spool's folder and locks it. NULL with the reason in failure_text(). Of the options it keeps a copy. */
+delivery *delivery_open(const output_options *options);
+
+/* Starts the thread. All before end, where the output goes on, is to be delivered. */
+void delivery_start(delivery *d, output_place end);
+
+/* More was written, and is to wait. */
+void delivery_wrote(delivery *d, size_t size);
+
+/* Whether size bytes more may wait where so many may at most: when nothing waits, any number. */
+bool delivery_has_room(delivery *d, size_t size, uint64_t most);
+
+/* All before end is settled. */
+void delivery_settled(delivery *d, output_place end);
+
+void delivery_describe(delivery *d, delivery_state *state);
+
+/* options say now how: of the same target and spool. What is on its way is delivered as before. */
+void delivery_change(delivery *d, const output_options *options);
+
+/* Waits until all is delivered, or a while has passed, or it cannot be. */
+void delivery_finish(delivery *d);
+
+/* Ends the thread; what was not delivered stays in the spool. NULL is allowed. */
+void delivery_close(delivery *d);
+
+#endif

@@ -1,0 +1,91 @@
+/*
+ * Another collector: blocks, acknowledged. It knows what it has by streams and numbers, so that what is sent again is
+ * taken once. Blocks that passed through here whole are still of their producers' streams; all other records are of one
+ * of this output's own (output.c).
+ */
+#include "config.h"
+
+#include "kind.h"
+
+#include "failure.h"
+#include "options.h"
+#include "program/program.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TIMEOUT_MS = 10000 };
+
+static const char *const own_options[] = {"ca", "cert", "key", "name", NULL};
+
+/* The URL with those options only that a writer knows, to be freed. */
+static char *url_for_writer(const output_options *options)
+{
+    nl_buffer url = {0};
+    nl_buffer_append(&url, options->target, strlen(options->target));
+    bool any = false;
+    for (const char *const *name = own_options; *name != NULL; name++) {
+        const char *value = nl_url_option_value(options->url, *name);
+        if (value == NULL)
+            continue;
+        nl_buffer_append(&url, any ? "&" : "?", 1);
+        nl_buffer_append(&url, *name, strlen(*name));
+        nl_buffer_append(&url, "=", 1);
+        any = true;
+        for (; *value != '\0'; value++) {
+            char escape[4];
+            snprintf(escape, sizeof escape, "%%%02x", (unsigned char)*value);
+            nl_buffer_append(&url, escape, 3);
+        }
+    }
+    nl_buffer_append(&url, "", 1);
+    return url.data;
+}
+
+static nl_status check(const nl_url *url, const output_options *options)
+{
+    (void)options;
+    for (const char *const *name = own_options; *name != NULL; name++)
+        if (url->scheme != NL_SCHEME_NETLOGS && nl_url_option_value(url, *name) != NULL)
+            return failure("option %s is for x-netlogs only", *name);
+    return NL_OK;
+}
+
+static void *open_peer(const output_options *options)
+{
+    char *url = url_for_writer(options);
+    nl_writer *writer = nl_writer_open(
+        url, &(nl_writer_options){
+                 .format = NL_FORMAT_NLB, .zstd_level = -1, .buffer_size = SIZE_MAX, .timeout_ms = TIMEOUT_MS});
+    free(url);
+    if (writer == NULL)
+        failure("%s", nl_error_message());
+    return writer;
+}
+
+static nl_status deliver(void *peer, const char *data, size_t size, output_place place, size_t *taken)
+{
+    (void)place;
+    size_t whole;
+    if (nl_writer_put_blocks(peer, data, size, &whole) != NL_OK || nl_writer_flush(peer) != NL_OK)
+        return failure("%s", nl_error_message());
+    *taken = whole;
+    return NL_OK;
+}
+
+static void close_peer(void *peer)
+{
+    nl_writer_discard(peer);
+}
+
+const output_kind output_kind_forward = {
+    .name = "forward",
+    .format = NL_FORMAT_NLB,
+    .numbered = true,
+    .options = own_options,
+    .check = check,
+    .open = open_peer,
+    .deliver = deliver,
+    .close = close_peer,
+};

@@ -1,0 +1,92 @@
+/*
+ * Syslog: each record a message, a line of text, with the record's level as its priority. It acknowledges nothing: what
+ * was on its way when netlogd was killed may come twice, and syslog(3) does not say when nobody takes a message, so
+ * that before every few of them it is looked whether somebody listens.
+ */
+#include "config.h"
+
+#include "kind.h"
+
+#include "failure.h"
+#include "options.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <unistd.h>
+
+enum { AT_ONCE = 16 << 10 }; /* bytes, about, between looks */
+
+static nl_status look(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX, .sun_path = "/dev/log"};
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    /* One of another type is somebody too. */
+    bool there = fd >= 0 && (connect(fd, (struct sockaddr *)&address, sizeof address) == 0 || errno == EPROTOTYPE);
+    nl_status status = there ? NL_OK : failure_errno("connect to %s", address.sun_path);
+    if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+static void *open_peer(const output_options *options)
+{
+    nl_writer *writer = nl_writer_open(options->target, &(nl_writer_options){.format = options->format});
+    if (writer == NULL)
+        failure("%s", nl_error_message());
+    return writer;
+}
+
+static nl_status check(const nl_url *url, const output_options *options)
+{
+    (void)url;
+    if (options->format == NL_FORMAT_NLB)
+        return failure("syslog takes lines of text, not format nlb");
+    nl_writer *writer = open_peer(options);
+    if (writer != NULL)
+        nl_writer_discard(writer);
+    return writer != NULL ? NL_OK : NL_FAILED;
+}
+
+static nl_status send_lines(nl_writer *writer, const char *lines, size_t size)
+{
+    nl_decoder *decoder = nl_decoder_new(NULL);
+    const nl_record *record;
+    nl_status status = NL_OK;
+    nl_decoder_feed(decoder, lines, size);
+    while (status == NL_OK && nl_decoder_next(decoder, &record) == NL_OK)
+        status = nl_writer_put(writer, record);
+    nl_decoder_free(decoder);
+    return status == NL_OK ? NL_OK : failure("%s", nl_error_message());
+}
+
+static nl_status deliver(void *peer, const char *data, size_t size, output_place place, size_t *taken)
+{
+    (void)place;
+    for (;;) {
+        size_t left = size - *taken, from = left > AT_ONCE ? AT_ONCE : 0;
+        const char *at = data + *taken;
+        const char *end = from > 0 ? memchr(at + from, '\n', left - from) : memrchr(at, '\n', left);
+        if (end == NULL)
+            return NL_OK;
+        if (look() != NL_OK || send_lines(peer, at, (size_t)(end + 1 - at)) != NL_OK)
+            return NL_FAILED;
+        *taken += (size_t)(end + 1 - at);
+    }
+}
+
+static void close_peer(void *peer)
+{
+    nl_writer_discard(peer);
+}
+
+const output_kind output_kind_syslog = {
+    .name = "syslog",
+    .format = NL_FORMAT_ULM,
+    .check = check,
+    .open = open_peer,
+    .deliver = deliver,
+    .close = close_peer,
+};

@@ -1,0 +1,459 @@
+#include "config.h"
+
+#include "outputs.h"
+
+#include "failure.h"
+#include "program/program.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct outputs {
+    output **at;
+    size_t count;
+    nl_streams *streams; /* what all of them have */
+};
+
+static void *must(void *memory)
+{
+    if (memory == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return memory;
+}
+
+/* ---- what they have ---- */
+
+typedef struct meeting {
+    outputs *all;
+    output *one;
+    bool behind; /* what it lacks may yet come again */
+} meeting;
+
+/* What neither of the states lacks. */
+static nl_stream_state common(const nl_stream_state *a, const nl_stream_state *b)
+{
+    const nl_stream_state *less = a->next < b->next ? a : b, *more = less == a ? b : a;
+    nl_stream_state both = *less;
+    nl_number_range gaps[2 * NL_STREAM_GAPS_MOST];
+    size_t count = 0;
+    /* Both rise; where they overlap they are joined. */
+    for (size_t i = 0, k = 0; i < less->gap_count || k < more->gap_count;) {
+        bool first = k == more->gap_count || (i < less->gap_count && less->gaps[i].from <= more->gaps[k].from);
+        nl_number_range gap = first ? less->gaps[i++] : more->gaps[k++];
+        gap.to = gap.to < less->next ? gap.to : less->next;
+        if (count > 0 && gap.from <= gaps[count - 1].to)
+            gaps[count - 1].to = gap.to > gaps[count - 1].to ? gap.to : gaps[count - 1].to;
+        else if (gap.from < gap.to)
+            gaps[count++] = gap;
+    }
+    size_t kept = count < NL_STREAM_GAPS_MOST ? count : NL_STREAM_GAPS_MOST;
+    both.gap_count = kept;
+    memcpy(both.gaps, gaps + count - kept, kept * sizeof *gaps);
+    return both;
+}
+
+/* A stream of one that was killed: others that were killed and do not know it have had nothing of it. */
+static void meet_killed(void *user, const nl_stream_state *state)
+{
+    meeting *m = user;
+    nl_stream_state joint = *state, other;
+    for (size_t i = 0; i < m->all->count; i++) {
+        output *out = m->all->at[i];
+        if (out == m->one || output_get_past(out) != OUTPUT_PAST_KILLED)
+            continue;
+        if (!nl_streams_get(output_streams(out), state->stream, &other)) {
+            other = (nl_stream_state){.latest_ns = state->latest_ns};
+            memcpy(other.stream, state->stream, sizeof other.stream);
+        }
+        joint = common(&joint, &other);
+    }
+    nl_streams_set(m->all->streams, &joint);
+}
+
+/* A stream of one that had ended: who has more of it was there for longer. */
+static void meet_ended(void *user, const nl_stream_state *state)
+{
+    meeting *m = user;
+    nl_stream_state known;
+    if (!nl_streams_get(m->all->streams, state->stream, &known) || known.next < state->next)
+        nl_streams_set(m->all->streams, state);
+}
+
+/* A stream of all: one that is not behind goes on where they do; one that is, and does not know it, has had nothing. */
+static void take_over(void *user, const nl_stream_state *state)
+{
+    meeting *m = user;
+    nl_stream_state known, set = *state;
+    bool knows = nl_streams_get(output_streams(m->one), state->stream, &known);
+    if (knows && (m->behind || known.next >= state->next))
+        return;
+    if (m->behind) {
+        set.next = 0;
+        set.gap_count = 0;
+    }
+    nl_streams_set(output_streams(m->one), &set);
+}
+
+/* A collector to which its own records come back, round other ones, has them. */
+static void know_own(outputs *all, const output *out)
+{
+    const unsigned char *own = output_own_stream(out);
+    nl_stream_state state = {.next = UINT64_MAX};
+    if (own == NULL)
+        return;
+    memcpy(state.stream, own, sizeof state.stream);
+    nl_streams_set(all->streams, &state);
+}
+
+/* Brings one that joins the others to what they have, and notes it. */
+static nl_status join(outputs *all, output *one, bool behind)
+{
+    nl_streams_list(all->streams, take_over, &(meeting){all, one, behind});
+    return output_note_streams(one);
+}
+
+/* What all have, from what each has. */
+static nl_status meet(outputs *all)
+{
+    bool killed = false;
+    for (size_t i = 0; i < all->count; i++)
+        killed = killed || output_get_past(all->at[i]) == OUTPUT_PAST_KILLED;
+    for (size_t i = 0; i < all->count; i++) {
+        output *one = all->at[i];
+        if (!killed)
+            nl_streams_list(output_streams(one), meet_ended, &(meeting){.all = all, .one = one});
+        else if (output_get_past(one) == OUTPUT_PAST_KILLED)
+            nl_streams_list(output_streams(one), meet_killed, &(meeting){.all = all, .one = one});
+    }
+    nl_status status = NL_OK;
+    bool any = false;
+    for (size_t i = 0; i < all->count; i++)
+        any = any || output_get_past(all->at[i]) != OUTPUT_PAST_NONE;
+    for (size_t i = 0; i < all->count && status == NL_OK && any && all->count > 1; i++)
+        status = join(all, all->at[i], output_get_past(all->at[i]) == OUTPUT_PAST_KILLED);
+    for (size_t i = 0; i < all->count; i++)
+        know_own(all, all->at[i]);
+    return status;
+}
+
+/* ---- opening ---- */
+
+static void add(outputs *all, output *out)
+{
+    all->at = must(realloc(all->at, (all->count + 1) * sizeof(output *)));
+    all->at[all->count++] = out;
+}
+
+static output *open_text(const char *text)
+{
+    output_options options;
+    /* Its options were looked at before. */
+    return output_options_parse(text, &options) == NL_OK ? output_open(&options) : NULL;
+}
+
+static void free_all(outputs *all)
+{
+    nl_streams_free(all->streams);
+    free(all->at);
+    free(all);
+}
+
+/* Closes them from that one on, without a word: there is another one to be said. */
+static void give_up(outputs *all, size_t from)
+{
+    char why[1024];
+    snprintf(why, sizeof why, "%s", failure_text());
+    while (all->count > from)
+        output_close(all->at[--all->count]);
+    failure("%s", why);
+}
+
+/* Whether two of the texts mean the same; each is good by itself. */
+static bool is_twice(char *const *texts, size_t i, size_t k)
+{
+    output_options a, b;
+    bool same = false;
+    if (output_options_parse(texts[i], &a) == NL_OK) {
+        if (output_options_parse(texts[k], &b) == NL_OK) {
+            same = output_options_same_target(&a, &b);
+            output_options_free(&b);
+        }
+        output_options_free(&a);
+    }
+    return same;
+}
+
+bool outputs_can_be(char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (is_twice(texts, i, k)) {
+                failure("output %s: it is there twice, as %s too", texts[i], texts[k]);
+                return false;
+            }
+    return true;
+}
+
+outputs *outputs_open(char *const *texts, size_t count)
+{
+    if (!outputs_can_be(texts, count))
+        return NULL;
+    outputs *all = must(calloc(1, sizeof *all));
+    all->streams = nl_streams_new();
+    nl_status status = NL_OK;
+    for (size_t i = 0; i < count && status == NL_OK; i++) {
+        output *out = open_text(texts[i]);
+        if (out == NULL)
+            status = NL_FAILED;
+        else
+            add(all, out);
+    }
+    if (status == NL_OK && meet(all) == NL_OK)
+        return all;
+    give_up(all, 0);
+    free_all(all);
+    return NULL;
+}
+
+static void start(output *out, nl_log *log)
+{
+    output_start(out);
+    output_report_repairs(out, log);
+}
+
+void outputs_start(outputs *all, nl_log *log)
+{
+    for (size_t i = 0; i < all->count; i++)
+        start(all->at[i], log);
+}
+
+/* ---- changing ---- */
+
+typedef struct change {
+    output_options options;
+    output *there;  /* that has the target already */
+    output *opened; /* anew */
+} change;
+
+static output *find(const outputs *all, const output_options *options)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (output_options_same_target(output_get_options(all->at[i]), options))
+            return all->at[i];
+    return NULL;
+}
+
+/* Opens what is new. */
+static nl_status prepare(outputs *all, change *changes, char *const *texts, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        change *c = &changes[i];
+        if (output_options_parse(texts[i], &c->options) != NL_OK)
+            return NL_FAILED;
+        c->there = find(all, &c->options);
+        if (c->there == NULL &&
+            ((c->opened = output_open(&c->options)) == NULL || join(all, c->opened, false) != NL_OK))
+            return NL_FAILED;
+    }
+    return NL_OK;
+}
+
+static void undo(change *changes, size_t count)
+{
+    char why[1024];
+    snprintf(why, sizeof why, "%s", failure_text());
+    for (size_t i = 0; i < count; i++) {
+        output_options_free(&changes[i].options);
+        if (changes[i].opened != NULL)
+            output_close(changes[i].opened);
+    }
+    failure("%s", why);
+}
+
+static bool is_kept(const change *changes, size_t count, const output *out)
+{
+    for (size_t i = 0; i < count; i++)
+        if (changes[i].there == out)
+            return true;
+    return false;
+}
+
+static void close_one(output *out, nl_log *log)
+{
+    const char *target = output_get_options(out)->target;
+    delivery_state state = {0};
+    output_delivers(out, &state);
+    nl_write(log, NL_USAGE, "Netlogd.OutputClosed", "OUTPUT=%s SPOOLED=%llu", target,
+             (unsigned long long)state.waiting);
+    if (output_close(out) != NL_OK) {
+        program_error("%s; what it had not taken is not written", failure_text());
+        nl_write(log, NL_ERROR, "Netlogd.OutputClosed", "REASON=%s", failure_text());
+    }
+}
+
+/* Nothing fails any more, but that options of one that is there stay as they were. */
+static void carry_out(outputs *all, change *changes, size_t count, nl_log *log)
+{
+    output **now = must(calloc(count + 1, sizeof(output *)));
+    for (size_t i = 0; i < all->count; i++)
+        if (!is_kept(changes, count, all->at[i]))
+            close_one(all->at[i], log);
+    for (size_t i = 0; i < count; i++) {
+        change *c = &changes[i];
+        now[i] = c->there != NULL ? c->there : c->opened;
+        if (c->opened != NULL) {
+            start(c->opened, log);
+            know_own(all, c->opened);
+            nl_write(log, NL_USAGE, "Netlogd.OutputOpened", "OUTPUT=%s", output_get_options(c->opened)->target);
+        } else if (strcmp(c->options.url->text, output_get_options(c->there)->url->text) == 0) {
+            output_options_free(&c->options);
+        } else if (output_change(c->there, &c->options) != NL_OK) {
+            program_error("%s; its options are not changed", failure_text());
+        }
+    }
+    free(all->at);
+    all->at = now;
+    all->count = count;
+}
+
+nl_status outputs_change(outputs *all, char *const *texts, size_t count, nl_log *log)
+{
+    if (!outputs_can_be(texts, count))
+        return NL_FAILED;
+    outputs_settle(all); /* one that cannot be written may be what is to be changed */
+    change *changes = must(calloc(count + 1, sizeof *changes));
+    nl_status status = prepare(all, changes, texts, count);
+    if (status == NL_OK)
+        carry_out(all, changes, count, log);
+    else
+        undo(changes, count);
+    free(changes);
+    return status;
+}
+
+/* ---- all of them ---- */
+
+nl_streams *outputs_streams(outputs *all)
+{
+    return all->streams;
+}
+
+output *outputs_get(const outputs *all, size_t i)
+{
+    return i < all->count ? all->at[i] : NULL;
+}
+
+bool outputs_want_blocks(const outputs *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (!output_wants_blocks(all->at[i]))
+            return false;
+    return true;
+}
+
+void outputs_put(outputs *all, const nl_record *record, const uint64_t *sequence)
+{
+    for (size_t i = 0; i < all->count; i++)
+        output_put(all->at[i], record, sequence);
+}
+
+void outputs_put_block(outputs *all, const nl_block_view *block)
+{
+    for (size_t i = 0; i < all->count; i++)
+        output_put_block(all->at[i], block);
+}
+
+/* Calls a function of each, whatever comes of the others; the words are those of the first failure. */
+static nl_status each(outputs *all, nl_status (*function)(output *out))
+{
+    char why[1024];
+    nl_status status = NL_OK;
+    for (size_t i = 0; i < all->count; i++) {
+        if (function(all->at[i]) == NL_OK || status != NL_OK)
+            continue;
+        status = NL_FAILED;
+        snprintf(why, sizeof why, "%s", failure_text());
+    }
+    return status == NL_OK ? NL_OK : failure("%s", why);
+}
+
+/* None notes what it has before each has a journal. */
+static nl_status begin(outputs *all)
+{
+    return all->count > 1 ? each(all, output_begin) : NL_OK;
+}
+
+nl_status outputs_flush(outputs *all)
+{
+    return begin(all) == NL_OK ? each(all, output_flush) : NL_FAILED;
+}
+
+nl_status outputs_settle(outputs *all)
+{
+    return begin(all) == NL_OK ? each(all, output_settle) : NL_FAILED;
+}
+
+bool outputs_are_empty(const outputs *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (!output_is_empty(all->at[i]))
+            return false;
+    return true;
+}
+
+bool outputs_are_blocked(const outputs *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (output_is_blocked(all->at[i]))
+            return true;
+    return false;
+}
+
+bool outputs_are_due(const outputs *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (output_is_due(all->at[i]))
+            return true;
+    return false;
+}
+
+bool outputs_are_settled(const outputs *all)
+{
+    for (size_t i = 0; i < all->count; i++)
+        if (!output_is_settled(all->at[i]))
+            return false;
+    return true;
+}
+
+int outputs_settle_ms(const outputs *all)
+{
+    int least = INT_MAX;
+    for (size_t i = 0; i < all->count; i++)
+        if (!output_is_settled(all->at[i])) {
+            int ms = output_settle_ms(all->at[i]);
+            least = ms < least ? ms : least;
+        }
+    return least;
+}
+
+nl_status outputs_reopen(outputs *all)
+{
+    return begin(all) == NL_OK ? each(all, output_reopen) : NL_FAILED;
+}
+
+nl_status outputs_close(outputs *all)
+{
+    nl_status status = begin(all) == NL_OK ? NL_OK : NL_FAILED;
+    nl_status closed = each(all, output_close);
+    free_all(all);
+    return status == NL_OK ? closed : status;
+}
+
+const char *outputs_plain_file(const outputs *all)
+{
+    const char *path = NULL;
+    for (size_t i = 0; i < all->count && path == NULL; i++)
+        path = output_plain_file(all->at[i]);
+    return path;
+}

@@ -1,0 +1,69 @@
+/*
+ * All outputs of netlogd: a record goes to each whose filter (the option where=) it is true of.
+ *
+ * Exactly once, for each. Clients are told that a block was taken when every output has settled it: has it in its file
+ * and in its journal, or has noted in its journal that nothing of it was meant for it. Between two outputs' journals
+ * netlogd may be killed: then one has what the other has not, and the client, who was told nothing, sends it again.
+ * Therefore each output remembers streams for itself, all of them, whatever its filter; and the streams that decoders
+ * pass over what was met by (outputs_streams) say what all outputs have. What any of them has not is decoded, and each
+ * takes of it what is new to itself.
+ *
+ * For that to be right after any kill, it must be known from the journals what each output was to have:
+ *
+ *   - One whose journal says that netlogd had ended in good order, or that has none, or that joins a running netlogd,
+ *     missed nothing that anybody will send again: where others are further in a stream it goes on where they do, gaps
+ *     and all. It notes that before it takes anything.
+ *   - One that was killed and does not know a stream has had nothing of it. The first numbers of it may come yet.
+ *   - No output notes streams before each has a journal that says that it is being written.
+ *
+ * An output that cannot be written holds up all clients, so that memory does not grow; the others' records are written
+ * and settled. What comes again of them after a kill they know.
+ *
+ * One thread.
+ */
+#ifndef NETLOGD_OUTPUT_OUTPUTS_H
+#define NETLOGD_OUTPUT_OUTPUTS_H
+
+#include "output.h"
+
+typedef struct outputs outputs;
+
+/* Opens what texts name. NULL with the reason in failure_text(). */
+outputs *outputs_open(char *const *texts, size_t count);
+
+/* Begins to deliver: not before the last fork. Says in netlogd's own log what was repaired; log may be NULL. */
+void outputs_start(outputs *all, nl_log *log);
+
+/* Whether texts could be opened, as far as can be seen in them. If not, the reason is in failure_text(). */
+bool outputs_can_be(char *const *texts, size_t count);
+
+/*
+ * What there are becomes what texts name: those that are there stay, or change their options, others are closed, and
+ * opened. On NL_FAILED nothing has changed. What was put before is settled first, or fails.
+ */
+nl_status outputs_change(outputs *all, char *const *texts, size_t count, nl_log *log);
+
+/* What all outputs have of the streams of clients, from before too: for their decoders. */
+nl_streams *outputs_streams(outputs *all);
+
+/* The outputs one by one, in their order. NULL: there is none of that number. */
+output *outputs_get(const outputs *all, size_t i);
+
+/* As output_... of each, or whether it is so of any, or of all. Failures: the reason is that of the first. */
+bool outputs_want_blocks(const outputs *all);
+void outputs_put(outputs *all, const nl_record *record, const uint64_t *sequence);
+void outputs_put_block(outputs *all, const nl_block_view *block);
+nl_status outputs_flush(outputs *all);
+nl_status outputs_settle(outputs *all);
+bool outputs_are_empty(const outputs *all);
+bool outputs_are_blocked(const outputs *all);
+bool outputs_are_due(const outputs *all);
+bool outputs_are_settled(const outputs *all);
+int outputs_settle_ms(const outputs *all); /* of those that are not settled */
+nl_status outputs_reopen(outputs *all);
+nl_status outputs_close(outputs *all);
+
+/* The file that holds all records and can be read while it is written; NULL when there is none. */
+const char *outputs_plain_file(const outputs *all);
+
+#endif

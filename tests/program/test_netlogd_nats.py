@@ -1,0 +1,339 @@
+"""netlogd in NATS JetStream, with real servers: nothing lost, nothing twice, whoever is killed; and all that is wrong."""
+import collections
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+import collector
+import support
+
+PROGRAM = r"""
+#include <netlogger.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+/* client URL PROG COUNT MICROSECONDS: logs numbers, pausing after every hundred. */
+int main(int argc, char **argv)
+{
+    nl_log *log = argc > 4 ? nl_open(argv[2], argv[1]) : NULL;
+    if (log == NULL)
+        return fprintf(stderr, "%s\n", nl_error_message()), 1;
+    for (int i = 0; i < atoi(argv[3]); i++) {
+        NL_EVENT(log, NL_USAGE, "Step", "I", i, "TEXT", "some text");
+        if (i % 100 == 0)
+            usleep((useconds_t)atoi(argv[4]));
+    }
+    if (nl_close(log) != NL_OK)
+        return fprintf(stderr, "%s\n", nl_error_message()), 2;
+    return 0;
+}
+"""
+
+SERVER = shutil.which("nats-server", path=os.environ["PATH"] + ":/usr/sbin")
+
+
+class Case(collector.Case):
+    def setUp(self):
+        super().setUp()
+        if SERVER is None:
+            self.skipTest("nats-server is not installed")
+        if "libnats" in self.fails("--listen", "nats://127.0.0.1:1/S?shards=x", status=2):
+            self.skipTest("netlogd was built without libnats")
+
+    # ---- servers ----
+
+    def cluster(self, count, extra=""):
+        """Starts servers; self.ports, self.servers. They have a leader when their streams can be made."""
+        self.ports = [support.free_port() for _ in range(count)]
+        routes = [support.free_port() for _ in range(count)]
+        self.configs = []
+        for i in range(count):
+            config = self.scratch / f"nats{i}.conf"
+            config.write_text(
+                f'server_name: n{i}\nlisten: "127.0.0.1:{self.ports[i]}"\n'
+                f'jetstream {{ store_dir: "{self.scratch}/js{i}", max_file_store: 2G, max_memory_store: 64M }}\n' + extra +
+                ("" if count == 1 else
+                 f'cluster {{ name: c, listen: "127.0.0.1:{routes[i]}", routes: ['
+                 + ", ".join(f'"nats://127.0.0.1:{r}"' for r in routes) + "] }\n"))
+            self.configs.append(config)
+        self.servers = [self.start_server(i) for i in range(count)]
+        for port in self.ports:
+            support.wait_until(lambda p=port: support.can_connect(p), what="a NATS server")
+
+    def start_server(self, i):
+        with open(self.scratch / f"nats{i}.log", "ab") as log:
+            return self.start(SERVER, "-c", self.configs[i], stdout=log, stderr=log)
+
+    def place(self, stream="S"):
+        return "nats://" + ",".join(f"127.0.0.1:{p}" for p in self.ports) + f"/{stream}"
+
+    def output_url(self, options="", place=None, name="a"):
+        return f"{place or self.place()}?spool={self.scratch}/spool-{name}&{options}".rstrip("&")
+
+    # ---- netlogds ----
+
+    def launch(self, name, *arguments):
+        """A netlogd whose messages are in NAME.said."""
+        with open(self.scratch / f"{name}.said", "ab") as said:
+            return self.start(self.netlogd, "--foreground", *arguments, stderr=said)
+
+    def heard(self, name):
+        path = self.scratch / f"{name}.said"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def launch_publisher(self, url, port, name="a"):
+        process = self.launch(name, "--listen", f"x-netlog://127.0.0.1:{port}", "--output", url)
+        support.wait_until(lambda: process.poll() is not None or support.can_connect(port), what="netlogd listens")
+        self.assertIsNone(process.poll(), self.heard(name))
+        return process
+
+    def launch_reader(self, name, options="", output=None, place=None):
+        return self.launch(name, "--listen", f"{place or self.place()}?{options}", "--output",
+                           output or self.scratch / f"{name}.log")
+
+    def stop(self, process):
+        process.terminate()
+        self.assertEqual(process.wait(30), 0)
+
+    def kill(self, process):
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def events(self, *names):
+        """How often each event is in the logs of those readers."""
+        found = collections.Counter()
+        for name in names:
+            path = self.scratch / f"{name}.log"
+            if path.exists():
+                found.update(re.findall(r"^DATE=\S+ HOST=\S+ PROG=(\S+) LVL=\S+ NL.EVNT=Step I=(\d+) ", path.read_text(),
+                                        re.MULTILINE))
+        return found
+
+    def wait_for_events(self, count, *names, seconds=120):
+        def enough():
+            return sum(self.events(*names).values()) >= count or None
+        try:
+            support.wait_until(enough, seconds, what=f"{count} events")
+        except AssertionError:
+            self.fail("only %d of %d; %s" % (sum(self.events(*names).values()), count,
+                                             {n: self.heard(n)[-600:] for n in ("a",) + names}))
+
+    # ---- a client of NATS, for what netlogd would not send ----
+
+    def talk(self, port, *commands):
+        """Sends lines of the protocol of NATS, and returns what was answered until all of them were taken."""
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as s:
+            stream = s.makefile("rwb")
+            stream.readline()
+            stream.write(b'CONNECT {"verbose":false,"headers":true}\r\n')
+            for command in commands:
+                stream.write(command)
+            stream.write(b"PING\r\n")
+            stream.flush()
+            answer = b""
+            while b"PONG\r\n" not in answer and (line := stream.readline()):
+                answer += line
+            return answer
+
+    def publish(self, port, subject, data):
+        return self.talk(port, f"PUB {subject} {len(data)}\r\n".encode() + data + b"\r\n")
+
+    def api(self, port, subject, request=b""):
+        """Asks JetStream; the answer as text."""
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as s:
+            stream = s.makefile("rwb")
+            stream.readline()
+            stream.write(b'CONNECT {"verbose":false}\r\nSUB answers.here 1\r\n')
+            stream.write(f"PUB $JS.API.{subject} answers.here {len(request)}\r\n".encode() + request + b"\r\n")
+            stream.flush()
+            while not (line := stream.readline()).startswith(b"MSG "):
+                self.assertNotEqual(line, b"")
+            return stream.read(int(line.split()[-1])).decode()
+
+
+class Nats(Case):
+    CLIENTS, EVENTS = 6, 20000
+
+    def load(self, port, pause=2000):
+        url = f"x-netlog://127.0.0.1:{port}?format=nlb&policy=block&block=60&buffer=4k"
+        return [self.start(self.program, url, f"client{i}", self.EVENTS, pause, stderr=subprocess.PIPE, text=True)
+                for i in range(self.CLIENTS)]
+
+    def check(self, names):
+        total = self.CLIENTS * self.EVENTS
+        self.wait_for_events(total, *names)
+        found = self.events(*names)
+        twice = [e for e, n in found.items() if n > 1]
+        self.assertEqual(twice[:5], [], f"{len(twice)} events are there more than once")
+        self.assertEqual(len(found), total)
+        for name in names:
+            self.assertGreater(len(self.events(name)), 0, f"{name} had no share")
+
+    def test_everybody_is_killed_once(self):
+        self.program = self.compile_client(PROGRAM)
+        self.cluster(3)
+        port = support.free_port()
+        url = self.output_url("replicas=3&shards=4")
+        a = self.launch_publisher(url, port)
+        readers = {n: self.launch_reader(n, f"replicas=3&durable=archive&share={i}/2") for i, n in ((1, "b"), (2, "c"))}
+        clients = self.load(port)
+        quarter = self.CLIENTS * self.EVENTS // 5
+        self.wait_for_events(quarter // 2, "b", "c")
+        self.kill(self.servers[0])
+        self.wait_for_events(quarter, "b", "c")
+        self.kill(a)
+        a = self.launch_publisher(url, port)
+        self.wait_for_events(2 * quarter, "b", "c")
+        self.kill(readers["b"])
+        readers["b"] = self.launch_reader("b", "replicas=3&durable=archive&share=1/2")
+        self.servers[0] = self.start_server(0)
+        self.wait_for_events(3 * quarter, "b", "c")
+        self.kill(readers["c"])
+        readers["c"] = self.launch_reader("c", "replicas=3&durable=archive&share=2/2")
+        for client in clients:
+            self.assertEqual(client.wait(120), 0, client.stderr.read() + self.heard("a"))
+        self.check(["b", "c"])
+        for process in [a, *readers.values()]:
+            self.stop(process)
+
+    def test_an_archive_and_another_each_have_all(self):
+        self.program = self.compile_client(PROGRAM)
+        self.EVENTS = 3000
+        self.cluster(1)
+        port = support.free_port()
+        a = self.launch_publisher(self.output_url("by=shard&zstd=1"), port)
+        clients = self.load(port, 0)
+        for client in clients:
+            self.assertEqual(client.wait(60), 0)
+        first = self.launch_reader("b", "durable=one")
+        second = self.launch_reader("c", "durable=two")
+        for name in "bc":
+            self.check([name])
+        for process in (a, first, second):
+            self.stop(process)
+
+    def test_text_by_program(self):
+        self.cluster(1)
+        port = self.port = support.free_port()
+        self.launch_publisher(self.output_url(), port)
+        lines = [f"DATE=20260101000000.{i:06d} HOST=web{i % 3}.example.com PROG=p*{i % 2} LVL=Usage NL.EVNT=Step I={i} T=x\n"
+                 for i in range(300)]
+        self.send("".join(lines).encode())
+        self.launch_reader("b")
+        support.wait_until(lambda: self.scratch.joinpath("b.log").exists() and
+                           len(self.scratch.joinpath("b.log").read_text().splitlines()) >= 300, what="the lines")
+        self.assertEqual(sorted(self.scratch.joinpath("b.log").read_text().splitlines(True)), sorted(lines))
+        subjects = "".join(self.api(self.ports[0], f"STREAM.INFO.S-{i}", b'{"subjects_filter":">"}') for i in range(1, 5))
+        found = set(re.findall(r'"(netlogger\.[^"]*)\.\d":\d', subjects))
+        self.assertEqual(found, {f"netlogger.web{i % 3}%2Eexample%2Ecom.p%2A{i % 2}" for i in range(6)})
+
+    def test_garbage_of_others(self):
+        self.cluster(1)
+        reader = self.launch_reader("b", "shards=1&subject=log")
+        support.wait_until(lambda: '"name":"netlogd"' in self.api(self.ports[0], "CONSUMER.INFO.S.netlogd"),
+                           what="the consumer")
+        self.publish(self.ports[0], "log.h.p.1", b"NLB1" + b"\xff" * 300)
+        self.publish(self.ports[0], "log.h.p.1", b"what is this?")
+        self.publish(self.ports[0], "log.h.p.1", b"")
+        self.publish(self.ports[0], "log.h.p.1", b"DATE=20260101000000.000001 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x")
+        self.wait_for_events(1, "b")
+        support.wait_until(lambda: re.search(r'"num_ack_pending":0,.*"num_pending":0', self.api(
+            self.ports[0], "CONSUMER.INFO.S.netlogd")), what="all are acknowledged")
+        support.wait_until(lambda: self.heard("b").count("Netlogd.Malformed") >= 2, what="they are reported")
+        self.stop(reader)
+
+    def test_another_reads_the_same_share(self):
+        self.cluster(1)
+        first = self.launch_reader("b")
+        support.wait_until(lambda: '"name":"netlogd"' in self.api(self.ports[0], "CONSUMER.INFO.S-4.netlogd"),
+                           what="the consumer")
+        self.launch_reader("c")
+        support.wait_until(lambda: "another netlogd reads the same share" in self.heard("c"), what="it is told")
+        self.publish(self.ports[0], "netlogger.h.p.1", b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x")
+        self.wait_for_events(1, "b")
+        self.kill(first)
+        self.publish(self.ports[0], "netlogger.h.p.1", b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=2 T=x")
+        self.wait_for_events(1, "c")
+
+    def test_a_full_stream_holds_up_and_goes_on(self):
+        self.program = self.compile_client(PROGRAM)
+        self.cluster(1)
+        port = support.free_port()
+        self.launch_publisher(self.output_url("shards=1&max_bytes=200k"), port)
+        clients = self.load(port, 0)
+        for client in clients:
+            self.assertEqual(client.wait(60), 0)
+        reader = self.launch_reader("b", "shards=1")
+        support.wait_until(lambda: len(self.events("b")) > 500, what="what is there")
+        time.sleep(1)
+        self.assertLess(len(self.events("b")), self.CLIENTS * self.EVENTS // 2)
+        # Who runs the servers gives it more room.
+        info = self.api(self.ports[0], "STREAM.INFO.S")
+        config = re.search(r'"config":(\{.*?\}),"created"', info).group(1).replace('"max_bytes":204800', '"max_bytes":100000000')
+        self.assertNotIn("error", self.api(self.ports[0], "STREAM.UPDATE.S", config.encode()))
+        self.check(["b"])
+        self.stop(reader)
+
+    def test_no_server_and_then_one(self):
+        self.program = self.compile_client(PROGRAM)
+        self.EVENTS = 200
+        self.ports = [support.free_port()]
+        port, late = support.free_port(), self.ports[0]
+        self.launch_publisher(self.output_url(), port)
+        reader = self.launch_reader("b")
+        support.wait_until(lambda: "trying again" in self.heard("b"), what="it is told")
+        for client in self.load(port, 0):
+            self.assertEqual(client.wait(60), 0)
+        self.cluster(1)
+        text = self.configs[0].read_text().replace(str(self.ports[0]), str(late))
+        self.configs[0].write_text(text.replace("js0", "other"))
+        self.servers.append(self.start_server(0))
+        self.check(["b"])
+        self.stop(reader)
+
+    def test_credentials(self):
+        self.cluster(1, 'authorization { user: "u", password: "p%x" }\n')
+        good, bad = (f"nats://{u}@127.0.0.1:{self.ports[0]}/S" for u in ("u:p%25x", "u:wrong"))
+        self.launch_reader("b", place=bad)
+        support.wait_until(lambda: "Authorization" in self.heard("b"), what="it is told")
+        self.assertNotIn("wrong", self.heard("b"))
+        file = self.scratch / "password"
+        file.write_text("p%x\n")
+        self.launch_reader("c", f"user=u&password_file={file}")
+        self.port = support.free_port()
+        self.launch_publisher(self.output_url(place=good), self.port)
+        self.send(b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x\n")
+        self.wait_for_events(1, "c")
+
+    def test_what_is_wrong_at_the_start(self):
+        port = support.free_port()
+        for url, why in ((f"nats://127.0.0.1:{port}", "no stream"), ("nats:///S", "no host"),
+                         ("nats://h:99999/S", "is no port"), ("nats://h,,i/S", "a host is empty"),
+                         ("nats://h/S.T", "is no name of a stream"), ("nats://u@h/S", "no password"),
+                         ("nats://h/S?share=3/2", "K/N is wanted"), ("nats://h/S?shards=0", "from 1 to 256"),
+                         ("nats://h/S?durable=a.b", "letters, digits"), ("nats://h/S?wahtever=1", "not known"),
+                         ("nats://h/S?password_file=/nonexistent", "No such file"), ("nats://h/S?user=u", "belong together"),
+                         ("nats://h/S?subject=a..b", "empty part"), ("nats://h/S?max_age=x", "a number and")):
+            self.assertIn(why, self.fails("--listen", url, status=2), url)
+        spool = f"spool={self.scratch}/spool"
+        for url, why in (("nats://h/S", "spool=FOLDER is wanted"), (f"nats://h/S?{spool}&by=host", "shard or program"),
+                         (f"nats://h/S?{spool}&durable=d", "durable"), (f"nats://h/S?{spool}&format=ulm", "only format nlb")):
+            result = self.run_program(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output",
+                                      url, timeout=10)
+            self.assertNotEqual(result.returncode, 0)
+            self.assertIn(why, result.stderr)
+
+    def test_streams_that_are_not_ours(self):
+        self.cluster(1)
+        self.api(self.ports[0], "STREAM.CREATE.S", b'{"name":"S","subjects":["else.>"],"retention":"limits","storage":"file",'
+                 b'"num_replicas":1,"max_consumers":-1,"max_msgs":-1,"max_bytes":-1,"discard":"old"}')
+        self.launch_reader("b")
+        support.wait_until(lambda: "was not made by netlogd" in self.heard("b"), what="it is told")
+
+
+if __name__ == "__main__":
+    support.main()

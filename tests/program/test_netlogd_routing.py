@@ -1,0 +1,533 @@
+"""Several outputs of one collector, and trees of collectors: filters, kills, full disks and spools, reloads."""
+import json
+import os
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+
+import support
+from producer import KILLER, PROGRAM
+from test_netlogd_tls import Authority
+
+
+def line(number, level="Usage", prog="p"):
+    return f"DATE=20260101000000.{number % 1000000:06d} HOST=h PROG={prog} LVL={level} NL.EVNT=E N={number}\n".encode()
+
+
+class Collector:
+    """A netlogd that can be killed and started again, on the same port with the same outputs."""
+
+    def __init__(self, test, name, *outputs, options=()):
+        self.test, self.name, self.outputs, self.options = test, name, list(outputs), list(options)
+        self.folder = test.scratch / name / "out"
+        self.folder.mkdir(parents=True)
+        self.messages = self.folder.parent / "messages"
+        self.own = self.folder.parent / "own.log"
+        self.control = self.folder.parent / "control"
+        self.port = support.free_port()
+        self.url = f"x-netlog://127.0.0.1:{self.port}"
+        self.process = None
+
+    def start(self, environment=None, **options):
+        command = [self.test.netlogd, "--foreground", "--listen", self.url, "--log", self.own, "--recover", "0",
+                   "--control", f"unix:{self.control}", *self.options]
+        for output in self.outputs:
+            command += ["--output", output]
+        before = self.said()
+        with open(self.messages, "ab") as messages:
+            self.process = self.test.start(*command, stderr=messages, cwd=self.folder,
+                                           env=dict(os.environ, **(environment or {})), **options)
+        support.wait_until(lambda: self.process.poll() is not None or "listening" in self.said()[len(before):],
+                           what=f"{self.name} listens")
+        if environment is None:
+            self.test.assertIsNone(self.process.poll(), self.said())
+        return self
+
+    def said(self):
+        return self.messages.read_text(errors="replace") if self.messages.exists() else ""
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait()
+
+    def stop(self):
+        self.send(b"")  # it is in its loop, then
+        self.process.send_signal(signal.SIGTERM)
+        self.test.assertEqual(self.process.wait(30), 0, self.said())
+
+    def send(self, data):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+            self.test.assertEqual(s.recv(1), b"")
+
+    def ask(self, *words):
+        result = self.test.run_program(self.test.netlogctl, "--socket", self.control, "--json", *words)
+        self.test.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout) if result.stdout.strip() else None
+
+    def output(self, part):
+        """What status says of the output whose URL has this part."""
+        found = [o for o in self.ask("status")["OUTPUTS"] if part in o["OUTPUT"]]
+        self.test.assertEqual(len(found), 1, found)
+        return found[0]
+
+    def waits_for_nothing(self):
+        support.wait_until(lambda: all(o.get("SPOOLED", 0) == 0 for o in self.ask("status")["OUTPUTS"]),
+                           what=f"{self.name} delivers all")
+
+
+class Routing(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.netlogd = support.program("netlogd/netlogd")
+        self.netlogctl = support.program("netlogd/netlogctl")
+
+    def collector(self, name, *outputs, **options):
+        return Collector(self, name, *outputs, **options)
+
+    def client(self, collector, name, count, pause, options=""):
+        url = f"{collector.url}?format=nlb&policy=block&block=60{options}"
+        return self.start(self.program, name, url, str(count), str(pause), stderr=subprocess.PIPE)
+
+    def finish(self, *clients, seconds=100):
+        for client in clients:
+            self.assertEqual(client.wait(seconds), 0, client.stderr.read())
+
+    def text(self, *paths, sound=True):
+        """What the files hold, as text. sound: nothing is missing from the streams in them."""
+        text = ""
+        for path in paths:
+            if path.exists() and path.stat().st_size > 0:
+                result = self.run_program(support.program("nlsort/nlsort"), path)
+                self.assertTrue(not sound or (result.returncode == 0 and not result.stderr), result.stderr)
+                text += result.stdout
+        return text
+
+    def numbers(self, name, text):
+        return sorted(int(n) for n in re.findall(rf" PROG={name} LVL=Usage NL.EVNT=Step I=(\d+) ", text))
+
+    def is_sound(self, *paths):
+        result = self.run_program(self.netlogd, "--verify", *paths)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+
+    # ---- filters ----
+
+    def test_each_output_has_what_it_is_meant_for(self):
+        c = self.collector("c", "all.log", "file:bad.log?where=LVL <= Warning",
+                           "file:odd.nlb?where=PROG == q and N > 5 %26%26 N < 9", "file:none-{N}.log?where=has NOTHING").start()
+        self.program = self.compile_client(PROGRAM)
+        levels = ["Error", "Usage", "Warning", "Debug"]
+        lines = [line(n, levels[n % 4], "pq"[n % 2]) for n in range(20)]
+        c.send(b"".join(lines))
+        self.finish(self.client(c, "binary", 5000, 0))
+        outputs = {o["OUTPUT"]: o for o in c.ask("status")["OUTPUTS"]}
+        self.assertEqual({name: o["RECORDS"] for name, o in outputs.items()},
+                         {"all.log": 5020, "file:bad.log": 10, "file:odd.nlb": 1, "file:none-{N}.log": 0})
+        self.assertEqual(outputs["file:bad.log"]["WHERE"], "LVL <= Warning")
+        c.stop()
+        text = (c.folder / "all.log").read_bytes()
+        self.assertEqual(b"".join(l for l in text.splitlines(True) if b"PROG=binary" not in l), b"".join(lines))
+        self.assertEqual(self.numbers("binary", text.decode()), list(range(5000)))
+        self.assertEqual((c.folder / "bad.log").read_bytes(), b"".join(lines[::2]))
+        self.assertEqual(self.text(c.folder / "odd.nlb"), lines[7].decode())
+        self.assertEqual((c.folder / "none-000001.log").read_bytes(), b"")
+        self.is_sound(c.folder / "odd.nlb")
+
+    def test_what_is_chosen_of_blocks_is_not_taken_for_loss(self):
+        c = self.collector("c", "file:some.nlb?where=I < 100 or I >= 4900").start()
+        self.program = self.compile_client(PROGRAM)
+        self.finish(self.client(c, "binary", 5000, 0))
+        c.stop()
+        self.assertEqual(self.numbers("binary", self.text(c.folder / "some.nlb")), [*range(100), *range(4900, 5000)])
+        self.is_sound(c.folder / "some.nlb")
+
+    def test_wrong_outputs(self):
+        for outputs, status, why in [
+                (["a.log", "file:a.log?zstd=1"], 1, "it is there twice"),
+                ([f"file:{self.scratch}/a-{{N}}.log", f"file:{self.scratch}/a-{{N}}.nlb"], 1, "it is there twice"),
+                (["file:a.log?where=LVL <"], 2, "column 6"),
+                ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&spool_size=1k"], 2, "no value for option spool_size"),
+                ([f"x-netlog://127.0.0.1?spool={self.scratch}/s&ca=x"], 2, "x-netlogs only"),
+                ([f"x-syslog://user?spool={self.scratch}/s&format=nlb"], 2, "lines of text")]:
+            command = [self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s.sock"]
+            for output in outputs:
+                command += ["--output", output]
+            result = self.run_program(*command, cwd=self.scratch)
+            self.assertEqual(result.returncode, status, result.stderr)
+            self.assertIn(why, result.stderr)
+
+    def test_a_spool_is_of_one_process(self):
+        output = f"x-netlog://127.0.0.1:1?spool={self.scratch}/spool"
+        self.collector("a", output).start()
+        other = self.run_program(self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s.sock", "--output", output)
+        self.assertEqual(other.returncode, 1)
+        self.assertIn("is another process's", other.stderr)
+
+    # ---- exactly once ----
+
+    def killer(self):
+        """What makes netlogd kill itself at the KILL_ATth call that changes a file of its outputs."""
+        killer = self.scratch / "killer.so"
+        (self.scratch / "killer.c").write_text(KILLER)
+        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", killer, self.scratch / "killer.c", "-ldl")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return {"LD_PRELOAD": str(killer), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+
+    def test_killed_at_calls_with_several_outputs(self):
+        self.program = self.compile_client(PROGRAM)
+        killer = self.killer()
+        top = self.collector("top", "top.nlb").start()
+        c = self.collector("c", "all.log", "a-{N}.nlb?rotate_size=20k&fsync=5ms".join(["file:", ""]),
+                           "file:even.nlb?where=I ~ *[02468]", f"{top.url}?spool=spool")
+        rng = random.Random(7)
+        spool = f"&spool={self.scratch}/spool&timeout=5"
+        killed = 0
+        rounds = 25
+        for i in range(rounds):
+            c.start({**killer, "KILL_AT": str(rng.randrange(1, 40))})
+            client = self.client(c, f"c{i}", 3000, 1000, spool)  # what it is not rid of waits on disk for the next one
+            self.finish(client)
+            killed += c.process.poll() is not None
+            c.kill()
+        c.start()
+        self.finish(self.client(c, "last", 1, 0, spool))
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        texts = [self.text(c.folder / "all.log"), self.text(*sorted(c.folder.glob("a-*.nlb"))),
+                 self.text(c.folder / "even.nlb"), self.text(top.folder / "top.nlb")]
+        for i in range(rounds):
+            for which, text in enumerate(texts):
+                self.assertEqual(self.numbers(f"c{i}", text), list(range(0, 3000, 2 if which == 2 else 1)), (i, which))
+        self.assertGreater(killed, rounds / 2)
+        self.is_sound(top.folder / "top.nlb")
+        self.is_sound(*sorted(c.folder.glob("a-*.nlb")))
+
+    def test_killed_at_calls_while_outputs_come_and_go(self):
+        self.program = self.compile_client(PROGRAM)
+        killer = self.killer()
+        some = ["b.nlb", "file:odd.log?where=I ~ *[13579]", "file:c-{N}.nlb?rotate_size=20k&fsync=flush"]
+        c = self.collector("c", "all.log")
+        rng = random.Random(8)
+        spool = f"&spool={self.scratch}/spool&timeout=5"
+        rounds = 25
+        for i in range(rounds):
+            c.outputs = ["all.log", *rng.sample(some, rng.randrange(4))]
+            rng.shuffle(c.outputs)
+            c.start({**killer, "KILL_AT": str(rng.randrange(1, 30))})
+            self.finish(self.client(c, f"c{i}", 3000, 1000, spool))
+            if rng.random() < 0.3 and c.process.poll() is None:
+                c.stop()
+            else:
+                c.kill()
+        c.start()
+        self.finish(self.client(c, "last", 1, 0, spool))
+        c.stop()
+        self.assertNotIn("Netlogd.Lost", c.own.read_text())
+        for name in ("all.log", "b.nlb", "odd.log", "c-*.nlb"):
+            text = self.text(*sorted(c.folder.glob(name)))
+            for i in range(rounds):
+                found = self.numbers(f"c{i}", text)
+                self.assertEqual(len(found), len(set(found)), "nothing twice")
+                if name == "all.log":
+                    self.assertEqual(found, list(range(3000)))
+
+    def tree(self, *top_outputs, where=""):
+        """Two collectors that forward to a third."""
+        top = self.collector("top", *top_outputs).start()
+        lower = [self.collector(f"low{i}", "low.log", f"{top.url}?spool=spool{where}").start() for i in range(2)]
+        return top, lower
+
+    def kill_in_tree(self, kills, seed, where, expected):
+        self.program = self.compile_client(PROGRAM)
+        top, lower = self.tree("top.nlb", "file:top.err?where=LVL <= Warning", "file:odd.log?where=I ~ *[13579]", where=where)
+        rng = random.Random(seed)
+        count = 60000
+        spool = f"&timeout=5&spool={self.scratch}/spool"  # what a client is not rid of waits for the last one
+        clients = [self.client(c, f"c{i}{k}", count, 10000, spool) for i, c in enumerate(lower) for k in range(2)]
+        for _ in range(kills):
+            time.sleep(rng.uniform(0.01, 0.2))
+            victim = rng.choice([top, *lower])
+            victim.kill()
+            victim.start()
+        self.assertTrue(any(c.poll() is None for c in clients), "killed while they logged")
+        self.finish(*clients)
+        for c in lower:
+            self.finish(self.client(c, "last", 1, 0, spool))
+            c.waits_for_nothing()
+            c.stop()
+        top.stop()
+        text, odd = self.text(top.folder / "top.nlb"), (top.folder / "odd.log").read_text()
+        for i in range(2):
+            for k in range(2):
+                name = f"c{i}{k}"
+                self.assertEqual(self.numbers(name, (lower[i].folder / "low.log").read_text()), list(range(count)))
+                self.assertEqual(self.numbers(name, text), [n for n in range(count) if expected(n)])
+                self.assertEqual(self.numbers(name, odd), [n for n in range(1, count, 2) if expected(n)])
+        self.is_sound(top.folder / "top.nlb")
+
+    def test_a_tree_with_kills(self):
+        self.kill_in_tree(25, 1, "", lambda n: True)
+
+    def test_a_tree_with_kills_and_a_filter(self):
+        self.kill_in_tree(25, 2, "&where=I < 50000", lambda n: n < 50000)
+
+    def test_text_is_forwarded_once(self):
+        top = self.collector("top", "top.log").start()
+        c = self.collector("c", f"{top.url}?spool=spool").start()
+        for round in range(10):
+            c.send(b"".join(line(round * 1000 + n) for n in range(1000)))
+            top.kill()
+            top.start()
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        found = sorted(int(n) for n in re.findall(r" N=(\d+)", (top.folder / "top.log").read_text()))
+        self.assertEqual(found, list(range(10000)))
+
+    def test_blocks_keep_their_streams(self):
+        top = self.collector("top", "file:top.nlb?zstd=0").start()
+        c = self.collector("c", "file:low.nlb?zstd=0", f"{top.url}?spool=spool").start()
+        self.program = self.compile_client(PROGRAM)
+        self.finish(self.client(c, "c", 20000, 100))
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        self.assertEqual((top.folder / "top.nlb").read_bytes(), (c.folder / "low.nlb").read_bytes())
+
+    def test_forwarding_within_tls(self):
+        authority = Authority(self, "house")
+        port = support.free_port()
+        top = self.collector("top", "top.log", options=[
+            "--listen", f"x-netlogs://127.0.0.1:{port}?cert={authority.certify('server')}&ca={authority.ca}"]).start()
+        url = f"x-netlogs://127.0.0.1:{port}?spool=spool&ca={authority.ca}"
+        c = self.collector("c", url).start()
+        c.send(line(1))
+        support.wait_until(lambda: "AWAY" in c.output(f":{port}"), what="that it is refused")
+        c.stop()
+        c.outputs = [f"{url}&cert={authority.certify('client')}"]
+        c.start()
+        c.send(line(2))
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        self.assertEqual((top.folder / "top.log").read_bytes(), line(1) + line(2))
+
+    def test_a_collector_that_forwards_to_itself(self):
+        c = self.collector("c", "all.log")
+        c.outputs.append(f"{c.url}?spool=spool")
+        c.start()
+        self.program = self.compile_client(PROGRAM)
+        self.finish(self.client(c, "c", 5000, 100))
+        c.send(line(1) + line(2))
+        c.waits_for_nothing()
+        c.stop()
+        text = (c.folder / "all.log").read_text()
+        self.assertEqual(self.numbers("c", text), list(range(5000)))
+        self.assertEqual(text.count(" N=1\n"), 1)
+
+    # ---- what is away or full ----
+
+    def test_the_upper_collector_is_away(self):
+        self.program = self.compile_client(PROGRAM)
+        top, lower = self.tree("top.nlb")
+        top.kill()
+        c = lower[0]
+        self.finish(self.client(c, "a", 30000, 100))
+        support.wait_until(lambda: "AWAY" in c.output(top.url), what="that it is away")
+        self.assertGreater(c.output(top.url)["SPOOLED"], 0)
+        c.stop()  # it does not wait for what is away
+        c.start()
+        self.finish(self.client(c, "b", 30000, 100))
+        top.start()
+        c.waits_for_nothing()
+        self.assertNotIn("AWAY", c.output(top.url))
+        for one in (*lower, top):
+            one.stop()
+        text = self.text(top.folder / "top.nlb")
+        for name in "ab":
+            self.assertEqual(self.numbers(name, text), list(range(30000)))
+        self.assertEqual([p.name for p in (c.folder / "spool").glob("*/spool-*")],
+                         [sorted(p.name for p in (c.folder / "spool").glob("*/spool-*"))[-1]], "delivered files are removed")
+
+    def test_a_full_spool_holds_clients_up(self):
+        self.program = self.compile_client(PROGRAM)
+        top = self.collector("top", "top.nlb")
+        c = self.collector("c", "all.log", f"{top.url}?spool=spool&spool_size=1m").start()
+        clients = [self.client(c, f"c{i}", 200000, 0, "&timeout=60") for i in range(2)]
+        support.wait_until(lambda: "is full" in c.said(), what="the message")
+        status = c.ask("status")
+        self.assertTrue(status["BLOCKED"])
+        self.assertTrue(c.output(top.url)["BLOCKED"])
+        self.assertFalse(c.output("all.log")["BLOCKED"])
+        c.kill()  # and that in the middle of it
+        c.start()
+        size = sum(p.stat().st_size for p in (c.folder / "spool").rglob("*"))
+        self.assertLess(size, 3 << 20)
+        top.start()
+        self.finish(*clients)
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        for text in (self.text(top.folder / "top.nlb"), (c.folder / "all.log").read_text()):
+            for i in range(2):
+                self.assertEqual(self.numbers(f"c{i}", text), list(range(200000)))
+
+    def test_a_full_disk_of_one_output(self):
+        small = self.scratch / "small"
+        small.mkdir()
+        if os.geteuid() != 0 or self.run_program("mount", "-t", "tmpfs", "-o", "size=1m", "none", small).returncode != 0:
+            self.skipTest("mounting a small file system is not allowed here")
+        self.addCleanup(self.run_program, "umount", "-l", small)
+        self.program = self.compile_client(PROGRAM)
+        c = self.collector("c", "all.log", f"file:{small}/tiny.log", "other.nlb").start()
+        spool = f"&timeout=5&spool={self.scratch}/spool"
+        clients = [self.client(c, f"c{i}", 20000, 100, spool) for i in range(2)]
+        support.wait_until(lambda: "No space left" in c.said(), what="the message")
+        self.assertTrue(c.output("tiny.log")["BLOCKED"])
+        self.assertFalse(c.output("all.log")["BLOCKED"])
+        c.kill()
+        self.run_program("mount", "-o", "remount,size=64m", small)
+        c.start()
+        self.finish(*clients)
+        self.finish(self.client(c, "last", 1, 0, spool))
+        c.stop()
+        for path in (c.folder / "all.log", small / "tiny.log", c.folder / "other.nlb"):
+            for i in range(2):
+                self.assertEqual(self.numbers(f"c{i}", self.text(path)), list(range(20000)), path)
+
+    # ---- reload ----
+
+    def reload(self, c, *outputs):
+        self.config.write_text("".join(f"output {o}\n" for o in outputs))
+        return self.run_program(self.netlogctl, "--socket", c.control, "reload")
+
+    def test_reload_changes_outputs(self):
+        self.config = self.scratch / "netlogd.conf"
+        self.config.write_text("output a.log\noutput file:b.log?where=N < 10\n")
+        top = self.collector("top", "top.log").start()
+        c = self.collector("c", options=["--config", self.config]).start()
+        c.send(b"".join(line(n) for n in range(0, 20)))
+        self.assertEqual(self.reload(c, "a.log", "file:b.log?where=N >= 30", f"{top.url}?spool=spool").returncode, 0, c.said())
+        c.send(b"".join(line(n) for n in range(20, 40)))
+        bad = self.reload(c, "a.log", "file:b.log?where=N >=", "new.log")
+        self.assertEqual(bad.returncode, 1)
+        self.assertIn(f"{self.config}:2: output file:b.log?where=N >=: ", c.said())
+        self.assertIn("column 5", c.said())
+        bad = self.reload(c, "a.log", "no/new.log")
+        self.assertEqual(bad.returncode, 1)
+        self.assertIn("open no/new.log: No such file", c.said())
+        c.send(b"".join(line(n) for n in range(40, 60)))
+        self.assertEqual(self.reload(c, "file:b.log?where=N >= 30", "file:c.nlb").returncode, 0, c.said())
+        c.send(b"".join(line(n) for n in range(60, 80)))
+        self.assertEqual([o["OUTPUT"] for o in c.ask("status")["OUTPUTS"]], ["file:b.log", "file:c.nlb"])
+        c.stop()
+        support.wait_until(lambda: (top.folder / "top.log").read_bytes().count(b"\n") == 40, what="all is forwarded")
+        top.stop()
+        lines = [line(n) for n in range(80)]
+        self.assertEqual((c.folder / "a.log").read_bytes(), b"".join(lines[:60]))
+        self.assertEqual((c.folder / "b.log").read_bytes(), b"".join(lines[:10] + lines[30:]))
+        self.assertEqual((top.folder / "top.log").read_bytes(), b"".join(lines[20:60]))
+        self.assertEqual(self.text(c.folder / "c.nlb"), b"".join(lines[60:]).decode())
+
+    def test_reloads_and_kills_lose_nothing(self):
+        self.program = self.compile_client(PROGRAM)
+        self.config = self.scratch / "netlogd.conf"
+        self.config.write_text("output all.nlb\n")
+        top = self.collector("top", "top.nlb").start()
+        c = self.collector("c", options=["--config", self.config]).start()
+        spool = f"&timeout=5&spool={self.scratch}/spool"
+        clients = [self.client(c, f"c{i}", 100000, 2000, spool) for i in range(2)]
+        rng = random.Random(3)
+        extra = ["b.log", "file:some-{N}.nlb?rotate_size=50k&where=I < 30000", "file:all.nlb?fsync=flush",
+                 f"{top.url}?spool=spool", f"{top.url}?spool=spool&where=I > 1000"]
+        for i in range(30):
+            time.sleep(rng.uniform(0.01, 0.15))
+            chosen = rng.sample(extra, rng.randrange(len(extra)))
+            first = "file:all.nlb?fsync=flush" in chosen
+            if sum(o.startswith("x-netlog") for o in chosen) == 2:
+                chosen.remove(extra[-1])
+            result = self.reload(c, *([] if first else ["all.nlb"]), *chosen)
+            self.assertEqual(result.returncode, 0, c.said())
+            if i % 4 == 3:
+                c.kill()
+                c.start()
+        self.assertEqual(self.reload(c, "all.nlb", f"{top.url}?spool=spool").returncode, 0, c.said())
+        self.finish(*clients)
+        self.finish(self.client(c, "last", 1, 0, spool))
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        text = self.text(c.folder / "all.nlb")
+        other = self.text(top.folder / "top.nlb", sound=False)  # it lacks what came while nothing was forwarded
+        more = self.text(*c.folder.glob("b.log"), *c.folder.glob("some-*.nlb"))
+        for i in range(2):
+            self.assertEqual(self.numbers(f"c{i}", text), list(range(100000)))
+            found = self.numbers(f"c{i}", other)
+            self.assertEqual(len(found), len(set(found)), "nothing twice")
+            for path in ([c.folder / "b.log"], sorted(c.folder.glob("some-*.nlb"))):
+                found = self.numbers(f"c{i}", self.text(*path))
+                self.assertEqual(len(found), len(set(found)), "nothing twice")
+        self.assertTrue(more)
+
+    # ---- syslog ----
+
+    def test_syslog(self):
+        rsyslogd = shutil.which("rsyslogd", path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
+        if rsyslogd is None:
+            self.skipTest("no rsyslogd here")
+        if os.geteuid() != 0 or self.run_program("unshare", "-m", "true").returncode != 0:
+            self.skipTest("a /dev of its own needs root")
+        c = self.collector("c", "all.log", "x-syslog://local3?spool=spool&where=LVL <= Warning")
+        socket_path, log = self.scratch / "log.sock", self.scratch / "syslog"
+        conf = self.scratch / "rsyslog.conf"
+        conf.write_text(f'module(load="imuxsock" SysSock.Use="off")\n'
+                        f'input(type="imuxsock" Socket="{socket_path}" RateLimit.Interval="0")\n'
+                        f'template(name="t" type="string" string="%syslogfacility-text% %syslogseverity-text% %programname%%msg%\\n")\n'
+                        f'action(type="omfile" file="{log}" template="t")\n')
+        # In a mount namespace of its own /dev/log is the socket of that rsyslogd.
+        wrapper = self.scratch / "with-log"
+        wrapper.write_text(f'#!/bin/sh\nexec unshare -m sh -c \'mount -t tmpfs none /mnt && for n in null zero random urandom; do '
+                           f'touch /mnt/$n && mount --bind /dev/$n /mnt/$n; done && mkdir -p /mnt/shm && mount --bind /dev/shm /mnt/shm && '
+                           f'mount --move /mnt /dev && ln -s {socket_path} /dev/log && exec "$@"\' sh {self.netlogd} "$@"\n')
+        wrapper.chmod(0o755)
+        self.netlogd = str(wrapper)
+        c.start()
+        c.send(b"".join(line(n, "Error" if n % 2 else "Usage") for n in range(100)))
+        support.wait_until(lambda: "AWAY" in c.output("x-syslog"), what="that syslog is away")
+        daemon = self.start(rsyslogd, "-n", "-f", conf, "-i", self.scratch / "rsyslog.pid", stderr=subprocess.DEVNULL)
+        c.waits_for_nothing()
+        c.stop()
+        support.wait_until(lambda: log.exists() and log.read_text().count("\n") >= 50, what="syslog's file")
+        daemon.terminate()
+        daemon.wait(20)
+        wanted = [f"local3 err netlogd {line(n, 'Error').decode()}" for n in range(1, 100, 2)]
+        self.assertEqual(log.read_text(), "".join(wanted))
+
+    # ---- what is seen ----
+
+    def test_metrics_of_each_output(self):
+        port = support.free_port()
+        c = self.collector("c", "all.log", 'file:a"b.log?where=N < 5', "x-netlog://127.0.0.1:1?spool=spool",
+                           options=["--metrics", f"http://127.0.0.1:{port}"]).start()
+        c.send(b"".join(line(n) for n in range(10)))
+        support.wait_until(lambda: "AWAY" in c.output("x-netlog"), what="that it is away")
+        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20).read().decode()
+        self.assertIn('netlogd_output_records_total{output="all.log"} 10\n', text)
+        self.assertIn('netlogd_output_records_total{output="file:a\\"b.log"} 5\n', text)
+        self.assertRegex(text, r'netlogd_output_spooled_bytes\{output="x-netlog://127.0.0.1:1"\} [1-9]')
+        self.assertIn('netlogd_output_is_blocked{output="all.log"} 0\n', text)
+        plain = self.run_program(self.netlogctl, "--socket", c.control, "status")
+        self.assertRegex(plain.stdout, r"OUTPUT +KIND +FORMAT +RECORDS")
+        self.assertRegex(plain.stdout, r"x-netlog://127.0.0.1:1 +forward +nlb")
+        c.stop()
+
+
+if __name__ == "__main__":
+    support.main()
