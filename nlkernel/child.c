@@ -65,7 +65,10 @@ bool child_start(child *c)
     if (put == 1 && got != (ssize_t)sizeof error)
         return true;
     errno = error;
-    nl_error_set_errno("it can't be started");
+    if (error != 0)
+        nl_error_set_errno("it can't be started");
+    else
+        nl_error_set("it was ended before it began");
     return false;
 }
 

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "command.h"
+#include "rights.h"
 #include "session.h"
 
 typedef struct arguments {
@@ -53,7 +54,10 @@ int command_live(int argc, char **argv)
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
     sink s;
     int status = PROGRAM_PROBLEM;
-    if (!sink_open_log(&s, a.destination)) {
+    rights_lower();
+    bool opened = sink_open_log(&s, a.destination);
+    rights_raise();
+    if (!opened) {
         program_error("%s", nl_error_message());
     } else {
         status = session_run(&a.recording, &s);

@@ -15,4 +15,11 @@ void rights_explain_denied(const char *path);
 /* The same for tracefs itself, which is not mounted and could not be. */
 void rights_explain_no_mount(void);
 
+/*
+ * nlkernel may have been given capabilities that its user has not (setcap): what is done in the user's name (opening
+ * the file that is written) is done between these two, without them.
+ */
+void rights_lower(void);
+void rights_raise(void);
+
 #endif

@@ -435,7 +435,7 @@ static void summarise(const session *s)
                       s->lost);
     if (s->sink->refused > 0)
         program_error("%" PRIu64 " records are lost: the destination was too slow", s->sink->refused);
-    if (!s->options->quiet)
+    if (!s->options->quiet && !s->sink->failed)
         fprintf(stderr, "nlkernel: %" PRIu64 " events in %.3f s, %" PRIu64 " lost, to %s\n", s->recorded, seconds,
                 s->lost, s->sink->name);
 }
