@@ -7,6 +7,7 @@
 
 #include <dirent.h>
 #include <fnmatch.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,25 +112,38 @@ static unsigned distance(const char *a, const char *b)
     return row[width];
 }
 
+/* distance, or UINT_MAX when that is more than a slip of the fingers. */
+static unsigned slip(const char *written, const char *name)
+{
+    unsigned apart = distance(written, name);
+    return apart <= 1 + strlen(written) / 3 ? apart : UINT_MAX;
+}
+
 /* How far a name is from what was written: that may lack the system, or be a part of it. */
 static unsigned unlikeness(const event_name *name, const char *pattern)
 {
-    char full[NAME_MOST];
+    char full[NAME_MOST], system[NAME_MOST];
+    const char *colon = strpbrk(pattern, ":."), *event = colon != NULL ? colon + 1 : pattern;
     snprintf(full, sizeof full, "%s:%s", name->system, name->event);
-    const char *event = strchr(pattern, ':') != NULL ? strchr(pattern, ':') + 1 : pattern;
-    unsigned by_all = distance(pattern, full), by_event = distance(event, name->event) + (event != pattern);
-    unsigned result = least(by_all, by_event);
-    return strlen(event) >= 4 && strstr(name->event, event) != NULL ? least(result, 1) : result;
+    snprintf(system, sizeof system, "%.*s", (int)(event - pattern - (colon != NULL)), pattern);
+    if (strpbrk(event, "*?[") != NULL)
+        return colon != NULL ? slip(system, name->system) : UINT_MAX;
+    unsigned by_event = slip(event, name->event);
+    if (by_event == UINT_MAX && strlen(event) >= 4 && strstr(name->event, event) != NULL)
+        by_event = 1;
+    if (by_event != UINT_MAX && colon != NULL)
+        by_event++; /* the system is another one */
+    return least(slip(pattern, full), by_event);
 }
 
 static void say_none(const event_names *names, const char *pattern)
 {
     const event_name *best[SUGGESTIONS] = {NULL};
-    unsigned marks[SUGGESTIONS], limit = 1 + (unsigned)strlen(pattern) / 3;
+    unsigned marks[SUGGESTIONS];
     size_t found = 0;
     for (size_t i = 0; i < names->count; i++) {
         unsigned mark = unlikeness(&names->list[i], pattern);
-        if (mark > limit || (found == SUGGESTIONS && mark >= marks[found - 1]))
+        if (mark == UINT_MAX || (found == SUGGESTIONS && mark >= marks[found - 1]))
             continue;
         size_t at = found < SUGGESTIONS ? found++ : SUGGESTIONS - 1;
         for (; at > 0 && marks[at - 1] > mark; at--) {
@@ -140,6 +154,8 @@ static void say_none(const event_names *names, const char *pattern)
         best[at] = &names->list[i];
     }
     char text[SUGGESTIONS * (NAME_MOST + 4)] = "nlkernel list shows what there is";
+    while (found > 1 && marks[found - 1] > marks[0] + 1)
+        found--; /* far less like it than the first */
     for (size_t i = 0, size = 0; i < found; i++)
         size += (size_t)snprintf(text + size, sizeof text - size, "%s%.60s:%.60s%s", i == 0 ? "is it " : " or ",
                                  best[i]->system, best[i]->event, i + 1 == found ? "?" : "");

@@ -215,6 +215,12 @@ static part next_part(const part *known, uint16_t next)
     return next == NL_FILTER_YES ? always : copy(&known[next]);
 }
 
+/* Whether it is all one what a test before them says. */
+static bool is_same(const part *a, const part *b)
+{
+    return a->kind == b->kind && a->inexact == b->inexact && (a->kind != PART_TEXT || strcmp(a->text, b->text) == 0);
+}
+
 /* Whether the tests only ever lead on to later ones, as they do. */
 static bool leads_on(const nl_filter *filter)
 {
@@ -235,6 +241,12 @@ static part whole(const kernel_event *event, const nl_filter *filter, nl_string 
         const nl_filter_test *test = &filter->tests[i];
         part t = test_part(event, filter, test, host);
         part yes = next_part(known, test->next[1]), no = next_part(known, test->next[0]);
+        if (is_same(&yes, &no)) {
+            known[i] = yes;
+            drop(&no);
+            drop(&t);
+            continue;
+        }
         bool plain_or = yes.kind == PART_TRUE && !yes.inexact, plain_and = no.kind == PART_FALSE;
         part not_t = plain_or || plain_and ? always : opposite(&t);
         known[i] = join(join(t, "&&", yes), "||", join(not_t, "&&", no));
