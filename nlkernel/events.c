@@ -108,15 +108,6 @@ static void add_field(kernel_event *event, const struct tep_format_field *field)
         add(event, field, -1, FIELD_BYTES, offset, size);
 }
 
-nl_type event_field_type(const event_field *field)
-{
-    if (field->kind <= FIELD_INT64)
-        return NL_TYPE_INT;
-    if (field->kind <= FIELD_UINT64)
-        return NL_TYPE_UINT;
-    return field->kind == FIELD_BOOL ? NL_TYPE_BOOL : NL_TYPE_STRING;
-}
-
 const event_field *kernel_event_field(const kernel_event *event, nl_string name)
 {
     for (size_t i = 0; i < event->field_count; i++)

@@ -71,7 +71,14 @@ void kernel_event_free(kernel_event *event);
 void kernel_events_free(kernel_events *events);
 
 /* What a field's values are in a record. */
-nl_type event_field_type(const event_field *field);
+static inline nl_type event_field_type(const event_field *field)
+{
+    if (field->kind <= FIELD_INT64)
+        return NL_TYPE_INT;
+    if (field->kind <= FIELD_UINT64)
+        return NL_TYPE_UINT;
+    return field->kind == FIELD_BOOL ? NL_TYPE_BOOL : NL_TYPE_STRING;
+}
 
 /* The field of that name in records, NULL when the event has none. */
 const event_field *kernel_event_field(const kernel_event *event, nl_string name);
