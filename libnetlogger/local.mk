@@ -31,7 +31,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/filter/pattern.c %D%/filter/pattern.h %D%/filter/pattern_build.h \
 	%D%/filter/glob.c %D%/filter/regex.c %D%/filter/bracket.c \
 	%D%/transport/url.c %D%/transport/destination.c %D%/transport/destination.h \
-	%D%/transport/destination_file.c %D%/transport/destination_socket.c \
+	%D%/transport/destination_file.c %D%/transport/destination_socket.c %D%/transport/dial.c %D%/transport/dial.h \
 	%D%/transport/spool.c %D%/transport/spool.h %D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
 	%D%/transport/source.c %D%/transport/source_collector.c %D%/transport/source_collector.h %D%/transport/source.h %D%/transport/watch.c %D%/transport/watch.h \
 	%D%/log/log.c %D%/log/log_internal.h %D%/log/write.c %D%/log/producer.c %D%/log/writer_thread.c \

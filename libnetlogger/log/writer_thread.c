@@ -21,6 +21,7 @@ enum {
     BUSY_PAUSE_NS = 1000 * 1000,  /* while events come */
     IDLE_PAUSE_NS = 20 * 1000000, /* what that grows to while none do */
     BLOCK_AGE_NS = 100 * 1000000, /* blocks: how long events wait for more to share a block with ... */
+    LIVE_AGE_NS = 10 * 1000000,   /* ... where somebody may be watching, ... */
     BLOCK_FILL = 32 << 10,        /* ... unless a ring holds so many bytes */
     VISIBLE_NS = 10 * 1000,       /* more than a store takes to be seen by another processor */
     PATIENCE_NS = 100 * 1000000,  /* that a thread in the middle of an event is waited for */
@@ -97,7 +98,8 @@ static bool is_time(nl_log *log, nl_ring *rings, bool everything)
     log->waiting = most;
     if (log->drain.format != NL_FORMAT_NLB || everything)
         return true;
-    return most >= BLOCK_FILL || monotonic_ns() - log->drained_ns >= BLOCK_AGE_NS;
+    int64_t age_ns = log->url->scheme == NL_SCHEME_FILE ? BLOCK_AGE_NS : LIVE_AGE_NS;
+    return most >= BLOCK_FILL || monotonic_ns() - log->drained_ns >= age_ns;
 }
 
 static bool is_full(const nl_log *log)

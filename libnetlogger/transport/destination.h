@@ -69,10 +69,6 @@ struct nl_destination {
 /* How much of data, which begins with a record, written up to size, is whole records. */
 size_t nl_destination_whole(const nl_destination *destination, const char *data, size_t size);
 
-/* Connects to the collector that url (x-netlog, unix) names. The non-blocking socket, or -1 with the reason in
- * nl_error_message(). Its options are not looked at. */
-int nl_socket_connect(const nl_url *url, int timeout_ms);
-
 nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options);
 nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options);
 nl_destination *nl_syslog_destination_open(const nl_url *url, const nl_destination_options *options);

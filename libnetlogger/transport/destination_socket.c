@@ -13,26 +13,17 @@
 #include "base/error.h"
 #include "format/block_read.h"
 #include "format/varint.h"
-#include "transport/channel.h"
+#include "transport/dial.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/un.h>
-#include <time.h>
-#include <unistd.h>
 
 enum {
     DEFAULT_TIMEOUT_MS = 10000,
     BACK_OFF_MS = 1000,
-    CONFIRM_MS = 1000, /* for a server that does not show whether it took our certificate */
     LINGER_MS = 1000,
     FRAME_MOST = 64 << 10,
     HEARD_AT_ONCE = 64, /* reads: who says more than so many buffers hold must not keep the log from its work */
@@ -41,11 +32,7 @@ enum {
 typedef struct socket_destination {
     nl_destination base;
     nl_channel channel;
-    nl_tls *tls;    /* NULL: plain */
-    char *tls_name; /* whom the certificate must be for */
-    char *host;     /* TCP */
-    char port[8];
-    char *path; /* Unix socket */
+    nl_dialer *dialer;
     int timeout_ms;
     int64_t retry_ns;             /* on the monotonic clock: no connection is tried before */
     bool acknowledged;            /* blocks: what counts as written is what the collector says it has written */
@@ -56,96 +43,6 @@ typedef struct socket_destination {
     void *user;
 } socket_destination;
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
-
-/* "connect to dolly:14830" in front of the message. */
-static nl_status cannot(const socket_destination *s, const char *what)
-{
-    if (s->path != NULL)
-        return nl_error_prepend("%s %s", what, s->path);
-    return nl_error_prepend(strchr(s->host, ':') != NULL ? "%s [%s]:%s" : "%s %s:%s", what, s->host, s->port);
-}
-
-static nl_status cannot_errno(const socket_destination *s, const char *what, int why)
-{
-    char words[NL_CHANNEL_WORDS];
-    nl_error_set("%s", nl_channel_words(&s->channel, why, words));
-    return cannot(s, what);
-}
-
-/* Waits until the socket may be written, at most until the deadline. Returns 0 or an errno. */
-static int wait_ready(int fd, short what, int64_t deadline_ns)
-{
-    for (;;) {
-        int64_t left_ms = (deadline_ns - monotonic_ns()) / 1000000;
-        struct pollfd ready = {.fd = fd, .events = what};
-        int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
-        if (count > 0)
-            return 0;
-        if (count == 0)
-            return ETIMEDOUT;
-        if (errno != EINTR)
-            return errno;
-    }
-}
-
-/* Connects a new non-blocking socket. Returns it, or -1 with errno set. */
-static int connect_address(int family, const struct sockaddr *address, socklen_t size, int64_t deadline_ns)
-{
-    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0)
-        return -1;
-    int why = connect(fd, address, size) == 0 ? 0 : errno;
-    if (why == EINPROGRESS) {
-        why = wait_ready(fd, POLLOUT, deadline_ns);
-        socklen_t why_size = sizeof why;
-        if (why == 0)
-            getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &why_size);
-    }
-    if (why == 0)
-        return fd;
-    close(fd);
-    errno = why;
-    return -1;
-}
-
-static nl_status connect_tcp(socket_destination *s, int64_t deadline_ns)
-{
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses;
-    int result = getaddrinfo(s->host, s->port, &hints, &addresses);
-    if (result != 0) {
-        nl_error_set("%s", result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
-        return cannot(s, "connect to");
-    }
-    int fd = -1, why = 0;
-    for (struct addrinfo *a = addresses; a != NULL && fd < 0; a = a->ai_next) {
-        fd = connect_address(a->ai_family, a->ai_addr, a->ai_addrlen, deadline_ns);
-        why = errno;
-    }
-    freeaddrinfo(addresses);
-    if (fd < 0)
-        return cannot_errno(s, "connect to", why);
-    /* Records are small and meant to be seen at once; those who care for throughput buffer them. */
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-    s->channel.fd = fd;
-    return NL_OK;
-}
-
-static nl_status connect_unix(socket_destination *s, int64_t deadline_ns)
-{
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(s->path) >= sizeof address.sun_path)
-        return cannot_errno(s, "connect to", ENAMETOOLONG);
-    strcpy(address.sun_path, s->path);
-    s->channel.fd = connect_address(AF_UNIX, (struct sockaddr *)&address, sizeof address, deadline_ns);
-    return s->channel.fd >= 0 ? NL_OK : cannot_errno(s, "connect to", errno);
-}
-
 static void disconnect(socket_destination *s)
 {
     nl_channel_close(&s->channel);
@@ -153,58 +50,15 @@ static void disconnect(socket_destination *s)
     s->said.size = 0;
 }
 
-/* Takes a step of TLS's beginning again and again, until it is done: 0, or an errno. */
-static int complete(socket_destination *s, int (*step)(nl_channel *), int64_t deadline_ns)
-{
-    while (step(&s->channel) != 0) {
-        int why =
-            errno == EAGAIN ? wait_ready(s->channel.fd, nl_channel_wants(&s->channel, POLLIN), deadline_ns) : errno;
-        if (why != 0 && why != EINTR)
-            return why;
-    }
-    return 0;
-}
-
-static nl_status secure(socket_destination *s, int64_t deadline_ns)
-{
-    if (s->tls == NULL)
-        return NL_OK;
-    int why =
-        nl_channel_secure(&s->channel, s->tls, s->tls_name) ? complete(s, nl_channel_handshake, deadline_ns) : ENOMEM;
-    if (why == 0) {
-        int64_t confirm_ns = monotonic_ns() + (int64_t)CONFIRM_MS * 1000000;
-        why = complete(s, nl_channel_confirm, confirm_ns < deadline_ns ? confirm_ns : deadline_ns);
-        why = why == ETIMEDOUT ? 0 : why;
-    }
-    if (why == 0)
-        return NL_OK;
-    cannot_errno(s, "connect to", why);
-    disconnect(s);
-    return NL_FAILED;
-}
-
-int nl_socket_connect(const nl_url *url, int timeout_ms)
-{
-    socket_destination s = {.channel.fd = -1, .host = url->host, .path = url->path};
-    int64_t deadline_ns = monotonic_ns() + (int64_t)timeout_ms * 1000000;
-    snprintf(s.port, sizeof s.port, "%u", url->port);
-    (void)(s.path != NULL ? connect_unix(&s, deadline_ns) : connect_tcp(&s, deadline_ns));
-    return s.channel.fd;
-}
-
 static nl_status connect_now(socket_destination *s)
 {
-    int64_t now_ns = monotonic_ns();
-    if (now_ns < s->retry_ns && !s->base.at_once) {
+    if (nl_deadline_ns(0) < s->retry_ns && !s->base.at_once) {
         nl_error_set("it was away a moment ago");
-        return cannot(s, "connect to");
+        return nl_dialer_prepend(s->dialer, "connect to");
     }
-    int64_t deadline_ns = now_ns + (int64_t)s->timeout_ms * 1000000;
-    nl_status status = s->path != NULL ? connect_unix(s, deadline_ns) : connect_tcp(s, deadline_ns);
-    if (status == NL_OK)
-        status = secure(s, deadline_ns);
+    nl_status status = nl_dialer_connect(s->dialer, s->timeout_ms, &s->channel);
     if (status != NL_OK)
-        s->retry_ns = monotonic_ns() + (int64_t)BACK_OFF_MS * 1000000;
+        s->retry_ns = nl_deadline_ns(BACK_OFF_MS);
     return status;
 }
 
@@ -259,7 +113,7 @@ static bool is_closed(socket_destination *s)
 /* Sends over the connection there is. On failure *sent is whole records, and the connection may be gone. */
 static nl_status send_all(socket_destination *s, const char *data, size_t size, size_t *sent)
 {
-    int64_t deadline_ns = monotonic_ns() + (int64_t)s->timeout_ms * 1000000;
+    int64_t deadline_ns = nl_deadline_ns(s->timeout_ms);
     size_t done = 0;
     while (done < size) {
         ssize_t put = nl_channel_write(&s->channel, data + done, size - done);
@@ -269,11 +123,11 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
         }
         int why = errno;
         if (why == EAGAIN)
-            why = wait_ready(s->channel.fd, nl_channel_wants(&s->channel, POLLOUT), deadline_ns);
+            why = nl_wait_ready(s->channel.fd, nl_channel_wants(&s->channel, POLLOUT), deadline_ns);
         if (why == 0 || why == EINTR)
             continue;
         *sent = nl_destination_whole(&s->base, data, done);
-        cannot_errno(s, "send to", why);
+        nl_dialer_cannot(s->dialer, "send to", &s->channel, why);
         /* Part of a record is on its way: only a new connection can begin with a whole one again. */
         if (!s->acknowledged && (why != ETIMEDOUT || *sent != done || nl_channel_is_midway(&s->channel)))
             disconnect(s);
@@ -296,13 +150,13 @@ static size_t end_of_blocks(const char *data, size_t size, uint64_t count, uint6
 /* Waits until everything that was sent is acknowledged. */
 static nl_status wait_for_acknowledgement(socket_destination *s)
 {
-    int64_t deadline_ns = monotonic_ns() + (int64_t)s->timeout_ms * 1000000;
+    int64_t deadline_ns = nl_deadline_ns(s->timeout_ms);
     while (s->blocks_acknowledged < s->blocks_sent) {
-        int why = wait_ready(s->channel.fd, nl_channel_wants(&s->channel, POLLIN), deadline_ns);
+        int why = nl_wait_ready(s->channel.fd, nl_channel_wants(&s->channel, POLLIN), deadline_ns);
         if (why != 0)
-            return cannot_errno(s, "wait for an acknowledgement from", why);
+            return nl_dialer_cannot(s->dialer, "wait for an acknowledgement from", &s->channel, why);
         if (is_closed(s) && s->blocks_acknowledged < s->blocks_sent)
-            return cannot_errno(s, "wait for an acknowledgement from", ECONNRESET);
+            return nl_dialer_cannot(s->dialer, "wait for an acknowledgement from", &s->channel, ECONNRESET);
     }
     return NL_OK;
 }
@@ -375,9 +229,9 @@ static void socket_after_fork(nl_destination *destination)
  */
 static void linger(socket_destination *s)
 {
-    int64_t deadline_ns = monotonic_ns() + (int64_t)(s->timeout_ms < LINGER_MS ? s->timeout_ms : LINGER_MS) * 1000000;
+    int64_t deadline_ns = nl_deadline_ns(s->timeout_ms < LINGER_MS ? s->timeout_ms : LINGER_MS);
     nl_channel_end(&s->channel);
-    while (!is_closed(s) && wait_ready(s->channel.fd, POLLIN, deadline_ns) != ETIMEDOUT)
+    while (!is_closed(s) && nl_wait_ready(s->channel.fd, POLLIN, deadline_ns) != ETIMEDOUT)
         continue;
 }
 
@@ -388,31 +242,14 @@ static nl_status socket_close(nl_destination *destination, bool keep)
     if (s->channel.tls != NULL && !s->acknowledged)
         linger(s);
     disconnect(s);
-    nl_tls_free(s->tls);
-    free(s->tls_name);
+    nl_dialer_free(s->dialer);
     nl_buffer_free(&s->said);
-    free(s->host);
-    free(s->path);
     free(s);
     return NL_OK;
 }
 
 static const nl_destination_kind socket_kind = {
     .write = socket_write, .poll = socket_poll, .after_fork = socket_after_fork, .close = socket_close};
-
-/* What the URL says of TLS. */
-static nl_status prepare_tls(socket_destination *s, const nl_url *url)
-{
-    char words[NL_CHANNEL_WORDS];
-    nl_tls_options options = {.ca = nl_url_option_value(url, "ca"),
-                              .cert = nl_url_option_value(url, "cert"),
-                              .key = nl_url_option_value(url, "key")};
-    const char *name = nl_url_option_value(url, "name");
-    s->tls_name = strdup(name != NULL ? name : url->host);
-    NL_REQUIRE(s->tls_name != NULL, "out of memory");
-    s->tls = nl_tls_new(false, &options, words);
-    return s->tls != NULL ? NL_OK : nl_error_set("open %s: %s", url->text, words);
-}
 
 nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options)
 {
@@ -424,13 +261,8 @@ nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destinati
     s->on_control = options->on_control;
     s->user = options->user;
     s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
-    if (url->scheme == NL_SCHEME_UNIX)
-        s->path = strdup(url->path);
-    else
-        s->host = strdup(url->host);
-    NL_REQUIRE(s->path != NULL || s->host != NULL, "out of memory");
-    snprintf(s->port, sizeof s->port, "%u", url->port);
-    if ((url->scheme != NL_SCHEME_NETLOGS || prepare_tls(s, url) == NL_OK) && connect_now(s) == NL_OK)
+    s->dialer = nl_dialer_new(url);
+    if (s->dialer != NULL && connect_now(s) == NL_OK)
         return &s->base;
     socket_close(&s->base, false);
     return NULL;

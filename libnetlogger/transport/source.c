@@ -25,8 +25,10 @@ enum {
 typedef enum packing { PACKING_UNKNOWN, PACKING_NONE, PACKING_ZSTD } packing;
 
 struct nl_source {
-    char *path; /* of a file, or a collector's URL; NULL for standard input and memory */
-    int fd;     /* -1: memory, or a followed file that is not there */
+    char *path;         /* of a file, or a collector's URL; NULL for standard input and memory */
+    int fd;             /* -1: memory, or a followed file that is not there */
+    nl_channel channel; /* a collector's; its descriptor is fd */
+    nl_dialer *dialer;  /* NULL: no collector */
     bool is_file;
     bool follow;
     bool nonblocking;
@@ -100,6 +102,20 @@ static nl_status open_memory(nl_source *source, const char *name)
     return NL_OK;
 }
 
+static nl_status open_collector(nl_source *source, const nl_url *url)
+{
+    source->path = strdup(url->text);
+    NL_REQUIRE(source->path != NULL, "out of memory");
+    nl_status status = nl_collector_subscribe(url, &source->dialer, &source->channel, &source->input);
+    source->fd = source->channel.fd;
+    return status;
+}
+
+static bool is_collector(const nl_url *url)
+{
+    return url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UNIX;
+}
+
 static nl_status open_named(nl_source *source, const nl_url *url)
 {
     switch (url->scheme) {
@@ -114,11 +130,9 @@ static nl_status open_named(nl_source *source, const nl_url *url)
     case NL_SCHEME_MEMORY:
         return open_memory(source, url->path);
     case NL_SCHEME_NETLOG:
+    case NL_SCHEME_NETLOGS:
     case NL_SCHEME_UNIX:
-        source->path = strdup(url->text);
-        NL_REQUIRE(source->path != NULL, "out of memory");
-        source->fd = nl_collector_subscribe(url);
-        return source->fd >= 0 ? NL_OK : NL_FAILED;
+        return open_collector(source, url);
     default:
         return nl_error_set("open %s: records cannot be read from there", url->text);
     }
@@ -128,16 +142,14 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
 {
     nl_source *source = calloc(1, sizeof *source);
     NL_REQUIRE(source != NULL, "out of memory");
-    source->fd = -1;
+    source->fd = source->channel.fd = -1;
     source->follow = follow;
     source->nonblocking = nonblocking;
     nl_watch_init(&source->watch);
-    bool collector = url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_UNIX;
-    if (url->option_count > 0 && !collector) {
+    if (url->option_count > 0 && !is_collector(url))
         nl_error_set("open %s: unknown option \"%s\"", url->text, url->options[0].name);
-    } else if (open_named(source, url) == NL_OK) {
+    else if (open_named(source, url) == NL_OK)
         return source;
-    }
     nl_source_close(source);
     return NULL;
 }
@@ -146,8 +158,11 @@ void nl_source_close(nl_source *source)
 {
     if (source == NULL)
         return;
-    if (source->fd >= 0 && source->path != NULL)
+    if (source->dialer != NULL)
+        nl_channel_close(&source->channel);
+    else if (source->fd >= 0 && source->path != NULL)
         close(source->fd);
+    nl_dialer_free(source->dialer);
     nl_watch_reset(&source->watch);
     ZSTD_freeDStream(source->unpacker);
     free(source->unpacked);
@@ -228,10 +243,33 @@ static nl_status open_awaited(nl_source *source)
     return errno == EACCES && now_ns - source->refused_ns < REFUSED_MS * INT64_C(1000000) ? NL_AGAIN : NL_FAILED;
 }
 
-static bool would_block(const nl_source *source)
+/* Waits until something that is no file, and no memory, can be read. False after timeout_ms. */
+static bool wait_for_stream(const nl_source *source, int timeout_ms)
 {
     struct pollfd ready = {.fd = source->fd, .events = POLLIN};
-    return source->nonblocking && !source->is_file && poll(&ready, 1, 0) == 0;
+    if (source->dialer != NULL && nl_channel_has_more(&source->channel))
+        return true;
+    if (source->dialer != NULL)
+        ready.events = nl_channel_wants(&source->channel, POLLIN);
+    return poll(&ready, 1, timeout_ms) != 0;
+}
+
+static bool would_block(const nl_source *source)
+{
+    return source->nonblocking && !source->is_file && !wait_for_stream(source, 0);
+}
+
+static ssize_t read_some(nl_source *source, char *data, size_t size)
+{
+    return source->dialer != NULL ? nl_channel_read(&source->channel, data, size) : read(source->fd, data, size);
+}
+
+static nl_status cannot_read(const nl_source *source)
+{
+    char words[NL_CHANNEL_WORDS];
+    if (source->dialer == NULL)
+        return nl_error_set_errno("read %s", name_of(source));
+    return nl_error_set("read %s: %s", name_of(source), nl_channel_words(&source->channel, errno, words));
 }
 
 /* Appends stored bytes to the input. NL_OK when there are new ones; at the end NL_END, or as followed files have it. */
@@ -250,7 +288,7 @@ static nl_status read_more(nl_source *source)
         source->used = source->input.size = 0;
     nl_buffer_reserve(&source->input, READ_SIZE);
     for (;;) {
-        ssize_t got = read(source->fd, source->input.data + source->input.size, READ_SIZE);
+        ssize_t got = read_some(source, source->input.data + source->input.size, READ_SIZE);
         if (got > 0) {
             source->input.size += (size_t)got;
             source->position += (uint64_t)got;
@@ -265,7 +303,7 @@ static nl_status read_more(nl_source *source)
             continue;
         }
         if (got < 0)
-            return nl_error_set_errno("read %s", name_of(source));
+            return cannot_read(source);
         if (!source->follow || !source->is_file) {
             source->at_end = true;
             return NL_END;
@@ -379,12 +417,10 @@ bool nl_source_was_replaced(const nl_source *source)
 
 void nl_source_wait(nl_source *source, int timeout_ms)
 {
-    if (source->fd >= 0 && !source->is_file) {
-        struct pollfd ready = {.fd = source->fd, .events = POLLIN};
-        poll(&ready, 1, timeout_ms);
-    } else {
+    if (source->fd >= 0 && !source->is_file)
+        wait_for_stream(source, timeout_ms);
+    else
         nl_watch_wait(&source->watch, source->path != NULL ? source->path : "/proc/self/fd/0", timeout_ms);
-    }
 }
 
 uint64_t nl_source_size(const nl_source *source)

@@ -7,16 +7,12 @@
 #include "transport/source_collector.h"
 
 #include "base/error.h"
-#include "transport/destination.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
 enum { TIMEOUT_MS = 10000, ANSWER_MOST = 16 << 10 };
 
@@ -47,12 +43,14 @@ static nl_status make_request(const nl_url *url, nl_buffer *line)
     } known[] = {{"where", "WHERE"}, {"since", "SINCE"}, {"format", "FORMAT"}};
     nl_buffer_append(line, begin, sizeof begin - 1);
     for (size_t i = 0; i < url->option_count; i++) {
+        const char *option = url->options[i].name;
         size_t k = 0;
-        while (k < 3 && strcmp(url->options[i].name, known[k].option) != 0)
+        while (k < 3 && strcmp(option, known[k].option) != 0)
             k++;
-        if (k == 3)
-            return nl_error_set("open %s: unknown option \"%s\"", url->text, url->options[i].name);
-        add(line, known[k].name, url->options[i].value);
+        if (k < 3)
+            add(line, known[k].name, url->options[i].value);
+        else if (!nl_dialer_takes_option(url, option))
+            return nl_error_set("open %s: unknown option \"%s\"", url->text, option);
     }
     if (nl_url_option_value(url, "format") == NULL)
         add(line, "FORMAT", "nlb"); /* the smallest, and types are kept */
@@ -60,45 +58,46 @@ static nl_status make_request(const nl_url *url, nl_buffer *line)
     return NL_OK;
 }
 
-static int64_t monotonic_ms(void)
+/* Sends the request. So short a line fits into a new connection's buffer as a whole. */
+static nl_status ask(nl_channel *channel, const nl_buffer *line)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    char words[NL_CHANNEL_WORDS];
+    ssize_t sent = nl_channel_write(channel, line->data, line->size);
+    if (sent == (ssize_t)line->size)
+        return NL_OK;
+    return nl_error_set("send: %s", sent < 0 ? nl_channel_words(channel, errno, words) : "it takes nothing");
 }
 
-/* Waits for the answer's line, and takes it and nothing behind it off the socket. */
-static nl_status read_answer(int fd, nl_buffer *answer)
+/* Waits for the answer's line; *line_size is that with its newline. What was read behind it is the stream's. */
+static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *line_size)
 {
-    int64_t deadline_ms = monotonic_ms() + TIMEOUT_MS;
+    int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);
     while (answer->size < ANSWER_MOST) {
-        char bytes[512];
-        int64_t left_ms = deadline_ms - monotonic_ms();
-        struct pollfd ready = {.fd = fd, .events = POLLIN};
-        if (poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0) == 0)
-            return nl_error_set("it does not answer");
-        ssize_t got = recv(fd, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+        char bytes[512], words[NL_CHANNEL_WORDS];
+        ssize_t got = nl_channel_read(channel, bytes, sizeof bytes);
+        int why = got < 0 ? errno : 0;
         if (got == 0)
             return nl_error_set("it closed the connection");
-        if (got < 0 && errno != EAGAIN && errno != EINTR)
-            return nl_error_set_errno("read");
-        if (got < 0)
-            continue;
-        const char *newline = memchr(bytes, '\n', (size_t)got);
-        got = recv(fd, bytes, newline != NULL ? (size_t)(newline + 1 - bytes) : (size_t)got, MSG_DONTWAIT);
+        if (why == EAGAIN && nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns) != 0)
+            return nl_error_set("it does not answer");
+        if (why != 0 && why != EAGAIN && why != EINTR)
+            return nl_error_set("read: %s", nl_channel_words(channel, why, words));
         nl_buffer_append(answer, bytes, got > 0 ? (size_t)got : 0);
-        if (newline != NULL)
+        const char *newline = answer->size > 0 ? memchr(answer->data, '\n', answer->size) : NULL;
+        if (newline != NULL) {
+            *line_size = (size_t)(newline + 1 - answer->data);
             return NL_OK;
+        }
     }
     return nl_error_set("its answer is none");
 }
 
 /* Whether the answer is that records follow. */
-static nl_status judge(const nl_buffer *answer)
+static nl_status judge(const char *line, size_t size)
 {
     nl_record *record = nl_record_new();
     nl_field reason;
-    nl_status status = nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, answer->data, answer->size - 1);
+    nl_status status = nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line, size - 1);
     if (status != NL_OK)
         nl_error_set("its answer is none");
     else if (record->event.size == strlen("Netlogd.Subscribed") &&
@@ -112,21 +111,30 @@ static nl_status judge(const nl_buffer *answer)
     return status == NL_OK ? NL_OK : NL_FAILED;
 }
 
-int nl_collector_subscribe(const nl_url *url)
+/* Connects, asks and hears the answer. */
+static nl_status subscribe(const nl_dialer *dialer, const nl_buffer *line, nl_channel *channel, nl_buffer *stream)
 {
-    nl_buffer line = {0}, answer = {0};
-    int fd = -1;
+    size_t line_size = 0;
+    if (nl_dialer_connect(dialer, TIMEOUT_MS, channel) != NL_OK)
+        return NL_FAILED;
+    if (ask(channel, line) != NL_OK || read_answer(channel, stream, &line_size) != NL_OK ||
+        judge(stream->data, line_size) != NL_OK)
+        return NL_FAILED;
+    stream->size -= line_size;
+    memmove(stream->data, stream->data + line_size, stream->size);
+    return NL_OK;
+}
+
+nl_status nl_collector_subscribe(const nl_url *url, nl_dialer **dialer, nl_channel *channel, nl_buffer *stream)
+{
+    nl_buffer line = {0};
+    *channel = (nl_channel){.fd = -1};
+    *dialer = NULL;
     nl_status status = make_request(url, &line);
-    if (status == NL_OK && (fd = nl_socket_connect(url, TIMEOUT_MS)) < 0)
+    if (status == NL_OK && (*dialer = nl_dialer_new(url)) == NULL)
         status = NL_FAILED;
-    /* So short a line fits into a new socket's buffer as a whole. */
-    if (status == NL_OK && send(fd, line.data, line.size, MSG_NOSIGNAL) != (ssize_t)line.size)
-        status = nl_error_set_errno("subscribe at %s", url->text);
-    else if (status == NL_OK && (read_answer(fd, &answer) != NL_OK || judge(&answer) != NL_OK))
+    if (status == NL_OK && subscribe(*dialer, &line, channel, stream) != NL_OK)
         status = nl_error_prepend("subscribe at %s", url->text);
-    if (status != NL_OK && fd >= 0)
-        close(fd);
     nl_buffer_free(&line);
-    nl_buffer_free(&answer);
-    return status == NL_OK ? fd : -1;
+    return status;
 }

@@ -4,11 +4,14 @@
 
 #include <netlogger.h>
 
+#include "transport/dial.h"
+
 /*
- * Connects to the collector that url (x-netlog, unix) names and subscribes, as its options where, since and format
- * say; takes 10 s at most. The non-blocking socket, from which the stream is read, or -1 with the reason in
- * nl_error_message().
+ * Connects to the collector that url (x-netlog, x-netlogs, unix) names and subscribes, as its options where, since and
+ * format say; takes 20 s at most. Gives the channel, from which the stream is read, its dialer, to be freed after the
+ * channel was closed (both also when it fails), and appends to stream what has come of it already. NL_FAILED with the
+ * reason in nl_error_message().
  */
-int nl_collector_subscribe(const nl_url *url);
+nl_status nl_collector_subscribe(const nl_url *url, nl_dialer **dialer, nl_channel *channel, nl_buffer *stream);
 
 #endif

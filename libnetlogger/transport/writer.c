@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "format/number.h"
 #include "transport/destination.h"
+#include "transport/dial.h"
 #include "transport/writer_internal.h"
 
 #include <stdlib.h>
@@ -20,16 +21,6 @@ struct nl_writer {
     nl_encoder *encoder;
     nl_buffer buffer; /* what was encoded before the rest, which is in the encoder */
 };
-
-/* What the destination itself reads. */
-static bool is_of_tls(const nl_url *url, const char *name)
-{
-    static const char *const names[] = {"ca", "cert", "key", "name"};
-    for (unsigned i = 0; i < 4 && url->scheme == NL_SCHEME_NETLOGS; i++)
-        if (strcmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
 
 nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, nl_writer_options *options)
 {
@@ -65,7 +56,7 @@ nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, 
             return NL_OK;
         }
     } else {
-        if (!is_of_tls(url, name))
+        if (!nl_dialer_takes_option(url, name))
             return NL_END;
         values = "not empty";
         if (*value != '\0')

@@ -276,6 +276,24 @@ class NetlogdTls(collector.Case):
         self.stop(process)
         self.assertEqual(sorted(self.numbers()), sorted(list(range(10000)) * 2))
 
+    def test_a_collector_is_read(self):
+        process = self.serve_tls("--level", "Debug", options=f"&ca={self.authority.ca}")
+        nlsort, at = support.program("nlsort/nlsort"), f"since=2026-01-01T00:00:00Z&where=PROG%20%3D%3D%20\"p\""
+        refused = self.run_program(nlsort, self.url(f"&{at}"))
+        self.assertEqual((refused.returncode, "certificate" in refused.stderr), (1, True), refused.stderr)
+        readers = [self.start(nlsort, "-o", self.scratch / f"sorted{i}", self.url(f"&cert={self.client}&{at}{more}"))
+                   for i, more in enumerate(("", "&format=ulm"))]
+        support.wait_until(lambda: self.said().count("NL.EVNT=Netlogd.Subscribed") == 2, what="they have subscribed")
+        data = b"".join(record(1, n) for n in range(50000))
+        with self.connect(self.client) as s:
+            s.sendall(data)
+            s.unwrap()
+        support.wait_until(lambda: self.written().count(b"HOST=h1 ") == 50000, what="all records")
+        self.stop(process)  # which ends the streams
+        for i, reader in enumerate(readers):
+            self.assertEqual(reader.wait(20), 0)
+            self.assertTrue((self.scratch / f"sorted{i}").read_bytes() == data, i)
+
     def reload(self, process, event):
         """Sends SIGHUP and waits for one more event of that kind."""
         count = self.said().count(f"NL.EVNT={event} ")

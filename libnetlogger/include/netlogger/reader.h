@@ -8,12 +8,12 @@
  *   nl_reader_close(reader);
  *
  * A source is a file, a pipe, standard input or memory, in any format, zstd-compressed or not; all of that is told by
- * the content. Or it is a collector, x-netlog://HOST[:PORT] or unix:PATH: then the records are those that it takes from
- * now on, as they come, until it ends. Options choose among them: where=EXPRESSION (filter.h), since=TIME (also what it
- * took from that time on, or from -SECONDS back), format=ulm|bp|nlb (of the stream; default nlb). Opening one may take
- * 10 s. Following a file means waiting at its end for what will be appended, as tail -F does: when the file is
- * replaced or truncated the new one is read from its start. A reader is for one thread at a time; any number of readers
- * may exist.
+ * the content. Or it is a collector, x-netlog://HOST[:PORT], x-netlogs://HOST[:PORT] or unix:PATH: then the records are
+ * those that it takes from now on, as they come, until it ends. Options choose among them: where=EXPRESSION (filter.h),
+ * since=TIME (also what it took from that time on, or from -SECONDS back), format=ulm|bp|nlb (of the stream; default
+ * nlb); those of TLS are url.h's. Opening one may take 20 s. Following a file means waiting at its end for what will be
+ * appended, as tail -F does: when the file is replaced or truncated the new one is read from its start. A reader is for
+ * one thread at a time; any number of readers may exist.
  */
 #ifndef NETLOGGER_READER_H
 #define NETLOGGER_READER_H
@@ -28,12 +28,12 @@ typedef struct nl_reader nl_reader;
 typedef struct nl_reader_options {
     nl_decoder_options decoder; /* its source is set by the reader when NULL */
     bool follow;                /* at the end wait for more */
-    bool nonblocking;           /* with follow, or on a pipe or collector: nl_reader_next returns NL_AGAIN instead of waiting */
+    bool nonblocking; /* with follow, or on a pipe or collector: nl_reader_next returns NL_AGAIN instead of waiting */
 } nl_reader_options;
 
 /*
- * Opens url (see url.h: a file, "-", memory:NAME, a collector); options may be NULL for all defaults. NULL with the reason in
- * nl_error_message() when it can't be opened.
+ * Opens url (see url.h: a file, "-", memory:NAME, a collector); options may be NULL for all defaults. NULL with the
+ * reason in nl_error_message() when it can't be opened.
  */
 NL_API nl_reader *nl_reader_open(const char *url, const nl_reader_options *options);
 NL_API void nl_reader_close(nl_reader *reader);

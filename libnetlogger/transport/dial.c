@@ -1,0 +1,221 @@
+#include "config.h"
+
+#include "transport/dial.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { CONFIRM_MS = 1000 /* for a server that does not show whether it took our certificate */ };
+
+struct nl_dialer {
+    char *host; /* TCP */
+    char port[8];
+    char *path;     /* Unix socket */
+    nl_tls *tls;    /* NULL: plain */
+    char *tls_name; /* whom the certificate must be for */
+};
+
+/* ---- waiting ---- */
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+int64_t nl_deadline_ns(int timeout_ms)
+{
+    return monotonic_ns() + (int64_t)timeout_ms * 1000000;
+}
+
+int nl_wait_ready(int fd, short what, int64_t deadline_ns)
+{
+    for (;;) {
+        int64_t left_ms = (deadline_ns - monotonic_ns()) / 1000000;
+        struct pollfd ready = {.fd = fd, .events = what};
+        int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
+        if (count > 0)
+            return 0;
+        if (count == 0)
+            return ETIMEDOUT;
+        if (errno != EINTR)
+            return errno;
+    }
+}
+
+/* ---- what went wrong ---- */
+
+nl_status nl_dialer_prepend(const nl_dialer *dialer, const char *what)
+{
+    if (dialer->path != NULL)
+        return nl_error_prepend("%s %s", what, dialer->path);
+    return nl_error_prepend(strchr(dialer->host, ':') != NULL ? "%s [%s]:%s" : "%s %s:%s", what, dialer->host,
+                            dialer->port);
+}
+
+nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int why)
+{
+    char words[NL_CHANNEL_WORDS];
+    nl_error_set("%s", nl_channel_words(channel, why, words));
+    return nl_dialer_prepend(dialer, what);
+}
+
+/* ---- connecting ---- */
+
+/* Connects a new non-blocking socket. Returns it, or -1 with errno set. */
+static int connect_address(int family, const struct sockaddr *address, socklen_t size, int64_t deadline_ns)
+{
+    int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0)
+        return -1;
+    int why = connect(fd, address, size) == 0 ? 0 : errno;
+    if (why == EINPROGRESS) {
+        why = nl_wait_ready(fd, POLLOUT, deadline_ns);
+        socklen_t why_size = sizeof why;
+        if (why == 0)
+            getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &why_size);
+    }
+    if (why == 0)
+        return fd;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel *channel)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses;
+    int result = getaddrinfo(d->host, d->port, &hints, &addresses);
+    if (result != 0) {
+        nl_error_set("%s", result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
+        return nl_dialer_prepend(d, "connect to");
+    }
+    int fd = -1, why = 0;
+    for (struct addrinfo *a = addresses; a != NULL && fd < 0; a = a->ai_next) {
+        fd = connect_address(a->ai_family, a->ai_addr, a->ai_addrlen, deadline_ns);
+        why = errno;
+    }
+    freeaddrinfo(addresses);
+    if (fd < 0)
+        return nl_dialer_cannot(d, "connect to", channel, why);
+    /* Records are small and meant to be seen at once; those who care for throughput buffer them. */
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+    channel->fd = fd;
+    return NL_OK;
+}
+
+static nl_status connect_unix(const nl_dialer *d, int64_t deadline_ns, nl_channel *channel)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(d->path) >= sizeof address.sun_path)
+        return nl_dialer_cannot(d, "connect to", channel, ENAMETOOLONG);
+    strcpy(address.sun_path, d->path);
+    channel->fd = connect_address(AF_UNIX, (struct sockaddr *)&address, sizeof address, deadline_ns);
+    return channel->fd >= 0 ? NL_OK : nl_dialer_cannot(d, "connect to", channel, errno);
+}
+
+/* Takes a step of TLS's beginning again and again, until it is done: 0, or an errno. */
+static int complete(nl_channel *channel, int (*step)(nl_channel *), int64_t deadline_ns)
+{
+    while (step(channel) != 0) {
+        int why = errno == EAGAIN ? nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns) : errno;
+        if (why != 0 && why != EINTR)
+            return why;
+    }
+    return 0;
+}
+
+static nl_status secure(const nl_dialer *d, int64_t deadline_ns, nl_channel *channel)
+{
+    int why =
+        nl_channel_secure(channel, d->tls, d->tls_name) ? complete(channel, nl_channel_handshake, deadline_ns) : ENOMEM;
+    if (why == 0) {
+        int64_t confirm_ns = nl_deadline_ns(CONFIRM_MS);
+        why = complete(channel, nl_channel_confirm, confirm_ns < deadline_ns ? confirm_ns : deadline_ns);
+        why = why == ETIMEDOUT ? 0 : why;
+    }
+    if (why == 0)
+        return NL_OK;
+    nl_dialer_cannot(d, "connect to", channel, why);
+    nl_channel_close(channel);
+    return NL_FAILED;
+}
+
+nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel *channel)
+{
+    int64_t deadline_ns = nl_deadline_ns(timeout_ms);
+    *channel = (nl_channel){.fd = -1};
+    nl_status status =
+        dialer->path != NULL ? connect_unix(dialer, deadline_ns, channel) : connect_tcp(dialer, deadline_ns, channel);
+    return status == NL_OK && dialer->tls != NULL ? secure(dialer, deadline_ns, channel) : status;
+}
+
+/* ---- life ---- */
+
+static char *copy(const char *text)
+{
+    char *copied = strdup(text);
+    NL_REQUIRE(copied != NULL, "out of memory");
+    return copied;
+}
+
+bool nl_dialer_takes_option(const nl_url *url, const char *name)
+{
+    static const char *const names[] = {"ca", "cert", "key", "name"};
+    for (unsigned i = 0; i < 4 && url->scheme == NL_SCHEME_NETLOGS; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+/* What the URL says of TLS. */
+static nl_status prepare_tls(nl_dialer *d, const nl_url *url)
+{
+    char words[NL_CHANNEL_WORDS];
+    nl_tls_options options = {.ca = nl_url_option_value(url, "ca"),
+                              .cert = nl_url_option_value(url, "cert"),
+                              .key = nl_url_option_value(url, "key")};
+    const char *name = nl_url_option_value(url, "name");
+    d->tls_name = copy(name != NULL ? name : url->host);
+    d->tls = nl_tls_new(false, &options, words);
+    return d->tls != NULL ? NL_OK : nl_error_set("open %s: %s", url->text, words);
+}
+
+nl_dialer *nl_dialer_new(const nl_url *url)
+{
+    nl_dialer *d = calloc(1, sizeof *d);
+    NL_REQUIRE(d != NULL, "out of memory");
+    if (url->scheme == NL_SCHEME_UNIX)
+        d->path = copy(url->path);
+    else
+        d->host = copy(url->host);
+    snprintf(d->port, sizeof d->port, "%u", url->port);
+    if (url->scheme != NL_SCHEME_NETLOGS || prepare_tls(d, url) == NL_OK)
+        return d;
+    nl_dialer_free(d);
+    return NULL;
+}
+
+void nl_dialer_free(nl_dialer *dialer)
+{
+    if (dialer == NULL)
+        return;
+    nl_tls_free(dialer->tls);
+    free(dialer->tls_name);
+    free(dialer->host);
+    free(dialer->path);
+    free(dialer);
+}

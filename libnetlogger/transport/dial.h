@@ -1,0 +1,45 @@
+/*
+ * Connecting to a collector that a URL names: over TCP, plain or within TLS, or a Unix stream socket. Nothing here
+ * waits longer than it is told to. One thread at a time.
+ */
+#ifndef NETLOGGER_TRANSPORT_DIAL_H
+#define NETLOGGER_TRANSPORT_DIAL_H
+
+#include <netlogger.h>
+
+#include "transport/channel.h"
+
+/* Whom to connect to, and with which certificates. Channels that it has connected must not outlast it. */
+typedef struct nl_dialer nl_dialer;
+
+/*
+ * For url, of which it keeps a copy of what it needs; of its options those of TLS are looked at. Connects nothing yet.
+ * NULL, with the reason in nl_error_message(), when a certificate cannot be used. To be freed with nl_dialer_free.
+ */
+nl_dialer *nl_dialer_new(const nl_url *url);
+void nl_dialer_free(nl_dialer *dialer); /* NULL is allowed */
+
+/* Whether an option of url that is called so says something of TLS, and is read here. */
+bool nl_dialer_takes_option(const nl_url *url, const char *name);
+
+/*
+ * Connects channel, which must not be connected, without blocking from then on; within TLS it is ready for data. After
+ * timeout_ms at the latest it is given up. NL_FAILED with the reason, the peer's name in it, in nl_error_message().
+ */
+nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel *channel);
+
+/* What failed, "send to" for example, and the peer's name, in front of the error message. NL_FAILED. */
+nl_status nl_dialer_prepend(const nl_dialer *dialer, const char *what);
+
+/* The same with the words for errno why, of a channel that it has connected, as the message. */
+nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int why);
+
+/* ---- waiting ---- */
+
+/* When timeout_ms will be over, on the monotonic clock. */
+int64_t nl_deadline_ns(int timeout_ms);
+
+/* Waits until fd is ready for what (POLLIN, POLLOUT), or the deadline. Returns 0 or an errno: ETIMEDOUT for one. */
+int nl_wait_ready(int fd, short what, int64_t deadline_ns);
+
+#endif
