@@ -8,7 +8,11 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+/* How long a command that is told to end is waited for. */
+enum { END_WAIT_MS = 5000, END_LOOK_MS = 10 };
 
 _Noreturn static void be_child(int go_fd, int error_fd, char **argv)
 {
@@ -16,6 +20,8 @@ _Noreturn static void be_child(int go_fd, int error_fd, char **argv)
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    signal(SIGXFSZ, SIG_DFL);
     if (read(go_fd, &go, 1) != 1)
         _exit(0); /* nobody is there any more, or there is nothing to be done */
     execvp(argv[0], argv);
@@ -78,17 +84,20 @@ void child_look(child *c)
         c->ended = true;
 }
 
-void child_end(child *c)
+bool child_end(child *c)
 {
     if (c->pid == 0)
-        return;
+        return true;
     child_look(c);
     if (c->go_fd >= 0)
         close(c->go_fd); /* it ends by itself */
     else if (!c->ended)
         kill(c->pid, SIGTERM);
-    while (!c->ended && (waitpid(c->pid, &c->status, 0) == c->pid || errno != EINTR))
-        c->ended = true;
+    for (int looks = 0; !c->ended && looks < END_WAIT_MS / END_LOOK_MS; looks++) {
+        nanosleep(&(struct timespec){.tv_nsec = END_LOOK_MS * 1000000}, NULL);
+        child_look(c);
+    }
     close(c->error_fd);
     c->pid = 0;
+    return c->ended;
 }

@@ -24,7 +24,7 @@ bool child_start(child *c);
 /* Notes whether it has ended. */
 void child_look(child *c);
 
-/* Ends it when it runs (SIGTERM), or has never started, and waits for it. */
-void child_end(child *c);
+/* Ends it when it runs (SIGTERM), or has never started, and waits for it. False when it goes on all the same. */
+bool child_end(child *c);
 
 #endif

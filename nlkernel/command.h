@@ -7,5 +7,6 @@
 int command_list(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_live(int argc, char **argv);
+int command_report(int argc, char **argv);
 
 #endif

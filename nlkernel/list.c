@@ -3,6 +3,7 @@
 
 #include "choice.h"
 #include "command.h"
+#include "json.h"
 #include "program/program.h"
 
 #include <stdio.h>
@@ -69,30 +70,19 @@ static void print_text(const kernel_event *event)
     }
 }
 
-static void print_json_string(const char *text)
-{
-    putchar('"');
-    for (; *text != '\0'; text++)
-        if (*text == '"' || *text == '\\')
-            printf("\\%c", *text);
-        else
-            printf((unsigned char)*text < 0x20 ? "\\u%04x" : "%c", (unsigned char)*text);
-    putchar('"');
-}
-
 static void print_json(const kernel_event *event, bool first)
 {
     printf("%s{\"event\":", first ? "" : ",\n ");
-    print_json_string(event->name);
+    json_print_string(event->name);
     printf(",\"id\":%d,\"fields\":[", event->id);
     for (size_t i = 0; i < event->field_count; i++) {
         const event_field *field = &event->fields[i];
         printf("%s{\"name\":", i == 0 ? "" : ",");
-        print_json_string(field->name);
+        json_print_string(field->name);
         printf(",\"type\":\"%s\",\"kernel_name\":", type_name(field));
-        print_json_string(field->kernel_name);
+        json_print_string(field->kernel_name);
         printf(",\"kernel_type\":");
-        print_json_string(field->type);
+        json_print_string(field->type);
         putchar('}');
     }
     printf("]}");

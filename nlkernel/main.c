@@ -12,7 +12,8 @@ typedef struct command {
     int (*run)(int argc, char **argv);
 } command;
 
-static const command commands[] = {{"list", command_list}, {"record", command_record}, {"live", command_live}};
+static const command commands[] = {
+    {"list", command_list}, {"record", command_record}, {"live", command_live}, {"report", command_report}};
 
 typedef struct arguments {
     const command *command;
@@ -28,7 +29,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             if (strcmp(argument, commands[i].name) == 0)
                 a->command = &commands[i];
         if (a->command == NULL)
-            argp_error(state, "\"%s\" is no command: list, record and live are", argument);
+            argp_error(state, "\"%s\" is no command: list, record, live and report are", argument);
         a->first = state->next - 1;
         state->next = state->argc;
         return 0;
@@ -43,7 +44,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .parser = parse,
     .args_doc = "list [PATTERN...]\nrecord -e EVENT... [-o FILE] [-- COMMAND...]\nlive -e EVENT... [--dest URL] [-- "
-                "COMMAND...]",
+                "COMMAND...]\nreport scheduler [LOG...]",
     .doc = "Bring the kernel's own events into a log, on the same timeline as the programs' events."
            "\vnlkernel COMMAND --help says more of each. Recording wants root, or access to tracefs.",
 };

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -232,12 +233,20 @@ static bool choose_processes(session *s)
     return !s->options->follow || add_threads(s, s->child.pid);
 }
 
+static bool has_cpu(const session *s, long cpu)
+{
+    char path[512];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/per_cpu/cpu%ld", s->instance.dir, cpu);
+    return stat(path, &status) == 0;
+}
+
 /* Which CPUs there are, of those that were asked for. False with the reason. */
 static bool choose_cpus(session *s)
 {
     const recording_options *o = s->options;
     long count = sysconf(_SC_NPROCESSORS_CONF);
-    char file[64], mask[RECORDING_CPUS_MOST / 4 + RECORDING_CPUS_MOST / 32 + 2];
+    char mask[RECORDING_CPUS_MOST / 4 + RECORDING_CPUS_MOST / 32 + 2];
     s->lanes = calloc((size_t)count, sizeof *s->lanes);
     NL_REQUIRE(s->lanes != NULL, "out of memory");
     unsigned words[RECORDING_CPUS_MOST / 32] = {0};
@@ -248,8 +257,7 @@ static bool choose_cpus(session *s)
             return false;
         }
     for (long cpu = 0; cpu < count && cpu < RECORDING_CPUS_MOST; cpu++) {
-        snprintf(file, sizeof file, "per_cpu/cpu%ld/trace_pipe_raw", cpu);
-        if (o->cpus != NULL && ((size_t)cpu >= o->cpu_count || !o->cpus[cpu]))
+        if ((o->cpus != NULL && ((size_t)cpu >= o->cpu_count || !o->cpus[cpu])) || !has_cpu(s, cpu))
             continue;
         if (!lane_open(&s->lanes[s->lane_count], &s->setup, (int)cpu))
             return false;
@@ -415,7 +423,8 @@ static bool clean_up(session *s)
     for (size_t i = 0; i < s->lane_count; i++)
         lane_close(&s->lanes[i]);
     bool gone = instance_destroy(&s->instance);
-    child_end(&s->child);
+    if (!child_end(&s->child))
+        program_error("%s does not end, and is left running", s->options->command[0]);
     close(s->setup.stop_fd);
     free(s->lanes);
     free(s->saved_path);

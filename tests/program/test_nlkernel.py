@@ -58,13 +58,14 @@ class Kernel(support.Case):
         if mounted.returncode != 0:
             self.skipTest(f"no tracefs here: {mounted.stderr.strip()}")
         self.addCleanup(subprocess.run, ["umount", "-l", str(self.tracing)])
+        self.name = f"calls{os.getpid()}"  # other programs of the machine make such calls too
         self.program = self.compile(PROGRAM)
         self.getppid, self.gettid = (int(n) for n in self.run_program(self.program).stdout.split())
         self.log = self.scratch / "k.nlb"
 
     def compile(self, source):
         (self.scratch / "calls.c").write_text(source)
-        program = self.scratch / "calls"
+        program = self.scratch / self.name
         result = self.run_program(*shlex.split(support.CC), "-std=gnu11", "-O1", "-o", program, self.scratch / "calls.c")
         self.assertEqual(result.returncode, 0, result.stderr)
         return program
@@ -84,6 +85,11 @@ class Kernel(support.Case):
 
     def instance_of(self, process):
         return next((name for name in self.instances() if f"-{process.pid}-" in name), None)
+
+    def assert_nothing_left(self):
+        """No instance of a recorder that is no more; others may be recording at the same time."""
+        gone = lambda name: not os.path.exists(f"/proc/{name.split('-')[2]}")
+        self.assertEqual([name for name in self.instances() if gone(name)], [])
 
     def start_recording(self, *arguments, **options):
         """A recorder that is recording by the time this returns."""
@@ -113,13 +119,13 @@ class Recording(Kernel):
         lines = self.sorted()
         calls = self.calls(lines)
         self.assertEqual(len(calls), 20000)
-        self.assertEqual({c["PROG"] for c in calls}, {"calls"})
+        self.assertEqual({c["PROG"] for c in calls}, {self.name})
         self.assertEqual(len({(c["PID"], c["TID"]) for c in calls}), 1)
         self.assertEqual(calls[0]["PID"], calls[0]["TID"])
         returns = [f for f in map(fields, lines) if f["NL.EVNT"] == "raw_syscalls.sys_exit" and f["ID"] == str(self.getppid)]
         self.assertEqual(len(returns), 20000)
         self.assertEqual(len({r["RET"] for r in returns}), 1)
-        self.assertEqual(self.instances(), [])
+        self.assert_nothing_left()
 
     def test_blocks_are_as_the_page_says(self):
         self.record("-e", "raw_syscalls:*", "-F", "-o", self.log, "--", self.program, "3000")
@@ -188,7 +194,7 @@ class Recording(Kernel):
         self.assertEqual(process.wait(60), 0)
         calls = self.calls(self.sorted())
         self.assertEqual(len([c for c in calls if c["PID"] == str(mine.pid)]), 1000 + len(calls) - 1500)
-        self.assertEqual(len([c for c in calls if c["PROG"] == "calls"]), 1500)  # the shell makes some itself
+        self.assertEqual(len([c for c in calls if c["PROG"] == self.name]), 1500)  # the shell makes some itself
 
     def test_of_a_cpu(self):
         last = os.sysconf("SC_NPROCESSORS_CONF") - 1
@@ -206,11 +212,11 @@ class Recording(Kernel):
             self.call(1000)
             process.send_signal(number)
             self.assertEqual(process.wait(60), 0, process.stderr.read())
-            self.assertEqual(len(self.calls(self.sorted())), 1000)
-            self.assertEqual(self.instances(), [])
+            self.assertEqual(len([c for c in self.calls(self.sorted()) if c["PROG"] == self.name]), 1000)
+            self.assertIsNone(self.instance_of(process))
         self.record("-e", "raw_syscalls:sys_enter", "--duration", "50ms", "-o", self.log)
         self.record("-e", "raw_syscalls:sys_enter", "-d", "0.05", "-F", "-o", self.log, "--", "sleep", "3600")
-        self.assertEqual(self.instances(), [])
+        self.assert_nothing_left()
 
     def test_live_to_a_collector(self):
         served = collector.Case.serve
@@ -225,6 +231,18 @@ class Recording(Kernel):
         self.assertEqual(len(self.calls(self.output.read_text().splitlines())), 5000)
 
 
+    def test_report_of_what_was_recorded(self):
+        cpu = str(min(os.sched_getaffinity(0)))
+        self.record("-e", "sched:sched_switch", "-e", "sched:sched_wakeup*", "-o", self.log, "--", "taskset", "-c", cpu, "sh", "-c",
+                    f"{self.program} 3000000 & {self.program} 3000000; wait")
+        result = self.run_program(self.nlkernel, "report", "scheduler", "--json", self.log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = json.loads(result.stdout)
+        calls = next(p for p in found["programs"] if p["program"] == self.name)
+        self.assertGreater(calls["quanta"]["count"], 1)
+        self.assertGreater(calls["ousted"], 0)  # two that want one processor
+
+
 class Losses(Kernel):
     def count(self, lines):
         lost = [fields(line) for line in lines if "NL.EVNT=NetLogger.Lost " in line]
@@ -235,7 +253,7 @@ class Losses(Kernel):
 
     def lose(self, buffer, *arguments):
         """Records calls into buffers that nobody empties while they are made."""
-        process = self.start_recording("-e", "raw_syscalls:sys_enter", "--filter", f"ID == {self.getppid}", "-b", buffer, "-o", self.log,
+        process = self.start_recording("-e", "raw_syscalls:sys_enter", "--filter", f"ID == {self.getppid} && PROG == {self.name}", "-b", buffer, "-o", self.log,
                                        *arguments)
         process.send_signal(signal.SIGSTOP)
         self.call(200000)
@@ -295,7 +313,7 @@ class Filters(Kernel):
                 f"ID == {self.getppid} && ID =~ '^1'",
                 f"ID == '{self.getppid}'",
                 "ID > 1.5 && ID < 18446744073709551617",
-                f"LVL == System && HOST ~ * && PROG == calls && ID == {self.getppid}",
+                f"LVL == System && HOST ~ * && PROG == {self.name} && ID == {self.getppid}",
                 f"ID == {self.getppid} && (PROG !~ 'x*' && CPU >= 0)",
                 f"DATE > 2020-01-01T00:00 && PID > 1 && ID == {self.getppid}",
                 "RET < 0"]:
@@ -343,8 +361,9 @@ class Surroundings(Kernel):
         result = self.run_program(self.nlsort, "-o", "/dev/null", self.log)  # what was written is good
         self.assertNotIn("malformed", result.stderr)
         other = self.record("-e", "raw_syscalls:sys_enter", "-F", "-o", self.scratch / "next.nlb", "--", self.program, "10")
-        self.assertIn("1 instance of a recorder that was killed taken away", other.stderr)
-        self.assertEqual(self.instances(), [])
+        self.assertIn("of a recorder that was killed taken away", other.stderr)
+        self.assertFalse(left.exists())
+        self.assert_nothing_left()
 
     def test_two_at_once_and_a_strangers(self):
         stranger = self.tracing / "instances" / f"stranger-{os.getpid()}"
@@ -357,7 +376,8 @@ class Surroundings(Kernel):
         before = global_state()
         first = self.start_recording("-e", "raw_syscalls:*", "-o", self.scratch / "1.nlb")
         second = self.start_recording("-e", "raw_syscalls:sys_enter", "--filter", f"ID == {self.gettid}", "-o", self.scratch / "2.nlb")
-        self.assertEqual(len(self.instances()), 2)
+        for process in (first, second):
+            self.assertIsNotNone(self.instance_of(process))
         self.call(1000, "clock")
         first.send_signal(signal.SIGINT)
         self.assertEqual(first.wait(60), 0)
@@ -365,11 +385,11 @@ class Surroundings(Kernel):
         second.send_signal(signal.SIGINT)
         self.assertEqual(second.wait(60), 0)
         one, two = (self.sorted(self.scratch / name) for name in ("1.nlb", "2.nlb"))
-        of_ours = lambda calls: [c for c in calls if c["PROG"] == "calls"]
+        of_ours = lambda calls: [c for c in calls if c["PROG"] == self.name]
         self.assertEqual(len(of_ours(self.calls(one))), 1000)
         self.assertEqual(len(of_ours(self.calls(two))), 0)
         self.assertGreaterEqual(len(of_ours(self.calls(two, self.gettid))), 400)
-        self.assertEqual(self.instances(), [])
+        self.assert_nothing_left()
         self.assertEqual(global_state(), before)
         self.assertEqual((stranger / "events/raw_syscalls/sys_enter/enable").read_text(), "1\n")
         seen = (stranger / "trace").read_text().count(f"NR {self.getppid} ")
@@ -387,7 +407,7 @@ class Surroundings(Kernel):
             with self.subTest(arguments):
                 result = self.record("-e", "raw_syscalls:*", "-o", self.log, *arguments, status=status)
                 self.assertIn(words, result.stderr)
-                self.assertEqual(self.instances(), [])
+                self.assert_nothing_left()
 
     def test_another_user_is_told_what_is_missing(self):
         copy = self.scratch / "nlkernel"
@@ -432,6 +452,65 @@ class WithoutTracefs(support.Case):
             result = self.run_program(nlkernel, *arguments)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertIn(words, result.stderr)
+
+
+class Report(support.Case):
+    """What is computed of events is known beforehand; these are made here, so that no kernel is needed."""
+
+    def log(self):
+        lines = []
+
+        def event(microseconds, name, text, prog="p"):
+            lines.append(f"DATE=20260101000000.{microseconds:06d} HOST=h PROG={prog} LVL=System NL.EVNT={name} CPU=0 {text}\n")
+
+        def switch(at, prev, pid, state, following, next_pid):
+            event(at, "sched.sched_switch", f"PREV.COMM={prev} PREV.PID={pid} PREV.PRIO=120 PREV.STATE={state} NEXT.COMM={following} "
+                  f"NEXT.PID={next_pid} NEXT.PRIO=120")
+
+        switch(0, "swapper/0", 0, 0, "a", 10)
+        event(100, "sched.sched_wakeup", "COMM=b EV.PID=20 PRIO=120 TARGET.CPU=0")
+        switch(150, "a", 10, 256, "b", 20)
+        switch(400, "b", 20, 1, "a", 10)
+        switch(1000, "a", 10, 1, "swapper/0", 0)
+        event(1100, "sched.sched_wakeup_new", "COMM=a EV.PID=10 PRIO=120 TARGET.CPU=0")
+        event(1150, "NetLogger.Lost", "COUNT=5 FROM=20260101000000.001120 TO=20260101000000.001150", "nlkernel")
+        switch(1200, "b", 20, 1, "a", 10)
+        switch(1300, "a", 10, 0, "swapper/0", 0)
+        lines.append("DATE=20260101000000.000200 HOST=h PROG=p LVL=System NL.EVNT=sched.sched_switch CPU=0 PREV.PID=-1\n")
+        lines.append("DATE=20260101000000.000300 HOST=h PROG=p LVL=System NL.EVNT=sched.sched_wakeup CPU=99999999 EV.PID=20\n")
+        log = self.scratch / "s.log"
+        log.write_text("".join(lines[::2] + lines[1::2]))
+        return log
+
+    def report(self, *arguments, status=0):
+        result = self.run_program(support.program("nlkernel/nlkernel"), "report", *arguments)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stdout if status == 0 else result.stderr
+
+    def test_scheduler(self):
+        found = json.loads(self.report("scheduler", "--json", self.log()))
+        programs = {p["program"]: p for p in found["programs"]}
+        self.assertEqual((found["switches"], found["lost"], found["cpus"]), (6, 5, 1))
+        self.assertEqual(programs["a"]["quanta"], {"count": 3, "sum_ns": 850000, "p50_ns": 150000, "p90_ns": 600000, "p99_ns": 600000,
+                                                   "max_ns": 600000})
+        self.assertEqual(programs["a"]["delays"]["count"], 1)
+        self.assertEqual(programs["a"]["delays"]["max_ns"], 250000)
+        self.assertEqual(programs["b"]["quanta"]["sum_ns"], 250000)
+        self.assertEqual(programs["b"]["delays"]["max_ns"], 50000)
+        self.assertEqual(found["oustings"], [{"ousted": "a", "by": "b", "times": 1}])
+        text = self.report("scheduler", self.log())
+        self.assertRegex(text, r"(?m)^0.001 s, 1 CPU, 6 switches, 5 events lost")
+        self.assertRegex(text, r"(?m)^a +0\.850 +3 +150\.0 +600\.0 +600\.0 +600\.0 +1 +250\.0")
+        self.assertRegex(text, r"(?m)^a +b +1$")
+        self.assertEqual(self.report("scheduler", "--cdf", "a", self.log()).splitlines()[33], "150.000 0.34")
+
+    def test_nothing_to_report(self):
+        empty = self.scratch / "empty.log"
+        empty.write_text("")
+        self.assertIn("there is no sched.sched_switch", self.report("scheduler", empty, status=1))
+        self.assertIn('no program "c" ran', self.report("scheduler", "--cdf", "c", self.log(), status=1))
+        self.assertIn('there is no report "what"', self.report("what", empty, status=2))
+        self.assertIn("No such file", self.report("scheduler", self.scratch / "none", status=1))
 
 
 class Listing(Kernel):
