@@ -2,6 +2,7 @@ EXTRA_DIST += tests/program/nlb_decoder.py tests/program/collector.py tests/prog
 EXTRA_DIST += tests/program/producer.py
 program_tests += tests/program/test_install.py tests/program/test_nlwrite.py tests/program/test_nlsort.py
 program_tests += tests/program/test_netlogd.py tests/program/test_dpss.py tests/program/test_sensors.py
+program_tests += tests/program/test_nlkernel.py
 program_tests += tests/program/test_nlv.py tests/program/test_nlschema.py tests/program/test_abi.py
 program_tests += tests/program/test_binary.py tests/program/test_nlrecover.py tests/program/test_spool.py
 program_tests += tests/program/test_subscribe.py tests/program/test_netlogctl.py

@@ -93,6 +93,11 @@ tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd
 tests_unit_journal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_journal_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/nlkernel.unit
+tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c
+tests_unit_nlkernel_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlkernel
+tests_unit_nlkernel_unit_LDADD = $(unit_ldadd)
+
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
