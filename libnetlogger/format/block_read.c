@@ -335,11 +335,12 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
 static const char *skip_values(const nl_field *fields, size_t count, const char *at, const char *end)
 {
     for (size_t i = 0; i < count && at != NULL; i++) {
-        uint64_t size;
+        uint64_t code; /* get_text has what it says */
         switch (fields[i].type) {
         case NL_TYPE_STRING:
-            at = nl_varint_get(at, end, &size);
-            at = at != NULL && size <= (size_t)(end - at) ? at + size : NULL;
+            at = nl_varint_get(at, end, &code);
+            if (at != NULL && code > 0)
+                at = code - 1 <= (size_t)(end - at) ? at + (code - 1) : NULL;
             break;
         case NL_TYPE_INT:
         case NL_TYPE_UINT:

@@ -254,8 +254,13 @@ class Window(support.Case):
         self.assertEqual(process.wait(10), 0)
 
     def test_no_log_says_what_to_do(self):
-        process = self.start(self.nlv, env=self.environment, stderr=subprocess.DEVNULL)
-        support.wait_until(lambda: self.title() == "nlv", what="the first window")
+        messages = self.scratch / "messages"
+        with open(messages, "w") as said:
+            process = self.start(self.nlv, env=self.environment, stderr=said)
+        try:
+            support.wait_until(lambda: "nlv" in self.title().splitlines(), what="the first window")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; windows: {self.title()!r}, status {process.poll()}, {messages.read_text()}")
         self.assertIsNone(process.poll())
 
 

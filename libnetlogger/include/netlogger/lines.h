@@ -44,7 +44,7 @@ static inline uint64_t nl_line_offset(nl_scanned_line line)
 /* Without its newline; of a plain line without any '\r' before that, too. */
 static inline size_t nl_line_size(nl_scanned_line line)
 {
-    return (size_t)(line.place >> 1 & NL_LINE_LONGEST);
+    return NL_PRIVATE_CAST(size_t, line.place >> 1 & NL_LINE_LONGEST);
 }
 
 static inline bool nl_line_is_plain(nl_scanned_line line)
