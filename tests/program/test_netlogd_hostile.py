@@ -492,7 +492,7 @@ class Hostile(collector.Case):
         self.lives()
 
     def test_claims_that_are_never_kept(self):
-        """Ten clients that begin blocks of 16 MiB, and send all of them but the end."""
+        """Clients that begin blocks of 16 MiB, and send all but the end."""
         clients = [self.connect("tcp") for _ in range(4)]
         begun = block(b"", 1, stored_size=16 << 20, raw_size=16 << 20) + b"x" * (15 << 20)
         for s in clients:
