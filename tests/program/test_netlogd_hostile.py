@@ -547,6 +547,7 @@ class Hostile(collector.Case):
         after = self.status()
         taken, refused = (after[what] - before[what] for what in ("RECORDS", "REFUSED"))
         print(f"# {CONNECTIONS} connections, {refused} of them turned away", flush=True)
+        self.assertLessEqual(refused, CONNECTIONS // 10, "those that are gone make room")
         self.assertGreaterEqual(taken - served + refused, sum(lines), "lines of those that ended in good order are taken")
         self.lives()
 
