@@ -115,6 +115,13 @@ static void listen_for_data(request *r)
         event_active(r->readable, EV_READ, 0);
 }
 
+/* It is closed when that is read, as nothing waits any more: whoever called still uses it. */
+static void give_up(request *r)
+{
+    evbuffer_drain(r->queue, evbuffer_get_length(r->queue));
+    shutdown(r->channel.fd, SHUT_RDWR);
+}
+
 void request_send(request *r)
 {
     bool good = send_some(r);
@@ -122,7 +129,7 @@ void request_send(request *r)
     if (good && left)
         event_add(r->writable, NULL);
     else if (!good)
-        shutdown(r->channel.fd, SHUT_RDWR); /* it is closed when that is read: whoever called still uses it */
+        give_up(r);
     else if (r->ending)
         nl_channel_end(&r->channel);
     if (!left || !good)

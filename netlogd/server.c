@@ -31,6 +31,7 @@ enum {
      * output, which is flushed when none of them has anything to read.
      */
     PRIORITIES = 3,
+    ACCEPTED_AT_ONCE = 64,
     RETRY_MS = 250,
     ACTIVATION_MS = 500,
     CLOCK_MS = 1000,
@@ -204,12 +205,25 @@ static const char *why_refused(const server *srv, const struct sockaddr *peer, c
     return has_too_many(srv, address) ? "too many connections from its address" : NULL;
 }
 
+/*
+ * Libevent takes connections as long as there are any: strangers who connect faster than they are turned away would
+ * keep those who are connected from being read, and even from being closed. So now and then they have their turn.
+ */
+static void give_way(server *srv, struct evconnlistener *from)
+{
+    if (++srv->accepted < ACCEPTED_AT_ONCE)
+        return;
+    evconnlistener_disable(from);
+    event_active(srv->accept_event, EV_TIMEOUT, 0);
+}
+
 static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)size;
     server *srv = user;
     const listening *asked = socket_of(srv, from)->asked;
     srv->counts.connections++;
+    give_way(srv, from);
     char address[80];
     listener_address_text(peer, address, sizeof address);
     const char *why = why_refused(srv, peer, asked, address);
@@ -254,6 +268,7 @@ static void on_accept_error(struct evconnlistener *from, void *user)
 static void on_accept_again(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
+    ((server *)user)->accepted = 0;
     enable_listeners(user, true);
 }
 

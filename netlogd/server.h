@@ -65,6 +65,7 @@ struct server {
     struct event *retry_event;
     struct event *settle_event; /* what was written is to be made safe, and acknowledged */
     struct event *accept_event; /* tries again after the process ran out of descriptors */
+    unsigned accepted;          /* since listeners last gave way to those who are connected */
     struct event *signals[3];
     struct event *clock_event;         /* looks every second for clients that take too long */
     struct evconnlistener **listeners; /* NULL where datagrams come */

@@ -36,7 +36,7 @@ class Packaging(support.Case):
 
     def test_every_verb_is_in_its_page(self):
         result = self.run_program(support.program("netlogd/netlogctl"), "--help")
-        verbs = set(re.findall(r"^  ([a-z]+)   ", result.stdout, re.M))
+        verbs = set(re.findall(r"^  ([a-z]+)  +", result.stdout, re.M))
         self.assertIn("status", verbs)
         text = (MAN / "netlogctl.8").read_text()
         self.assertEqual(set(re.findall(r"^\.It Cm (\w+)", text, re.M)), verbs)
@@ -74,9 +74,11 @@ class Packaging(support.Case):
         path.write_text("".join(f"{name} {value}\n" for name, value in lines))
         netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--config", path, stderr=subprocess.PIPE,
                              stdout=subprocess.DEVNULL, text=True)
-        said = netlogd.stderr.readline()
-        if "listening on" in said:
-            netlogd.terminate()
+        said = line = netlogd.stderr.readline()
+        while line and "listening on" not in line:
+            line = netlogd.stderr.readline()
+            said += line
+        netlogd.terminate()
         said += netlogd.stderr.read()
         self.assertEqual(netlogd.wait(30), 0, said)
 
