@@ -171,16 +171,20 @@ static void report_loss(nl_decoder *d, const nl_lost *lost)
         d->options.on_lost(d->options.user, lost);
 }
 
-/* Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. */
+/*
+ * Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. Where
+ * streams are shared, one may be met in its middle: the first part may yet come by another way.
+ */
 static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
 {
     uint64_t next = h->first_sequence + h->record_count;
-    d->all_fresh = !stream->known || d->options.streams == NULL;
-    if (!d->all_fresh && d->fresh == NULL) {
+    bool shared = d->options.streams != NULL;
+    d->all_fresh = !stream->known || !shared;
+    if (shared && d->fresh == NULL) {
         d->fresh = calloc(NL_STREAM_GAPS_MOST + 1, sizeof *d->fresh);
         NL_REQUIRE(d->fresh != NULL, "out of memory");
     }
-    if (!d->all_fresh)
+    if (shared)
         d->fresh_count = nl_stream_take(stream, h->first_sequence, h->record_count, h->lost, d->fresh);
     else
         stream->next = stream->known && stream->next > next ? stream->next : next;
