@@ -4,16 +4,17 @@ nlinclude_HEADERS = \
 	%D%/include/netlogger/archive.h %D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h \
 	%D%/include/netlogger/encoder.h %D%/include/netlogger/filter.h %D%/include/netlogger/format.h \
 	%D%/include/netlogger/event.h %D%/include/netlogger/event_private.h \
-	%D%/include/netlogger/level.h %D%/include/netlogger/log.h %D%/include/netlogger/marker.h \
+	%D%/include/netlogger/level.h %D%/include/netlogger/lines.h %D%/include/netlogger/log.h %D%/include/netlogger/marker.h \
 	%D%/include/netlogger/marker_private.h %D%/include/netlogger/reader.h \
 	%D%/include/netlogger/record.h %D%/include/netlogger/status.h %D%/include/netlogger/time.h \
 	%D%/include/netlogger/recover.h %D%/include/netlogger/url.h %D%/include/netlogger/writer.h
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/netlogger.pc
 
-# What the library and netlogd both are made of: a socket, plain or within TLS.
+# What the library and netlogd both are made of: a socket, plain or within TLS; and the checksum.
 noinst_LTLIBRARIES += %D%/libchannel.la
-%C%_libchannel_la_SOURCES = %D%/transport/channel.c %D%/transport/channel.h %D%/transport/tls.c
+%C%_libchannel_la_SOURCES = \
+	%D%/transport/channel.c %D%/transport/channel.h %D%/transport/tls.c %D%/format/crc32c.c %D%/format/crc32c.h
 %C%_libchannel_la_CFLAGS = $(AM_CFLAGS) $(OPENSSL_CFLAGS) -pthread
 %C%_libchannel_la_LIBADD = $(OPENSSL_LIBS) -lpthread
 
@@ -24,8 +25,8 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h \
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
 	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
-	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/text_write.c %D%/format/text.h \
-	%D%/format/crc32c.c %D%/format/crc32c.h %D%/format/varint.h %D%/format/block.h \
+	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/lines.c %D%/format/text_write.c %D%/format/text.h \
+	%D%/format/varint.h %D%/format/block.h \
 	%D%/format/encoder.c %D%/format/block_write.c %D%/format/block_write.h %D%/format/block_read.c %D%/format/block_read.h \
 	%D%/filter/filter.c %D%/filter/filter_internal.h %D%/filter/parse.c %D%/filter/operand.c %D%/filter/print.c \
 	%D%/filter/pattern.c %D%/filter/pattern.h %D%/filter/pattern_build.h \
@@ -58,7 +59,7 @@ EXTRA_DIST += %D%/libnetlogger.map %D%/abi
 
 # What the command-line programs share; not installed.
 noinst_LTLIBRARIES += %D%/libprogram.la
-%C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/where.c
+%C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/where.c %D%/program/archive.c
 %C%_libprogram_la_LIBADD = %D%/libnetlogger.la
 
 # What a log means: for programs that look at all of one. Uses GLib; not installed.
@@ -68,7 +69,7 @@ endif
 %C%_libanalysis_la_SOURCES = \
 	%D%/analysis/trace.c %D%/analysis/trace.h %D%/analysis/drawing.c %D%/analysis/drawing.h \
 	%D%/analysis/infer.c %D%/analysis/infer.h %D%/analysis/lifelines.c %D%/analysis/lifelines.h \
-	%D%/analysis/segments.c %D%/analysis/segments.h %D%/analysis/hash64.h \
+	%D%/analysis/hash64.h \
 	%D%/analysis/json.c %D%/analysis/json.h
 %C%_libanalysis_la_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 %C%_libanalysis_la_LIBADD = %D%/libnetlogger.la $(GLIB_LIBS) -lm

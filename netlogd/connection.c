@@ -28,6 +28,7 @@ struct connection {
     uint64_t good_at;      /* bytes that had come when the latest record was complete */
     uint64_t acknowledged; /* blocks */
     uint64_t gaps;         /* in the streams that it sent */
+    size_t held;           /* bytes of memory for what came in part, as counted by the server */
     int64_t opened_ns;
     int64_t part_ns;      /* since when part of a record is there whose rest is not; 0: none is */
     double allowance;     /* records that it may send now; below 0 it is not read */
@@ -41,6 +42,7 @@ struct connection {
     char mark[REQUEST_MARK_SIZE]; /* its first bytes, until they tell whether it asks instead of logging */
     unsigned char mark_size;
     bool logs;     /* they have told that */
+    bool ended;    /* it has said all that it had to say */
     bool numbered; /* the latest block was of a stream */
     int64_t connected_ns;
     int64_t rate_since_ns; /* records are counted since then, a second or more, for the rate */
@@ -158,6 +160,7 @@ void connection_describe(const connection *c, nl_record *record)
     nl_record_add_uint(record, "MALFORMED", stats->malformed);
     nl_record_add_uint(record, "LOST", stats->lost);
     nl_record_add_uint(record, "REPEATED", stats->repeated);
+    nl_record_add_uint(record, "HELD", c->held);
     nl_record_add_uint(record, "BLOCKS", stats->blocks);
     nl_record_add_uint(record, "ACKNOWLEDGED", c->acknowledged);
 }
@@ -209,12 +212,29 @@ static void on_block(void *user, const nl_block_view *block)
         c->server->counts.records += block->record_count;
 }
 
+/*
+ * Whether a last line without its newline is part of a record only, of a client that was killed, or cut off, while it
+ * sent it: it can still look like a record, with a number in it that has lost its last digits. Who has ended his lines
+ * so far means to end this one; a single line, as echo -n sends it, is complete.
+ */
+static bool was_cut(const connection *c, const nl_record *record)
+{
+    return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 && nl_decoder_get_stats(c->decoder)->records > 1;
+}
+
 /* Hands every complete record to the output. */
 static void take_records(connection *c)
 {
     const nl_record *record;
     uint64_t before = c->server->counts.records;
     while (nl_decoder_next(c->decoder, &record) == NL_OK) {
+        if (was_cut(c, record)) {
+            on_malformed(c, &(nl_malformed){.source = c->peer,
+                                            .line = nl_decoder_get_stats(c->decoder)->records,
+                                            .reason = "line is cut: the connection ended before its newline",
+                                            .text = record->raw});
+            continue;
+        }
         if (c->prog[0] == '\0')
             snprintf(c->prog, sizeof c->prog, "%.*s", (int)record->prog.size, record->prog.data);
         uint64_t sequence = nl_decoder_sequence(c->decoder);
@@ -277,6 +297,7 @@ static void finish_last_record(connection *c)
 {
     if (!c->logs && c->mark_size > 0)
         feed(c, c->mark, c->mark_size);
+    c->ended = true;
     nl_decoder_finish(c->decoder);
     take_records(c);
 }
@@ -292,7 +313,20 @@ static void report_tls(connection *c)
              nl_channel_words(&c->channel, EPROTO, words));
 }
 
-static outcome read_once(connection *c)
+/* Whether what clients sent in part, and what others have not read, takes more memory than it may. */
+static bool is_too_much(const server *srv)
+{
+    return srv->held > 0 && srv->held + srv->queued > srv->settings->max_memory;
+}
+
+static void count_held(connection *c)
+{
+    size_t held = nl_decoder_held(c->decoder) + nl_channel_held(&c->channel);
+    c->server->held += held - c->held;
+    c->held = held;
+}
+
+static outcome read_some(connection *c)
 {
     ssize_t got = nl_channel_read(&c->channel, c->server->read_buffer, SERVER_READ_SIZE);
     if (got < 0 && errno == EPROTO)
@@ -314,6 +348,13 @@ static outcome read_once(connection *c)
     return MORE;
 }
 
+static outcome read_once(connection *c)
+{
+    outcome result = read_some(c);
+    count_held(c);
+    return result;
+}
+
 /* After a read: what is within the channel is read when the others had their turn. */
 static void go_on(connection *c)
 {
@@ -332,6 +373,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         return;
     }
     /* One read a turn, so that no client keeps the others waiting. */
+    server *srv = c->server;
     outcome result = read_once(c);
     if (result == ENDED)
         finish_last_record(c);
@@ -339,6 +381,8 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         connection_close(c);
     else
         go_on(c);
+    if (is_too_much(srv))
+        connection_relieve(srv);
 }
 
 static void listen_for_data(connection *c)
@@ -439,20 +483,49 @@ void connection_check_time(connection *c, int64_t now_ns)
         close_late(c, "closed: the rest of a record has not come in time");
 }
 
+/* Which to close, of those that hold their share or more: who has been about it for the longest. */
+static connection *worst(const server *srv)
+{
+    size_t holders = 0;
+    for (const connection *c = srv->connections; c != NULL; c = c->next)
+        holders += c->held > 0;
+    connection *found = NULL;
+    for (connection *c = srv->connections; c != NULL; c = c->next) {
+        if (c->held == 0 || c->held < srv->held / holders)
+            continue;
+        if (found == NULL || (c->part_ns != 0 && (found->part_ns == 0 || c->part_ns < found->part_ns)))
+            found = c;
+    }
+    return found;
+}
+
+void connection_relieve(server *srv)
+{
+    /* Some more than is needed, so that not every read makes us look at all of them. */
+    size_t bound = srv->settings->max_memory / 8 * 7;
+    while (srv->held > 0 && srv->held + srv->queued > bound) {
+        connection *c = worst(srv);
+        srv->counts.cut_off++;
+        nl_write(srv->log, NL_WARNING, "Netlogd.Memory", "PEER=%s HELD=%zu NOTE=%s", c->peer, c->held,
+                 "closed: clients took too much memory for records whose rest had not come");
+        connection_close(c);
+    }
+}
+
 void connection_take_what_came(connection *c)
 {
     int left = 0;
     if (ioctl(c->channel.fd, FIONREAD, &left) != 0)
         return;
     /* A read takes SERVER_READ_SIZE bytes at most, and that many when there are so many. */
-    for (; left > 0 && !outputs_are_blocked(c->server->outputs); left -= SERVER_READ_SIZE)
+    for (; left > 0 && !outputs_are_blocked(c->server->outputs) && !is_too_much(c->server); left -= SERVER_READ_SIZE)
         if (read_once(c) != MORE)
             return;
 }
 
 void connection_drain(connection *c, int64_t deadline_ns)
 {
-    while (!outputs_are_blocked(c->server->outputs) && server_now_ns() < deadline_ns) {
+    while (!outputs_are_blocked(c->server->outputs) && !is_too_much(c->server) && server_now_ns() < deadline_ns) {
         outcome result = read_once(c);
         if (result == ENDED)
             finish_last_record(c);
@@ -473,6 +546,7 @@ void connection_close(connection *c)
     if (c->next != NULL)
         c->next->link = c->link;
     c->server->connection_count--;
+    c->server->held -= c->held;
     event_free(c->readable);
     if (c->resume != NULL)
         event_free(c->resume);

@@ -29,6 +29,8 @@ static void add_counts(nl_record *record, const server *srv)
     nl_record_add_uint(record, "CONNECTIONS", srv->connection_count);
     nl_record_add_uint(record, "CONNECTED", counts->connections);
     nl_record_add_uint(record, "REFUSED", counts->refused);
+    nl_record_add_uint(record, "HELD", srv->held);
+    nl_record_add_uint(record, "CUT", counts->cut_off);
     nl_record_add_uint(record, "SUBSCRIBERS", live.subscribers);
     nl_record_add_uint(record, "SENT", live.records);
     nl_record_add_uint(record, "MISSED", live.missed);

@@ -54,6 +54,11 @@ static const struct {
     {"fraction", "HOW", "How a DATE's fraction of fewer than six digits is meant: decimal (default) or microseconds"},
     {"max-record-size", "SIZE", "A longer record is malformed (default 1M)"},
     {"max-connections", "N", "More clients than that are turned away (default 10000)"},
+    {"max-memory", "SIZE",
+     "What all clients together may take for records and blocks whose rest has not come, and subscribers for what they "
+     "have not read, of which half at most; beyond that, clients that are the longest about a large one are closed, "
+     "and "
+     "subscribers miss records (default 1G)"},
     {"max-per-address", "N", "More from one address are turned away (default 0: no limit)"},
     {"max-rate", "N",
      "Records a second from one client; one who sends more is read later, so that it is held up (default 0: no limit)"},

@@ -4,6 +4,7 @@
 
 #include "control.h"
 #include "program/program.h"
+#include "request_line.h"
 #include "subscription.h"
 
 #include <errno.h>
@@ -156,14 +157,7 @@ bool request_value(request *r, const nl_record *asked, const char *name, char *o
     return false;
 }
 
-typedef struct verb {
-    const char *name;
-    const char *fields; /* that it knows, with blanks around each */
-    bool control;       /* over the control socket only */
-    void (*answer)(request *r, const nl_record *asked);
-} verb;
-
-static const verb verbs[] = {
+static const request_verb verbs[] = {
     {"subscribe", " WHERE FORMAT SINCE ", false, subscription_start},
     {"status", "", true, control_status},
     {"clients", "", true, control_clients},
@@ -176,71 +170,21 @@ static const verb verbs[] = {
 
 enum { VERB_COUNT = sizeof verbs / sizeof verbs[0] };
 
-static bool knows(const verb *v, const char *name, size_t size)
-{
-    char padded[40];
-    return snprintf(padded, sizeof padded, " %.*s ", (int)size, name) < (int)sizeof padded &&
-           strstr(v->fields, padded) != NULL;
-}
-
-/* The first field that the verb does not know; NULL when it knows them all. The standard ones are PROG and no other. */
-static const char *unknown_field(const verb *v, const nl_record *asked, char name[40])
-{
-    for (size_t i = 0; i < asked->field_count; i++) {
-        nl_string field = asked->fields[i].name;
-        snprintf(name, 40, "%.*s", (int)field.size, field.data);
-        if (!knows(v, field.data, field.size))
-            return name;
-    }
-    if (asked->prog.data != NULL && !knows(v, "PROG", 4))
-        return "PROG";
-    return asked->host.data != NULL         ? "HOST"
-           : asked->event.data != NULL      ? "NL.EVNT"
-           : asked->level_text.data != NULL ? "LVL"
-                                            : NULL;
-}
-
-static void answer_verb(request *r, const verb *v, const char *rest, size_t size)
-{
-    /* The fields are those of a record: what it has to have besides is given to it. */
-    static const char time[] = "DATE=19700101000000 ";
-    char reason[100], name[40];
-    nl_buffer text = {0};
-    nl_buffer_append(&text, time, sizeof time - 1);
-    nl_buffer_append(&text, rest, size);
-    nl_record *asked = nl_record_new();
-    const char *unknown = NULL;
-    if (nl_record_decode(asked, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, text.data, text.size) != NL_OK) {
-        request_fail(r, "what follows the verb is not NAME=value");
-    } else if ((unknown = unknown_field(v, asked, name)) != NULL) {
-        snprintf(reason, sizeof reason, "%s has no %s", v->name, unknown);
-        request_fail(r, reason);
-    } else if (v->control && !r->control) {
-        request_fail(r, "that is answered over the control socket only");
-    } else {
-        v->answer(r, asked);
-    }
-    nl_record_free(asked);
-    nl_buffer_free(&text);
-}
-
 static void answer_line(request *r, const char *line, size_t size)
 {
+    char reason[REQUEST_REASON_SIZE];
+    nl_buffer storage = {0};
+    nl_record *asked = nl_record_new();
     r->answered = true;
     r->server->counts.requests++;
     event_del(r->deadline);
-    while (size > 0 && (line[size - 1] == '\r' || line[size - 1] == ' '))
-        size--;
-    const char *blank = memchr(line, ' ', size);
-    size_t verb_size = blank != NULL ? (size_t)(blank - line) : size;
-    for (int i = 0; i < VERB_COUNT; i++)
-        if (strlen(verbs[i].name) == verb_size && memcmp(verbs[i].name, line, verb_size) == 0) {
-            answer_verb(r, &verbs[i], line + verb_size, size - verb_size);
-            return;
-        }
-    char reason[100];
-    snprintf(reason, sizeof reason, "there is no verb \"%.*s\"", verb_size < 40 ? (int)verb_size : 40, line);
-    request_fail(r, reason);
+    const request_verb *verb = request_line_read(line, size, verbs, VERB_COUNT, r->control, &storage, asked, reason);
+    if (verb != NULL)
+        verb->answer(r, asked);
+    else
+        request_fail(r, reason);
+    nl_record_free(asked);
+    nl_buffer_free(&storage);
 }
 
 /* Takes what came before the answer. */
@@ -287,6 +231,14 @@ static void on_deadline(evutil_socket_t fd, short what, void *user)
     request_close(r);
 }
 
+/* Keeps count of what waits in all queues. */
+static void on_queue(struct evbuffer *queue, const struct evbuffer_cb_info *change, void *user)
+{
+    (void)queue;
+    server *srv = user;
+    srv->queued += change->n_added - change->n_deleted;
+}
+
 /* ---- from first to last ---- */
 
 void request_new(server *srv, nl_channel channel, const char *peer, bool control, const char *data, size_t size)
@@ -300,6 +252,8 @@ void request_new(server *srv, nl_channel channel, const char *peer, bool control
     snprintf(r->peer, sizeof r->peer, "%s", peer);
     r->record = nl_record_new();
     r->queue = evbuffer_new();
+    if (r->queue != NULL)
+        evbuffer_add_cb(r->queue, on_queue, srv);
     r->readable = event_new(srv->base, channel.fd, EV_READ | EV_PERSIST, on_readable, r);
     r->writable = event_new(srv->base, channel.fd, EV_WRITE, on_writable, r);
     r->deadline = event_new(srv->base, -1, 0, on_deadline, r);
@@ -326,6 +280,7 @@ void request_close(request *r)
     event_free(r->readable);
     event_free(r->writable);
     event_free(r->deadline);
+    evbuffer_drain(r->queue, request_queued(r)); /* which is counted */
     evbuffer_free(r->queue);
     nl_buffer_free(&r->line);
     nl_record_free(r->record);

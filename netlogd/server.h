@@ -27,6 +27,7 @@ typedef struct server_counts {
     uint64_t bytes;
     uint64_t connections; /* so far */
     uint64_t refused;     /* not from an allowed network, or too many */
+    uint64_t cut_off;     /* because clients took too much memory */
     uint64_t requests;    /* whose line was read */
     uint64_t requests_failed;
 } server_counts;
@@ -51,6 +52,8 @@ struct server {
     datagrams *datagrams;
     nats_reader *nats_readers;
     connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
+    size_t held;                /* bytes that connections hold of what came in part */
+    size_t queued;              /* bytes that wait in the queues of requests */
     size_t connection_count;    /* requests too, but those over the control socket */
     struct request *requests;   /* clients that ask: request.h */
     struct subscriptions *subscriptions;

@@ -17,6 +17,8 @@
 enum {
     DEFAULT_MAX_CONNECTIONS = 10000,
     DEFAULT_MAX_RECORD = 1 << 20,
+    DEFAULT_MAX_MEMORY = 1 << 30,
+    LEAST_MEMORY = 1 << 20,
     LEAST_RECORD = 1024,
     DEFAULT_RECOVER_S = 5,
     DEFAULT_HANDSHAKE_S = 10,
@@ -40,6 +42,7 @@ void settings_init(settings *s)
         .level = NL_IMPORTANT,
         .max_record_size = DEFAULT_MAX_RECORD,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
+        .max_memory = DEFAULT_MAX_MEMORY,
         .record_s = DEFAULT_RECORD_S,
         .handshake_s = DEFAULT_HANDSHAKE_S,
         .recover_s = DEFAULT_RECOVER_S,
@@ -288,6 +291,8 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_size(&s->max_record_size, value, LEAST_RECORD);
     if (strcmp(name, "max-connections") == 0)
         return set_size(&s->max_connections, value, 1);
+    if (strcmp(name, "max-memory") == 0)
+        return set_size(&s->max_memory, value, LEAST_MEMORY);
     if (strcmp(name, "idle-timeout") == 0)
         return set_seconds(&s->idle_timeout_s, value);
     if (strcmp(name, "max-per-address") == 0)

@@ -39,6 +39,7 @@ typedef struct settings {
     nl_fraction fraction;
     size_t max_record_size; /* bytes */
     size_t max_connections;
+    size_t max_memory;       /* bytes of what clients sent in part and subscribers have not read, of all together */
     unsigned idle_timeout_s; /* 0: connections may be silent for ever */
     size_t max_per_address;  /* connections from one; 0: no limit */
     size_t max_rate;         /* records a second from one client, beyond which it is read later; 0: no limit */

@@ -153,9 +153,17 @@ static void put_own(subscription *s, const nl_record *record)
     nl_buffer_free(&bytes);
 }
 
+/* Whether all queues together have room for so much more. */
+static bool all_have_room(const subscription *s, size_t size)
+{
+    return s->all->server->queued + size <= s->all->server->settings->max_memory / 2;
+}
+
+/* When the queues of all take too much, one that is empty goes on: each in its turn. */
 static bool is_half_empty(const subscription *s)
 {
-    return request_queued(s->request) <= s->all->server->settings->subscriber_queue / 2;
+    size_t queued = request_queued(s->request);
+    return queued == 0 || (queued <= s->all->server->settings->subscriber_queue / 2 && all_have_room(s, 0));
 }
 
 /* Tells it what it has missed. False when its queue is still too full for going on. */
@@ -185,7 +193,7 @@ static void miss(subscription *s, const span *what)
 static bool has_room(const subscription *s, size_t size)
 {
     size_t queued = request_queued(s->request);
-    return queued == 0 || queued + size <= s->all->server->settings->subscriber_queue;
+    return all_have_room(s, size) && (queued == 0 || queued + size <= s->all->server->settings->subscriber_queue);
 }
 
 static void put_chunk(subscription *s, const nl_buffer *chunk, shared *common, const span *what)

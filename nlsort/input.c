@@ -28,6 +28,22 @@ input *input_open(input_settings *settings, const char *path)
     return in;
 }
 
+void input_make_line(input_settings *settings, const nl_record *record, nl_buffer *line)
+{
+    if (settings->format == NL_FORMAT_UNKNOWN)
+        settings->format = record->raw_format != NL_FORMAT_UNKNOWN ? record->raw_format : NL_FORMAT_ULM;
+    line->size = 0;
+    if (settings->packed) {
+        if (!nl_record_pack(record, line))
+            program_fail(PROGRAM_PROBLEM, "a record is larger than format nlb allows");
+    } else if (record->raw_format == settings->format) {
+        nl_buffer_append(line, record->raw.data, record->raw.size);
+        nl_buffer_append(line, "\n", 1);
+    } else {
+        nl_record_encode(record, settings->format, line);
+    }
+}
+
 bool input_next(input *in, nl_string *key, nl_string *line)
 {
     const nl_record *record;
@@ -40,18 +56,7 @@ bool input_next(input *in, nl_string *key, nl_string *line)
         return false;
     in->records++;
     input_settings *settings = in->settings;
-    if (settings->format == NL_FORMAT_UNKNOWN)
-        settings->format = record->raw_format != NL_FORMAT_UNKNOWN ? record->raw_format : NL_FORMAT_ULM;
-    in->line.size = 0;
-    if (settings->packed) {
-        if (!nl_record_pack(record, &in->line))
-            program_fail(PROGRAM_PROBLEM, "record %" PRIu64 " is larger than format nlb allows", in->records);
-    } else if (record->raw_format == settings->format) {
-        nl_buffer_append(&in->line, record->raw.data, record->raw.size);
-        nl_buffer_append(&in->line, "\n", 1);
-    } else {
-        nl_record_encode(record, settings->format, &in->line);
-    }
+    input_make_line(settings, record, &in->line);
     in->key.size = 0;
     key_encode(settings->key, record, &in->key);
     if (settings->unique)

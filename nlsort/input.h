@@ -24,6 +24,9 @@ typedef struct input_settings {
 
 typedef struct input input;
 
+/* Makes of a record what is written of it: a line with its newline, or packed. The first one settles the format. */
+void input_make_line(input_settings *settings, const nl_record *record, nl_buffer *line);
+
 /* Opens a log; NULL after having said why not. */
 input *input_open(input_settings *settings, const char *path);
 

@@ -82,6 +82,11 @@ void key_set_reverse(key *k, bool reverse)
     k->reverse = reverse;
 }
 
+bool key_is_time(const key *k)
+{
+    return k->count == 0;
+}
+
 static void append_big_endian(nl_buffer *out, uint64_t value)
 {
     value = __builtin_bswap64(value);

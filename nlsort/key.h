@@ -21,6 +21,9 @@ const char *key_add(key *k, const char *text);
 /* Turns the whole order round (-r). Records of equal keys stay in the order in which they came. */
 void key_set_reverse(key *k, bool reverse);
 
+/* Whether records are ordered by their time alone. */
+bool key_is_time(const key *k);
+
 /*
  * Appends a record's key to out: bytes that compare with memcmp as the records do, a key that is a prefix of another
  * before it.

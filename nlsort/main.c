@@ -2,20 +2,25 @@
  * check. */
 #include "config.h"
 
+#include "by_time.h"
 #include "input.h"
 #include "key.h"
+#include "live.h"
 #include "merge.h"
 #include "spill.h"
 #include "store.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
 
 enum {
     OPTION_FORMAT = 0x1000,
+    OPTION_WINDOW,
+    OPTION_LATE,
     WRITE_SIZE = 1 << 20,
     RUN_BUFFER = 1 << 20,
     RUN_BUFFER_LEAST = 16 << 10,
@@ -31,6 +36,9 @@ typedef struct arguments {
     size_t memory; /* bytes */
     const char *directory;
     const char *output;
+    int64_t window_ns; /* 0: not live */
+    bool follow;
+    const char *late;
     char **files;
     size_t file_count;
 } arguments;
@@ -51,6 +59,12 @@ static const struct argp_option options[] = {
      0},
     {"temporary-directory", 'T', "DIR", 0, "There (default $TMPDIR, or /tmp)", 0},
     {"output", 'o', "FILE", 0, "Write to FILE, which may be one of the inputs; it takes its place when all is done", 0},
+    {"window", OPTION_WINDOW, "TIME", 0,
+     "Live: order by time what comes, without an end, holding each record until it is TIME (500ms, 5s, 1m) older than "
+     "the newest. What comes later than that is written at once, counted and told of",
+     0},
+    {"late", OPTION_LATE, "FILE", 0, "With --window: append what comes too late to FILE instead", 0},
+    {"follow", 'f', NULL, 0, "With --window: wait at the end of files for what is appended", 0},
     {"format", OPTION_FORMAT, "ulm|bp|nlb", 0,
      "Write in that format (default: nlb when the output's name ends in .nlb, else the first record's, ULM when that "
      "is nlb)",
@@ -120,6 +134,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'o':
         a->output = argument;
         return 0;
+    case OPTION_WINDOW:
+        if (!program_duration_parse(argument, &a->window_ns))
+            argp_error(state, "--window %s: that is no time, such as 500ms, 5s or 1m", argument);
+        return 0;
+    case OPTION_LATE:
+        a->late = argument;
+        return 0;
+    case 'f':
+        a->follow = true;
+        return 0;
     case OPTION_FORMAT:
         a->input.format = nl_format_parse(argument);
         if (a->input.format == NL_FORMAT_UNKNOWN)
@@ -132,6 +156,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_END:
         if (a->merge && a->check)
             argp_error(state, "-m and -c exclude each other");
+        if (a->window_ns > 0 && (a->merge || a->check || a->reverse || a->input.unique || !key_is_time(a->key)))
+            argp_error(state, "--window orders by time alone: without -k, -m, -c, -r and -u");
+        if (a->window_ns == 0 && (a->follow || a->late != NULL))
+            argp_error(state, "--follow and --late go with --window");
         settle_format(a);
         return 0;
     default:
@@ -144,7 +172,9 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "[FILE...]",
     .doc =
-        "Order and merge logs in any format, by time or by any fields; stable. Without FILE, or for -, standard input."
+        "Order and merge logs in any format, by time or by any fields; stable. A FILE that is a folder is an archive "
+        "of "
+        "netlogd. Without FILE, or for -, standard input."
         "\vExit status: 0 done; 1 something was malformed, unreadable or out of order (the rest is done all the same); "
         "2 wrong use.\n\nExamples: nlsort -o all.log host*.log\n  nlsort -k NL.EVNT -k SEND.SZ:nr a.log",
     .children = children,
@@ -212,6 +242,38 @@ static void close_result(result *r)
     nl_record_free(r->record);
     if (nl_writer_close(r->writer) != NL_OK)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+}
+
+static void begin_result(void *user)
+{
+    open_result(user);
+}
+
+static void put_lines(void *user, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
+{
+    (void)lines;
+    result *r = user;
+    r->records += count;
+    if (nl_writer_put_text(r->writer, NL_LEVEL_NONE, text, size) != NL_OK)
+        fail_writing(r);
+}
+
+/* By time alone, into text. */
+static void sort_by_time(arguments *a, result *r)
+{
+    by_time what = {.settings = &a->input,
+                    .reverse = a->reverse,
+                    .memory = a->memory,
+                    .directory = a->directory,
+                    .files = a->files,
+                    .file_count = a->file_count,
+                    .begin = begin_result,
+                    .put = put_lines,
+                    .user = r};
+    if (!by_time_sort(&what)) {
+        nl_writer_discard(r->writer);
+        exit(PROGRAM_PROBLEM);
+    }
 }
 
 static void spill_store(spill *runs, store *items)
@@ -401,9 +463,35 @@ static bool check_order(arguments *a)
     return ordered;
 }
 
+/* In place of a folder the files in it. */
+static void expand_archives(arguments *a)
+{
+    char **all = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < a->file_count; i++) {
+        char **files = &a->files[i];
+        size_t more = 1;
+        bool folder = program_is_folder(a->files[i]);
+        if (folder && !program_list_archive(a->files[i], &files, &more)) {
+            a->input.failed = true;
+            continue;
+        }
+        all = realloc(all, (count + more + 1) * sizeof *all);
+        if (all == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        memcpy(all + count, files, more * sizeof *all);
+        count += more;
+        if (folder)
+            free(files);
+    }
+    a->files = all;
+    a->file_count = count;
+}
+
 int main(int argc, char **argv)
 {
     program_start("nlsort", argv);
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is told of as a full disk is */
     arguments a = {.memory = default_memory(), .directory = getenv("TMPDIR")};
     a.input.key = a.key = key_new();
     argp_parse(&argp, argc, argv, 0, NULL, &a);
@@ -417,13 +505,26 @@ int main(int argc, char **argv)
         a.files = standard_input;
         a.file_count = 1;
     }
+    expand_archives(&a);
     bool good = true;
-    if (a.check) {
+    if (a.window_ns > 0) {
+        live what = {.settings = &a.input,
+                     .window_ns = a.window_ns,
+                     .memory = a.memory,
+                     .follow = a.follow,
+                     .files = a.files,
+                     .file_count = a.file_count,
+                     .output = a.output,
+                     .late = a.late};
+        good = live_run(&what);
+    } else if (a.check) {
         good = check_order(&a);
     } else {
         result r = {.a = &a};
         if (a.merge)
             good = merge_sorted(&a, &r);
+        else if (key_is_time(a.key) && !a.input.unique && !a.input.packed)
+            sort_by_time(&a, &r);
         else
             sort(&a, &r);
         close_result(&r);

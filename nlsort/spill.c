@@ -3,9 +3,8 @@
 #include "spill.h"
 
 #include "program/program.h"
+#include "temporary.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -51,32 +50,9 @@ void spill_free(spill *s)
     free(s);
 }
 
-static void open_file(spill *s)
-{
-    s->fd = open(s->directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (s->fd >= 0)
-        return;
-    /* A file system without nameless files: one with a name, for a moment. */
-    char *path = NULL;
-    if (asprintf(&path, "%s/nlsort.XXXXXX", s->directory) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    s->fd = mkostemp(path, O_CLOEXEC);
-    if (s->fd < 0)
-        program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s", s->directory, strerror(errno));
-    unlink(path);
-    free(path);
-}
-
 static void write_buffer(spill *s)
 {
-    size_t done = 0;
-    while (done < s->buffer.size) {
-        ssize_t put = write(s->fd, s->buffer.data + done, s->buffer.size - done);
-        if (put < 0 && errno != EINTR)
-            program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s; -T names another directory, -S more memory",
-                         s->directory, strerror(errno));
-        done += put > 0 ? (size_t)put : 0;
-    }
+    temporary_write(s->fd, s->directory, s->buffer.data, s->buffer.size);
     s->size += (off_t)s->buffer.size;
     s->buffer.size = 0;
 }
@@ -84,7 +60,7 @@ static void write_buffer(spill *s)
 void spill_begin(spill *s)
 {
     if (s->fd < 0)
-        open_file(s);
+        s->fd = temporary_open(s->directory);
     s->runs = realloc(s->runs, (s->count + 1) * sizeof *s->runs);
     if (s->runs == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
@@ -137,15 +113,10 @@ static bool fill(run_stream *r, size_t wanted)
         if (r->buffer == NULL)
             program_fail(PROGRAM_PROBLEM, "out of memory");
     }
-    while (r->to < wanted && r->at < r->end) {
-        size_t room = r->size - r->to;
-        size_t left = (size_t)(r->end - r->at);
-        ssize_t got = pread(r->fd, r->buffer + r->to, room < left ? room : left, r->at);
-        if (got == 0 || (got < 0 && errno != EINTR))
-            program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s", r->directory, got == 0 ? "cut" : strerror(errno));
-        r->to += got > 0 ? (size_t)got : 0;
-        r->at += got > 0 ? got : 0;
-    }
+    size_t room = r->size - r->to, left = (size_t)(r->end - r->at), more = room < left ? room : left;
+    temporary_read(r->fd, r->directory, r->buffer + r->to, more, r->at);
+    r->to += more;
+    r->at += (off_t)more;
     return r->to >= wanted;
 }
 

@@ -1,37 +1,124 @@
-/* nlstat: the time of lifelines in numbers: each segment's share, mean, percentiles, and what is missing. */
+/*
+ * nlstat: the time of lifelines in numbers: each segment's share, mean, percentiles, what is missing, what took
+ * longest; how much went through; several logs side by side.
+ *
+ * Records are read once and not kept: each goes to the measures (stat/measure.h) as it comes. Where nobody says what
+ * the lifelines are, the first SAMPLE records wait until that was found out from them.
+ */
 #include "config.h"
 
 #include "analysis/infer.h"
-#include "analysis/json.h"
-#include "analysis/lifelines.h"
-#include "analysis/segments.h"
 #include "program/program.h"
+#include "stat/measure.h"
+#include "stat/plot.h"
+#include "stat/report.h"
+#include "stat/throughput.h"
 
-#include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum { SAMPLE = 100000, DEFAULT_EXAMPLES = 3 };
+#define DEFAULT_MEMORY ((size_t)1 << 30)
+
+enum {
+    OPTION_FROM = 0x1000,
+    OPTION_TO,
+    OPTION_SIZE,
+    OPTION_INTERVAL,
+    OPTION_COMPARE,
+    OPTION_PLOT,
+    OPTION_MEMORY,
+    OPTION_MISSING
+};
 
 typedef struct arguments {
     char **ids;
     char *by;
     const char *config;
-    bool json;
+    const char *size;
+    const char *plot;
+    bool json, compare;
+    int64_t from_ns, to_ns, interval_ns;
+    size_t slowest, examples, memory;
     char **files;
     int file_count;
     nl_filter *where;
     program_reading reading;
 } arguments;
 
+/* What is found out about one log, or about all of them together. */
+typedef struct study {
+    measure **measures; /* of each lifeline; NULL until the lifelines are known */
+    throughput throughput;
+} study;
+
+typedef struct work {
+    const arguments *arguments;
+    drawing *drawing;   /* NULL until the lifelines are known */
+    GPtrArray *sample;  /* nl_record, until then */
+    GHashTable *events; /* that occur in the sample, where it was found out from that; otherwise NULL */
+    uint64_t late;      /* records of other events */
+    study *studies;
+    int count;
+} work;
+
 static const struct argp_option options[] = {
     {"id", 'i', "FIELD,...", 0, "The fields that name an object (default: found from the log)", 0},
     {"by", 'b', "FIELD", 0, "Tell objects apart by that field; HOST is the least common host that an object visits", 0},
     {"config", 'c', "FILE", 0, "Take the lifelines from an nlv file", 0},
+    {"from", OPTION_FROM, "TIME", 0,
+     "Only records of then or later: 2026-01-31T12:00:00.5, 20260131120000.5 or seconds since 1970", 0},
+    {"to", OPTION_TO, "TIME", 0, "Only records before that", 0},
+    {"slowest", 'n', "COUNT", 0, "Name the COUNT slowest objects, and where most of their time went", 0},
+    {"missing", OPTION_MISSING, "COUNT", 0,
+     "Of objects that lack their first or last event, or ran in another order, name the first COUNT (default 3)", 0},
+    {"size", OPTION_SIZE, "FIELD", 0, "How much of what FIELD counts (bytes) went through, over time", 0},
+    {"interval", OPTION_INTERVAL, "SECONDS", 0, "Of --size: how long an interval is (default: what gives some 30)", 0},
+    {"compare", OPTION_COMPARE, NULL, 0,
+     "Measure each FILE by itself and print them side by side; the last one's means are compared with the first one's",
+     0},
+    {"plot", OPTION_PLOT, "FILE", 0,
+     "Draw how long objects took, and the throughput, into FILE.png or .svg; - prints histograms", 0},
     {"json", 'j', NULL, 0, "Print JSON; times are nanoseconds", 0},
+    {"memory", OPTION_MEMORY, "SIZE", 0,
+     "Keep at most so much of objects under way (default 1G); when there is more, those that have waited longest are "
+     "measured as they are",
+     0},
     {0},
 };
 
 static const struct argp_child children[] = {
     {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {0}};
+
+static size_t parse_count(struct argp_state *state, const char *text)
+{
+    size_t count;
+    if (!nl_size_parse(text, &count) || count > 1000000)
+        argp_error(state, "\"%s\" is no number up to 1000000", text);
+    return count;
+}
+
+static void parse_interval(struct argp_state *state, arguments *a, const char *text)
+{
+    char *end;
+    double seconds = g_ascii_strtod(text, &end);
+    if (end == text || *end != '\0' || !(seconds >= 0.001 && seconds <= 1e8))
+        argp_error(state, "--interval %s: seconds, 0.001 or more, are wanted", text);
+    a->interval_ns = (int64_t)(seconds * 1e9);
+}
+
+static void check(struct argp_state *state, const arguments *a)
+{
+    if (a->from_ns >= a->to_ns)
+        argp_error(state, "--from is not before --to");
+    if (a->compare && a->file_count < 2)
+        argp_error(state, "--compare wants two files or more");
+    if (a->compare && (a->by != NULL || a->size != NULL || a->json || a->plot != NULL))
+        argp_error(state, "--compare goes with none of --by, --size, --json, --plot");
+    if (a->interval_ns > 0 && a->size == NULL)
+        argp_error(state, "--interval is for --size");
+}
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
@@ -56,9 +143,42 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'j':
         a->json = true;
         return 0;
+    case 'n':
+        a->slowest = parse_count(state, argument);
+        return 0;
+    case OPTION_MISSING:
+        a->examples = parse_count(state, argument);
+        return 0;
+    case OPTION_FROM:
+        a->from_ns = program_parse_time(state, argument);
+        return 0;
+    case OPTION_TO:
+        a->to_ns = program_parse_time(state, argument);
+        return 0;
+    case OPTION_SIZE:
+        a->size = argument;
+        return 0;
+    case OPTION_INTERVAL:
+        parse_interval(state, a, argument);
+        return 0;
+    case OPTION_COMPARE:
+        a->compare = true;
+        return 0;
+    case OPTION_PLOT:
+        a->plot = argument;
+        if (strcmp(argument, "-") != 0 && !plot_knows(argument))
+            argp_error(state, "--plot %s: the name has to end in .png or .svg", argument);
+        return 0;
+    case OPTION_MEMORY:
+        if (!nl_size_parse(argument, &a->memory) || a->memory < 1 << 20)
+            argp_error(state, "--memory %s: a size of at least 1M, such as 500M, is wanted", argument);
+        return 0;
     case ARGP_KEY_ARGS:
         a->files = state->argv + state->next;
         a->file_count = state->argc - state->next;
+        return 0;
+    case ARGP_KEY_END:
+        check(state, a);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -70,195 +190,231 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "[FILE...]",
     .doc = "Say where the time of requests, blocks, jobs goes: the time between each event of an object and its next."
-           "\vExample: nlstat --id BLOCK.ID --by HOST dpss.log",
+           "\vExamples: nlstat --id BLOCK.ID --by HOST dpss.log\n  nlstat --slowest 10 --size SEND.SZ dpss.log\n"
+           "  nlstat --compare before.log after.log",
     .children = children,
 };
 
-static bool read_logs(arguments *a, trace *t)
+/* ---- what the lifelines are ---- */
+
+static void find_drawing(work *w)
 {
-    static char *standard_input[] = {"-"};
-    bool good = true;
-    char **files = a->file_count > 0 ? a->files : standard_input;
-    for (int i = 0; i < (a->file_count > 0 ? a->file_count : 1); i++) {
-        nl_reader *reader = program_reading_open(&a->reading, files[i], false, false);
-        const nl_record *record;
-        nl_status status = reader == NULL ? NL_FAILED : NL_OK;
-        while (reader != NULL && (status = program_next_where(reader, a->where, &record)) == NL_OK)
-            trace_add(t, record);
-        if (reader != NULL && status == NL_FAILED)
-            program_error("%s", nl_error_message());
-        good = good && status != NL_FAILED;
-        program_reading_close(&a->reading, reader);
+    const arguments *a = w->arguments;
+    if (a->config != NULL) {
+        char *message;
+        w->drawing = drawing_read(a->config, &message);
+        if (w->drawing == NULL)
+            program_fail(PROGRAM_PROBLEM, "%s", message);
+        return;
+    }
+    trace *t = trace_new();
+    w->events = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < w->sample->len; i++) {
+        const nl_record *record = g_ptr_array_index(w->sample, i);
+        trace_add(t, record);
+        if (record->event.data != NULL)
+            g_hash_table_add(w->events, g_strndup(record->event.data, record->event.size));
     }
     trace_sort(t);
+    w->drawing = infer_drawing_by(t, (const char *const *)a->ids);
+    trace_free(t);
+}
+
+static void add_record(work *w, study *s, const nl_record *record)
+{
+    if (s->throughput.field != NULL)
+        throughput_add(&s->throughput, record);
+    for (guint i = 0; i < w->drawing->lifelines->len; i++)
+        measure_add(s->measures[i], record);
+}
+
+/* The lifelines are found, and what has waited for that is measured. */
+static void begin(work *w, study *s)
+{
+    const arguments *a = w->arguments;
+    find_drawing(w);
+    guint count = w->drawing->lifelines->len;
+    for (int i = 0; i < w->count; i++) {
+        w->studies[i].measures = g_new0(measure *, count + 1);
+        w->studies[i].throughput.field = a->size;
+        for (guint k = 0; k < count; k++)
+            w->studies[i].measures[k] =
+                measure_new(g_ptr_array_index(w->drawing->lifelines, k), a->by,
+                            a->memory / 2 / sizeof(gather_step) / count, a->slowest, a->examples);
+    }
+    for (guint i = 0; i < w->sample->len; i++)
+        add_record(w, s, g_ptr_array_index(w->sample, i));
+    g_ptr_array_set_size(w->sample, 0);
+}
+
+/* ---- reading ---- */
+
+/* An event that came after the sample belongs to no lifeline that was found in it. */
+static void note_late(work *w, const nl_record *record)
+{
+    char name[256];
+    if (w->events == NULL || record->event.data == NULL || record->event.size >= sizeof name)
+        return;
+    memcpy(name, record->event.data, record->event.size);
+    name[record->event.size] = '\0';
+    w->late += !g_hash_table_contains(w->events, name);
+}
+
+static void take(work *w, study *s, const nl_record *record)
+{
+    if (record->time_ns < w->arguments->from_ns || record->time_ns >= w->arguments->to_ns)
+        return;
+    if (w->drawing != NULL) {
+        note_late(w, record);
+        add_record(w, s, record);
+        return;
+    }
+    nl_record *kept = nl_record_new();
+    nl_record_copy(kept, record);
+    g_ptr_array_add(w->sample, kept);
+    if (w->sample->len == SAMPLE)
+        begin(w, s);
+}
+
+static bool read_log(work *w, study *s, arguments *a, const char *file)
+{
+    nl_reader *reader = program_reading_open(&a->reading, file, false, false);
+    const nl_record *record;
+    nl_status status = reader == NULL ? NL_FAILED : NL_OK;
+    while (reader != NULL && (status = program_next_where(reader, a->where, &record)) == NL_OK)
+        take(w, s, record);
+    if (reader != NULL && status == NL_FAILED)
+        program_error("%s", nl_error_message());
+    program_reading_close(&a->reading, reader);
+    return status != NL_FAILED;
+}
+
+static void finish(work *w, study *s)
+{
+    if (w->drawing == NULL)
+        begin(w, s);
+    for (guint i = 0; i < w->drawing->lifelines->len; i++)
+        measure_finish(s->measures[i]);
+}
+
+static bool read_logs(work *w, arguments *a)
+{
+    static char *standard_input[] = {"-"};
+    char **files = a->file_count > 0 ? a->files : standard_input;
+    int count = a->file_count > 0 ? a->file_count : 1;
+    bool good = true;
+    for (int i = 0; i < count; i++) {
+        good = read_log(w, &w->studies[a->compare ? i : 0], a, files[i]) && good;
+        if (a->compare || i == count - 1)
+            finish(w, &w->studies[a->compare ? i : 0]);
+    }
     return good;
 }
 
-/* A time in the unit that suits it; 32 bytes of out are enough. */
-static const char *words(double ns, char *out)
+/* ---- the answer ---- */
+
+static void report_json(work *w)
 {
-    if (ns < 0) {
-        out[0] = '-';
-        words(-ns, out + 1);
-    } else if (ns < 1e3) {
-        snprintf(out, 31, "%.0f ns", ns);
-    } else if (ns < 1e6) {
-        snprintf(out, 31, "%.1f us", ns / 1e3);
-    } else if (ns < 1e9) {
-        snprintf(out, 31, "%.2f ms", ns / 1e6);
+    study *s = &w->studies[0];
+    int count = (int)w->drawing->lifelines->len;
+    printf("[\n");
+    for (int i = 0; i < count; i++) {
+        report_measure_json(s->measures[i]);
+        printf("%s\n", i + 1 < count || s->throughput.field != NULL ? "," : "");
+    }
+    if (s->throughput.field != NULL) {
+        report_throughput_json(&s->throughput, w->arguments->interval_ns);
+        printf("\n");
+    }
+    printf("]\n");
+}
+
+static void report_side_by_side(const work *w)
+{
+    measure **logs = g_new(measure *, w->count);
+    for (guint i = 0; i < w->drawing->lifelines->len; i++) {
+        for (int k = 0; k < w->count; k++)
+            logs[k] = w->studies[k].measures[i];
+        report_comparison(logs, w->arguments->files, w->count);
+    }
+    g_free(logs);
+}
+
+static bool plot(const work *w)
+{
+    study *s = &w->studies[0];
+    int count = (int)w->drawing->lifelines->len;
+    const char *path = w->arguments->plot;
+    char *message = NULL;
+    if (path == NULL)
+        return true;
+    if (strcmp(path, "-") == 0) {
+        plot_print(s->measures, count);
+        return true;
+    }
+    if (!plot_write(path, s->measures, count, s->throughput.field != NULL ? &s->throughput : NULL, &message))
+        program_error("write %s: %s", path, message);
+    bool good = message == NULL;
+    g_free(message);
+    return good;
+}
+
+static bool report(work *w)
+{
+    const arguments *a = w->arguments;
+    bool good = w->drawing->lifelines->len > 0 || a->size != NULL;
+    if (!good)
+        program_error(a->ids != NULL ? "no two different events share those ids"
+                                     : "no field ties events together: say with --id which one does");
+    if (w->late > 0)
+        program_error("%" G_GUINT64_FORMAT
+                      " records of events that the first %d did not have belong to no lifeline: say "
+                      "with --config what they are",
+                      w->late, SAMPLE);
+    if (a->json) {
+        report_json(w);
+    } else if (a->compare) {
+        report_side_by_side(w);
     } else {
-        snprintf(out, 31, "%.3f s", ns / 1e9);
+        for (guint i = 0; i < w->drawing->lifelines->len; i++)
+            report_measure(w->studies[0].measures[i], a->by);
+        if (a->size != NULL)
+            report_throughput(&w->studies[0].throughput, a->interval_ns);
     }
-    return out;
+    return plot(w) && good;
 }
 
-static char *segment_name(const trace *t, const lifelines *l, const segment *s)
+static void end(work *w)
 {
-    const char *from = trace_string(t, l->events[s->from]);
-    if (s->from == s->to)
-        return g_strdup_printf("%s (first to last)", from);
-    return g_strdup_printf("%s -> %s", from, trace_string(t, l->events[s->to]));
-}
-
-/* Objects that lack the first or last event of the order. */
-static void count_missing(const lifelines *l, size_t *no_start, size_t *no_end)
-{
-    *no_start = *no_end = 0;
-    for (size_t i = 0; i < l->object_count; i++) {
-        const lifeline_object *object = &l->objects[i];
-        bool start = false, end = false;
-        for (uint32_t s = 0; s < object->step_count; s++) {
-            start |= l->steps[object->first_step + s].event == 0;
-            end |= l->steps[object->first_step + s].event + 1 == l->event_count;
-        }
-        *no_start += !start;
-        *no_end += !end;
+    for (int i = 0; i < w->count; i++) {
+        for (measure **m = w->studies[i].measures; *m != NULL; m++)
+            measure_free(*m);
+        g_free(w->studies[i].measures);
+        throughput_clear(&w->studies[i].throughput);
     }
+    g_free(w->studies);
+    drawing_free(w->drawing);
+    g_ptr_array_free(w->sample, TRUE);
+    if (w->events != NULL)
+        g_hash_table_destroy(w->events);
 }
 
-static void print_table(const trace *t, const lifelines *l, GPtrArray *segments, double total_ns, const char *by)
+static void free_record(gpointer record)
 {
-    size_t no_start, no_end;
-    count_missing(l, &no_start, &no_end);
-    char *ids = g_strjoinv(", ", l->definition->ids);
-    char time[7][32];
-    printf("Lifelines by %s: %zu, %s in all, %s each\n", ids, l->object_count, words(total_ns, time[0]),
-           words(l->object_count > 0 ? total_ns / (double)l->object_count : 0, time[1]));
-    g_free(ids);
-    if (no_start > 0)
-        printf("  %zu of them without %s, their first event\n", no_start, l->definition->events[0]);
-    if (no_end > 0)
-        printf("  %zu of them without %s, their last event\n", no_end, l->definition->events[l->event_count - 1]);
-    printf("\n  %-44s", "segment");
-    if (by != NULL)
-        printf(" %-16s", by);
-    printf(" %7s %7s %10s %10s %10s %10s %10s\n", "share", "count", "mean", "p50", "p90", "p99", "max");
-    for (guint i = 0; i < segments->len; i++) {
-        const segment *s = g_ptr_array_index(segments, i);
-        char *name = segment_name(t, l, s);
-        printf("  %-44s", name);
-        if (by != NULL)
-            printf(" %-16s", trace_string(t, s->color));
-        printf(" %5.1f %% %7u %10s %10s %10s %10s %10s\n", total_ns > 0 ? 100 * s->total_ns / total_ns : 0,
-               s->times_ns->len, words(s->total_ns / s->times_ns->len, time[2]),
-               words((double)segment_quantile_ns(s, 0.5), time[3]), words((double)segment_quantile_ns(s, 0.9), time[4]),
-               words((double)segment_quantile_ns(s, 0.99), time[5]), words((double)segment_quantile_ns(s, 1), time[6]));
-        g_free(name);
-    }
-    printf("\n");
-}
-
-static void print_json_string(const char *text)
-{
-    GString *json = g_string_new(NULL);
-    json_append_string(json, text);
-    fputs(json->str, stdout);
-    g_string_free(json, TRUE);
-}
-
-static void print_json(const trace *t, const lifelines *l, GPtrArray *segments, double total_ns, bool last)
-{
-    size_t no_start, no_end;
-    count_missing(l, &no_start, &no_end);
-    printf("  {\"id\": [");
-    for (char **id = l->definition->ids; *id != NULL; id++) {
-        printf("%s", id == l->definition->ids ? "" : ", ");
-        print_json_string(*id);
-    }
-    printf("], \"objects\": %zu, \"without_first\": %zu, \"without_last\": %zu, \"total_ns\": %.0f, \"segments\": [",
-           l->object_count, no_start, no_end, total_ns);
-    for (guint i = 0; i < segments->len; i++) {
-        const segment *s = g_ptr_array_index(segments, i);
-        printf("%s\n    {\"from\": ", i == 0 ? "" : ",");
-        print_json_string(trace_string(t, l->events[s->from]));
-        printf(", \"to\": ");
-        print_json_string(trace_string(t, l->events[s->to]));
-        if (s->color != TRACE_NONE) {
-            printf(", \"by\": ");
-            print_json_string(trace_string(t, s->color));
-        }
-        printf(", \"count\": %u, \"share\": %.6f, \"mean_ns\": %.0f, \"p50_ns\": %" PRId64 ", \"p90_ns\": %" PRId64
-               ", \"p99_ns\": %" PRId64 ", \"max_ns\": %" PRId64 "}",
-               s->times_ns->len, total_ns > 0 ? s->total_ns / total_ns : 0, s->total_ns / s->times_ns->len,
-               segment_quantile_ns(s, 0.5), segment_quantile_ns(s, 0.9), segment_quantile_ns(s, 0.99),
-               segment_quantile_ns(s, 1));
-    }
-    printf("\n  ]}%s\n", last ? "" : ",");
-}
-
-static void report(const arguments *a, const trace *t, const drawing *d)
-{
-    if (a->json)
-        printf("[\n");
-    for (guint i = 0; i < d->lifelines->len; i++) {
-        drawing_lifeline *definition = g_ptr_array_index(d->lifelines, i);
-        if (a->by != NULL) {
-            g_free(definition->color);
-            definition->color = g_strdup(a->by);
-        }
-        lifelines *l = lifelines_build(t, definition);
-        GPtrArray *segments = segments_measure(t, l, a->by != NULL);
-        double total_ns = 0;
-        for (guint s = 0; s < segments->len; s++)
-            total_ns += ((segment *)g_ptr_array_index(segments, s))->total_ns;
-        if (a->json)
-            print_json(t, l, segments, total_ns, i + 1 == d->lifelines->len);
-        else
-            print_table(t, l, segments, total_ns, a->by);
-        segments_free(segments);
-        lifelines_free(l);
-    }
-    if (a->json)
-        printf("]\n");
-}
-
-static drawing *find_drawing(const arguments *a, const trace *t)
-{
-    if (a->config == NULL)
-        return infer_drawing_by(t, (const char *const *)a->ids);
-    char *message;
-    drawing *d = drawing_read(a->config, &message);
-    if (d == NULL)
-        program_fail(PROGRAM_PROBLEM, "%s", message);
-    return d;
+    nl_record_free(record);
 }
 
 int main(int argc, char **argv)
 {
     program_start("nlstat", argv);
-    arguments a = {0};
+    arguments a = {.from_ns = INT64_MIN, .to_ns = INT64_MAX, .examples = DEFAULT_EXAMPLES, .memory = DEFAULT_MEMORY};
     argp_parse(&argp, argc, argv, 0, NULL, &a);
-    trace *t = trace_new();
-    bool good = read_logs(&a, t);
-    drawing *d = find_drawing(&a, t);
-    if (d->lifelines->len == 0) {
-        program_error(a.ids != NULL ? "no two different events share those ids"
-                                    : "no field ties events together: say with --id which one does");
-        good = false;
-    }
-    report(&a, t, d);
-    drawing_free(d);
-    trace_free(t);
+    work w = {
+        .arguments = &a, .sample = g_ptr_array_new_with_free_func(free_record), .count = a.compare ? a.file_count : 1};
+    w.studies = g_new0(study, w.count);
+    bool good = read_logs(&w, &a);
+    good = report(&w) && good;
+    end(&w);
     g_strfreev(a.ids);
     nl_filter_free(a.where);
     if (program_reading_finish(&a.reading) != PROGRAM_DONE || a.reading.malformed > 0 || a.reading.lost > 0)

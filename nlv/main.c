@@ -43,14 +43,6 @@ static const struct argp_option options[] = {
 
 static const struct argp_child children[] = {{&program_reading_argp, 0, NULL, 1}, {0}};
 
-static int64_t parse_time(struct argp_state *state, const char *text)
-{
-    int64_t time_ns = 0;
-    if (nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, &time_ns) != NL_OK)
-        argp_error(state, "\"%s\": %s", text, nl_error_message());
-    return time_ns;
-}
-
 static void parse_size(struct argp_state *state, arguments *a, const char *text)
 {
     char more;
@@ -78,11 +70,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         parse_size(state, a, argument);
         return 0;
     case OPTION_FROM:
-        a->from_ns = parse_time(state, argument);
+        a->from_ns = program_parse_time(state, argument);
         a->has_from = true;
         return 0;
     case OPTION_TO:
-        a->to_ns = parse_time(state, argument);
+        a->to_ns = program_parse_time(state, argument);
         a->has_to = true;
         return 0;
     case OPTION_TITLE:

@@ -3,7 +3,6 @@
 #include <netlogger.h>
 
 #include <string.h>
-#include <strings.h>
 
 typedef struct name {
     const char *text;
@@ -45,18 +44,35 @@ const char *nl_level_bp_name(nl_level level)
     return (unsigned)level < LEVEL_COUNT ? names[level].bp.text : "";
 }
 
-/* Every record read asks this, hence the cheap refusals first. */
+/* A bit for each level one of whose names begins with that letter: every record read asks, and most letters are one's
+ * alone. */
+static const unsigned short by_letter[32] = {
+    ['e' & 31] = 1 << NL_EMERGENCY | 1 << NL_ERROR, ['f' & 31] = 1 << NL_EMERGENCY,
+    ['a' & 31] = 1 << NL_ALERT | 1 << NL_AUTH,      ['w' & 31] = 1 << NL_WARNING,
+    ['s' & 31] = 1 << NL_SECURITY | 1 << NL_SYSTEM, ['u' & 31] = 1 << NL_USAGE,
+    ['i' & 31] = 1 << NL_USAGE | 1 << NL_IMPORTANT, ['d' & 31] = 1 << NL_DEBUG,
+};
+
+/* Names are letters, whose cases differ in one bit. */
 static bool is_name(const name *name, const char *text, size_t size)
 {
-    return name->size == size && ((name->text[0] ^ text[0]) & ~0x20) == 0 && strncasecmp(name->text, text, size) == 0;
+    if (name->size != size)
+        return false;
+    unsigned differ = 0;
+    for (size_t i = 0; i < size; i++)
+        differ |= (unsigned char)(name->text[i] ^ text[i]);
+    return (differ & ~0x20u) == 0;
 }
 
 nl_level nl_level_parse(const char *text, size_t size)
 {
     if (size == 0)
         return NL_LEVEL_NONE;
-    for (int level = NL_EMERGENCY; level < LEVEL_COUNT; level++)
+    unsigned left = by_letter[text[0] & 31];
+    for (; left != 0; left &= left - 1) {
+        int level = __builtin_ctz(left);
         if (is_name(&names[level].ulm, text, size) || is_name(&names[level].bp, text, size))
             return (nl_level)level;
+    }
     return NL_LEVEL_NONE;
 }

@@ -3,10 +3,11 @@
 #include "base/error.h"
 #include "base/time_internal.h"
 
+#include <endian.h>
 #include <string.h>
 #include <time.h>
 
-enum { SECONDS_PER_DAY = 86400, DATE_DIGITS = 14, FRACTION_DIGITS = 9 };
+enum { SECONDS_PER_DAY = 86400, DATE_DIGITS = 14, FRACTION_DIGITS = 9, USUAL_DATE = 21 };
 
 const char nl_two_digits[200] = {"00010203040506070809101112131415161718192021222324"
                                  "25262728293031323334353637383940414243444546474849"
@@ -53,11 +54,13 @@ static void civil_from_days(int64_t days, civil *date)
     date->year = (int)(era * 400) + (int)year_of_era + (date->month <= 2);
 }
 
-static unsigned days_in_month(int year, unsigned month)
+static bool is_in_month(int year, unsigned month, unsigned day)
 {
     static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    if (day >= 1 && day <= days[month - 1])
+        return true;
     bool leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    return month == 2 && leap ? 29 : days[month - 1];
+    return month == 2 && day == 29 && leap;
 }
 
 static nl_status no_time(const char *what, long long number)
@@ -104,7 +107,7 @@ static nl_status civil_to_ns(const civil *t, int64_t *time_ns)
 {
     if (t->month < 1 || t->month > 12)
         return no_time("month", t->month);
-    if (t->day < 1 || t->day > days_in_month(t->year, t->month))
+    if (!is_in_month(t->year, t->month, t->day))
         return no_time("day", t->day);
     if (t->hour > 23)
         return no_time("hour", t->hour);
@@ -115,6 +118,57 @@ static nl_status civil_to_ns(const civil *t, int64_t *time_ns)
     int64_t seconds = days_from_civil(t->year, t->month, t->day) * SECONDS_PER_DAY +
                       (int64_t)(t->hour * 3600 + t->minute * 60 + t->second) - t->offset_minutes * 60;
     return seconds_to_ns(seconds, t->fraction_ns, time_ns);
+}
+
+/* ---- the form that nearly all have, eight bytes at a time ---- */
+
+static uint64_t eight_bytes(const char *text)
+{
+    uint64_t bytes;
+    memcpy(&bytes, text, sizeof bytes);
+    return le64toh(bytes);
+}
+
+/* Whether all eight are digits. */
+static bool are_digits(uint64_t bytes)
+{
+    const uint64_t high = 0xf0f0f0f0f0f0f0f0, zeroes = 0x3030303030303030;
+    return (bytes & high) == zeroes && ((bytes + 0x0606060606060606) & high) == zeroes;
+}
+
+/* Eight digits as four numbers of two, in every second byte. */
+static uint64_t pairs_of(uint64_t digits)
+{
+    digits -= 0x3030303030303030;
+    return (digits * 10 + (digits >> 8)) & 0x00ff00ff00ff00ff;
+}
+
+static unsigned pair(uint64_t pairs, unsigned place)
+{
+    return (unsigned)(pairs >> 16 * place) & 0xff;
+}
+
+/* Takes YYYYMMDDhhmmss.ffffff. False when text, of 21 bytes, has another form. */
+static bool take_usual_date(const char *text, civil *t)
+{
+    uint64_t date = eight_bytes(text), time = eight_bytes(text + 6);
+    /* The last eight bytes are a digit, the point, and the six of the fraction. */
+    uint64_t fraction = eight_bytes(text + 13) >> 16 | UINT64_C(0x3030) << 48;
+    if (text[14] != '.' || !are_digits(date) || !are_digits(time) || !are_digits(fraction))
+        return false;
+    date = pairs_of(date);
+    time = pairs_of(time);
+    fraction = pairs_of(fraction);
+    *t = (civil){
+        .year = (int)(pair(date, 0) * 100 + pair(date, 1)),
+        .month = pair(date, 2),
+        .day = pair(date, 3),
+        .hour = pair(time, 1),
+        .minute = pair(time, 2),
+        .second = pair(time, 3),
+        .fraction_ns = (pair(fraction, 0) * 10000 + pair(fraction, 1) * 100 + pair(fraction, 2)) * 1000,
+    };
+    return true;
 }
 
 /* 14 digits are known to be there, and to be followed by the end or a point. */
@@ -229,6 +283,9 @@ static bool is_iso(const char *text, size_t size)
 
 nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {
+    civil t;
+    if (size == USUAL_DATE && take_usual_date(text, &t))
+        return civil_to_ns(&t, time_ns);
     if (is_date(text, size))
         return parse_date(text, size, fraction, time_ns);
     if (is_iso(text, size))

@@ -148,6 +148,8 @@ static bool get_fields(nl_block_reader *r, size_t count)
         r->fields = room_for_one(r->fields, r->field_count, &r->field_capacity, sizeof *r->fields);
         nl_field *field = &r->fields[r->field_count++];
         *field = (nl_field){.type = (nl_type)type};
+        if (type == NL_TYPE_STRING)
+            field->string = (nl_string){"", 0};
         if (type > NL_TYPE_BOOL || !get_string(r, &field->name) || !nl_is_name(field->name))
             return false;
     }
@@ -240,24 +242,37 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
 
 /* ---- records ---- */
 
-/* Takes a field's value by the type that is set in it. */
+/* Takes a string: 0 for the same as before, or one more than its size, and its bytes. */
+static bool get_text(nl_block_reader *r, nl_string *string)
+{
+    uint64_t code;
+    const char *data = nl_varint_get(r->at, r->end, &code);
+    if (data == NULL || code > (size_t)(r->end - data) + 1)
+        return false;
+    r->at = data;
+    if (code > 0) {
+        *string = (nl_string){data, (size_t)code - 1};
+        r->at += string->size;
+    }
+    return true;
+}
+
+/* Takes a field's value by the type that is set in it. What it holds is the value before, in the record of the same
+ * shape. */
 static bool get_value(nl_block_reader *r, nl_field *field)
 {
-    uint64_t bits;
+    uint64_t rise;
     const char *next;
     switch (field->type) {
     case NL_TYPE_STRING:
-        return get_string(r, &field->string);
+        return get_text(r, &field->string);
     case NL_TYPE_INT:
     case NL_TYPE_UINT:
-        next = nl_varint_get(r->at, r->end, &bits);
+        next = nl_varint_get(r->at, r->end, &rise);
         if (next == NULL)
             return false;
         r->at = next;
-        if (field->type == NL_TYPE_INT)
-            field->int_value = nl_unzigzag(bits);
-        else
-            field->uint_value = bits;
+        field->uint_value += (uint64_t)nl_unzigzag(rise); /* either's bits */
         return true;
     case NL_TYPE_DOUBLE:
         if (r->end - r->at < 8)
@@ -293,11 +308,11 @@ static bool get_record(nl_block_reader *r, nl_record *record)
     if (shape->field_count == 0)
         return true;
     nl_field *fields = nl_record_append_many(record, shape->field_count);
-    const nl_field *known = r->fields + shape->first_field;
+    nl_field *known = r->fields + shape->first_field;
     for (size_t i = 0; i < shape->field_count; i++) {
-        fields[i] = known[i];
-        if (!get_value(r, &fields[i]))
+        if (!get_value(r, &known[i]))
             return false;
+        fields[i] = known[i];
     }
     return true;
 }
@@ -316,6 +331,48 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
     return malformed(good ? "block goes on after its last record" : "block's record is damaged");
 }
 
+/* Passes over the values of a record. NULL when they are damaged. */
+static const char *skip_values(const nl_field *fields, size_t count, const char *at, const char *end)
+{
+    for (size_t i = 0; i < count && at != NULL; i++) {
+        uint64_t size;
+        switch (fields[i].type) {
+        case NL_TYPE_STRING:
+            at = nl_varint_get(at, end, &size);
+            at = at != NULL && size <= (size_t)(end - at) ? at + size : NULL;
+            break;
+        case NL_TYPE_INT:
+        case NL_TYPE_UINT:
+            at = nl_varint_skip(at, end);
+            break;
+        case NL_TYPE_DOUBLE:
+            at = end - at >= 8 ? at + 8 : NULL;
+            break;
+        case NL_TYPE_BOOL:
+            at = at < end && (unsigned char)*at <= 1 ? at + 1 : NULL;
+            break;
+        }
+    }
+    return at;
+}
+
+bool nl_block_check(nl_block_reader *reader)
+{
+    const char *at = reader->at, *end = reader->end;
+    uint32_t left = reader->left;
+    for (reader->left = 0; left > 0; left--) {
+        uint64_t place;
+        at = nl_varint_get(at, end, &place);
+        if (at == NULL || place >= reader->shape_count || (at = nl_varint_skip(at, end)) == NULL)
+            return false;
+        const shape_view *shape = &reader->shapes[place];
+        at = skip_values(reader->fields + shape->first_field, shape->field_count, at, end);
+        if (at == NULL)
+            return false;
+    }
+    return at == end;
+}
+
 nl_status nl_record_unpack(nl_record *record, const char *data, size_t size)
 {
     nl_block_reader reader = {0};
@@ -326,6 +383,13 @@ nl_status nl_record_unpack(nl_record *record, const char *data, size_t size)
         status = nl_block_next(&reader, record);
     nl_block_reader_free(&reader);
     return status;
+}
+
+size_t nl_block_reader_held(const nl_block_reader *reader)
+{
+    return reader->source_capacity * sizeof *reader->sources + reader->shape_capacity * sizeof *reader->shapes +
+           reader->field_capacity * sizeof *reader->fields + reader->raw.capacity +
+           (reader->zstd != NULL ? ZSTD_sizeof_DCtx(reader->zstd) : 0);
 }
 
 void nl_block_reader_free(nl_block_reader *reader)

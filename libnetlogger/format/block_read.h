@@ -53,7 +53,7 @@ typedef struct nl_block_reader {
     size_t source_count, source_capacity;
     struct nl_block_shape_view *shapes;
     size_t shape_count, shape_capacity;
-    nl_field *fields; /* of all shapes: names and types */
+    nl_field *fields; /* of all shapes: names and types, and the values of the latest record of each */
     size_t field_count, field_capacity;
 
     nl_buffer raw; /* the payload when it was compressed */
@@ -72,6 +72,15 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
  * NL_END follows).
  */
 nl_status nl_block_next(nl_block_reader *reader, nl_record *record);
+
+/*
+ * Whether all records that are left can be read: what nl_block_next would find, without making them. There are none
+ * afterwards.
+ */
+bool nl_block_check(nl_block_reader *reader);
+
+/* The memory that it holds, in bytes. */
+size_t nl_block_reader_held(const nl_block_reader *reader);
 
 /* Frees what reader holds; it is empty and usable again. */
 void nl_block_reader_free(nl_block_reader *reader);

@@ -87,13 +87,33 @@ unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog)
     return w->source_count++;
 }
 
+/* Counts a shape that was put down, of whose fields nothing came before. */
+static unsigned note_shape(nl_block_writer *w, size_t field_count)
+{
+    size_t most = (size_t)w->field_count + field_count;
+    if (most >= w->before_capacity) { /* there is some even for a shape without fields */
+        w->before_capacity = 2 * most + FIRST_SLOTS;
+        w->before = reallocarray(w->before, w->before_capacity, sizeof *w->before);
+        NL_REQUIRE(w->before != NULL, "out of memory");
+    }
+    if (w->shape_count == w->shape_capacity) {
+        w->shape_capacity = w->shape_capacity == 0 ? FIRST_SLOTS : 2 * w->shape_capacity;
+        w->first_before = reallocarray(w->first_before, w->shape_capacity, sizeof *w->first_before);
+        NL_REQUIRE(w->first_before != NULL, "out of memory");
+    }
+    if (field_count > 0)
+        memset(w->before + w->field_count, 0, field_count * sizeof *w->before);
+    w->first_before[w->shape_count] = w->field_count;
+    w->field_count += (uint32_t)field_count;
+    return w->shape_count++;
+}
+
 unsigned nl_block_add_shape(nl_block_writer *w, const nl_block_shape *shape)
 {
     append_shape(&w->shapes, shape);
     for (size_t i = 0; i < shape->field_count; i++)
         append_field(&w->shapes, shape->types[i], shape->names[i]);
-    w->field_count += (uint32_t)shape->field_count;
-    return w->shape_count++;
+    return note_shape(w, shape->field_count);
 }
 
 /* ---- finding them again ---- */
@@ -131,8 +151,8 @@ static void grow(nl_block_index *index)
     *index = larger;
 }
 
-/* The place of the definition that scratch holds; appended to part when it is new. */
-static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t *count)
+/* The place of the definition that scratch holds; appended to part, as number count, when it is new. */
+static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
 {
     if (index->count >= index->capacity / 2)
         grow(index);
@@ -143,17 +163,20 @@ static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buf
         if (d->hash == hash && d->size == scratch->size && memcmp(part->data + d->at, scratch->data, d->size) == 0)
             return d->place;
     }
-    index->slots[at] = (definition){hash, part->size, scratch->size, *count};
+    index->slots[at] = (definition){hash, part->size, scratch->size, count};
     index->count++;
     nl_buffer_append(part, scratch->data, scratch->size);
-    return (*count)++;
+    return count;
 }
 
 static unsigned source_of(nl_block_writer *w, const nl_record *record)
 {
     w->scratch.size = 0;
     append_source(&w->scratch, record->host, record->prog);
-    return find_or_add(&w->source_index, &w->sources, &w->scratch, &w->source_count);
+    unsigned place = find_or_add(&w->source_index, &w->sources, &w->scratch, w->source_count);
+    if (place == w->source_count)
+        w->source_count++;
+    return place;
 }
 
 static void append_shape_of(nl_buffer *out, const nl_record *record, unsigned source)
@@ -175,11 +198,8 @@ static unsigned shape_of(nl_block_writer *w, const nl_record *record)
     unsigned source = source_of(w, record);
     w->scratch.size = 0;
     append_shape_of(&w->scratch, record, source);
-    uint32_t before = w->shape_count;
-    unsigned place = find_or_add(&w->shape_index, &w->shapes, &w->scratch, &w->shape_count);
-    if (w->shape_count != before)
-        w->field_count += (uint32_t)record->field_count;
-    return place;
+    unsigned place = find_or_add(&w->shape_index, &w->shapes, &w->scratch, w->shape_count);
+    return place == w->shape_count ? note_shape(w, record->field_count) : place;
 }
 
 /* ---- records ---- */
@@ -197,15 +217,15 @@ static size_t most_bytes(const nl_record *record)
     return size;
 }
 
-static char *put_value(char *at, const nl_field *field)
+static char *put_value(char *at, const char *records, const nl_field *field, uint64_t *before)
 {
     switch (field->type) {
     case NL_TYPE_STRING:
-        return nl_block_put_string(at, field->string);
+        return nl_block_put_text(at, records, field->string.data, field->string.size, before, false);
     case NL_TYPE_INT:
-        return nl_varint_put(at, nl_zigzag(field->int_value));
+        return nl_block_put_number(at, (uint64_t)field->int_value, before, false);
     case NL_TYPE_UINT:
-        return nl_varint_put(at, field->uint_value);
+        return nl_block_put_number(at, field->uint_value, before, false);
     case NL_TYPE_DOUBLE:
         return nl_double_put(at, field->double_value);
     case NL_TYPE_BOOL:
@@ -213,13 +233,6 @@ static char *put_value(char *at, const nl_field *field)
         return at + 1;
     }
     nl_abort_call(__func__, "the field has no type");
-}
-
-static char *put_values(char *at, const nl_record *record)
-{
-    for (size_t i = 0; i < record->field_count; i++)
-        at = put_value(at, &record->fields[i]);
-    return at;
 }
 
 bool nl_block_put(nl_block_writer *w, const nl_record *record)
@@ -231,8 +244,12 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record)
         return false;
     unsigned shape = shape_of(w, record);
     nl_buffer_reserve(&w->records, size);
-    char *at = nl_block_begin_record(w, w->records.data + w->records.size, shape, record->time_ns);
-    w->records.size = (size_t)(put_values(at, record) - w->records.data);
+    char *records = w->records.data, *at = records + w->records.size;
+    uint64_t *before = nl_block_before(w, shape);
+    at = nl_block_begin_record(w, at, shape, record->time_ns);
+    for (size_t i = 0; i < record->field_count; i++)
+        at = put_value(at, records, &record->fields[i], &before[i]);
+    w->records.size = (size_t)(at - records);
     return true;
 }
 
@@ -249,7 +266,9 @@ bool nl_record_pack(const nl_record *record, nl_buffer *out)
     nl_buffer_reserve(out, size);
     char *at = nl_varint_put(out->data + out->size, 0);
     at = nl_varint_put(at, nl_zigzag(record->time_ns));
-    out->size = (size_t)(put_values(at, record) - out->data);
+    for (size_t i = 0; i < record->field_count; i++)
+        at = put_value(at, out->data, &record->fields[i], &(uint64_t){0});
+    out->size = (size_t)(at - out->data);
     return true;
 }
 
@@ -362,6 +381,8 @@ void nl_block_writer_free(nl_block_writer *w)
     nl_buffer_free(&w->shapes);
     nl_buffer_free(&w->records);
     nl_buffer_free(&w->scratch);
+    free(w->before);
+    free(w->first_before);
     free(w->source_index.slots);
     free(w->shape_index.slots);
     ZSTD_freeCCtx(w->zstd);

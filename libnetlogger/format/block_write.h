@@ -8,7 +8,8 @@
  *   nl_buffer_reserve(&w->records, NL_BLOCK_RECORD_HEAD + room for the values);
  *   char *at = w->records.data + w->records.size;
  *   at = nl_block_begin_record(w, at, shape, time_ns);
- *   at = nl_varint_put(at, nl_zigzag(value)); ... in the order and by the types of the shape
+ *   uint64_t *before = nl_block_before(w, shape);
+ *   at = nl_block_put_number(at, value, before++, false); ... in the order and by the types of the shape
  *   w->records.size = at - w->records.data;
  *
  * {0} is an empty writer. One thread at a time.
@@ -34,6 +35,12 @@ typedef struct nl_block_writer {
     /* The first record's time is only put down at the end, when the earliest is known: at this place of records. */
     int64_t first_time_ns;
     size_t first_time_at;
+
+    /* What the latest record of each shape holds (nl_block_before), and where in it the first of a shape is. */
+    uint64_t *before;
+    size_t before_capacity;
+    uint32_t *first_before;
+    size_t shape_capacity;
 
     nl_block_index source_index, shape_index; /* of nl_block_put */
     nl_buffer scratch;
@@ -80,6 +87,52 @@ static inline char *nl_block_begin_record(nl_block_writer *w, char *at, unsigned
     }
     w->last_time_ns = time_ns;
     return at;
+}
+
+/*
+ * What the latest record of the shape holds, a word for each field: a number itself, of a string where it lies among
+ * the records and (the lower half) its size. The functions below keep it true. Until the next shape is added.
+ */
+static inline uint64_t *nl_block_before(nl_block_writer *w, unsigned shape)
+{
+    return w->before + w->first_before[shape];
+}
+
+/* The three kinds of values that are not simply bytes. There are NL_VARINT_SIZE bytes at at, and those of a string;
+ * what follows is returned. bmi2 as for nl_varint_put_by. */
+static inline __attribute__((always_inline)) char *nl_block_put_number(char *at, uint64_t value, uint64_t *before,
+                                                                       bool bmi2)
+{
+    uint64_t rise = value - *before;
+    *before = value;
+    return nl_varint_put_by(at, nl_zigzag((int64_t)rise), bmi2);
+}
+
+/* Whether the same bytes are at both places. Short ones without a call. */
+static inline bool nl_block_is_same(const char *a, const char *b, size_t size)
+{
+    if (size > 16 || size < 8)
+        return size == 0 || memcmp(a, b, size) == 0;
+    uint64_t a_first, a_last, b_first, b_last;
+    memcpy(&a_first, a, 8);
+    memcpy(&a_last, a + size - 8, 8);
+    memcpy(&b_first, b, 8);
+    memcpy(&b_last, b + size - 8, 8);
+    return ((a_first ^ b_first) | (a_last ^ b_last)) == 0;
+}
+
+/* records is where the block's records begin. */
+static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, const char *records, const char *data,
+                                                                     size_t size, uint64_t *before, bool bmi2)
+{
+    if ((uint32_t)*before == size && nl_block_is_same(records + (*before >> 32), data, size)) {
+        *at = 0;
+        return at + 1;
+    }
+    at = nl_varint_put_by(at, size + 1, bmi2);
+    *before = (uint64_t)(at - records) << 32 | size;
+    nl_private_copy(at, data, size);
+    return at + size;
 }
 
 /* Notes count records that were put by hand up to at, behind a first one; their times rise from first_ns to last_ns. */

@@ -63,19 +63,26 @@ static inline const char *nl_find_any(const char *at, const char *end, const cha
     return at;
 }
 
+#ifdef __SSE2__
+/* 0xff for each byte that may be in a field's name. */
+static inline __m128i nl_name_bytes(__m128i bytes)
+{
+    __m128i letter = _mm_sub_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
+    __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('-')); /* and '-', '.', and '/', which is taken out below */
+    __m128i in_name = _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter),
+                                   _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8('9' - '-')), digit));
+    in_name = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('/')), in_name);
+    return _mm_or_si128(in_name, _mm_cmpeq_epi8(bytes, _mm_set1_epi8('_')));
+}
+#endif
+
 /* The first byte of [at, end) that can't be in a field's name, or end; limit as above. */
 static inline const char *nl_find_name_end(const char *at, const char *end, const char *limit)
 {
 #ifdef __SSE2__
     while (at < end && limit - at >= 16) {
         __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
-        __m128i letter = _mm_sub_epi8(_mm_or_si128(bytes, _mm_set1_epi8(0x20)), _mm_set1_epi8('a'));
-        __m128i digit = _mm_sub_epi8(bytes, _mm_set1_epi8('-')); /* and '-', '.', and '/', which is taken out below */
-        __m128i in_name = _mm_or_si128(_mm_cmpeq_epi8(_mm_min_epu8(letter, _mm_set1_epi8(25)), letter),
-                                       _mm_cmpeq_epi8(_mm_min_epu8(digit, _mm_set1_epi8('9' - '-')), digit));
-        in_name = _mm_andnot_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('/')), in_name);
-        in_name = _mm_or_si128(in_name, _mm_cmpeq_epi8(bytes, _mm_set1_epi8('_')));
-        int others = _mm_movemask_epi8(in_name) ^ 0xffff;
+        int others = _mm_movemask_epi8(nl_name_bytes(bytes)) ^ 0xffff;
         if (others != 0) {
             at += __builtin_ctz((unsigned)others);
             return at < end ? at : end;
@@ -90,6 +97,56 @@ static inline const char *nl_find_name_end(const char *at, const char *end, cons
     while (at < end && nl_byte_is(*at, NL_BYTE_NAME))
         at++;
     return at;
+}
+
+/* A bit for each of the 64 bytes at at that is a blank or '='. */
+static inline uint64_t nl_find_stops(const char *at)
+{
+    uint64_t stops = 0;
+#ifdef __SSE2__
+#pragma GCC unroll 4
+    for (unsigned i = 0; i < 64; i += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
+        __m128i equal =
+            _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8(' ')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('=')));
+        equal = _mm_or_si128(equal, _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\t')));
+        stops |= (uint64_t)(unsigned)_mm_movemask_epi8(equal) << i;
+    }
+#else
+    for (unsigned i = 0; i < 64; i++)
+        stops |= (uint64_t)(nl_byte_is_blank(at[i]) || at[i] == '=') << i;
+#endif
+    return stops;
+}
+
+/* Whether at has the first size bytes, at most 16, of text, whose 16 bytes may be read; memory up to limit may be. */
+static inline bool nl_begins_as(const char *at, const char *text, size_t size, const char *limit)
+{
+#ifdef __SSE2__
+    if (limit - at >= 16) {
+        __m128i same = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)at),
+                                      _mm_loadu_si128((const __m128i *)(const void *)text));
+        return (~(unsigned)_mm_movemask_epi8(same) & ((1u << size) - 1)) == 0;
+    }
+#endif
+    return (size_t)(limit - at) >= size && memcmp(at, text, size) == 0;
+}
+
+/* Whether a control byte below the space is in text. */
+static inline bool nl_has_control(const char *text, size_t size)
+{
+    size_t at = 0;
+#ifdef __SSE2__
+    if (size >= 16) {
+        __m128i least = _mm_loadu_si128((const __m128i *)(const void *)(text + size - 16));
+        for (; at + 16 <= size; at += 16)
+            least = _mm_min_epu8(least, _mm_loadu_si128((const __m128i *)(const void *)(text + at)));
+        return _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(least, _mm_set1_epi8(' ')), least)) != 0xffff;
+    }
+#endif
+    while (at < size && (unsigned char)text[at] >= ' ')
+        at++;
+    return at < size;
 }
 
 #ifdef __SSE2__

@@ -59,8 +59,11 @@ nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
         return status;
     }
     if (!options->canonical && record->raw.data != NULL && record->raw_format == options->format) {
-        nl_buffer_append(&encoder->ready, record->raw.data, record->raw.size);
-        nl_buffer_append(&encoder->ready, "\n", 1);
+        nl_buffer *ready = &encoder->ready;
+        nl_buffer_reserve(ready, record->raw.size + 1);
+        memcpy(ready->data + ready->size, record->raw.data, record->raw.size);
+        ready->size += record->raw.size + 1;
+        ready->data[ready->size - 1] = '\n';
     } else {
         nl_record_encode(record, options->format, &encoder->ready);
     }

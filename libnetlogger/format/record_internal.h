@@ -15,11 +15,39 @@
 
 typedef struct nl_chunk nl_chunk;
 
+typedef enum nl_member {
+    NL_MEMBER_TIME,
+    NL_MEMBER_HOST,
+    NL_MEMBER_PROG,
+    NL_MEMBER_LEVEL,
+    NL_MEMBER_EVENT,
+    NL_MEMBER_COUNT,
+    NL_MEMBER_NONE = NL_MEMBER_COUNT, /* a field like any other */
+} nl_member;
+
+enum { NL_KNOWN_NAMES = 12 };
+
+/*
+ * The names that the fields of a line had, in their order, with the '=' behind each: the next line's are likely to be
+ * the same, and comparing takes less than looking a name up.
+ */
+typedef struct nl_known_name {
+    char text[16];
+    unsigned char size;   /* without the '='; 0: none */
+    unsigned char member; /* an nl_member */
+} nl_known_name;
+
+typedef struct nl_known_names {
+    const struct nl_text_format *format;     /* that they are of */
+    nl_known_name names[NL_KNOWN_NAMES + 1]; /* the last stays empty */
+} nl_known_names;
+
 typedef struct nl_record_storage {
     nl_record record; /* the first member: a pointer to a record is a pointer to its storage */
     nl_field *fields;
     size_t field_capacity;
     nl_chunk *chunks; /* newest first */
+    nl_known_names known;
 } nl_record_storage;
 
 /* Makes room for more fields; only the two below call it. */
@@ -52,16 +80,6 @@ static inline bool nl_is_name(nl_string name)
         return false;
     return nl_find_name_end(name.data, name.data + name.size, name.data + name.size) == name.data + name.size;
 }
-
-typedef enum nl_member {
-    NL_MEMBER_TIME,
-    NL_MEMBER_HOST,
-    NL_MEMBER_PROG,
-    NL_MEMBER_LEVEL,
-    NL_MEMBER_EVENT,
-    NL_MEMBER_COUNT,
-    NL_MEMBER_NONE = NL_MEMBER_COUNT, /* a field like any other */
-} nl_member;
 
 /* The standard field that a name is in either text format, NL_MEMBER_NONE when it is none. */
 nl_member nl_member_of_name(nl_string name);

@@ -5,6 +5,7 @@
 #include "format/record_internal.h"
 #include "format/text.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +20,14 @@ const unsigned char nl_byte_class[256] = {
     [' '] = NL_BYTE_QUOTED, ['='] = NL_BYTE_QUOTED,
 };
 /* clang-format on */
+
+enum { WINDOW_WORDS = 4, WINDOW = 64 * WINDOW_WORDS };
+
+/* Where in a piece of the line names and values end, found for all of its bytes at once. */
+typedef struct window {
+    const char *start, *end;      /* end: of the piece, or of the line */
+    uint64_t stops[WINDOW_WORDS]; /* a bit for each blank and '=' */
+} window;
 
 /* A line being read, and the field of it that is open: seen, but perhaps not yet to its end. */
 typedef struct scan {
@@ -38,6 +47,9 @@ typedef struct scan {
     nl_string name;
     const char *value; /* NULL while the value is empty and unquoted */
     const char *value_end;
+    nl_known_names *known;
+    unsigned place; /* in known, of the next plain field */
+    window window;
 } scan;
 
 nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name)
@@ -126,6 +138,25 @@ static void take_time(scan *s, nl_string value)
         record->raw = (nl_string){NULL, 0};
 }
 
+/* Gives a field whose value has no escapes to the record. */
+static inline void put_field(scan *s, nl_member member, nl_string name, nl_string value)
+{
+    nl_record *record = s->record;
+    if (member == NL_MEMBER_NONE) {
+        nl_field *field = nl_record_append(record);
+        field->name = name;
+        field->type = NL_TYPE_STRING;
+        field->string = value;
+    } else if (member == NL_MEMBER_TIME) {
+        take_time(s, value);
+    } else if (member == NL_MEMBER_LEVEL) {
+        record->level_text = value;
+        record->level = nl_level_parse(value.data, value.size);
+    } else {
+        *(member == NL_MEMBER_HOST ? &record->host : member == NL_MEMBER_PROG ? &record->prog : &record->event) = value;
+    }
+}
+
 /* The value of the open field is complete: gives it to the record. */
 static void close_field(scan *s)
 {
@@ -137,30 +168,7 @@ static void close_field(scan *s)
         value = (nl_string){s->name.data + s->name.size, 0};
     else if (s->escaped)
         value = unescape_value(s->record, s->value, s->value_end);
-    switch (s->member) {
-    case NL_MEMBER_TIME:
-        take_time(s, value);
-        break;
-    case NL_MEMBER_HOST:
-        s->record->host = value;
-        break;
-    case NL_MEMBER_PROG:
-        s->record->prog = value;
-        break;
-    case NL_MEMBER_LEVEL:
-        s->record->level_text = value;
-        s->record->level = nl_level_parse(value.data, value.size);
-        break;
-    case NL_MEMBER_EVENT:
-        s->record->event = value;
-        break;
-    case NL_MEMBER_NONE: {
-        nl_field *field = nl_record_append(s->record);
-        field->name = s->name;
-        field->type = NL_TYPE_STRING;
-        field->string = value;
-    }
-    }
+    put_field(s, s->member, s->name, value);
 }
 
 /* Whether from at on there are only blanks and then the end or a NAME=. */
@@ -278,16 +286,23 @@ static bool begins_next_record(scan *s, const char *name, const char *equals)
     return true;
 }
 
+/* Whether a name, which is that of the time or ends in it, asks for a closer look: the next record may begin in it. */
+static inline bool may_be_next(const scan *s, nl_member member, const char *name, const char *equals)
+{
+    nl_string time = s->format->names[NL_MEMBER_TIME];
+    if (member == NL_MEMBER_TIME)
+        return (s->seen & 1u << NL_MEMBER_TIME) != 0;
+    return equals[-1] == time.data[time.size - 1] && (size_t)(equals - name) > time.size &&
+           memcmp(equals - time.size, time.data, time.size) == 0;
+}
+
 /* Takes the NAME= at s->at and its value, after closing the field before. Or finds that the next record begins there.
  */
 static void take_field(scan *s, const char *equals)
 {
     const char *name = s->at;
-    nl_string time = s->format->names[NL_MEMBER_TIME];
     nl_member member = s->format->member(name, (size_t)(equals - name));
-    bool may_be_next =
-        member == NL_MEMBER_TIME ? (s->seen & 1u << NL_MEMBER_TIME) != 0 : equals[-1] == time.data[time.size - 1];
-    if (may_be_next && begins_next_record(s, name, equals))
+    if (may_be_next(s, member, name, equals) && begins_next_record(s, name, equals))
         return;
     close_field(s);
     open_field(s, name, equals, member);
@@ -304,6 +319,155 @@ static void take_other(scan *s)
     }
     if (!s->open)
         s->value = NULL;
+}
+
+/* ---- fields as most are ---- */
+
+/* Moves the window to at. */
+static void look_at(scan *s, const char *at)
+{
+    window *w = &s->window;
+    w->start = at;
+    w->end = s->end - at < WINDOW ? s->end : at + WINDOW;
+    for (uint64_t *stops = w->stops; at < w->end; at += 64) {
+        char last[64];
+        bool whole = s->limit - at >= 64;
+        if (!whole)
+            memcpy(last, at, (size_t)(w->end - at));
+        *stops++ = nl_find_stops(whole ? at : last);
+    }
+}
+
+/* The first blank or '=' from at on; the window's end, or beyond, when there is none in it. */
+static inline const char *next_stop(const window *w, const char *at)
+{
+    if (at >= w->end)
+        return at;
+    size_t place = (size_t)(at - w->start), word = place / 64;
+    uint64_t left = w->stops[word] >> place % 64;
+    if (left != 0)
+        return at + __builtin_ctzll(left);
+    for (at = w->start + 64 * ++word; at < w->end; at += 64, word++)
+        if (w->stops[word] != 0)
+            return at + __builtin_ctzll(w->stops[word]);
+    return at;
+}
+
+/* A field whose name and value ask for no closer look. */
+typedef struct plain_field {
+    const char *name, *equals, *stop;
+    nl_member member;
+    bool closer; /* the name asks for one all the same */
+} plain_field;
+
+/* Keeps the name for the record that comes next. */
+static void learn_name(const scan *s, const plain_field *f)
+{
+    size_t size = (size_t)(f->equals - f->name);
+    nl_known_name *known = &s->known->names[s->place];
+    if (size >= sizeof known->text || s->place == NL_KNOWN_NAMES || f->closer)
+        return;
+    *known = (nl_known_name){.size = (unsigned char)size, .member = (unsigned char)f->member};
+    memcpy(known->text, f->name, size + 1);
+}
+
+/* Whether the NAME= at f->name is the one that the record before had in its place; if so it is in f. */
+static inline bool is_known_name(const scan *s, plain_field *f)
+{
+    const nl_known_name *known = &s->known->names[s->place];
+    if (known->size == 0 || s->window.end - f->name <= known->size ||
+        !nl_begins_as(f->name, known->text, known->size + 1u, s->limit))
+        return false;
+    f->equals = f->name + known->size;
+    f->member = (nl_member)known->member;
+    f->closer = f->member == NL_MEMBER_TIME && (s->seen & 1u << NL_MEMBER_TIME);
+    return true;
+}
+
+/* As find_plain_name, when it is not a known one. Not inlined: it is for few, and would slow down the many. */
+static __attribute__((noinline)) bool find_new_name(const scan *s, plain_field *f)
+{
+    const char *at = f->name, *equals = next_stop(&s->window, at);
+    if (equals >= s->window.end || *equals != '=' || !nl_byte_is(*at, NL_BYTE_NAME_FIRST) || *at == '_' ||
+        nl_find_name_end(at, equals, s->limit) != equals)
+        return false;
+    f->equals = equals;
+    f->member = s->format->member(at, (size_t)(equals - at));
+    f->closer = may_be_next(s, f->member, at, equals);
+    learn_name(s, f);
+    return true;
+}
+
+/* As find_equals, for the name at f->name; false too when it does not end in the window, or begins with '_', which may
+ * be an escape. */
+static inline bool find_plain_name(const scan *s, plain_field *f)
+{
+    return is_known_name(s, f) || find_new_name(s, f);
+}
+
+/* Looks for the value behind f->equals, and whether it is one. */
+static inline bool find_plain_value(const scan *s, plain_field *f)
+{
+    const char *value = f->equals + 1;
+    f->stop = next_stop(&s->window, value);
+    if (f->stop >= s->window.end) {
+        if (s->window.end < s->end)
+            return false;
+        f->stop = s->end;
+    }
+    return f->stop > value && *value != '"' && (f->stop == s->end || *f->stop != '=') && !f->closer;
+}
+
+/* Finds the first plain field in the window, which is moved to it when that helps. */
+static bool find_plain_field(scan *s, plain_field *f)
+{
+    f->name = s->at;
+    while (!find_plain_name(s, f) || !find_plain_value(s, f)) {
+        if (s->window.end == s->end || f->name == s->window.start)
+            return false;
+        look_at(s, f->name);
+    }
+    return true;
+}
+
+/*
+ * What take_field does, again and again, as long as there are fields as most are: without anything that asks for a
+ * closer look. Of the last of them the value is left open when what follows is no field, and may belong to it.
+ */
+static void take_plain_fields(scan *s)
+{
+    plain_field f;
+    if (!find_plain_field(s, &f))
+        return;
+    close_field(s);
+    s->unclosed = s->escaped = false;
+    for (bool plain = true; plain;) {
+        nl_string name = {f.name, (size_t)(f.equals - f.name)}, value = {f.equals + 1, (size_t)(f.stop - f.equals - 1)};
+        nl_member member = s->seen & 1u << f.member ? NL_MEMBER_NONE : f.member;
+        s->seen |= 1u << f.member;
+        s->place += s->place < NL_KNOWN_NAMES;
+        s->at = f.name = skip_blanks(f.stop, s->end);
+        bool follows = f.name < s->end && find_plain_name(s, &f);
+        if (!follows && s->at < s->end) {
+            s->open = true;
+            s->member = member;
+            s->name = name;
+            s->value = value.data;
+            s->value_end = value.data + value.size;
+            return;
+        }
+        put_field(s, member, name, value);
+        plain = follows && find_plain_value(s, &f);
+    }
+}
+
+/* The names of the record before, if it was of the same format. */
+static nl_known_names *known_names(nl_record *record, const nl_text_format *format)
+{
+    nl_known_names *known = &((nl_record_storage *)(void *)record)->known;
+    if (known->format != format)
+        *known = (nl_known_names){.format = format};
+    return known;
 }
 
 static nl_status finish(scan *s)
@@ -326,13 +490,31 @@ static nl_status finish(scan *s)
     return NL_OK;
 }
 
-nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
-                         const char *end, const char *limit, size_t *used)
+static nl_status decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
+                        const char *end, const char *limit, bool closely, size_t *used)
 {
-    scan s = {.format = format, .record = record, .fraction = fraction, .at = line, .end = end, .limit = limit};
+    /* Said member by member: of the rest, the window too, nothing is looked at before it is set. */
+    scan s;
+    s.format = format;
+    s.record = record;
+    s.fraction = fraction;
+    s.at = line;
+    s.end = end;
+    s.limit = limit;
+    s.cut = NULL;
+    s.seen = 0;
+    s.bad_time = s.open = s.escaped = s.unclosed = false;
+    s.value = s.value_end = NULL;
+    s.known = known_names(record, format);
+    s.place = 0;
+    look_at(&s, line);
     record->raw = (nl_string){line, (size_t)(end - line)};
     record->raw_format = format->format;
     while (s.cut == NULL && (s.at = skip_blanks(s.at, end)) < end) {
+        if (!closely)
+            take_plain_fields(&s);
+        if (s.at == end)
+            break;
         const char *equals = find_equals(&s, s.at);
         if (equals != NULL)
             take_field(&s, equals);
@@ -343,4 +525,16 @@ nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fra
     if (record->raw.data == NULL)
         record->raw_format = NL_FORMAT_UNKNOWN;
     return finish(&s);
+}
+
+nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
+                         const char *end, const char *limit, size_t *used)
+{
+    return decode(format, record, fraction, line, end, limit, false, used);
+}
+
+nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record, nl_fraction fraction,
+                                 const char *line, const char *end, const char *limit, size_t *used)
+{
+    return decode(format, record, fraction, line, end, limit, true, used);
 }

@@ -57,6 +57,10 @@ nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name);
 nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
                          const char *end, const char *limit, size_t *used);
 
+/* The same, always the long way: what nl_text_decode, which has a short one for most fields, is compared with. */
+nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record, nl_fraction fraction,
+                                 const char *line, const char *end, const char *limit, size_t *used);
+
 /*
  * What is the same in all lines of a row of records: everything but the time and the fields' values. Records of the
  * same host, program, level and event, with the same fields in the same order, are of one shape.

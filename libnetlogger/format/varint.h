@@ -6,6 +6,7 @@
 #define NETLOGGER_FORMAT_VARINT_H
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -64,6 +65,18 @@ static inline char *nl_varint_put(char *at, uint64_t value)
     return at + 1;
 }
 
+/* nl_varint_put, for whom the caller knows whether nl_varint_put_bmi2 will do: bmi2 is a constant wherever this stands.
+ */
+static inline __attribute__((always_inline)) char *nl_varint_put_by(char *at, uint64_t value, bool bmi2)
+{
+#ifdef __x86_64__
+    if (bmi2)
+        return nl_varint_put_bmi2(at, value);
+#endif
+    (void)bmi2;
+    return nl_varint_put(at, value);
+}
+
 /* Small numbers of either sign as small numbers, and back. */
 static inline uint64_t nl_zigzag(int64_t value)
 {
@@ -100,6 +113,21 @@ static inline const char *nl_varint_get(const char *at, const char *end, uint64_
         return at + 1;
     }
     return nl_varint_get_long(at, end, value);
+}
+
+/* As nl_varint_get, for who wants to know only that a number is there: looks at eight bytes at once where it may. */
+static inline const char *nl_varint_skip(const char *at, const char *end)
+{
+    uint64_t bytes, ignored;
+    if (__builtin_expect(at < end && (unsigned char)*at < 0x80, 1))
+        return at + 1;
+    if (end - at >= (ptrdiff_t)sizeof bytes) {
+        memcpy(&bytes, at, sizeof bytes);
+        uint64_t last = ~le64toh(bytes) & 0x8080808080808080;
+        if (last != 0)
+            return at + __builtin_ctzll(last) / 8 + 1;
+    }
+    return nl_varint_get_long(at, end, &ignored);
 }
 
 /* Integers of fixed size. The puts return what follows. */

@@ -16,6 +16,7 @@
  *   event.h    NL_EVENT: typed events at next to no cost
  *   marker.h   NL_MARKER: dormant until a probe attaches
  *   decoder.h  bytes that arrive in pieces into records
+ *   lines.h    where lines begin, and when each was, at the speed of memory
  *   reader.h   the consuming half: records from a file, a pipe, a growing log
  *   archive.h  a log as a file that stays: whether its end is whole
  *   encoder.h  records into bytes
@@ -49,6 +50,8 @@
 #include <netlogger/marker.h>
 
 #include <netlogger/decoder.h>
+
+#include <netlogger/lines.h>
 
 #include <netlogger/reader.h>
 

@@ -11,7 +11,9 @@
 enum {
     NUMBERS_SIZE = NL_FIELDS_MAX * NL_VARINT_SIZE, /* what all numbers of an event can take */
     BLOCK_SIZE = 60 << 10,                         /* of records that follow one another quickly */
+    BLOCK_EVENTS = 64 << 10,                       /* bytes of a ring that may go into one block in any case */
     RUN_EVENT_MOST = 4096,
+    AHEAD = 2048, /* bytes of the ring that are on their way from the producer's processor */
 };
 _Static_assert(RUN_EVENT_MOST / 2 + NUMBERS_SIZE + NL_BLOCK_RECORD_HEAD < RUN_EVENT_MOST, "there is room for one more");
 
@@ -65,57 +67,46 @@ static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site)
     return drain->shapes[id] - 1;
 }
 
-/* bmi2 is a constant wherever this stands. */
-static inline __attribute__((always_inline)) char *put_varint(char *at, uint64_t value, bool bmi2)
-{
-#ifdef __x86_64__
-    if (bmi2)
-        return nl_varint_put_bmi2(at, value);
-#endif
-    (void)bmi2;
-    return nl_varint_put(at, value);
-}
-
-/* Copies a value from the ring into the block; *from moves on. NULL when it ends behind end. */
-static inline __attribute__((always_inline)) char *put_value(char *at, const char **from, const char *end,
-                                                             unsigned raw_type, bool bmi2)
+/*
+ * Copies a value from the ring into the block; *from moves on. All values but the bytes of strings are known to be
+ * there; of those there are *left, which goes down. NULL when a string is longer than that. bmi2: nl_varint_put_by.
+ */
+static inline __attribute__((always_inline)) char *put_value(char *at, const char *records, const char **from,
+                                                             size_t *left, unsigned raw_type, uint64_t *before,
+                                                             bool bmi2)
 {
     const char *value = *from;
 #define PUT(raw, c_type, put)                                                                                          \
     case raw: {                                                                                                        \
         c_type number;                                                                                                 \
-        if ((size_t)(end - value) < sizeof number)                                                                     \
-            return NULL;                                                                                               \
         memcpy(&number, value, sizeof number);                                                                         \
         *from = value + sizeof number;                                                                                 \
         return put;                                                                                                    \
     }
+#define PUT_NUMBER(raw, c_type) PUT(raw, c_type, nl_block_put_number(at, (uint64_t)number, before, bmi2))
     switch (raw_type) {
     case NL_RAW_STRING: {
         uint32_t size;
-        if ((size_t)(end - value) < sizeof size)
-            return NULL;
         memcpy(&size, value, sizeof size);
-        value += sizeof size;
-        if ((size_t)(end - value) < size)
+        if (*left < size)
             return NULL;
-        *from = value + size;
-        at = put_varint(at, size, bmi2);
-        nl_private_copy(at, value, size);
-        return at + size;
+        *left -= size;
+        *from = value + sizeof size + size;
+        return nl_block_put_text(at, records, value + sizeof size, size, before, bmi2);
     }
-        PUT(NL_RAW_INT8, int8_t, put_varint(at, nl_zigzag(number), bmi2))
-        PUT(NL_RAW_INT16, int16_t, put_varint(at, nl_zigzag(number), bmi2))
-        PUT(NL_RAW_INT32, int32_t, put_varint(at, nl_zigzag(number), bmi2))
-        PUT(NL_RAW_INT64, int64_t, put_varint(at, nl_zigzag(number), bmi2))
-        PUT(NL_RAW_UINT8, uint8_t, put_varint(at, number, bmi2))
-        PUT(NL_RAW_UINT16, uint16_t, put_varint(at, number, bmi2))
-        PUT(NL_RAW_UINT32, uint32_t, put_varint(at, number, bmi2))
-        PUT(NL_RAW_UINT64, uint64_t, put_varint(at, number, bmi2))
+        PUT_NUMBER(NL_RAW_INT8, int8_t)
+        PUT_NUMBER(NL_RAW_INT16, int16_t)
+        PUT_NUMBER(NL_RAW_INT32, int32_t)
+        PUT_NUMBER(NL_RAW_INT64, int64_t)
+        PUT_NUMBER(NL_RAW_UINT8, uint8_t)
+        PUT_NUMBER(NL_RAW_UINT16, uint16_t)
+        PUT_NUMBER(NL_RAW_UINT32, uint32_t)
+        PUT_NUMBER(NL_RAW_UINT64, uint64_t)
         PUT(NL_RAW_FLOAT, float, nl_double_put(at, number))
         PUT(NL_RAW_DOUBLE, double, nl_double_put(at, number))
-        PUT(NL_RAW_BOOL, uint8_t, put_varint(at, number != 0, bmi2))
+        PUT(NL_RAW_BOOL, uint8_t, nl_varint_put(at, number != 0))
     }
+#undef PUT_NUMBER
 #undef PUT
     return NULL;
 }
@@ -124,38 +115,40 @@ static inline __attribute__((always_inline)) char *put_value(char *at, const cha
 static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
     const nl_site *site = nl_site_table_get(&drain->sites, header->site);
-    if (site == NULL)
+    if (site == NULL || header->size < site->least_size)
         return false;
     unsigned shape = shape_of(drain, header->site, site);
     nl_block_writer *block = &drain->block;
-    size_t most = NL_BLOCK_RECORD_HEAD + NUMBERS_SIZE + header->size;
+    uint64_t *before = nl_block_before(block, shape);
+    size_t most = NL_BLOCK_RECORD_HEAD + NUMBERS_SIZE + header->size, left = header->size - site->least_size;
     if (__builtin_expect(block->records.capacity - block->records.size < most, 0))
         nl_buffer_reserve(&block->records, most);
-    char *at = block->records.data + block->records.size;
-    const char *from = event + sizeof *header, *end = event + header->size;
+    char *records = block->records.data, *at = records + block->records.size;
+    const char *from = event + sizeof *header;
     at = nl_block_begin_record(block, at, shape, nl_drain_time_ns(drain, ring, header->ticks));
     for (unsigned i = 0; i < site->field_count; i++) {
-        at = put_value(at, &from, end, site->types[i], false);
+        at = put_value(at, records, &from, &left, site->types[i], &before[i], false);
         if (at == NULL) {
             block->record_count--; /* only ever the last event of damaged memory */
             return false;
         }
     }
-    block->records.size = (size_t)(at - block->records.data);
+    block->records.size = (size_t)(at - records);
     return true;
 }
 
 /*
- * The same for as many typed events as follow one another, are not large, and lie within the clock's segment in use.
+ * The same for as many typed events as follow one another up to until, are not large, and lie within the clock's
+ * segment in use.
  * Everything is at hand in variables: a store into the block might, for all that the compiler knows, change whatever
  * lies in memory. The block holds a record already. Returns how many; what stops it is for put_typed.
  */
-static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until_ticks,
-                                                                   bool bmi2)
+static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
+                                                                   uint64_t until_ticks, bool bmi2)
 {
     nl_block_writer *block = &drain->block;
     nl_buffer_reserve(&block->records, BLOCK_SIZE + RUN_EVENT_MOST);
-    char *at = block->records.data + block->records.size, *full = block->records.data + BLOCK_SIZE;
+    char *records = block->records.data, *at = records + block->records.size, *full = records + BLOCK_SIZE;
     const nl_clock_segment clock = nl_clock_segment_in_use(&drain->clock);
     const char *data = ring->data;
     const uint64_t mask = ring->mask, published = ring->end;
@@ -164,29 +157,34 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
     uint32_t id = 0, count = 0;
     unsigned shape = 0;
     const nl_site *site = NULL;
+    uint64_t *shape_before = NULL;
     nl_event_header header;
-    while (at < full && published - position >= sizeof header) {
+    while (at < full && position < until && published - position >= sizeof header) {
         const char *event = data + (position & mask);
+        __builtin_prefetch(event + AHEAD);
         memcpy(&header, event, sizeof header);
-        if (header.size < sizeof header || header.size > RUN_EVENT_MOST / 2 || header.size > published - position ||
-            header.ticks > until_ticks || !nl_clock_segment_has(&clock, header.ticks))
-            break;
-        if (header.site != id) {
+        if (site == NULL || header.site != id) {
             site = nl_site_table_get(&drain->sites, header.site);
             if (site == NULL)
                 break;
             id = header.site;
             shape = shape_of(drain, id, site);
+            shape_before = nl_block_before(block, shape);
         }
+        size_t left = (size_t)header.size - site->least_size; /* a very large number when it is none */
+        if (left > RUN_EVENT_MOST / 2 || header.size > published - position || header.ticks > until_ticks ||
+            !nl_clock_segment_has(&clock, header.ticks))
+            break;
         int64_t time_ns = nl_clock_segment_time_ns(&clock, header.ticks);
         if (time_ns < last_ns)
             break;
-        char *put = put_varint(at, shape, bmi2);
-        put = put_varint(put, nl_zigzag((int64_t)((uint64_t)time_ns - (uint64_t)block_last_ns)), bmi2);
-        const char *from = event + sizeof header, *end = event + header.size;
+        char *put = nl_varint_put_by(at, shape, bmi2);
+        put = nl_varint_put_by(put, nl_zigzag((int64_t)((uint64_t)time_ns - (uint64_t)block_last_ns)), bmi2);
+        const char *from = event + sizeof header;
         const unsigned char *types = site->types, *types_end = types + site->field_count;
+        uint64_t *before = shape_before;
         for (; types < types_end && put != NULL; types++)
-            put = put_value(put, &from, end, *types, bmi2);
+            put = put_value(put, records, &from, &left, *types, before++, bmi2);
         if (put == NULL)
             break;
         at = put;
@@ -204,21 +202,21 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
 }
 
 #ifdef __x86_64__
-__attribute__((target("bmi,bmi2,lzcnt"))) static uint64_t put_run_bmi2(nl_drain *drain, nl_ring *ring,
+__attribute__((target("bmi,bmi2,lzcnt"))) static uint64_t put_run_bmi2(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                        uint64_t until_ticks)
 {
-    return put_run_with(drain, ring, until_ticks, true);
+    return put_run_with(drain, ring, until, until_ticks, true);
 }
 #endif
 
-static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until_ticks)
+static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t until_ticks)
 {
 #ifdef __x86_64__
     /* Older processors of AMD's have the instruction, but take longer over it than the portable way. */
     if (__builtin_cpu_supports("bmi2") && (__builtin_cpu_is("intel") || __builtin_cpu_is("znver3")))
-        return put_run_bmi2(drain, ring, until_ticks);
+        return put_run_bmi2(drain, ring, until, until_ticks);
 #endif
-    return put_run_with(drain, ring, until_ticks, false);
+    return put_run_with(drain, ring, until, until_ticks, false);
 }
 
 /* A record of nl_write, or of what was lost. */
@@ -238,14 +236,21 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
     identity->first_sequence += identity->lost;
 }
 
+/* What a block may take out of a ring: a part, so that its thread has room again while the rest is being encoded. */
+static uint64_t most_of(const nl_ring *ring)
+{
+    uint64_t part = (ring->mask + 1) / 8;
+    return part > BLOCK_EVENTS ? part : BLOCK_EVENTS;
+}
+
 uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out)
 {
     nl_block_identity identity = {.first_sequence = ring->sequence};
     memcpy(identity.stream, ring->shared->stream, sizeof identity.stream);
-    uint64_t count = 0;
+    uint64_t count = 0, until = ring->at + most_of(ring);
     nl_event_header header;
     const char *event;
-    while (!nl_block_is_full(&drain->block) && (event = nl_ring_event(ring, &header)) != NULL &&
+    while (!nl_block_is_full(&drain->block) && ring->at < until && (event = nl_ring_event(ring, &header)) != NULL &&
            header.ticks <= until_ticks) {
         if (header.site == NL_SITE_LOST) {
             if (count > 0)
@@ -261,7 +266,7 @@ uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl
         }
         ring->at += header.size;
         ring->sequence++;
-        count += 1 + put_run(drain, ring, until_ticks);
+        count += 1 + put_run(drain, ring, until, until_ticks);
     }
     nl_block_finish(&drain->block, &identity, drain->zstd_level, out);
     drain->block_source = 0;

@@ -164,30 +164,94 @@ static int first_threshold(void)
     return level != NL_LEVEL_NONE ? level : NL_DEBUG;
 }
 
+/* Appends text as it stands in a URL, where these bytes mean something of their own. */
+static void append_escaped(nl_buffer *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        char escape[4];
+        snprintf(escape, sizeof escape, "%%%02x", (unsigned char)*text);
+        bool plain = strchr("%?&=", *text) == NULL;
+        nl_buffer_append(out, plain ? text : escape, plain ? 1 : 3);
+    }
+}
+
+/* Appends a path, whole; one that is relative begins in folder. */
+static void append_whole_path(nl_buffer *out, const char *folder, const char *path)
+{
+    if (path[0] != '/') {
+        append_escaped(out, folder);
+        nl_buffer_append(out, "/", 1);
+    }
+    append_escaped(out, path);
+}
+
+static bool is_file_option(const char *name)
+{
+    static const char *const names[] = {"spool", "activation", "ca", "cert", "key"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void append_options(nl_buffer *out, const char *folder, const nl_url *url)
+{
+    for (size_t i = 0; i < url->option_count; i++) {
+        const nl_url_option *option = &url->options[i];
+        nl_buffer_append(out, i == 0 ? "?" : "&", 1);
+        append_escaped(out, option->name);
+        nl_buffer_append(out, "=", 1);
+        if (is_file_option(option->name))
+            append_whole_path(out, folder, option->value);
+        else
+            append_escaped(out, option->value);
+    }
+}
+
+static bool has_path(const nl_url *url)
+{
+    return url->scheme == NL_SCHEME_FILE || url->scheme == NL_SCHEME_UNIX;
+}
+
+/* Whether it names a file in a way that holds in one folder only. */
+static bool is_relative(const nl_url *url)
+{
+    bool relative = has_path(url) && url->path[0] != '/';
+    for (size_t i = 0; i < url->option_count; i++)
+        relative |= is_file_option(url->options[i].name) && url->options[i].value[0] != '/';
+    return relative;
+}
+
+static void append_whole_url(nl_buffer *out, const char *folder, const nl_url *url)
+{
+    if (has_path(url)) {
+        const char *scheme = url->scheme == NL_SCHEME_FILE ? "file://" : "unix://";
+        nl_buffer_append(out, scheme, strlen(scheme));
+        append_whole_path(out, folder, url->path);
+    } else {
+        nl_buffer_append(out, url->text, strcspn(url->text, "?"));
+    }
+    append_options(out, folder, url);
+}
+
 /*
- * The URL as another process understands it, in another folder: a file by its whole path. Texts too long for shared
+ * The URL as another process understands it, in another folder: files by their whole paths. Texts too long for shared
  * memory are left away: such a log can be recovered to a destination that is given then.
  */
 void nl_log_note_url(nl_log *log)
 {
     const nl_url *url = log->url;
+    nl_buffer whole = {0};
+    char *folder = NULL;
+    if (!is_relative(url))
+        nl_buffer_append(&whole, url->text, strlen(url->text));
+    else if ((folder = getcwd(NULL, 0)) != NULL)
+        append_whole_url(&whole, folder, url);
     memset(log->whole_url, 0, sizeof log->whole_url);
-    const char *options = url->option_count > 0 ? strchr(url->text, '?') : NULL;
-    char path[sizeof log->whole_url], *out = log->whole_url, *end = out + sizeof log->whole_url;
-    if (url->scheme != NL_SCHEME_FILE || url->path[0] == '/') {
-        if (strlen(url->text) < sizeof log->whole_url)
-            strcpy(out, url->text);
-        return;
-    }
-    if (getcwd(path, sizeof path) == NULL || strlen(path) + strlen(url->path) + 2 > sizeof path)
-        return;
-    strcat(strcat(path, "/"), url->path);
-    out += snprintf(out, sizeof log->whole_url, "file:");
-    for (const char *at = path; *at != '\0' && end - out > 4; at++)
-        out += *at == '%' || *at == '?' ? snprintf(out, 4, "%%%02x", (unsigned char)*at) : (*out = *at, 1);
-    *out = '\0';
-    if (options != NULL && strlen(options) < (size_t)(end - out))
-        strcpy(out, options);
+    if (whole.size < sizeof log->whole_url)
+        memcpy(log->whole_url, whole.data, whole.size);
+    nl_buffer_free(&whole);
+    free(folder);
 }
 
 /* What stands in for the destination while it is away. */

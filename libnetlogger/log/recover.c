@@ -139,9 +139,10 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     return NL_OK;
 }
 
-/* Takes what is in the rings into the batch. Returns the number of records. */
-static uint64_t take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes)
+/* Takes what is in the rings into the batch. NL_OK; NL_END when nothing was left; NL_FAILED when there is no memory. */
+static nl_status take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes, uint64_t *records)
 {
+    nl_status status = NL_END;
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
         nl_ring_pin(ring);
         if (ring->at == ring->end) { /* what the thread could not report itself any more */
@@ -150,14 +151,17 @@ static uint64_t take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes)
         }
     }
     bytes->size = 0;
-    uint64_t records = nl_drain_take(drain, log->rings, UINT64_MAX, bytes, BATCH_SIZE);
-    if (bytes->size > 0 && nl_outbox_has_room(&log->outbox, bytes->size))
-        nl_outbox_commit(&log->outbox, log->rings, bytes, records);
-    else
-        records = 0;
+    uint64_t taken = nl_drain_take(drain, log->rings, UINT64_MAX, bytes, BATCH_SIZE);
+    if (bytes->size > 0 && nl_outbox_has_room(&log->outbox, bytes->size)) {
+        nl_outbox_commit(&log->outbox, log->rings, bytes, taken);
+        *records += taken;
+        status = NL_OK;
+    } else if (bytes->size > 0) {
+        status = nl_error_set("there is no memory to recover it: %s", strerror(ENOSPC));
+    }
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
         nl_ring_unpin(ring);
-    return records;
+    return status;
 }
 
 static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64_t *records)
@@ -175,8 +179,9 @@ static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64
     nl_buffer bytes = {0};
     *records = shared->batch_records;
     nl_status status = nl_outbox_send(&log->outbox, drain.level, true);
-    for (uint64_t more; status == NL_OK && (more = take(log, &drain, &bytes)) > 0; *records += more)
+    while (status == NL_OK && (status = take(log, &drain, &bytes, records)) == NL_OK)
         status = nl_outbox_send(&log->outbox, drain.level, true);
+    status = status == NL_END ? NL_OK : status;
     nl_buffer_free(&bytes);
     nl_drain_finish(&drain);
     if (status != NL_OK)

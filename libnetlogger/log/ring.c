@@ -44,6 +44,7 @@ void nl_ring_begin_stream(nl_ring *ring)
     __atomic_store_n(&shared->sequence, 0, __ATOMIC_RELAXED);
     ring->last_time_ns = 0;
     ring->stuck_since_ns = 0;
+    __atomic_store_n(&ring->processor, -1, __ATOMIC_RELAXED);
     __atomic_store_n(&ring->in_use, true, __ATOMIC_RELEASE);
 }
 
@@ -254,6 +255,7 @@ bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(
         nl_ring_report_lost(ring);
     else
         nl_ring_count_lost(ring, 1, 0);
+    __atomic_store_n(&ring->processor, sched_getcpu(), __ATOMIC_RELAXED);
     set_limit(ring);
     return found;
 }

@@ -40,6 +40,7 @@ struct nl_ring {
     nl_ring *next_of_thread;
     const void *log; /* whose it is */
     bool in_use;     /* by a living thread; without one it is for reuse once it is empty */
+    int processor;   /* where that thread ran when it last looked for room; -1 unknown */
 
     /* The reader's, in a cycle of the writer thread. */
     uint64_t at __attribute__((aligned(128))); /* the next event to be taken */

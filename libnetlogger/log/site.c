@@ -255,7 +255,8 @@ static bool get_text(const char **at, const char *end, nl_string *text)
 /* Reads one site. False when it is none, which only damaged memory can bring. */
 static bool read_site(nl_site *site, const char *at, const char *end, const nl_shared_site *head)
 {
-    *site = (nl_site){.level = (nl_level)head->level, .field_count = head->field_count};
+    *site = (nl_site){
+        .level = (nl_level)head->level, .field_count = head->field_count, .least_size = sizeof(nl_event_header)};
     if (head->level > NL_DEBUG || head->field_count > NL_FIELDS_MAX || !get_text(&at, end, &site->event))
         return false;
     for (unsigned i = 0; i < head->field_count; i++) {
@@ -265,6 +266,8 @@ static bool read_site(nl_site *site, const char *at, const char *end, const nl_s
         if (site->types[i] == NL_RAW_NONE || site->types[i] > NL_RAW_BOOL || !get_text(&at, end, &site->names[i]) ||
             !nl_is_name(site->names[i]))
             return false;
+        site->least_size +=
+            (unsigned)(site->types[i] == NL_RAW_STRING ? sizeof(uint32_t) : nl_raw_size(site->types[i]));
     }
     return true;
 }

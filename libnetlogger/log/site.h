@@ -12,6 +12,7 @@ typedef struct nl_site {
     nl_string event;
     nl_level level;
     unsigned field_count;
+    unsigned least_size; /* of its events in a ring: all but the strings' bytes */
     unsigned char types[NL_FIELDS_MAX];
     nl_string names[NL_FIELDS_MAX];
 } nl_site;

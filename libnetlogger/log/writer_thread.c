@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,8 @@
 #include <unistd.h>
 
 enum {
-    BATCH_SIZE = 128 << 10,       /* bytes that are encoded before they are sent */
+    BATCH_SIZE = 128 << 10,       /* bytes that are encoded before they are sent: text ... */
+    BLOCKS_SIZE = 8 << 10,        /* ... and blocks, which hold many events in few bytes */
     HURRY_PAUSE_NS = 100 * 1000,  /* between looks while events come so fast that a ring may soon be full */
     TIMER_SLACK_NS = 10 * 1000,   /* how late a pause may end: the usual 50,000 are much of the shortest */
     BUSY_PAUSE_NS = 1000 * 1000,  /* while events come */
@@ -26,6 +28,7 @@ enum {
     VISIBLE_NS = 10 * 1000,       /* more than a store takes to be seen by another processor */
     PATIENCE_NS = 100 * 1000000,  /* that a thread in the middle of an event is waited for */
     HELD_UP_NS = 50 * 1000,       /* between looks, by a flush, for such a thread */
+    ASIDE_EVERY_NS = 5 * 1000000, /* between looks for a processor of its own */
     STACK_SIZE = 512 << 10,
     FREE_RINGS = 16, /* rings kept for threads to come */
 };
@@ -102,9 +105,49 @@ static bool is_time(nl_log *log, nl_ring *rings, bool everything)
     return most >= BLOCK_FILL || monotonic_ns() - log->drained_ns >= age_ns;
 }
 
+/* Takes the processors of threads that fill their rings out of others. Whether this thread is on one of them. */
+static bool without_producers(const nl_log *log, const nl_ring *rings, int here, cpu_set_t *others)
+{
+    bool shared = false;
+    for (const nl_ring *ring = rings; ring != NULL; ring = ring->next) {
+        int processor = __atomic_load_n(&ring->processor, __ATOMIC_RELAXED);
+        uint64_t published = __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE);
+        if (processor < 0 || processor >= CPU_SETSIZE || published - nl_ring_tail(ring) < log->options.ring_size / 16)
+            continue;
+        shared |= processor == here;
+        CPU_CLR((size_t)processor, others);
+    }
+    return shared;
+}
+
+/*
+ * The kernel may leave this thread on the processor of one that logs without a pause for tens of milliseconds, though
+ * another is idle: the two take turns then. So it goes to another, where it is allowed to, and may be moved again after
+ * that as before.
+ */
+static void step_aside(nl_log *log, const nl_ring *rings)
+{
+    cpu_set_t allowed, others;
+    int64_t now_ns = monotonic_ns();
+    if (log->waiting < log->options.ring_size / 16 || now_ns - log->aside_ns < ASIDE_EVERY_NS)
+        return;
+    log->aside_ns = now_ns;
+    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
+        return;
+    others = allowed;
+    if (without_producers(log, rings, sched_getcpu(), &others) && CPU_COUNT(&others) > 0 &&
+        sched_setaffinity(0, sizeof others, &others) == 0)
+        sched_setaffinity(0, sizeof allowed, &allowed);
+}
+
+static size_t batch_size(const nl_log *log)
+{
+    return log->drain.format == NL_FORMAT_NLB ? BLOCKS_SIZE : BATCH_SIZE;
+}
+
 static bool is_full(const nl_log *log)
 {
-    return log->encoded.size >= BATCH_SIZE;
+    return log->encoded.size >= batch_size(log);
 }
 
 /*
@@ -190,12 +233,13 @@ static nl_status take(nl_log *log, bool everything)
     uint64_t until_ticks = take_until(log, rings, before_ticks);
     if (!is_time(log, rings, everything))
         return NL_OK;
+    step_aside(log, rings);
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
         nl_ring_pin(ring);
     log->drain.sites.shared = nl_sites_shared();
     log->drain.sites.size = NL_SHARED_SITES_SIZE;
     size_t said = nl_log_said_encode(log, log->drain.one_level, log->drain.format, &log->encoded, &log->drain.level);
-    uint64_t records = said + nl_drain_take(&log->drain, rings, until_ticks, &log->encoded, BATCH_SIZE);
+    uint64_t records = said + nl_drain_take(&log->drain, rings, until_ticks, &log->encoded, batch_size(log));
     if (log->encoded.size == 0) {
         records = 0;
     } else if (nl_outbox_has_room(&log->outbox, log->encoded.size)) {

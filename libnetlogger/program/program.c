@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -71,6 +72,25 @@ int program_finish(int status)
     return status;
 }
 
+bool program_duration_parse(const char *text, int64_t *duration_ns)
+{
+    static const struct {
+        const char *name;
+        double seconds;
+    } units[] = {{"", 1}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+    char *end;
+    double number = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
+    if (!(number > 0 && number < 1e9))
+        return false;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
+        if (strcasecmp(end, units[i].name) == 0) {
+            double seconds = number * units[i].seconds;
+            *duration_ns = (int64_t)(seconds * 1e9);
+            return seconds < 9e9 && *duration_ns > 0;
+        }
+    return false;
+}
+
 void program_progress(const char *what, uint64_t done, uint64_t total, uint64_t records)
 {
     static int64_t shown_ns;
@@ -98,4 +118,12 @@ void program_progress_end(void)
     if (progress_shown)
         fprintf(stderr, "\r\033[K");
     progress_shown = false;
+}
+
+int64_t program_parse_time(struct argp_state *state, const char *text)
+{
+    int64_t time_ns = 0;
+    if (nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, &time_ns) != NL_OK)
+        argp_error(state, "\"%s\": %s", text, nl_error_message());
+    return time_ns;
 }

@@ -59,11 +59,30 @@ nl_reader *program_reading_open(program_reading *reading, const char *url, bool 
 /* Closes a reader and adds its counts. */
 void program_reading_close(program_reading *reading, nl_reader *reader);
 
+/* A decoder that reports as such a reader does, of what comes from source; closed by program_reading_close_decoder. */
+nl_decoder *program_reading_decoder(program_reading *reading, const char *source);
+void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder);
+
 /*
  * Says once how many pieces were malformed beyond those already shown, and how many last lines had no newline; closes
  * the reject file. Returns PROGRAM_PROBLEM when that could not be written, else PROGRAM_DONE.
  */
 int program_reading_finish(program_reading *reading);
+
+/* Whether a path names a folder: an archive, as netlogd keeps it. */
+bool program_is_folder(const char *path);
+
+/*
+ * The files of an archive in the order of their numbers, *count of them, without what else netlogd keeps there. All of
+ * them and the array are the caller's, for free(). False after having said why on standard error.
+ */
+bool program_list_archive(const char *folder, char ***files, size_t *count);
+
+/* Reads a time such as "100ms", "5" (seconds), "1.5h", "2d": more than 0. False when it is none. */
+bool program_duration_parse(const char *text, int64_t *duration_ns);
+
+/* An option's argument as a time (time.h); what is none ends the program as argp_error does. */
+int64_t program_parse_time(struct argp_state *state, const char *text);
 
 /*
  * The option --where EXPR, for programs that work on some of the records. A program lists program_where_argp among its

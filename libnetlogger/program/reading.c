@@ -93,10 +93,16 @@ static void on_lost(void *user, const nl_lost *what)
                   what->source, what->count, from, to, what->dropped);
 }
 
+static nl_decoder_options decoder_options(program_reading *reading)
+{
+    return (nl_decoder_options){
+        .fraction = reading->fraction, .on_malformed = on_malformed, .on_lost = on_lost, .user = reading};
+}
+
 nl_reader *program_reading_open(program_reading *reading, const char *url, bool follow, bool nonblocking)
 {
     nl_reader_options how = {
-        .decoder = {.fraction = reading->fraction, .on_malformed = on_malformed, .on_lost = on_lost, .user = reading},
+        .decoder = decoder_options(reading),
         .follow = follow,
         .nonblocking = nonblocking,
     };
@@ -112,6 +118,19 @@ void program_reading_close(program_reading *reading, nl_reader *reader)
         return;
     reading->unterminated += nl_reader_get_stats(reader)->unterminated;
     nl_reader_close(reader);
+}
+
+nl_decoder *program_reading_decoder(program_reading *reading, const char *source)
+{
+    nl_decoder_options options = decoder_options(reading);
+    options.source = source;
+    return nl_decoder_new(&options);
+}
+
+void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder)
+{
+    reading->unterminated += nl_decoder_get_stats(decoder)->unterminated;
+    nl_decoder_free(decoder);
 }
 
 int program_reading_finish(program_reading *reading)

@@ -65,6 +65,17 @@ void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
     decoder->stats.bytes += size;
 }
 
+void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size)
+{
+    if (decoder->carry_used)
+        empty_carry(decoder);
+    NL_REQUIRE(!nl_decoder_is_midway(decoder) && !decoder->in_blocks, "not between two lines");
+    if (lines > 0)
+        decoder->format = format;
+    decoder->lines += lines;
+    decoder->in.end_offset += size;
+}
+
 void nl_decoder_finish(nl_decoder *decoder)
 {
     decoder->in.finished = true;
@@ -98,6 +109,12 @@ nl_format nl_decoder_format(const nl_decoder *decoder)
 bool nl_decoder_is_midway(const nl_decoder *decoder)
 {
     return (decoder->carry.size > 0 && !decoder->carry_used) || decoder->skipping || nl_input_left(&decoder->in) > 0;
+}
+
+size_t nl_decoder_held(const nl_decoder *decoder)
+{
+    return decoder->carry.capacity + decoder->in.held.capacity + decoder->damage.text.capacity +
+           nl_block_reader_held(&decoder->block);
 }
 
 const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder)

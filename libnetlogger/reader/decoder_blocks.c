@@ -172,19 +172,19 @@ static void report_loss(nl_decoder *d, const nl_lost *lost)
 }
 
 /*
- * Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. Where
- * streams are shared, one may be met in its middle: the first part may yet come by another way.
+ * Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. Streams
+ * begin with number 0: of one that is met for the first time, what is before the block may come later by another way
+ * (from a spool, when what a killed process left in memory came first).
  */
 static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
 {
     uint64_t next = h->first_sequence + h->record_count;
-    bool shared = d->options.streams != NULL;
-    d->all_fresh = !stream->known || !shared;
-    if (shared && d->fresh == NULL) {
+    d->all_fresh = d->options.streams == NULL;
+    if (!d->all_fresh && d->fresh == NULL) {
         d->fresh = calloc(NL_STREAM_GAPS_MOST + 1, sizeof *d->fresh);
         NL_REQUIRE(d->fresh != NULL, "out of memory");
     }
-    if (shared)
+    if (!d->all_fresh)
         d->fresh_count = nl_stream_take(stream, h->first_sequence, h->record_count, h->lost, d->fresh);
     else
         stream->next = stream->known && stream->next > next ? stream->next : next;
@@ -286,15 +286,6 @@ static bool is_sound(nl_decoder *d, const nl_block_header *header)
     return false;
 }
 
-/* Whether every record of the open block can be read, and what comes of them does not matter. */
-static bool all_can_be_read(nl_decoder *d)
-{
-    nl_status status;
-    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK)
-        ;
-    return status == NL_END;
-}
-
 /* What of the open block was met already. */
 static void note_repeated(const nl_decoder *d, nl_block_view *view)
 {
@@ -316,7 +307,7 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
     memcpy(view.stream, header->stream, sizeof view.stream);
     note_repeated(d, &view);
     if (d->take_blocks && view.repeated == 0) {
-        view.taken = all_can_be_read(d);
+        view.taken = nl_block_check(&d->block);
         if (!view.taken)
             nl_block_open(&d->block, header, d->block_bytes.data);
     }

@@ -19,7 +19,7 @@ typedef struct nl_stream_gaps {
 
 typedef struct nl_stream {
     unsigned char id[NL_BLOCK_STREAM_SIZE];
-    bool known;           /* false in one that was just met: what follows is 0 then, and for the caller to set */
+    bool known;           /* false in one that was just met: what follows is for the caller to set */
     uint64_t next;        /* the sequence number that is expected */
     int64_t latest_ns;    /* the latest time that was seen */
     nl_stream_gaps *gaps; /* the table's; NULL: there were none */

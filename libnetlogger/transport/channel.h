@@ -62,6 +62,9 @@ int nl_channel_confirm(nl_channel *channel);
 ssize_t nl_channel_read(nl_channel *channel, void *data, size_t size);
 ssize_t nl_channel_write(nl_channel *channel, const void *data, size_t size);
 
+/* Bytes of memory that it takes besides, while part of what came is not understood yet. */
+size_t nl_channel_held(const nl_channel *channel);
+
 /* Whether there is more to be read, data or the end, that poll does not tell of. */
 bool nl_channel_has_more(const nl_channel *channel);
 

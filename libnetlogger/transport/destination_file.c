@@ -152,31 +152,34 @@ static nl_status file_reopen(nl_destination *destination)
     return NL_OK;
 }
 
-/* Gives a nameless file a name beside path, from where it can take path's place. */
+/*
+ * Gives a nameless file its path, or, where another has that, a name beside it from where it can take its place. A kill
+ * in between, the one moment in which something may be left behind, is as short as can be.
+ */
 static nl_status name_it(file_destination *file)
 {
     char self[40];
     snprintf(self, sizeof self, "/proc/self/fd/%d", file->fd);
-    for (unsigned attempt = 0; attempt < 100; attempt++) {
+    if (linkat(AT_FDCWD, self, AT_FDCWD, file->path, AT_SYMLINK_FOLLOW) == 0)
+        return NL_OK;
+    for (unsigned attempt = 0; errno == EEXIST && attempt < 100; attempt++) {
         if (asprintf(&file->temporary, "%s.%ld-%u", file->path, (long)getpid(), attempt) < 0)
             nl_abort_call(__func__, "out of memory");
         if (linkat(AT_FDCWD, self, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW) == 0)
             return NL_OK;
         free(file->temporary);
         file->temporary = NULL;
-        if (errno != EEXIST)
-            break;
     }
     return nl_error_set_errno("write %s", file->path);
 }
 
 static nl_status put_in_place(file_destination *file)
 {
-    if (file->nameless && name_it(file) != NL_OK)
-        return NL_FAILED;
     if (fsync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
         return nl_error_set_errno("write %s", file->path);
-    if (rename(file->temporary, file->path) != 0)
+    if (file->nameless && name_it(file) != NL_OK)
+        return NL_FAILED;
+    if (file->temporary != NULL && rename(file->temporary, file->path) != 0)
         return nl_error_set_errno("rename to %s", file->path);
     return NL_OK;
 }

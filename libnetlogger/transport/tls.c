@@ -407,6 +407,11 @@ bool nl_channel_has_more(const nl_channel *channel)
     return channel->tls != NULL && channel->tls->more;
 }
 
+size_t nl_channel_held(const nl_channel *channel)
+{
+    return channel->tls != NULL && SSL_has_pending(channel->tls->ssl) ? READ_AHEAD : 0;
+}
+
 ssize_t nl_tls_session_write(nl_tls_session *session, const void *data, size_t size)
 {
     if (has_failed(session) || !enter())

@@ -172,12 +172,24 @@ nl_status nl_writer_put(nl_writer *writer, const nl_record *record)
     return write_if_full(writer);
 }
 
+/* Lines that are as much as the buffer holds, nothing being in it: they go their way without being copied. */
+static nl_status write_through(nl_writer *writer, const char *lines, size_t size)
+{
+    size_t written = 0;
+    nl_status status = nl_destination_write(writer->destination, writer->level, lines, size, &written);
+    if (written < size)
+        nl_encoder_put_lines(writer->encoder, lines + written, size - written);
+    return status;
+}
+
 nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size)
 {
     NL_REQUIRE(writer->format != NL_FORMAT_NLB, "the writer's format is not text");
     nl_status status = begin(writer, level);
     if (status != NL_OK)
         return status;
+    if (size >= writer->buffer_size && writer->buffer.size + nl_encoder_size(writer->encoder) == 0)
+        return write_through(writer, lines, size);
     nl_encoder_put_lines(writer->encoder, lines, size);
     return write_if_full(writer);
 }

@@ -19,7 +19,7 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 1 << 20,       /* bytes that are handed to the kind at a time; more where one record needs it */
+    CHUNK = 4 << 20,       /* bytes that are handed to the kind at a time; more where one record needs it */
     CHUNK_MOST = 64 << 20, /* no record is so large */
     BACK_OFF_MS = 250,     /* after a failure, and twice that after the next */
     BACK_OFF_MOST_MS = 5000,

@@ -5,6 +5,8 @@
 #include "failure.h"
 #include "file.h"
 
+#include "format/crc32c.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -70,21 +72,6 @@ static uint64_t get64(const char *at)
     return le64toh(value);
 }
 
-/* CRC-32 (IEEE 802.3). Entries are small: bit by bit and by halves of bytes is fast enough. */
-static uint32_t crc32(const char *data, size_t size)
-{
-    static const uint32_t halves[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
-                                        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
-                                        0x9b64c2b0, 0x86d3d2d4, 0xa00ae278, 0xbdbdf21c};
-    uint32_t crc = UINT32_MAX;
-    for (size_t i = 0; i < size; i++) {
-        crc ^= (unsigned char)data[i];
-        crc = crc >> 4 ^ halves[crc & 15];
-        crc = crc >> 4 ^ halves[crc & 15];
-    }
-    return ~crc;
-}
-
 /* ---- reading ---- */
 
 /* The size of the whole entry at at; 0 when there is none. */
@@ -95,7 +82,7 @@ static size_t entry_at(const char *at, size_t left)
     size_t size = get32(at + AT_SIZE);
     if (size < HEAD || size > left)
         return 0;
-    return crc32(at + AT_FLAGS, size - AT_FLAGS) == get32(at + AT_CRC) ? size : 0;
+    return nl_crc32c(0, at + AT_FLAGS, size - AT_FLAGS) == get32(at + AT_CRC) ? size : 0;
 }
 
 /* Reads a stream at at. Returns what follows it, NULL when it is not whole. */
@@ -248,7 +235,7 @@ static void finish_entry(nl_buffer *entry, const journal_mark *mark)
     put64(at + AT_NUMBER, mark->number);
     put64(at + AT_INODE, mark->inode);
     put64(at + AT_FILE_SIZE, mark->size);
-    put32(at + AT_CRC, crc32(at + AT_FLAGS, entry->size - AT_FLAGS));
+    put32(at + AT_CRC, nl_crc32c(0, at + AT_FLAGS, entry->size - AT_FLAGS));
 }
 
 static int by_name(const void *a, const void *b)

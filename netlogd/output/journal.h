@@ -11,7 +11,7 @@
  * but reading all of an archive back at each start would take longer with each day; and what was re-encoded or is text
  * does not.) With fsync the output is on the disk before its entry is, and the entry before the acknowledgement.
  *
- * An entry, little-endian: "NLJ1", size of all of it (4), CRC-32 of what follows (4), flags (4; 1: netlogd ended, and
+ * An entry, little-endian: "NLJ1", size of all of it (4), CRC-32C of what follows (4), flags (4; 1: netlogd ended, and
  * what comes behind is others'), number, inode and size of the file (8 each), then for each stream its name (16),
  * next, latest time, the number of gaps, and their two ends (8 each). A torn entry at the end is as if it were not
  * there: its flush was not acknowledged.

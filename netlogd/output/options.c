@@ -21,32 +21,13 @@ enum {
     TARGET_MOST = 200,
 };
 
-bool output_time_parse(const char *text, int64_t *time_ns)
-{
-    static const struct {
-        const char *name;
-        double seconds;
-    } units[] = {{"", 1}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
-    char *end;
-    double number = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
-    if (!(number > 0 && number < 1e9))
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strcasecmp(end, units[i].name) == 0) {
-            double seconds = number * units[i].seconds;
-            *time_ns = (int64_t)(seconds * 1e9);
-            return seconds < 9e9 && *time_ns > 0;
-        }
-    return false;
-}
-
 static bool parse_sync(const char *value, output_options *options)
 {
     if (strcasecmp(value, "never") == 0)
         options->sync = OUTPUT_SYNC_NEVER;
     else if (strcasecmp(value, "flush") == 0)
         options->sync = OUTPUT_SYNC_FLUSH;
-    else if (output_time_parse(value, &options->sync_ns))
+    else if (program_duration_parse(value, &options->sync_ns))
         options->sync = OUTPUT_SYNC_TIMED;
     else
         return false;
@@ -104,7 +85,7 @@ static nl_status read_option(const nl_url_option *option, output_options *option
     else if (!spooled && strcmp(name, "rotate_size") == 0)
         good = nl_size_parse(value, &size) && (options->rotate_size = size) > 0;
     else if (!spooled && strcmp(name, "rotate_time") == 0)
-        good = output_time_parse(value, &options->rotate_ns);
+        good = program_duration_parse(value, &options->rotate_ns);
     else if (strcmp(name, "fsync") == 0)
         good = parse_sync(value, options);
     else if (spooled && strcmp(name, "spool") == 0)

@@ -59,9 +59,6 @@ struct output_options {
     int64_t sync_ns; /* OUTPUT_SYNC_TIMED: at the latest so long after it was written */
 };
 
-/* Reads a TIME ("100ms", "5", "1.5h"); false when it is none. */
-bool output_time_parse(const char *text, int64_t *time_ns);
-
 /* Reads text. NL_OK, to be freed by output_options_free; or NL_FAILED with the reason in failure_text(). */
 nl_status output_options_parse(const char *text, output_options *options);
 void output_options_free(output_options *options);

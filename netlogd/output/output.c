@@ -5,6 +5,7 @@
 #include "failure.h"
 #include "file.h"
 #include "journal.h"
+#include "format/bytes.h"
 #include "program/program.h"
 #include "repair.h"
 
@@ -330,12 +331,7 @@ static bool is_plain(nl_string line)
     static const char begins[] = "DATE=";
     if (line.size < sizeof begins || memcmp(line.data, begins, sizeof begins - 1) != 0)
         return false;
-    unsigned char least = 255;
-    for (size_t i = 0; i < line.size; i++) {
-        unsigned char byte = (unsigned char)line.data[i];
-        least = byte < least ? byte : least;
-    }
-    return least >= ' ';
+    return !nl_has_control(line.data, line.size);
 }
 
 bool output_takes_raw(const nl_record *record)
@@ -374,6 +370,7 @@ void output_put(output *out, const nl_record *record, const uint64_t *sequence)
     if ((sequence != NULL && !is_new(out, *sequence)) || !nl_filter_matches(out->options.filter, record))
         return;
     set_stream(out, sequence);
+
     if (record->raw_format == NL_FORMAT_ULM && !is_plain(record->raw)) {
         clean = *record;
         clean.raw = (nl_string){0};

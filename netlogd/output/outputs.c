@@ -27,6 +27,7 @@ static void *must(void *memory)
 typedef struct meeting {
     outputs *all;
     output *one;
+    bool behind; /* what it lacks may yet come again */
 } meeting;
 
 /* What neither of the states lacks. */
@@ -79,14 +80,15 @@ static void meet_ended(void *user, const nl_stream_state *state)
         nl_streams_set(m->all->streams, state);
 }
 
-/* A stream of all: one that does not know it takes it over, or, if it was killed, has had nothing of it. */
+/* A stream of all: one that is not behind goes on where they do; one that is, and does not know it, has had nothing. */
 static void take_over(void *user, const nl_stream_state *state)
 {
     meeting *m = user;
     nl_stream_state known, set = *state;
-    if (nl_streams_get(output_streams(m->one), state->stream, &known))
+    bool knows = nl_streams_get(output_streams(m->one), state->stream, &known);
+    if (knows && (m->behind || known.next >= state->next))
         return;
-    if (output_get_past(m->one) == OUTPUT_PAST_KILLED) {
+    if (m->behind) {
         set.next = 0;
         set.gap_count = 0;
     }
@@ -105,9 +107,9 @@ static void know_own(outputs *all, const output *out)
 }
 
 /* Brings one that joins the others to what they have, and notes it. */
-static nl_status join(outputs *all, output *one)
+static nl_status join(outputs *all, output *one, bool behind)
 {
-    nl_streams_list(all->streams, take_over, &(meeting){all, one});
+    nl_streams_list(all->streams, take_over, &(meeting){all, one, behind});
     return output_note_streams(one);
 }
 
@@ -120,16 +122,16 @@ static nl_status meet(outputs *all)
     for (size_t i = 0; i < all->count; i++) {
         output *one = all->at[i];
         if (!killed)
-            nl_streams_list(output_streams(one), meet_ended, &(meeting){all, one});
+            nl_streams_list(output_streams(one), meet_ended, &(meeting){.all = all, .one = one});
         else if (output_get_past(one) == OUTPUT_PAST_KILLED)
-            nl_streams_list(output_streams(one), meet_killed, &(meeting){all, one});
+            nl_streams_list(output_streams(one), meet_killed, &(meeting){.all = all, .one = one});
     }
     nl_status status = NL_OK;
     bool any = false;
     for (size_t i = 0; i < all->count; i++)
         any = any || output_get_past(all->at[i]) != OUTPUT_PAST_NONE;
     for (size_t i = 0; i < all->count && status == NL_OK && any && all->count > 1; i++)
-        status = join(all, all->at[i]);
+        status = join(all, all->at[i], output_get_past(all->at[i]) == OUTPUT_PAST_KILLED);
     for (size_t i = 0; i < all->count; i++)
         know_own(all, all->at[i]);
     return status;
@@ -250,7 +252,8 @@ static nl_status prepare(outputs *all, change *changes, char *const *texts, size
         if (output_options_parse(texts[i], &c->options) != NL_OK)
             return NL_FAILED;
         c->there = find(all, &c->options);
-        if (c->there == NULL && ((c->opened = output_open(&c->options)) == NULL || join(all, c->opened) != NL_OK))
+        if (c->there == NULL &&
+            ((c->opened = output_open(&c->options)) == NULL || join(all, c->opened, false) != NL_OK))
             return NL_FAILED;
     }
     return NL_OK;

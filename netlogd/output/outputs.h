@@ -10,9 +10,9 @@
  *
  * For that to be right after any kill, it must be known from the journals what each output was to have:
  *
- *   - One whose journal says that netlogd had ended in good order, or that has none, missed nothing that anybody will
- *     send again; what it does not know of a stream, it takes over from those that do, gaps too. It notes that before
- *     it takes anything.
+ *   - One whose journal says that netlogd had ended in good order, or that has none, or that joins a running netlogd,
+ *     missed nothing that anybody will send again: where others are further in a stream it goes on where they do, gaps
+ *     and all. It notes that before it takes anything.
  *   - One that was killed and does not know a stream has had nothing of it. The first numbers of it may come yet.
  *   - No output notes streams before each has a journal that says that it is being written.
  *

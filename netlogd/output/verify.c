@@ -5,11 +5,9 @@
 #include "program/program.h"
 #include "take_out.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { LONGEST = 256 << 20 };
 
@@ -125,47 +123,26 @@ static void check_file(check *c, const char *path)
 
 /* ---- folders ---- */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t size = strlen(text), tail = strlen(end);
-    return size >= tail && strcmp(text + size - tail, end) == 0;
-}
-
-static int is_of_archive(const struct dirent *entry)
-{
-    const char *name = entry->d_name;
-    return name[0] != '.' && !ends_with(name, ".streams") && !ends_with(name, ".streams.new") &&
-           !ends_with(name, ".damaged");
-}
-
 static void check_folder(check *c, const char *path)
 {
-    struct dirent **entries;
-    int count = scandir(path, &entries, is_of_archive, alphasort);
-    if (count < 0) {
-        program_error("open %s: %m", path);
+    char **files;
+    size_t count = 0;
+    if (!program_list_archive(path, &files, &count)) {
         c->damaged = true;
+        return;
     }
-    for (int i = 0; i < count; i++) {
-        char *name;
-        struct stat status;
-        if (asprintf(&name, "%s%s%s", path, ends_with(path, "/") ? "" : "/", entries[i]->d_name) < 0)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-        if (stat(name, &status) == 0 && S_ISREG(status.st_mode))
-            check_file(c, name);
-        free(name);
-        free(entries[i]);
+    for (size_t i = 0; i < count; i++) {
+        check_file(c, files[i]);
+        free(files[i]);
     }
-    if (count >= 0)
-        free(entries);
+    free(files);
 }
 
 int verify(char **paths, int count, bool repair)
 {
     check c = {.streams = nl_streams_new(), .repair = repair};
     for (int i = 0; i < count; i++) {
-        struct stat status;
-        if (stat(paths[i], &status) == 0 && S_ISDIR(status.st_mode))
+        if (program_is_folder(paths[i]))
             check_folder(&c, paths[i]);
         else
             check_file(&c, paths[i]);

@@ -4,6 +4,8 @@
  */
 #include "decoding.h"
 
+#include "format/block_read.h"
+
 /* Of a block's header: where things are in it. All integers are little-endian. */
 enum { HEADER_SIZE_AT = 4, CRC_AT = 8, STORED_SIZE_AT = 12, HEADER_MIN = 96 };
 
@@ -42,14 +44,38 @@ static size_t mend_block(uint8_t *log, size_t size)
     return block;
 }
 
+/* A block that is only looked through is found as sound, or not, as one whose records are read. */
+static void check_block(const uint8_t *block, size_t size)
+{
+    nl_block_header header;
+    nl_block_reader checked = {0}, read = {0};
+    const char *data = (const char *)block;
+    if (nl_block_parse_header(data, size, &header) != NL_OK || nl_block_open(&read, &header, data) != NL_OK) {
+        nl_block_reader_free(&read);
+        return;
+    }
+    fuzz_expect(nl_block_open(&checked, &header, data) == NL_OK, "a block opens again");
+    nl_record *record = nl_record_new();
+    nl_status status;
+    while ((status = nl_block_next(&read, record)) == NL_OK)
+        ;
+    fuzz_expect(nl_block_check(&checked) == (status == NL_END), "records can be read when a look says that they can");
+    nl_record_free(record);
+    nl_block_reader_free(&read);
+    nl_block_reader_free(&checked);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (size < FUZZ_CHOICES)
         return 0;
     size -= FUZZ_CHOICES;
     uint8_t *log = (uint8_t *)fuzz_copy(data + FUZZ_CHOICES, size);
-    for (size_t at = 0, block; at<size; at += block> 0 ? block : 1)
+    for (size_t at = 0, block; at < size; at += block == 0 ? 1 : block) {
         block = mend_block(log + at, size - at);
+        if (block > 0)
+            check_block(log + at, block);
+    }
     fuzz_check_decoding(data, log, size);
     free(log);
     return 0;

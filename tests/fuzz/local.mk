@@ -4,7 +4,7 @@ fuzz_cppflags = $(AM_CPPFLAGS)
 fuzz_ldadd = libnetlogger/libcore.la
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/binary.dict %D%/format_arguments.dict \
-	%D%/payload.dict %D%/drain.dict %D%/filter.dict
+	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -50,6 +50,12 @@ fuzz_replays += %D%/filter.replay
 tests_fuzz_filter_replay_SOURCES = %D%/filter.c %D%/replay.c %D%/fuzz.h
 tests_fuzz_filter_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"filter"'
 tests_fuzz_filter_replay_LDADD = $(fuzz_ldadd)
+
+# It includes the source of netlogd's that it tries, which is no library's.
+fuzz_replays += %D%/request.replay
+tests_fuzz_request_replay_SOURCES = %D%/request.c %D%/replay.c %D%/fuzz.h
+tests_fuzz_request_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/netlogd -DFUZZ_TARGET='"request"'
+tests_fuzz_request_replay_LDADD = $(fuzz_ldadd)
 
 check_PROGRAMS += $(fuzz_replays)
 TESTS += $(fuzz_replays)

@@ -72,12 +72,57 @@ static inline nl_record *fuzz_check_copy(nl_record *record, char *line)
     return copy;
 }
 
+/* What comes of decoding a line, in bytes. */
+static inline nl_buffer fuzz_decoded(nl_status status, const nl_record *record, size_t used)
+{
+    nl_buffer out = {0};
+    fuzz_put_number(&out, status);
+    fuzz_put_number(&out, (int64_t)used);
+    if (status != NL_OK) {
+        nl_buffer_append(&out, nl_error_message(), strlen(nl_error_message()));
+        return out;
+    }
+    fuzz_put_record(&out, record);
+    fuzz_put_string(&out, record->level_text);
+    fuzz_put_string(&out, record->raw);
+    return out;
+}
+
+/*
+ * The decoder's short way gives what the long one gives: when it meets the line for the first time and when it knows
+ * its names, at the end of what may be read and before other bytes.
+ */
+static inline void fuzz_check_short_way(nl_format format, nl_fraction fraction, const char *line, size_t size)
+{
+    const nl_text_format *text = nl_text_format_of(format);
+    nl_record *closely = nl_record_new(), *record = nl_record_new();
+    size_t used;
+    nl_status status = nl_text_decode_closely(text, closely, fraction, line, line + size, line + size, &used);
+    nl_buffer meant = fuzz_decoded(status, closely, used), twice = {0};
+    nl_buffer_append(&twice, line, size);
+    nl_buffer_append(&twice, line, size);
+    nl_buffer_append(&twice, "", 1);
+    const char *places[] = {line, line, twice.data}, *limits[] = {line + size, line + size, twice.data + twice.size};
+    for (int i = 0; i < 3; i++) {
+        nl_record_clear(record);
+        status = nl_text_decode(text, record, fraction, places[i], places[i] + size, limits[i], &used);
+        nl_buffer got = fuzz_decoded(status, record, used);
+        fuzz_expect(fuzz_same_bytes(&meant, &got), "the short way gives what the long one gives");
+        nl_buffer_free(&got);
+    }
+    nl_buffer_free(&twice);
+    nl_buffer_free(&meant);
+    nl_record_free(record);
+    nl_record_free(closely);
+}
+
 /* Reads the line; whatever record that gives must survive both text formats. */
 static inline void fuzz_check_line(nl_format format, const uint8_t *data, size_t size)
 {
     char *line = fuzz_copy(data, size);
     nl_record *record = nl_record_new();
     nl_fraction fraction = size % 8 == 7 ? NL_FRACTION_MICROSECONDS : NL_FRACTION_DECIMAL;
+    fuzz_check_short_way(format, fraction, line, size);
     if (nl_record_decode(record, format, fraction, line, size) == NL_OK) {
         record = fuzz_check_copy(record, line);
         fuzz_check_written(record, NL_FORMAT_ULM);

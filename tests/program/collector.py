@@ -1,4 +1,4 @@
-"""A netlogd for a test: started on a free port, its messages kept, ended with the test."""
+"""A netlogd for a test: started on a free port, its messages kept, ended with the test; and certificates for it."""
 import re
 import signal
 import socket
@@ -8,6 +8,33 @@ import support
 
 def record(client, number, padding=""):
     return f"DATE=20260101000000.{number % 1000000:06d} HOST=h{client} PROG=p LVL=Usage NL.EVNT=E N={number}{padding}\n".encode()
+
+
+class Authority:
+    """Makes certificates, with the openssl command."""
+
+    def __init__(self, case, name):
+        self.case, self.folder = case, case.scratch / name
+        self.folder.mkdir()
+        self.ca = self.folder / "ca.pem"
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "3", "-subj",
+                     f"/CN={name}", "-keyout", self.folder / "ca.key", "-out", self.ca)
+
+    def openssl(self, *arguments):
+        result = self.case.run_program("openssl", *arguments)
+        if result.returncode != 0:
+            raise AssertionError(result.stderr)
+
+    def certify(self, name, alternative="DNS:localhost,IP:127.0.0.1", days=2):
+        """A certificate and its key in one file."""
+        files = {kind: self.folder / f"{name}.{kind}" for kind in ("key", "csr", "ext", "crt", "pem")}
+        files["ext"].write_text(f"subjectAltName={alternative}\n")
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
+                     "-keyout", files["key"], "-out", files["csr"])
+        self.openssl("x509", "-req", "-in", files["csr"], "-CA", self.ca, "-CAkey", self.folder / "ca.key", "-CAcreateserial",
+                     "-days", str(days), "-extfile", files["ext"], "-out", files["crt"])
+        files["pem"].write_bytes(files["crt"].read_bytes() + files["key"].read_bytes())
+        return files["pem"]
 
 
 class Case(support.Case):

@@ -101,13 +101,14 @@ class _Payload:
     def string(self):
         return self.take(self.varint())
 
-    def value(self, kind):
+    def value(self, kind, before):
         if kind == 1:
-            return self.string()
+            code = self.varint()
+            return before if code == 0 else self.take(code - 1)
         if kind == 2:
-            return self.zigzag()
+            return _signed(before + self.zigzag())
         if kind == 3:
-            return self.varint()
+            return before + self.zigzag() & (1 << 64) - 1
         if kind == 4:
             return struct.unpack("<d", self.take(8))[0]
         assert kind == 5, "unknown type"
@@ -130,12 +131,13 @@ def _records(data, count, min_time, max_time):
         spelling = LEVELS[level] if level > 0 else p.string().decode("latin-1")
         event = p.string()
         fields = [(p.take(1)[0], p.string()) for _ in range(p.varint())]
-        shapes.append((source, spelling, event, fields))
+        shapes.append((source, spelling, event, fields, [b"" if kind == 1 else 0 for kind, _ in fields]))
     records, time_ns = [], min_time
     for _ in range(count):
-        (host, prog), level, event, fields = shapes[p.varint()]
+        (host, prog), level, event, fields, before = shapes[p.varint()]
         time_ns = _signed(time_ns + p.zigzag())
-        values = [(name, p.value(kind)) for kind, name in fields]
+        before[:] = [p.value(kind, value) for (kind, _), value in zip(fields, before)]
+        values = [(name, value) for (_, name), value in zip(fields, before)]
         records.append(Record(time_ns, host, prog, level, event, values))
     assert p.at == len(data), "goes on after the last record"
     if records:
@@ -184,7 +186,7 @@ def encode(rows, stream=bytes(16), first_sequence=0, lost=0, lost_from=0, lost_t
     def string(value):
         return varint(len(value)) + value
 
-    kinds = {bytes: (1, string), int: (2, zigzag), float: (4, lambda v: struct.pack("<d", v)),
+    kinds = {bytes: (1, lambda v: varint(len(v) + 1) + v), int: (2, zigzag), float: (4, lambda v: struct.pack("<d", v)),
              bool: (5, lambda v: bytes([v]))}
     times = [row[0] for row in rows] or [0]
     payload = varint(1) + string(b"testhost") + string(b"test") + varint(len(rows))

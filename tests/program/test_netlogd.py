@@ -1,4 +1,5 @@
 """The collector with real sockets: many clients, whole lines, signals, full disks, hostile input."""
+import concurrent.futures
 import os
 import re
 import signal
@@ -38,6 +39,17 @@ class Netlogd(collector.Case):
         lines = self.output.read_bytes().splitlines(keepends=True)
         self.assertEqual(lines, [record(1, 1), record(2, 2),
                                  b"DATE=20260101000000.000000 LVL=Usage NL.EVNT=B x=1\n", record(3, 3), record(4, 4)])
+
+    def test_a_line_that_is_cut_is_none(self):
+        """A program that is killed while it sends leaves part of a line, which can look like a record."""
+        reject = self.scratch / "reject"
+        process = self.serve("--reject", reject)
+        self.send(record(1, 1) + record(1, 234567)[:-3])
+        self.send(record(2, 2)[:-1])
+        self.stop(process)
+        self.assertEqual(self.written(), record(1, 1) + record(2, 2))
+        self.assertEqual(reject.read_bytes(), record(1, 234567)[:-3] + b"\n")
+        self.assertIn('REASON="line is cut: the connection ended before its newline"', self.said())
 
     def test_pieces_of_any_size(self):
         process = self.serve()
@@ -134,6 +146,27 @@ class Netlogd(collector.Case):
         self.assertIn("NL.EVNT=Netlogd.Malformed", self.said())
         self.assertGreater(reject.stat().st_size, 0)
 
+    def test_memory_for_halves_is_bounded(self):
+        process = self.serve("--max-memory", "24M", "--record-timeout", "0")
+        half = record(9, 9)[:-1] + b" X=" + b"x" * 400000
+        clients = []
+        for _ in range(1000):
+            clients.append(socket.create_connection(("127.0.0.1", self.port)))
+            try:
+                clients[-1].sendall(half)
+            except OSError:
+                pass
+        self.send(record(1, 1))
+        support.wait_until(lambda: self.output.exists() and self.output.read_bytes() == record(1, 1), what="who is not greedy")
+        memory = int(re.search(r"VmHWM:\s+(\d+)", open(f"/proc/{process.pid}/status").read()).group(1))
+        self.assertLess(memory, 60000, "kB")
+        self.assertIn("NL.EVNT=Netlogd.Memory", self.said())
+        clients[-1].sendall(b"\n")  # who came last was not closed
+        for s in clients:
+            s.close()
+        support.wait_until(lambda: self.output.stat().st_size > len(half), what="a whole record")
+        self.stop(process)
+
     def test_connection_limits(self):
         process = self.serve("--max-connections", "5", "--idle-timeout", "1")
         clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(5)]
@@ -195,6 +228,34 @@ class Netlogd(collector.Case):
         greedy.close()
         sender.join()
         self.assertTrue(data.startswith(self.written().replace(record(2, 1), b"")), "nothing is missing between")
+
+    def test_clients_that_never_pause_keep_nobody_out(self):
+        """Who comes while others send without an end is let in, read, and written down before any of those ends."""
+        process = self.serve()
+        flood = b"".join(record(0, i) for i in range(2000))
+        over, sent = threading.Event(), [0] * 6
+
+        def send(i):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+                while not over.is_set():
+                    s.sendall(flood)
+                    sent[i] += 1
+
+        with concurrent.futures.ThreadPoolExecutor(len(sent)) as pool:
+            senders = [pool.submit(send, i) for i in range(len(sent))]
+            try:
+                support.wait_until(lambda: all(sent), what="all of them send")
+                for newcomer in range(1, 4):
+                    self.send(record(newcomer, 7))
+                self.assertFalse(any(sender.done() for sender in senders))
+            finally:
+                over.set()
+            for sender in senders:
+                sender.result()
+        self.stop(process)
+        with open(self.output, "rb") as output:
+            others = [line for line in output if b" HOST=h0 " not in line]
+        self.assertEqual(others, [record(newcomer, 7) for newcomer in range(1, 4)])
 
     def test_a_record_that_does_not_end(self):
         process = self.serve("--record-timeout", "1")

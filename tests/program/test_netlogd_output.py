@@ -86,9 +86,9 @@ class Output(support.Case):
             self.assertGreaterEqual(path.stat().st_size, 512 << 10)
 
     def test_rotation_by_size_of_blocks(self):
-        files = self.rotate(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=100k&zstd=0", ".nlb")
+        files = self.rotate(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=16k&zstd=0", ".nlb")
         for path in files[:-1]:
-            self.assertGreaterEqual(path.stat().st_size, 100 << 10)
+            self.assertGreaterEqual(path.stat().st_size, 16 << 10)
         blocks = b"".join(p.read_bytes() for p in files)
         self.assertNotIn(bytes(16), [s for s in self.streams(blocks)], "blocks keep their streams")
 

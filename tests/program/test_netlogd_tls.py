@@ -9,7 +9,7 @@ import time
 
 import collector
 import support
-from collector import record
+from collector import Authority, record
 
 CLIENT = r"""
 #include <netlogger.h>
@@ -64,33 +64,6 @@ int main(int argc, char **argv)
     return nl_close(log) == NL_OK ? 0 : 1;
 }
 """
-
-
-class Authority:
-    """Makes certificates, with the openssl command."""
-
-    def __init__(self, case, name):
-        self.case, self.folder = case, case.scratch / name
-        self.folder.mkdir()
-        self.ca = self.folder / "ca.pem"
-        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "3", "-subj",
-                     f"/CN={name}", "-keyout", self.folder / "ca.key", "-out", self.ca)
-
-    def openssl(self, *arguments):
-        result = self.case.run_program("openssl", *arguments)
-        if result.returncode != 0:
-            raise AssertionError(result.stderr)
-
-    def certify(self, name, alternative="DNS:localhost,IP:127.0.0.1", days=2):
-        """A certificate and its key in one file."""
-        files = {kind: self.folder / f"{name}.{kind}" for kind in ("key", "csr", "ext", "crt", "pem")}
-        files["ext"].write_text(f"subjectAltName={alternative}\n")
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", f"/CN={name}",
-                     "-keyout", files["key"], "-out", files["csr"])
-        self.openssl("x509", "-req", "-in", files["csr"], "-CA", self.ca, "-CAkey", self.folder / "ca.key", "-CAcreateserial",
-                     "-days", str(days), "-extfile", files["ext"], "-out", files["crt"])
-        files["pem"].write_bytes(files["crt"].read_bytes() + files["key"].read_bytes())
-        return files["pem"]
 
 
 class NetlogdTls(collector.Case):

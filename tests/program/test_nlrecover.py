@@ -85,6 +85,20 @@ class Nlrecover(support.Case):
         numbers = re.findall(r" NL.EVNT=Step I=(\d+) ", output.read_text())
         self.assertEqual(sorted({int(n) for n in numbers}), list(range(100)))
 
+    def test_relative_names_hold_in_any_folder(self):
+        port = support.free_port()
+        self.be_killed(f"x-netlog://127.0.0.1:{port}?spool=away%20and%26&format=nlb")
+        spool = self.scratch / "away and&"
+        result = self.recover()
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn(f"moved to the spool {spool}", result.stderr)
+        self.assertTrue(any(spool.iterdir()))
+        netlogd, output = self.start_collector(port)
+        self.assertEqual(self.recover().returncode, 0)
+        netlogd.terminate()
+        netlogd.wait()
+        self.assert_numbers(output.read_text())
+
     def test_a_spool(self):
         """What is killed while its collector is away goes to the spool, and from there to the collector in a later call."""
         for options in ["", "&format=nlb"]:

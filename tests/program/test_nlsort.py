@@ -1,6 +1,8 @@
 """nlsort against an oracle: Python's stable sort."""
 import os
+import pathlib
 import random
+import re
 import resource
 import subprocess
 import unittest
@@ -136,9 +138,163 @@ class Nlsort(support.Case):
         self.assertEqual(result.returncode, 1)
         self.assertIn("none: No such file or directory", result.stderr)
         self.assertEqual(result.stdout.splitlines(), [line(1)])
-        self.assertIn("Is a directory", self.sort(self.scratch).stderr)
-        for arguments in [["-k", ":n"], ["-k", "A:q"], ["-m", "-c"], ["-S", "x"], ["--nonsense"]]:
+        hidden = self.write("unreadable", [line(2)])
+        hidden.chmod(0)
+        if os.geteuid() != 0:
+            self.assertIn("Permission denied", self.sort(hidden).stderr)
+        for arguments in [["-k", ":n"], ["-k", "A:q"], ["-m", "-c"], ["-S", "x"], ["--nonsense"],
+                          ["--window", "x"], ["--window", "5s", "-m"], ["--window", "5s", "-k", "A"], ["--follow"], ["--late", "x"]]:
             self.assertEqual(self.sort(*arguments).returncode, 2, arguments)
+
+    def test_hostile_lines_as_the_decoder_reads_them(self):
+        """Every way through gives what reading record by record does: --where with what all match takes that way."""
+        rng = random.Random(4)
+        date = lambda: f"DATE=2026010112{rng.randrange(60):02d}{rng.randrange(62):02d}"
+        kinds = [
+            lambda i: f"{date()}.{rng.randrange(10**6):06d} HOST=h PROG=p LVL=Usage NL.EVNT=E N={i}",
+            lambda i: f"{date()} N={i}",
+            lambda i: f"{date()}.5 N={i}\r",
+            lambda i: f"[{i}] Thu Jul 27 12:59:42 2023 :: Transfer stats: {date()} N={i}",
+            lambda i: f"{date()} HOST=h {date()}.25 HOST=i N={i}",
+            lambda i: f"{date()} HOST=h SENDATE=20260101120000.25 HOST=i N={i}",
+            lambda i: f"{date()} TEXT=\"a {date()} b\" N={i}",
+            lambda i: f'DATE="20260101120001" N={i}',
+            lambda i: f"N={i} {date()}",
+            lambda i: f"{date()} DEST=1[128.135.152.241] FILE=//tmp/a b N={i}",
+            lambda i: f"ts=2026-01-01T12:{rng.randrange(60):02d}:00.{i:06d}Z event=e level=Info n={i}",
+            lambda i: f"ts=1767268800.{i:06d} event=e n={i} counts=5",
+            lambda i: f"no time here {i}",
+            lambda i: f"DATE=20261301000000 N={i}",
+            lambda i: "",
+            lambda i: "  ",
+            lambda i: f"{date()} LONG={'x' * rng.randrange(200000)}" if i % 50 == 0 else date(),
+        ]
+        for seed, weights, end in [(1, None, "\n"), (2, [200] + [1] * 16, ""), (3, [1] * 10 + [200, 50] + [1] * 5, "\n")]:
+            rng.seed(seed)
+            lines = [kind(i) for i, kind in enumerate(rng.choices(kinds, weights, k=6000))]
+            path = self.scratch / f"hostile{seed}"
+            path.write_bytes(("\n".join(lines) + end).encode())
+            slow = self.sort("--where", "has NONE || ! has NONE", path)
+            for extra in [], ["-S", "16M"], ["-T", self.scratch]:
+                fast = self.sort(*extra, path)
+                self.assertEqual(fast.stdout, slow.stdout, (seed, extra))
+                self.assertEqual((fast.stderr, fast.returncode), (slow.stderr, slow.returncode), (seed, extra))
+            twice = self.sort("--reject", self.scratch / f"reject{seed}", path, path)
+            self.assertEqual(self.sort("-r", path, path).stdout,
+                             self.sort("-r", "--where", "has NONE || ! has NONE", path, path).stdout)
+            self.assertEqual(len(twice.stdout.splitlines()), 2 * len(slow.stdout.splitlines()))
+            self.assertEqual(self.sort("--format", "bp", path).stdout,
+                             self.sort("--format", "bp", "--where", "has NONE || ! has NONE", path).stdout)
+            micro = ["--fraction", "microseconds"]
+            self.assertEqual(self.sort(*micro, path).stdout,
+                             self.sort(*micro, "--where", "has NONE || ! has NONE", path).stdout)
+
+    def test_lines_longer_than_all_memory(self):
+        path = self.scratch / "long"
+        path.write_bytes(f"{line(3)}\n{line(2)} LONG={'x' * (40 << 20)}\n{line(1)}\n".encode())
+        result = self.sort("-S", "16M", path)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(":2: record is longer than", result.stderr)
+        self.assertEqual(result.stdout.splitlines(), [line(1), line(3)])
+
+    def test_blocks_among_text_and_nuls(self):
+        text = self.write("a", [line(9), line(2)])
+        blocks = self.scratch / "b.nlb"
+        self.assertEqual(self.sort("-o", blocks, self.write("c", [line(5), line(1)])).returncode, 0)
+        mixed = self.scratch / "mixed"
+        mixed.write_bytes(text.read_bytes() + blocks.read_bytes() + b"DATE=20260101000003 A=\0\n")
+        expected = [line(1), line(2), "DATE=20260101000003 A=\0", line(5), line(9)]
+        self.assertEqual([l[:21] for l in self.sort(mixed).stdout.splitlines()], [l[:21] for l in expected])
+        self.assertEqual(len(self.sort(blocks, text, mixed).stdout.splitlines()), 9)
+
+    def test_nearly_in_order(self):
+        rng = random.Random(5)
+        order = sorted(range(100000), key=lambda i: i + rng.randrange(3000))
+        lines = [line(i % 80000 // 1, N=i) for i in order]
+        path = self.write("a", lines)
+        for extra in [], ["-S", "16M", "-T", self.scratch]:
+            self.assertEqual(self.sort(*extra, path).stdout.splitlines(), sorted(lines, key=lambda l: l[:21]))
+        self.assertEqual(self.sort("-r", path).stdout.splitlines(), sorted(lines, key=lambda l: l[:21], reverse=True))
+
+    def test_memory_stays_within_its_bound(self):
+        path = self.write("a", self.random_lines(700000, times=80000))
+        program = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
+                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+        result = self.run_program("/usr/bin/python3", "-c", program, self.nlsort, "-S", "32M", "-T", self.scratch, "-o",
+                                  self.scratch / "out", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLess(int(result.stdout), 32 << 10)
+        self.assertEqual((self.scratch / "out").stat().st_size, path.stat().st_size)
+
+    def test_many_inputs(self):
+        lines = self.random_lines(10000)
+        paths = [self.write(f"part{i:03d}", lines[i * 100:(i + 1) * 100]) for i in range(100)]
+        self.assertEqual(self.sort(*paths).stdout.splitlines(), sorted(lines, key=lambda l: l[:21]))
+
+    def test_an_archive(self):
+        archive = self.scratch / "archive"
+        archive.mkdir()
+        for name, times in [("netlog-000001.log", [5, 1]), ("netlog-000002.log", [4, 1]), ("netlog.streams", [0])]:
+            self.write(archive / name, [line(t, N=name) for t in times])
+        found = [l.split("N=")[1] for l in self.sort(archive).stdout.splitlines()]
+        self.assertEqual(found, ["netlog-000001.log", "netlog-000002.log"] * 1 + ["netlog-000002.log", "netlog-000001.log"])
+        empty = self.scratch / "empty"
+        empty.mkdir()
+        result = self.sort(empty)
+        self.assertEqual((result.returncode, result.stdout), (0, ""))
+
+    def test_a_pipe(self):
+        lines = self.random_lines(20000)
+        result = self.sort(input="".join(l + "\n" for l in lines))
+        self.assertEqual(result.stdout.splitlines(), sorted(lines, key=lambda l: l[:21]))
+        with open(self.write("a", lines)) as file:
+            result = self.run_program("sh", "-c", f"read first; exec {self.nlsort}", stdin=file)
+        self.assertEqual(len(result.stdout.splitlines()), 20000 - 1)
+
+    def test_file_size_limit(self):
+        path = self.write("a", self.random_lines(50000))
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+        for extra in [], ["-S", "16M", "-T", self.scratch]:
+            result = self.sort(*extra, "-o", self.scratch / "out", path, preexec_fn=limit)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("File too large", result.stderr)
+            self.assertEqual([p.name for p in self.scratch.iterdir()], ["a"])
+
+    def test_window(self):
+        rng = random.Random(6)
+        order = sorted(range(20000), key=lambda i: i + rng.randrange(1000))
+        lines = [line(i, N=i) for i in order]
+        text = "".join(l + "\n" for l in lines)
+        result = self.sort("--window", "1000s", input=text)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout.splitlines(), sorted(lines, key=lambda l: l[:21]))
+        result = self.sort("--window", "100s", "--late", self.scratch / "late", input=text)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("came too late", result.stderr)
+        kept, late = result.stdout.splitlines(), (self.scratch / "late").read_text().splitlines()
+        self.assertEqual(kept, sorted(kept, key=lambda l: l[:21]))
+        self.assertEqual(sorted(kept + late), sorted(lines))
+        self.assertIn(f"{len(late)} records in all came too late", result.stderr)
+        result = self.sort("--window", "100s", input=text)
+        self.assertEqual(sorted(result.stdout.splitlines()), sorted(lines))
+
+    def test_window_is_live(self):
+        process = self.start(self.nlsort, "--window", "200ms", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        for time in (3, 1, 2):
+            process.stdin.write((line(time) + "\n").encode())
+        process.stdin.flush()  # and it stays open
+        self.assertEqual([process.stdout.readline().decode().rstrip() for _ in range(3)], [line(1), line(2), line(3)])
+
+    def test_window_follows_files_and_ends_in_good_order(self):
+        paths = [self.write(name, [line(t, F=name) for t in times]) for name, times in [("a", [1, 3, 5]), ("b", [2, 4])]]
+        out = self.scratch / "out"
+        process = self.start(self.nlsort, "--window", "2h", "--follow", "-o", out, *paths, stderr=subprocess.PIPE)
+        with open(paths[0], "a") as more:
+            more.write(line(10800, F="late in the day") + "\n")
+        support.wait_until(lambda: out.exists() and out.read_text().count("\n") == 5, what="the window passes")
+        process.terminate()
+        self.assertEqual((process.wait(), process.stderr.read()), (0, b""))
+        self.assertEqual([l[:21] for l in out.read_text().splitlines()], [line(t)[:21] for t in (1, 2, 3, 4, 5, 10800)])
 
     def test_compressed(self):
         path = self.write("a", self.random_lines(1000))
@@ -183,6 +339,27 @@ class Nlsort(support.Case):
             if (work / "out").exists():
                 self.assertEqual((work / "out").stat().st_size, path.stat().st_size)
 
+
+    def test_the_manuals_examples(self):
+        page = (support.SOURCE / "doc/man/nlsort.1").read_text().replace("\\-", "-")
+        examples = [part.split(".EE")[0].strip() for part in page.split(".EX")[1:]]
+        self.assertGreaterEqual(len(examples), 5)
+        lines = sorted(self.random_lines(20), key=lambda l: l[:21])
+        self.write("host1.log", lines[::2])
+        self.write("host2.log", lines[1::2])
+        (self.scratch / "archive").mkdir()
+        self.write("archive/netlog-000001.log", lines)
+        path = f"{pathlib.Path(self.nlsort).parent}:{os.environ['PATH']}"
+        for example in examples:
+            result = self.run_program("sh", "-c", example, cwd=self.scratch, env={**os.environ, "PATH": path})
+            self.assertEqual((result.returncode, result.stderr), (0, ""), example)
+        self.assertEqual((self.scratch / "all.log").read_text().splitlines(), lines)
+
+    def test_the_manual_names_every_option(self):
+        page = (support.SOURCE / "doc/man/nlsort.1").read_text().replace("\\-", "-")
+        for option in re.findall(r"--[a-z-]+", self.sort("--help").stdout):
+            if option not in ("--help", "--usage", "--version", "--what"):
+                self.assertIn(option, page)
 
 if __name__ == "__main__":
     support.main()

@@ -1,5 +1,4 @@
-"""nlv and nlstat: pictures without a display, what is inferred from logs, and the window under a virtual display."""
-import json
+"""nlv: pictures without a display, what is inferred from logs, and the window under a virtual display."""
 import os
 import re
 import shutil
@@ -170,39 +169,6 @@ class Render(support.Case):
         result = self.render("many.svg", self.log)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertLess((self.scratch / "many.svg").stat().st_size, 20_000_000, "bounded by the picture, not by the log")
-
-
-class Nlstat(support.Case):
-    def test_segments_add_up(self):
-        log = self.scratch / "a.log"
-        log.write_text(requests())
-        result = self.run_program(support.program("nltools/nlstat"), "--json", log)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        (found,) = json.loads(result.stdout)
-        self.assertEqual(found["id"], ["REQ.ID"])
-        self.assertEqual(found["objects"], 50)
-        self.assertEqual(found["total_ns"], 50 * 7_000_000)
-        self.assertEqual([(s["from"], s["p50_ns"]) for s in found["segments"]],
-                         [("Client.Send", 1_000_000), ("Server.Recv", 5_000_000), ("Server.Done", 1_000_000)])
-        self.assertAlmostEqual(sum(s["share"] for s in found["segments"]), 1, 5)
-
-    def test_by_field_and_missing_ends(self):
-        log = self.scratch / "a.log"
-        lines = [l for l in requests().splitlines() if not ("Client.Recv" in l and "KIND=1" in l)]
-        log.write_text("\n".join(lines) + "\n")
-        result = self.run_program(support.program("nltools/nlstat"), "--by", "KIND", "--json", log)
-        (found,) = json.loads(result.stdout)
-        self.assertEqual(found["without_last"], 25)
-        self.assertEqual({s["by"] for s in found["segments"]}, {"0", "1"})
-        text = self.run_program(support.program("nltools/nlstat"), log).stdout
-        self.assertIn("25 of them without Client.Recv, their last event", text)
-
-    def test_where(self):
-        log = self.scratch / "a.log"
-        log.write_text(requests())
-        result = self.run_program(support.program("nltools/nlstat"), "--json", "--where", "KIND == 1", log)
-        (found,) = json.loads(result.stdout)
-        self.assertEqual((found["objects"], found["without_first"], found["without_last"]), (25, 0, 0))
 
 
 class Window(support.Case):

@@ -105,7 +105,7 @@ class Spool(support.Case):
         port = support.free_port()
         netlogd = self.collector(port)
         rng = random.Random(5)
-        proxy = Proxy(port, [rng.randrange(1, 60000) for _ in range(12)])
+        proxy = Proxy(port, [rng.randrange(1, 12000) for _ in range(12)])
         self.addCleanup(proxy.close)
         url = f"x-netlog://127.0.0.1:{proxy.port}?format=nlb&policy=block&block=60"
         result = self.run_program(self.program, url, "50000", "2000", timeout=120)

@@ -337,8 +337,9 @@ static void records_may_be_appended_directly(void **state)
     for (int i = 0; i < 5; i++) {
         nl_buffer_reserve(&w.records, NL_BLOCK_RECORD_HEAD + 2 * NL_VARINT_SIZE + 3);
         char *at = nl_block_begin_record(&w, w.records.data + w.records.size, shape, times[i]);
-        at = nl_varint_put(at, nl_zigzag(i - 2));
-        at = nl_block_put_string(at, view("xyz"));
+        uint64_t *before = nl_block_before(&w, shape);
+        at = nl_block_put_number(at, (uint64_t)(int64_t)(i - 2), &before[0], false);
+        at = nl_block_put_text(at, w.records.data, "xyz", 3, &before[1], false);
         w.records.size = (size_t)(at - w.records.data);
     }
     nl_block_identity identity = {
@@ -368,6 +369,45 @@ static void records_may_be_appended_directly(void **state)
     nl_block_reader_free(&reader);
     nl_block_writer_free(&w);
     nl_buffer_free(&bytes);
+}
+
+/* Values that repeat or rise little, between those that do not; at random, so that each follows each. */
+static void what_is_as_before_takes_a_byte(void **state)
+{
+    (void)state;
+    enum { COUNT = 500 };
+    static const char *const texts[] = {"",
+                                        "a",
+                                        "b",
+                                        "seven..",
+                                        "sevens.",
+                                        "fourteen bytes",
+                                        "fourteen bytea",
+                                        "Fourteen bytes",
+                                        "seventeen bytes..",
+                                        "some that are longer than the thirty-two of short ones",
+                                        "Some that are longer than the thirty-two of short ones"};
+    static const int64_t rises[] = {0, 1, -1, 63, 64, INT64_MAX, INT64_MIN};
+    nl_record *records[COUNT];
+    uint64_t seed = 17, value = 0;
+    for (size_t i = 0; i < COUNT; i++) {
+        value += (uint64_t)rises[random_below(&seed, 7)];
+        const char *text = texts[random_below(&seed, 11)];
+        records[i] = nl_record_new();
+        nl_record_add_string(records[i], "TEXT", text, strlen(text));
+        nl_record_add_int(records[i], random_below(&seed, 2) ? "A" : "B", (int64_t)value); /* two shapes */
+        nl_record_add_uint(records[i], "U", value);
+    }
+    nl_block_writer w = {0};
+    check_block(&w, records, COUNT, 0, NULL);
+    for (size_t i = 0; i < COUNT; i++)
+        assert_true(nl_block_put(&w, records[7]));
+    assert_true(nl_block_size(&w) < 100 + 5 * COUNT); /* shape, time, and three values that are as before */
+    nl_block_clear(&w);
+    check_block(&w, records + 9, 2, 0, NULL); /* what was before is of that block only */
+    nl_block_writer_free(&w);
+    for (size_t i = 0; i < COUNT; i++)
+        nl_record_free(records[i]);
 }
 
 static void a_block_may_hold_nothing_but_loss(void **state)
@@ -544,6 +584,10 @@ static void blocks_that_lie_are_refused(void **state)
                       "e\x01\x02\x01"
                       "A\x00\x00\x02"),
          1, true},
+        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01x\x00\x00\x00"), 1, true}, /* an empty string, as before */
+        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01x\x00\x00\x02z\x00\x00\x00"), 2, true},
+        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01x\x00\x00\x03z"), 1, false}, /* a byte too few */
+        {PAYLOAD(HEAD "\x01\x00\x07\x00\x01\x01\x01x\x00\x00\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), 1, false},
         {PAYLOAD("\x00\x00"), 0, true},
         {PAYLOAD(""), 0, false},
         {PAYLOAD("\x00\x00"), 1, false},
@@ -616,6 +660,7 @@ int main(void)
         cmocka_unit_test(a_level_of_ones_own_spelling_is_kept),
         cmocka_unit_test(many_sources_and_shapes_are_put_down_once),
         cmocka_unit_test(records_may_be_appended_directly),
+        cmocka_unit_test(what_is_as_before_takes_a_byte),
         cmocka_unit_test(a_block_may_hold_nothing_but_loss),
         cmocka_unit_test(what_is_too_large_is_not_put),
         cmocka_unit_test(a_cut_block_asks_for_more),

@@ -280,7 +280,7 @@ static void idle_decoders_are_small(void **state)
     free(large);
     if (!counts) /* then each is 0 */
         print_message("# this build's malloc does not count: nothing was measured\n");
-    if (each >= 2048)
+    if (each >= 2560)
         fail_msg("an idle decoder takes %zu bytes", each);
 }
 

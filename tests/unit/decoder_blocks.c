@@ -400,6 +400,19 @@ static void what_fills_a_gap_is_taken_once(void **state)
     nl_streams_free(streams);
 }
 
+/* A killed program's latest records may be brought before those that it had put into its spool. */
+static void a_beginning_may_come_late(void **state)
+{
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    assert_int_equal(take_block_of(streams, 100, 10, 0), 10);
+    assert_int_equal(take_block_of(streams, 0, 60, 0), 60);
+    assert_int_equal(take_block_of(streams, 0, 60, 0), 0);
+    assert_int_equal(take_block_of(streams, 50, 60, 0), 40);
+    assert_int_equal(take_block_of(streams, 0, 110, 0), 0);
+    nl_streams_free(streams);
+}
+
 /* The records of a block that come in between are those that were missing, and no others. */
 static void a_block_gives_just_what_is_missing(void **state)
 {
@@ -418,6 +431,46 @@ static void a_block_gives_just_what_is_missing(void **state)
     nl_buffer_free(&r.text);
     nl_buffer_free(&input);
     nl_streams_free(streams);
+}
+
+static void note_fresh(void *user, const nl_block_view *block)
+{
+    nl_number_range fresh[NL_STREAM_GAPS_MOST + 1];
+    nl_buffer *text = user;
+    size_t count = nl_streams_take(*(nl_streams **)text->data, block, fresh);
+    for (size_t i = 0; i < count; i++) {
+        char range[64];
+        snprintf(range, sizeof range, "[%d,%d)", (int)fresh[i].from, (int)fresh[i].to);
+        nl_buffer_append(text, range, strlen(range));
+    }
+}
+
+/* Two places have had different parts of a stream: each takes what it had not, and each record tells its number. */
+static void places_take_what_they_had_not(void **state)
+{
+    (void)state;
+    nl_streams *common = nl_streams_new(), *place = nl_streams_new();
+    nl_buffer input = {0}, text = {0};
+    assert_int_equal(take_block_of(place, 0, 10, 0), 10);
+    assert_int_equal(take_block_of(place, 20, 5, 0), 5);
+    assert_int_equal(take_block_of(common, 0, 3, 0), 3);
+    add_block(&input, 'a', 0, 30, 0);
+    nl_buffer_append(&text, (const char *)&place, sizeof(nl_streams *));
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.streams = common});
+    nl_decoder_on_block(decoder, false, note_fresh, &text);
+    nl_decoder_feed(decoder, input.data, input.size);
+    const nl_record *record;
+    uint64_t next = 3;
+    while (nl_decoder_next(decoder, &record) == NL_OK)
+        assert_int_equal(nl_decoder_sequence(decoder), next++);
+    assert_int_equal(next, 30);
+    nl_buffer_append(&text, "", 1);
+    assert_string_equal(text.data + sizeof(nl_streams *), "[10,20)[25,30)");
+    nl_decoder_free(decoder);
+    nl_streams_free(common);
+    nl_streams_free(place);
+    nl_buffer_free(&input);
+    nl_buffer_free(&text);
 }
 
 static void gaps_are_bounded(void **state)
@@ -679,7 +732,9 @@ int main(void)
         cmocka_unit_test(missing_records_are_counted),
         cmocka_unit_test(many_streams_are_forgotten_in_their_order),
         cmocka_unit_test(what_fills_a_gap_is_taken_once),
+        cmocka_unit_test(a_beginning_may_come_late),
         cmocka_unit_test(a_block_gives_just_what_is_missing),
+        cmocka_unit_test(places_take_what_they_had_not),
         cmocka_unit_test(gaps_are_bounded),
         cmocka_unit_test(what_was_dropped_is_no_gap),
         cmocka_unit_test(gaps_of_many_streams),

@@ -12,6 +12,11 @@ tests_unit_record_unit_SOURCES = %D%/record.c
 tests_unit_record_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_record_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/lines.unit
+tests_unit_lines_unit_SOURCES = %D%/lines.c
+tests_unit_lines_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_lines_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/ulm.unit
 tests_unit_ulm_unit_SOURCES = %D%/ulm.c
 tests_unit_ulm_unit_CPPFLAGS = $(unit_cppflags)
@@ -87,6 +92,11 @@ tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd
 	libnetlogger/program/program.c
 tests_unit_journal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_journal_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/nlkernel.unit
+tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c
+tests_unit_nlkernel_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlkernel
+tests_unit_nlkernel_unit_LDADD = $(unit_ldadd)
 
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)

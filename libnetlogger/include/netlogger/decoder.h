@@ -143,6 +143,13 @@ NL_API size_t nl_streams_take(nl_streams *streams, const nl_block_view *block,
  */
 NL_API void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
 
+/*
+ * Says that so many lines, size bytes with their newlines, were not fed because they are of no interest or were read in
+ * another way (lines.h): what is fed next comes after them, and reports say so. format is theirs. Only between lines of
+ * text: otherwise it aborts.
+ */
+NL_API void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size);
+
 /* Says that no more bytes come: the next calls give what is left, then NL_END. */
 NL_API void nl_decoder_finish(nl_decoder *decoder);
 
@@ -161,6 +168,9 @@ NL_API nl_format nl_decoder_format(const nl_decoder *decoder);
 
 /* After NL_AGAIN: whether it keeps part of a line or block whose rest has not come. */
 NL_API bool nl_decoder_is_midway(const nl_decoder *decoder);
+
+/* After NL_AGAIN: about how many bytes of memory it takes for what it keeps, besides what any decoder takes. */
+NL_API size_t nl_decoder_held(const nl_decoder *decoder);
 
 /* Counts so far; belongs to the decoder. */
 NL_API const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder);

@@ -8,8 +8,9 @@
  * A log is a stream of records from one program to one destination. What is logged goes into a ring of the calling
  * thread's, in memory that outlives the process (recover.h); a writer thread of the log stamps records with host and
  * program, puts those of all threads in order of time, and sends them, within milliseconds. So a call takes no time for
- * the destination's sake, unless the ring is full: then the log's policy holds. What is lost is counted, and a record
- * NetLogger.Lost says in the log itself how many events there were and between which times.
+ * the destination's sake, unless the ring is full: then the log's policy holds. (The writer thread goes to another
+ * processor, of those it may run on, when it shares one with a thread that fills its ring.) What is lost is counted,
+ * and a record NetLogger.Lost says in the log itself how many events there were and between which times.
  *
  * A log may be used by any number of threads at once. After fork() the child may go on logging: it does not repeat what
  * the parent had logged, and to a collector it opens a connection of its own. Signal handlers: NL_EVENT (event.h).

@@ -1,0 +1,142 @@
+#include "config.h"
+
+#include "convert.h"
+
+#include "format/block_write.h"
+#include "format/record_internal.h"
+
+#include <string.h>
+
+size_t convert_most(const kernel_event *event, size_t size)
+{
+    return event->field_count * (NL_VARINT_SIZE + 2 * size);
+}
+
+/* The bytes of a field that may lie anywhere; none when they are said to lie outside. */
+static nl_string dynamic(const event_field *field, const char *data, size_t size)
+{
+    uint32_t word;
+    memcpy(&word, data + field->offset, sizeof word);
+    size_t offset = word & 0xffff, length = word >> 16;
+    if (field->relative)
+        offset += field->offset + sizeof word;
+    if (offset > size || length > size - offset)
+        return (nl_string){data, 0};
+    return (nl_string){data + offset, length};
+}
+
+static nl_string up_to_nul(nl_string text)
+{
+    text.size = strnlen(text.data, text.size);
+    return text;
+}
+
+static char *put_hexadecimal(char *at, nl_string bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < bytes.size; i++) {
+        *at++ = digits[(unsigned char)bytes.data[i] >> 4];
+        *at++ = digits[(unsigned char)bytes.data[i] & 15];
+    }
+    return at;
+}
+
+char *convert_values(char *at, const kernel_event *event, const char *data, size_t size)
+{
+#define PUT(field_kind, c_type, put)                                                                                   \
+    case field_kind: {                                                                                                 \
+        c_type number;                                                                                                 \
+        memcpy(&number, data + field->offset, sizeof number);                                                          \
+        at = put;                                                                                                      \
+        break;                                                                                                         \
+    }
+    const event_field *end = event->fields + event->field_count;
+    nl_string bytes;
+    for (const event_field *field = event->fields; field < end; field++)
+        switch (field->kind) {
+            PUT(FIELD_INT8, int8_t, nl_varint_put(at, nl_zigzag(number)))
+            PUT(FIELD_INT16, int16_t, nl_varint_put(at, nl_zigzag(number)))
+            PUT(FIELD_INT32, int32_t, nl_varint_put(at, nl_zigzag(number)))
+            PUT(FIELD_INT64, int64_t, nl_varint_put(at, nl_zigzag(number)))
+            PUT(FIELD_UINT8, uint8_t, nl_varint_put(at, number))
+            PUT(FIELD_UINT16, uint16_t, nl_varint_put(at, number))
+            PUT(FIELD_UINT32, uint32_t, nl_varint_put(at, number))
+            PUT(FIELD_UINT64, uint64_t, nl_varint_put(at, number))
+        case FIELD_BOOL:
+            *at++ = data[field->offset] != 0;
+            break;
+        case FIELD_TEXT:
+            at = nl_block_put_string(at, up_to_nul((nl_string){data + field->offset, field->size}));
+            break;
+        case FIELD_DYNAMIC_TEXT:
+            at = nl_block_put_string(at, up_to_nul(dynamic(field, data, size)));
+            break;
+        case FIELD_BYTES:
+        case FIELD_DYNAMIC_BYTES:
+            bytes = field->kind == FIELD_BYTES ? (nl_string){data + field->offset, field->size}
+                                               : dynamic(field, data, size);
+            at = put_hexadecimal(nl_varint_put(at, 2 * bytes.size), bytes);
+            break;
+        }
+#undef PUT
+    return at;
+}
+
+static void set_text(nl_field *added, nl_string text)
+{
+    added->type = NL_TYPE_STRING;
+    added->string = text;
+}
+
+static void set_hexadecimal(nl_record *record, nl_field *added, nl_string bytes)
+{
+    char *digits = nl_record_allocate(record, 2 * bytes.size + 1);
+    put_hexadecimal(digits, bytes);
+    set_text(added, (nl_string){digits, 2 * bytes.size});
+}
+
+static void convert_field(nl_record *record, const event_field *field, const char *data, size_t size)
+{
+    nl_field *added = nl_record_append(record);
+    added->name = (nl_string){field->name, strlen(field->name)};
+    added->type = event_field_type(field);
+#define SET(field_kind, c_type, member)                                                                                \
+    case field_kind: {                                                                                                 \
+        c_type number;                                                                                                 \
+        memcpy(&number, data + field->offset, sizeof number);                                                          \
+        added->member = number;                                                                                        \
+        break;                                                                                                         \
+    }
+    switch (field->kind) {
+        SET(FIELD_INT8, int8_t, int_value)
+        SET(FIELD_INT16, int16_t, int_value)
+        SET(FIELD_INT32, int32_t, int_value)
+        SET(FIELD_INT64, int64_t, int_value)
+        SET(FIELD_UINT8, uint8_t, uint_value)
+        SET(FIELD_UINT16, uint16_t, uint_value)
+        SET(FIELD_UINT32, uint32_t, uint_value)
+        SET(FIELD_UINT64, uint64_t, uint_value)
+    case FIELD_BOOL:
+        added->bool_value = data[field->offset] != 0;
+        break;
+    case FIELD_TEXT:
+        set_text(added, up_to_nul((nl_string){data + field->offset, field->size}));
+        break;
+    case FIELD_DYNAMIC_TEXT:
+        set_text(added, up_to_nul(dynamic(field, data, size)));
+        break;
+    case FIELD_BYTES:
+        set_hexadecimal(record, added, (nl_string){data + field->offset, field->size});
+        break;
+    case FIELD_DYNAMIC_BYTES:
+        set_hexadecimal(record, added, dynamic(field, data, size));
+        break;
+    }
+#undef SET
+}
+
+void convert_fields(nl_record *record, const kernel_event *event, const char *data, size_t size)
+{
+    for (size_t i = 0; i < event->field_count; i++)
+        convert_field(record, &event->fields[i], data, size);
+}

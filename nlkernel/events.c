@@ -1,0 +1,215 @@
+#include "config.h"
+
+#include "events.h"
+
+#include "base/error.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <traceevent/event-parse.h>
+
+/* An array of so many numbers becomes as many fields, a longer one is a row of bytes. */
+enum { ELEMENTS_MOST = 16 };
+
+/* ---- names ---- */
+
+/* What every record of ours has besides: an event's own field of that name is told apart by EV. before it. */
+static bool is_taken(const char *name)
+{
+    static const char *const taken[] = {"DATE", "HOST", "PROG", "LVL", "NL.EVNT", "CPU", "PID", "TID"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strcmp(name, taken[i]) == 0)
+            return true;
+    return false;
+}
+
+static char *name_of(const char *kernel_name, int element)
+{
+    char *name = NULL, *plain = strdup(kernel_name + strspn(kernel_name, "_"));
+    NL_REQUIRE(plain != NULL, "out of memory");
+    for (char *at = plain; *at != '\0'; at++)
+        *at = isalnum((unsigned char)*at) ? (char)toupper((unsigned char)*at) : '.';
+    const char *before = is_taken(plain) || !isalpha((unsigned char)*plain) ? "EV." : "";
+    int got = element < 0 ? asprintf(&name, "%s%s", before, plain) : asprintf(&name, "%s%s.%d", before, plain, element);
+    NL_REQUIRE(got >= 0, "out of memory");
+    free(plain);
+    return name;
+}
+
+/* ---- kinds ---- */
+
+static bool number_kind(const struct tep_format_field *field, unsigned size, field_kind *kind)
+{
+    bool is_signed = field->flags & TEP_FIELD_IS_SIGNED;
+    if (size == 1 && (strcmp(field->type, "bool") == 0 || strcmp(field->type, "_Bool") == 0))
+        *kind = FIELD_BOOL;
+    else if (size == 1)
+        *kind = is_signed ? FIELD_INT8 : FIELD_UINT8;
+    else if (size == 2)
+        *kind = is_signed ? FIELD_INT16 : FIELD_UINT16;
+    else if (size == 4)
+        *kind = is_signed ? FIELD_INT32 : FIELD_UINT32;
+    else if (size == 8)
+        *kind = is_signed ? FIELD_INT64 : FIELD_UINT64;
+    else
+        return false;
+    return true;
+}
+
+static void add(kernel_event *event, const struct tep_format_field *field, int element, field_kind kind,
+                unsigned offset, unsigned size)
+{
+    event->fields = reallocarray(event->fields, event->field_count + 1, sizeof *event->fields);
+    NL_REQUIRE(event->fields != NULL, "out of memory");
+    event_field *added = &event->fields[event->field_count++];
+    *added = (event_field){.name = name_of(field->name, element),
+                           .kernel_name = strdup(field->name),
+                           .type = strdup(field->type),
+                           .kind = kind,
+                           .relative = field->flags & TEP_FIELD_IS_RELATIVE,
+                           .element = element >= 0,
+                           .offset = offset,
+                           .size = size};
+    NL_REQUIRE(added->kernel_name != NULL && added->type != NULL, "out of memory");
+    if (offset + size > event->fixed_size)
+        event->fixed_size = offset + size;
+}
+
+static void add_array(kernel_event *event, const struct tep_format_field *field)
+{
+    unsigned offset = (unsigned)field->offset, each = field->elementsize;
+    unsigned count = each > 0 ? (unsigned)field->size / each : 0;
+    field_kind kind;
+    if (each > 1 && count <= ELEMENTS_MOST && number_kind(field, each, &kind))
+        for (unsigned i = 0; i < count; i++)
+            add(event, field, (int)i, kind, offset + i * each, each);
+    else
+        add(event, field, -1, FIELD_BYTES, offset, (unsigned)field->size);
+}
+
+static void add_field(kernel_event *event, const struct tep_format_field *field)
+{
+    unsigned offset = (unsigned)field->offset, size = (unsigned)field->size;
+    bool text = field->flags & TEP_FIELD_IS_STRING, dynamic = field->flags & TEP_FIELD_IS_DYNAMIC;
+    field_kind kind;
+    if (size == 0)
+        return; /* an array that has no length is what lies behind all others: nothing says how long it is */
+    if (dynamic)
+        add(event, field, -1, text ? FIELD_DYNAMIC_TEXT : FIELD_DYNAMIC_BYTES, offset, size);
+    else if (text && field->flags & TEP_FIELD_IS_ARRAY)
+        add(event, field, -1, FIELD_TEXT, offset, size);
+    else if (field->flags & TEP_FIELD_IS_ARRAY)
+        add_array(event, field);
+    else if (number_kind(field, size, &kind))
+        add(event, field, -1, kind, offset, size);
+    else
+        add(event, field, -1, FIELD_BYTES, offset, size);
+}
+
+const event_field *kernel_event_field(const kernel_event *event, nl_string name)
+{
+    for (size_t i = 0; i < event->field_count; i++)
+        if (strlen(event->fields[i].name) == name.size && memcmp(event->fields[i].name, name.data, name.size) == 0)
+            return &event->fields[i];
+    return NULL;
+}
+
+/* ---- which thread is called what ---- */
+
+static const event_field *by_kernel_name(const kernel_event *event, const char *before, const char *last)
+{
+    for (size_t i = 0; i < event->field_count; i++) {
+        const char *name = event->fields[i].kernel_name;
+        if (strncmp(name, before, strlen(before)) == 0 && strcmp(name + strlen(before), last) == 0)
+            return &event->fields[i];
+    }
+    return NULL;
+}
+
+static void find_namings(kernel_event *event)
+{
+    static const char *const whose[] = {"", "prev_", "next_", "child_"};
+    for (size_t i = 0; i < EVENT_NAMINGS_MOST; i++) {
+        const event_field *pid = by_kernel_name(event, whose[i], "pid"),
+                          *comm = by_kernel_name(event, whose[i], "comm");
+        if (pid == NULL || comm == NULL || pid->kind != FIELD_INT32 || comm->kind != FIELD_TEXT)
+            continue;
+        event->namings[event->naming_count++] = (event_naming){pid->offset, comm->offset, comm->size};
+    }
+}
+
+/* ---- reading ---- */
+
+/* How an event would be printed is no matter here, and is costly to read: nothing is left of it. Returns the size. */
+static size_t cut_print_format(char *text, size_t size)
+{
+    static const char start[] = "\nprint fmt: ", none[] = "\"\"\n";
+    char *at = strstr(text, start);
+    if (at == NULL || size - (size_t)(at - text) < strlen(start) + strlen(none))
+        return size;
+    strcpy(at + strlen(start), none);
+    return (size_t)(at - text) + strlen(start) + strlen(none);
+}
+
+static bool parse(kernel_event *out, char *text, size_t size)
+{
+    struct tep_handle *tep = tep_alloc();
+    NL_REQUIRE(tep != NULL, "out of memory");
+    tep_set_loglevel(TEP_LOG_NONE);
+    struct tep_event *event = NULL;
+    tep_parse_format(tep, &event, text, cut_print_format(text, size), out->system);
+    bool good = event != NULL && event->id > 0 && event->id < 65536;
+    if (good) {
+        out->id = event->id;
+        for (struct tep_format_field *field = event->format.fields; field != NULL; field = field->next)
+            add_field(out, field);
+        out->fixed_size = out->fixed_size > 8 ? out->fixed_size : 8;
+        find_namings(out);
+    } else {
+        nl_error_set("%s:%s: its description is not understood", out->system, out->event);
+    }
+    tep_free(tep);
+    return good;
+}
+
+bool kernel_event_read(const tracing *t, const char *system, const char *event, kernel_event *out)
+{
+    *out = (kernel_event){.system = strdup(system), .event = strdup(event)};
+    NL_REQUIRE(out->system != NULL && out->event != NULL && asprintf(&out->name, "%s.%s", system, event) >= 0,
+               "out of memory");
+    char *path = tracing_path(t, "events/%s/%s/format", system, event);
+    size_t size;
+    char *text = tracing_read(path, &size);
+    bool good = text != NULL && parse(out, text, size);
+    free(text);
+    free(path);
+    if (!good)
+        kernel_event_free(out);
+    return good;
+}
+
+void kernel_event_free(kernel_event *event)
+{
+    for (size_t i = 0; i < event->field_count; i++) {
+        free(event->fields[i].name);
+        free(event->fields[i].kernel_name);
+        free(event->fields[i].type);
+    }
+    free(event->fields);
+    free(event->kernel_filter);
+    free(event->system);
+    free(event->event);
+    free(event->name);
+    *event = (kernel_event){0};
+}
+
+void kernel_events_free(kernel_events *events)
+{
+    for (size_t i = 0; i < events->count; i++)
+        kernel_event_free(&events->list[i]);
+    free(events->list);
+    free(events->by_id);
+    *events = (kernel_events){0};
+}

@@ -1,0 +1,149 @@
+#include "config.h"
+
+#include "instance.h"
+
+#include "base/error.h"
+#include "rights.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <tracefs.h>
+#include <unistd.h>
+
+#define NAME_FORMAT "nlkernel-%llu-%d-%llu" /* namespace, process, its start */
+
+static unsigned long long namespace_of_processes(void)
+{
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) == 0 ? (unsigned long long)status.st_ino : 0;
+}
+
+/* When a process was started, in ticks since the machine was; 0 when there is none of that number. */
+static unsigned long long start_of(int process)
+{
+    char path[32], text[1024];
+    snprintf(path, sizeof path, "/proc/%d/stat", process);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0)
+        close(fd);
+    text[size > 0 ? size : 0] = '\0';
+    char *at = strrchr(text, ')'); /* the name before may hold anything */
+    unsigned long long start = 0;
+    for (int field = 2; at != NULL && field < 22; field++)
+        at = strchr(at + 1, ' ');
+    return at != NULL && sscanf(at, " %llu", &start) == 1 ? start : 0;
+}
+
+static bool is_stale(const char *name)
+{
+    unsigned long long space, start;
+    int process, end = 0;
+    return sscanf(name, NAME_FORMAT "%n", &space, &process, &start, &end) == 3 && name[end] == '\0' &&
+           space == namespace_of_processes() && start_of(process) != start;
+}
+
+unsigned instance_clean_stale(const tracing *t)
+{
+    unsigned count = 0;
+    char *instances = tracing_path(t, "instances");
+    DIR *folder = opendir(instances);
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;)
+        if (is_stale(entry->d_name) && unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR) == 0)
+            count++;
+    if (folder != NULL)
+        closedir(folder);
+    free(instances);
+    return count;
+}
+
+static char *file_of(const instance *i, const char *file)
+{
+    char *path;
+    NL_REQUIRE(asprintf(&path, "%s/%s", i->dir, file) >= 0, "out of memory");
+    return path;
+}
+
+char *instance_read(const instance *i, const char *file)
+{
+    char *path = file_of(i, file), *text = tracing_read(path, NULL);
+    free(path);
+    return text;
+}
+
+bool instance_write(const instance *i, const char *file, const char *text)
+{
+    char *path = file_of(i, file);
+    bool good = tracing_write(path, text);
+    free(path);
+    return good;
+}
+
+void instance_write_if_there(const instance *i, const char *file, const char *text)
+{
+    char *path = file_of(i, file);
+    tracing_write(path, text);
+    free(path);
+}
+
+int instance_open(const instance *i, const char *file, int flags)
+{
+    char *path = file_of(i, file);
+    int fd = open(path, flags | O_CLOEXEC);
+    if (fd < 0)
+        rights_explain_denied(path);
+    free(path);
+    return fd;
+}
+
+bool instance_create(instance *i, const tracing *t)
+{
+    *i = (instance){.free_buffer_fd = -1};
+    char name[96];
+    snprintf(name, sizeof name, NAME_FORMAT, namespace_of_processes(), getpid(), start_of(getpid()));
+    i->handle = tracefs_instance_create(name);
+    if (i->handle == NULL) {
+        char *path = tracing_path(t, "instances/%s", name);
+        rights_explain_denied(path);
+        free(path);
+        return false;
+    }
+    i->dir = tracing_path(t, "instances/%s", name);
+    if (!instance_write(i, "tracing_on", "0")) {
+        instance_destroy(i);
+        return false;
+    }
+    instance_write_if_there(i, "options/disable_on_free", "1");
+    i->free_buffer_fd = instance_open(i, "free_buffer", O_WRONLY); /* a kernel without it leaves more behind */
+    return true;
+}
+
+bool instance_destroy(instance *i)
+{
+    if (i->handle == NULL)
+        return true;
+    bool gone = false;
+    instance_write(i, "tracing_on", "0");
+    instance_write_if_there(i, "events/enable", "0");
+    if (i->free_buffer_fd >= 0)
+        close(i->free_buffer_fd);
+    for (int tries = 0; !gone && tries < 100; tries++) {
+        gone = tracefs_instance_destroy(i->handle) == 0;
+        if (!gone && errno != EBUSY)
+            break;
+        if (!gone)
+            nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    if (!gone)
+        nl_error_set_errno("take away %s", i->dir);
+    tracefs_instance_free(i->handle);
+    free(i->dir);
+    *i = (instance){.free_buffer_fd = -1};
+    return gone;
+}

@@ -1,0 +1,8 @@
+/* JSON (RFC 8259) as nlkernel prints it. One thread. */
+#ifndef NLKERNEL_JSON_H
+#define NLKERNEL_JSON_H
+
+/* Prints text as a JSON string, quotes included; bytes beyond ASCII become \u0080 to \u00ff. */
+void json_print_string(const char *text);
+
+#endif

@@ -1,0 +1,20 @@
+# Records are put into blocks where they are read, by the library's own block writer, which no public header offers:
+# hence libcore.la and the sources of libprogram.la, not the shared library.
+if BUILD_NLKERNEL
+bin_PROGRAMS += nlkernel/nlkernel
+endif
+nlkernel_nlkernel_SOURCES = \
+	%D%/main.c %D%/command.h %D%/list.c %D%/record.c %D%/live.c %D%/report.c %D%/json.c %D%/json.h \
+	%D%/tracing.c %D%/tracing.h %D%/instance.c %D%/instance.h %D%/rights.c %D%/rights.h \
+	%D%/events.c %D%/events.h %D%/choice.c %D%/choice.h %D%/pushdown.c %D%/pushdown.h \
+	%D%/options.c %D%/options.h %D%/session.c %D%/session.h %D%/child.c %D%/child.h \
+	%D%/lane.c %D%/lane.h %D%/page.h %D%/convert.c %D%/convert.h %D%/sink.c %D%/sink.h \
+	%D%/tasks.c %D%/tasks.h %D%/realtime.c %D%/realtime.h %D%/scheduler.c %D%/scheduler.h \
+	libnetlogger/program/program.c libnetlogger/program/reading.c
+nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
+nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) -pthread
+nlkernel_nlkernel_LDADD = libnetlogger/libcore.la $(TRACEFS_LIBS) -lpthread
+
+if BUILD_NLKERNEL
+dist_man1_MANS = doc/man/nlkernel.1
+endif

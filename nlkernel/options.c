@@ -1,0 +1,187 @@
+#include "config.h"
+
+#include "options.h"
+
+#include "base/error.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTION_PID = 0x1100, OPTION_CPU, OPTION_FILTER, OPTION_LOW_WATER, OPTION_INTERVAL, OPTION_TRACEFS };
+
+static const struct argp_option options[] = {
+    {"event", 'e', "PATTERN", 0,
+     "Record these events: SYSTEM:EVENT, with * ? [a-z] in either, or a system; again for more", 1},
+    {"pid", OPTION_PID, "PID[,PID...]", 0, "Only what these processes do, and those that they start meanwhile", 1},
+    {"cpu", OPTION_CPU, "LIST", 0, "Only these CPUs: 0,2-5", 1},
+    {"filter", OPTION_FILTER, "EXPR", 0,
+     "Only events that EXPR is true of, such as 'NEXT.PRIO < 100 || PREV.COMM ~ \"kworker*\"'. What the kernel can "
+     "test "
+     "itself is tested there. doc/expressions.md is about all that it may be",
+     1},
+    {"follow", 'F', NULL, 0, "Only what COMMAND does, and the processes that it starts", 1},
+    {"duration", 'd', "TIME", 0, "End after that: 10s, 500ms, 2m, 1h. A COMMAND that still runs is ended (SIGTERM)", 2},
+    {"buffer", 'b', "SIZE", 0, "The kernel's buffer of each CPU (default 16m)", 3},
+    {"low-water", OPTION_LOW_WATER, "PERCENT", 0,
+     "Read a CPU's buffer as soon as so much of it is filled (default 5), or after the interval", 3},
+    {"interval", OPTION_INTERVAL, "TIME", 0, "Read the buffers at least so often (default 200ms; live: 50ms)", 3},
+    {"quiet", 'q', NULL, 0, "Say nothing when all went well", 3},
+    {"tracefs", OPTION_TRACEFS, "FOLDER", 0, "Where tracefs is mounted (default: wherever it is)", 3},
+    {0},
+};
+
+static void add_pattern(recording_options *o, const char *pattern)
+{
+    o->patterns = reallocarray(o->patterns, o->pattern_count + 1, sizeof *o->patterns);
+    NL_REQUIRE(o->patterns != NULL, "out of memory");
+    o->patterns[o->pattern_count++] = pattern;
+}
+
+/* A number from least to most at *text, which moves on behind it. */
+static bool read_number(const char **text, long least, long most, long *value)
+{
+    char *end;
+    if (!isdigit((unsigned char)**text))
+        return false;
+    errno = 0;
+    *value = strtol(*text, &end, 10);
+    *text = end;
+    return errno == 0 && *value >= least && *value <= most;
+}
+
+static void read_pids(recording_options *o, const char *text, struct argp_state *state)
+{
+    const char *at = text;
+    do {
+        long pid;
+        if (!read_number(&at, 1, INT_MAX, &pid) || (*at != ',' && *at != '\0'))
+            argp_error(state, "--pid %s: numbers of processes are wanted, with commas between", text);
+        o->pids = reallocarray(o->pids, o->pid_count + 1, sizeof *o->pids);
+        NL_REQUIRE(o->pids != NULL, "out of memory");
+        o->pids[o->pid_count++] = (int)pid;
+    } while (*at++ == ',');
+}
+
+static void read_cpus(recording_options *o, const char *text, struct argp_state *state)
+{
+    const char *at = text;
+    if (o->cpus == NULL)
+        o->cpus = calloc(RECORDING_CPUS_MOST, sizeof *o->cpus);
+    NL_REQUIRE(o->cpus != NULL, "out of memory");
+    do {
+        long first = 0, last;
+        bool good = read_number(&at, 0, RECORDING_CPUS_MOST - 1, &first);
+        last = first;
+        if (good && *at == '-') {
+            at++;
+            good = read_number(&at, first, RECORDING_CPUS_MOST - 1, &last);
+        }
+        if (!good || (*at != ',' && *at != '\0'))
+            argp_error(state, "--cpu %s: numbers and ranges of CPUs are wanted, as in 0,2-5", text);
+        for (long cpu = first; cpu <= last; cpu++)
+            o->cpus[cpu] = true;
+        if ((size_t)last >= o->cpu_count)
+            o->cpu_count = (size_t)last + 1;
+    } while (*at++ == ',');
+}
+
+static int64_t read_time_ns(const char *name, const char *text, struct argp_state *state)
+{
+    static const struct {
+        const char *unit;
+        double ns;
+    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
+    char *end;
+    double value = strtod(text, &end);
+    if (isdigit((unsigned char)*text) || *text == '.')
+        for (size_t i = 0; end != text && i < sizeof units / sizeof *units; i++)
+            if (strcmp(end, units[i].unit) == 0 && value * units[i].ns >= 1 && value * units[i].ns < 1e18)
+                return (int64_t)(value * units[i].ns);
+    argp_error(state, "%s %s: a time is wanted, as in 10s, 500ms, 2m or 1h", name, text);
+    return 0;
+}
+
+static void read_filter(recording_options *o, const char *text, struct argp_state *state)
+{
+    if (o->filter != NULL)
+        argp_error(state, "--filter is given twice: join the expressions by && or ||");
+    o->filter = nl_filter_parse(text);
+    if (o->filter == NULL)
+        argp_error(state, "--filter: %s", nl_error_message());
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    recording_options *o = state->input;
+    const char *at = argument;
+    long number;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        o->buffer_size = RECORDING_BUFFER_DEFAULT;
+        o->low_water = -1;
+        return 0;
+    case 'e':
+        add_pattern(o, argument);
+        return 0;
+    case OPTION_PID:
+        read_pids(o, argument, state);
+        return 0;
+    case OPTION_CPU:
+        read_cpus(o, argument, state);
+        return 0;
+    case OPTION_FILTER:
+        read_filter(o, argument, state);
+        return 0;
+    case 'F':
+        o->follow = true;
+        return 0;
+    case 'd':
+        o->duration_ns = read_time_ns("--duration", argument, state);
+        return 0;
+    case 'b':
+        if (!nl_size_parse(argument, &o->buffer_size) || o->buffer_size < RECORDING_BUFFER_LEAST ||
+            o->buffer_size > (size_t)1 << 34)
+            argp_error(state, "--buffer %s: a size from 8k to 16g is wanted", argument);
+        return 0;
+    case OPTION_LOW_WATER:
+        if (!read_number(&at, 0, 100, &number) || *at != '\0')
+            argp_error(state, "--low-water %s: 0 to 100 per cent are wanted", argument);
+        o->low_water = (int)number;
+        return 0;
+    case OPTION_INTERVAL:
+        number = (long)((read_time_ns("--interval", argument, state) + 999999) / 1000000);
+        o->interval_ms = number < INT_MAX ? (int)number : INT_MAX;
+        return 0;
+    case 'q':
+        o->quiet = true;
+        return 0;
+    case OPTION_TRACEFS:
+        o->tracefs = argument;
+        return 0;
+    case ARGP_KEY_ARGS:
+        o->command = state->argv + state->next;
+        return 0;
+    case ARGP_KEY_END:
+        if (o->pattern_count == 0)
+            argp_error(state, "no event is given: -e sched:sched_switch, for one; nlkernel list shows what there is");
+        if (o->follow && o->command == NULL)
+            argp_error(state, "--follow wants a command to follow");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp recording_argp = {.options = options, .parser = parse};
+
+void recording_options_free(recording_options *o)
+{
+    free(o->patterns);
+    free(o->pids);
+    free(o->cpus);
+    nl_filter_free(o->filter);
+    *o = (recording_options){0};
+}

@@ -1,0 +1,104 @@
+/*
+ * The pages of the kernel's ring buffer, event by event.
+ *
+ * A page is a time, how many bytes are in it, and events, each with a word before it that says its size and the
+ * nanoseconds since the one before. What was overwritten before a page was read is said at its end, where there is
+ * room. The bytes are the kernel's own, but nothing is read beyond them whatever they are.
+ */
+#ifndef NLKERNEL_PAGE_H
+#define NLKERNEL_PAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* How the words before the events lie: the file events/header_page says so. */
+typedef struct page_layout {
+    size_t commit_offset, commit_size; /* the count of bytes, with flags */
+    size_t data_offset;
+} page_layout;
+
+typedef struct page_walk {
+    const char *at, *end;
+    uint64_t time_ns; /* of the latest event, on the trace clock */
+    bool missed;      /* events were overwritten before this page */
+    bool counted;     /* and missed_count says how many */
+    uint64_t missed_count;
+} page_walk;
+
+typedef struct page_event {
+    const char *data;
+    size_t size;
+    uint64_t time_ns;
+} page_event;
+
+#define PAGE_COMMIT_MISSED (UINT32_C(1) << 31)
+#define PAGE_COMMIT_COUNTED (UINT32_C(1) << 30)
+
+static inline uint32_t page_word(const char *at)
+{
+    uint32_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* Begins with a page of size bytes as it was read. False when there is nothing in it. */
+static inline bool page_begin(page_walk *walk, const page_layout *layout, const char *page, size_t size)
+{
+    *walk = (page_walk){0};
+    if (size < layout->data_offset)
+        return false;
+    memcpy(&walk->time_ns, page, sizeof walk->time_ns);
+    uint64_t whole = 0;
+    memcpy(&whole, page + layout->commit_offset, layout->commit_size);
+    uint32_t commit = (uint32_t)whole, used = commit & (PAGE_COMMIT_COUNTED - 1);
+    if (used > size - layout->data_offset)
+        used = (uint32_t)(size - layout->data_offset);
+    walk->at = page + layout->data_offset;
+    walk->end = walk->at + used;
+    walk->missed = commit & PAGE_COMMIT_MISSED;
+    walk->counted =
+        walk->missed && commit & PAGE_COMMIT_COUNTED && size - layout->data_offset - used >= layout->commit_size;
+    if (walk->counted)
+        memcpy(&walk->missed_count, walk->end, layout->commit_size);
+    return used > 0;
+}
+
+/* The next event. False at the page's end. */
+static inline bool page_next(page_walk *walk, page_event *event)
+{
+    enum { PADDING = 29, TIME_EXTEND = 30, TIME_STAMP = 31 };
+    const uint64_t stamp_bits = (UINT64_C(1) << 59) - 1;
+    while (walk->end - walk->at >= 8) {
+        uint32_t word = page_word(walk->at), type = word & 31, delta = word >> 5, next = page_word(walk->at + 4);
+        size_t left = (size_t)(walk->end - walk->at) - 4, size = type * 4;
+        const char *data = walk->at + 4;
+        if (type == TIME_EXTEND || type == TIME_STAMP) {
+            uint64_t wide = (uint64_t)next << 27 | delta;
+            walk->time_ns = type == TIME_EXTEND ? walk->time_ns + wide : (walk->time_ns & ~stamp_bits) | wide;
+            walk->at += 8;
+            continue;
+        }
+        if (type == PADDING && delta == 0)
+            return false;
+        if (type == PADDING)
+            size = next;
+        if (type == 0) {
+            size = next >= 4 ? ((size_t)next + 3) / 4 * 4 - 4 : 0;
+            data += 4;
+            left -= 4;
+        }
+        if (size > left)
+            return false;
+        walk->time_ns += delta;
+        walk->at = data + size;
+        if (type == PADDING)
+            continue;
+        *event = (page_event){data, size, walk->time_ns};
+        return true;
+    }
+    return false;
+}
+
+#endif

@@ -1,0 +1,270 @@
+#include "config.h"
+
+#include "pushdown.h"
+
+#include "base/error.h"
+#include "filter/filter_internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The kernel takes filters of less than a page. */
+enum { TEXT_MOST = 3000 };
+
+/* What a part of the filter is for an event: known, or a text for the kernel. */
+typedef struct part {
+    enum { PART_FALSE, PART_TRUE, PART_TEXT } kind;
+    bool inexact; /* it is true of more than is meant */
+    char *text;
+} part;
+
+static const part never = {PART_FALSE, false, NULL}, always = {PART_TRUE, false, NULL},
+                  perhaps = {PART_TRUE, true, NULL};
+
+NL_PRINTF(1, 2) static part text_part(const char *format, ...)
+{
+    part made = {.kind = PART_TEXT};
+    va_list arguments;
+    va_start(arguments, format);
+    NL_REQUIRE(vasprintf(&made.text, format, arguments) >= 0, "out of memory");
+    va_end(arguments);
+    return made;
+}
+
+static part copy(const part *p)
+{
+    part made = *p;
+    if (p->kind == PART_TEXT) {
+        made.text = strdup(p->text);
+        NL_REQUIRE(made.text != NULL, "out of memory");
+    }
+    return made;
+}
+
+static void drop(part *p)
+{
+    free(p->text);
+    p->text = NULL;
+}
+
+/* a && b, or a || b. Takes both. Too long a text is taken as true. */
+static part join(part a, const char *word, part b)
+{
+    bool both = strcmp(word, "&&") == 0;
+    unsigned decided = both ? PART_FALSE : PART_TRUE, neutral = both ? PART_TRUE : PART_FALSE;
+    part made;
+    if (a.kind == decided || b.kind == decided)
+        made = a.kind == decided && (b.kind != decided || !a.inexact) ? copy(&a) : copy(&b);
+    else if (a.kind == neutral || b.kind == neutral) {
+        made = a.kind == neutral ? copy(&b) : copy(&a);
+        made.inexact = a.inexact || b.inexact;
+    } else if (strlen(a.text) + strlen(b.text) > TEXT_MOST)
+        made = perhaps;
+    else {
+        made = text_part("(%s) %s (%s)", a.text, word, b.text);
+        made.inexact = a.inexact || b.inexact;
+    }
+    drop(&a);
+    drop(&b);
+    return made;
+}
+
+/* ---- one test ---- */
+
+/* What the kernel calls a field, and what numbers it holds; NULL when the kernel can't test it. */
+static const char *kernel_field(const kernel_event *event, nl_string name, const event_field **field)
+{
+    *field = kernel_event_field(event, name);
+    if (*field != NULL)
+        return (*field)->element ? NULL : (*field)->kernel_name;
+    if (name.size == 3 && memcmp(name.data, "TID", 3) == 0)
+        return "common_pid";
+    if (name.size == 3 && memcmp(name.data, "CPU", 3) == 0)
+        return "CPU";
+    return NULL;
+}
+
+static bool is_own(nl_string name)
+{
+    return name.size == 3 &&
+           (memcmp(name.data, "PID", 3) == 0 || memcmp(name.data, "TID", 3) == 0 || memcmp(name.data, "CPU", 3) == 0);
+}
+
+/* Whether a field of that kind can hold the number: the kernel refuses others, or wraps them round. */
+static bool fits(field_kind kind, nl_wide_integer value)
+{
+    static const unsigned bits[] = {[FIELD_INT8] = 7,  [FIELD_INT16] = 15,  [FIELD_INT32] = 31,  [FIELD_INT64] = 63,
+                                    [FIELD_UINT8] = 8, [FIELD_UINT16] = 16, [FIELD_UINT32] = 32, [FIELD_UINT64] = 64};
+    if (kind > FIELD_UINT64)
+        return false;
+    nl_wide_integer top = (nl_wide_integer)1 << bits[kind];
+    return value < top && value >= (kind <= FIELD_INT64 ? -top : 0);
+}
+
+static part number_part(const char *name, field_kind kind, nl_operator operator, const nl_operand * operand)
+{
+    static const char *const words[] = {
+        [NL_OPERATOR_EQUAL] = "==",      [NL_OPERATOR_NOT_EQUAL] = "!=", [NL_OPERATOR_LESS] = "<",
+        [NL_OPERATOR_LESS_EQUAL] = "<=", [NL_OPERATOR_GREATER] = ">",    [NL_OPERATOR_GREATER_EQUAL] = ">="};
+    if (operand->number.kind != NL_NUMBER_INTEGER || !fits(kind, operand->number.integer))
+        return perhaps;
+    if (kind <= FIELD_INT64)
+        return text_part("%s %s %" PRId64, name, words[operator], (int64_t)operand->number.integer);
+    return text_part("%s %s %" PRIu64, name, words[operator], (uint64_t)operand->number.integer);
+}
+
+/* Whether the kernel reads the text between quotes as it is. */
+static bool is_plain(nl_string text, bool pattern)
+{
+    if (text.size == 0 || text.size > 200)
+        return false;
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char byte = (unsigned char)text.data[i];
+        if (byte < 0x20 || byte == '"' || byte == '\'' || byte == '\\' || (pattern && (byte == '[' || byte == ']')))
+            return false;
+    }
+    return !pattern || text.data[0] != '!';
+}
+
+static part string_part(const char *name, nl_operator operator, const nl_operand * operand)
+{
+    bool pattern = operator== NL_OPERATOR_GLOB || operator== NL_OPERATOR_NOT_GLOB;
+    bool equal = operator== NL_OPERATOR_EQUAL || operator== NL_OPERATOR_NOT_EQUAL;
+    if ((!pattern && !equal) || operand->number.kind != NL_NUMBER_NONE || !is_plain(operand->text, pattern))
+        return perhaps;
+    bool negated = operator== NL_OPERATOR_NOT_GLOB || operator== NL_OPERATOR_NOT_EQUAL;
+    return text_part("%s%s %s \"%.*s\"%s", negated ? "!(" : "", name, pattern ? "~" : "==", (int)operand->text.size,
+                     operand->text.data, negated ? ")" : "");
+}
+
+static part compare_part(const char *name, field_kind kind, nl_operator operator, const nl_operand * operand)
+{
+    if (kind == FIELD_TEXT || kind == FIELD_DYNAMIC_TEXT)
+        return string_part(name, operator, operand);
+    return operator<= NL_OPERATOR_GREATER_EQUAL ? number_part(name, kind, operator, operand) : perhaps;
+}
+
+static part set_part(const char *name, field_kind kind, const nl_filter *filter, const nl_filter_test *test)
+{
+    bool in = test->operator== NL_OPERATOR_IN;
+    part made = in ? never : always;
+    for (uint32_t i = 0; i < test->operand_count; i++)
+        made = join(made, in ? "||" : "&&",
+                    compare_part(name, kind, in ? NL_OPERATOR_EQUAL : NL_OPERATOR_NOT_EQUAL,
+                                 &filter->operands[test->first_operand + i]));
+    return made;
+}
+
+/* A test of what is the same in all records of this event, asked of such a record. */
+static part constant_part(const kernel_event *event, const nl_filter *filter, const nl_filter_test *test,
+                          nl_string host)
+{
+    nl_filter_test one = *test;
+    one.next[0] = NL_FILTER_NO;
+    one.next[1] = NL_FILTER_YES;
+    nl_filter alone = *filter;
+    alone.tests = &one;
+    alone.test_count = 1;
+    nl_record *record = nl_record_new();
+    record->level = NL_SYSTEM;
+    record->host = host;
+    record->event = (nl_string){event->name, strlen(event->name)};
+    part made = nl_filter_matches(&alone, record) ? always : never;
+    nl_record_free(record);
+    return made;
+}
+
+static part test_part(const kernel_event *event, const nl_filter *filter, const nl_filter_test *test, nl_string host)
+{
+    if (test->member == NL_MEMBER_EVENT || test->member == NL_MEMBER_HOST || test->member == NL_MEMBER_LEVEL)
+        return constant_part(event, filter, test, host);
+    if (test->operator== NL_OPERATOR_HAS)
+        return test->member != NL_MEMBER_NONE || is_own(test->name) || kernel_event_field(event, test->name) != NULL
+                   ? always
+                   : never;
+    if (test->member == NL_MEMBER_TIME)
+        return perhaps;
+    const event_field *field = NULL;
+    const char *name = test->member == NL_MEMBER_PROG ? "COMM" : kernel_field(event, test->name, &field);
+    if (name == NULL)
+        return field != NULL || is_own(test->name) ? perhaps : never;
+    field_kind kind = field != NULL ? field->kind : test->member == NL_MEMBER_PROG ? FIELD_TEXT : FIELD_INT32;
+    if (test->operator== NL_OPERATOR_IN || test->operator== NL_OPERATOR_NOT_IN)
+        return set_part(name, kind, filter, test);
+    return compare_part(name, kind, test->operator, & filter->operands[test->first_operand]);
+}
+
+/* The opposite of a test; of an inexact one nothing is known. */
+static part opposite(const part *p)
+{
+    if (p->inexact)
+        return perhaps;
+    if (p->kind == PART_TEXT)
+        return text_part("!(%s)", p->text);
+    return p->kind == PART_TRUE ? never : always;
+}
+
+/* ---- the whole ---- */
+
+static part next_part(const part *known, uint16_t next)
+{
+    if (next == NL_FILTER_NO)
+        return never;
+    return next == NL_FILTER_YES ? always : copy(&known[next]);
+}
+
+/* Whether it is all one what a test before them says. */
+static bool is_same(const part *a, const part *b)
+{
+    return a->kind == b->kind && a->inexact == b->inexact && (a->kind != PART_TEXT || strcmp(a->text, b->text) == 0);
+}
+
+/* Whether the tests only ever lead on to later ones, as they do. */
+static bool leads_on(const nl_filter *filter)
+{
+    for (size_t i = 0; i < filter->test_count; i++)
+        for (int way = 0; way < 2; way++)
+            if (filter->tests[i].next[way] < NL_FILTER_NO && filter->tests[i].next[way] <= i)
+                return false;
+    return true;
+}
+
+/* (t and what follows when it is true) or (not t and what follows when it is not), from the last test to the first. */
+static part whole(const kernel_event *event, const nl_filter *filter, nl_string host)
+{
+    part known[NL_FILTER_TESTS_MAX];
+    if (filter->test_count == 0 || filter->test_count > NL_FILTER_TESTS_MAX || !leads_on(filter))
+        return perhaps;
+    for (size_t i = filter->test_count; i-- > 0;) {
+        const nl_filter_test *test = &filter->tests[i];
+        part t = test_part(event, filter, test, host);
+        part yes = next_part(known, test->next[1]), no = next_part(known, test->next[0]);
+        if (is_same(&yes, &no)) {
+            known[i] = yes;
+            drop(&no);
+            drop(&t);
+            continue;
+        }
+        bool plain_or = yes.kind == PART_TRUE && !yes.inexact, plain_and = no.kind == PART_FALSE;
+        part not_t = plain_or || plain_and ? always : opposite(&t);
+        known[i] = join(join(t, "&&", yes), "||", join(not_t, "&&", no));
+    }
+    part made = copy(&known[0]);
+    for (size_t i = 0; i < filter->test_count; i++)
+        drop(&known[i]);
+    return made;
+}
+
+bool pushdown(kernel_event *event, const nl_filter *filter, nl_string host)
+{
+    event->evaluate = false;
+    event->kernel_filter = NULL;
+    if (filter == NULL)
+        return true;
+    part made = whole(event, filter, host);
+    event->evaluate = made.inexact;
+    event->kernel_filter = made.text;
+    return made.kind != PART_FALSE;
+}

@@ -1,0 +1,72 @@
+#include "config.h"
+
+#include "realtime.h"
+
+#include <netlogger.h>
+
+#include <stdio.h>
+#include <time.h>
+
+enum { TRIES = 7 };
+
+static int64_t read_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+static void measure(const realtime *r, int64_t *offset_ns, int64_t *error_ns)
+{
+    *error_ns = INT64_MAX;
+    for (int i = 0; i < TRIES; i++) {
+        int64_t before = read_ns(CLOCK_MONOTONIC), real = read_ns(CLOCK_REALTIME), after = read_ns(CLOCK_MONOTONIC);
+        int64_t error = (after - before + 1) / 2;
+        if (error >= *error_ns)
+            continue;
+        *error_ns = error;
+        *offset_ns = real - (before + (after - before) / 2) + r->namespace_ns;
+    }
+}
+
+/* The kernel's own monotonic clock is what this process sees without what its namespace adds. */
+static int64_t namespace_ns(void)
+{
+    char line[128];
+    long long seconds, nanoseconds;
+    int64_t result = 0;
+    FILE *file = fopen("/proc/self/timens_offsets", "re");
+    if (file == NULL)
+        return 0;
+    while (fgets(line, sizeof line, file) != NULL)
+        if (sscanf(line, "monotonic %lld %lld", &seconds, &nanoseconds) == 2)
+            result = seconds * NL_NS_PER_SECOND + nanoseconds;
+    fclose(file);
+    return result;
+}
+
+void realtime_start(realtime *r)
+{
+    int64_t offset_ns = 0;
+    r->namespace_ns = namespace_ns();
+    measure(r, &offset_ns, &r->error_ns);
+    atomic_store(&r->offset_ns, offset_ns);
+}
+
+bool realtime_update(realtime *r)
+{
+    int64_t offset_ns = 0, error_ns, before_ns = atomic_load(&r->offset_ns);
+    measure(r, &offset_ns, &error_ns);
+    int64_t apart = offset_ns > before_ns ? offset_ns - before_ns : before_ns - offset_ns;
+    if (apart <= error_ns + r->error_ns) {
+        /* The same offset, perhaps known better now. */
+        if (error_ns < r->error_ns) {
+            r->error_ns = error_ns;
+            atomic_store(&r->offset_ns, offset_ns);
+        }
+        return false;
+    }
+    r->error_ns = error_ns;
+    atomic_store(&r->offset_ns, offset_ns);
+    return true;
+}

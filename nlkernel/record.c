@@ -1,0 +1,104 @@
+/* nlkernel record: events into a file. */
+#include "config.h"
+
+#include "command.h"
+#include "rights.h"
+#include "session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct arguments {
+    recording_options recording;
+    const char *output;
+    nl_format format;
+    int zstd_level;
+} arguments;
+
+enum { OPTION_ZSTD = 0x1000 };
+
+static const struct argp_option options[] = {
+    {"output", 'o', "FILE", 0,
+     "Write there (default nlkernel.nlb; - for standard output): the binary format when it ends in .nlb, else text", 0},
+    {"format", 'f', "FORMAT", 0, "ulm, bp or nlb, whatever FILE is called. Only nlb keeps up with millions a second",
+     0},
+    {"zstd", OPTION_ZSTD, "LEVEL", 0, "nlb: compress (1 to 19; default: not)", 0},
+    {0},
+};
+
+static const struct argp_child children[] = {{&recording_argp, 0, "", 1}, {0}};
+
+static nl_format read_format(const char *text, struct argp_state *state)
+{
+    static const struct {
+        const char *name;
+        nl_format format;
+    } formats[] = {{"ulm", NL_FORMAT_ULM}, {"bp", NL_FORMAT_BP}, {"nlb", NL_FORMAT_NLB}};
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (strcmp(text, formats[i].name) == 0)
+            return formats[i].format;
+    argp_error(state, "--format %s: ulm, bp or nlb is wanted", text);
+    return NL_FORMAT_UNKNOWN;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    arguments *a = state->input;
+    char *end;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->recording;
+        return 0;
+    case 'o':
+        a->output = argument;
+        return 0;
+    case 'f':
+        a->format = read_format(argument, state);
+        return 0;
+    case OPTION_ZSTD:
+        a->zstd_level = (int)strtol(argument, &end, 10);
+        if (end == argument || *end != '\0' || a->zstd_level < 0 || a->zstd_level > 19)
+            argp_error(state, "--zstd %s: a level from 1 to 19 is wanted", argument);
+        return 0;
+    case ARGP_KEY_ARG:
+        return ARGP_ERR_UNKNOWN; /* the command, which the child takes */
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .children = children,
+    .args_doc = "[-- COMMAND...]",
+    .doc =
+        "Record the kernel's events into a log, until --duration is over, COMMAND has ended, or Ctrl-C."
+        "\vExample: nlkernel record -e 'sched:*' -e tcp:tcp_retransmit_skb -o kernel.nlb -- make\n\n"
+        "Each record has the event's fields, CPU, PID and TID, and the thread's name as PROG. What the kernel's "
+        "buffers were too small for is counted, for each CPU with its time, in the log: NetLogger.Lost. "
+        "NetLogger.Dump.Begin and .Finish say when the recorder itself was at work, NetLogger.Clock how the kernel's "
+        "clock and real time belong together. nlsort puts the CPUs' events in order.",
+};
+
+int command_record(int argc, char **argv)
+{
+    arguments a = {.output = "nlkernel.nlb"};
+    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+    sink s;
+    int status = PROGRAM_PROBLEM;
+    rights_lower();
+    bool opened = sink_open_file(&s, a.output, a.format, a.zstd_level);
+    rights_raise();
+    if (!opened) {
+        program_error("%s", nl_error_message());
+    } else {
+        status = session_run(&a.recording, &s);
+        if (!sink_close(&s)) {
+            program_error("%s", nl_error_message());
+            status = PROGRAM_PROBLEM;
+        }
+    }
+    recording_options_free(&a.recording);
+    return status;
+}

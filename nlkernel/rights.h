@@ -1,0 +1,25 @@
+/*
+ * What this process may do, in words: which right is missing, and how to grant it.
+ */
+#ifndef NLKERNEL_RIGHTS_H
+#define NLKERNEL_RIGHTS_H
+
+#include <stdbool.h>
+
+/* Whether this process has a capability now (CAP_... of <linux/capability.h>). */
+bool rights_has_capability(int capability);
+
+/* Sets the error message for path, which tracefs did not let us open or change (errno says why). */
+void rights_explain_denied(const char *path);
+
+/* The same for tracefs itself, which is not mounted and could not be. */
+void rights_explain_no_mount(void);
+
+/*
+ * nlkernel may have been given capabilities that its user has not (setcap): what is done in the user's name (opening
+ * the file that is written) is done between these two, without them.
+ */
+void rights_lower(void);
+void rights_raise(void);
+
+#endif

@@ -1,0 +1,493 @@
+#include "config.h"
+
+#include "session.h"
+
+#include "base/error.h"
+#include "child.h"
+#include "choice.h"
+#include "instance.h"
+#include "lane.h"
+#include "pushdown.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LOW_WATER_DEFAULT = 5, INTERVAL_DEFAULT_MS = 200, INTERVAL_LIVE_MS = 50, LOOK_EVERY_MS = 100 };
+
+/* Sizes of a page of the ring buffer: the larger one is asked for where the kernel knows of it and buffers are large.
+ */
+enum { SUBBUFFER_KB = 32, SUBBUFFERS_LEAST = 64 };
+
+typedef struct session {
+    const recording_options *options;
+    sink *sink;
+    tracing tracing;
+    instance instance;
+    kernel_events events;
+    realtime clock;
+    lane_setup setup;
+    char *saved_path;
+    char host[256];
+    lane *lanes;
+    size_t lane_count;
+    child child;
+    sigset_t signals;
+    int64_t begun_ns, ended_ns; /* by the monotonic clock */
+    uint64_t recorded, lost, strange;
+} session;
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/* ---- what the recorder says itself ---- */
+
+static nl_record *own_record(const session *s, const char *event)
+{
+    nl_record *record = nl_record_new();
+    nl_record_set_time(record, nl_time_now_ns());
+    nl_record_set_host(record, s->setup.host.data, s->setup.host.size);
+    nl_record_set_prog(record, "nlkernel", strlen("nlkernel"));
+    nl_record_set_level(record, NL_SYSTEM);
+    nl_record_set_event(record, event, strlen(event));
+    return record;
+}
+
+static void say(session *s, nl_record *record)
+{
+    sink_say(s->sink, record);
+    nl_record_free(record);
+}
+
+/* How the trace clock and real time belong together: what every time in the log rests on. */
+static void say_clock(session *s)
+{
+    nl_record *record = own_record(s, "NetLogger.Clock");
+    nl_record_add_string(record, "CLOCK", "mono", 4);
+    nl_record_add_int(record, "OFFSET.NS", atomic_load(&s->clock.offset_ns));
+    nl_record_add_int(record, "ERROR.NS", s->clock.error_ns);
+    say(s, record);
+}
+
+static void say_begin(session *s)
+{
+    nl_record *record = own_record(s, "NetLogger.Record.Begin");
+    struct utsname name;
+    const char *release = uname(&name) == 0 ? name.release : "";
+    nl_record_add_int(record, "PID", getpid());
+    nl_record_add_string(record, "KERNEL", release, strlen(release));
+    nl_record_add_uint(record, "EVENT.TYPES", s->events.count);
+    nl_record_add_uint(record, "CPUS", s->lane_count);
+    nl_record_add_uint(record, "BUFFER", s->options->buffer_size);
+    if (s->options->filter != NULL) {
+        const char *text = nl_filter_text(s->options->filter);
+        nl_record_add_string(record, "FILTER", text, strlen(text));
+    }
+    say(s, record);
+}
+
+static void say_finish(session *s)
+{
+    for (size_t i = 0; i < s->lane_count; i++) {
+        const lane *l = &s->lanes[i];
+        s->recorded += l->events;
+        s->lost += l->accounted;
+        s->strange += l->strange;
+        nl_record *record = own_record(s, "NetLogger.Record.Cpu");
+        nl_record_add_int(record, "CPU", l->cpu);
+        nl_record_add_int(record, "TID", l->tid);
+        nl_record_add_uint(record, "EVENTS", l->events);
+        nl_record_add_uint(record, "LOST", l->accounted);
+        say(s, record);
+    }
+    nl_record *record = own_record(s, "NetLogger.Record.Finish");
+    nl_record_add_uint(record, "EVENTS", s->recorded);
+    nl_record_add_uint(record, "LOST", s->lost);
+    nl_record_add_double(record, "SECONDS", (double)(s->ended_ns - s->begun_ns) / 1e9);
+    say(s, record);
+}
+
+/* ---- which events ---- */
+
+/* Leaves out the events that the filter can't be true of. */
+static void push_filter(session *s)
+{
+    kernel_events *events = &s->events;
+    size_t kept = 0;
+    for (size_t i = 0; i < events->count; i++) {
+        kernel_event *event = &events->list[i];
+        if (pushdown(event, s->options->filter, s->setup.host)) {
+            kernel_event moved = *event;
+            *event = events->list[kept];
+            events->list[kept++] = moved;
+        }
+    }
+    for (size_t i = kept; i < events->count; i++) {
+        events->by_id[events->list[i].id] = NULL;
+        kernel_event_free(&events->list[i]);
+    }
+    events->count = kept;
+    for (size_t i = 0; i < kept; i++) {
+        events->list[i].place = (unsigned)i;
+        events->by_id[events->list[i].id] = &events->list[i];
+    }
+}
+
+/* Returns an exit status. */
+static int choose_events(session *s)
+{
+    event_names names = {0};
+    int status = PROGRAM_PROBLEM;
+    bool good = event_names_read(&names, &s->tracing);
+    for (size_t i = 0; good && i < s->options->pattern_count; i++)
+        if (!event_names_choose(&names, s->options->patterns[i])) {
+            good = false;
+            status = PROGRAM_USAGE;
+        }
+    good = good && kernel_events_read(&s->events, &names, &s->tracing);
+    event_names_free(&names);
+    if (!good) {
+        program_error("%s", nl_error_message());
+        return status;
+    }
+    push_filter(s);
+    if (s->events.count > 0)
+        return PROGRAM_DONE;
+    program_error("--filter: it can be true of none of the events that were chosen: nlkernel list shows their fields");
+    return PROGRAM_USAGE;
+}
+
+static bool enable_event(session *s, const kernel_event *event)
+{
+    char file[256];
+    bool good = true;
+    if (event->kernel_filter != NULL) {
+        snprintf(file, sizeof file, "events/%s/%s/filter", event->system, event->event);
+        good = instance_write(&s->instance, file, event->kernel_filter);
+    }
+    snprintf(file, sizeof file, "events/%s/%s/enable", event->system, event->event);
+    return good && instance_write(&s->instance, file, "1");
+}
+
+/* Events that can't be switched on (some want hardware) are left out, unless there are no others. */
+static bool enable_events(session *s)
+{
+    size_t on = 0, refused = 0;
+    for (size_t i = 0; i < s->events.count; i++)
+        if (enable_event(s, &s->events.list[i]))
+            on++;
+        else if (refused++ == 0 && s->events.count > 1)
+            program_error("%s; going on without it", nl_error_message());
+    if (refused > 1 && on > 0)
+        program_error("%zu more events can't be recorded", refused - 1);
+    return on > 0;
+}
+
+/* ---- of whom ---- */
+
+static bool add_threads(session *s, int pid)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    DIR *folder = opendir(path);
+    if (folder == NULL) {
+        nl_error_set("--pid %d: there is no such process", pid);
+        return false;
+    }
+    bool good = true;
+    char *file;
+    NL_REQUIRE(asprintf(&file, "%s/set_event_pid", s->instance.dir) >= 0, "out of memory");
+    int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
+    for (struct dirent *entry; good && (entry = readdir(folder)) != NULL;)
+        if (entry->d_name[0] != '.' && write(fd, entry->d_name, strlen(entry->d_name)) < 0)
+            good = nl_error_set_errno("%s", file) == NL_OK;
+    if (fd >= 0)
+        close(fd);
+    free(file);
+    closedir(folder);
+    return good;
+}
+
+static bool choose_processes(session *s)
+{
+    if (s->options->pid_count > 0 || s->options->follow)
+        instance_write_if_there(&s->instance, "options/event-fork", "1");
+    for (size_t i = 0; i < s->options->pid_count; i++)
+        if (!add_threads(s, s->options->pids[i]))
+            return false;
+    return !s->options->follow || add_threads(s, s->child.pid);
+}
+
+static bool has_cpu(const session *s, long cpu)
+{
+    char path[512];
+    struct stat status;
+    snprintf(path, sizeof path, "%s/per_cpu/cpu%ld", s->instance.dir, cpu);
+    return stat(path, &status) == 0;
+}
+
+/* Which CPUs there are, of those that were asked for. False with the reason. */
+static bool choose_cpus(session *s)
+{
+    const recording_options *o = s->options;
+    long count = sysconf(_SC_NPROCESSORS_CONF);
+    char mask[RECORDING_CPUS_MOST / 4 + RECORDING_CPUS_MOST / 32 + 2];
+    s->lanes = calloc((size_t)count, sizeof *s->lanes);
+    NL_REQUIRE(s->lanes != NULL, "out of memory");
+    unsigned words[RECORDING_CPUS_MOST / 32] = {0};
+    size_t word_count = (size_t)count / 32 + 1, size = 0;
+    for (size_t cpu = (size_t)count; cpu < o->cpu_count; cpu++)
+        if (o->cpus[cpu]) {
+            nl_error_set("--cpu: there is no CPU %zu here: the last one is %ld", cpu, count - 1);
+            return false;
+        }
+    for (long cpu = 0; cpu < count && cpu < RECORDING_CPUS_MOST; cpu++) {
+        if ((o->cpus != NULL && ((size_t)cpu >= o->cpu_count || !o->cpus[cpu])) || !has_cpu(s, cpu))
+            continue;
+        if (!lane_open(&s->lanes[s->lane_count], &s->setup, (int)cpu))
+            return false;
+        s->lane_count++;
+        words[cpu / 32] |= 1u << cpu % 32;
+    }
+    for (size_t i = word_count; i-- > 0;)
+        size += (size_t)snprintf(mask + size, sizeof mask - size, "%08x%s", words[i], i > 0 ? "," : "");
+    return o->cpus == NULL || instance_write(&s->instance, "tracing_cpumask", mask);
+}
+
+/* ---- the ring buffer ---- */
+
+static long number_in(const instance *i, const char *file)
+{
+    char *text = instance_read(i, file);
+    long value = text != NULL ? strtol(text, NULL, 10) : 0;
+    free(text);
+    return value;
+}
+
+/* Where a page's words lie, and how large it is. */
+static bool read_layout(session *s)
+{
+    char *path = tracing_path(&s->tracing, "events/header_page"), *text = tracing_read(path, NULL);
+    page_layout *layout = &s->setup.layout;
+    unsigned commit_offset, commit_size, data_offset, data_size;
+    const char *commit = text != NULL ? strstr(text, " commit;") : NULL,
+               *data = text != NULL ? strstr(text, " data;") : NULL;
+    bool good = commit != NULL && data != NULL &&
+                sscanf(commit, " commit; offset:%u; size:%u;", &commit_offset, &commit_size) == 2 &&
+                sscanf(data, " data; offset:%u; size:%u;", &data_offset, &data_size) == 2 && commit_size <= 8 &&
+                commit_size >= 4 && commit_offset + commit_size <= data_offset && data_offset <= 64;
+    if (good)
+        *layout = (page_layout){commit_offset, commit_size, data_offset};
+    else
+        nl_error_set("%s: not understood", path);
+    long kb = number_in(&s->instance, "buffer_subbuf_size_kb");
+    s->setup.page_size = kb > 0 ? (size_t)kb << 10 : (size_t)sysconf(_SC_PAGESIZE);
+    free(text);
+    free(path);
+    return good;
+}
+
+static bool set_buffer(session *s)
+{
+    const recording_options *o = s->options;
+    char text[32];
+    if (o->buffer_size >= (size_t)SUBBUFFERS_LEAST * SUBBUFFER_KB << 10) {
+        snprintf(text, sizeof text, "%d", SUBBUFFER_KB);
+        instance_write_if_there(&s->instance, "buffer_subbuf_size_kb", text);
+    }
+    snprintf(text, sizeof text, "%zu", o->buffer_size >> 10);
+    if (!instance_write(&s->instance, "buffer_size_kb", text)) {
+        nl_error_prepend("a buffer of %s KiB for each CPU", text);
+        return false;
+    }
+    snprintf(text, sizeof text, "%d", o->low_water >= 0 ? o->low_water : LOW_WATER_DEFAULT);
+    instance_write_if_there(&s->instance, "buffer_percent", text);
+    instance_write_if_there(&s->instance, "options/overwrite", "1");
+    instance_write_if_there(&s->instance, "options/record-cmd", "1");
+    if (!instance_write(&s->instance, "trace_clock", "mono")) {
+        nl_error_prepend("this kernel has no trace clock that programs share");
+        return false;
+    }
+    return read_layout(s);
+}
+
+/* ---- its course ---- */
+
+static void set_up(session *s)
+{
+    const char *host = getenv("NETLOGGER_HOST");
+    if (host != NULL && *host != '\0')
+        snprintf(s->host, sizeof s->host, "%s", host);
+    else if (gethostname(s->host, sizeof s->host - 1) != 0)
+        strcpy(s->host, "localhost");
+    int interval_ms = s->sink->log != NULL ? INTERVAL_LIVE_MS : INTERVAL_DEFAULT_MS;
+    s->setup = (lane_setup){
+        .events = &s->events,
+        .filter = s->options->filter,
+        .clock = &s->clock,
+        .sink = s->sink,
+        .host = {s->host, strlen(s->host)},
+        .interval_ms = s->options->interval_ms > 0 ? s->options->interval_ms : interval_ms,
+        .stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
+    };
+    /* Blocked from here on, and waited for where nothing is half done. */
+    sigemptyset(&s->signals);
+    sigaddset(&s->signals, SIGINT);
+    sigaddset(&s->signals, SIGTERM);
+    sigaddset(&s->signals, SIGHUP);
+    sigaddset(&s->signals, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &s->signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
+}
+
+/* Makes all ready, so that only the switch is left. False with the reason. */
+static bool prepare(session *s)
+{
+    s->saved_path = tracing_path(&s->tracing, "saved_cmdlines");
+    s->setup.saved_path = s->saved_path;
+    if (s->options->command != NULL && !child_prepare(&s->child, s->options->command))
+        return false;
+    if (!instance_create(&s->instance, &s->tracing))
+        return false;
+    s->setup.instance_dir = s->instance.dir;
+    return set_buffer(s) && choose_cpus(s) && choose_processes(s) && enable_events(s);
+}
+
+static bool begin(session *s)
+{
+    realtime_start(&s->clock);
+    say_begin(s);
+    say_clock(s);
+    for (size_t i = 0; i < s->lane_count; i++)
+        if (!lane_start(&s->lanes[i]))
+            return false;
+    s->begun_ns = s->ended_ns = monotonic_ns();
+    if (!instance_write(&s->instance, "tracing_on", "1"))
+        return false;
+    if (s->child.pid == 0 || child_start(&s->child))
+        return true;
+    nl_error_prepend("%s", s->options->command[0]);
+    return false;
+}
+
+/* Waits until it is over. */
+static void wait_for_end(session *s)
+{
+    const struct timespec look_every = {.tv_nsec = LOOK_EVERY_MS * 1000000};
+    int64_t end_ns = s->options->duration_ns > 0 ? s->begun_ns + s->options->duration_ns : INT64_MAX, left_ns;
+    while ((left_ns = end_ns - monotonic_ns()) > 0 && !s->sink->failed && !s->child.ended) {
+        struct timespec wait = look_every;
+        if (left_ns < wait.tv_nsec)
+            wait.tv_nsec = left_ns;
+        int signal = sigtimedwait(&s->signals, NULL, &wait);
+        if (signal > 0 && signal != SIGCHLD)
+            return;
+        child_look(&s->child);
+        if (realtime_update(&s->clock))
+            say_clock(s);
+        sink_flush(s->sink);
+    }
+}
+
+/* Stops recording, and reads what is left. */
+static void end(session *s)
+{
+    if (s->instance.handle != NULL && !instance_write(&s->instance, "tracing_on", "0"))
+        program_error("%s", nl_error_message());
+    s->ended_ns = monotonic_ns();
+    uint64_t one = 1;
+    if (write(s->setup.stop_fd, &one, sizeof one) < 0)
+        program_error("stop: %s", strerror(errno));
+    for (size_t i = 0; i < s->lane_count; i++)
+        lane_finish(&s->lanes[i]);
+}
+
+static bool clean_up(session *s)
+{
+    for (size_t i = 0; i < s->lane_count; i++)
+        lane_close(&s->lanes[i]);
+    bool gone = instance_destroy(&s->instance);
+    if (!child_end(&s->child))
+        program_error("%s does not end, and is left running", s->options->command[0]);
+    close(s->setup.stop_fd);
+    free(s->lanes);
+    free(s->saved_path);
+    kernel_events_free(&s->events);
+    return gone;
+}
+
+static void summarise(const session *s)
+{
+    double seconds = (double)(s->ended_ns - s->begun_ns) / 1e9;
+    if (s->strange > 0)
+        program_error("%" PRIu64 " events were not what their description says, and are left out", s->strange);
+    if (s->lost > 0)
+        program_error("%" PRIu64
+                      " events are lost, as the log says: the buffers were too small (--buffer) for what was "
+                      "to be written",
+                      s->lost);
+    if (s->sink->refused > 0)
+        program_error("%" PRIu64 " records are lost: the destination was too slow", s->sink->refused);
+    if (!s->options->quiet && !s->sink->failed)
+        fprintf(stderr, "nlkernel: %" PRIu64 " events in %.3f s, %" PRIu64 " lost, to %s\n", s->recorded, seconds,
+                s->lost, s->sink->name);
+}
+
+static int record(session *s)
+{
+    unsigned stale = instance_clean_stale(&s->tracing);
+    if (stale > 0 && !s->options->quiet)
+        fprintf(stderr, "nlkernel: %u instance%s of a recorder that was killed taken away\n", stale,
+                stale == 1 ? "" : "s");
+    bool good = prepare(s) && begin(s);
+    if (!good)
+        program_error("%s", nl_error_message());
+    else
+        wait_for_end(s);
+    end(s);
+    if (good)
+        say_clock(s);
+    if (good)
+        say_finish(s);
+    int status = good ? PROGRAM_DONE : PROGRAM_PROBLEM;
+    if (!clean_up(s)) {
+        program_error("%s", nl_error_message());
+        status = PROGRAM_PROBLEM;
+    }
+    if (good)
+        summarise(s);
+    return status;
+}
+
+int session_run(const recording_options *options, sink *sink)
+{
+    session s = {.options = options, .sink = sink, .instance = {.free_buffer_fd = -1}};
+    if (!tracing_open(&s.tracing, options->tracefs)) {
+        program_error("%s", nl_error_message());
+        return PROGRAM_PROBLEM;
+    }
+    set_up(&s);
+    int status = choose_events(&s);
+    if (status == PROGRAM_DONE)
+        status = record(&s);
+    else
+        clean_up(&s);
+    tracing_close(&s.tracing);
+    return status;
+}

@@ -1,0 +1,176 @@
+#include "config.h"
+
+#include "sink.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+static void start(sink *s, const char *name)
+{
+    *s = (sink){.fd = -1, .name = strdup(name)};
+    NL_REQUIRE(s->name != NULL, "out of memory");
+    pthread_mutex_init(&s->mutex, NULL);
+    NL_REQUIRE(getrandom(s->own_id.stream, sizeof s->own_id.stream, 0) == (ssize_t)sizeof s->own_id.stream,
+               "no random numbers");
+}
+
+static void stop(sink *s)
+{
+    nl_block_writer_free(&s->own);
+    pthread_mutex_destroy(&s->mutex);
+    free(s->name);
+    free(s->failure);
+}
+
+/* Keeps the first reason, which nl_error_message() has. With the mutex held. */
+static void fail(sink *s)
+{
+    if (s->failure == NULL)
+        s->failure = strdup(nl_error_message());
+    atomic_store(&s->failed, true);
+}
+
+static bool ends_in(const char *text, const char *end)
+{
+    size_t size = strlen(text), end_size = strlen(end);
+    return size >= end_size && strcmp(text + size - end_size, end) == 0;
+}
+
+bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
+{
+    nl_url *url = nl_url_parse(path);
+    if (url == NULL)
+        return false;
+    bool plain = url->scheme == NL_SCHEME_FILE && url->option_count == 0;
+    if (!plain && url->scheme != NL_SCHEME_STDIO) {
+        nl_error_set("%s: record writes a file; nlkernel live --dest %s sends", path, path);
+        nl_url_free(url);
+        return false;
+    }
+    start(s, path);
+    s->zstd_level = zstd_level;
+    if (format == NL_FORMAT_UNKNOWN)
+        format = plain && ends_in(url->path, ".nlb") ? NL_FORMAT_NLB : NL_FORMAT_ULM;
+    bool good;
+    if (format == NL_FORMAT_NLB) {
+        s->fd = plain ? open(url->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : fcntl(1, F_DUPFD_CLOEXEC, 3);
+        good = s->fd >= 0;
+        if (!good)
+            nl_error_set_errno("%s", path);
+    } else {
+        nl_writer_options options = {.format = format, .buffer_size = 256 << 10, .truncate = true};
+        s->writer = nl_writer_open(path, &options);
+        good = s->writer != NULL;
+    }
+    nl_url_free(url);
+    if (!good)
+        stop(s);
+    return good;
+}
+
+bool sink_open_log(sink *s, const char *url)
+{
+    start(s, url != NULL ? url : "$NETLOGGER_DEST");
+    s->log = nl_open("nlkernel", url);
+    if (s->log != NULL)
+        return true;
+    if (*nl_error_message() == '\0')
+        nl_error_set("logging is switched off: say --dest, or set NETLOGGER_DEST");
+    stop(s);
+    return false;
+}
+
+/* With the mutex held. */
+static void write_all(sink *s, const char *data, size_t size)
+{
+    while (size > 0 && !s->failed) {
+        ssize_t put = write(s->fd, data, size);
+        if (put < 0 && errno == EINTR)
+            continue;
+        if (put < 0) {
+            nl_error_set_errno("%s: write", s->name);
+            fail(s);
+            return;
+        }
+        s->bytes += (size_t)put;
+        data += put;
+        size -= (size_t)put;
+    }
+}
+
+void sink_put_blocks(sink *s, const char *data, size_t size)
+{
+    pthread_mutex_lock(&s->mutex);
+    write_all(s, data, size);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+/* With the mutex held. */
+static void put(sink *s, const nl_record *record)
+{
+    if (s->failed)
+        return;
+    if (s->log != NULL) {
+        if (nl_write_record(s->log, record) == NL_FAILED)
+            s->refused++;
+    } else if (nl_writer_put(s->writer, record) != NL_OK) {
+        fail(s);
+    }
+}
+
+void sink_put(sink *s, const nl_record *record)
+{
+    pthread_mutex_lock(&s->mutex);
+    put(s, record);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+void sink_say(sink *s, const nl_record *record)
+{
+    pthread_mutex_lock(&s->mutex);
+    if (!sink_takes_blocks(s)) {
+        put(s, record);
+    } else if (nl_block_put(&s->own, record)) {
+        nl_buffer block = {0};
+        nl_block_finish(&s->own, &s->own_id, 0, &block);
+        s->own_id.first_sequence++;
+        write_all(s, block.data, block.size);
+        nl_buffer_free(&block);
+    }
+    pthread_mutex_unlock(&s->mutex);
+}
+
+void sink_flush(sink *s)
+{
+    pthread_mutex_lock(&s->mutex);
+    if (s->writer != NULL && !s->failed && nl_writer_flush(s->writer) != NL_OK)
+        fail(s);
+    pthread_mutex_unlock(&s->mutex);
+}
+
+bool sink_close(sink *s)
+{
+    bool good = true;
+    if (s->fd >= 0 && close(s->fd) != 0) {
+        nl_error_set_errno("%s: close", s->name);
+        good = false;
+    }
+    if (s->writer != NULL && s->failed)
+        nl_writer_discard(s->writer);
+    else if (s->writer != NULL)
+        good = nl_writer_close(s->writer) == NL_OK;
+    if (s->log != NULL)
+        good = nl_close(s->log) == NL_OK;
+    if (s->failed) {
+        nl_error_set("%s", s->failure);
+        good = false;
+    }
+    stop(s);
+    return good;
+}

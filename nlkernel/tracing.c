@@ -1,0 +1,144 @@
+#include "config.h"
+
+#include "tracing.h"
+
+#include "base/error.h"
+#include "rights.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <tracefs.h>
+#include <unistd.h>
+
+char *tracing_path(const tracing *t, const char *format, ...)
+{
+    char *name = NULL, *path = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    int got = vasprintf(&name, format, arguments);
+    va_end(arguments);
+    NL_REQUIRE(got >= 0 && asprintf(&path, "%s/%s", t->path, name) >= 0, "out of memory");
+    free(name);
+    return path;
+}
+
+char *tracing_read(const char *path, size_t *size)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        rights_explain_denied(path);
+        return NULL;
+    }
+    nl_buffer text = {0};
+    ssize_t got;
+    do {
+        nl_buffer_reserve(&text, 16384);
+        got = read(fd, text.data + text.size, 16383);
+        text.size += got > 0 ? (size_t)got : 0;
+    } while (got > 0 || (got < 0 && errno == EINTR));
+    if (got < 0) {
+        nl_error_set_errno("%s", path);
+        nl_buffer_free(&text);
+    } else {
+        text.data[text.size] = '\0';
+    }
+    close(fd);
+    if (size != NULL)
+        *size = text.size;
+    return text.data;
+}
+
+bool tracing_write(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC | O_TRUNC);
+    if (fd < 0) {
+        rights_explain_denied(path);
+        return false;
+    }
+    ssize_t put = write(fd, text, strlen(text));
+    if (put < 0)
+        nl_error_set_errno("%s: write \"%s\"", path, text);
+    close(fd);
+    return put >= 0;
+}
+
+static bool is_tracefs(const char *path)
+{
+    struct statfs status;
+    return statfs(path, &status) == 0 && status.f_type == TRACEFS_MAGIC;
+}
+
+/* A mount that is attached nowhere: it goes with its descriptor. */
+static bool mount_for_us(tracing *t)
+{
+    int fs = fsopen("tracefs", FSOPEN_CLOEXEC);
+    if (fs >= 0 && fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == 0)
+        t->mount_fd = fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+    if (t->mount_fd < 0) {
+        rights_explain_no_mount();
+        if (fs >= 0)
+            close(fs);
+        return false;
+    }
+    close(fs);
+    NL_REQUIRE(asprintf(&t->path, "/proc/self/fd/%d", t->mount_fd) >= 0, "out of memory");
+    return true;
+}
+
+static bool find(tracing *t, const char *path)
+{
+    static const char *const usual[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
+    if (path != NULL && !is_tracefs(path)) {
+        nl_error_set("%s: no tracefs is mounted there", path);
+        return false;
+    }
+    for (size_t i = 0; path == NULL && i < sizeof usual / sizeof *usual; i++)
+        if (is_tracefs(usual[i]))
+            path = usual[i];
+    if (path == NULL)
+        return mount_for_us(t);
+    t->path = strdup(path);
+    NL_REQUIRE(t->path != NULL, "out of memory");
+    return true;
+}
+
+bool tracing_open(tracing *t, const char *path)
+{
+    *t = (tracing){.mount_fd = -1};
+    if (!find(t, path))
+        return false;
+    char *events = tracing_path(t, "events");
+    int fd =
+        open(events, O_RDONLY | O_DIRECTORY | O_CLOEXEC); /* access(2) asks for the real user, without capabilities */
+    bool may = fd >= 0;
+    if (may)
+        close(fd);
+    if (!may && errno == ENOENT)
+        nl_error_set("%s: this kernel offers no events", t->path);
+    else if (!may)
+        rights_explain_denied(events);
+    if (may && tracefs_set_tracing_dir(t->path) != 0) {
+        nl_error_set_errno("%s", t->path);
+        may = false;
+    }
+    free(events);
+    if (!may)
+        tracing_close(t);
+    return may;
+}
+
+void tracing_close(tracing *t)
+{
+    if (t->mount_fd >= 0)
+        close(t->mount_fd);
+    free(t->path);
+    *t = (tracing){.mount_fd = -1};
+}

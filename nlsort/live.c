@@ -1,0 +1,313 @@
+#include "config.h"
+
+#include "live.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum {
+    PAUSE_NS = 10000000, /* between looks at inputs that have nothing */
+    TURN = 1024,         /* records after which inputs that had nothing are asked again */
+    WRITE_SIZE = 64 << 10,
+    SHOWN = 5,
+};
+
+/* A record that is held. */
+typedef struct held {
+    int64_t time_ns;
+    uint64_t number; /* in which they came */
+    char *line;
+    size_t size;
+} held;
+
+typedef struct source {
+    nl_reader *reader; /* NULL: ended */
+    int64_t latest_ns; /* time that it gave */
+    bool dry;          /* it has nothing now */
+} source;
+
+typedef struct window {
+    const live *what;
+    source *sources;
+    size_t open;
+    held *heap; /* the one that is written next at the root */
+    size_t count, capacity;
+    size_t bytes;
+    uint64_t came;
+    int64_t newest_ns;
+    int64_t written_ns; /* the latest time that was written */
+    int64_t arrival_ns; /* by the monotonic clock: when something came last */
+    nl_writer *output, *late_output;
+    nl_buffer line;
+    nl_record *record; /* of a line that was packed */
+    uint64_t late, early;
+} window;
+
+static volatile sig_atomic_t stopped;
+
+static void on_stop(int number)
+{
+    (void)number;
+    stopped = 1;
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/* ---- the heap ---- */
+
+static bool comes_before(const held *a, const held *b)
+{
+    return a->time_ns != b->time_ns ? a->time_ns < b->time_ns : a->number < b->number;
+}
+
+static void hold(window *w, held h)
+{
+    if (w->count == w->capacity) {
+        w->capacity = 2 * w->capacity + 1024;
+        w->heap = realloc(w->heap, w->capacity * sizeof *w->heap);
+        if (w->heap == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
+    size_t at = w->count++;
+    for (; at > 0 && comes_before(&h, &w->heap[(at - 1) / 2]); at = (at - 1) / 2)
+        w->heap[at] = w->heap[(at - 1) / 2];
+    w->heap[at] = h;
+    w->bytes += h.size + sizeof h;
+}
+
+static held take_first(window *w)
+{
+    held first = w->heap[0], moving = w->heap[--w->count];
+    size_t at = 0;
+    for (size_t child; (child = 2 * at + 1) < w->count; at = child) {
+        if (child + 1 < w->count && comes_before(&w->heap[child + 1], &w->heap[child]))
+            child++;
+        if (!comes_before(&w->heap[child], &moving))
+            break;
+        w->heap[at] = w->heap[child];
+    }
+    w->heap[at] = moving;
+    w->bytes -= first.size + sizeof first;
+    return first;
+}
+
+/* ---- writing ---- */
+
+static nl_writer *open_output(const window *w, const char *path, bool truncate)
+{
+    nl_writer_options how = {.format = w->what->settings->format, .buffer_size = WRITE_SIZE, .truncate = truncate};
+    nl_writer *writer = nl_writer_open(path, &how);
+    if (writer == NULL)
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+    return writer;
+}
+
+static void put(window *w, nl_writer *writer, const char *line, size_t size)
+{
+    nl_status status;
+    if (!w->what->settings->packed)
+        status = nl_writer_put_text(writer, NL_LEVEL_NONE, line, size);
+    else if ((status = nl_record_unpack(w->record, line, size)) == NL_OK)
+        status = nl_writer_put(writer, w->record);
+    if (status != NL_OK)
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+}
+
+static nl_writer *output_of(window *w)
+{
+    if (w->output == NULL)
+        w->output = open_output(w, w->what->output != NULL ? w->what->output : "-", true);
+    return w->output;
+}
+
+static void flush(nl_writer *writer)
+{
+    if (writer != NULL && nl_writer_flush(writer) != NL_OK)
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+}
+
+/* The time of a record as far as this machine's clock lets it be believed. */
+static int64_t believed(const window *w, int64_t time_ns)
+{
+    int64_t most = nl_time_now_ns() + w->what->window_ns;
+    return time_ns < most ? time_ns : most;
+}
+
+static void release_first(window *w)
+{
+    held first = take_first(w);
+    put(w, output_of(w), first.line, first.size);
+    int64_t time_ns = believed(w, first.time_ns);
+    if (time_ns > w->written_ns)
+        w->written_ns = time_ns;
+    free(first.line);
+}
+
+/* Writes what is older than the newest by the window; all, when it has been quiet for so long. */
+static void release(window *w, bool all)
+{
+    int64_t until = w->newest_ns < INT64_MIN + w->what->window_ns ? INT64_MIN : w->newest_ns - w->what->window_ns;
+    while (w->count > 0 && (all || w->heap[0].time_ns <= until))
+        release_first(w);
+    while (w->bytes > w->what->memory) {
+        w->early++;
+        release_first(w);
+    }
+}
+
+static void take_late(window *w, const nl_record *record)
+{
+    if (w->late++ < SHOWN) {
+        char time[NL_TIME_TEXT_SIZE];
+        nl_time_format_ulm(record->time_ns, time);
+        program_error("a record of %s came too late, %.3f s after its place was written", time,
+                      (double)(w->written_ns - record->time_ns) / 1e9);
+    }
+    if (w->what->late == NULL) {
+        put(w, output_of(w), w->line.data, w->line.size);
+        return;
+    }
+    if (w->late_output == NULL)
+        w->late_output = open_output(w, w->what->late, false);
+    put(w, w->late_output, w->line.data, w->line.size);
+}
+
+/* ---- reading ---- */
+
+static void take(window *w, const nl_record *record)
+{
+    input_make_line(w->what->settings, record, &w->line);
+    w->came++;
+    if (record->time_ns < w->written_ns) {
+        take_late(w, record);
+        return;
+    }
+    held h = {record->time_ns, w->came, malloc(w->line.size), w->line.size};
+    if (h.line == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    memcpy(h.line, w->line.data, w->line.size);
+    hold(w, h);
+    int64_t time_ns = record->time_ns > w->newest_ns ? believed(w, record->time_ns) : INT64_MIN;
+    if (time_ns > w->newest_ns)
+        w->newest_ns = time_ns;
+    release(w, false);
+}
+
+static void close_source(window *w, source *from)
+{
+    program_reading_close(&w->what->settings->reading, from->reader);
+    from->reader = NULL;
+    w->open--;
+}
+
+/* The one that is furthest behind, of those that may have something: so files are merged, not read one after another.
+ */
+static source *next_source(window *w)
+{
+    source *next = NULL;
+    for (size_t i = 0; i < w->what->file_count; i++) {
+        source *s = &w->sources[i];
+        if (s->reader != NULL && !s->dry && (next == NULL || s->latest_ns < next->latest_ns))
+            next = s;
+    }
+    return next;
+}
+
+/* Takes what inputs have now. Whether there was anything. */
+static bool take_some(window *w)
+{
+    const nl_record *record;
+    bool some = false;
+    for (size_t i = 0; i < w->what->file_count; i++)
+        w->sources[i].dry = false;
+    source *from;
+    for (int turn = 0; turn < TURN && (from = next_source(w)) != NULL; turn++) {
+        nl_status status = program_next_where(from->reader, w->what->settings->where, &record);
+        from->dry = status == NL_AGAIN;
+        some |= status != NL_AGAIN;
+        if (status == NL_OK) {
+            from->latest_ns = record->time_ns;
+            take(w, record);
+        } else if (status != NL_AGAIN) {
+            if (status == NL_FAILED)
+                program_error("%s", nl_error_message());
+            w->what->settings->failed |= status == NL_FAILED;
+            close_source(w, from);
+        }
+    }
+    return some;
+}
+
+static void open_sources(window *w)
+{
+    const live *what = w->what;
+    w->sources = calloc(what->file_count + 1, sizeof *w->sources);
+    if (w->sources == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    for (size_t i = 0; i < what->file_count; i++) {
+        source *s = &w->sources[i];
+        s->reader = program_reading_open(&what->settings->reading, what->files[i], what->follow, true);
+        s->latest_ns = INT64_MIN;
+        w->open += s->reader != NULL;
+        what->settings->failed |= s->reader == NULL;
+    }
+}
+
+static void read_all(window *w)
+{
+    w->arrival_ns = monotonic_ns();
+    while (w->open > 0 && !stopped) {
+        bool some = take_some(w);
+        int64_t now_ns = monotonic_ns();
+        if (some) {
+            w->arrival_ns = now_ns;
+            continue;
+        }
+        if (now_ns - w->arrival_ns >= w->what->window_ns)
+            release(w, true);
+        flush(w->output);
+        flush(w->late_output);
+        nanosleep(&(struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+    }
+}
+
+static void close_writer(nl_writer *writer)
+{
+    if (writer != NULL && nl_writer_close(writer) != NL_OK)
+        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
+}
+
+bool live_run(const live *what)
+{
+    window w = {.what = what, .newest_ns = INT64_MIN, .written_ns = INT64_MIN, .record = nl_record_new()};
+    struct sigaction action = {.sa_handler = on_stop}; /* reading goes on where it was, and the loop ends after it */
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    open_sources(&w);
+    read_all(&w);
+    release(&w, true);
+    for (size_t i = 0; i < what->file_count; i++)
+        if (w.sources[i].reader != NULL)
+            close_source(&w, &w.sources[i]);
+    close_writer(w.output);
+    close_writer(w.late_output);
+    if (w.late > SHOWN)
+        program_error("%" PRIu64 " records in all came too late", w.late);
+    if (w.early > 0)
+        program_error("%" PRIu64 " records were written before their time: the window holds more than -S allows",
+                      w.early);
+    nl_record_free(w.record);
+    nl_buffer_free(&w.line);
+    free(w.sources);
+    free(w.heap);
+    return w.late == 0;
+}

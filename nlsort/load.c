@@ -1,0 +1,462 @@
+#include "config.h"
+
+#include "load.h"
+
+#include "program/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    PIECE_MOST = 4 << 20,
+    PIECE_LEAST = 64 << 10,
+    PIECES_IN_MEMORY = 64, /* at least */
+    SHORTEST_LINE = 20,    /* of a plain one: DATE=YYYYMMDDhhmmss and its newline */
+    SIDE_SHARE = 8,        /* that part of memory is for records that are written anew */
+    DECODED_AT_ONCE = 256 << 10,
+    MAGIC_SIZE = 4,
+};
+
+struct load {
+    input_settings *settings;
+    const char *path;
+    int fd;
+    off_t at; /* where in the file what is not in a table yet begins */
+    nl_decoder *decoder;
+    uint64_t passed_lines, passed_bytes; /* of which the decoder does not know yet */
+    bool decoding;                       /* all that is left is the decoder's */
+    nl_buffer held;                      /* what it was fed */
+};
+
+/* ---- opening ---- */
+
+static bool is_text(int fd)
+{
+    static const unsigned char frame[MAGIC_SIZE] = {0x28, 0xb5, 0x2f, 0xfd};
+    unsigned char start[MAGIC_SIZE] = {0};
+    ssize_t got = pread(fd, start, sizeof start, 0);
+    bool is_skippable = (start[0] & 0xf0) == 0x50 && start[1] == 0x2a && start[2] == 0x4d && start[3] == 0x18;
+    return got >= 0 && memcmp(start, frame, sizeof frame) != 0 && !is_skippable;
+}
+
+/* The format of the first record; NL_FORMAT_UNKNOWN when there is none. */
+static nl_format find_format(int fd, nl_fraction fraction)
+{
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.fraction = fraction});
+    nl_format format = NL_FORMAT_UNKNOWN;
+    char *bytes = malloc(DECODED_AT_ONCE);
+    if (bytes == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    const nl_record *record;
+    ssize_t got;
+    for (off_t at = 0; format == NL_FORMAT_UNKNOWN; at += got) {
+        got = pread(fd, bytes, DECODED_AT_ONCE, at);
+        if (got > 0)
+            nl_decoder_feed(decoder, bytes, (size_t)got);
+        else
+            nl_decoder_finish(decoder);
+        if (nl_decoder_next(decoder, &record) == NL_OK)
+            format = record->raw_format == NL_FORMAT_UNKNOWN ? NL_FORMAT_NLB : record->raw_format;
+        else if (got <= 0)
+            break;
+    }
+    nl_decoder_free(decoder);
+    free(bytes);
+    return format;
+}
+
+/* Opens the file of text that a path names, from its start; -1 when it names none. */
+static int open_text(const char *path)
+{
+    nl_url *url = nl_url_parse(path);
+    int fd = -1;
+    if (url != NULL && url->scheme == NL_SCHEME_FILE && url->option_count == 0)
+        fd = open(url->path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    else if (url != NULL && url->scheme == NL_SCHEME_STDIO && lseek(STDIN_FILENO, 0, SEEK_CUR) == 0)
+        fd = fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
+    nl_url_free(url);
+    struct stat status;
+    if (fd >= 0 && (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_size == 0 || !is_text(fd))) {
+        close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+load *load_open(input_settings *settings, const char *path)
+{
+    int fd = open_text(path);
+    if (fd < 0)
+        return NULL;
+    nl_format own = find_format(fd, settings->reading.fraction);
+    if (own != NL_FORMAT_ULM && own != NL_FORMAT_BP) {
+        close(fd);
+        return NULL;
+    }
+    if (settings->format == NL_FORMAT_UNKNOWN)
+        settings->format = own;
+    load *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    *l = (load){.settings = settings, .path = path, .fd = fd};
+    l->decoder = program_reading_decoder(&settings->reading, path);
+    l->decoding = own != settings->format; /* every record is written anew */
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return l;
+}
+
+void load_close(load *l)
+{
+    program_reading_close_decoder(&l->settings->reading, l->decoder);
+    nl_buffer_free(&l->held);
+    close(l->fd);
+    free(l);
+}
+
+static ssize_t read_at(load *l, char *to, size_t size, off_t at)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t got = pread(l->fd, to + done, size - done, at + (off_t)done);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        done += (size_t)got;
+    }
+    return (ssize_t)done;
+}
+
+/* ---- reading pieces ---- */
+
+/* A piece of the file, read and scanned. */
+typedef struct part {
+    size_t start, end;       /* in the table's text */
+    size_t lines, lines_end; /* in it: whole lines that begin and end in this part; equal: none do */
+    line_list *list;
+    size_t first; /* of these lines in list; the place before it is free */
+    size_t count;
+    bool odd; /* some of them are not plain */
+} part;
+
+typedef struct segment {
+    load *l;
+    table *t;
+    size_t start; /* of what is read, in the table's text */
+    size_t end;   /* of the file there, as far as it fits */
+    bool whole;   /* that is the end of the file */
+    size_t piece;
+
+    pthread_mutex_t lock; /* of all below */
+    part *parts;
+    size_t count, capacity;
+    size_t busy;  /* parts that are being read */
+    size_t lines; /* so far */
+    bool full;
+    bool met_nul;
+} segment;
+
+/* Gives out the next part to be read. False when there is none, or no room for it. */
+static bool claim(segment *s, size_t *index)
+{
+    pthread_mutex_lock(&s->lock);
+    size_t read_bytes = s->start + (s->count + 1) * s->piece;
+    size_t lines_cost = (s->t->line_count + s->lines) * TABLE_LINE_COST;
+    size_t busy_cost = (s->busy + 1) * (s->piece / SHORTEST_LINE + 2) * TABLE_LINE_COST;
+    s->full = s->full || read_bytes + lines_cost + busy_cost > s->t->memory - s->t->memory / SIDE_SHARE;
+    bool more = !s->full && s->start + s->count * s->piece < s->end;
+    if (more) {
+        if (s->count == s->capacity) {
+            s->capacity = 2 * s->capacity + 256;
+            s->parts = realloc(s->parts, s->capacity * sizeof *s->parts);
+            if (s->parts == NULL)
+                program_fail(PROGRAM_PROBLEM, "out of memory");
+        }
+        *index = s->count++;
+        s->busy++;
+    }
+    pthread_mutex_unlock(&s->lock);
+    return more;
+}
+
+/* Finds the lines that begin and end in a part. */
+static void scan_part(const segment *s, nl_line_scanner *scanner, line_list *list, part *p)
+{
+    const char *text = s->t->text;
+    const char *newline = p->end > p->start ? memchr(text + p->start, '\n', p->end - p->start) : NULL;
+    p->lines = p->lines_end = newline != NULL ? (size_t)(newline + 1 - text) : p->end;
+    line_list_reserve(list, 1);
+    list->count++;
+    p->list = list;
+    p->first = list->count;
+    for (size_t used = 1; used > 0 && p->lines_end < p->end;) {
+        line_list_reserve(list, (p->end - p->lines_end) / 100 + 1);
+        nl_scanned_line *lines = list->lines + list->count;
+        size_t got = nl_lines_scan(scanner, text + p->lines_end, p->end - p->lines_end, p->lines_end, lines,
+                                   list->capacity - list->count, &used);
+        for (size_t i = 0; i < got; i++)
+            p->odd |= !nl_line_is_plain(lines[i]);
+        list->count += got;
+        p->lines_end += used;
+    }
+    p->count = list->count - p->first;
+}
+
+static void read_parts(void *user, size_t worker)
+{
+    segment *s = user;
+    nl_line_scanner *scanner = nl_line_scanner_new(s->l->settings->format, s->l->settings->reading.fraction);
+    size_t index;
+    while (claim(s, &index)) {
+        part p = {.start = s->start + index * s->piece};
+        p.end = s->end - p.start < s->piece ? s->end : p.start + s->piece;
+        table_fetch(s->t, p.start, p.end);
+        scan_part(s, scanner, &s->t->lists[worker], &p);
+        pthread_mutex_lock(&s->lock);
+        s->parts[index] = p;
+        s->lines += p.count;
+        s->busy--;
+        pthread_mutex_unlock(&s->lock);
+    }
+    pthread_mutex_lock(&s->lock);
+    s->met_nul |= nl_line_scanner_met_nul(scanner);
+    pthread_mutex_unlock(&s->lock);
+    nl_line_scanner_free(scanner);
+}
+
+/* ---- joining them ---- */
+
+static void tell_decoder(load *l)
+{
+    nl_decoder_pass_over(l->decoder, l->settings->format, l->passed_lines, l->passed_bytes);
+    l->passed_lines = l->passed_bytes = 0;
+}
+
+/* The line that a record is, as it will be written: its own bytes where they lie in the table, or new ones. */
+static nl_scanned_line line_of(load *l, table *t, const nl_record *record)
+{
+    if (record->raw_format == l->settings->format) {
+        if (record->raw.data >= t->text && record->raw.data < t->text + t->used && record->raw.size < NL_LINE_LONGEST)
+            return (nl_scanned_line){record->time_ns,
+                                     nl_line_place((uint64_t)(record->raw.data - t->text), record->raw.size, true)};
+        return table_keep(t, record->time_ns, record->raw);
+    }
+    nl_buffer line = {0};
+    nl_record_encode(record, l->settings->format, &line);
+    nl_scanned_line kept = table_keep(t, record->time_ns, (nl_string){line.data, line.size - 1});
+    nl_buffer_free(&line);
+    return kept;
+}
+
+/* Has the decoder read a line that is not plain, whose size is with its newline. False when there is no record in it.
+ */
+static bool decode_line(load *l, table *t, uint64_t offset, size_t size, nl_scanned_line *line)
+{
+    const nl_record *record;
+    bool found = false;
+    tell_decoder(l);
+    nl_decoder_feed(l->decoder, t->text + offset, size);
+    while (nl_decoder_next(l->decoder, &record) == NL_OK) { /* a line has one, or none */
+        *line = line_of(l, t, record);
+        found = true;
+    }
+    return found;
+}
+
+/* A segment's lines being gone through in their order. */
+typedef struct joining {
+    segment *s;
+    nl_line_scanner *scanner; /* of single lines */
+    size_t side_most;         /* the text may grow to that */
+    uint64_t done;            /* bytes of the table's text that are dealt with */
+} joining;
+
+/* Deals with a line whose size is with its newline; a record of it is appended at lines[*count]. False when there is no
+ * room left. */
+static bool take_line(joining *j, nl_scanned_line line, size_t size, nl_scanned_line *lines, size_t *count)
+{
+    load *l = j->s->l;
+    table *t = j->s->t;
+    if (nl_line_is_plain(line)) {
+        lines[(*count)++] = line;
+        l->passed_lines++;
+        l->passed_bytes += size;
+    } else {
+        if (t->used > j->side_most)
+            return false;
+        *count += decode_line(l, t, nl_line_offset(line), size, &lines[*count]);
+    }
+    j->done += size;
+    return true;
+}
+
+/* The line that ends at end, begun in an earlier part: it goes to the free place before the part's own lines. */
+static bool take_seam(joining *j, const part *p, size_t end, size_t *taken)
+{
+    nl_scanned_line line;
+    size_t used, size = end - j->done;
+    nl_lines_scan(j->scanner, j->s->t->text + j->done, size, j->done, &line, 1, &used);
+    return take_line(j, line, size, p->list->lines + p->first - 1, taken);
+}
+
+/* A part's own lines. Those that are no records are taken out. */
+static bool take_lines(joining *j, const part *p, size_t *count)
+{
+    nl_scanned_line *lines = p->list->lines + p->first;
+    if (!p->odd) {
+        j->s->l->passed_lines += p->count;
+        j->s->l->passed_bytes += p->lines_end - p->lines;
+        j->done = p->lines_end;
+        *count = p->count;
+        return true;
+    }
+    bool room = true;
+    *count = 0;
+    for (size_t i = 0; i < p->count && room; i++) {
+        size_t end = i + 1 < p->count ? nl_line_offset(lines[i + 1]) : p->lines_end;
+        room = take_line(j, lines[i], end - nl_line_offset(lines[i]), lines, count);
+    }
+    return room;
+}
+
+/* Goes through all parts. Returns whether all that was read is dealt with, but for a line without an end. */
+static bool join(joining *j)
+{
+    segment *s = j->s;
+    bool room = true;
+    for (size_t i = 0; i < s->count && room; i++) {
+        const part *p = &s->parts[i];
+        bool has_newline = p->lines > p->start && s->t->text[p->lines - 1] == '\n';
+        if (!has_newline)
+            continue;
+        size_t before = 0, count = 0;
+        room = take_seam(j, p, p->lines, &before) && take_lines(j, p, &count);
+        table_add_piece(s->t, p->list, p->first - before, before + count);
+    }
+    return room;
+}
+
+/* The file's last line has no newline. */
+static void take_last(load *l, table *t, uint64_t offset, size_t size)
+{
+    const nl_record *record;
+    tell_decoder(l);
+    nl_decoder_feed(l->decoder, t->text + offset, size);
+    nl_status status = nl_decoder_next(l->decoder, &record);
+    nl_decoder_finish(l->decoder);
+    if (status != NL_OK)
+        status = nl_decoder_next(l->decoder, &record);
+    for (; status == NL_OK; status = nl_decoder_next(l->decoder, &record)) {
+        line_list *list = &t->lists[0];
+        line_list_reserve(list, 1);
+        list->lines[list->count++] = line_of(l, t, record);
+        table_add_piece(t, list, list->count - 1, 1);
+    }
+}
+
+/* ---- by the decoder alone ---- */
+
+static bool decode_rest(load *l, table *t)
+{
+    const nl_record *record;
+    for (;;) {
+        nl_status status = nl_decoder_next(l->decoder, &record);
+        if (status == NL_END)
+            return true;
+        if (status == NL_OK) {
+            nl_buffer line = {0};
+            nl_string text = record->raw;
+            if (record->raw_format != l->settings->format) {
+                nl_record_encode(record, l->settings->format, &line);
+                text = (nl_string){line.data, line.size - 1};
+            }
+            table_add(t, record->time_ns, text);
+            nl_buffer_free(&line);
+            if (table_is_full(t))
+                return false;
+            continue;
+        }
+        nl_buffer_reserve(&l->held, DECODED_AT_ONCE);
+        ssize_t got = read_at(l, l->held.data, DECODED_AT_ONCE, l->at);
+        if (got > 0) {
+            nl_decoder_feed(l->decoder, l->held.data, (size_t)got);
+            l->at += got;
+            continue;
+        }
+        if (got < 0) {
+            program_error("read %s: %s", l->path, strerror(errno));
+            l->settings->failed = true;
+        }
+        nl_decoder_finish(l->decoder);
+    }
+}
+
+/* ---- */
+
+/* Deals with what was read. Results as load_into. */
+static bool finish_segment(segment *s, joining *j, size_t used)
+{
+    load *l = s->l;
+    table *t = s->t;
+    size_t end = s->count > 0 ? s->parts[s->count - 1].end : s->start;
+    table_keep_mapped(t, end);
+    j->side_most = end + t->memory / SIDE_SHARE;
+    bool last = join(j) && s->whole && end == s->end;
+    l->at += (off_t)(j->done - s->start);
+    if (last && j->done < end)
+        take_last(l, t, j->done, end - j->done);
+    if (last)
+        return true;
+    if (j->done == s->start) { /* not one line fits: one that is longer than all memory, unless others take it */
+        if (t->line_count == 0) {
+            table_unmap(t, used);
+            l->decoding = true;
+            tell_decoder(l);
+            return decode_rest(l, t);
+        }
+    }
+    return false;
+}
+
+bool load_into(load *l, table *t)
+{
+    if (l->decoding)
+        return decode_rest(l, t);
+    size_t used = t->used, counts[WORKERS_MOST];
+    for (size_t i = 0; i < WORKERS_MOST; i++)
+        counts[i] = t->lists[i].count;
+    size_t piece = t->memory / PIECES_IN_MEMORY;
+    segment s = {.l = l,
+                 .t = t,
+                 .piece = piece > PIECE_MOST    ? PIECE_MOST
+                          : piece < PIECE_LEAST ? PIECE_LEAST
+                                                : piece,
+                 .lock = PTHREAD_MUTEX_INITIALIZER};
+    if (!table_map(t, l->fd, l->at, &s.start, &s.end, &s.whole)) {
+        l->decoding = true;
+        return decode_rest(l, t);
+    }
+    workers_run(s.end - s.start <= s.piece ? 1 : workers_count(), read_parts, &s);
+    if (s.met_nul) {
+        table_unmap(t, used);
+        for (size_t i = 0; i < WORKERS_MOST; i++)
+            t->lists[i].count = counts[i];
+        free(s.parts);
+        l->decoding = true;
+        tell_decoder(l);
+        return decode_rest(l, t);
+    }
+    joining j = {
+        .s = &s, .done = s.start, .scanner = nl_line_scanner_new(l->settings->format, l->settings->reading.fraction)};
+    bool end = finish_segment(&s, &j, used);
+    nl_line_scanner_free(j.scanner);
+    free(s.parts);
+    return end;
+}

@@ -1,0 +1,241 @@
+#include "config.h"
+
+#include "table.h"
+
+#include "big.h"
+#include "program/program.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_READ
+#define MADV_POPULATE_READ 22 /* of Linux 5.14, newer than some libc */
+#endif
+
+enum {
+    SLACK = 128 << 20,       /* of address space, for a record when there is just no room left */
+    GROWTH_LEAST = 64 << 10, /* lines */
+    PIECE_LINES = 64 << 10,  /* of those that are added one by one */
+};
+
+/* Where files are mapped, and whether all of them was there: of the process, as signals are. */
+static char *guarded, *guarded_end;
+static volatile sig_atomic_t damaged;
+
+/*
+ * A file was cut, or its disk failed, after it was mapped. Whoever reads there finds zeros; that the result is no good
+ * is said at its end, when the output can be put away in good order.
+ */
+static void on_missing_page(int number, siginfo_t *info, void *context)
+{
+    (void)context;
+    char *at = info->si_addr;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (at >= guarded && at < guarded_end &&
+        mmap(at - (size_t)(at - guarded) % page, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
+             -1, 0) != MAP_FAILED) {
+        damaged = 1;
+        return;
+    }
+    signal(number, SIG_DFL); /* the next one, which comes at once, ends the program */
+}
+
+static void guard(table *t)
+{
+    guarded = t->text;
+    guarded_end = t->text + t->reserved;
+    struct sigaction action = {.sa_sigaction = on_missing_page, .sa_flags = SA_SIGINFO};
+    sigaction(SIGBUS, &action, NULL);
+}
+
+bool table_is_damaged(void)
+{
+    return damaged;
+}
+
+table *table_new(size_t memory, bool reverse)
+{
+    table *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    t->memory = memory;
+    t->reserved = memory + SLACK;
+    t->text = big_new(t->reserved);
+    t->reverse = reverse;
+    guard(t);
+    return t;
+}
+
+void table_free_lists(table *t)
+{
+    for (size_t i = 0; i < WORKERS_MOST; i++) {
+        big_free(t->lists[i].lines, t->lists[i].capacity * sizeof(nl_scanned_line));
+        t->lists[i] = (line_list){0};
+    }
+    t->piece_count = 0;
+}
+
+void table_free(table *t)
+{
+    table_free_lists(t);
+    big_free(t->text, t->reserved);
+    free(t->pieces);
+    free(t);
+}
+
+void table_clear(table *t)
+{
+    for (size_t i = 0; i < WORKERS_MOST; i++)
+        t->lists[i].count = 0;
+    t->piece_count = 0;
+    t->line_count = 0;
+    table_unmap(t, 0);
+}
+
+static size_t round_up(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (size + page - 1) / page * page;
+}
+
+bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *whole)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return false;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (size_t)at % page, place = round_up(t->used);
+    size_t left = status.st_size > at ? (size_t)(status.st_size - at) : 0,
+           room = t->memory > place ? t->memory - place : 0;
+    size_t size = left < room ? left : room;
+    *start = place + before;
+    *end = *start + size;
+    *whole = size == left;
+    if (size == 0)
+        return true;
+    if (mmap(t->text + place, before + size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, at - (off_t)before) == MAP_FAILED)
+        return false;
+    t->mapped = round_up(*end);
+    return true;
+}
+
+/* From here on up to where files were mapped there is nothing again. */
+static void unmap_from(table *t, size_t from)
+{
+    if (t->mapped > from && mmap(t->text + from, t->mapped - from, PROT_READ | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) == MAP_FAILED)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    t->mapped = t->mapped > from ? from : t->mapped;
+}
+
+void table_keep_mapped(table *t, size_t end)
+{
+    t->used = round_up(end); /* nothing can be added to a page of a file */
+    unmap_from(t, t->used);
+}
+
+void table_unmap(table *t, size_t used)
+{
+    t->used = used;
+    unmap_from(t, round_up(used));
+}
+
+void table_fetch(const table *t, size_t start, size_t end)
+{
+    size_t from = start / (size_t)sysconf(_SC_PAGESIZE) * (size_t)sysconf(_SC_PAGESIZE);
+    madvise(t->text + from, end - from, MADV_POPULATE_READ); /* a kernel that does not know it reads page by page */
+}
+
+size_t table_size(const table *t)
+{
+    return t->used + t->line_count * TABLE_LINE_COST;
+}
+
+bool table_is_full(const table *t)
+{
+    return table_size(t) >= t->memory;
+}
+
+void line_list_reserve(line_list *list, size_t count)
+{
+    if (list->count + count <= list->capacity)
+        return;
+    size_t capacity = list->capacity + list->capacity / 2;
+    if (capacity < list->count + count + GROWTH_LEAST)
+        capacity = list->count + count + GROWTH_LEAST;
+    list->lines = big_resize(list->lines, list->capacity * sizeof *list->lines, capacity * sizeof *list->lines);
+    list->capacity = capacity;
+}
+
+static piece *new_piece(table *t)
+{
+    if (t->piece_count == t->piece_capacity) {
+        t->piece_capacity = 2 * t->piece_capacity + 64;
+        t->pieces = realloc(t->pieces, t->piece_capacity * sizeof *t->pieces);
+        if (t->pieces == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
+    return &t->pieces[t->piece_count++];
+}
+
+void table_add_piece(table *t, line_list *list, size_t first, size_t count)
+{
+    if (count == 0)
+        return;
+    nl_scanned_line *lines = list->lines + first;
+    piece p = {.list = list, .first = first, .count = count, .ordered = true};
+    for (size_t i = 0; t->reverse && i < count; i++)
+        lines[i].time_ns = ~lines[i].time_ns;
+    p.least = p.most = lines[0].time_ns;
+    for (size_t i = 1; i < count; i++) {
+        int64_t time_ns = lines[i].time_ns;
+        p.ordered &= time_ns >= lines[i - 1].time_ns;
+        p.least = time_ns < p.least ? time_ns : p.least;
+        p.most = time_ns > p.most ? time_ns : p.most;
+    }
+    *new_piece(t) = p;
+    t->line_count += count;
+}
+
+nl_scanned_line table_keep(table *t, int64_t time_ns, nl_string line)
+{
+    if (line.size + 1 > t->reserved - t->used)
+        program_fail(PROGRAM_PROBLEM, "a record of %zu bytes is too large", line.size);
+    char *at = t->text + t->used;
+    memcpy(at, line.data, line.size);
+    at[line.size] = '\n';
+    nl_scanned_line kept = {time_ns,
+                            nl_line_place(t->used, line.size < NL_LINE_LONGEST ? line.size : NL_LINE_LONGEST, true)};
+    t->used += line.size + 1;
+    return kept;
+}
+
+void table_add(table *t, int64_t time_ns, nl_string line)
+{
+    line_list *list = &t->lists[0];
+    line_list_reserve(list, 1);
+    size_t at = list->count++;
+    list->lines[at] = table_keep(t, t->reverse ? ~time_ns : time_ns, line);
+    time_ns = list->lines[at].time_ns;
+    piece *p = t->piece_count > 0 ? &t->pieces[t->piece_count - 1] : NULL;
+    t->line_count++;
+    if (p == NULL || p->list != list || p->first + p->count != at || p->count >= PIECE_LINES) {
+        *new_piece(t) = (piece){list, at, 1, time_ns, time_ns, true};
+        return;
+    }
+    p->ordered &= list->lines[at - 1].time_ns <= time_ns;
+    p->least = time_ns < p->least ? time_ns : p->least;
+    p->most = time_ns > p->most ? time_ns : p->most;
+    p->count++;
+}
+
+size_t table_line_size(const char *text, nl_scanned_line line)
+{
+    size_t size = nl_line_size(line);
+    if (size == NL_LINE_LONGEST)
+        size = (size_t)((const char *)rawmemchr(text + nl_line_offset(line), '\n') - (text + nl_line_offset(line)));
+    return size;
+}

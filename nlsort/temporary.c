@@ -1,0 +1,49 @@
+#include "config.h"
+
+#include "temporary.h"
+
+#include "program/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int temporary_open(const char *directory)
+{
+    int fd = open(directory, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    /* A file system without nameless files: one with a name, for a moment. */
+    char *path = NULL;
+    if (asprintf(&path, "%s/nlsort.XXXXXX", directory) < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
+        program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s", directory, strerror(errno));
+    unlink(path);
+    free(path);
+    return fd;
+}
+
+void temporary_write(int fd, const char *directory, const void *data, size_t size)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t put = write(fd, (const char *)data + done, size - done);
+        if (put < 0 && errno != EINTR)
+            program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s; -T names another directory, -S more memory",
+                         directory, strerror(errno));
+        done += put > 0 ? (size_t)put : 0;
+    }
+}
+
+void temporary_read(int fd, const char *directory, void *data, size_t size, off_t at)
+{
+    for (size_t done = 0; done < size;) {
+        ssize_t got = pread(fd, (char *)data + done, size - done, at + (off_t)done);
+        if (got == 0 || (got < 0 && errno != EINTR))
+            program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s", directory, got == 0 ? "cut" : strerror(errno));
+        done += got > 0 ? (size_t)got : 0;
+    }
+}

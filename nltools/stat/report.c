@@ -1,0 +1,342 @@
+#include "config.h"
+
+#include "stat/report.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME_LEAST = 30, NAME_MOST = 72, ROWS_MOST = 30 };
+
+const char *report_time(double ns, char out[REPORT_TIME])
+{
+    if (ns < 0) {
+        char positive[REPORT_TIME];
+        g_snprintf(out, REPORT_TIME, "-%s", report_time(-ns, positive));
+    } else if (ns < 1e3) {
+        g_snprintf(out, REPORT_TIME, "%.0f ns", ns);
+    } else if (ns < 1e6) {
+        g_snprintf(out, REPORT_TIME, "%.1f us", ns / 1e3);
+    } else if (ns < 1e9) {
+        g_snprintf(out, REPORT_TIME, "%.2f ms", ns / 1e6);
+    } else if (ns < 600e9) {
+        g_snprintf(out, REPORT_TIME, "%.3f s", ns / 1e9);
+    } else if (ns < 72 * 3600e9) {
+        g_snprintf(out, REPORT_TIME, "%d:%02d:%02d h", (int)(ns / 3600e9), (int)(ns / 60e9) % 60, (int)(ns / 1e9) % 60);
+    } else {
+        g_snprintf(out, REPORT_TIME, "%.1f days", ns / 86400e9);
+    }
+    return out;
+}
+
+const char *report_quantity(double value, char out[REPORT_TIME])
+{
+    static const char prefixes[] = " kMGTPE";
+    size_t i = 0;
+    for (; (value >= 9999.5 || value <= -9999.5) && i + 2 < sizeof prefixes; i++)
+        value /= 1000;
+    g_snprintf(out, REPORT_TIME, i == 0 && value == (double)(long)value ? "%.0f" : "%.1f %c", value, prefixes[i]);
+    return g_strchomp(out);
+}
+
+/* Names of events are anybody's: a control character would be the terminal's to obey. */
+static char *printable(const char *text)
+{
+    char *valid = g_utf8_make_valid(text, -1);
+    for (char *at = valid; *at != '\0'; at++)
+        if ((unsigned char)*at < ' ' || *at == 127)
+            *at = '?';
+    return valid;
+}
+
+static void print_padded(const char *text, int width)
+{
+    char *shown = printable(text);
+    printf("%s%*s", shown, (int)MAX(0, width - (int)g_utf8_strlen(shown, -1)), "");
+    g_free(shown);
+}
+
+char *report_segment_name(const measure *m, uint16_t from, uint16_t to)
+{
+    if (from == to)
+        return g_strdup_printf("%s (first to last)", m->definition->events[from]);
+    return g_strdup_printf("%s -> %s", m->definition->events[from], m->definition->events[to]);
+}
+
+/* The width of the column that segments' names are in. */
+static int width_of_names(const measure *m, const GPtrArray *segments)
+{
+    int width = NAME_LEAST;
+    for (guint i = 0; i < segments->len; i++) {
+        const segment *s = g_ptr_array_index(segments, i);
+        char *name = report_segment_name(m, s->from, s->to);
+        width = CLAMP((int)strlen(name), width, NAME_MOST);
+        g_free(name);
+    }
+    return width;
+}
+
+/* ---- one log ---- */
+
+static void print_times(distribution *d, double total_ns)
+{
+    static const double shares[] = {0.5, 0.9, 0.99};
+    char text[REPORT_TIME];
+    printf(" %5.1f %% %9" PRIu64, total_ns > 0 ? 100 * d->total_ns / total_ns : 0, d->count);
+    printf(" %11s", report_time(distribution_mean_ns(d), text));
+    for (size_t i = 0; i < G_N_ELEMENTS(shares); i++)
+        printf(" %s%10s", distribution_is_exact(d) ? " " : "~",
+               report_time((double)distribution_quantile_ns(d, shares[i]), text));
+    printf(" %11s\n", report_time((double)d->max_ns, text));
+}
+
+static void print_head(const char *what, int width, const char *by)
+{
+    printf("\n  %-*s", width, what);
+    if (by != NULL)
+        printf(" %-16s", by);
+    printf(" %7s %9s %11s %11s %11s %11s %11s\n", "share", "count", "mean", "p50", "p90", "p99", "max");
+}
+
+static void print_row(const measure *m, const char *name, int width, uint16_t by)
+{
+    printf("  ");
+    print_padded(name, width);
+    if (m->by) {
+        printf(" ");
+        print_padded(gather_by(m->gatherer, by), 16);
+    }
+}
+
+static void print_segments(const measure *m, const char *by)
+{
+    int width = width_of_names(m, m->segments);
+    print_head("segment", width, by);
+    for (guint i = 0; i < m->segments->len; i++) {
+        segment *s = g_ptr_array_index(m->segments, i);
+        char *name = report_segment_name(m, s->from, s->to);
+        print_row(m, name, width, s->by);
+        print_times(&s->times, measure_total_ns(m));
+        g_free(name);
+    }
+}
+
+static void print_pairs(const measure *m, const char *by)
+{
+    int width = NAME_LEAST;
+    for (guint i = 0; i < m->pairs->len; i++)
+        width = CLAMP((int)strlen(((pair *)g_ptr_array_index(m->pairs, i))->name) + 18, width, NAME_MOST);
+    if (m->pairs->len == 0)
+        return;
+    print_head("start to end", width, by);
+    for (guint i = 0; i < m->pairs->len; i++) {
+        pair *p = g_ptr_array_index(m->pairs, i);
+        print_row(m, p->name, width, p->by);
+        print_times(&p->inclusive, measure_total_ns(m));
+        if (p->exclusive.total_ns < p->inclusive.total_ns) {
+            print_row(m, "  without inner", width, p->by);
+            print_times(&p->exclusive, measure_total_ns(m));
+        }
+        if (p->no_end > 0)
+            printf("    %" PRIu64 " of them never ended\n", p->no_end);
+        if (p->no_start > 0)
+            printf("    %" PRIu64 " ended without having started\n", p->no_start);
+    }
+}
+
+static void print_example(const measure *m, const example *e)
+{
+    char time[NL_TIME_TEXT_SIZE];
+    nl_time_format_iso(e->from_ns, time);
+    printf("    ");
+    print_padded(e->name, NAME_LEAST - 2);
+    if (m->by) {
+        printf(" ");
+        print_padded(gather_by(m->gatherer, e->by), 16);
+    }
+    printf(" %s", time);
+}
+
+static void print_oddity(const measure *m, const oddity *o, const char *what, bool missing)
+{
+    if (o->count == 0)
+        return;
+    printf("  %" PRIu64 " of them %s\n", o->count, what);
+    for (guint i = 0; i < o->examples->len; i++) {
+        const example *e = &g_array_index(o->examples, example, i);
+        print_example(m, e);
+        if (missing)
+            printf("  lacks %s\n", m->definition->events[e->first]);
+        else
+            printf("  %s before %s\n", m->definition->events[e->first], m->definition->events[e->last]);
+    }
+    if (o->examples->len > 0 && o->examples->len < o->count)
+        printf("    ...\n");
+}
+
+static void print_slowest(const measure *m)
+{
+    if (m->slowest->len == 0)
+        return;
+    printf("\n  the slowest\n");
+    for (guint i = 0; i < m->slowest->len; i++) {
+        const example *e = &g_array_index(m->slowest, example, i);
+        char text[REPORT_TIME];
+        print_example(m, e);
+        printf("  %s", report_time((double)e->total_ns, text));
+        if (e->longest_ns >= 0) {
+            char *name = report_segment_name(m, e->first, e->last);
+            printf(", of it %s", report_time((double)e->longest_ns, text));
+            printf(" %s", name);
+            g_free(name);
+        }
+        printf("\n");
+    }
+}
+
+void report_measure(const measure *m, const char *by)
+{
+    char *ids = g_strjoinv(", ", m->definition->ids), text[REPORT_TIME];
+    printf("Lifelines by %s: %" PRIu64 ", %s in all", ids, m->objects, report_time(measure_total_ns(m), text));
+    printf(", %s each\n", report_time(distribution_mean_ns(&m->totals), text));
+    g_free(ids);
+    char *without = g_strdup_printf("without %s, their first event", m->definition->events[0]);
+    print_oddity(m, &m->no_start, without, true);
+    g_free(without);
+    without = g_strdup_printf("without %s, their last event", m->definition->events[m->event_count - 1]);
+    print_oddity(m, &m->no_end, without, true);
+    g_free(without);
+    print_oddity(m, &m->disordered, "with events in another order", false);
+    if (gather_early(m->gatherer) > 0)
+        printf("  %" PRIu64
+               " of them were measured before the end, for want of --memory: events that came later count as "
+               "others\n",
+               gather_early(m->gatherer));
+    print_segments(m, by);
+    print_pairs(m, by);
+    bool exact = true;
+    for (guint i = 0; i < m->segments->len; i++)
+        exact = exact && distribution_is_exact(&((segment *)g_ptr_array_index(m->segments, i))->times);
+    if (!exact)
+        printf("  ~: of so many times that it is exact to 1 %% only\n");
+    print_slowest(m);
+    printf("\n");
+}
+
+/* ---- throughput ---- */
+
+/* One, two or five times a power of ten, so that there are few enough rows to be looked at. */
+static int64_t nice_interval_ns(double span_ns)
+{
+    static const int steps[] = {1, 2, 5};
+    for (int64_t power_ns = 1000000; power_ns < INT64_MAX / 50; power_ns *= 10)
+        for (size_t i = 0; i < G_N_ELEMENTS(steps); i++)
+            if (span_ns / (double)(steps[i] * power_ns) <= ROWS_MOST)
+                return steps[i] * power_ns;
+    return INT64_MAX / 50;
+}
+
+void report_throughput(throughput *t, int64_t interval_ns)
+{
+    char text[REPORT_TIME], time[NL_TIME_TEXT_SIZE];
+    printf("%s: %s", t->field, report_quantity(t->total, text));
+    printf(" in %" PRIu64 " records", t->records);
+    printf(", %s a second\n", report_quantity(throughput_mean(t), text));
+    if (t->unusable > 0)
+        printf("  %" PRIu64 " values are no numbers\n", t->unusable);
+    if (interval_ns == 0)
+        interval_ns = nice_interval_ns((double)t->series.width_ns * (double)t->series.count);
+    series_widen(&t->series, interval_ns);
+    double most = 0;
+    for (size_t i = 0; i < t->series.count; i++)
+        most = MAX(most, t->series.intervals[i].sum);
+    printf("\n  %-28s %9s %11s %12s\n", "from", "records", "sum", "a second");
+    for (size_t i = 0; i < t->series.count; i++) {
+        const series_interval *interval = &t->series.intervals[i];
+        nl_time_format_iso(t->series.from_ns + (int64_t)i * t->series.width_ns, time);
+        printf("  %-28s %9" PRIu64 " %11s", time, interval->count, report_quantity(interval->sum, text));
+        printf(" %12s ", report_quantity(interval->sum / ((double)t->series.width_ns / 1e9), text));
+        for (int bar = 0; most > 0 && bar < (int)(30 * interval->sum / most + 0.5); bar++)
+            printf("#");
+        printf("\n");
+    }
+    printf("\n");
+}
+
+/* ---- several logs ---- */
+
+static void print_compared(measure *const *logs, int count, const segment *s)
+{
+    const measure *first_log = logs[0];
+    char text[REPORT_TIME];
+    double first_ns = -1, last_ns = -1;
+    for (int i = 0; i < count; i++) {
+        segment *other =
+            measure_find(logs[i], first_log->definition->events[s->from], first_log->definition->events[s->to], "");
+        if (other == NULL) {
+            printf(" %11s %11s %7s", "-", "-", "-");
+            continue;
+        }
+        double total_ns = measure_total_ns(logs[i]);
+        printf(" %11s", report_time(distribution_mean_ns(&other->times), text));
+        printf(" %11s %5.1f %%", report_time((double)distribution_quantile_ns(&other->times, 0.99), text),
+               total_ns > 0 ? 100 * other->times.total_ns / total_ns : 0);
+        first_ns = i == 0 ? distribution_mean_ns(&other->times) : first_ns;
+        last_ns = i == count - 1 ? distribution_mean_ns(&other->times) : last_ns;
+    }
+    if (first_ns > 0 && last_ns >= 0)
+        printf(" %8.2f\n", last_ns / first_ns);
+    else
+        printf(" %8s\n", "-");
+}
+
+/* All segments that one of the logs has, by their places. */
+static GPtrArray *all_segments(measure *const *logs, int count)
+{
+    GPtrArray *all = g_ptr_array_new();
+    for (int i = 0; i < count; i++)
+        for (guint k = 0; k < logs[i]->segments->len; k++) {
+            segment *s = g_ptr_array_index(logs[i]->segments, k);
+            guint at = 0;
+            while (at < all->len) {
+                const segment *other = g_ptr_array_index(all, at);
+                if (other->from > s->from || (other->from == s->from && other->to >= s->to))
+                    break;
+                at++;
+            }
+            const segment *there = at < all->len ? g_ptr_array_index(all, at) : NULL;
+            if (there == NULL || there->from != s->from || there->to != s->to)
+                g_ptr_array_insert(all, (gint)at, s);
+        }
+    return all;
+}
+
+void report_comparison(measure *const *logs, char *const *names, int count)
+{
+    char *ids = g_strjoinv(", ", logs[0]->definition->ids), text[REPORT_TIME];
+    GPtrArray *all = all_segments(logs, count);
+    printf("Lifelines by %s\n", ids);
+    for (int i = 0; i < count; i++) {
+        printf("  %d  ", i + 1);
+        print_padded(names[i], 0);
+        printf(": %" PRIu64 ", %s each", logs[i]->objects, report_time(distribution_mean_ns(&logs[i]->totals), text));
+        printf(", without the first event %" PRIu64 ", without the last %" PRIu64 ", in another order %" PRIu64 "\n",
+               logs[i]->no_start.count, logs[i]->no_end.count, logs[i]->disordered.count);
+    }
+    int width = width_of_names(logs[0], all);
+    printf("\n  %-*s", width, "segment");
+    for (int i = 0; i < count; i++)
+        printf(" %9s %d %9s %d %5s %d", "mean", i + 1, "p99", i + 1, "share", i + 1);
+    printf(" %6s/%d\n", count > 1 ? "mean" : "", 1);
+    for (guint i = 0; i < all->len; i++) {
+        const segment *s = g_ptr_array_index(all, i);
+        char *name = report_segment_name(logs[0], s->from, s->to);
+        printf("  ");
+        print_padded(name, width);
+        print_compared(logs, count, s);
+        g_free(name);
+    }
+    printf("\n");
+    g_ptr_array_free(all, TRUE);
+    g_free(ids);
+}

@@ -1,0 +1,32 @@
+/* What was found out, as text for people or JSON for programs, on standard output. */
+#ifndef NLSTAT_REPORT_H
+#define NLSTAT_REPORT_H
+
+#include "stat/measure.h"
+#include "stat/throughput.h"
+
+/* A time in the unit that suits it. out has at least REPORT_TIME bytes; returns it. */
+enum { REPORT_TIME = 32 };
+const char *report_time(double ns, char out[REPORT_TIME]);
+
+/* A number with the prefix that suits it: 12.3 M. Likewise. */
+const char *report_quantity(double value, char out[REPORT_TIME]);
+
+/* The name of a segment or of a repeated event, to be freed with g_free. */
+char *report_segment_name(const measure *m, uint16_t from, uint16_t to);
+
+/* Tables. by is the field that objects are told apart by, or NULL. */
+void report_measure(const measure *m, const char *by);
+void report_throughput(throughput *t, int64_t interval_ns);
+
+/*
+ * Several logs side by side: count of them with the names of their files, all with the same lifeline. Means and 99th
+ * percentiles of each segment, and how the last log's mean compares with the first's.
+ */
+void report_comparison(measure *const *logs, char *const *names, int count);
+
+/* The same as JSON: an object of each lifeline, and of throughput; between them commas are the caller's. */
+void report_measure_json(const measure *m);
+void report_throughput_json(throughput *t, int64_t interval_ns);
+
+#endif

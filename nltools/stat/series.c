@@ -1,0 +1,87 @@
+#include "config.h"
+
+#include "stat/series.h"
+
+#include <glib.h>
+
+#include <string.h>
+
+enum { FIRST_WIDTH_NS = 1000000 };
+
+static int64_t floor_to(int64_t time_ns, int64_t width_ns)
+{
+    int64_t rest = time_ns % width_ns;
+    return time_ns - (rest < 0 ? rest + width_ns : rest);
+}
+
+/* Puts the intervals into others, factor times as wide, whose bounds are multiples of that width. */
+static void join(series *s, int64_t factor)
+{
+    int64_t width_ns = s->width_ns * factor, from_ns = floor_to(s->from_ns, width_ns);
+    size_t used = 0;
+    for (size_t i = 0; i < s->count; i++) {
+        uint64_t at_ns = (uint64_t)s->from_ns + i * (uint64_t)s->width_ns; /* unsigned, for times far apart */
+        size_t to = (size_t)((at_ns - (uint64_t)from_ns) / (uint64_t)width_ns);
+        series_interval interval = s->intervals[i];
+        for (; used <= to; used++)
+            s->intervals[used] = (series_interval){0};
+        s->intervals[to].sum += interval.sum;
+        s->intervals[to].count += interval.count;
+    }
+    s->from_ns = from_ns;
+    s->width_ns = width_ns;
+    s->count = used;
+}
+
+/* Makes room for one at time_ns; where it is. */
+static size_t reach(series *s, int64_t time_ns)
+{
+    for (;;) {
+        int64_t at_ns = floor_to(time_ns, s->width_ns);
+        int64_t from_ns = s->count == 0 || at_ns < s->from_ns ? at_ns : s->from_ns;
+        int64_t last_ns = s->count == 0 ? at_ns : s->from_ns + (int64_t)(s->count - 1) * s->width_ns;
+        last_ns = at_ns > last_ns ? at_ns : last_ns;
+        /* Unsigned, for times as far apart as can be. */
+        uint64_t wanted = ((uint64_t)last_ns - (uint64_t)from_ns) / (uint64_t)s->width_ns + 1;
+        if (wanted > SERIES_MOST) {
+            join(s, 2);
+            continue;
+        }
+        if (from_ns < s->from_ns && s->count > 0) {
+            size_t shift = (size_t)((s->from_ns - from_ns) / s->width_ns);
+            memmove(s->intervals + shift, s->intervals, s->count * sizeof *s->intervals);
+            memset(s->intervals, 0, shift * sizeof *s->intervals);
+            s->count += shift;
+        }
+        s->from_ns = from_ns;
+        if (wanted > s->count)
+            memset(s->intervals + s->count, 0, (wanted - s->count) * sizeof *s->intervals);
+        s->count = wanted;
+        return (size_t)((at_ns - from_ns) / s->width_ns);
+    }
+}
+
+void series_add(series *s, int64_t time_ns, double value)
+{
+    if (s->intervals == NULL) {
+        s->intervals = g_new0(series_interval, SERIES_MOST + 1);
+        s->width_ns = FIRST_WIDTH_NS;
+    }
+    time_ns =
+        CLAMP(time_ns, INT64_MIN / 2, INT64_MAX / 2); /* years 1824 to 2116: rounding never goes beyond an int64_t */
+    size_t at = reach(s, time_ns);
+    s->intervals[at].sum += value;
+    s->intervals[at].count++;
+}
+
+void series_widen(series *s, int64_t width_ns)
+{
+    if (s->width_ns > 0 && width_ns > s->width_ns)
+        join(s, (width_ns + s->width_ns - 1) / s->width_ns);
+}
+
+void series_clear(series *s)
+{
+    g_free(s->intervals);
+    memset(s, 0, sizeof *s);
+}

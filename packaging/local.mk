@@ -1,0 +1,25 @@
+# What a machine needs to run the collector as a service: units for systemd, and a configuration that explains itself.
+if BUILD_NETLOGD
+nodist_systemdsystemunit_DATA = %D%/netlogd.service
+dist_systemdsystemunit_DATA = %D%/netlogd.socket
+endif
+CLEANFILES += %D%/netlogd.service
+EXTRA_DIST += %D%/dependencies %D%/install-dependencies %D%/netlogd.conf %D%/netlogd.service.in
+
+packaging/netlogd.service: packaging/netlogd.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
+		$(srcdir)/packaging/netlogd.service.in >$@
+
+# A configuration that is there stays as it is, and is not taken away unless it is still the example.
+install-data-hook:
+if BUILD_NETLOGD
+	$(MKDIR_P) "$(DESTDIR)$(sysconfdir)"
+	test -e "$(DESTDIR)$(sysconfdir)/netlogd.conf" || \
+		$(INSTALL_DATA) "$(srcdir)/packaging/netlogd.conf" "$(DESTDIR)$(sysconfdir)/netlogd.conf"
+endif
+
+uninstall-hook:
+if BUILD_NETLOGD
+	if cmp -s "$(srcdir)/packaging/netlogd.conf" "$(DESTDIR)$(sysconfdir)/netlogd.conf"; then \
+		rm -f "$(DESTDIR)$(sysconfdir)/netlogd.conf"; fi
+endif

@@ -1,0 +1,65 @@
+/* The line of a request to netlogd: what it says is read, and what is wrong with it is said in words that can be sent.
+ */
+#include "fuzz.h"
+
+#include "request_line.c" /* NOLINT: all of what is tried */
+
+static const request_verb verbs[] = {
+    {"subscribe", " WHERE FORMAT SINCE ", false, NULL},
+    {"status", "", true, NULL},
+    {"tell", " COMMAND PROG ", true, NULL},
+};
+
+/* What subscribe does with its values. */
+static void use_values(const nl_record *asked)
+{
+    nl_field field;
+    char scratch[NL_FIELD_TEXT_SIZE];
+    if (nl_record_find(asked, "WHERE", &field)) {
+        nl_string text = nl_field_text(&field, scratch);
+        char *where = calloc(1, text.size + 1);
+        fuzz_expect(where != NULL, "there is memory");
+        memcpy(where, text.data, text.size);
+        nl_filter_free(nl_filter_parse(where));
+        free(where);
+    }
+}
+
+static void check_known(const request_verb *verb, const nl_record *asked)
+{
+    for (size_t i = 0; i < asked->field_count; i++) {
+        char padded[40];
+        nl_string name = asked->fields[i].name;
+        fuzz_expect(name.size < sizeof padded - 3, "a known name is short");
+        snprintf(padded, sizeof padded, " %.*s ", (int)name.size, name.data);
+        fuzz_expect(strstr(verb->fields, padded) != NULL, "only fields that the verb knows are asked with");
+    }
+    fuzz_expect(asked->host.data == NULL && asked->event.data == NULL, "nor with those of every record");
+}
+
+static const request_verb *read_line(const char *line, size_t size, bool control)
+{
+    char reason[REQUEST_REASON_SIZE] = "";
+    nl_buffer storage = {0};
+    nl_record *asked = nl_record_new();
+    const request_verb *verb = request_line_read(line, size, verbs, 3, control, &storage, asked, reason);
+    fuzz_expect(memchr(reason, '\0', sizeof reason) != NULL, "the reason ends");
+    fuzz_expect((verb == NULL) == (reason[0] != '\0'), "there is a verb or a reason");
+    if (verb != NULL) {
+        fuzz_expect(control || !verb->control, "some verbs are for the control socket");
+        check_known(verb, asked);
+        use_values(asked);
+    }
+    nl_record_free(asked);
+    nl_buffer_free(&storage);
+    return verb;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *line = fuzz_copy(data, size);
+    const request_verb *verb = read_line(line, size, true), *without = read_line(line, size, false);
+    fuzz_expect(without == (verb == NULL || verb->control ? NULL : verb), "the socket only matters to those verbs");
+    free(line);
+    return 0;
+}

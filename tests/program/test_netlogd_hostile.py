@@ -1,0 +1,555 @@
+"""What strangers may send to each of netlogd's listeners, and what becomes of it.
+
+Each table has rows (what is sent, what becomes of it), and each row is played to every listener that it is for. An
+outcome says how many pieces are malformed and how many records are taken, and whether the connection goes on, which is
+tried with a good record behind the bad input, or is closed. While each hostile client is connected, a client that
+behaves is served; and in the end netlogd lives, has not grown, and has no more open files than before.
+
+  NL_HOSTILE_CONNECTIONS  how many tiny connections are made (20000 unless said)
+"""
+import os
+import random
+import re
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+
+import collector
+import support
+from collector import record
+
+CONNECTIONS = int(os.environ.get("NL_HOSTILE_CONNECTIONS", 20000))
+RECORD_MOST = 64 << 10
+RECORD_SECONDS = HANDSHAKE_SECONDS = 2
+MEMORY_MOST_KB = 150000
+
+GOES_ON, CLOSED = "goes on", "closed"
+SOME = range(1, 1 << 30)  # at least one
+
+
+# ---- blocks, as doc/binary-format.md has them ----
+
+def crc32c(data):
+    crc = 0xffffffff
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ 0x82f63b78 * (crc & 1)
+    return crc ^ 0xffffffff
+
+
+def varint(n):
+    out = b""
+    while n >= 128:
+        out += bytes([n & 127 | 128])
+        n >>= 7
+    return out + bytes([n])
+
+
+def string(text):
+    return varint(len(text)) + text
+
+
+STREAMS = random.Random(7)
+
+
+def block(payload, count, flags=0, raw_size=None, stored_size=None, kind=1, first=0, crc=None, header_size=96, stream=None):
+    def header(crc):
+        return struct.pack("<4sHBBIIII16sQqqQqqQ", b"NLB1", header_size, kind, flags, crc,
+                           len(payload) if stored_size is None else stored_size,
+                           len(payload) if raw_size is None else raw_size, count,
+                           STREAMS.randbytes(16) if stream is None else stream, first, 0, 0, 0, 0, 0, 0)
+    state = STREAMS.getstate()
+    checked = crc32c(header(0) + payload)
+    STREAMS.setstate(state)
+    return header(checked if crc is None else crc) + payload
+
+
+def payload(records=1, names=(b"N",), kind=3, value=b"\x05"):
+    """Records of one source and one shape, whose field is a number."""
+    sources = varint(1) + string(b"h") + string(b"p")
+    fields = b"".join(bytes([kind]) + string(name) for name in names)
+    shapes = varint(1) + varint(0) + bytes([7]) + string(b"E") + varint(len(names)) + fields
+    return sources + shapes + (varint(0) + varint(0) + value * len(names)) * records
+
+
+GOOD_BLOCK = block(payload(), 1)
+
+
+def zstd(size):
+    """A frame of that many zeros, which is some thousand times as small."""
+    with subprocess.Popen(["head", "-c", str(size), "/dev/zero"], stdout=subprocess.PIPE) as zeros:
+        return subprocess.run(["zstd", "-q", "-c", "-1"], stdin=zeros.stdout, capture_output=True, check=True).stdout
+
+
+def damaged_blocks():
+    flipped = bytearray(GOOD_BLOCK)
+    flipped[-1] ^= 1
+    bomb = zstd(256 << 20)
+    great = zstd(16 << 20)
+    return {
+        "a block whose CRC is wrong": (bytes(flipped), SOME, 0),
+        "a block whose header lies of its own size": (block(payload(), 1, header_size=20), SOME, 0),
+        "a block that claims four gigabytes": (block(payload(), 1, stored_size=0xffffffff), SOME, 0),
+        "a block that claims more records than it has": (block(payload(), 1000000), 1, SOME),
+        "a block with bytes behind its records": (block(payload(2), 1), 1, 0),
+        "a block of another type": (block(payload(), 1, kind=9), 0, 0),
+        "a block with an unknown flag": (block(payload(), 1, flags=128), 1, 0),
+        "a block of strings that run past its end": (block(payload(kind=1, value=b"\xff\xff\xff\xff\x0f"), 1), 1, 0),
+        "a block with a name that is none": (block(payload(names=(b"A B\n",)), 1), 1, 0),
+        "a block of endless numbers": (block(payload(value=b"\xff" * 11), 1), 1, 0),
+        "a block of two million sources": (block(varint(2000000) + b"\0" * 100, 1), 1, 0),
+        "a frame of 256 MiB in a block that claims 100 bytes": (block(bomb, 1, flags=1, raw_size=100), 1, 0),
+        "a frame of 256 MiB in a block that claims 16": (block(bomb, 1, flags=1, raw_size=16 << 20), 1, 0),
+        "a frame of 16 MiB that is none of a block": (block(great, 1, flags=1, raw_size=16 << 20), 1, 0),
+        "a frame that is none": (block(b"\x28\xb5\x2f\xfd" + b"x" * 50, 1, flags=1, raw_size=50), 1, 0),
+        "a good block": (GOOD_BLOCK, 0, 1),
+        "the same block again": (GOOD_BLOCK, 0, 0),
+        "sequence numbers up to the last one": (block(payload(), 1, first=(1 << 64) - 1), 0, 0),
+    }
+
+
+TAKEN_ONCE = ("a good block",)
+
+
+def damaged_text():
+    garbage = random.Random(3).randbytes(20000).replace(b"NL", b"nl")
+    return {
+        "a line of 300,000 bytes": (b"A" * 300000 + b"\n", 1, 0),
+        "a record that is too long": (record(1, 1, " X=" + "y" * 2 * RECORD_MOST), 1, 0),
+        "random bytes": (garbage + b"\n", SOME, 0),
+        "zeros": (b"\0" * 100000 + b"\n", 1, 0),
+        "ten thousand empty lines": (b"\n" * 10000 + b"\r\n" * 10000, 0, 0),
+        "a record of 10,000 fields": (record(1, 1, " A=1" * 10000), 0, 1),
+        "records cut by records": (b"DATE=1 " * 5000 + b"\n", SOME, 0),
+        "quotes that do not end": (b'DATE=20260101000000 A="' + b"\\" * 30001 + b"\n", 0, 1),
+        "a date of the year 10000": (b"DATE=100000101000000 HOST=h PROG=p\n", 1, 0),
+        "a floating time that is none": (b"ts=1e999 event=x\nts=nan event=x\nts=-inf event=x\n", 3, 0),
+        "escapes for terminals": (b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=E T=\x1b]0;title\x07\n", 0, 1),
+        "HTTP": (b"GET / HTTP/1.0\r\nHost: x\r\n\r\n", 2, 0),
+        "the classic header twice": (b"ULM\0    ULM\0    \n", SOME, 0),
+        "a request behind a record": (record(1, 1) + b"NETLOGGER/1 status\n", 1, 1),
+        "a request of another version": (b"NETLOGGER/2 subscribe\n", 1, 0),
+    }
+
+
+# What comes before the newline of a request, and the answer's first record.
+REQUESTS = {
+    b"": "there is no verb",
+    b" " * 100: "there is no verb",
+    b"nonsense": "there is no verb",
+    b"SUBSCRIBE": "there is no verb",
+    b"\xff\xfe\0\x01": "there is no verb",
+    b"v" * 9000: "the line is too long",
+    b"subscribe WHERE": "what follows the verb is not NAME=value",
+    b"subscribe =": "what follows the verb is not NAME=value",
+    b'subscribe WHERE="': "what follows the verb is not NAME=value|WHERE",
+    b'subscribe WHERE=""': "WHERE|expression|column",
+    b"subscribe NOSUCH=1": "subscribe has no NOSUCH",
+    b"subscribe " + b"N" * 5000 + b"=1": "subscribe has no NNN",
+    b"subscribe HOST=x": "subscribe has no HOST",
+    b"subscribe FORMAT=xml": "FORMAT|format",
+    b"subscribe FORMAT=" + b"x" * 5000: "FORMAT is too long",
+    b"subscribe SINCE=yesterday-ish": "SINCE",
+    b"subscribe SINCE=-99999999999999999999999999": "SINCE",
+    b'subscribe WHERE="' + b"(" * 4000 + b'"': "column",
+    b'subscribe WHERE="' + b"!" * 4000 + b'A=1"': "column|Subscribed",
+    b'subscribe WHERE="A =~ /(((((a*)*)*)*)*)*b/"': "column|Subscribed",
+    b'subscribe WHERE="A =~ /(a{1000}){1000}/"': "column",
+    b'subscribe WHERE="\\x00"': "NUL",
+}
+FOR_CONTROL = {b"status": "answered over the control socket only", b"reload": "answered over the control socket only"}
+ONLY_CONTROL = {b"status X=1": "status has no X", b"tell": "tell wants COMMAND", b"tell COMMAND=" + b"c" * 5000: "too long"}
+
+DATAGRAMS = {
+    "nothing": (b"", 0, 0),
+    "a newline": (b"\n", 0, 0),
+    "zeros": (b"\0" * 1000, 1, 0),
+    "the largest datagram": (b"A" * 65507, 1, 0),
+    "a record and half a record": (record(1, 1) + b"DATE=2026", 1, 1),
+    "a record without a newline": (record(1, 1)[:-1], 0, 1),
+    "a good block": (block(payload(), 1), 0, 1),
+    "a block that is cut": (GOOD_BLOCK[:100], 1, 0),
+    "a bomb": None,  # made when the test runs
+    "a request": (b"NETLOGGER/1 subscribe\n", 1, 0),
+    "a hundred thousand claims": (b"NLB1" * 16000, SOME, 0),
+}
+
+HTTP = {
+    b"\r\n\r\n": None,
+    b"nonsense\r\n\r\n": None,
+    b"\x16\x03\x01\xff\xff" + b"A" * 5000: None,
+    b"GET /metrics HTTP/9.9\r\n\r\n": None,
+    b"POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello": b" 501 | 405 ",
+    b"PUT /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999\r\n\r\n": None,
+    b"GET /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 2000\r\n\r\n" + b"b" * 2000: None,
+    b"GET /../../etc/passwd HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n": b" 404 ",
+    b"GET /" + b"m" * 9000 + b" HTTP/1.1\r\n\r\n": None,
+    b"GET /metrics HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 5000 + b"\r\n": None,
+    b"GET /metrics HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n": None,
+    b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n": b" 200 ",
+}
+
+
+class Hostile(collector.Case):
+    def setUp(self):
+        super().setUp()
+        self.authority = collector.Authority(self, "authority")
+        certificate = self.authority.certify("server")
+        self.stranger = collector.Authority(self, "stranger").certify("stranger")
+        self.client = self.authority.certify("client")
+        self.unix, self.control = self.scratch / "unix", self.scratch / "control"
+        self.process = self.serve(
+            "--listen", f"x-netlogs://127.0.0.1:0?cert={certificate}", "--listen",
+            f"x-netlogs://127.0.0.1:0?cert={certificate}&ca={self.authority.ca}", "--listen", f"unix:{self.unix}",
+            "--listen", "x-netlog+udp://127.0.0.1:0", "--control", f"unix:{self.control}", "--metrics",
+            "http://127.0.0.1:0", "--reject", self.scratch / "reject", "--max-record-size", RECORD_MOST, "--record-timeout",
+            RECORD_SECONDS, "--handshake-timeout", HANDSHAKE_SECONDS, "--recover", 0)
+        support.wait_until(lambda: self.said().count("listening") == 5, what="all listeners")
+        self.ports = [int(p) for p in re.findall(r"listening on [-a-z+]+://127\.0\.0\.1:(\d+)", self.said())]
+        self.ports.append(int(re.search(r"metrics on http://127\.0\.0\.1:(\d+)", self.said())[1]))
+        self.good = self.connect("tcp")
+        self.good_sent = 0
+        self.served()
+        self.files = self.open_files() + 1  # the journal
+
+    # ---- listeners ----
+
+    streams = ("tcp", "tls", "tls with certificates", "unix")
+
+    def connect(self, where):
+        if where in ("unix", "control"):
+            s = socket.socket(socket.AF_UNIX)
+            s.settimeout(30)
+            s.connect(str(self.unix if where == "unix" else self.control))
+            return s
+        port = self.ports[["tcp", "tls", "tls with certificates", "udp", "metrics"].index(where)]
+        if where == "udp":
+            s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            s.connect(("127.0.0.1", port))
+            return s
+        s = socket.create_connection(("127.0.0.1", port), timeout=30)
+        return self.secure(s, self.client if where == "tls with certificates" else None) if "tls" in where else s
+
+    def secure(self, s, certificate=None):
+        context = ssl.create_default_context(cafile=self.authority.ca)
+        if certificate:
+            context.load_cert_chain(certificate)
+        return context.wrap_socket(s, server_hostname="localhost")
+
+    # ---- what netlogd says of itself ----
+
+    def status(self):
+        with self.connect("control") as s:
+            s.sendall(b"NETLOGGER/1 status\n")
+            answer = b""
+            while data := s.recv(4096):
+                answer += data
+        return {name.decode(): int(value) for name, value in re.findall(rb" ([A-Z]+)=(\d+)(?= |\n)", answer)}
+
+    def open_files(self):
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def is_sanitized(self):
+        with open(f"/proc/{self.process.pid}/maps") as maps:
+            return "asan" in maps.read()
+
+    def served(self):
+        """A client that behaves is, whatever the others do."""
+        self.good_sent += 1
+        line = record(999, self.good_sent)
+        since = self.size()
+        self.good.sendall(line)
+        support.wait_until(lambda: line in self.tail(since), what="the good client is served")
+
+    def size(self):
+        return self.output.stat().st_size if self.output.exists() else 0
+
+    def tail(self, since):
+        """What came into the output since it had that size."""
+        if not self.output.exists():
+            return b""
+        with open(self.output, "rb") as output:
+            output.seek(since)
+            return output.read()
+
+    def lives(self, connections=1):
+        """And is as it was before."""
+        self.served()
+        support.wait_until(lambda: self.status()["CONNECTIONS"] == connections, what="the others are gone")
+        support.wait_until(lambda: self.open_files() <= self.files, what="their descriptors too")
+        self.assertIsNone(self.process.poll())
+        if not self.is_sanitized():
+            with open(f"/proc/{self.process.pid}/status") as status:
+                self.assertLess(int(re.search(r"VmHWM:\s+(\d+)", status.read())[1]), MEMORY_MOST_KB)
+        self.good.close()
+        self.stop(self.process)
+
+    # ---- playing a row ----
+
+    def send(self, s, data):
+        try:
+            s.sendall(data)
+        except (ConnectionError, ssl.SSLError):
+            pass
+
+    def is_closed(self, s):
+        """Whether netlogd closes it; what it says before that is passed over."""
+        try:
+            while s.recv(65536):
+                pass
+        except (ConnectionError, ssl.SSLError):
+            pass
+        except TimeoutError:
+            return False
+        return True
+
+    def counted(self, row, before, malformed, records):
+        def differs():
+            after = self.status()
+            return after["MALFORMED"] - before["MALFORMED"], after["RECORDS"] - before["RECORDS"]
+
+        def is_so():
+            found = differs()
+            return all(f in (e if isinstance(e, range) else (e,)) for f, e in zip(found, (malformed, records)))
+        try:
+            support.wait_until(is_so, 10, what=row)
+        except AssertionError:
+            self.fail(f"{row}: (malformed, records) are {differs()}, not {(malformed, records)}")
+
+    def play(self, where, what, data, malformed, records):
+        """A row whose connection goes on: what comes behind the bad input is taken."""
+        before = self.status()
+        with self.connect(where) as s:
+            self.send(s, data)
+            self.served()
+            behind = record(777, self.good_sent)
+            since = self.size()
+            self.send(s, behind)
+            support.wait_until(lambda: behind in self.tail(since), what=f"{where}: {what}: what comes behind it")
+        extra = 2  # the good client's record, and the one behind
+        shifted = range(records.start + extra, records.stop) if isinstance(records, range) else records + extra
+        self.counted(f"{where}: {what}", before, malformed, shifted)
+
+    def test_text(self):
+        for where in self.streams:
+            for what, (data, malformed, records) in damaged_text().items():
+                self.play(where, what, data, malformed, records)
+        self.lives()
+
+    def test_blocks(self):
+        for where in self.streams:
+            for what, (data, malformed, records) in damaged_blocks().items():
+                # Text that is read again behind damage begins a line.
+                self.play(where, what, data + b"\n", malformed, 0 if where != "tcp" and what in TAKEN_ONCE else records)
+        self.lives()
+
+    def test_half_a_block_and_then_the_end(self):
+        for where in self.streams:
+            for cut in (5, 60, 97, len(GOOD_BLOCK) - 1):
+                before = self.status()
+                with self.connect(where) as s:
+                    s.sendall(GOOD_BLOCK[:cut])
+                    self.served()
+                    if "tls" in where:
+                        s.unwrap()
+                    else:
+                        s.shutdown(socket.SHUT_WR)
+                        self.assertTrue(self.is_closed(s))
+                self.counted(f"{where}: {cut} bytes of a block", before, 1, 1)
+        self.lives()
+
+    def test_requests(self):
+        for where in (*self.streams, "control"):
+            rows = {**REQUESTS, **(ONLY_CONTROL if where == "control" else FOR_CONTROL)}
+            for line, answer in rows.items():
+                with self.connect(where) as s:
+                    self.send(s, b"NETLOGGER/1 " + line + b"\n")
+                    said = s.recv(65536).decode(errors="replace")
+                    self.assertRegex(said, answer, f"{where}: {line[:60]}")
+                    self.assertRegex(said, r"NL.EVNT=Netlogd.(Error|Subscribed)", f"{where}: {line[:60]}")
+                    self.served()
+                    if "Netlogd.Error" in said:
+                        self.assertTrue(self.is_closed(s), f"{where}: {line[:60]}")
+        for line in (record(1, 1), b"\xff" * 5000 + b"\n", b"\0\n", GOOD_BLOCK + b"\n", b"NETLOGGER/\n"):
+            with self.connect("control") as s:
+                s.sendall(line)
+                self.assertIn(b"no request", s.recv(65536))
+                self.assertTrue(self.is_closed(s))
+        self.lives()
+
+    def test_datagrams(self):
+        DATAGRAMS["a bomb"] = block(zstd(256 << 20)[:20000], 1, flags=1, raw_size=16 << 20), 1, 0
+        for what, (data, malformed, records) in DATAGRAMS.items():
+            before = self.status()
+            with self.connect("udp") as s:
+                s.send(data)
+                self.served()
+            self.counted(f"udp: {what}", before, malformed, records + 1)
+        self.lives()
+
+    def test_http(self):
+        for sent, answer in HTTP.items():
+            with self.connect("metrics") as s:
+                self.send(s, sent)
+                self.served()
+                if answer is None:  # an error, or nothing
+                    s.settimeout(1)
+                    try:
+                        said = s.recv(65536)
+                    except (TimeoutError, ConnectionError):
+                        said = b""
+                    self.assertNotIn(b" 200 OK", said.split(b"\r\n")[0], sent[:60])
+                else:
+                    self.assertRegex(s.recv(65536), b"HTTP/1.[01]" + answer.replace(b"|", b"|HTTP/1.[01]"), sent[:60])
+        self.lives()
+
+    def test_tls(self):
+        """Who is no client of TLS, or not the right one, is closed, and counted as refused."""
+        hello = self.hello()
+        for where in ("tls", "tls with certificates"):
+            for data in (record(1, 1), GOOD_BLOCK, b"\0" * 5000, b"\x16\x03\x01\xff\xff" + b"A" * 70000,
+                         b"\x16\x03\x01\x00\x00" * 1000, b"\x15\x03\x03\x00\x02\x02\x28", hello[:5] + os.urandom(len(hello) - 5)):
+                before = self.status()
+                with self.plain(where) as s:
+                    self.send(s, data)
+                    self.served()
+                    self.assertTrue(self.is_closed(s))
+                support.wait_until(lambda: self.status()["REFUSED"] == before["REFUSED"] + 1, 10, f"{where}: {data[:40]}")
+        before = self.status()
+        for certificate in (None, self.stranger):
+            with self.plain("tls with certificates") as plain:
+                with self.assertRaises((ssl.SSLError, ConnectionError)):
+                    s = self.secure(plain, certificate)
+                    s.sendall(record(1, 1))
+                    while s.recv(100):
+                        pass
+        self.counted("wrong certificates", before, 0, 0)
+        self.assertEqual(self.status()["REFUSED"], before["REFUSED"] + 2)
+        self.lives()
+
+    def plain(self, where):
+        return socket.create_connection(("127.0.0.1", self.ports[["tcp", "tls", "tls with certificates"].index(where)]),
+                                        timeout=30)
+
+    @staticmethod
+    def hello():
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        client = ssl.create_default_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+        try:
+            client.do_handshake()
+        except ssl.SSLWantReadError:
+            pass
+        return outgoing.read()
+
+    def test_slow(self):
+        """Those who say something, and then a byte now and then, or nothing: closed after the time for each."""
+        rows = [(where, begin) for where in self.streams for begin in (b"D", b"DATE=20260101000000 X=", GOOD_BLOCK[:50])]
+        rows += [(where, b"NETLOGGER/1 sub") for where in (*self.streams, "control")] + [("control", b"")]
+        rows += [("tls handshake", b""), ("tls handshake", self.hello()[:20]), ("metrics", b"")]
+        ends = threading.Event()
+        slow = []
+        for where, begin in rows:
+            s = self.plain("tls") if where == "tls handshake" else self.connect(where)
+            self.send(s, begin)
+            slow.append((where, begin, s))
+
+        def drip():
+            while not ends.wait(0.1):
+                for where, begin, s in slow:
+                    if begin:
+                        try:
+                            s.send(b"a")
+                        except (OSError, ssl.SSLError):
+                            pass
+        dripping = threading.Thread(target=drip)
+        dripping.start()
+        try:
+            self.served()
+            for where, begin, s in slow:
+                self.assertTrue(self.is_closed(s), f"{where}: {begin}")
+                self.served()
+        finally:
+            ends.set()
+            dripping.join()
+            for _, _, s in slow:
+                s.close()
+        self.lives()
+
+    def test_half_open(self):
+        """Who is connected and silent costs little, and keeps nobody else out; and so with who is gone without a word."""
+        silent = [self.connect(where) for where in ("tcp", "unix", "control", "metrics") for _ in range(100)]
+        self.served()
+        for s in silent[:200]:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            s.close()
+        self.served()
+        for s in silent[200:]:
+            s.close()
+        self.lives()
+
+    def test_claims_that_are_never_kept(self):
+        """Ten clients that begin blocks of 16 MiB, and send all of them but the end."""
+        clients = [self.connect("tcp") for _ in range(4)]
+        begun = block(b"", 1, stored_size=16 << 20, raw_size=16 << 20) + b"x" * (15 << 20)
+        for s in clients:
+            s.sendall(begun)
+        self.served()
+        for s in clients:
+            self.assertTrue(self.is_closed(s), "it takes too long over one record")
+            s.close()
+        self.lives()
+
+    def test_tiny_connections(self):
+        """Very many of them, each with a line, half of one, garbage, or nothing, ended or torn off."""
+        before = self.status()
+        rng = random.Random(11)
+        kinds = [b"", b"x", b"\n", record(5, 5), record(5, 5)[:20], b"\0\0", b"NETLOGGER/1 x\n", b"NLB1"]
+        lines, threads = [0, 0], []
+
+        def connect(which, seed, count):
+            rng = random.Random(seed)
+            for i in range(count):
+                data = rng.choice(kinds)
+                torn = rng.random() < 0.5
+                if rng.random() < 0.5:
+                    s = socket.socket(socket.AF_UNIX)
+                    where = str(self.unix)
+                else:
+                    s = socket.socket()
+                    s.bind((f"127.{rng.randrange(1, 255)}.{rng.randrange(1, 255)}.{rng.randrange(1, 255)}", 0))
+                    where = ("127.0.0.1", self.port)
+                    if torn:
+                        s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                with s:
+                    try:
+                        s.connect(where)
+                        s.sendall(data)
+                    except (BrokenPipeError, ConnectionResetError):  # turned away: there are too many just now
+                        continue
+                    if not torn or s.family == socket.AF_UNIX:
+                        lines[which] += data == record(5, 5)
+        for i in range(2):
+            threads.append(threading.Thread(target=connect, args=(i, rng.randrange(1 << 30), CONNECTIONS // 2)))
+            threads[-1].start()
+        served = 0
+        while any(t.is_alive() for t in threads):
+            self.served()
+            served += 1
+            time.sleep(0.05)
+        self.assertGreater(served, 0)
+        support.wait_until(lambda: self.status()["CONNECTED"] - before["CONNECTED"] >= CONNECTIONS * 99 // 100, 60,
+                           "all were accepted")
+        support.wait_until(lambda: self.status()["CONNECTIONS"] == 1, what="all are gone")
+        after = self.status()
+        taken, refused = (after[what] - before[what] for what in ("RECORDS", "REFUSED"))
+        print(f"# {CONNECTIONS} connections, {refused} of them turned away", flush=True)
+        self.assertGreaterEqual(taken - served + refused, sum(lines), "lines of those that ended in good order are taken")
+        self.lives()
+
+
+if __name__ == "__main__":
+    support.main()

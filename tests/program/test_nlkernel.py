@@ -1,0 +1,540 @@
+"""nlkernel on this host's own kernel: events into logs, losses, rights, and the kernel as it was before."""
+import json
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+
+import collector
+import nlb_decoder
+import support
+
+# With COUNT: so many calls of getppid; with another argument, calls of gettid with the real-time clock read between two.
+# Without: these calls' numbers here.
+PROGRAM = r"""
+#define _GNU_SOURCE
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return printf("%d %d\n", (int)SYS_getppid, (int)SYS_gettid) < 0;
+    for (long i = 0; i < atol(argv[1]); i++)
+        syscall(SYS_getppid);
+    for (int i = 0; argc > 2 && i < 100; i++) {
+        struct timespec now;
+        syscall(SYS_gettid);
+        clock_gettime(CLOCK_REALTIME, &now);
+        syscall(SYS_gettid);
+        printf("%ld%09ld\n", (long)now.tv_sec, now.tv_nsec);
+    }
+    return 0;
+}
+"""
+FIELD = re.compile(r' ([A-Z][A-Z0-9._]*)=("(?:[^"\\]|\\.)*"|\S*)')
+
+
+def fields(line):
+    return {name: value.strip('"') for name, value in FIELD.findall(" " + line)}
+
+
+class Kernel(support.Case):
+    """A recorder, a program to be recorded, and a look at tracefs of the test's own."""
+
+    def setUp(self):
+        super().setUp()
+        self.nlkernel = support.program("nlkernel/nlkernel")
+        self.nlsort = support.program("nlsort/nlsort")
+        if os.geteuid() != 0:
+            self.skipTest("recording wants root")
+        self.tracing = self.scratch / "tracing"
+        self.tracing.mkdir()
+        mounted = self.run_program("mount", "-t", "tracefs", "tracefs", self.tracing)
+        if mounted.returncode != 0:
+            self.skipTest(f"no tracefs here: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(self.tracing)])
+        self.name = f"calls{os.getpid()}"  # other programs of the machine make such calls too
+        self.program = self.compile(PROGRAM)
+        self.getppid, self.gettid = (int(n) for n in self.run_program(self.program).stdout.split())
+        self.log = self.scratch / "k.nlb"
+
+    def compile(self, source):
+        (self.scratch / "calls.c").write_text(source)
+        program = self.scratch / self.name
+        result = self.run_program(*shlex.split(support.CC), "-std=gnu11", "-O1", "-o", program, self.scratch / "calls.c")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return program
+
+    def record(self, *arguments, status=0):
+        result = self.run_program(self.nlkernel, "record", *arguments)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result
+
+    def sorted(self, log=None, *arguments, status=0):
+        result = self.run_program(self.nlsort, *arguments, log or self.log)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stdout.splitlines()
+
+    def instances(self):
+        return sorted(p.name for p in (self.tracing / "instances").iterdir() if p.name.startswith("nlkernel-"))
+
+    def instance_of(self, process):
+        return next((name for name in self.instances() if f"-{process.pid}-" in name), None)
+
+    def assert_nothing_left(self):
+        """No instance of a recorder that is no more; others may be recording at the same time."""
+        gone = lambda name: not os.path.exists(f"/proc/{name.split('-')[2]}")
+        self.assertEqual([name for name in self.instances() if gone(name)], [])
+
+    def start_recording(self, *arguments, **options):
+        """A recorder that is recording by the time this returns."""
+        process = self.start(self.nlkernel, "record", *arguments, stderr=subprocess.PIPE, text=True, **options)
+
+        def is_on():
+            self.assertIsNone(process.poll())
+            name = self.instance_of(process)
+            return name and (self.tracing / "instances" / name / "tracing_on").read_text() == "1\n"
+
+        support.wait_until(is_on, what="it records")
+        return process
+
+    def call(self, count, *arguments):
+        result = self.run_program(self.program, str(count), *arguments)
+        self.assertEqual(result.returncode, 0)
+        return result.stdout
+
+    def calls(self, lines, number=None):
+        wanted = str(self.getppid if number is None else number)
+        return [f for f in map(fields, lines) if f["NL.EVNT"] == "raw_syscalls.sys_enter" and f["ID"] == wanted]
+
+
+class Recording(Kernel):
+    def test_every_call_is_there(self):
+        self.record("-e", "raw_syscalls:*", "-F", "-o", self.log, "--", self.program, "20000")
+        lines = self.sorted()
+        calls = self.calls(lines)
+        self.assertEqual(len(calls), 20000)
+        self.assertEqual({c["PROG"] for c in calls}, {self.name})
+        self.assertEqual(len({(c["PID"], c["TID"]) for c in calls}), 1)
+        self.assertEqual(calls[0]["PID"], calls[0]["TID"])
+        returns = [f for f in map(fields, lines) if f["NL.EVNT"] == "raw_syscalls.sys_exit" and f["ID"] == str(self.getppid)]
+        self.assertEqual(len(returns), 20000)
+        self.assertEqual(len({r["RET"] for r in returns}), 1)
+        self.assert_nothing_left()
+
+    def test_blocks_are_as_the_page_says(self):
+        self.record("-e", "raw_syscalls:*", "-F", "-o", self.log, "--", self.program, "3000")
+        blocks = list(nlb_decoder.blocks(self.log.read_bytes()))
+        streams = {}
+        for block in blocks:
+            self.assertEqual(block.first_sequence, streams.get(block.stream, 0))
+            streams[block.stream] = block.first_sequence + len(block.records)
+        cpus = os.sysconf("SC_NPROCESSORS_CONF")
+        self.assertLessEqual(len(streams), cpus + 1)
+        for block in blocks:
+            events = [dict(r.fields)[b"CPU"] for r in block.records if r.event.startswith(b"raw_syscalls")]
+            self.assertLessEqual(len(set(events)), 1)
+
+    def test_text(self):
+        for name, options in [("k.log", []), ("k.bp", ["-f", "bp"]), ("k.other", ["-f", "nlb", "--zstd", "3"])]:
+            log = self.scratch / name
+            self.record("-e", "raw_syscalls:sys_enter", "-F", "-o", log, *options, "--", self.program, "500")
+            lines = self.sorted(log)
+            if name == "k.bp":
+                self.assertIn("event=raw_syscalls.sys_enter", "".join(lines))
+                self.assertEqual(sum(f" ID={self.getppid} " in line for line in lines), 500)
+            else:
+                self.assertEqual(len(self.calls(lines)), 500)
+        result = self.record("-e", "raw_syscalls:sys_enter", "-F", "-o", "-", "--", self.program, "50")
+        self.assertEqual(len(self.calls(result.stdout.splitlines())), 50)
+
+    def test_time_is_the_programs(self):
+        """What a program reads of the real-time clock lies between the calls that it makes before and after."""
+        result = self.record("-e", "raw_syscalls:sys_enter", "-F", "--filter", f"ID == {self.gettid}", "-o", self.log, "--", self.program, "0",
+                             "clock")
+        times = [int(line) for line in result.stdout.split()]
+        calls = [r.time_ns for b in nlb_decoder.blocks(self.log.read_bytes()) for r in b.records if r.event == b"raw_syscalls.sys_enter"]
+        calls = sorted(calls)[-200:]
+        clock = [fields(line) for line in self.sorted() if "NetLogger.Clock" in line]
+        error = max(int(c["ERROR.NS"]) for c in clock) + 200  # the kernel's own fast clock may differ by some
+        self.assertEqual(len(times), 100)
+        for i, time_ns in enumerate(times):
+            self.assertLess(calls[2 * i] - error, time_ns)
+            self.assertGreater(calls[2 * i + 1] + error, time_ns)
+
+    def test_it_says_what_it_did(self):
+        self.record("-e", "raw_syscalls:sys_enter", "-F", "-o", self.log, "--", self.program, "100")
+        events = [f["NL.EVNT"] for f in map(fields, self.sorted())]
+        for name in ("NetLogger.Record.Begin", "NetLogger.Clock", "NetLogger.Dump.Begin", "NetLogger.Dump.Finish",
+                     "NetLogger.Record.Cpu", "NetLogger.Record.Finish"):
+            self.assertIn(name, events)
+        self.assertEqual(events.count("NetLogger.Dump.Begin"), events.count("NetLogger.Dump.Finish"))
+        finish = fields(self.sorted(None, "--where", "NL.EVNT == NetLogger.Record.Finish")[0])
+        self.assertEqual(int(finish["EVENTS"]), sum(e.startswith("raw_syscalls") for e in events))
+        dumped = sum(int(fields(line)["EVENTS"]) for line in self.sorted(None, "--where", "NL.EVNT == NetLogger.Dump.Finish"))
+        self.assertEqual(dumped, int(finish["EVENTS"]))
+
+    def test_names_of_threads_that_are_gone(self):
+        self.record("-e", "sched:sched_process_exec", "-e", "sched:sched_process_exit", "-F", "-o", self.log, "--", "sh", "-c",
+                    "for i in 1 2 3 4 5 6 7 8; do /bin/true; done")
+        exits = [f["PROG"] for f in map(fields, self.sorted()) if f["NL.EVNT"] == "sched.sched_process_exit"]
+        self.assertEqual(exits.count("true"), 8)
+
+    def test_of_a_process(self):
+        mine = self.start("sh", "-c", f"read line; {self.program} 500; exec {self.program} 1000", stdin=subprocess.PIPE)
+        process = self.start_recording("-e", "raw_syscalls:sys_enter", "--pid", mine.pid, "-o", self.log)
+        self.call(300)
+        mine.communicate(b"go\n", timeout=60)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 0)
+        calls = self.calls(self.sorted())
+        self.assertEqual(len([c for c in calls if c["PID"] == str(mine.pid)]), 1000 + len(calls) - 1500)
+        self.assertEqual(len([c for c in calls if c["PROG"] == self.name]), 1500)  # the shell makes some itself
+
+    def test_of_a_cpu(self):
+        last = os.sysconf("SC_NPROCESSORS_CONF") - 1
+        allowed = os.sched_getaffinity(0)
+        if last not in allowed or len(allowed) < 2:
+            self.skipTest("needs two processors")
+        for cpu, found in ((last, 700), (min(allowed), 0)):
+            self.record("-e", "raw_syscalls:sys_enter", "-F", "--cpu", str(last), "-o", self.log, "--", "taskset", "-c", str(cpu),
+                        self.program, "700")
+            self.assertEqual(len(self.calls(self.sorted())), found)
+
+    def test_ends_by_signal_and_by_time(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            process = self.start_recording("-e", "raw_syscalls:sys_enter", "-o", self.log)
+            self.call(1000)
+            process.send_signal(number)
+            self.assertEqual(process.wait(60), 0, process.stderr.read())
+            self.assertEqual(len([c for c in self.calls(self.sorted()) if c["PROG"] == self.name]), 1000)
+            self.assertIsNone(self.instance_of(process))
+        self.record("-e", "raw_syscalls:sys_enter", "--duration", "50ms", "-o", self.log)
+        self.record("-e", "raw_syscalls:sys_enter", "-d", "0.05", "-F", "-o", self.log, "--", "sleep", "3600")
+        self.assert_nothing_left()
+
+    def test_live_to_a_collector(self):
+        served = collector.Case.serve
+        self.netlogd = support.program("netlogd/netlogd")
+        self.output, self.messages = self.scratch / "all.log", self.scratch / "messages"
+        self.said = lambda: self.messages.read_text(errors="replace")
+        served(self)
+        result = self.run_program(self.nlkernel, "live", "-e", "raw_syscalls:*", "-F", "--filter", f"ID == {self.getppid}", "--dest",
+                                  f"x-netlog://127.0.0.1:{self.port}?format=nlb&policy=block", "--", self.program, "5000")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        support.wait_until(lambda: "NetLogger.Record.Finish" in self.output.read_text(), what="all is collected")
+        self.assertEqual(len(self.calls(self.output.read_text().splitlines())), 5000)
+
+
+    def test_report_of_what_was_recorded(self):
+        cpu = str(min(os.sched_getaffinity(0)))
+        self.record("-e", "sched:sched_switch", "-e", "sched:sched_wakeup*", "-o", self.log, "--", "taskset", "-c", cpu, "sh", "-c",
+                    f"{self.program} 3000000 & {self.program} 3000000; wait")
+        result = self.run_program(self.nlkernel, "report", "scheduler", "--json", self.log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = json.loads(result.stdout)
+        calls = next(p for p in found["programs"] if p["program"] == self.name)
+        self.assertGreater(calls["quanta"]["count"], 1)
+        self.assertGreater(calls["ousted"], 0)  # two that want one processor
+
+
+class Losses(Kernel):
+    def count(self, lines):
+        lost = [fields(line) for line in lines if "NL.EVNT=NetLogger.Lost " in line]
+        for record in lost:
+            self.assertLessEqual(record["FROM"], record["TO"])
+            self.assertIn("CPU", record)
+        return sum(int(r["COUNT"]) for r in lost)
+
+    def lose(self, buffer, *arguments):
+        """Records calls into buffers that nobody empties while they are made."""
+        process = self.start_recording("-e", "raw_syscalls:sys_enter", "--filter", f"ID == {self.getppid} && PROG == {self.name}", "-b", buffer, "-o", self.log,
+                                       *arguments)
+        process.send_signal(signal.SIGSTOP)
+        self.call(200000)
+        process.send_signal(signal.SIGCONT)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 0)
+        return process.stderr.read()
+
+    def test_counted_exactly(self):
+        for buffer in ("8k", "64k", "2m"):
+            said = self.lose(buffer)
+            self.assertIn("events are lost", said)
+            result = self.run_program(self.nlsort, self.log)
+            lines = result.stdout.splitlines()
+            lost = self.count(lines)
+            self.assertGreater(lost, 0)
+            self.assertEqual(len(self.calls(lines)) + lost, 200000)
+            self.assertIn(f" {lost} lost", said)
+            blocks = list(nlb_decoder.blocks(self.log.read_bytes()))
+            self.assertEqual(sum(b.lost for b in blocks), lost)
+            ends = {}
+            for b in blocks:  # the numbers are whole: what is missing has numbers too
+                self.assertEqual(b.first_sequence, ends.get(b.stream, 0) + b.lost)
+                ends[b.stream] = b.first_sequence + len(b.records)
+
+    def test_counted_in_text(self):
+        self.log = self.scratch / "k.log"
+        self.lose("64k")
+        lines = self.sorted()
+        self.assertEqual(len(self.calls(lines)) + self.count(lines), 200000)
+
+    def test_while_it_reads(self):
+        """A recorder that shares a processor with what it records, and has next to no buffer."""
+        cpu = str(min(os.sched_getaffinity(0)))
+        result = self.run_program("taskset", "-c", cpu, self.nlkernel, "record", "-e", "raw_syscalls:sys_enter", "--filter",
+                                  f"ID == {self.getppid}", "-F", "-b", "8k", "-o", self.log, "--", self.program, "300000")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = self.run_program(self.nlsort, self.log).stdout.splitlines()
+        self.assertEqual(len(self.calls(lines)) + self.count(lines), 300000)
+
+
+class Filters(Kernel):
+    def kept(self, expression):
+        self.record("-e", "raw_syscalls:*", "-F", "--filter", expression, "-o", self.log, "--", self.program, "1000", "clock")
+        return [f for f in map(fields, self.sorted()) if f["NL.EVNT"].startswith("raw_syscalls")]
+
+    def test_same_as_afterwards(self):
+        """What the kernel, or nlkernel, lets through is what nlsort --where takes of all."""
+        whole = self.scratch / "whole.nlb"
+        self.record("-e", "raw_syscalls:*", "-F", "-o", whole, "--", self.program, "1000", "clock")
+        for expression in [
+                f"ID == {self.getppid}",
+                f"ID in ({self.getppid}, {self.gettid})",
+                f"!(ID in ({self.getppid}, {self.gettid})) && NL.EVNT ~ *exit",
+                f"ID == {self.getppid} && RET > 0 || ID == {self.gettid} && NL.EVNT ~ *enter",
+                f"has RET && (ID < {self.getppid} || ID >= {self.gettid})",
+                f"ID == {self.getppid} && ID =~ '^1'",
+                f"ID == '{self.getppid}'",
+                "ID > 1.5 && ID < 18446744073709551617",
+                f"LVL == System && HOST ~ * && PROG == {self.name} && ID == {self.getppid}",
+                f"ID == {self.getppid} && (PROG !~ 'x*' && CPU >= 0)",
+                f"DATE > 2020-01-01T00:00 && PID > 1 && ID == {self.getppid}",
+                "RET < 0"]:
+            with self.subTest(expression):
+                after = [fields(line) for line in self.sorted(whole, "--where", expression)]
+                after = [f for f in after if f["NL.EVNT"].startswith("raw_syscalls")]
+                mine = [f for f in self.kept(expression) if int(f["ID"]) in (self.getppid, self.gettid)]
+                after = [f for f in after if int(f["ID"]) in (self.getppid, self.gettid)]
+                shape = lambda records: sorted((f["NL.EVNT"], f["ID"]) for f in records)
+                self.assertEqual(shape(mine), shape(after))
+
+    def test_texts(self):
+        for expression, found in [('COMM == "true"', True), ("FILENAME ~ */true", True), ("FILENAME =~ 'tru.$'", True),
+                                  ("FILENAME !~ */true", False), ("FILENAME != /nonexistent", True), ("FILENAME == 1", False)]:
+            with self.subTest(expression):
+                self.record("-e", "sched:sched_process_exec", "-e", "sched:sched_process_exit", "-F", "--filter", expression, "-o",
+                            self.log, "--", "/bin/true")
+                self.assertEqual(any("NL.EVNT=sched.sched_process" in line for line in self.sorted()), found)
+
+    def test_pushed_to_the_kernel(self):
+        process = self.start_recording("-e", "raw_syscalls:*", "--filter", "ID == 3 && RET != 0 || NL.EVNT ~ *enter && ID < 2", "-o", self.log)
+        events = self.tracing / "instances" / self.instance_of(process) / "events/raw_syscalls"
+        self.assertEqual((events / "sys_exit/filter").read_text().strip(), "(id == 3) && (ret != 0)")
+        self.assertEqual((events / "sys_enter/filter").read_text().strip(), "id < 2")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(60), 0)
+
+    def test_wrong_ones(self):
+        result = self.record("-e", "raw_syscalls:*", "--filter", "ID ==", "-o", self.log, status=2)
+        self.assertIn('--filter: filter "ID ==": column 6', result.stderr)
+        result = self.record("-e", "raw_syscalls:*", "--filter", "PREV.PID == 3", "-o", self.log, status=2)
+        self.assertIn("it can be true of none of the events", result.stderr)
+
+
+class Surroundings(Kernel):
+    def test_a_killed_one_is_cleaned_up_after(self):
+        process = self.start_recording("-e", "raw_syscalls:*", "-b", "4m", "-o", self.log)
+        self.call(300000)
+        name = self.instance_of(process)
+        process.kill()
+        process.wait()
+        left = self.tracing / "instances" / name
+        self.assertTrue(left.exists())
+        support.wait_until(lambda: (left / "tracing_on").read_text() == "0\n", what="the kernel has stopped it")
+        result = self.run_program(self.nlsort, "-o", "/dev/null", self.log)  # what was written is good
+        self.assertNotIn("malformed", result.stderr)
+        other = self.record("-e", "raw_syscalls:sys_enter", "-F", "-o", self.scratch / "next.nlb", "--", self.program, "10")
+        self.assertIn("of a recorder that was killed taken away", other.stderr)
+        self.assertFalse(left.exists())
+        self.assert_nothing_left()
+
+    def test_two_at_once_and_a_strangers(self):
+        stranger = self.tracing / "instances" / f"stranger-{os.getpid()}"
+        stranger.mkdir()
+        self.addCleanup(stranger.rmdir)
+        (stranger / "events/raw_syscalls/sys_enter/filter").write_text(f"id == {self.getppid}")
+        (stranger / "events/raw_syscalls/sys_enter/enable").write_text("1")
+        global_state = lambda: [(self.tracing / f).read_text() for f in
+                                ("tracing_on", "trace_clock", "buffer_size_kb", "set_event", "set_event_pid", "current_tracer")]
+        before = global_state()
+        first = self.start_recording("-e", "raw_syscalls:*", "-o", self.scratch / "1.nlb")
+        second = self.start_recording("-e", "raw_syscalls:sys_enter", "--filter", f"ID == {self.gettid}", "-o", self.scratch / "2.nlb")
+        for process in (first, second):
+            self.assertIsNotNone(self.instance_of(process))
+        self.call(1000, "clock")
+        first.send_signal(signal.SIGINT)
+        self.assertEqual(first.wait(60), 0)
+        self.call(1000, "clock")
+        second.send_signal(signal.SIGINT)
+        self.assertEqual(second.wait(60), 0)
+        one, two = (self.sorted(self.scratch / name) for name in ("1.nlb", "2.nlb"))
+        of_ours = lambda calls: [c for c in calls if c["PROG"] == self.name]
+        self.assertEqual(len(of_ours(self.calls(one))), 1000)
+        self.assertEqual(len(of_ours(self.calls(two))), 0)
+        self.assertGreaterEqual(len(of_ours(self.calls(two, self.gettid))), 400)
+        self.assert_nothing_left()
+        self.assertEqual(global_state(), before)
+        self.assertEqual((stranger / "events/raw_syscalls/sys_enter/enable").read_text(), "1\n")
+        seen = (stranger / "trace").read_text().count(f"NR {self.getppid} ")
+        (stranger / "events/raw_syscalls/sys_enter/enable").write_text("0")
+        self.assertGreaterEqual(seen, 2000)
+
+    def test_nothing_is_left_when_it_fails(self):
+        for arguments, status, words in [
+                (["--", "/nonexistent"], 1, "/nonexistent: it can't be started: No such file or directory"),
+                (["--pid", "2147483647"], 1, "--pid 2147483647: there is no such process"),
+                (["--cpu", "8000"], 1, "there is no CPU 8000 here"),
+                (["-o", "/nonexistent/k.nlb"], 1, "/nonexistent/k.nlb: No such file or directory"),
+                (["-o", "x-netlog://localhost"], 1, "record writes a file"),
+                (["-f", "nlb", "-o", "/dev/full", "-d", "5"], 1, "/dev/full: write: No space left on device")]:
+            with self.subTest(arguments):
+                result = self.record("-e", "raw_syscalls:*", "-o", self.log, *arguments, status=status)
+                self.assertIn(words, result.stderr)
+                self.assert_nothing_left()
+
+    def test_another_user_is_told_what_is_missing(self):
+        copy = self.scratch / "nlkernel"
+        copy.write_bytes(open(self.nlkernel, "rb").read())
+        copy.chmod(0o755)
+        self.scratch.chmod(0o777)
+        as_other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+        record = [copy, "record", "-e", "sched:sched_switch", "-d", "10ms", "-o", self.scratch / "other.nlb"]
+        result = self.run_program(*as_other, *record, "--tracefs", self.tracing)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("user 65534 has neither root's rights nor CAP_DAC_OVERRIDE", result.stderr)
+        self.assertIn(f"sudo setcap cap_dac_override+ep {copy}", result.stderr)
+        granted = self.run_program("setcap", "cap_dac_override+ep", copy)
+        if granted.returncode != 0:
+            self.skipTest(f"setcap: {granted.stderr.strip()}")
+        result = self.run_program(*as_other, *record, "--tracefs", self.tracing)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((self.scratch / "other.nlb").stat().st_uid, 65534)
+        kept = self.scratch / "root's"
+        kept.write_text("root's own")
+        kept.chmod(0o600)
+        result = self.run_program(*as_other, *record[:-1], kept, "--tracefs", self.tracing)
+        self.assertEqual((result.returncode, kept.read_text()), (1, "root's own"))
+
+
+class WithoutTracefs(support.Case):
+    def test_where_there_is_none(self):
+        nlkernel = support.program("nlkernel/nlkernel")
+        for arguments in (["list"], ["record", "-e", "sched", "-o", self.scratch / "k.nlb"]):
+            result = self.run_program(nlkernel, *arguments, "--tracefs", self.scratch)
+            self.assertEqual((result.returncode, result.stderr), (1, f"nlkernel: {self.scratch}: no tracefs is mounted there\n"))
+
+    def test_wrong_use(self):
+        nlkernel = support.program("nlkernel/nlkernel")
+        for arguments, words in [
+                ([], "no command given"), (["what"], '"what" is no command'), (["record"], "no event is given"),
+                (["record", "-e", "sched", "--cpu", "1-"], "--cpu 1-"), (["record", "-e", "sched", "--pid", "1,x"], "--pid 1,x"),
+                (["record", "-e", "sched", "-d", "0"], "--duration 0"), (["record", "-e", "sched", "-d", "3 days"], "--duration 3 days"),
+                (["record", "-e", "sched", "-b", "1"], "--buffer 1"), (["record", "-e", "sched", "--low-water", "101"], "--low-water 101"),
+                (["record", "-e", "sched", "-f", "xml"], "--format xml"), (["record", "-e", "sched", "-F"], "--follow wants a command"),
+                (["record", "-e", "sched", "--zstd", "99"], "--zstd 99")]:
+            result = self.run_program(nlkernel, *arguments)
+            self.assertEqual(result.returncode, 2, arguments)
+            self.assertIn(words, result.stderr)
+
+
+class Report(support.Case):
+    """What is computed of events is known beforehand; these are made here, so that no kernel is needed."""
+
+    def log(self):
+        lines = []
+
+        def event(microseconds, name, text, prog="p"):
+            lines.append(f"DATE=20260101000000.{microseconds:06d} HOST=h PROG={prog} LVL=System NL.EVNT={name} CPU=0 {text}\n")
+
+        def switch(at, prev, pid, state, following, next_pid):
+            event(at, "sched.sched_switch", f"PREV.COMM={prev} PREV.PID={pid} PREV.PRIO=120 PREV.STATE={state} NEXT.COMM={following} "
+                  f"NEXT.PID={next_pid} NEXT.PRIO=120")
+
+        switch(0, "swapper/0", 0, 0, "a", 10)
+        event(100, "sched.sched_wakeup", "COMM=b EV.PID=20 PRIO=120 TARGET.CPU=0")
+        switch(150, "a", 10, 256, "b", 20)
+        switch(400, "b", 20, 1, "a", 10)
+        switch(1000, "a", 10, 1, "swapper/0", 0)
+        event(1100, "sched.sched_wakeup_new", "COMM=a EV.PID=10 PRIO=120 TARGET.CPU=0")
+        event(1150, "NetLogger.Lost", "COUNT=5 FROM=20260101000000.001120 TO=20260101000000.001150", "nlkernel")
+        switch(1200, "b", 20, 1, "a", 10)
+        switch(1300, "a", 10, 0, "swapper/0", 0)
+        lines.append("DATE=20260101000000.000200 HOST=h PROG=p LVL=System NL.EVNT=sched.sched_switch CPU=0 PREV.PID=-1\n")
+        lines.append("DATE=20260101000000.000300 HOST=h PROG=p LVL=System NL.EVNT=sched.sched_wakeup CPU=99999999 EV.PID=20\n")
+        log = self.scratch / "s.log"
+        log.write_text("".join(lines[::2] + lines[1::2]))
+        return log
+
+    def report(self, *arguments, status=0):
+        result = self.run_program(support.program("nlkernel/nlkernel"), "report", *arguments)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stdout if status == 0 else result.stderr
+
+    def test_scheduler(self):
+        found = json.loads(self.report("scheduler", "--json", self.log()))
+        programs = {p["program"]: p for p in found["programs"]}
+        self.assertEqual((found["switches"], found["lost"], found["cpus"]), (6, 5, 1))
+        self.assertEqual(programs["a"]["quanta"], {"count": 3, "sum_ns": 850000, "p50_ns": 150000, "p90_ns": 600000, "p99_ns": 600000,
+                                                   "max_ns": 600000})
+        self.assertEqual(programs["a"]["delays"]["count"], 1)
+        self.assertEqual(programs["a"]["delays"]["max_ns"], 250000)
+        self.assertEqual(programs["b"]["quanta"]["sum_ns"], 250000)
+        self.assertEqual(programs["b"]["delays"]["max_ns"], 50000)
+        self.assertEqual(found["oustings"], [{"ousted": "a", "by": "b", "times": 1}])
+        text = self.report("scheduler", self.log())
+        self.assertRegex(text, r"(?m)^0.001 s, 1 CPU, 6 switches, 5 events lost")
+        self.assertRegex(text, r"(?m)^a +0\.850 +3 +150\.0 +600\.0 +600\.0 +600\.0 +1 +250\.0")
+        self.assertRegex(text, r"(?m)^a +b +1$")
+        self.assertEqual(self.report("scheduler", "--cdf", "a", self.log()).splitlines()[33], "150.000 0.34")
+
+    def test_nothing_to_report(self):
+        empty = self.scratch / "empty.log"
+        empty.write_text("")
+        self.assertIn("there is no sched.sched_switch", self.report("scheduler", empty, status=1))
+        self.assertIn('no program "c" ran', self.report("scheduler", "--cdf", "c", self.log(), status=1))
+        self.assertIn('there is no report "what"', self.report("what", empty, status=2))
+        self.assertIn("No such file", self.report("scheduler", self.scratch / "none", status=1))
+
+
+class Listing(Kernel):
+    def test_events_and_fields(self):
+        result = self.run_program(self.nlkernel, "list", "sched:sched_switch")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, r"^sched:sched_switch\n    PREV.COMM +string +\(char\[16\] prev_comm\)\n")
+        everything = self.run_program(self.nlkernel, "list")
+        self.assertIn("\nraw_syscalls:sys_enter\n    ID  ", everything.stdout)
+        listed = json.loads(self.run_program(self.nlkernel, "list", "--json", "sched").stdout)
+        names = [e["event"] for e in listed]
+        self.assertIn("sched.sched_wakeup", names)
+        self.assertTrue(all(n.startswith("sched.") for n in names))
+        json.loads(self.run_program(self.nlkernel, "list", "--json").stdout)
+
+    def test_names_that_there_are_not(self):
+        for arguments, words in [(["list", "sched_swich"], 'no event "sched_swich": is it sched:sched_switch?'),
+                                 (["list", "sched:sched_swich"], "is it sched:sched_switch"),
+                                 (["list", "raw_syscall:sys_entr"], "raw_syscalls:sys_enter"),
+                                 (["list", "zzzzzzzzzz:*"], "nlkernel list shows what there is"),
+                                 (["record", "-e", "sched:sched_switch", "-e", "shed:nothing_like_it_at_all", "-o", "k.nlb"], "no event")]:
+            result = self.run_program(self.nlkernel, *arguments, cwd=self.scratch)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn(words, result.stderr)
+
+
+support.main()

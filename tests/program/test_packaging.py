@@ -1,0 +1,137 @@
+"""What comes with the collector: its manual pages, the configuration that explains itself, the units of systemd."""
+import os
+import re
+import shutil
+import subprocess
+
+import support
+
+MAN = support.SOURCE / "doc" / "man"
+CONFIGURATION = support.SOURCE / "packaging" / "netlogd.conf"
+
+
+def directives():
+    """As the table of netlogd/main.c has them."""
+    source = (support.SOURCE / "netlogd" / "main.c").read_text()
+    table = source[source.index("} directives[] = {"):]
+    return set(re.findall(r'^    \{"([a-z-]+)",', table[:table.index("\n};")], re.M))
+
+
+class Packaging(support.Case):
+    def options(self, program):
+        """The long options that --help lists."""
+        result = self.run_program(support.program(program), "--help")
+        self.assertEqual(result.returncode, 0)
+        return set(re.findall(r"^ +(?:-\S(?:, )?)? *--([a-z-]+)", result.stdout, re.M))
+
+    def assert_options_are_in(self, page, program):
+        text = (MAN / page).read_text()
+        items = "\n".join(line for line in text.splitlines() if line.startswith(".It "))
+        self.assertEqual(set(re.findall(r"Fl -([a-z-]+)", items)), self.options(program), page)
+
+    def test_every_option_is_in_its_page(self):
+        self.assertIn("verify", self.options("netlogd/netlogd"))
+        self.assert_options_are_in("netlogd.8", "netlogd/netlogd")
+        self.assert_options_are_in("netlogctl.8", "netlogd/netlogctl")
+
+    def test_every_verb_is_in_its_page(self):
+        result = self.run_program(support.program("netlogd/netlogctl"), "--help")
+        verbs = set(re.findall(r"^  ([a-z]+)   ", result.stdout, re.M))
+        self.assertIn("status", verbs)
+        text = (MAN / "netlogctl.8").read_text()
+        self.assertEqual(set(re.findall(r"^\.It Cm (\w+)", text, re.M)), verbs)
+
+    def test_every_directive_is_in_its_page(self):
+        text = (MAN / "netlogd.conf.5").read_text()
+        self.assertEqual(set(re.findall(r"^\.It Ic ([a-z-]+)", text, re.M)), directives())
+
+    def test_pages_are_well_written(self):
+        if shutil.which("mandoc") is None:
+            self.skipTest("no mandoc here")
+        pages = sorted(MAN.iterdir())
+        self.assertEqual([p.name for p in pages if p.suffix[1:].isdigit()], [p.name for p in pages])
+        result = self.run_program("mandoc", "-Tlint", "-Wwarning", *pages)
+        self.assertEqual((result.returncode, result.stdout + result.stderr), (0, ""))
+        for page in pages:
+            for name, section in re.findall(r"\.Xr (\S+) (\d)", page.read_text()):
+                self.assertTrue((MAN / f"{name}.{section}").exists(), f"{page.name} names {name}({section})")
+
+    def example(self):
+        """Its lines for this test: (directive, value) of those that hold, and of those that are commented out."""
+        text = CONFIGURATION.read_text()
+        for path in ("/var/lib/netlogd", "/run/netlogd", "/etc/netlogd"):
+            text = text.replace(path, str(self.scratch))
+        text = re.sub(r":148\d\d\b", lambda m: f":{support.free_port()}", text)
+        return (re.findall(rf"^{mark}([a-z-]+) (\S.*)$", text, re.M) for mark in ("", "#"))
+
+    def test_example_names_every_directive(self):
+        active, commented = self.example()
+        self.assertEqual({name for name, _ in active + commented}, directives())
+
+    def serve(self, lines):
+        """Whether netlogd takes these lines; what it says otherwise."""
+        path = self.scratch / "netlogd.conf"
+        path.write_text("".join(f"{name} {value}\n" for name, value in lines))
+        netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--config", path, stderr=subprocess.PIPE,
+                             stdout=subprocess.DEVNULL, text=True)
+        said = netlogd.stderr.readline()
+        if "listening on" in said:
+            netlogd.terminate()
+        said += netlogd.stderr.read()
+        self.assertEqual(netlogd.wait(30), 0, said)
+
+    def certify(self):
+        certificate = self.scratch / "server.pem"
+        result = self.run_program("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=x", "-keyout",
+                                  self.scratch / "key.pem", "-out", certificate)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        shutil.copy(certificate, self.scratch / "ca.pem")
+        certificate.write_text(certificate.read_text() + (self.scratch / "key.pem").read_text())
+
+    def test_example_is_taken(self):
+        """As it is, and with all that is commented out in it."""
+        self.certify()
+        active, commented = self.example()
+        self.serve(active + [("listen", f"unix:{self.scratch}/here")])
+        self.assertTrue(list(self.scratch.glob("netlog*.nlb")))
+        commented = [(name, value) for name, value in commented if not value.startswith("inherited:")]
+        self.serve(active + commented)
+
+    def test_defaults_of_the_example_are_true(self):
+        """What is commented out of the bounds is what holds without it, as --help says."""
+        _, commented = self.example()
+        text = " ".join(self.run_program(support.program("netlogd/netlogd"), "--help").stdout.split())
+        for name, value in commented:
+            said = re.search(rf"--{name}=(?:(?!--).)*?\(default ([^:;) ]+)", text)
+            if said and name not in ("listen", "output"):
+                self.assertEqual(said[1], value, name)
+
+    # ---- systemd ----
+
+    def units(self):
+        """Those that are installed, with the program that was built."""
+        for name in ("netlogd.service.in", "netlogd.socket"):
+            text = (support.SOURCE / "packaging" / name).read_text()
+            text = text.replace("@sbindir@/netlogd", support.program("netlogd/netlogd")).replace("@sysconfdir@", "/etc")
+            (self.scratch / name.removesuffix(".in")).write_text(text)
+        if shutil.which("systemd-analyze") is None:
+            self.skipTest("no systemd-analyze here")
+        return self.scratch / "netlogd.service", self.scratch / "netlogd.socket"
+
+    def test_units_are_right(self):
+        result = self.run_program("systemd-analyze", "verify", "--man=no", *self.units())
+        # Of other units of the machine it complains too.
+        ours = [line for line in (result.stdout + result.stderr).splitlines() if "netlogd" in line]
+        self.assertEqual(ours, [])
+
+    def test_service_may_do_little(self):
+        service, _ = self.units()
+        result = self.run_program("systemd-analyze", "security", "--offline=yes", "--no-pager", service)
+        level = re.search(r"Overall exposure level for netlogd\.service: ([0-9.]+)", result.stdout)
+        if level is None:
+            self.skipTest(f"systemd-analyze does not say: {result.stderr.strip()}")
+        self.assertLess(float(level[1]), 2.0, result.stdout)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,200 @@
+/* What nlkernel reads of the kernel's memory: pages of the ring buffer, and the fields of events, whatever is in them.
+ */
+#include "config.h"
+
+#include "convert.h"
+#include "format/block_write.h"
+#include "page.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdlib.h>
+
+static const page_layout layout = {8, 8, 16};
+
+enum { PAGE = 4096 };
+
+/* A page that is filled event by event, in memory of its very size. */
+typedef struct page {
+    char *bytes;
+    size_t used;
+} page;
+
+static page new_page(uint64_t time_ns)
+{
+    page p = {calloc(1, PAGE), 0};
+    assert_non_null(p.bytes);
+    memcpy(p.bytes, &time_ns, sizeof time_ns);
+    return p;
+}
+
+static void put_word(page *p, uint32_t word)
+{
+    memcpy(p->bytes + 16 + p->used, &word, sizeof word);
+    p->used += sizeof word;
+}
+
+static void put_event(page *p, uint32_t delta, const char *data, size_t size)
+{
+    put_word(p, delta << 5 | (uint32_t)size / 4);
+    memcpy(p->bytes + 16 + p->used, data, size);
+    p->used += size;
+}
+
+static page_walk begin(page *p, uint64_t flags)
+{
+    page_walk walk;
+    uint64_t commit = p->used | flags;
+    memcpy(p->bytes + 8, &commit, sizeof commit);
+    assert_int_equal(page_begin(&walk, &layout, p->bytes, PAGE), p->used > 0);
+    return walk;
+}
+
+static void test_times(void **state)
+{
+    (void)state;
+    page p = new_page(1000);
+    put_event(&p, 5, "abcdefgh", 8);
+    put_word(&p, 3u << 5 | 30); /* the time goes on by 1 << 27 and 3 */
+    put_word(&p, 1);
+    put_event(&p, 7, "ijkl", 4);
+    put_word(&p, 10u << 5 | 29); /* an event that was taken back: 4 bytes of it, and 10 ns */
+    put_word(&p, 4);
+    put_event(&p, 1, "mnop", 4);
+    put_word(&p, 9u << 5 | 31); /* the time is (2 << 27) + 9 */
+    put_word(&p, 2);
+    put_event(&p, 0, "qrst", 4);
+    page_walk walk = begin(&p, 0);
+    page_event event = {0};
+    assert_true(page_next(&walk, &event));
+    assert_int_equal(event.time_ns, 1005);
+    assert_int_equal(event.size, 8);
+    assert_memory_equal(event.data, "abcdefgh", 8);
+    assert_true(page_next(&walk, &event));
+    assert_int_equal(event.time_ns, 1005 + (1 << 27) + 3 + 7);
+    assert_true(page_next(&walk, &event));
+    assert_int_equal(event.time_ns, 1005 + (1 << 27) + 3 + 7 + 10 + 1);
+    assert_memory_equal(event.data, "mnop", 4);
+    assert_true(page_next(&walk, &event));
+    assert_int_equal(event.time_ns, (2 << 27) + 9);
+    assert_false(page_next(&walk, &event));
+    free(p.bytes);
+}
+
+static void test_large_event(void **state)
+{
+    (void)state;
+    page p = new_page(0);
+    put_word(&p, 1u << 5);
+    put_word(&p, 4 + 198); /* its size with this word; it takes whole words */
+    memset(p.bytes + 16 + p.used, 'x', 200);
+    p.used += 200;
+    put_event(&p, 1, "last", 4);
+    page_walk walk = begin(&p, 0);
+    page_event event = {0};
+    assert_true(page_next(&walk, &event));
+    assert_int_equal(event.size, 200);
+    assert_int_equal(event.data[199], 'x');
+    assert_true(page_next(&walk, &event));
+    assert_memory_equal(event.data, "last", 4);
+    assert_false(page_next(&walk, &event));
+    free(p.bytes);
+}
+
+static void test_missed(void **state)
+{
+    (void)state;
+    page p = new_page(0);
+    put_event(&p, 1, "last", 4);
+    uint64_t count = 123456;
+    memcpy(p.bytes + 16 + p.used, &count, sizeof count);
+    page_walk walk = begin(&p, PAGE_COMMIT_MISSED | PAGE_COMMIT_COUNTED);
+    assert_true(walk.missed && walk.counted);
+    assert_int_equal(walk.missed_count, 123456);
+    walk = begin(&p, PAGE_COMMIT_MISSED);
+    assert_true(walk.missed && !walk.counted);
+    walk = begin(&p, 0);
+    assert_false(walk.missed);
+    p.used = PAGE - 16; /* no room for the number, whatever is said */
+    walk = begin(&p, PAGE_COMMIT_MISSED | PAGE_COMMIT_COUNTED);
+    assert_true(walk.missed && !walk.counted);
+    free(p.bytes);
+}
+
+/* Any bytes at all: nothing beyond them is touched, and it ends. */
+static void test_any_bytes(void **state)
+{
+    (void)state;
+    srandom(1);
+    for (int round = 0; round < 20000; round++) {
+        size_t size = (size_t)random() % 200;
+        char *bytes = malloc(size + 1);
+        assert_non_null(bytes);
+        for (size_t i = 0; i < size; i++)
+            bytes[i] = (char)(random() % 4 == 0 ? random() : 0);
+        page_walk walk;
+        page_event event = {0};
+        unsigned sum = 0, events = 0;
+        char *copy = malloc(size);
+        assert_true(copy != NULL || size == 0);
+        if (size > 0)
+            memcpy(copy, bytes, size);
+        bool any = page_begin(&walk, &layout, copy, size);
+        while (any && page_next(&walk, &event)) {
+            events++;
+            for (size_t i = 0; i < event.size; i++)
+                sum += (unsigned char)event.data[i];
+        }
+        assert_true(events <= size);
+        assert_true(sum <= 255 * size);
+        free(copy);
+        free(bytes);
+    }
+}
+
+/* A text that is said to lie outside of its event is none. */
+static void test_texts_anywhere(void **state)
+{
+    (void)state;
+    char name[] = "TEXT", kernel_name[] = "text", type[] = "__data_loc char[]";
+    event_field field = {.name = name, .kernel_name = kernel_name, .type = type, .offset = 8, .size = 4};
+    kernel_event event = {.fields = &field, .field_count = 1, .fixed_size = 12};
+    const struct {
+        uint32_t word;
+        bool relative;
+        const char *text;
+    } cases[] = {{4u << 16 | 12, false, "word"}, {4u << 16 | 0, true, "word"},       {5u << 16 | 12, false, ""},
+                 {4u << 16 | 13, false, ""},     {0xffffu << 16 | 0xffff, true, ""}, {0xffffu << 16 | 12, false, ""},
+                 {0u << 16 | 0xffff, false, ""}, {3u << 16 | 12, false, "wor"},      {0u << 16 | 16, false, ""}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int bytes = 0; bytes < 2; bytes++) {
+            char *data = calloc(1, 16), *out = NULL;
+            assert_non_null(data);
+            memcpy(data + 8, &cases[i].word, 4);
+            memcpy(data + 12, "word", 4);
+            field.relative = cases[i].relative;
+            field.kind = bytes ? FIELD_DYNAMIC_BYTES : FIELD_DYNAMIC_TEXT;
+            nl_record *record = nl_record_new();
+            convert_fields(record, &event, data, 16);
+            size_t size = strlen(cases[i].text) * (bytes ? 2 : 1);
+            assert_int_equal(record->fields[0].string.size, size);
+            if (!bytes && size > 0)
+                assert_memory_equal(record->fields[0].string.data, cases[i].text, size);
+            out = malloc(convert_most(&event, 16));
+            assert_non_null(out);
+            char *end = convert_values(out, &event, data, 16);
+            assert_int_equal(end - out, 1 + size);
+            nl_record_free(record);
+            free(out);
+            free(data);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_times), cmocka_unit_test(test_large_event),
+                                       cmocka_unit_test(test_missed), cmocka_unit_test(test_any_bytes),
+                                       cmocka_unit_test(test_texts_anywhere)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
