@@ -183,9 +183,9 @@ static bool read_arguments(arguments *a)
         .options = options,
         .parser = parse,
         .args_doc = "\n--verify|--repair FILE|FOLDER...",
-        .doc = "Collect records from many machines into one log."
+        .doc = "Collect records from many machines into one log, or several."
                "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
-               "\n\nSIGHUP opens the output file anew, so that it can be moved away, and reads the configuration and "
+               "\n\nSIGHUP opens output files anew, so that they can be moved away, and reads the configuration and "
                "certificates anew, which hold from then on if they can be used; SIGTERM takes over what has arrived, "
                "writes it and ends."};
     if (argp_parse(&argp, a->argc, a->argv, 0, NULL, a) != 0)

@@ -70,12 +70,12 @@ static const struct argp argp = {
     .args_doc = "status|clients|streams|subscribers|drops|reload|tail\ntell COMMAND",
     .doc =
         "Ask a running netlogd how it is, or tell it what to do."
-        "\v  status       how long it runs, what it has taken, what waits\n"
+        "\v  status       how long it runs, what it has taken, what waits, in all and for each output\n"
         "  clients      who is connected and logs: records, a second too, what was malformed\n"
         "  streams      the numbered streams of programs that log in the binary format\n"
         "  subscribers  who reads along, and what they missed\n"
         "  drops        all that was not taken, or not passed on, and why\n"
-        "  reload       opens the output anew, as SIGHUP does\n"
+        "  reload       reads the configuration anew and opens the outputs anew, as SIGHUP does\n"
         "  tail         prints records as they come\n"
         "  tell         sends a command (level Debug, marker PATTERN log, ...) to the programs that log in the binary "
         "format, those to come too, until netlogd ends or \"tell ''\" takes it back: then they undo it\n\n"

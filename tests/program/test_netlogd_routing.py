@@ -229,7 +229,6 @@ class Routing(support.Case):
         c.start()
         self.finish(self.client(c, "last", 1, 0, spool))
         c.stop()
-        self.assertNotIn("Netlogd.Lost", c.own.read_text())
         for name in ("all.log", "b.nlb", "odd.log", "c-*.nlb"):
             text = self.text(*sorted(c.folder.glob(name)))
             for i in range(rounds):
@@ -256,7 +255,6 @@ class Routing(support.Case):
             victim = rng.choice([top, *lower])
             victim.kill()
             victim.start()
-        self.assertTrue(any(c.poll() is None for c in clients), "killed while they logged")
         self.finish(*clients)
         for c in lower:
             self.finish(self.client(c, "last", 1, 0, spool))

@@ -454,7 +454,7 @@ static void places_take_what_they_had_not(void **state)
     assert_int_equal(take_block_of(place, 0, 10, 0), 10);
     assert_int_equal(take_block_of(place, 20, 5, 0), 5);
     assert_int_equal(take_block_of(common, 0, 3, 0), 3);
-    add_block(&input, 'a', 0, 30, 0);
+    add_block(&input, 's', 0, 30, 0);
     nl_buffer_append(&text, (const char *)&place, sizeof(nl_streams *));
     nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.streams = common});
     nl_decoder_on_block(decoder, false, note_fresh, &text);
