@@ -161,17 +161,11 @@ size_t nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_numbe
     nl_status status = nl_block_parse_header(block->bytes.data, block->bytes.size, &header);
     NL_REQUIRE(status == NL_OK && nl_block_has_stream(&header), "the block is of no stream");
     nl_stream *stream = nl_streams_find(streams, header.stream);
-    size_t count = 1;
-    if (stream->known) {
-        count = nl_stream_take(stream, header.first_sequence, header.record_count, header.lost, fresh);
-        for (size_t i = 0; i < count; i++) {
-            fresh[i].from += header.first_sequence;
-            fresh[i].to += header.first_sequence;
-        }
-    } else {
-        uint64_t first = header.first_sequence, next = first + header.record_count;
-        fresh[0] = (nl_number_range){first, next < first ? UINT64_MAX : next};
-        stream->next = next;
+    /* Of one that is met for the first time, what is before the block may yet come: as decoders see it. */
+    size_t count = nl_stream_take(stream, header.first_sequence, header.record_count, header.lost, fresh);
+    for (size_t i = 0; i < count; i++) {
+        fresh[i].from += header.first_sequence;
+        fresh[i].to += header.first_sequence;
     }
     nl_stream_saw(stream, &header);
     return count;

@@ -18,6 +18,7 @@
 #include "output/options.h"
 #include "program/program.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -321,9 +322,12 @@ static void wait_for_answers(publisher *p)
     until.tv_nsec %= (long)NL_NS_PER_SECOND;
     p->no_leader = false;
     p->wanted = p->stored + WINDOW / 2 < p->message_count ? p->stored + WINDOW / 2 : p->message_count;
-    int result = 0;
-    while (result == 0 && p->stored < p->wanted && p->refused[0] == '\0')
+    int result = p->stored < p->message_count ? 0 : ETIMEDOUT;
+    while (result == 0) {
         result = pthread_cond_timedwait(&p->answered, &p->mutex, &until);
+        if (p->stored >= p->wanted || p->refused[0] != '\0')
+            break;
+    }
 }
 
 /* With the mutex. */
