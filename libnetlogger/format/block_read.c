@@ -367,7 +367,8 @@ bool nl_block_check(nl_block_reader *reader)
         if (at == NULL || place >= reader->shape_count || (at = nl_varint_skip(at, end)) == NULL)
             return false;
         const shape_view *shape = &reader->shapes[place];
-        at = skip_values(reader->fields + shape->first_field, shape->field_count, at, end);
+        if (shape->field_count > 0)
+            at = skip_values(reader->fields + shape->first_field, shape->field_count, at, end);
         if (at == NULL)
             return false;
     }

@@ -284,6 +284,26 @@ static void idle_decoders_are_small(void **state)
         fail_msg("an idle decoder takes %zu bytes", each);
 }
 
+static void says_what_it_holds(void **state)
+{
+    (void)state;
+    enum { SIZE = 20000 };
+    static char half[SIZE];
+    memset(half, 'x', SIZE);
+    memcpy(half, DATE " X=", strlen(DATE) + 3);
+    const nl_record *record;
+    nl_decoder *decoder = nl_decoder_new(NULL);
+    assert_int_equal(nl_decoder_held(decoder), 0);
+    nl_decoder_feed(decoder, half, SIZE);
+    assert_int_equal(nl_decoder_next(decoder, &record), NL_AGAIN);
+    assert_in_range(nl_decoder_held(decoder), SIZE, 4 * SIZE);
+    nl_decoder_feed(decoder, "\n", 1);
+    assert_int_equal(nl_decoder_next(decoder, &record), NL_OK);
+    assert_int_equal(nl_decoder_next(decoder, &record), NL_AGAIN);
+    assert_in_range(nl_decoder_held(decoder), 0, 1000);
+    nl_decoder_free(decoder);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +315,7 @@ int main(void)
         cmocka_unit_test(passes_over_records_that_are_too_long),
         cmocka_unit_test(copes_with_anything),
         cmocka_unit_test(idle_decoders_are_small),
+        cmocka_unit_test(says_what_it_holds),
     };
     return cmocka_run_group_tests_name("decoder", tests, NULL, NULL);
 }
