@@ -41,41 +41,56 @@ static char *put_hexadecimal(char *at, nl_string bytes)
     return at;
 }
 
-char *convert_values(char *at, const kernel_event *event, const char *data, size_t size)
+/* A string that is made on its way into the block, and is not compared with the one before. */
+static char *put_bytes(char *at, const char *records, uint64_t *before, nl_string bytes)
 {
-#define PUT(field_kind, c_type, put)                                                                                   \
+    size_t size = 2 * bytes.size;
+    at = nl_varint_put(at, size + 1);
+    *before = (uint64_t)(at - records) << 32 | (uint32_t)size;
+    return put_hexadecimal(at, bytes);
+}
+
+static char *put_text(char *at, const char *records, uint64_t *before, nl_string text)
+{
+    text = up_to_nul(text);
+    return nl_block_put_text(at, records, text.data, text.size, before, false);
+}
+
+char *convert_values(char *at, const char *records, uint64_t *before, const kernel_event *event, const char *data,
+                     size_t size)
+{
+#define PUT(field_kind, c_type)                                                                                        \
     case field_kind: {                                                                                                 \
         c_type number;                                                                                                 \
         memcpy(&number, data + field->offset, sizeof number);                                                          \
-        at = put;                                                                                                      \
+        at = nl_block_put_number(at, (uint64_t)number, before, false);                                                 \
         break;                                                                                                         \
     }
     const event_field *end = event->fields + event->field_count;
-    nl_string bytes;
-    for (const event_field *field = event->fields; field < end; field++)
+    for (const event_field *field = event->fields; field < end; field++, before++)
         switch (field->kind) {
-            PUT(FIELD_INT8, int8_t, nl_varint_put(at, nl_zigzag(number)))
-            PUT(FIELD_INT16, int16_t, nl_varint_put(at, nl_zigzag(number)))
-            PUT(FIELD_INT32, int32_t, nl_varint_put(at, nl_zigzag(number)))
-            PUT(FIELD_INT64, int64_t, nl_varint_put(at, nl_zigzag(number)))
-            PUT(FIELD_UINT8, uint8_t, nl_varint_put(at, number))
-            PUT(FIELD_UINT16, uint16_t, nl_varint_put(at, number))
-            PUT(FIELD_UINT32, uint32_t, nl_varint_put(at, number))
-            PUT(FIELD_UINT64, uint64_t, nl_varint_put(at, number))
+            PUT(FIELD_INT8, int8_t)
+            PUT(FIELD_INT16, int16_t)
+            PUT(FIELD_INT32, int32_t)
+            PUT(FIELD_INT64, int64_t)
+            PUT(FIELD_UINT8, uint8_t)
+            PUT(FIELD_UINT16, uint16_t)
+            PUT(FIELD_UINT32, uint32_t)
+            PUT(FIELD_UINT64, uint64_t)
         case FIELD_BOOL:
             *at++ = data[field->offset] != 0;
             break;
         case FIELD_TEXT:
-            at = nl_block_put_string(at, up_to_nul((nl_string){data + field->offset, field->size}));
+            at = put_text(at, records, before, (nl_string){data + field->offset, field->size});
             break;
         case FIELD_DYNAMIC_TEXT:
-            at = nl_block_put_string(at, up_to_nul(dynamic(field, data, size)));
+            at = put_text(at, records, before, dynamic(field, data, size));
             break;
         case FIELD_BYTES:
+            at = put_bytes(at, records, before, (nl_string){data + field->offset, field->size});
+            break;
         case FIELD_DYNAMIC_BYTES:
-            bytes = field->kind == FIELD_BYTES ? (nl_string){data + field->offset, field->size}
-                                               : dynamic(field, data, size);
-            at = put_hexadecimal(nl_varint_put(at, 2 * bytes.size), bytes);
+            at = put_bytes(at, records, before, dynamic(field, data, size));
             break;
         }
 #undef PUT

@@ -121,13 +121,14 @@ static void put_in_block(lane *l, const kernel_event *event, const page_event *r
     size_t most = NL_BLOCK_RECORD_HEAD + OWN_FIELDS * NL_VARINT_SIZE + convert_most(event, raw->size);
     if (__builtin_expect(block->records.capacity - block->records.size < most, 0))
         nl_buffer_reserve(&block->records, most);
-    char *at = block->records.data + block->records.size;
+    char *records = block->records.data, *at = records + block->records.size;
+    uint64_t *before = nl_block_before(block, shape);
     at = nl_block_begin_record(block, at, shape, realtime_of(l->setup->clock, raw->time_ns));
-    at = nl_varint_put(at, nl_zigzag(l->cpu));
-    at = nl_varint_put(at, nl_zigzag(task->pid));
-    at = nl_varint_put(at, nl_zigzag(task->tid));
-    at = convert_values(at, event, raw->data, raw->size);
-    block->records.size = (size_t)(at - block->records.data);
+    at = nl_block_put_number(at, (uint64_t)l->cpu, before++, false);
+    at = nl_block_put_number(at, (uint64_t)task->pid, before++, false);
+    at = nl_block_put_number(at, (uint64_t)task->tid, before++, false);
+    at = convert_values(at, records, before, event, raw->data, raw->size);
+    block->records.size = (size_t)(at - records);
     if (nl_block_is_full(block))
         finish_block(l);
 }

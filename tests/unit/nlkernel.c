@@ -183,7 +183,7 @@ static void test_texts_anywhere(void **state)
                 assert_memory_equal(record->fields[0].string.data, cases[i].text, size);
             out = malloc(convert_most(&event, 16));
             assert_non_null(out);
-            char *end = convert_values(out, &event, data, 16);
+            char *end = convert_values(out, out, &(uint64_t){0}, &event, data, 16);
             assert_int_equal(end - out, 1 + size);
             nl_record_free(record);
             free(out);
