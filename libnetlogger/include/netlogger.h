@@ -15,6 +15,7 @@
  *   log.h      the producing half: nl_open, nl_write, nl_close
  *   event.h    NL_EVENT: typed events at next to no cost
  *   marker.h   NL_MARKER: dormant until a probe attaches
+ *   source.h   bytes from where records are kept
  *   decoder.h  bytes that arrive in pieces into records
  *   reader.h   the consuming half: records from a file, a pipe, a growing log
  *   archive.h  a log as a file that stays: whether its end is whole
@@ -47,6 +48,8 @@
 #include <netlogger/event.h>
 
 #include <netlogger/marker.h>
+
+#include <netlogger/source.h>
 
 #include <netlogger/decoder.h>
 

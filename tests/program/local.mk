@@ -6,6 +6,7 @@ program_tests += tests/program/test_binary.py tests/program/test_nlrecover.py te
 program_tests += tests/program/test_subscribe.py tests/program/test_netlogctl.py
 program_tests += tests/program/test_marker.py tests/program/test_netlogd_tls.py
 program_tests += tests/program/test_netlogd_output.py tests/program/test_netlogd_udp.py tests/program/test_event_errors.py
+program_tests += tests/program/test_nlconv.py
 
 if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)

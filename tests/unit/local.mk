@@ -88,6 +88,11 @@ tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd
 tests_unit_journal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_journal_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/convert.unit
+tests_unit_convert_unit_SOURCES = %D%/convert.c libnetlogger/program/program.c
+tests_unit_convert_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nltools
+tests_unit_convert_unit_LDADD = nltools/libconvert.la $(unit_ldadd)
+
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
