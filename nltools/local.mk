@@ -23,7 +23,8 @@ nltools_libconvert_la_SOURCES = \
 	%D%/convert/convert.h %D%/convert/formats.c %D%/convert/sink.c %D%/convert/netlogger.c \
 	%D%/convert/builder.c %D%/convert/builder.h %D%/convert/keys.c %D%/convert/keys.h \
 	%D%/convert/json_scan.c %D%/convert/json_scan.h %D%/convert/json_text.c %D%/convert/json_text.h \
-	%D%/convert/json.c %D%/convert/csv.c
+	%D%/convert/json_fields.c %D%/convert/json_fields.h %D%/convert/json.c %D%/convert/csv.c \
+	%D%/convert/otlp.c %D%/convert/otlp.h
 nltools_libconvert_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS)
 nltools_libconvert_la_LIBADD = $(XML_LIBS)

@@ -130,7 +130,9 @@ const importer_kind *importer_kind_find(const char *name);
 const importer_kind *importer_kind_detect(const char *data, size_t size);
 
 /* The table's entries, one a file. */
-extern const exporter_kind ulm_exporter, bp_exporter, nlb_exporter, json_exporter, csv_exporter, xml_exporter;
-extern const importer_kind ulm_importer, bp_importer, nlb_importer, json_importer, csv_importer, xml_importer;
+extern const exporter_kind ulm_exporter, bp_exporter, nlb_exporter, json_exporter, csv_exporter, xml_exporter,
+    otlp_exporter;
+extern const importer_kind ulm_importer, bp_importer, nlb_importer, json_importer, csv_importer, xml_importer,
+    otlp_importer;
 
 #endif

@@ -6,19 +6,26 @@
 #include <string.h>
 #include <strings.h>
 
-const exporter_kind *const exporter_kinds[] = {&ulm_exporter, &bp_exporter, &nlb_exporter, &json_exporter,
-                                               &csv_exporter,
+/* clang-format off */
+const exporter_kind *const exporter_kinds[] = {
+    &ulm_exporter, &bp_exporter, &nlb_exporter, &json_exporter, &csv_exporter,
 #ifdef HAVE_LIBXML2
-                                               &xml_exporter,
+    &xml_exporter,
 #endif
-                                               NULL};
+    &otlp_exporter,
+    NULL,
+};
 
 /* In the order in which they are asked whether an input is theirs: the most certain first. */
 const importer_kind *const importer_kinds[] = {
 #ifdef HAVE_LIBXML2
     &xml_importer,
 #endif
-    &json_importer, &ulm_importer, &bp_importer, &nlb_importer, &csv_importer, NULL};
+    &otlp_importer,
+    &json_importer, &ulm_importer, &bp_importer, &nlb_importer, &csv_importer,
+    NULL,
+};
+/* clang-format on */
 
 const exporter_kind *exporter_kind_find(const char *name)
 {

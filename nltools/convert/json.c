@@ -9,8 +9,7 @@
  */
 #include "config.h"
 
-#include "convert/builder.h"
-#include "convert/json_scan.h"
+#include "convert/json_fields.h"
 #include "convert/json_text.h"
 
 #include <stdlib.h>
@@ -84,7 +83,6 @@ const exporter_kind json_exporter = {
 typedef struct json_reader {
     importer base;
     builder builder;
-    json_scan scan;
     sink *s;
 } json_reader;
 
@@ -105,156 +103,33 @@ static void close_reader(importer *base)
     free(r);
 }
 
-static char *allocate(void *user, size_t size)
-{
-    return builder_bytes(user, size);
-}
-
-/* A value that is text, whatever it was. */
-static bool take_text(json_reader *r, nl_string key, nl_string text)
-{
-    if (builder_take(&r->builder, key, text, r->s))
-        return true;
-    return json_fail(&r->scan, "the time can't be read");
-}
-
-static bool take_number(json_reader *r, nl_string key)
-{
-    nl_string text;
-    if (!json_number(&r->scan, &text))
-        return false;
-    if (builder_member(&r->builder, key) != MEMBER_NONE)
-        return take_text(r, key, text);
-    json_number_value(text, builder_add(&r->builder, key, r->s));
-    return true;
-}
-
-static bool take_truth(json_reader *r, nl_string key, const char *word, bool value)
-{
-    if (!json_word(&r->scan, word))
-        return false;
-    if (builder_member(&r->builder, key) != MEMBER_NONE)
-        return take_text(r, key, (nl_string){word, strlen(word)});
-    nl_field *field = builder_add(&r->builder, key, r->s);
-    field->type = NL_TYPE_BOOL;
-    field->bool_value = value;
-    return true;
-}
-
-static bool equals(nl_string text, const char *word)
-{
-    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
-}
-
-/* OUTER.INNER */
-static bool join(json_reader *r, nl_string outer, nl_string inner, nl_string *name)
-{
-    char *bytes = builder_bytes(&r->builder, outer.size + 1 + inner.size);
-    if (bytes == NULL)
-        return json_fail(&r->scan, "the names of objects within one another take too much room");
-    memcpy(bytes, outer.data, outer.size);
-    bytes[outer.size] = '.';
-    memcpy(bytes + outer.size + 1, inner.data, inner.size);
-    *name = (nl_string){bytes, outer.size + 1 + inner.size};
-    return true;
-}
-
-static bool take_value(json_reader *r, nl_string key, int depth);
-
-/* {"$bytes": ...} or {"$double": ...}, what JSON has no values for. */
-static bool take_special(json_reader *r, nl_string key, nl_string kind)
-{
-    nl_string text;
-    if (!json_string(&r->scan, &text))
-        return false;
-    if (equals(kind, "$bytes")) {
-        char *bytes = builder_bytes(&r->builder, text.size);
-        size_t size = bytes != NULL ? json_base64(text, bytes) : SIZE_MAX;
-        return size != SIZE_MAX ? take_text(r, key, (nl_string){bytes, size})
-                                : json_fail(&r->scan, "$bytes is no base64");
-    }
-    nl_field number = {.type = NL_TYPE_STRING, .string = text};
-    double value;
-    if (!nl_field_double(&number, &value))
-        return json_fail(&r->scan, "$double is no number");
-    nl_field *field = builder_add(&r->builder, key, r->s);
-    field->type = NL_TYPE_DOUBLE;
-    field->double_value = value;
-    return true;
-}
-
-/* An object within the object, whose { was taken. */
-static bool take_object(json_reader *r, nl_string key, int depth)
-{
-    bool first = true;
-    nl_string inner, name;
-    if (depth == JSON_DEPTH)
-        return json_fail(&r->scan, "objects are too deep within one another");
-    while (json_next(&r->scan, '}', &first)) {
-        if (!json_key(&r->scan, &inner))
-            return false;
-        if (json_peek(&r->scan) == '"' && (equals(inner, "$bytes") || equals(inner, "$double"))) {
-            if (!take_special(r, key, inner))
-                return false;
-        } else if (!join(r, key, inner, &name) || !take_value(r, name, depth + 1)) {
-            return false;
-        }
-    }
-    return r->scan.error == NULL;
-}
-
-static bool take_value(json_reader *r, nl_string key, int depth)
-{
-    nl_string text;
-    switch (json_peek(&r->scan)) {
-    case '"':
-        return json_string(&r->scan, &text) && take_text(r, key, text);
-    case '{':
-        r->scan.at++;
-        return take_object(r, key, depth);
-    case '[':
-        return json_any(&r->scan, &text) && take_text(r, key, text);
-    case 't':
-        return take_truth(r, key, "true", true);
-    case 'f':
-        return take_truth(r, key, "false", false);
-    case 'n':
-        return json_word(&r->scan, "null");
-    default:
-        return take_number(r, key);
-    }
-}
-
 /* The object on a line. */
-static bool take_line(json_reader *r)
+static bool take_line(json_fields *r)
 {
     json_scan *j = &r->scan;
-    bool first = true;
-    nl_string key;
-    if (!json_take(j, '{'))
-        return json_fail(j, "no object begins the line");
-    while (json_next(j, '}', &first))
-        if (!json_key(j, &key) || !take_value(r, key, 1))
-            return false;
-    if (j->error != NULL)
+    if (!json_take_members(r))
         return false;
     json_blank(j);
     if (j->at != j->end)
         return json_fail(j, "something follows the object");
-    return builder_finish(&r->builder, true, r->s) || json_fail(j, "there is no ts");
+    return builder_finish(r->builder, true, r->s) || json_fail(j, "there is no ts");
+}
+
+static bool is_blank(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
+        at++;
+    return at == end;
 }
 
 static void read_line(json_reader *r, const char *line, const char *end, uint64_t number, uint64_t offset)
 {
-    enum { ROOM_LEAST = 4096, ROOM_TIMES = 3 };
-    r->scan = (json_scan){.at = line, .end = end, .allocate = allocate, .user = &r->builder};
-    json_blank(&r->scan);
-    if (r->scan.at == end)
+    json_fields fields;
+    if (is_blank(line, end))
         return;
-    size_t size = (size_t)(end - line);
-    builder_begin(&r->builder, ROOM_TIMES * size + ROOM_LEAST);
-    if (!take_line(r))
-        sink_malformed(r->s, number, offset, r->scan.error, line, size);
+    json_fields_begin(&fields, &r->builder, line, end, r->s);
+    if (!take_line(&fields))
+        sink_malformed(r->s, number, offset, fields.scan.error, line, (size_t)(end - line));
 }
 
 static void read_lines(importer *base, const char *data, size_t size, sink *s)

@@ -445,6 +445,22 @@ static void test_csv(void **unused)
     check_format("csv", (limits){.text_only = true});
 }
 
+static void test_otlp(void **unused)
+{
+    (void)unused;
+    check_format("otlp", (limits){.small_signed = true});
+}
+
+/* Text that may be meant as numbers becomes some, and comes back as the same text. */
+static void test_otlp_of_text(void **unused)
+{
+    (void)unused;
+    for (uint64_t round = 0; round < ROUNDS; round++) {
+        state = 7654321 + round;
+        check_round("otlp", (limits){.text_only = true}, false);
+    }
+}
+
 static void test_xml(void **unused)
 {
     (void)unused;
@@ -456,7 +472,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ulm),  cmocka_unit_test(test_bp),           cmocka_unit_test(test_nlb),
         cmocka_unit_test(test_json), cmocka_unit_test(test_json_of_text), cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_xml),
+        cmocka_unit_test(test_xml),  cmocka_unit_test(test_otlp),         cmocka_unit_test(test_otlp_of_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
