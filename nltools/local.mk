@@ -24,10 +24,15 @@ nltools_libconvert_la_SOURCES = \
 	%D%/convert/builder.c %D%/convert/builder.h %D%/convert/keys.c %D%/convert/keys.h \
 	%D%/convert/json_scan.c %D%/convert/json_scan.h %D%/convert/json_text.c %D%/convert/json_text.h \
 	%D%/convert/json_fields.c %D%/convert/json_fields.h %D%/convert/json.c %D%/convert/csv.c \
-	%D%/convert/otlp.c %D%/convert/otlp.h
+	%D%/convert/otlp.c %D%/convert/otlp.h %D%/convert/chrome_read.c
 nltools_libconvert_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
-nltools_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS)
+nltools_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS)
 nltools_libconvert_la_LIBADD = $(XML_LIBS)
+if BUILD_NLSTAT
+nltools_libconvert_la_SOURCES += %D%/convert/picture.c %D%/convert/picture.h %D%/convert/chrome_write.c \
+	%D%/convert/perfetto.c %D%/convert/spans.c
+nltools_libconvert_la_LIBADD += libnetlogger/libanalysis.la $(GLIB_LIBS)
+endif
 if BUILD_XML
 nltools_libconvert_la_SOURCES += %D%/convert/xml.c
 endif

@@ -17,6 +17,7 @@ typedef struct arguments {
     const exporter_kind *to;
     const char *input;
     const char *output;
+    const char *drawing;
     bool strict;
     bool quiet;
     unsigned threads;
@@ -28,6 +29,7 @@ static const struct argp_option options[] = {
     {"from", 'f', "FORMAT", 0, "The input's format (default: told by its content)", 0},
     {"to", 't', "FORMAT", 0, "The output's format", 0},
     {"output", 'o', "FILE", 0, "Write to FILE, which takes its name when all is done (default: standard output)", 0},
+    {"config", 'c', "FILE", 0, "Take lifelines and loadlines from an nlv file (default: found from the log)", 0},
     {"strict", OPTION_STRICT, NULL, 0, "Stop at the first piece of input that can't be read", 0},
     {"quiet", 'q', NULL, 0, "Do not say what the output's format can't hold", 0},
     {"threads", OPTION_THREADS, "N", 0, "Convert with so many threads (default: as many as there are processors)", 0},
@@ -78,6 +80,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case 'o':
         a->output = argument;
+        return 0;
+    case 'c':
+        a->drawing = argument;
         return 0;
     case OPTION_STRICT:
         a->strict = true;
@@ -227,8 +232,8 @@ static bool convert(arguments *a, output *out, bool *keep)
     const exporter_kind *first = a->to->first_pass;
     if (first != NULL && !can_be_read_twice(a->input) && (main_pass.read_from = keep_input(a->input)) == NULL)
         return false;
-    if (a->to->share != NULL)
-        main_pass.export_shared = a->to->share();
+    if (a->to->share != NULL && (main_pass.export_shared = a->to->share(a->drawing)) == NULL)
+        return false;
     bool good = false;
     if (first != NULL) {
         pass first_pass = main_pass;

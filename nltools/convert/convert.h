@@ -36,7 +36,8 @@ typedef struct report {
 } report;
 
 /* What becomes of the records of a chunk. One thread at a time. */
-typedef struct sink {
+typedef struct sink sink;
+struct sink {
     exporter *out;
     nl_buffer bytes; /* what the exporter made */
     const nl_filter *where;
@@ -50,7 +51,9 @@ typedef struct sink {
     report *reports;
     size_t report_count, report_capacity;
     nl_buffer words;
-} sink;
+    void (*drain)(sink *s); /* takes the bytes; NULL: they gather */
+    void *drain_user;
+};
 
 /*
  * Takes a record from an importer. typed: its values have types; otherwise they are all text that may be meant as
@@ -60,6 +63,13 @@ void sink_put(sink *s, const nl_record *record, bool typed);
 
 /* Notes what could not be read; reason and text are copied. */
 void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason, const char *text, size_t size);
+
+/* Lets go of what an exporter made so far, where the sink has somewhere for it to go. */
+static inline void sink_drain(sink *s)
+{
+    if (s->drain != NULL && s->bytes.size >= 1 << 20)
+        s->drain(s);
+}
 
 static inline void sink_lose(sink *s, loss what)
 {
@@ -76,8 +86,9 @@ typedef struct exporter_kind {
     const char *what; /* for --help */
     bool in_order;    /* a single exporter gets all records in their order */
     bool text_only;   /* types are lost, and numbers need not be told */
-    /* What all exporters of one output share, made before any is opened; may be NULL. */
-    void *(*share)(void);
+    /* What all exporters of one output share, made before any is opened; may be NULL. drawing_path: an nlv file that
+     * says what the lifelines are; NULL: none. NULL, after having said why, when it can't be. */
+    void *(*share)(const char *drawing_path);
     void (*unshare)(void *shared);
     /*
      * When set, a first pass over the whole input is made with this one, whose exporters' bytes are given to learn,
@@ -131,8 +142,8 @@ const importer_kind *importer_kind_detect(const char *data, size_t size);
 
 /* The table's entries, one a file. */
 extern const exporter_kind ulm_exporter, bp_exporter, nlb_exporter, json_exporter, csv_exporter, xml_exporter,
-    otlp_exporter;
+    otlp_exporter, chrome_exporter, perfetto_exporter, spans_exporter;
 extern const importer_kind ulm_importer, bp_importer, nlb_importer, json_importer, csv_importer, xml_importer,
-    otlp_importer;
+    otlp_importer, chrome_importer;
 
 #endif

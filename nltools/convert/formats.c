@@ -13,6 +13,9 @@ const exporter_kind *const exporter_kinds[] = {
     &xml_exporter,
 #endif
     &otlp_exporter,
+#ifdef HAVE_ANALYSIS
+    &spans_exporter, &chrome_exporter, &perfetto_exporter,
+#endif
     NULL,
 };
 
@@ -21,7 +24,7 @@ const importer_kind *const importer_kinds[] = {
 #ifdef HAVE_LIBXML2
     &xml_importer,
 #endif
-    &otlp_importer,
+    &otlp_importer, &chrome_importer,
     &json_importer, &ulm_importer, &bp_importer, &nlb_importer, &csv_importer,
     NULL,
 };

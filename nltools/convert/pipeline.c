@@ -239,14 +239,23 @@ static void dispatch_in_place(pipeline *p)
     dispatch(p);
 }
 
+static void drain(sink *s)
+{
+    pipeline *p = s->drain_user;
+    p->failed = p->failed || !output_write(p->pass->out, s->bytes.data, s->bytes.size);
+    s->bytes.size = 0;
+}
+
 /* Writes the output's head or foot. */
 static void write_edge(pipeline *p, void (*edge)(exporter *e, sink *s))
 {
-    sink s = {.out = p->own};
+    sink s = {.out = p->own, .drain = drain, .drain_user = p};
     if (edge == NULL || p->failed)
         return;
     edge(p->own, &s);
-    p->failed = !output_write(p->pass->out, s.bytes.data, s.bytes.size);
+    drain(&s);
+    for (size_t i = 0; i < LOSS_COUNT; i++)
+        p->pass->losses[i] += s.losses[i];
     nl_buffer_free(&s.bytes);
 }
 

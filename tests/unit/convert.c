@@ -301,7 +301,7 @@ static void put_all(const exporter_kind *kind, void *shared, nl_record **records
 
 static nl_buffer export_all(const exporter_kind *kind, nl_record **records, bool typed)
 {
-    void *shared = kind->share != NULL ? kind->share() : NULL;
+    void *shared = kind->share != NULL ? kind->share(NULL) : NULL;
     sink s = {0};
     if (kind->first_pass != NULL) {
         put_all(kind->first_pass, shared, records, typed, &s);
@@ -461,6 +461,12 @@ static void test_otlp_of_text(void **unused)
     }
 }
 
+static void test_chrome(void **unused)
+{
+    (void)unused;
+    check_format("chrome", (limits){.small_signed = true});
+}
+
 static void test_xml(void **unused)
 {
     (void)unused;
@@ -470,9 +476,10 @@ static void test_xml(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ulm),  cmocka_unit_test(test_bp),           cmocka_unit_test(test_nlb),
-        cmocka_unit_test(test_json), cmocka_unit_test(test_json_of_text), cmocka_unit_test(test_csv),
-        cmocka_unit_test(test_xml),  cmocka_unit_test(test_otlp),         cmocka_unit_test(test_otlp_of_text),
+        cmocka_unit_test(test_ulm),          cmocka_unit_test(test_bp),           cmocka_unit_test(test_nlb),
+        cmocka_unit_test(test_json),         cmocka_unit_test(test_json_of_text), cmocka_unit_test(test_csv),
+        cmocka_unit_test(test_xml),          cmocka_unit_test(test_chrome),       cmocka_unit_test(test_otlp),
+        cmocka_unit_test(test_otlp_of_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
