@@ -17,6 +17,11 @@
 /* The numbers of the fields that are used. */
 enum {
     TRACE_PACKET = 1,
+    PACKET_CLOCKS = 6,
+    CLOCKS_CLOCK = 1,
+    CLOCKS_PRIMARY = 2,
+    CLOCK_ID = 1,
+    CLOCK_TIMESTAMP = 2,
     PACKET_TIMESTAMP = 8,
     PACKET_SEQUENCE = 10,
     PACKET_TRACK_EVENT = 11,
@@ -40,7 +45,8 @@ enum {
     EVENT_LAST_FLOW = 48,
     ANNOTATION_STRING = 6,
     ANNOTATION_NAME = 10,
-    CLOCK_REALTIME_ID = 1,
+    REALTIME = 1,
+    BOOT_TIME = 6,
     TYPE_BEGIN = 1,
     TYPE_END = 2,
     TYPE_INSTANT = 3,
@@ -206,7 +212,7 @@ static void end_event(perfetto_writer *w, int64_t time_ns, sink *s)
     if (time_ns < 0)
         sink_lose(s, LOSS_TIMES);
     put_number(&w->packet, PACKET_TIMESTAMP, time_ns < 0 ? 0 : (uint64_t)time_ns);
-    put_number(&w->packet, PACKET_CLOCK, CLOCK_REALTIME_ID);
+    put_number(&w->packet, PACKET_CLOCK, REALTIME);
     put_message(&w->packet, PACKET_TRACK_EVENT, &w->event);
     end_packet(w, s);
 }
@@ -369,12 +375,27 @@ static void put_instants(perfetto_writer *w, sink *s)
     g_free(instants);
 }
 
+/* Times are of the real-time clock; readers that count from the start of the machine are told that it is the same. */
+static void put_clocks(perfetto_writer *w, sink *s)
+{
+    static const uint64_t clocks[] = {REALTIME, BOOT_TIME};
+    for (size_t i = 0; i < 2; i++) {
+        put_number(&w->part, CLOCK_ID, clocks[i]);
+        put_number(&w->part, CLOCK_TIMESTAMP, 1);
+        put_message(&w->event, CLOCKS_CLOCK, &w->part);
+    }
+    put_number(&w->event, CLOCKS_PRIMARY, REALTIME);
+    put_message(&w->packet, PACKET_CLOCKS, &w->event);
+    end_packet(w, s);
+}
+
 static void end(exporter *base, sink *s)
 {
     perfetto_writer *w = (perfetto_writer *)base;
     picture *p = w->picture;
     uint64_t flow = 1;
     picture_finish(p, picture_take(w->shared));
+    put_clocks(w, s);
     for (guint i = 0; i < p->lifelines->len; i++)
         put_slices(w, g_ptr_array_index(p->lifelines, i), &flow, s);
     for (guint i = 0; i < p->drawing->loadlines->len; i++)

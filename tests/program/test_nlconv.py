@@ -8,7 +8,41 @@ import unittest
 
 import support
 
-TWO_WAY = ["ulm", "bp", "nlb", "json", "csv", "xml"]
+TWO_WAY = ["ulm", "bp", "nlb", "json", "csv", "xml", "otlp", "chrome"]
+
+# Of the messages that Perfetto publishes (perfetto/trace/trace.proto and what it imports) the parts that are written.
+PERFETTO = """syntax = "proto2";
+message Trace { repeated TracePacket packet = 1; }
+message Clock { required uint32 clock_id = 1; required uint64 timestamp = 2; }
+message ClockSnapshot { repeated Clock clocks = 1; required uint32 primary_trace_clock = 2; }
+message TracePacket {
+  optional uint64 timestamp = 8;
+  optional uint32 timestamp_clock_id = 58;
+  optional uint32 trusted_packet_sequence_id = 10;
+  oneof data { ClockSnapshot clock_snapshot = 6; TrackEvent track_event = 11; TrackDescriptor track_descriptor = 60; }
+}
+message ProcessDescriptor { optional int32 pid = 1; optional string process_name = 6; }
+message CounterDescriptor { optional string unit_name = 6; }
+message TrackDescriptor {
+  required uint64 uuid = 1;
+  optional uint64 parent_uuid = 5;
+  optional string name = 2;
+  optional ProcessDescriptor process = 3;
+  optional CounterDescriptor counter = 8;
+}
+message DebugAnnotation { optional string name = 10; optional string string_value = 6; }
+message TrackEvent {
+  repeated string categories = 22;
+  optional string name = 23;
+  enum Type { TYPE_UNSPECIFIED = 0; TYPE_SLICE_BEGIN = 1; TYPE_SLICE_END = 2; TYPE_INSTANT = 3; TYPE_COUNTER = 4; }
+  optional Type type = 9;
+  optional uint64 track_uuid = 11;
+  optional double double_counter_value = 44;
+  repeated fixed64 flow_ids = 47;
+  repeated fixed64 terminating_flow_ids = 48;
+  repeated DebugAnnotation debug_annotations = 4;
+}
+"""
 
 BP = "".join(
     [
@@ -123,6 +157,61 @@ class Nlconv(support.Case):
         schema = support.SOURCE / "doc" / "netlogger.xsd"
         result = self.run_program("xmllint", "--noout", "--schema", schema, xml)
         self.assertEqual(result.returncode, 0, result.stderr)
+
+    LIFELINES = "".join(
+        f"DATE=20260101000000.{i * 1000 + step * 300:06} HOST={'cs'[step % 2]} PROG=p NL.EVNT=E{step} ID={i % 50}\n"
+        for i in range(50)
+        for step in range(3)
+    ) + "".join(f"DATE=2026010100000{i}.5 HOST=c PROG=p NL.EVNT=Load CPU={i}.5\n" for i in range(9))
+    DRAWING = "[lifeline Block]\nevents=E0;E1;E2\nid=ID\n[loadline CPU]\nevent=Load\nfield=CPU\nunit=%\n"
+
+    def drawn(self, format):
+        if format not in self.run_program(self.nlconv, "--formats").stdout:
+            self.skipTest("lifelines are not built here")
+        (self.scratch / "a.log").write_text(self.LIFELINES)
+        (self.scratch / "a.nlv").write_text(self.DRAWING)
+        return self.convert("--to", format, "--config", self.scratch / "a.nlv", self.scratch / "a.log").stdout
+
+    def test_chrome_has_lifelines_and_loadlines(self):
+        events = json.loads(self.drawn("chrome"))["traceEvents"]
+        kinds = [event["ph"] for event in events]
+        self.assertEqual([kinds.count(k) for k in "ibeC"], [159, 150, 150, 9])
+        self.assertEqual({e["args"]["name"] for e in events if e["name"] == "process_name"}, {"c", "s"})
+
+    @unittest.skipUnless(shutil.which("protoc"), "protoc is not installed")
+    def test_protoc_reads_perfetto(self):
+        trace = self.drawn("perfetto")
+        (self.scratch / "trace.proto").write_text(PERFETTO)
+        result = self.run_program("protoc", f"-I{self.scratch}", "--decode=Trace", "trace.proto", input=trace, text=False,
+                                  cwd=self.scratch)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        text = result.stdout.decode()
+        self.assertNotRegex(text, r"(?m)^\s*\d+:? ")  # a field that is not in the messages
+        counts = [text.count(f"type: TYPE_{kind}\n") for kind in ("SLICE_BEGIN", "SLICE_END", "COUNTER", "INSTANT")]
+        self.assertEqual(counts, [100, 100, 9, 59])
+        self.assertEqual((text.count(" flow_ids:"), text.count("terminating_flow_ids:")), (50, 50))
+
+    def test_spans_are_traces(self):
+        if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
+            self.skipTest("lifelines are not built here")
+        (self.scratch / "a.log").write_text(self.LIFELINES)
+        (self.scratch / "a.nlv").write_text(self.DRAWING)
+        result = self.convert("--to", "otlp-spans", "-c", self.scratch / "a.nlv", self.scratch / "a.log")
+        self.assertIn(b"9 are lost", result.stderr)
+        spans = [json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"][0] for line in result.stdout.splitlines()]
+        self.assertEqual(len(spans), 150)
+        self.assertEqual(len({span["spanId"] for span in spans}), 150)
+        roots = {span["spanId"] for span in spans if "parentSpanId" not in span}
+        self.assertEqual((len(roots), {span.get("parentSpanId") for span in spans} - {None}), (50, roots))
+        back = self.convert("--to", "ulm", "-q", input=result.stdout).stdout
+        self.assertEqual(back.count(b"\n"), 2 * 150 + 150)
+
+    def test_chrome_traces_of_others_are_read(self):
+        text = b'[{"name":"a","ph":"X","ts":1.5,"dur":2,"pid":1,"tid":2,"args":{"x":1}},\n{"ph":"M","ts":0},\n{"ph":"B"},{"ph":"E","ts":2}]'
+        result = self.convert("--to", "ulm", "-q", input=text, status=1)
+        self.assertIn(b"-:3: there is no ts", result.stderr)
+        self.assertEqual(result.stdout.decode(), "DATE=19700101000000.000001500 NL.EVNT=a ph=X dur=2 pid=1 tid=2 x=1\n"
+                         "DATE=19700101000000.000002 ph=E\n")
 
     def test_malformed_input_is_told_with_its_place(self):
         cases = {
