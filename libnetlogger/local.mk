@@ -6,7 +6,7 @@ nlinclude_HEADERS = \
 	%D%/include/netlogger/event.h %D%/include/netlogger/event_private.h \
 	%D%/include/netlogger/level.h %D%/include/netlogger/lines.h %D%/include/netlogger/log.h %D%/include/netlogger/marker.h \
 	%D%/include/netlogger/marker_private.h %D%/include/netlogger/reader.h \
-	%D%/include/netlogger/record.h %D%/include/netlogger/status.h %D%/include/netlogger/time.h \
+	%D%/include/netlogger/record.h %D%/include/netlogger/source.h %D%/include/netlogger/status.h %D%/include/netlogger/time.h \
 	%D%/include/netlogger/recover.h %D%/include/netlogger/url.h %D%/include/netlogger/writer.h
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/netlogger.pc

@@ -14,7 +14,3 @@ nlkernel_nlkernel_SOURCES = \
 nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) -pthread
 nlkernel_nlkernel_LDADD = libnetlogger/libcore.la $(TRACEFS_LIBS) -lpthread
-
-if BUILD_NLKERNEL
-dist_man1_MANS = doc/man/nlkernel.1
-endif

@@ -6,4 +6,3 @@ nlsort_nlsort_SOURCES = \
 	%D%/gather.c %D%/gather.h %D%/runs.c %D%/runs.h %D%/workers.c %D%/workers.h %D%/big.c %D%/big.h
 nlsort_nlsort_CFLAGS = $(AM_CFLAGS) -pthread
 nlsort_nlsort_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la -lpthread
-dist_man1_MANS = doc/man/nlsort.1

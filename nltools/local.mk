@@ -20,3 +20,30 @@ nltools_nlschema_SOURCES = %D%/nlschema.c \
 	%D%/schema/check.c %D%/schema/check.h %D%/schema/bench.c %D%/schema/bench.h
 nltools_nlschema_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 nltools_nlschema_LDADD = libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) -lm
+
+# The formats of nlconv, in a library of their own for the tests.
+noinst_LTLIBRARIES += nltools/libconvert.la
+nltools_libconvert_la_SOURCES = \
+	%D%/convert/convert.h %D%/convert/formats.c %D%/convert/sink.c %D%/convert/netlogger.c \
+	%D%/convert/builder.c %D%/convert/builder.h %D%/convert/keys.c %D%/convert/keys.h \
+	%D%/convert/json_scan.c %D%/convert/json_scan.h %D%/convert/json_text.c %D%/convert/json_text.h \
+	%D%/convert/json_fields.c %D%/convert/json_fields.h %D%/convert/json.c %D%/convert/csv.c \
+	%D%/convert/otlp.c %D%/convert/otlp.h %D%/convert/chrome_read.c
+nltools_libconvert_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
+nltools_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS)
+nltools_libconvert_la_LIBADD = $(XML_LIBS)
+if BUILD_NLSTAT
+nltools_libconvert_la_SOURCES += %D%/convert/picture.c %D%/convert/picture.h %D%/convert/chrome_write.c \
+	%D%/convert/perfetto.c %D%/convert/spans.c
+nltools_libconvert_la_LIBADD += libnetlogger/libanalysis.la $(GLIB_LIBS)
+endif
+if BUILD_XML
+nltools_libconvert_la_SOURCES += %D%/convert/xml.c
+endif
+
+bin_PROGRAMS += nltools/nlconv
+nltools_nlconv_SOURCES = %D%/nlconv.c %D%/convert/output.c %D%/convert/output.h \
+	%D%/convert/pipeline.c %D%/convert/pipeline.h
+nltools_nlconv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
+nltools_nlconv_CFLAGS = $(AM_CFLAGS) -pthread
+nltools_nlconv_LDADD = nltools/libconvert.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la

@@ -30,9 +30,9 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 256 << 10,     /* what a lone connection gives the kernel at once */
+    CHUNK = 256 << 10,      /* what a lone connection gives the kernel at once */
     SMALL_CHUNK = 16 << 10, /* and one among many */
-    ENDED_NS = 60,         /* seconds after which an output that does not grow is given up */
+    ENDED_NS = 60,          /* seconds after which an output that does not grow is given up */
     ACK_SIZE = 16,
 };
 

@@ -15,6 +15,7 @@
  *   log.h      the producing half: nl_open, nl_write, nl_close
  *   event.h    NL_EVENT: typed events at next to no cost
  *   marker.h   NL_MARKER: dormant until a probe attaches
+ *   source.h   bytes from where records are kept
  *   decoder.h  bytes that arrive in pieces into records
  *   lines.h    where lines begin, and when each was, at the speed of memory
  *   reader.h   the consuming half: records from a file, a pipe, a growing log
@@ -48,6 +49,8 @@
 #include <netlogger/event.h>
 
 #include <netlogger/marker.h>
+
+#include <netlogger/source.h>
 
 #include <netlogger/decoder.h>
 

@@ -56,6 +56,10 @@ extern const struct argp program_reading_argp;
  */
 nl_reader *program_reading_open(program_reading *reading, const char *url, bool follow, bool nonblocking);
 
+/* What such a reader calls, for a decoder that the program has itself; user is the program_reading. */
+void program_malformed(void *user, const nl_malformed *what);
+void program_lost(void *user, const nl_lost *what);
+
 /* Closes a reader and adds its counts. */
 void program_reading_close(program_reading *reading, nl_reader *reader);
 

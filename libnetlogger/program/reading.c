@@ -64,7 +64,7 @@ static void printable(nl_string text, char out[TEXT_SHOWN + 1])
     out[size] = '\0';
 }
 
-static void on_malformed(void *user, const nl_malformed *what)
+void program_malformed(void *user, const nl_malformed *what)
 {
     program_reading *reading = user;
     keep_rejected(reading, what);
@@ -79,7 +79,7 @@ static void on_malformed(void *user, const nl_malformed *what)
                       what->text.size > TEXT_SHOWN ? "..." : "");
 }
 
-static void on_lost(void *user, const nl_lost *what)
+void program_lost(void *user, const nl_lost *what)
 {
     program_reading *reading = user;
     reading->lost += what->count;
@@ -96,7 +96,7 @@ static void on_lost(void *user, const nl_lost *what)
 static nl_decoder_options decoder_options(program_reading *reading)
 {
     return (nl_decoder_options){
-        .fraction = reading->fraction, .on_malformed = on_malformed, .on_lost = on_lost, .user = reading};
+        .fraction = reading->fraction, .on_malformed = program_malformed, .on_lost = program_lost, .user = reading};
 }
 
 nl_reader *program_reading_open(program_reading *reading, const char *url, bool follow, bool nonblocking)

@@ -303,7 +303,11 @@ static void note_repeated(const nl_decoder *d, nl_block_view *view)
 static void show_block(nl_decoder *d, const nl_block_header *header)
 {
     nl_block_view view = {
-        .bytes = d->block_bytes, .first_sequence = header->first_sequence, .record_count = header->record_count};
+        .bytes = d->block_bytes,
+        .first_sequence = header->first_sequence,
+        .record_count = header->record_count,
+        .offset = d->block_offset,
+    };
     memcpy(view.stream, header->stream, sizeof view.stream);
     note_repeated(d, &view);
     if (d->take_blocks && view.repeated == 0) {
@@ -315,6 +319,20 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
     if (!view.taken)
         return;
     d->open = false;
+    d->stats.blocks++;
+    d->stats.records += header->record_count;
+}
+
+static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
+{
+    nl_block_view view = {.bytes = d->block_bytes,
+                          .first_sequence = header->first_sequence,
+                          .record_count = header->record_count,
+                          .first_new = header->first_sequence,
+                          .taken = true,
+                          .offset = d->block_offset};
+    memcpy(view.stream, header->stream, sizeof view.stream);
+    d->on_block(d->block_user, &view);
     d->stats.blocks++;
     d->stats.records += header->record_count;
 }
@@ -354,6 +372,10 @@ static nl_status take_block(nl_decoder *d)
     d->first_sequence = header.first_sequence;
     d->all_fresh = true;
     follow_stream(d, &header);
+    if (d->unread_blocks) {
+        pass_on_unread(d, &header);
+        return NL_OK;
+    }
     d->open = nl_block_open(&d->block, &header, d->block_bytes.data) == NL_OK;
     if (!d->open) {
         d->stats.blocks++;

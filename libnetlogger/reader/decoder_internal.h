@@ -76,6 +76,7 @@ struct nl_decoder {
     void (*on_block)(void *user, const nl_block_view *block); /* NULL: nobody asks for blocks */
     void *block_user;
     bool take_blocks;
+    bool unread_blocks; /* they are passed on as they are */
 };
 
 /* Counts and reports something that can't be read. */

@@ -219,8 +219,8 @@ static nl_status parse_scheme(nl_url *url, const char *text)
             return NL_FAILED;
         return text[size] == '?' ? parse_options(url, text + size + 1) : NL_OK;
     }
-    return nl_error_set(
-        "unknown scheme: file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats and x-syslog are known");
+    return nl_error_set("unknown scheme: file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats and "
+                        "x-syslog are known");
 }
 
 /* Whether text begins with letters, digits, '+', '-' or '.' and "://": then a bare file name is hardly meant. */

@@ -97,6 +97,10 @@ unit_tests += %D%/nlkernel.unit
 tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c
 tests_unit_nlkernel_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlkernel
 tests_unit_nlkernel_unit_LDADD = $(unit_ldadd)
+unit_tests += %D%/convert.unit
+tests_unit_convert_unit_SOURCES = %D%/convert.c libnetlogger/program/program.c
+tests_unit_convert_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nltools
+tests_unit_convert_unit_LDADD = nltools/libconvert.la $(unit_ldadd)
 
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)

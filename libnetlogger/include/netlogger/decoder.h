@@ -119,6 +119,7 @@ typedef struct nl_block_view {
     uint64_t first_new; /* sequence number of the first that was not */
     bool in_parts;      /* among those that were not are others that were */
     bool taken;         /* its records do not follow */
+    uint64_t offset;    /* bytes from the start of the input to its first */
 } nl_block_view;
 
 /*
@@ -136,6 +137,14 @@ NL_API void nl_decoder_on_block(nl_decoder *decoder, bool take,
  */
 NL_API size_t nl_streams_take(nl_streams *streams, const nl_block_view *block,
                               nl_number_range fresh[NL_STREAM_GAPS_MOST + 1]);
+
+/*
+ * Asks for blocks that nothing was looked at of but their headers and checksums: on_block is called for each that is
+ * whole, always with taken, for who has its records read by another decoder, perhaps in another thread. Loss and damage
+ * are reported here all the same; stats.records counts what the headers say. Not for shared streams.
+ */
+NL_API void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user, const nl_block_view *block),
+                                       void *user);
 
 /*
  * Gives the decoder more bytes. It borrows data until nl_decoder_next has returned NL_AGAIN; calling this again before

@@ -1,0 +1,272 @@
+/*
+ * Chrome's trace format (JSON) being read: {"traceEvents":[...]} or [...].
+ *
+ * What nlconv wrote comes back as it was: the args of its instant events are the records; its lifelines, loadlines and
+ * names are passed over. An event of others is a record at its ts: name is the event; ph, cat, pid, tid, id, dur and
+ * what is in args are fields. Metadata (ph M) is passed over.
+ */
+#include "config.h"
+
+#include "convert/json_fields.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct chrome_reader {
+    importer base;
+    builder builder;
+    bool ended; /* the array is */
+} chrome_reader;
+
+static importer *open_reader(void *shared)
+{
+    (void)shared;
+    chrome_reader *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    r->base.kind = &chrome_importer;
+    return &r->base;
+}
+
+static void close_reader(importer *base)
+{
+    chrome_reader *r = (chrome_reader *)base;
+    builder_free(&r->builder);
+    free(r);
+}
+
+/* The end of the object or array that begins at at; NULL when it is not all there. */
+static const char *balanced_end(const char *at, const char *end)
+{
+    int depth = 0;
+    for (; at < end; at++) {
+        if (*at == '"') {
+            for (at++; at < end && *at != '"'; at++)
+                at += *at == '\\';
+        } else if (*at == '{' || *at == '[') {
+            depth++;
+        } else if (*at == '}' || *at == ']') {
+            if (--depth <= 0)
+                return at + 1;
+        }
+    }
+    return NULL;
+}
+
+/* Whole events; all that follows the end of the array belongs to nothing. */
+static size_t cut_events(const char *data, size_t size)
+{
+    const char *at = data, *end = data + size, *whole = data;
+    while (at < end) {
+        if (*at == ']')
+            return size;
+        if (*at == '{') {
+            at = balanced_end(at, end);
+            if (at == NULL)
+                break;
+            whole = at;
+        } else {
+            at++;
+        }
+    }
+    return (size_t)(whole - data);
+}
+
+/* Up to and with the [ of the events. */
+static const char *find_array(const char *data, const char *end)
+{
+    static const char name[] = "\"traceEvents\"";
+    json_scan j = {.at = data, .end = end};
+    if (json_take(&j, '['))
+        return j.at;
+    const char *found = memmem(data, (size_t)(end - data), name, sizeof name - 1);
+    if (found == NULL)
+        return NULL;
+    j.at = found + sizeof name - 1;
+    return json_take(&j, ':') && json_take(&j, '[') ? j.at : NULL;
+}
+
+static size_t read_head(const char *data, size_t size, bool all, void **shared, sink *s)
+{
+    static char found;
+    const char *array = find_array(data, data + size);
+    if (array == NULL && !all)
+        return 0;
+    *shared = &found;
+    if (array == NULL && size > 0)
+        sink_malformed(s, 1, 0, "there is no array of traceEvents", data, size < 100 ? size : 100);
+    return array != NULL ? (size_t)(array - data) : size;
+}
+
+static void unshare(void *shared)
+{
+    (void)shared;
+}
+
+/* An event's members, as they are in the text; data is NULL of what is not there. */
+enum { PHASE, CATEGORY, TIME, NAME, ARGS, DURATION, PID, TID, ID, MEMBER_COUNT };
+static const char *const member_names[MEMBER_COUNT] = {"ph", "cat", "ts", "name", "args", "dur", "pid", "tid", "id"};
+
+static bool equals(nl_string text, const char *word)
+{
+    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
+}
+
+static bool pick(json_fields *f, nl_string members[MEMBER_COUNT])
+{
+    json_scan *j = &f->scan;
+    bool first = true;
+    nl_string key, value;
+    if (!json_take(j, '{'))
+        return json_fail(j, "an object is missing");
+    while (json_next(j, '}', &first) && json_key(j, &key) && json_any(j, &value))
+        for (int i = 0; i < MEMBER_COUNT; i++)
+            if (equals(key, member_names[i]))
+                members[i] = value;
+    return j->error == NULL;
+}
+
+/* Microseconds with a fraction, as nanoseconds; digits beyond those are lost. */
+static bool read_time(nl_string text, int64_t *time_ns)
+{
+    const char *at = text.data, *end = at + text.size;
+    bool negative = at < end && *at == '-';
+    uint64_t ns = 0;
+    int decimals = -1;
+    if (memchr(text.data, 'e', text.size) != NULL || memchr(text.data, 'E', text.size) != NULL) {
+        nl_field number = {.type = NL_TYPE_STRING, .string = text};
+        double us;
+        if (!nl_field_double(&number, &us) || !(us > -9e15 && us < 9e15))
+            return false;
+        *time_ns = (int64_t)(us * 1000);
+        return true;
+    }
+    for (at += negative; at < end; at++) {
+        if (*at == '.' && decimals < 0) {
+            decimals = 0;
+            continue;
+        }
+        if (*at < '0' || *at > '9')
+            return false;
+        if (decimals == 3)
+            continue;
+        decimals += decimals >= 0;
+        if (__builtin_mul_overflow(ns, 10, &ns) || __builtin_add_overflow(ns, (uint64_t)(*at - '0'), &ns))
+            return false;
+    }
+    for (decimals = decimals < 0 ? 0 : decimals; decimals < 3; decimals++)
+        if (__builtin_mul_overflow(ns, 10, &ns))
+            return false;
+    if (ns > INT64_MAX)
+        return false;
+    *time_ns = negative ? -(int64_t)ns : (int64_t)ns;
+    return text.size > (size_t)negative;
+}
+
+/* Goes on reading at a value. */
+static void enter(json_fields *f, nl_string value)
+{
+    f->scan.at = value.data;
+    f->scan.end = value.data + value.size;
+}
+
+static bool take_foreign(json_fields *f, const nl_string members[MEMBER_COUNT])
+{
+    static const int plain[] = {PHASE, CATEGORY, DURATION, PID, TID, ID};
+    int64_t time_ns;
+    if (members[TIME].data == NULL || !read_time(members[TIME], &time_ns))
+        return json_fail(&f->scan, members[TIME].data == NULL ? "there is no ts" : "the time can't be read");
+    nl_record_set_time(f->builder->record, time_ns);
+    f->builder->seen |= 1u << MEMBER_TIME;
+    nl_string name;
+    if (members[NAME].data != NULL && members[NAME].data[0] == '"') {
+        enter(f, members[NAME]);
+        if (!json_string(&f->scan, &name))
+            return false;
+        builder_set(f->builder, MEMBER_EVENT, name);
+    }
+    f->only_fields = true;
+    for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++) {
+        nl_string key = {member_names[plain[i]], strlen(member_names[plain[i]])};
+        if (members[plain[i]].data == NULL)
+            continue;
+        enter(f, members[plain[i]]);
+        if (!json_take_value(f, key, 1))
+            return false;
+    }
+    if (members[ARGS].data == NULL || members[ARGS].data[0] != '{')
+        return true;
+    enter(f, members[ARGS]);
+    return json_take_members(f);
+}
+
+/* False with the reason in f->scan.error. */
+static bool take_event(json_fields *f)
+{
+    nl_string members[MEMBER_COUNT] = {0};
+    if (!pick(f, members))
+        return false;
+    bool own = members[CATEGORY].size > 10 && memcmp(members[CATEGORY].data, "\"netlogger", 10) == 0;
+    if (equals(members[PHASE], "\"M\"") || (own && members[CATEGORY].data[10] == '.'))
+        return true;
+    if (own && equals(members[CATEGORY], "\"netlogger\"") && members[ARGS].data != NULL) {
+        enter(f, members[ARGS]);
+        if (!json_take_members(f))
+            return false;
+    } else if (!take_foreign(f, members)) {
+        return false;
+    }
+    return builder_finish(f->builder, true, f->s) || json_fail(&f->scan, "there is no ts");
+}
+
+static void read_events(importer *base, const char *data, size_t size, sink *s)
+{
+    chrome_reader *r = (chrome_reader *)base;
+    uint64_t line = 1;
+    for (const char *at = data, *end = data + size; at < end && !r->ended && !s->stopped;) {
+        if (*at == '{') {
+            const char *stop = balanced_end(at, end);
+            json_fields f;
+            json_fields_begin(&f, &r->builder, at, stop != NULL ? stop : end, s);
+            if (stop == NULL)
+                sink_malformed(s, line, (uint64_t)(at - data), "the input ends within an event", at,
+                               (size_t)(end - at));
+            else if (!take_event(&f))
+                sink_malformed(s, line, (uint64_t)(at - data), f.scan.error, at, (size_t)(stop - at));
+            for (stop = stop != NULL ? stop : end; at < stop; at++)
+                line += *at == '\n';
+            continue;
+        }
+        r->ended = *at == ']';
+        if (!r->ended && strchr(", \t\r\n", *at) == NULL) {
+            const char *stop = at;
+            while (stop < end && *stop != '{' && *stop != ']')
+                stop++;
+            sink_malformed(s, line, (uint64_t)(at - data), "something that is no event", at, (size_t)(stop - at));
+            at = stop;
+            continue;
+        }
+        line += *at++ == '\n';
+    }
+}
+
+static bool detect(const char *data, size_t size)
+{
+    json_scan j = {.at = data, .end = data + size};
+    if (json_take(&j, '['))
+        return json_take(&j, '{') || json_take(&j, ']');
+    return json_peek(&j) == '{' && find_array(data, data + size) != NULL;
+}
+
+const importer_kind chrome_importer = {
+    .name = "chrome",
+    .what = "Chrome's trace format",
+    .in_order = true,
+    .detect = detect,
+    .head = read_head,
+    .unshare = unshare,
+    .cut = cut_events,
+    .open = open_reader,
+    .close = close_reader,
+    .read = read_events,
+};

@@ -1,0 +1,149 @@
+/*
+ * Conversions: what nlconv reads and writes.
+ *
+ *   bytes -> importer -> record -> sink (--where) -> exporter -> bytes
+ *
+ * A format is one file here with an importer, an exporter, or both, and a line in formats.c. pipeline.c cuts the input
+ * into chunks of whole records and has several threads convert them at once; an importer or exporter that needs to see
+ * all records in their order says so (in_order). doc/formats.md says what each format's fields become.
+ */
+#ifndef NLTOOLS_CONVERT_CONVERT_H
+#define NLTOOLS_CONVERT_CONVERT_H
+
+#include "program/program.h"
+
+/* What a format cannot hold of a record, counted, and said once at the end. */
+typedef enum loss {
+    LOSS_TYPES,    /* text only: that a value was a number or a truth */
+    LOSS_UNSIGNED, /* that an integer was an unsigned one */
+    LOSS_EMPTY,    /* that a standard field was there, but empty */
+    LOSS_NAMES,    /* bytes of a name that no field's name may have */
+    LOSS_SPELLING, /* a level that is spelt as none of the format's */
+    LOSS_FIELDS,   /* whole fields */
+    LOSS_TIMES,    /* digits of a time */
+    LOSS_RECORDS,  /* whole records */
+    LOSS_COUNT,
+} loss;
+
+typedef struct exporter exporter;
+typedef struct importer importer;
+
+/* Input that could not be read: as nl_malformed, counted from the start of the chunk. The text is in the sink. */
+typedef struct report {
+    uint64_t line; /* from 1; 0: none */
+    uint64_t offset;
+    size_t reason, text, text_size; /* places in the sink's words */
+} report;
+
+/* What becomes of the records of a chunk. One thread at a time. */
+typedef struct sink sink;
+struct sink {
+    exporter *out;
+    nl_buffer bytes; /* what the exporter made */
+    const nl_filter *where;
+    nl_fraction fraction;
+    bool strict;  /* stop at the first malformed piece: */
+    bool stopped; /* importers may look at it; nothing is taken any more */
+    uint64_t records;
+    uint64_t unterminated;
+    uint64_t losses[LOSS_COUNT];
+    uint64_t lines_before; /* of the input; only known to importers that are in order */
+    report *reports;
+    size_t report_count, report_capacity;
+    nl_buffer words;
+    void (*drain)(sink *s); /* takes the bytes; NULL: they gather */
+    void *drain_user;
+};
+
+/*
+ * Takes a record from an importer. typed: its values have types; otherwise they are all text that may be meant as
+ * numbers.
+ */
+void sink_put(sink *s, const nl_record *record, bool typed);
+
+/* Notes what could not be read; reason and text are copied. */
+void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason, const char *text, size_t size);
+
+/* Lets go of what an exporter made so far, where the sink has somewhere for it to go. */
+static inline void sink_drain(sink *s)
+{
+    if (s->drain != NULL && s->bytes.size >= 1 << 20)
+        s->drain(s);
+}
+
+static inline void sink_lose(sink *s, loss what)
+{
+    s->losses[what]++;
+}
+
+/* An exporter; the first member of each format's own. */
+struct exporter {
+    const struct exporter_kind *kind;
+};
+
+typedef struct exporter_kind {
+    const char *name;
+    const char *what; /* for --help */
+    bool in_order;    /* a single exporter gets all records in their order */
+    bool text_only;   /* types are lost, and numbers need not be told */
+    /* What all exporters of one output share, made before any is opened; may be NULL. drawing_path: an nlv file that
+     * says what the lifelines are; NULL: none. NULL, after having said why, when it can't be. */
+    void *(*share)(const char *drawing_path);
+    void (*unshare)(void *shared);
+    /*
+     * When set, a first pass over the whole input is made with this one, whose exporters' bytes are given to learn,
+     * chunk by chunk in their order. False, after having said why, when the output can't be made.
+     */
+    const struct exporter_kind *first_pass;
+    bool (*learn)(void *shared, nl_string bytes);
+    exporter *(*open)(void *shared);
+    void (*close)(exporter *e);
+    void (*begin)(exporter *e, sink *s); /* the output's head; may be NULL */
+    void (*put)(exporter *e, const nl_record *record, bool typed, sink *s);
+    void (*flush)(exporter *e, sink *s); /* at the end of a chunk; may be NULL */
+    void (*end)(exporter *e, sink *s);   /* the output's foot; may be NULL */
+} exporter_kind;
+
+/* An importer; the first member of each format's own. */
+struct importer {
+    const struct importer_kind *kind;
+};
+
+typedef struct importer_kind {
+    const char *name;
+    const char *what; /* for --help */
+    bool in_order;    /* a single importer gets all chunks in their order */
+    bool blocks;      /* ULM, BP and the binary format, which the library's decoder cuts */
+    nl_format format; /* of these, which one; unknown: told line by line */
+    /* Whether bytes from the start of an input look like this format. */
+    bool (*detect)(const char *data, size_t size);
+    /* How many bytes at the start of the input are its head, which says how to read the rest; 0: more are needed. all:
+     * no more come. Makes *shared, which unshare frees. May be NULL. */
+    size_t (*head)(const char *data, size_t size, bool all, void **shared, sink *s);
+    void (*unshare)(void *shared);
+    /* How many of the bytes, which begin where a record begins, are whole records; 0: none. NULL: whole lines are. */
+    size_t (*cut)(const char *data, size_t size);
+    importer *(*open)(void *shared);
+    void (*close)(importer *i);
+    void (*read)(importer *i, const char *data, size_t size, sink *s); /* whole records */
+    void (*end)(importer *i, sink *s);                                 /* after the last; may be NULL */
+    /* Instead of all the above: reads what is at path, which is no stream of bytes. False after having said why. */
+    bool (*read_path)(const char *path, sink *s, void (*ready)(void *user), void *user);
+} importer_kind;
+
+/* The tables of formats.c, NULL at the end. */
+extern const exporter_kind *const exporter_kinds[];
+extern const importer_kind *const importer_kinds[];
+const exporter_kind *exporter_kind_find(const char *name);
+const importer_kind *importer_kind_find(const char *name);
+
+/* The format that an input seems to be in; NULL when it does not tell. */
+const importer_kind *importer_kind_detect(const char *data, size_t size);
+
+/* The table's entries, one a file. */
+extern const exporter_kind ulm_exporter, bp_exporter, nlb_exporter, json_exporter, csv_exporter, xml_exporter,
+    otlp_exporter, chrome_exporter, perfetto_exporter, spans_exporter;
+extern const importer_kind ulm_importer, bp_importer, nlb_importer, json_importer, csv_importer, xml_importer,
+    otlp_importer, chrome_importer;
+
+#endif

@@ -1,0 +1,162 @@
+/*
+ * JSON lines: a record is an object on a line of its own,
+ *
+ *   {"ts":"2000-03-30T11:23:20.957943Z","event":"WriteData","level":"Info","host":"h","prog":"p","SEND.SZ":49332}
+ *
+ * with the keys of keys.h and the values of json_text.h. What others write is read too: DATE for ts and so on, seconds
+ * since 1970 for a time, objects within the object (their members are fields OUTER.INNER), arrays (as the text that
+ * they are); null is a field that is not there.
+ */
+#include "config.h"
+
+#include "convert/json_fields.h"
+#include "convert/json_text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- writing ---- */
+
+typedef struct json_writer {
+    exporter base;
+    keys keys;
+    time_text time;
+} json_writer;
+
+static exporter *open_writer(void *shared)
+{
+    (void)shared;
+    json_writer *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    w->base.kind = &json_exporter;
+    return &w->base;
+}
+
+static void close_writer(exporter *base)
+{
+    json_writer *w = (json_writer *)base;
+    keys_free(&w->keys);
+    free(w);
+}
+
+static void put_member(nl_buffer *out, const char *before, size_t before_size, nl_string text)
+{
+    if (text.data == NULL)
+        return;
+    json_put(out, before, before_size);
+    json_put_text(out, text);
+}
+#define PUT_MEMBER(out, name, text) put_member(out, ",\"" name "\":", sizeof name + 3, text)
+
+static void put(exporter *base, const nl_record *record, bool typed, sink *s)
+{
+    json_writer *w = (json_writer *)base;
+    nl_buffer *out = &s->bytes;
+    JSON_PUT(out, "{\"ts\":\"");
+    time_text_put(&w->time, record->time_ns, out);
+    JSON_PUT(out, "\"");
+    PUT_MEMBER(out, "event", record->event);
+    PUT_MEMBER(out, "level", level_as_text(record));
+    PUT_MEMBER(out, "host", record->host);
+    PUT_MEMBER(out, "prog", record->prog);
+    keys_begin(&w->keys, record->field_count);
+    for (size_t i = 0; i < record->field_count; i++) {
+        JSON_PUT(out, ",\"");
+        keys_put(&w->keys, record->fields[i].name, out);
+        JSON_PUT(out, "\":");
+        json_put_value(out, &record->fields[i], typed, s);
+    }
+    JSON_PUT(out, "}\n");
+}
+
+const exporter_kind json_exporter = {
+    .name = "json",
+    .what = "JSON lines, an object for each record",
+    .open = open_writer,
+    .close = close_writer,
+    .put = put,
+};
+
+/* ---- reading ---- */
+
+typedef struct json_reader {
+    importer base;
+    builder builder;
+    sink *s;
+} json_reader;
+
+static importer *open_reader(void *shared)
+{
+    (void)shared;
+    json_reader *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    r->base.kind = &json_importer;
+    return &r->base;
+}
+
+static void close_reader(importer *base)
+{
+    json_reader *r = (json_reader *)base;
+    builder_free(&r->builder);
+    free(r);
+}
+
+/* The object on a line. */
+static bool take_line(json_fields *r)
+{
+    json_scan *j = &r->scan;
+    if (!json_take_members(r))
+        return false;
+    json_blank(j);
+    if (j->at != j->end)
+        return json_fail(j, "something follows the object");
+    return builder_finish(r->builder, true, r->s) || json_fail(j, "there is no ts");
+}
+
+static bool is_blank(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
+        at++;
+    return at == end;
+}
+
+static void read_line(json_reader *r, const char *line, const char *end, uint64_t number, uint64_t offset)
+{
+    json_fields fields;
+    if (is_blank(line, end))
+        return;
+    json_fields_begin(&fields, &r->builder, line, end, r->s);
+    if (!take_line(&fields))
+        sink_malformed(r->s, number, offset, fields.scan.error, line, (size_t)(end - line));
+}
+
+static void read_lines(importer *base, const char *data, size_t size, sink *s)
+{
+    json_reader *r = (json_reader *)base;
+    r->s = s;
+    uint64_t number = 1;
+    for (const char *at = data, *end = data + size; at < end && !s->stopped; number++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at));
+        read_line(r, at, newline != NULL ? newline : end, number, (uint64_t)(at - data));
+        at = newline != NULL ? newline + 1 : end;
+    }
+}
+
+static bool detect(const char *data, size_t size)
+{
+    const char *at = data, *end = data + size;
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r' || *at == '\n'))
+        at++;
+    return at < end && *at == '{';
+}
+
+const importer_kind json_importer = {
+    .name = "json",
+    .what = "JSON lines, an object for each record",
+    .detect = detect,
+    .open = open_reader,
+    .close = close_reader,
+    .read = read_lines,
+};

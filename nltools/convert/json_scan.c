@@ -1,0 +1,318 @@
+#include "config.h"
+
+#include "convert/json_scan.h"
+
+#include "convert/json_text.h"
+
+#include <string.h>
+
+bool json_fail(json_scan *j, const char *error)
+{
+    if (j->error == NULL)
+        j->error = error;
+    j->at = j->end;
+    return false;
+}
+
+/* ---- strings ---- */
+
+static int hex4(const char *at, const char *end)
+{
+    int code = 0;
+    if (end - at < 4)
+        return -1;
+    for (int i = 0; i < 4; i++) {
+        char c = at[i];
+        int digit = c >= '0' && c <= '9' ? c - '0' : (c | 32) >= 'a' && (c | 32) <= 'f' ? (c | 32) - 'a' + 10 : -1;
+        if (digit < 0)
+            return -1;
+        code = code << 4 | digit;
+    }
+    return code;
+}
+
+static char *put_utf8(char *to, unsigned code)
+{
+    if (code < 0x80) {
+        *to++ = (char)code;
+    } else if (code < 0x800) {
+        *to++ = (char)(0xc0 | code >> 6);
+        *to++ = (char)(0x80 | (code & 63));
+    } else if (code < 0x10000) {
+        *to++ = (char)(0xe0 | code >> 12);
+        *to++ = (char)(0x80 | (code >> 6 & 63));
+        *to++ = (char)(0x80 | (code & 63));
+    } else {
+        *to++ = (char)(0xf0 | code >> 18);
+        *to++ = (char)(0x80 | (code >> 12 & 63));
+        *to++ = (char)(0x80 | (code >> 6 & 63));
+        *to++ = (char)(0x80 | (code & 63));
+    }
+    return to;
+}
+
+/* The four digits after \u, and the other half of a pair. NULL when there are none. */
+static char *unescape_code(const char **at, const char *end, char *to)
+{
+    int code = hex4(*at, end);
+    if (code < 0)
+        return NULL;
+    *at += 4;
+    if (code >= 0xd800 && code < 0xdc00 && end - *at >= 6 && (*at)[0] == '\\' && (*at)[1] == 'u') {
+        int low = hex4(*at + 2, end);
+        if (low >= 0xdc00 && low < 0xe000) {
+            code = 0x10000 + ((code - 0xd800) << 10 | (low - 0xdc00));
+            *at += 6;
+        }
+    }
+    return put_utf8(to, (unsigned)code);
+}
+
+/* An escape, whose backslash was taken. NULL when it is none. */
+static char *unescape(const char **at, const char *end, char *to)
+{
+    static const char letters[][2] = {{'"', '"'},  {'\\', '\\'}, {'/', '/'},  {'n', '\n'},
+                                      {'t', '\t'}, {'r', '\r'},  {'b', '\b'}, {'f', '\f'}};
+    char letter = **at;
+    ++*at;
+    if (letter == 'u')
+        return unescape_code(at, end, to);
+    for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++) {
+        if (letter == letters[i][0]) {
+            *to = letters[i][1];
+            return to + 1;
+        }
+    }
+    return NULL;
+}
+
+/* A string that has escapes, the first at from; its closing quote is somewhere. */
+static bool unescape_string(json_scan *j, const char *start, const char *from, nl_string *string)
+{
+    const char *close = from;
+    while (close < j->end && *close != '"')
+        close += *close == '\\' ? 2 : 1;
+    if (close >= j->end)
+        return json_fail(j, "a string does not end");
+    char *bytes = j->allocate(j->user, (size_t)(close - start));
+    if (bytes == NULL)
+        return json_fail(j, "strings take too much room");
+    memcpy(bytes, start, (size_t)(from - start));
+    char *to = bytes + (from - start);
+    while (from < close) {
+        if ((unsigned char)*from < ' ')
+            return json_fail(j, "a string holds a control character");
+        if (*from != '\\') {
+            *to++ = *from++;
+            continue;
+        }
+        from++;
+        to = unescape(&from, close, to);
+        if (to == NULL)
+            return json_fail(j, "a string holds an escape that is none");
+    }
+    *string = (nl_string){bytes, (size_t)(to - bytes)};
+    j->at = close + 1;
+    return true;
+}
+
+bool json_string(json_scan *j, nl_string *string)
+{
+    if (!json_take(j, '"'))
+        return json_fail(j, "a string is missing");
+    const char *start = j->at, *at = start;
+    while (at < j->end && *at != '"' && *at != '\\' && (unsigned char)*at >= ' ')
+        at++;
+    if (at == j->end)
+        return json_fail(j, "a string does not end");
+    if (*at == '\\')
+        return unescape_string(j, start, at, string);
+    if (*at != '"')
+        return json_fail(j, "a string holds a control character");
+    *string = (nl_string){start, (size_t)(at - start)};
+    j->at = at + 1;
+    return true;
+}
+
+bool json_key(json_scan *j, nl_string *key)
+{
+    return json_string(j, key) && (json_take(j, ':') || json_fail(j, "a : is missing after a member's name"));
+}
+
+/* ---- other values ---- */
+
+static const char *digits(const char *at, const char *end)
+{
+    while (at < end && *at >= '0' && *at <= '9')
+        at++;
+    return at;
+}
+
+bool json_number(json_scan *j, nl_string *text)
+{
+    json_blank(j);
+    const char *start = j->at, *at = start, *part;
+    if (at < j->end && *at == '-')
+        at++;
+    part = at;
+    at = digits(at, j->end);
+    bool good = at > part && !(*part == '0' && at - part > 1);
+    if (good && at < j->end && *at == '.') {
+        part = at + 1;
+        at = digits(part, j->end);
+        good = at > part;
+    }
+    if (good && at < j->end && (*at == 'e' || *at == 'E')) {
+        at++;
+        if (at < j->end && (*at == '+' || *at == '-'))
+            at++;
+        part = at;
+        at = digits(at, j->end);
+        good = at > part;
+    }
+    if (!good)
+        return json_fail(j, "a value is missing, or is none");
+    *text = (nl_string){start, (size_t)(at - start)};
+    j->at = at;
+    return true;
+}
+
+bool json_word(json_scan *j, const char *word)
+{
+    json_blank(j);
+    size_t size = strlen(word);
+    if ((size_t)(j->end - j->at) < size || memcmp(j->at, word, size) != 0)
+        return json_fail(j, "a value is missing, or is none");
+    j->at += size;
+    return true;
+}
+
+bool json_next(json_scan *j, char close, bool *first)
+{
+    if (j->error != NULL)
+        return false;
+    if (json_take(j, close))
+        return false;
+    if (!*first && !json_take(j, ','))
+        return json_fail(j, close == '}' ? "a , or } is missing" : "a , or ] is missing");
+    *first = false;
+    return true;
+}
+
+static bool any(json_scan *j, int depth)
+{
+    nl_string ignored;
+    bool first = true;
+    if (depth > JSON_DEPTH)
+        return json_fail(j, "arrays and objects are too deep within one another");
+    switch (json_peek(j)) {
+    case '"':
+        return json_string(j, &ignored);
+    case '{':
+        j->at++;
+        while (json_next(j, '}', &first) && json_key(j, &ignored) && any(j, depth + 1))
+            ;
+        return j->error == NULL;
+    case '[':
+        j->at++;
+        while (json_next(j, ']', &first) && any(j, depth + 1))
+            ;
+        return j->error == NULL;
+    case 't':
+        return json_word(j, "true");
+    case 'f':
+        return json_word(j, "false");
+    case 'n':
+        return json_word(j, "null");
+    default:
+        return json_number(j, &ignored);
+    }
+}
+
+bool json_any(json_scan *j, nl_string *text)
+{
+    json_blank(j);
+    const char *start = j->at;
+    if (!any(j, 1))
+        return false;
+    *text = (nl_string){start, (size_t)(j->at - start)};
+    return true;
+}
+
+/* ---- what strings and numbers mean ---- */
+
+static int base64_value(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
+}
+
+size_t json_base64(nl_string text, char *bytes)
+{
+    while (text.size > 0 && text.data[text.size - 1] == '=')
+        text.size--;
+    uint32_t bits = 0;
+    size_t count = 0, size = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        int value = base64_value(text.data[i]);
+        if (value < 0)
+            return SIZE_MAX;
+        bits = bits << 6 | (uint32_t)value;
+        if ((count += 6) >= 8)
+            bytes[size++] = (char)(bits >> (count -= 8) & 0xff);
+    }
+    return text.size % 4 == 1 ? SIZE_MAX : size;
+}
+
+static bool same(nl_string a, nl_string b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+static bool is_integer(nl_string text)
+{
+    for (size_t i = text.data[0] == '-'; i < text.size; i++)
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+    return true;
+}
+
+bool json_unsigned(nl_string text, uint64_t *value)
+{
+    *value = 0;
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] < '0' || text.data[i] > '9' || __builtin_mul_overflow(*value, 10, value) ||
+            __builtin_add_overflow(*value, (uint64_t)(text.data[i] - '0'), value))
+            return false;
+    return text.size > 0;
+}
+
+void json_number_value(nl_string text, nl_field *field)
+{
+    char scratch[NL_FIELD_TEXT_SIZE + 2];
+    nl_field as_text = {.type = NL_TYPE_STRING, .string = text};
+    nl_string name = field->name;
+    *field = as_text;
+    field->name = name;
+    nl_field number = {0};
+    if (!is_integer(text)) {
+        number.type = NL_TYPE_DOUBLE;
+        if (!nl_field_double(&as_text, &number.double_value) || !same(json_double_text(&number, scratch), text))
+            return;
+        field->type = NL_TYPE_DOUBLE;
+        field->double_value = number.double_value;
+    } else if (nl_field_int(&as_text, &number.int_value)) {
+        if (number.int_value == 0 && text.size > 1) /* -0 */
+            return;
+        field->type = NL_TYPE_INT;
+        field->int_value = number.int_value;
+    } else if (json_unsigned(text, &number.uint_value)) {
+        field->type = NL_TYPE_UINT;
+        field->uint_value = number.uint_value;
+    }
+}

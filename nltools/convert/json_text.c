@@ -1,0 +1,235 @@
+#include "config.h"
+
+#include "convert/json_text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- strings ---- */
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+static inline uint64_t has_zero(uint64_t v)
+{
+    return (v - EACH(1)) & ~v & EACH(0x80);
+}
+
+/* Whether any of eight bytes is a control byte, a quote, a backslash, or beyond ASCII. */
+static inline bool is_special8(uint64_t v)
+{
+    return ((((v - EACH(0x20)) & ~v) | v) & EACH(0x80)) != 0 || has_zero(v ^ EACH('"')) != 0 ||
+           has_zero(v ^ EACH('\\')) != 0;
+}
+
+size_t utf8_size(const unsigned char *at, const unsigned char *end)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t size = *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
+    if (*at < 0xc2 || *at > 0xf4 || (size_t)(end - at) < size)
+        return 0;
+    uint32_t code = *at & (0xffu >> (size + 1));
+    for (size_t i = 1; i < size; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (at[i] & 0x3f);
+    }
+    return code >= least[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? size : 0;
+}
+
+static char *put_escape(char *to, unsigned char byte)
+{
+    static const char digits[] = "0123456789abcdef";
+    *to++ = '\\';
+    switch (byte) {
+    case '"':
+    case '\\':
+        *to++ = (char)byte;
+        return to;
+    case '\n':
+        *to++ = 'n';
+        return to;
+    case '\t':
+        *to++ = 't';
+        return to;
+    case '\r':
+        *to++ = 'r';
+        return to;
+    }
+    memcpy(to, "u00", 3);
+    to[3] = digits[byte >> 4];
+    to[4] = digits[byte & 15];
+    return to + 5;
+}
+
+/* Puts what is at at, and moves on. NULL when it is no UTF-8. */
+static char *put_one(char *to, const unsigned char **at, const unsigned char *end)
+{
+    unsigned char byte = **at;
+    if (byte >= 0x80) {
+        size_t size = utf8_size(*at, end);
+        memcpy(to, *at, size);
+        *at += size;
+        return size > 0 ? to + size : NULL;
+    }
+    ++*at;
+    if (byte < ' ' || byte == '"' || byte == '\\')
+        return put_escape(to, byte);
+    *to = (char)byte;
+    return to + 1;
+}
+
+bool json_put_quoted(nl_buffer *out, nl_string text)
+{
+    nl_buffer_reserve(out, 6 * text.size + 2);
+    const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
+    char *to = out->data + out->size;
+    *to++ = '"';
+    while (at < end) {
+        uint64_t eight;
+        if (end - at >= 8) {
+            memcpy(&eight, at, 8);
+            if (!is_special8(eight)) {
+                memcpy(to, &eight, 8);
+                to += 8;
+                at += 8;
+                continue;
+            }
+        }
+        to = put_one(to, &at, end);
+        if (to == NULL)
+            return false;
+    }
+    *to++ = '"';
+    out->size = (size_t)(to - out->data);
+    return true;
+}
+
+void json_put_base64(nl_buffer *out, nl_string bytes)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    nl_buffer_reserve(out, (bytes.size + 2) / 3 * 4);
+    char *to = out->data + out->size;
+    for (size_t i = 0; i < bytes.size; i += 3, to += 4) {
+        size_t count = bytes.size - i < 3 ? bytes.size - i : 3;
+        uint32_t three = (uint32_t)(unsigned char)bytes.data[i] << 16;
+        if (count > 1)
+            three |= (uint32_t)(unsigned char)bytes.data[i + 1] << 8;
+        if (count > 2)
+            three |= (unsigned char)bytes.data[i + 2];
+        to[0] = letters[three >> 18];
+        to[1] = letters[three >> 12 & 63];
+        to[2] = count > 1 ? letters[three >> 6 & 63] : '=';
+        to[3] = count > 2 ? letters[three & 63] : '=';
+    }
+    out->size = (size_t)(to - out->data);
+}
+
+void json_put_text(nl_buffer *out, nl_string text)
+{
+    if (json_put_quoted(out, text))
+        return;
+    JSON_PUT(out, "{\"$bytes\":\"");
+    json_put_base64(out, text);
+    JSON_PUT(out, "\"}");
+}
+
+/* ---- numbers ---- */
+
+bool json_is_number(nl_string text)
+{
+    enum { DIGITS = 15, DECIMALS = 9 }; /* so many every double holds, and the shortest text of it has no exponent */
+    const char *at = text.data, *end = at + text.size;
+    if (text.size == 0 || text.size > DIGITS + 2)
+        return false;
+    bool negative = *at == '-';
+    at += negative;
+    const char *digits = at;
+    while (at < end && *at >= '0' && *at <= '9')
+        at++;
+    size_t count = (size_t)(at - digits);
+    if (count == 0 || count > DIGITS || (*digits == '0' && count > 1))
+        return false;
+    if (at == end)
+        return !(negative && *digits == '0');
+    if (*at++ != '.')
+        return false;
+    digits = at;
+    while (at < end && *at >= '0' && *at <= '9')
+        at++;
+    size_t decimals = (size_t)(at - digits);
+    return at == end && decimals > 0 && decimals <= DECIMALS && count + decimals <= DIGITS && at[-1] != '0';
+}
+
+nl_string json_double_text(const nl_field *field, char scratch[NL_FIELD_TEXT_SIZE + 2])
+{
+    nl_string text = nl_field_text(field, scratch);
+    if (!isfinite(field->double_value))
+        return text;
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] == '.' || text.data[i] == 'e')
+            return text;
+    memcpy(scratch + text.size, ".0", 2);
+    return (nl_string){scratch, text.size + 2};
+}
+
+void json_put_value(nl_buffer *out, const nl_field *field, bool typed, sink *s)
+{
+    char scratch[NL_FIELD_TEXT_SIZE + 2];
+    nl_string text;
+    switch (field->type) {
+    case NL_TYPE_STRING:
+        if (!typed && json_is_number(field->string))
+            json_put(out, field->string.data, field->string.size);
+        else
+            json_put_text(out, field->string);
+        return;
+    case NL_TYPE_DOUBLE:
+        text = json_double_text(field, scratch);
+        if (isfinite(field->double_value)) {
+            json_put(out, text.data, text.size);
+            return;
+        }
+        JSON_PUT(out, "{\"$double\":\"");
+        json_put(out, text.data, text.size);
+        JSON_PUT(out, "\"}");
+        return;
+    case NL_TYPE_UINT:
+        if (field->uint_value <= INT64_MAX)
+            sink_lose(s, LOSS_UNSIGNED);
+        break;
+    case NL_TYPE_INT:
+    case NL_TYPE_BOOL:
+        break;
+    }
+    text = nl_field_text(field, scratch);
+    json_put(out, text.data, text.size);
+}
+
+/* ---- times ---- */
+
+void time_text_put(time_text *t, int64_t time_ns, nl_buffer *out)
+{
+    int64_t second = time_ns / NL_NS_PER_SECOND, rest = time_ns % NL_NS_PER_SECOND;
+    if (rest < 0) {
+        rest += NL_NS_PER_SECOND;
+        second--;
+    }
+    if (t->size == 0 || second != t->second) {
+        char text[NL_TIME_TEXT_SIZE];
+        nl_time_format_iso(time_ns, text);
+        t->size = strlen("2012-03-14T14:04:46");
+        memcpy(t->text, text, t->size);
+        t->second = second;
+    }
+    nl_buffer_reserve(out, NL_TIME_TEXT_SIZE);
+    char *to = out->data + out->size;
+    memcpy(to, t->text, t->size);
+    to += t->size;
+    *to = '.';
+    int digits = rest % 1000 == 0 ? 6 : 9;
+    rest = digits == 6 ? rest / 1000 : rest;
+    for (int i = digits; i > 0; i--, rest /= 10)
+        to[i] = (char)('0' + rest % 10);
+    to[digits + 1] = 'Z';
+    out->size = (size_t)(to + digits + 2 - out->data);
+}

@@ -1,0 +1,133 @@
+#include "config.h"
+
+#include "convert/keys.h"
+
+#include "program/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+typedef struct keys_slot {
+    nl_string name;
+    uint32_t generation;
+    uint32_t count;
+} keys_slot;
+
+static bool is(nl_string name, const char *text)
+{
+    return memcmp(name.data, text, name.size) == 0;
+}
+
+member member_of(nl_string name)
+{
+    switch (name.size) {
+    case 2:
+        return is(name, "ts") ? MEMBER_TIME : MEMBER_NONE;
+    case 3:
+        return is(name, "LVL") ? MEMBER_LEVEL : MEMBER_NONE;
+    case 4:
+        if (is(name, "host") || is(name, "HOST"))
+            return MEMBER_HOST;
+        if (is(name, "prog") || is(name, "PROG"))
+            return MEMBER_PROG;
+        return is(name, "DATE") ? MEMBER_TIME : MEMBER_NONE;
+    case 5:
+        return is(name, "event") ? MEMBER_EVENT : is(name, "level") ? MEMBER_LEVEL : MEMBER_NONE;
+    case 7:
+        return is(name, "NL.EVNT") ? MEMBER_EVENT : MEMBER_NONE;
+    }
+    return MEMBER_NONE;
+}
+
+static uint64_t hash(nl_string name, uint64_t seed)
+{
+    uint64_t h = seed ^ name.size, part = 0;
+    size_t at = 0;
+    for (; at + 8 <= name.size; at += 8) {
+        memcpy(&part, name.data + at, 8);
+        h = (h ^ part) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 29;
+    }
+    part = 0;
+    memcpy(&part, name.data + at, name.size - at);
+    h = (h ^ part) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ h >> 32;
+}
+
+void keys_begin(keys *k, size_t field_count)
+{
+    if (k->slot_count < 2 * field_count || k->slot_count == 0) {
+        size_t count = 64;
+        while (count < 2 * field_count)
+            count *= 2;
+        free(k->slots);
+        k->slots = calloc(count, sizeof *k->slots);
+        if (k->slots == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        k->slot_count = count;
+        k->generation = 0;
+        /* Names come from strangers, who must not know which of them fall together. */
+        if (getrandom(&k->seed, sizeof k->seed, GRND_NONBLOCK) < 0)
+            k->seed = (uint64_t)(uintptr_t)k->slots;
+    }
+    if (++k->generation == 0) {
+        memset(k->slots, 0, k->slot_count * sizeof *k->slots);
+        k->generation = 1;
+    }
+}
+
+uint32_t keys_count(keys *k, nl_string name)
+{
+    for (size_t at = hash(name, k->seed);; at++) {
+        keys_slot *slot = &k->slots[at & (k->slot_count - 1)];
+        if (slot->generation != k->generation) {
+            *slot = (keys_slot){name, k->generation, member_of(name) != MEMBER_NONE ? 2 : 1};
+            return slot->count;
+        }
+        if (slot->name.size == name.size && memcmp(slot->name.data, name.data, name.size) == 0)
+            return ++slot->count;
+    }
+}
+
+void keys_free(keys *k)
+{
+    free(k->slots);
+    *k = (keys){0};
+}
+
+void keys_put(keys *k, nl_string name, nl_buffer *out)
+{
+    uint32_t count = keys_count(k, name);
+    nl_buffer_append(out, name.data, name.size);
+    if (count > 1) {
+        nl_buffer_reserve(out, 16);
+        out->size += (size_t)snprintf(out->data + out->size, 16, "#%u", count);
+    }
+}
+
+nl_string key_name(nl_string key, bool *repeated)
+{
+    const char *sharp = memchr(key.data, '#', key.size);
+    size_t at = sharp != NULL ? (size_t)(sharp - key.data) + 1 : 0;
+    *repeated = sharp != NULL && at > 1 && at < key.size;
+    for (; *repeated && at < key.size; at++)
+        *repeated = key.data[at] >= '0' && key.data[at] <= '9';
+    return *repeated ? (nl_string){key.data, (size_t)(sharp - key.data)} : key;
+}
+
+static bool equals(nl_string text, const char *word)
+{
+    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
+}
+
+nl_string level_as_text(const nl_record *record)
+{
+    nl_string text = record->level_text;
+    const char *name = nl_level_bp_name(record->level);
+    if (record->level == NL_LEVEL_NONE)
+        return text;
+    if (text.data != NULL && !equals(text, nl_level_name(record->level)))
+        return text;
+    return (nl_string){name, strlen(name)};
+}

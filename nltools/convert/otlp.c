@@ -1,0 +1,745 @@
+/*
+ * OpenTelemetry's logs (and, read only, spans) as JSON lines: each line is one ExportLogsServiceRequest or
+ * ExportTraceServiceRequest.
+ *
+ * A record is a LogRecord; its event is eventName and body, its fields are attributes with the keys of keys.h. Records
+ * that follow one another from the same host (resource attribute host.name) and program (service.name) share a line.
+ * What LogRecord has no place for is in attributes of the names below.
+ */
+#include "config.h"
+
+#include "convert/otlp.h"
+
+#include "convert/builder.h"
+#include "convert/json_scan.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_RECORDS = 100 };
+
+/* Attributes of our own: a time before 1970, a level that is empty or no UTF-8. */
+#define TIME_KEY "netlogger.ts"
+#define LEVEL_KEY "netlogger.level"
+#define SCOPE "netlogger"
+
+/* ---- writing ---- */
+
+typedef struct otlp_writer {
+    exporter base;
+    keys keys;
+    nl_buffer source; /* host and program of the line that is open, to compare */
+    nl_buffer next;
+    unsigned count; /* of its records; 0: none is open */
+} otlp_writer;
+
+static exporter *open_writer(void *shared)
+{
+    (void)shared;
+    otlp_writer *w = calloc(1, sizeof *w);
+    if (w == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    w->base.kind = &otlp_exporter;
+    return &w->base;
+}
+
+static void close_writer(exporter *base)
+{
+    otlp_writer *w = (otlp_writer *)base;
+    keys_free(&w->keys);
+    nl_buffer_free(&w->source);
+    nl_buffer_free(&w->next);
+    free(w);
+}
+
+void otlp_put_text(nl_buffer *out, nl_string text)
+{
+    size_t before = out->size;
+    JSON_PUT(out, "{\"stringValue\":");
+    if (!json_put_quoted(out, text)) {
+        out->size = before;
+        JSON_PUT(out, "{\"bytesValue\":\"");
+        json_put_base64(out, text);
+        JSON_PUT(out, "\"");
+    }
+    JSON_PUT(out, "}");
+}
+
+static void put_double(nl_buffer *out, const nl_field *field)
+{
+    char scratch[NL_FIELD_TEXT_SIZE + 2];
+    double value = field->double_value;
+    JSON_PUT(out, "{\"doubleValue\":");
+    if (isnan(value)) {
+        JSON_PUT(out, "\"NaN\"");
+    } else if (isinf(value) && value > 0) {
+        JSON_PUT(out, "\"Infinity\"");
+    } else if (isinf(value)) {
+        JSON_PUT(out, "\"-Infinity\"");
+    } else {
+        nl_string text = json_double_text(field, scratch);
+        json_put(out, text.data, text.size);
+    }
+    JSON_PUT(out, "}");
+}
+
+static void put_word(nl_buffer *out, const char *before, nl_string text, const char *after)
+{
+    json_put(out, before, strlen(before));
+    json_put(out, text.data, text.size);
+    json_put(out, after, strlen(after));
+}
+
+void otlp_put_value(nl_buffer *out, const nl_field *field, bool typed, sink *s)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    switch (field->type) {
+    case NL_TYPE_STRING:
+        if (typed || !json_is_number(field->string))
+            otlp_put_text(out, field->string);
+        else if (memchr(field->string.data, '.', field->string.size) != NULL)
+            put_word(out, "{\"doubleValue\":", field->string, "}");
+        else
+            put_word(out, "{\"intValue\":\"", field->string, "\"}");
+        return;
+    case NL_TYPE_DOUBLE:
+        put_double(out, field);
+        return;
+    case NL_TYPE_BOOL:
+        put_word(out, "{\"boolValue\":", nl_field_text(field, scratch), "}");
+        return;
+    case NL_TYPE_UINT:
+        if (field->uint_value > INT64_MAX) {
+            put_word(out, "{\"kvlistValue\":{\"values\":[{\"key\":\"uint\",\"value\":{\"stringValue\":\"",
+                     nl_field_text(field, scratch), "\"}}]}}");
+            return;
+        }
+        sink_lose(s, LOSS_UNSIGNED);
+        break;
+    case NL_TYPE_INT:
+        break;
+    }
+    put_word(out, "{\"intValue\":\"", nl_field_text(field, scratch), "\"}");
+}
+
+/* Begins an attribute, with what parts it from the one before. */
+static void put_key(nl_buffer *out, bool *first, const char *key)
+{
+    put_word(out, *first ? "{\"key\":\"" : ",{\"key\":\"", (nl_string){key, strlen(key)}, "\",\"value\":");
+    *first = false;
+}
+
+void otlp_put_resource(nl_buffer *out, nl_string host, nl_string prog)
+{
+    bool first = true;
+    JSON_PUT(out, "{\"resource\":{\"attributes\":[");
+    if (host.data != NULL) {
+        put_key(out, &first, "host.name");
+        otlp_put_text(out, host);
+        JSON_PUT(out, "}");
+    }
+    if (prog.data != NULL) {
+        put_key(out, &first, "service.name");
+        otlp_put_text(out, prog);
+        JSON_PUT(out, "}");
+    }
+    JSON_PUT(out, "]}");
+}
+
+static void end_line(otlp_writer *w, nl_buffer *out)
+{
+    if (w->count > 0)
+        JSON_PUT(out, "]}]}]}\n");
+    w->count = 0;
+}
+
+static void note_source(nl_buffer *source, const nl_record *record)
+{
+    const nl_string parts[] = {record->host, record->prog};
+    source->size = 0;
+    for (size_t i = 0; i < 2; i++) {
+        size_t size = parts[i].data != NULL ? parts[i].size : SIZE_MAX;
+        nl_buffer_append(source, &size, sizeof size);
+        nl_buffer_append(source, parts[i].data, parts[i].size);
+    }
+}
+
+/* Sees to it that a line of the record's host and program is open. */
+static void begin_line(otlp_writer *w, const nl_record *record, nl_buffer *out)
+{
+    note_source(&w->next, record);
+    bool same = w->next.size == w->source.size && memcmp(w->next.data, w->source.data, w->next.size) == 0;
+    if (w->count > 0 && same && w->count < LINE_RECORDS) {
+        JSON_PUT(out, ",");
+        w->count++;
+        return;
+    }
+    end_line(w, out);
+    nl_buffer before = w->source;
+    w->source = w->next;
+    w->next = before;
+    w->count = 1;
+    JSON_PUT(out, "{\"resourceLogs\":[");
+    otlp_put_resource(out, record->host, record->prog);
+    JSON_PUT(out, ",\"scopeLogs\":[{\"scope\":{\"name\":\"" SCOPE "\"},\"logRecords\":[");
+}
+
+/* SeverityNumber, of which each range of four has one name. */
+static const unsigned char severities[] = {
+    [NL_EMERGENCY] = 24, [NL_ALERT] = 21, [NL_ERROR] = 17,  [NL_WARNING] = 13,   [NL_AUTH] = 10,
+    [NL_SECURITY] = 14,  [NL_USAGE] = 9,  [NL_SYSTEM] = 11, [NL_IMPORTANT] = 12, [NL_DEBUG] = 5};
+
+/* Whether the level needs an attribute of our own. */
+static bool put_level(nl_buffer *out, const nl_record *record)
+{
+    nl_string text = level_as_text(record);
+    char number[32];
+    if (record->level != NL_LEVEL_NONE) {
+        int size = snprintf(number, sizeof number, ",\"severityNumber\":%d", severities[record->level]);
+        json_put(out, number, (size_t)size);
+    }
+    if (text.data == NULL)
+        return false;
+    size_t before = out->size;
+    JSON_PUT(out, ",\"severityText\":");
+    if (text.size > 0 && json_put_quoted(out, text))
+        return false;
+    out->size = before;
+    return true;
+}
+
+static void put_event(nl_buffer *out, nl_string event)
+{
+    size_t before = out->size;
+    if (event.data == NULL)
+        return;
+    JSON_PUT(out, ",\"eventName\":");
+    if (event.size == 0 || !json_put_quoted(out, event))
+        out->size = before;
+    JSON_PUT(out, ",\"body\":");
+    otlp_put_text(out, event);
+}
+
+static void put(exporter *base, const nl_record *record, bool typed, sink *s)
+{
+    otlp_writer *w = (otlp_writer *)base;
+    nl_buffer *out = &s->bytes;
+    bool first = true;
+    char number[64], time[NL_TIME_TEXT_SIZE];
+    begin_line(w, record, out);
+    int size =
+        snprintf(number, sizeof number, "{\"timeUnixNano\":\"%" PRId64 "\"", record->time_ns < 0 ? 0 : record->time_ns);
+    json_put(out, number, (size_t)size);
+    bool own_level = put_level(out, record);
+    put_event(out, record->event);
+    JSON_PUT(out, ",\"attributes\":[");
+    if (record->time_ns < 0) {
+        put_key(out, &first, TIME_KEY);
+        otlp_put_text(out, (nl_string){time, nl_time_format_iso(record->time_ns, time)});
+        JSON_PUT(out, "}");
+    }
+    if (own_level) {
+        put_key(out, &first, LEVEL_KEY);
+        otlp_put_text(out, level_as_text(record));
+        JSON_PUT(out, "}");
+    }
+    keys_begin(&w->keys, record->field_count + 2);
+    keys_count(&w->keys, (nl_string){TIME_KEY, strlen(TIME_KEY)});
+    keys_count(&w->keys, (nl_string){LEVEL_KEY, strlen(LEVEL_KEY)});
+    for (size_t i = 0; i < record->field_count; i++) {
+        put_word(out, first ? "" : ",", (nl_string){"{\"key\":\"", 8}, "");
+        keys_put(&w->keys, record->fields[i].name, out);
+        JSON_PUT(out, "\",\"value\":");
+        otlp_put_value(out, &record->fields[i], typed, s);
+        JSON_PUT(out, "}");
+        first = false;
+    }
+    JSON_PUT(out, "]}");
+}
+
+static void flush(exporter *base, sink *s)
+{
+    end_line((otlp_writer *)base, &s->bytes);
+}
+
+const exporter_kind otlp_exporter = {
+    .name = "otlp",
+    .what = "OpenTelemetry's logs as JSON lines",
+    .open = open_writer,
+    .close = close_writer,
+    .put = put,
+    .flush = flush,
+};
+
+/* ---- reading ---- */
+
+typedef struct otlp_reader {
+    importer base;
+    builder builder;
+    const char *error; /* the first one in the line */
+    sink *s;
+    nl_string resource, scope; /* as they are in the text */
+    nl_string trace, span;     /* likewise, of the span being read */
+    size_t line_size;
+} otlp_reader;
+
+/* A member that is looked for, and its value as it is in the text; data is NULL when it is not there. */
+typedef struct wanted {
+    const char *name;
+    nl_string text;
+} wanted;
+
+static bool fail(otlp_reader *r, const char *error)
+{
+    if (r->error == NULL)
+        r->error = error;
+    return false;
+}
+
+static char *allocate(void *user, size_t size)
+{
+    return builder_bytes(user, size);
+}
+
+static json_scan scan_of(otlp_reader *r, nl_string text)
+{
+    return (json_scan){.at = text.data, .end = text.data + text.size, .allocate = allocate, .user = &r->builder};
+}
+
+static bool equals(nl_string text, const char *word)
+{
+    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
+}
+
+/* Looks for members of the object that text is. */
+static bool pick(otlp_reader *r, nl_string text, wanted *members, size_t count)
+{
+    json_scan j = scan_of(r, text);
+    bool first = true;
+    nl_string key, value;
+    if (text.data == NULL)
+        return true;
+    if (!json_take(&j, '{'))
+        return fail(r, "an object is missing");
+    while (json_next(&j, '}', &first) && json_key(&j, &key) && json_any(&j, &value))
+        for (size_t i = 0; i < count; i++)
+            if (equals(key, members[i].name) && !equals(value, "null"))
+                members[i].text = value;
+    return j.error == NULL || fail(r, j.error);
+}
+#define PICK(r, text, members) pick(r, text, members, sizeof members / sizeof members[0])
+
+/* Calls take for each value of the array that text is. */
+static bool each(otlp_reader *r, nl_string text, bool (*take)(otlp_reader *r, nl_string value))
+{
+    json_scan j = scan_of(r, text);
+    bool first = true;
+    nl_string value;
+    if (text.data == NULL)
+        return true;
+    if (!json_take(&j, '['))
+        return fail(r, "an array is missing");
+    while (json_next(&j, ']', &first) && json_any(&j, &value))
+        if (!take(r, value))
+            return false;
+    return j.error == NULL || fail(r, j.error);
+}
+
+/* A string's text, or a number's; none when text is none. */
+static bool text_of(otlp_reader *r, nl_string text, nl_string *out)
+{
+    json_scan j = scan_of(r, text);
+    *out = (nl_string){NULL, 0};
+    if (text.data == NULL)
+        return true;
+    if (text.data[0] != '"') {
+        *out = text;
+        return true;
+    }
+    return json_string(&j, out) || fail(r, j.error);
+}
+
+static bool bytes_of(otlp_reader *r, nl_string text, nl_string *out)
+{
+    if (!text_of(r, text, out))
+        return false;
+    char *bytes = builder_bytes(&r->builder, out->size);
+    size_t size = bytes != NULL ? json_base64(*out, bytes) : SIZE_MAX;
+    *out = (nl_string){bytes, size};
+    return size != SIZE_MAX || fail(r, "a bytesValue is no base64");
+}
+
+/* {"values":[{"key":"uint", ...}]}, as we write large unsigned integers; other lists stay text. */
+static bool list_value(otlp_reader *r, nl_string text, nl_field *field)
+{
+    static const char before[] = "{\"values\":[{\"key\":\"uint\",\"value\":{\"stringValue\":\"", after[] = "\"}}]}";
+    size_t around = sizeof before + sizeof after - 2;
+    (void)r;
+    if (text.size > around && memcmp(text.data, before, sizeof before - 1) == 0 &&
+        json_unsigned((nl_string){text.data + sizeof before - 1, text.size - around}, &field->uint_value)) {
+        field->type = NL_TYPE_UINT;
+        return true;
+    }
+    field->type = NL_TYPE_STRING;
+    field->string = text;
+    return true;
+}
+
+static bool double_value(otlp_reader *r, nl_string text, nl_field *field)
+{
+    nl_field as_text = {.type = NL_TYPE_STRING};
+    if (!text_of(r, text, &as_text.string))
+        return false;
+    field->type = NL_TYPE_DOUBLE;
+    return nl_field_double(&as_text, &field->double_value) || fail(r, "a doubleValue is no number");
+}
+
+/* The value of an AnyValue; its name is left. */
+static bool any_value(otlp_reader *r, nl_string text, nl_field *field)
+{
+    enum { STRING, INT, DOUBLE, BOOL, BYTES, ARRAY, LIST };
+    wanted w[] = {{.name = "stringValue"}, {.name = "intValue"},   {.name = "doubleValue"}, {.name = "boolValue"},
+                  {.name = "bytesValue"},  {.name = "arrayValue"}, {.name = "kvlistValue"}};
+    if (!PICK(r, text, w))
+        return false;
+    nl_string value;
+    field->type = NL_TYPE_STRING;
+    if (w[INT].text.data != NULL) {
+        if (!text_of(r, w[INT].text, &value))
+            return false;
+        json_number_value(value, field);
+        return true;
+    }
+    if (w[DOUBLE].text.data != NULL)
+        return double_value(r, w[DOUBLE].text, field);
+    if (w[BOOL].text.data != NULL) {
+        field->type = NL_TYPE_BOOL;
+        field->bool_value = equals(w[BOOL].text, "true");
+        return true;
+    }
+    if (w[LIST].text.data != NULL)
+        return list_value(r, w[LIST].text, field);
+    if (w[BYTES].text.data != NULL)
+        return bytes_of(r, w[BYTES].text, &field->string);
+    field->string = w[ARRAY].text;
+    if (w[STRING].text.data != NULL)
+        return text_of(r, w[STRING].text, &field->string);
+    if (field->string.data == NULL)
+        field->string = (nl_string){"", 0};
+    return true;
+}
+
+/* An attribute's key and value, in field. */
+static bool read_attribute(otlp_reader *r, nl_string text, nl_field *field)
+{
+    wanted w[] = {{.name = "key"}, {.name = "value"}};
+    if (!PICK(r, text, w) || !text_of(r, w[0].text, &field->name))
+        return false;
+    if (field->name.data == NULL)
+        return fail(r, "an attribute has no key");
+    return any_value(r, w[1].text, field);
+}
+
+static void add_field(otlp_reader *r, const nl_field *value)
+{
+    nl_field *field = builder_add(&r->builder, value->name, r->s);
+    nl_string name = field->name;
+    *field = *value;
+    field->name = name;
+}
+
+static nl_string as_text(otlp_reader *r, const nl_field *field)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_string text = nl_field_text(field, scratch);
+    if (text.data != scratch)
+        return text;
+    char *bytes = builder_bytes(&r->builder, text.size);
+    if (bytes != NULL)
+        memcpy(bytes, text.data, text.size);
+    return (nl_string){bytes, bytes != NULL ? text.size : 0};
+}
+
+static bool set_member(otlp_reader *r, member m, nl_string text)
+{
+    return builder_set(&r->builder, m, text) || fail(r, "a time can't be read");
+}
+
+static bool is_unset(const otlp_reader *r, member m)
+{
+    return (r->builder.seen & 1u << m) == 0;
+}
+
+static bool take_resource_attribute(otlp_reader *r, nl_string text)
+{
+    nl_field value;
+    if (!read_attribute(r, text, &value))
+        return false;
+    if (equals(value.name, "host.name") && is_unset(r, MEMBER_HOST))
+        return set_member(r, MEMBER_HOST, as_text(r, &value));
+    if (equals(value.name, "service.name") && is_unset(r, MEMBER_PROG))
+        return set_member(r, MEMBER_PROG, as_text(r, &value));
+    add_field(r, &value);
+    return true;
+}
+
+static bool take_attribute(otlp_reader *r, nl_string text)
+{
+    nl_field value;
+    if (!read_attribute(r, text, &value))
+        return false;
+    if (equals(value.name, TIME_KEY))
+        return set_member(r, MEMBER_TIME, as_text(r, &value));
+    if (equals(value.name, LEVEL_KEY))
+        return set_member(r, MEMBER_LEVEL, as_text(r, &value));
+    add_field(r, &value);
+    return true;
+}
+
+static void begin_record(otlp_reader *r)
+{
+    builder_begin(&r->builder, 3 * r->line_size + 4096);
+}
+
+/* What a record has of its resource and its scope. */
+static bool take_surroundings(otlp_reader *r)
+{
+    wanted resource[] = {{.name = "attributes"}}, scope[] = {{.name = "name"}};
+    nl_string name;
+    if (!PICK(r, r->resource, resource) || !each(r, resource[0].text, take_resource_attribute) ||
+        !PICK(r, r->scope, scope) || !text_of(r, scope[0].text, &name))
+        return false;
+    if (name.data != NULL && name.size > 0 && !equals(name, SCOPE))
+        builder_add_text(&r->builder, (nl_string){"otel.scope.name", 15}, name, r->s);
+    return true;
+}
+
+/* Nanoseconds since 1970. */
+static bool take_time(otlp_reader *r, nl_string text)
+{
+    nl_string digits;
+    uint64_t time_ns;
+    if (!text_of(r, text, &digits))
+        return false;
+    if (digits.data == NULL || !json_unsigned(digits, &time_ns) || time_ns > INT64_MAX)
+        return fail(r, digits.data == NULL ? "there is no timeUnixNano" : "a time can't be read");
+    nl_record_set_time(r->builder.record, (int64_t)time_ns);
+    r->builder.seen |= 1u << MEMBER_TIME;
+    return true;
+}
+
+static bool take_severity(otlp_reader *r, nl_string number, nl_string text)
+{
+    uint64_t severity;
+    nl_string words;
+    if (!text_of(r, text, &words))
+        return false;
+    if (words.data != NULL)
+        return set_member(r, MEMBER_LEVEL, words);
+    if (number.data == NULL || !json_unsigned(number, &severity) || severity == 0 || !is_unset(r, MEMBER_LEVEL))
+        return true;
+    nl_level level = severity <= 8    ? NL_DEBUG
+                     : severity <= 12 ? NL_USAGE
+                     : severity <= 16 ? NL_WARNING
+                     : severity <= 20 ? NL_ERROR
+                                      : NL_EMERGENCY;
+    const char *name = nl_level_name(level);
+    return set_member(r, MEMBER_LEVEL, (nl_string){name, strlen(name)});
+}
+
+static bool add_text(otlp_reader *r, const char *name, nl_string text)
+{
+    nl_string value;
+    if (!text_of(r, text, &value))
+        return false;
+    if (value.data != NULL && value.size > 0)
+        builder_add_text(&r->builder, (nl_string){name, strlen(name)}, value, r->s);
+    return true;
+}
+
+/* The body is the event in what we write; beside the eventName of others it is a field. */
+static bool take_event(otlp_reader *r, nl_string event, nl_string body)
+{
+    nl_string name;
+    nl_field value = {.name = {"body", 4}};
+    if (!text_of(r, event, &name) || (body.data != NULL && !any_value(r, body, &value)))
+        return false;
+    nl_string text = body.data != NULL ? as_text(r, &value) : (nl_string){NULL, 0};
+    if (name.data == NULL || name.size == 0)
+        return body.data == NULL || set_member(r, MEMBER_EVENT, text);
+    if (body.data != NULL && !(text.size == name.size && memcmp(text.data, name.data, name.size) == 0))
+        add_field(r, &value);
+    return set_member(r, MEMBER_EVENT, name);
+}
+
+static bool finish(otlp_reader *r)
+{
+    return builder_finish(&r->builder, true, r->s) || fail(r, "there is no time");
+}
+
+static bool take_log(otlp_reader *r, nl_string text)
+{
+    enum { TIME, OBSERVED, NUMBER, SEVERITY, EVENT, BODY, ATTRIBUTES, TRACE, SPAN };
+    wanted w[] = {{.name = "timeUnixNano"},   {.name = "observedTimeUnixNano"},
+                  {.name = "severityNumber"}, {.name = "severityText"},
+                  {.name = "eventName"},      {.name = "body"},
+                  {.name = "attributes"},     {.name = "traceId"},
+                  {.name = "spanId"}};
+    begin_record(r);
+    if (!PICK(r, text, w) || !take_surroundings(r) || !take_event(r, w[EVENT].text, w[BODY].text) ||
+        !add_text(r, "trace_id", w[TRACE].text) || !add_text(r, "span_id", w[SPAN].text) ||
+        !each(r, w[ATTRIBUTES].text, take_attribute))
+        return false;
+    bool unknown = w[TIME].text.data == NULL || equals(w[TIME].text, "\"0\"") || equals(w[TIME].text, "0");
+    if (is_unset(r, MEMBER_TIME) &&
+        !take_time(r, unknown && w[OBSERVED].text.data != NULL ? w[OBSERVED].text : w[TIME].text))
+        return false;
+    return take_severity(r, w[NUMBER].text, w[SEVERITY].text) && finish(r);
+}
+
+/* ---- spans: a record for the start, one for each event, one for the end ---- */
+
+static bool begin_span_record(otlp_reader *r, nl_string time, nl_string name, const char *suffix)
+{
+    begin_record(r);
+    nl_string words;
+    if (!take_surroundings(r) || !take_time(r, time) || !text_of(r, name, &words))
+        return false;
+    size_t size = strlen(suffix);
+    char *event = builder_bytes(&r->builder, words.size + size);
+    if (event == NULL)
+        return fail(r, "names take too much room");
+    if (words.size > 0)
+        memcpy(event, words.data, words.size);
+    memcpy(event + words.size, suffix, size);
+    return set_member(r, MEMBER_EVENT, (nl_string){event, words.size + size}) && add_text(r, "trace_id", r->trace) &&
+           add_text(r, "span_id", r->span);
+}
+
+static bool take_span_event(otlp_reader *r, nl_string text)
+{
+    enum { TIME, NAME, ATTRIBUTES };
+    wanted w[] = {{.name = "timeUnixNano"}, {.name = "name"}, {.name = "attributes"}};
+    return PICK(r, text, w) && begin_span_record(r, w[TIME].text, w[NAME].text, "") &&
+           each(r, w[ATTRIBUTES].text, take_attribute) && finish(r);
+}
+
+static bool take_span(otlp_reader *r, nl_string text)
+{
+    enum { TRACE, SPAN, PARENT, NAME, START, END, ATTRIBUTES, EVENTS, STATUS };
+    wanted w[] = {{.name = "traceId"},
+                  {.name = "spanId"},
+                  {.name = "parentSpanId"},
+                  {.name = "name"},
+                  {.name = "startTimeUnixNano"},
+                  {.name = "endTimeUnixNano"},
+                  {.name = "attributes"},
+                  {.name = "events"},
+                  {.name = "status"}};
+    wanted status[] = {{.name = "code"}, {.name = "message"}};
+    if (!PICK(r, text, w))
+        return false;
+    r->trace = w[TRACE].text;
+    r->span = w[SPAN].text;
+    return begin_span_record(r, w[START].text, w[NAME].text, ".Start") && add_text(r, "parent_id", w[PARENT].text) &&
+           each(r, w[ATTRIBUTES].text, take_attribute) && finish(r) && each(r, w[EVENTS].text, take_span_event) &&
+           begin_span_record(r, w[END].text, w[NAME].text, ".End") && PICK(r, w[STATUS].text, status) &&
+           add_text(r, "status", status[0].text) && add_text(r, "message", status[1].text) && finish(r);
+}
+
+/* ---- the levels above ---- */
+
+static bool take_scope(otlp_reader *r, nl_string text)
+{
+    wanted w[] = {{.name = "scope"}, {.name = "logRecords"}, {.name = "spans"}};
+    if (!PICK(r, text, w))
+        return false;
+    r->scope = w[0].text;
+    return each(r, w[1].text, take_log) && each(r, w[2].text, take_span);
+}
+
+static bool take_resource(otlp_reader *r, nl_string text)
+{
+    wanted w[] = {{.name = "resource"}, {.name = "scopeLogs"}, {.name = "scopeSpans"}};
+    if (!PICK(r, text, w))
+        return false;
+    r->resource = w[0].text;
+    return each(r, w[1].text, take_scope) && each(r, w[2].text, take_scope);
+}
+
+/* A request, which is all of a line. */
+static bool take_line(otlp_reader *r, nl_string line)
+{
+    wanted w[] = {{.name = "resourceLogs"}, {.name = "resourceSpans"}};
+    json_scan j = scan_of(r, line);
+    nl_string all;
+    begin_record(r);
+    if (!json_any(&j, &all))
+        return fail(r, j.error);
+    json_blank(&j);
+    if (j.at != j.end)
+        return fail(r, "something follows the object");
+    if (!PICK(r, all, w))
+        return false;
+    if (w[0].text.data == NULL && w[1].text.data == NULL)
+        return fail(r, "there are neither resourceLogs nor resourceSpans");
+    return each(r, w[0].text, take_resource) && each(r, w[1].text, take_resource);
+}
+
+static importer *open_reader(void *shared)
+{
+    (void)shared;
+    otlp_reader *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    r->base.kind = &otlp_importer;
+    return &r->base;
+}
+
+static void close_reader(importer *base)
+{
+    otlp_reader *r = (otlp_reader *)base;
+    builder_free(&r->builder);
+    free(r);
+}
+
+static bool is_blank(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\t' || *at == '\r'))
+        at++;
+    return at == end;
+}
+
+static void read_lines(importer *base, const char *data, size_t size, sink *s)
+{
+    otlp_reader *r = (otlp_reader *)base;
+    r->s = s;
+    uint64_t number = 1;
+    for (const char *at = data, *end = data + size; at < end && !s->stopped; number++) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline != NULL ? newline : end;
+        r->error = NULL;
+        r->line_size = (size_t)(stop - at);
+        if (!is_blank(at, stop) && !take_line(r, (nl_string){at, r->line_size}))
+            sink_malformed(s, number, (uint64_t)(at - data), r->error, at, r->line_size);
+        at = newline != NULL ? newline + 1 : end;
+    }
+}
+
+static bool detect(const char *data, size_t size)
+{
+    builder none = {0};
+    json_scan j = {.at = data, .end = data + size, .allocate = allocate, .user = &none};
+    nl_string key;
+    return json_take(&j, '{') && json_key(&j, &key) && (equals(key, "resourceLogs") || equals(key, "resourceSpans"));
+}
+
+const importer_kind otlp_importer = {
+    .name = "otlp",
+    .what = "OpenTelemetry's logs and spans as JSON lines",
+    .detect = detect,
+    .open = open_reader,
+    .close = close_reader,
+    .read = read_lines,
+};

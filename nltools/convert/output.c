@@ -1,0 +1,98 @@
+#include "config.h"
+
+#include "convert/output.h"
+
+#include "program/program.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct output {
+    int fd;
+    char *path;  /* NULL: standard output */
+    char *aside; /* what the file is called until it is whole; NULL when it is written in place */
+};
+
+static bool fail(const char *doing, const char *path)
+{
+    program_error("%s %s: %s", doing, path != NULL ? path : "standard output", strerror(errno));
+    return false;
+}
+
+/* A device or a pipe is written as it is; a file that is there, or not yet, aside. */
+static bool is_written_aside(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) != 0 || S_ISREG(status.st_mode);
+}
+
+static bool open_aside(output *o)
+{
+    if (asprintf(&o->aside, "%s.XXXXXX", o->path) < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    o->fd = mkostemp(o->aside, O_CLOEXEC);
+    if (o->fd < 0)
+        return false;
+    struct stat before;
+    mode_t mask = umask(0);
+    umask(mask);
+    mode_t mode = stat(o->path, &before) == 0 ? before.st_mode & 07777 : 0666 & ~mask;
+    return fchmod(o->fd, mode) == 0;
+}
+
+static void destroy(output *o)
+{
+    free(o->path);
+    free(o->aside);
+    free(o);
+}
+
+output *output_open(const char *path)
+{
+    output *o = calloc(1, sizeof *o);
+    if (o == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    if (path == NULL || strcmp(path, "-") == 0) {
+        o->fd = STDOUT_FILENO;
+        return o;
+    }
+    o->path = realpath(path, NULL); /* a link stays one: what it names is replaced */
+    if (o->path == NULL && (o->path = strdup(path)) == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    if (is_written_aside(o->path) ? open_aside(o) : (o->fd = open(o->path, O_WRONLY | O_CLOEXEC)) >= 0)
+        return o;
+    fail("open", path);
+    destroy(o);
+    return NULL;
+}
+
+bool output_write(output *o, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t written = write(o->fd, data, size);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written < 0)
+            return fail("write", o->path);
+        data += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+bool output_close(output *o, bool keep)
+{
+    bool good = true;
+    if (o->path != NULL && close(o->fd) != 0)
+        good = fail("write", o->path);
+    if (o->aside != NULL && good && keep && rename(o->aside, o->path) != 0)
+        good = fail("rename to", o->path);
+    if (o->aside != NULL && !(good && keep))
+        unlink(o->aside);
+    destroy(o);
+    return good;
+}

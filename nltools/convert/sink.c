@@ -1,0 +1,42 @@
+#include "config.h"
+
+#include "convert/convert.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void sink_put(sink *s, const nl_record *record, bool typed)
+{
+    if (s->stopped || !nl_filter_matches(s->where, record))
+        return;
+    const exporter_kind *kind = s->out->kind;
+    s->records++;
+    if (typed && kind->text_only)
+        for (size_t i = 0; i < record->field_count; i++)
+            s->losses[LOSS_TYPES] += record->fields[i].type != NL_TYPE_STRING;
+    kind->put(s->out, record, typed, s);
+}
+
+static size_t keep(sink *s, const char *data, size_t size)
+{
+    size_t at = s->words.size;
+    nl_buffer_append(&s->words, data, size);
+    return at;
+}
+
+void sink_malformed(sink *s, uint64_t line, uint64_t offset, const char *reason, const char *text, size_t size)
+{
+    if (s->stopped)
+        return;
+    if (s->report_count == s->report_capacity) {
+        s->report_capacity = s->report_capacity == 0 ? 16 : 2 * s->report_capacity;
+        s->reports = reallocarray(s->reports, s->report_capacity, sizeof *s->reports);
+        if (s->reports == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
+    report *r = &s->reports[s->report_count++];
+    *r = (report){.line = line, .offset = offset, .text_size = size};
+    r->reason = keep(s, reason, strlen(reason) + 1);
+    r->text = keep(s, text, size);
+    s->stopped = s->strict;
+}

@@ -1,0 +1,272 @@
+/* nlconv: logs from one format into another. Options, the passes over the input, and what is said at the end. */
+#include "config.h"
+
+#include "convert/pipeline.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OPTION_STRICT = 0x1000, OPTION_FORMATS, OPTION_THREADS };
+
+typedef struct arguments {
+    const importer_kind *from;
+    const exporter_kind *to;
+    const char *input;
+    const char *output;
+    const char *drawing;
+    bool strict;
+    bool quiet;
+    unsigned threads;
+    nl_filter *where;
+    program_reading reading;
+} arguments;
+
+static const struct argp_option options[] = {
+    {"from", 'f', "FORMAT", 0, "The input's format (default: told by its content)", 0},
+    {"to", 't', "FORMAT", 0, "The output's format", 0},
+    {"output", 'o', "FILE", 0, "Write to FILE, which takes its name when all is done (default: standard output)", 0},
+    {"config", 'c', "FILE", 0, "Take lifelines and loadlines from an nlv file (default: found from the log)", 0},
+    {"strict", OPTION_STRICT, NULL, 0, "Stop at the first piece of input that can't be read", 0},
+    {"quiet", 'q', NULL, 0, "Do not say what the output's format can't hold", 0},
+    {"threads", OPTION_THREADS, "N", 0, "Convert with so many threads (default: as many as there are processors)", 0},
+    {"formats", OPTION_FORMATS, NULL, 0, "List the formats and end", 0},
+    {0},
+};
+
+static const struct argp_child children[] = {
+    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {0}};
+
+static void list_formats(void)
+{
+    printf("read:\n");
+    for (size_t i = 0; importer_kinds[i] != NULL; i++)
+        printf("  %-10s %s\n", importer_kinds[i]->name, importer_kinds[i]->what);
+    printf("written:\n");
+    for (size_t i = 0; exporter_kinds[i] != NULL; i++)
+        printf("  %-10s %s\n", exporter_kinds[i]->name, exporter_kinds[i]->what);
+    exit(program_finish(PROGRAM_DONE));
+}
+
+static void take_file(arguments *a, const char *name, struct argp_state *state)
+{
+    if (a->input != NULL)
+        argp_error(state, "one input at a time: \"%s\" is a second", name);
+    a->input = name;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    arguments *a = state->input;
+    char *end;
+    long count;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->where;
+        state->child_inputs[1] = &a->reading;
+        return 0;
+    case 'f':
+        a->from = importer_kind_find(argument);
+        if (a->from == NULL)
+            argp_error(state, "--from %s: no such format is read; --formats lists them", argument);
+        return 0;
+    case 't':
+        a->to = exporter_kind_find(argument);
+        if (a->to == NULL)
+            argp_error(state, "--to %s: no such format is written; --formats lists them", argument);
+        return 0;
+    case 'o':
+        a->output = argument;
+        return 0;
+    case 'c':
+        a->drawing = argument;
+        return 0;
+    case OPTION_STRICT:
+        a->strict = true;
+        return 0;
+    case 'q':
+        a->quiet = true;
+        return 0;
+    case OPTION_THREADS:
+        count = strtol(argument, &end, 10);
+        if (*argument == '\0' || *end != '\0' || count < 1 || count > 1024)
+            argp_error(state, "--threads %s: it is a number from 1 to 1024", argument);
+        a->threads = (unsigned)count;
+        return 0;
+    case OPTION_FORMATS:
+        list_formats();
+        return 0;
+    case ARGP_KEY_ARG:
+        take_file(a, argument, state);
+        return 0;
+    case ARGP_KEY_END:
+        if (a->to == NULL)
+            argp_error(state, "--to is missing: which format is wanted? --formats lists them");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp argp = {
+    .options = options,
+    .parser = parse,
+    .args_doc = "--to FORMAT [FILE]",
+    .doc =
+        "Convert a log from one format into another. Without FILE, or for -, standard input. What the output's format "
+        "can't hold is said once on standard error."
+        "\vExit status: 0 done; 1 something could not be read or written, or is missing (the rest is done all the "
+        "same); 2 wrong use.\n\nExamples: nlconv --to json all.nlb\n  nlconv --to csv -o all.csv all.log\n  nlconv "
+        "--from csv --to ulm < all.csv",
+    .children = children,
+};
+
+/* What is said of losses: "FORMAT holds ", then this with their number. */
+static const char *const loss_words[LOSS_COUNT] = {
+    [LOSS_TYPES] = "text only: of %" PRIu64 " values it is lost that they were numbers or truths",
+    [LOSS_UNSIGNED] = "unsigned integers as integers like others: %" PRIu64 " values",
+    [LOSS_EMPTY] = "no standard field that is empty: %" PRIu64 " records have lost theirs",
+    [LOSS_NAMES] = "no names but of letters, digits, '.', '_' and '-': %" PRIu64 " have '_' for other bytes",
+    [LOSS_SPELLING] = "only levels of its own: %" PRIu64 " were spelt otherwise",
+    [LOSS_FIELDS] = "not every field: %" PRIu64 " are lost",
+    [LOSS_TIMES] = "not every digit of a time: %" PRIu64 " have lost some",
+    [LOSS_RECORDS] = "not every record: %" PRIu64 " are lost",
+};
+
+static void say_losses(const pass *p)
+{
+    for (size_t i = 0; i < LOSS_COUNT; i++) {
+        char words[200];
+        if (p->losses[i] == 0)
+            continue;
+        _Pragma("GCC diagnostic push");
+        _Pragma("GCC diagnostic ignored \"-Wformat-nonliteral\"");
+        snprintf(words, sizeof words, loss_words[i], p->losses[i]);
+        _Pragma("GCC diagnostic pop");
+        program_error("%s holds %s", p->to->name, words);
+    }
+}
+
+static nl_source *open_source(const char *url)
+{
+    nl_url *parsed = nl_url_parse(url);
+    nl_source *source = parsed != NULL ? nl_source_open(parsed, false, false) : NULL;
+    nl_url_free(parsed);
+    return source;
+}
+
+static bool write_all(int fd, const char *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t written = write(fd, data, size);
+        if (written < 0 && errno != EINTR)
+            return false;
+        data += written > 0 ? written : 0;
+        size -= written > 0 ? (size_t)written : 0;
+    }
+    return true;
+}
+
+/* Copies what can be read of an input; what can't is said when the copy was converted. */
+static bool copy_input(const char *url, int fd, const char *path)
+{
+    nl_source *source = open_source(url);
+    const char *data;
+    size_t size;
+    nl_status status = NL_FAILED;
+    if (source != NULL)
+        while ((status = nl_source_read(source, &data, &size)) == NL_OK && write_all(fd, data, size))
+            ;
+    if (status == NL_FAILED)
+        program_error("%s", nl_error_message());
+    else if (status == NL_OK)
+        program_error("write %s: %s", path, strerror(errno));
+    nl_source_close(source);
+    return status == NL_END;
+}
+
+/*
+ * A copy of an input that can be read once only, such as standard input. Its name, which stays good while the program
+ * runs; NULL after having said why there is none.
+ */
+static const char *keep_input(const char *url)
+{
+    static char name[32];
+    const char *folder = getenv("TMPDIR");
+    char path[4096];
+    snprintf(path, sizeof path, "%s/nlconv.XXXXXX", folder != NULL && *folder != '\0' ? folder : "/tmp");
+    int fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) {
+        program_error("open %s: %s", path, strerror(errno));
+        return NULL;
+    }
+    unlink(path);
+    snprintf(name, sizeof name, "/dev/fd/%d", fd);
+    return copy_input(url, fd, path) ? name : NULL;
+}
+
+static bool can_be_read_twice(const char *url)
+{
+    nl_url *parsed = nl_url_parse(url);
+    nl_source *source = parsed != NULL && parsed->scheme == NL_SCHEME_FILE ? open_source(url) : NULL;
+    bool is_file = source != NULL && nl_source_size(source) > 0;
+    nl_source_close(source);
+    nl_url_free(parsed);
+    return is_file;
+}
+
+/* Makes the passes that the output's format needs. *keep: whether the output is to be kept. */
+static bool convert(arguments *a, output *out, bool *keep)
+{
+    pass main_pass = {.url = a->input,
+                      .from = a->from,
+                      .to = a->to,
+                      .reading = &a->reading,
+                      .where = a->where,
+                      .strict = a->strict,
+                      .out = out,
+                      .threads = a->threads};
+    const exporter_kind *first = a->to->first_pass;
+    if (first != NULL && !can_be_read_twice(a->input) && (main_pass.read_from = keep_input(a->input)) == NULL)
+        return false;
+    if (a->to->share != NULL && (main_pass.export_shared = a->to->share(a->drawing)) == NULL)
+        return false;
+    bool good = false;
+    if (first != NULL) {
+        pass first_pass = main_pass;
+        first_pass.to = first;
+        first_pass.is_first = true;
+        pass_run(&first_pass);
+        main_pass.from = first_pass.from;
+        main_pass.unwritten = first_pass.unwritten;
+    }
+    if (!main_pass.unwritten)
+        good = pass_run(&main_pass);
+    if (a->to->unshare != NULL)
+        a->to->unshare(main_pass.export_shared);
+    if (!a->quiet)
+        say_losses(&main_pass);
+    *keep = !main_pass.unwritten && !main_pass.stopped;
+    return good && !main_pass.stopped;
+}
+
+int main(int argc, char **argv)
+{
+    program_start("nlconv", argv);
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    arguments a = {.threads = processors > 1 ? (unsigned)processors : 1};
+    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    if (a.input == NULL)
+        a.input = "-";
+    output *out = output_open(a.output);
+    bool keep = false, good = out != NULL && convert(&a, out, &keep);
+    if (out != NULL)
+        good &= output_close(out, keep);
+    nl_filter_free(a.where);
+    if (program_reading_finish(&a.reading) != PROGRAM_DONE || a.reading.malformed > 0 || a.reading.lost > 0)
+        good = false;
+    return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
+}

@@ -1,0 +1,298 @@
+"""nlconv from outside: every two-way format there and back, and what programs of others make of its output."""
+import csv
+import io
+import json
+import shutil
+import subprocess
+import unittest
+
+import support
+
+TWO_WAY = ["ulm", "bp", "nlb", "json", "csv", "xml", "otlp", "chrome"]
+
+# Of the messages that Perfetto publishes (perfetto/trace/trace.proto and what it imports) the parts that are written.
+PERFETTO = """syntax = "proto2";
+message Trace { repeated TracePacket packet = 1; }
+message Clock { required uint32 clock_id = 1; required uint64 timestamp = 2; }
+message ClockSnapshot { repeated Clock clocks = 1; required uint32 primary_trace_clock = 2; }
+message TracePacket {
+  optional uint64 timestamp = 8;
+  optional uint32 timestamp_clock_id = 58;
+  optional uint32 trusted_packet_sequence_id = 10;
+  oneof data { ClockSnapshot clock_snapshot = 6; TrackEvent track_event = 11; TrackDescriptor track_descriptor = 60; }
+}
+message ProcessDescriptor { optional int32 pid = 1; optional string process_name = 6; }
+message CounterDescriptor { optional string unit_name = 6; }
+message TrackDescriptor {
+  required uint64 uuid = 1;
+  optional uint64 parent_uuid = 5;
+  optional string name = 2;
+  optional ProcessDescriptor process = 3;
+  optional CounterDescriptor counter = 8;
+}
+message DebugAnnotation { optional string name = 10; optional string string_value = 6; }
+message TrackEvent {
+  repeated string categories = 22;
+  optional string name = 23;
+  enum Type { TYPE_UNSPECIFIED = 0; TYPE_SLICE_BEGIN = 1; TYPE_SLICE_END = 2; TYPE_INSTANT = 3; TYPE_COUNTER = 4; }
+  optional Type type = 9;
+  optional uint64 track_uuid = 11;
+  optional double double_counter_value = 44;
+  repeated fixed64 flow_ids = 47;
+  repeated fixed64 terminating_flow_ids = 48;
+  repeated DebugAnnotation debug_annotations = 4;
+}
+"""
+
+BP = "".join(
+    [
+        'ts=2012-03-14T14:04:46.000000Z event=wf.plan level=Info xwf.id=a3927dc2 argv="--conf rc --dir work" dax.index=0\n',
+        "ts=2012-03-14T14:35:15.440727Z event=static.start level=Info\n",
+        'ts=2012-03-14T14:04:48.000000Z event=task.info level=Warn argv=" -X -x 0.94789   a.fits " type=1 ratio=0.5 v=1.0\n',
+        'ts=2012-03-14T14:04:48.000000001Z event="two words" level=Fatal host=h prog=p type=007 empty="" quote="\\"" x="a\\nb"\n',
+        "ts=2012-03-14T14:04:49.000000Z event=order level=Info type=2 argv=b twice=1 twice=2 big=12345678901234567890\n",
+        'ts=2012-03-14T14:04:50.000000Z event=bytes level=Info v="\\x01\\x7f" w=\u00fc\U0001f600\n',
+    ]
+)
+
+
+class Nlconv(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.nlconv = support.program("nltools/nlconv")
+        formats = self.run_program(self.nlconv, "--formats").stdout
+        self.two_way = [f for f in TWO_WAY if formats.count(f"  {f} ") == 2]
+        self.bp = self.scratch / "a.bp"
+        self.bp.write_text(BP)
+
+    def convert(self, *arguments, status=0, **options):
+        options.setdefault("text", False)
+        result = self.run_program(self.nlconv, *arguments, **options)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result
+
+    def test_there_and_back(self):
+        for format in self.two_way:
+            with self.subTest(format=format):
+                there = self.convert("--to", format, self.bp)
+                back = self.convert("--to", "bp", input=there.stdout)
+                self.assertEqual(back.stdout.decode(), BP)
+                self.assertEqual(self.convert("--from", format, "--to", format, input=there.stdout).stdout, there.stdout)
+
+    def test_through_all_formats_in_a_row(self):
+        bytes_ = BP.encode()
+        for format in self.two_way + self.two_way[::-1] + ["bp"]:
+            bytes_ = self.convert("--to", format, input=bytes_).stdout
+        self.assertEqual(bytes_.decode(), BP)
+
+    def test_many_records_are_in_order_whatever_the_threads(self):
+        log = self.scratch / "many.log"
+        with log.open("w") as out:
+            for i in range(60000):
+                out.write(f'DATE=20260101{i // 3600 % 24:02}{i // 60 % 60:02}{i % 60:02}.{i:06} HOST=h{i % 3} N={i} T="x \\"{i}"\n')
+                if i % 20000 == 7:
+                    out.write(f"rubbish {i}\n")
+        for format in self.two_way:
+            with self.subTest(format=format):
+                one = self.convert("--to", format, "--threads", 1, log, status=1)
+                four = self.convert("--to", format, "--threads", 4, log, status=1)
+                self.assertEqual(one.stderr, four.stderr)
+                self.assertIn(b"many.log:9: ", one.stderr)
+                self.assertIn(b"many.log:40011: ", one.stderr)
+                if format != "nlb":
+                    self.assertEqual(one.stdout, four.stdout)
+                back = self.convert("--to", "ulm", "--threads", 4, input=four.stdout)
+                self.assertEqual(back.stdout, b"".join(l for l in log.read_bytes().splitlines(True) if l[:1] == b"D"))
+
+    def test_pythons_json_reads_it(self):
+        lines = [json.loads(line) for line in self.convert("--to", "json", self.bp).stdout.splitlines()]
+        self.assertEqual(len(lines), 6)
+        self.assertEqual(lines[0]["argv"], "--conf rc --dir work")
+        self.assertEqual(lines[0]["dax.index"], 0)
+        self.assertEqual((lines[2]["ratio"], lines[2]["v"]), (0.5, "1.0"))
+        self.assertEqual((lines[3]["type"], lines[3]["empty"], lines[3]["x"]), ("007", "", "a\nb"))
+        self.assertEqual((lines[4]["twice"], lines[4]["twice#2"], lines[4]["big"]), (1, 2, "12345678901234567890"))
+        self.assertEqual(lines[5]["w"], "\u00fc\U0001f600")
+
+    def test_what_pythons_json_writes_is_read(self):
+        values = {"i": -5, "big": 2**63, "f": 0.1, "t": True, "n": None, "o": {"p": {"q": 1}}, "a": [1, {"b": 2}],
+                  "s": "\u00fc\"\\\n\x00\U0001f600", "bad name": 1, "e": 1e300}
+        text = json.dumps({"ts": 1331733886.5, **values}) + "\n\n"
+        result = self.convert("--to", "json", input=text.encode())
+        got = json.loads(result.stdout)
+        self.assertEqual(got["ts"], "2012-03-14T14:04:46.500000Z")
+        self.assertEqual((got["i"], got["big"], got["f"], got["t"], got["e"]), (-5, 2**63, 0.1, True, 1e300))
+        self.assertEqual((got["o.p.q"], got["a"], got["s"]), (1, '[1, {"b": 2}]', values["s"]))
+        self.assertNotIn("n", got)
+        self.assertIn(b"no names but", result.stderr)
+
+    def test_pythons_csv_reads_it(self):
+        text = self.convert("--to", "csv", self.bp).stdout.decode()
+        rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
+        self.assertEqual({len(row) for row in rows}, {len(rows[0])})
+        self.assertEqual(len(rows), 7)
+        cells = [dict(zip(rows[0], row)) for row in rows[1:]]
+        self.assertEqual(cells[0]["argv"], "--conf rc --dir work")
+        self.assertEqual((cells[3]["quote"], cells[3]["x"], cells[3]["type"]), ('"', "a\nb", "007"))
+        self.assertEqual(cells[4]["twice#2"], "2")
+        self.assertTrue(text.endswith("\r\n"))
+
+    def test_what_pythons_csv_writes_is_read(self):
+        out = io.StringIO(newline="")
+        values = ["", "a,b", 'q"q', "two\nlines", "cr\r\nlf", " blank ", "'", "="]
+        writer = csv.writer(out)
+        writer.writerow(["DATE"] + [f"V{i}" for i in range(len(values))])
+        writer.writerow(["20260101000000"] + values)
+        writer.writerow(["2026-01-01T00:00:01Z"] + values[::-1])
+        got = [json.loads(line) for line in self.convert("--to", "json", input=out.getvalue().encode()).stdout.splitlines()]
+        self.assertEqual([got[0].get(f"V{i}", "") for i in range(len(values))], values)
+        self.assertEqual([got[1].get(f"V{i}", "") for i in range(len(values))], values[::-1])
+
+    @unittest.skipUnless(shutil.which("xmllint"), "xmllint is not installed")
+    def test_xmllint_finds_it_valid(self):
+        if "xml" not in self.two_way:
+            self.skipTest("XML is not built here")
+        xml = self.scratch / "a.xml"
+        self.convert("--to", "xml", "-o", xml, self.bp)
+        schema = support.SOURCE / "doc" / "netlogger.xsd"
+        result = self.run_program("xmllint", "--noout", "--schema", schema, xml)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    LIFELINES = "".join(
+        f"DATE=20260101000000.{i * 1000 + step * 300:06} HOST={'cs'[step % 2]} PROG=p NL.EVNT=E{step} ID={i % 50}\n"
+        for i in range(50)
+        for step in range(3)
+    ) + "".join(f"DATE=2026010100000{i}.5 HOST=c PROG=p NL.EVNT=Load CPU={i}.5\n" for i in range(9))
+    DRAWING = "[lifeline Block]\nevents=E0;E1;E2\nid=ID\n[loadline CPU]\nevent=Load\nfield=CPU\nunit=%\n"
+
+    def drawn(self, format):
+        if format not in self.run_program(self.nlconv, "--formats").stdout:
+            self.skipTest("lifelines are not built here")
+        (self.scratch / "a.log").write_text(self.LIFELINES)
+        (self.scratch / "a.nlv").write_text(self.DRAWING)
+        return self.convert("--to", format, "--config", self.scratch / "a.nlv", self.scratch / "a.log").stdout
+
+    def test_chrome_has_lifelines_and_loadlines(self):
+        events = json.loads(self.drawn("chrome"))["traceEvents"]
+        kinds = [event["ph"] for event in events]
+        self.assertEqual([kinds.count(k) for k in "ibeC"], [159, 150, 150, 9])
+        self.assertEqual({e["args"]["name"] for e in events if e["name"] == "process_name"}, {"c", "s"})
+
+    @unittest.skipUnless(shutil.which("protoc"), "protoc is not installed")
+    def test_protoc_reads_perfetto(self):
+        trace = self.drawn("perfetto")
+        (self.scratch / "trace.proto").write_text(PERFETTO)
+        result = self.run_program("protoc", f"-I{self.scratch}", "--decode=Trace", "trace.proto", input=trace, text=False,
+                                  cwd=self.scratch)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        text = result.stdout.decode()
+        self.assertNotRegex(text, r"(?m)^\s*\d+:? ")  # a field that is not in the messages
+        counts = [text.count(f"type: TYPE_{kind}\n") for kind in ("SLICE_BEGIN", "SLICE_END", "COUNTER", "INSTANT")]
+        self.assertEqual(counts, [100, 100, 9, 59])
+        self.assertEqual((text.count(" flow_ids:"), text.count("terminating_flow_ids:")), (50, 50))
+
+    def test_spans_are_traces(self):
+        if "otlp-spans" not in self.run_program(self.nlconv, "--formats").stdout:
+            self.skipTest("lifelines are not built here")
+        (self.scratch / "a.log").write_text(self.LIFELINES)
+        (self.scratch / "a.nlv").write_text(self.DRAWING)
+        result = self.convert("--to", "otlp-spans", "-c", self.scratch / "a.nlv", self.scratch / "a.log")
+        self.assertIn(b"9 are lost", result.stderr)
+        spans = [json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"][0] for line in result.stdout.splitlines()]
+        self.assertEqual(len(spans), 150)
+        self.assertEqual(len({span["spanId"] for span in spans}), 150)
+        roots = {span["spanId"] for span in spans if "parentSpanId" not in span}
+        self.assertEqual((len(roots), {span.get("parentSpanId") for span in spans} - {None}), (50, roots))
+        back = self.convert("--to", "ulm", "-q", input=result.stdout).stdout
+        self.assertEqual(back.count(b"\n"), 2 * 150 + 150)
+
+    def test_chrome_traces_of_others_are_read(self):
+        text = b'[{"name":"a","ph":"X","ts":1.5,"dur":2,"pid":1,"tid":2,"args":{"x":1}},\n{"ph":"M","ts":0},\n{"ph":"B"},{"ph":"E","ts":2}]'
+        result = self.convert("--to", "ulm", "-q", input=text, status=1)
+        self.assertIn(b"-:3: there is no ts", result.stderr)
+        self.assertEqual(result.stdout.decode(), "DATE=19700101000000.000001500 NL.EVNT=a ph=X dur=2 pid=1 tid=2 x=1\n"
+                         "DATE=19700101000000.000002 ph=E\n")
+
+    def test_malformed_input_is_told_with_its_place(self):
+        cases = {
+            "ulm": (b"DATE=20260101000000 A=1\nrubbish\nDATE=20260101000001 A=2\n", b":2: "),
+            "json": (b'{"ts":1}\n{"ts":1,}\n\n{"ts":2}\n', b":2: "),
+            "csv": (b'ts,a\n1,"x\ny"\n2,3,4\n3,z\n', b":4: there are more cells"),
+            "xml": (b'<log>\n<record time="1"/>\n<record time="x"/>\n<record time="2"/></log>', b":3: the time can't be read"),
+        }
+        for format, (text, place) in cases.items():
+            with self.subTest(format=format):
+                if format not in self.two_way:
+                    continue
+                reject = self.scratch / "reject"
+                result = self.convert("--from", format, "--to", "ulm", "--reject", reject, input=text, status=1)
+                self.assertEqual(result.stdout.count(b"DATE="), 2)
+                self.assertIn(place, result.stderr)
+                self.assertTrue(reject.exists())
+                result = self.convert("--strict", "--from", format, "--to", "ulm", input=text, status=1)
+                self.assertEqual(result.stdout.count(b"DATE="), 1)
+
+    def test_xml_that_is_no_log_of_ours(self):
+        if "xml" not in self.two_way:
+            self.skipTest("XML is not built here")
+        bomb = b'<!DOCTYPE log [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><log><record time="1" event="&b;"/></log>'
+        for text in (bomb, b"<html/>", b"<log><record time='1'", b"<log></lag>", b"<"):
+            with self.subTest(text=text):
+                self.assertIn(b"-:1: ", self.convert("--to", "ulm", input=text, status=1).stderr)
+
+    def test_what_a_format_cannot_hold_is_said_once(self):
+        nlb = self.convert("--to", "nlb", input=b'{"ts":1,"a":5}\n{"ts":2,"a":6,"b":true}\n').stdout
+        result = self.convert("--to", "ulm", input=nlb)
+        self.assertEqual(result.stderr.count(b"\n"), 1)
+        self.assertIn(b"ulm holds text only: of 3 values", result.stderr)
+        self.assertEqual(self.convert("--quiet", "--to", "ulm", input=nlb).stderr, b"")
+        self.assertEqual(self.convert("--to", "json", input=nlb).stderr, b"")
+
+    def test_output_takes_its_name_only_when_it_is_there(self):
+        out = self.scratch / "out"
+        out.write_text("old")
+        out.chmod(0o640)
+        self.convert("--to", "json", "-o", out, input=b"what is this\n", status=1)
+        self.convert("--to", "json", "-o", out, "--strict", input=b"DATE=20260101000000 A=1\nrubbish\n", status=1)
+        self.convert("--to", "csv", "-o", out, self.scratch / "absent", status=1)
+        self.assertEqual(out.read_text(), "old")
+        self.convert("--to", "json", "-o", out, input=b"DATE=20260101000000 A=1\nrubbish\n", status=1)
+        self.assertEqual(out.read_text(), '{"ts":"2026-01-01T00:00:00.000000Z","A":1}\n')
+        self.assertEqual(out.stat().st_mode & 0o777, 0o640)
+        self.assertEqual(sorted(p.name for p in self.scratch.iterdir()), ["a.bp", "out"])
+
+    def test_a_full_disk_is_an_error(self):
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([self.nlconv, "--to", "xml" if "xml" in self.two_way else "json", str(self.bp)], stdout=full,
+                                    stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("No space left on device", result.stderr)
+
+    def test_where_chooses_records(self):
+        out = self.convert("--to", "csv", "--where", "type == 2", self.bp).stdout.decode()
+        self.assertEqual(out.splitlines()[0], "ts,event,level,host,prog,type,argv,twice,twice#2,big")
+        self.assertEqual(len(out.splitlines()), 2)
+
+    def test_nothing_and_wrong_use(self):
+        for format in self.two_way:
+            self.convert("--to", format, input=b"")
+        self.convert(status=2)
+        self.convert("--to", "nonsense", status=2)
+        self.convert("--to", "ulm", "a", "b", status=2)
+        self.convert("--to", "ulm", "--threads", "0", status=2)
+
+    def test_damaged_blocks_lose_only_themselves(self):
+        log = b"".join(b"DATE=20260101000000 HOST=h N=%d PAD=%s\n" % (i, b"x%d" % i * 9) for i in range(40000))
+        nlb = bytearray(self.convert("--to", "nlb", input=log).stdout)
+        nlb[len(nlb) // 2] ^= 0xFF
+        result = self.convert("--to", "ulm", input=bytes(nlb), status=1)
+        lines = set(log.splitlines())
+        got = [line.replace(b".000000", b"", 1) for line in result.stdout.splitlines()]
+        self.assertTrue(all(line in lines for line in got))
+        self.assertGreater(len(got), 30000)
+        self.assertLess(len(got), 40000)
+        self.assertIn(b"checksum does not match", result.stderr)
+
+
+if __name__ == "__main__":
+    support.main()
