@@ -98,7 +98,9 @@ class Kernel(support.Case):
         def is_on():
             self.assertIsNone(process.poll())
             name = self.instance_of(process)
-            return name and (self.tracing / "instances" / name / "tracing_on").read_text() == "1\n"
+            read = lambda file: (self.tracing / "instances" / name / file).read_text()
+            # A new instance is on at first, with nothing chosen.
+            return name and read("events/raw_syscalls/sys_enter/enable")[0] == "1" and read("tracing_on") == "1\n"
 
         support.wait_until(is_on, what="it records")
         return process
@@ -229,7 +231,6 @@ class Recording(Kernel):
         self.assertEqual(result.returncode, 0, result.stderr)
         support.wait_until(lambda: "NetLogger.Record.Finish" in self.output.read_text(), what="all is collected")
         self.assertEqual(len(self.calls(self.output.read_text().splitlines())), 5000)
-
 
     def test_report_of_what_was_recorded(self):
         cpu = str(min(os.sched_getaffinity(0)))

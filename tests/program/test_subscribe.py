@@ -260,7 +260,7 @@ class Subscribe(support.Case):
         self.send(b"NETLOGGER\n" + record(2))
         for s in half:
             s.close()
-        self.assertEqual(self.output.read_bytes(), record(1) + record(2))
+        support.wait_until(lambda: self.output.read_bytes() == record(1) + record(2), what="both are written")
         self.stop(process)
 
     def test_programs_read_a_collector(self):
