@@ -82,7 +82,7 @@ static void put_step(const trace *t, const trace_record *r, sink *s)
     const trace_field *fields = trace_fields(t, r);
     for (uint32_t i = 0; i < r->field_count; i++) {
         nl_field value = {.type = NL_TYPE_STRING, .string = view(t, fields[i].value)};
-        json_put(out, ",{\"key\":" + (i == 0), strlen(",{\"key\":") - (i == 0));
+        json_put(out, &",{\"key\":"[i == 0], strlen(",{\"key\":") - (i == 0));
         put_quoted(out, view(t, fields[i].name));
         JSON_PUT(out, ",\"value\":");
         otlp_put_value(out, &value, false, s);
