@@ -13,7 +13,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/take_out.c %D%/output/take_out.h \
 	%D%/server.c %D%/server.h \
 	%D%/recovery.c %D%/recovery.h %D%/activation.c %D%/activation.h \
-	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/control.c %D%/control.h \
+	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/past.c %D%/past.h %D%/control.c %D%/control.h \
 	%D%/metrics.c %D%/metrics.h \
 	%D%/reload.c %D%/reload.h %D%/datagrams.c %D%/datagrams.h %D%/inherited.c %D%/inherited.h
 if BUILD_NATS

@@ -2,6 +2,7 @@
 
 #include "subscription.h"
 
+#include "past.h"
 #include "program/program.h"
 
 #include <inttypes.h>
@@ -46,7 +47,7 @@ struct subscription {
     span missed; /* and not told yet */
     uint64_t missed_in_all;
     /* while it catches up: */
-    nl_reader *past;
+    past *past;
     nl_encoder *encoder;
     struct event *turn;
 };
@@ -304,7 +305,7 @@ void subscriptions_put(subscriptions *all, const nl_record *record)
 
 static void end_past(subscription *s)
 {
-    nl_reader_close(s->past);
+    past_close(s->past);
     nl_encoder_free(s->encoder);
     if (s->turn != NULL)
         event_free(s->turn);
@@ -355,7 +356,7 @@ static nl_status read_slice(subscription *s)
     nl_status status = NL_OK;
     for (unsigned i = 1; status == NL_OK && is_half_empty(s); i++) {
         const nl_record *record;
-        status = nl_reader_next(s->past, &record);
+        status = past_next(s->past, &record);
         if (status == NL_OK)
             put_past(s, record);
         if (i % CLOCK_RECORDS == 0 && server_now_ns() >= until_ns)
@@ -387,21 +388,12 @@ static void on_past(evutil_socket_t fd, short what, void *user)
     }
 }
 
-/* The file of an output that takes all, to be followed. NULL with the reason. */
-static nl_reader *open_past(const server *srv, const char **why)
-{
-    const char *path = outputs_plain_file(srv->outputs);
-    *why = "the past is not kept: no output is a plain file of all records";
-    if (path == NULL)
-        return NULL;
-    nl_reader *reader = nl_reader_open(path, &(nl_reader_options){.follow = true, .nonblocking = true});
-    *why = nl_error_message();
-    return reader;
-}
-
 static bool catch_up(subscription *s, const char **why)
 {
-    s->past = open_past(s->all->server, why);
+    const output *out = outputs_with_all(s->all->server->outputs);
+    s->past = out != NULL ? past_open(out, s->group->since_ns) : NULL;
+    *why =
+        out != NULL ? nl_error_message() : "the past is not kept: no output has all records in files that can be read";
     if (s->past == NULL)
         return false;
     s->encoder = nl_encoder_new(&(nl_encoder_options){.format = s->group->format});

@@ -6,9 +6,9 @@
  * Each member has a queue of bounded size; what does not fit any more it misses, and is told so, in its place, once the
  * queue is half empty.
  *
- * One who asks for the past too gets that from the output's file, a slice a turn, as fast as it reads. It joins its
- * group at a moment when all that was ever taken is in the file and read from there, so that nothing is missing or
- * repeated between the two.
+ * One who asks for the past too gets that from the output's files (past.h), a slice a turn, as fast as it reads. It
+ * joins its group at a moment when all that was ever taken is in the file and read from there, so that nothing is
+ * missing or repeated between the two.
  */
 #ifndef NETLOGD_SUBSCRIPTION_H
 #define NETLOGD_SUBSCRIPTION_H

@@ -334,7 +334,8 @@ static void look_at(scan *s, const char *at)
         bool whole = s->limit - at >= 64;
         if (!whole)
             memcpy(last, at, (size_t)(w->end - at));
-        *stops++ = nl_find_stops(whole ? at : last);
+        uint64_t found = nl_find_stops(whole ? at : last);
+        *stops++ = w->end - at >= 64 ? found : found & ((UINT64_C(1) << (w->end - at)) - 1);
     }
 }
 

@@ -490,12 +490,11 @@ bool output_delivers(output *out, delivery_state *state)
     return out->delivery != NULL;
 }
 
-const char *output_plain_file(const output *out)
+bool output_holds_all(const output *out)
 {
     const output_options *o = &out->options;
-    bool readable = o->path != NULL && out->file.plain && !o->numbered && o->filter == NULL &&
-                    (o->format == NL_FORMAT_NLB || o->zstd_level == 0);
-    return readable ? o->path : NULL;
+    return o->path != NULL && o->spool == NULL && out->file.plain && o->filter == NULL &&
+           (o->format == NL_FORMAT_NLB || o->zstd_level == 0);
 }
 
 nl_status output_reopen(output *out)

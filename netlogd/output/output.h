@@ -98,8 +98,8 @@ int output_settle_ms(const output *out);
 /* What is on its way; false: it is of a kind that does not deliver. */
 bool output_delivers(output *out, delivery_state *state);
 
-/* The file that holds all records and can be read while it is written; NULL when there is none. */
-const char *output_plain_file(const output *out);
+/* Whether it has all records, in files that can be read while they are written. */
+bool output_holds_all(const output *out);
 
 /* One file: opens its name anew; numbered ones: begins another. On NL_FAILED the old one stays in use. */
 nl_status output_reopen(output *out);

@@ -450,10 +450,10 @@ nl_status outputs_close(outputs *all)
     return status == NL_OK ? closed : status;
 }
 
-const char *outputs_plain_file(const outputs *all)
+const output *outputs_with_all(const outputs *all)
 {
-    const char *path = NULL;
-    for (size_t i = 0; i < all->count && path == NULL; i++)
-        path = output_plain_file(all->at[i]);
-    return path;
+    for (size_t i = 0; i < all->count; i++)
+        if (output_holds_all(all->at[i]))
+            return all->at[i];
+    return NULL;
 }

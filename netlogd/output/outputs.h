@@ -63,7 +63,7 @@ int outputs_settle_ms(const outputs *all); /* of those that are not settled */
 nl_status outputs_reopen(outputs *all);
 nl_status outputs_close(outputs *all);
 
-/* The file that holds all records and can be read while it is written; NULL when there is none. */
-const char *outputs_plain_file(const outputs *all);
+/* The first output that output_holds_all of; NULL when there is none. */
+const output *outputs_with_all(const outputs *all);
 
 #endif

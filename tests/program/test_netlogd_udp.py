@@ -74,7 +74,8 @@ class NetlogdUdp(collector.Case):
 
     def test_beside_connections_and_what_came_before_the_end(self):
         process = self.serve("--listen", "x-netlog://127.0.0.1:0", listen="udp://127.0.0.1:0")
-        tcp = int(re.search(r"x-netlog://127\.0\.0\.1:(\d+)\n", self.said()).group(1))
+        tcp = int(support.wait_until(lambda: re.search(r"x-netlog://127\.0\.0\.1:(\d+)\n", self.said()),
+                                     what="it listens on TCP, too").group(1))
         for n in range(50):
             self.give(record(1, n))
         with socket.create_connection(("127.0.0.1", tcp)) as s:

@@ -192,7 +192,45 @@ class Subscribe(support.Case):
         self.stop(process)
 
     def test_since_joins_past_and_present(self):
-        process = self.serve("--subscriber-queue", "2G")  # however slowly these are read, none is to miss any
+        self.join_past_and_present(self.output, self.taken)
+
+    def test_since_over_numbered_files(self):
+        folder = self.numbered()
+        self.join_past_and_present(f"file:{folder}/a-{{N}}.log?rotate_size=300k",
+                                   lambda: b"".join(f.read_bytes() for f in sorted(folder.glob("a-*.log"))))
+        self.assertGreater(len(list(folder.glob("a-*.log"))), 5)
+
+    def test_since_over_numbered_blocks(self):
+        folder, nlconv = self.numbered(), support.program("nltools/nlconv")
+
+        def taken():
+            return b"".join(self.run_program(nlconv, "--to", "ulm", f, text=False).stdout for f in sorted(folder.glob("a-*.nlb")))
+        self.join_past_and_present(f"file:{folder}/a-{{N}}.nlb?rotate_size=30k", taken)
+        self.assertGreater(len(list(folder.glob("a-*.nlb"))), 5)
+
+    def test_since_passes_over_files_that_are_older(self):
+        folder = self.numbered()
+        process = self.serve(output=f"file:{folder}/a-{{N}}.log?rotate_size=100k")
+        for n in range(0, 20000, 1000):
+            self.send(b"".join(record(i) for i in range(n, n + 1000)))
+        files = sorted(folder.glob("a-*.log"))
+        self.assertGreater(len(files), 8)
+        for old in files[:4]:
+            os.utime(old, (1500000000, 1500000000))
+        files[0].unlink()
+        s = self.welcome(" SINCE=2026-01-01T00:00:00Z")
+        self.send(record(999999))
+        s.wait_for(record(999999))
+        self.assertTrue(s.data == b"".join(f.read_bytes() for f in sorted(folder.glob("a-*.log"))[3:]))
+        self.stop(process)
+
+    def numbered(self):
+        folder = self.scratch / "numbered"
+        folder.mkdir()
+        return folder
+
+    def join_past_and_present(self, output, taken):
+        process = self.serve("--subscriber-queue", "2G", output=output)  # however slowly these are read, none is to miss any
         self.send(b"".join(record(n, year=2020) for n in range(1000)))
         self.send(b"".join(record(n) for n in range(20000)))
         stop = threading.Event()
@@ -221,7 +259,7 @@ class Subscribe(support.Case):
         self.send(record(999999))
         for s, _ in subscribers:
             s.wait_for(record(999999))
-        taken = [l for l in self.taken().splitlines(keepends=True) if l.startswith(b"DATE=2026")]
+        taken = [l for l in taken().splitlines(keepends=True) if l.startswith(b"DATE=2026")]
         for s, some in subscribers:
             self.assertTrue(s.lines() == [l for l in taken if not some or b"PROG=c" not in l])
         self.stop(process)
@@ -320,7 +358,7 @@ class Subscribe(support.Case):
     def test_since_without_a_file(self):
         self.output = "/dev/null"
         process = self.serve()
-        self.assertIn(b"no output is a plain file", self.ask(b"NETLOGGER/1 subscribe SINCE=-60\n"))
+        self.assertIn(b"no output has all records", self.ask(b"NETLOGGER/1 subscribe SINCE=-60\n"))
         self.stop(process)
 
     def test_subscribers_who_go(self):

@@ -1,0 +1,95 @@
+#include "config.h"
+
+#include "past.h"
+
+#include "output/failure.h"
+#include "output/file.h"
+#include "program/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define AHEAD_NS (3600 * NL_NS_PER_SECOND)
+
+struct past {
+    output_options files; /* its path, and whether they are numbered */
+    uint64_t number;      /* of the file that is read; 0: none is yet, or they have no numbers */
+    int64_t since_ns;
+    nl_reader *reader;
+};
+
+/* Whether the file of that number is there, and was written since then. */
+static bool is_wanted(const past *p, uint64_t number)
+{
+    struct stat status;
+    char *name = output_file_name(&p->files, number);
+    bool there = stat(name, &status) == 0;
+    free(name);
+    int64_t written_ns = (int64_t)status.st_mtim.tv_sec * NL_NS_PER_SECOND + status.st_mtim.tv_nsec;
+    return there && (p->since_ns < INT64_MIN + AHEAD_NS || written_ns >= p->since_ns - AHEAD_NS);
+}
+
+/* The first number above that is wanted. Files rise in age with their numbers, and the oldest may have been removed. */
+static bool find_first(const past *p, uint64_t above, uint64_t *number)
+{
+    uint64_t low = above + 1, high;
+    if (output_file_highest(&p->files, &high) != NL_OK || high <= above)
+        return false;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (is_wanted(p, middle))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    *number = low;
+    return true;
+}
+
+static nl_status open_file(past *p, uint64_t number)
+{
+    char *name = output_file_name(&p->files, number);
+    nl_reader_close(p->reader);
+    p->number = number;
+    p->reader = nl_reader_open(name, &(nl_reader_options){.follow = true, .nonblocking = true});
+    free(name);
+    return p->reader != NULL ? nl_reader_seek(p->reader, p->since_ns) : NL_FAILED;
+}
+
+past *past_open(const output *out, int64_t since_ns)
+{
+    const output_options *options = output_get_options(out);
+    past *p = calloc(1, sizeof *p);
+    if (p == NULL || (p->files.path = strdup(options->path)) == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    p->files.numbered = options->numbered;
+    p->since_ns = since_ns;
+    uint64_t number = 0;
+    if ((p->files.numbered && !find_first(p, 0, &number)) || open_file(p, number) == NL_OK)
+        return p;
+    past_close(p);
+    return NULL;
+}
+
+void past_close(past *p)
+{
+    if (p == NULL)
+        return;
+    nl_reader_close(p->reader);
+    free(p->files.path);
+    free(p);
+}
+
+nl_status past_next(past *p, const nl_record **record)
+{
+    for (;;) {
+        nl_status status = p->reader != NULL ? nl_reader_next(p->reader, record) : NL_AGAIN;
+        uint64_t number;
+        /* Nothing is added to a file once the next one is there. */
+        if (status != NL_AGAIN || !p->files.numbered || !find_first(p, p->number, &number))
+            return status;
+        if (open_file(p, number) != NL_OK)
+            return NL_FAILED;
+    }
+}
