@@ -463,13 +463,21 @@ static bool check_order(arguments *a)
     return ordered;
 }
 
-/* In place of a folder the files in it. */
+static char *copy(const char *text)
+{
+    char *copied = strdup(text);
+    if (copied == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return copied;
+}
+
+/* In place of a folder the files in it. All are copies, to be freed. */
 static void expand_archives(arguments *a)
 {
     char **all = NULL;
     size_t count = 0;
     for (size_t i = 0; i < a->file_count; i++) {
-        char **files = &a->files[i];
+        char **files = NULL;
         size_t more = 1;
         bool folder = program_is_folder(a->files[i]);
         if (folder && !program_list_archive(a->files[i], &files, &more)) {
@@ -479,10 +487,12 @@ static void expand_archives(arguments *a)
         all = realloc(all, (count + more + 1) * sizeof *all);
         if (all == NULL)
             program_fail(PROGRAM_PROBLEM, "out of memory");
-        memcpy(all + count, files, more * sizeof *all);
-        count += more;
         if (folder)
-            free(files);
+            memcpy(all + count, files, more * sizeof *all);
+        else
+            all[count] = copy(a->files[i]);
+        count += more;
+        free(files);
     }
     a->files = all;
     a->file_count = count;
@@ -533,6 +543,9 @@ int main(int argc, char **argv)
     if (program_reading_finish(&a.input.reading) != PROGRAM_DONE || a.input.reading.malformed > 0 ||
         a.input.reading.lost > 0 || a.input.failed)
         good = false;
+    for (size_t i = 0; i < a.file_count; i++)
+        free(a.files[i]);
+    free(a.files);
     key_free(a.key);
     nl_filter_free(a.input.where);
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);

@@ -245,7 +245,8 @@ static int by_name(const void *a, const void *b)
 
 static void add_touched(journal *j)
 {
-    qsort(j->touched, j->touched_count, NAME, by_name);
+    if (j->touched_count > 0)
+        qsort(j->touched, j->touched_count, NAME, by_name);
     for (size_t i = 0; i < j->touched_count; i++) {
         nl_stream_state state;
         bool again = i > 0 && memcmp(j->touched[i], j->touched[i - 1], NAME) == 0;

@@ -160,8 +160,7 @@ static void put_names(chrome_writer *w, sink *s)
         const char *const kinds[] = {"process_name", "thread_name"};
         const uint32_t strings[] = {r->host, r->prog};
         for (int k = 0; k < 2; k++) {
-            gint64 *key = g_memdup2(&keys[k], sizeof keys[k]);
-            if (strings[k] == TRACE_NONE || !g_hash_table_add(named, key))
+            if (strings[k] == TRACE_NONE || !g_hash_table_add(named, g_memdup2(&keys[k], sizeof keys[k])))
                 continue;
             begin_event(w, &s->bytes, "M", 0, r->host, r->prog);
             JSON_PUT(&s->bytes, ",\"name\":");

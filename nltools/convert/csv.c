@@ -52,7 +52,8 @@ static uint64_t hash(nl_string text)
         h ^= h >> 29;
     }
     part = 0;
-    memcpy(&part, text.data + at, text.size - at);
+    if (at < text.size)
+        memcpy(&part, text.data + at, text.size - at);
     h = (h ^ part) * UINT64_C(0x9e3779b97f4a7c15);
     return h ^ h >> 32;
 }
@@ -97,7 +98,8 @@ static size_t text_set_add(text_set *set, nl_string text, bool *added)
     *added = *slot == 0;
     if (*added) {
         char *copy = or_die(malloc(text.size + 1));
-        memcpy(copy, text.data, text.size);
+        if (text.size > 0)
+            memcpy(copy, text.data, text.size);
         set->texts[set->count++] = (nl_string){copy, text.size};
         *slot = (uint32_t)set->count;
     }

@@ -253,7 +253,7 @@ void report_throughput(throughput *t, int64_t interval_ns)
     printf("\n  %-28s %9s %11s %12s\n", "from", "records", "sum", "a second");
     for (size_t i = 0; i < t->series.count; i++) {
         const series_interval *interval = &t->series.intervals[i];
-        nl_time_format_iso(t->series.from_ns + (int64_t)i * t->series.width_ns, time);
+        nl_time_format_iso(series_from_ns(&t->series, i), time);
         printf("  %-28s %9" PRIu64 " %11s", time, interval->count, report_quantity(interval->sum, text));
         printf(" %12s ", report_quantity(interval->sum / ((double)t->series.width_ns / 1e9), text));
         for (int bar = 0; most > 0 && bar < (int)(30 * interval->sum / most + 0.5); bar++)

@@ -119,8 +119,8 @@ void report_throughput_json(throughput *t, int64_t interval_ns)
     g_string_append_printf(out, ", \"interval_ns\": %" PRId64 ", \"intervals\": [", t->series.width_ns);
     for (size_t i = 0; i < t->series.count; i++)
         g_string_append_printf(out, "%s{\"from_ns\": %" PRId64 ", \"records\": %" PRIu64 ", \"sum\": %.17g}",
-                               i == 0 ? "" : ", ", t->series.from_ns + (int64_t)i * t->series.width_ns,
-                               t->series.intervals[i].count, t->series.intervals[i].sum);
+                               i == 0 ? "" : ", ", series_from_ns(&t->series, i), t->series.intervals[i].count,
+                               t->series.intervals[i].sum);
     g_string_append(out, "]\n  }");
     fputs(out->str, stdout);
     g_string_free(out, TRUE);

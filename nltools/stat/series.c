@@ -14,14 +14,18 @@ static int64_t floor_to(int64_t time_ns, int64_t width_ns)
     return time_ns - (rest < 0 ? rest + width_ns : rest);
 }
 
+int64_t series_from_ns(const series *s, size_t i)
+{
+    return (int64_t)((uint64_t)s->from_ns + i * (uint64_t)s->width_ns); /* unsigned, for times far apart */
+}
+
 /* Puts the intervals into others, factor times as wide, whose bounds are multiples of that width. */
 static void join(series *s, int64_t factor)
 {
     int64_t width_ns = s->width_ns * factor, from_ns = floor_to(s->from_ns, width_ns);
     size_t used = 0;
     for (size_t i = 0; i < s->count; i++) {
-        uint64_t at_ns = (uint64_t)s->from_ns + i * (uint64_t)s->width_ns; /* unsigned, for times far apart */
-        size_t to = (size_t)((at_ns - (uint64_t)from_ns) / (uint64_t)width_ns);
+        size_t to = (size_t)(((uint64_t)series_from_ns(s, i) - (uint64_t)from_ns) / (uint64_t)width_ns);
         series_interval interval = s->intervals[i];
         for (; used <= to; used++)
             s->intervals[used] = (series_interval){0};
@@ -39,7 +43,7 @@ static size_t reach(series *s, int64_t time_ns)
     for (;;) {
         int64_t at_ns = floor_to(time_ns, s->width_ns);
         int64_t from_ns = s->count == 0 || at_ns < s->from_ns ? at_ns : s->from_ns;
-        int64_t last_ns = s->count == 0 ? at_ns : s->from_ns + (int64_t)(s->count - 1) * s->width_ns;
+        int64_t last_ns = s->count == 0 ? at_ns : series_from_ns(s, s->count - 1);
         last_ns = at_ns > last_ns ? at_ns : last_ns;
         /* Unsigned, for times as far apart as can be. */
         uint64_t wanted = ((uint64_t)last_ns - (uint64_t)from_ns) / (uint64_t)s->width_ns + 1;

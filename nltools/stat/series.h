@@ -31,6 +31,9 @@ void series_add(series *s, int64_t time_ns, double value);
  * be added afterwards. */
 void series_widen(series *s, int64_t width_ns);
 
+/* Where an interval begins. */
+int64_t series_from_ns(const series *s, size_t i);
+
 /* Frees what it holds; it is as at the beginning then. */
 void series_clear(series *s);
 

@@ -48,6 +48,11 @@ def wait_until(condition, seconds=60.0, what="condition"):
     raise AssertionError(f"{what}: not within {seconds} s")
 
 
+def is_sanitized(process):
+    """Whether a running process was built with the address sanitizer, which takes memory of its own."""
+    return "asan" in pathlib.Path(f"/proc/{process.pid}/maps").read_text()
+
+
 def can_connect(port, host="127.0.0.1"):
     """Whether something accepts TCP connections there."""
     try:

@@ -253,10 +253,6 @@ class Hostile(collector.Case):
     def open_files(self):
         return len(os.listdir(f"/proc/{self.process.pid}/fd"))
 
-    def is_sanitized(self):
-        with open(f"/proc/{self.process.pid}/maps") as maps:
-            return "asan" in maps.read()
-
     def served(self):
         """A client that behaves is, whatever the others do."""
         self.good_sent += 1
@@ -282,7 +278,7 @@ class Hostile(collector.Case):
         support.wait_until(lambda: self.status()["CONNECTIONS"] == connections, what="the others are gone")
         support.wait_until(lambda: self.open_files() <= self.files, what="their descriptors too")
         self.assertIsNone(self.process.poll())
-        if not self.is_sanitized():
+        if not support.is_sanitized(self.process):
             with open(f"/proc/{self.process.pid}/status") as status:
                 self.assertLess(int(re.search(r"VmHWM:\s+(\d+)", status.read())[1]), MEMORY_MOST_KB)
         self.good.close()
