@@ -183,6 +183,11 @@ static void spend(connection *c, uint64_t records)
 {
     double rate = (double)c->server->settings->max_rate;
     int64_t now_ns = server_now_ns();
+    if (rate <= 0) { /* there was a limit, and may be one again */
+        c->allowance = 0;
+        c->allowed_ns = now_ns;
+        return;
+    }
     c->allowance += (double)(now_ns - c->allowed_ns) * rate / NL_NS_PER_SECOND;
     c->allowance = (c->allowance < rate ? c->allowance : rate) - (double)records;
     c->allowed_ns = now_ns;

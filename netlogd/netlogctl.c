@@ -11,7 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define DEFAULT_SOCKET "/run/netlogd.control"
+#define DEFAULT_SOCKET "/run/netlogd/control"
 
 enum { COLUMNS_MOST = 24, TIMEOUT_SECONDS = 30, OPTION_WHERE = 0x1000, OPTION_SINCE, OPTION_PROG };
 
@@ -79,7 +79,7 @@ static const struct argp argp = {
         "  tail         prints records as they come\n"
         "  tell         sends a command (level Debug, marker PATTERN log, ...) to the programs that log in the binary "
         "format, those to come too, until netlogd ends or \"tell ''\" takes it back: then they undo it\n\n"
-        "Example: netlogctl --socket /run/netlogd.control --prog 'dpss*' tell 'level Debug'",
+        "Example: netlogctl --socket /run/netlogd/control --prog 'dpss*' tell 'level Debug'",
 };
 
 /* ---- asking ---- */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define AHEAD_NS (3600 * NL_NS_PER_SECOND)
 
@@ -26,23 +27,38 @@ static bool is_wanted(const past *p, uint64_t number)
     char *name = output_file_name(&p->files, number);
     bool there = stat(name, &status) == 0;
     free(name);
+    if (!there)
+        return false;
     int64_t written_ns = (int64_t)status.st_mtim.tv_sec * NL_NS_PER_SECOND + status.st_mtim.tv_nsec;
-    return there && (p->since_ns < INT64_MIN + AHEAD_NS || written_ns >= p->since_ns - AHEAD_NS);
+    return p->since_ns < INT64_MIN + AHEAD_NS || written_ns >= p->since_ns - AHEAD_NS;
 }
 
-/* The first number above that is wanted. Files rise in age with their numbers, and the oldest may have been removed. */
+static bool is_there(const past *p, uint64_t number)
+{
+    char *name = output_file_name(&p->files, number);
+    bool there = access(name, F_OK) == 0;
+    free(name);
+    return there;
+}
+
+/* The first number above that is wanted. Files become younger with their numbers; some may have been removed. */
 static bool find_first(const past *p, uint64_t above, uint64_t *number)
 {
-    uint64_t low = above + 1, high;
-    if (output_file_highest(&p->files, &high) != NL_OK || high <= above)
+    uint64_t low = above + 1, highest;
+    if (output_file_highest(&p->files, &highest) != NL_OK || highest <= above)
         return false;
+    uint64_t high = highest;
     while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (is_wanted(p, middle))
+        uint64_t middle = low + (high - low) / 2, there = middle;
+        while (there < high && !is_there(p, there))
+            there++;
+        if (there == high || is_wanted(p, there))
             high = middle;
         else
-            low = middle + 1;
+            low = there + 1;
     }
+    while (low < highest && !is_there(p, low))
+        low++;
     *number = low;
     return true;
 }

@@ -114,7 +114,7 @@ static void flush(server *srv)
         pause_clients(srv);
     } else if (outputs_are_settled(srv->outputs)) {
         acknowledge_all(srv);
-    } else if (!event_pending(srv->settle_event, EV_TIMEOUT, NULL)) {
+    } else {
         struct timeval left = milliseconds(outputs_settle_ms(srv->outputs));
         event_add(srv->settle_event, &left);
     }

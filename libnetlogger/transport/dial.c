@@ -103,9 +103,12 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
         nl_error_set("%s", result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
         return nl_dialer_prepend(d, "connect to");
     }
-    int fd = -1, why = 0;
-    for (struct addrinfo *a = addresses; a != NULL && fd < 0; a = a->ai_next) {
-        fd = connect_address(a->ai_family, a->ai_addr, a->ai_addrlen, deadline_ns);
+    int fd = -1, why = 0, left = 0;
+    for (struct addrinfo *a = addresses; a != NULL; a = a->ai_next)
+        left++;
+    for (struct addrinfo *a = addresses; a != NULL && fd < 0; a = a->ai_next, left--) {
+        int64_t now_ns = monotonic_ns(); /* an address that is silent leaves their share to the others */
+        fd = connect_address(a->ai_family, a->ai_addr, a->ai_addrlen, now_ns + (deadline_ns - now_ns) / left);
         why = errno;
     }
     freeaddrinfo(addresses);

@@ -475,6 +475,9 @@ static nl_status get_ready(nats_intake *in)
     pthread_mutex_unlock(&in->mutex);
     if (in->link == NULL && connect_to(in) != NL_OK)
         return NL_FAILED;
+    /* What is asked for meanwhile would pile up, and be answered at once. */
+    if (natsConnection_Status(in->link->connection) != NATS_CONN_STATUS_CONNECTED)
+        return failure("%s: the connection is lost", in->place->name);
     if (!in->known && find_shards(in) != NL_OK)
         return NL_FAILED;
     if (!in->alone && find_others(in) != NL_OK)

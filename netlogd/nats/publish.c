@@ -147,7 +147,8 @@ static size_t add_message(publisher *p, const nats_cut *cut, unsigned shard)
 static size_t message_for(publisher *p, const nats_cut *cut, unsigned shard)
 {
     size_t open = p->place->by_shard ? p->open[shard] : 0;
-    if (open == 0 || p->messages[open - 1].data.size + cut->bytes.size > TOGETHER)
+    size_t most = p->most < TOGETHER ? p->most : TOGETHER;
+    if (open == 0 || p->messages[open - 1].data.size + cut->bytes.size > most)
         open = add_message(p, cut, shard) + 1;
     p->open[shard] = open;
     return open - 1;

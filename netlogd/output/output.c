@@ -10,6 +10,7 @@
 #include "repair.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -480,7 +481,8 @@ bool output_is_settled(const output *out)
 int output_settle_ms(const output *out)
 {
     int64_t left_ns = out->settle_ns - now_ns();
-    return left_ns <= 0 ? 0 : (int)((left_ns + 999999) / 1000000);
+    int64_t left_ms = left_ns <= 0 ? 0 : (left_ns + 999999) / 1000000;
+    return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
 }
 
 bool output_delivers(output *out, delivery_state *state)
@@ -528,14 +530,32 @@ nl_status output_change(output *out, output_options *options)
     return status;
 }
 
-nl_status output_close(output *out)
+static nl_status close_as(output *out, bool ended)
 {
     nl_status status = output_settle(out);
     if (status == NL_OK)
-        status = note(out, journal_write, true);
+        status = note(out, journal_write, ended);
     if (out->delivery != NULL)
         delivery_finish(out->delivery);
     nl_status closed = output_file_close(&out->file);
     free_output(out);
     return status == NL_OK ? closed : status;
+}
+
+nl_status output_close(output *out)
+{
+    return close_as(out, true);
+}
+
+nl_status output_close_behind(output *out)
+{
+    return close_as(out, false);
+}
+
+void output_abandon(output *out)
+{
+    if (out->delivery != NULL)
+        delivery_finish(out->delivery);
+    output_file_close(&out->file);
+    free_output(out);
 }

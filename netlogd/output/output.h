@@ -113,4 +113,10 @@ nl_status output_change(output *out, output_options *options);
 /* Settles and closes. */
 nl_status output_close(output *out);
 
+/* The same, but the journal does not say that it ended in good order: there is what others have, and may come yet. */
+nl_status output_close_behind(output *out);
+
+/* Lets it go as it is: it was opened in vain. */
+void output_abandon(output *out);
+
 #endif

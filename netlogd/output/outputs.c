@@ -159,13 +159,18 @@ static void free_all(outputs *all)
     free(all);
 }
 
+typedef struct levelling {
+    const outputs *all;
+    bool level;
+} levelling;
+
 /* Closes them from that one on, without a word: there is another one to be said. */
 static void give_up(outputs *all, size_t from)
 {
     char why[1024];
     snprintf(why, sizeof why, "%s", failure_text());
     while (all->count > from)
-        output_close(all->at[--all->count]);
+        output_abandon(all->at[--all->count]);
     failure("%s", why);
 }
 
@@ -442,10 +447,30 @@ nl_status outputs_reopen(outputs *all)
     return begin(all) == NL_OK ? each(all, output_reopen) : NL_FAILED;
 }
 
+/* Whether an output has the same of a stream as another has. */
+static void compare(void *user, const nl_stream_state *state)
+{
+    levelling *l = user;
+    nl_stream_state other;
+    for (size_t i = 0; i < l->all->count && l->level; i++)
+        l->level = nl_streams_get(output_streams(l->all->at[i]), state->stream, &other) && other.next == state->next &&
+                   other.gap_count == state->gap_count &&
+                   memcmp(other.gaps, state->gaps, state->gap_count * sizeof *state->gaps) == 0;
+}
+
+/* Whether all have the same. After a kill one may have what another has not until the clients have sent it again. */
+static bool are_level(outputs *all)
+{
+    levelling l = {all, true};
+    for (size_t i = 0; i < all->count && all->count > 1; i++)
+        nl_streams_list(output_streams(all->at[i]), compare, &l);
+    return l.level;
+}
+
 nl_status outputs_close(outputs *all)
 {
     nl_status status = begin(all) == NL_OK ? NL_OK : NL_FAILED;
-    nl_status closed = each(all, output_close);
+    nl_status closed = each(all, are_level(all) ? output_close : output_close_behind);
     free_all(all);
     return status == NL_OK ? closed : status;
 }
