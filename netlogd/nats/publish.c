@@ -26,12 +26,12 @@
 #include <time.h>
 
 enum {
-    WINDOW = 2 * NL_STREAM_GAPS_MOST, /* every other one may fail */
-    MESSAGES_MOST = 2048,             /* of one delivery, but for its last block's parts */
-    BYTES_MOST = 8 << 20,             /* likewise */
-    TOGETHER = 256 << 10,             /* bytes of a message of several blocks */
-    HEADERS = 1 << 10,                /* of a message's bytes, at most */
-    NO_LEADER_MS = 100,               /* then it is tried again */
+    WINDOW = NL_STREAM_GAPS_MOST, /* every other one may fail, and a reader may begin in the middle */
+    MESSAGES_MOST = 2048,         /* of one delivery, but for its last block's parts */
+    BYTES_MOST = 8 << 20,         /* likewise */
+    TOGETHER = 256 << 10,         /* bytes of a message of several blocks */
+    HEADERS = 1 << 10,            /* of a message's bytes, at most */
+    NO_LEADER_MS = 100,           /* then it is tried again */
     ANSWER_MS = 125,
     SILENCE_MS = 2000,  /* without any answer, after which all is sent again */
     PATIENCE_MS = 6000, /* without any answer */
