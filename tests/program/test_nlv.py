@@ -179,7 +179,8 @@ class Window(support.Case):
             if shutil.which(tool) is None:
                 self.skipTest(f"no {tool} here")
         read_end, write_end = os.pipe()
-        self.start("Xvfb", "-displayfd", str(write_end), "-screen", "0", "1280x900x24", "-nolisten", "tcp",
+        # It would start anew whenever its last client, xdotool too, has left, and turn away who comes meanwhile.
+        self.start("Xvfb", "-noreset", "-displayfd", str(write_end), "-screen", "0", "1280x900x24", "-nolisten", "tcp",
                    pass_fds=[write_end], stderr=subprocess.DEVNULL)
         os.close(write_end)
         with os.fdopen(read_end) as pipe:
