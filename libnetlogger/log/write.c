@@ -150,23 +150,38 @@ static nl_status put_typed(nl_log *log, nl_format_site *site, nl_field *fields)
     return __atomic_load_n(&site->site.off, __ATOMIC_RELAXED) ? NL_OFF : no_room(size);
 }
 
-static nl_status write_by_plan(nl_log *log, nl_format_site *site, scratch *s, int error, va_list *arguments)
+/* Whether an event is to have no more than a call of nl_write brings. */
+static bool is_bare(const nl_record *head)
 {
-    want_fields(s, site->plan.field_count);
-    if (nl_plan_take(&site->plan, s->fields, &s->bytes, error, arguments) != NL_OK)
-        return NL_FAILED;
-    nl_status status = site->is_typed ? put_typed(log, site, s->fields) : NL_AGAIN;
-    if (status != NL_AGAIN)
-        return status;
-    return put_record(log, &(nl_record){.level = site->level,
-                                        .event = {site->event, site->event_size},
-                                        .fields = s->fields,
-                                        .field_count = site->plan.field_count});
+    return head->time_ns == 0 && head->host.data == NULL && head->prog.data == NULL && head->field_count == 0 &&
+           head->level_text.data == NULL;
 }
 
-/* function is the one that the program called. */
-static nl_status write_event(const char *function, nl_log *log, nl_level level, const char *event, const char *format,
-                             va_list arguments)
+/* head: what the event has beside its format's fields, which go behind its own; NULL for nothing. */
+static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, scratch *s, int error,
+                               va_list *arguments)
+{
+    if (head != NULL && is_bare(head))
+        head = NULL;
+    size_t before = head != NULL ? head->field_count : 0;
+    want_fields(s, before + site->plan.field_count);
+    if (nl_plan_take(&site->plan, s->fields + before, &s->bytes, error, arguments) != NL_OK)
+        return NL_FAILED;
+    nl_status status = site->is_typed && head == NULL ? put_typed(log, site, s->fields) : NL_AGAIN;
+    if (status != NL_AGAIN)
+        return status;
+    nl_record record = head != NULL ? *head : (nl_record){.level = site->level};
+    if (before > 0)
+        memcpy(s->fields, head->fields, before * sizeof *s->fields);
+    record.event = (nl_string){site->event, site->event_size};
+    record.fields = s->fields;
+    record.field_count = before + site->plan.field_count;
+    return put_record(log, &record);
+}
+
+/* function is the one that the program called; head as write_by_plan has it. NL_AGAIN when the format is bad. */
+static nl_status write_event(const char *function, nl_log *log, nl_level level, const char *event,
+                             const nl_record *head, const char *format, va_list arguments)
 {
     if (event == NULL)
         nl_abort_call(function, "event is NULL");
@@ -183,15 +198,17 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scratch *s = own_scratch();
     nl_format_site *site = nl_format_site_find(&s->cache, level, event, format);
-    nl_status status = NL_FAILED;
+    nl_status status = NL_AGAIN;
     if (site != NULL) {
         va_list rest;
         va_copy(rest, arguments);
-        status = write_by_plan(log, site, s, saved, &rest);
+        status = write_by_plan(log, site, head, s, saved, &rest);
         va_end(rest);
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     writing = false;
+    if (status == NL_AGAIN && head == NULL)
+        status = NL_FAILED;
     if (status == NL_FAILED || status == NL_MALFORMED)
         nl_error_prepend("write %s", event);
     errno = saved;
@@ -200,14 +217,19 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
 
 nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
 {
-    return write_event(__func__, log, level, event, format, arguments);
+    return write_event(__func__, log, level, event, NULL, format, arguments);
+}
+
+nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event, const char *format, va_list arguments)
+{
+    return write_event(__func__, log, head->level, event, head, format, arguments);
 }
 
 nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    nl_status status = write_event(__func__, log, level, event, format, arguments);
+    nl_status status = write_event(__func__, log, level, event, NULL, format, arguments);
     va_end(arguments);
     return status;
 }
