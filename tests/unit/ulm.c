@@ -1,6 +1,8 @@
 /* ULM: what is read of what real logs hold, and what is written. */
 #include "text_support.h"
 
+#include <time.h>
+
 #define DATE "DATE=20000330112320.957943"
 
 static void reads_the_standard_record(void **state)
