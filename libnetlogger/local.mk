@@ -44,6 +44,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/log/recover.c %D%/log/recover.h %D%/log/remains.c \
 	%D%/log/session.c %D%/log/session.h %D%/log/shared.h %D%/log/payload.c %D%/log/payload.h \
 	%D%/log/format_arguments.c %D%/log/format_arguments.h %D%/log/format_site.c %D%/log/format_site.h %D%/log/costs.c \
+	%D%/log/event_kind.c %D%/log/event_kind.h \
 	%D%/classic/classic.c %D%/classic/classic.h %D%/classic/classic_write.c \
 	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/decoder_blocks.c \
 	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/reader/archive.c %D%/transport/writer.c %D%/transport/writer_internal.h

@@ -102,6 +102,11 @@ tests_unit_convert_unit_SOURCES = %D%/convert.c libnetlogger/program/program.c
 tests_unit_convert_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nltools
 tests_unit_convert_unit_LDADD = nltools/libconvert.la $(unit_ldadd)
 
+unit_tests += %D%/event_kind.unit
+tests_unit_event_kind_unit_SOURCES = %D%/event_kind.c
+tests_unit_event_kind_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_event_kind_unit_LDADD = $(unit_ldadd)
+
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
