@@ -19,9 +19,18 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 4 << 20,       /* bytes that are handed to the kind at a time; more where one record needs it */
-    CHUNK_MOST = 64 << 20, /* no record is so large */
-    BACK_OFF_MS = 250,     /* after a failure, and twice that after the next */
+    /*
+     * Bytes that are handed to the kind at a time: few at first and where it takes long, so that a slow link gets on
+     * piece by piece; more where it is fast, so that a far one is not waited for all the time. And more yet where one
+     * record needs it.
+     */
+    PIECE = 256 << 10,
+    PIECE_LEAST = 64 << 10,
+    PIECE_MOST = 4 << 20,
+    FAST_MS = 250,
+    SLOW_MS = 2000,
+    RECORD_MOST = 64 << 20, /* no record is so large */
+    BACK_OFF_MS = 250,      /* after a failure, and twice that after the next */
     BACK_OFF_MOST_MS = 5000,
     FINISH_SECONDS = 5,
 };
@@ -44,6 +53,7 @@ struct delivery {
     void *peer; /* NULL: not connected */
     int file;   /* -1: none is open */
     nl_buffer chunk;
+    size_t piece;
     int back_off_ms;
 };
 
@@ -122,6 +132,7 @@ delivery *delivery_open(const output_options *options)
     d->options = copy_options(options);
     d->kind = options->kind;
     d->fd = d->file = -1;
+    d->piece = PIECE;
     pthread_mutex_init(&d->mutex, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -212,8 +223,8 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
     *taken = 0;
     if (d->peer == NULL && (d->peer = d->kind->open(d->options)) == NULL)
         return NL_FAILED;
-    for (size_t size = CHUNK; size <= CHUNK_MOST; size *= 2) {
-        nl_status status = size == CHUNK ? NL_OK : read_chunk(d, end, size);
+    for (size_t size = d->piece; size <= RECORD_MOST; size *= 2) {
+        nl_status status = size == d->piece ? NL_OK : read_chunk(d, end, size);
         if (status == NL_OK)
             status = d->kind->deliver(d->peer, d->chunk.data, d->chunk.size, d->at, taken);
         if (status != NL_OK || *taken > 0)
@@ -223,6 +234,28 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
     *taken = d->chunk.size;
     return failure("%s: %zu bytes in file %" PRIu64 " from %" PRIu64 " are no records, and are passed over",
                    d->options->spool, d->chunk.size, d->at.number, d->at.offset);
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Hands over the next piece, and chooses the size of the one after it. */
+static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
+{
+    int64_t began_ms = now_ms();
+    nl_status status = hand_over(d, end, taken);
+    int64_t took_ms = now_ms() - began_ms;
+    if (status != NL_OK)
+        d->piece = PIECE_LEAST;
+    else if (took_ms > SLOW_MS && d->piece > PIECE_LEAST)
+        d->piece /= 2;
+    else if (took_ms < FAST_MS && d->piece < PIECE_MOST)
+        d->piece *= 2;
+    return status;
 }
 
 /* Waits, with the mutex, until something changes or so long; 0: until something changes. */
@@ -272,10 +305,10 @@ static void deliver_some(delivery *d)
         free_options(d->options);
         d->options = other;
     }
-    nl_status status = read_chunk(d, end, CHUNK);
+    nl_status status = read_chunk(d, end, d->piece);
     bool nothing = status == NL_END;
     if (status == NL_OK)
-        status = hand_over(d, end, &taken);
+        status = hand_over_piece(d, end, &taken);
     if (taken > 0) {
         d->at.offset += taken;
         note_place(d);

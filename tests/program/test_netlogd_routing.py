@@ -7,6 +7,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 
@@ -80,6 +81,58 @@ class Collector:
     def waits_for_nothing(self):
         support.wait_until(lambda: all(o.get("SPOOLED", 0) == 0 for o in self.ask("status")["OUTPUTS"]),
                            what=f"{self.name} delivers all")
+
+
+class Link:
+    """A way to a port that passes so many bytes, and then nothing until it is opened; it breaks when it is cut."""
+
+    def __init__(self, test, port, allowed):
+        self.port, self.allowed, self.passed = port, allowed, 0
+        self.moved = threading.Condition()
+        self.sockets = []
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.url = "x-netlog://127.0.0.1:%d" % self.listening.getsockname()[1]
+        test.addCleanup(self.close)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                here = self.listening.accept()[0]
+            except OSError:
+                return
+            try:
+                there = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+            except OSError:
+                here.close()
+                continue
+            self.sockets += [here, there]
+            threading.Thread(target=self.carry, args=(here, there, True), daemon=True).start()
+            threading.Thread(target=self.carry, args=(there, here, False), daemon=True).start()
+
+    def carry(self, here, there, counted):
+        try:
+            while data := here.recv(16 << 10):
+                with self.moved:
+                    while counted and self.passed + len(data) > self.allowed:
+                        self.moved.wait()
+                    self.passed += len(data) if counted else 0
+                there.sendall(data)
+        except OSError:
+            pass
+        for s in (here, there):
+            s.close()
+
+    def open(self):
+        with self.moved:
+            self.allowed = float("inf")
+            self.moved.notify_all()
+
+    def close(self):
+        self.listening.close()
+        self.open()
+        for s in self.sockets:
+            s.close()
 
 
 class Routing(support.Case):
@@ -353,6 +406,23 @@ class Routing(support.Case):
             self.assertEqual(self.numbers(name, text), list(range(30000)))
         self.assertEqual([p.name for p in (c.folder / "spool").glob("*/spool-*")],
                          [sorted(p.name for p in (c.folder / "spool").glob("*/spool-*"))[-1]], "delivered files are removed")
+
+    def test_a_slow_link_gets_on(self):
+        top = self.collector("top", "top.log").start()
+        link = Link(self, top.port, 900 << 10)
+        c = self.collector("c", f"{link.url}?spool=spool&zstd=0")
+        lines = [line(n)[:-1] + b" TEXT=%s\n" % os.urandom(300).hex().encode() for n in range(10000)]
+        top_port, link.port = link.port, support.free_port()
+        c.start()
+        c.send(b"".join(lines))
+        support.wait_until(lambda: c.output(link.url)["SPOOLED"] > 5 << 20, what="that all waits")
+        link.port = top_port
+        support.wait_until(lambda: c.output(link.url)["DELIVERED"] > 0, what="that what was passed counts")
+        link.open()
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        self.assertEqual(len((top.folder / "top.log").read_bytes().splitlines()), len(lines))
 
     def test_a_full_spool_holds_clients_up(self):
         self.program = self.compile_client(PROGRAM)
