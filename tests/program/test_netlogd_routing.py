@@ -3,6 +3,7 @@ import json
 import os
 import random
 import re
+import select
 import shutil
 import signal
 import socket
@@ -122,6 +123,13 @@ class Link:
             pass
         for s in (here, there):
             s.close()
+
+    def broken(self):
+        """How many of the connections have been given up by those who connected."""
+        poll = select.poll()
+        for s in self.sockets[::2]:
+            poll.register(s, select.POLLRDHUP)
+        return len(poll.poll(0))
 
     def open(self):
         with self.moved:
@@ -503,6 +511,46 @@ class Routing(support.Case):
         self.assertEqual((c.folder / "b.log").read_bytes(), b"".join(lines[:10] + lines[30:]))
         self.assertEqual((top.folder / "top.log").read_bytes(), b"".join(lines[20:60]))
         self.assertEqual(self.text(c.folder / "c.nlb"), b"".join(lines[60:]).decode())
+
+    def test_nobody_waits_for_an_output_that_goes(self):
+        self.config = self.scratch / "netlogd.conf"
+        top = self.collector("top", "top.log").start()
+        link = Link(self, top.port, 30 << 10)
+        forward = f"{link.url}?spool=spool&zstd=0"
+        self.config.write_text(f"output all.log\noutput {forward}\n")
+        c = self.collector("c", options=["--config", self.config]).start()
+        lines = [line(n)[:-1] + b" TEXT=%s\n" % os.urandom(300).hex().encode() for n in range(2000)]
+        c.send(b"".join(lines[:1000]))
+        support.wait_until(lambda: link.passed > 0, what="that it is on its way")
+        self.assertEqual(self.reload(c, "all.log").returncode, 0, c.said())
+        self.assertEqual((link.broken(), len(link.sockets)), (0, 2), "it has given up before it was answered")
+        c.send(lines[1000])
+        self.assertEqual(self.reload(c, "all.log", forward).returncode, 0, c.said())
+        c.send(b"".join(lines[1001:]))
+        link.open()
+        c.waits_for_nothing()
+        self.assertEqual(self.reload(c, "all.log").returncode, 0, c.said())
+        c.stop()
+        top.stop()
+        self.assertEqual((c.folder / "all.log").read_bytes(), b"".join(lines))
+        self.assertEqual((top.folder / "top.log").read_bytes(), b"".join(lines[:1000] + lines[1001:]))
+
+    def test_one_that_is_away_and_back_is_logged(self):
+        top = self.collector("top", "top.log")
+        c = self.collector("c", f"{top.url}?spool=spool").start()
+        c.send(line(1))
+        support.wait_until(lambda: c.output(top.url).get("FAILURES", 0) >= 4, what="that it fails again and again")
+        top.start()
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        own = c.own.read_text()
+        away = re.findall(r" LVL=Warning NL.EVNT=Netlogd.OutputAway OUTPUT=(\S+) REASON=(.*) SPOOLED=[1-9]\d*\n", own)
+        self.assertEqual(len(away), own.count("OutputAway"))
+        self.assertEqual(away[0][0], top.url)
+        self.assertIn("Connection refused", away[0][1])
+        self.assertLess(len(away), 3)
+        self.assertEqual(len(re.findall(rf"Netlogd.OutputBack OUTPUT={top.url} SECONDS=\d", own)), 1)
 
     def test_reloads_and_kills_lose_nothing(self):
         self.program = self.compile_client(PROGRAM)
