@@ -492,6 +492,9 @@ void delivery_start(delivery *d, output_place end, nl_log *log)
         delivery_settled(d, end);
         return;
     }
+    /* One that was killed may have left a file that it had delivered. */
+    if (d->at.number > 0)
+        output_file_remove_below(d->options, d->at.number);
     find_first(d, end);
     d->log = log;
     d->end = end;

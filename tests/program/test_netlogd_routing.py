@@ -512,6 +512,26 @@ class Routing(support.Case):
         self.assertEqual((top.folder / "top.log").read_bytes(), b"".join(lines[20:60]))
         self.assertEqual(self.text(c.folder / "c.nlb"), b"".join(lines[60:]).decode())
 
+    def test_a_kill_leaves_no_file_that_was_delivered(self):
+        top = self.collector("top", "top.log").start()
+        c = self.collector("c", f"{top.url}?spool=spool")
+        for n in range(4):  # each start begins another file
+            c.start()
+            c.send(line(n))
+            c.waits_for_nothing()
+            c.stop()
+        spool, = (c.folder / "spool").iterdir()
+        self.assertGreater(int((spool / "delivered").read_text().split()[0]), 2)
+        for n in (1, 2):  # as if it had been killed between noting that and removing them
+            (spool / f"spool-{n:06d}.nlb").write_bytes(b"delivered")
+        c.start()
+        c.send(line(4))
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        self.assertEqual([n for n in (1, 2) if (spool / f"spool-{n:06d}.nlb").exists()], [])
+        self.assertEqual((top.folder / "top.log").read_bytes(), b"".join(line(n) for n in range(5)))
+
     def test_nobody_waits_for_an_output_that_goes(self):
         self.config = self.scratch / "netlogd.conf"
         top = self.collector("top", "top.log").start()
