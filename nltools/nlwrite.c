@@ -37,15 +37,66 @@ static const struct argp_option options[] = {
 
 static const struct argp_child children[] = {{&program_reading_argp, 0, "Reading records from SOURCEs:", 1}, {0}};
 
+static bool writes_bp(const char *destination)
+{
+    nl_url *url = nl_url_parse(destination);
+    const char *option = url != NULL ? nl_url_option_value(url, "format") : NULL;
+    nl_format format = option != NULL                                 ? nl_format_parse(option)
+                       : url != NULL && url->scheme == NL_SCHEME_FILE ? nl_format_of_name(url->path)
+                                                                      : NL_FORMAT_UNKNOWN;
+    nl_url_free(url);
+    return format == NL_FORMAT_BP;
+}
+
+/* What says that standard field; NULL: the name is none's, in the format that is written. */
+static const char *standard_field(const char *name, size_t size, bool bp)
+{
+    static const struct {
+        const char *names[2], *instead;
+    } all[] = {{{"DATE", "ts"}, "it is when nlwrite is called"},
+               {{"HOST", "host"}, "--host says it"},
+               {{"PROG", "prog"}, "--prog says it"},
+               {{"LVL", "level"}, "--level says it"},
+               {{"NL.EVNT", "event"}, "EVENT is it"}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strlen(all[i].names[bp]) == size && memcmp(all[i].names[bp], name, size) == 0)
+            return all[i].instead;
+    return NULL;
+}
+
+static bool is_name(const char *name, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!(name[i] == '_' || (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
+              (i > 0 && ((name[i] >= '0' && name[i] <= '9') || name[i] == '.' || name[i] == '-'))))
+            return false;
+    return size > 0;
+}
+
+/* A field that would get another name in the log is none that was meant. */
+static void check_field(struct argp_state *state, const char *word, bool bp)
+{
+    const char *equals = strchr(word, '=');
+    if (equals == NULL || equals == word)
+        argp_error(state, "\"%s\" is not FIELD=VALUE", word);
+    size_t size = equals != NULL ? (size_t)(equals - word) : 0;
+    const char *instead = standard_field(word, size, bp);
+    if (instead != NULL)
+        argp_error(state, "%.*s is a standard field: %s", (int)size, word, instead);
+    if (!is_name(word, size))
+        argp_error(state, "\"%.*s\" is no field's name: letters, digits, '.', '_' and '-', the first a letter or '_'",
+                   (int)size, word);
+}
+
 static void check_words(struct argp_state *state, const arguments *a)
 {
     if (a->word_count == 0)
         argp_error(state, "no event given");
     if (strcmp(a->words[0], "-") == 0)
         return;
+    bool bp = a->destination != NULL && writes_bp(a->destination);
     for (int i = 1; i < a->word_count; i++)
-        if (strchr(a->words[i], '=') == NULL || a->words[i][0] == '=')
-            argp_error(state, "\"%s\" is not FIELD=VALUE", a->words[i]);
+        check_field(state, a->words[i], bp);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
