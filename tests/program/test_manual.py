@@ -17,7 +17,7 @@ NOT_RUN = {
     "^nlv dpss.log$": (1, "it opens a window"),
     "netlogd": (2, "it goes into the background; test_netlogd.py is about it"),
     "netlogctl": (3, "it wants a collector; test_netlogctl.py is about it"),
-    "nlkernel record": (4, "it wants the kernel's tracefs; test_nlkernel.py is about it"),
+    "nlkernel record": (3, "it wants the kernel's tracefs; test_nlkernel.py is about it"),
     "nlkernel list": (1, "it wants the kernel's tracefs"),
     "&& nlv": (1, "it opens a window"),
 }
