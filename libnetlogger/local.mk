@@ -61,7 +61,8 @@ EXTRA_DIST += %D%/libnetlogger.map %D%/abi
 
 # What the command-line programs share; not installed.
 noinst_LTLIBRARIES += %D%/libprogram.la
-%C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/where.c %D%/program/archive.c
+%C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/reading.h \
+	%D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c
 %C%_libprogram_la_LIBADD = %D%/libnetlogger.la
 
 # What a log means: for programs that look at all of one. Uses GLib; not installed.

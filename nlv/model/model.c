@@ -11,7 +11,7 @@ struct model {
     drawing *drawing;
     bool inferred;
     program_reading *reading;
-    GPtrArray *readers; /* nl_reader, those that are still read */
+    GPtrArray *logs; /* program_log, those that are still read */
     GPtrArray *lifelines;
     GArray *colors;
     GString *name;
@@ -30,7 +30,7 @@ model *model_new(drawing *d, program_reading *reading)
     m->drawing = d != NULL ? d : drawing_new();
     m->inferred = d == NULL;
     m->reading = reading;
-    m->readers = g_ptr_array_new();
+    m->logs = g_ptr_array_new();
     m->lifelines = g_ptr_array_new_with_free_func(free_lifelines);
     m->colors = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     m->name = g_string_new(NULL);
@@ -43,9 +43,9 @@ void model_free(model *m)
 {
     g_ptr_array_free(m->lifelines, TRUE);
     g_array_free(m->colors, TRUE);
-    for (guint i = 0; i < m->readers->len; i++)
-        program_reading_close(m->reading, g_ptr_array_index(m->readers, i));
-    g_ptr_array_free(m->readers, TRUE);
+    for (guint i = 0; i < m->logs->len; i++)
+        program_log_close(g_ptr_array_index(m->logs, i));
+    g_ptr_array_free(m->logs, TRUE);
     drawing_free(m->drawing);
     trace_free(m->trace);
     g_string_free(m->name, TRUE);
@@ -54,10 +54,10 @@ void model_free(model *m)
 
 bool model_add_source(model *m, const char *url, bool follow)
 {
-    nl_reader *reader = program_reading_open(m->reading, url, follow, follow);
-    if (reader == NULL)
+    program_log *log = program_log_open(m->reading, url, follow, follow);
+    if (log == NULL)
         return false;
-    g_ptr_array_add(m->readers, reader);
+    g_ptr_array_add(m->logs, log);
     char *base = g_path_get_basename(url);
     g_string_append_printf(m->name, "%s%s", m->name->len > 0 ? ", " : "",
                            strcmp(url, "-") == 0 ? "standard input" : base);
@@ -66,13 +66,11 @@ bool model_add_source(model *m, const char *url, bool follow)
 }
 
 /* Reads one source on. NL_AGAIN: nothing now; NL_OK: there is more; otherwise it is at its end. */
-static nl_status read_source(model *m, nl_reader *reader, size_t most, size_t *count)
+static nl_status read_source(model *m, program_log *log, size_t most, size_t *count)
 {
     while (*count < most) {
         const nl_record *record;
-        nl_status status = nl_reader_next(reader, &record);
-        if (status == NL_FAILED)
-            program_error("%s", nl_error_message());
+        nl_status status = program_log_next(log, NULL, &record);
         if (status != NL_OK)
             return status;
         trace_add(m->trace, record);
@@ -85,16 +83,16 @@ size_t model_read(model *m, size_t most, bool *more)
 {
     size_t count = 0;
     *more = false;
-    for (guint i = 0; i < m->readers->len;) {
-        nl_reader *reader = g_ptr_array_index(m->readers, i);
-        nl_status status = read_source(m, reader, most, &count);
+    for (guint i = 0; i < m->logs->len;) {
+        program_log *log = g_ptr_array_index(m->logs, i);
+        nl_status status = read_source(m, log, most, &count);
         *more = *more || status == NL_OK;
         if (status == NL_OK || status == NL_AGAIN) {
             i++;
             continue;
         }
-        program_reading_close(m->reading, reader);
-        g_ptr_array_remove_index(m->readers, i);
+        program_log_close(log);
+        g_ptr_array_remove_index(m->logs, i);
     }
     m->changed = m->changed || count > 0;
     return count;
