@@ -15,8 +15,9 @@ typedef struct by_time {
     const char *directory; /* for runs */
     char **files;
     size_t file_count;
-    void (*begin)(void *user); /* called once settings->format is known, before the first lines */
-    gather_sink *put;          /* called in any thread, but one at a time */
+    void (*begin)(void *user);     /* called once settings->format is known, before the first lines */
+    gather_sink *put;              /* called in any thread, but one at a time */
+    void (*take_back)(void *user); /* all that was put is forgotten, begin is called again; NULL: it can't be */
     void *user;
 } by_time;
 

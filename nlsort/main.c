@@ -15,13 +15,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 
 enum {
     OPTION_FORMAT = 0x1000,
     OPTION_WINDOW,
     OPTION_LATE,
-    WRITE_SIZE = 1 << 20,
+    WRITE_SIZE = 256 << 10,
     RUN_BUFFER = 1 << 20,
     RUN_BUFFER_LEAST = 16 << 10,
     DESCRIPTORS_KEPT = 16, /* beside the inputs of a merge */
@@ -258,6 +259,24 @@ static void put_lines(void *user, const char *text, size_t size, const nl_scanne
         fail_writing(r);
 }
 
+static void take_back(void *user)
+{
+    result *r = user;
+    nl_writer_discard(r->writer);
+    nl_record_free(r->record);
+    r->records = 0;
+}
+
+/* Whether the output is a file that has its name only when all is written. */
+static bool is_written_aside(const char *output)
+{
+    nl_url *url = output != NULL ? nl_url_parse(output) : NULL;
+    struct stat old;
+    bool aside = url != NULL && url->scheme == NL_SCHEME_FILE && (lstat(url->path, &old) != 0 || S_ISREG(old.st_mode));
+    nl_url_free(url);
+    return aside;
+}
+
 /* By time alone, into text. */
 static void sort_by_time(arguments *a, result *r)
 {
@@ -269,6 +288,7 @@ static void sort_by_time(arguments *a, result *r)
                     .file_count = a->file_count,
                     .begin = begin_result,
                     .put = put_lines,
+                    .take_back = is_written_aside(a->output) ? take_back : NULL,
                     .user = r};
     if (!by_time_sort(&what)) {
         nl_writer_discard(r->writer);

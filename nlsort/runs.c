@@ -13,13 +13,15 @@
 #include <unistd.h>
 
 enum {
-    BLOCK_MOST = 512 << 10, /* bytes of text, about */
+    BLOCK_MOST = 256 << 10, /* bytes of text, about */
     BLOCK_LEAST = 16 << 10,
-    BLOCKS_IN_MEMORY = 512, /* at least */
-    BLOCK_COST = 2,         /* what a block takes more than its text, at most: so many times that */
+    BLOCKS_IN_MEMORY = 1024, /* at least */
+    BLOCK_COST = 2,          /* what a block takes more than its text, at most: so many times that */
     MERGED_AT_ONCE = 1 << 20,
     MERGED_LINES = 64 << 10,
     MERGED_BUFFERS = 2,
+    FORGOTTEN_AT_ONCE = 4 << 20,
+    FETCHED_AHEAD = 8, /* lines, into the cache */
 };
 
 typedef struct run {
@@ -130,6 +132,7 @@ void runs_add(runs *r, table *t)
 typedef struct cursor {
     size_t rank;
     off_t at, end;
+    off_t kept; /* what lies before is given back */
     char *block;
     size_t capacity;
     const nl_scanned_line *lines;
@@ -142,6 +145,7 @@ static bool read_block(const runs *r, const run_file *file, cursor *c)
 {
     if (c->at == c->end)
         return false;
+    off_t start = c->at;
     header h;
     temporary_read(file->fd, r->directory, &h, sizeof h, c->at);
     size_t places = h.lines * sizeof(nl_scanned_line), size = places + h.text_size;
@@ -151,6 +155,11 @@ static bool read_block(const runs *r, const run_file *file, cursor *c)
     }
     temporary_read(file->fd, r->directory, c->block, size, c->at + (off_t)sizeof h);
     c->at += (off_t)(sizeof h + size);
+    if (start - c->kept >= FORGOTTEN_AT_ONCE) {
+        temporary_forget(file->fd, c->kept, start - c->kept);
+        c->kept = start;
+    }
+    temporary_expect(file->fd, c->at, c->end - c->at < (off_t)size ? c->end - c->at : (off_t)size);
     c->lines = (const nl_scanned_line *)(const void *)c->block;
     c->count = h.lines;
     c->next = 0;
@@ -303,6 +312,8 @@ static void merge_cursors(const runs *r, const run_file *file, cursor **heap, si
         const cursor *second = second_of(heap, count);
         bool more = true;
         do {
+            if (first->next + FETCHED_AHEAD < first->count)
+                __builtin_prefetch(first->text + nl_line_offset(first->lines[first->next + FETCHED_AHEAD]));
             outlet_put(out, first->text, first->lines[first->next++]);
             if (first->next == first->count)
                 more = read_block(r, file, first);
@@ -314,19 +325,22 @@ static void merge_cursors(const runs *r, const run_file *file, cursor **heap, si
     }
 }
 
-/* Merges the runs from first up to end. */
-static void merge_some(const runs *r, const run_file *file, size_t first, size_t end, gather_sink *sink, void *user)
+/* Merges the runs from first up to end, and last, which may be empty. */
+static void merge_some(const runs *r, const run_file *file, size_t first, size_t end, cursor *last, gather_sink *sink,
+                       void *user)
 {
-    cursor *cursors = calloc(end - first, sizeof *cursors), **heap = calloc(end - first, sizeof(cursor *));
+    cursor *cursors = calloc(end - first, sizeof *cursors), **heap = calloc(end - first + 1, sizeof(cursor *));
     if (cursors == NULL || heap == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     size_t count = 0;
     for (size_t i = first; i < end; i++) {
         cursor *c = &cursors[i - first];
-        *c = (cursor){.rank = i, .at = file->runs[i].start, .end = file->runs[i].end};
+        *c = (cursor){.rank = i, .at = file->runs[i].start, .end = file->runs[i].end, .kept = file->runs[i].start};
         if (read_block(r, file, c))
             heap[count++] = c;
     }
+    if (last->count > 0)
+        heap[count++] = last;
     outlet out;
     outlet_open(&out, sink, user);
     merge_cursors(r, file, heap, count, &out);
@@ -345,20 +359,31 @@ static void merge_groups(runs *r, size_t most)
     for (size_t first = 0; first < r->file.count; first += most) {
         size_t end = first + most < r->file.count ? first + most : r->file.count;
         begin_run(r, &merged);
-        merge_some(r, &r->file, first, end, write_block, &to);
+        cursor none = {0};
+        merge_some(r, &r->file, first, end, &none, write_block, &to);
         end_run(&merged);
     }
     free_file(&r->file);
     r->file = merged;
 }
 
-void runs_merge(runs *r, gather_sink *sink, void *user)
+/* Bytes that it takes to merge so many runs. */
+static size_t merge_size(const runs *r, size_t count)
 {
-    size_t room = r->memory / BLOCK_COST > 2 * MERGED_BUFFERS * MERGED_AT_ONCE
-                      ? r->memory / BLOCK_COST - MERGED_BUFFERS * MERGED_AT_ONCE
-                      : MERGED_BUFFERS * MERGED_AT_ONCE;
-    size_t most = room / (2 * r->block);
+    return count * BLOCK_COST * r->block + MERGED_BUFFERS * (MERGED_AT_ONCE + MERGED_LINES * sizeof(nl_scanned_line));
+}
+
+void runs_merge(runs *r, table *t, gather_sink *sink, void *user)
+{
+    if (table_size(t) + merge_size(r, r->file.count) > r->memory) {
+        runs_add(r, t);
+        table_release(t);
+    }
+    size_t most = (r->memory - merge_size(r, 0)) / (BLOCK_COST * r->block);
     while (r->file.count > most)
         merge_groups(r, most);
-    merge_some(r, &r->file, 0, r->file.count, sink, user);
+    order o = order_table(t);
+    cursor last = {.rank = r->file.count, .lines = o.lines, .count = o.count, .text = t->text};
+    merge_some(r, &r->file, 0, r->file.count, &last, sink, user);
+    order_free(&o);
 }

@@ -72,10 +72,8 @@ table *table_new(size_t memory, bool reverse)
 
 void table_free_lists(table *t)
 {
-    for (size_t i = 0; i < WORKERS_MOST; i++) {
-        big_free(t->lists[i].lines, t->lists[i].capacity * sizeof(nl_scanned_line));
-        t->lists[i] = (line_list){0};
-    }
+    for (size_t i = 0; i < WORKERS_MOST; i++)
+        line_list_free(&t->lists[i]);
     t->piece_count = 0;
 }
 
@@ -94,6 +92,12 @@ void table_clear(table *t)
     t->piece_count = 0;
     t->line_count = 0;
     table_unmap(t, 0);
+}
+
+void table_release(table *t)
+{
+    table_free_lists(t);
+    madvise(t->text, t->reserved, MADV_DONTNEED);
 }
 
 static size_t round_up(size_t size)
@@ -170,6 +174,25 @@ void line_list_reserve(line_list *list, size_t count)
     list->capacity = capacity;
 }
 
+void line_list_free(line_list *list)
+{
+    big_free(list->lines, list->capacity * sizeof *list->lines);
+    *list = (line_list){0};
+}
+
+piece piece_of(const line_list *list, size_t first, size_t count)
+{
+    const nl_scanned_line *lines = list->lines + first;
+    piece p = {list, first, count, lines[0].time_ns, lines[0].time_ns, true};
+    for (size_t i = 1; i < count; i++) {
+        int64_t time_ns = lines[i].time_ns;
+        p.ordered &= time_ns >= lines[i - 1].time_ns;
+        p.least = time_ns < p.least ? time_ns : p.least;
+        p.most = time_ns > p.most ? time_ns : p.most;
+    }
+    return p;
+}
+
 static piece *new_piece(table *t)
 {
     if (t->piece_count == t->piece_capacity) {
@@ -185,17 +208,9 @@ void table_add_piece(table *t, line_list *list, size_t first, size_t count)
 {
     if (count == 0)
         return;
-    nl_scanned_line *lines = list->lines + first;
-    piece p = {.list = list, .first = first, .count = count, .ordered = true};
-    for (size_t i = 0; t->reverse && i < count; i++)
-        lines[i].time_ns = ~lines[i].time_ns;
-    p.least = p.most = lines[0].time_ns;
-    for (size_t i = 1; i < count; i++) {
-        int64_t time_ns = lines[i].time_ns;
-        p.ordered &= time_ns >= lines[i - 1].time_ns;
-        p.least = time_ns < p.least ? time_ns : p.least;
-        p.most = time_ns > p.most ? time_ns : p.most;
-    }
+    for (size_t i = first; t->reverse && i < first + count; i++)
+        list->lines[i].time_ns = ~list->lines[i].time_ns;
+    piece p = piece_of(list, first, count);
     *new_piece(t) = p;
     t->line_count += count;
 }

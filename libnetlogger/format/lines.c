@@ -244,6 +244,14 @@ static marks mark_rest(const nl_line_scanner *s, const char *at, size_t size)
     return mark_block(bytes, s->time.data[0], s->time.size);
 }
 
+/* Whether the time's name and '=' are at at. */
+static inline bool is_time_name(const nl_line_scanner *s, const char *at, size_t left)
+{
+    if (left >= sizeof(uint64_t))
+        return (load_word(at) & s->begin_mask) == s->begin_word;
+    return left > s->time.size && memcmp(at, s->time.data, s->time.size) == 0 && at[s->time.size] == '=';
+}
+
 /*
  * Of places where a time's name seemed to be: those where it is, and digits after it. Only those may begin another
  * record, and whether they do the decoder is asked.
@@ -253,7 +261,8 @@ static uint64_t real_times(const nl_line_scanner *s, const char *block, const ch
     uint64_t real = 0;
     for (; times != 0; times &= times - 1) {
         const char *at = block + __builtin_ctzll(times);
-        if ((size_t)(end - at) > s->time.size + YEAR_DIGITS && memcmp(at, s->time.data, s->time.size) == 0 &&
+        size_t left = (size_t)(end - at);
+        if (is_time_name(s, at, left) && left > s->time.size + YEAR_DIGITS &&
             nl_digits(at + s->time.size + 1, YEAR_DIGITS) == YEAR_DIGITS)
             real |= times & -times;
     }
