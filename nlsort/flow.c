@@ -16,12 +16,13 @@
 enum {
     SLOTS = 64,
     AHEAD = 8, /* slots that may be read while others are written; the window is the rest */
-    SLOT_MOST = 1 << 20,
+    SLOT_MOST = 512 << 10,
     SLOT_LEAST = 64 << 10,
     SLOTS_IN_MEMORY = 256, /* at least: a slot's lines may take more than its text */
     PLACES = 16,           /* of the file that are looked at beforehand */
     PLACE_SIZE = 16 << 10,
     PLACE_LINES = PLACE_SIZE / 8,
+    FETCHED_AHEAD = 8,           /* lines, into the cache */
     WRITTEN_AT_ONCE = 256 << 10, /* so little that it is in the processor's cache when the kernel copies it */
 };
 
@@ -230,6 +231,8 @@ static void write_up_to(const flow *f, waiting *w, int64_t most)
     size_t count = order_count_before(w->list.lines + w->first, w->list.count - w->first, most, true);
     for (size_t i = w->first; i < w->first + count; i++) {
         nl_scanned_line line = w->list.lines[i];
+        if (i + FETCHED_AHEAD < w->list.count)
+            table_prefetch(f->text, w->list.lines[i + FETCHED_AHEAD]);
         size_t size = table_line_size(f->text, line);
         if (w->out_size >= WRITTEN_AT_ONCE)
             put_out(f, w);

@@ -9,6 +9,7 @@
 #include "merge.h"
 #include "spill.h"
 #include "store.h"
+#include "unique.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -195,6 +196,7 @@ typedef struct result {
     nl_writer *writer;
     uint64_t records;
     nl_buffer before;  /* the latest key and line, for -u */
+    unique *unique;    /* for -u, by time */
     nl_record *record; /* of a line that was packed */
 } result;
 
@@ -239,6 +241,10 @@ static void put(result *r, const item *it)
 
 static void close_result(result *r)
 {
+    if (r->unique != NULL) {
+        unique_end(r->unique);
+        unique_free(r->unique);
+    }
     nl_buffer_free(&r->before);
     nl_record_free(r->record);
     if (nl_writer_close(r->writer) != NL_OK)
@@ -257,6 +263,12 @@ static void put_lines(void *user, const char *text, size_t size, const nl_scanne
     r->records += count;
     if (nl_writer_put_text(r->writer, NL_LEVEL_NONE, text, size) != NL_OK)
         fail_writing(r);
+}
+
+static void put_unique(void *user, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
+{
+    result *r = user;
+    unique_put(r->unique, text, size, lines, count);
 }
 
 static void take_back(void *user)
@@ -278,22 +290,36 @@ static bool is_written_aside(const char *output)
 }
 
 /* By time alone, into text. */
-static void sort_by_time(arguments *a, result *r)
+static bool is_by_time(const arguments *a)
 {
-    by_time what = {.settings = &a->input,
-                    .reverse = a->reverse,
-                    .memory = a->memory,
-                    .directory = a->directory,
-                    .files = a->files,
-                    .file_count = a->file_count,
-                    .begin = begin_result,
-                    .put = put_lines,
-                    .take_back = is_written_aside(a->output) ? take_back : NULL,
-                    .user = r};
-    if (!by_time_sort(&what)) {
+    return key_is_time(a->key) && !a->input.packed;
+}
+
+static by_time by_time_of(arguments *a, result *r)
+{
+    if (a->input.unique && r != NULL)
+        r->unique = unique_new(put_lines, r);
+    return (by_time){.settings = &a->input,
+                     .reverse = a->reverse,
+                     .memory = a->memory,
+                     .directory = a->directory,
+                     .files = a->files,
+                     .file_count = a->file_count,
+                     .begin = begin_result,
+                     .put = a->input.unique ? put_unique : put_lines,
+                     .with_places = a->input.unique,
+                     .take_back = is_written_aside(a->output) ? take_back : NULL,
+                     .user = r};
+}
+
+/* Whether what was said to be in order was. */
+static bool was_ordered(const result *r, by_time_result what)
+{
+    if (what == BY_TIME_DAMAGED) {
         nl_writer_discard(r->writer);
         exit(PROGRAM_PROBLEM);
     }
+    return what == BY_TIME_DONE;
 }
 
 static void spill_store(spill *runs, store *items)
@@ -430,6 +456,9 @@ static void merge_group(arguments *a, spill *runs, size_t from, size_t to, bool 
 
 static bool merge_sorted(arguments *a, result *r)
 {
+    by_time what = by_time_of(a, r);
+    if (is_by_time(a) && by_time_can_merge(&what))
+        return was_ordered(r, by_time_merge(&what));
     bool disordered = false;
     size_t most = descriptors_for_inputs();
     spill *runs = spill_new(a->directory);
@@ -462,6 +491,10 @@ static bool merge_sorted(arguments *a, result *r)
 /* Says where the first record out of order is. */
 static bool check_order(arguments *a)
 {
+    if (is_by_time(a) && !a->input.unique) {
+        by_time what = by_time_of(a, NULL);
+        return by_time_check(&what);
+    }
     bool ordered = true;
     nl_buffer before = {0};
     for (size_t i = 0; i < a->file_count && ordered; i++) {
@@ -553,9 +586,10 @@ int main(int argc, char **argv)
         result r = {.a = &a};
         if (a.merge)
             good = merge_sorted(&a, &r);
-        else if (key_is_time(a.key) && !a.input.unique && !a.input.packed)
-            sort_by_time(&a, &r);
-        else
+        else if (is_by_time(&a)) {
+            by_time what = by_time_of(&a, &r);
+            was_ordered(&r, by_time_sort(&what));
+        } else
             sort(&a, &r);
         close_result(&r);
     }

@@ -23,8 +23,16 @@ enum {
 };
 
 /* Where files are mapped, and whether all of them was there: of the process, as signals are. */
-static char *guarded, *guarded_end;
+static table *tables;
 static volatile sig_atomic_t damaged;
+
+static const table *table_at(const char *at)
+{
+    const table *t = tables;
+    while (t != NULL && (at < t->text || at >= t->text + t->reserved))
+        t = t->next;
+    return t;
+}
 
 /*
  * A file was cut, or its disk failed, after it was mapped. Whoever reads there finds zeros; that the result is no good
@@ -35,9 +43,9 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
     (void)context;
     char *at = info->si_addr;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    if (at >= guarded && at < guarded_end &&
-        mmap(at - (size_t)(at - guarded) % page, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-             -1, 0) != MAP_FAILED) {
+    const table *t = table_at(at);
+    if (t != NULL && mmap(at - (size_t)(at - t->text) % page, page, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
         damaged = 1;
         return;
     }
@@ -46,8 +54,8 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
 
 static void guard(table *t)
 {
-    guarded = t->text;
-    guarded_end = t->text + t->reserved;
+    t->next = tables;
+    tables = t;
     struct sigaction action = {.sa_sigaction = on_missing_page, .sa_flags = SA_SIGINFO};
     sigaction(SIGBUS, &action, NULL);
 }
@@ -79,6 +87,10 @@ void table_free_lists(table *t)
 
 void table_free(table *t)
 {
+    table **link = &tables;
+    while (*link != t)
+        link = &(*link)->next;
+    *link = t->next;
     table_free_lists(t);
     big_free(t->text, t->reserved);
     free(t->pieces);

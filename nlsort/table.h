@@ -31,6 +31,7 @@ typedef struct piece {
 } piece;
 
 typedef struct table {
+    struct table *next; /* of all tables */
     char *text;
     size_t used;     /* bytes of text */
     size_t mapped;   /* up to there files may be mapped */
@@ -107,5 +108,15 @@ void table_free_lists(table *t);
 
 /* The size of a line without its newline, which for the longest its place does not say. */
 size_t table_line_size(const char *text, nl_scanned_line line);
+
+/* Has the processor fetch a line into its cache. */
+static inline void table_prefetch(const char *text, nl_scanned_line line)
+{
+    enum { CACHE_LINE = 64 };
+    const char *at = text + nl_line_offset(line);
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + CACHE_LINE);
+    __builtin_prefetch(at + nl_line_size(line));
+}
 
 #endif
