@@ -26,6 +26,7 @@ program_tests += \
 	tests/program/test_netlogd_tls.py \
 	tests/program/test_netlogd_udp.py \
 	tests/program/test_nlconv.py \
+	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlschema.py \
