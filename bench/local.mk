@@ -23,6 +23,9 @@ EXTRA_DIST += \
 	%D%/netlogd/nats_plain.c \
 	%D%/netlogd/run \
 	%D%/nlconv/run \
+	%D%/nlv/drive.c \
+	%D%/nlv/make_log.c \
+	%D%/nlv/run \
 	%D%/run \
 	%D%/sort/make_log.c \
 	%D%/sort/run

@@ -72,7 +72,7 @@ endif
 %C%_libanalysis_la_SOURCES = \
 	%D%/analysis/trace.c %D%/analysis/trace.h %D%/analysis/drawing.c %D%/analysis/drawing.h \
 	%D%/analysis/infer.c %D%/analysis/infer.h %D%/analysis/lifelines.c %D%/analysis/lifelines.h \
-	%D%/analysis/hash64.h \
+	%D%/analysis/hash64.h %D%/analysis/hash_bytes.h \
 	%D%/analysis/json.c %D%/analysis/json.h
 %C%_libanalysis_la_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 %C%_libanalysis_la_LIBADD = %D%/libnetlogger.la $(GLIB_LIBS) -lm

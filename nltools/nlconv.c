@@ -180,7 +180,7 @@ static void say_losses(const pass *p)
 static void say_undated(const pass *p)
 {
     if (p->undated)
-        program_error("%s: its times count from nobody says when, and are taken as from 1970: see --base", p->url);
+        program_error("%s: its times count from nobody says when, and are taken as from 1970: see --base", p->sources[0]);
 }
 
 static bool write_all(int fd, const char *data, size_t size)
@@ -275,7 +275,7 @@ static bool convert(arguments *a, output *out, bool *keep)
                       .about = a->about,
                       .out = out,
                       .threads = a->threads};
-    main_pass.about.written_ns = written_at(a->files[0]);
+    main_pass.about.written_ns = a->file_count > 0 ? written_at(a->files[0]) : nl_time_now_ns();
     const exporter_kind *first = a->to->first_pass;
     if (first != NULL && !make_readable_twice(&main_pass))
         return false;
