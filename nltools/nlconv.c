@@ -180,7 +180,8 @@ static void say_losses(const pass *p)
 static void say_undated(const pass *p)
 {
     if (p->undated)
-        program_error("%s: its times count from nobody says when, and are taken as from 1970: see --base", p->sources[0]);
+        program_error("%s: its times count from nobody says when, and are taken as from 1970: see --base",
+                      p->sources[0]);
 }
 
 static bool write_all(int fd, const char *data, size_t size)

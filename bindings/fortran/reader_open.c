@@ -1,4 +1,5 @@
-/* What netlogger.f90 cannot say by itself: the options of a reader are a C struct whose layout is not Fortran's to know. */
+/* What netlogger.f90 cannot say by itself: the options of a reader are a C struct whose layout is not Fortran's to
+ * know. */
 #include <netlogger.h>
 
 nl_reader *nl_fortran_reader_open(const char *url, bool follow);
