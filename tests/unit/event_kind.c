@@ -264,6 +264,23 @@ static void test_threads(void **state)
     assert_int_equal(count(all, "=three"), THREADS * ((EVENTS + 2) / 3));
 }
 
+static void test_room_is_known_before(void **state)
+{
+    (void)state;
+    nl_event_kind *kind = kind_of("Room", "A", "B");
+    nl_field values[] = {of_int(1), of_int(2)};
+    assert_true(nl_event_has_room(NULL, 32));
+    nl_log *log = nl_open("prog", "memory:kinds");
+    assert_false(nl_event_has_room(log, 32)); /* no ring yet */
+    assert_int_equal(nl_event_write(log, kind, values), NL_OK);
+    assert_true(nl_event_has_room(log, 32));
+    assert_false(nl_event_has_room(log, (size_t)1 << 30));
+    assert_false(nl_event_has_room(log, SIZE_MAX));
+    nl_close(log);
+    memory("kinds");
+    nl_event_kind_free(kind);
+}
+
 /* A kind made before fork() is known in the child too. */
 static void test_a_forked_child(void **state)
 {
@@ -312,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_long_strings),
         cmocka_unit_test(test_what_is_off),
         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_room_is_known_before),
         cmocka_unit_test(test_a_forked_child),
         cmocka_unit_test(test_kinds_without_end), /* the last: no other kind is remembered after it */
     };

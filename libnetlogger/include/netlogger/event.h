@@ -86,6 +86,14 @@ NL_API void nl_event_kind_free(nl_event_kind *kind);
  */
 NL_API nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field *values);
 
+/*
+ * Whether an event of the calling thread certainly is written without a wait, whatever the policy: for callers that
+ * would give up a lock of their own before a wait. size is what the event takes in the ring: 16 bytes, and for each
+ * field 8 or, when it is a string, 4 and its bytes. False too when it is not known before the event is written, as once
+ * in each ring's length, and at the thread's first. Thread-safe.
+ */
+NL_API bool nl_event_has_room(const nl_log *log, size_t size);
+
 /* What logging one kind of event costs. Members may be appended in later versions. */
 typedef struct nl_event_cost {
     const char *event;
