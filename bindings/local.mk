@@ -42,8 +42,10 @@ javajardir = $(datadir)/java
 nodist_javajar_DATA = %D%/java/netlogger.jar
 endif
 CLEANFILES += %D%/java/netlogger.jar
-clean-local:
+clean-local: clean-java
+clean-java:
 	rm -rf %D%/java/classes
+.PHONY: clean-java
 
 %D%/java/netlogger.jar: $(java_sources) %D%/java/libnetlogger_jni.la
 	$(AM_V_GEN)rm -rf %D%/java/classes && $(MKDIR_P) %D%/java/classes/netlogger/native && \

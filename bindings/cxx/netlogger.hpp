@@ -187,10 +187,22 @@ template <class Number> inline nl_field typed(Number value)
     return made;
 }
 
+/* Text as long as it is: what goes into the ring as a record is cut there, and later. */
+template <class Value> inline auto whole(const Value &value)
+{
+    using captured = decltype(capture(value));
+    if constexpr (!std::is_same_v<captured, nl_string> || std::is_same_v<Value, nl_string>)
+        return capture(value);
+    else if constexpr (std::is_pointer_v<std::decay_t<Value>>)
+        return view(value != nullptr ? value : "(null)");
+    else
+        return view(value);
+}
+
 template <class Name, class Value> inline nl_field named(const field<Name, Value> &given)
 {
     static_assert(raw_type<Value> != NL_RAW_NONE, "a field has a value of a type that cannot be logged");
-    nl_field made = typed(capture(given.value));
+    nl_field made = typed(whole(given.value));
     made.name = view(Name::text);
     return made;
 }
