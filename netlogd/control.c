@@ -94,6 +94,8 @@ void control_clients(request *r, const nl_record *asked)
 static void put_stream(void *user, const nl_stream_state *state)
 {
     request *r = user;
+    if (state->next == UINT64_MAX) /* an output's own, which is not to come in */
+        return;
     nl_record *record = request_record(r, NL_USAGE, "Netlogd.Stream");
     char name[2 * sizeof state->stream + 1];
     for (size_t i = 0; i < sizeof state->stream; i++)

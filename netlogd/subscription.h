@@ -37,8 +37,8 @@ bool subscriptions_want_records(const subscriptions *all);
 void subscriptions_put(subscriptions *all, const nl_record *record);
 
 /*
- * The outputs are others now, and what was put before is written. Those who read the past from one that is gone, or does
- * not have all any more, read what it has; what comes before they have done so they miss, and are told.
+ * The outputs are others now, and what was put before is written. Those who read the past from one that is gone, or
+ * does not have all any more, read what it has; what comes before they have done so they miss, and are told.
  */
 void subscriptions_outputs_changed(subscriptions *all);
 
