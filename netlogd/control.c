@@ -36,6 +36,14 @@ static void add_counts(nl_record *record, const server *srv)
     nl_record_add_uint(record, "MISSED", live.missed);
     nl_record_add_uint(record, "QUEUED", live.queued);
     nl_record_add_bool(record, "BLOCKED", srv->paused);
+    nats_counts nats = nats_readers_count(srv);
+    if (nats.places == 0)
+        return;
+    nl_record_add_uint(record, "NATS.RECORDS", nats.records);
+    nl_record_add_uint(record, "NATS.MESSAGES", nats.messages);
+    nl_record_add_uint(record, "NATS.AGAIN", nats.again);
+    nl_record_add_uint(record, "NATS.WAITING", nats.waiting);
+    nl_record_add_uint(record, "NATS.AWAY", nats.away);
 }
 
 static void put_output(request *r, output *out)
