@@ -49,7 +49,8 @@ NL_API nl_status nl_reader_next(nl_reader *reader, const nl_record **record);
  * from from_ns on, by looking at their headers only. A log that was gathered from several programs is only about in
  * order, so that records from before may still follow. Nothing is passed over in text, in a compressed file, in what is
  * no plain file, and from a damaged block on. NL_OK, or NL_FAILED with the reason in nl_error_message(). A nonblocking
- * reader looks at so many of them only that it does not take long; NL_AGAIN: there are more, and it is to be called again.
+ * reader looks at so many of them only that it does not take long; NL_AGAIN: there are more, and it is to be called
+ * again.
  */
 NL_API nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns);
 
