@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -144,6 +145,70 @@ static int64_t now_ns(void)
     return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
+/* The process that has a lock on the file, as the kernel tells; 0 when it does not. */
+static long find_holder(const struct stat *status)
+{
+    FILE *locks = fopen("/proc/locks", "re");
+    char line[256];
+    long holder = 0;
+    while (locks != NULL && holder == 0 && fgets(line, sizeof line, locks) != NULL) {
+        long process;
+        unsigned long long inode;
+        if (sscanf(line, "%*s FLOCK %*s WRITE %ld %*[^:]:%*[^:]:%llu", &process, &inode) == 2 &&
+            inode == status->st_ino)
+            holder = process;
+    }
+    if (locks != NULL)
+        fclose(locks);
+    return holder;
+}
+
+static nl_status say_holder(const char *name, const struct stat *status)
+{
+    long holder = find_holder(status);
+    char path[64], program[64] = "another process";
+    if (holder <= 0)
+        return failure("%s: another process writes it", name);
+    if (holder == getpid())
+        return failure("%s: it is written already, under another name", name);
+    snprintf(path, sizeof path, "/proc/%ld/comm", holder);
+    FILE *comm = fopen(path, "re");
+    if (comm != NULL && fgets(program, sizeof program, comm) != NULL)
+        program[strcspn(program, "\n")] = '\0';
+    if (comm != NULL)
+        fclose(comm);
+    return failure("%s: %s (process %ld) writes it", name, program, holder);
+}
+
+/* Where files cannot be locked they are not. */
+static nl_status lock(int fd, const char *name)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || flock(fd, LOCK_EX | LOCK_NB) == 0 ||
+        errno != EWOULDBLOCK)
+        return NL_OK;
+    return say_holder(name, &status);
+}
+
+nl_status output_file_claim(const output_options *options, int *claim)
+{
+    uint64_t number = 0;
+    struct stat status;
+    *claim = -1;
+    if (options->numbered && (output_file_highest(options, &number) != NL_OK || number == 0))
+        return NL_OK; /* there is none, or opening it will say why */
+    char *name = output_file_name(options, number);
+    nl_status result = NL_OK;
+    if (stat(name, &status) == 0 && S_ISREG(status.st_mode)) /* to open a pipe and close it would end its reader */
+        *claim = open(name, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (*claim >= 0 && (result = lock(*claim, name)) != NL_OK) {
+        close(*claim);
+        *claim = -1;
+    }
+    free(name);
+    return result;
+}
+
 static nl_status examine(output_file *file)
 {
     struct stat status;
@@ -174,6 +239,12 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
         opened.fd =
             open(opened.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (fresh ? O_EXCL : 0), 0666);
     nl_status status = opened.fd < 0 ? failure_errno("open %s", opened.name) : examine(&opened);
+    if (status == NL_OK && options->path != NULL) {
+        /* A file that was not moved away is opened anew all the same. */
+        if (file->fd >= 0 && file->plain && file->inode == opened.inode)
+            flock(file->fd, LOCK_UN);
+        status = lock(opened.fd, opened.name);
+    }
     if (status != NL_OK) {
         output_file_close(&opened);
         return status;

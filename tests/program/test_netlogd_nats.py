@@ -1,5 +1,6 @@
 """netlogd in NATS JetStream, with real servers: nothing lost, nothing twice, whoever is killed; and all that is wrong."""
 import collections
+import json
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.request
 
 import collector
 import support
@@ -350,6 +352,44 @@ class Nats(Case):
         self.launch_publisher(self.output_url(place=good), self.port)
         self.send(b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x\n")
         self.wait_for_events(1, "c")
+
+    def test_within_tls(self):
+        authority, other = collector.Authority(self, "house"), collector.Authority(self, "other")
+        server, client = authority.certify("server"), authority.certify("client")
+        self.cluster(1, f'tls {{ cert_file: "{server}", key_file: "{server}", ca_file: "{authority.ca}", verify: true }}\n')
+        tls = f"tls=yes&ca={authority.ca}&cert={client}&key={client}"
+        self.port = support.free_port()
+        self.launch_publisher(self.output_url(tls), self.port)
+        self.send(b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x\n")
+        self.launch_reader("b", tls)
+        self.wait_for_events(1, "b")
+        stranger = other.certify("client")
+        for name, options in (("c", f"ca={other.ca}"), ("d", f"ca={authority.ca}"),
+                              ("e", f"ca={authority.ca}&cert={stranger}&key={stranger}"), ("f", f"{tls}&name=elsewhere")):
+            self.launch_reader(name, f"{options}&durable={name}")
+            support.wait_until(lambda: "trying again" in self.heard(name), what=f"{name} is told")
+        self.assertEqual(sum(self.events(*"cdef").values()), 0)
+
+    def test_counts(self):
+        self.cluster(1)
+        control, port = self.scratch / "control", support.free_port()
+        self.launch("b", "--listen", f"{self.place()}?shards=1", "--output", self.scratch / "b.log", "--control",
+                    f"unix:{control}", "--metrics", f"http://127.0.0.1:{port}")
+        support.wait_until(lambda: '"name":"netlogd"' in self.api(self.ports[0], "CONSUMER.INFO.S.netlogd"),
+                           what="the consumer")
+        for i in range(3):
+            self.publish(self.ports[0], "netlogger.h.p.1", 2 * (
+                b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=%d T=x\n" % i))
+        self.wait_for_events(6, "b")
+        status = json.loads(self.run_program(support.program("netlogd/netlogctl"), "--socket", control, "--json",
+                                             "status").stdout)
+        self.assertEqual([status[f"NATS.{name}"] for name in ("RECORDS", "MESSAGES", "AGAIN", "AWAY")], [6, 3, 0, 0])
+        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20).read().decode()
+        self.assertIn("netlogd_nats_messages_total 3\n", text)
+        self.assertIn("netlogd_nats_away 0\n", text)
+        self.kill(self.servers[0])
+        support.wait_until(lambda: "netlogd_nats_away 1\n" in urllib.request.urlopen(
+            f"http://127.0.0.1:{port}/metrics", timeout=20).read().decode(), what="that it is away")
 
     def test_what_is_wrong_at_the_start(self):
         port = support.free_port()
