@@ -306,7 +306,7 @@ static bool write_lines(flow *f, waiting *w)
         most = oldest > most ? oldest : most;
         write_up_to(f, w, most);
         advance(f, &f->freed);
-        program_progress("sorting", 0, 0, 0);
+        program_progress("sorting", i * f->slot_size, f->file_size, 0);
     }
     if (has_given_up(f))
         return false;
