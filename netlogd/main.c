@@ -285,6 +285,7 @@ static int serve(arguments *a)
     server_extras extras = {.metrics_fd = -1};
     bool wrote_pid_file = false, good = true;
     int status = PROGRAM_PROBLEM;
+    nl_log *log = NULL;
     listener *control = open_control(s, &good);
     extras.control = control;
     if (good && s->metrics != NULL)
@@ -292,7 +293,7 @@ static int serve(arguments *a)
     if (good && open_listeners(s, &listeners, &count)) {
         if (!a->foreground && daemon(1, writes_to_terminal(s)) != 0)
             program_error("go into the background: %s", strerror(errno));
-        nl_log *log = nl_open("netlogd", s->log);
+        log = nl_open("netlogd", s->log);
         nl_set_level(log, s->level);
         outputs_start(out, log);
         recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
@@ -300,7 +301,6 @@ static int serve(arguments *a)
         if (s->pid_file == NULL || wrote_pid_file)
             status = server_run(s, read_again, a, listeners, count, &extras, out, log);
         recovery_stop(recovering);
-        nl_close(log);
     }
     listener_close_all(listeners, count);
     listener_close_all(control, control != NULL);
@@ -308,6 +308,7 @@ static int serve(arguments *a)
         program_error("%s", failure_text());
         status = PROGRAM_PROBLEM;
     }
+    nl_close(log);
     /* The last of all: who waits for it to go finds everything written. */
     if (wrote_pid_file)
         unlink(s->pid_file);

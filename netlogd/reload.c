@@ -4,6 +4,7 @@
 
 #include "output/failure.h"
 #include "program/program.h"
+#include "subscription.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -80,6 +81,7 @@ bool reload(server *srv)
         srv->sockets[i].asked = find(now, srv->sockets[i].asked);
     settings_delete(srv->reloaded);
     srv->settings = srv->reloaded = now;
+    subscriptions_outputs_changed(srv->subscriptions);
     nl_set_level(srv->log, now->level);
     nl_write(srv->log, NL_USAGE, "Netlogd.Reload", "LISTEN.COUNT=%zu", now->listen_count);
     return true;

@@ -103,7 +103,8 @@ static void write_table(const by_time *what, table *t)
 static bool pass_through(const by_time *what)
 {
     input_settings *settings = what->settings;
-    if (what->take_back == NULL || what->with_places || what->file_count != 1 || what->reverse || settings->where != NULL)
+    if (what->take_back == NULL || what->with_places || what->file_count != 1 || what->reverse ||
+        settings->where != NULL)
         return false;
     load *l = load_open(settings, what->files[0]);
     if (l == NULL)

@@ -17,7 +17,7 @@ typedef struct by_time {
     size_t file_count;
     void (*begin)(void *user);     /* called once settings->format is known, before the first lines */
     gather_sink *put;              /* called in any thread, but one at a time */
-    bool with_places;          /* put wants them */
+    bool with_places;              /* put wants them */
     void (*take_back)(void *user); /* all that was put is forgotten, begin is called again; NULL: it can't be */
     void *user;
 } by_time;

@@ -43,6 +43,7 @@ typedef struct arguments {
     const char *late;
     char **files;
     size_t file_count;
+    char **expanded; /* files, when they are to be freed */
 } arguments;
 
 static const struct argp_option options[] = {
@@ -172,11 +173,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "[FILE...]",
+    .args_doc = "[SOURCE...]",
     .doc =
-        "Order and merge logs in any format, by time or by any fields; stable. A FILE that is a folder is an archive "
-        "of "
-        "netlogd. Without FILE, or for -, standard input."
+        "Order and merge logs, by time or by any fields; stable. Without SOURCE, standard input. " PROGRAM_SOURCES "."
         "\vExit status: 0 done; 1 something was malformed, unreadable or out of order (the rest is done all the same); "
         "2 wrong use.\n\nExamples: nlsort -o all.log host*.log\n  nlsort -k NL.EVNT -k SEND.SZ:nr a.log",
     .children = children,
@@ -516,39 +515,19 @@ static bool check_order(arguments *a)
     return ordered;
 }
 
-static char *copy(const char *text)
+/* Files of an archive are sorted as files; within a window it is one log, which may go on in files to come. */
+static void expand_sources(arguments *a)
 {
-    char *copied = strdup(text);
-    if (copied == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return copied;
-}
-
-/* In place of a folder the files in it. All are copies, to be freed. */
-static void expand_archives(arguments *a)
-{
-    char **all = NULL;
-    size_t count = 0;
-    for (size_t i = 0; i < a->file_count; i++) {
-        char **files = NULL;
-        size_t more = 1;
-        bool folder = program_is_folder(a->files[i]);
-        if (folder && !program_list_archive(a->files[i], &files, &more)) {
+    static char *standard_input[] = {"-"};
+    a->input.reading.interleaved = a->merge;
+    if (a->window_ns == 0) {
+        if (!program_expand_archives(&a->input.reading, a->files, a->file_count, &a->expanded, &a->file_count))
             a->input.failed = true;
-            continue;
-        }
-        all = realloc(all, (count + more + 1) * sizeof *all);
-        if (all == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-        if (folder)
-            memcpy(all + count, files, more * sizeof *all);
-        else
-            all[count] = copy(a->files[i]);
-        count += more;
-        free(files);
+        a->files = a->expanded;
+    } else if (a->file_count == 0) {
+        a->files = standard_input;
+        a->file_count = 1;
     }
-    a->files = all;
-    a->file_count = count;
 }
 
 int main(int argc, char **argv)
@@ -563,12 +542,7 @@ int main(int argc, char **argv)
         a.directory = "/tmp";
     if (a.memory < MEMORY_LEAST)
         a.memory = MEMORY_LEAST;
-    static char *standard_input[] = {"-"};
-    if (a.file_count == 0) {
-        a.files = standard_input;
-        a.file_count = 1;
-    }
-    expand_archives(&a);
+    expand_sources(&a);
     bool good = true;
     if (a.window_ns > 0) {
         live what = {.settings = &a.input,
@@ -594,12 +568,11 @@ int main(int argc, char **argv)
         close_result(&r);
     }
     program_progress_end();
-    if (program_reading_finish(&a.input.reading) != PROGRAM_DONE || a.input.reading.malformed > 0 ||
-        a.input.reading.lost > 0 || a.input.failed)
+    if (program_reading_finish(&a.input.reading) != PROGRAM_DONE || a.input.failed)
         good = false;
-    for (size_t i = 0; i < a.file_count; i++)
-        free(a.files[i]);
-    free(a.files);
+    for (size_t i = 0; a.expanded != NULL && i < a.file_count; i++)
+        free(a.expanded[i]);
+    free(a.expanded);
     key_free(a.key);
     nl_filter_free(a.input.where);
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);

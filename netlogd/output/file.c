@@ -82,9 +82,9 @@ static uint64_t number_of(const char *name, const char *before, size_t before_si
     return errno == 0 && strcmp(end, behind) == 0 ? number : 0;
 }
 
-nl_status output_file_highest(const output_options *options, uint64_t *number)
+/* Calls a function with each number of the files that are there. */
+static nl_status list_numbers(const output_options *options, void (*take)(void *user, uint64_t number), void *user)
 {
-    *number = 0;
     char *folder = folder_of(options->path);
     DIR *entries = opendir(folder);
     if (entries == NULL)
@@ -95,11 +95,44 @@ nl_status output_file_highest(const output_options *options, uint64_t *number)
     const char *slash = strrchr(options->path, '/'), *pattern = slash != NULL ? slash + 1 : options->path, *behind;
     size_t before = before_number(pattern, &behind);
     for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-        uint64_t found = number_of(entry->d_name, pattern, before, behind);
-        *number = found > *number ? found : *number;
+        uint64_t number = number_of(entry->d_name, pattern, before, behind);
+        if (number > 0)
+            take(user, number);
     }
     closedir(entries);
     return NL_OK;
+}
+
+static void take_higher(void *user, uint64_t number)
+{
+    uint64_t *highest = user;
+    *highest = number > *highest ? number : *highest;
+}
+
+nl_status output_file_highest(const output_options *options, uint64_t *number)
+{
+    *number = 0;
+    return list_numbers(options, take_higher, number);
+}
+
+typedef struct removal {
+    const output_options *options;
+    uint64_t below;
+} removal;
+
+static void remove_below(void *user, uint64_t number)
+{
+    const removal *r = user;
+    if (number >= r->below)
+        return;
+    char *name = output_file_name(r->options, number);
+    unlink(name);
+    free(name);
+}
+
+void output_file_remove_below(const output_options *options, uint64_t number)
+{
+    list_numbers(options, remove_below, &(removal){options, number});
 }
 
 /* ---- the file ---- */

@@ -28,6 +28,9 @@ char *output_file_journal_name(const output_options *options);
 /* The highest number of the files that are there, 0 when there are none. */
 nl_status output_file_highest(const output_options *options, uint64_t *number);
 
+/* Removes those of lower numbers. */
+void output_file_remove_below(const output_options *options, uint64_t number);
+
 /* Opens the file of that number, to append to it; fresh: it must not be there. *file is as it was on NL_FAILED, else
  * what it had open is closed. {.fd = -1} has nothing open. */
 nl_status output_file_open(output_file *file, const output_options *options, uint64_t number, bool fresh);

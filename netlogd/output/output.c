@@ -178,10 +178,10 @@ output *output_open(output_options *options)
     return NULL;
 }
 
-void output_start(output *out)
+void output_start(output *out, nl_log *log)
 {
     if (out->delivery != NULL)
-        delivery_start(out->delivery, (output_place){out->file.number, out->file.size});
+        delivery_start(out->delivery, (output_place){out->file.number, out->file.size}, log);
 }
 
 void output_report_repairs(output *out, nl_log *log)
@@ -535,8 +535,6 @@ static nl_status close_as(output *out, bool ended)
     nl_status status = output_settle(out);
     if (status == NL_OK)
         status = note(out, journal_write, ended);
-    if (out->delivery != NULL)
-        delivery_finish(out->delivery);
     nl_status closed = output_file_close(&out->file);
     free_output(out);
     return status == NL_OK ? closed : status;
@@ -554,8 +552,6 @@ nl_status output_close_behind(output *out)
 
 void output_abandon(output *out)
 {
-    if (out->delivery != NULL)
-        delivery_finish(out->delivery);
     output_file_close(&out->file);
     free_output(out);
 }

@@ -33,6 +33,25 @@ int main(int argc, char **argv)
 }
 """
 
+HOLD = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* Until there is the file GATE, a request for messages waits, and the file HELD says that one does. */
+int natsConnection_PublishRequestString(void *c, const char *subject, const char *reply, const char *text)
+{
+    int (*real)(void *, const char *, const char *, const char *) = dlsym(RTLD_NEXT, "natsConnection_PublishRequestString");
+    while (strstr(subject, "MSG.NEXT") != NULL && access(getenv("GATE"), F_OK) != 0) {
+        close(open(getenv("HELD"), O_CREAT | O_WRONLY, 0600));
+        usleep(10000);
+    }
+    return real(c, subject, reply, text);
+}
+"""
+
 SERVER = shutil.which("nats-server", path=os.environ["PATH"] + ":/usr/sbin")
 
 
@@ -244,6 +263,29 @@ class Nats(Case):
         support.wait_until(lambda: re.search(r'"num_ack_pending":0,.*"num_pending":0', self.api(
             self.ports[0], "CONSUMER.INFO.S.netlogd")), what="all are acknowledged")
         support.wait_until(lambda: self.heard("b").count("Netlogd.Malformed") >= 2, what="they are reported")
+        self.stop(reader)
+
+    def test_nobody_waits_for_what_libnats_waits_for(self):
+        """While libnats connects anew, a call of it takes long: here those calls by which a reader says what it has."""
+        self.cluster(1)
+        source, held, gate = self.scratch / "hold.c", self.scratch / "held", self.scratch / "gate"
+        source.write_text(HOLD)
+        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", self.scratch / "hold.so", source, "-ldl")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        environment = dict(os.environ, LD_PRELOAD=str(self.scratch / "hold.so"), HELD=str(held), GATE=str(gate),
+                           ASAN_OPTIONS="verify_asan_link_order=0")
+        port, control = support.free_port(), self.scratch / "control"
+        with open(self.scratch / "b.said", "ab") as said:
+            reader = self.start(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--listen",
+                                f"{self.place()}?shards=1", "--output", self.scratch / "b.log", "--control",
+                                f"unix:{control}", stderr=said, env=environment)
+        support.wait_until(held.exists, what="that it waits")
+        for _ in range(3):
+            result = self.run_program(support.program("netlogd/netlogctl"), "--socket", control, "clients")
+            self.assertEqual(result.returncode, 0, result.stderr)
+        gate.touch()
+        self.publish(self.ports[0], "netlogger.h.p.1", b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x")
+        self.wait_for_events(1, "b")
         self.stop(reader)
 
     def test_another_reads_the_same_share(self):
