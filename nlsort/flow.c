@@ -18,7 +18,8 @@ enum {
     AHEAD = 8, /* slots that may be read while others are written; the window is the rest */
     SLOT_MOST = 512 << 10,
     SLOT_LEAST = 64 << 10,
-    SLOTS_IN_MEMORY = 256, /* at least: a slot's lines may take more than its text */
+    SLOTS_IN_MEMORY = 256, /* at least: lists of short lines take more than their text */
+    SHORT_LINE = 100,      /* bytes, as is guessed */
     PLACES = 16,           /* of the file that are looked at beforehand */
     PLACE_SIZE = 16 << 10,
     PLACE_LINES = PLACE_SIZE / 8,
@@ -26,29 +27,36 @@ enum {
     WRITTEN_AT_ONCE = 256 << 10, /* so little that it is in the processor's cache when the kernel copies it */
 };
 
-/* Some of the file: whole lines, and what was found of them. */
-typedef struct slot {
-    char *text;
-    line_list found;
-    line_list ordered;
-    piece piece; /* of found */
-} slot;
+/* The lines of a slot, in order. */
+typedef struct batch {
+    line_list list;
+    int64_t least, most; /* of their times */
+} batch;
 
-/* Who reads is at most SLOTS - 1 slots before the oldest one that is not written yet. */
+/*
+ * The file's text goes through slots, one after the other. Memory that was never used costs more than reading what goes
+ * there: batches, which are only wanted until their lines are among those that wait, are few.
+ */
 typedef struct flow {
     const flow_settings *settings;
     char *text; /* of all slots */
     size_t slot_size;
     size_t file_size;
-    slot slots[SLOTS];
+    batch batches[AHEAD];
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t changed;
     size_t filled; /* slots, from the first on */
-    size_t freed;
-    bool ended;   /* no more will be filled */
-    bool gave_up; /* either side */
+    size_t taken;  /* those whose batch is not wanted any more */
+    size_t freed;  /* those whose text is not */
+    bool ended;    /* no more will be filled */
+    bool gave_up;  /* either side */
 } flow;
+
+static char *text_of_slot(const flow *f, size_t index)
+{
+    return f->text + index % SLOTS * f->slot_size;
+}
 
 /* ---- looking beforehand ---- */
 
@@ -104,73 +112,89 @@ bool flow_is_likely(const flow_settings *settings)
 
 /* ---- reading ---- */
 
-/* Waits for room, and for the other side, which may have given up: false. */
+/* Waits for room in that slot; false when the other side gave up. */
 static bool wait_for_room(flow *f, size_t index)
 {
     pthread_mutex_lock(&f->lock);
-    while (!f->gave_up && index - f->freed >= SLOTS)
+    while (!f->gave_up && (index - f->freed >= SLOTS || index - f->taken >= AHEAD))
         pthread_cond_wait(&f->changed, &f->lock);
     bool go_on = !f->gave_up;
     pthread_mutex_unlock(&f->lock);
     return go_on;
 }
 
-static void tell(flow *f, size_t filled, size_t freed, bool ended, bool gave_up)
+/* One more in a counter of f. */
+static void advance(flow *f, size_t *counter)
 {
     pthread_mutex_lock(&f->lock);
-    f->filled += filled;
-    f->freed += freed;
-    f->ended |= ended;
-    f->gave_up |= gave_up;
+    ++*counter;
     pthread_cond_signal(&f->changed); /* there is but one who may wait */
     pthread_mutex_unlock(&f->lock);
 }
 
-/* Finds and orders the lines in a slot's text. Returns how much of that they are; 0 when it is not for this. */
-static size_t find_lines(flow *f, slot *s, size_t size, nl_line_scanner *scanner, line_list *spare)
+static void end(flow *f, bool gave_up)
+{
+    pthread_mutex_lock(&f->lock);
+    f->ended = true;
+    f->gave_up |= gave_up;
+    pthread_cond_signal(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* What who reads works with. */
+typedef struct reading {
+    nl_line_scanner *scanner;
+    line_list found, spare;
+} reading;
+
+/* Finds and orders the lines in a text. Returns how much of that they are; 0 when it is not for this. */
+static size_t find_lines(const flow *f, reading *r, const char *text, size_t size, batch *b)
 {
     size_t done = 0;
-    s->found.count = 0;
+    r->found.count = r->spare.count = b->list.count = 0;
     for (size_t used = 1; used > 0;) {
-        line_list_reserve(&s->found, (size - done) / 100 + 1);
-        s->found.count += nl_lines_scan(scanner, s->text + done, size - done, (size_t)(s->text - f->text) + done,
-                                        s->found.lines + s->found.count, s->found.capacity - s->found.count, &used);
+        line_list_reserve(&r->found, (size - done) / SHORT_LINE + 1);
+        r->found.count += nl_lines_scan(r->scanner, text + done, size - done, (size_t)(text - f->text) + done,
+                                        r->found.lines + r->found.count, r->found.capacity - r->found.count, &used);
         done += used;
     }
-    for (size_t i = 0; i < s->found.count; i++)
-        if (!nl_line_is_plain(s->found.lines[i]))
+    size_t count = r->found.count;
+    for (size_t i = 0; i < count; i++)
+        if (!nl_line_is_plain(r->found.lines[i]))
             return 0;
-    if (s->found.count == 0 || nl_line_scanner_met_nul(scanner))
+    if (count == 0 || nl_line_scanner_met_nul(r->scanner))
         return 0;
-    s->piece = piece_of(&s->found, 0, s->found.count);
-    s->ordered.count = spare->count = 0;
-    line_list_reserve(&s->ordered, s->found.count);
-    line_list_reserve(spare, s->found.count);
-    order_piece(&s->piece, s->ordered.lines, spare->lines);
+    line_list_reserve(&b->list, count);
+    line_list_reserve(&r->spare, count);
+    piece p = piece_of(&r->found, 0, count);
+    order_piece(&p, b->list.lines, r->spare.lines);
+    b->list.count = count;
+    b->least = p.least;
+    b->most = p.most;
     return done;
 }
 
 /* Fills slots up to the end of the file. False when it gave up. */
-static bool fill(flow *f, nl_line_scanner *scanner, line_list *spare)
+static bool fill(flow *f, reading *r)
 {
     const char *rest = NULL; /* of a line whose beginning is in the slot before */
     size_t rest_size = 0, at = 0;
     for (size_t i = 0; at < f->file_size; i++) {
         if (!wait_for_room(f, i))
             return false;
-        slot *s = &f->slots[i % SLOTS];
+        char *text = text_of_slot(f, i);
         if (rest_size > 0)
-            memcpy(s->text, rest, rest_size);
+            memcpy(text, rest, rest_size);
         size_t room = f->slot_size - rest_size, left = f->file_size - at, wanted = left < room ? left : room;
-        if (read_some(f->settings->fd, s->text + rest_size, wanted, (off_t)at) < wanted)
+        if (read_some(f->settings->fd, text + rest_size, wanted, (off_t)at) < wanted)
             return false;
-        size_t size = rest_size + wanted, used = find_lines(f, s, size, scanner, spare);
+        size_t size = rest_size + wanted, used = find_lines(f, r, text, size, &f->batches[i % AHEAD]);
         if (used == 0)
             return false;
         at += wanted;
-        rest = s->text + used;
+        rest = text + used;
         rest_size = size - used;
-        tell(f, 1, 0, false, false);
+        advance(f, &f->filled);
     }
     return rest_size == 0;
 }
@@ -178,12 +202,12 @@ static bool fill(flow *f, nl_line_scanner *scanner, line_list *spare)
 static void *read_file(void *argument)
 {
     flow *f = argument;
-    nl_line_scanner *scanner = nl_line_scanner_new(f->settings->format, f->settings->fraction);
-    line_list spare = {0};
-    bool good = fill(f, scanner, &spare);
-    line_list_free(&spare);
-    nl_line_scanner_free(scanner);
-    tell(f, 0, 0, true, !good);
+    reading r = {.scanner = nl_line_scanner_new(f->settings->format, f->settings->fraction)};
+    bool good = fill(f, &r);
+    line_list_free(&r.found);
+    line_list_free(&r.spare);
+    nl_line_scanner_free(r.scanner);
+    end(f, !good);
     return NULL;
 }
 
@@ -200,19 +224,19 @@ typedef struct waiting {
     size_t out_size;
 } waiting;
 
-/* Puts a slot's lines among those that wait. False when one of them comes too late. */
-static bool take_slot(waiting *w, const slot *s)
+/* Puts a batch among the lines that wait. False when one of them comes too late. */
+static bool take_batch(waiting *w, const batch *b)
 {
-    if (s->piece.least < w->passed)
+    if (b->least < w->passed)
         return false;
-    size_t count = s->piece.count, left = w->list.count - w->first;
+    size_t count = b->list.count, left = w->list.count - w->first;
     if (w->list.count + count > w->list.capacity && w->first > left) {
         memmove(w->list.lines, w->list.lines + w->first, left * sizeof *w->list.lines);
         w->list.count = left;
         w->first = 0;
     }
     line_list_reserve(&w->list, count);
-    memcpy(w->list.lines + w->list.count, s->ordered.lines, count * sizeof *w->list.lines);
+    memcpy(w->list.lines + w->list.count, b->list.lines, count * sizeof *w->list.lines);
     w->list.count += count;
     order_merge(w->list.lines + w->first, left, left + count, &w->spare);
     return true;
@@ -267,22 +291,22 @@ static bool has_given_up(flow *f)
 /* False when it gave up. */
 static bool write_lines(flow *f, waiting *w)
 {
-    size_t i = 0;
     int64_t most = INT64_MIN;
-    for (; wait_for_slot(f, i); i++) {
-        const slot *s = &f->slots[i % SLOTS];
-        if (!take_slot(w, s)) {
-            tell(f, 0, 0, false, true);
+    for (size_t i = 0; wait_for_slot(f, i); i++) {
+        const batch *b = &f->batches[i % AHEAD];
+        if (!take_batch(w, b)) {
+            end(f, true);
             return false;
         }
-        w->most[i % SLOTS] = s->piece.most;
+        w->most[i % SLOTS] = b->most;
+        advance(f, &f->taken);
         if (i + AHEAD < SLOTS)
             continue;
-        int64_t oldest = w->most[(i + AHEAD) % SLOTS];
+        int64_t oldest = w->most[(i + AHEAD) % SLOTS]; /* of the slots that are there */
         most = oldest > most ? oldest : most;
         write_up_to(f, w, most);
-        tell(f, 0, 1, false, false);
-        program_progress("sorting", 0, 0, 0);
+        advance(f, &f->freed);
+        program_progress("sorting", i * f->slot_size, f->file_size, 0);
     }
     if (has_given_up(f))
         return false;
@@ -306,8 +330,6 @@ bool flow_run(const flow_settings *settings)
               .lock = PTHREAD_MUTEX_INITIALIZER,
               .changed = PTHREAD_COND_INITIALIZER};
     f.text = big_new(SLOTS * slot_size);
-    for (size_t i = 0; i < SLOTS; i++)
-        f.slots[i].text = f.text + i * slot_size;
     size_t out_capacity = WRITTEN_AT_ONCE + slot_size; /* which no line is longer than */
     waiting w = {.passed = INT64_MIN, .out = big_new(out_capacity)};
     pthread_t reader;
@@ -316,10 +338,8 @@ bool flow_run(const flow_settings *settings)
         program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(why));
     bool good = write_lines(&f, &w);
     pthread_join(reader, NULL);
-    for (size_t i = 0; i < SLOTS; i++) {
-        line_list_free(&f.slots[i].found);
-        line_list_free(&f.slots[i].ordered);
-    }
+    for (size_t i = 0; i < AHEAD; i++)
+        line_list_free(&f.batches[i].list);
     line_list_free(&w.list);
     line_list_free(&w.spare);
     big_free(w.out, out_capacity);

@@ -17,9 +17,9 @@
 #endif
 
 enum {
-    SLACK = 128 << 20,       /* of address space, for a record when there is just no room left */
-    GROWTH_LEAST = 64 << 10, /* lines */
-    PIECE_LINES = 64 << 10,  /* of those that are added one by one */
+    SLACK = 128 << 20,      /* of address space, for a record when there is just no room left */
+    GROWTH_LEAST = 4 << 10, /* lines */
+    PIECE_LINES = 64 << 10, /* of those that are added one by one */
 };
 
 /* Where files are mapped, and whether all of them was there: of the process, as signals are. */
