@@ -11,7 +11,7 @@ program_tests += tests/program/test_netlogd_output.py tests/program/test_netlogd
 program_tests += tests/program/test_netlogd_oracle.py tests/program/test_netlogd_hostile.py tests/program/test_packaging.py
 program_tests += tests/program/test_netlogd_routing.py
 program_tests += tests/program/test_netlogd_nats.py
-program_tests += tests/program/test_nlconv.py tests/program/test_sources.py tests/program/test_manual.py
+program_tests += tests/program/test_nlconv.py tests/program/test_sources.py tests/program/test_manual.py tests/program/test_nlarchive.py
 
 if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)
