@@ -154,6 +154,11 @@ void density_line(density *d, double x0, double y0, double x1, double y1, float 
     draw(d, x0, y0, x1, y1, weight, color, false);
 }
 
+void density_upright(density *d, double x, double y0, double y1, float weight, unsigned color)
+{
+    draw(d, x, y0, x, y1, weight, color, false);
+}
+
 void density_line_on_top(density *d, double x0, double y0, double x1, double y1, unsigned color)
 {
     draw(d, x0, y0, x1, y1, 1, color, true);

@@ -119,8 +119,8 @@ static int prevailing(const drawer *d, const kind *k, size_t from, size_t count)
     return DENSITY_MIXED;
 }
 
-/* The segments of a column: all when they are few, otherwise some of them for all. */
-static void draw_column(const drawer *d, const kind *k, size_t from, size_t to)
+/* The segments of a column at x: all when they are few, otherwise some of them for all. */
+static void draw_column(const drawer *d, const kind *k, double x, size_t from, size_t to)
 {
     size_t count = to - from;
     if (count <= BETWEEN + 2) {
@@ -130,8 +130,8 @@ static void draw_column(const drawer *d, const kind *k, size_t from, size_t to)
     }
     int ink = prevailing(d, k, from, count);
     list_extremes e = list_find_extremes(k->list, from, to, store_segment_ns, &d->measure);
-    if (e.sum / (double)e.count < d->pixel_ns) { /* nearly all of them are upright, in one place */
-        draw_segment(d, k, list_at(k->list, e.least_at), (float)count, ink);
+    if (!is_backwards(k) && e.sum / (double)e.count < d->pixel_ns) { /* nearly all of them are upright, in one place */
+        density_upright(d->density, x, layout_row_y(d->p, k->from), layout_row_y(d->p, k->to), (float)count, ink);
         if (e.most >= d->pixel_ns)
             draw_segment(d, k, list_at(k->list, e.most_at), 1, OWN_COLOR);
         return;
@@ -177,10 +177,11 @@ static void draw_kind(const drawer *d, const kind *k)
     double wanted = width * c->scale < 1 ? 0 : c->column_count * (BETWEEN + 2) / lines;
     unsigned step = (unsigned)CLAMP(ceil(wanted), 1, MAX(c->column_count / 8, 1));
     size_t from = k->first;
+    double unit = (c->layout->right - c->layout->left) / c->column_count;
     for (unsigned column = 0; column < c->column_count; column += step) {
         size_t to = list_find(k->list, c->columns[MIN(column + step, c->column_count)], from);
         if (to > from)
-            draw_column(d, k, from, to);
+            draw_column(d, k, c->layout->left + (column + 0.5) * unit, from, to);
         from = to;
     }
 }

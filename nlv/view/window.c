@@ -43,6 +43,7 @@ typedef struct window {
     gint64 shown_us;     /* then */
     uint64_t malformed;  /* when it was last said */
     int source_count;
+    int openings; /* under way, each in a thread */
     double speed; /* of playing; 0: not */
     double last_speed;
     gint64 played_us;
@@ -271,12 +272,13 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
     (void)source;
     window *w = user;
     const opening *o = g_task_get_task_data(G_TASK(result));
+    w->openings--;
     if (o->failure != NULL) {
         say(w, o->failure);
         return;
     }
     w->source_count++;
-    w->first_shown = false;
+    w->touched = false; /* all of it is shown */
     bool is_collector = strstr(o->url, "://") != NULL || g_str_has_prefix(o->url, "unix:");
     gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     gtk_widget_grab_focus(canvas_widget(w->canvas));
@@ -293,6 +295,7 @@ static void on_open(void *user, const char *url)
     window *w = user;
     opening *o = g_new0(opening, 1);
     *o = (opening){.w = w, .url = g_strdup(url)};
+    w->openings++;
     GTask *task = g_task_new(NULL, NULL, on_opened, w);
     g_task_set_task_data(task, o, free_opening);
     g_task_run_in_thread(task, open_in_thread);
@@ -459,6 +462,8 @@ static void set_dark(window *w, bool dark)
 /* Escape: first the search goes, then what is marked. */
 static void clear(window *w)
 {
+    if (w->source_count > 0)
+        gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     if (!search_bar_hide(w->search))
         canvas_clear(w->canvas);
 }
@@ -674,7 +679,8 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
         program_error("there is no display; --render FILE draws without one");
         return PROGRAM_PROBLEM;
     }
-    window w = {.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX, .last_speed = 1};
+    static window w; /* a thread that waits for a collector may outlive this call */
+    w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX, .last_speed = 1};
     model_set_options(w.model, options);
     if (!add_first_sources(&w, sources, source_count))
         return PROGRAM_PROBLEM;
@@ -687,7 +693,8 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     guint ticking = g_timeout_add(TICK_MS, on_tick, &w);
     gtk_main();
     g_source_remove(ticking);
-    model_free(w.model);
+    if (w.openings == 0) /* otherwise a thread still waits for a collector, and ends with the program */
+        model_free(w.model);
     g_free(w.typed);
     return program_reading_finish(reading);
 }
