@@ -18,7 +18,7 @@ nlv_libscene_la_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS) -pthread
 nlv_libscene_la_LIBADD = libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GTK_LIBS) $(GLIB_LIBS) -lm -lpthread
 
 nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas.c %D%/view/canvas.h \
-	%D%/view/commands.c %D%/view/commands.h %D%/view/history.c %D%/view/history.h %D%/view/search_bar.c %D%/view/search_bar.h \
+	%D%/view/chooser.c %D%/view/chooser.h %D%/view/commands.c %D%/view/commands.h %D%/view/history.c %D%/view/history.h %D%/view/search_bar.c %D%/view/search_bar.h \
 	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/welcome.c %D%/view/welcome.h
 nlv_nlv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_nlv_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS)

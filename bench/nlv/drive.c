@@ -27,8 +27,16 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
+/* Processor time of this thread: what a frame would take if nobody else was there. */
+static double spent_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 typedef struct frames {
-    double ms[FRAMES_MOST];
+    double ms[FRAMES_MOST], spent_ms[FRAMES_MOST];
     size_t count;
 } frames;
 
@@ -38,17 +46,19 @@ static int by_size(const void *a, const void *b)
     return (first > second) - (first < second);
 }
 
-static double quantile(const frames *f, double share)
+static double quantile(const double *sorted, size_t count, double share)
 {
-    return f->ms[(size_t)((double)(f->count - 1) * share)];
+    return sorted[(size_t)((double)(count - 1) * share)];
 }
 
 static void print_frames(const char *what, frames *f)
 {
     qsort(f->ms, f->count, sizeof f->ms[0], by_size);
+    qsort(f->spent_ms, f->count, sizeof f->spent_ms[0], by_size);
     if (f->count > 0)
-        printf("  %-22s %5zu frames  p50 %6.2f ms  p99 %6.2f ms  max %6.2f ms\n", what, f->count, quantile(f, 0.5),
-               quantile(f, 0.99), f->ms[f->count - 1]);
+        printf("  %-20s %5zu frames  p50 %6.2f  p99 %6.2f  max %6.2f ms  (processor: p50 %6.2f  p99 %6.2f)\n", what,
+               f->count, quantile(f->ms, f->count, 0.5), quantile(f->ms, f->count, 0.99), f->ms[f->count - 1],
+               quantile(f->spent_ms, f->count, 0.5), quantile(f->spent_ms, f->count, 0.99));
     fflush(stdout);
 }
 
@@ -61,27 +71,32 @@ typedef struct driver {
     const char *folder; /* for pictures; NULL: none */
 } driver;
 
-static double draw(driver *d)
+static void take(frames *f, double ms, double spent_ms)
 {
-    double begin = now_s();
+    if (f->count == FRAMES_MOST)
+        return;
+    f->ms[f->count] = ms;
+    f->spent_ms[f->count++] = spent_ms;
+}
+
+/* Draws a frame, and notes in to (NULL: nowhere) what it took. */
+static void draw(driver *d, frames *to, frames *and_to)
+{
+    double begin = now_s(), spent = spent_s();
     model_lock(d->model);
     scene_draw(d->model, &d->view, d->cr);
     model_unlock(d->model);
     cairo_surface_flush(d->surface);
-    return (now_s() - begin) * 1e3;
-}
-
-static void take(frames *f, double ms)
-{
-    if (f->count < FRAMES_MOST)
-        f->ms[f->count++] = ms;
+    double ms = (now_s() - begin) * 1e3, spent_ms = (spent_s() - spent) * 1e3;
+    if (to != NULL)
+        take(to, ms, spent_ms);
+    if (and_to != NULL)
+        take(and_to, ms, spent_ms);
 }
 
 static void frame(driver *d)
 {
-    double ms = draw(d);
-    take(&d->all, ms);
-    take(&d->scale, ms);
+    draw(d, &d->all, &d->scale);
 }
 
 static void fit(driver *d)
@@ -118,7 +133,7 @@ static void read_log(driver *d, double begin, bool again)
 {
     double first_s = 0, indexed_s = 0;
     double before = own_memory();
-    frames meanwhile = {.count = 0};
+    static frames meanwhile;
     unsigned shown = 0;
     bool any = false;
     while (indexed_s == 0) {
@@ -131,16 +146,15 @@ static void read_log(driver *d, double begin, bool again)
             any = model_time_range(d->model, &from_ns, &to_ns);
             fit(d);
             model_unlock(d->model);
-            double ms = draw(d);
+            draw(d, &meanwhile, NULL);
             if (any && first_s == 0) {
                 first_s = now_s() - begin;
                 save(d, "first");
             }
-            take(&meanwhile, ms);
         } else if (any && progress >= 1 && model_is_settled(d->model)) {
             indexed_s = now_s() - begin;
         }
-        usleep(again ? 1000 : 30000);
+        usleep(again ? 1000 : 100000); /* as often as the window does while a log is read */
     }
     size_t count = model_count(d->model);
     printf("  first picture %.3f s, all of it %.3f s, %zu records\n", first_s, indexed_s, count);
@@ -206,7 +220,7 @@ int main(int argc, char **argv)
     program_reading reading = {0};
     double begin = now_s();
     d.model = model_new(NULL, &reading);
-    draw(&d); /* the empty window: fonts are found here */
+    draw(&d, NULL, NULL); /* the empty window: fonts are found here */
     printf("  empty window %.3f s\n", now_s() - begin);
     begin = now_s();
     if (!model_add_source(d.model, argv[1], true))

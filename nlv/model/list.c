@@ -33,7 +33,7 @@ void list_free(list *l)
     *l = (list){.has_values = l->has_values};
 }
 
-static const list_node empty_node = {INFINITY, -INFINITY, 0, 0};
+static const list_node empty_node = {INFINITY, -INFINITY, 0, 0, 0};
 
 static void add_block(list *l, uint32_t first)
 {
@@ -54,6 +54,7 @@ static void add_block(list *l, uint32_t first)
 
 static void add_to_node(list_node *n, float measure, uint16_t at)
 {
+    n->sum += measure;
     if (measure < n->least) {
         n->least = measure;
         n->least_at = at;
@@ -91,6 +92,7 @@ static float measure_at(const list *l, size_t i, list_measure *measure, const vo
 
 static void join_node(list_node *to, const list_node *from)
 {
+    to->sum += from->sum;
     if (from->least < to->least) {
         to->least = from->least;
         to->least_at = from->least_at;
@@ -189,6 +191,7 @@ size_t list_find(const list *l, uint32_t record, size_t from)
 
 static void join_extremes(list_extremes *e, const list_node *n, size_t block)
 {
+    e->sum += n->sum;
     if (n->least < e->least) {
         e->least = n->least;
         e->least_at = block * LIST_BLOCK + n->least_at;
@@ -204,6 +207,7 @@ static void join_entries(const list *l, list_extremes *e, size_t from, size_t to
 {
     for (size_t i = from; i < to; i++) {
         float m = measure_at(l, i, measure, user);
+        e->sum += m;
         if (m < e->least) {
             e->least = m;
             e->least_at = i;
@@ -217,7 +221,7 @@ static void join_entries(const list *l, list_extremes *e, size_t from, size_t to
 
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user)
 {
-    list_extremes e = {from, from, INFINITY, -INFINITY};
+    list_extremes e = {from, from, INFINITY, -INFINITY, 0, 0};
     size_t first = from;
     if (to - from >= SNAP * LIST_BLOCK) {
         from = from / LIST_BLOCK * LIST_BLOCK;
@@ -226,6 +230,7 @@ list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_mea
         from = from / LIST_NODE * LIST_NODE;
         to = to / LIST_NODE * LIST_NODE;
     }
+    e.count = to - from;
     while (from < to) {
         if (from % LIST_BLOCK == 0 && to - from >= LIST_BLOCK) {
             join_extremes(&e, &l->tops[from / LIST_BLOCK], from / LIST_BLOCK);

@@ -17,7 +17,7 @@ enum { LIST_NODE = 64, LIST_BLOCK = 4096, LIST_NODES = LIST_BLOCK / LIST_NODE };
 
 /* What is known of a row of entries: the extremes and where, from the start of their block. */
 typedef struct list_node {
-    float least, most;
+    float least, most, sum;
     uint16_t least_at, most_at;
 } list_node;
 
@@ -67,10 +67,12 @@ static inline float list_value(const list *l, size_t i)
  * none. */
 size_t list_find(const list *l, uint32_t record, size_t from);
 
-/* The places of the least and the most measure about [from, to), which is not empty. */
+/* The least and the most measure of about [from, to), which is not empty, with their places, and the sum of all. */
 typedef struct list_extremes {
     size_t least_at, most_at;
     float least, most;
+    double sum; /* of all, and how many they are */
+    size_t count;
 } list_extremes;
 
 /* For wide ranges its ends are moved to those of nodes nearby. measure as above. */

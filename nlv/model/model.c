@@ -501,6 +501,9 @@ static void settle(model *m)
         return;
     model_lock(m);
     store_settle(m->store);
+    model_unlock(m);
+    store_color_objects(m->store); /* takes long: nobody waits for it */
+    model_lock(m);
     add_found_points(m);
     assign_colors(m, !m->index_written);
     m->has_expected = false;

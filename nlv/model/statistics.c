@@ -55,18 +55,11 @@ static void add_segment(range *r, size_t lifeline, unsigned from_row, unsigned t
 static void add_loadline(range *r, size_t loadline, const host_list *own)
 {
     const list *l = own->list;
-    size_t from = list_find(l, r->from, l->start), to = list_find(l, r->to, from), taken = 0;
+    size_t from = list_find(l, r->from, l->start), to = list_find(l, r->to, from);
     if (from == to)
         return;
-    size_t step = step_for(r, to - from);
-    double sum = 0;
-    loadline_statistics s = {.loadline = loadline, .host = own->host, .count = to - from};
-    for (size_t i = from; i < to; i += step, taken++)
-        sum += list_value(l, i);
     list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
-    s.mean = sum / (double)taken;
-    s.least = e.least;
-    s.most = e.most;
+    loadline_statistics s = {loadline, own->host, to - from, e.least, e.sum / (double)e.count, e.most};
     g_array_append_val(r->result->loadlines, s);
 }
 

@@ -315,7 +315,7 @@ static void add_step(store *s, uint32_t record, unsigned layer, const batch_row 
         return;
     }
     unsigned from = spec_step_of(s->spec, store_event(s, before), layer).row;
-    list_append(made(&lists->segments[from * lists->rows + what.row], false), record,
+    list_append(made(&lists->segments[from * lists->rows + what.row], true), record,
                 (float)(row->time_ns - store_time(s, before)));
 }
 
@@ -567,6 +567,10 @@ void store_settle(store *s)
 {
     if (s->late.count > 0)
         merge_late(s);
+}
+
+void store_color_objects(store *s)
+{
     if (s->count - s->first > (s->colored - MIN(s->colored, s->first)) / 4 * 5)
         give_colors(s);
 }

@@ -90,8 +90,14 @@ void store_free(store *s);
 /* Adds what is in a batch, which is changed, in any order. */
 void store_append(store *s, batch *b);
 
-/* Puts late records in their places and gives objects their colours anew, when there is any need. */
+/* Puts late records in their places. */
 void store_settle(store *s);
+
+/*
+ * Gives objects their colours anew, when there are many more than when it was last done. Who draws meanwhile finds some
+ * of the old ones, some of the new.
+ */
+void store_color_objects(store *s);
 
 /* Forgets the oldest records beyond most, in chunks. */
 void store_drop(store *s, uint32_t most);

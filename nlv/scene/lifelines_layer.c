@@ -19,7 +19,7 @@ enum {
     MARKS_UP_TO = 1200,  /* segments */
     BETWEEN = 2,         /* segments of a column, besides its extremes */
     REACHING_MOST = 500, /* segments of one kind that end beyond the plot's right end */
-    WORK_MOST = 1500000, /* pixels to be touched in a frame */
+    WORK_MOST = 400000,  /* pixels to be touched in a frame */
     FIND_MOST = 2000,    /* segments of one kind that are looked at for the nearest */
 };
 
@@ -48,6 +48,7 @@ typedef struct drawer {
     segment_measure measure;
     GArray *kinds; /* kind */
     size_t visible;
+    double pixel_ns;  /* how long a pixel is */
     density *density; /* NULL: lines are drawn */
 } drawer;
 
@@ -100,13 +101,14 @@ static void draw_segment(const drawer *d, const kind *k, uint32_t end, float wei
     }
 }
 
-/* The colour that most of a column's segments have, by some of them; when there is no such, that of mixtures. */
+/* The colour that most of a column's segments have, by some in its middle, which lie beside each other in memory; when
+ * there is no such, that of mixtures. */
 static int prevailing(const drawer *d, const kind *k, size_t from, size_t count)
 {
-    enum { ASKED = 7 };
+    enum { ASKED = 5 };
     unsigned colors[ASKED];
     for (unsigned i = 0; i < ASKED; i++)
-        colors[i] = color_of(d, list_at(k->list, from + (2 * i + 1) * count / (2 * ASKED))) % DENSITY_COLORS;
+        colors[i] = color_of(d, list_at(k->list, from + (count - MIN(ASKED, count)) / 2 + i % count)) % DENSITY_COLORS;
     for (unsigned i = 0; i < ASKED; i++) {
         unsigned same = 0;
         for (unsigned j = 0; j < ASKED; j++)
@@ -117,8 +119,8 @@ static int prevailing(const drawer *d, const kind *k, size_t from, size_t count)
     return DENSITY_MIXED;
 }
 
-/* The segments of a column: all when they are few, otherwise some of them for all. */
-static void draw_column(const drawer *d, const kind *k, size_t from, size_t to)
+/* The segments of a column at x: all when they are few, otherwise some of them for all. */
+static void draw_column(const drawer *d, const kind *k, double x, size_t from, size_t to)
 {
     size_t count = to - from;
     if (count <= BETWEEN + 2) {
@@ -128,6 +130,12 @@ static void draw_column(const drawer *d, const kind *k, size_t from, size_t to)
     }
     int ink = prevailing(d, k, from, count);
     list_extremes e = list_find_extremes(k->list, from, to, store_segment_ns, &d->measure);
+    if (!is_backwards(k) && e.sum / (double)e.count < d->pixel_ns) { /* nearly all of them are upright, in one place */
+        density_upright(d->density, x, layout_row_y(d->p, k->from), layout_row_y(d->p, k->to), (float)count, ink);
+        if (e.most >= d->pixel_ns)
+            draw_segment(d, k, list_at(k->list, e.most_at), 1, OWN_COLOR);
+        return;
+    }
     for (size_t i = 0; i < BETWEEN; i++)
         draw_segment(d, k, list_at(k->list, from + (2 * i + 1) * count / (2 * BETWEEN)),
                      (float)(count - 2) / (float)BETWEEN, ink);
@@ -136,20 +144,19 @@ static void draw_column(const drawer *d, const kind *k, size_t from, size_t to)
         draw_segment(d, k, list_at(k->list, e.most_at), 1, OWN_COLOR);
 }
 
-/* About how many pixels a segment of a kind touches: of some of them, the mean. */
-static double length_of(const drawer *d, const kind *k)
+/* How wide a segment of a kind is, in units: of some of them, the mean. */
+static double width_of(const drawer *d, const kind *k)
 {
     const layer_context *c = d->c;
     double width = c->layout->right - c->layout->left, sum = 0;
     double per_ns = width / (double)(c->view->to_ns - c->view->from_ns);
-    double height = fabs(layout_row_y(d->p, k->from) - layout_row_y(d->p, k->to));
     enum { LOOKED_AT = 16 };
     for (size_t i = 0; i < LOOKED_AT; i++) {
         size_t at = k->first + i * (k->end - k->first) / LOOKED_AT;
         double long_ns = store_segment_ns(&d->measure, list_at(k->list, at));
         sum += MIN(long_ns * per_ns, width);
     }
-    return MAX(MAX(height, sum / LOOKED_AT), 1) * c->scale;
+    return sum / LOOKED_AT;
 }
 
 /* The segments that end within the plot. */
@@ -159,18 +166,22 @@ static void draw_kind(const drawer *d, const kind *k)
     size_t count = k->end - k->first;
     if (count == 0)
         return;
-    double lines = WORK_MOST / (double)MAX(d->kinds->len, 1) / length_of(d, k);
+    double width = width_of(d, k), height = fabs(layout_row_y(d->p, k->from) - layout_row_y(d->p, k->to));
+    double lines = WORK_MOST / (double)MAX(d->kinds->len, 1) / (MAX(MAX(width, height), 1) * c->scale);
     if (d->density == NULL || (double)count <= lines) {
         for (size_t i = k->first; i < k->end; i++)
             draw_segment(d, k, list_at(k->list, i), 1, OWN_COLOR);
         return;
     }
-    unsigned step = (unsigned)CLAMP(ceil(c->column_count * (BETWEEN + 2) / lines), 1, MAX(c->column_count / 8, 1));
+    /* Upright ones are one line a column; columns left out would be seen. Slanting ones cover them. */
+    double wanted = width * c->scale < 1 ? 0 : c->column_count * (BETWEEN + 2) / lines;
+    unsigned step = (unsigned)CLAMP(ceil(wanted), 1, MAX(c->column_count / 8, 1));
     size_t from = k->first;
+    double unit = (c->layout->right - c->layout->left) / c->column_count;
     for (unsigned column = 0; column < c->column_count; column += step) {
         size_t to = list_find(k->list, c->columns[MIN(column + step, c->column_count)], from);
         if (to > from)
-            draw_column(d, k, from, to);
+            draw_column(d, k, c->layout->left + (column + 0.5) * unit, from, to);
         from = to;
     }
 }

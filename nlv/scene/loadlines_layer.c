@@ -1,6 +1,7 @@
 /*
  * Loadlines: a field's value over time as a curve, one for each host, scaled to an axis of its own. Where many values
- * fall on one column their least and most are both drawn, so that a peak stays visible however far one zooms out.
+ * fall on one column their mean is drawn, and behind it a band from their least to their most, so that a peak stays
+ * visible however far one zooms out.
  */
 #include "config.h"
 
@@ -101,45 +102,63 @@ static void stroke_curve(const curve *k, const list *l, size_t from, size_t to, 
     }
 }
 
-static void draw_columns(const curve *k, const list *l, size_t from, unsigned number)
+/* The mean of each column that has values. */
+typedef struct mean {
+    double x, y;
+} mean;
+
+/* From least to most of every column, faintly; the means are put into means. Returns how many there are. */
+static unsigned draw_bands(const curve *k, const list *l, size_t from, unsigned number, mean *means)
 {
     const layer_context *c = k->c;
-    double last_x = NAN, last_y = 0;
-    if (from > l->start) {
-        last_x = layer_x(c, list_at(l, from - 1));
-        last_y = y_of(k, list_value(l, from - 1));
-    }
+    unsigned count = 0;
     for (unsigned column = 0; column < c->column_count; column++) {
         size_t to = list_find(l, c->columns[column + 1], from);
         if (to == from)
             continue;
-        double x = layer_x(c, list_at(l, from)), y = y_of(k, list_value(l, from));
-        if (!isnan(last_x))
-            density_line_on_top(k->pixels, last_x, last_y, x, y, number);
         list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
-        double middle = floor(x) + 0.5;
-        density_line_on_top(k->pixels, middle, y_of(k, e.least) + 0.5, middle, y_of(k, e.most) - 0.5, number);
-        last_x = layer_x(c, list_at(l, to - 1));
-        last_y = y_of(k, list_value(l, to - 1));
+        double x = floor(layer_x(c, list_at(l, from))) + 0.5;
+        density_line(k->pixels, x, y_of(k, e.least) + 0.5, x, y_of(k, e.most) - 0.5, 0.45f, number);
+        means[count++] = (mean){x, y_of(k, e.sum / (double)e.count)};
         from = to;
     }
-    if (from < l->count && !isnan(last_x))
-        density_line_on_top(k->pixels, last_x, last_y, layer_x(c, list_at(l, from)), y_of(k, list_value(l, from)),
-                            number);
+    return count;
 }
 
-static void draw_curve(const curve *k, const host_list *own)
+static void draw_means(const curve *k, const mean *means, unsigned count, unsigned number)
+{
+    for (unsigned i = 1; i < count; i++)
+        density_line_on_top(k->pixels, means[i - 1].x, means[i - 1].y, means[i].x, means[i].y, number);
+}
+
+/* Few values are a line. Of many there are bands, and then all means before them. */
+static void draw_curves(const curve *k, const loadline_lists *all)
 {
     const layer_context *c = k->c;
-    const list *l = own->list;
-    unsigned number = model_host_color(c->model, own->host);
-    if (l->count == l->start)
-        return;
-    size_t from = list_find(l, c->from, l->start), to = list_find(l, c->to, from);
-    if (to - from <= STROKED_MOST)
-        stroke_curve(k, l, from, to, palette_series(number, c->view->dark));
-    else
-        draw_columns(k, l, from, number % DENSITY_COLORS);
+    mean *means = g_new(mean, c->column_count * all->count + 1);
+    unsigned *counts = g_new0(unsigned, all->count + 1);
+    for (size_t i = 0; i < all->count; i++) {
+        const list *l = all->hosts[i].list;
+        unsigned number = model_host_color(c->model, all->hosts[i].host);
+        size_t from = l->count > l->start ? list_find(l, c->from, l->start) : 0;
+        if (l->count > l->start && list_find(l, c->to, from) - from > STROKED_MOST)
+            counts[i] = draw_bands(k, l, from, number % DENSITY_COLORS, means + i * c->column_count);
+    }
+    for (size_t i = 0; i < all->count; i++)
+        draw_means(k, means + i * c->column_count, counts[i],
+                   model_host_color(c->model, all->hosts[i].host) % DENSITY_COLORS);
+    if (density_work(k->pixels) > 0)
+        density_paint(k->pixels, c->cr, c->view->dark, 1);
+    for (size_t i = 0; i < all->count; i++) {
+        const list *l = all->hosts[i].list;
+        if (l->count == l->start || counts[i] > 0)
+            continue;
+        size_t from = list_find(l, c->from, l->start);
+        stroke_curve(k, l, from, list_find(l, c->to, from),
+                     palette_series(model_host_color(c->model, all->hosts[i].host), c->view->dark));
+    }
+    g_free(means);
+    g_free(counts);
 }
 
 void loadlines_layer_draw(const layer_context *c, const pane *p)
@@ -155,10 +174,7 @@ void loadlines_layer_draw(const layer_context *c, const pane *p)
     cairo_rectangle(c->cr, c->layout->left, p->top - 1, c->layout->right - c->layout->left, p->bottom - p->top + 2);
     cairo_clip(c->cr);
     k.pixels = density_new(c->layout->left, p->top - 1, c->layout->right, p->bottom + 1, c->is_raster ? c->scale : 2);
-    for (size_t i = 0; i < l->count; i++)
-        draw_curve(&k, &l->hosts[i]);
-    if (density_work(k.pixels) > 0)
-        density_paint(k.pixels, c->cr, c->view->dark, 1);
+    draw_curves(&k, l);
     density_free(k.pixels);
     cairo_restore(c->cr);
 }

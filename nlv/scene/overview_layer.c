@@ -7,30 +7,56 @@
 
 #include <math.h>
 
-static void draw_bars(const layer_context *c)
+/* Counting takes as long for the strip as for all of the plot, and it changes only when the log does. */
+static struct {
+    const store *store;
+    uint32_t first, count;
+    int64_t from_ns, to_ns;
+    unsigned width;
+    double *heights; /* 0 to 1, of each column */
+} kept;
+
+static void count_records(const layer_context *c, unsigned width)
 {
     const layout *l = c->layout;
     const store *s = c->store;
-    unsigned width = (unsigned)MAX(l->right - l->left, 1);
-    double most = 0, *counts = g_new0(double, width + 1);
+    double most = 0;
     uint32_t before = s->first;
+    if (kept.store == s && kept.first == s->first && kept.count == s->count && kept.width == width &&
+        kept.from_ns == l->whole_from_ns && kept.to_ns == l->whole_to_ns)
+        return;
+    kept.store = s;
+    kept.first = s->first;
+    kept.count = s->count;
+    kept.width = width;
+    kept.from_ns = l->whole_from_ns;
+    kept.to_ns = l->whole_to_ns;
+    kept.heights = g_renew(double, kept.heights, width + 1);
     for (unsigned x = 0; x < width; x++) {
         uint32_t next = x + 1 < width ? store_find_time(s, layout_overview_time(l, l->left + x + 1)) : s->count;
-        counts[x] = log1p(next > before ? next - before : 0);
-        most = MAX(most, counts[x]);
+        kept.heights[x] = log1p(next > before ? next - before : 0);
+        most = MAX(most, kept.heights[x]);
         before = MAX(before, next);
     }
-    double height = l->overview_bottom - l->overview_top - 2;
     for (unsigned x = 0; x < width && most > 0; x++)
-        if (counts[x] > 0) {
-            double own = MAX(height * counts[x] / most, 2);
+        kept.heights[x] /= most;
+}
+
+static void draw_bars(const layer_context *c)
+{
+    const layout *l = c->layout;
+    unsigned width = (unsigned)MAX(l->right - l->left, 1);
+    double height = l->overview_bottom - l->overview_top - 2;
+    count_records(c, width);
+    for (unsigned x = 0; x < width; x++)
+        if (kept.heights[x] > 0) {
+            double own = MAX(height * kept.heights[x], 2);
             cairo_rectangle(c->cr, floor(l->left) + x, floor(l->overview_bottom - own), 1, ceil(own));
         }
     palette_set(c->cr, palette_muted(c->view->dark), 0.8);
     cairo_set_antialias(c->cr, CAIRO_ANTIALIAS_NONE);
     cairo_fill(c->cr);
     cairo_set_antialias(c->cr, CAIRO_ANTIALIAS_DEFAULT);
-    g_free(counts);
 }
 
 void overview_layer_draw(const layer_context *c)

@@ -113,7 +113,7 @@ static void draw_legend(const layer_context *c)
 static void draw_caption(const layer_context *c)
 {
     char from[NL_TIME_TEXT_SIZE], span[32];
-    nl_time_format_iso(c->view->from_ns, from);
+    nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns), from); /* not the day before for its room */
     axis_span_label((double)(c->view->to_ns - c->view->from_ns), span);
     char *text = g_strdup_printf("%.10s UTC   %s shown   %zu records   %s", from, span, model_count(c->model),
                                  model_name(c->model));

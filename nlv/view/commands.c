@@ -46,6 +46,7 @@ static const entry entries[] = {
     {COMMAND_NEXT, "_Search", "_Next match", {{GDK_KEY_n, 0}, {GDK_KEY_F3, 0}}},
     {COMMAND_PREVIOUS, "_Search", "_Previous match", {{GDK_KEY_n, SHIFT}, {GDK_KEY_F3, SHIFT}}},
     {COMMAND_FILTER, "_Search", "Show _only…", {{GDK_KEY_l, CONTROL}}},
+    {COMMAND_CHOOSE, "_Search", "_Events, hosts, programs…", {{GDK_KEY_t, CONTROL}}},
     {COMMAND_SHORTCUTS, "_Help", "_Keys and pointer", {{GDK_KEY_F1, 0}}},
 };
 

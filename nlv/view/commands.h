@@ -33,6 +33,7 @@ typedef enum command {
     COMMAND_NEXT,
     COMMAND_PREVIOUS,
     COMMAND_FILTER,
+    COMMAND_CHOOSE,
     COMMAND_SHORTCUTS,
 } command;
 

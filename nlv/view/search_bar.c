@@ -136,11 +136,9 @@ static void on_filter(GtkEntry *entry, gpointer user)
 {
     search_bar *b = user;
     char *expression = expression_of(GTK_WIDGET(entry));
-    bool good = model_set_filter(b->model, *expression != '\0' ? expression : NULL);
+    bool good = b->callbacks.filter(b->callbacks.user, *expression != '\0' ? expression : NULL);
     mark_wrong(b->filter, !good);
     say(b, good ? "" : nl_error_message());
-    if (good)
-        b->callbacks.filtered(b->callbacks.user);
     if (good)
         b->callbacks.left(b->callbacks.user);
     g_free(expression);

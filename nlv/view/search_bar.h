@@ -14,8 +14,8 @@ typedef struct search_bar search_bar;
 typedef struct search_bar_callbacks {
     int64_t (*where)(void *user, bool backwards);                /* the time from which on the next match is wanted */
     void (*found)(void *user, int64_t time_ns, uint32_t record); /* STORE_NONE: it is no longer there */
-    void (*filtered)(void *user);                                /* something else is shown now */
-    void (*left)(void *user);                                    /* keys go elsewhere again */
+    bool (*filter)(void *user, const char *expression); /* show that only, NULL: all; false: it is no expression */
+    void (*left)(void *user);                           /* keys go elsewhere again */
     void *user;
 } search_bar_callbacks;
 

@@ -156,7 +156,9 @@ static void add_segment_statistics(side_panel *p, const store *s, const statisti
             add(p, table);
             shown = one->lifeline;
         }
-        char *name = g_strdup_printf("%s → %s", definition->events[one->from], definition->events[one->to]);
+        char *name = one->to == one->from + 1
+                         ? g_strdup_printf("→ %s", definition->events[one->to])
+                         : g_strdup_printf("%s → %s", definition->events[one->from], definition->events[one->to]);
         char count[32], p50[32], p90[32], p99[32], most[32];
         g_snprintf(count, sizeof count, "%zu", one->count);
         axis_span_label(one->p50_ns, p50);
@@ -247,7 +249,7 @@ side_panel *side_panel_new(model *m)
     g_object_set(p->content, "margin", 10, NULL);
     p->widget = gtk_scrolled_window_new(NULL, NULL);
     gtk_scrolled_window_set_policy(GTK_SCROLLED_WINDOW(p->widget), GTK_POLICY_NEVER, GTK_POLICY_AUTOMATIC);
-    gtk_widget_set_size_request(p->widget, 400, -1);
+    gtk_widget_set_size_request(p->widget, 430, -1);
     gtk_container_add(GTK_CONTAINER(p->widget), p->content);
     atk_object_set_name(gtk_widget_get_accessible(p->widget), "What was chosen");
     g_signal_connect(p->widget, "destroy", G_CALLBACK(on_destroy), p);

@@ -157,6 +157,7 @@ static GtkWidget *heading(const char *markup)
     gtk_label_set_markup(GTK_LABEL(label), markup);
     gtk_label_set_xalign(GTK_LABEL(label), 0);
     gtk_label_set_line_wrap(GTK_LABEL(label), TRUE);
+    gtk_label_set_max_width_chars(GTK_LABEL(label), 56);
     return label;
 }
 

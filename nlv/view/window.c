@@ -4,6 +4,7 @@
 
 #include "render.h"
 #include "view/canvas.h"
+#include "view/chooser.h"
 #include "view/commands.h"
 #include "view/search_bar.h"
 #include "view/side_panel.h"
@@ -12,7 +13,10 @@
 #include <limits.h>
 #include <string.h>
 
-enum { TICK_MS = 30 /* how often it is looked whether there is something new to be shown */ };
+enum {
+    TICK_MS = 30,     /* how often it is looked whether there is something new to be shown */
+    READING_MS = 100, /* how often it is shown at most while a log is read, which needs the processors itself */
+};
 
 static const double zoom_step = 0.8, pan_step = 0.1, slowest = 1.0 / 1024, fastest = 4096;
 
@@ -27,6 +31,8 @@ typedef struct window {
     canvas *canvas;
     side_panel *panel;
     search_bar *search;
+    chooser *chooser;
+    char *typed; /* the expression that was typed of what to show only; NULL: none */
     model *model;
     program_reading *reading;
     bool live;
@@ -34,8 +40,10 @@ typedef struct window {
     bool first_shown;
     bool touched;        /* the user has moved the view: it is no longer fitted to what comes */
     unsigned generation; /* of the model, when it was last shown */
+    gint64 shown_us;     /* then */
     uint64_t malformed;  /* when it was last said */
     int source_count;
+    int openings; /* under way, each in a thread */
     double speed; /* of playing; 0: not */
     double last_speed;
     gint64 played_us;
@@ -223,8 +231,10 @@ static gboolean on_tick(gpointer user)
     if (w->speed > 0)
         play_on(w);
     show_malformed(w);
-    if (generation == w->generation)
+    gint64 now_us = g_get_monotonic_time();
+    if (generation == w->generation || (model_progress(w->model) < 1 && now_us - w->shown_us < READING_MS * 1000))
         return G_SOURCE_CONTINUE;
+    w->shown_us = now_us;
     w->generation = generation;
     if (!w->live && !w->touched)
         canvas_fit(w->canvas);
@@ -262,12 +272,13 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
     (void)source;
     window *w = user;
     const opening *o = g_task_get_task_data(G_TASK(result));
+    w->openings--;
     if (o->failure != NULL) {
         say(w, o->failure);
         return;
     }
     w->source_count++;
-    w->first_shown = false;
+    w->touched = false; /* all of it is shown */
     bool is_collector = strstr(o->url, "://") != NULL || g_str_has_prefix(o->url, "unix:");
     gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     gtk_widget_grab_focus(canvas_widget(w->canvas));
@@ -284,6 +295,7 @@ static void on_open(void *user, const char *url)
     window *w = user;
     opening *o = g_new0(opening, 1);
     *o = (opening){.w = w, .url = g_strdup(url)};
+    w->openings++;
     GTask *task = g_task_new(NULL, NULL, on_opened, w);
     g_task_set_task_data(task, o, free_opening);
     g_task_run_in_thread(task, open_in_thread);
@@ -378,11 +390,41 @@ static void on_found(void *user, int64_t time_ns, uint32_t record)
     canvas_redraw(w->canvas);
 }
 
-static void on_filtered(void *user)
+/* What is shown is what was typed and what is ticked. */
+static bool apply_filter(window *w, const char *typed)
+{
+    char *ticked = chooser_expression(w->chooser);
+    char *both = typed != NULL && ticked != NULL ? g_strdup_printf("(%s) && %s", typed, ticked) : NULL;
+    bool good = model_set_filter(w->model, both != NULL ? both : typed != NULL ? typed : ticked);
+    g_free(both);
+    g_free(ticked);
+    if (good) {
+        canvas_clear(w->canvas);
+        show_counts(w);
+    }
+    return good;
+}
+
+static bool on_filter(void *user, const char *expression)
 {
     window *w = user;
-    canvas_clear(w->canvas);
-    show_counts(w);
+    /* By itself, as a bracket too many would else be taken for one of ours. */
+    nl_filter *alone = expression != NULL ? nl_filter_parse(expression) : NULL;
+    if ((expression != NULL && alone == NULL) || !apply_filter(w, expression)) {
+        nl_filter_free(alone);
+        return false;
+    }
+    nl_filter_free(alone);
+    g_free(w->typed);
+    w->typed = g_strdup(expression);
+    return true;
+}
+
+static void on_ticked(void *user)
+{
+    window *w = user;
+    if (!apply_filter(w, w->typed))
+        say(w, nl_error_message());
 }
 
 static void on_left(void *user)
@@ -420,6 +462,8 @@ static void set_dark(window *w, bool dark)
 /* Escape: first the search goes, then what is marked. */
 static void clear(window *w)
 {
+    if (w->source_count > 0)
+        gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     if (!search_bar_hide(w->search))
         canvas_clear(w->canvas);
 }
@@ -512,6 +556,9 @@ static void on_command(void *user, command which)
     case COMMAND_FILTER:
         search_bar_begin_filter(w->search);
         break;
+    case COMMAND_CHOOSE:
+        chooser_show(w->chooser);
+        break;
     case COMMAND_SHORTCUTS:
         show_keys(w);
         break;
@@ -594,13 +641,14 @@ static void build(window *w, bool dark)
     w->welcome = welcome_new((welcome_callbacks){on_open, choose_log, w});
     gtk_stack_add_named(GTK_STACK(w->stack), w->welcome, "welcome");
     gtk_stack_add_named(GTK_STACK(w->stack), make_main(w, dark), "canvas");
-    w->search = search_bar_new(w->model, (search_bar_callbacks){where_to_search, on_found, on_filtered, on_left, w});
+    w->search = search_bar_new(w->model, (search_bar_callbacks){where_to_search, on_found, on_filter, on_left, w});
     w->status = gtk_label_new("");
     gtk_label_set_xalign(GTK_LABEL(w->status), 0);
     gtk_label_set_ellipsize(GTK_LABEL(w->status), PANGO_ELLIPSIZE_END);
     gtk_widget_set_margin_start(w->status, 8);
-    GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0);
-    gtk_box_pack_start(GTK_BOX(box), make_top_bar(w), FALSE, FALSE, 0);
+    GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0), *top_bar = make_top_bar(w);
+    w->chooser = chooser_new(w->model, top_bar, on_ticked, w);
+    gtk_box_pack_start(GTK_BOX(box), top_bar, FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), make_info(w), FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), search_bar_widget(w->search), FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), w->stack, TRUE, TRUE, 0);
@@ -631,7 +679,8 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
         program_error("there is no display; --render FILE draws without one");
         return PROGRAM_PROBLEM;
     }
-    window w = {.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX, .last_speed = 1};
+    static window w; /* a thread that waits for a collector may outlive this call */
+    w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX, .last_speed = 1};
     model_set_options(w.model, options);
     if (!add_first_sources(&w, sources, source_count))
         return PROGRAM_PROBLEM;
@@ -644,6 +693,8 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     guint ticking = g_timeout_add(TICK_MS, on_tick, &w);
     gtk_main();
     g_source_remove(ticking);
-    model_free(w.model);
+    if (w.openings == 0) /* otherwise a thread still waits for a collector, and ends with the program */
+        model_free(w.model);
+    g_free(w.typed);
     return program_reading_finish(reading);
 }
