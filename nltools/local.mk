@@ -32,7 +32,7 @@ nltools_libconvert_la_SOURCES = \
 	%D%/convert/lines.h %D%/convert/journal.c %D%/convert/strace.c \
 	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c
 nltools_libconvert_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
-nltools_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS)
+nltools_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS) $(BABELTRACE_CFLAGS)
 nltools_libconvert_la_LIBADD = $(XML_LIBS)
 if BUILD_NLSTAT
 nltools_libconvert_la_SOURCES += %D%/convert/picture.c %D%/convert/picture.h %D%/convert/chrome_write.c \
@@ -41,6 +41,10 @@ nltools_libconvert_la_LIBADD += libnetlogger/libanalysis.la $(GLIB_LIBS)
 endif
 if BUILD_XML
 nltools_libconvert_la_SOURCES += %D%/convert/xml.c
+endif
+if BUILD_CTF
+nltools_libconvert_la_SOURCES += %D%/convert/ctf.c
+nltools_libconvert_la_LIBADD += $(BABELTRACE_LIBS)
 endif
 
 bin_PROGRAMS += nltools/nlconv

@@ -75,6 +75,15 @@ static bool read_base(const char *text, int64_t *time_ns)
     return !__builtin_mul_overflow((int64_t)mktime(&day), NL_NS_PER_SECOND, time_ns);
 }
 
+/* Ends the program for a format that is not known. */
+static void refuse_format(struct argp_state *state, const char *option, const char *name, const char *done)
+{
+    const char *missing = format_missing(name);
+    if (missing != NULL)
+        argp_error(state, "%s %s: this nlconv was built without %s", option, name, missing);
+    argp_error(state, "%s %s: no such format is %s; --formats lists them", option, name, done);
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     arguments *a = state->input;
@@ -88,12 +97,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'f':
         a->from = importer_kind_find(argument);
         if (a->from == NULL)
-            argp_error(state, "--from %s: no such format is read; --formats lists them", argument);
+            refuse_format(state, "--from", argument, "read");
         return 0;
     case 't':
         a->to = exporter_kind_find(argument);
         if (a->to == NULL)
-            argp_error(state, "--to %s: no such format is written; --formats lists them", argument);
+            refuse_format(state, "--to", argument, "written");
         return 0;
     case 'o':
         a->output = argument;
@@ -274,7 +283,8 @@ static bool convert(arguments *a, output *out, bool *keep)
                       .threads = a->threads};
     main_pass.about.written_ns = written_at(a->input);
     const exporter_kind *first = a->to->first_pass;
-    if (first != NULL && !can_be_read_twice(a->input) && (main_pass.read_from = keep_input(a->input)) == NULL)
+    if (first != NULL && !pass_reads_folder(&main_pass) && !can_be_read_twice(a->input) &&
+        (main_pass.read_from = keep_input(a->input)) == NULL)
         return false;
     if (a->to->share != NULL && (main_pass.export_shared = a->to->share(a->drawing)) == NULL)
         return false;

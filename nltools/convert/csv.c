@@ -478,7 +478,7 @@ static const char *read_cells(row_reader *r, const char *at, const char *end)
         bool quoted;
         const char *close, *stop = cell_end(at, end, &quoted, &close);
         nl_string text;
-        if (stop == NULL || (!quoted && *at == '"' && at < end)) {
+        if (stop == NULL || (!quoted && at < end && *at == '"')) {
             r->bad = "a cell's quotes do not end";
             quoted = false;
             for (stop = at; stop < end && *stop != '\n'; stop++)

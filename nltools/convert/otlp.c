@@ -305,7 +305,8 @@ static char *allocate(void *user, size_t size)
 
 static json_scan scan_of(otlp_reader *r, nl_string text)
 {
-    return (json_scan){.at = text.data, .end = text.data + text.size, .allocate = allocate, .user = &r->builder};
+    const char *end = text.data != NULL ? text.data + text.size : NULL; /* of what is not there */
+    return (json_scan){.at = text.data, .end = end, .allocate = allocate, .user = &r->builder};
 }
 
 static bool equals(nl_string text, const char *word)

@@ -2,9 +2,11 @@
 
 #include "convert/pipeline.h"
 
+#include <limits.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum {
     CHUNK_SIZE = 1 << 20,    /* bytes of input that a thread takes at once */
@@ -534,6 +536,62 @@ static void close_pipeline(pipeline *p)
     program_progress_end();
 }
 
+/* ---- folders ---- */
+
+/* The path of an input that is a folder, into path; false when it is none. */
+static bool folder_path(const char *name, char *path, size_t size)
+{
+    struct stat what;
+    nl_url *url = nl_url_parse(name);
+    bool is_folder = url != NULL && url->scheme == NL_SCHEME_FILE && stat(url->path, &what) == 0 &&
+                     S_ISDIR(what.st_mode) && (size_t)snprintf(path, size, "%s", url->path) < size;
+    nl_url_free(url);
+    return is_folder;
+}
+
+bool pass_reads_folder(const pass *p)
+{
+    char path[PATH_MAX];
+    return folder_path(p->url, path, sizeof path);
+}
+
+/* Sends what was made so far on its way; the importer goes on with the same sink. */
+static void commit_part(sink *s)
+{
+    pipeline *p = s->drain_user;
+    chunk *c = filling(p);
+    if (p->own->kind->flush != NULL)
+        p->own->kind->flush(p->own, s);
+    commit(p, c);
+    in_place(p);
+    s->stopped = p->stopped || p->failed;
+}
+
+/* Reads a folder, all in this thread. */
+static bool read_folder(pipeline *p, const char *path)
+{
+    if (p->pass->from == NULL)
+        p->pass->from = importer_kind_find("ctf");
+    if (p->pass->from == NULL || p->pass->from->read_path == NULL) {
+        const char *missing = p->pass->from == NULL ? format_missing("ctf") : NULL;
+        if (missing != NULL)
+            program_error("%s: it is a folder, as CTF traces are, and this nlconv was built without %s", p->pass->url,
+                          missing);
+        else
+            program_error("%s: it is a folder, and %s is read from files", p->pass->url, p->pass->from->name);
+        return false;
+    }
+    write_edge(p, p->pass->to->begin);
+    p->begun = true;
+    sink *s = &in_place(p)->s;
+    s->drain = commit_part;
+    s->drain_user = p;
+    bool good = p->pass->from->read_path(path, s);
+    commit_part(s);
+    s->drain = NULL;
+    return good;
+}
+
 static bool say_status(const pipeline *p, nl_status status)
 {
     if (status == NL_MALFORMED)
@@ -543,10 +601,32 @@ static bool say_status(const pipeline *p, nl_status status)
     return status != NL_MALFORMED && status != NL_FAILED && !p->failed;
 }
 
+/* Ends what was begun; good is whether reading was. */
+static bool finish(pipeline *p, bool good)
+{
+    pass *pass = p->pass;
+    commit_all(p);
+    if (p->begun)
+        write_edge(p, pass->to->end);
+    pass->unwritten = p->failed || !p->begun;
+    pass->stopped = p->stopped;
+    close_pipeline(p);
+    return good && !p->failed;
+}
+
 bool pass_run(pass *pass)
 {
     pipeline p = {.pass = pass};
+    char path[PATH_MAX];
     pass->unwritten = true;
+    if (folder_path(pass->url, path, sizeof path)) {
+        open_pipeline(&p);
+        return finish(&p, read_folder(&p, path));
+    }
+    if (pass->from != NULL && pass->from->read_path != NULL) {
+        program_error("%s: it is not a folder, as %s is", pass->url, pass->from->name);
+        return false;
+    }
     nl_url *url = nl_url_parse(pass->read_from != NULL ? pass->read_from : pass->url);
     p.source = url != NULL ? nl_source_open(url, false, false) : NULL;
     nl_url_free(url);
@@ -556,13 +636,7 @@ bool pass_run(pass *pass)
     }
     pass->threads = pass->threads > MOST_THREADS ? MOST_THREADS : pass->threads;
     open_pipeline(&p);
-    bool good = say_status(&p, read_all(&p));
-    commit_all(&p);
-    if (p.begun)
-        write_edge(&p, pass->to->end);
-    pass->unwritten = p.failed || !p.begun;
-    pass->stopped = p.stopped;
-    close_pipeline(&p);
+    bool good = finish(&p, say_status(&p, read_all(&p)));
     nl_source_close(p.source);
-    return good && !p.failed;
+    return good;
 }

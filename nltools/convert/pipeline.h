@@ -31,4 +31,7 @@ typedef struct pass {
 /* False, after having said why, when reading or writing failed; what was read until then is in the output. */
 bool pass_run(pass *p);
 
+/* Whether its input is a folder. */
+bool pass_reads_folder(const pass *p);
+
 #endif
