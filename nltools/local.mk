@@ -27,7 +27,8 @@ nltools_libconvert_la_SOURCES = \
 	%D%/convert/convert.h %D%/convert/formats.c %D%/convert/sink.c %D%/convert/netlogger.c \
 	%D%/convert/builder.c %D%/convert/builder.h %D%/convert/keys.c %D%/convert/keys.h \
 	%D%/convert/json_scan.c %D%/convert/json_scan.h %D%/convert/json_text.c %D%/convert/json_text.h \
-	%D%/convert/json_fields.c %D%/convert/json_fields.h %D%/convert/json.c %D%/convert/csv.c \
+	%D%/convert/json_fields.c %D%/convert/json_fields.h %D%/convert/json.c \
+	%D%/convert/csv.h %D%/convert/csv_read.c %D%/convert/csv_write.c %D%/convert/text_set.c %D%/convert/text_set.h \
 	%D%/convert/otlp.c %D%/convert/otlp.h %D%/convert/chrome_read.c \
 	%D%/convert/lines.h %D%/convert/journal.c %D%/convert/strace.c \
 	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c
