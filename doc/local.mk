@@ -1,4 +1,10 @@
-dist_man_MANS = %D%/man/nlsort.1 %D%/man/nlconv.1
+dist_man_MANS = %D%/man/nlsort.1 %D%/man/nlconv.1 %D%/man/nlwrite.1 %D%/man/nlrecover.1 %D%/man/nlsensor.1
+if BUILD_NLSTAT
+dist_man_MANS += %D%/man/nlstat.1 %D%/man/nlschema.1
+endif
+if BUILD_NLV
+dist_man_MANS += %D%/man/nlv.1
+endif
 if BUILD_NETLOGD
 dist_man_MANS += %D%/man/netlogd.8 %D%/man/netlogd.conf.5 %D%/man/netlogctl.8
 endif

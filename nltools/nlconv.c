@@ -17,7 +17,9 @@ enum { OPTION_STRICT = 0x1000, OPTION_FORMATS, OPTION_THREADS, OPTION_HOST, OPTI
 typedef struct arguments {
     const importer_kind *from;
     const exporter_kind *to;
-    const char *input;
+    char *input;  /* NULL: standard input */
+    char **files; /* an archive's, or the input */
+    size_t file_count;
     const char *output;
     const char *drawing;
     bool strict;
@@ -58,7 +60,7 @@ static void list_formats(void)
     exit(program_finish(PROGRAM_DONE));
 }
 
-static void take_file(arguments *a, const char *name, struct argp_state *state)
+static void take_file(arguments *a, char *name, struct argp_state *state)
 {
     if (a->input != NULL)
         argp_error(state, "one input at a time: \"%s\" is a second", name);
@@ -148,13 +150,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "--to FORMAT [FILE]",
-    .doc =
-        "Convert a log from one format into another. Without FILE, or for -, standard input. What the output's format "
-        "can't hold is said once on standard error."
-        "\vExit status: 0 done; 1 something could not be read or written, or is missing (the rest is done all the "
-        "same); 2 wrong use.\n\nExamples: nlconv --to json all.nlb\n  nlconv --to csv -o all.csv all.log\n  nlconv "
-        "--from csv --to ulm < all.csv",
+    .args_doc = "--to FORMAT [SOURCE]",
+    .doc = "Convert a log from one format into another. Without SOURCE, standard input. What the output's format can't "
+           "hold "
+           "is said once on standard error. " PROGRAM_SOURCES "."
+           "\vExit status: 0 done; 1 something could not be read or written, or is missing (the rest is done all the "
+           "same); 2 wrong use.\n\nExamples: nlconv --to json all.nlb\n  nlconv --to csv -o all.csv all.log\n  nlconv "
+           "--from csv --to ulm < all.csv",
     .children = children,
 };
 
@@ -187,15 +189,8 @@ static void say_losses(const pass *p)
 static void say_undated(const pass *p)
 {
     if (p->undated)
-        program_error("%s: its times count from nobody says when, and are taken as from 1970: see --base", p->url);
-}
-
-static nl_source *open_source(const char *url)
-{
-    nl_url *parsed = nl_url_parse(url);
-    nl_source *source = parsed != NULL ? nl_source_open(parsed, false, false) : NULL;
-    nl_url_free(parsed);
-    return source;
+        program_error("%s: its times count from nobody says when, and are taken as from 1970: see --base",
+                      p->sources[0]);
 }
 
 static bool write_all(int fd, const char *data, size_t size)
@@ -213,12 +208,12 @@ static bool write_all(int fd, const char *data, size_t size)
 /* Copies what can be read of an input; what can't is said when the copy was converted. */
 static bool copy_input(const char *url, int fd, const char *path)
 {
-    nl_source *source = open_source(url);
+    nl_source *source = program_source_open(url);
     const char *data;
     size_t size;
     nl_status status = NL_FAILED;
     if (source != NULL)
-        while ((status = nl_source_read(source, &data, &size)) == NL_OK && write_all(fd, data, size))
+        while ((status = program_source_read(source, &data, &size)) == NL_OK && write_all(fd, data, size))
             ;
     if (status == NL_FAILED)
         program_error("%s", nl_error_message());
@@ -248,13 +243,13 @@ static const char *keep_input(const char *url)
     return copy_input(url, fd, path) ? name : NULL;
 }
 
-static bool can_be_read_twice(const char *url)
+static bool can_be_read_twice(const char *name)
 {
-    nl_url *parsed = nl_url_parse(url);
-    nl_source *source = parsed != NULL && parsed->scheme == NL_SCHEME_FILE ? open_source(url) : NULL;
+    nl_url *url = nl_url_parse(name);
+    nl_source *source = url != NULL && url->scheme == NL_SCHEME_FILE ? nl_source_open(url, false, false) : NULL;
     bool is_file = source != NULL && nl_source_size(source) > 0;
     nl_source_close(source);
-    nl_url_free(parsed);
+    nl_url_free(url);
     return is_file;
 }
 
@@ -269,10 +264,19 @@ static int64_t written_at(const char *url)
     return is_file ? (int64_t)what.st_mtim.tv_sec * NL_NS_PER_SECOND + what.st_mtim.tv_nsec : nl_time_now_ns();
 }
 
+/* A single source that can be read once only, a pipe, is copied for a second pass. False, after having said why. */
+static bool make_readable_twice(pass *p)
+{
+    if (p->source_count == 1 && !can_be_read_twice(p->sources[0]))
+        p->read_from = keep_input(p->sources[0]);
+    return p->source_count != 1 || p->read_from != NULL || can_be_read_twice(p->sources[0]);
+}
+
 /* Makes the passes that the output's format needs. *keep: whether the output is to be kept. */
 static bool convert(arguments *a, output *out, bool *keep)
 {
-    pass main_pass = {.url = a->input,
+    pass main_pass = {.sources = a->files,
+                      .source_count = a->file_count,
                       .from = a->from,
                       .to = a->to,
                       .reading = &a->reading,
@@ -281,10 +285,9 @@ static bool convert(arguments *a, output *out, bool *keep)
                       .about = a->about,
                       .out = out,
                       .threads = a->threads};
-    main_pass.about.written_ns = written_at(a->input);
+    main_pass.about.written_ns = a->file_count > 0 ? written_at(a->files[0]) : nl_time_now_ns();
     const exporter_kind *first = a->to->first_pass;
-    if (first != NULL && !pass_reads_folder(&main_pass) && !can_be_read_twice(a->input) &&
-        (main_pass.read_from = keep_input(a->input)) == NULL)
+    if (first != NULL && !pass_reads_folder(&main_pass) && !make_readable_twice(&main_pass))
         return false;
     if (a->to->share != NULL && (main_pass.export_shared = a->to->share(a->drawing)) == NULL)
         return false;
@@ -308,20 +311,35 @@ static bool convert(arguments *a, output *out, bool *keep)
     return good && !main_pass.stopped;
 }
 
+/* The files of the input: of an archive several, of a trace that is a folder the folder. */
+static bool list_input(arguments *a)
+{
+    if (a->input != NULL && a->from == NULL && program_is_folder(a->input))
+        a->from = importer_kind_detect_folder(a->input);
+    if (a->input == NULL || a->from == NULL || a->from->read_path == NULL)
+        return program_expand_archives(&a->reading, &a->input, a->input != NULL, &a->files, &a->file_count);
+    a->files = calloc(1, sizeof *a->files);
+    if (a->files == NULL || (a->files[0] = strdup(a->input)) == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    a->file_count = 1;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     program_start("nlconv", argv);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     arguments a = {.threads = processors > 1 ? (unsigned)processors : 1};
     argp_parse(&argp, argc, argv, 0, NULL, &a);
-    if (a.input == NULL)
-        a.input = "-";
-    output *out = output_open(a.output);
+    bool listed = list_input(&a);
+    output *out = listed ? output_open(a.output) : NULL;
     bool keep = false, good = out != NULL && convert(&a, out, &keep);
     if (out != NULL)
         good &= output_close(out, keep);
     nl_filter_free(a.where);
-    if (program_reading_finish(&a.reading) != PROGRAM_DONE || a.reading.malformed > 0 || a.reading.lost > 0)
-        good = false;
+    for (size_t i = 0; i < a.file_count; i++)
+        free(a.files[i]);
+    free(a.files);
+    good = program_reading_finish(&a.reading) == PROGRAM_DONE && good;
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

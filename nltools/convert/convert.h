@@ -139,6 +139,7 @@ typedef struct importer_kind {
     void (*end)(importer *i, sink *s);                                 /* after the last; may be NULL */
     /* Instead of all the above: reads a folder, and drains the sink from time to time. False after having said why. */
     bool (*read_path)(const char *path, sink *s);
+    bool (*detect_path)(const char *path); /* whether a folder looks like it */
 } importer_kind;
 
 /* The tables of formats.c, NULL at the end. */
@@ -152,6 +153,9 @@ const char *format_missing(const char *name);
 
 /* The format that an input seems to be in; NULL when it does not tell. */
 const importer_kind *importer_kind_detect(const char *data, size_t size);
+
+/* The same of a folder. */
+const importer_kind *importer_kind_detect_folder(const char *path);
 
 /* The table's entries, one a file. */
 extern const exporter_kind ulm_exporter, bp_exporter, nlb_exporter, json_exporter, csv_exporter, xml_exporter,

@@ -470,9 +470,15 @@ static bool read_path(const char *path, sink *s)
     return found > 0;
 }
 
+static bool detect_path(const char *path)
+{
+    return each_trace(path, 0, NULL, NULL) > 0;
+}
+
 const importer_kind ctf_importer = {
     .name = "ctf",
     .what = "a folder with CTF 1.8 traces, as LTTng and barectf write them",
     .in_order = true,
     .read_path = read_path,
+    .detect_path = detect_path,
 };

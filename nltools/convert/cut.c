@@ -123,7 +123,7 @@ static void on_lost(void *user, const nl_lost *what)
 {
     block_cutter *b = user;
     nl_lost named = *what;
-    named.source = b->p->pass->url;
+    named.source = b->p->name;
     if (!b->p->pass->is_first)
         program_lost(b->p->pass->reading, &named);
 }
@@ -144,11 +144,13 @@ static void take_records(pipeline *p, nl_decoder *decoder)
 static nl_status cut_blocks(pipeline *p)
 {
     block_cutter b = {.p = p, .base = p->offset};
-    nl_decoder_options options = {.source = p->pass->url,
+    nl_decoder_options options = {.source = p->name,
                                   .format = p->pass->from->format,
                                   .fraction = p->pass->reading->fraction,
                                   .on_malformed = on_malformed,
                                   .on_lost = on_lost,
+                                  .streams =
+                                      p->pass->is_first ? NULL : program_archive_streams(p->pass->reading, p->name),
                                   .user = &b};
     nl_decoder *decoder = nl_decoder_new(&options);
     nl_decoder_on_unread_block(decoder, on_block, &b);
@@ -160,13 +162,14 @@ static nl_status cut_blocks(pipeline *p)
     const char *data;
     size_t size;
     nl_status status = NL_END;
-    while (!p->stopped && !p->failed && (status = nl_source_read(p->source, &data, &size)) == NL_OK) {
+    while (!p->stopped && !p->failed && (status = program_source_read(p->source, &data, &size)) == NL_OK) {
         nl_decoder_feed(decoder, data, size);
         take_records(p, decoder);
     }
     nl_decoder_finish(decoder);
     take_records(p, decoder);
     pipeline_in_place(p)->s.unterminated += nl_decoder_get_stats(decoder)->unterminated;
+    p->pass->reading->repeated += nl_decoder_get_stats(decoder)->repeated;
     pipeline_dispatch_in_place(p);
     nl_decoder_free(decoder);
     nl_buffer_free(&begun);
@@ -219,7 +222,7 @@ nl_status pipeline_read_all(pipeline *p)
     const char *data;
     size_t size;
     nl_status status = NL_OK;
-    while (!p->stopped && !p->failed && (status = nl_source_read(p->source, &data, &size)) == NL_OK) {
+    while (!p->stopped && !p->failed && (status = program_source_read(p->source, &data, &size)) == NL_OK) {
         nl_buffer_append(&pipeline_filling(p)->in, data, size);
         bool detected = p->pass->from != NULL;
         if (pipeline_filling(p)->in.size < (detected ? p->wanted : DETECT_SIZE))

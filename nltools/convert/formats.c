@@ -75,3 +75,11 @@ const importer_kind *importer_kind_detect(const char *data, size_t size)
             return importer_kinds[i];
     return NULL;
 }
+
+const importer_kind *importer_kind_detect_folder(const char *path)
+{
+    for (size_t i = 0; importer_kinds[i] != NULL; i++)
+        if (importer_kinds[i]->detect_path != NULL && importer_kinds[i]->detect_path(path))
+            return importer_kinds[i];
+    return NULL;
+}

@@ -2,7 +2,6 @@
 
 #include "convert/pipeline_inside.h"
 
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +42,7 @@ static void say_malformed(pipeline *p, const chunk *c)
     program_reading *reading = p->pass->reading;
     for (size_t i = 0; !p->pass->is_first && i < c->s.report_count; i++) {
         const report *r = &c->s.reports[i];
-        nl_malformed what = {.source = p->pass->url,
+        nl_malformed what = {.source = p->name,
                              .line = r->line == 0 ? 0 : p->lines + r->line,
                              .offset = c->offset + r->offset,
                              .reason = c->s.words.data + r->reason,
@@ -260,48 +259,57 @@ static void close_pipeline(pipeline *p)
 static bool say_status(const pipeline *p, nl_status status)
 {
     if (status == NL_MALFORMED)
-        program_error("%s: it is not told by the content what format this is: see --from", p->pass->url);
+        program_error("%s: it is not told by the content what format this is: see --from", p->name);
     else if (status == NL_FAILED && !p->pass->is_first)
         program_error("%s", nl_error_message());
     return status != NL_MALFORMED && status != NL_FAILED && !p->failed;
 }
 
-/* Ends what was begun; good is whether reading was. */
-static bool finish(pipeline *p, bool good)
+/* Reads one source of the input; what it became is committed. */
+static bool read_source(pipeline *p, const char *name)
 {
-    pass *pass = p->pass;
+    p->name = name;
+    if (pass_reads_folder(p->pass))
+        return pipeline_read_folder(p, name);
+    p->source = program_source_open(p->pass->read_from != NULL ? p->pass->read_from : name);
+    if (p->source == NULL) {
+        program_error("%s", nl_error_message());
+        return false;
+    }
+    p->lines = p->offset = 0;
+    bool good = say_status(p, pipeline_read_all(p));
     commit_all(p);
-    if (p->begun)
-        pipeline_write_edge(p, pass->to->end);
-    pass->unwritten = p->failed || !p->begun;
-    pass->stopped = p->stopped;
-    close_pipeline(p);
-    return good && !p->failed;
+    nl_source_close(p->source);
+    return good;
+}
+
+/* Of what is read one after another only lines and blocks make one log. */
+static bool can_go_on(const pipeline *p, size_t i)
+{
+    if (i == 0 || p->pass->from == NULL || p->pass->from->blocks)
+        return true;
+    program_error("%s: files of format %s are not read one after another: convert each by itself", p->pass->sources[i],
+                  p->pass->from->name);
+    return false;
 }
 
 bool pass_run(pass *pass)
 {
     pipeline p = {.pass = pass};
-    char path[PATH_MAX];
-    pass->unwritten = true;
-    if (pipeline_folder_path(pass->url, path, sizeof path)) {
-        open_pipeline(&p);
-        return finish(&p, pipeline_read_folder(&p, path));
-    }
-    if (pass->from != NULL && pass->from->read_path != NULL) {
-        program_error("%s: it is not a folder, as %s is", pass->url, pass->from->name);
-        return false;
-    }
-    nl_url *url = nl_url_parse(pass->read_from != NULL ? pass->read_from : pass->url);
-    p.source = url != NULL ? nl_source_open(url, false, false) : NULL;
-    nl_url_free(url);
-    if (p.source == NULL) {
-        program_error("%s", nl_error_message());
-        return false;
-    }
+    bool good = true;
     pass->threads = pass->threads > PIPELINE_MOST_THREADS ? PIPELINE_MOST_THREADS : pass->threads;
     open_pipeline(&p);
-    bool good = finish(&p, say_status(&p, pipeline_read_all(&p)));
-    nl_source_close(p.source);
-    return good;
+    for (size_t i = 0; i < pass->source_count && !p.failed && !p.stopped; i++) {
+        if (!can_go_on(&p, i)) {
+            good = false;
+            break;
+        }
+        good = read_source(&p, pass->sources[i]) && good;
+    }
+    if (p.begun)
+        pipeline_write_edge(&p, pass->to->end);
+    pass->unwritten = p.failed || !p.begun;
+    pass->stopped = p.stopped;
+    close_pipeline(&p);
+    return good && !p.failed;
 }

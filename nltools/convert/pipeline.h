@@ -9,8 +9,9 @@
 #include "convert/output.h"
 
 typedef struct pass {
-    const char *url;           /* of the input */
-    const char *read_from;     /* where it is really read; NULL: there */
+    char **sources; /* of the input, one after another: several are an archive's files */
+    size_t source_count;
+    const char *read_from;     /* where a single one is really read; NULL: there */
     bool is_first;             /* another follows, which reports what can't be read */
     const importer_kind *from; /* NULL at first: told by the content */
     const exporter_kind *to;
@@ -31,7 +32,7 @@ typedef struct pass {
 /* False, after having said why, when reading or writing failed; what was read until then is in the output. */
 bool pass_run(pass *p);
 
-/* Whether its input is a folder. */
+/* Whether its format is one of folders. */
 bool pass_reads_folder(const pass *p);
 
 #endif

@@ -29,6 +29,7 @@ typedef struct chunk {
 
 typedef struct pipeline {
     pass *pass;
+    const char *name; /* of what is read now */
     nl_source *source;
     void *import_shared;
     importer *in_order; /* of the main thread; NULL when chunks go to the workers */
@@ -73,10 +74,7 @@ void pipeline_write_edge(pipeline *p, void (*edge)(exporter *e, sink *s));
 /* Reads the source to its end. NL_END when that was reached, NL_MALFORMED when the format is not told. */
 nl_status pipeline_read_all(pipeline *p);
 
-/* The path of an input that is a folder, into path; false when it is none. */
-bool pipeline_folder_path(const char *name, char *path, size_t size);
-
-/* Reads a folder, all in this thread. */
+/* Reads a folder, all in this thread. False after having said why. */
 bool pipeline_read_folder(pipeline *p, const char *path);
 
 #endif

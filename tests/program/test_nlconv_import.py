@@ -439,8 +439,7 @@ class Ctf(ImportCase):
         self.assertLess(len(records), 3)
 
     def test_folders_that_are_none(self):
-        self.assertIn("no CTF trace", self.read(self.scratch, status=1)[1])
-        self.assertIn("is a folder", self.read(self.scratch, "--from", "json", status=1)[1])
+        self.assertIn("no CTF trace", self.read(self.scratch, "--from", "ctf", status=1)[1])
         (self.scratch / "file").write_text("x")
         self.assertIn("not a folder", self.read(self.scratch / "file", "--from", "ctf", status=1)[1])
 
