@@ -1,4 +1,7 @@
 dist_man_MANS = %D%/man/nlsort.1 %D%/man/nlconv.1 %D%/man/nlwrite.1 %D%/man/nlrecover.1 %D%/man/nlsensor.1
+if BUILD_NLARCHIVE
+dist_man_MANS += %D%/man/nlarchive.1
+endif
 if BUILD_NLSTAT
 dist_man_MANS += %D%/man/nlstat.1 %D%/man/nlschema.1
 endif
@@ -11,4 +14,4 @@ endif
 if BUILD_NLKERNEL
 dist_man_MANS += %D%/man/nlkernel.1
 endif
-EXTRA_DIST += %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/formats.md %D%/netlogger.xsd %D%/expressions.md
+EXTRA_DIST += %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/formats.md %D%/netlogger.xsd %D%/expressions.md %D%/archive.md

@@ -91,6 +91,19 @@ void program_log_close(program_log *log);
 nl_source *program_source_open(const char *name);
 nl_status program_source_read(nl_source *source, const char **data, size_t *size);
 
+/* Whether the source has no end: a collector. Then says so once, and from here on SIGINT and SIGTERM end the reading.
+ */
+bool program_awaits_signal(const char *name);
+
+/* From here on SIGINT and SIGTERM end the reading; a second one ends the program. */
+void program_catch_signals(void);
+
+/* Whether such a signal came. */
+bool program_was_stopped(void);
+
+/* Waits a moment, for what has nothing to read now. */
+void program_pause(void);
+
 /* What such a reader calls, for a decoder that the program has itself; user is the program_reading. */
 void program_malformed(void *user, const nl_malformed *what);
 void program_lost(void *user, const nl_lost *what);

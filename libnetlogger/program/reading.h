@@ -16,13 +16,4 @@ void program_archive_begin(program_reading *reading, const char *folder);
 /* Counts what is missing from archives that were read side by side, and forgets all archives. */
 void program_archives_end(program_reading *reading);
 
-/* Whether the source has no end: a collector. Then says so, and from here on SIGINT and SIGTERM end the reading. */
-bool program_awaits_signal(const char *name);
-
-/* Whether such a signal came. */
-bool program_was_stopped(void);
-
-/* Waits a moment for what has nothing to read now. */
-void program_pause(void);
-
 #endif

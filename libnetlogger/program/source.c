@@ -22,8 +22,7 @@ bool program_was_stopped(void)
     return stopped != 0;
 }
 
-/* Once: who sends it again means it. */
-static void catch_signals(void)
+void program_catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigaction(SIGINT, &action, NULL);
@@ -38,7 +37,7 @@ bool program_awaits_signal(const char *name)
                                    url->scheme == NL_SCHEME_UNIX);
     nl_url_free(url);
     if (endless && !told) {
-        catch_signals();
+        program_catch_signals();
         program_error("%s: a collector's records have no end: SIGINT (Ctrl-C) ends the reading, and what came until "
                       "then counts",
                       name);

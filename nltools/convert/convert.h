@@ -25,6 +25,9 @@ typedef enum loss {
     LOSS_COUNT,
 } loss;
 
+/* Says on standard error what a format did not hold. */
+void losses_say(const char *format, const uint64_t losses[LOSS_COUNT]);
+
 typedef struct exporter exporter;
 typedef struct importer importer;
 

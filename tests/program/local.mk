@@ -14,6 +14,7 @@ program_tests += \
 	tests/program/test_fortran.py \
 	tests/program/test_install.py \
 	tests/program/test_java.py \
+	tests/program/test_languages.py \
 	tests/program/test_manual.py \
 	tests/program/test_marker.py \
 	tests/program/test_netlogctl.py \
@@ -25,6 +26,7 @@ program_tests += \
 	tests/program/test_netlogd_routing.py \
 	tests/program/test_netlogd_tls.py \
 	tests/program/test_netlogd_udp.py \
+	tests/program/test_nlarchive.py \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel.py \

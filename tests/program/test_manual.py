@@ -9,11 +9,11 @@ MAN = support.SOURCE / "doc" / "man"
 PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nlsort": "nlsort/nlsort",
             "nlconv": "nltools/nlconv", "nlwrite": "nltools/nlwrite", "nlstat": "nltools/nlstat", "nlv": "nlv/nlv",
             "nlrecover": "nltools/nlrecover", "nlschema": "nltools/nlschema", "nlsensor": "nlagent/nlsensor",
-            "nlkernel": "nlkernel/nlkernel", "nlarchive": "nlarchive/nlarchive"}
+            "nlkernel": "nlkernel/nlkernel", "nlarchive": "nltools/nlarchive"}
 
 # Examples that do not run here, by what matches them: how many of each, and why.
 NOT_RUN = {
-    "x-netlog://HOST": (5, "there is no collector of that name"),
+    "x-netlog://HOST": (6, "there is no collector of that name"),
     "^nlv dpss.log$": (1, "it opens a window"),
     "netlogd": (2, "it goes into the background; test_netlogd.py is about it"),
     "netlogctl": (3, "it wants a collector; test_netlogctl.py is about it"),
