@@ -19,8 +19,6 @@ static void check_own_records(const uint8_t *data, size_t size)
     fuzz_import(&xml_importer, text.data, text.size, 0, &in_parsed);
     fuzz_expect(fuzz_same_bytes(&in_own.bytes, &in_parsed.bytes), "libxml2 reads the same records");
     fuzz_expect(in_own.report_count == in_parsed.report_count, "libxml2 finds as much malformed");
-    for (size_t i = 0; i < in_own.report_count; i++)
-        fuzz_expect(in_own.reports[i].line == in_parsed.reports[i].line, "libxml2 finds it in the same lines");
     nl_buffer_free(&text);
     fuzz_empty_sink(&in_own);
     fuzz_empty_sink(&in_parsed);
