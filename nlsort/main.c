@@ -9,19 +9,21 @@
 #include "merge.h"
 #include "spill.h"
 #include "store.h"
+#include "unique.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 
 enum {
     OPTION_FORMAT = 0x1000,
     OPTION_WINDOW,
     OPTION_LATE,
-    WRITE_SIZE = 1 << 20,
+    WRITE_SIZE = 256 << 10,
     RUN_BUFFER = 1 << 20,
     RUN_BUFFER_LEAST = 16 << 10,
     DESCRIPTORS_KEPT = 16, /* beside the inputs of a merge */
@@ -193,6 +195,7 @@ typedef struct result {
     nl_writer *writer;
     uint64_t records;
     nl_buffer before;  /* the latest key and line, for -u */
+    unique *unique;    /* for -u, by time */
     nl_record *record; /* of a line that was packed */
 } result;
 
@@ -237,6 +240,10 @@ static void put(result *r, const item *it)
 
 static void close_result(result *r)
 {
+    if (r->unique != NULL) {
+        unique_end(r->unique);
+        unique_free(r->unique);
+    }
     nl_buffer_free(&r->before);
     nl_record_free(r->record);
     if (nl_writer_close(r->writer) != NL_OK)
@@ -257,22 +264,61 @@ static void put_lines(void *user, const char *text, size_t size, const nl_scanne
         fail_writing(r);
 }
 
-/* By time alone, into text. */
-static void sort_by_time(arguments *a, result *r)
+static void put_unique(void *user, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
 {
-    by_time what = {.settings = &a->input,
-                    .reverse = a->reverse,
-                    .memory = a->memory,
-                    .directory = a->directory,
-                    .files = a->files,
-                    .file_count = a->file_count,
-                    .begin = begin_result,
-                    .put = put_lines,
-                    .user = r};
-    if (!by_time_sort(&what)) {
+    result *r = user;
+    unique_put(r->unique, text, size, lines, count);
+}
+
+static void take_back(void *user)
+{
+    result *r = user;
+    nl_writer_discard(r->writer);
+    nl_record_free(r->record);
+    r->records = 0;
+}
+
+/* Whether the output is a file that has its name only when all is written. */
+static bool is_written_aside(const char *output)
+{
+    nl_url *url = output != NULL ? nl_url_parse(output) : NULL;
+    struct stat old;
+    bool aside = url != NULL && url->scheme == NL_SCHEME_FILE && (lstat(url->path, &old) != 0 || S_ISREG(old.st_mode));
+    nl_url_free(url);
+    return aside;
+}
+
+/* By time alone, into text. */
+static bool is_by_time(const arguments *a)
+{
+    return key_is_time(a->key) && !a->input.packed;
+}
+
+static by_time by_time_of(arguments *a, result *r)
+{
+    if (a->input.unique && r != NULL)
+        r->unique = unique_new(put_lines, r);
+    return (by_time){.settings = &a->input,
+                     .reverse = a->reverse,
+                     .memory = a->memory,
+                     .directory = a->directory,
+                     .files = a->files,
+                     .file_count = a->file_count,
+                     .begin = begin_result,
+                     .put = a->input.unique ? put_unique : put_lines,
+                     .with_places = a->input.unique,
+                     .take_back = is_written_aside(a->output) ? take_back : NULL,
+                     .user = r};
+}
+
+/* Whether what was said to be in order was. */
+static bool was_ordered(const result *r, by_time_result what)
+{
+    if (what == BY_TIME_DAMAGED) {
         nl_writer_discard(r->writer);
         exit(PROGRAM_PROBLEM);
     }
+    return what == BY_TIME_DONE;
 }
 
 static void spill_store(spill *runs, store *items)
@@ -409,6 +455,9 @@ static void merge_group(arguments *a, spill *runs, size_t from, size_t to, bool 
 
 static bool merge_sorted(arguments *a, result *r)
 {
+    by_time what = by_time_of(a, r);
+    if (is_by_time(a) && by_time_can_merge(&what))
+        return was_ordered(r, by_time_merge(&what));
     bool disordered = false;
     size_t most = descriptors_for_inputs();
     spill *runs = spill_new(a->directory);
@@ -441,6 +490,10 @@ static bool merge_sorted(arguments *a, result *r)
 /* Says where the first record out of order is. */
 static bool check_order(arguments *a)
 {
+    if (is_by_time(a) && !a->input.unique) {
+        by_time what = by_time_of(a, NULL);
+        return by_time_check(&what);
+    }
     bool ordered = true;
     nl_buffer before = {0};
     for (size_t i = 0; i < a->file_count && ordered; i++) {
@@ -507,9 +560,10 @@ int main(int argc, char **argv)
         result r = {.a = &a};
         if (a.merge)
             good = merge_sorted(&a, &r);
-        else if (key_is_time(a.key) && !a.input.unique && !a.input.packed)
-            sort_by_time(&a, &r);
-        else
+        else if (is_by_time(&a)) {
+            by_time what = by_time_of(&a, &r);
+            was_ordered(&r, by_time_sort(&what));
+        } else
             sort(&a, &r);
         close_result(&r);
     }

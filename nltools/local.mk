@@ -28,7 +28,9 @@ nltools_libconvert_la_SOURCES = \
 	%D%/convert/builder.c %D%/convert/builder.h %D%/convert/keys.c %D%/convert/keys.h \
 	%D%/convert/json_scan.c %D%/convert/json_scan.h %D%/convert/json_text.c %D%/convert/json_text.h \
 	%D%/convert/json_fields.c %D%/convert/json_fields.h %D%/convert/json.c %D%/convert/csv.c \
-	%D%/convert/otlp.c %D%/convert/otlp.h %D%/convert/chrome_read.c
+	%D%/convert/otlp.c %D%/convert/otlp.h %D%/convert/chrome_read.c \
+	%D%/convert/lines.h %D%/convert/journal.c %D%/convert/strace.c \
+	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c
 nltools_libconvert_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS)
 nltools_libconvert_la_LIBADD = $(XML_LIBS)

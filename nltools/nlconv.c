@@ -8,9 +8,11 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { OPTION_STRICT = 0x1000, OPTION_FORMATS, OPTION_THREADS };
+enum { OPTION_STRICT = 0x1000, OPTION_FORMATS, OPTION_THREADS, OPTION_HOST, OPTION_BASE };
 
 typedef struct arguments {
     const importer_kind *from;
@@ -23,6 +25,7 @@ typedef struct arguments {
     bool strict;
     bool quiet;
     unsigned threads;
+    import_about about;
     nl_filter *where;
     program_reading reading;
 } arguments;
@@ -35,6 +38,10 @@ static const struct argp_option options[] = {
     {"strict", OPTION_STRICT, NULL, 0, "Stop at the first piece of input that can't be read", 0},
     {"quiet", 'q', NULL, 0, "Do not say what the output's format can't hold", 0},
     {"threads", OPTION_THREADS, "N", 0, "Convert with so many threads (default: as many as there are processors)", 0},
+    {"host", OPTION_HOST, "NAME", 0, "The host of records that name none (strace, perf)", 0},
+    {"base", OPTION_BASE, "TIME", 0,
+     "What times without a date count from: the day (YYYY-MM-DD) of strace -tt, the time at which perf's clock was 0",
+     0},
     {"formats", OPTION_FORMATS, NULL, 0, "List the formats and end", 0},
     {0},
 };
@@ -58,6 +65,16 @@ static void take_file(arguments *a, char *name, struct argp_state *state)
     if (a->input != NULL)
         argp_error(state, "one input at a time: \"%s\" is a second", name);
     a->input = name;
+}
+
+/* A time; a day, which begins at midnight here; or a time here as `uptime -s` says it. */
+static bool read_base(const char *text, int64_t *time_ns)
+{
+    struct tm day = {.tm_isdst = -1};
+    const char *end = strptime(text, strchr(text, ' ') != NULL ? "%Y-%m-%d %H:%M:%S" : "%Y-%m-%d", &day);
+    if (end == NULL || *end != '\0')
+        return nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, time_ns) == NL_OK;
+    return !__builtin_mul_overflow((int64_t)mktime(&day), NL_NS_PER_SECOND, time_ns);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -98,6 +115,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--threads %s: it is a number from 1 to 1024", argument);
         a->threads = (unsigned)count;
         return 0;
+    case OPTION_HOST:
+        a->about.host = argument;
+        return 0;
+    case OPTION_BASE:
+        a->about.has_base = read_base(argument, &a->about.base_ns);
+        if (!a->about.has_base)
+            argp_error(state, "--base %s: it is a day, YYYY-MM-DD, or a time", argument);
+        return 0;
     case OPTION_FORMATS:
         list_formats();
         return 0;
@@ -125,6 +150,13 @@ static const struct argp argp = {
            "--from csv --to ulm < all.csv",
     .children = children,
 };
+
+static void say_undated(const pass *p)
+{
+    if (p->undated)
+        program_error("%s: its times count from nobody says when, and are taken as from 1970: see --base",
+                      p->sources[0]);
+}
 
 static bool write_all(int fd, const char *data, size_t size)
 {
@@ -186,6 +218,17 @@ static bool can_be_read_twice(const char *name)
     return is_file;
 }
 
+/* When an input was written last: of one that is being written, now. */
+static int64_t written_at(const char *url)
+{
+    struct stat what;
+    nl_url *parsed = nl_url_parse(url);
+    bool is_file =
+        parsed != NULL && parsed->scheme == NL_SCHEME_FILE && stat(parsed->path, &what) == 0 && S_ISREG(what.st_mode);
+    nl_url_free(parsed);
+    return is_file ? (int64_t)what.st_mtim.tv_sec * NL_NS_PER_SECOND + what.st_mtim.tv_nsec : nl_time_now_ns();
+}
+
 /* A single source that can be read once only, a pipe, is copied for a second pass. False, after having said why. */
 static bool make_readable_twice(pass *p)
 {
@@ -204,8 +247,10 @@ static bool convert(arguments *a, output *out, bool *keep)
                       .reading = &a->reading,
                       .where = a->where,
                       .strict = a->strict,
+                      .about = a->about,
                       .out = out,
                       .threads = a->threads};
+    main_pass.about.written_ns = a->file_count > 0 ? written_at(a->files[0]) : nl_time_now_ns();
     const exporter_kind *first = a->to->first_pass;
     if (first != NULL && !make_readable_twice(&main_pass))
         return false;
@@ -226,6 +271,7 @@ static bool convert(arguments *a, output *out, bool *keep)
         a->to->unshare(main_pass.export_shared);
     if (!a->quiet)
         losses_say(main_pass.to->name, main_pass.losses);
+    say_undated(&main_pass);
     *keep = !main_pass.unwritten && !main_pass.stopped;
     return good && !main_pass.stopped;
 }

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -293,6 +294,16 @@ const char *nl_url_option_value(const nl_url *url, const char *name)
         if (strcmp(url->options[i].name, name) == 0)
             return url->options[i].value;
     return NULL;
+}
+
+void nl_url_append_escaped(nl_buffer *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        char escape[4];
+        snprintf(escape, sizeof escape, "%%%02x", (unsigned char)*text);
+        bool plain = strchr("%?&=", *text) == NULL;
+        nl_buffer_append(out, plain ? text : escape, plain ? 1 : 3);
+    }
 }
 
 int nl_path_descriptor(const char *path)

@@ -47,6 +47,7 @@ typedef struct pipeline {
     bool stopped;    /* by strict */
     bool begun;      /* the format is known, and the output's head written */
     bool skipping;   /* the rest of a line that is too long */
+    size_t wanted;   /* no record is looked for in fewer bytes */
 } pipeline;
 
 /* ---- chunks ---- */
@@ -61,6 +62,7 @@ static void prepare_sink(pipeline *p, sink *s)
     s->where = p->pass->where;
     s->fraction = p->pass->reading->fraction;
     s->strict = p->pass->strict;
+    s->about = &p->pass->about;
     s->lines_before = p->lines;
 }
 
@@ -69,7 +71,7 @@ static void empty_chunk(chunk *c)
     sink *s = &c->s;
     s->bytes.size = s->words.size = s->report_count = 0;
     s->records = s->unterminated = 0;
-    s->stopped = false;
+    s->stopped = s->undated = false;
     memset(s->losses, 0, sizeof s->losses);
     c->in.size = 0;
     c->lines = 0;
@@ -107,6 +109,7 @@ static void commit(pipeline *p, chunk *c)
         say_malformed(p, c);
         p->stopped = c->s.stopped;
         pass->records += c->s.records;
+        pass->undated = pass->undated || c->s.undated;
         if (!pass->is_first)
             pass->reading->unterminated += c->s.unterminated;
         for (size_t i = 0; i < LOSS_COUNT; i++)
@@ -444,10 +447,13 @@ static bool cut(pipeline *p, bool all)
     if (from->blocks && c->in.size > 0 && memchr(c->in.data, '\0', c->in.size) != NULL)
         return false;
     c->last = all;
+    p->wanted = CHUNK_SIZE;
     if (size > 0 || all)
         cut_at(p, size);
     else if (c->in.size > RECORD_LIMIT)
         give_up_line(p);
+    else /* what was looked through already is looked through a few times at most */
+        p->wanted = 2 * c->in.size;
     return true;
 }
 
@@ -473,7 +479,7 @@ static nl_status read_all(pipeline *p)
     while (!p->stopped && !p->failed && (status = program_source_read(p->source, &data, &size)) == NL_OK) {
         nl_buffer_append(&filling(p)->in, data, size);
         bool detected = p->pass->from != NULL;
-        if (filling(p)->in.size < (detected ? CHUNK_SIZE : DETECT_SIZE))
+        if (filling(p)->in.size < (detected ? p->wanted : DETECT_SIZE))
             continue;
         if (!settle_format(p))
             return NL_MALFORMED;
@@ -489,6 +495,7 @@ static nl_status read_all(pipeline *p)
 
 static void open_pipeline(pipeline *p)
 {
+    p->wanted = CHUNK_SIZE;
     p->chunk_count = 2 * p->pass->threads + 2;
     p->chunks = calloc(p->chunk_count, sizeof *p->chunks);
     if (p->chunks == NULL)

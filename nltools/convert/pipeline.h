@@ -19,7 +19,9 @@ typedef struct pass {
     program_reading *reading; /* malformed input is reported to it */
     const nl_filter *where;
     bool strict;
-    output *out; /* NULL when the exporter's kind learns */
+    import_about about;
+    bool undated; /* there were times that nobody knows what they count from */
+    output *out;  /* NULL when the exporter's kind learns */
     unsigned threads;
     uint64_t records; /* converted */
     uint64_t losses[LOSS_COUNT];

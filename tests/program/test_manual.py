@@ -20,6 +20,9 @@ NOT_RUN = {
     "nlkernel record": (3, "it wants the kernel's tracefs; test_nlkernel.py is about it"),
     "nlkernel list": (1, "it wants the kernel's tracefs"),
     "&& nlv": (1, "it opens a window"),
+    "^strace ": (1, "it traces a program; test_nlconv_import.py is about it"),
+    "^journalctl ": (1, "it wants a systemd journal; test_nlconv_import.py is about it"),
+    "^perf script ": (1, "it wants a recording of perf's; test_nlconv_import.py is about it"),
 }
 
 
@@ -44,8 +47,10 @@ class Manual(support.Case):
         """What the examples are about."""
         life = "".join(self.event(i * 1000 + k * 10, name, **{"BLOCK.ID": i, "SEND.SZ": 100})
                        for i in range(50) for k, name in enumerate(("Begin", "WriteData", "End")))
-        for name in "dpss.log", "before.log", "after.log", "all.log", "program.log", "host1.log", "host2.log", "a.log":
+        for name in "dpss.log", "before.log", "after.log", "all.log", "program.log", "host1.log", "host2.log", "a.log", "journal.log", "perf.log":
             (self.scratch / name).write_text(life)
+        (self.scratch / "calls.txt").write_text(
+            "".join(f'7 12:00:0{i}.000000 openat(AT_FDCWD, "x", O_RDONLY) = 3 <0.000021>\n' for i in range(3)))
         (self.scratch / "archive").mkdir()
         (self.scratch / "archive" / "netlog-000001.log").write_text(life)
         shutil.copytree(self.scratch / "archive", self.scratch / "logs")

@@ -145,7 +145,8 @@ class Output(support.Case):
             netlogd = self.serve(output)
             done += 1
         for client in clients:
-            self.assertEqual(client.wait(100), 0, client.stderr.read())
+            status = client.wait(100)
+            self.assertEqual(status, 0, f"{client.stderr.read()}; netlogd: {netlogd.poll()}, {self.said()[-2000:]}")
         self.stop(netlogd)
         text = self.text()
         for i in range(2):
