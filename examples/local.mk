@@ -7,3 +7,7 @@ examples_dpss_dpss_get_SOURCES = %D%/dpss/dpss_get.c %D%/dpss/dpss_protocol.c %D
 examples_dpss_dpss_get_CFLAGS = $(AM_CFLAGS) -pthread
 examples_dpss_dpss_get_LDADD = libnetlogger/libnetlogger.la -lpthread
 EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/dpss.schema %D%/dpss/README.md
+
+# The same in six languages: run by tests/program/test_languages.py.
+EXTRA_DIST += %D%/languages/README.md %D%/languages/dolly.c %D%/languages/dolly.py %D%/languages/dolly.pl \
+	%D%/languages/ten.c %D%/languages/ten.py %D%/languages/ten.pl

@@ -12,6 +12,7 @@ program_tests += tests/program/test_netlogd_oracle.py tests/program/test_netlogd
 program_tests += tests/program/test_netlogd_routing.py
 program_tests += tests/program/test_netlogd_nats.py
 program_tests += tests/program/test_nlconv.py tests/program/test_classic.py
+program_tests += tests/program/test_python.py tests/program/test_perl.py tests/program/test_languages.py
 
 if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)

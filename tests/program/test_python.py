@@ -534,7 +534,8 @@ class Readers(Case):
             self.assertEqual(reader.read()["N"], "0")
             self.assertIsNone(reader.read(timeout=0))
             self.assertIsNone(reader.read(timeout=0.05))
-            threading.Timer(0.05, lambda: self.path.open("a").write("DATE=20260101000001 NL.EVNT=E N=1\n")).start()
+            with self.path.open("a") as out:
+                out.write("DATE=20260101000001 NL.EVNT=E N=1\n")
             self.assertEqual(next(reader)["N"], "1")
             self.assertRaises(ValueError, reader.read, timeout=-1)
 
