@@ -11,7 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_RENDER = 0x1000, OPTION_SIZE, OPTION_FROM, OPTION_TO, OPTION_TITLE, OPTION_DARK, OPTION_WRITE_CONFIG };
+enum {
+    OPTION_RENDER = 0x1000,
+    OPTION_SIZE,
+    OPTION_FROM,
+    OPTION_TO,
+    OPTION_TITLE,
+    OPTION_DARK,
+    OPTION_WRITE_CONFIG,
+    OPTION_MOST,
+    OPTION_NO_INDEX
+};
 
 typedef struct arguments {
     const char *config;
@@ -21,6 +31,7 @@ typedef struct arguments {
     int width, height;
     bool has_from, has_to, dark;
     int64_t from_ns, to_ns;
+    model_options model;
     char **sources;
     int source_count;
     program_reading reading;
@@ -38,6 +49,10 @@ static const struct argp_option options[] = {
     {"title", OPTION_TITLE, "TEXT", 0, "Write that above the picture", 0},
     {"dark", OPTION_DARK, NULL, 0, "Draw on a dark ground", 0},
     {"write-config", OPTION_WRITE_CONFIG, "FILE", 0, "Write what was found out from the log, to be edited", 0},
+    {"most", OPTION_MOST, "RECORDS", 0,
+     "Keep so many records, the latest, for logs that go on without end (default: all); 1k is 1024", 0},
+    {"no-index", OPTION_NO_INDEX, NULL, 0,
+     "Neither use nor leave LOG.nlv-index, by which a large log is there at once when it is opened again", 0},
     {0},
 };
 
@@ -49,6 +64,14 @@ static void parse_size(struct argp_state *state, arguments *a, const char *text)
     if (sscanf(text, "%5dx%5d%c", &a->width, &a->height, &more) != 2 || a->width < 100 || a->height < 100 ||
         a->width > 20000 || a->height > 20000)
         argp_error(state, "--size %s: WIDTHxHEIGHT, each 100 to 20000, is wanted", text);
+}
+
+static void parse_most(struct argp_state *state, arguments *a, const char *text)
+{
+    size_t most;
+    if (!nl_size_parse(text, &most) || most == 0 || most > UINT32_MAX / 2)
+        argp_error(state, "--most %s: a number of records is wanted, at most 2 G", text);
+    a->model.records_most = (uint32_t)most;
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -83,6 +106,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case OPTION_DARK:
         a->dark = true;
         return 0;
+    case OPTION_MOST:
+        parse_most(state, a, argument);
+        return 0;
+    case OPTION_NO_INDEX:
+        a->model.no_index = true;
+        return 0;
     case OPTION_WRITE_CONFIG:
         a->write_config = argument;
         return 0;
@@ -104,9 +133,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "[LOG...]",
+    .args_doc = "[SOURCE...]",
     .doc = "Draw logs: each request's way through all programs and hosts as a lifeline, resources as loadlines, single "
-           "happenings as points. In the window logs are followed as they grow."
+           "happenings as points. In the window logs are followed as they grow. " PROGRAM_SOURCES "."
            "\vExamples: nlv dpss.log\n  nlv --render dpss.png --config dpss.nlv dpss.log",
     .children = children,
 };
@@ -149,12 +178,11 @@ static void render(const arguments *a, const model *m)
 static int work_headless(arguments *a)
 {
     model *m = model_new(read_config(a->config), &a->reading);
-    bool good = true, more = true;
+    bool good = true;
+    model_set_options(m, a->model);
     for (int i = 0; i < a->source_count; i++)
         good = model_add_source(m, a->sources[i], false) && good;
-    while (more)
-        model_read(m, SIZE_MAX, &more);
-    model_update(m);
+    model_load(m);
     int64_t from_ns, to_ns;
     if (!model_time_range(m, &from_ns, &to_ns))
         program_fail(PROGRAM_PROBLEM, "there are no records to draw");
@@ -175,6 +203,6 @@ int main(int argc, char **argv)
     if (a.render != NULL || a.write_config != NULL)
         status = work_headless(&a);
     else
-        status = window_run(read_config(a.config), &a.reading, a.sources, a.source_count, a.dark);
+        status = window_run(read_config(a.config), &a.reading, a.model, a.sources, a.source_count, a.dark);
     return program_finish(status);
 }

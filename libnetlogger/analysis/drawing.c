@@ -164,29 +164,50 @@ static bool read_section(drawing *d, GKeyFile *file, const char *section, char *
     return false;
 }
 
+/* The drawing that a file says; NULL with the reason in *message. */
+static drawing *read_sections(GKeyFile *file, char **message)
+{
+    drawing *d = drawing_new();
+    char **sections = g_key_file_get_groups(file, NULL);
+    for (char **section = sections; *section != NULL && *message == NULL; section++)
+        read_section(d, file, *section, message);
+    g_strfreev(sections);
+    if (*message == NULL)
+        return d;
+    drawing_free(d);
+    return NULL;
+}
+
 drawing *drawing_read(const char *path, char **message)
 {
     GKeyFile *file = g_key_file_new();
     GError *error = NULL;
     drawing *d = NULL;
+    char *reason = NULL;
     *message = NULL;
-    if (!g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, &error)) {
-        *message = g_strdup_printf("%s: %s", path, error->message);
-        g_error_free(error);
-    } else {
-        d = drawing_new();
-        char **sections = g_key_file_get_groups(file, NULL);
-        for (char **section = sections; *section != NULL && *message == NULL; section++)
-            read_section(d, file, *section, message);
-        g_strfreev(sections);
-    }
-    if (d != NULL && *message != NULL) {
-        char *reason = *message;
+    if (g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, &error))
+        d = read_sections(file, &reason);
+    else
+        reason = g_strdup(error->message);
+    if (d == NULL)
         *message = g_strdup_printf("%s: %s", path, reason);
-        g_free(reason);
-        drawing_free(d);
-        d = NULL;
-    }
+    g_free(reason);
+    g_clear_error(&error);
+    g_key_file_free(file);
+    return d;
+}
+
+drawing *drawing_parse(const char *text, char **message)
+{
+    GKeyFile *file = g_key_file_new();
+    GError *error = NULL;
+    drawing *d = NULL;
+    *message = NULL;
+    if (g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_NONE, &error))
+        d = read_sections(file, message);
+    else
+        *message = g_strdup(error->message);
+    g_clear_error(&error);
     g_key_file_free(file);
     return d;
 }
@@ -198,7 +219,7 @@ static char *section_name(const char *kind, const char *name)
     return section;
 }
 
-bool drawing_write(const drawing *d, const char *path, char **message)
+static GKeyFile *make_file(const drawing *d)
 {
     GKeyFile *file = g_key_file_new();
     if (d->title != NULL)
@@ -225,6 +246,39 @@ bool drawing_write(const drawing *d, const char *path, char **message)
         g_key_file_set_string(file, section, "event", p->event);
         g_free(section);
     }
+    return file;
+}
+
+char *drawing_text(const drawing *d)
+{
+    GKeyFile *file = make_file(d);
+    char *text = g_key_file_to_data(file, NULL, NULL);
+    g_key_file_free(file);
+    return text;
+}
+
+drawing *drawing_copy(const drawing *d)
+{
+    drawing *copy = drawing_new();
+    copy->title = g_strdup(d->title);
+    for (guint i = 0; i < d->lifelines->len; i++) {
+        const drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
+        drawing_add_lifeline(copy, l->name, (const char *const *)l->events, (const char *const *)l->ids, l->color);
+    }
+    for (guint i = 0; i < d->loadlines->len; i++) {
+        const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
+        drawing_add_loadline(copy, l->name, l->event, l->field, l->unit);
+    }
+    for (guint i = 0; i < d->points->len; i++) {
+        const drawing_point *p = g_ptr_array_index(d->points, i);
+        drawing_add_point(copy, p->name, p->event);
+    }
+    return copy;
+}
+
+bool drawing_write(const drawing *d, const char *path, char **message)
+{
+    GKeyFile *file = make_file(d);
     GError *error = NULL;
     bool good = g_key_file_save_to_file(file, path, &error);
     *message = good ? NULL : g_strdup(error->message);

@@ -62,6 +62,14 @@ void drawing_add_point(drawing *d, const char *name, const char *event);
 /* Reads the file. NULL with the file and the reason in *message (to be freed with g_free). */
 drawing *drawing_read(const char *path, char **message);
 
+/* What the file would be; to be freed with g_free. Equal drawings give equal texts. */
+char *drawing_text(const drawing *d);
+
+/* Reads such a text. NULL with the reason in *message (to be freed with g_free). */
+drawing *drawing_parse(const char *text, char **message);
+
+drawing *drawing_copy(const drawing *d);
+
 /* Writes it. False with the reason in *message. */
 bool drawing_write(const drawing *d, const char *path, char **message);
 

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 static const struct {
     const char *prefix;
@@ -236,6 +237,14 @@ static bool has_scheme(const char *text)
     return size > 0 && strncmp(text + size, "://", 3) == 0;
 }
 
+/* Whether something like ?name=value follows what may be a file's name. */
+static bool has_options(const char *text)
+{
+    const char *name = strrchr(text, '?');
+    size_t size = name != NULL ? strspn(name + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
+    return size > 0 && name != text && name[1 + size] == '=';
+}
+
 nl_url *nl_url_parse(const char *text)
 {
     NL_REQUIRE(text != NULL, "text is NULL");
@@ -254,6 +263,8 @@ nl_url *nl_url_parse(const char *text)
         NL_REQUIRE(url->path != NULL, "out of memory");
         if (*text == '\0')
             status = nl_error_set("no file");
+        else if (has_options(text) && access(text, F_OK) != 0)
+            status = nl_error_set("there is no such file; where options are meant it is file:%.200s", text);
     }
     if (status == NL_OK)
         return url;

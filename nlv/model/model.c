@@ -2,188 +2,588 @@
 
 #include "model/model.h"
 
+#include "model/colors.h"
+#include "model/index.h"
+#include "model/source.h"
+
 #include "analysis/infer.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/random.h>
 
-struct model {
-    trace *trace;
-    drawing *drawing;
-    bool inferred;
-    program_reading *reading;
-    GPtrArray *readers; /* nl_reader, those that are still read */
-    GPtrArray *lifelines;
-    GArray *colors;
-    GString *name;
-    bool changed;
+enum {
+    SAMPLE_START = 4 << 20, /* bytes of a log that are looked at to find out what it is about */
+    SAMPLE_ELSEWHERE = 512 << 10,
+    INFER_AGAIN = 4, /* when a log has grown so many times */
+    WAIT_MS = 20,
+    COLORS_EVERY_MS = 200,
+    VERIFIED_AT_ONCE = 256 << 20,
+    INDEX_LEAST = 64 << 20, /* bytes of a log: a smaller one is read again as fast */
 };
 
-static void free_lifelines(gpointer data)
+struct model {
+    pthread_mutex_t lock; /* of all below but what says otherwise */
+    store *store;
+    drawing *drawing;
+    colors *colors;
+    GString *name;
+    GArray *texts;                   /* text_file, by number */
+    GPtrArray *fresh;                /* source: to be taken over by the loader */
+    GArray *jobs;                    /* scan_job: what was read of each text */
+    nl_filter *filter, *next_filter; /* the latter is to take the former's place */
+    bool filter_changed;
+    bool has_expected;
+    int64_t expected_from_ns, expected_to_ns; /* of what was not read yet */
+    atomic_uint generation;
+    atomic_ullong done_bytes, all_bytes;
+
+    /* The loader's own. */
+    model_options options;
+    program_reading *reading;
+    GPtrArray *sources;
+    bool inferred, prepared;
+    uint64_t inferred_from; /* bytes */
+    char *inferred_text;    /* the drawing then */
+    atomic_bool unsettled;
+    bool index_tried, index_written;
+    gint64 colored_us;
+    pthread_t thread;
+    bool started;
+    atomic_bool stopping;
+};
+
+/* ---- life ---- */
+
+static uint64_t new_seed(void)
 {
-    lifelines_free(data);
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) != sizeof seed)
+        seed = (uint64_t)g_get_monotonic_time();
+    return seed;
+}
+
+static store *new_store(const drawing *d, bool looks_out)
+{
+    batch_names names = {names_new(), names_new(), names_new(), names_new()};
+    return store_new(spec_new(d, names.events, new_seed()), names, looks_out);
 }
 
 model *model_new(drawing *d, program_reading *reading)
 {
     model *m = g_new0(model, 1);
-    m->trace = trace_new();
-    m->drawing = d != NULL ? d : drawing_new();
-    m->inferred = d == NULL;
+    pthread_mutex_init(&m->lock, NULL);
     m->reading = reading;
-    m->readers = g_ptr_array_new();
-    m->lifelines = g_ptr_array_new_with_free_func(free_lifelines);
-    m->colors = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    m->inferred = d == NULL;
+    m->drawing = d != NULL ? d : drawing_new();
+    m->store = new_store(m->drawing, m->inferred);
+    m->colors = colors_new();
     m->name = g_string_new(NULL);
-    m->changed = true;
-    model_update(m); /* so that an empty model can be drawn like any other */
+    m->texts = g_array_new(FALSE, FALSE, sizeof(text_file));
+    m->jobs = g_array_new(FALSE, TRUE, sizeof(scan_job));
+    m->fresh = g_ptr_array_new();
+    m->sources = g_ptr_array_new();
     return m;
+}
+
+model *model_of_store(store *s, drawing *d, program_reading *reading)
+{
+    model *m = model_new(d, reading);
+    store_free(m->store);
+    m->store = s;
+    return m;
+}
+
+void model_set_options(model *m, model_options options)
+{
+    m->options = options;
+}
+
+static void close_sources(GPtrArray *sources)
+{
+    for (guint i = 0; i < sources->len; i++)
+        source_close(g_ptr_array_index(sources, i));
+    g_ptr_array_free(sources, TRUE);
 }
 
 void model_free(model *m)
 {
-    g_ptr_array_free(m->lifelines, TRUE);
-    g_array_free(m->colors, TRUE);
-    for (guint i = 0; i < m->readers->len; i++)
-        program_reading_close(m->reading, g_ptr_array_index(m->readers, i));
-    g_ptr_array_free(m->readers, TRUE);
+    m->stopping = true;
+    if (m->started)
+        pthread_join(m->thread, NULL);
+    close_sources(m->sources);
+    close_sources(m->fresh);
+    for (guint i = 0; i < m->texts->len; i++)
+        text_file_close(&g_array_index(m->texts, text_file, i));
+    g_array_free(m->texts, TRUE);
+    g_array_free(m->jobs, TRUE);
+    nl_filter_free(m->filter);
+    nl_filter_free(m->next_filter);
+    colors_free(m->colors);
+    store_free(m->store);
     drawing_free(m->drawing);
-    trace_free(m->trace);
     g_string_free(m->name, TRUE);
+    g_free(m->inferred_text);
+    pthread_mutex_destroy(&m->lock);
     g_free(m);
 }
 
 bool model_add_source(model *m, const char *url, bool follow)
 {
-    nl_reader *reader = program_reading_open(m->reading, url, follow, follow);
-    if (reader == NULL)
+    source *s = source_open(url, follow, m->reading);
+    if (s == NULL)
         return false;
-    g_ptr_array_add(m->readers, reader);
     char *base = g_path_get_basename(url);
+    model_lock(m);
+    g_ptr_array_add(m->fresh, s);
     g_string_append_printf(m->name, "%s%s", m->name->len > 0 ? ", " : "",
                            strcmp(url, "-") == 0 ? "standard input" : base);
+    model_unlock(m);
     g_free(base);
     return true;
 }
 
-/* Reads one source on. NL_AGAIN: nothing now; NL_OK: there is more; otherwise it is at its end. */
-static nl_status read_source(model *m, nl_reader *reader, size_t most, size_t *count)
+/* ---- what the log is about ---- */
+
+typedef struct sampling {
+    trace *trace;
+    bool any;
+    int64_t from_ns, to_ns;
+} sampling;
+
+static void sample_record(void *user, const nl_record *record)
 {
-    while (*count < most) {
-        const nl_record *record;
-        nl_status status = nl_reader_next(reader, &record);
-        if (status == NL_FAILED)
-            program_error("%s", nl_error_message());
-        if (status != NL_OK)
-            return status;
-        trace_add(m->trace, record);
-        ++*count;
-    }
-    return NL_OK;
+    sampling *s = user;
+    if (s->trace != NULL)
+        trace_add(s->trace, record);
+    s->from_ns = s->any ? MIN(s->from_ns, record->time_ns) : record->time_ns;
+    s->to_ns = s->any ? MAX(s->to_ns, record->time_ns) : record->time_ns;
+    s->any = true;
 }
 
-size_t model_read(model *m, size_t most, bool *more)
+/* Looks at the start of every log, and at a bit of its middle and its end. */
+static void take_samples(model *m, sampling *s)
 {
-    size_t count = 0;
-    *more = false;
-    for (guint i = 0; i < m->readers->len;) {
-        nl_reader *reader = g_ptr_array_index(m->readers, i);
-        nl_status status = read_source(m, reader, most, &count);
-        *more = *more || status == NL_OK;
-        if (status == NL_OK || status == NL_AGAIN) {
-            i++;
+    size_t share = s->trace != NULL ? SAMPLE_START / MAX(m->sources->len, 1) : SAMPLE_ELSEWHERE / 8;
+    for (guint i = 0; i < m->sources->len; i++) {
+        const source *from = g_ptr_array_index(m->sources, i);
+        uint64_t size = from->text.fd >= 0 ? text_file_size(&from->text) : 0;
+        if (size == 0)
             continue;
+        text_file_sample(&from->text, 0, MAX(share, SAMPLE_ELSEWHERE / 8), sample_record, s);
+        if (size > share + 2 * SAMPLE_ELSEWHERE) {
+            if (s->trace != NULL)
+                text_file_sample(&from->text, size / 2, SAMPLE_ELSEWHERE, sample_record, s);
+            text_file_sample(&from->text, size - SAMPLE_ELSEWHERE, SAMPLE_ELSEWHERE, sample_record, s);
         }
-        program_reading_close(m->reading, reader);
-        g_ptr_array_remove_index(m->readers, i);
     }
-    m->changed = m->changed || count > 0;
-    return count;
 }
 
-static gint by_string(gconstpointer a, gconstpointer b, gpointer user)
+static uint64_t bytes_there(const model *m)
 {
-    const trace *t = user;
-    return strcmp(trace_string(t, *(const uint32_t *)a), trace_string(t, *(const uint32_t *)b));
-}
-
-/* Puts a set of strings behind the colours, by name, less those that are there. */
-static void append_colors(model *m, GHashTable *set)
-{
-    GArray *fresh = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    GHashTableIter iterator;
-    gpointer key;
-    g_hash_table_iter_init(&iterator, set);
-    while (g_hash_table_iter_next(&iterator, &key, NULL)) {
-        uint32_t string = GPOINTER_TO_UINT(key);
-        bool known = false;
-        for (guint i = 0; i < m->colors->len && !known; i++)
-            known = g_array_index(m->colors, uint32_t, i) == string;
-        if (!known)
-            g_array_append_val(fresh, string);
+    uint64_t sum = 0;
+    for (guint i = 0; i < m->sources->len; i++) {
+        const source *s = g_ptr_array_index(m->sources, i);
+        sum += s->text.fd >= 0 ? text_file_size(&s->text) : 0;
     }
-    g_array_sort_with_data(fresh, by_string, m->trace);
-    g_array_append_vals(m->colors, fresh->data, fresh->len);
-    g_array_free(fresh, TRUE);
+    return sum;
 }
 
-static void mark_event(const model *m, bool *drawn, const char *event)
+/* All is read again, for another drawing. */
+static void begin_anew(model *m, drawing *d)
 {
-    uint32_t string = trace_find(m->trace, event);
-    if (string != TRACE_NONE)
-        drawn[string] = true;
+    store *fresh = new_store(d, m->inferred);
+    model_lock(m);
+    store *old_store = m->store;
+    drawing *old_drawing = m->drawing;
+    m->store = fresh;
+    m->drawing = d;
+    colors_assign(m->colors, m->store, true);
+    model_unlock(m);
+    store_free(old_store);
+    drawing_free(old_drawing);
+    for (guint i = 0; i < m->sources->len; i++)
+        source_rewind(g_ptr_array_index(m->sources, i));
 }
 
-static void give_colors(model *m)
+/* Finds out what to draw, when there is enough more of the logs than when it was last done. */
+static void prepare(model *m)
 {
-    g_array_set_size(m->colors, 0);
-    GHashTable *set = g_hash_table_new(g_direct_hash, g_direct_equal);
-    for (guint i = 0; i < m->lifelines->len; i++) {
-        const lifelines *l = g_ptr_array_index(m->lifelines, i);
-        for (size_t o = 0; o < l->object_count; o++)
-            g_hash_table_add(set, GUINT_TO_POINTER(l->objects[o].color));
+    uint64_t bytes = bytes_there(m);
+    bool again = m->inferred && m->inferred_from < SAMPLE_START && bytes > m->inferred_from * INFER_AGAIN;
+    if (bytes == 0 || (m->prepared && !again))
+        return;
+    sampling s = {.trace = m->inferred ? trace_new() : NULL};
+    take_samples(m, &s);
+    model_lock(m);
+    m->has_expected = s.any;
+    m->expected_from_ns = s.from_ns;
+    m->expected_to_ns = s.to_ns;
+    model_unlock(m);
+    if (s.trace != NULL) {
+        trace_sort(s.trace);
+        drawing *d = infer_drawing(s.trace);
+        char *text = drawing_text(d);
+        trace_free(s.trace);
+        m->inferred_from = bytes;
+        if (m->inferred_text != NULL && strcmp(text, m->inferred_text) == 0)
+            drawing_free(d);
+        else
+            begin_anew(m, d);
+        g_free(m->inferred_text);
+        m->inferred_text = text;
     }
-    append_colors(m, set);
-    g_hash_table_remove_all(set);
-    bool *drawn = g_new0(bool, trace_string_count(m->trace) + 1);
-    for (guint i = 0; i < m->drawing->loadlines->len; i++)
-        mark_event(m, drawn, ((drawing_loadline *)g_ptr_array_index(m->drawing->loadlines, i))->event);
-    for (guint i = 0; i < m->drawing->points->len; i++)
-        mark_event(m, drawn, ((drawing_point *)g_ptr_array_index(m->drawing->points, i))->event);
-    for (size_t i = 0; i < trace_count(m->trace); i++) {
-        const trace_record *record = trace_get(m->trace, i);
-        if (record->event != TRACE_NONE && drawn[record->event])
-            g_hash_table_add(set, GUINT_TO_POINTER(record->host));
+    m->prepared = true;
+}
+
+/* ---- reading ---- */
+
+static void count_bytes(model *m)
+{
+    uint64_t done = 0;
+    for (guint i = 0; i < m->sources->len; i++)
+        done += ((const source *)g_ptr_array_index(m->sources, i))->at;
+    m->done_bytes = done;
+    m->all_bytes = MAX(bytes_there(m), done);
+}
+
+/* Events that the store has met and the drawing does not have become points of it. */
+static void add_found_points(model *m)
+{
+    const store *s = m->store;
+    for (size_t i = m->drawing->points->len; i < s->point_count; i++) {
+        const char *event = names_text(s->names.events, s->found[i - s->spec->point_count]);
+        drawing_add_point(m->drawing, event, event);
     }
-    append_colors(m, set);
-    g_free(drawn);
-    g_hash_table_destroy(set);
 }
 
-const GArray *model_colors(const model *m)
+static void assign_colors(model *m, bool anew)
 {
-    return m->colors;
+    colors_assign(m->colors, m->store, anew);
+    m->colored_us = g_get_monotonic_time();
 }
 
-bool model_update(model *m)
+static void take_rows(model *m, batch *rows)
 {
-    if (!m->changed)
+    model_lock(m);
+    store_append(m->store, rows);
+    if (m->options.records_most > 0)
+        store_drop(m->store, m->options.records_most);
+    add_found_points(m);
+    if (g_get_monotonic_time() - m->colored_us > COLORS_EVERY_MS * 1000)
+        assign_colors(m, false);
+    model_unlock(m);
+    m->generation++;
+    m->unsettled = true;
+}
+
+typedef struct reading_part {
+    model *model;
+    source *source;
+    extractor *extractor;
+    bool met_nul;
+} reading_part;
+
+static bool take_part(void *user, scan_part *part)
+{
+    reading_part *r = user;
+    if (part->met_nul && !r->source->text.is_spill) {
+        r->met_nul = true;
         return false;
-    m->changed = false;
-    trace_sort(m->trace);
-    g_ptr_array_set_size(m->lifelines, 0);
-    if (m->inferred) {
-        drawing_free(m->drawing);
-        m->drawing = infer_drawing(m->trace);
     }
-    for (guint i = 0; i < m->drawing->lifelines->len; i++)
-        g_ptr_array_add(m->lifelines, lifelines_build(m->trace, g_ptr_array_index(m->drawing->lifelines, i)));
-    give_colors(m);
+    source_decode_odd(r->source, part, r->extractor);
+    if (part->end > part->from) {
+        r->source->at = part->end;
+        model_lock(r->model);
+        g_array_index(r->model->jobs, scan_job, r->source->number).to = part->end;
+        model_unlock(r->model);
+    }
+    if (part->rows.count > 0)
+        take_rows(r->model, &part->rows);
+    count_bytes(r->model);
+    return !r->model->stopping;
+}
+
+static extractor *new_extractor(const model *m)
+{
+    extractor *x = g_new0(extractor, 1);
+    x->spec = m->store->spec;
+    x->names = m->store->names;
+    x->filter = m->filter;
+    return x;
+}
+
+static void scan_source(model *m, source *s)
+{
+    scan_job job = source_job(s);
+    reading_part r = {m, s, new_extractor(m), false};
+    job.spec = m->store->spec;
+    job.names = m->store->names;
+    job.filter = m->filter;
+    scan_run(&job, take_part, &r);
+    g_free(r.extractor);
+    if (r.met_nul && source_read_as_records(s)) { /* blocks among the text: all of it comes as records instead */
+        m->prepared = false;
+        m->inferred_from = 0;
+        g_clear_pointer(&m->inferred_text, g_free);
+        begin_anew(m, drawing_copy(m->drawing));
+    }
+}
+
+static void finish_source(model *m, source *s)
+{
+    extractor *x = new_extractor(m);
+    batch rows = {0};
+    batch_clear(&rows, m->store->spec->layers);
+    source_finish(s, &rows, x);
+    if (rows.count > 0)
+        take_rows(m, &rows);
+    batch_free(&rows);
+    g_free(x);
+}
+
+static void number_text(model *m, source *s)
+{
+    model_lock(m);
+    s->number = m->texts->len;
+    g_array_append_val(m->texts, s->text);
+    scan_job job = source_job(s);
+    job.to = job.from = 0;
+    g_array_append_val(m->jobs, job);
+    model_unlock(m);
+}
+
+static void take_over_sources(model *m)
+{
+    model_lock(m);
+    for (guint i = 0; i < m->fresh->len; i++)
+        g_ptr_array_add(m->sources, g_ptr_array_index(m->fresh, i));
+    guint first = m->sources->len - m->fresh->len;
+    g_ptr_array_set_size(m->fresh, 0);
+    model_unlock(m);
+    for (guint i = first; i < m->sources->len; i++) {
+        source *s = g_ptr_array_index(m->sources, i);
+        if (s->text.fd >= 0)
+            number_text(m, s);
+    }
+}
+
+/* The only log, when it is one whose store is worth keeping; NULL otherwise. */
+static source *indexed_source(const model *m)
+{
+    if (m->filter != NULL || m->options.no_index || m->options.records_most > 0 || m->sources->len != 1)
+        return NULL;
+    source *s = g_ptr_array_index(m->sources, 0);
+    return s->path != NULL && s->text.fd >= 0 && !s->text.is_spill && text_file_size(&s->text) >= INDEX_LEAST ? s
+                                                                                                              : NULL;
+}
+
+static void try_index(model *m)
+{
+    source *s = indexed_source(m);
+    if (m->index_tried || m->sources->len == 0)
+        return;
+    m->index_tried = true;
+    if (s == NULL)
+        return;
+    drawing *d = NULL;
+    uint64_t at;
+    store *found = index_read(s->path, &s->text, m->inferred ? NULL : m->drawing, &d, &at);
+    if (found == NULL)
+        return;
+    model_lock(m);
+    store *old_store = m->store;
+    drawing *old_drawing = m->drawing;
+    m->store = found;
+    m->drawing = d;
+    assign_colors(m, true);
+    model_unlock(m);
+    store_free(old_store);
+    drawing_free(old_drawing);
+    s->at = at;
+    g_array_index(m->jobs, scan_job, s->number).to = at;
+    m->prepared = m->index_written = true;
+    m->inferred_from = at;
+    m->generation++;
+    /* What is large is looked at only where somebody has a picture meanwhile. */
+    if ((m->started || found->mapped_size < VERIFIED_AT_ONCE) && !index_is_sound(found)) {
+        index_remove(s->path);
+        m->prepared = m->index_written = false;
+        m->inferred_from = 0;
+        begin_anew(m, drawing_copy(m->drawing));
+    }
+}
+
+/* Another filter than before: all is read again. */
+static void take_over_filter(model *m)
+{
+    model_lock(m);
+    bool changed = m->filter_changed;
+    nl_filter *old = m->filter;
+    if (changed) {
+        m->filter = m->next_filter;
+        m->next_filter = NULL;
+        m->filter_changed = false;
+    }
+    model_unlock(m);
+    if (!changed)
+        return;
+    nl_filter_free(old);
+    drawing *d = drawing_copy(m->drawing);
+    begin_anew(m, d);
+    m->index_tried = m->filter != NULL;
+    m->prepared = true;
+    m->unsettled = true;
+    m->generation++;
+}
+
+bool model_set_filter(model *m, const char *expression)
+{
+    nl_filter *filter = expression != NULL ? nl_filter_parse(expression) : NULL;
+    if (expression != NULL && filter == NULL)
+        return false;
+    model_lock(m);
+    nl_filter_free(m->next_filter);
+    m->next_filter = filter;
+    m->filter_changed = true;
+    m->unsettled = true;
+    model_unlock(m);
     return true;
 }
 
-const trace *model_trace(const model *m)
+const char *model_filter(const model *m)
 {
-    return m->trace;
+    const nl_filter *filter = m->filter_changed ? m->next_filter : m->filter;
+    return filter != NULL ? nl_filter_text(filter) : NULL;
+}
+
+GArray *model_jobs(const model *m)
+{
+    GArray *jobs = g_array_new(FALSE, FALSE, sizeof(scan_job));
+    g_array_append_vals(jobs, m->jobs->data, m->jobs->len);
+    return jobs;
+}
+
+/* Reads on wherever there is something. False when nothing was, *ended when nothing will be. */
+static bool read_on(model *m, bool *ended)
+{
+    bool any = false;
+    *ended = true;
+    take_over_sources(m);
+    take_over_filter(m);
+    try_index(m);
+    for (guint i = 0; i < m->sources->len && !m->stopping; i++) {
+        source *s = g_ptr_array_index(m->sources, i);
+        bool had_ended = s->ended;
+        source_state state = source_look(s);
+        if (state == SOURCE_NEW) {
+            number_text(m, s);
+            any = true;
+        }
+        prepare(m);
+        if (state == SOURCE_MORE) {
+            scan_source(m, s);
+            any = true;
+        }
+        if (state == SOURCE_ENDED && !had_ended)
+            finish_source(m, s);
+        *ended = *ended && state == SOURCE_ENDED;
+    }
+    count_bytes(m);
+    return any;
+}
+
+/* Nothing more for the moment: what was laid by gets its place, and a large log its index. */
+static void settle(model *m)
+{
+    if (!m->unsettled)
+        return;
+    model_lock(m);
+    store_settle(m->store);
+    model_unlock(m);
+    store_color_objects(m->store); /* takes long: nobody waits for it */
+    model_lock(m);
+    add_found_points(m);
+    assign_colors(m, !m->index_written);
+    m->has_expected = false;
+    model_unlock(m);
+    m->unsettled = false;
+    m->generation++;
+}
+
+static void write_index(model *m)
+{
+    source *s = indexed_source(m);
+    if (s == NULL || m->index_written)
+        return;
+    m->index_written = true; /* or can't be */
+    index_write(m->store, m->drawing, m->inferred, s->path, &s->text, s->at);
+}
+
+void model_load(model *m)
+{
+    for (bool ended = false; !ended;) {
+        bool any = read_on(m, &ended);
+        if (!any && !ended)
+            g_usleep(1000);
+    }
+    settle(m);
+    write_index(m);
+}
+
+static void *load(void *user)
+{
+    model *m = user;
+    while (!m->stopping) {
+        bool ended;
+        if (read_on(m, &ended))
+            continue;
+        settle(m);
+        write_index(m);
+        g_usleep(WAIT_MS * 1000);
+    }
+    return NULL;
+}
+
+void model_start(model *m)
+{
+    m->started = pthread_create(&m->thread, NULL, load, m) == 0;
+    if (!m->started)
+        program_fail(PROGRAM_PROBLEM, "no thread can be made");
+}
+
+/* ---- asking ---- */
+
+void model_lock(model *m)
+{
+    pthread_mutex_lock(&m->lock);
+}
+
+void model_unlock(model *m)
+{
+    pthread_mutex_unlock(&m->lock);
+}
+
+unsigned model_generation(const model *m)
+{
+    return m->generation;
+}
+
+double model_progress(const model *m)
+{
+    uint64_t all = m->all_bytes, done = m->done_bytes;
+    return all > done ? (double)done / (double)all : 1;
+}
+
+bool model_is_settled(const model *m)
+{
+    return !m->unsettled;
+}
+
+const store *model_store(const model *m)
+{
+    return m->store;
 }
 
 const drawing *model_drawing(const model *m)
@@ -191,24 +591,24 @@ const drawing *model_drawing(const model *m)
     return m->drawing;
 }
 
-size_t model_lifelines_count(const model *m)
+size_t model_count(const model *m)
 {
-    return m->lifelines->len;
-}
-
-const lifelines *model_lifelines(const model *m, size_t i)
-{
-    return g_ptr_array_index(m->lifelines, i);
+    return m->store->count - m->store->first + m->store->late.count;
 }
 
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns)
 {
-    size_t count = trace_count(m->trace);
-    if (count == 0)
-        return false;
-    *from_ns = trace_get(m->trace, 0)->time_ns;
-    *to_ns = trace_get(m->trace, count - 1)->time_ns;
-    return true;
+    const store *s = m->store;
+    bool any = s->count > s->first;
+    if (any) {
+        *from_ns = store_time(s, s->first);
+        *to_ns = store_time(s, s->count - 1);
+    }
+    if (any && m->has_expected) {
+        *from_ns = MIN(*from_ns, m->expected_from_ns);
+        *to_ns = MAX(*to_ns, m->expected_to_ns);
+    }
+    return any;
 }
 
 const char *model_name(const model *m)
@@ -216,33 +616,62 @@ const char *model_name(const model *m)
     return m->name->str;
 }
 
-size_t model_find_time(const model *m, int64_t time_ns)
+size_t model_color_count(const model *m)
 {
-    size_t low = 0, high = trace_count(m->trace);
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (trace_get(m->trace, middle)->time_ns < time_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    return m->colors->texts->len;
 }
 
-char *model_describe(const model *m, size_t i)
+const char *model_color_text(const model *m, size_t i)
 {
-    const trace_record *record = trace_get(m->trace, i);
+    return g_ptr_array_index(m->colors->texts, i);
+}
+
+unsigned model_host_color(const model *m, uint16_t host)
+{
+    return colors_get(m->colors, COLOR_BY_HOST, host);
+}
+
+unsigned model_object_color(const model *m, size_t lifeline, uint32_t object)
+{
+    const spec_lifeline *l = &m->store->spec->lifelines[lifeline];
+    return colors_get(m->colors, l->color, store_color(m->store, object, l->layer));
+}
+
+bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user)
+{
+    const store *s = m->store;
+    if (record < s->first || record >= s->count)
+        return false;
+    uint64_t place = store_place(s, record);
+    return place_text(place) < m->texts->len &&
+           text_file_record(&g_array_index(m->texts, text_file, place_text(place)), place_offset(place), take, user);
+}
+
+static void append_fields(void *user, const nl_record *record)
+{
+    GString *text = user;
+    for (size_t i = 0; i < record->field_count; i++) {
+        char scratch[NL_FIELD_TEXT_SIZE];
+        nl_string value = nl_field_text(&record->fields[i], scratch);
+        g_string_append(text, "  ");
+        g_string_append_len(text, record->fields[i].name.data, (gssize)record->fields[i].name.size);
+        g_string_append_c(text, '=');
+        g_string_append_len(text, value.data, (gssize)value.size);
+    }
+}
+
+char *model_describe(const model *m, uint32_t record)
+{
+    const store *s = m->store;
     char time[NL_TIME_TEXT_SIZE];
-    nl_time_format_iso(record->time_ns, time);
+    nl_time_format_iso(store_time(s, record), time);
     GString *text = g_string_new(NULL);
     char *from = strchr(time, 'T');
-    g_string_append_printf(text, "%s  %s  %s  %s", from != NULL ? from + 1 : time,
-                           trace_string(m->trace, record->event), trace_string(m->trace, record->host),
-                           trace_string(m->trace, record->prog));
-    const trace_field *fields = trace_fields(m->trace, record);
-    for (uint32_t f = 0; f < record->field_count; f++)
-        g_string_append_printf(text, "  %s=%s", trace_string(m->trace, fields[f].name),
-                               trace_string(m->trace, fields[f].value));
+    g_string_append_printf(
+        text, "%s  %s  %s  %s", from != NULL ? from + 1 : time, names_text(s->names.events, store_event(s, record)),
+        names_text(s->names.hosts, store_host(s, record)), names_text(s->names.progs, store_prog(s, record)));
+    if (!model_record(m, record, append_fields, text))
+        g_string_append(text, "  (no longer in the log)");
     char *valid = g_utf8_make_valid(text->str, (gssize)text->len);
     g_string_free(text, TRUE);
     return valid;

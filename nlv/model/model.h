@@ -1,59 +1,101 @@
 /*
- * The model: what there is to draw. Logs are read into one trace, a drawing says what it means (given, or inferred from
- * the log), and lifelines are grouped by it. No GTK.
+ * The model: what there is to draw. Logs are read into a store, a drawing says what it means (given, or inferred from
+ * the logs), and more of a record is read again from its log when it is asked for. No GTK.
  *
- * A model may be read to its end at once, or bit by bit while a window stays alive; logs that grow go on being read for
- * as long as the model lives.
+ * Either all is read at once (model_load), or a thread reads on for as long as the model lives (model_start), also what
+ * growing logs get. Then whatever is asked of a model is asked between model_lock and model_unlock. A large log's store
+ * is kept in a file and found there when the log is opened again (index.h).
  */
 #ifndef NLV_MODEL_H
 #define NLV_MODEL_H
 
 #include "analysis/drawing.h"
-#include "analysis/lifelines.h"
-#include "analysis/trace.h"
+#include "model/store.h"
+
 #include "program/program.h"
 
 typedef struct model model;
 
-/* A model without logs. d is what to draw, taken over; NULL: inferred whenever the trace has changed. */
+/* A model without logs. d is what to draw, taken over; NULL: inferred. */
 model *model_new(drawing *d, program_reading *reading);
 void model_free(model *m);
 
-/* Adds a log; follow: go on reading as it grows. False when it can't be opened, which was said on standard error. */
+/* A model of a store that is there; both are taken over. For tests. */
+model *model_of_store(store *s, drawing *d, program_reading *reading);
+
+typedef struct model_options {
+    uint32_t records_most; /* beyond that the oldest are forgotten; 0: no such bound */
+    bool no_index;         /* neither read one nor write one */
+} model_options;
+void model_set_options(model *m, model_options options);
+
+/*
+ * Adds a log; follow: go on reading as it grows. False when it can't be opened, which was said on standard error. Once
+ * the model was started too.
+ */
 bool model_add_source(model *m, const char *url, bool follow);
 
-/*
- * Reads on, at most that many records. Returns how many came; *more tells whether any source may have more right now.
- * Call model_update before looking at anything else.
- */
-size_t model_read(model *m, size_t most, bool *more);
+/* Reads all logs to their ends. */
+void model_load(model *m);
 
-/* Sorts and groups what was read. Whether anything changed. */
-bool model_update(model *m);
+/* Begins to read in a thread of its own. */
+void model_start(model *m);
 
-const trace *model_trace(const model *m);
+void model_lock(model *m);
+void model_unlock(model *m);
+
+/* Another number whenever there is something else to be drawn. Needs no lock. */
+unsigned model_generation(const model *m);
+
+/* How far the logs have been read, 0 to 1; 1 when what there is was read. Needs no lock. */
+double model_progress(const model *m);
+
+/* Whether what was read has its place, as long as nothing new comes. Needs no lock. */
+bool model_is_settled(const model *m);
+
+const store *model_store(const model *m);
 const drawing *model_drawing(const model *m);
 
-/* The lifelines of the drawing, one for each definition in it. */
-size_t model_lifelines_count(const model *m);
-const lifelines *model_lifelines(const model *m, size_t i);
+/* How many records there are. */
+size_t model_count(const model *m);
 
 /*
- * What colours stand for, in the order in which they are given: strings of the trace (uint32_t), those of lifelines by
- * name, then the hosts of loadlines and points. It does not depend on what is visible, so that a host keeps its colour.
+ * The time of the logs, from the first record to the last, also of what was not read yet as far as it can be told;
+ * false when there are no records.
  */
-const GArray *model_colors(const model *m);
-
-/* The first and last record's time; false when there are no records. */
 bool model_time_range(const model *m, int64_t *from_ns, int64_t *to_ns);
 
 /* The names of the sources with commas between. */
 const char *model_name(const model *m);
 
-/* The place of the first record that is not before a time: trace_count when there is none. */
-size_t model_find_time(const model *m, int64_t time_ns);
+/*
+ * What colours stand for, in the order in which they are given: the hosts, programs or values that lifelines are told
+ * apart by, by name, then the hosts of loadlines and points. It does not depend on what is visible, and what comes
+ * later in a growing log is put behind, so that a host keeps its colour.
+ */
+size_t model_color_count(const model *m);
+const char *model_color_text(const model *m, size_t i); /* "" of those that have none */
 
-/* A record as text, "12:00:01.5 HOST PROG Event FIELD=value ..."; to be freed with g_free. */
-char *model_describe(const model *m, size_t record);
+/* The number of a host's colour, or of an object's of a lifeline. */
+unsigned model_host_color(const model *m, uint16_t host);
+unsigned model_object_color(const model *m, size_t lifeline, uint32_t object);
+
+/*
+ * Shows only what an expression matches; NULL: all. The logs are read again for it, the drawing stays. False when it is
+ * none: nl_error_message() says why.
+ */
+bool model_set_filter(model *m, const char *expression);
+
+/* The expression, NULL when there is none. */
+const char *model_filter(const model *m);
+
+/* What of the logs was read, as jobs (scan_job, spec, names and filter unset); the caller's, for g_array_free. */
+GArray *model_jobs(const model *m);
+
+/* A record as text, "12:00:01.5 Event HOST PROG FIELD=value ..."; to be freed with g_free. */
+char *model_describe(const model *m, uint32_t record);
+
+/* Calls take with a record as it is in the log. False when it is there no more. */
+bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user);
 
 #endif

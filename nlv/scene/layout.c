@@ -40,6 +40,20 @@ static double weight(const pane *p)
     }
 }
 
+/* A strip at the bottom, when it is asked for or something of the log is not visible. */
+static void place_overview(layout *l, const model *m, const scene_view *view)
+{
+    static const double height = 30;
+    l->overview_top = l->overview_bottom = l->caption_y - text_height(TEXT_SMALL) / 2 - 6;
+    if (!model_time_range(m, &l->whole_from_ns, &l->whole_to_ns))
+        return;
+    bool all = view->from_ns <= l->whole_from_ns && view->to_ns >= l->whole_to_ns;
+    if (l->whole_from_ns == l->whole_to_ns)
+        l->whole_to_ns++;
+    if (view->overview || !all)
+        l->overview_top -= height;
+}
+
 static void add_pane(layout *l, pane_kind kind, guint index, unsigned rows)
 {
     if (l->pane_count < LAYOUT_PANES)
@@ -64,7 +78,8 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr)
     l.legend_y = top + text_height(TEXT_NORMAL) / 2;
     top += text_height(TEXT_NORMAL) + 10;
     l.caption_y = view->height - margin / 2 - text_height(TEXT_SMALL) / 2;
-    l.axis_y = l.caption_y - text_height(TEXT_SMALL) - 18;
+    place_overview(&l, m, view);
+    l.axis_y = l.overview_top - 6 - 18;
     double room = MAX(l.axis_y - 6 - top, 10), weights = 0;
     for (unsigned i = 0; i < l.pane_count; i++)
         weights += weight(&l.panes[i]);
@@ -86,6 +101,30 @@ double layout_x(const layout *l, const scene_view *view, int64_t time_ns)
         share = (double)offset / (double)(view->to_ns - view->from_ns);
     share = share < -2 ? -2 : share > 3 ? 3 : share;
     return l->left + share * (l->right - l->left);
+}
+
+static int64_t time_at(int64_t from_ns, int64_t to_ns, double share)
+{
+    int64_t sum, offset = (int64_t)CLAMP(share * ((double)to_ns - (double)from_ns), -9e18, 9e18);
+    if (__builtin_add_overflow(from_ns, offset, &sum))
+        return offset < 0 ? INT64_MIN : INT64_MAX;
+    return sum;
+}
+
+int64_t layout_time(const layout *l, const scene_view *view, double x)
+{
+    return time_at(view->from_ns, view->to_ns, (x - l->left) / (l->right - l->left));
+}
+
+double layout_overview_x(const layout *l, int64_t time_ns)
+{
+    double share = ((double)time_ns - (double)l->whole_from_ns) / ((double)l->whole_to_ns - (double)l->whole_from_ns);
+    return l->left + CLAMP(share, -2, 3) * (l->right - l->left);
+}
+
+int64_t layout_overview_time(const layout *l, double x)
+{
+    return time_at(l->whole_from_ns, l->whole_to_ns, (x - l->left) / (l->right - l->left));
 }
 
 double layout_row_y(const pane *p, unsigned row)

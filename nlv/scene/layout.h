@@ -18,6 +18,8 @@ enum { LAYOUT_PANES = 32 };
 typedef struct layout {
     double left, right; /* the plot, which stands for view->from_ns to to_ns */
     double legend_y, axis_y, caption_y;
+    double overview_top, overview_bottom; /* equal: there is none */
+    int64_t whole_from_ns, whole_to_ns;   /* what the overview shows */
     pane panes[LAYOUT_PANES];
     unsigned pane_count;
 } layout;
@@ -26,6 +28,13 @@ layout layout_make(const model *m, const scene_view *view, cairo_t *cr);
 
 /* The place of a time; times far outside are drawn near outside. */
 double layout_x(const layout *l, const scene_view *view, int64_t time_ns);
+
+/* The time at a place in the plot, and beside it as far as times go. */
+int64_t layout_time(const layout *l, const scene_view *view, double x);
+
+/* The same in the overview. */
+double layout_overview_x(const layout *l, int64_t time_ns);
+int64_t layout_overview_time(const layout *l, double x);
 
 /* The middle of a row, counted from the bottom. */
 double layout_row_y(const pane *p, unsigned row);

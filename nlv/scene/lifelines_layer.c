@@ -1,18 +1,27 @@
 /*
- * Lifelines: one polyline an object, a row an event. Thousands of them overlap: lines are the fainter the more there
- * are, so that density shows, and a line that would repeat another's very pixels is drawn a few times only, which
- * bounds the cost by the size of the picture and not by that of the log. Where time runs backwards from one event to a
- * later one, the piece is red.
+ * Lifelines: one polyline an object, a row an event. A few are drawn as lines with marks. Of many, a column of the plot
+ * shows, of each kind of segment that ends in it, the quickest and the slowest and some between, which stand for all of
+ * them (density.h): what that costs depends on the picture's size and not on the log's. Where time runs backwards from
+ * one event to a later one, the piece is red and lies before all others.
  */
 #include "config.h"
 
 #include "scene/layers.h"
 
+#include "scene/density.h"
 #include "scene/text.h"
 
 #include <math.h>
 
-enum { CULL_FROM = 20000, REPEATS = 4, MARKS_UP_TO = 150 };
+enum {
+    LINES_ON_PIXELS = 400, /* as many segments are drawn as lines */
+    LINES_ON_PAPER = 6000,
+    MARKS_UP_TO = 1200,  /* segments */
+    BETWEEN = 2,         /* segments of a column, besides its extremes */
+    REACHING_MOST = 500, /* segments of one kind that end beyond the plot's right end */
+    WORK_MOST = 400000,  /* pixels to be touched in a frame */
+    FIND_MOST = 2000,    /* segments of one kind that are looked at for the nearest */
+};
 
 void lifelines_layer_back(const layer_context *c, const pane *p)
 {
@@ -25,130 +34,346 @@ void lifelines_layer_back(const layer_context *c, const pane *p)
         layer_row(c, p, row, row % every == 0 ? definition->events[row] : "");
 }
 
+/* One kind of segment: those from one row to another. */
+typedef struct kind {
+    const list *list;
+    unsigned from, to; /* rows */
+    size_t first, end; /* entries that end within the plot */
+} kind;
+
 typedef struct drawer {
     const layer_context *c;
     const pane *p;
-    const lifelines *l;
-    GHashTable *drawn; /* pixels of a piece of line, to how often; NULL when there are few lines */
+    unsigned layer;
+    segment_measure measure;
+    GArray *kinds; /* kind */
+    size_t visible;
+    double pixel_ns;  /* how long a pixel is */
+    density *density; /* NULL: lines are drawn */
 } drawer;
 
-/* Whether a piece of line adds nothing that can be seen any more. */
-static bool is_culled(const drawer *d, double x0, uint32_t row0, double x1, uint32_t row1, uint32_t color)
+static void find_kinds(drawer *d)
 {
-    if (d->drawn == NULL)
-        return false;
-    guint64 key =
-        ((guint64)(guint16)x0 << 48 | (guint64)(guint16)x1 << 32 | (row0 & 0xff) << 24 | (row1 & 0xff) << 16) ^ color;
-    guint count = GPOINTER_TO_UINT(g_hash_table_lookup(d->drawn, GSIZE_TO_POINTER(key)));
-    if (count >= REPEATS)
-        return true;
-    g_hash_table_insert(d->drawn, GSIZE_TO_POINTER(key), GUINT_TO_POINTER(count + 1));
-    return false;
+    const lifeline_lists *l = &d->c->store->lifelines[d->p->index];
+    for (unsigned from = 0; from < l->rows; from++)
+        for (unsigned to = 0; to < l->rows; to++) {
+            const list *segments = l->segments[from * l->rows + to];
+            if (segments == NULL || segments->count == segments->start)
+                continue;
+            kind k = {segments, from, to, list_find(segments, d->c->from, segments->start), 0};
+            k.end = list_find(segments, d->c->to, k.first);
+            d->visible += k.end - k.first;
+            g_array_append_val(d->kinds, k);
+        }
 }
 
-/*
- * Draws what is visible of an object, forward pieces or those where a later event comes before an earlier one. Returns
- * whether there are any of the other sort.
- */
-static bool draw_object(const drawer *d, const lifeline_object *object, bool backwards)
+static unsigned color_of(const drawer *d, uint32_t record)
 {
-    cairo_t *cr = d->c->cr;
-    const trace *t = model_trace(d->c->model);
-    const scene_view *view = d->c->view;
-    bool others = false, started = false;
-    for (uint32_t s = 0; s + 1 < object->step_count; s++) {
-        const lifeline_step *from = &d->l->steps[object->first_step + s], *to = from + 1;
-        int64_t from_ns = lifelines_time_ns(d->l, t, from), to_ns = lifelines_time_ns(d->l, t, to);
-        bool is_backwards = to->event < from->event;
-        if (to_ns < view->from_ns || from_ns > view->to_ns || is_backwards != backwards) {
-            others = others || is_backwards != backwards;
-            started = false;
-            continue;
-        }
-        double x0 = layout_x(d->c->layout, view, from_ns), x1 = layout_x(d->c->layout, view, to_ns);
-        if (is_culled(d, x0, from->event, x1, to->event, object->color)) {
-            started = false;
-            continue;
-        }
-        if (!started)
-            cairo_move_to(cr, x0, layout_row_y(d->p, from->event));
-        cairo_line_to(cr, x1, layout_row_y(d->p, to->event));
-        started = true;
-    }
-    cairo_stroke(cr);
-    return others;
+    return model_object_color(d->c->model, d->p->index, store_object(d->c->store, record, d->layer));
 }
 
-static void draw_marks(const drawer *d, const lifeline_object *object)
+static bool is_backwards(const kind *k)
 {
-    cairo_t *cr = d->c->cr;
-    const trace *t = model_trace(d->c->model);
-    for (uint32_t s = 0; s < object->step_count; s++) {
-        const lifeline_step *step = &d->l->steps[object->first_step + s];
-        int64_t time_ns = lifelines_time_ns(d->l, t, step);
-        if (time_ns < d->c->view->from_ns || time_ns > d->c->view->to_ns)
-            continue;
-        cairo_arc(cr, layout_x(d->c->layout, d->c->view, time_ns), layout_row_y(d->p, step->event), 2, 0, 2 * G_PI);
-        cairo_fill(cr);
+    return k->to < k->from;
+}
+
+enum { OWN_COLOR = -1 };
+
+/* One segment, which stands for weight of them; ink is a colour of the density's, or its object's. */
+static void draw_segment(const drawer *d, const kind *k, uint32_t end, float weight, int ink)
+{
+    const layer_context *c = d->c;
+    uint32_t start = store_previous(c->store, end, d->layer);
+    if (start == STORE_NONE)
+        return;
+    double x0 = layer_x(c, start), x1 = layer_x(c, end);
+    double y0 = layout_row_y(d->p, k->from), y1 = layout_row_y(d->p, k->to);
+    if (d->density == NULL) {
+        palette_set(c->cr, is_backwards(k) ? palette_alarm() : palette_series(color_of(d, end), c->view->dark), 0.85);
+        cairo_move_to(c->cr, x0, y0);
+        cairo_line_to(c->cr, x1, y1);
+        cairo_stroke(c->cr);
+    } else if (is_backwards(k)) {
+        density_line_on_top(d->density, x0, y0, x1, y1, DENSITY_ALARM);
+    } else {
+        unsigned color = ink == OWN_COLOR ? color_of(d, end) % DENSITY_COLORS : (unsigned)ink;
+        density_line(d->density, x0, y0, x1, y1, weight, color);
     }
 }
 
-static bool is_visible(const drawer *d, const lifeline_object *object)
+/* The colour that most of a column's segments have, by some in its middle, which lie beside each other in memory; when
+ * there is no such, that of mixtures. */
+static int prevailing(const drawer *d, const kind *k, size_t from, size_t count)
 {
-    const trace *t = model_trace(d->c->model);
-    return lifelines_time_ns(d->l, t, &d->l->steps[object->first_step + object->step_count - 1]) >=
-               d->c->view->from_ns &&
-           lifelines_time_ns(d->l, t, &d->l->steps[object->first_step]) <= d->c->view->to_ns;
+    enum { ASKED = 5 };
+    unsigned colors[ASKED];
+    for (unsigned i = 0; i < ASKED; i++)
+        colors[i] = color_of(d, list_at(k->list, from + (count - MIN(ASKED, count)) / 2 + i % count)) % DENSITY_COLORS;
+    for (unsigned i = 0; i < ASKED; i++) {
+        unsigned same = 0;
+        for (unsigned j = 0; j < ASKED; j++)
+            same += colors[j] == colors[i];
+        if (2 * same > ASKED + 1)
+            return (int)colors[i];
+    }
+    return DENSITY_MIXED;
+}
+
+/* The segments of a column at x: all when they are few, otherwise some of them for all. */
+static void draw_column(const drawer *d, const kind *k, double x, size_t from, size_t to)
+{
+    size_t count = to - from;
+    if (count <= BETWEEN + 2) {
+        for (size_t i = from; i < to; i++)
+            draw_segment(d, k, list_at(k->list, i), 1, OWN_COLOR);
+        return;
+    }
+    int ink = prevailing(d, k, from, count);
+    list_extremes e = list_find_extremes(k->list, from, to, store_segment_ns, &d->measure);
+    if (!is_backwards(k) && e.sum / (double)e.count < d->pixel_ns) { /* nearly all of them are upright, in one place */
+        density_upright(d->density, x, layout_row_y(d->p, k->from), layout_row_y(d->p, k->to), (float)count, ink);
+        if (e.most >= d->pixel_ns)
+            draw_segment(d, k, list_at(k->list, e.most_at), 1, OWN_COLOR);
+        return;
+    }
+    for (size_t i = 0; i < BETWEEN; i++)
+        draw_segment(d, k, list_at(k->list, from + (2 * i + 1) * count / (2 * BETWEEN)),
+                     (float)(count - 2) / (float)BETWEEN, ink);
+    draw_segment(d, k, list_at(k->list, e.least_at), 1, OWN_COLOR);
+    if (e.most_at != e.least_at)
+        draw_segment(d, k, list_at(k->list, e.most_at), 1, OWN_COLOR);
+}
+
+/* How wide a segment of a kind is, in units: of some of them, the mean. */
+static double width_of(const drawer *d, const kind *k)
+{
+    const layer_context *c = d->c;
+    double width = c->layout->right - c->layout->left, sum = 0;
+    double per_ns = width / (double)(c->view->to_ns - c->view->from_ns);
+    enum { LOOKED_AT = 16 };
+    for (size_t i = 0; i < LOOKED_AT; i++) {
+        size_t at = k->first + i * (k->end - k->first) / LOOKED_AT;
+        double long_ns = store_segment_ns(&d->measure, list_at(k->list, at));
+        sum += MIN(long_ns * per_ns, width);
+    }
+    return sum / LOOKED_AT;
+}
+
+/* The segments that end within the plot. */
+static void draw_kind(const drawer *d, const kind *k)
+{
+    const layer_context *c = d->c;
+    size_t count = k->end - k->first;
+    if (count == 0)
+        return;
+    double width = width_of(d, k), height = fabs(layout_row_y(d->p, k->from) - layout_row_y(d->p, k->to));
+    double lines = WORK_MOST / (double)MAX(d->kinds->len, 1) / (MAX(MAX(width, height), 1) * c->scale);
+    if (d->density == NULL || (double)count <= lines) {
+        for (size_t i = k->first; i < k->end; i++)
+            draw_segment(d, k, list_at(k->list, i), 1, OWN_COLOR);
+        return;
+    }
+    /* Upright ones are one line a column; columns left out would be seen. Slanting ones cover them. */
+    double wanted = width * c->scale < 1 ? 0 : c->column_count * (BETWEEN + 2) / lines;
+    unsigned step = (unsigned)CLAMP(ceil(wanted), 1, MAX(c->column_count / 8, 1));
+    size_t from = k->first;
+    double unit = (c->layout->right - c->layout->left) / c->column_count;
+    for (unsigned column = 0; column < c->column_count; column += step) {
+        size_t to = list_find(k->list, c->columns[MIN(column + step, c->column_count)], from);
+        if (to > from)
+            draw_column(d, k, c->layout->left + (column + 0.5) * unit, from, to);
+        from = to;
+    }
+}
+
+/* The segments that begin before the plot's right end and end beyond it: found by how long they are. */
+static void draw_reaching(const drawer *d, const kind *k)
+{
+    const store *s = d->c->store;
+    const list *l = k->list;
+    int64_t to_ns = d->c->view->to_ns;
+    unsigned drawn = 0;
+    for (size_t i = k->end; i < l->count && drawn < REACHING_MOST;) {
+        double beyond_ns = (double)(store_time(s, list_at(l, i)) - to_ns);
+        if (list_most(l) < beyond_ns)
+            return;
+        if (i % LIST_BLOCK == 0 && l->tops[i / LIST_BLOCK].most < beyond_ns) {
+            i += LIST_BLOCK;
+        } else if (i % LIST_NODE == 0 && l->blocks[i / LIST_BLOCK].nodes[i % LIST_BLOCK / LIST_NODE].most < beyond_ns) {
+            i += LIST_NODE;
+        } else {
+            if (store_segment_ns(&d->measure, list_at(l, i)) > beyond_ns) {
+                draw_segment(d, k, list_at(l, i), 1, OWN_COLOR);
+                drawn++;
+            }
+            i++;
+        }
+    }
+}
+
+/* A dot where an object begins, so that one that never goes on is seen too. */
+static void draw_starts(const drawer *d)
+{
+    const layer_context *c = d->c;
+    const lifeline_lists *l = &c->store->lifelines[d->p->index];
+    for (unsigned row = 0; row < l->rows; row++) {
+        const list *starts = l->starts[row];
+        if (starts == NULL || starts->count == starts->start)
+            continue;
+        double y = layout_row_y(d->p, row), half = d->density != NULL ? 1.5 : 2;
+        size_t from = list_find(starts, c->from, starts->start);
+        for (unsigned column = 0; column < c->column_count; column++) {
+            size_t to = list_find(starts, c->columns[column + 1], from);
+            if (to > from && d->density != NULL) {
+                double x = layer_x(c, list_at(starts, from));
+                density_line(d->density, x, y - half, x, y + half, (float)(to - from),
+                             to - from > 3 ? DENSITY_MIXED : color_of(d, list_at(starts, from)) % DENSITY_COLORS);
+            }
+            for (size_t i = from; i < to && d->density == NULL; i++) {
+                palette_set(c->cr, palette_series(color_of(d, list_at(starts, i)), c->view->dark), 0.85);
+                cairo_arc(c->cr, layer_x(c, list_at(starts, i)), y, half, 0, 2 * G_PI);
+                cairo_fill(c->cr);
+            }
+            from = to;
+        }
+    }
+}
+
+static void draw_marks(const drawer *d)
+{
+    const layer_context *c = d->c;
+    for (guint i = 0; i < d->kinds->len; i++) {
+        const kind *k = &g_array_index(d->kinds, kind, i);
+        for (size_t at = k->first; at < k->end; at++) {
+            uint32_t record = list_at(k->list, at);
+            palette_set(c->cr, palette_series(color_of(d, record), c->view->dark), 0.85);
+            cairo_arc(c->cr, layer_x(c, record), layout_row_y(d->p, k->to), 2, 0, 2 * G_PI);
+            cairo_fill(c->cr);
+        }
+    }
+}
+
+/* The chosen lifeline, before all others. */
+static void draw_selected(const drawer *d)
+{
+    const layer_context *c = d->c;
+    const scene_view *view = c->view;
+    if (view->selected < 0 || view->selected_lifeline != d->p->index)
+        return;
+    uint32_t record = store_last_step(c->store, (uint32_t)view->selected, d->layer);
+    if (record >= c->store->count)
+        return;
+    color ink = palette_series(model_object_color(c->model, d->p->index, (uint32_t)view->selected), view->dark);
+    for (int pass = 0; pass < 2; pass++) { /* a rim in the pane's colour, then the line */
+        unsigned steps = 0;
+        palette_set(c->cr, pass == 0 ? palette_pane(view->dark) : ink, 1);
+        cairo_set_line_width(c->cr, pass == 0 ? 5 : 2.5);
+        for (uint32_t r = record; r != STORE_NONE && steps < 10000; r = store_previous(c->store, r, d->layer), steps++)
+            cairo_line_to(c->cr, layer_x(c, r),
+                          layout_row_y(d->p, spec_step_of(c->store->spec, store_event(c->store, r), d->layer).row));
+        cairo_stroke(c->cr);
+    }
+    for (uint32_t r = record; r != STORE_NONE; r = store_previous(c->store, r, d->layer)) {
+        double x = layer_x(c, r);
+        if (x < c->layout->left - 5 || x > c->layout->right + 5)
+            continue;
+        cairo_arc(c->cr, x, layout_row_y(d->p, spec_step_of(c->store->spec, store_event(c->store, r), d->layer).row),
+                  3.2, 0, 2 * G_PI);
+        cairo_fill(c->cr);
+    }
+}
+
+static drawer drawer_of(const layer_context *c, const pane *p)
+{
+    unsigned layer = c->store->spec->lifelines[p->index].layer;
+    return (drawer){
+        .c = c, .p = p, .layer = layer, .measure = {c->store, layer}, .kinds = g_array_new(FALSE, FALSE, sizeof(kind))};
 }
 
 void lifelines_layer_draw(const layer_context *c, const pane *p)
 {
-    drawer d = {c, p, model_lifelines(c->model, p->index), NULL};
-    size_t visible = 0, steps = 0;
-    for (size_t i = 0; i < d.l->object_count; i++)
-        if (is_visible(&d, &d.l->objects[i])) {
-            visible++;
-            steps += d.l->objects[i].step_count;
+    drawer d = drawer_of(c, p);
+    find_kinds(&d);
+    if (d.visible > (c->is_raster ? LINES_ON_PIXELS : LINES_ON_PAPER))
+        d.density = density_new(c->layout->left, p->top, c->layout->right, p->bottom, c->is_raster ? c->scale : 2);
+    cairo_set_line_width(c->cr, 1.1);
+    cairo_set_line_cap(c->cr, CAIRO_LINE_CAP_ROUND);
+    for (int backwards = 0; backwards < 2; backwards++)
+        for (guint i = 0; i < d.kinds->len; i++) {
+            const kind *k = &g_array_index(d.kinds, kind, i);
+            if (is_backwards(k) != (backwards == 1))
+                continue;
+            draw_kind(&d, k);
+            draw_reaching(&d, k);
         }
-    if (steps > CULL_FROM)
-        d.drawn = g_hash_table_new(g_direct_hash, g_direct_equal);
-    double per_pixel = (double)visible / (c->layout->right - c->layout->left);
-    double alpha = CLAMP(0.85 / sqrt(1 + 3 * per_pixel), 0.12, 0.85);
-    cairo_set_line_join(c->cr, CAIRO_LINE_JOIN_ROUND);
-    for (size_t i = 0; i < d.l->object_count; i++) {
-        const lifeline_object *object = &d.l->objects[i];
-        if (!is_visible(&d, object))
-            continue;
-        bool selected = p->index == 0 && c->view->selected == (int64_t)i;
-        cairo_set_line_width(c->cr, selected ? 2.5 : 1.1);
-        palette_set(c->cr, layer_color(c, object->color), selected ? 1 : alpha);
-        bool backwards = draw_object(&d, object, false);
-        if (visible <= MARKS_UP_TO || selected)
-            draw_marks(&d, object);
-        if (backwards) {
-            palette_set(c->cr, palette_alarm(), MAX(alpha, 0.6));
-            draw_object(&d, object, true);
-        }
+    draw_starts(&d);
+    if (d.density != NULL) {
+        density_paint(d.density, c->cr, c->view->dark, 0);
+        density_free(d.density);
+    } else if (d.visible <= MARKS_UP_TO) {
+        draw_marks(&d);
     }
-    if (d.drawn != NULL)
-        g_hash_table_destroy(d.drawn);
+    draw_selected(&d);
+    cairo_set_line_cap(c->cr, CAIRO_LINE_CAP_BUTT);
+    g_array_free(d.kinds, TRUE);
 }
 
-void lifelines_layer_find(const layer_context *c, const pane *p, double x, double y, double *distance, size_t *record,
-                          int64_t *object)
+static void consider(scene_found *found, double distance, uint32_t record, int64_t object, size_t lifeline)
 {
-    drawer d = {c, p, model_lifelines(c->model, p->index), NULL};
-    const trace *t = model_trace(c->model);
-    for (size_t i = 0; i < d.l->step_count; i++) {
-        const lifeline_step *step = &d.l->steps[i];
-        double dy = fabs(layout_row_y(p, step->event) - y);
-        if (dy >= *distance)
+    if (distance >= found->distance)
+        return;
+    *found = (scene_found){distance, record, object, lifeline};
+}
+
+/* How far a place is from a segment that ends with a record; nearer to its ends is nearer. */
+static void consider_segment(const drawer *d, const kind *k, uint32_t end, double x, double y, scene_found *found)
+{
+    const layer_context *c = d->c;
+    uint32_t start = store_previous(c->store, end, d->layer);
+    int64_t object = store_object(c->store, end, d->layer);
+    if (start == STORE_NONE)
+        return;
+    double x0 = layer_x(c, start), x1 = layer_x(c, end);
+    double y0 = layout_row_y(d->p, k->from), y1 = layout_row_y(d->p, k->to);
+    consider(found, hypot(x - x0, y - y0), start, object, d->p->index);
+    consider(found, hypot(x - x1, y - y1), end, object, d->p->index);
+    double square = (x1 - x0) * (x1 - x0) + (y1 - y0) * (y1 - y0);
+    double share = square > 0 ? CLAMP(((x - x0) * (x1 - x0) + (y - y0) * (y1 - y0)) / square, 0, 1) : 0;
+    consider(found, hypot(x - x0 - share * (x1 - x0), y - y0 - share * (y1 - y0)) + 1.5, end, object, d->p->index);
+}
+
+void lifelines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found)
+{
+    drawer d = drawer_of(c, p);
+    find_kinds(&d);
+    int64_t reach_ns = layout_time(c->layout, c->view, x - found->distance);
+    for (guint i = 0; i < d.kinds->len; i++) {
+        const kind *k = &g_array_index(d.kinds, kind, i);
+        double low = layout_row_y(p, k->from), high = layout_row_y(p, k->to);
+        if (y > MAX(low, high) + found->distance || y < MIN(low, high) - found->distance)
             continue;
-        double away = hypot(layout_x(c->layout, c->view, lifelines_time_ns(d.l, t, step)) - x, dy);
-        if (away < *distance) {
-            *distance = away;
-            *record = step->record;
-            *object = p->index == 0 ? d.l->object_of_record[step->record] : -1;
+        size_t at = list_find(k->list, store_find_time(c->store, reach_ns), k->list->start);
+        for (unsigned looked = 0; at < k->list->count && looked < FIND_MOST; at++, looked++) {
+            uint32_t record = list_at(k->list, at);
+            if ((double)(store_time(c->store, record) - layout_time(c->layout, c->view, x + found->distance)) >
+                list_most(k->list))
+                break;
+            consider_segment(&d, k, record, x, y, found);
         }
     }
+    const lifeline_lists *l = &c->store->lifelines[p->index];
+    for (unsigned row = 0; row < l->rows; row++) {
+        double dy = fabs(layout_row_y(p, row) - y);
+        if (l->starts[row] == NULL || dy > found->distance)
+            continue;
+        size_t at = list_find(l->starts[row], store_find_time(c->store, reach_ns), l->starts[row]->start);
+        for (unsigned looked = 0; at < l->starts[row]->count && looked < FIND_MOST; at++, looked++) {
+            uint32_t record = list_at(l->starts[row], at);
+            double dx = layer_x(c, record) - x;
+            if (dx > found->distance)
+                break;
+            consider(found, hypot(dx, dy), record, store_object(c->store, record, d.layer), p->index);
+        }
+    }
+    g_array_free(d.kinds, TRUE);
 }

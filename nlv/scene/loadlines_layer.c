@@ -1,39 +1,40 @@
-/* Loadlines: a field's value over time as a curve of segments, one for each host, scaled to an axis of its own. */
+/*
+ * Loadlines: a field's value over time as a curve, one for each host, scaled to an axis of its own. Where many values
+ * fall on one column their mean is drawn, and behind it a band from their least to their most, so that a peak stays
+ * visible however far one zooms out.
+ */
 #include "config.h"
 
 #include "scene/layers.h"
 
 #include "scene/axis.h"
+#include "scene/density.h"
 #include "scene/text.h"
 
 #include <math.h>
-#include <string.h>
+
+enum { STROKED_MOST = 250 /* values of a curve that are drawn as a line */ };
 
 typedef struct curve {
     const layer_context *c;
     const pane *p;
-    uint32_t event, field;
     double low, high; /* of the axis */
+    density *pixels;
 } curve;
 
-/* The value of record i, when it belongs to this loadline. */
-static bool value_of(const curve *k, size_t i, double *value)
+/* The axis: from zero when the values are near it, round numbers at both ends. All the log counts, not what is visible:
+ * an axis that changes as one moves about would mislead. */
+static bool find_range(curve *k, const loadline_lists *l)
 {
-    const trace *t = model_trace(k->c->model);
-    const trace_record *record = trace_get(t, i);
-    return record->event == k->event && trace_number(t, trace_value(t, record, k->field), value);
-}
-
-/* The axis: from zero when the values are near it, round numbers at both ends. */
-static bool find_range(curve *k)
-{
-    double low = INFINITY, high = -INFINITY, value;
-    size_t count = trace_count(model_trace(k->c->model));
-    for (size_t i = 0; i < count; i++)
-        if (value_of(k, i, &value)) {
-            low = MIN(low, value);
-            high = MAX(high, value);
-        }
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = 0; i < l->count; i++) {
+        const list *values = l->hosts[i].list;
+        if (values->count == values->start)
+            continue;
+        list_extremes e = list_find_extremes(values, values->start, values->count, NULL, NULL);
+        low = MIN(low, e.least);
+        high = MAX(high, e.most);
+    }
     if (low > high)
         return false;
     if (low > 0 && low < 0.7 * high)
@@ -84,65 +85,119 @@ static void draw_axis(const curve *k, const drawing_loadline *definition, bool a
     g_free(name);
 }
 
-/*
- * One host's curve. Where many values fall on one pixel their least and most are both drawn, so that a peak stays
- * visible however far one zooms out.
- */
-static void draw_curve(const curve *k, uint32_t host)
+/* As few values as are visible, with one beyond on each side so that the line goes on. */
+static void stroke_curve(const curve *k, const list *l, size_t from, size_t to, color ink)
 {
     cairo_t *cr = k->c->cr;
-    const trace *t = model_trace(k->c->model);
-    double last_x = -1e9, low = 0, high = 0, value;
-    bool started = false;
-    for (size_t i = 0; i < trace_count(t); i++) {
-        const trace_record *record = trace_get(t, i);
-        if (record->host != host || !value_of(k, i, &value))
-            continue;
-        double x = layout_x(k->c->layout, k->c->view, record->time_ns);
-        if (started && x - last_x < 1) {
-            low = MIN(low, value);
-            high = MAX(high, value);
-            continue;
-        }
-        if (started && low != high) {
-            cairo_line_to(cr, last_x, y_of(k, low));
-            cairo_line_to(cr, last_x, y_of(k, high));
-        }
-        if (started)
-            cairo_line_to(cr, x, y_of(k, value));
-        else
-            cairo_move_to(cr, x, y_of(k, value));
-        started = true;
-        last_x = x;
-        low = high = value;
-    }
-    palette_set(cr, layer_color(k->c, host), 0.95);
+    from = from > l->start ? from - 1 : from;
+    to = MIN(to + 1, l->count);
+    for (size_t i = from; i < to; i++)
+        cairo_line_to(cr, layer_x(k->c, list_at(l, i)), y_of(k, list_value(l, i)));
+    palette_set(cr, ink, 0.95);
     cairo_set_line_width(cr, 1.5);
     cairo_stroke(cr);
+    for (size_t i = from; i < to && to - from < 40; i++) {
+        cairo_arc(cr, layer_x(k->c, list_at(l, i)), y_of(k, list_value(l, i)), 2, 0, 2 * G_PI);
+        cairo_fill(cr);
+    }
+}
+
+/* The mean of each column that has values. */
+typedef struct mean {
+    double x, y;
+} mean;
+
+/* From least to most of every column, faintly; the means are put into means. Returns how many there are. */
+static unsigned draw_bands(const curve *k, const list *l, size_t from, unsigned number, mean *means)
+{
+    const layer_context *c = k->c;
+    unsigned count = 0;
+    for (unsigned column = 0; column < c->column_count; column++) {
+        size_t to = list_find(l, c->columns[column + 1], from);
+        if (to == from)
+            continue;
+        list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
+        double x = floor(layer_x(c, list_at(l, from))) + 0.5;
+        density_line(k->pixels, x, y_of(k, e.least) + 0.5, x, y_of(k, e.most) - 0.5, 0.45f, number);
+        means[count++] = (mean){x, y_of(k, e.sum / (double)e.count)};
+        from = to;
+    }
+    return count;
+}
+
+static void draw_means(const curve *k, const mean *means, unsigned count, unsigned number)
+{
+    for (unsigned i = 1; i < count; i++)
+        density_line_on_top(k->pixels, means[i - 1].x, means[i - 1].y, means[i].x, means[i].y, number);
+}
+
+/* Few values are a line. Of many there are bands, and then all means before them. */
+static void draw_curves(const curve *k, const loadline_lists *all)
+{
+    const layer_context *c = k->c;
+    mean *means = g_new(mean, c->column_count * all->count + 1);
+    unsigned *counts = g_new0(unsigned, all->count + 1);
+    for (size_t i = 0; i < all->count; i++) {
+        const list *l = all->hosts[i].list;
+        unsigned number = model_host_color(c->model, all->hosts[i].host);
+        size_t from = l->count > l->start ? list_find(l, c->from, l->start) : 0;
+        if (l->count > l->start && list_find(l, c->to, from) - from > STROKED_MOST)
+            counts[i] = draw_bands(k, l, from, number % DENSITY_COLORS, means + i * c->column_count);
+    }
+    for (size_t i = 0; i < all->count; i++)
+        draw_means(k, means + i * c->column_count, counts[i],
+                   model_host_color(c->model, all->hosts[i].host) % DENSITY_COLORS);
+    if (density_work(k->pixels) > 0)
+        density_paint(k->pixels, c->cr, c->view->dark, 1);
+    for (size_t i = 0; i < all->count; i++) {
+        const list *l = all->hosts[i].list;
+        if (l->count == l->start || counts[i] > 0)
+            continue;
+        size_t from = list_find(l, c->from, l->start);
+        stroke_curve(k, l, from, list_find(l, c->to, from),
+                     palette_series(model_host_color(c->model, all->hosts[i].host), c->view->dark));
+    }
+    g_free(means);
+    g_free(counts);
 }
 
 void loadlines_layer_draw(const layer_context *c, const pane *p)
 {
     const drawing_loadline *definition = g_ptr_array_index(model_drawing(c->model)->loadlines, p->index);
-    const trace *t = model_trace(c->model);
-    curve k = {c, p, trace_find(t, definition->event), trace_find(t, definition->field), 0, 1};
-    bool any = k.event != TRACE_NONE && find_range(&k);
+    const loadline_lists *l = &c->store->loadlines[p->index];
+    curve k = {c, p, 0, 1, NULL};
+    bool any = find_range(&k, l);
     draw_axis(&k, definition, any);
     if (!any)
         return;
-    GHashTable *hosts = g_hash_table_new(g_direct_hash, g_direct_equal);
-    GArray *order = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    for (size_t i = 0; i < trace_count(t); i++) {
-        const trace_record *record = trace_get(t, i);
-        if (record->event == k.event && g_hash_table_add(hosts, GUINT_TO_POINTER(record->host)))
-            g_array_append_val(order, record->host);
-    }
     cairo_save(c->cr);
     cairo_rectangle(c->cr, c->layout->left, p->top - 1, c->layout->right - c->layout->left, p->bottom - p->top + 2);
     cairo_clip(c->cr);
-    for (guint i = 0; i < order->len; i++)
-        draw_curve(&k, g_array_index(order, uint32_t, i));
+    k.pixels = density_new(c->layout->left, p->top - 1, c->layout->right, p->bottom + 1, c->is_raster ? c->scale : 2);
+    draw_curves(&k, l);
+    density_free(k.pixels);
     cairo_restore(c->cr);
-    g_array_free(order, TRUE);
-    g_hash_table_destroy(hosts);
+}
+
+void loadlines_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found)
+{
+    const loadline_lists *l = &c->store->loadlines[p->index];
+    curve k = {c, p, 0, 1, NULL};
+    int64_t from_ns = layout_time(c->layout, c->view, x - found->distance);
+    enum { FIND_MOST = 2000 };
+    if (!find_range(&k, l))
+        return;
+    for (size_t h = 0; h < l->count; h++) {
+        const list *values = l->hosts[h].list;
+        if (values->count == values->start)
+            continue;
+        size_t i = list_find(values, store_find_time(c->store, from_ns), values->start);
+        for (unsigned looked = 0; i < values->count && looked < FIND_MOST; i++, looked++) {
+            double dx = layer_x(c, list_at(values, i)) - x, dy = y_of(&k, list_value(values, i)) - y;
+            if (dx > found->distance)
+                break;
+            if (hypot(dx, dy) < found->distance)
+                *found = (scene_found){hypot(dx, dy), list_at(values, i), -1, 0};
+        }
+    }
 }

@@ -13,7 +13,16 @@ color palette_series(size_t i, bool dark)
                                                    0xe69f00, 0x56b4e9, 0xcc79a7, 0x7f7f7f};
     static const unsigned on_dark[PALETTE_SERIES] = {0x4aa8e0, 0xff8a3d, 0x2fc99a, 0xe79bc5,
                                                      0xf5bf3f, 0x8fd0f7, 0xa98ddb, 0xaaaaaa};
-    return rgb((dark ? on_dark : light)[i % PALETTE_SERIES]);
+    const unsigned *own = dark ? on_dark : light;
+    if (i < PALETTE_SERIES)
+        return rgb(own[i]);
+    /* The same hues again, lighter and darker by turns: never quite the same colour, and in the same order. */
+    color c = rgb(own[i % PALETTE_SERIES]);
+    size_t turn = i / PALETTE_SERIES;
+    double toward = turn % 2 == 1 ? (dark ? 1 : 0) : (dark ? 0.15 : 0.8);
+    double share = 0.32 + 0.2 * (double)(turn / 2 % 3) / 3;
+    return (color){c.red + (toward - c.red) * share, c.green + (toward - c.green) * share,
+                   c.blue + (toward - c.blue) * share};
 }
 
 color palette_background(bool dark)
@@ -41,9 +50,19 @@ color palette_muted(bool dark)
     return rgb(dark ? 0x9a9da3 : 0x6a6a6a);
 }
 
+color palette_mixed(bool dark)
+{
+    return rgb(dark ? 0x8a93a3 : 0x7b8494);
+}
+
 color palette_alarm(void)
 {
     return rgb(0xe00000);
+}
+
+color palette_accent(bool dark)
+{
+    return rgb(dark ? 0x6cb2ff : 0x1a5fb4);
 }
 
 void palette_set(cairo_t *cr, color c, double alpha)

@@ -15,7 +15,7 @@ typedef struct color {
 
 enum { PALETTE_SERIES = 8 };
 
-/* The colour of series i; they repeat after PALETTE_SERIES. */
+/* The colour of series i; after PALETTE_SERIES come darker and lighter ones of the same hues. */
 color palette_series(size_t i, bool dark);
 
 color palette_background(bool dark);
@@ -23,7 +23,10 @@ color palette_pane(bool dark); /* behind a pane */
 color palette_grid(bool dark); /* hair lines */
 color palette_text(bool dark);
 color palette_muted(bool dark); /* text that is less important */
+color palette_mixed(bool dark); /* what is of many colours, none of which prevails */
 color palette_alarm(void);      /* what cannot be right, as time that runs backwards */
+
+color palette_accent(bool dark); /* what the user has marked */
 
 void palette_set(cairo_t *cr, color c, double alpha);
 

@@ -1,11 +1,17 @@
-/* Points: single happenings, a row for each kind, a glyph for each; those that fall on one pixel are drawn once. */
+/*
+ * Points: single happenings, a row for each kind. One that stands by itself is a glyph; where many fall together each
+ * column has a bar, the higher the more there are.
+ */
 #include "config.h"
 
 #include "scene/layers.h"
 
+#include "scene/density.h"
 #include "scene/text.h"
 
 #include <math.h>
+
+enum { APART = 5 /* units that a glyph wants on each side */, GLYPHS_MOST = 3000 };
 
 static const drawing_point *point_of_row(const layer_context *c, unsigned row)
 {
@@ -43,44 +49,83 @@ static void glyph(cairo_t *cr, unsigned row, double x, double y, double size)
     cairo_fill(cr);
 }
 
-void points_layer_draw(const layer_context *c, const pane *p)
+typedef struct points_row {
+    const layer_context *c;
+    const list *list;
+    unsigned row;
+    double y, half; /* of the row's height */
+    double size;    /* of a glyph */
+    density *bars;
+    unsigned *glyphs; /* drawn so far in all rows */
+} points_row;
+
+static unsigned color_of(const layer_context *c, uint32_t record)
 {
-    const trace *t = model_trace(c->model);
-    double size = CLAMP((p->bottom - p->top) / p->rows / 3, 2, 4.5);
-    for (unsigned row = 0; row < p->rows; row++) {
-        uint32_t event = trace_find(t, point_of_row(c, row)->event);
-        double last_x = -1e9;
-        for (size_t i = model_find_time(c->model, c->view->from_ns); event != TRACE_NONE && i < trace_count(t); i++) {
-            const trace_record *record = trace_get(t, i);
-            if (record->time_ns > c->view->to_ns)
-                break;
-            double x = layout_x(c->layout, c->view, record->time_ns);
-            if (record->event != event || x - last_x < 0.5)
-                continue;
-            palette_set(c->cr, layer_color(c, record->host), 0.9);
-            glyph(c->cr, row, x, layout_row_y(p, row), size);
-            last_x = x;
-        }
+    return model_host_color(c->model, store_host(c->store, record));
+}
+
+static void draw_column(const points_row *r, size_t from, size_t to, bool alone)
+{
+    const layer_context *c = r->c;
+    uint32_t record = list_at(r->list, from);
+    double x = layer_x(c, record);
+    if (alone && *r->glyphs < GLYPHS_MOST) {
+        ++*r->glyphs;
+        palette_set(c->cr, palette_series(color_of(c, record), c->view->dark), 0.9);
+        glyph(c->cr, r->row, x, r->y, r->size);
+        return;
+    }
+    double height = r->half * MIN(0.35 + log10((double)(to - from)) / 6, 1);
+    density_line_on_top(r->bars, floor(x) + 0.5, r->y - height, floor(x) + 0.5, r->y + height,
+                        color_of(c, record) % DENSITY_COLORS);
+}
+
+static void draw_row(const points_row *r)
+{
+    const layer_context *c = r->c;
+    size_t from = list_find(r->list, c->from, r->list->start);
+    double last_x = -1e9;
+    for (unsigned column = 0; column < c->column_count; column++) {
+        size_t to = list_find(r->list, c->columns[column + 1], from);
+        if (to == from)
+            continue;
+        double x = layer_x(c, list_at(r->list, from));
+        double next_x = to < r->list->count ? layer_x(c, list_at(r->list, to)) : 1e9;
+        draw_column(r, from, to, x - last_x >= APART && next_x - x >= APART);
+        last_x = layer_x(c, list_at(r->list, to - 1));
+        from = to;
     }
 }
 
-void points_layer_find(const layer_context *c, const pane *p, double x, double y, double *distance, size_t *record)
+void points_layer_draw(const layer_context *c, const pane *p)
 {
-    const trace *t = model_trace(c->model);
-    for (unsigned row = 0; row < p->rows; row++) {
-        uint32_t event = trace_find(t, point_of_row(c, row)->event);
+    double half = (p->bottom - p->top) / p->rows / 2, size = CLAMP(half / 1.5, 2, 4.5);
+    unsigned glyphs = 0;
+    density *bars = density_new(c->layout->left, p->top, c->layout->right, p->bottom, c->is_raster ? c->scale : 2);
+    for (unsigned row = 0; row < p->rows && row < c->store->point_count; row++) {
+        points_row r = {c, &c->store->points[row], row, layout_row_y(p, row), half * 0.9, size, bars, &glyphs};
+        if (r.list->count > r.list->start)
+            draw_row(&r);
+    }
+    if (density_work(bars) > 0)
+        density_paint(bars, c->cr, c->view->dark, 1);
+    density_free(bars);
+}
+
+void points_layer_find(const layer_context *c, const pane *p, double x, double y, scene_found *found)
+{
+    int64_t from_ns = layout_time(c->layout, c->view, x - found->distance);
+    for (unsigned row = 0; row < p->rows && row < c->store->point_count; row++) {
+        const list *l = &c->store->points[row];
         double dy = fabs(layout_row_y(p, row) - y);
-        if (event == TRACE_NONE || dy >= *distance)
+        if (dy >= found->distance || l->count == l->start)
             continue;
-        for (size_t i = model_find_time(c->model, c->view->from_ns); i < trace_count(t); i++) {
-            const trace_record *r = trace_get(t, i);
-            if (r->time_ns > c->view->to_ns)
+        for (size_t i = list_find(l, store_find_time(c->store, from_ns), l->start); i < l->count; i++) {
+            double dx = layer_x(c, list_at(l, i)) - x;
+            if (dx > found->distance)
                 break;
-            double away = hypot(layout_x(c->layout, c->view, r->time_ns) - x, dy);
-            if (r->event == event && away < *distance) {
-                *distance = away;
-                *record = i;
-            }
+            if (hypot(dx, dy) < found->distance)
+                *found = (scene_found){hypot(dx, dy), list_at(l, i), -1, 0};
         }
     }
 }

@@ -25,13 +25,9 @@ scene_view scene_fit(const model *m, double width, double height)
     return view;
 }
 
-color layer_color(const layer_context *c, uint32_t string)
+double layer_x(const layer_context *c, uint32_t record)
 {
-    const GArray *colors = model_colors(c->model);
-    guint i = 0;
-    while (i < colors->len && g_array_index(colors, uint32_t, i) != string)
-        i++;
-    return palette_series(i, c->view->dark);
+    return layout_x(c->layout, c->view, store_time(c->store, record));
 }
 
 void layer_pane(const layer_context *c, const pane *p)
@@ -92,16 +88,15 @@ static void draw_legend(const layer_context *c)
 {
     double x = c->layout->left, y = c->layout->legend_y;
     cairo_t *cr = c->cr;
-    const GArray *strings = model_colors(c->model);
-    if (strings->len == 1 && g_array_index(strings, uint32_t, 0) == TRACE_NONE)
+    size_t count = model_color_count(c->model);
+    if (count == 1 && *model_color_text(c->model, 0) == '\0')
         return;
-    for (guint i = 0; i < strings->len; i++) {
-        uint32_t string = g_array_index(strings, uint32_t, i);
-        const char *name = string == TRACE_NONE ? "(none)" : trace_string(model_trace(c->model), string);
+    for (size_t i = 0; i < count; i++) {
+        const char *text = model_color_text(c->model, i), *name = *text == '\0' ? "(none)" : text;
         double width = text_width(cr, name, TEXT_NORMAL) + 30;
-        if (x + width + 60 > c->view->width && i + 1 < strings->len) {
+        if (x + width + 60 > c->view->width && i + 1 < count) {
             char more[32];
-            g_snprintf(more, sizeof more, "+ %u more", strings->len - i);
+            g_snprintf(more, sizeof more, "+ %zu more", count - i);
             text_draw(cr, more, TEXT_NORMAL, palette_muted(c->view->dark), TEXT_LEFT, x, y, 0);
             return;
         }
@@ -118,10 +113,10 @@ static void draw_legend(const layer_context *c)
 static void draw_caption(const layer_context *c)
 {
     char from[NL_TIME_TEXT_SIZE], span[32];
-    nl_time_format_iso(c->view->from_ns, from);
+    nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns), from); /* not the day before for its room */
     axis_span_label((double)(c->view->to_ns - c->view->from_ns), span);
-    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu records   %s", from, span,
-                                 trace_count(model_trace(c->model)), model_name(c->model));
+    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu records   %s", from, span, model_count(c->model),
+                                 model_name(c->model));
     text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left, c->layout->caption_y,
               c->layout->right - c->layout->left);
     g_free(text);
@@ -143,10 +138,94 @@ static void draw_pane(const layer_context *c, const pane *p)
     cairo_restore(c->cr);
 }
 
+/* The stretch of time that is marked, with its length, and the time that was searched for. */
+static void draw_marked(const layer_context *c)
+{
+    const scene_view *view = c->view;
+    const layout *l = c->layout;
+    cairo_t *cr = c->cr;
+    color accent = palette_accent(view->dark);
+    double top = l->pane_count > 0 ? l->panes[0].top - 3 : l->axis_y, height = l->axis_y - top;
+    if (view->has_range) {
+        int64_t from_ns = MIN(view->range_from_ns, view->range_to_ns);
+        int64_t to_ns = MAX(view->range_from_ns, view->range_to_ns);
+        double from = CLAMP(layout_x(l, view, from_ns), l->left, l->right);
+        double to = CLAMP(layout_x(l, view, to_ns), l->left, l->right);
+        palette_set(cr, accent, view->is_zooming ? 0.22 : 0.12);
+        cairo_rectangle(cr, from, top, to - from, height);
+        cairo_fill(cr);
+        palette_set(cr, accent, 0.9);
+        cairo_set_line_width(cr, 1);
+        cairo_move_to(cr, floor(from) + 0.5, top);
+        cairo_line_to(cr, floor(from) + 0.5, top + height);
+        cairo_move_to(cr, floor(to) + 0.5, top);
+        cairo_line_to(cr, floor(to) + 0.5, top + height);
+        cairo_stroke(cr);
+        char span[32];
+        axis_span_label((double)(to_ns - from_ns), span);
+        double half = text_width(cr, span, TEXT_SMALL) / 2 + 5;
+        double middle = CLAMP((from + to) / 2, l->left + half, l->right - half);
+        palette_set(cr, accent, 1);
+        cairo_rectangle(cr, middle - half, top, 2 * half, text_height(TEXT_SMALL) + 3);
+        cairo_fill(cr);
+        text_draw(cr, span, TEXT_SMALL, palette_background(view->dark), TEXT_CENTER, middle,
+                  top + text_height(TEXT_SMALL) / 2 + 1.5, 0);
+    }
+    if (view->has_mark && view->mark_ns >= view->from_ns && view->mark_ns <= view->to_ns) {
+        double x = floor(layout_x(l, view, view->mark_ns)) + 0.5;
+        palette_set(cr, accent, 1);
+        cairo_set_line_width(cr, 1);
+        cairo_move_to(cr, x, top);
+        cairo_line_to(cr, x, l->axis_y);
+        cairo_stroke(cr);
+        cairo_move_to(cr, x - 5, top - 5);
+        cairo_line_to(cr, x + 5, top - 5);
+        cairo_line_to(cr, x, top + 2);
+        cairo_close_path(cr);
+        cairo_fill(cr);
+    }
+}
+
+/* Pixels to a unit, and whether there are any. */
+static void find_pixels(layer_context *c)
+{
+    cairo_surface_type_t type = cairo_surface_get_type(cairo_get_target(c->cr));
+    double unit_x = 1, unit_y = 0;
+    c->is_raster = type != CAIRO_SURFACE_TYPE_SVG && type != CAIRO_SURFACE_TYPE_PDF && type != CAIRO_SURFACE_TYPE_PS;
+    cairo_user_to_device_distance(c->cr, &unit_x, &unit_y);
+    double device_x = 1, device_y = 1;
+    cairo_surface_get_device_scale(cairo_get_target(c->cr), &device_x, &device_y);
+    c->scale = c->is_raster ? CLAMP(fabs(unit_x) * device_x, 0.5, 8) : 1;
+}
+
+/* Which records are where: everything else is found from that. */
+static void find_columns(layer_context *c)
+{
+    const layout *l = c->layout;
+    c->column_count = (unsigned)CLAMP((l->right - l->left) * MIN(c->scale, 2), 1, 16000);
+    c->columns = g_new(uint32_t, c->column_count + 1);
+    double width = (l->right - l->left) / c->column_count;
+    c->from = store_find_time(c->store, c->view->from_ns);
+    c->to = c->view->to_ns == INT64_MAX ? c->store->count : store_find_time(c->store, c->view->to_ns + 1);
+    for (unsigned i = 0; i < c->column_count; i++)
+        c->columns[i] = MIN(store_find_time(c->store, layout_time(l, c->view, l->left + i * width)), c->to);
+    c->columns[0] = c->from;
+    c->columns[c->column_count] = c->to;
+}
+
+static layer_context begin(const model *m, const scene_view *view, cairo_t *cr, layout *l)
+{
+    *l = layout_make(m, view, cr);
+    layer_context c = {.model = m, .store = model_store(m), .view = view, .layout = l, .cr = cr};
+    find_pixels(&c);
+    return c;
+}
+
 void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
 {
-    layout l = layout_make(m, view, cr);
-    layer_context c = {m, view, &l, cr};
+    layout l;
+    layer_context c = begin(m, view, cr, &l);
+    find_columns(&c);
     palette_set(cr, palette_background(view->dark), 1);
     cairo_paint(cr);
     for (unsigned i = 0; i < l.pane_count; i++) {
@@ -160,9 +239,12 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
     draw_time_axis(&c);
     for (unsigned i = 0; i < l.pane_count; i++)
         draw_pane(&c, &l.panes[i]);
+    draw_marked(&c);
+    overview_layer_draw(&c);
     draw_title(&c);
     draw_legend(&c);
     draw_caption(&c);
+    g_free(c.columns);
 }
 
 void scene_plot_extents(const model *m, const scene_view *view, cairo_t *cr, double *left, double *right)
@@ -172,23 +254,30 @@ void scene_plot_extents(const model *m, const scene_view *view, cairo_t *cr, dou
     *right = l.right;
 }
 
-bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, size_t *record,
-                int64_t *object)
+bool scene_find(const model *m, const scene_view *view, cairo_t *cr, double x, double y, scene_found *found)
 {
-    layout l = layout_make(m, view, cr);
-    layer_context c = {m, view, &l, cr};
-    double distance = find_distance;
-    *object = -1;
-    for (unsigned i = 0; i < l.pane_count; i++) {
+    layout l;
+    layer_context c = begin(m, view, cr, &l);
+    *found = (scene_found){.distance = find_distance, .object = -1};
+    for (unsigned i = 0; i < l.pane_count && c.store->count > c.store->first; i++) {
         const pane *p = &l.panes[i];
         if (y < p->top || y > p->bottom)
             continue;
         if (p->kind == PANE_LIFELINES)
-            lifelines_layer_find(&c, p, x, y, &distance, record, object);
+            lifelines_layer_find(&c, p, x, y, found);
         else if (p->kind == PANE_POINTS)
-            points_layer_find(&c, p, x, y, &distance, record);
+            points_layer_find(&c, p, x, y, found);
+        else
+            loadlines_layer_find(&c, p, x, y, found);
     }
-    return distance < find_distance;
+    return found->distance < find_distance;
+}
+
+bool scene_is_overview(const model *m, const scene_view *view, cairo_t *cr, double x, double y, int64_t *time_ns)
+{
+    layout l = layout_make(m, view, cr);
+    *time_ns = layout_overview_time(&l, x);
+    return y >= l.overview_top && y < l.overview_bottom && x >= l.left - 2 && x <= l.right + 2;
 }
 
 void scene_zoom(scene_view *view, double factor, double share)

@@ -4,6 +4,11 @@
 
 #include <pango/pangocairo.h>
 
+enum { KEPT_MOST = 500 };
+
+/* Laying out text costs more than all else in a frame, and most of it is the same in the next one. */
+static GHashTable *kept;
+
 static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
 {
     static const char *const fonts[] = {[TEXT_SMALL] = "DejaVu Sans, Sans 10px",
@@ -20,14 +25,34 @@ static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
     return layout;
 }
 
+/* The layout of a text, at most that wide (units; 0: as wide as it is). It stays the cache's. */
+static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, double most)
+{
+    char *key =
+        g_strdup_printf("%d %d %d %s", (int)cairo_surface_get_type(cairo_get_target(cr)), (int)size, (int)most, text);
+    if (kept == NULL)
+        kept = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_object_unref);
+    PangoLayout *layout = g_hash_table_lookup(kept, key);
+    if (layout != NULL) {
+        pango_cairo_update_layout(cr, layout);
+        g_free(key);
+        return layout;
+    }
+    if (g_hash_table_size(kept) >= KEPT_MOST)
+        g_hash_table_remove_all(kept);
+    layout = new_layout(cr, text, size);
+    if (most > 0) {
+        pango_layout_set_width(layout, (int)most * PANGO_SCALE);
+        pango_layout_set_ellipsize(layout, PANGO_ELLIPSIZE_MIDDLE);
+    }
+    g_hash_table_insert(kept, key, layout);
+    return layout;
+}
+
 double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_edge edge, double x, double y,
                  double most)
 {
-    PangoLayout *layout = new_layout(cr, text, size);
-    if (most > 0) {
-        pango_layout_set_width(layout, (int)(most * PANGO_SCALE));
-        pango_layout_set_ellipsize(layout, PANGO_ELLIPSIZE_MIDDLE);
-    }
+    PangoLayout *layout = layout_of(cr, text, size, most);
     PangoRectangle ink, logical;
     pango_layout_get_extents(layout, &ink, &logical);
     double width = (double)logical.width / PANGO_SCALE, height = (double)logical.height / PANGO_SCALE;
@@ -35,16 +60,13 @@ double text_draw(cairo_t *cr, const char *text, text_size size, color c, text_ed
     palette_set(cr, c, 1);
     cairo_move_to(cr, left - (double)logical.x / PANGO_SCALE, y - height / 2);
     pango_cairo_show_layout(cr, layout);
-    g_object_unref(layout);
     return width;
 }
 
 double text_width(cairo_t *cr, const char *text, text_size size)
 {
-    PangoLayout *layout = new_layout(cr, text, size);
     PangoRectangle logical;
-    pango_layout_get_extents(layout, NULL, &logical);
-    g_object_unref(layout);
+    pango_layout_get_extents(layout_of(cr, text, size, 0), NULL, &logical);
     return (double)logical.width / PANGO_SCALE;
 }
 

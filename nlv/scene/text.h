@@ -1,4 +1,4 @@
-/* Text through Pango: measured, ellipsised, placed by its edge. */
+/* Text through Pango: measured, ellipsised, placed by its edge. For one thread: what was laid out is kept. */
 #ifndef NLV_TEXT_H
 #define NLV_TEXT_H
 

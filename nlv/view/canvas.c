@@ -2,18 +2,27 @@
 
 #include "view/canvas.h"
 
+#include "scene/palette.h"
+#include "view/history.h"
+
 #include <math.h>
+#include <string.h>
 
 static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 
+typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW } drag;
+
 struct canvas {
     GtkWidget *widget;
-    const model *model;
+    model *model;
     scene_view view;
     canvas_callbacks callbacks;
-    bool dragging;
+    history history;
+    drag drag;
     bool dragged; /* far enough to be no click */
     double press_x, press_y, last_x;
+    double pointer_x, pointer_y;
+    char *hovered; /* what is under the pointer; NULL: nothing */
 };
 
 /* A context to measure text with, outside of drawing. */
@@ -28,7 +37,9 @@ static cairo_t *measuring_context(void)
 static void plot_extents(canvas *c, double *left, double *right)
 {
     cairo_t *cr = measuring_context();
+    model_lock(c->model);
     scene_plot_extents(c->model, &c->view, cr, left, right);
+    model_unlock(c->model);
     cairo_destroy(cr);
 }
 
@@ -37,10 +48,43 @@ void canvas_redraw(canvas *c)
     gtk_widget_queue_draw(c->widget);
 }
 
-static void moved(canvas *c)
+static history_view now_shown(const canvas *c)
 {
+    return (history_view){c->view.from_ns, c->view.to_ns};
+}
+
+static void moved(canvas *c, history_view before)
+{
+    history_move(&c->history, before, now_shown(c));
     c->callbacks.moved(c->callbacks.user);
     canvas_redraw(c);
+}
+
+/* ---- drawing ---- */
+
+/* What is under the pointer, beside it. */
+static void draw_hovered(const canvas *c, GtkWidget *widget, cairo_t *cr)
+{
+    if (c->hovered == NULL || c->drag != DRAG_NONE)
+        return;
+    PangoLayout *layout = gtk_widget_create_pango_layout(widget, c->hovered);
+    double most = MIN(c->view.width * 0.5, 460);
+    pango_layout_set_width(layout, (int)(most * PANGO_SCALE));
+    pango_layout_set_wrap(layout, PANGO_WRAP_WORD_CHAR);
+    int width, height;
+    pango_layout_get_pixel_size(layout, &width, &height);
+    double x = c->pointer_x + 14, y = c->pointer_y + 14;
+    if (x + width + 16 > c->view.width)
+        x = MAX(c->pointer_x - width - 26, 2);
+    if (y + height + 12 > c->view.height)
+        y = MAX(c->pointer_y - height - 22, 2);
+    palette_set(cr, palette_text(c->view.dark), 0.93);
+    cairo_rectangle(cr, x, y, width + 14, height + 10);
+    cairo_fill(cr);
+    palette_set(cr, palette_background(c->view.dark), 1);
+    cairo_move_to(cr, x + 7, y + 5);
+    pango_cairo_show_layout(cr, layout);
+    g_object_unref(layout);
 }
 
 static gboolean on_draw(GtkWidget *widget, cairo_t *cr, gpointer user)
@@ -48,9 +92,14 @@ static gboolean on_draw(GtkWidget *widget, cairo_t *cr, gpointer user)
     canvas *c = user;
     c->view.width = gtk_widget_get_allocated_width(widget);
     c->view.height = gtk_widget_get_allocated_height(widget);
+    model_lock(c->model);
     scene_draw(c->model, &c->view, cr);
+    model_unlock(c->model);
+    draw_hovered(c, widget, cr);
     return TRUE;
 }
+
+/* ---- pointing ---- */
 
 static double share_at(canvas *c, double x)
 {
@@ -59,11 +108,17 @@ static double share_at(canvas *c, double x)
     return CLAMP((x - left) / (right - left), 0, 1);
 }
 
+static int64_t time_at(canvas *c, double x)
+{
+    return c->view.from_ns + (int64_t)(share_at(c, x) * (double)(c->view.to_ns - c->view.from_ns));
+}
+
 static gboolean on_scroll(GtkWidget *widget, GdkEventScroll *event, gpointer user)
 {
     (void)widget;
     canvas *c = user;
     double dx = 0, dy = 0;
+    history_view before = now_shown(c);
     if (event->direction == GDK_SCROLL_SMOOTH)
         gdk_event_get_scroll_deltas((GdkEvent *)event, &dx, &dy);
     else
@@ -77,113 +132,242 @@ static gboolean on_scroll(GtkWidget *widget, GdkEventScroll *event, gpointer use
     scene_pan(&c->view, dx * pan_step);
     if (dy != 0)
         scene_zoom(&c->view, pow(zoom_step, -dy), share_at(c, event->x));
-    moved(c);
+    moved(c, before);
     return TRUE;
+}
+
+static bool is_overview(canvas *c, double x, double y, int64_t *time_ns)
+{
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    bool is = scene_is_overview(c->model, &c->view, cr, x, y, time_ns);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    return is;
+}
+
+/* The view keeps its width, its middle goes to a time. */
+static void center(canvas *c, int64_t time_ns)
+{
+    history_view before = now_shown(c);
+    int64_t width = c->view.to_ns - c->view.from_ns, from_ns, to_ns;
+    if (__builtin_sub_overflow(time_ns, width / 2, &from_ns) || __builtin_add_overflow(from_ns, width, &to_ns))
+        return;
+    c->view.from_ns = from_ns;
+    c->view.to_ns = to_ns;
+    moved(c, before);
+}
+
+static drag drag_of(canvas *c, const GdkEventButton *event)
+{
+    int64_t time_ns;
+    if (event->button == GDK_BUTTON_PRIMARY && is_overview(c, event->x, event->y, &time_ns)) {
+        center(c, time_ns);
+        return DRAG_OVERVIEW;
+    }
+    if (event->button == GDK_BUTTON_MIDDLE ||
+        (event->button == GDK_BUTTON_PRIMARY && (event->state & GDK_SHIFT_MASK) != 0))
+        return DRAG_ZOOM;
+    if (event->button == GDK_BUTTON_SECONDARY ||
+        (event->button == GDK_BUTTON_PRIMARY && (event->state & GDK_CONTROL_MASK) != 0))
+        return DRAG_RANGE;
+    return event->button == GDK_BUTTON_PRIMARY ? DRAG_PAN : DRAG_NONE;
 }
 
 static gboolean on_press(GtkWidget *widget, GdkEventButton *event, gpointer user)
 {
     canvas *c = user;
-    if (event->button != GDK_BUTTON_PRIMARY)
-        return FALSE;
+    if (event->type != GDK_BUTTON_PRESS || c->drag != DRAG_NONE)
+        return TRUE;
     gtk_widget_grab_focus(widget);
-    c->dragging = true;
+    c->drag = drag_of(c, event);
     c->dragged = false;
     c->press_x = c->last_x = event->x;
     c->press_y = event->y;
-    return TRUE;
+    return c->drag != DRAG_NONE;
 }
 
-/* What is under the pointer: its record in words, "" when there is none. */
-static void tell_hover(canvas *c, double x, double y)
+/* What is under the pointer: its record in words. */
+static void find_hovered(canvas *c, double x, double y)
 {
-    size_t record;
-    int64_t object;
+    scene_found found;
     cairo_t *cr = measuring_context();
-    bool found = scene_find(c->model, &c->view, cr, x, y, &record, &object);
+    model_lock(c->model);
+    char *text = NULL;
+    if (scene_find(c->model, &c->view, cr, x, y, &found))
+        text = model_describe(c->model, found.record);
+    model_unlock(c->model);
     cairo_destroy(cr);
-    char *text = found ? model_describe(c->model, record) : g_strdup("");
-    c->callbacks.hover(c->callbacks.user, text);
-    g_free(text);
+    c->pointer_x = x;
+    c->pointer_y = y;
+    if (text != NULL || c->hovered != NULL)
+        canvas_redraw(c);
+    c->callbacks.hover(c->callbacks.user, text != NULL ? text : "");
+    g_free(c->hovered);
+    c->hovered = text;
+}
+
+static void mark_range(canvas *c, double x)
+{
+    c->view.has_range = true;
+    c->view.is_zooming = c->drag == DRAG_ZOOM;
+    c->view.range_from_ns = time_at(c, c->press_x);
+    c->view.range_to_ns = time_at(c, x);
+    canvas_redraw(c);
+}
+
+static void drag_on(canvas *c, double x, double y)
+{
+    int64_t time_ns;
+    history_view before = now_shown(c);
+    double left, right;
+    plot_extents(c, &left, &right);
+    c->dragged = true;
+    if (c->drag == DRAG_OVERVIEW) {
+        is_overview(c, x, y, &time_ns);
+        center(c, time_ns);
+    } else if (c->drag == DRAG_PAN) {
+        scene_pan(&c->view, (c->last_x - x) / (right - left));
+        c->last_x = x;
+        moved(c, before);
+    } else {
+        mark_range(c, x);
+    }
 }
 
 static gboolean on_motion(GtkWidget *widget, GdkEventMotion *event, gpointer user)
 {
     (void)widget;
     canvas *c = user;
-    if (!c->dragging) {
-        tell_hover(c, event->x, event->y);
-        return TRUE;
-    }
-    if (!c->dragged && fabs(event->x - c->press_x) < click_distance)
-        return TRUE;
-    double left, right;
-    plot_extents(c, &left, &right);
-    c->dragged = true;
-    scene_pan(&c->view, (c->last_x - event->x) / (right - left));
-    c->last_x = event->x;
-    moved(c);
+    if (c->drag == DRAG_NONE)
+        find_hovered(c, event->x, event->y);
+    else if (c->dragged || fabs(event->x - c->press_x) >= click_distance)
+        drag_on(c, event->x, event->y);
     return TRUE;
+}
+
+static gboolean on_leave(GtkWidget *widget, GdkEventCrossing *event, gpointer user)
+{
+    (void)widget, (void)event;
+    canvas *c = user;
+    if (c->hovered != NULL)
+        canvas_redraw(c);
+    g_clear_pointer(&c->hovered, g_free);
+    c->callbacks.hover(c->callbacks.user, "");
+    return FALSE;
+}
+
+static void click(canvas *c, double x, double y)
+{
+    scene_found found;
+    cairo_t *cr = measuring_context();
+    model_lock(c->model);
+    scene_find(c->model, &c->view, cr, x, y, &found);
+    model_unlock(c->model);
+    cairo_destroy(cr);
+    c->view.selected = found.object;
+    c->view.selected_lifeline = found.lifeline;
+    c->callbacks.chosen(c->callbacks.user);
+    canvas_redraw(c);
 }
 
 static gboolean on_release(GtkWidget *widget, GdkEventButton *event, gpointer user)
 {
     (void)widget;
     canvas *c = user;
-    if (c->dragging && !c->dragged) {
-        size_t record;
-        cairo_t *cr = measuring_context();
-        if (!scene_find(c->model, &c->view, cr, event->x, event->y, &record, &c->view.selected))
-            c->view.selected = -1;
-        cairo_destroy(cr);
+    drag was = c->drag;
+    c->drag = DRAG_NONE;
+    if (!c->dragged && was == DRAG_PAN)
+        click(c, event->x, event->y);
+    else if (!c->dragged && was == DRAG_RANGE) {
+        c->view.has_range = false;
+        c->callbacks.ranged(c->callbacks.user);
         canvas_redraw(c);
+    } else if (c->dragged && was == DRAG_ZOOM) {
+        canvas_show_range(c);
+    } else if (c->dragged && was == DRAG_RANGE) {
+        c->callbacks.ranged(c->callbacks.user);
     }
-    c->dragging = false;
     return TRUE;
 }
 
-static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
+/* ---- moves ---- */
+
+void canvas_fit(canvas *c)
 {
-    (void)widget;
-    canvas *c = user;
-    switch (gdk_keyval_to_lower(event->keyval)) {
-    case GDK_KEY_Left:
-    case GDK_KEY_a:
-        scene_pan(&c->view, -pan_step);
-        break;
-    case GDK_KEY_Right:
-    case GDK_KEY_d:
-        scene_pan(&c->view, pan_step);
-        break;
-    case GDK_KEY_Up:
-    case GDK_KEY_w:
-    case GDK_KEY_plus:
-    case GDK_KEY_KP_Add:
-        scene_zoom(&c->view, zoom_step, 0.5);
-        break;
-    case GDK_KEY_Down:
-    case GDK_KEY_s:
-    case GDK_KEY_minus:
-    case GDK_KEY_KP_Subtract:
-        scene_zoom(&c->view, 1 / zoom_step, 0.5);
-        break;
-    case GDK_KEY_Home:
-        canvas_fit(c);
-        break;
-    default:
-        return FALSE;
-    }
-    moved(c);
-    return TRUE;
+    model_lock(c->model);
+    scene_view all = scene_fit(c->model, c->view.width, c->view.height);
+    model_unlock(c->model);
+    c->view.from_ns = all.from_ns;
+    c->view.to_ns = all.to_ns;
+    canvas_redraw(c);
 }
+
+void canvas_show(canvas *c, int64_t from_ns, int64_t to_ns)
+{
+    history_view before = now_shown(c);
+    if (from_ns >= to_ns)
+        return;
+    c->view.from_ns = from_ns;
+    c->view.to_ns = to_ns;
+    moved(c, before);
+}
+
+void canvas_show_range(canvas *c)
+{
+    int64_t from_ns = MIN(c->view.range_from_ns, c->view.range_to_ns);
+    int64_t to_ns = MAX(c->view.range_from_ns, c->view.range_to_ns);
+    if (!c->view.has_range)
+        return;
+    c->view.has_range = c->view.is_zooming = false;
+    canvas_show(c, from_ns, to_ns);
+}
+
+void canvas_zoom(canvas *c, double factor)
+{
+    history_view before = now_shown(c);
+    scene_zoom(&c->view, factor, 0.5);
+    moved(c, before);
+}
+
+void canvas_pan(canvas *c, double share)
+{
+    history_view before = now_shown(c);
+    scene_pan(&c->view, share);
+    moved(c, before);
+}
+
+void canvas_go(canvas *c, int step)
+{
+    history_view view;
+    if (!history_go(&c->history, step, &view))
+        return;
+    c->view.from_ns = view.from_ns;
+    c->view.to_ns = view.to_ns;
+    c->callbacks.moved(c->callbacks.user);
+    canvas_redraw(c);
+}
+
+void canvas_clear(canvas *c)
+{
+    c->view.has_range = c->view.has_mark = false;
+    c->view.selected = -1;
+    c->callbacks.chosen(c->callbacks.user);
+    canvas_redraw(c);
+}
+
+/* ---- life ---- */
 
 static void on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
-    g_free(user);
+    canvas *c = user;
+    history_free(&c->history);
+    g_free(c->hovered);
+    g_free(c);
 }
 
-canvas *canvas_new(const model *m, bool dark, canvas_callbacks callbacks)
+canvas *canvas_new(model *m, bool dark, canvas_callbacks callbacks)
 {
     canvas *c = g_new0(canvas, 1);
     c->model = m;
@@ -191,15 +375,18 @@ canvas *canvas_new(const model *m, bool dark, canvas_callbacks callbacks)
     c->widget = gtk_drawing_area_new();
     c->view = scene_fit(m, 1200, 800);
     c->view.dark = dark;
+    c->view.overview = true;
+    history_init(&c->history);
     gtk_widget_set_can_focus(c->widget, TRUE);
     gtk_widget_add_events(c->widget, GDK_SCROLL_MASK | GDK_SMOOTH_SCROLL_MASK | GDK_BUTTON_PRESS_MASK |
-                                         GDK_BUTTON_RELEASE_MASK | GDK_POINTER_MOTION_MASK | GDK_KEY_PRESS_MASK);
+                                         GDK_BUTTON_RELEASE_MASK | GDK_POINTER_MOTION_MASK | GDK_LEAVE_NOTIFY_MASK |
+                                         GDK_KEY_PRESS_MASK);
     g_signal_connect(c->widget, "draw", G_CALLBACK(on_draw), c);
     g_signal_connect(c->widget, "scroll-event", G_CALLBACK(on_scroll), c);
     g_signal_connect(c->widget, "button-press-event", G_CALLBACK(on_press), c);
     g_signal_connect(c->widget, "button-release-event", G_CALLBACK(on_release), c);
     g_signal_connect(c->widget, "motion-notify-event", G_CALLBACK(on_motion), c);
-    g_signal_connect(c->widget, "key-press-event", G_CALLBACK(on_key), c);
+    g_signal_connect(c->widget, "leave-notify-event", G_CALLBACK(on_leave), c);
     g_signal_connect(c->widget, "destroy", G_CALLBACK(on_destroy), c);
     atk_object_set_name(gtk_widget_get_accessible(c->widget), "Drawing of the log");
     return c;
@@ -213,18 +400,4 @@ GtkWidget *canvas_widget(canvas *c)
 scene_view *canvas_view(canvas *c)
 {
     return &c->view;
-}
-
-void canvas_fit(canvas *c)
-{
-    scene_view all = scene_fit(c->model, c->view.width, c->view.height);
-    c->view.from_ns = all.from_ns;
-    c->view.to_ns = all.to_ns;
-    canvas_redraw(c);
-}
-
-void canvas_zoom(canvas *c, double factor)
-{
-    scene_zoom(&c->view, factor, 0.5);
-    moved(c);
 }

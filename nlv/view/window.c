@@ -4,29 +4,66 @@
 
 #include "render.h"
 #include "view/canvas.h"
+#include "view/chooser.h"
+#include "view/commands.h"
+#include "view/search_bar.h"
+#include "view/side_panel.h"
+#include "view/welcome.h"
 
+#include <limits.h>
 #include <string.h>
 
 enum {
-    TICK_MS = 40,             /* how often logs are looked at */
-    RECORDS_PER_TICK = 20000, /* so that the window stays alive while much is read */
-    REGROUP_MS = 250,         /* grouping lifelines costs; so often it is done at most while reading */
+    TICK_MS = 30,     /* how often it is looked whether there is something new to be shown */
+    READING_MS = 100, /* how often it is shown at most while a log is read, which needs the processors itself */
 };
+
+static const double zoom_step = 0.8, pan_step = 0.1, slowest = 1.0 / 1024, fastest = 4096;
 
 typedef struct window {
     GtkWidget *top;
-    GtkWidget *stack; /* the canvas, or what to do when there is no log */
+    GtkWidget *stack; /* the canvas and the side panel, or what to do when there is no log */
+    GtkWidget *welcome;
+    GtkWidget *side;
     GtkWidget *live_button;
     GtkWidget *status;
+    GtkWidget *info, *info_text; /* what went wrong, until it is closed */
     canvas *canvas;
+    side_panel *panel;
+    search_bar *search;
+    chooser *chooser;
+    char *typed; /* the expression that was typed of what to show only; NULL: none */
     model *model;
     program_reading *reading;
     bool live;
     bool own_change; /* the button is being set by the program, not by the user */
     bool first_shown;
-    gint64 last_update_us;
+    bool touched;        /* the user has moved the view: it is no longer fitted to what comes */
+    unsigned generation; /* of the model, when it was last shown */
+    gint64 shown_us;     /* then */
+    uint64_t malformed;  /* when it was last said */
     int source_count;
+    int openings; /* under way, each in a thread */
+    double speed; /* of playing; 0: not */
+    double last_speed;
+    gint64 played_us;
 } window;
+
+/* ---- what is said ---- */
+
+static void say(window *w, const char *text)
+{
+    gtk_label_set_text(GTK_LABEL(w->info_text), text);
+    gtk_widget_show(w->info);
+    gtk_info_bar_set_revealed(GTK_INFO_BAR(w->info), TRUE);
+}
+
+static void on_info_response(GtkInfoBar *bar, gint response, gpointer user)
+{
+    (void)response, (void)user;
+    gtk_info_bar_set_revealed(bar, FALSE);
+    gtk_widget_hide(GTK_WIDGET(bar));
+}
 
 static void show_title(window *w)
 {
@@ -34,12 +71,43 @@ static void show_title(window *w)
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
     nl_time_format_iso(view->from_ns, from);
     nl_time_format_iso(view->to_ns, to);
+    model_lock(w->model);
     char *title = w->source_count > 0 ? g_strdup_printf("nlv: %s  %.23s to %.23s%s", model_name(w->model), from, to,
                                                         w->live ? "  real time" : "")
                                       : g_strdup("nlv");
+    model_unlock(w->model);
     gtk_window_set_title(GTK_WINDOW(w->top), title);
     g_free(title);
 }
+
+static void show_counts(window *w)
+{
+    model_lock(w->model);
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "%'zu records", model_count(w->model));
+    if (model_filter(w->model) != NULL)
+        g_string_append_printf(text, "   only %s (Ctrl+L changes that)", model_filter(w->model));
+    model_unlock(w->model);
+    if (model_progress(w->model) < 1)
+        g_string_append_printf(text, "   reading, %.0f %%", 100 * model_progress(w->model));
+    if (w->speed > 0)
+        g_string_append_printf(text, "   playing at %g times real time (, and . change it)", w->speed);
+    gtk_label_set_text(GTK_LABEL(w->status), text->str);
+    g_string_free(text, TRUE);
+}
+
+static void show_malformed(window *w)
+{
+    uint64_t malformed = w->reading->malformed;
+    if (malformed == w->malformed)
+        return;
+    w->malformed = malformed;
+    char *text = g_strdup_printf("%" G_GUINT64_FORMAT " malformed lines were passed over", malformed);
+    say(w, text);
+    g_free(text);
+}
+
+/* ---- moving ---- */
 
 static void set_live(window *w, bool live)
 {
@@ -48,19 +116,6 @@ static void set_live(window *w, bool live)
     gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(w->live_button), live);
     w->own_change = false;
     show_title(w);
-}
-
-static void show_counts(window *w)
-{
-    char *text = g_strdup_printf("%zu records", trace_count(model_trace(w->model)));
-    if (w->reading->malformed > 0) {
-        char *more =
-            g_strdup_printf("%s, %" G_GUINT64_FORMAT " malformed lines passed over", text, w->reading->malformed);
-        g_free(text);
-        text = more;
-    }
-    gtk_label_set_text(GTK_LABEL(w->status), text);
-    g_free(text);
 }
 
 static void on_hover(void *user, const char *text)
@@ -76,9 +131,36 @@ static void on_hover(void *user, const char *text)
 static void on_moved(void *user)
 {
     window *w = user;
+    w->touched = true;
+    w->speed = 0;
     if (w->live)
         set_live(w, false);
     show_title(w);
+}
+
+static void on_chosen(void *user)
+{
+    window *w = user;
+    const scene_view *view = canvas_view(w->canvas);
+    if (view->selected < 0) {
+        side_panel_show_hint(w->panel);
+        return;
+    }
+    side_panel_show_lifeline(w->panel, view->selected_lifeline, (uint32_t)view->selected);
+    gtk_widget_show(w->side);
+}
+
+static void on_ranged(void *user)
+{
+    window *w = user;
+    const scene_view *view = canvas_view(w->canvas);
+    if (!view->has_range) {
+        on_chosen(w);
+        return;
+    }
+    side_panel_show_range(w->panel, MIN(view->range_from_ns, view->range_to_ns),
+                          MAX(view->range_from_ns, view->range_to_ns));
+    gtk_widget_show(w->side);
 }
 
 /* In real time the newest record is near the right edge; the width of the view stays. */
@@ -86,18 +168,52 @@ static void follow_time(window *w)
 {
     int64_t from_ns, to_ns;
     scene_view *view = canvas_view(w->canvas);
-    if (!model_time_range(w->model, &from_ns, &to_ns))
+    model_lock(w->model);
+    bool any = model_time_range(w->model, &from_ns, &to_ns);
+    model_unlock(w->model);
+    if (!any)
         return;
     int64_t width = view->to_ns - view->from_ns;
     view->to_ns = to_ns + width / 50;
     view->from_ns = view->to_ns - width;
 }
 
+static void play_on(window *w)
+{
+    gint64 now_us = g_get_monotonic_time();
+    scene_view *view = canvas_view(w->canvas);
+    int64_t by_ns = (int64_t)((double)(now_us - w->played_us) * 1000 * w->speed), from_ns, to_ns;
+    w->played_us = now_us;
+    if (__builtin_add_overflow(view->from_ns, by_ns, &from_ns) || __builtin_add_overflow(view->to_ns, by_ns, &to_ns))
+        return;
+    view->from_ns = from_ns;
+    view->to_ns = to_ns;
+    show_title(w);
+    canvas_redraw(w->canvas);
+}
+
+static void set_speed(window *w, double speed)
+{
+    w->speed = speed > 0 ? CLAMP(speed, slowest, fastest) : 0;
+    w->last_speed = w->speed > 0 ? w->speed : w->last_speed;
+    w->played_us = g_get_monotonic_time();
+    w->touched = true;
+    if (w->speed > 0 && w->live)
+        set_live(w, false);
+    show_counts(w);
+}
+
+/* ---- what comes ---- */
+
 static void show_news(window *w)
 {
-    if (!w->first_shown && trace_count(model_trace(w->model)) > 0) {
+    model_lock(w->model);
+    size_t count = model_count(w->model);
+    model_unlock(w->model);
+    if (!w->first_shown && count > 0) {
         w->first_shown = true;
-        canvas_fit(w->canvas);
+        if (!w->touched)
+            canvas_fit(w->canvas);
         gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     }
     if (w->live)
@@ -110,115 +226,111 @@ static void show_news(window *w)
 static gboolean on_tick(gpointer user)
 {
     window *w = user;
-    bool more;
-    model_read(w->model, RECORDS_PER_TICK, &more);
+    unsigned generation = model_generation(w->model);
+    search_bar_tick(w->search);
+    if (w->speed > 0)
+        play_on(w);
+    show_malformed(w);
     gint64 now_us = g_get_monotonic_time();
-    if (more && now_us - w->last_update_us < REGROUP_MS * 1000)
+    if (generation == w->generation || (model_progress(w->model) < 1 && now_us - w->shown_us < READING_MS * 1000))
         return G_SOURCE_CONTINUE;
-    if (!model_update(w->model))
-        return G_SOURCE_CONTINUE;
-    bool fit = !w->live && w->last_update_us == 0;
-    w->last_update_us = now_us;
-    if (fit || (more && !w->live))
+    w->shown_us = now_us;
+    w->generation = generation;
+    if (!w->live && !w->touched)
         canvas_fit(w->canvas);
     show_news(w);
     return G_SOURCE_CONTINUE;
 }
 
-static void on_live_toggled(GtkToggleButton *button, gpointer user)
+/* ---- logs ---- */
+
+typedef struct opening {
+    window *w;
+    char *url;
+    char *failure; /* NULL: it was opened */
+} opening;
+
+static void free_opening(gpointer data)
 {
-    window *w = user;
-    if (w->own_change)
-        return;
-    set_live(w, gtk_toggle_button_get_active(button));
-    if (w->live)
-        show_news(w);
+    opening *o = data;
+    g_free(o->url);
+    g_free(o->failure);
+    g_free(o);
 }
 
-static void add_source(window *w, const char *path)
+static void open_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
 {
-    if (model_add_source(w->model, path, true)) {
-        w->source_count++;
-        w->first_shown = false;
-        gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
+    (void)source, (void)cancellable;
+    opening *o = data;
+    if (!model_add_source(o->w->model, o->url, true))
+        o->failure = g_strdup(nl_error_message());
+    g_task_return_boolean(task, o->failure == NULL);
+}
+
+static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
+{
+    (void)source;
+    window *w = user;
+    const opening *o = g_task_get_task_data(G_TASK(result));
+    w->openings--;
+    if (o->failure != NULL) {
+        say(w, o->failure);
         return;
     }
-    GtkWidget *dialog = gtk_message_dialog_new(GTK_WINDOW(w->top), GTK_DIALOG_MODAL, GTK_MESSAGE_ERROR,
-                                               GTK_BUTTONS_CLOSE, "%s", nl_error_message());
-    gtk_dialog_run(GTK_DIALOG(dialog));
-    gtk_widget_destroy(dialog);
+    w->source_count++;
+    w->touched = false; /* all of it is shown */
+    bool is_collector = strstr(o->url, "://") != NULL || g_str_has_prefix(o->url, "unix:");
+    gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
+    gtk_widget_grab_focus(canvas_widget(w->canvas));
+    if (is_collector)
+        set_live(w, true);
+    else
+        welcome_remember(o->url);
+    show_title(w);
 }
 
-static void on_open(GtkButton *button, gpointer user)
+/* A collector may take long to answer: the window lives on meanwhile. */
+static void on_open(void *user, const char *url)
 {
-    (void)button;
+    window *w = user;
+    opening *o = g_new0(opening, 1);
+    *o = (opening){.w = w, .url = g_strdup(url)};
+    w->openings++;
+    GTask *task = g_task_new(NULL, NULL, on_opened, w);
+    g_task_set_task_data(task, o, free_opening);
+    g_task_run_in_thread(task, open_in_thread);
+    g_object_unref(task);
+}
+
+static void choose_log(void *user)
+{
     window *w = user;
     GtkFileChooserNative *chooser =
         gtk_file_chooser_native_new("Open a log", GTK_WINDOW(w->top), GTK_FILE_CHOOSER_ACTION_OPEN, "_Open", "_Cancel");
     if (gtk_native_dialog_run(GTK_NATIVE_DIALOG(chooser)) == GTK_RESPONSE_ACCEPT) {
         char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(chooser));
-        add_source(w, path);
+        on_open(w, path);
         g_free(path);
     }
     g_object_unref(chooser);
 }
 
-static void on_export(GtkButton *button, gpointer user)
+static void save_picture(window *w)
 {
-    (void)button;
-    window *w = user;
     GtkFileChooserNative *chooser = gtk_file_chooser_native_new(
         "Save the picture (.png, .svg or .pdf)", GTK_WINDOW(w->top), GTK_FILE_CHOOSER_ACTION_SAVE, "_Save", "_Cancel");
     gtk_file_chooser_set_current_name(GTK_FILE_CHOOSER(chooser), "nlv.png");
     gtk_file_chooser_set_do_overwrite_confirmation(GTK_FILE_CHOOSER(chooser), TRUE);
     if (gtk_native_dialog_run(GTK_NATIVE_DIALOG(chooser)) == GTK_RESPONSE_ACCEPT) {
         char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(chooser)), *message = NULL;
+        model_lock(w->model);
         bool good = render_knows(path) && render_to_file(w->model, canvas_view(w->canvas), path, &message);
-        gtk_label_set_text(GTK_LABEL(w->status), good              ? path
-                                                 : message != NULL ? message
-                                                                   : "The name has to end in .png, .svg or .pdf");
+        model_unlock(w->model);
+        say(w, good ? path : message != NULL ? message : "The name has to end in .png, .svg or .pdf");
         g_free(message);
         g_free(path);
     }
     g_object_unref(chooser);
-}
-
-static void on_fit(GtkButton *button, gpointer user)
-{
-    (void)button;
-    window *w = user;
-    canvas_fit(w->canvas);
-    on_moved(w);
-}
-
-static void on_zoom_in(GtkButton *button, gpointer user)
-{
-    (void)button;
-    canvas_zoom(((window *)user)->canvas, 0.5);
-}
-
-static void on_zoom_out(GtkButton *button, gpointer user)
-{
-    (void)button;
-    canvas_zoom(((window *)user)->canvas, 2);
-}
-
-static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
-{
-    (void)widget;
-    window *w = user;
-    bool control = (event->state & GDK_CONTROL_MASK) != 0;
-    if (event->keyval == GDK_KEY_space && !control)
-        gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(w->live_button), !w->live);
-    else if (event->keyval == GDK_KEY_o && control)
-        on_open(NULL, w);
-    else if (event->keyval == GDK_KEY_e && control)
-        on_export(NULL, w);
-    else if (event->keyval == GDK_KEY_q && control)
-        gtk_widget_destroy(w->top);
-    else
-        return FALSE;
-    return TRUE;
 }
 
 static void on_drop(GtkWidget *widget, GdkDragContext *context, int x, int y, GtkSelectionData *data, guint info,
@@ -229,66 +341,316 @@ static void on_drop(GtkWidget *widget, GdkDragContext *context, int x, int y, Gt
     for (char **uri = uris; uris != NULL && *uri != NULL; uri++) {
         char *path = g_filename_from_uri(*uri, NULL, NULL);
         if (path != NULL)
-            add_source(user, path);
+            on_open(user, path);
         g_free(path);
     }
     gtk_drag_finish(context, uris != NULL, FALSE, time);
     g_strfreev(uris);
 }
 
-static GtkWidget *add_button(window *w, GtkWidget *bar, const char *icon, const char *tip, GCallback callback)
+/* ---- searching ---- */
+
+/* The next match is looked for from the one before, while that is visible; else from the middle of the view. */
+static int64_t where_to_search(void *user, bool backwards)
 {
-    GtkWidget *button = gtk_button_new_from_icon_name(icon, GTK_ICON_SIZE_BUTTON);
-    gtk_widget_set_tooltip_text(button, tip);
-    gtk_widget_set_can_focus(button, FALSE);
-    atk_object_set_name(gtk_widget_get_accessible(button), tip);
-    g_signal_connect(button, "clicked", callback, w);
-    gtk_header_bar_pack_start(GTK_HEADER_BAR(bar), button);
-    return button;
+    window *w = user;
+    const scene_view *view = canvas_view(w->canvas);
+    (void)backwards;
+    if (view->has_mark && view->mark_ns >= view->from_ns && view->mark_ns <= view->to_ns)
+        return view->mark_ns;
+    return backwards ? view->to_ns : view->from_ns;
 }
 
-static GtkWidget *make_header_bar(window *w)
+static void on_found(void *user, int64_t time_ns, uint32_t record)
 {
-    GtkWidget *bar = gtk_header_bar_new();
-    gtk_header_bar_set_show_close_button(GTK_HEADER_BAR(bar), TRUE);
-    add_button(w, bar, "document-open-symbolic", "Open a log (Ctrl+O)", G_CALLBACK(on_open));
-    add_button(w, bar, "zoom-in-symbolic", "Zoom in (W, +, wheel)", G_CALLBACK(on_zoom_in));
-    add_button(w, bar, "zoom-out-symbolic", "Zoom out (S, -, wheel)", G_CALLBACK(on_zoom_out));
-    add_button(w, bar, "zoom-fit-best-symbolic", "Show all (Home)", G_CALLBACK(on_fit));
-    add_button(w, bar, "document-save-symbolic", "Save the picture (Ctrl+E)", G_CALLBACK(on_export));
+    window *w = user;
+    scene_view *view = canvas_view(w->canvas);
+    view->has_mark = true;
+    view->mark_ns = time_ns;
+    if (time_ns < view->from_ns || time_ns > view->to_ns) {
+        int64_t half = (view->to_ns - view->from_ns) / 2;
+        canvas_show(w->canvas, time_ns - half, time_ns + half);
+    }
+    view->selected = -1;
+    model_lock(w->model);
+    const store *s = model_store(w->model);
+    for (unsigned layer = 0; record < s->count && layer < s->spec->layers && view->selected < 0; layer++) {
+        spec_step step = spec_step_of(s->spec, store_event(s, record), layer);
+        uint32_t object = store_object(s, record, layer);
+        if (step.lifeline == SPEC_NONE || object == STORE_NONE)
+            continue;
+        view->selected = object;
+        view->selected_lifeline = step.lifeline;
+    }
+    char *text = record < s->count ? model_describe(w->model, record) : g_strdup("");
+    model_unlock(w->model);
+    on_chosen(w);
+    gtk_label_set_text(GTK_LABEL(w->status), text);
+    g_free(text);
+    canvas_redraw(w->canvas);
+}
+
+/* What is shown is what was typed and what is ticked. */
+static bool apply_filter(window *w, const char *typed)
+{
+    char *ticked = chooser_expression(w->chooser);
+    char *both = typed != NULL && ticked != NULL ? g_strdup_printf("(%s) && %s", typed, ticked) : NULL;
+    bool good = model_set_filter(w->model, both != NULL ? both : typed != NULL ? typed : ticked);
+    g_free(both);
+    g_free(ticked);
+    if (good) {
+        canvas_clear(w->canvas);
+        show_counts(w);
+    }
+    return good;
+}
+
+static bool on_filter(void *user, const char *expression)
+{
+    window *w = user;
+    /* By itself, as a bracket too many would else be taken for one of ours. */
+    nl_filter *alone = expression != NULL ? nl_filter_parse(expression) : NULL;
+    if ((expression != NULL && alone == NULL) || !apply_filter(w, expression)) {
+        nl_filter_free(alone);
+        return false;
+    }
+    nl_filter_free(alone);
+    g_free(w->typed);
+    w->typed = g_strdup(expression);
+    return true;
+}
+
+static void on_ticked(void *user)
+{
+    window *w = user;
+    if (!apply_filter(w, w->typed))
+        say(w, nl_error_message());
+}
+
+static void on_left(void *user)
+{
+    window *w = user;
+    gtk_widget_grab_focus(canvas_widget(w->canvas));
+}
+
+/* ---- commands ---- */
+
+static void show_keys(window *w)
+{
+    GtkWidget *dialog = gtk_dialog_new_with_buttons("Keys and pointer", GTK_WINDOW(w->top),
+                                                    GTK_DIALOG_MODAL | GTK_DIALOG_DESTROY_WITH_PARENT, "_Close",
+                                                    GTK_RESPONSE_CLOSE, NULL);
+    GtkWidget *label = gtk_label_new(NULL);
+    char *text = commands_help();
+    gtk_label_set_markup(GTK_LABEL(label), text);
+    gtk_label_set_xalign(GTK_LABEL(label), 0);
+    g_free(text);
+    g_object_set(label, "margin", 12, NULL);
+    gtk_container_add(GTK_CONTAINER(gtk_dialog_get_content_area(GTK_DIALOG(dialog))), label);
+    gtk_widget_show_all(dialog);
+    gtk_dialog_run(GTK_DIALOG(dialog));
+    gtk_widget_destroy(dialog);
+}
+
+static void set_dark(window *w, bool dark)
+{
+    canvas_view(w->canvas)->dark = dark;
+    g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", dark, NULL);
+    canvas_redraw(w->canvas);
+}
+
+/* Escape: first the search goes, then what is marked. */
+static void clear(window *w)
+{
+    if (w->source_count > 0)
+        gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
+    if (!search_bar_hide(w->search))
+        canvas_clear(w->canvas);
+}
+
+static void show_all(window *w)
+{
+    int64_t from_ns = canvas_view(w->canvas)->from_ns, to_ns = canvas_view(w->canvas)->to_ns;
+    canvas_fit(w->canvas);
+    int64_t all_from_ns = canvas_view(w->canvas)->from_ns, all_to_ns = canvas_view(w->canvas)->to_ns;
+    canvas_view(w->canvas)->from_ns = from_ns;
+    canvas_view(w->canvas)->to_ns = to_ns;
+    canvas_show(w->canvas, all_from_ns, all_to_ns);
+    w->touched = false; /* what comes is shown too */
+}
+
+static void connect_to(window *w)
+{
+    gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "welcome");
+    welcome_begin_address(w->welcome);
+}
+
+static void on_command(void *user, command which)
+{
+    window *w = user;
+    switch (which) {
+    case COMMAND_OPEN:
+        choose_log(w);
+        break;
+    case COMMAND_CONNECT:
+        connect_to(w);
+        break;
+    case COMMAND_EXPORT:
+        save_picture(w);
+        break;
+    case COMMAND_QUIT:
+        gtk_widget_destroy(w->top);
+        break;
+    case COMMAND_ALL:
+        show_all(w);
+        break;
+    case COMMAND_ZOOM_IN:
+        canvas_zoom(w->canvas, zoom_step);
+        break;
+    case COMMAND_ZOOM_OUT:
+        canvas_zoom(w->canvas, 1 / zoom_step);
+        break;
+    case COMMAND_LEFT:
+        canvas_pan(w->canvas, -pan_step);
+        break;
+    case COMMAND_RIGHT:
+        canvas_pan(w->canvas, pan_step);
+        break;
+    case COMMAND_BACK:
+        canvas_go(w->canvas, -1);
+        break;
+    case COMMAND_FORWARD:
+        canvas_go(w->canvas, 1);
+        break;
+    case COMMAND_ZOOM_TO_MARKED:
+        canvas_show_range(w->canvas);
+        break;
+    case COMMAND_CLEAR:
+        clear(w);
+        break;
+    case COMMAND_SIDE:
+        gtk_widget_set_visible(w->side, !gtk_widget_get_visible(w->side));
+        break;
+    case COMMAND_DARK:
+        set_dark(w, !canvas_view(w->canvas)->dark);
+        break;
+    case COMMAND_REAL_TIME:
+        gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(w->live_button), !w->live);
+        break;
+    case COMMAND_PLAY:
+        set_speed(w, w->speed > 0 ? 0 : w->last_speed);
+        break;
+    case COMMAND_FASTER:
+        set_speed(w, w->last_speed * 2);
+        break;
+    case COMMAND_SLOWER:
+        set_speed(w, w->last_speed / 2);
+        break;
+    case COMMAND_FIND:
+        search_bar_begin_find(w->search);
+        break;
+    case COMMAND_NEXT:
+    case COMMAND_PREVIOUS:
+        search_bar_next(w->search, which == COMMAND_PREVIOUS);
+        break;
+    case COMMAND_FILTER:
+        search_bar_begin_filter(w->search);
+        break;
+    case COMMAND_CHOOSE:
+        chooser_show(w->chooser);
+        break;
+    case COMMAND_SHORTCUTS:
+        show_keys(w);
+        break;
+    case COMMAND_NONE:
+        break;
+    }
+}
+
+static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
+{
+    window *w = user;
+    command which = commands_of_key(event, GTK_IS_EDITABLE(gtk_window_get_focus(GTK_WINDOW(widget))));
+    if (which == COMMAND_NONE)
+        return FALSE;
+    on_command(w, which);
+    return TRUE;
+}
+
+static void on_live_toggled(GtkToggleButton *button, gpointer user)
+{
+    window *w = user;
+    if (w->own_change)
+        return;
+    w->speed = 0;
+    set_live(w, gtk_toggle_button_get_active(button));
+    if (w->live)
+        show_news(w);
+}
+
+/* ---- making it ---- */
+
+static GtkWidget *make_top_bar(window *w)
+{
+    GtkWidget *bar = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
     w->live_button = gtk_toggle_button_new_with_label("Real time");
     gtk_widget_set_can_focus(w->live_button, FALSE);
     gtk_widget_set_tooltip_text(w->live_button, "Move on as the log grows (space)");
     g_signal_connect(w->live_button, "toggled", G_CALLBACK(on_live_toggled), w);
-    gtk_header_bar_pack_end(GTK_HEADER_BAR(bar), w->live_button);
+    gtk_box_pack_start(GTK_BOX(bar), commands_menu_bar(on_command, w), TRUE, TRUE, 0);
+    gtk_box_pack_end(GTK_BOX(bar), w->live_button, FALSE, FALSE, 4);
     return bar;
 }
 
-static GtkWidget *make_welcome(void)
+static GtkWidget *make_info(window *w)
 {
-    GtkWidget *label = gtk_label_new(NULL);
-    gtk_label_set_markup(GTK_LABEL(label),
-                         "<big><b>No log yet</b></big>\n\nOpen one with Ctrl+O, or drop a file here.\n\n"
-                         "From a shell: <tt>nlv a.log</tt>, or <tt>nlv --help</tt>.\n"
-                         "An example to look at: <tt>./demo</tt> in NetLogger's sources makes one.");
-    gtk_label_set_justify(GTK_LABEL(label), GTK_JUSTIFY_CENTER);
-    return label;
+    w->info = gtk_info_bar_new();
+    w->info_text = gtk_label_new("");
+    gtk_label_set_line_wrap(GTK_LABEL(w->info_text), TRUE);
+    gtk_label_set_xalign(GTK_LABEL(w->info_text), 0);
+    gtk_info_bar_set_show_close_button(GTK_INFO_BAR(w->info), TRUE);
+    gtk_info_bar_set_message_type(GTK_INFO_BAR(w->info), GTK_MESSAGE_INFO);
+    gtk_container_add(GTK_CONTAINER(gtk_info_bar_get_content_area(GTK_INFO_BAR(w->info))), w->info_text);
+    g_signal_connect(w->info, "response", G_CALLBACK(on_info_response), w);
+    gtk_widget_show_all(w->info);
+    gtk_widget_set_no_show_all(w->info, TRUE);
+    gtk_widget_hide(w->info);
+    return w->info;
+}
+
+static GtkWidget *make_main(window *w, bool dark)
+{
+    GtkWidget *pane = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL);
+    w->canvas = canvas_new(w->model, dark, (canvas_callbacks){on_hover, on_moved, on_chosen, on_ranged, w});
+    w->panel = side_panel_new(w->model);
+    w->side = side_panel_widget(w->panel);
+    gtk_paned_pack1(GTK_PANED(pane), canvas_widget(w->canvas), TRUE, FALSE);
+    gtk_paned_pack2(GTK_PANED(pane), w->side, FALSE, FALSE);
+    gtk_widget_show_all(w->side);
+    gtk_widget_set_no_show_all(w->side, TRUE);
+    gtk_widget_hide(w->side);
+    return pane;
 }
 
 static void build(window *w, bool dark)
 {
     w->top = gtk_window_new(GTK_WINDOW_TOPLEVEL);
     gtk_window_set_default_size(GTK_WINDOW(w->top), 1200, 800);
-    gtk_window_set_titlebar(GTK_WINDOW(w->top), make_header_bar(w));
-    w->canvas = canvas_new(w->model, dark, (canvas_callbacks){on_hover, on_moved, w});
+    gtk_window_set_title(GTK_WINDOW(w->top), "nlv");
     w->stack = gtk_stack_new();
-    gtk_stack_add_named(GTK_STACK(w->stack), make_welcome(), "welcome");
-    gtk_stack_add_named(GTK_STACK(w->stack), canvas_widget(w->canvas), "canvas");
+    w->welcome = welcome_new((welcome_callbacks){on_open, choose_log, w});
+    gtk_stack_add_named(GTK_STACK(w->stack), w->welcome, "welcome");
+    gtk_stack_add_named(GTK_STACK(w->stack), make_main(w, dark), "canvas");
+    w->search = search_bar_new(w->model, (search_bar_callbacks){where_to_search, on_found, on_filter, on_left, w});
     w->status = gtk_label_new("");
     gtk_label_set_xalign(GTK_LABEL(w->status), 0);
     gtk_label_set_ellipsize(GTK_LABEL(w->status), PANGO_ELLIPSIZE_END);
     gtk_widget_set_margin_start(w->status, 8);
-    GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0);
+    GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0), *top_bar = make_top_bar(w);
+    w->chooser = chooser_new(w->model, top_bar, on_ticked, w);
+    gtk_box_pack_start(GTK_BOX(box), top_bar, FALSE, FALSE, 0);
+    gtk_box_pack_start(GTK_BOX(box), make_info(w), FALSE, FALSE, 0);
+    gtk_box_pack_start(GTK_BOX(box), search_bar_widget(w->search), FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), w->stack, TRUE, TRUE, 0);
     gtk_box_pack_start(GTK_BOX(box), w->status, FALSE, FALSE, 4);
     gtk_container_add(GTK_CONTAINER(w->top), box);
@@ -297,27 +659,42 @@ static void build(window *w, bool dark)
     g_signal_connect(w->top, "drag-data-received", G_CALLBACK(on_drop), w);
     g_signal_connect(w->top, "key-press-event", G_CALLBACK(on_key), w);
     g_signal_connect(w->top, "destroy", G_CALLBACK(gtk_main_quit), NULL);
+    if (dark)
+        g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
 }
 
-int window_run(drawing *d, program_reading *reading, char **sources, int source_count, bool dark)
+static bool add_first_sources(window *w, char **sources, int source_count)
+{
+    for (int i = 0; i < source_count; i++)
+        if (model_add_source(w->model, sources[i], true)) {
+            w->source_count++;
+            welcome_remember(sources[i]);
+        }
+    return source_count == 0 || w->source_count > 0;
+}
+
+int window_run(drawing *d, program_reading *reading, model_options options, char **sources, int source_count, bool dark)
 {
     if (!gtk_init_check(NULL, NULL)) {
         program_error("there is no display; --render FILE draws without one");
         return PROGRAM_PROBLEM;
     }
-    window w = {.reading = reading, .model = model_new(d, reading)};
-    for (int i = 0; i < source_count; i++)
-        if (model_add_source(w.model, sources[i], true))
-            w.source_count++;
-    if (source_count > 0 && w.source_count == 0)
+    static window w; /* a thread that waits for a collector may outlive this call */
+    w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX, .last_speed = 1};
+    model_set_options(w.model, options);
+    if (!add_first_sources(&w, sources, source_count))
         return PROGRAM_PROBLEM;
     build(&w, dark);
     gtk_widget_show_all(w.top);
     gtk_stack_set_visible_child_name(GTK_STACK(w.stack), w.source_count > 0 ? "canvas" : "welcome");
-    gtk_widget_grab_focus(canvas_widget(w.canvas));
+    if (w.source_count > 0)
+        gtk_widget_grab_focus(canvas_widget(w.canvas));
+    model_start(w.model);
     guint ticking = g_timeout_add(TICK_MS, on_tick, &w);
     gtk_main();
     g_source_remove(ticking);
-    model_free(w.model);
+    if (w.openings == 0) /* otherwise a thread still waits for a collector, and ends with the program */
+        model_free(w.model);
+    g_free(w.typed);
     return program_reading_finish(reading);
 }

@@ -157,7 +157,7 @@ class Classic(support.Case):
         self.assertIn("HOST=other PROG=testprog LVL=Error", events["Levelled"][0])
         self.assertEqual(fields["Talk"], 'MSG="just 3 words"')
         self.assertEqual(fields["Text"], "K=1 V=2")
-        self.assertEqual((events["Then"][0][:26], fields["Then"]), ("DATE=19980311200021.333739", "N=5"))
+        self.assertEqual((events["Then"][0][:26], fields["Then"]), ("DATE=19980311193341.333739", "N=5"))
         self.assertNotIn("Filtered", events)
         self.assertEqual((fields["Three"], "Four" in events), ("L=3", False))
         self.assertEqual((events["ThreeThen"][0][:26], fields["ThreeThen"]), ("DATE=19700101000001.000002", "L=3 S=s"))

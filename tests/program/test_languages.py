@@ -1,5 +1,6 @@
 """The same from every language that is built: the ten events of examples/languages/README.md, and the paper's example."""
 import os
+import shutil
 import socket
 import sys
 import threading
@@ -26,11 +27,40 @@ def interpreted(binding, suffix, interpreter, variable, *folders):
     return command
 
 
+def compiled(compiler, suffix, folder, needed, *options):
+    """The command of an example that is compiled over the headers or modules in folder; needed must have been built."""
+
+    def command(case, name):
+        libraries = support.BUILD / "libnetlogger" / ".libs"
+        if shutil.which(compiler) is None or not all(path.exists() for path in (libraries / "libnetlogger.so", *needed)):
+            case.skipTest(f"no {compiler}, or it is not built here")
+        program = case.scratch / f"{name}-{suffix}"
+        result = case.run_program(compiler, "-o", program, EXAMPLES / f"{name}.{suffix}", f"-I{folder}",
+                                  f"-I{support.SOURCE}/libnetlogger/include", *options, *needed, f"-L{libraries}", "-lnetlogger",
+                                  f"-Wl,-rpath,{libraries}")
+        case.assertEqual(result.returncode, 0, result.stderr)
+        return [program]
+
+    return command
+
+
+def java(case, name):
+    jar = support.program("bindings/java/netlogger.jar")
+    if shutil.which("java") is None:
+        case.skipTest("no java here")
+    return ["java", f"-Djava.io.tmpdir={case.scratch}", "-cp", jar, EXAMPLES / f"{name.capitalize()}.java"]
+
+
+FORTRAN = support.BUILD / "bindings" / "fortran"
+
 # A language: its name, and what makes the command for its program of a name ("ten", "dolly"), which skips the test by
 # SkipTest where it is not built. C is what the others are compared with.
 LANGUAGES = {
     "Python": interpreted("python", "py", sys.executable, "PYTHONPATH", "lib"),
     "Perl": interpreted("perl", "pl", "perl", "PERL5LIB", "work/blib/lib", "work/blib/arch"),
+    "C++": compiled("c++", "cpp", support.SOURCE / "bindings" / "cxx", [], "-std=c++17", "-Wall", "-Wextra", "-Werror"),
+    "Fortran": compiled("gfortran", "f90", FORTRAN, [FORTRAN / "libnetlogger-fortran.a"], "-Wall", "-Werror"),
+    "Java": java,
 }
 
 

@@ -155,6 +155,12 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
 NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
 
 /*
+ * Whether all lines are commands that a collector may have its clients do, as nl_control would read them; none is done.
+ * NL_OK, or NL_FAILED with what is wrong in nl_error_message(). Thread-safe.
+ */
+NL_API nl_status nl_control_check(const char *commands, size_t size);
+
+/*
  * Flushes and closes; log is gone whatever it returns. NL_OK: all is delivered or safe on disk, as nl_flush has it.
  * NL_FAILED when something could not be: nl_error_message() says how many events and why. Those that no ring had room
  * for are lost; those that could not be sent (a collector away, a disk full) stay in shared memory, and nlrecover

@@ -1,0 +1,100 @@
+/*
+ * Writes a log for bench/nlv/run: make_log FILE RECORDS. Blocks fetched from four servers in eight steps over a client,
+ * as in examples/dpss, about 125 bytes a record, nearly in order as a collector writes them; between them the load of
+ * each host, and once in a while something that happens rarely.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STEPS = 8, FLIGHT = 64 /* blocks under way at once */ };
+
+static const char *const events[STEPS] = {"BlockRequestSend", "BlockRequestRecv", "DiskReadStart", "DiskReadEnd",
+                                          "BlockSendStart",   "BlockSendEnd",     "BlockRead",     "BlockDone"};
+
+typedef struct block {
+    uint64_t id;
+    uint64_t next_ns;
+    unsigned step;
+} block;
+
+static uint64_t state = 88172645463325252u;
+
+static uint64_t draw(uint64_t most) /* xorshift, by Marsaglia */
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state % most;
+}
+
+/* Microseconds from 2026-01-01T00:00:00 in a month of days. */
+static void put_time(FILE *file, uint64_t ns)
+{
+    uint64_t us = ns / 1000, second = us / 1000000, day = second / 86400;
+    fprintf(file, "DATE=202601%02u%02u%02u%02u.%06u ", (unsigned)(day % 31 + 1), (unsigned)(second / 3600 % 24),
+            (unsigned)(second / 60 % 60), (unsigned)(second % 60), (unsigned)(us % 1000000));
+}
+
+static void put_step(FILE *file, const block *b)
+{
+    unsigned server = (unsigned)(b->id % 4);
+    int on_client = b->step == 0 || b->step >= 6;
+    put_time(file, b->next_ns);
+    if (on_client)
+        fprintf(file, "HOST=client.lbl.gov PROG=dpss_get ");
+    else
+        fprintf(file, "HOST=dpss%u.lbl.gov PROG=dpss_server ", server + 1);
+    fprintf(file, "LVL=Usage NL.EVNT=%s BLOCK.ID=%" PRIu64 " SIZE=%u\n", events[b->step], b->id, 65536u);
+}
+
+static void put_load(FILE *file, uint64_t ns, unsigned host)
+{
+    put_time(file, ns);
+    fprintf(file, "HOST=dpss%u.lbl.gov PROG=nlsensor LVL=System NL.EVNT=CpuLoad CPU.BUSY=%u.%u NODE.ID=%u\n", host + 1,
+            (unsigned)draw(100), (unsigned)draw(10), host);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return 2;
+    FILE *file = fopen(argv[1], "w");
+    uint64_t records = strtoull(argv[2], NULL, 10), id = 0, now_ns = 0;
+    static const unsigned usual_us[STEPS] = {0, 300, 100, 4000, 50, 900, 1200, 80};
+    static block flight[FLIGHT];
+    if (file == NULL)
+        return 1;
+    setvbuf(file, NULL, _IOFBF, 1 << 20);
+    for (unsigned i = 0; i < FLIGHT; i++)
+        flight[i] = (block){id++, draw(7000000), 0};
+    for (uint64_t i = 0; i < records; i++) {
+        block *next = &flight[0];
+        for (unsigned j = 1; j < FLIGHT; j++)
+            if (flight[j].next_ns < next->next_ns)
+                next = &flight[j];
+        now_ns = next->next_ns;
+        if (i % 400 == 399) {
+            put_load(file, now_ns, (unsigned)draw(4));
+            continue;
+        }
+        if (i % 1000003 == 500000) {
+            put_time(file, now_ns);
+            fprintf(file, "HOST=dpss1.lbl.gov PROG=kernel LVL=Warning NL.EVNT=TcpRetransmit TCP.COUNT=1\n");
+            continue;
+        }
+        put_step(file, next);
+        if (++next->step == STEPS) {
+            uint64_t pause_ns = 1000 + draw(20000); /* in each fourth part of time there is less to do */
+            pause_ns *= now_ns / UINT64_C(2000000000) % 4 == 3 ? 5000 : 1;
+            *next = (block){id++, now_ns + pause_ns, 0};
+            continue;
+        }
+        uint64_t us = usual_us[next->step] / 2 + draw(usual_us[next->step] + 1);
+        if (draw(100000) == 0)
+            us *= 100; /* one that stands out */
+        next->next_ns = now_ns + us * 1000;
+    }
+    return fclose(file) == 0 ? 0 : 1;
+}

@@ -1,0 +1,127 @@
+#include "config.h"
+
+#include "model/batch.h"
+
+#include "analysis/hash_bytes.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { LEAST_ROOM = 1024 };
+
+void batch_clear(batch *b, unsigned layers)
+{
+    if (b->layers != layers) {
+        batch_free(b);
+        b->layers = layers;
+    }
+    b->count = b->value_count = 0;
+}
+
+void batch_free(batch *b)
+{
+    g_free(b->rows);
+    g_free(b->steps);
+    g_free(b->values);
+    *b = (batch){0};
+}
+
+batch_row *batch_add(batch *b)
+{
+    if (b->count == b->room) {
+        b->room = MAX(2 * b->room, LEAST_ROOM);
+        b->rows = g_renew(batch_row, b->rows, b->room);
+        b->steps = g_renew(batch_step, b->steps, b->room * b->layers);
+    }
+    memset(&b->steps[b->count * b->layers], 0, b->layers * sizeof *b->steps);
+    batch_row *row = &b->rows[b->count++];
+    row->value_count = 0;
+    row->first_value = (uint32_t)b->value_count;
+    return row;
+}
+
+void batch_add_value(batch *b, batch_row *row, uint16_t loadline, float value)
+{
+    if (b->value_count == b->value_room) {
+        b->value_room = MAX(2 * b->value_room, LEAST_ROOM);
+        b->values = g_renew(batch_value, b->values, b->value_room);
+    }
+    b->values[b->value_count++] = (batch_value){loadline, value};
+    row->value_count++;
+}
+
+/* As nl_record_find, which looks for the standard names first; most that are asked for are none of them. */
+static bool find(const nl_record *record, const spec_field *wanted, nl_field *field)
+{
+    for (size_t i = 0; i < record->field_count; i++) {
+        const nl_string *name = &record->fields[i].name;
+        if (name->size == wanted->size && memcmp(name->data, wanted->name, wanted->size) == 0) {
+            *field = record->fields[i];
+            return true;
+        }
+    }
+    return nl_record_find(record, wanted->name, field);
+}
+
+/* The key of the object that a record is a step of; 0 when it lacks one of the id fields. */
+static uint64_t key_of(const spec *s, uint16_t lifeline, const nl_record *record)
+{
+    const spec_lifeline *l = &s->lifelines[lifeline];
+    uint64_t key = s->seed + lifeline * UINT64_C(0x9e3779b97f4a7c15);
+    for (unsigned i = 0; i < l->id_count; i++) {
+        nl_field field;
+        char scratch[NL_FIELD_TEXT_SIZE];
+        if (!find(record, &l->ids[i], &field))
+            return 0;
+        nl_string text = nl_field_text(&field, scratch);
+        key = hash_bytes(key, text.data, text.size);
+    }
+    return key != 0 ? key : 1;
+}
+
+static uint16_t color_of(extractor *x, const spec_lifeline *l, const nl_record *record)
+{
+    nl_field field;
+    char scratch[NL_FIELD_TEXT_SIZE];
+    if (l->color != COLOR_BY_FIELD || !find(record, &l->color_field, &field))
+        return NAMES_NONE;
+    return names_put_cached(x->names.colors, &x->colors, nl_field_text(&field, scratch));
+}
+
+static void extract_values(const spec *s, const spec_event *plan, const nl_record *record, batch *b, batch_row *row)
+{
+    for (unsigned i = 0; i < plan->loadline_count; i++) {
+        nl_field field;
+        double value;
+        if (find(record, &s->loadlines[plan->loadlines[i]], &field) && nl_field_double(&field, &value) &&
+            isfinite((float)value))
+            batch_add_value(b, row, plan->loadlines[i], (float)value);
+    }
+}
+
+void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
+{
+    const spec *s = x->spec;
+    if (!nl_filter_matches(x->filter, record))
+        return;
+    batch_row *row = batch_add(b);
+    /* Years 1824 to 2116, so that differences are times too. */
+    row->time_ns = CLAMP(record->time_ns, INT64_MIN / 2, INT64_MAX / 2);
+    row->place = place;
+    row->event = names_put_cached(x->names.events, &x->events, record->event);
+    row->host = names_put_cached(x->names.hosts, &x->hosts, record->host);
+    row->prog = names_put_cached(x->names.progs, &x->progs, record->prog);
+    if (row->event >= s->event_count)
+        return;
+    const spec_event *plan = &s->events[row->event];
+    batch_step *steps = &b->steps[(b->count - 1) * b->layers];
+    for (unsigned layer = 0; layer < s->layers; layer++) {
+        uint16_t lifeline = plan->steps[layer].lifeline;
+        if (lifeline == SPEC_NONE)
+            continue;
+        steps[layer].key = key_of(s, lifeline, record);
+        steps[layer].color = color_of(x, &s->lifelines[lifeline], record);
+    }
+    if (plan->loadline_count > 0)
+        extract_values(s, plan, record, b, row);
+}

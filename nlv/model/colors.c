@@ -1,0 +1,141 @@
+#include "config.h"
+
+#include "model/colors.h"
+
+#include <string.h>
+
+enum { NAMES_ROOM = NAMES_NONE + 1, POINTS_LOOKED_AT = 200000 };
+
+colors *colors_new(void)
+{
+    colors *c = g_new0(colors, 1);
+    c->texts = g_ptr_array_new();
+    for (int kind = 0; kind < 3; kind++)
+        c->of[kind] = memset(g_new(uint16_t, NAMES_ROOM), 0xff, NAMES_ROOM * sizeof(uint16_t));
+    return c;
+}
+
+void colors_free(colors *c)
+{
+    g_ptr_array_free(c->texts, TRUE);
+    for (int kind = 0; kind < 3; kind++)
+        g_free(c->of[kind]);
+    g_free(c);
+}
+
+/* What is to get a colour. */
+typedef struct wanted {
+    const colors *colors;
+    bool *seen[3];
+    GArray *fresh; /* fresh_name */
+} wanted;
+
+typedef struct fresh_name {
+    const char *text;
+    uint16_t name;
+    uint8_t kind;
+} fresh_name;
+
+static void want(wanted *w, const store *s, color_kind kind, uint16_t name)
+{
+    if (w->seen[kind][name] || w->colors->of[kind][name] != NAMES_NONE)
+        return;
+    w->seen[kind][name] = true;
+    const names *texts = kind == COLOR_BY_HOST   ? s->names.hosts
+                         : kind == COLOR_BY_PROG ? s->names.progs
+                                                 : s->names.colors;
+    fresh_name fresh = {names_text(texts, name), name, (uint8_t)kind};
+    g_array_append_val(w->fresh, fresh);
+}
+
+static gint by_text(gconstpointer a, gconstpointer b)
+{
+    return strcmp(((const fresh_name *)a)->text, ((const fresh_name *)b)->text);
+}
+
+/* The fresh names get the next numbers, or that of one of the same text. */
+static void give(colors *c, wanted *w)
+{
+    g_array_sort(w->fresh, by_text);
+    for (guint i = 0; i < w->fresh->len; i++) {
+        fresh_name f = g_array_index(w->fresh, fresh_name, i);
+        guint number = 0;
+        while (number < c->texts->len && strcmp(g_ptr_array_index(c->texts, number), f.text) != 0)
+            number++;
+        if (number == c->texts->len && number < NAMES_MOST)
+            g_ptr_array_add(c->texts, (gpointer)f.text);
+        c->of[f.kind][f.name] = (uint16_t)MIN(number, c->texts->len - 1);
+    }
+    g_array_set_size(w->fresh, 0);
+}
+
+static void want_objects(wanted *w, const store *s, unsigned layer)
+{
+    color_kind kind = COLOR_BY_HOST;
+    for (size_t i = s->spec->lifeline_count; i-- > 0;)
+        if (s->spec->lifelines[i].layer == layer)
+            kind = s->spec->lifelines[i].color;
+    const objects *o = &s->objects[layer];
+    for (uint32_t i = 0; i < o->count; i++)
+        if (store_last_step(s, i, layer) != STORE_NONE)
+            want(w, s, kind, store_color(s, i, layer));
+}
+
+/* Lifelines of one layer may be coloured by different things: then each object says what it is. */
+static void want_each_object(wanted *w, const store *s, unsigned layer)
+{
+    const objects *o = &s->objects[layer];
+    for (uint32_t i = 0; i < o->count; i++) {
+        uint32_t last = store_last_step(s, i, layer);
+        if (last >= s->count)
+            continue;
+        spec_step what = spec_step_of(s->spec, store_event(s, last), layer);
+        if (what.lifeline != SPEC_NONE)
+            want(w, s, s->spec->lifelines[what.lifeline].color, store_color(s, i, layer));
+    }
+}
+
+static bool is_mixed(const spec *s, unsigned layer)
+{
+    bool kinds[3] = {false};
+    for (size_t i = 0; i < s->lifeline_count; i++)
+        if (s->lifelines[i].layer == layer)
+            kinds[s->lifelines[i].color] = true;
+    return kinds[0] + kinds[1] + kinds[2] > 1;
+}
+
+static void want_hosts(wanted *w, const store *s)
+{
+    for (size_t i = 0; i < s->spec->loadline_count; i++)
+        for (size_t j = 0; j < s->loadlines[i].count; j++)
+            want(w, s, COLOR_BY_HOST, s->loadlines[i].hosts[j].host);
+    for (size_t i = 0; i < s->point_count; i++) {
+        const list *l = &s->points[i];
+        size_t step = (l->count - l->start) / POINTS_LOOKED_AT + 1;
+        for (size_t at = l->start; at < l->count; at += step)
+            want(w, s, COLOR_BY_HOST, store_host(s, list_at(l, at)));
+    }
+}
+
+void colors_assign(colors *c, const store *s, bool anew)
+{
+    wanted w = {.colors = c, .fresh = g_array_new(FALSE, FALSE, sizeof(fresh_name))};
+    for (int kind = 0; kind < 3; kind++) {
+        w.seen[kind] = g_new0(bool, NAMES_ROOM);
+        if (anew)
+            memset(c->of[kind], 0xff, NAMES_ROOM * sizeof *c->of[kind]);
+    }
+    if (anew)
+        g_ptr_array_set_size(c->texts, 0);
+    for (unsigned layer = 0; layer < s->spec->layers; layer++)
+        if (is_mixed(s->spec, layer))
+            want_each_object(&w, s, layer);
+        else
+            want_objects(&w, s, layer);
+    give(c, &w);
+    want_hosts(&w, s);
+    give(c, &w);
+    for (int kind = 0; kind < 3; kind++)
+        g_free(w.seen[kind]);
+    g_array_free(w.fresh, TRUE);
+}

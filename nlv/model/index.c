@@ -1,0 +1,625 @@
+#include "config.h"
+
+#include "model/index.h"
+
+#include "analysis/hash_bytes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    INDEX_VERSION = 1,
+    PIECE = 1 << 20,   /* is written and hashed at once */
+    ALIGN = 64,        /* of sections */
+    WITNESS = 4 << 10, /* bytes of the log whose hash is kept */
+    SMALL = 16 << 20,  /* sections up to that size are looked at when it is opened */
+    MOST_SECTIONS = 1 << 20,
+};
+
+static const char magic[8] = {'N', 'L', 'V', 'I', 'N', 'D', 'E', 'X'};
+
+typedef struct section {
+    uint64_t offset, size, hash;
+} section;
+
+typedef struct header {
+    char magic[8];
+    uint32_t version, byte_order;
+    uint64_t inode, log_size, log_at;
+    int64_t mtime_ns;
+    uint64_t first_hash, last_hash; /* of the log's first bytes, and of those before log_at */
+    uint64_t seed;
+    uint32_t fraction, inferred;
+    uint32_t layers, count, colored, list_count;
+    uint32_t object_counts[SPEC_LAYERS];
+    uint64_t section_count, sections_offset, sections_hash;
+    uint64_t hash; /* of all before it */
+} header;
+
+typedef enum list_kind { LIST_SEGMENT, LIST_START, LIST_LOADLINE, LIST_POINT } list_kind;
+
+typedef struct list_entry {
+    uint32_t kind, owner, place; /* place: in the lifeline's array; the host */
+    uint32_t has_values;
+    uint64_t count;
+} list_entry;
+
+/* The first sections; those of objects and lists follow. */
+enum {
+    SECTION_DRAWING,
+    SECTION_EVENTS,
+    SECTION_HOSTS,
+    SECTION_PROGS,
+    SECTION_COLORS,
+    SECTION_VISITS,
+    SECTION_LISTS,
+    SECTION_TIMES,
+    SECTION_PLACES,
+    SECTION_EVENT,
+    SECTION_HOST,
+    SECTION_PROG,
+    SECTIONS_FIXED
+};
+
+/* ---- where ---- */
+
+static char *beside(const char *path)
+{
+    return g_strdup_printf("%s.nlv-index", path);
+}
+
+static char *in_cache(const char *path)
+{
+    char *real = realpath(path, NULL);
+    const char *name = real != NULL ? real : path;
+    uint64_t hash = hash_bytes(0, name, strlen(name));
+    char *place = g_strdup_printf("%s/netlogger/%016llx.nlv-index", g_get_user_cache_dir(), (unsigned long long)hash);
+    free(real);
+    return place;
+}
+
+void index_remove(const char *path)
+{
+    char *places[2] = {beside(path), in_cache(path)};
+    for (int i = 0; i < 2; i++) {
+        unlink(places[i]);
+        g_free(places[i]);
+    }
+}
+
+static uint64_t witness(const text_file *text, uint64_t offset, size_t size)
+{
+    char bytes[WITNESS];
+    ssize_t got = pread(text->fd, bytes, size, (off_t)offset);
+    return got < 0 ? 0 : hash_bytes((uint64_t)got, bytes, (size_t)got);
+}
+
+/* What tells one log from another, and whether it is still the one. */
+static bool identify(const text_file *text, uint64_t at, header *h)
+{
+    struct stat status;
+    if (fstat(text->fd, &status) != 0)
+        return false;
+    h->inode = (uint64_t)status.st_ino;
+    h->log_size = (uint64_t)status.st_size;
+    h->log_at = at;
+    h->mtime_ns = (int64_t)status.st_mtim.tv_sec * NL_NS_PER_SECOND + status.st_mtim.tv_nsec;
+    size_t size = (size_t)MIN(at, WITNESS);
+    h->first_hash = witness(text, 0, size);
+    h->last_hash = witness(text, at - size, size);
+    h->fraction = text->fraction;
+    return true;
+}
+
+static bool is_of_log(const header *h, const text_file *text)
+{
+    header now = {.version = INDEX_VERSION};
+    if (!identify(text, h->log_at, &now) || now.inode != h->inode || now.fraction != h->fraction ||
+        now.first_hash != h->first_hash || now.last_hash != h->last_hash)
+        return false;
+    return now.log_size > h->log_size || (now.log_size == h->log_size && now.mtime_ns == h->mtime_ns);
+}
+
+/* ---- writing ---- */
+
+typedef struct writing {
+    int fd;
+    char *piece;
+    size_t used;
+    uint64_t offset; /* of what is in the piece */
+    GArray *sections;
+    bool failed;
+} writing;
+
+static void write_piece(writing *w)
+{
+    section *own = &g_array_index(w->sections, section, w->sections->len - 1);
+    own->hash = hash_bytes(own->hash, w->piece, w->used);
+    own->size += w->used;
+    for (size_t done = 0; done < w->used && !w->failed;) {
+        ssize_t put = pwrite(w->fd, w->piece + done, w->used - done, (off_t)(w->offset + done));
+        if (put < 0 && errno == EINTR)
+            continue;
+        w->failed = put <= 0;
+        done += put > 0 ? (size_t)put : 0;
+    }
+    w->offset += w->used;
+    w->used = 0;
+}
+
+static void put(writing *w, const void *data, size_t size)
+{
+    const char *from = data;
+    while (size > 0) {
+        size_t part = MIN(size, PIECE - w->used);
+        memcpy(w->piece + w->used, from, part);
+        w->used += part;
+        from += part;
+        size -= part;
+        if (w->used == PIECE)
+            write_piece(w);
+    }
+}
+
+static void begin_section(writing *w)
+{
+    w->offset = (w->offset + ALIGN - 1) / ALIGN * ALIGN;
+    section fresh = {w->offset, 0, 0};
+    g_array_append_val(w->sections, fresh);
+}
+
+static void end_section(writing *w)
+{
+    if (w->used > 0)
+        write_piece(w);
+}
+
+static void put_section(writing *w, const void *data, size_t size)
+{
+    begin_section(w);
+    put(w, data, size);
+    end_section(w);
+}
+
+static void put_names(writing *w, const names *n)
+{
+    begin_section(w);
+    for (size_t i = 0; i < names_count(n); i++) {
+        const char *text = names_text(n, (uint16_t)i);
+        put(w, text, strlen(text) + 1);
+    }
+    end_section(w);
+}
+
+/* A column of all chunks, one behind the other. member is its place in struct chunk. */
+static void put_column(writing *w, const store *s, size_t member, size_t size)
+{
+    begin_section(w);
+    for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < s->count; i++) {
+        const void *const *column = (const void *const *)(const void *)((const char *)&s->chunks[i] + member);
+        put(w, *column, MIN(s->count - i * (uint32_t)STORE_CHUNK, STORE_CHUNK) * size);
+    }
+    end_section(w);
+}
+
+static void put_objects(writing *w, const objects *o, size_t member, size_t size)
+{
+    begin_section(w);
+    for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < o->count; i++) {
+        const void *const *column = (const void *const *)(const void *)((const char *)&o->chunks[i] + member);
+        put(w, *column, STORE_CHUNK * size); /* whole: what is behind the last one is to be filled later */
+    }
+    end_section(w);
+}
+
+static size_t blocks_of(uint64_t count)
+{
+    return (size_t)((count + LIST_BLOCK - 1) / LIST_BLOCK);
+}
+
+static void put_list(writing *w, const list *l)
+{
+    size_t blocks = blocks_of(l->count);
+    begin_section(w);
+    for (size_t i = 0; i < blocks; i++)
+        put(w, l->blocks[i].records, LIST_BLOCK * sizeof *l->blocks[i].records);
+    end_section(w);
+    begin_section(w);
+    for (size_t i = 0; i < blocks && l->has_values; i++)
+        put(w, l->blocks[i].values, LIST_BLOCK * sizeof *l->blocks[i].values);
+    end_section(w);
+    begin_section(w);
+    for (size_t i = 0; i < blocks; i++)
+        put(w, l->blocks[i].nodes, LIST_NODES * sizeof *l->blocks[i].nodes);
+    end_section(w);
+    put_section(w, l->tops, blocks * sizeof *l->tops);
+    put_section(w, l->first, blocks * sizeof *l->first);
+}
+
+typedef struct list_of {
+    list_entry entry;
+    const list *list;
+} list_of;
+
+static void note_list(GArray *all, list_kind kind, size_t owner, size_t place, const list *l)
+{
+    list_of one = {{kind, (uint32_t)owner, (uint32_t)place, 0, 0}, l};
+    if (l == NULL || l->count == 0)
+        return;
+    one.entry.has_values = l->has_values;
+    one.entry.count = l->count;
+    g_array_append_val(all, one);
+}
+
+static GArray *all_lists(const store *s)
+{
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(list_of));
+    for (size_t i = 0; i < s->spec->lifeline_count; i++) {
+        const lifeline_lists *l = &s->lifelines[i];
+        for (size_t j = 0; j < (size_t)l->rows * l->rows; j++)
+            note_list(all, LIST_SEGMENT, i, j, l->segments[j]);
+        for (unsigned row = 0; row < l->rows; row++)
+            note_list(all, LIST_START, i, row, l->starts[row]);
+    }
+    for (size_t i = 0; i < s->spec->loadline_count; i++)
+        for (size_t j = 0; j < s->loadlines[i].count; j++)
+            note_list(all, LIST_LOADLINE, i, s->loadlines[i].hosts[j].host, s->loadlines[i].hosts[j].list);
+    for (size_t i = 0; i < s->point_count; i++)
+        note_list(all, LIST_POINT, i, 0, &s->points[i]);
+    return all;
+}
+
+static void put_lists(writing *w, const GArray *all)
+{
+    begin_section(w);
+    for (guint i = 0; i < all->len; i++)
+        put(w, &g_array_index(all, list_of, i).entry, sizeof(list_entry));
+    end_section(w);
+}
+
+static void put_all(writing *w, const store *s, const drawing *d, header *h)
+{
+    char *text = drawing_text(d);
+    GArray *lists = all_lists(s);
+    h->list_count = lists->len;
+    put_section(w, text, strlen(text) + 1);
+    put_names(w, s->names.events);
+    put_names(w, s->names.hosts);
+    put_names(w, s->names.progs);
+    put_names(w, s->names.colors);
+    put_section(w, s->visits, (NAMES_NONE + 1) * sizeof *s->visits);
+    put_lists(w, lists);
+    put_column(w, s, offsetof(chunk, times), 8);
+    put_column(w, s, offsetof(chunk, places), 8);
+    put_column(w, s, offsetof(chunk, events), 2);
+    put_column(w, s, offsetof(chunk, hosts), 2);
+    put_column(w, s, offsetof(chunk, progs), 2);
+    for (unsigned layer = 0; layer < s->spec->layers; layer++) {
+        put_column(w, s, offsetof(chunk, objects) + layer * sizeof(uint32_t *), 4);
+        put_column(w, s, offsetof(chunk, previous) + layer * sizeof(uint32_t *), 4);
+        put_objects(w, &s->objects[layer], offsetof(objects_chunk, keys), 8);
+        put_objects(w, &s->objects[layer], offsetof(objects_chunk, last), 4);
+        put_objects(w, &s->objects[layer], offsetof(objects_chunk, colors), 2);
+        h->object_counts[layer] = s->objects[layer].count;
+    }
+    for (guint i = 0; i < lists->len; i++)
+        put_list(w, g_array_index(lists, list_of, i).list);
+    g_array_free(lists, TRUE);
+    g_free(text);
+}
+
+static bool write_to(int fd, const store *s, const drawing *d, bool inferred, const text_file *text, uint64_t at)
+{
+    header h = {.version = INDEX_VERSION, .byte_order = 0x01020304, .inferred = inferred};
+    if (!identify(text, at, &h))
+        return false;
+    memcpy(h.magic, magic, sizeof magic);
+    h.seed = s->spec->seed;
+    h.layers = s->spec->layers;
+    h.count = s->count;
+    h.colored = s->colored;
+    writing w = {.fd = fd, .piece = g_malloc(PIECE), .offset = sizeof h};
+    w.sections = g_array_new(FALSE, FALSE, sizeof(section));
+    put_all(&w, s, d, &h);
+    h.section_count = w.sections->len;
+    h.sections_offset = (w.offset + ALIGN - 1) / ALIGN * ALIGN;
+    size_t size = w.sections->len * sizeof(section);
+    h.sections_hash = hash_bytes(0, w.sections->data, size);
+    h.hash = hash_bytes(0, (const char *)&h, offsetof(header, hash));
+    bool good = !w.failed && pwrite(fd, w.sections->data, size, (off_t)h.sections_offset) == (ssize_t)size &&
+                pwrite(fd, &h, sizeof h, 0) == sizeof h;
+    g_array_free(w.sections, TRUE);
+    g_free(w.piece);
+    return good;
+}
+
+static bool write_at(const char *place, const store *s, const drawing *d, bool inferred, const text_file *text,
+                     uint64_t at)
+{
+    char *draft = g_strdup_printf("%s.%ld", place, (long)getpid());
+    int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    bool good = fd >= 0 && write_to(fd, s, d, inferred, text, at);
+    if (fd >= 0 && (close(fd) != 0 || !good || rename(draft, place) != 0)) {
+        unlink(draft);
+        good = false;
+    }
+    g_free(draft);
+    return good;
+}
+
+bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const text_file *text, uint64_t at)
+{
+    char *place = beside(path), *other = in_cache(path);
+    if (s->first > 0 || s->count == 0)
+        return false;
+    bool good = write_at(place, s, d, inferred, text, at);
+    if (!good) {
+        char *folder = g_path_get_dirname(other);
+        if (g_mkdir_with_parents(folder, 0700) == 0)
+            good = write_at(other, s, d, inferred, text, at);
+        g_free(folder);
+    }
+    g_free(place);
+    g_free(other);
+    return good;
+}
+
+/* ---- reading ---- */
+
+typedef struct mapping {
+    char *data;
+    size_t size;
+    const header *h;
+    const section *sections;
+    size_t next; /* section to be taken */
+    bool bad;
+} mapping;
+
+static uint64_t hash_of(const char *data, uint64_t size)
+{
+    uint64_t hash = 0;
+    for (uint64_t at = 0; at < size; at += PIECE)
+        hash = hash_bytes(hash, data + at, (size_t)MIN(size - at, PIECE));
+    return hash;
+}
+
+static bool is_sane(mapping *m)
+{
+    const header *h = (const header *)(const void *)m->data;
+    m->h = h;
+    if (m->size < sizeof *h || memcmp(h->magic, magic, sizeof magic) != 0 || h->version != INDEX_VERSION ||
+        h->byte_order != 0x01020304 || h->hash != hash_bytes(0, m->data, offsetof(header, hash)) ||
+        h->section_count > MOST_SECTIONS || h->layers == 0 || h->layers > SPEC_LAYERS)
+        return false;
+    size_t size = h->section_count * sizeof(section);
+    if (h->sections_offset > m->size || size > m->size - h->sections_offset || h->section_count < SECTIONS_FIXED ||
+        hash_bytes(0, m->data + h->sections_offset, size) != h->sections_hash)
+        return false;
+    m->sections = (const section *)(const void *)(m->data + h->sections_offset);
+    for (size_t i = 0; i < h->section_count; i++) {
+        const section *own = &m->sections[i];
+        if (own->offset > m->size || own->size > m->size - own->offset || own->offset % ALIGN != 0)
+            return false;
+        if (own->size <= SMALL && hash_of(m->data + own->offset, own->size) != own->hash)
+            return false;
+    }
+    return true;
+}
+
+/* The next section, which has that size; bad is set otherwise. */
+static void *take(mapping *m, uint64_t size)
+{
+    if (m->bad || m->next >= m->h->section_count || m->sections[m->next].size != size) {
+        m->bad = true;
+        return NULL;
+    }
+    return m->data + m->sections[m->next++].offset;
+}
+
+static void take_names(mapping *m, names *n)
+{
+    const section *own = &m->sections[m->next++];
+    const char *at = m->data + own->offset, *end = at + own->size;
+    while (at < end) {
+        const char *stop = memchr(at, '\0', (size_t)(end - at));
+        if (stop == NULL) {
+            m->bad = true;
+            return;
+        }
+        names_put(n, (nl_string){at, (size_t)(stop - at)});
+        at = stop + 1;
+    }
+}
+
+static void take_columns(mapping *m, store *s)
+{
+    uint64_t count = m->h->count;
+    int64_t *times = take(m, count * 8);
+    uint64_t *places = take(m, count * 8);
+    uint16_t *columns[3];
+    for (int i = 0; i < 3; i++)
+        columns[i] = take(m, count * 2);
+    uint32_t *objects[SPEC_LAYERS], *previous[SPEC_LAYERS];
+    for (unsigned layer = 0; layer < m->h->layers; layer++) {
+        struct objects *o = &s->objects[layer];
+        objects[layer] = take(m, count * 4);
+        previous[layer] = take(m, count * 4);
+        uint32_t chunks = (uint32_t)(((uint64_t)m->h->object_counts[layer] + STORE_CHUNK - 1) / STORE_CHUNK);
+        uint64_t *keys = take(m, (uint64_t)chunks * STORE_CHUNK * 8);
+        uint32_t *last = take(m, (uint64_t)chunks * STORE_CHUNK * 4);
+        uint16_t *colors = take(m, (uint64_t)chunks * STORE_CHUNK * 2);
+        if (m->bad)
+            return;
+        o->count = m->h->object_counts[layer];
+        o->room = chunks;
+        o->chunks = g_new0(objects_chunk, chunks + 1);
+        for (uint32_t i = 0; i < chunks; i++)
+            o->chunks[i] = (objects_chunk){keys + (size_t)i * STORE_CHUNK, last + (size_t)i * STORE_CHUNK,
+                                           colors + (size_t)i * STORE_CHUNK, true};
+    }
+    if (m->bad)
+        return;
+    uint32_t chunks = (uint32_t)((count + STORE_CHUNK - 1) / STORE_CHUNK);
+    s->room = chunks;
+    s->chunks = g_new0(chunk, chunks + 1);
+    s->starts = g_new0(int64_t, chunks + 1);
+    for (uint32_t i = 0; i < chunks; i++) {
+        size_t from = (size_t)i * STORE_CHUNK;
+        s->chunks[i] = (chunk){
+            times + from, places + from, columns[0] + from, columns[1] + from, columns[2] + from, {NULL}, {NULL}, true};
+        for (unsigned layer = 0; layer < m->h->layers; layer++) {
+            s->chunks[i].objects[layer] = objects[layer] + from;
+            s->chunks[i].previous[layer] = previous[layer] + from;
+        }
+        s->starts[i] = times[from];
+    }
+    s->count = (uint32_t)count;
+}
+
+/* The list that an entry is about, made in the store; NULL when the drawing has none such. */
+static list *place_of(store *s, const list_entry *e)
+{
+    if (e->kind == LIST_SEGMENT || e->kind == LIST_START) {
+        if (e->owner >= s->spec->lifeline_count)
+            return NULL;
+        lifeline_lists *l = &s->lifelines[e->owner];
+        uint64_t most = e->kind == LIST_SEGMENT ? (uint64_t)l->rows * l->rows : l->rows;
+        list **place = e->kind == LIST_SEGMENT ? l->segments : l->starts;
+        if (e->place >= most || place[e->place] != NULL)
+            return NULL;
+        return place[e->place] = g_new0(list, 1);
+    }
+    if (e->kind == LIST_LOADLINE)
+        return e->owner < s->spec->loadline_count && e->has_values
+                   ? store_loadline_list(s, (uint16_t)e->owner, (uint16_t)e->place)
+                   : NULL;
+    return e->owner < s->point_count ? &s->points[e->owner] : NULL;
+}
+
+static void take_list(mapping *m, store *s, const list_entry *e)
+{
+    uint64_t blocks = blocks_of(e->count);
+    list *l = e->count <= s->count && e->count > 0 ? place_of(s, e) : NULL;
+    uint32_t *records = take(m, blocks * LIST_BLOCK * sizeof *records);
+    float *values = take(m, e->has_values ? blocks * LIST_BLOCK * sizeof *values : 0);
+    list_node *nodes = take(m, blocks * LIST_NODES * sizeof *nodes);
+    const list_node *tops = take(m, blocks * sizeof *tops);
+    const uint32_t *first = take(m, blocks * sizeof *first);
+    if (l == NULL || m->bad || l->count > 0) {
+        m->bad = true;
+        return;
+    }
+    l->has_values = e->has_values;
+    l->count = e->count;
+    l->room = blocks;
+    l->tops = g_memdup2(tops, blocks * sizeof *tops);
+    l->first = g_memdup2(first, blocks * sizeof *first);
+    l->most = -INFINITY;
+    for (size_t i = 0; i < blocks; i++)
+        l->most = MAX(l->most, tops[i].most);
+    l->blocks = g_new0(list_block, blocks);
+    for (size_t i = 0; i < blocks; i++)
+        l->blocks[i] = (list_block){records + i * LIST_BLOCK, e->has_values ? values + i * LIST_BLOCK : NULL,
+                                    nodes + i * LIST_NODES, true};
+}
+
+static store *build(mapping *m, const drawing *d)
+{
+    batch_names names = {names_new(), names_new(), names_new(), names_new()};
+    take_names(m, names.events);
+    take_names(m, names.hosts);
+    take_names(m, names.progs);
+    take_names(m, names.colors);
+    store *s = store_new(spec_new(d, names.events, m->h->seed), names, m->h->inferred);
+    s->mapped = m->data;
+    s->mapped_size = m->size;
+    const uint32_t *visits = take(m, (NAMES_NONE + 1) * sizeof *visits);
+    const list_entry *entries = take(m, m->h->list_count * sizeof(list_entry));
+    if (!m->bad && s->spec->layers == m->h->layers) {
+        memcpy(s->visits, visits, (NAMES_NONE + 1) * sizeof *visits);
+        take_columns(m, s);
+        for (uint32_t i = 0; i < m->h->list_count && !m->bad; i++)
+            take_list(m, s, &entries[i]);
+        s->colored = m->h->colored;
+        if (!m->bad)
+            return s;
+    }
+    store_free(s); /* and the mapping with it */
+    m->data = NULL;
+    return NULL;
+}
+
+/* Whether the index is of what is wanted; then its drawing is in *d. */
+static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
+{
+    const section *own = &m->sections[SECTION_DRAWING];
+    const char *text = m->data + own->offset;
+    char *message = NULL, *mine = wanted != NULL ? drawing_text(wanted) : NULL;
+    bool good =
+        own->size > 0 && text[own->size - 1] == '\0' && (mine != NULL ? strcmp(mine, text) == 0 : m->h->inferred != 0);
+    if (good) {
+        *d = drawing_parse(text, &message);
+        good = *d != NULL;
+    }
+    g_free(message);
+    g_free(mine);
+    return good;
+}
+
+static store *read_from(const char *place, const text_file *text, const drawing *wanted, drawing **d, uint64_t *at)
+{
+    int fd = open(place, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    struct stat status;
+    mapping m = {.next = SECTION_EVENTS};
+    if (fd < 0)
+        return NULL;
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        status.st_size > (off_t)sizeof(header)) {
+        m.size = (size_t)status.st_size;
+        m.data = mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
+    }
+    close(fd);
+    if (m.data == NULL || m.data == MAP_FAILED)
+        return NULL;
+    store *s = NULL;
+    if (is_sane(&m) && is_of_log(m.h, text) && is_wanted(&m, wanted, d)) {
+        *at = m.h->log_at;
+        s = build(&m, *d);
+        if (s == NULL)
+            drawing_free(*d);
+    }
+    if (s == NULL && m.data != NULL)
+        munmap(m.data, m.size);
+    return s;
+}
+
+store *index_read(const char *path, const text_file *text, const drawing *wanted, drawing **d, uint64_t *at)
+{
+    char *places[2] = {beside(path), in_cache(path)};
+    store *s = NULL;
+    for (int i = 0; i < 2; i++) {
+        if (s == NULL)
+            s = read_from(places[i], text, wanted, d, at);
+        g_free(places[i]);
+    }
+    return s;
+}
+
+bool index_is_sound(const store *s)
+{
+    const char *data = s->mapped;
+    if (data == NULL)
+        return true;
+    const header *h = (const header *)(const void *)data;
+    const section *sections = (const section *)(const void *)(data + h->sections_offset);
+    for (size_t i = 0; i < h->section_count; i++)
+        if (sections[i].size > SMALL && hash_of(data + sections[i].offset, sections[i].size) != sections[i].hash)
+            return false;
+    return true;
+}

@@ -1,0 +1,251 @@
+#include "config.h"
+
+#include "model/list.h"
+
+#include <glib.h>
+#include <math.h>
+#include <string.h>
+
+enum { SNAP = 8 /* nodes: from so many on a range's ends are moved to theirs */ };
+
+static void free_block(list_block *b)
+{
+    if (b->borrowed)
+        return;
+    g_free(b->records);
+    g_free(b->values);
+    g_free(b->nodes);
+    *b = (list_block){0};
+}
+
+static size_t block_count(const list *l)
+{
+    return (l->count + LIST_BLOCK - 1) / LIST_BLOCK;
+}
+
+void list_free(list *l)
+{
+    for (size_t i = 0; i < block_count(l); i++)
+        free_block(&l->blocks[i]);
+    g_free(l->blocks);
+    g_free(l->tops);
+    g_free(l->first);
+    *l = (list){.has_values = l->has_values};
+}
+
+static const list_node empty_node = {INFINITY, -INFINITY, 0, 0, 0};
+
+static void add_block(list *l, uint32_t first)
+{
+    size_t count = block_count(l);
+    if (count == l->room) {
+        l->room = MAX(2 * l->room, 4);
+        l->blocks = g_renew(list_block, l->blocks, l->room);
+        l->tops = g_renew(list_node, l->tops, l->room);
+        l->first = g_renew(uint32_t, l->first, l->room);
+    }
+    list_block fresh = {.records = g_new(uint32_t, LIST_BLOCK), .nodes = g_new(list_node, LIST_NODES)};
+    if (l->has_values)
+        fresh.values = g_new(float, LIST_BLOCK);
+    l->blocks[count] = fresh;
+    l->tops[count] = empty_node;
+    l->first[count] = first;
+}
+
+static void add_to_node(list_node *n, float measure, uint16_t at)
+{
+    n->sum += measure;
+    if (measure < n->least) {
+        n->least = measure;
+        n->least_at = at;
+    }
+    if (measure > n->most) {
+        n->most = measure;
+        n->most_at = at;
+    }
+}
+
+static void own_block(list_block *b);
+
+void list_append(list *l, uint32_t record, float measure)
+{
+    size_t in_block = l->count % LIST_BLOCK;
+    if (in_block == 0)
+        add_block(l, record);
+    list_block *b = &l->blocks[l->count / LIST_BLOCK];
+    own_block(b);
+    b->records[in_block] = record;
+    if (l->has_values)
+        b->values[in_block] = measure;
+    if (in_block % LIST_NODE == 0)
+        b->nodes[in_block / LIST_NODE] = empty_node;
+    add_to_node(&b->nodes[in_block / LIST_NODE], measure, (uint16_t)in_block);
+    add_to_node(&l->tops[l->count / LIST_BLOCK], measure, (uint16_t)in_block);
+    l->most = l->count == 0 ? measure : MAX(l->most, measure);
+    l->count++;
+}
+
+static float measure_at(const list *l, size_t i, list_measure *measure, const void *user)
+{
+    return l->has_values ? list_value(l, i) : measure(user, list_at(l, i));
+}
+
+static void join_node(list_node *to, const list_node *from)
+{
+    to->sum += from->sum;
+    if (from->least < to->least) {
+        to->least = from->least;
+        to->least_at = from->least_at;
+    }
+    if (from->most > to->most) {
+        to->most = from->most;
+        to->most_at = from->most_at;
+    }
+}
+
+/* A block of a mapped index becomes the list's own, so that it can be changed. */
+static void own_block(list_block *b)
+{
+    if (!b->borrowed)
+        return;
+    uint32_t *records = g_new(uint32_t, LIST_BLOCK);
+    memcpy(records, b->records, LIST_BLOCK * sizeof *records);
+    list_node *nodes = g_new(list_node, LIST_NODES);
+    memcpy(nodes, b->nodes, LIST_NODES * sizeof *nodes);
+    float *values = NULL;
+    if (b->values != NULL) {
+        values = g_new(float, LIST_BLOCK);
+        memcpy(values, b->values, LIST_BLOCK * sizeof *values);
+    }
+    *b = (list_block){.records = records, .nodes = nodes, .values = values};
+}
+
+void list_truncate(list *l, size_t count, list_measure *measure, const void *user)
+{
+    if (count >= l->count)
+        return;
+    size_t blocks = block_count(l), kept = (count + LIST_BLOCK - 1) / LIST_BLOCK;
+    for (size_t i = kept; i < blocks; i++)
+        free_block(&l->blocks[i]);
+    l->count = count;
+    size_t in_block = count % LIST_BLOCK;
+    if (in_block == 0)
+        return;
+    list_block *b = &l->blocks[kept - 1];
+    own_block(b);
+    size_t node = in_block / LIST_NODE;
+    b->nodes[node] = empty_node;
+    for (size_t i = node * LIST_NODE; i < in_block; i++)
+        add_to_node(&b->nodes[node], measure_at(l, (kept - 1) * LIST_BLOCK + i, measure, user), (uint16_t)i);
+    l->tops[kept - 1] = empty_node;
+    for (size_t i = 0; i * LIST_NODE < in_block; i++)
+        join_node(&l->tops[kept - 1], &b->nodes[i]);
+}
+
+void list_drop(list *l, uint32_t record)
+{
+    size_t block = l->start / LIST_BLOCK;
+    /* Up to the block that begins where all is to stay, less the one before it, which may reach there. */
+    for (; (block + 1) * LIST_BLOCK < l->count && l->first[block + 1] <= record; block++)
+        free_block(&l->blocks[block]);
+    l->start = list_find(l, record, MAX(l->start, block * LIST_BLOCK));
+}
+
+/* The first place in a rising array from which on nothing is below value. */
+static size_t lower_bound(const uint32_t *array, size_t low, size_t high, uint32_t value)
+{
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (array[middle] < value)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+size_t list_find(const list *l, uint32_t record, size_t from)
+{
+    size_t blocks = block_count(l), block = from / LIST_BLOCK;
+    if (from >= l->count)
+        return l->count;
+    /* Mostly the next one is near: steps that double, then halves. */
+    size_t step = 1, high = block + 1;
+    while (high < blocks && l->first[high] < record) {
+        block = high;
+        high += step;
+        step *= 2;
+    }
+    high = MIN(high, blocks);
+    block = lower_bound(l->first, block + 1, high, record) - 1;
+    size_t size = MIN(l->count - block * LIST_BLOCK, LIST_BLOCK);
+    size_t low = block == from / LIST_BLOCK ? from % LIST_BLOCK : 0;
+    const uint32_t *records = l->blocks[block].records;
+    size_t top = low;
+    for (step = 1; top < size && records[top] < record; step *= 2) {
+        low = top + 1;
+        top += step;
+    }
+    return block * LIST_BLOCK + lower_bound(records, low, MIN(top, size), record);
+}
+
+static void join_extremes(list_extremes *e, const list_node *n, size_t block)
+{
+    e->sum += n->sum;
+    if (n->least < e->least) {
+        e->least = n->least;
+        e->least_at = block * LIST_BLOCK + n->least_at;
+    }
+    if (n->most > e->most) {
+        e->most = n->most;
+        e->most_at = block * LIST_BLOCK + n->most_at;
+    }
+}
+
+static void join_entries(const list *l, list_extremes *e, size_t from, size_t to, list_measure *measure,
+                         const void *user)
+{
+    for (size_t i = from; i < to; i++) {
+        float m = measure_at(l, i, measure, user);
+        e->sum += m;
+        if (m < e->least) {
+            e->least = m;
+            e->least_at = i;
+        }
+        if (m > e->most) {
+            e->most = m;
+            e->most_at = i;
+        }
+    }
+}
+
+list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user)
+{
+    list_extremes e = {from, from, INFINITY, -INFINITY, 0, 0};
+    size_t first = from;
+    if (to - from >= SNAP * LIST_BLOCK) {
+        from = from / LIST_BLOCK * LIST_BLOCK;
+        to = to / LIST_BLOCK * LIST_BLOCK;
+    } else if (to - from >= SNAP * LIST_NODE) {
+        from = from / LIST_NODE * LIST_NODE;
+        to = to / LIST_NODE * LIST_NODE;
+    }
+    e.count = to - from;
+    while (from < to) {
+        if (from % LIST_BLOCK == 0 && to - from >= LIST_BLOCK) {
+            join_extremes(&e, &l->tops[from / LIST_BLOCK], from / LIST_BLOCK);
+            from += LIST_BLOCK;
+        } else if (from % LIST_NODE == 0 && to - from >= LIST_NODE) {
+            join_extremes(&e, &l->blocks[from / LIST_BLOCK].nodes[from % LIST_BLOCK / LIST_NODE], from / LIST_BLOCK);
+            from += LIST_NODE;
+        } else {
+            size_t end = MIN(to, (from / LIST_NODE + 1) * LIST_NODE);
+            join_entries(l, &e, from, end, measure, user);
+            from = end;
+        }
+    }
+    /* Entries that were dropped are still known to their nodes. */
+    e.least_at = e.least_at < l->start ? first : e.least_at;
+    e.most_at = e.most_at < l->start ? first : e.most_at;
+    return e;
+}

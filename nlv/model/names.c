@@ -1,0 +1,158 @@
+#include "config.h"
+
+#include "model/names.h"
+
+#include "analysis/hash_bytes.h"
+
+#include "program/program.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct entry {
+    char *text;
+    uint32_t size;
+    uint64_t hash;
+} entry;
+
+struct names {
+    pthread_mutex_t lock; /* of slots, and of who adds */
+    entry *entries;       /* room for all of them from the start, which costs nothing before it is used */
+    atomic_size_t count;
+    uint32_t *slots; /* open addressing, a number + 1; 0: empty */
+    size_t slot_count;
+};
+
+static void *room_for(size_t count, size_t size)
+{
+    void *room = calloc(count, size);
+    if (room == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return room;
+}
+
+names *names_new(void)
+{
+    names *n = room_for(1, sizeof *n);
+    pthread_mutex_init(&n->lock, NULL);
+    n->entries = room_for(NAMES_MOST, sizeof *n->entries);
+    n->slot_count = 256;
+    n->slots = room_for(n->slot_count, sizeof *n->slots);
+    return n;
+}
+
+void names_free(names *n)
+{
+    if (n == NULL)
+        return;
+    for (size_t i = 0; i < n->count; i++)
+        free(n->entries[i].text);
+    free(n->entries);
+    free(n->slots);
+    pthread_mutex_destroy(&n->lock);
+    free(n);
+}
+
+static void grow_slots(names *n)
+{
+    free(n->slots);
+    n->slot_count *= 2;
+    n->slots = room_for(n->slot_count, sizeof *n->slots);
+    for (size_t i = 0; i < n->count; i++) {
+        size_t at = n->entries[i].hash & (n->slot_count - 1);
+        while (n->slots[at] != 0)
+            at = (at + 1) & (n->slot_count - 1);
+        n->slots[at] = (uint32_t)i + 1;
+    }
+}
+
+/* The slot of a text: its own, or the empty one where it would be. */
+static size_t find_slot(const names *n, uint64_t hash, nl_string text)
+{
+    size_t at = hash & (n->slot_count - 1);
+    for (; n->slots[at] != 0; at = (at + 1) & (n->slot_count - 1)) {
+        const entry *e = &n->entries[n->slots[at] - 1];
+        if (e->hash == hash && e->size == text.size && memcmp(e->text, text.data, text.size) == 0)
+            break;
+    }
+    return at;
+}
+
+static char *terminated(nl_string text)
+{
+    char *copy = room_for(text.size + 1, 1);
+    for (size_t i = 0; i < text.size; i++)
+        copy[i] = text.data[i] == '\0' ? ' ' : text.data[i];
+    return copy;
+}
+
+/* The number of a text without a NUL. */
+static uint16_t put(names *n, nl_string text)
+{
+    uint64_t hash = hash_bytes(0, text.data, text.size);
+    pthread_mutex_lock(&n->lock);
+    size_t slot = find_slot(n, hash, text), number = NAMES_OTHERS;
+    if (n->slots[slot] != 0) {
+        number = n->slots[slot] - 1;
+    } else if (n->count < NAMES_MOST && text.size < UINT32_MAX) {
+        number = n->count;
+        n->entries[number] = (entry){terminated(text), (uint32_t)text.size, hash};
+        n->slots[slot] = (uint32_t)number + 1;
+        n->count = number + 1;
+        if (2 * n->count > n->slot_count)
+            grow_slots(n);
+    }
+    pthread_mutex_unlock(&n->lock);
+    return (uint16_t)number;
+}
+
+uint16_t names_put(names *n, nl_string text)
+{
+    if (text.data == NULL)
+        return NAMES_NONE;
+    if (memchr(text.data, '\0', text.size) == NULL)
+        return put(n, text);
+    char *copy = terminated(text);
+    uint16_t number = put(n, (nl_string){copy, text.size});
+    free(copy);
+    return number;
+}
+
+uint16_t names_find(names *n, const char *text)
+{
+    nl_string string = {text, strlen(text)};
+    pthread_mutex_lock(&n->lock);
+    uint32_t slot = n->slots[find_slot(n, hash_bytes(0, string.data, string.size), string)];
+    pthread_mutex_unlock(&n->lock);
+    return slot == 0 ? NAMES_NONE : (uint16_t)(slot - 1);
+}
+
+const char *names_text(const names *n, uint16_t number)
+{
+    return number < n->count ? n->entries[number].text : number == NAMES_NONE ? "" : "(others)";
+}
+
+size_t names_count(const names *n)
+{
+    return n->count;
+}
+
+uint16_t names_put_cached(names *n, name_cache *cache, nl_string text)
+{
+    if (text.data == NULL)
+        return NAMES_NONE;
+    size_t at = hash_bytes(0, text.data, text.size) & (NAME_CACHE_SLOTS - 1);
+    if (cache->slots[at].text != NULL && cache->slots[at].size == text.size &&
+        memcmp(cache->slots[at].text, text.data, text.size) == 0)
+        return cache->slots[at].number;
+    uint16_t number = names_put(n, text);
+    /* What has a NUL in it is kept as other bytes, and must not be taken for them. */
+    if (number < NAMES_MOST && memchr(text.data, '\0', text.size) == NULL) {
+        cache->slots[at].text = names_text(n, number);
+        cache->slots[at].size = (uint32_t)text.size;
+        cache->slots[at].number = number;
+    }
+    return number;
+}

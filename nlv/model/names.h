@@ -1,0 +1,42 @@
+/*
+ * Names that come again and again (of events, hosts, programs), as numbers from 0 on: at most NAMES_MOST of them, what
+ * comes beyond is one with the rest, NAMES_OTHERS.
+ *
+ * Any thread may put and read names; a text once read stays where it is. A name_cache is one thread's own.
+ */
+#ifndef NLV_NAMES_H
+#define NLV_NAMES_H
+
+#include <netlogger.h>
+
+enum { NAMES_MOST = 0xfffe, NAMES_OTHERS = 0xfffe, NAMES_NONE = 0xffff, NAME_CACHE_SLOTS = 512 };
+
+typedef struct names names;
+
+names *names_new(void);
+void names_free(names *n);
+
+/* The number of a name, a new one when it is new; NAMES_NONE of no string at all. */
+uint16_t names_put(names *n, nl_string text);
+
+/* NAMES_NONE when it was never put. */
+uint16_t names_find(names *n, const char *text);
+
+/* NUL-terminated; a NUL within became a blank, since this is for looking at. "" of NAMES_NONE. */
+const char *names_text(const names *n, uint16_t number);
+
+size_t names_count(const names *n);
+
+/* What a thread has looked up lately. All zero at first. */
+typedef struct name_cache {
+    struct {
+        const char *text; /* NULL: empty */
+        uint32_t size;
+        uint16_t number;
+    } slots[NAME_CACHE_SLOTS];
+} name_cache;
+
+/* As names_put, mostly without a lock. */
+uint16_t names_put_cached(names *n, name_cache *cache, nl_string text);
+
+#endif

@@ -1,0 +1,104 @@
+#include "config.h"
+
+#include "model/spec.h"
+
+#include <string.h>
+
+static spec_field field_of(const char *name)
+{
+    return (spec_field){g_strdup(name), strlen(name)};
+}
+
+static spec_event *event_of(spec *s, names *events, const char *name)
+{
+    uint16_t number = names_put(events, (nl_string){name, strlen(name)});
+    if (number >= NAMES_MOST)
+        return NULL;
+    while (s->event_count <= number) {
+        s->events = g_renew(spec_event, s->events, s->event_count + 1);
+        spec_event fresh = {.point = SPEC_NONE};
+        for (unsigned layer = 0; layer < SPEC_LAYERS; layer++)
+            fresh.steps[layer].lifeline = SPEC_NONE;
+        s->events[s->event_count++] = fresh;
+    }
+    return &s->events[number];
+}
+
+/* The first layer in which none of the events is anything yet; SPEC_LAYERS when there is none. */
+static unsigned free_layer(spec *s, names *events, const drawing_lifeline *l)
+{
+    unsigned layer = 0;
+    for (char **event = l->events; *event != NULL && layer < SPEC_LAYERS; event++) {
+        const spec_event *e = event_of(s, events, *event);
+        if (e != NULL && e->steps[layer].lifeline != SPEC_NONE) {
+            layer++;
+            event = l->events - 1;
+        }
+    }
+    return layer;
+}
+
+static void add_lifeline(spec *s, names *events, const drawing_lifeline *l, uint16_t number)
+{
+    spec_lifeline *own = &s->lifelines[number];
+    own->rows = MIN(g_strv_length(l->events), SPEC_ROWS);
+    own->layer = free_layer(s, events, l);
+    if (own->layer == SPEC_LAYERS)
+        own->layer = 0; /* of events that others have already nothing is drawn here */
+    s->layers = MAX(s->layers, own->layer + 1);
+    for (; own->id_count < SPEC_IDS && l->ids[own->id_count] != NULL; own->id_count++)
+        own->ids[own->id_count] = field_of(l->ids[own->id_count]);
+    own->color = g_ascii_strcasecmp(l->color, "HOST") == 0   ? COLOR_BY_HOST
+                 : g_ascii_strcasecmp(l->color, "PROG") == 0 ? COLOR_BY_PROG
+                                                             : COLOR_BY_FIELD;
+    own->color_field = field_of(l->color);
+    for (unsigned row = 0; row < own->rows; row++) {
+        spec_event *e = event_of(s, events, l->events[row]);
+        if (e != NULL && e->steps[own->layer].lifeline == SPEC_NONE)
+            e->steps[own->layer] = (spec_step){number, (uint16_t)row};
+    }
+}
+
+spec *spec_new(const drawing *d, names *events, uint64_t seed)
+{
+    spec *s = g_new0(spec, 1);
+    s->layers = 1;
+    s->seed = seed;
+    s->lifeline_count = d->lifelines->len;
+    s->lifelines = g_new0(spec_lifeline, s->lifeline_count + 1);
+    for (guint i = 0; i < d->lifelines->len; i++)
+        add_lifeline(s, events, g_ptr_array_index(d->lifelines, i), (uint16_t)i);
+    s->loadline_count = d->loadlines->len;
+    s->loadlines = g_new0(spec_field, s->loadline_count + 1);
+    for (guint i = 0; i < d->loadlines->len; i++) {
+        const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
+        spec_event *e = event_of(s, events, l->event);
+        s->loadlines[i] = field_of(l->field);
+        if (e != NULL && e->loadline_count < SPEC_LOADLINES)
+            e->loadlines[e->loadline_count++] = (uint16_t)i;
+    }
+    s->point_count = d->points->len;
+    for (guint i = 0; i < d->points->len; i++) {
+        spec_event *e = event_of(s, events, ((drawing_point *)g_ptr_array_index(d->points, i))->event);
+        if (e != NULL)
+            e->point = (uint16_t)i;
+    }
+    return s;
+}
+
+void spec_free(spec *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < s->lifeline_count; i++) {
+        for (unsigned id = 0; id < s->lifelines[i].id_count; id++)
+            g_free(s->lifelines[i].ids[id].name);
+        g_free(s->lifelines[i].color_field.name);
+    }
+    for (size_t i = 0; i < s->loadline_count; i++)
+        g_free(s->loadlines[i].name);
+    g_free(s->lifelines);
+    g_free(s->loadlines);
+    g_free(s->events);
+    g_free(s);
+}

@@ -1,0 +1,677 @@
+#include "config.h"
+
+#include "model/store.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+enum { LEAST_SLOTS = 1024, TAIL_MOST = 4 * STORE_CHUNK, LATE_SHARE = 4 };
+
+/* ---- life ---- */
+
+store *store_new(spec *s, batch_names names, bool looks_out)
+{
+    store *st = g_new0(store, 1);
+    st->spec = s;
+    st->names = names;
+    st->looks_out = looks_out;
+    st->lifelines = g_new0(lifeline_lists, s->lifeline_count + 1);
+    for (size_t i = 0; i < s->lifeline_count; i++) {
+        unsigned rows = s->lifelines[i].rows;
+        st->lifelines[i] = (lifeline_lists){rows, g_new0(list *, (size_t)rows * rows + 1), g_new0(list *, rows + 1)};
+    }
+    st->loadlines = g_new0(loadline_lists, s->loadline_count + 1);
+    st->point_count = s->point_count;
+    st->points = g_new0(list, s->point_count + STORE_POINTS_MOST);
+    st->found = g_new0(uint16_t, STORE_POINTS_MOST);
+    st->visits = g_new0(uint32_t, NAMES_NONE + 1);
+    st->late.layers = s->layers;
+    return st;
+}
+
+static void free_list(list *l)
+{
+    if (l == NULL)
+        return;
+    list_free(l);
+    g_free(l);
+}
+
+static void free_chunk(chunk *c)
+{
+    if (!c->borrowed)
+        g_free(c->times); /* all its arrays are one piece */
+    *c = (chunk){0};
+}
+
+static void free_objects(objects *o)
+{
+    for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < o->count; i++)
+        if (!o->chunks[i].borrowed)
+            g_free(o->chunks[i].keys); /* all its arrays are one piece */
+    g_free(o->chunks);
+    g_free(o->slots);
+}
+
+/* Calls function with every list, and with the layer whose segments it has or, of other lists, 0. */
+static void each_list(store *s, void (*function)(store *s, list *l, unsigned layer, const void *user), const void *user)
+{
+    for (size_t i = 0; i < s->spec->lifeline_count; i++) {
+        lifeline_lists *l = &s->lifelines[i];
+        unsigned layer = s->spec->lifelines[i].layer;
+        for (size_t j = 0; j < (size_t)l->rows * l->rows; j++)
+            if (l->segments[j] != NULL)
+                function(s, l->segments[j], layer, user);
+        for (unsigned row = 0; row < l->rows; row++)
+            if (l->starts[row] != NULL)
+                function(s, l->starts[row], layer, user);
+    }
+    for (size_t i = 0; i < s->spec->loadline_count; i++)
+        for (size_t j = 0; j < s->loadlines[i].count; j++)
+            function(s, s->loadlines[i].hosts[j].list, 0, user);
+    for (size_t i = 0; i < s->point_count; i++)
+        function(s, &s->points[i], 0, user);
+}
+
+void store_free(store *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < s->spec->lifeline_count; i++) {
+        lifeline_lists *l = &s->lifelines[i];
+        for (size_t j = 0; j < (size_t)l->rows * l->rows; j++)
+            free_list(l->segments[j]);
+        for (unsigned row = 0; row < l->rows; row++)
+            free_list(l->starts[row]);
+        g_free(l->segments);
+        g_free(l->starts);
+    }
+    for (size_t i = 0; i < s->spec->loadline_count; i++) {
+        for (size_t j = 0; j < s->loadlines[i].count; j++)
+            free_list(s->loadlines[i].hosts[j].list);
+        g_free(s->loadlines[i].hosts);
+    }
+    for (size_t i = 0; i < s->point_count; i++)
+        list_free(&s->points[i]);
+    for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < s->count; i++)
+        free_chunk(&s->chunks[i]);
+    for (unsigned layer = 0; layer < SPEC_LAYERS; layer++)
+        free_objects(&s->objects[layer]);
+    g_free(s->lifelines);
+    g_free(s->loadlines);
+    g_free(s->points);
+    g_free(s->found);
+    g_free(s->chunks);
+    g_free(s->starts);
+    g_free(s->visits);
+    batch_free(&s->late);
+    names_free(s->names.events);
+    names_free(s->names.hosts);
+    names_free(s->names.progs);
+    names_free(s->names.colors);
+    spec_free(s->spec);
+    if (s->mapped != NULL)
+        munmap(s->mapped, s->mapped_size);
+    g_free(s);
+}
+
+/* ---- objects ---- */
+
+static void grow_slots(objects *o)
+{
+    size_t count = MAX(o->slot_count, LEAST_SLOTS);
+    while (o->count + 1 > count / 3 * 2)
+        count *= 2;
+    g_free(o->slots);
+    o->slots = g_new0(uint32_t, count);
+    o->slot_count = count;
+    for (uint32_t i = 0; i < o->count; i++) {
+        if (o->chunks[i / STORE_CHUNK].keys == NULL)
+            continue;
+        size_t at = o->chunks[i / STORE_CHUNK].keys[i % STORE_CHUNK] & (count - 1);
+        while (o->slots[at] != 0)
+            at = (at + 1) & (count - 1);
+        o->slots[at] = i + 1;
+    }
+}
+
+static void own_objects_chunk(objects_chunk *c)
+{
+    if (!c->borrowed && c->keys != NULL)
+        return;
+    objects_chunk own = {.keys = g_malloc((size_t)STORE_CHUNK * (8 + 4 + 2))};
+    own.last = (uint32_t *)(void *)(own.keys + STORE_CHUNK);
+    own.colors = (uint16_t *)(void *)(own.last + STORE_CHUNK);
+    if (c->borrowed) {
+        memcpy(own.keys, c->keys, STORE_CHUNK * sizeof *own.keys);
+        memcpy(own.last, c->last, STORE_CHUNK * sizeof *own.last);
+        memcpy(own.colors, c->colors, STORE_CHUNK * sizeof *own.colors);
+    }
+    *c = own;
+}
+
+static uint32_t add_object(objects *o, uint64_t key, uint16_t color)
+{
+    uint32_t number = o->count;
+    if (number / STORE_CHUNK >= o->room) {
+        uint32_t room = MAX(2 * o->room, 4);
+        o->chunks = g_renew(objects_chunk, o->chunks, room);
+        memset(o->chunks + o->room, 0, (room - o->room) * sizeof *o->chunks);
+        o->room = room;
+    }
+    objects_chunk *c = &o->chunks[number / STORE_CHUNK];
+    own_objects_chunk(c);
+    c->keys[number % STORE_CHUNK] = key;
+    c->last[number % STORE_CHUNK] = STORE_NONE;
+    c->colors[number % STORE_CHUNK] = color;
+    o->count++;
+    return number;
+}
+
+static uint32_t find_object(objects *o, uint64_t key, uint16_t color)
+{
+    if (o->slots == NULL || o->count + 1 > o->slot_count / 3 * 2)
+        grow_slots(o);
+    size_t at = key & (o->slot_count - 1);
+    for (; o->slots[at] != 0; at = (at + 1) & (o->slot_count - 1)) {
+        uint32_t number = o->slots[at] - 1;
+        if (o->chunks[number / STORE_CHUNK].keys[number % STORE_CHUNK] == key)
+            return number;
+    }
+    uint32_t number = add_object(o, key, color);
+    o->slots[at] = number + 1;
+    return number;
+}
+
+static void resolve_objects(store *s, batch *b)
+{
+    for (size_t i = 0; i < b->count; i++)
+        for (unsigned layer = 0; layer < b->layers; layer++) {
+            batch_step *step = &b->steps[i * b->layers + layer];
+            step->object =
+                step->key != 0 ? find_object(&s->objects[layer], step->key, step->color) : (uint32_t)STORE_NONE;
+        }
+}
+
+static uint32_t *last_of(store *s, uint32_t object, unsigned layer)
+{
+    return &s->objects[layer].chunks[object / STORE_CHUNK].last[object % STORE_CHUNK];
+}
+
+static uint16_t *color_of(store *s, uint32_t object, unsigned layer)
+{
+    return &s->objects[layer].chunks[object / STORE_CHUNK].colors[object % STORE_CHUNK];
+}
+
+/* ---- lists ---- */
+
+float store_segment_ns(const void *measure, uint32_t record)
+{
+    const segment_measure *m = measure;
+    uint32_t before = store_previous(m->store, record, m->layer);
+    return before == STORE_NONE ? 0 : (float)(store_time(m->store, record) - store_time(m->store, before));
+}
+
+static list *made(list **l, bool has_values)
+{
+    if (*l == NULL) {
+        *l = g_new0(list, 1);
+        (*l)->has_values = has_values;
+    }
+    return *l;
+}
+
+list *store_loadline_list(store *s, uint16_t loadline, uint16_t host)
+{
+    loadline_lists *l = &s->loadlines[loadline];
+    for (size_t i = 0; i < l->count; i++)
+        if (l->hosts[i].host == host)
+            return l->hosts[i].list;
+    l->hosts = g_renew(host_list, l->hosts, l->count + 1);
+    l->hosts[l->count] = (host_list){.host = host};
+    return made(&l->hosts[l->count++].list, true);
+}
+
+/* The list of points that an event is in; NULL when it is in none. */
+static list *point_list(store *s, uint16_t event)
+{
+    const spec *sp = s->spec;
+    if (event < sp->event_count)
+        return sp->events[event].point != SPEC_NONE ? &s->points[sp->events[event].point] : NULL;
+    if (!s->looks_out || event == NAMES_NONE)
+        return NULL;
+    size_t found = s->point_count - sp->point_count, i = 0;
+    while (i < found && s->found[i] != event)
+        i++;
+    if (i == found) {
+        if (found == STORE_POINTS_MOST)
+            return NULL;
+        s->found[found] = event;
+        s->points[s->point_count++] = (list){0};
+    }
+    return &s->points[sp->point_count + i];
+}
+
+/* ---- adding in order ---- */
+
+static void add_chunk(store *s, int64_t start)
+{
+    uint32_t number = s->count / STORE_CHUNK;
+    if (number >= s->room) {
+        s->room = MAX(2 * s->room, 16);
+        s->chunks = g_renew(chunk, s->chunks, s->room);
+        s->starts = g_renew(int64_t, s->starts, s->room);
+    }
+    size_t stride = 8 + 8 + 3 * 2 + s->spec->layers * 8;
+    chunk c = {.times = g_malloc(stride * STORE_CHUNK)};
+    c.places = (uint64_t *)(c.times + STORE_CHUNK);
+    uint32_t *next = (uint32_t *)(void *)(c.places + STORE_CHUNK);
+    for (unsigned layer = 0; layer < s->spec->layers; layer++) {
+        c.objects[layer] = next;
+        c.previous[layer] = next + STORE_CHUNK;
+        next += 2 * STORE_CHUNK;
+    }
+    c.events = (uint16_t *)(void *)next;
+    c.hosts = c.events + STORE_CHUNK;
+    c.progs = c.hosts + STORE_CHUNK;
+    s->chunks[number] = c;
+    s->starts[number] = start;
+}
+
+/* Counts that an object comes to a host, and lets it be coloured by the one that the fewest come to so far. */
+static void visit(store *s, uint32_t object, unsigned layer, uint16_t host, bool again)
+{
+    if (host == NAMES_NONE)
+        return;
+    if (!again)
+        s->visits[host]++;
+    uint16_t *color = color_of(s, object, layer);
+    if (*color == NAMES_NONE || s->visits[host] < s->visits[*color])
+        *color = host;
+}
+
+static void add_step(store *s, uint32_t record, unsigned layer, const batch_row *row, const batch_step *step)
+{
+    chunk *c = &s->chunks[record / STORE_CHUNK];
+    uint32_t at = record % STORE_CHUNK;
+    c->objects[layer][at] = step->object;
+    c->previous[layer][at] = STORE_NONE;
+    if (step->object == STORE_NONE)
+        return;
+    spec_step what = spec_step_of(s->spec, row->event, layer);
+    const spec_lifeline *l = &s->spec->lifelines[what.lifeline];
+    lifeline_lists *lists = &s->lifelines[what.lifeline];
+    uint32_t *last = last_of(s, step->object, layer), before = *last;
+    if (before < s->first)
+        before = STORE_NONE;
+    *last = record;
+    c->previous[layer][at] = before;
+    if (l->color == COLOR_BY_HOST)
+        visit(s, step->object, layer, row->host, before != STORE_NONE && store_host(s, before) == row->host);
+    else if (*color_of(s, step->object, layer) == NAMES_NONE)
+        *color_of(s, step->object, layer) = l->color == COLOR_BY_PROG ? row->prog : step->color;
+    if (before == STORE_NONE) {
+        list_append(made(&lists->starts[what.row], false), record, 0);
+        return;
+    }
+    unsigned from = spec_step_of(s->spec, store_event(s, before), layer).row;
+    list_append(made(&lists->segments[from * lists->rows + what.row], true), record,
+                (float)(row->time_ns - store_time(s, before)));
+}
+
+static void add_row(store *s, const batch *b, size_t i)
+{
+    const batch_row *row = &b->rows[i];
+    if (s->count == STORE_NONE)
+        return; /* four thousand million records */
+    if (s->count % STORE_CHUNK == 0)
+        add_chunk(s, row->time_ns);
+    uint32_t record = s->count, at = record % STORE_CHUNK;
+    chunk *c = &s->chunks[record / STORE_CHUNK];
+    c->times[at] = row->time_ns;
+    c->places[at] = row->place;
+    c->events[at] = row->event;
+    c->hosts[at] = row->host;
+    c->progs[at] = row->prog;
+    for (unsigned layer = 0; layer < b->layers; layer++)
+        add_step(s, record, layer, row, &b->steps[i * b->layers + layer]);
+    for (unsigned v = 0; v < row->value_count; v++) {
+        const batch_value *value = &b->values[row->first_value + v];
+        list_append(store_loadline_list(s, value->loadline, row->host), record, value->value);
+    }
+    list *points = point_list(s, row->event);
+    if (points != NULL)
+        list_append(points, record, 0);
+    s->count++;
+}
+
+/* ---- records that are late ---- */
+
+static void copy_row(batch *to, const batch *from, size_t i)
+{
+    batch_row row = from->rows[i];
+    batch_row *copy = batch_add(to);
+    uint32_t first = copy->first_value;
+    *copy = row;
+    copy->first_value = first;
+    copy->value_count = 0;
+    memcpy(&to->steps[(to->count - 1) * to->layers], &from->steps[i * from->layers], to->layers * sizeof *to->steps);
+    for (unsigned v = 0; v < row.value_count; v++)
+        batch_add_value(to, copy, from->values[row.first_value + v].loadline, from->values[row.first_value + v].value);
+}
+
+typedef struct row_order {
+    int64_t time_ns;
+    size_t row;
+} row_order;
+
+static gint compare_rows(gconstpointer a, gconstpointer b, gpointer unused)
+{
+    (void)unused;
+    const row_order *first = a, *second = b;
+    return (first->time_ns > second->time_ns) - (first->time_ns < second->time_ns);
+}
+
+static bool is_sorted(const batch *b)
+{
+    for (size_t i = 1; i < b->count; i++)
+        if (b->rows[i - 1].time_ns > b->rows[i].time_ns)
+            return false;
+    return true;
+}
+
+/* The rows of a batch by time, those of the same time as they came; to be freed with g_free. */
+static row_order *order_rows(const batch *b)
+{
+    row_order *order = g_new(row_order, b->count + 1);
+    for (size_t i = 0; i < b->count; i++)
+        order[i] = (row_order){b->rows[i].time_ns, i};
+    if (!is_sorted(b))
+        g_qsort_with_data(order, (gint)b->count, sizeof *order, compare_rows, NULL); /* it is stable */
+    return order;
+}
+
+/* The values of a record that is the last of all lists that it is in, taken out of these. */
+static void take_values(store *s, uint32_t record, batch *to, batch_row *row)
+{
+    uint16_t event = store_event(s, record);
+    if (event >= s->spec->event_count)
+        return;
+    const spec_event *e = &s->spec->events[event];
+    for (unsigned i = e->loadline_count; i-- > 0;) {
+        list *l = store_loadline_list(s, e->loadlines[i], store_host(s, record));
+        if (l->count == l->start || list_at(l, l->count - 1) != record)
+            continue;
+        batch_add_value(to, row, e->loadlines[i], list_value(l, l->count - 1));
+        list_truncate(l, l->count - 1, NULL, NULL);
+    }
+}
+
+static void truncate_list(store *s, list *l, unsigned layer, const void *from)
+{
+    segment_measure measure = {s, layer};
+    list_truncate(l, list_find(l, *(const uint32_t *)from, l->start), store_segment_ns, &measure);
+}
+
+/* Takes the records from from on out again: into taken, the last one first. */
+static void pull_back(store *s, uint32_t from, batch *taken)
+{
+    for (uint32_t record = s->count; record-- > from;) {
+        batch_row *row = batch_add(taken);
+        row->time_ns = store_time(s, record);
+        row->place = store_place(s, record);
+        row->event = store_event(s, record);
+        row->host = store_host(s, record);
+        row->prog = store_prog(s, record);
+        take_values(s, record, taken, row);
+        batch_step *steps = &taken->steps[(taken->count - 1) * taken->layers];
+        for (unsigned layer = 0; layer < taken->layers; layer++) {
+            steps[layer].object = store_object(s, record, layer);
+            steps[layer].color = NAMES_NONE;
+            if (steps[layer].object != STORE_NONE)
+                *last_of(s, steps[layer].object, layer) = store_previous(s, record, layer);
+        }
+    }
+    each_list(s, truncate_list, &from);
+    for (uint32_t i = (from + STORE_CHUNK - 1) / STORE_CHUNK; i * (uint64_t)STORE_CHUNK < s->count; i++)
+        free_chunk(&s->chunks[i]);
+    s->count = from;
+}
+
+/* A chunk of a mapped index is changed in private copies of its pages, but it has no room beyond its records. */
+static void own_last_chunk(store *s)
+{
+    if (s->count % STORE_CHUNK == 0 || !s->chunks[s->count / STORE_CHUNK].borrowed)
+        return;
+    uint32_t count = s->count, at = count % STORE_CHUNK;
+    chunk old = s->chunks[count / STORE_CHUNK];
+    s->count -= at;
+    add_chunk(s, old.times[0]);
+    s->count = count;
+    chunk *c = &s->chunks[count / STORE_CHUNK];
+    memcpy(c->times, old.times, at * sizeof *c->times);
+    memcpy(c->places, old.places, at * sizeof *c->places);
+    memcpy(c->events, old.events, at * sizeof *c->events);
+    memcpy(c->hosts, old.hosts, at * sizeof *c->hosts);
+    memcpy(c->progs, old.progs, at * sizeof *c->progs);
+    for (unsigned layer = 0; layer < s->spec->layers; layer++) {
+        memcpy(c->objects[layer], old.objects[layer], at * sizeof *c->objects[layer]);
+        memcpy(c->previous[layer], old.previous[layer], at * sizeof *c->previous[layer]);
+    }
+}
+
+/* The first record that is after a time. */
+static uint32_t find_after(const store *s, int64_t time_ns)
+{
+    return time_ns == INT64_MAX ? s->count : store_find_time(s, time_ns + 1);
+}
+
+/* Puts rows, whose objects are known, where they belong, though what is there already has to be moved. */
+static void merge(store *s, const batch *b)
+{
+    row_order *order = order_rows(b);
+    batch taken = {.layers = b->layers};
+    pull_back(s, find_after(s, order[0].time_ns), &taken);
+    own_last_chunk(s);
+    size_t left = taken.count;
+    for (size_t i = 0; i < b->count; i++) {
+        while (left > 0 && taken.rows[left - 1].time_ns <= order[i].time_ns)
+            add_row(s, &taken, --left);
+        add_row(s, b, order[i].row);
+    }
+    while (left > 0)
+        add_row(s, &taken, --left);
+    batch_free(&taken);
+    g_free(order);
+}
+
+static void merge_late(store *s)
+{
+    batch late = s->late;
+    s->late = (batch){.layers = late.layers};
+    merge(s, &late);
+    batch_free(&late);
+}
+
+/* Lays a row by, until it is worth while to move all that lies behind it. */
+static void put_late(store *s, const batch *b, size_t i)
+{
+    if (s->late.count == 0 || b->rows[i].time_ns < s->earliest_late)
+        s->earliest_late = b->rows[i].time_ns;
+    copy_row(&s->late, b, i);
+}
+
+void store_append(store *s, batch *b)
+{
+    if (b->count == 0)
+        return;
+    resolve_objects(s, b);
+    own_last_chunk(s);
+    row_order *order = order_rows(b);
+    for (size_t i = 0; i < b->count; i++)
+        if (s->count > s->first && order[i].time_ns < store_time(s, s->count - 1))
+            put_late(s, b, order[i].row);
+        else
+            add_row(s, b, order[i].row);
+    g_free(order);
+    if (s->late.count == 0)
+        return;
+    uint32_t tail = s->count - find_after(s, s->earliest_late);
+    if (tail < MAX(TAIL_MOST, s->late.count * LATE_SHARE))
+        merge_late(s);
+}
+
+/* ---- colours ---- */
+
+typedef void each_step(store *s, uint32_t record, unsigned layer, uint32_t object);
+
+static void each_step_by_host(store *s, each_step *function)
+{
+    for (uint32_t record = s->first; record < s->count; record++)
+        for (unsigned layer = 0; layer < s->spec->layers; layer++) {
+            uint32_t object = store_object(s, record, layer);
+            if (object == STORE_NONE || object >= s->objects[layer].count)
+                continue;
+            spec_step what = spec_step_of(s->spec, store_event(s, record), layer);
+            if (what.lifeline != SPEC_NONE && s->spec->lifelines[what.lifeline].color == COLOR_BY_HOST)
+                function(s, record, layer, object);
+        }
+}
+
+static void count_visit(store *s, uint32_t record, unsigned layer, uint32_t object)
+{
+    uint16_t host = store_host(s, record);
+    uint32_t before = store_previous(s, record, layer);
+    if (host == NAMES_NONE || (before != STORE_NONE && store_host(s, before) == host))
+        return;
+    s->visits[host]++;
+    if (before == STORE_NONE)
+        *color_of(s, object, layer) = NAMES_NONE;
+}
+
+static void color_step(store *s, uint32_t record, unsigned layer, uint32_t object)
+{
+    visit(s, object, layer, store_host(s, record), true);
+}
+
+/* By host: the one that the fewest objects visit says most about this one (a server rather than the client of all). */
+static void give_colors(store *s)
+{
+    memset(s->visits, 0, (NAMES_NONE + 1) * sizeof *s->visits);
+    each_step_by_host(s, count_visit);
+    each_step_by_host(s, color_step);
+    s->colored = s->count;
+}
+
+void store_settle(store *s)
+{
+    if (s->late.count > 0)
+        merge_late(s);
+}
+
+void store_color_objects(store *s)
+{
+    if (s->count - s->first > (s->colored - MIN(s->colored, s->first)) / 4 * 5)
+        give_colors(s);
+}
+
+/* ---- memory ---- */
+
+static void drop_from_list(store *s, list *l, unsigned layer, const void *first)
+{
+    (void)s, (void)layer;
+    list_drop(l, *(const uint32_t *)first);
+}
+
+/* Whether no object of a chunk has a step that is left. */
+static bool is_gone(const objects_chunk *c, uint32_t first)
+{
+    for (uint32_t i = 0; i < STORE_CHUNK; i++)
+        if (c->last[i] != STORE_NONE && c->last[i] >= first)
+            return false;
+    return true;
+}
+
+static void drop_objects(objects *o, uint32_t first)
+{
+    bool any = false;
+    for (uint32_t i = 0; i < o->count / STORE_CHUNK; i++) {
+        objects_chunk *c = &o->chunks[i];
+        if (c->keys == NULL || !is_gone(c, first))
+            continue;
+        if (!c->borrowed)
+            g_free(c->keys);
+        *c = (objects_chunk){0};
+        any = true;
+    }
+    if (any && o->slots != NULL)
+        grow_slots(o);
+}
+
+void store_drop(store *s, uint32_t most)
+{
+    uint32_t first = s->count > most ? s->count - most : 0;
+    first -= first % STORE_CHUNK;
+    if (first <= s->first)
+        return;
+    if (s->late.count > 0)
+        merge_late(s); /* they are of objects that would be taken for gone */
+    for (uint32_t i = s->first / STORE_CHUNK; i < first / STORE_CHUNK; i++)
+        free_chunk(&s->chunks[i]);
+    s->first = first;
+    each_list(s, drop_from_list, &first);
+    for (unsigned layer = 0; layer < s->spec->layers; layer++)
+        drop_objects(&s->objects[layer], first);
+}
+
+static void add_list_memory(store *s, list *l, unsigned layer, const void *user)
+{
+    (void)s, (void)layer;
+    size_t *sum = *(size_t *const *)user;
+    for (size_t i = l->start / LIST_BLOCK; i * LIST_BLOCK < l->count; i++)
+        if (!l->blocks[i].borrowed)
+            *sum += LIST_BLOCK * (l->has_values ? 8 : 4) + LIST_NODES * sizeof(list_node);
+    *sum += l->room * (sizeof *l->blocks + sizeof *l->tops + sizeof *l->first);
+}
+
+size_t store_memory(const store *s)
+{
+    size_t sum = 0, *sum_at = &sum;
+    for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < s->count; i++)
+        if (s->chunks[i].times != NULL && !s->chunks[i].borrowed)
+            sum += (size_t)STORE_CHUNK * (22 + 8 * s->spec->layers);
+    for (unsigned layer = 0; layer < s->spec->layers; layer++) {
+        const objects *o = &s->objects[layer];
+        sum += o->slot_count * sizeof *o->slots;
+        for (uint32_t i = 0; i * (uint64_t)STORE_CHUNK < o->count; i++)
+            if (o->chunks[i].keys != NULL && !o->chunks[i].borrowed)
+                sum += (size_t)STORE_CHUNK * 14;
+    }
+    each_list((store *)s, add_list_memory, &sum_at);
+    return sum;
+}
+
+uint32_t store_find_time(const store *s, int64_t time_ns)
+{
+    uint32_t low = s->first / STORE_CHUNK, high = (uint32_t)(((uint64_t)s->count + STORE_CHUNK - 1) / STORE_CHUNK);
+    if (s->count == s->first)
+        return s->count;
+    /* The last chunk that begins before it: in that it is, or the next begins with it. */
+    while (low + 1 < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (s->starts[middle] < time_ns)
+            low = middle;
+        else
+            high = middle;
+    }
+    const int64_t *times = s->chunks[low].times;
+    uint32_t from = 0, to = MIN(s->count - low * (uint32_t)STORE_CHUNK, STORE_CHUNK);
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (times[middle] < time_ns)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return low * STORE_CHUNK + from;
+}

@@ -1,0 +1,291 @@
+#include "config.h"
+
+#include "scene/density.h"
+
+#include <glib.h>
+#include <math.h>
+#include <string.h>
+
+typedef struct cell {
+    float total; /* of weights; below 0: a line on top */
+    float lead;  /* by how much the colour is ahead of the others (Boyer and Moore's vote) */
+} cell;
+
+struct density {
+    double left, top, scale;
+    int width, height;
+    cell *cells; /* column by column, as most lines are upright */
+    uint8_t *colors;
+    uint64_t work;
+    int first_row, end_row; /* in which something was drawn */
+    float single;           /* how strongly one line shows */
+};
+
+density *density_new(double left, double top, double right, double bottom, double scale)
+{
+    density *d = g_new0(density, 1);
+    d->left = floor(left * scale) / scale;
+    d->top = floor(top * scale) / scale;
+    d->scale = scale;
+    d->width = (int)CLAMP(ceil((right - d->left) * scale), 1, 32000);
+    d->height = (int)CLAMP(ceil((bottom - d->top) * scale), 1, 32000);
+    d->first_row = d->height;
+    d->single = 0.5f;
+    d->cells = g_new0(cell, (size_t)d->width * d->height);
+    d->colors = g_new(uint8_t, (size_t)d->width * d->height);
+    return d;
+}
+
+void density_free(density *d)
+{
+    g_free(d->cells);
+    g_free(d->colors);
+    g_free(d);
+}
+
+/* Adds lines of a colour to a pixel. */
+static inline void vote(cell *c, uint8_t *own, float weight, uint8_t color)
+{
+    if (c->total < 0)
+        return;
+    c->total += weight;
+    if (*own == color || c->lead <= 0) {
+        *own = color;
+        c->lead += weight;
+    } else {
+        c->lead -= weight;
+        if (c->lead < 0) {
+            *own = color;
+            c->lead = -c->lead;
+        }
+    }
+}
+
+static inline void add(density *d, int x, int y, float weight, uint8_t color, bool on_top)
+{
+    if ((unsigned)x >= (unsigned)d->width || (unsigned)y >= (unsigned)d->height)
+        return;
+    size_t at = (size_t)x * d->height + y;
+    cell *c = &d->cells[at];
+    if (!on_top) {
+        vote(c, &d->colors[at], weight, color);
+        return;
+    }
+    c->total = c->total < 0 ? MIN(c->total, -weight) : -weight;
+    d->colors[at] = color;
+}
+
+/* Rows [from, to) of a column, all of them in the area: what most is spent on. */
+static void draw_upright(density *d, int column, int from, int to, float weight, uint8_t color, bool on_top)
+{
+    if (column < 0 || column >= d->width || from >= to)
+        return;
+    size_t at = (size_t)column * d->height + from;
+    for (int y = from; y < to; y++, at++)
+        if (on_top) {
+            d->cells[at].total = -1;
+            d->colors[at] = color;
+        } else {
+            vote(&d->cells[at], &d->colors[at], weight, color);
+        }
+}
+
+/* Along y, a pixel a row, parted between the two that are nearest. */
+static void draw_steep(density *d, double x0, double y0, double x1, double y1, float weight, uint8_t color, bool top)
+{
+    int from = (int)floor(MIN(y0, y1)), to = (int)ceil(MAX(y0, y1));
+    from = MAX(from, 0);
+    to = MIN(to, d->height);
+    double slope = y1 != y0 ? (x1 - x0) / (y1 - y0) : 0;
+    double x = x0 + (from + 0.5 - y0) * slope - 0.5;
+    d->work += to > from ? (uint64_t)(to - from) : 0;
+    if (fabs(slope) < 0.02) {
+        draw_upright(d, (int)floor((x0 + x1) / 2), from, to, weight, color, top);
+        return;
+    }
+    for (int y = from; y < to; y++, x += slope) {
+        double left = floor(x);
+        float share = (float)(x - left);
+        add(d, (int)left, y, weight * (1 - share), color, top);
+        add(d, (int)left + 1, y, weight * share, color, top);
+    }
+}
+
+static void draw_flat(density *d, double x0, double y0, double x1, double y1, float weight, uint8_t color, bool top)
+{
+    if (x0 > x1) {
+        double swap = x0;
+        x0 = x1;
+        x1 = swap;
+        swap = y0;
+        y0 = y1;
+        y1 = swap;
+    }
+    int from = (int)MAX(floor(x0), 0), to = (int)MIN(ceil(x1), (double)d->width);
+    double slope = x1 > x0 ? (y1 - y0) / (x1 - x0) : 0;
+    double y = y0 + (from + 0.5 - x0) * slope - 0.5;
+    d->work += to > from ? (uint64_t)(to - from) : 0;
+    for (int x = from; x < to; x++, y += slope) {
+        double above = floor(y);
+        float share = (float)(y - above);
+        add(d, x, (int)above, weight * (1 - share), color, top);
+        add(d, x, (int)above + 1, weight * share, color, top);
+    }
+}
+
+static void draw(density *d, double x0, double y0, double x1, double y1, float weight, unsigned color, bool top)
+{
+    x0 = (x0 - d->left) * d->scale;
+    x1 = (x1 - d->left) * d->scale;
+    y0 = (y0 - d->top) * d->scale;
+    y1 = (y1 - d->top) * d->scale;
+    if (MAX(x0, x1) < 0 || MIN(x0, x1) > d->width)
+        return;
+    d->first_row = MIN(d->first_row, (int)floor(MIN(y0, y1)) - 1);
+    d->end_row = MAX(d->end_row, (int)ceil(MAX(y0, y1)) + 2);
+    if (fabs(x1 - x0) > fabs(y1 - y0))
+        draw_flat(d, x0, y0, x1, y1, weight, (uint8_t)color, top);
+    else
+        draw_steep(d, x0, y0, x1, y1, weight, (uint8_t)color, top);
+}
+
+void density_line(density *d, double x0, double y0, double x1, double y1, float weight, unsigned color)
+{
+    draw(d, x0, y0, x1, y1, weight, color, false);
+}
+
+void density_upright(density *d, double x, double y0, double y1, float weight, unsigned color)
+{
+    draw(d, x, y0, x, y1, weight, color, false);
+}
+
+void density_line_on_top(density *d, double x0, double y0, double x1, double y1, unsigned color)
+{
+    draw(d, x0, y0, x1, y1, 1, color, true);
+}
+
+uint64_t density_work(const density *d)
+{
+    return d->work;
+}
+
+/* How strongly a pixel with so many lines shows: the first one as single says, the others by the logarithm. */
+static float strength_of(float total, float single, float log_most)
+{
+    if (total < 1)
+        return total * single;
+    return single + (0.95f - single) * MIN(logf(total) / log_most, 1);
+}
+
+/*
+ * Strengths are looked up by the upper bits of a total, its exponent and the first four of its fraction, for totals
+ * from 2^-8 to 2^32: a logarithm for every pixel would take longer than all else.
+ */
+enum { FRACTION_BITS = 4, FIRST_EXPONENT = -8, EXPONENTS = 40, STRENGTHS = EXPONENTS << FRACTION_BITS };
+
+static inline unsigned place_of(float total)
+{
+    uint32_t bits;
+    memcpy(&bits, &total, sizeof bits);
+    int place = (int)(bits >> (23 - FRACTION_BITS)) - ((127 + FIRST_EXPONENT) << FRACTION_BITS);
+    return (unsigned)CLAMP(place, 0, STRENGTHS - 1);
+}
+
+static void make_strengths(uint8_t strengths[STRENGTHS], float single, float log_most)
+{
+    for (unsigned i = 0; i < STRENGTHS; i++) {
+        float low = ldexpf(1 + (float)(i % (1 << FRACTION_BITS)) / (1 << FRACTION_BITS),
+                           (int)(i >> FRACTION_BITS) + FIRST_EXPONENT);
+        strengths[i] = (uint8_t)(strength_of(low, single, log_most) * 255 + 0.5f);
+    }
+}
+
+typedef struct ink {
+    uint32_t red, green, blue; /* 0 to 255 */
+} ink;
+
+static inline uint32_t pixel_of(const ink *i, uint32_t alpha)
+{
+    uint32_t red = (i->red * alpha + 127) / 255, green = (i->green * alpha + 127) / 255,
+             blue = (i->blue * alpha + 127) / 255;
+    return alpha << 24 | red << 16 | green << 8 | blue;
+}
+
+static void make_inks(ink inks[256], bool dark)
+{
+    for (unsigned i = 0; i < 256; i++) {
+        color c = i == DENSITY_ALARM   ? palette_alarm()
+                  : i == DENSITY_MIXED ? palette_mixed(dark)
+                                       : palette_series(i, dark);
+        inks[i] = (ink){(uint32_t)(c.red * 255 + 0.5), (uint32_t)(c.green * 255 + 0.5), (uint32_t)(c.blue * 255 + 0.5)};
+    }
+}
+
+/* The first and the last row in which there is anything; false when there is none. */
+static bool find_rows(const density *d, int *first, int *end)
+{
+    *first = MAX(d->first_row, 0);
+    *end = MIN(d->end_row, d->height);
+    return *first < *end;
+}
+
+enum { FILLED_AT_ONCE = 16 /* columns: their cells, and a row of pixels, are near each other in memory */ };
+
+static void fill(const density *d, cairo_surface_t *surface, int first, int end, bool dark, float most)
+{
+    uint8_t strengths[STRENGTHS];
+    ink inks[256];
+    unsigned char *data = cairo_image_surface_get_data(surface);
+    int stride = cairo_image_surface_get_stride(surface);
+    if (data == NULL)
+        return;
+    make_strengths(strengths, d->single, logf(MAX(most, 16)));
+    make_inks(inks, dark);
+    for (int left = 0; left < d->width; left += FILLED_AT_ONCE)
+        for (int y = first; y < end; y++) {
+            uint32_t *row = (uint32_t *)(void *)(data + (size_t)(y - first) * stride);
+            for (int x = left; x < MIN(left + FILLED_AT_ONCE, d->width); x++) {
+                size_t at = (size_t)x * d->height + y;
+                float total = d->cells[at].total;
+                if (total > 0)
+                    row[x] = pixel_of(&inks[d->colors[at]], strengths[place_of(total)]);
+                else if (total < 0)
+                    row[x] = pixel_of(&inks[d->colors[at]], (uint32_t)(MIN(-total, 1) * 242));
+            }
+        }
+    cairo_surface_mark_dirty(surface);
+}
+
+/* The most lines of a pixel. Where they hardly overlap, each by itself shows more strongly. */
+static float find_most(density *d, int first, int end)
+{
+    float most = 0, sum = 0;
+    size_t touched = 0;
+    for (int x = 0; x < d->width; x++)
+        for (int y = first; y < end; y++) {
+            float total = d->cells[(size_t)x * d->height + y].total;
+            most = MAX(most, total);
+            sum += total > 0 ? total : 0;
+            touched += total > 0;
+        }
+    float mean = sum / (float)MAX(touched, 1);
+    d->single = mean < 1.5f ? 0.85f : mean < 4 ? 0.65f : 0.5f;
+    return most;
+}
+
+void density_paint(density *d, cairo_t *cr, bool dark, float most)
+{
+    int first, end;
+    if (!find_rows(d, &first, &end))
+        return;
+    most = most > 0 ? most : find_most(d, first, end);
+    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, d->width, end - first);
+    fill(d, surface, first, end, dark, most);
+    cairo_save(cr);
+    cairo_translate(cr, d->left, d->top);
+    cairo_scale(cr, 1 / d->scale, 1 / d->scale);
+    cairo_set_source_surface(cr, surface, 0, first);
+    cairo_paint(cr);
+    cairo_restore(cr);
+    cairo_surface_destroy(surface);
+}

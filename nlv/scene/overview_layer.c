@@ -1,0 +1,86 @@
+/* The whole log in a strip below the plot: how many records there are when, and which part of it is visible. */
+#include "config.h"
+
+#include "scene/layers.h"
+
+#include "scene/text.h"
+
+#include <math.h>
+
+/* Counting takes as long for the strip as for all of the plot, and it changes only when the log does. */
+static struct {
+    const store *store;
+    uint32_t first, count;
+    int64_t from_ns, to_ns;
+    unsigned width;
+    double *heights; /* 0 to 1, of each column */
+} kept;
+
+static void count_records(const layer_context *c, unsigned width)
+{
+    const layout *l = c->layout;
+    const store *s = c->store;
+    double most = 0;
+    uint32_t before = s->first;
+    if (kept.store == s && kept.first == s->first && kept.count == s->count && kept.width == width &&
+        kept.from_ns == l->whole_from_ns && kept.to_ns == l->whole_to_ns)
+        return;
+    kept.store = s;
+    kept.first = s->first;
+    kept.count = s->count;
+    kept.width = width;
+    kept.from_ns = l->whole_from_ns;
+    kept.to_ns = l->whole_to_ns;
+    kept.heights = g_renew(double, kept.heights, width + 1);
+    for (unsigned x = 0; x < width; x++) {
+        uint32_t next = x + 1 < width ? store_find_time(s, layout_overview_time(l, l->left + x + 1)) : s->count;
+        kept.heights[x] = log1p(next > before ? next - before : 0);
+        most = MAX(most, kept.heights[x]);
+        before = MAX(before, next);
+    }
+    for (unsigned x = 0; x < width && most > 0; x++)
+        kept.heights[x] /= most;
+}
+
+static void draw_bars(const layer_context *c)
+{
+    const layout *l = c->layout;
+    unsigned width = (unsigned)MAX(l->right - l->left, 1);
+    double height = l->overview_bottom - l->overview_top - 2;
+    count_records(c, width);
+    for (unsigned x = 0; x < width; x++)
+        if (kept.heights[x] > 0) {
+            double own = MAX(height * kept.heights[x], 2);
+            cairo_rectangle(c->cr, floor(l->left) + x, floor(l->overview_bottom - own), 1, ceil(own));
+        }
+    palette_set(c->cr, palette_muted(c->view->dark), 0.8);
+    cairo_set_antialias(c->cr, CAIRO_ANTIALIAS_NONE);
+    cairo_fill(c->cr);
+    cairo_set_antialias(c->cr, CAIRO_ANTIALIAS_DEFAULT);
+}
+
+void overview_layer_draw(const layer_context *c)
+{
+    const layout *l = c->layout;
+    cairo_t *cr = c->cr;
+    bool dark = c->view->dark;
+    if (l->overview_bottom <= l->overview_top)
+        return;
+    double height = l->overview_bottom - l->overview_top;
+    cairo_rectangle(cr, l->left, l->overview_top, l->right - l->left, height);
+    palette_set(cr, palette_pane(dark), 1);
+    cairo_fill(cr);
+    draw_bars(c);
+    double from = CLAMP(layout_overview_x(l, c->view->from_ns), l->left, l->right - 2);
+    double to = CLAMP(layout_overview_x(l, c->view->to_ns), from + 2, l->right);
+    palette_set(cr, palette_background(dark), 0.6); /* what is not visible steps back */
+    cairo_rectangle(cr, l->left, l->overview_top, from - l->left, height);
+    cairo_rectangle(cr, to, l->overview_top, l->right - to, height);
+    cairo_fill(cr);
+    palette_set(cr, palette_accent(dark), 1);
+    cairo_set_line_width(cr, 1.5);
+    cairo_rectangle(cr, floor(from) + 0.5, floor(l->overview_top) + 0.5, MAX(floor(to - from) - 1, 1), height - 1);
+    cairo_stroke(cr);
+    text_draw(cr, "whole log", TEXT_SMALL, palette_muted(dark), TEXT_RIGHT, l->left - 8, l->overview_top + height / 2,
+              0);
+}

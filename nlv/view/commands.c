@@ -1,0 +1,149 @@
+#include "config.h"
+
+#include "view/commands.h"
+
+#include <string.h>
+
+typedef struct key {
+    guint value; /* 0: none */
+    GdkModifierType modifiers;
+} key;
+
+typedef struct entry {
+    command which;
+    const char *menu, *label;
+    key keys[4]; /* the first is shown */
+} entry;
+
+#define CONTROL GDK_CONTROL_MASK
+#define SHIFT GDK_SHIFT_MASK
+#define ALT GDK_MOD1_MASK
+
+static const entry entries[] = {
+    {COMMAND_OPEN, "_File", "_Open a log…", {{GDK_KEY_o, CONTROL}}},
+    {COMMAND_CONNECT, "_File", "_Connect to a collector…", {{GDK_KEY_k, CONTROL}}},
+    {COMMAND_EXPORT, "_File", "_Save the picture…", {{GDK_KEY_e, CONTROL}}},
+    {COMMAND_QUIT, "_File", "_Quit", {{GDK_KEY_q, CONTROL}}},
+    {COMMAND_ALL, "_View", "Show _all", {{GDK_KEY_Home, 0}}},
+    {COMMAND_ZOOM_IN, "_View", "Zoom _in", {{GDK_KEY_w, 0}, {GDK_KEY_Up, 0}, {GDK_KEY_plus, 0}, {GDK_KEY_KP_Add, 0}}},
+    {COMMAND_ZOOM_OUT,
+     "_View",
+     "Zoom _out",
+     {{GDK_KEY_s, 0}, {GDK_KEY_Down, 0}, {GDK_KEY_minus, 0}, {GDK_KEY_KP_Subtract, 0}}},
+    {COMMAND_LEFT, "_View", "_Earlier", {{GDK_KEY_a, 0}, {GDK_KEY_Left, 0}}},
+    {COMMAND_RIGHT, "_View", "_Later", {{GDK_KEY_d, 0}, {GDK_KEY_Right, 0}}},
+    {COMMAND_BACK, "_View", "_Back", {{GDK_KEY_Left, ALT}, {GDK_KEY_BackSpace, 0}}},
+    {COMMAND_FORWARD, "_View", "_Forward", {{GDK_KEY_Right, ALT}}},
+    {COMMAND_ZOOM_TO_MARKED, "_View", "Zoom to what is _marked", {{GDK_KEY_z, 0}}},
+    {COMMAND_CLEAR, "_View", "_Clear marks", {{GDK_KEY_Escape, 0}}},
+    {COMMAND_SIDE, "_View", "_Side panel", {{GDK_KEY_F9, 0}}},
+    {COMMAND_DARK, "_View", "_Dark or light", {{GDK_KEY_d, CONTROL}}},
+    {COMMAND_REAL_TIME, "_Play", "_Real time", {{GDK_KEY_space, 0}}},
+    {COMMAND_PLAY, "_Play", "_Play from here", {{GDK_KEY_p, 0}}},
+    {COMMAND_FASTER, "_Play", "_Faster", {{GDK_KEY_period, 0}}},
+    {COMMAND_SLOWER, "_Play", "_Slower", {{GDK_KEY_comma, 0}}},
+    {COMMAND_FIND, "_Search", "_Find…", {{GDK_KEY_f, CONTROL}, {GDK_KEY_slash, 0}}},
+    {COMMAND_NEXT, "_Search", "_Next match", {{GDK_KEY_n, 0}, {GDK_KEY_F3, 0}}},
+    {COMMAND_PREVIOUS, "_Search", "_Previous match", {{GDK_KEY_n, SHIFT}, {GDK_KEY_F3, SHIFT}}},
+    {COMMAND_FILTER, "_Search", "Show _only…", {{GDK_KEY_l, CONTROL}}},
+    {COMMAND_CHOOSE, "_Search", "_Events, hosts, programs…", {{GDK_KEY_t, CONTROL}}},
+    {COMMAND_SHORTCUTS, "_Help", "_Keys and pointer", {{GDK_KEY_F1, 0}}},
+};
+
+typedef struct item {
+    command_do *act;
+    void *user;
+    command which;
+} item;
+
+static void on_activate(GtkMenuItem *widget, gpointer user)
+{
+    (void)widget;
+    const item *i = user;
+    i->act(i->user, i->which);
+}
+
+static void free_item(gpointer data, GClosure *closure)
+{
+    (void)closure;
+    g_free(data);
+}
+
+static GtkWidget *menu_item(const entry *e, command_do *act, void *user)
+{
+    GtkWidget *widget = gtk_menu_item_new_with_mnemonic(e->label);
+    gtk_accel_label_set_accel(GTK_ACCEL_LABEL(gtk_bin_get_child(GTK_BIN(widget))), e->keys[0].value,
+                              e->keys[0].modifiers);
+    item *i = g_new(item, 1);
+    *i = (item){act, user, e->which};
+    g_signal_connect_data(widget, "activate", G_CALLBACK(on_activate), i, free_item, 0);
+    return widget;
+}
+
+GtkWidget *commands_menu_bar(command_do *act, void *user)
+{
+    GtkWidget *bar = gtk_menu_bar_new(), *menu = NULL;
+    const char *name = "";
+    for (size_t i = 0; i < G_N_ELEMENTS(entries); i++) {
+        if (strcmp(entries[i].menu, name) != 0) {
+            name = entries[i].menu;
+            GtkWidget *top = gtk_menu_item_new_with_mnemonic(name);
+            menu = gtk_menu_new();
+            gtk_menu_item_set_submenu(GTK_MENU_ITEM(top), menu);
+            gtk_menu_shell_append(GTK_MENU_SHELL(bar), top);
+        }
+        gtk_menu_shell_append(GTK_MENU_SHELL(menu), menu_item(&entries[i], act, user));
+    }
+    return bar;
+}
+
+/* Whether a key without Ctrl or Alt types something, or moves about in text. */
+static bool is_for_text(const key *k)
+{
+    return (k->modifiers & (CONTROL | ALT)) == 0 && (k->value < GDK_KEY_F1 || k->value > GDK_KEY_F12) &&
+           k->value != GDK_KEY_Escape;
+}
+
+command commands_of_key(const GdkEventKey *event, bool typing)
+{
+    guint value = gdk_keyval_to_lower(event->keyval);
+    GdkModifierType modifiers = event->state & (CONTROL | ALT | SHIFT);
+    for (size_t i = 0; i < G_N_ELEMENTS(entries); i++)
+        for (size_t k = 0; k < G_N_ELEMENTS(entries[i].keys); k++) {
+            const key *own = &entries[i].keys[k];
+            /* Signs need Shift on some keyboards and not on others. */
+            bool is_letter = (value >= GDK_KEY_a && value <= GDK_KEY_z) || value > 0xff;
+            GdkModifierType wanted = is_letter ? modifiers : (GdkModifierType)(modifiers & ~SHIFT);
+            if (own->value == value && own->value != 0 && own->modifiers == wanted && !(typing && is_for_text(own)))
+                return entries[i].which;
+        }
+    return COMMAND_NONE;
+}
+
+char *commands_help(void)
+{
+    GString *text = g_string_new("<b>With the pointer</b>\n"
+                                 "Wheel: zoom where the pointer is. With Shift: earlier, later.\n"
+                                 "Drag: move. Click: choose a lifeline; its records appear at the side.\n"
+                                 "Drag with Shift, or the middle button: zoom to what was dragged over.\n"
+                                 "Drag with the right button, or Ctrl: statistics of that time.\n"
+                                 "The strip at the bottom is the whole log: click or drag there to go to a time.\n");
+    const char *name = "";
+    for (size_t i = 0; i < G_N_ELEMENTS(entries); i++) {
+        if (strcmp(entries[i].menu, name) != 0)
+            g_string_append_printf(text, "\n<b>%s</b>\n", entries[i].menu + 1);
+        name = entries[i].menu;
+        char *plain = g_strdelimit(g_strdup(entries[i].label), "_", ' ');
+        for (char *at = plain, *to = plain;; at++) { /* what marks a letter is taken out */
+            if (entries[i].label[at - plain] != '_')
+                *to++ = *at;
+            if (*at == '\0')
+                break;
+        }
+        char *shown = gtk_accelerator_get_label(entries[i].keys[0].value, entries[i].keys[0].modifiers);
+        g_string_append_printf(text, "<tt>%-12s</tt> %s\n", shown, plain);
+        g_free(shown);
+        g_free(plain);
+    }
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,51 @@
+/*
+ * What the user can have done: one table of commands with their names, menus and keys, which makes the menu bar, the
+ * list of shortcuts, and what a key does.
+ */
+#ifndef NLV_COMMANDS_H
+#define NLV_COMMANDS_H
+
+#include <gtk/gtk.h>
+#include <stdbool.h>
+
+typedef enum command {
+    COMMAND_NONE,
+    COMMAND_OPEN,
+    COMMAND_CONNECT,
+    COMMAND_EXPORT,
+    COMMAND_QUIT,
+    COMMAND_ALL,
+    COMMAND_ZOOM_IN,
+    COMMAND_ZOOM_OUT,
+    COMMAND_LEFT,
+    COMMAND_RIGHT,
+    COMMAND_BACK,
+    COMMAND_FORWARD,
+    COMMAND_ZOOM_TO_MARKED,
+    COMMAND_CLEAR,
+    COMMAND_SIDE,
+    COMMAND_DARK,
+    COMMAND_REAL_TIME,
+    COMMAND_PLAY,
+    COMMAND_FASTER,
+    COMMAND_SLOWER,
+    COMMAND_FIND,
+    COMMAND_NEXT,
+    COMMAND_PREVIOUS,
+    COMMAND_FILTER,
+    COMMAND_CHOOSE,
+    COMMAND_SHORTCUTS,
+} command;
+
+typedef void command_do(void *user, command which);
+
+/* The menu bar; each item shows its key. */
+GtkWidget *commands_menu_bar(command_do *act, void *user);
+
+/* What a key stands for; typing: in a field for text only those count that no text has. */
+command commands_of_key(const GdkEventKey *event, bool typing);
+
+/* All of them with their keys, and what the pointer does, as text with markup; to be freed with g_free. */
+char *commands_help(void);
+
+#endif

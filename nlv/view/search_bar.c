@@ -1,0 +1,234 @@
+#include "config.h"
+
+#include "view/search_bar.h"
+
+#include "model/search.h"
+
+#include <string.h>
+
+struct search_bar {
+    model *model;
+    search_bar_callbacks callbacks;
+    GtkWidget *widget; /* a revealer */
+    GtkWidget *find, *filter, *status;
+    search *search;
+    char *searched;        /* the expression of it */
+    bool waits, backwards; /* a match is wanted, and there is none yet */
+    int64_t wanted_ns;
+};
+
+static void say(search_bar *b, const char *text)
+{
+    gtk_label_set_text(GTK_LABEL(b->status), text);
+}
+
+static void mark_wrong(GtkWidget *entry, bool is_wrong)
+{
+    GtkStyleContext *style = gtk_widget_get_style_context(entry);
+    if (is_wrong)
+        gtk_style_context_add_class(style, GTK_STYLE_CLASS_ERROR);
+    else
+        gtk_style_context_remove_class(style, GTK_STYLE_CLASS_ERROR);
+}
+
+/* A word by itself is taken as part of an event's name: what people type first. */
+static char *expression_of(GtkWidget *entry)
+{
+    char *text = g_strstrip(g_strdup(gtk_entry_get_text(GTK_ENTRY(entry))));
+    bool is_word = *text != '\0';
+    for (const char *at = text; *at != '\0'; at++)
+        is_word = is_word && (g_ascii_isalnum(*at) || strchr("._-", *at) != NULL);
+    if (!is_word)
+        return text;
+    char *expression = g_strdup_printf("NL.EVNT ~ \"*%s*\"", text);
+    g_free(text);
+    return expression;
+}
+
+/* ---- finding ---- */
+
+static void begin_search(search_bar *b, char *expression)
+{
+    search_free(b->search);
+    g_free(b->searched);
+    b->searched = expression;
+    b->search = *expression != '\0' ? search_new(b->model, expression) : NULL;
+    mark_wrong(b->find, b->search == NULL && *expression != '\0');
+    say(b, b->search == NULL && *expression != '\0' ? nl_error_message() : "");
+}
+
+/* Goes to the next match when there is one; otherwise waits for it while the search goes on. */
+static void go_on(search_bar *b)
+{
+    int64_t found_ns;
+    uint32_t record;
+    size_t number;
+    bool done = search_is_done(b->search);
+    if (!done)
+        return; /* what is found first need not be what is next */
+    model_lock(b->model);
+    bool any = search_next(b->search, b->wanted_ns, b->backwards, &found_ns, &record, &number);
+    bool wrapped = !any && search_count(b->search) > 0;
+    if (wrapped)
+        any = search_next(b->search, b->backwards ? INT64_MAX : INT64_MIN, b->backwards, &found_ns, &record, &number);
+    model_unlock(b->model);
+    b->waits = false;
+    if (!any) {
+        say(b, "no match");
+        return;
+    }
+    char *text =
+        g_strdup_printf("%zu of %zu%s", number, search_count(b->search), wrapped ? ", from the other end" : "");
+    say(b, text);
+    g_free(text);
+    b->callbacks.found(b->callbacks.user, found_ns, record);
+}
+
+void search_bar_next(search_bar *b, bool backwards)
+{
+    char *expression = expression_of(b->find);
+    if (b->searched == NULL || strcmp(expression, b->searched) != 0)
+        begin_search(b, expression);
+    else
+        g_free(expression);
+    if (b->search == NULL)
+        return;
+    b->waits = true;
+    b->backwards = backwards;
+    b->wanted_ns = b->callbacks.where(b->callbacks.user, backwards);
+    search_bar_tick(b);
+}
+
+void search_bar_tick(search_bar *b)
+{
+    if (b->search == NULL || !b->waits)
+        return;
+    if (!search_is_done(b->search)) {
+        char *text = g_strdup_printf("searching, %.0f %%, %zu so far", 100 * search_progress(b->search),
+                                     search_count(b->search));
+        say(b, text);
+        g_free(text);
+    }
+    go_on(b);
+}
+
+static void on_find(GtkEntry *entry, gpointer user)
+{
+    (void)entry;
+    search_bar_next(user, false);
+}
+
+static void on_next(GtkButton *button, gpointer user)
+{
+    (void)button;
+    search_bar_next(user, false);
+}
+
+static void on_previous(GtkButton *button, gpointer user)
+{
+    (void)button;
+    search_bar_next(user, true);
+}
+
+/* ---- showing only ---- */
+
+static void on_filter(GtkEntry *entry, gpointer user)
+{
+    search_bar *b = user;
+    char *expression = expression_of(GTK_WIDGET(entry));
+    bool good = b->callbacks.filter(b->callbacks.user, *expression != '\0' ? expression : NULL);
+    mark_wrong(b->filter, !good);
+    say(b, good ? "" : nl_error_message());
+    if (good)
+        b->callbacks.left(b->callbacks.user);
+    g_free(expression);
+}
+
+/* ---- life ---- */
+
+static void begin(search_bar *b, GtkWidget *entry)
+{
+    gtk_revealer_set_reveal_child(GTK_REVEALER(b->widget), TRUE);
+    gtk_widget_grab_focus(entry);
+}
+
+void search_bar_begin_find(search_bar *b)
+{
+    begin(b, b->find);
+}
+
+void search_bar_begin_filter(search_bar *b)
+{
+    begin(b, b->filter);
+}
+
+bool search_bar_hide(search_bar *b)
+{
+    bool was = gtk_revealer_get_reveal_child(GTK_REVEALER(b->widget));
+    gtk_revealer_set_reveal_child(GTK_REVEALER(b->widget), FALSE);
+    b->waits = false;
+    b->callbacks.left(b->callbacks.user);
+    return was;
+}
+
+static void on_destroy(GtkWidget *widget, gpointer user)
+{
+    (void)widget;
+    search_bar *b = user;
+    search_free(b->search);
+    g_free(b->searched);
+    g_free(b);
+}
+
+static GtkWidget *add_entry(GtkWidget *box, const char *label, const char *hint, const char *tip)
+{
+    GtkWidget *name = gtk_label_new_with_mnemonic(label), *entry = gtk_entry_new();
+    gtk_entry_set_placeholder_text(GTK_ENTRY(entry), hint);
+    gtk_widget_set_tooltip_text(entry, tip);
+    gtk_label_set_mnemonic_widget(GTK_LABEL(name), entry);
+    atk_object_set_name(gtk_widget_get_accessible(entry), hint);
+    gtk_box_pack_start(GTK_BOX(box), name, FALSE, FALSE, 0);
+    gtk_box_pack_start(GTK_BOX(box), entry, TRUE, TRUE, 0);
+    return entry;
+}
+
+static void add_button(GtkWidget *box, const char *icon, const char *tip, GCallback callback, search_bar *b)
+{
+    GtkWidget *button = gtk_button_new_from_icon_name(icon, GTK_ICON_SIZE_BUTTON);
+    gtk_widget_set_tooltip_text(button, tip);
+    gtk_widget_set_focus_on_click(button, FALSE);
+    atk_object_set_name(gtk_widget_get_accessible(button), tip);
+    g_signal_connect(button, "clicked", callback, b);
+    gtk_box_pack_start(GTK_BOX(box), button, FALSE, FALSE, 0);
+}
+
+search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
+{
+    static const char *const tip = "A word: part of an event's name. Or an expression:\n"
+                                   "NL.EVNT == BlockRead && SIZE > 65536\nHOST ~ \"dpss*\" || LVL <= Warning";
+    search_bar *b = g_new0(search_bar, 1);
+    b->model = m;
+    b->callbacks = callbacks;
+    b->widget = gtk_revealer_new();
+    GtkWidget *box = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
+    g_object_set(box, "margin", 4, NULL);
+    b->find = add_entry(box, "_Find", "Find: a word, or FIELD == VALUE", tip);
+    add_button(box, "go-up-symbolic", "Previous match (Shift+N)", G_CALLBACK(on_previous), b);
+    add_button(box, "go-down-symbolic", "Next match (N)", G_CALLBACK(on_next), b);
+    b->status = gtk_label_new("");
+    gtk_label_set_ellipsize(GTK_LABEL(b->status), PANGO_ELLIPSIZE_END);
+    gtk_label_set_width_chars(GTK_LABEL(b->status), 22);
+    gtk_label_set_xalign(GTK_LABEL(b->status), 0);
+    gtk_box_pack_start(GTK_BOX(box), b->status, FALSE, FALSE, 0);
+    b->filter = add_entry(box, "Show _only", "Show only: as above; empty: all", tip);
+    gtk_container_add(GTK_CONTAINER(b->widget), box);
+    g_signal_connect(b->find, "activate", G_CALLBACK(on_find), b);
+    g_signal_connect(b->filter, "activate", G_CALLBACK(on_filter), b);
+    g_signal_connect(b->widget, "destroy", G_CALLBACK(on_destroy), b);
+    return b;
+}
+
+GtkWidget *search_bar_widget(search_bar *b)
+{
+    return b->widget;
+}

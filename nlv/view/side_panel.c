@@ -1,0 +1,263 @@
+#include "config.h"
+
+#include "view/side_panel.h"
+
+#include "model/statistics.h"
+#include "scene/axis.h"
+#include "view/table.h"
+
+#include <string.h>
+
+enum { STEPS_MOST = 200, EVENTS_MOST = 40 };
+
+struct side_panel {
+    model *model;
+    GtkWidget *widget;
+    GtkWidget *content;
+};
+
+static void begin(side_panel *p)
+{
+    GList *children = gtk_container_get_children(GTK_CONTAINER(p->content));
+    g_list_free_full(children, (GDestroyNotify)(void (*)(void))gtk_widget_destroy);
+}
+
+static void add(side_panel *p, GtkWidget *widget)
+{
+    gtk_box_pack_start(GTK_BOX(p->content), widget, FALSE, FALSE, 0);
+}
+
+static void add_text(side_panel *p, const char *markup)
+{
+    GtkWidget *label = gtk_label_new(NULL);
+    gtk_label_set_markup(GTK_LABEL(label), markup);
+    gtk_label_set_xalign(GTK_LABEL(label), 0);
+    gtk_label_set_line_wrap(GTK_LABEL(label), TRUE);
+    gtk_label_set_line_wrap_mode(GTK_LABEL(label), PANGO_WRAP_WORD_CHAR);
+    gtk_label_set_selectable(GTK_LABEL(label), TRUE);
+    gtk_widget_set_can_focus(label, FALSE);
+    add(p, label);
+}
+
+static void show(side_panel *p)
+{
+    gtk_widget_show_all(p->content);
+}
+
+/* ---- a lifeline ---- */
+
+typedef struct naming {
+    GString *name;
+    char **ids;
+} naming;
+
+static void find_name(void *user, const nl_record *record)
+{
+    naming *n = user;
+    for (char **id = n->ids; *id != NULL; id++) {
+        nl_field field;
+        char scratch[NL_FIELD_TEXT_SIZE];
+        if (!nl_record_find(record, *id, &field))
+            continue;
+        nl_string value = nl_field_text(&field, scratch);
+        g_string_append(n->name, n->name->len > 0 ? " / " : "");
+        g_string_append_len(n->name, value.data, (gssize)value.size);
+    }
+}
+
+/* The values of the id fields, as the log has them. */
+static char *name_of(const model *m, const drawing_lifeline *definition, uint32_t record)
+{
+    naming n = {g_string_new(NULL), definition->ids};
+    model_record(m, record, find_name, &n);
+    char *valid = g_utf8_make_valid(n.name->str, (gssize)n.name->len);
+    g_string_free(n.name, TRUE);
+    return valid;
+}
+
+/* An object's records by time, the latest STEPS_MOST of them. */
+static GArray *steps_of(const store *s, uint32_t object, unsigned layer)
+{
+    GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    uint32_t record = store_last_step(s, object, layer);
+    for (; record < s->count && steps->len < STEPS_MOST; record = store_previous(s, record, layer))
+        g_array_prepend_val(steps, record);
+    return steps;
+}
+
+static void add_segments(side_panel *p, const store *s, const GArray *steps, const char *title)
+{
+    static const char *const columns[] = {"Event", "Host", "#after", "#took", NULL};
+    GtkWidget *table = table_new(title, columns);
+    int64_t first_ns = steps->len > 0 ? store_time(s, g_array_index(steps, uint32_t, 0)) : 0, before_ns = first_ns;
+    for (guint i = 0; i < steps->len; i++) {
+        uint32_t record = g_array_index(steps, uint32_t, i);
+        int64_t time_ns = store_time(s, record);
+        char after[32], took[32] = "";
+        axis_span_label((double)(time_ns - first_ns), after);
+        if (i > 0)
+            axis_span_label((double)(time_ns - before_ns), took);
+        const char *texts[] = {names_text(s->names.events, store_event(s, record)),
+                               names_text(s->names.hosts, store_host(s, record)), after, took};
+        table_add(table, texts);
+        before_ns = time_ns;
+    }
+    add(p, table);
+}
+
+static void add_records(side_panel *p, const GArray *steps)
+{
+    GString *text = g_string_new("<b>Records</b>");
+    for (guint i = 0; i < steps->len; i++) {
+        char *line = model_describe(p->model, g_array_index(steps, uint32_t, i));
+        char *escaped = g_markup_escape_text(line, -1);
+        g_string_append_printf(text, "\n<small>%s</small>", escaped);
+        g_free(escaped);
+        g_free(line);
+    }
+    add_text(p, text->str);
+    g_string_free(text, TRUE);
+}
+
+void side_panel_show_lifeline(side_panel *p, size_t lifeline, uint32_t object)
+{
+    begin(p);
+    model_lock(p->model);
+    const store *s = model_store(p->model);
+    if (lifeline < s->spec->lifeline_count) {
+        const drawing_lifeline *definition = g_ptr_array_index(model_drawing(p->model)->lifelines, lifeline);
+        GArray *steps = steps_of(s, object, s->spec->lifelines[lifeline].layer);
+        char *name = steps->len > 0 ? name_of(p->model, definition, g_array_index(steps, uint32_t, 0)) : g_strdup("");
+        char *title = g_strdup_printf("%s %s", definition->name, name);
+        add_segments(p, s, steps, title);
+        add_records(p, steps);
+        g_array_free(steps, TRUE);
+        g_free(title);
+        g_free(name);
+    }
+    model_unlock(p->model);
+    show(p);
+}
+
+/* ---- a stretch of time ---- */
+
+static void add_segment_statistics(side_panel *p, const store *s, const statistics *of)
+{
+    static const char *const columns[] = {"Segment", "#n", "#p50", "#p90", "#p99", "#max", NULL};
+    const drawing *d = model_drawing(p->model);
+    size_t shown = SIZE_MAX;
+    GtkWidget *table = NULL;
+    (void)s;
+    for (guint i = 0; i < of->segments->len; i++) {
+        const segment_statistics *one = &g_array_index(of->segments, segment_statistics, i);
+        const drawing_lifeline *definition = g_ptr_array_index(d->lifelines, one->lifeline);
+        if (one->lifeline != shown) {
+            table = table_new(definition->name, columns);
+            add(p, table);
+            shown = one->lifeline;
+        }
+        char *name = one->to == one->from + 1
+                         ? g_strdup_printf("→ %s", definition->events[one->to])
+                         : g_strdup_printf("%s → %s", definition->events[one->from], definition->events[one->to]);
+        char count[32], p50[32], p90[32], p99[32], most[32];
+        g_snprintf(count, sizeof count, "%zu", one->count);
+        axis_span_label(one->p50_ns, p50);
+        axis_span_label(one->p90_ns, p90);
+        axis_span_label(one->p99_ns, p99);
+        axis_span_label(one->most_ns, most);
+        const char *texts[] = {name, count, p50, p90, p99, most};
+        table_add(table, texts);
+        g_free(name);
+    }
+}
+
+static void add_loadline_statistics(side_panel *p, const store *s, const statistics *of)
+{
+    static const char *const columns[] = {"Loadline", "Host", "#min", "#mean", "#max", NULL};
+    if (of->loadlines->len == 0)
+        return;
+    GtkWidget *table = table_new("Loadlines", columns);
+    for (guint i = 0; i < of->loadlines->len; i++) {
+        const loadline_statistics *one = &g_array_index(of->loadlines, loadline_statistics, i);
+        const drawing_loadline *definition = g_ptr_array_index(model_drawing(p->model)->loadlines, one->loadline);
+        char least[32], mean[32], most[32];
+        g_snprintf(least, sizeof least, "%.6g", one->least);
+        g_snprintf(mean, sizeof mean, "%.6g", one->mean);
+        g_snprintf(most, sizeof most, "%.6g", one->most);
+        const char *texts[] = {definition->name, names_text(s->names.hosts, one->host), least, mean, most};
+        table_add(table, texts);
+    }
+    add(p, table);
+}
+
+static void add_event_counts(side_panel *p, const store *s, const statistics *of)
+{
+    static const char *const columns[] = {"Event", "#records", NULL};
+    GtkWidget *table = table_new("Events", columns);
+    for (guint i = 0; i < of->events->len && i < EVENTS_MOST; i++) {
+        const event_count *one = &g_array_index(of->events, event_count, i);
+        char count[32];
+        g_snprintf(count, sizeof count, "%zu", one->count);
+        const char *name = names_text(s->names.events, one->event);
+        const char *texts[] = {*name != '\0' ? name : "(none)", count};
+        table_add(table, texts);
+    }
+    add(p, table);
+}
+
+void side_panel_show_range(side_panel *p, int64_t from_ns, int64_t to_ns)
+{
+    begin(p);
+    model_lock(p->model);
+    const store *s = model_store(p->model);
+    statistics *of = statistics_new(p->model, from_ns, to_ns);
+    char span[32], from[NL_TIME_TEXT_SIZE];
+    axis_span_label((double)(to_ns - from_ns), span);
+    nl_time_format_iso(from_ns, from);
+    char *text = g_strdup_printf("<b>%s marked</b>\nfrom %s\n%zu records%s", span, from, of->records,
+                                 of->sampled ? "; percentiles and means are of a part, evenly chosen" : "");
+    add_text(p, text);
+    g_free(text);
+    add_segment_statistics(p, s, of);
+    add_loadline_statistics(p, s, of);
+    add_event_counts(p, s, of);
+    statistics_free(of);
+    model_unlock(p->model);
+    show(p);
+}
+
+void side_panel_show_hint(side_panel *p)
+{
+    begin(p);
+    add_text(p, "<b>Nothing chosen</b>\n\nClick a lifeline to see its records and where its time went.\n\nDrag with "
+                "the right button (or Ctrl) over a stretch of time for its statistics.\n\nDrag with Shift to zoom. F1 "
+                "lists all keys.");
+    show(p);
+}
+
+static void on_destroy(GtkWidget *widget, gpointer user)
+{
+    (void)widget;
+    g_free(user);
+}
+
+side_panel *side_panel_new(model *m)
+{
+    side_panel *p = g_new0(side_panel, 1);
+    p->model = m;
+    p->content = gtk_box_new(GTK_ORIENTATION_VERTICAL, 6);
+    g_object_set(p->content, "margin", 10, NULL);
+    p->widget = gtk_scrolled_window_new(NULL, NULL);
+    gtk_scrolled_window_set_policy(GTK_SCROLLED_WINDOW(p->widget), GTK_POLICY_NEVER, GTK_POLICY_AUTOMATIC);
+    gtk_widget_set_size_request(p->widget, 430, -1);
+    gtk_container_add(GTK_CONTAINER(p->widget), p->content);
+    atk_object_set_name(gtk_widget_get_accessible(p->widget), "What was chosen");
+    g_signal_connect(p->widget, "destroy", G_CALLBACK(on_destroy), p);
+    side_panel_show_hint(p);
+    return p;
+}
+
+GtkWidget *side_panel_widget(side_panel *p)
+{
+    return p->widget;
+}

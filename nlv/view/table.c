@@ -1,0 +1,64 @@
+#include "config.h"
+
+#include "view/table.h"
+
+#include <stdbool.h>
+
+enum { COLUMNS_MOST = 8 };
+
+/* The grid's own notes: whether a column is of numbers. */
+static const char *const keys[COLUMNS_MOST] = {"0", "1", "2", "3", "4", "5", "6", "7"};
+
+static void put(GtkWidget *grid, const char *text, int column, int row, bool is_heading)
+{
+    bool is_number = g_object_get_data(G_OBJECT(grid), keys[column]) != NULL;
+    GtkWidget *label = gtk_label_new(NULL);
+    char *markup = is_heading  ? g_markup_printf_escaped("<small>%s</small>", text)
+                   : is_number ? g_markup_printf_escaped("<span font_features='tnum=1'>%s</span>", text)
+                               : g_markup_printf_escaped("%s", text);
+    gtk_label_set_markup(GTK_LABEL(label), markup);
+    g_free(markup);
+    gtk_label_set_xalign(GTK_LABEL(label), is_number ? 1 : 0);
+    gtk_label_set_selectable(GTK_LABEL(label), !is_heading);
+    gtk_widget_set_can_focus(label, FALSE);
+    gtk_label_set_ellipsize(GTK_LABEL(label), is_number ? PANGO_ELLIPSIZE_NONE : PANGO_ELLIPSIZE_MIDDLE);
+    if (!is_number) {
+        gtk_widget_set_hexpand(label, TRUE);
+        gtk_widget_set_tooltip_text(label, text);
+    }
+    if (is_heading)
+        gtk_style_context_add_class(gtk_widget_get_style_context(label), "dim-label");
+    gtk_grid_attach(GTK_GRID(grid), label, column, row, 1, 1);
+}
+
+GtkWidget *table_new(const char *title, const char *const *columns)
+{
+    GtkWidget *grid = gtk_grid_new(), *heading = gtk_label_new(NULL);
+    char *markup = g_markup_printf_escaped("<b>%s</b>", title);
+    int count = 0;
+    gtk_label_set_markup(GTK_LABEL(heading), markup);
+    g_free(markup);
+    gtk_label_set_xalign(GTK_LABEL(heading), 0);
+    gtk_label_set_ellipsize(GTK_LABEL(heading), PANGO_ELLIPSIZE_MIDDLE);
+    gtk_grid_set_column_spacing(GTK_GRID(grid), 10);
+    gtk_grid_set_row_spacing(GTK_GRID(grid), 2);
+    gtk_widget_set_margin_top(grid, 6);
+    for (; columns[count] != NULL && count < COLUMNS_MOST; count++) {
+        bool is_number = *columns[count] == '#';
+        g_object_set_data(G_OBJECT(grid), keys[count], is_number ? grid : NULL);
+        put(grid, columns[count] + is_number, count, 1, true);
+    }
+    gtk_grid_attach(GTK_GRID(grid), heading, 0, 0, MAX(count, 1), 1);
+    g_object_set_data(G_OBJECT(grid), "columns", GINT_TO_POINTER(count));
+    g_object_set_data(G_OBJECT(grid), "rows", GINT_TO_POINTER(2));
+    return grid;
+}
+
+void table_add(GtkWidget *table, const char *const *texts)
+{
+    int columns = GPOINTER_TO_INT(g_object_get_data(G_OBJECT(table), "columns"));
+    int row = GPOINTER_TO_INT(g_object_get_data(G_OBJECT(table), "rows"));
+    for (int column = 0; column < columns; column++)
+        put(table, texts[column], column, row, false);
+    g_object_set_data(G_OBJECT(table), "rows", GINT_TO_POINTER(row + 1));
+}

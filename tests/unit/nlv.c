@@ -1,0 +1,450 @@
+/* nlv's model: what it makes of a log, compared with the plain way of going about it; its index; its bounds. */
+#include "config.h"
+
+#include "analysis/lifelines.h"
+#include "model/index.h"
+#include "model/model.h"
+
+#include <stdarg.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/netlogger-nlv-XXXXXX";
+
+static const char *path_of(const char *name)
+{
+    static char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    return path;
+}
+
+static uint64_t state = 88172645463325252u;
+
+static unsigned draw(unsigned most)
+{
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (unsigned)(state % most);
+}
+
+/* ---- lists ---- */
+
+static float measures[100000];
+
+static float measure_of(const void *user, uint32_t record)
+{
+    (void)user;
+    return measures[record / 3];
+}
+
+static void check_extremes(const list *l, size_t from, size_t to)
+{
+    list_extremes e = list_find_extremes(l, from, to, measure_of, NULL);
+    assert_true(e.least == measures[list_at(l, e.least_at) / 3]);
+    assert_true(e.most == measures[list_at(l, e.most_at) / 3]);
+    assert_true(e.least_at + LIST_BLOCK > from && e.least_at < to);
+    size_t slack = to - from >= 8 * LIST_BLOCK ? LIST_BLOCK : to - from >= 8 * LIST_NODE ? LIST_NODE : 0;
+    for (size_t i = from; i + slack < to; i++) { /* a wide range may end a little earlier */
+        assert_true(measures[list_at(l, i) / 3] >= e.least);
+        assert_true(measures[list_at(l, i) / 3] <= e.most);
+    }
+}
+
+static void test_lists(void **unused)
+{
+    (void)unused;
+    for (int has_values = 0; has_values < 2; has_values++) {
+        list l = {.has_values = has_values};
+        for (uint32_t i = 0; i < 100000; i++) {
+            measures[i] = (float)draw(1000000);
+            list_append(&l, 3 * i, measures[i]);
+        }
+        for (int i = 0; i < 300; i++) {
+            size_t from = draw(99999), to = from + 1 + draw((unsigned)(i % 2 == 0 ? 100 : 99999 - from));
+            check_extremes(&l, from, MIN(to, l.count));
+        }
+        for (int i = 0; i < 1000; i++) {
+            uint32_t record = draw(301000);
+            size_t expected = MIN((record + 2) / 3, 100000), from = draw(100000);
+            assert_int_equal(list_find(&l, record, 0), expected);
+            assert_int_equal(list_find(&l, record, from), MAX(expected, from));
+        }
+        list_drop(&l, 3 * 50000);
+        assert_true(l.start > 40000 && l.start <= 50000);
+        assert_int_equal(list_find(&l, 3 * 70000, l.start), 70000);
+        list_truncate(&l, 60001, measure_of, NULL);
+        list_truncate(&l, 60000, measure_of, NULL);
+        check_extremes(&l, 59000, 60000);
+        for (uint32_t i = 60000; i < 99000; i++)
+            list_append(&l, 3 * i, measures[i]);
+        check_extremes(&l, 59000, 98000);
+        list_free(&l);
+    }
+}
+
+/* ---- a store beside a trace ---- */
+
+typedef struct line {
+    int64_t time_ns;
+    unsigned event, object, host;
+} line;
+
+static const char *const event_names[] = {"Send", "Recv", "Done", "Back", "Load", "Oops"};
+
+/* Lines of a log: steps of objects, loads and points, times disordered by up to that many microseconds. */
+static line *make_lines(size_t count, unsigned disorder_us)
+{
+    line *lines = g_new(line, count);
+    for (size_t i = 0; i < count; i++) {
+        unsigned kind = draw(20);
+        unsigned event = kind < 17 ? (unsigned)i % 4 : kind < 19 ? 4 : 5;
+        int64_t time_us = (int64_t)i * 10 + (disorder_us > 0 ? draw(disorder_us) : 0);
+        lines[i] =
+            (line){(INT64_C(1767268800000000) + time_us) * 1000, event, (unsigned)(i / 40) * 10 + draw(10), draw(5)};
+    }
+    return lines;
+}
+
+static void write_lines(const char *path, const line *lines, size_t count, const char *mode)
+{
+    FILE *file = fopen(path, mode);
+    for (size_t i = 0; i < count; i++) {
+        char date[NL_TIME_TEXT_SIZE];
+        nl_time_format_ulm(lines[i].time_ns, date);
+        fprintf(file, "DATE=%s HOST=h%u PROG=p%u LVL=Usage NL.EVNT=%s REQ.ID=r%u LOAD=%u.5\n", date, lines[i].host,
+                lines[i].host % 2, event_names[lines[i].event], lines[i].object, lines[i].object % 100);
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+static drawing *make_drawing(void)
+{
+    static const char *const events[] = {"Send", "Recv", "Done", "Back", NULL}, *const ids[] = {"REQ.ID", NULL};
+    drawing *d = drawing_new();
+    drawing_add_lifeline(d, "R", events, ids, "HOST");
+    drawing_add_loadline(d, "load", "Load", "LOAD", "");
+    drawing_add_point(d, "oops", "Oops");
+    return d;
+}
+
+static model *read_model(drawing *d, const char *path, program_reading *reading, model_options options)
+{
+    model *m = model_new(d, reading);
+    model_set_options(m, options);
+    assert_true(model_add_source(m, path, false));
+    model_load(m);
+    return m;
+}
+
+static trace *read_trace(const char *path)
+{
+    trace *t = trace_new();
+    nl_reader *reader = nl_reader_open(path, NULL);
+    const nl_record *record;
+    while (nl_reader_next(reader, &record) == NL_OK)
+        trace_add(t, record);
+    nl_reader_close(reader);
+    trace_sort(t);
+    return t;
+}
+
+/* Every object's steps, one by one. */
+static void compare_objects(const store *s, const trace *t, const lifelines *expected)
+{
+    size_t steps = 0;
+    for (uint32_t record = 0; record < s->count; record++) {
+        int32_t number = expected->object_of_record[record];
+        uint32_t object = store_object(s, record, 0);
+        assert_int_equal(number < 0, object == STORE_NONE);
+        steps += object != STORE_NONE;
+    }
+    assert_int_equal(steps, expected->step_count);
+    for (size_t i = 0; i < expected->object_count; i++) {
+        const lifeline_object *o = &expected->objects[i];
+        const lifeline_step *own = &expected->steps[o->first_step];
+        uint32_t record = store_last_step(s, store_object(s, own[0].record, 0), 0);
+        for (uint32_t step = o->step_count; step-- > 0;) {
+            assert_int_equal(record, own[step].record);
+            assert_int_equal(spec_step_of(s->spec, store_event(s, record), 0).row, own[step].event);
+            record = store_previous(s, record, 0);
+        }
+        assert_int_equal(record, STORE_NONE);
+    }
+    (void)t;
+}
+
+static size_t list_count(const list *l)
+{
+    return l != NULL ? l->count - l->start : 0;
+}
+
+/* Every segment, start, value and point is in its list, in order. */
+static void compare_lists(const store *s)
+{
+    const lifeline_lists *l = &s->lifelines[0];
+    size_t places[5][4] = {{0}}, loads[8] = {0}, oops = 0;
+    for (uint32_t record = 0; record < s->count; record++) {
+        uint16_t event = store_event(s, record);
+        if (store_object(s, record, 0) != STORE_NONE) {
+            unsigned row = spec_step_of(s->spec, event, 0).row;
+            uint32_t before = store_previous(s, record, 0);
+            unsigned from = before == STORE_NONE ? 4 : spec_step_of(s->spec, store_event(s, before), 0).row;
+            const list *own = from == 4 ? l->starts[row] : l->segments[from * 4 + row];
+            assert_non_null(own);
+            assert_int_equal(list_at(own, places[from][row]++), record);
+        } else if (strcmp(names_text(s->names.events, event), "Load") == 0) {
+            for (size_t i = 0; i < s->loadlines[0].count; i++)
+                if (s->loadlines[0].hosts[i].host == store_host(s, record))
+                    assert_int_equal(list_at(s->loadlines[0].hosts[i].list, loads[i]++), record);
+        } else {
+            assert_int_equal(list_at(&s->points[0], oops++), record);
+        }
+    }
+    for (unsigned from = 0; from < 5; from++)
+        for (unsigned row = 0; row < 4; row++)
+            assert_int_equal(list_count(from == 4 ? l->starts[row] : l->segments[from * 4 + row]), places[from][row]);
+    assert_int_equal(s->points[0].count, oops);
+}
+
+static void compare(const model *m, const char *path)
+{
+    const store *s = model_store(m);
+    trace *t = read_trace(path);
+    drawing *d = make_drawing();
+    lifelines *expected = lifelines_build(t, g_ptr_array_index(d->lifelines, 0));
+    assert_int_equal(s->count, trace_count(t));
+    assert_int_equal(s->late.count, 0);
+    for (uint32_t i = 0; i < s->count; i++) {
+        const trace_record *r = trace_get(t, i);
+        assert_int_equal(store_time(s, i), r->time_ns);
+        assert_string_equal(names_text(s->names.events, store_event(s, i)), trace_string(t, r->event));
+        assert_string_equal(names_text(s->names.hosts, store_host(s, i)), trace_string(t, r->host));
+        assert_string_equal(names_text(s->names.progs, store_prog(s, i)), trace_string(t, r->prog));
+    }
+    compare_objects(s, t, expected);
+    compare_lists(s);
+    lifelines_free(expected);
+    drawing_free(d);
+    trace_free(t);
+}
+
+static void test_stores(void **unused)
+{
+    (void)unused;
+    static const struct {
+        size_t count;
+        unsigned disorder_us;
+    } cases[] = {{1, 0}, {3000, 0}, {3000, 500}, {3000, 100000}, {150000, 0}, {150000, 3000}, {150000, 3000000}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        line *lines = make_lines(cases[i].count, cases[i].disorder_us);
+        program_reading reading = {0};
+        const char *path = path_of("a.log");
+        write_lines(path, lines, cases[i].count, "w");
+        model *m = read_model(make_drawing(), path, &reading, (model_options){0});
+        compare(m, path);
+        model_free(m);
+        g_free(lines);
+    }
+}
+
+/* Two logs, one after the other of the same time: the second is late as a whole. */
+static void test_what_is_late(void **unused)
+{
+    (void)unused;
+    line *lines = make_lines(300000, 0);
+    const char *path = path_of("late.log");
+    write_lines(path, lines + 150000, 150000, "w");
+    write_lines(path, lines, 150000, "a");
+    program_reading reading = {0};
+    model *m = read_model(make_drawing(), path, &reading, (model_options){0});
+    compare(m, path);
+    model_free(m);
+    g_free(lines);
+}
+
+/* ---- the index ---- */
+
+static model *read_from_index(const char *path, program_reading *reading)
+{
+    text_file text;
+    drawing *d = NULL, *wanted = make_drawing();
+    uint64_t at;
+    assert_true(text_file_open(&text, path, reading->fraction));
+    store *s = index_read(path, &text, wanted, &d, &at);
+    drawing_free(wanted);
+    text_file_close(&text);
+    if (s == NULL)
+        return NULL;
+    drawing_free(d);
+    assert_true(index_is_sound(s));
+    return model_of_store(s, make_drawing(), reading);
+}
+
+static void write_index_of(const model *m, const char *path)
+{
+    text_file text;
+    assert_true(text_file_open(&text, path, NL_FRACTION_DECIMAL));
+    assert_true(index_write(model_store(m), model_drawing(m), false, path, &text, text_file_size(&text)));
+    text_file_close(&text);
+}
+
+static void test_index(void **unused)
+{
+    (void)unused;
+    line *lines = make_lines(150000, 3000);
+    char *path = g_strdup(path_of("indexed.log")), *index = g_strdup_printf("%s.nlv-index", path);
+    program_reading reading = {0};
+    write_lines(path, lines, 100000, "w");
+    model *m = read_model(make_drawing(), path, &reading, (model_options){0});
+    assert_null(read_from_index(path, &reading));
+    write_index_of(m, path);
+    model_free(m);
+    m = read_from_index(path, &reading);
+    assert_non_null(m);
+    compare(m, path);
+    model_free(m);
+
+    /* The log has grown: what is there is still right, and what comes goes behind it. */
+    write_lines(path, lines + 100000, 50000, "a");
+    m = read_from_index(path, &reading);
+    assert_non_null(m);
+    assert_int_equal(model_store(m)->count, 100000);
+    model_free(m);
+
+    /* It was cut short, and is another one. */
+    assert_int_equal(truncate(path, 5000), 0);
+    assert_null(read_from_index(path, &reading));
+
+    /* The index is damaged, cut short, empty, or nonsense. */
+    write_lines(path, lines, 20000, "w");
+    m = read_model(make_drawing(), path, &reading, (model_options){0});
+    write_index_of(m, path);
+    model_free(m);
+    gchar *bytes;
+    gsize size;
+    assert_true(g_file_get_contents(index, &bytes, &size, NULL));
+    for (int i = 0; i < 200; i++) {
+        gchar *damaged = g_memdup2(bytes, size);
+        damaged[draw((unsigned)size)] ^= (gchar)(1 + draw(255));
+        gsize kept = i % 2 == 0 ? size : draw((unsigned)size);
+        assert_true(g_file_set_contents(index, damaged, (gssize)kept, NULL));
+        m = read_from_index(path, &reading);
+        if (m != NULL) { /* between sections a byte means nothing */
+            compare(m, path);
+            model_free(m);
+        }
+        g_free(damaged);
+    }
+    g_free(bytes);
+    index_remove(path);
+    assert_int_not_equal(access(index, F_OK), 0);
+    g_free(lines);
+    g_free(path);
+    g_free(index);
+}
+
+/* ---- bounds ---- */
+
+static void test_the_oldest_are_dropped(void **unused)
+{
+    (void)unused;
+    enum { MOST = 100000 };
+    line *lines = make_lines(400000, 3000);
+    const char *path = path_of("bounded.log");
+    program_reading reading = {0};
+    write_lines(path, lines, 400000, "w");
+    model *m = read_model(make_drawing(), path, &reading, (model_options){.records_most = MOST});
+    const store *s = model_store(m);
+    assert_int_equal(s->count, 400000);
+    assert_true(s->count - s->first >= MOST && s->count - s->first < MOST + 2 * STORE_CHUNK);
+    assert_true(store_memory(s) < (size_t)(MOST + 3 * STORE_CHUNK) * 64);
+    for (uint32_t record = s->first; record < s->count; record++) {
+        uint32_t before = store_previous(s, record, 0);
+        assert_true(before == STORE_NONE || (before >= s->first && before < record));
+    }
+    char *text = model_describe(m, s->count - 1);
+    assert_non_null(strstr(text, "LOAD="));
+    g_free(text);
+    model_free(m);
+    g_free(lines);
+}
+
+/* ---- odd logs ---- */
+
+static size_t count_of(const char *text, size_t size)
+{
+    const char *path = path_of("odd.log");
+    program_reading reading = {0};
+    assert_true(g_file_set_contents(path, text, (gssize)size, NULL));
+    model *m = read_model(NULL, path, &reading, (model_options){0});
+    size_t count = model_count(m);
+    for (uint32_t i = 0; i < count; i++)
+        g_free(model_describe(m, i));
+    model_free(m);
+    return count;
+}
+
+static void test_odd_logs(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        size_t count;
+    } cases[] = {
+        {"", 0},
+        {"\n\n\n", 0},
+        {"nonsense\n", 0},
+        {"DATE=20260101000000 NL.EVNT=A\n", 1},
+        {"DATE=20260101000000 NL.EVNT=A", 1},
+        {"DATE=20260101000000 NL.EVNT=A\nDATE=2026", 1},
+        {"DATE=20260101000000 NL.EVNT=A\nDATE=20260101000001 NL.EVNT=B DATE=20260101000002 NL.EVNT=C\n", 2},
+        {"prefix: DATE=20260101000000 NL.EVNT=A\n", 1},
+        {"\nnonsense\nDATE=19700101000000 NL.EVNT=A\nDATE=21060207062815 NL.EVNT=B\n", 2},
+        {"ts=2026-01-01T00:00:00Z event=a level=Info\nts=2026-01-01T00:00:00+01:00 event=b level=Info\n", 2},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(count_of(cases[i].text, strlen(cases[i].text)), cases[i].count);
+
+    /* Lines longer than anybody reads at once, and more of them than fit. */
+    GString *text = g_string_new("DATE=20260101000000 NL.EVNT=A\nDATE=20260101000001 NL.EVNT=B X=");
+    for (int i = 0; i < 5 << 20; i++)
+        g_string_append_c(text, 'x');
+    g_string_append(text, "\nDATE=20260101000002 NL.EVNT=C\n");
+    assert_int_equal(count_of(text->str, text->len), 2);
+    g_string_free(text, TRUE);
+
+    /* More different events than there are numbers. */
+    text = g_string_new(NULL);
+    for (int i = 0; i < 70000; i++)
+        g_string_append_printf(text, "DATE=20260101000000 NL.EVNT=E%d HOST=h%d\n", i, i);
+    assert_int_equal(count_of(text->str, text->len), 70000);
+    g_string_free(text, TRUE);
+}
+
+static int make_folder(void **unused)
+{
+    (void)unused;
+    setenv("XDG_CACHE_HOME", folder, 1);
+    return mkdtemp(folder) == NULL;
+}
+
+static int remove_folder(void **unused)
+{
+    (void)unused;
+    char command[64];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lists), cmocka_unit_test(test_stores),   cmocka_unit_test(test_what_is_late),
+        cmocka_unit_test(test_index), cmocka_unit_test(test_odd_logs), cmocka_unit_test(test_the_oldest_are_dropped),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
