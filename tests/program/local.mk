@@ -38,6 +38,8 @@ program_tests += \
 	tests/program/test_nlv.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
+	tests/program/test_perl.py \
+	tests/program/test_python.py \
 	tests/program/test_sensors.py \
 	tests/program/test_sources.py \
 	tests/program/test_spool.py \

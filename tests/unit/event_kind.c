@@ -223,6 +223,12 @@ static void test_kinds_without_end(void **state)
             assert_int_equal(nl_event_write(log, kind, values), NL_OK);
             nl_event_kind_free(kind);
         }
+    nl_event_kind *kind = kind_of("Unremembered", "A", "B");
+    nl_field values[] = {of_int(1), of_int(2)};
+    assert_int_equal(nl_control(log, "event Unre* off", 15), NL_OK);
+    assert_int_equal(nl_event_write(log, kind, values), NL_OFF);
+    assert_int_equal(nl_control(log, "event Unre* on", 14), NL_OK);
+    nl_event_kind_free(kind);
     nl_close(log);
     const char *all = memory("kinds");
     assert_int_equal(count(all, "\n"), ROUNDS * KINDS);

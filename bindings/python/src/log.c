@@ -183,6 +183,10 @@ static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *f
 /* What a call may bring in place of a dict. */
 static PyObject *as_dict(PyObject *mapping)
 {
+    if (!PyObject_HasAttrString(mapping, "keys")) {
+        PyErr_SetString(PyExc_TypeError, "fields are a mapping");
+        return NULL;
+    }
     PyObject *dict = PyDict_New();
     if (dict != NULL && PyDict_Update(dict, mapping) < 0)
         Py_CLEAR(dict);

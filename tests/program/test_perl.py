@@ -1,0 +1,271 @@
+"""The library in Perl: every type, errors, spans, Log::Any, threads, forks, readers; and its own tests and pages."""
+import os
+import shutil
+import subprocess
+
+import support
+
+WORK = support.BUILD / "bindings" / "perl" / "work"
+LIB = os.pathsep.join(str(WORK / "blib" / part) for part in ("lib", "arch"))
+
+
+class Perl(support.Case):
+    def setUp(self):
+        if not (support.BUILD / "bindings" / "perl" / "built").exists():
+            self.skipTest("the library in Perl is not built here: configure says why")
+        super().setUp()
+        self.path = self.scratch / "a.log"
+
+    def perl(self, text, *arguments, code=0, **options):
+        """Runs a program, of which $path is the log's; what it printed."""
+        options.setdefault("env", dict(os.environ, PERL5LIB=LIB))
+        program = "use strict; use warnings; use NetLogger; my $path = shift;\n" + text
+        result = self.run_program("perl", "-e", program, self.path, *arguments, **options)
+        self.assertEqual(result.returncode, code, result.stderr)
+        self.assertEqual(result.stderr, "")
+        return result.stdout
+
+    def lines(self):
+        """The log's lines from NL.EVNT on."""
+        return [line.split(" NL.EVNT=", 1)[1] for line in self.path.read_text(errors="surrogateescape").splitlines()]
+
+    def has(self, module):
+        return subprocess.run(["perl", f"-M{module}", "-e", "1"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+    def test_every_type(self):
+        version = float(self.perl("print $]"))
+        cases = [
+            ("0", "0"), ("-1", "-1"), ("9223372036854775807", "9223372036854775807"),
+            ("-9223372036854775807 - 1", "-9223372036854775808"), ("18446744073709551615", "18446744073709551615"),
+            ("18446744073709551616", "18446744073709552000"), ("0.1", "0.1"), ("9**9**9", "inf"), ("-9**9**9", "-inf"),
+            ("-sin(9**9**9)", "nan"), ("1e300", "1e+300"), ("'5'", "5"), ("'05'", "05"), ("''", '""'), ("undef", '""'),
+            ("'a b'", '"a b"'), (r"'\"'", r'"\\\""'), (r'"a\nb\tc\r"', r'"a\nb\tc\r"'), (r'"=\\"', r'"=\\"'),
+            (r'"\0"', r'"\x00"'), (r'"\x{4e16}\x{fc}"', "世ü"), (r'"\xc3\xbc"', "ü"), (r'"\xff"', "\udcff"),
+            ("Told->new", '"told so"'), ("'x' x 131072", "x" * 131072), ("'x' x 200000", "x" * 131072),
+        ]
+        if version >= 5.036:
+            cases += [("1 == 1", "true"), ("1 == 2", "false"), ("!!1", "true")]
+        if self.has("JSON::PP"):
+            cases += [("do { require JSON::PP; JSON::PP::true() }", "true"), ("JSON::PP::false()", "false")]
+        if self.has("Math::BigInt"):
+            cases += [("do { require Math::BigInt; Math::BigInt->new(2)**100 }", str(2**100))]
+        calls = "".join(f"$log->event('E', V => {value}) or die '{i}';\n" for i, (value, _) in enumerate(cases))
+        self.perl("package Told { use overload '\"\"' => sub { 'told so' }; sub new { bless {} } }\n"
+                  "my $log = NetLogger->open('p', $path);\n" + calls)
+        for (value, expected), line in zip(cases, self.lines(), strict=True):
+            with self.subTest(value=value):
+                shown = line.split("V=", 1)[1]
+                if value == "18446744073709551616":
+                    self.assertEqual(float(shown), 2.0**64)
+                else:
+                    self.assertEqual(shown, expected)
+
+    def test_a_number_that_was_printed_is_a_number(self):
+        self.perl("my $log = NetLogger->open('p', $path); my $n = 5; my $s = \"$n\"; my $t = '7'; my $u = $t + 1;\n"
+                  "$log->event('E', N => $n, T => $t);")
+        self.assertEqual(self.lines(), ["E N=5 T=7"])
+
+    def test_names(self):
+        self.perl("my $log = NetLogger->open('p', $path);\n"
+                  "$log->event('None'); $log->event(\"na\\x{ef}ve \\\"event\\\"\", 'A B=' => 1, '' => 2, 5 => 3);\n"
+                  "$log->event('Many', map { (\"F$_\" => $_) } 1 .. 100);\n"
+                  "$log->event('Long' . 'x' x 1000, 'N' x 1000 => 1);\n"
+                  "for my $i (0 .. 19999) { my $n = $i % 7000; $log->event(\"E$n\", \"F$n\" => $i) or die }\n")
+        lines = self.lines()
+        self.assertEqual(lines[0], "None")
+        self.assertTrue(lines[1].endswith(" A_B_=1 _=2 _=3"), lines[1])
+        self.assertEqual(lines[2], "Many " + " ".join(f"F{i}={i}" for i in range(1, 101)))
+        self.assertEqual(lines[3], "Long" + "x" * 1000 + " " + "N" * 1000 + "=1")
+        self.assertEqual(lines[4:], [f"E{i % 7000} F{i % 7000}={i}" for i in range(20000)])
+
+    def test_levels_and_switching(self):
+        said = self.perl("""
+            my $log = NetLogger->open('p', $path);
+            for my $level (qw(emergency alert error warning auth security usage system important debug)) {
+                $log->$level('Method');
+                $log->log($level, 'Log');
+            }
+            $log->log(3, 'Number');
+            $log->set_level('Error');
+            print $log->event('Off') ? 1 : 0, $log->error('On') ? 1 : 0, $log->is_on('alert') ? 1 : 0,
+                $log->is_on('Usage') ? 1 : 0;
+            $log->set_level(10);
+            $log->switch('Wri*', 0);
+            print $log->event('Write') ? 1 : 0;
+            $log->switch('Wri*', 1);
+            print $log->event('Write') ? 1 : 0;
+            $log->flush;
+            $log->send_to("file://$path.2");
+            $log->event('There');
+            $log->close; $log->close; print $log->is_open ? 1 : 0;
+            """)
+        self.assertEqual(said, "0110" "01" "0")
+        levels = [line.split(" LVL=")[1].split()[0] for line in self.path.read_text().splitlines()]
+        names = ["Emergency", "Alert", "Error", "Warning", "Auth", "Security", "Usage", "System", "Important", "Debug"]
+        self.assertEqual(levels, [name for name in names for _ in "12"] + ["Error", "Error", "Usage"])
+        self.assertIn("NL.EVNT=There\n", (self.scratch / "a.log.2").read_text())
+
+    def test_fields_as_text(self):
+        self.perl(r"""
+            my $log = NetLogger->open('p', $path); my $size = 49332;
+            $log->write('WriteData', "SEND.SZ=$size");
+            $log->write('Quoted', 'A="x \" y" B=two words C=');
+            $log->write('Format', 'A=%d B=%s C=%5.2f%% D=%*d E=x', 7, "a b=c\n", 2.5, 4, 1);
+            $log->write('Nothing');
+            for my $wrong (['just words'], ['words %s', 1], ['A=%d B=%d', 1], ['A=%d', 1, 2], ['A=%y', 1]) {
+                die "@$wrong" if eval { $log->write('E', @$wrong); 1 };
+            }
+            """)
+        self.assertEqual(self.lines(), ["WriteData SEND.SZ=49332", 'Quoted A="x \\" y" B="two words" C=""',
+                                        'Format A=7 B="a b=c\\n" C=" 2.50%" D="   1" E=x', "Nothing"])
+
+    def test_errors(self):
+        said = self.perl(r"""
+            sub said { my ($code) = @_; eval { $code->(); 1 } ? "nothing\n" : $@ }
+            print said(sub { NetLogger->open('p', '/no/such/a.log') });
+            print said(sub { NetLogger->open('p', 'x-netlog://127.0.0.1:1') });
+            my $log = NetLogger->open('p', $path);
+            print said(sub { $log->event('E', 'A') });
+            print said(sub { $log->log('Loud', 'E') });
+            print said(sub { $log->control('nonsense') });
+            print said(sub { $log->switch('a b', 1) });
+            print said(sub { $log->event('E', A => Dies->new) });
+            print said(sub { NetLogger::event({}, 'E') }), said(sub { NetLogger::event(undef, 'E') });
+            $log->close;
+            print said(sub { $log->event('E') });
+            my $full = NetLogger->open('p', 'file:///dev/full');
+            $full->event('E');
+            print said(sub { $full->flush }), said(sub { $full->close });
+            print said(sub { NetLogger->read('/no/such') });
+            print said(sub { NetLogger->read($path, where => '&&') });
+            print said(sub { NetLogger->read($path, colour => 1) });
+            my $reader = NetLogger->read($path); $reader->close;
+            print said(sub { $reader->next });
+            package Dies; use overload '""' => sub { die "no words\n" }; sub new { bless {} }
+            """)
+        for line, words in zip(said.splitlines(), (
+                "No such file or directory at -e line", "127.0.0.1:1: Connection refused", "name without a value",
+                "a level is one of Emergency", "nonsense", "no blanks", "no words", "not a log", "not a log", "is closed",
+                "No space left", "No space left", "No such file", "column", "no such option: colour", "reader is closed"),
+                strict=True):
+            self.assertIn(words, line)
+        self.assertEqual(self.path.read_text(), "")
+
+    def test_switched_off(self):
+        self.assertEqual(self.perl("my $log = NetLogger->open('p'); print $log->event('E', A => 1) ? 1 : 0; $log->close;",
+                                   env=dict(os.environ, PERL5LIB=LIB, NETLOGGER_ON="0", NETLOGGER_DEST="/nowhere/x")), "0")
+
+    def test_spans(self):
+        self.perl("""
+            my $log = NetLogger->open('p', $path);
+            { my $span = $log->span('Read', 'BLOCK.ID' => 7); $span->add(BYTES => 10); }
+            my $span = $log->span('Fails'); $span->fail; $span->end(MORE => 1); $span->end; undef $span;
+            $span = $log->span('Late'); $log->close; undef $span;
+            """)
+        lines = self.lines()
+        self.assertEqual([lines[0], lines[2], lines[4]], ["Read.start BLOCK.ID=7", "Fails.start", "Late.start"])
+        self.assertRegex(lines[1], r"^Read\.end BLOCK\.ID=7 BYTES=10 STATUS=0 DUR=[0-9.e-]+$")
+        self.assertRegex(lines[3], r"^Fails\.end MORE=1 STATUS=-1 DUR=[0-9.e-]+$")
+        self.assertEqual(len(lines), 5)
+
+    def test_log_any(self):
+        if not self.has("Log::Any"):
+            self.skipTest("Log::Any is not installed")
+        said = self.perl("""
+            use Log::Any::Adapter; use Log::Any ();
+            my $log = NetLogger->open('p', $path);
+            Log::Any::Adapter->set('NetLogger', log => $log);
+            my $logger = Log::Any->get_logger(category => 'Disk::Reader');
+            $logger->info('read', 'blocks', { BLOCKS => 7, LIST => [1] });
+            $logger->context->{REQ} = 5;
+            $logger->warningf('%d of %s', 3, 'them');
+            $logger->$_('m') for qw(trace debug notice error critical alert emergency);
+            $log->set_level('Warning');
+            print $logger->is_info ? 1 : 0, $logger->is_error ? 1 : 0;
+            Log::Any::Adapter->set('NetLogger', url => "$path.2", prog => 'own');
+            Log::Any->get_logger(category => 'Other')->error('words');
+            """)
+        self.assertEqual(said, "01")
+        lines = self.lines()
+        self.assertRegex(lines[0], r'^Disk::Reader MSG="read blocks" BLOCKS=7 LIST=\S+')
+        self.assertEqual(lines[1], 'Disk::Reader MSG="3 of them" REQ=5')
+        levels = [line.split(" LVL=")[1].split()[0] for line in self.path.read_text().splitlines()]
+        self.assertEqual(levels, ["Usage", "Warning", "Debug", "Debug", "Important", "Error", "Error", "Alert", "Emergency"])
+        self.assertIn(" PROG=own LVL=Error NL.EVNT=Other MSG=words", (self.scratch / "a.log.2").read_text())
+
+    def test_fork(self):
+        self.perl("""
+            use POSIX ();
+            my $log = NetLogger->open('p', $path);
+            $log->event('Before', N => 0);
+            for my $i (0 .. 4) {
+                next if fork;
+                $log->event('Child', N => $i);
+                if ($i % 2) { exit 0 } else { $log->flush; POSIX::_exit(0) }
+            }
+            for (0 .. 4) { wait; die $? if $? }
+            $log->event('After', N => 0);
+            """)
+        self.assertEqual(sorted(self.lines()), ["After N=0", "Before N=0"] + [f"Child N={i}" for i in range(5)])
+
+    def test_threads(self):
+        if subprocess.run(["perl", "-Mthreads", "-e", "1"], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            self.skipTest("this perl has no threads")
+        self.perl("""
+            use threads;
+            my $log = NetLogger->open('p', "file://$path?policy=block&block=60");
+            my @threads = map { my $t = $_; threads->create(sub { $log->event('E', T => $t, N => $_) for 1 .. 2000 }) } 1 .. 4;
+            undef $log;  # theirs go on
+            $_->join for @threads;
+            """)
+        self.assertEqual(sorted(self.lines()), sorted(f"E T={t} N={n}" for t in range(1, 5) for n in range(1, 2001)))
+
+    def test_round_trip(self):
+        for suffix in ("log", "nlb"):
+            said = self.perl(r"""
+                binmode STDOUT, ':utf8'; my $file = "$path." . shift;
+                my $log = NetLogger->open('prog', $file);
+                $log->warning('Types', I => -5, U => 18446744073709551615, F => 0.5, S => "a \"b\"\n", E => '', A => 1,
+                    W => "\x{4e16}", B => "\xff\0", T => 1 == 1, A => 2);
+                $log->event('Count', N => $_) for 1 .. 10;
+                $log->close;
+                my $reader = NetLogger->read($file, where => 'NL.EVNT == "Types" || N > 8');
+                my $record = $reader->next;
+                print join('|', $record->event, $record->level, $record->prog, abs(time - $record->time) < 60,
+                    $record->pairs), "\n", join('|', map { $_ => $record->get($_) } sort keys %{ $record->fields }), "\n";
+                my @n; while (my $r = $reader->next) { push @n, $r->get('N') }
+                my %stats = $reader->stats; print "@n $stats{records} $stats{malformed}\n";
+                """, suffix).split("\n")
+            values = 'I|-5|U|18446744073709551615|F|0.5|S|a "b"'
+            true = "true" if suffix == "log" else "1"
+            self.assertEqual(said[0], "Types|Warning|prog|1|" + values)
+            self.assertEqual(said[1], f"|E||A|1|W|世|B|ÿ\0|T|{true}|A|2")
+            self.assertEqual(said[2], f"A|1|B|ÿ\0|E||F|0.5|I|-5|S|a \"b\"")
+            self.assertEqual(said[3], f"|T|{true}|U|18446744073709551615|W|世")
+            self.assertEqual(said[4], "9 10 11 0")
+
+    def test_following(self):
+        said = self.perl("""
+            open my $out, '>>', $path or die; $out->autoflush(1);
+            my $reader = NetLogger->read($path, follow => 1);
+            print defined $reader->next(0.05) ? 1 : 0;
+            print $out "DATE=20260101000000 NL.EVNT=E N=1\\n";
+            print $reader->next->get('N');
+            $SIG{ALRM} = sub { die "woken\\n" }; alarm 1;
+            print eval { $reader->next; 1 } ? 'no' : $@;
+            """)
+        self.assertEqual(said, "01woken\n")
+
+    def test_its_own_tests_and_pages(self):
+        work = self.scratch / "work"
+        shutil.copytree(WORK, work)
+        result = self.run_program("make", "-C", work, "test", "install", f"DESTDIR={self.scratch}/root")
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("Result: PASS", result.stdout)
+        self.assertTrue(list((self.scratch / "root").rglob("NetLogger.so")))
+        for page in WORK.glob("lib/**/*.pm"):
+            self.assertEqual(self.run_program("podchecker", page).returncode, 0, page)
+
+
+if __name__ == "__main__":
+    support.main()
