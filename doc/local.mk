@@ -2,6 +2,9 @@ dist_man_MANS = %D%/man/nlsort.1 %D%/man/nlconv.1
 if BUILD_NETLOGD
 dist_man_MANS += %D%/man/netlogd.8 %D%/man/netlogd.conf.5 %D%/man/netlogctl.8
 endif
+if BUILD_NLV
+dist_man_MANS += %D%/man/nlv.1
+endif
 if BUILD_NLKERNEL
 dist_man_MANS += %D%/man/nlkernel.1
 endif
