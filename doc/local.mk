@@ -1,4 +1,13 @@
-dist_man_MANS = %D%/man/nlsort.1 %D%/man/nlconv.1
+dist_man_MANS = %D%/man/nlsort.1 %D%/man/nlconv.1 %D%/man/nlwrite.1 %D%/man/nlrecover.1 %D%/man/nlsensor.1
+if BUILD_NLARCHIVE
+dist_man_MANS += %D%/man/nlarchive.1
+endif
+if BUILD_NLSTAT
+dist_man_MANS += %D%/man/nlstat.1 %D%/man/nlschema.1
+endif
+if BUILD_NLV
+dist_man_MANS += %D%/man/nlv.1
+endif
 if BUILD_NETLOGD
 dist_man_MANS += %D%/man/netlogd.8 %D%/man/netlogd.conf.5 %D%/man/netlogctl.8
 endif
@@ -8,4 +17,4 @@ endif
 if BUILD_NLKERNEL
 dist_man_MANS += %D%/man/nlkernel.1
 endif
-EXTRA_DIST += %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/formats.md %D%/netlogger.xsd %D%/expressions.md
+EXTRA_DIST += %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/formats.md %D%/netlogger.xsd %D%/expressions.md %D%/archive.md

@@ -7,3 +7,19 @@ examples_dpss_dpss_get_SOURCES = %D%/dpss/dpss_get.c %D%/dpss/dpss_protocol.c %D
 examples_dpss_dpss_get_CFLAGS = $(AM_CFLAGS) -pthread
 examples_dpss_dpss_get_LDADD = libnetlogger/libnetlogger.la -lpthread
 EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/dpss.schema %D%/dpss/README.md
+
+# The same in six languages: tests/program/test_languages.py compiles and runs them.
+EXTRA_DIST += \
+	%D%/languages/Dolly.java \
+	%D%/languages/README.md \
+	%D%/languages/Ten.java \
+	%D%/languages/dolly.c \
+	%D%/languages/dolly.cpp \
+	%D%/languages/dolly.f90 \
+	%D%/languages/dolly.pl \
+	%D%/languages/dolly.py \
+	%D%/languages/ten.c \
+	%D%/languages/ten.cpp \
+	%D%/languages/ten.f90 \
+	%D%/languages/ten.pl \
+	%D%/languages/ten.py

@@ -1,4 +1,4 @@
-include_HEADERS += %D%/include/netlogger.h
+include_HEADERS += %D%/include/netlogger.h %D%/include/NetLogger.h
 nlincludedir = $(includedir)/netlogger
 nlinclude_HEADERS = \
 	%D%/include/netlogger/archive.h %D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h \
@@ -44,6 +44,8 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/log/recover.c %D%/log/recover.h %D%/log/remains.c \
 	%D%/log/session.c %D%/log/session.h %D%/log/shared.h %D%/log/payload.c %D%/log/payload.h \
 	%D%/log/format_arguments.c %D%/log/format_arguments.h %D%/log/format_site.c %D%/log/format_site.h %D%/log/costs.c \
+	%D%/log/event_kind.c %D%/log/event_kind.h \
+	%D%/classic/classic.c %D%/classic/classic.h %D%/classic/classic_write.c \
 	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/decoder_blocks.c \
 	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/reader/archive.c %D%/transport/writer.c %D%/transport/writer_internal.h
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
@@ -59,7 +61,8 @@ EXTRA_DIST += %D%/libnetlogger.map %D%/abi
 
 # What the command-line programs share; not installed.
 noinst_LTLIBRARIES += %D%/libprogram.la
-%C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/where.c %D%/program/archive.c
+%C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/reading.h \
+	%D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c
 %C%_libprogram_la_LIBADD = %D%/libnetlogger.la
 
 # What a log means: for programs that look at all of one. Uses GLib; not installed.

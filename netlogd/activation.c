@@ -121,6 +121,8 @@ const char *activation_tell(activation *a, const char *prog, const char *command
         take_back(a, prog);
         return NULL;
     }
+    if (nl_control_check(command, strlen(command)) != NL_OK)
+        return nl_error_message();
     if (a->told_size + strlen(command) + 1 > TEXT_MOST / 2)
         return "more was told than programs would take: take something back";
     a->told = realloc(a->told, (a->told_count + 1) * sizeof *a->told);

@@ -36,6 +36,14 @@ static void add_counts(nl_record *record, const server *srv)
     nl_record_add_uint(record, "MISSED", live.missed);
     nl_record_add_uint(record, "QUEUED", live.queued);
     nl_record_add_bool(record, "BLOCKED", srv->paused);
+    nats_counts nats = nats_readers_count(srv);
+    if (nats.places == 0)
+        return;
+    nl_record_add_uint(record, "NATS.RECORDS", nats.records);
+    nl_record_add_uint(record, "NATS.MESSAGES", nats.messages);
+    nl_record_add_uint(record, "NATS.AGAIN", nats.again);
+    nl_record_add_uint(record, "NATS.WAITING", nats.waiting);
+    nl_record_add_uint(record, "NATS.AWAY", nats.away);
 }
 
 static void put_output(request *r, output *out)
@@ -94,6 +102,8 @@ void control_clients(request *r, const nl_record *asked)
 static void put_stream(void *user, const nl_stream_state *state)
 {
     request *r = user;
+    if (state->next == UINT64_MAX) /* an output's own, which is not to come in */
+        return;
     nl_record *record = request_record(r, NL_USAGE, "Netlogd.Stream");
     char name[2 * sizeof state->stream + 1];
     for (size_t i = 0; i < sizeof state->stream; i++)

@@ -14,10 +14,12 @@
 #include "program/program.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { OPTION_FIRST = 0x1000 };
@@ -270,10 +272,76 @@ static bool writes_to_terminal(const settings *s)
     return false;
 }
 
+/* ---- into the background ---- */
+
+/* Where the process in the background says that it serves; -1: it is not there, or has said so. */
+static int starter = -1;
+static bool keeps_streams; /* standard output is written */
+
+/*
+ * Goes on in a process of its own. The one that was started waits until that serves, or ends as it does: whatever can
+ * go wrong at the start is said on the terminal, and seen in the status.
+ */
+static void detach(void)
+{
+    int ends[2], status = 0;
+    char said;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        program_fail(PROGRAM_PROBLEM, "go into the background: %s", strerror(errno));
+    pid_t child = fork();
+    if (child < 0)
+        program_fail(PROGRAM_PROBLEM, "go into the background: %s", strerror(errno));
+    if (child == 0) {
+        close(ends[0]);
+        starter = ends[1];
+        setsid();
+        return;
+    }
+    close(ends[1]);
+    ssize_t got;
+    do
+        got = read(ends[0], &said, 1);
+    while (got < 0 && errno == EINTR);
+    if (got == 1)
+        _exit(PROGRAM_DONE);
+    waitpid(child, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : PROGRAM_PROBLEM);
+}
+
+static void let_go(void)
+{
+    int nothing = starter >= 0 && !keeps_streams ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+    if (starter < 0)
+        return;
+    for (int fd = STDIN_FILENO; nothing >= 0 && fd <= STDERR_FILENO; fd++)
+        dup2(nothing, fd);
+    if (nothing >= 0)
+        close(nothing);
+    if (write(starter, "", 1) != 1)
+        program_error("go into the background: %s", strerror(errno));
+    close(starter);
+    starter = -1;
+}
+
+/* NULL: it has none. Standard error is let go in the background, and must not be held by the log. */
+static nl_log *open_log(const settings *s, bool foreground)
+{
+    if (!foreground && !keeps_streams && settings_logs_to_stderr(s))
+        return NULL;
+    nl_log *log = nl_open("netlogd", s->log);
+    if (log == NULL)
+        program_error("its own events go nowhere: %s", nl_error_message());
+    nl_set_level(log, s->level);
+    return log;
+}
+
 /* Everything that can go wrong at the start goes wrong before the terminal is let go. */
 static int serve(arguments *a)
 {
     const settings *s = a->settings;
+    keeps_streams = writes_to_terminal(s);
+    if (!a->foreground)
+        detach();
     server_block_signals(true);
     outputs *out = outputs_open(s->outputs, s->output_count);
     if (out == NULL) {
@@ -282,25 +350,22 @@ static int serve(arguments *a)
     }
     listener *listeners = NULL;
     size_t count = 0;
-    server_extras extras = {.metrics_fd = -1};
+    server_extras extras = {.metrics_fd = -1, .on_ready = let_go};
     bool wrote_pid_file = false, good = true;
     int status = PROGRAM_PROBLEM;
+    nl_log *log = NULL;
     listener *control = open_control(s, &good);
     extras.control = control;
     if (good && s->metrics != NULL)
         good = (extras.metrics_fd = metrics_bind(s)) >= 0;
     if (good && open_listeners(s, &listeners, &count)) {
-        if (!a->foreground && daemon(1, writes_to_terminal(s)) != 0)
-            program_error("go into the background: %s", strerror(errno));
-        nl_log *log = nl_open("netlogd", s->log);
-        nl_set_level(log, s->level);
+        log = open_log(s, a->foreground);
         outputs_start(out, log);
         recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file)
             status = server_run(s, read_again, a, listeners, count, &extras, out, log);
         recovery_stop(recovering);
-        nl_close(log);
     }
     listener_close_all(listeners, count);
     listener_close_all(control, control != NULL);
@@ -308,6 +373,7 @@ static int serve(arguments *a)
         program_error("%s", failure_text());
         status = PROGRAM_PROBLEM;
     }
+    nl_close(log);
     /* The last of all: who waits for it to go finds everything written. */
     if (wrote_pid_file)
         unlink(s->pid_file);

@@ -2,6 +2,7 @@
 
 #include "metrics.h"
 
+#include "nats/reader.h"
 #include "program/program.h"
 #include "subscription.h"
 
@@ -74,6 +75,7 @@ static void print_all(const server *srv, struct evbuffer *out)
 {
     const server_counts *c = &srv->counts;
     subscription_counts live = subscriptions_count(srv->subscriptions);
+    nats_counts nats = nats_readers_count(srv);
     const metric metrics[] = {
         {"netlogd_records_total", "counter", "Records taken from clients.", c->records},
         {"netlogd_received_bytes_total", "counter", "Bytes read from clients.", c->bytes},
@@ -91,6 +93,11 @@ static void print_all(const server *srv, struct evbuffer *out)
         {"netlogd_subscribers", "gauge", "Subscribers now.", live.subscribers},
         {"netlogd_subscriber_queue_bytes", "gauge", "Bytes that subscribers have not read yet.", live.queued},
         {"netlogd_output_blocked", "gauge", "1 while an output cannot be written and clients wait.", srv->paused},
+        {"netlogd_nats_records_total", "counter", "Records taken from NATS.", nats.records},
+        {"netlogd_nats_messages_total", "counter", "Messages taken from NATS.", nats.messages},
+        {"netlogd_nats_messages_again_total", "counter", "Of these, given to somebody before.", nats.again},
+        {"netlogd_nats_waiting_messages", "gauge", "Messages of NATS that are here, not acknowledged.", nats.waiting},
+        {"netlogd_nats_away", "gauge", "Places of NATS from which nothing comes now.", nats.away},
         {"netlogd_uptime_seconds", "gauge", "How long netlogd runs.",
          (uint64_t)((server_now_ns() - srv->started_ns) / NL_NS_PER_SECOND)},
     };

@@ -18,6 +18,7 @@ struct past {
     uint64_t number;      /* of the file that is read; 0: none is yet, or they have no numbers */
     int64_t since_ns;
     nl_reader *reader;
+    bool seeking; /* for where to begin in that file */
 };
 
 /* Whether the file of that number is there, and was written since then. */
@@ -69,8 +70,9 @@ static nl_status open_file(past *p, uint64_t number)
     nl_reader_close(p->reader);
     p->number = number;
     p->reader = nl_reader_open(name, &(nl_reader_options){.follow = true, .nonblocking = true});
+    p->seeking = true;
     free(name);
-    return p->reader != NULL ? nl_reader_seek(p->reader, p->since_ns) : NL_FAILED;
+    return p->reader != NULL ? NL_OK : NL_FAILED;
 }
 
 past *past_open(const output *out, int64_t since_ns)
@@ -97,15 +99,24 @@ void past_close(past *p)
     free(p);
 }
 
+bool past_is_of(const past *p, const output *out)
+{
+    const output_options *options = output_get_options(out);
+    return output_holds_all(out) && options->numbered == p->files.numbered && strcmp(options->path, p->files.path) == 0;
+}
+
 nl_status past_next(past *p, const nl_record **record)
 {
-    for (;;) {
-        nl_status status = p->reader != NULL ? nl_reader_next(p->reader, record) : NL_AGAIN;
-        uint64_t number;
-        /* Nothing is added to a file once the next one is there. */
-        if (status != NL_AGAIN || !p->files.numbered || !find_first(p, p->number, &number))
-            return status;
-        if (open_file(p, number) != NL_OK)
-            return NL_FAILED;
+    *record = NULL;
+    if (p->seeking) {
+        nl_status status = nl_reader_seek(p->reader, p->since_ns);
+        p->seeking = status == NL_AGAIN;
+        return status == NL_AGAIN ? NL_OK : status;
     }
+    nl_status status = p->reader != NULL ? nl_reader_next(p->reader, record) : NL_AGAIN;
+    uint64_t number;
+    /* Nothing is added to a file once the next one is there. */
+    if (status != NL_AGAIN || !p->files.numbered || !find_first(p, p->number, &number))
+        return status;
+    return open_file(p, number);
 }

@@ -18,7 +18,11 @@ typedef struct past past;
 past *past_open(const output *out, int64_t since_ns);
 void past_close(past *p); /* NULL is allowed */
 
-/* As nl_reader_next of a followed, nonblocking reader: NL_AGAIN when all that was written has been read. */
+/* Whether it is that output's, and what comes from now on will be in it too. */
+bool past_is_of(const past *p, const output *out);
+
+/* As nl_reader_next of a followed, nonblocking reader: NL_AGAIN when all that was written has been read. NL_OK with no
+ * record, NULL: it looks for where to begin, which is to be gone on with. */
 nl_status past_next(past *p, const nl_record **record);
 
 #endif

@@ -37,7 +37,9 @@ static bool was_told(recovery *r, int process)
 static void report(void *user, const nl_recovered *what)
 {
     recovery *r = user;
-    if (what->status != NL_OK && was_told(r, what->process))
+    /* What cannot be recovered keeps its process's other logs, of which nothing is left. */
+    bool nothing = what->status == NL_OK && what->records == 0;
+    if (nothing || (what->status != NL_OK && was_told(r, what->process)))
         return;
     if (what->status == NL_OK)
         nl_write(r->log, NL_USAGE, "Netlogd.Recovered", "PROCESS=%d PROGRAM=%s RECORDS=%" PRIu64 " URL=%s",

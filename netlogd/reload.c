@@ -4,13 +4,23 @@
 
 #include "output/failure.h"
 #include "program/program.h"
+#include "subscription.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* The first reasons are kept for who asked. */
+static void keep(server *srv, const char *message)
+{
+    size_t had = strlen(srv->reload_failure);
+    snprintf(srv->reload_failure + had, sizeof srv->reload_failure - had, "%s%s", had > 0 ? "; " : "", message);
+}
+
 static void report(void *user, const char *message)
 {
-    const server *srv = user;
+    server *srv = user;
+    keep(srv, message);
     program_error("%s", message);
     nl_write(srv->log, NL_ERROR, "Netlogd.ReloadRefused", "REASON=%s", message);
 }
@@ -70,6 +80,7 @@ static bool take_over(server *srv, const settings *now)
 
 bool reload(server *srv)
 {
+    srv->reload_failure[0] = '\0';
     settings *now = srv->read_settings(srv->read_user, report, srv);
     if (now == NULL || !take_over(srv, now)) {
         settings_delete(now);
@@ -80,6 +91,7 @@ bool reload(server *srv)
         srv->sockets[i].asked = find(now, srv->sockets[i].asked);
     settings_delete(srv->reloaded);
     srv->settings = srv->reloaded = now;
+    subscriptions_outputs_changed(srv->subscriptions);
     nl_set_level(srv->log, now->level);
     nl_write(srv->log, NL_USAGE, "Netlogd.Reload", "LISTEN.COUNT=%zu", now->listen_count);
     return true;

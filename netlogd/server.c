@@ -305,7 +305,7 @@ const char *server_reload(server *srv)
     char state[64];
     snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, server_now_ns() / 1000);
     inherited_notify(state);
-    const char *why = reload(srv) ? NULL : "the configuration is not changed: netlogd's log says why";
+    const char *why = reload(srv) ? NULL : srv->reload_failure;
     inherited_notify("READY=1");
     if (outputs_reopen(srv->outputs) != NL_OK) {
         why = failure_text();
@@ -484,6 +484,8 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
     activation_look(srv.activation);
     start(&srv, extras);
     inherited_notify("READY=1");
+    if (extras->on_ready != NULL)
+        extras->on_ready();
     event_base_dispatch(srv.base);
     return stop(&srv);
 }

@@ -61,6 +61,7 @@ struct server {
     server_counts counts;
     bool paused; /* nothing is read from clients: an output is blocked */
     bool stopping;
+    char reload_failure[1024]; /* why the latest reload failed, as far as it fits */
     struct event *flush_event;
     struct event *retry_event;
     struct event *settle_event; /* what was written is to be made safe, and acknowledged */
@@ -82,6 +83,7 @@ enum { SERVER_READ_SIZE = 256 << 10 };
 typedef struct server_extras {
     const listener *control; /* NULL */
     int metrics_fd;          /* -1 */
+    void (*on_ready)(void);  /* called when it serves; NULL */
 } server_extras;
 
 /*

@@ -27,6 +27,8 @@ enum {
     LEAST_QUEUE = 4 << 10
 };
 
+#define LOG_DEFAULT "file:///dev/stderr"
+
 static char *copy(const char *text)
 {
     char *result = strdup(text);
@@ -38,7 +40,7 @@ static char *copy(const char *text)
 void settings_init(settings *s)
 {
     *s = (settings){
-        .log = copy("file:///dev/stderr"),
+        .log = copy(LOG_DEFAULT),
         .level = NL_IMPORTANT,
         .max_record_size = DEFAULT_MAX_RECORD,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
@@ -80,6 +82,11 @@ void settings_delete(settings *s)
     if (s != NULL)
         settings_free(s);
     free(s);
+}
+
+bool settings_logs_to_stderr(const settings *s)
+{
+    return strcmp(s->log, LOG_DEFAULT) == 0;
 }
 
 static bool differ(const char *a, const char *b)

@@ -53,6 +53,9 @@ void settings_init(settings *s);
 void settings_free(settings *s);
 void settings_delete(settings *s); /* one that malloc gave; NULL is allowed */
 
+/* Whether its own events go to standard error, as they do unless something is said. */
+bool settings_logs_to_stderr(const settings *s);
+
 /* The name of a directive that differs and whose change a running server cannot take over; NULL when there is none. */
 const char *settings_fixed_difference(const settings *a, const settings *b);
 

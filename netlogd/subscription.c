@@ -46,7 +46,8 @@ struct subscription {
     uint64_t records;
     span missed; /* and not told yet */
     uint64_t missed_in_all;
-    /* while it catches up: */
+    /* while it catches up. If it is live nevertheless, the file has no more than was there when it became so, and what
+     * comes meanwhile is missed: */
     past *past;
     nl_encoder *encoder;
     struct event *turn;
@@ -199,7 +200,7 @@ static bool has_room(const subscription *s, size_t size)
 
 static void put_chunk(subscription *s, const nl_buffer *chunk, shared *common, const span *what)
 {
-    if (!catch_breath(s) || !has_room(s, chunk->size)) {
+    if (s->past != NULL || !catch_breath(s) || !has_room(s, chunk->size)) {
         miss(s, what);
         return;
     }
@@ -314,17 +315,43 @@ static void end_past(subscription *s)
     s->turn = NULL;
 }
 
-static void go_live(subscription *s)
+static void join_members(subscription *s)
 {
     group *g = s->group;
-    deliver(s->all, g); /* what the group has gathered is in the file, and was read from there */
-    end_past(s);
+    deliver(s->all, g); /* what the group has gathered is in the file, and is read from there */
     s->live = true;
     s->next = g->members;
     s->link = &g->members;
     if (s->next != NULL)
         s->next->link = &s->next;
     g->members = s;
+}
+
+static void go_live(subscription *s)
+{
+    if (!s->live)
+        join_members(s);
+    end_past(s);
+    catch_breath(s);
+}
+
+/* Whether an output has, and will have, all that it reads. */
+static bool is_kept(const subscription *s)
+{
+    const outputs *all = s->all->server->outputs;
+    for (size_t i = 0; outputs_get(all, i) != NULL; i++)
+        if (past_is_of(s->past, outputs_get(all, i)))
+            return true;
+    return false;
+}
+
+void subscriptions_outputs_changed(subscriptions *all)
+{
+    for (request *r = all->server->requests; r != NULL; r = r->next) {
+        subscription *s = r->subscription;
+        if (s != NULL && s->past != NULL && !s->live && !is_kept(s))
+            join_members(s);
+    }
 }
 
 static void send_past(subscription *s)
@@ -357,6 +384,8 @@ static nl_status read_slice(subscription *s)
     for (unsigned i = 1; status == NL_OK && is_half_empty(s); i++) {
         const nl_record *record;
         status = past_next(s->past, &record);
+        if (status == NL_OK && record == NULL)
+            break;
         if (status == NL_OK)
             put_past(s, record);
         if (i % CLOCK_RECORDS == 0 && server_now_ns() >= until_ns)
@@ -374,8 +403,9 @@ static void on_past(evutil_socket_t fd, short what, void *user)
     if (status == NL_OK) {
         if (is_half_empty(s)) /* otherwise it is called when it has sent some */
             event_active(s->turn, EV_TIMEOUT, 0);
-    } else if (status == NL_AGAIN && outputs_are_empty(s->all->server->outputs)) {
+    } else if (status == NL_AGAIN && (s->live || outputs_are_empty(s->all->server->outputs))) {
         go_live(s);
+        request_send(s->request);
     } else if (status == NL_AGAIN) {
         bool good = server_flush(s->all->server);
         event_add(s->turn, &(struct timeval){.tv_usec = good ? 0 : BLOCKED_MS * 1000});
@@ -488,7 +518,7 @@ void subscription_start(request *r, const nl_record *asked)
 
 void subscription_drained(subscription *s)
 {
-    if (s->live && s->missed.count > 0) {
+    if (s->past == NULL && s->missed.count > 0) {
         if (catch_breath(s))
             request_send(s->request);
     } else if (s->turn != NULL && is_half_empty(s) && !event_pending(s->turn, EV_TIMEOUT, NULL)) {
@@ -516,7 +546,7 @@ void subscription_describe(const subscription *s, nl_record *record)
     request_add_text(record, "PEER", s->request->peer);
     request_add_text(record, "WHERE", s->group->where);
     request_add_text(record, "FORMAT", nl_format_name(s->group->format));
-    request_add_text(record, "STATE", s->live ? "live" : "past");
+    request_add_text(record, "STATE", s->past == NULL ? "live" : "past");
     nl_record_add_uint(record, "RECORDS", s->records);
     nl_record_add_uint(record, "MISSED", s->missed_in_all);
     nl_record_add_uint(record, "QUEUED", request_queued(s->request));

@@ -36,6 +36,12 @@ bool subscriptions_want_records(const subscriptions *all);
 /* A record was taken and put into the output. */
 void subscriptions_put(subscriptions *all, const nl_record *record);
 
+/*
+ * The outputs are others now, and what was put before is written. Those who read the past from one that is gone, or
+ * does not have all any more, read what it has; what comes before they have done so they miss, and are told.
+ */
+void subscriptions_outputs_changed(subscriptions *all);
+
 /* Sends what the turn has gathered, as far as the kernel takes it. */
 void subscriptions_deliver(subscriptions *all);
 

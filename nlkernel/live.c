@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include "command.h"
-#include "rights.h"
 #include "session.h"
 
 typedef struct arguments {
@@ -48,24 +47,17 @@ static const struct argp argp = {
         "is dropped and counted; ?policy=block makes the kernel's buffers wait instead, and count what they lose.",
 };
 
+static bool open_sink(sink *s, const void *user)
+{
+    const arguments *a = user;
+    return sink_open_log(s, a->destination);
+}
+
 int command_live(int argc, char **argv)
 {
     arguments a = {0};
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
-    sink s;
-    int status = PROGRAM_PROBLEM;
-    rights_lower();
-    bool opened = sink_open_log(&s, a.destination);
-    rights_raise();
-    if (!opened) {
-        program_error("%s", nl_error_message());
-    } else {
-        status = session_run(&a.recording, &s);
-        if (!sink_close(&s)) {
-            program_error("%s", nl_error_message());
-            status = PROGRAM_PROBLEM;
-        }
-    }
+    int status = session_run(&a.recording, open_sink, &a);
     recording_options_free(&a.recording);
     return status;
 }

@@ -10,7 +10,8 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/options.c %D%/options.h %D%/session.c %D%/session.h %D%/child.c %D%/child.h \
 	%D%/lane.c %D%/lane.h %D%/page.h %D%/convert.c %D%/convert.h %D%/sink.c %D%/sink.h \
 	%D%/tasks.c %D%/tasks.h %D%/realtime.c %D%/realtime.h %D%/scheduler.c %D%/scheduler.h \
-	libnetlogger/program/program.c libnetlogger/program/reading.c
+	libnetlogger/program/program.c libnetlogger/program/reading.c libnetlogger/program/log.c \
+	libnetlogger/program/source.c libnetlogger/program/archive.c
 nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) -pthread
 nlkernel_nlkernel_LDADD = libnetlogger/libcore.la $(TRACEFS_LIBS) -lpthread

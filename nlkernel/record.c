@@ -2,7 +2,6 @@
 #include "config.h"
 
 #include "command.h"
-#include "rights.h"
 #include "session.h"
 
 #include <stdlib.h>
@@ -81,24 +80,17 @@ static const struct argp argp = {
         "clock and real time belong together. nlsort puts the CPUs' events in order.",
 };
 
+static bool open_sink(sink *s, const void *user)
+{
+    const arguments *a = user;
+    return sink_open_file(s, a->output, a->format, a->zstd_level);
+}
+
 int command_record(int argc, char **argv)
 {
     arguments a = {.output = "nlkernel.nlb"};
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
-    sink s;
-    int status = PROGRAM_PROBLEM;
-    rights_lower();
-    bool opened = sink_open_file(&s, a.output, a.format, a.zstd_level);
-    rights_raise();
-    if (!opened) {
-        program_error("%s", nl_error_message());
-    } else {
-        status = session_run(&a.recording, &s);
-        if (!sink_close(&s)) {
-            program_error("%s", nl_error_message());
-            status = PROGRAM_PROBLEM;
-        }
-    }
+    int status = session_run(&a.recording, open_sink, &a);
     recording_options_free(&a.recording);
     return status;
 }

@@ -75,32 +75,33 @@ static const struct argp argp = {
     .options = options,
     .parser = parse,
     .children = children,
-    .args_doc = "scheduler [LOG...]",
+    .args_doc = "scheduler [SOURCE...]",
     .doc =
         "Say what the events of a log mean."
         "\vscheduler: how long each program ran at a time (its effective quantum), how long it waited for a CPU when "
         "it could have run, and who took the CPU from whom. Made of\n\n"
         "  nlkernel record -e sched:sched_switch -e 'sched:sched_wakeup*' -d 10s -o s.nlb\n\n"
-        "in any order. What spans events that were lost is left out. Without LOG standard input is read.",
+        "in any order. What spans events that were lost is left out. Without SOURCE standard input is "
+        "read. " PROGRAM_SOURCES ".",
 };
 
-static int read_log(arguments *a, scheduler *s, const char *log)
+static int read_log(arguments *a, scheduler *s, const char *name)
 {
-    nl_reader *reader = program_reading_open(&a->reading, log, false, false);
-    if (reader == NULL)
+    program_log *log = program_log_open(&a->reading, name, false, false);
+    if (log == NULL)
         return PROGRAM_PROBLEM;
     const nl_record *record;
     nl_status status;
-    uint64_t number = 0;
-    while ((status = nl_reader_next(reader, &record)) == NL_OK) {
+    uint64_t number = 0, done, total;
+    while ((status = program_log_next(log, NULL, &record)) == NL_OK) {
         scheduler_take(s, record);
-        if (++number % 10000 == 0)
-            program_progress(log, nl_reader_position(reader), nl_reader_size(reader), number);
+        if (++number % 10000 == 0) {
+            program_log_progress(log, &done, &total);
+            program_progress(name, done, total, number);
+        }
     }
     program_progress_end();
-    if (status == NL_FAILED)
-        program_error("%s", nl_error_message());
-    program_reading_close(&a->reading, reader);
+    program_log_close(log);
     return status == NL_FAILED ? PROGRAM_PROBLEM : PROGRAM_DONE;
 }
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "child.h"
 #include "choice.h"
+#include "rights.h"
 #include "instance.h"
 #include "lane.h"
 #include "pushdown.h"
@@ -335,14 +336,11 @@ static void set_up(session *s)
         snprintf(s->host, sizeof s->host, "%s", host);
     else if (gethostname(s->host, sizeof s->host - 1) != 0)
         strcpy(s->host, "localhost");
-    int interval_ms = s->sink->log != NULL ? INTERVAL_LIVE_MS : INTERVAL_DEFAULT_MS;
     s->setup = (lane_setup){
         .events = &s->events,
         .filter = s->options->filter,
         .clock = &s->clock,
-        .sink = s->sink,
         .host = {s->host, strlen(s->host)},
-        .interval_ms = s->options->interval_ms > 0 ? s->options->interval_ms : interval_ms,
         .stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK),
     };
     /* Blocked from here on, and waited for where nothing is half done. */
@@ -354,6 +352,13 @@ static void set_up(session *s)
     sigprocmask(SIG_BLOCK, &s->signals, NULL);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN);
+}
+
+static void set_sink(session *s, sink *to)
+{
+    int interval_ms = to->log != NULL ? INTERVAL_LIVE_MS : INTERVAL_DEFAULT_MS;
+    s->sink = s->setup.sink = to;
+    s->setup.interval_ms = s->options->interval_ms > 0 ? s->options->interval_ms : interval_ms;
 }
 
 /* Makes all ready, so that only the switch is left. False with the reason. */
@@ -475,9 +480,30 @@ static int record(session *s)
     return status;
 }
 
-int session_run(const recording_options *options, sink *sink)
+/* Records into a sink that is opened only now. Returns an exit status. */
+static int record_into(session *s, bool (*open)(sink *s, const void *user), const void *user)
 {
-    session s = {.options = options, .sink = sink, .instance = {.free_buffer_fd = -1}};
+    sink target;
+    rights_lower();
+    bool good = open(&target, user);
+    rights_raise();
+    if (!good) {
+        program_error("%s", nl_error_message());
+        clean_up(s);
+        return PROGRAM_PROBLEM;
+    }
+    set_sink(s, &target);
+    int status = record(s);
+    if (!sink_close(&target)) {
+        program_error("%s", nl_error_message());
+        status = PROGRAM_PROBLEM;
+    }
+    return status;
+}
+
+int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user)
+{
+    session s = {.options = options, .instance = {.free_buffer_fd = -1}};
     if (!tracing_open(&s.tracing, options->tracefs)) {
         program_error("%s", nl_error_message());
         return PROGRAM_PROBLEM;
@@ -485,7 +511,7 @@ int session_run(const recording_options *options, sink *sink)
     set_up(&s);
     int status = choose_events(&s);
     if (status == PROGRAM_DONE)
-        status = record(&s);
+        status = record_into(&s, open, user);
     else
         clean_up(&s);
     tracing_close(&s.tracing);

@@ -9,9 +9,10 @@
 #include "sink.h"
 
 /*
- * Records into sink until the time is over, the command has ended, or SIGINT, SIGTERM or SIGHUP comes. Returns an exit
- * status, having said on standard error what went wrong. The sink stays open.
+ * Records until the time is over, the command has ended, or SIGINT, SIGTERM or SIGHUP comes, into the sink that open
+ * opens, as the caller of the program, once it is known that there is something to record; false, with the reason in
+ * nl_error_message(), when it can't be. Returns an exit status, having said on standard error what went wrong.
  */
-int session_run(const recording_options *options, sink *sink);
+int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user);
 
 #endif

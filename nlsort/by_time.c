@@ -2,35 +2,71 @@
 
 #include "by_time.h"
 
+#include "cursors.h"
+#include "flow.h"
 #include "item.h"
 #include "load.h"
 #include "order.h"
+#include "ordered.h"
 #include "program/program.h"
 #include "runs.h"
 #include "table.h"
 
+#include <inttypes.h>
+#include <sys/stat.h>
+
 enum {
     PROGRESS_RECORDS = 64 << 10, /* between looks at whether it is time to say how far things are */
-    WRITTEN_AT_ONCE = 1 << 20,
+    WRITTEN_AT_ONCE = 256 << 10,
     OVERHEAD = 8 << 20, /* beside tables: buffers, the program itself */
+    LOGS_MOST = 64,     /* that are merged together */
+    LOG_MOST = 8 << 20, /* bytes of memory for one of them */
+    LOG_LEAST = 1 << 20,
+    LINE_SHOWN = 200,
 };
 
-/* The time that a key of none but the time was made of. */
-static int64_t time_of_key(nl_string key, bool reverse)
+typedef struct sorting {
+    const by_time *what;
+    table *t;
+    runs *r;
+    size_t planned; /* runs of t->goal bytes */
+} sorting;
+
+/*
+ * What is in memory at the end needs no run. So that this is as much as can be, files that do not fit are parted
+ * evenly: so many runs, and the rest.
+ */
+static void plan_runs(sorting *s)
 {
-    uint64_t prefix = item_prefix(key.data, key.size);
-    return (int64_t)((reverse ? ~prefix : prefix) ^ (UINT64_C(1) << 63));
+    size_t total = 0, fits = s->t->memory / 8 * 5; /* of text: the rest is for its lists */
+    for (size_t i = 0; i < s->what->file_count; i++) {
+        struct stat status;
+        if (stat(s->what->files[i], &status) == 0 && S_ISREG(status.st_mode))
+            total += (size_t)status.st_size;
+    }
+    if (total <= fits)
+        return;
+    s->planned = (total - 1) / fits;
+    s->t->goal = (total - fits) / s->planned;
+}
+
+static void add_run(sorting *s)
+{
+    runs_add(s->r, s->t);
+    if (runs_count(s->r) >= s->planned)
+        s->t->goal = 0;
 }
 
 /* A log that is no plain file of text, record by record. */
-static void read_records(const by_time *what, const char *path, table *t, runs *r)
+static void read_records(sorting *s, const char *path)
 {
+    const by_time *what = s->what;
     input *in = input_open(what->settings, path);
     nl_string key, line;
     while (in != NULL && input_next(in, &key, &line)) {
-        table_add(t, time_of_key(key, what->reverse), (nl_string){line.data, line.size - 1});
-        if (table_is_full(t))
-            runs_add(r, t);
+        table_add(s->t, item_time(key.data, key.size, what->reverse), (nl_string){line.data, line.size - 1});
+        if (table_is_full(s->t))
+            add_run(s);
         if (input_record(in) % PROGRESS_RECORDS == 0) {
             uint64_t done, total;
             input_progress(in, &done, &total);
@@ -41,15 +77,16 @@ static void read_records(const by_time *what, const char *path, table *t, runs *
         input_close(in);
 }
 
-static void read_log(const by_time *what, const char *path, table *t, runs *r)
+static void read_log(sorting *s, const char *path)
 {
+    const by_time *what = s->what;
     load *l = what->settings->where == NULL ? load_open(what->settings, path) : NULL;
     if (l == NULL) {
-        read_records(what, path, t, r);
+        read_records(s, path);
         return;
     }
-    while (!load_into(l, t)) {
-        runs_add(r, t);
+    while (!load_into(l, s->t)) {
+        add_run(s);
         program_progress(path, 0, 0, 0);
     }
     load_close(l);
@@ -58,32 +95,122 @@ static void read_log(const by_time *what, const char *path, table *t, runs *r)
 static void write_table(const by_time *what, table *t)
 {
     order o = order_table(t);
-    what->begin(what->user);
-    gather_lines(t->text, o.lines, o.count, WRITTEN_AT_ONCE, false, what->put, what->user);
+    gather_lines(t->text, o.lines, o.count, WRITTEN_AT_ONCE, what->with_places, what->put, what->user);
     order_free(&o);
 }
 
-bool by_time_sort(const by_time *what)
+/* One file that is nearly in order already. False when it is not, and nothing was put. */
+static bool pass_through(const by_time *what)
 {
-    size_t memory = what->memory > 2 * OVERHEAD ? what->memory - OVERHEAD : what->memory / 2;
-    table *t = table_new(memory, what->reverse);
-    runs *r = runs_new(what->directory, memory);
-    for (size_t i = 0; i < what->file_count; i++)
-        read_log(what, what->files[i], t, r);
-    if (runs_count(r) == 0) {
-        write_table(what, t);
-        table_free(t);
-    } else {
-        if (t->line_count > 0)
-            runs_add(r, t);
-        table_free(t); /* so that the runs' blocks have the memory */
-        what->begin(what->user);
-        runs_merge(r, what->put, what->user);
-    }
-    runs_free(r);
-    if (table_is_damaged()) {
-        program_error("a file was cut, or could not be read, while it was being sorted");
+    input_settings *settings = what->settings;
+    if (what->take_back == NULL || what->with_places || what->file_count != 1 || what->reverse ||
+        settings->where != NULL)
         return false;
+    load *l = load_open(settings, what->files[0]);
+    if (l == NULL)
+        return false;
+    flow_settings f = {load_descriptor(l), settings->format, settings->reading.fraction,
+                       what->memory,       what->put,        what->user};
+    bool passed = false;
+    if (f.fd >= 0 && flow_is_likely(&f)) {
+        what->begin(what->user);
+        passed = flow_run(&f);
+        if (!passed)
+            what->take_back(what->user);
     }
-    return true;
+    load_close(l);
+    return passed;
+}
+
+static bool is_damaged(void)
+{
+    if (table_is_damaged())
+        program_error("a file was cut, or could not be read, while it was being sorted");
+    return table_is_damaged();
+}
+
+by_time_result by_time_sort(const by_time *what)
+{
+    if (pass_through(what))
+        return BY_TIME_DONE;
+    size_t memory = what->memory > 2 * OVERHEAD ? what->memory - OVERHEAD : what->memory / 2;
+    sorting s = {.what = what, .t = table_new(memory, what->reverse), .r = runs_new(what->directory, memory)};
+    plan_runs(&s);
+    for (size_t i = 0; i < what->file_count; i++)
+        read_log(&s, what->files[i]);
+    what->begin(what->user);
+    if (runs_count(s.r) == 0)
+        write_table(what, s.t);
+    else
+        runs_merge(s.r, s.t, what->put, what->user);
+    table_free(s.t);
+    runs_free(s.r);
+    return is_damaged() ? BY_TIME_DAMAGED : BY_TIME_DONE;
+}
+
+/* ---- logs that are in order already ---- */
+
+static size_t memory_of_log(const by_time *what)
+{
+    size_t memory = what->memory / 2 / (what->file_count + 1);
+    return memory > LOG_MOST ? LOG_MOST : memory;
+}
+
+bool by_time_can_merge(const by_time *what)
+{
+    return what->file_count <= LOGS_MOST && memory_of_log(what) >= LOG_LEAST;
+}
+
+static void tell_merged(void *user, const char *path, uint64_t record, nl_string line)
+{
+    (void)line;
+    program_error("%s: record %" PRIu64 " is out of order: the result is not sorted; nlsort without -m sorts it", path,
+                  record);
+    *(bool *)user = false;
+}
+
+by_time_result by_time_merge(const by_time *what)
+{
+    bool ordered = true;
+    ordered_log *logs[LOGS_MOST];
+    cursor *cursors[LOGS_MOST];
+    size_t count = 0, cursor_count = 0;
+    for (size_t i = 0; i < what->file_count; i++) {
+        ordered_log *log =
+            ordered_open(what->settings, what->files[i], memory_of_log(what), what->reverse, tell_merged, &ordered);
+        if (log == NULL)
+            continue;
+        logs[count++] = log;
+        cursor *c = ordered_cursor(log, i);
+        if (c->more(c)) /* which settles the format */
+            cursors[cursor_count++] = c;
+    }
+    what->begin(what->user);
+    cursors_merge(cursors, cursor_count, what->put, what->user);
+    for (size_t i = 0; i < count; i++)
+        ordered_close(logs[i]);
+    return is_damaged() ? BY_TIME_DAMAGED : ordered ? BY_TIME_DONE : BY_TIME_DISORDERED;
+}
+
+static void tell_checked(void *user, const char *path, uint64_t record, nl_string line)
+{
+    program_error("%s: record %" PRIu64 " is out of order: %.*s", path, record,
+                  (int)(line.size < LINE_SHOWN ? line.size : LINE_SHOWN), line.data);
+    *(bool *)user = false;
+}
+
+bool by_time_check(const by_time *what)
+{
+    bool ordered = true;
+    for (size_t i = 0; i < what->file_count && ordered; i++) {
+        ordered_log *log =
+            ordered_open(what->settings, what->files[i], LOG_MOST, what->reverse, tell_checked, &ordered);
+        if (log == NULL)
+            continue;
+        cursor *c = ordered_cursor(log, 0);
+        while (ordered && c->more(c))
+            program_progress(what->files[i], 0, 0, 0);
+        ordered_close(log);
+    }
+    return ordered && !is_damaged();
 }

@@ -11,8 +11,7 @@
 #include <string.h>
 
 enum {
-    AHEAD = 12, /* lines that are fetched into the cache before they are copied */
-    CACHE_LINE = 64,
+    AHEAD = 12,  /* lines that are fetched into the cache before they are copied */
     THREADS = 2, /* one writes, the other fetches: more would wait */
 };
 
@@ -83,19 +82,11 @@ static void make_room(scratch *s, size_t size, size_t places)
     }
 }
 
-static inline void prefetch(const gathering *g, size_t i)
-{
-    const char *at = g->text + nl_line_offset(g->lines[i]);
-    __builtin_prefetch(at);
-    __builtin_prefetch(at + CACHE_LINE);
-    __builtin_prefetch(at + nl_line_size(g->lines[i]));
-}
-
 static void copy_lines(const gathering *g, size_t from, size_t to, char *out)
 {
     for (size_t i = from; i < to; i++) {
         if (i + AHEAD < g->count)
-            prefetch(g, i + AHEAD);
+            table_prefetch(g->text, g->lines[i + AHEAD]);
         size_t size = table_line_size(g->text, g->lines[i]);
         memcpy(out, g->text + nl_line_offset(g->lines[i]), size);
         out[size] = '\n';

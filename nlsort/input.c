@@ -7,7 +7,7 @@
 
 struct input {
     input_settings *settings;
-    nl_reader *reader;
+    program_log *log;
     nl_buffer key;
     nl_buffer line;
     uint64_t records;
@@ -15,8 +15,8 @@ struct input {
 
 input *input_open(input_settings *settings, const char *path)
 {
-    nl_reader *reader = program_reading_open(&settings->reading, path, false, false);
-    if (reader == NULL) {
+    program_log *log = program_log_open(&settings->reading, path, false, false);
+    if (log == NULL) {
         settings->failed = true;
         return NULL;
     }
@@ -24,7 +24,7 @@ input *input_open(input_settings *settings, const char *path)
     if (in == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     in->settings = settings;
-    in->reader = reader;
+    in->log = log;
     return in;
 }
 
@@ -47,11 +47,9 @@ void input_make_line(input_settings *settings, const nl_record *record, nl_buffe
 bool input_next(input *in, nl_string *key, nl_string *line)
 {
     const nl_record *record;
-    nl_status status = program_next_where(in->reader, in->settings->where, &record);
-    if (status == NL_FAILED) {
-        program_error("%s", nl_error_message());
+    nl_status status = program_log_next(in->log, in->settings->where, &record);
+    if (status == NL_FAILED)
         in->settings->failed = true;
-    }
     if (status != NL_OK)
         return false;
     in->records++;
@@ -73,13 +71,12 @@ uint64_t input_record(const input *in)
 
 void input_progress(const input *in, uint64_t *done, uint64_t *total)
 {
-    *done = nl_reader_position(in->reader);
-    *total = nl_reader_size(in->reader);
+    program_log_progress(in->log, done, total);
 }
 
 void input_close(input *in)
 {
-    program_reading_close(&in->settings->reading, in->reader);
+    program_log_close(in->log);
     nl_buffer_free(&in->key);
     nl_buffer_free(&in->line);
     free(in);

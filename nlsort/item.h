@@ -7,6 +7,7 @@
 #ifndef NLSORT_ITEM_H
 #define NLSORT_ITEM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -27,6 +28,13 @@ static inline uint64_t item_prefix(const char *key, size_t size)
     for (int i = 0; i < 8; i++)
         prefix = prefix << 8 | bytes[i];
     return prefix;
+}
+
+/* The time that a key of none but the time was made of. */
+static inline int64_t item_time(const char *key, size_t size, bool reverse)
+{
+    uint64_t prefix = item_prefix(key, size);
+    return (int64_t)((reverse ? ~prefix : prefix) ^ (UINT64_C(1) << 63));
 }
 
 /* Negative, zero or positive, as memcmp. */

@@ -25,7 +25,7 @@ typedef struct held {
 } held;
 
 typedef struct source {
-    nl_reader *reader; /* NULL: ended */
+    program_log *log;  /* NULL: ended */
     int64_t latest_ns; /* time that it gave */
     bool dry;          /* it has nothing now */
 } source;
@@ -204,8 +204,8 @@ static void take(window *w, const nl_record *record)
 
 static void close_source(window *w, source *from)
 {
-    program_reading_close(&w->what->settings->reading, from->reader);
-    from->reader = NULL;
+    program_log_close(from->log);
+    from->log = NULL;
     w->open--;
 }
 
@@ -216,7 +216,7 @@ static source *next_source(window *w)
     source *next = NULL;
     for (size_t i = 0; i < w->what->file_count; i++) {
         source *s = &w->sources[i];
-        if (s->reader != NULL && !s->dry && (next == NULL || s->latest_ns < next->latest_ns))
+        if (s->log != NULL && !s->dry && (next == NULL || s->latest_ns < next->latest_ns))
             next = s;
     }
     return next;
@@ -231,15 +231,13 @@ static bool take_some(window *w)
         w->sources[i].dry = false;
     source *from;
     for (int turn = 0; turn < TURN && (from = next_source(w)) != NULL; turn++) {
-        nl_status status = program_next_where(from->reader, w->what->settings->where, &record);
+        nl_status status = program_log_next(from->log, w->what->settings->where, &record);
         from->dry = status == NL_AGAIN;
         some |= status != NL_AGAIN;
         if (status == NL_OK) {
             from->latest_ns = record->time_ns;
             take(w, record);
         } else if (status != NL_AGAIN) {
-            if (status == NL_FAILED)
-                program_error("%s", nl_error_message());
             w->what->settings->failed |= status == NL_FAILED;
             close_source(w, from);
         }
@@ -255,10 +253,10 @@ static void open_sources(window *w)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     for (size_t i = 0; i < what->file_count; i++) {
         source *s = &w->sources[i];
-        s->reader = program_reading_open(&what->settings->reading, what->files[i], what->follow, true);
+        s->log = program_log_open(&what->settings->reading, what->files[i], what->follow, true);
         s->latest_ns = INT64_MIN;
-        w->open += s->reader != NULL;
-        what->settings->failed |= s->reader == NULL;
+        w->open += s->log != NULL;
+        what->settings->failed |= s->log == NULL;
     }
 }
 
@@ -296,7 +294,7 @@ bool live_run(const live *what)
     read_all(&w);
     release(&w, true);
     for (size_t i = 0; i < what->file_count; i++)
-        if (w.sources[i].reader != NULL)
+        if (w.sources[i].log != NULL)
             close_source(&w, &w.sources[i]);
     close_writer(w.output);
     close_writer(w.late_output);

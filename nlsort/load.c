@@ -110,6 +110,11 @@ load *load_open(input_settings *settings, const char *path)
     return l;
 }
 
+int load_descriptor(const load *l)
+{
+    return l->decoding ? -1 : l->fd;
+}
+
 void load_close(load *l)
 {
     program_reading_close_decoder(&l->settings->reading, l->decoder);
@@ -170,7 +175,8 @@ static bool claim(segment *s, size_t *index)
     size_t read_bytes = s->start + (s->count + 1) * s->piece;
     size_t lines_cost = (s->t->line_count + s->lines) * TABLE_LINE_COST;
     size_t busy_cost = (s->busy + 1) * (s->piece / SHORTEST_LINE + 2) * TABLE_LINE_COST;
-    s->full = s->full || read_bytes + lines_cost + busy_cost > s->t->memory - s->t->memory / SIDE_SHARE;
+    s->full = s->full || (s->t->goal > 0 && read_bytes > s->t->goal) ||
+              read_bytes + lines_cost + busy_cost > s->t->memory - s->t->memory / SIDE_SHARE;
     bool more = !s->full && s->start + s->count * s->piece < s->end;
     if (more) {
         if (s->count == s->capacity) {

@@ -25,6 +25,9 @@ load *load_open(input_settings *settings, const char *path);
  */
 bool load_into(load *l, table *t);
 
+/* The file itself, as long as its lines are written as they are; otherwise -1. */
+int load_descriptor(const load *l);
+
 void load_close(load *l);
 
 #endif

@@ -9,19 +9,21 @@
 #include "merge.h"
 #include "spill.h"
 #include "store.h"
+#include "unique.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
 
 enum {
     OPTION_FORMAT = 0x1000,
     OPTION_WINDOW,
     OPTION_LATE,
-    WRITE_SIZE = 1 << 20,
+    WRITE_SIZE = 256 << 10,
     RUN_BUFFER = 1 << 20,
     RUN_BUFFER_LEAST = 16 << 10,
     DESCRIPTORS_KEPT = 16, /* beside the inputs of a merge */
@@ -41,6 +43,7 @@ typedef struct arguments {
     const char *late;
     char **files;
     size_t file_count;
+    char **expanded; /* files, when they are to be freed */
 } arguments;
 
 static const struct argp_option options[] = {
@@ -170,11 +173,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "[FILE...]",
+    .args_doc = "[SOURCE...]",
     .doc =
-        "Order and merge logs in any format, by time or by any fields; stable. A FILE that is a folder is an archive "
-        "of "
-        "netlogd. Without FILE, or for -, standard input."
+        "Order and merge logs, by time or by any fields; stable. Without SOURCE, standard input. " PROGRAM_SOURCES "."
         "\vExit status: 0 done; 1 something was malformed, unreadable or out of order (the rest is done all the same); "
         "2 wrong use.\n\nExamples: nlsort -o all.log host*.log\n  nlsort -k NL.EVNT -k SEND.SZ:nr a.log",
     .children = children,
@@ -194,6 +195,7 @@ typedef struct result {
     nl_writer *writer;
     uint64_t records;
     nl_buffer before;  /* the latest key and line, for -u */
+    unique *unique;    /* for -u, by time */
     nl_record *record; /* of a line that was packed */
 } result;
 
@@ -238,6 +240,10 @@ static void put(result *r, const item *it)
 
 static void close_result(result *r)
 {
+    if (r->unique != NULL) {
+        unique_end(r->unique);
+        unique_free(r->unique);
+    }
     nl_buffer_free(&r->before);
     nl_record_free(r->record);
     if (nl_writer_close(r->writer) != NL_OK)
@@ -258,22 +264,61 @@ static void put_lines(void *user, const char *text, size_t size, const nl_scanne
         fail_writing(r);
 }
 
-/* By time alone, into text. */
-static void sort_by_time(arguments *a, result *r)
+static void put_unique(void *user, const char *text, size_t size, const nl_scanned_line *lines, size_t count)
 {
-    by_time what = {.settings = &a->input,
-                    .reverse = a->reverse,
-                    .memory = a->memory,
-                    .directory = a->directory,
-                    .files = a->files,
-                    .file_count = a->file_count,
-                    .begin = begin_result,
-                    .put = put_lines,
-                    .user = r};
-    if (!by_time_sort(&what)) {
+    result *r = user;
+    unique_put(r->unique, text, size, lines, count);
+}
+
+static void take_back(void *user)
+{
+    result *r = user;
+    nl_writer_discard(r->writer);
+    nl_record_free(r->record);
+    r->records = 0;
+}
+
+/* Whether the output is a file that has its name only when all is written. */
+static bool is_written_aside(const char *output)
+{
+    nl_url *url = output != NULL ? nl_url_parse(output) : NULL;
+    struct stat old;
+    bool aside = url != NULL && url->scheme == NL_SCHEME_FILE && (lstat(url->path, &old) != 0 || S_ISREG(old.st_mode));
+    nl_url_free(url);
+    return aside;
+}
+
+/* By time alone, into text. */
+static bool is_by_time(const arguments *a)
+{
+    return key_is_time(a->key) && !a->input.packed;
+}
+
+static by_time by_time_of(arguments *a, result *r)
+{
+    if (a->input.unique && r != NULL)
+        r->unique = unique_new(put_lines, r);
+    return (by_time){.settings = &a->input,
+                     .reverse = a->reverse,
+                     .memory = a->memory,
+                     .directory = a->directory,
+                     .files = a->files,
+                     .file_count = a->file_count,
+                     .begin = begin_result,
+                     .put = a->input.unique ? put_unique : put_lines,
+                     .with_places = a->input.unique,
+                     .take_back = is_written_aside(a->output) ? take_back : NULL,
+                     .user = r};
+}
+
+/* Whether what was said to be in order was. */
+static bool was_ordered(const result *r, by_time_result what)
+{
+    if (what == BY_TIME_DAMAGED) {
         nl_writer_discard(r->writer);
         exit(PROGRAM_PROBLEM);
     }
+    return what == BY_TIME_DONE;
 }
 
 static void spill_store(spill *runs, store *items)
@@ -410,6 +455,9 @@ static void merge_group(arguments *a, spill *runs, size_t from, size_t to, bool 
 
 static bool merge_sorted(arguments *a, result *r)
 {
+    by_time what = by_time_of(a, r);
+    if (is_by_time(a) && by_time_can_merge(&what))
+        return was_ordered(r, by_time_merge(&what));
     bool disordered = false;
     size_t most = descriptors_for_inputs();
     spill *runs = spill_new(a->directory);
@@ -442,6 +490,10 @@ static bool merge_sorted(arguments *a, result *r)
 /* Says where the first record out of order is. */
 static bool check_order(arguments *a)
 {
+    if (is_by_time(a) && !a->input.unique) {
+        by_time what = by_time_of(a, NULL);
+        return by_time_check(&what);
+    }
     bool ordered = true;
     nl_buffer before = {0};
     for (size_t i = 0; i < a->file_count && ordered; i++) {
@@ -463,39 +515,19 @@ static bool check_order(arguments *a)
     return ordered;
 }
 
-static char *copy(const char *text)
+/* Files of an archive are sorted as files; within a window it is one log, which may go on in files to come. */
+static void expand_sources(arguments *a)
 {
-    char *copied = strdup(text);
-    if (copied == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return copied;
-}
-
-/* In place of a folder the files in it. All are copies, to be freed. */
-static void expand_archives(arguments *a)
-{
-    char **all = NULL;
-    size_t count = 0;
-    for (size_t i = 0; i < a->file_count; i++) {
-        char **files = NULL;
-        size_t more = 1;
-        bool folder = program_is_folder(a->files[i]);
-        if (folder && !program_list_archive(a->files[i], &files, &more)) {
+    static char *standard_input[] = {"-"};
+    a->input.reading.interleaved = a->merge;
+    if (a->window_ns == 0) {
+        if (!program_expand_archives(&a->input.reading, a->files, a->file_count, &a->expanded, &a->file_count))
             a->input.failed = true;
-            continue;
-        }
-        all = realloc(all, (count + more + 1) * sizeof *all);
-        if (all == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-        if (folder)
-            memcpy(all + count, files, more * sizeof *all);
-        else
-            all[count] = copy(a->files[i]);
-        count += more;
-        free(files);
+        a->files = a->expanded;
+    } else if (a->file_count == 0) {
+        a->files = standard_input;
+        a->file_count = 1;
     }
-    a->files = all;
-    a->file_count = count;
 }
 
 int main(int argc, char **argv)
@@ -510,12 +542,7 @@ int main(int argc, char **argv)
         a.directory = "/tmp";
     if (a.memory < MEMORY_LEAST)
         a.memory = MEMORY_LEAST;
-    static char *standard_input[] = {"-"};
-    if (a.file_count == 0) {
-        a.files = standard_input;
-        a.file_count = 1;
-    }
-    expand_archives(&a);
+    expand_sources(&a);
     bool good = true;
     if (a.window_ns > 0) {
         live what = {.settings = &a.input,
@@ -533,19 +560,19 @@ int main(int argc, char **argv)
         result r = {.a = &a};
         if (a.merge)
             good = merge_sorted(&a, &r);
-        else if (key_is_time(a.key) && !a.input.unique && !a.input.packed)
-            sort_by_time(&a, &r);
-        else
+        else if (is_by_time(&a)) {
+            by_time what = by_time_of(&a, &r);
+            was_ordered(&r, by_time_sort(&what));
+        } else
             sort(&a, &r);
         close_result(&r);
     }
     program_progress_end();
-    if (program_reading_finish(&a.input.reading) != PROGRAM_DONE || a.input.reading.malformed > 0 ||
-        a.input.reading.lost > 0 || a.input.failed)
+    if (program_reading_finish(&a.input.reading) != PROGRAM_DONE || a.input.failed)
         good = false;
-    for (size_t i = 0; i < a.file_count; i++)
-        free(a.files[i]);
-    free(a.files);
+    for (size_t i = 0; a.expanded != NULL && i < a.file_count; i++)
+        free(a.expanded[i]);
+    free(a.expanded);
     key_free(a.key);
     nl_filter_free(a.input.where);
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);

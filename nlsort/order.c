@@ -58,8 +58,7 @@ static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
     return passes;
 }
 
-/* Sorts a piece into to; both to and spare have room for it. */
-static void sort_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare)
+void order_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare)
 {
     span s = {p->list->lines + p->first, p->count};
     if (p->ordered) {
@@ -199,12 +198,11 @@ static void sort_own_pieces(void *user, size_t worker)
     near_order *o = user;
     nl_scanned_line *spare = new_lines(o->largest);
     for (size_t i; (i = atomic_fetch_add(&o->next, 1)) < o->t->piece_count;)
-        sort_piece(&o->t->pieces[i], o->to + o->starts[i], spare);
+        order_piece(&o->t->pieces[i], o->to + o->starts[i], spare);
     free_lines(spare, o->largest);
 }
 
-/* How many of lines, which are in order, come before one of that time: those of the same time too, or not. */
-static size_t count_before(const nl_scanned_line *lines, size_t count, int64_t time_ns, bool same)
+size_t order_count_before(const nl_scanned_line *lines, size_t count, int64_t time_ns, bool same)
 {
     size_t from = 0;
     while (count > 0) {
@@ -220,34 +218,33 @@ static size_t count_before(const nl_scanned_line *lines, size_t count, int64_t t
     return from;
 }
 
-/* Merges lines[0..middle) and lines[middle..count), each in order, where they overlap. */
-static void merge_halves(nl_scanned_line *lines, size_t middle, size_t count)
+void order_merge(nl_scanned_line *lines, size_t middle, size_t count, line_list *spare)
 {
     if (middle == 0 || middle == count)
         return;
-    size_t left = count_before(lines, middle, lines[middle].time_ns, true);
+    size_t left = order_count_before(lines, middle, lines[middle].time_ns, true);
     if (left == middle)
         return;
-    count = middle + count_before(lines + middle, count - middle, lines[middle - 1].time_ns, false);
+    count = middle + order_count_before(lines + middle, count - middle, lines[middle - 1].time_ns, false);
     size_t kept = middle - left;
-    nl_scanned_line *spare = new_lines(kept);
-    memcpy(spare, lines + left, kept * sizeof *spare);
-    size_t from = 0, right = middle, to = left;
-    while (from < kept && right < count)
-        lines[to++] = lines[right].time_ns < spare[from].time_ns ? lines[right++] : spare[from++];
-    memcpy(lines + to, spare + from, (kept - from) * sizeof *lines);
-    free_lines(spare, kept);
+    line_list_reserve(spare, kept);
+    const nl_scanned_line *first = spare->lines, *end = first + kept;
+    memcpy(spare->lines, lines + left, kept * sizeof *lines);
+    size_t right = middle, to = left;
+    while (first < end && right < count)
+        lines[to++] = lines[right].time_ns < first->time_ns ? lines[right++] : *first++;
+    memcpy(lines + to, first, (size_t)(end - first) * sizeof *lines);
 }
 
-static void merge_pieces(const near_order *o, size_t first, size_t end)
+static void merge_pieces(const near_order *o, size_t first, size_t end, line_list *spare)
 {
     if (end - first < 2)
         return;
     size_t middle = first + (end - first) / 2;
-    merge_pieces(o, first, middle);
-    merge_pieces(o, middle, end);
+    merge_pieces(o, first, middle, spare);
+    merge_pieces(o, middle, end, spare);
     size_t start = o->starts[first];
-    merge_halves(o->to + start, o->starts[middle] - start, o->starts[end] - start);
+    order_merge(o->to + start, o->starts[middle] - start, o->starts[end] - start, spare);
 }
 
 static size_t first_piece(const near_order *o, size_t worker)
@@ -258,7 +255,9 @@ static size_t first_piece(const near_order *o, size_t worker)
 static void merge_own_pieces(void *user, size_t worker)
 {
     const near_order *o = user;
-    merge_pieces(o, first_piece(o, worker), first_piece(o, worker + 1));
+    line_list spare = {0};
+    merge_pieces(o, first_piece(o, worker), first_piece(o, worker + 1), &spare);
+    line_list_free(&spare);
 }
 
 static nl_scanned_line *sort_near(table *t)
@@ -273,8 +272,10 @@ static nl_scanned_line *sort_near(table *t)
     }
     workers_run(o.workers, sort_own_pieces, &o);
     workers_run(o.workers, merge_own_pieces, &o);
+    line_list spare = {0};
     for (size_t i = 1; i < o.workers; i++)
-        merge_halves(o.to, o.starts[first_piece(&o, i)], o.starts[first_piece(&o, i + 1)]);
+        order_merge(o.to, o.starts[first_piece(&o, i)], o.starts[first_piece(&o, i + 1)], &spare);
+    line_list_free(&spare);
     free(o.starts);
     table_free_lists(t);
     return o.to;

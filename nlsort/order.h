@@ -20,4 +20,13 @@ typedef struct order {
 order order_table(table *t);
 void order_free(order *o);
 
+/* Sorts a piece into to; both to and spare have room for it. */
+void order_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare);
+
+/* How many of lines, which are in order, come before one of that time: those of the same time too, or not. */
+size_t order_count_before(const nl_scanned_line *lines, size_t count, int64_t time_ns, bool same);
+
+/* Merges lines[0..middle) and lines[middle..count), each in order, where they overlap. */
+void order_merge(nl_scanned_line *lines, size_t middle, size_t count, line_list *spare);
+
 #endif

@@ -19,8 +19,10 @@ void runs_add(runs *r, table *t);
 
 size_t runs_count(const runs *r);
 
-/* Hands all lines to sink in order, without their places. Of lines of equal times those of the earlier run come first.
+/*
+ * Hands all lines to sink in order, those of the table, which come last, too. Of lines of equal
+ * times those of the earlier run come first. What has been read of the runs is given back to the disk.
  */
-void runs_merge(runs *r, gather_sink *sink, void *user);
+void runs_merge(runs *r, table *t, gather_sink *sink, void *user);
 
 #endif

@@ -17,14 +17,22 @@
 #endif
 
 enum {
-    SLACK = 128 << 20,       /* of address space, for a record when there is just no room left */
-    GROWTH_LEAST = 64 << 10, /* lines */
-    PIECE_LINES = 64 << 10,  /* of those that are added one by one */
+    SLACK = 128 << 20,      /* of address space, for a record when there is just no room left */
+    GROWTH_LEAST = 4 << 10, /* lines */
+    PIECE_LINES = 64 << 10, /* of those that are added one by one */
 };
 
 /* Where files are mapped, and whether all of them was there: of the process, as signals are. */
-static char *guarded, *guarded_end;
+static table *tables;
 static volatile sig_atomic_t damaged;
+
+static const table *table_at(const char *at)
+{
+    const table *t = tables;
+    while (t != NULL && (at < t->text || at >= t->text + t->reserved))
+        t = t->next;
+    return t;
+}
 
 /*
  * A file was cut, or its disk failed, after it was mapped. Whoever reads there finds zeros; that the result is no good
@@ -35,9 +43,9 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
     (void)context;
     char *at = info->si_addr;
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    if (at >= guarded && at < guarded_end &&
-        mmap(at - (size_t)(at - guarded) % page, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
-             -1, 0) != MAP_FAILED) {
+    const table *t = table_at(at);
+    if (t != NULL && mmap(at - (size_t)(at - t->text) % page, page, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED) {
         damaged = 1;
         return;
     }
@@ -46,8 +54,8 @@ static void on_missing_page(int number, siginfo_t *info, void *context)
 
 static void guard(table *t)
 {
-    guarded = t->text;
-    guarded_end = t->text + t->reserved;
+    t->next = tables;
+    tables = t;
     struct sigaction action = {.sa_sigaction = on_missing_page, .sa_flags = SA_SIGINFO};
     sigaction(SIGBUS, &action, NULL);
 }
@@ -72,15 +80,17 @@ table *table_new(size_t memory, bool reverse)
 
 void table_free_lists(table *t)
 {
-    for (size_t i = 0; i < WORKERS_MOST; i++) {
-        big_free(t->lists[i].lines, t->lists[i].capacity * sizeof(nl_scanned_line));
-        t->lists[i] = (line_list){0};
-    }
+    for (size_t i = 0; i < WORKERS_MOST; i++)
+        line_list_free(&t->lists[i]);
     t->piece_count = 0;
 }
 
 void table_free(table *t)
 {
+    table **link = &tables;
+    while (*link != t)
+        link = &(*link)->next;
+    *link = t->next;
     table_free_lists(t);
     big_free(t->text, t->reserved);
     free(t->pieces);
@@ -94,6 +104,12 @@ void table_clear(table *t)
     t->piece_count = 0;
     t->line_count = 0;
     table_unmap(t, 0);
+}
+
+void table_release(table *t)
+{
+    table_free_lists(t);
+    madvise(t->text, t->reserved, MADV_DONTNEED);
 }
 
 static size_t round_up(size_t size)
@@ -170,6 +186,25 @@ void line_list_reserve(line_list *list, size_t count)
     list->capacity = capacity;
 }
 
+void line_list_free(line_list *list)
+{
+    big_free(list->lines, list->capacity * sizeof *list->lines);
+    *list = (line_list){0};
+}
+
+piece piece_of(const line_list *list, size_t first, size_t count)
+{
+    const nl_scanned_line *lines = list->lines + first;
+    piece p = {list, first, count, lines[0].time_ns, lines[0].time_ns, true};
+    for (size_t i = 1; i < count; i++) {
+        int64_t time_ns = lines[i].time_ns;
+        p.ordered &= time_ns >= lines[i - 1].time_ns;
+        p.least = time_ns < p.least ? time_ns : p.least;
+        p.most = time_ns > p.most ? time_ns : p.most;
+    }
+    return p;
+}
+
 static piece *new_piece(table *t)
 {
     if (t->piece_count == t->piece_capacity) {
@@ -185,17 +220,9 @@ void table_add_piece(table *t, line_list *list, size_t first, size_t count)
 {
     if (count == 0)
         return;
-    nl_scanned_line *lines = list->lines + first;
-    piece p = {.list = list, .first = first, .count = count, .ordered = true};
-    for (size_t i = 0; t->reverse && i < count; i++)
-        lines[i].time_ns = ~lines[i].time_ns;
-    p.least = p.most = lines[0].time_ns;
-    for (size_t i = 1; i < count; i++) {
-        int64_t time_ns = lines[i].time_ns;
-        p.ordered &= time_ns >= lines[i - 1].time_ns;
-        p.least = time_ns < p.least ? time_ns : p.least;
-        p.most = time_ns > p.most ? time_ns : p.most;
-    }
+    for (size_t i = first; t->reverse && i < first + count; i++)
+        list->lines[i].time_ns = ~list->lines[i].time_ns;
+    piece p = piece_of(list, first, count);
     *new_piece(t) = p;
     t->line_count += count;
 }

@@ -31,11 +31,13 @@ typedef struct piece {
 } piece;
 
 typedef struct table {
+    struct table *next; /* of all tables */
     char *text;
     size_t used;     /* bytes of text */
     size_t mapped;   /* up to there files may be mapped */
     size_t reserved; /* that may be used: some more than memory */
     size_t memory;   /* bytes that all of this may take, ordering it included */
+    size_t goal;     /* bytes of text of files of which there is to be no more; 0: as many as there is memory for */
     line_list lists[WORKERS_MOST];
     piece *pieces;
     size_t piece_count;
@@ -65,6 +67,11 @@ nl_scanned_line table_keep(table *t, int64_t time_ns, nl_string line);
 /* Room for count lines more at the end of a list. */
 void line_list_reserve(line_list *list, size_t count);
 
+void line_list_free(line_list *list);
+
+/* The lines from first on, count of them and at least one, as a piece. */
+piece piece_of(const line_list *list, size_t first, size_t count);
+
 /*
  * Says that the lines from first to the end of a list are the next piece. Turns their times round where that is
  * wanted.
@@ -93,10 +100,23 @@ bool table_is_damaged(void);
 /* Text and lines are forgotten. */
 void table_clear(table *t);
 
+/* An empty one gives its memory back. */
+void table_release(table *t);
+
 /* The lists are given back, the pieces forgotten; the text stays. */
 void table_free_lists(table *t);
 
 /* The size of a line without its newline, which for the longest its place does not say. */
 size_t table_line_size(const char *text, nl_scanned_line line);
+
+/* Has the processor fetch a line into its cache. */
+static inline void table_prefetch(const char *text, nl_scanned_line line)
+{
+    enum { CACHE_LINE = 64 };
+    const char *at = text + nl_line_offset(line);
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + CACHE_LINE);
+    __builtin_prefetch(at + nl_line_size(line));
+}
 
 #endif

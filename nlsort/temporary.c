@@ -47,3 +47,13 @@ void temporary_read(int fd, const char *directory, void *data, size_t size, off_
         done += got > 0 ? (size_t)got : 0;
     }
 }
+
+void temporary_expect(int fd, off_t at, off_t size)
+{
+    posix_fadvise(fd, at, size, POSIX_FADV_WILLNEED);
+}
+
+void temporary_forget(int fd, off_t at, off_t size)
+{
+    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, at, size);
+}

@@ -13,4 +13,10 @@ void temporary_write(int fd, const char *directory, const void *data, size_t siz
 /* Reads size bytes from at on, which must be there. */
 void temporary_read(int fd, const char *directory, void *data, size_t size, off_t at);
 
+/* Says that bytes will be read soon. */
+void temporary_expect(int fd, off_t at, off_t size);
+
+/* Bytes that were read are not wanted any more: where the file system can, it takes them back. */
+void temporary_forget(int fd, off_t at, off_t size);
+
 #endif

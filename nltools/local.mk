@@ -24,11 +24,13 @@ nltools_nlschema_LDADD = libnetlogger/libanalysis.la libnetlogger/libprogram.la 
 # The formats of nlconv, in a library of their own for the tests.
 noinst_LTLIBRARIES += nltools/libconvert.la
 nltools_libconvert_la_SOURCES = \
-	%D%/convert/convert.h %D%/convert/formats.c %D%/convert/sink.c %D%/convert/netlogger.c \
+	%D%/convert/convert.h %D%/convert/losses.c %D%/convert/output.c %D%/convert/output.h %D%/convert/formats.c %D%/convert/sink.c %D%/convert/netlogger.c \
 	%D%/convert/builder.c %D%/convert/builder.h %D%/convert/keys.c %D%/convert/keys.h \
 	%D%/convert/json_scan.c %D%/convert/json_scan.h %D%/convert/json_text.c %D%/convert/json_text.h \
 	%D%/convert/json_fields.c %D%/convert/json_fields.h %D%/convert/json.c %D%/convert/csv.c \
-	%D%/convert/otlp.c %D%/convert/otlp.h %D%/convert/chrome_read.c
+	%D%/convert/otlp.c %D%/convert/otlp.h %D%/convert/chrome_read.c \
+	%D%/convert/lines.h %D%/convert/journal.c %D%/convert/strace.c \
+	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c
 nltools_libconvert_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS)
 nltools_libconvert_la_LIBADD = $(XML_LIBS)
@@ -42,8 +44,28 @@ nltools_libconvert_la_SOURCES += %D%/convert/xml.c
 endif
 
 bin_PROGRAMS += nltools/nlconv
-nltools_nlconv_SOURCES = %D%/nlconv.c %D%/convert/output.c %D%/convert/output.h \
-	%D%/convert/pipeline.c %D%/convert/pipeline.h
+nltools_nlconv_SOURCES = %D%/nlconv.c %D%/convert/pipeline.c %D%/convert/pipeline.h
 nltools_nlconv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_nlconv_CFLAGS = $(AM_CFLAGS) -pthread
 nltools_nlconv_LDADD = nltools/libconvert.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la
+
+if BUILD_NLARCHIVE
+bin_PROGRAMS += nltools/nlarchive
+endif
+nltools_nlarchive_SOURCES = %D%/nlarchive.c \
+	%D%/archive/store.c %D%/archive/store.h %D%/archive/row.c %D%/archive/row.h %D%/archive/cut.c %D%/archive/cut.h \
+	%D%/archive/load.c %D%/archive/load.h %D%/archive/loader.c %D%/archive/loader.h %D%/archive/live.c \
+	%D%/archive/seen.c %D%/archive/seen.h %D%/archive/objects.c %D%/archive/objects.h \
+	%D%/archive/pushdown.c %D%/archive/pushdown.h %D%/archive/query.c %D%/archive/query.h
+if BUILD_SQLITE
+nltools_nlarchive_SOURCES += %D%/archive/sqlite.c
+endif
+if BUILD_POSTGRES
+nltools_nlarchive_SOURCES += %D%/archive/postgres.c
+endif
+nltools_nlarchive_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
+nltools_nlarchive_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(POSTGRES_CFLAGS) $(GLIB_CFLAGS)
+nltools_nlarchive_LDADD = nltools/libconvert.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(SQLITE_LIBS) $(POSTGRES_LIBS)
+if BUILD_NLSTAT
+nltools_nlarchive_LDADD += libnetlogger/libanalysis.la $(GLIB_LIBS)
+endif

@@ -8,19 +8,24 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { OPTION_STRICT = 0x1000, OPTION_FORMATS, OPTION_THREADS };
+enum { OPTION_STRICT = 0x1000, OPTION_FORMATS, OPTION_THREADS, OPTION_HOST, OPTION_BASE };
 
 typedef struct arguments {
     const importer_kind *from;
     const exporter_kind *to;
-    const char *input;
+    char *input;  /* NULL: standard input */
+    char **files; /* an archive's, or the input */
+    size_t file_count;
     const char *output;
     const char *drawing;
     bool strict;
     bool quiet;
     unsigned threads;
+    import_about about;
     nl_filter *where;
     program_reading reading;
 } arguments;
@@ -33,6 +38,10 @@ static const struct argp_option options[] = {
     {"strict", OPTION_STRICT, NULL, 0, "Stop at the first piece of input that can't be read", 0},
     {"quiet", 'q', NULL, 0, "Do not say what the output's format can't hold", 0},
     {"threads", OPTION_THREADS, "N", 0, "Convert with so many threads (default: as many as there are processors)", 0},
+    {"host", OPTION_HOST, "NAME", 0, "The host of records that name none (strace, perf)", 0},
+    {"base", OPTION_BASE, "TIME", 0,
+     "What times without a date count from: the day (YYYY-MM-DD) of strace -tt, the time at which perf's clock was 0",
+     0},
     {"formats", OPTION_FORMATS, NULL, 0, "List the formats and end", 0},
     {0},
 };
@@ -51,11 +60,21 @@ static void list_formats(void)
     exit(program_finish(PROGRAM_DONE));
 }
 
-static void take_file(arguments *a, const char *name, struct argp_state *state)
+static void take_file(arguments *a, char *name, struct argp_state *state)
 {
     if (a->input != NULL)
         argp_error(state, "one input at a time: \"%s\" is a second", name);
     a->input = name;
+}
+
+/* A time; a day, which begins at midnight here; or a time here as `uptime -s` says it. */
+static bool read_base(const char *text, int64_t *time_ns)
+{
+    struct tm day = {.tm_isdst = -1};
+    const char *end = strptime(text, strchr(text, ' ') != NULL ? "%Y-%m-%d %H:%M:%S" : "%Y-%m-%d", &day);
+    if (end == NULL || *end != '\0')
+        return nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, time_ns) == NL_OK;
+    return !__builtin_mul_overflow((int64_t)mktime(&day), NL_NS_PER_SECOND, time_ns);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -96,6 +115,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--threads %s: it is a number from 1 to 1024", argument);
         a->threads = (unsigned)count;
         return 0;
+    case OPTION_HOST:
+        a->about.host = argument;
+        return 0;
+    case OPTION_BASE:
+        a->about.has_base = read_base(argument, &a->about.base_ns);
+        if (!a->about.has_base)
+            argp_error(state, "--base %s: it is a day, YYYY-MM-DD, or a time", argument);
+        return 0;
     case OPTION_FORMATS:
         list_formats();
         return 0;
@@ -114,48 +141,21 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "--to FORMAT [FILE]",
-    .doc =
-        "Convert a log from one format into another. Without FILE, or for -, standard input. What the output's format "
-        "can't hold is said once on standard error."
-        "\vExit status: 0 done; 1 something could not be read or written, or is missing (the rest is done all the "
-        "same); 2 wrong use.\n\nExamples: nlconv --to json all.nlb\n  nlconv --to csv -o all.csv all.log\n  nlconv "
-        "--from csv --to ulm < all.csv",
+    .args_doc = "--to FORMAT [SOURCE]",
+    .doc = "Convert a log from one format into another. Without SOURCE, standard input. What the output's format can't "
+           "hold "
+           "is said once on standard error. " PROGRAM_SOURCES "."
+           "\vExit status: 0 done; 1 something could not be read or written, or is missing (the rest is done all the "
+           "same); 2 wrong use.\n\nExamples: nlconv --to json all.nlb\n  nlconv --to csv -o all.csv all.log\n  nlconv "
+           "--from csv --to ulm < all.csv",
     .children = children,
 };
 
-/* What is said of losses: "FORMAT holds ", then this with their number. */
-static const char *const loss_words[LOSS_COUNT] = {
-    [LOSS_TYPES] = "text only: of %" PRIu64 " values it is lost that they were numbers or truths",
-    [LOSS_UNSIGNED] = "unsigned integers as integers like others: %" PRIu64 " values",
-    [LOSS_EMPTY] = "no standard field that is empty: %" PRIu64 " records have lost theirs",
-    [LOSS_NAMES] = "no names but of letters, digits, '.', '_' and '-': %" PRIu64 " have '_' for other bytes",
-    [LOSS_SPELLING] = "only levels of its own: %" PRIu64 " were spelt otherwise",
-    [LOSS_FIELDS] = "not every field: %" PRIu64 " are lost",
-    [LOSS_TIMES] = "not every digit of a time: %" PRIu64 " have lost some",
-    [LOSS_RECORDS] = "not every record: %" PRIu64 " are lost",
-};
-
-static void say_losses(const pass *p)
+static void say_undated(const pass *p)
 {
-    for (size_t i = 0; i < LOSS_COUNT; i++) {
-        char words[200];
-        if (p->losses[i] == 0)
-            continue;
-        _Pragma("GCC diagnostic push");
-        _Pragma("GCC diagnostic ignored \"-Wformat-nonliteral\"");
-        snprintf(words, sizeof words, loss_words[i], p->losses[i]);
-        _Pragma("GCC diagnostic pop");
-        program_error("%s holds %s", p->to->name, words);
-    }
-}
-
-static nl_source *open_source(const char *url)
-{
-    nl_url *parsed = nl_url_parse(url);
-    nl_source *source = parsed != NULL ? nl_source_open(parsed, false, false) : NULL;
-    nl_url_free(parsed);
-    return source;
+    if (p->undated)
+        program_error("%s: its times count from nobody says when, and are taken as from 1970: see --base",
+                      p->sources[0]);
 }
 
 static bool write_all(int fd, const char *data, size_t size)
@@ -173,12 +173,12 @@ static bool write_all(int fd, const char *data, size_t size)
 /* Copies what can be read of an input; what can't is said when the copy was converted. */
 static bool copy_input(const char *url, int fd, const char *path)
 {
-    nl_source *source = open_source(url);
+    nl_source *source = program_source_open(url);
     const char *data;
     size_t size;
     nl_status status = NL_FAILED;
     if (source != NULL)
-        while ((status = nl_source_read(source, &data, &size)) == NL_OK && write_all(fd, data, size))
+        while ((status = program_source_read(source, &data, &size)) == NL_OK && write_all(fd, data, size))
             ;
     if (status == NL_FAILED)
         program_error("%s", nl_error_message());
@@ -208,29 +208,51 @@ static const char *keep_input(const char *url)
     return copy_input(url, fd, path) ? name : NULL;
 }
 
-static bool can_be_read_twice(const char *url)
+static bool can_be_read_twice(const char *name)
 {
-    nl_url *parsed = nl_url_parse(url);
-    nl_source *source = parsed != NULL && parsed->scheme == NL_SCHEME_FILE ? open_source(url) : NULL;
+    nl_url *url = nl_url_parse(name);
+    nl_source *source = url != NULL && url->scheme == NL_SCHEME_FILE ? nl_source_open(url, false, false) : NULL;
     bool is_file = source != NULL && nl_source_size(source) > 0;
     nl_source_close(source);
-    nl_url_free(parsed);
+    nl_url_free(url);
     return is_file;
+}
+
+/* When an input was written last: of one that is being written, now. */
+static int64_t written_at(const char *url)
+{
+    struct stat what;
+    nl_url *parsed = nl_url_parse(url);
+    bool is_file =
+        parsed != NULL && parsed->scheme == NL_SCHEME_FILE && stat(parsed->path, &what) == 0 && S_ISREG(what.st_mode);
+    nl_url_free(parsed);
+    return is_file ? (int64_t)what.st_mtim.tv_sec * NL_NS_PER_SECOND + what.st_mtim.tv_nsec : nl_time_now_ns();
+}
+
+/* A single source that can be read once only, a pipe, is copied for a second pass. False, after having said why. */
+static bool make_readable_twice(pass *p)
+{
+    if (p->source_count == 1 && !can_be_read_twice(p->sources[0]))
+        p->read_from = keep_input(p->sources[0]);
+    return p->source_count != 1 || p->read_from != NULL || can_be_read_twice(p->sources[0]);
 }
 
 /* Makes the passes that the output's format needs. *keep: whether the output is to be kept. */
 static bool convert(arguments *a, output *out, bool *keep)
 {
-    pass main_pass = {.url = a->input,
+    pass main_pass = {.sources = a->files,
+                      .source_count = a->file_count,
                       .from = a->from,
                       .to = a->to,
                       .reading = &a->reading,
                       .where = a->where,
                       .strict = a->strict,
+                      .about = a->about,
                       .out = out,
                       .threads = a->threads};
+    main_pass.about.written_ns = a->file_count > 0 ? written_at(a->files[0]) : nl_time_now_ns();
     const exporter_kind *first = a->to->first_pass;
-    if (first != NULL && !can_be_read_twice(a->input) && (main_pass.read_from = keep_input(a->input)) == NULL)
+    if (first != NULL && !make_readable_twice(&main_pass))
         return false;
     if (a->to->share != NULL && (main_pass.export_shared = a->to->share(a->drawing)) == NULL)
         return false;
@@ -248,7 +270,8 @@ static bool convert(arguments *a, output *out, bool *keep)
     if (a->to->unshare != NULL)
         a->to->unshare(main_pass.export_shared);
     if (!a->quiet)
-        say_losses(&main_pass);
+        losses_say(main_pass.to->name, main_pass.losses);
+    say_undated(&main_pass);
     *keep = !main_pass.unwritten && !main_pass.stopped;
     return good && !main_pass.stopped;
 }
@@ -259,14 +282,15 @@ int main(int argc, char **argv)
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     arguments a = {.threads = processors > 1 ? (unsigned)processors : 1};
     argp_parse(&argp, argc, argv, 0, NULL, &a);
-    if (a.input == NULL)
-        a.input = "-";
-    output *out = output_open(a.output);
+    bool listed = program_expand_archives(&a.reading, &a.input, a.input != NULL, &a.files, &a.file_count);
+    output *out = listed ? output_open(a.output) : NULL;
     bool keep = false, good = out != NULL && convert(&a, out, &keep);
     if (out != NULL)
         good &= output_close(out, keep);
     nl_filter_free(a.where);
-    if (program_reading_finish(&a.reading) != PROGRAM_DONE || a.reading.malformed > 0 || a.reading.lost > 0)
-        good = false;
+    for (size_t i = 0; i < a.file_count; i++)
+        free(a.files[i]);
+    free(a.files);
+    good = program_reading_finish(&a.reading) == PROGRAM_DONE && good;
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

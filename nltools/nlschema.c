@@ -140,10 +140,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "header SCHEMA\ndoc SCHEMA\njson SCHEMA\nbench SCHEMA\ncheck SCHEMA [LOG...]",
+    .args_doc = "header SCHEMA\ndoc SCHEMA\njson SCHEMA\nbench SCHEMA\ncheck SCHEMA [SOURCE...]",
     .doc =
         "Compile a schema, which declares events and their fields, into a C and C++ header of a function for each; "
-        "document it; print it as JSON; measure what each event costs (with $CC); or check logs against it."
+        "document it; print it as JSON; measure what each event costs (with $CC); or check logs against "
+        "it. " PROGRAM_SOURCES "."
         "\vExample: nlschema header dpss.schema -o dpss_events.h; nlschema check dpss.schema dpss.log\n\n"
         "A schema:\n"
         "  [schema]\n"
@@ -180,23 +181,23 @@ static schema *read_schema(const char *path)
     return NULL;
 }
 
-static bool check_log(arguments *a, schema_check *c, const char *log)
+static bool check_log(arguments *a, schema_check *c, const char *name)
 {
-    nl_reader *reader = program_reading_open(&a->reading, log, false, false);
-    if (reader == NULL)
+    program_log *log = program_log_open(&a->reading, name, false, false);
+    if (log == NULL)
         return false;
     const nl_record *record;
     nl_status status;
-    uint64_t number = 0;
-    while ((status = nl_reader_next(reader, &record)) == NL_OK) {
-        schema_check_record(c, record, log, ++number);
-        if (number % 1000 == 0)
-            program_progress(log, nl_reader_position(reader), nl_reader_size(reader), number);
+    uint64_t number = 0, done, total;
+    while ((status = program_log_next(log, NULL, &record)) == NL_OK) {
+        schema_check_record(c, record, name, ++number);
+        if (number % 1000 == 0) {
+            program_log_progress(log, &done, &total);
+            program_progress(name, done, total, number);
+        }
     }
     program_progress_end();
-    if (status == NL_FAILED)
-        program_error("%s", nl_error_message());
-    program_reading_close(&a->reading, reader);
+    program_log_close(log);
     return status != NL_FAILED;
 }
 
@@ -212,7 +213,7 @@ static bool check(arguments *a, const schema *s, GString *out)
         schema_check_report(c, out);
     good = good && schema_check_deviations(c) == 0;
     schema_check_free(c);
-    return program_reading_finish(&a->reading) == PROGRAM_DONE && a->reading.malformed == 0 && good;
+    return program_reading_finish(&a->reading) == PROGRAM_DONE && good;
 }
 
 static bool bench(arguments *a, const schema *s, GString *out)

@@ -76,7 +76,8 @@ static const struct argp_option options[] = {
     {"size", OPTION_SIZE, "FIELD", 0, "How much of what FIELD counts (bytes) went through, over time", 0},
     {"interval", OPTION_INTERVAL, "SECONDS", 0, "Of --size: how long an interval is (default: what gives some 30)", 0},
     {"compare", OPTION_COMPARE, NULL, 0,
-     "Measure each FILE by itself and print them side by side; the last one's means are compared with the first one's",
+     "Measure each SOURCE by itself and print them side by side; the last one's means are compared with the first "
+     "one's",
      0},
     {"plot", OPTION_PLOT, "FILE", 0,
      "Draw how long objects took, and the throughput, into FILE.png or .svg; - prints histograms", 0},
@@ -113,7 +114,7 @@ static void check(struct argp_state *state, const arguments *a)
     if (a->from_ns >= a->to_ns)
         argp_error(state, "--from is not before --to");
     if (a->compare && a->file_count < 2)
-        argp_error(state, "--compare wants two files or more");
+        argp_error(state, "--compare wants two logs or more");
     if (a->compare && (a->by != NULL || a->size != NULL || a->json || a->plot != NULL))
         argp_error(state, "--compare goes with none of --by, --size, --json, --plot");
     if (a->interval_ns > 0 && a->size == NULL)
@@ -188,8 +189,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "[FILE...]",
-    .doc = "Say where the time of requests, blocks, jobs goes: the time between each event of an object and its next."
+    .args_doc = "[SOURCE...]",
+    .doc = "Say where the time of requests, blocks, jobs goes: the time between each event of an object and its next. "
+           "Without SOURCE, standard input. " PROGRAM_SOURCES "."
            "\vExamples: nlstat --id BLOCK.ID --by HOST dpss.log\n  nlstat --slowest 10 --size SEND.SZ dpss.log\n"
            "  nlstat --compare before.log after.log",
     .children = children,
@@ -276,16 +278,16 @@ static void take(work *w, study *s, const nl_record *record)
         begin(w, s);
 }
 
-static bool read_log(work *w, study *s, arguments *a, const char *file)
+static bool read_log(work *w, study *s, arguments *a, const char *name)
 {
-    nl_reader *reader = program_reading_open(&a->reading, file, false, false);
+    program_log *log = program_log_open(&a->reading, name, false, false);
+    if (log == NULL)
+        return false;
     const nl_record *record;
-    nl_status status = reader == NULL ? NL_FAILED : NL_OK;
-    while (reader != NULL && (status = program_next_where(reader, a->where, &record)) == NL_OK)
+    nl_status status;
+    while ((status = program_log_next(log, a->where, &record)) == NL_OK)
         take(w, s, record);
-    if (reader != NULL && status == NL_FAILED)
-        program_error("%s", nl_error_message());
-    program_reading_close(&a->reading, reader);
+    program_log_close(log);
     return status != NL_FAILED;
 }
 
@@ -417,7 +419,6 @@ int main(int argc, char **argv)
     end(&w);
     g_strfreev(a.ids);
     nl_filter_free(a.where);
-    if (program_reading_finish(&a.reading) != PROGRAM_DONE || a.reading.malformed > 0 || a.reading.lost > 0)
-        good = false;
+    good = program_reading_finish(&a.reading) == PROGRAM_DONE && good;
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

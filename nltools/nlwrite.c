@@ -35,16 +35,68 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const struct argp_child children[] = {{&program_reading_argp, 0, "Reading records from standard input:", 1},
-                                             {0}};
+static const struct argp_child children[] = {{&program_reading_argp, 0, "Reading records from SOURCEs:", 1}, {0}};
+
+static bool writes_bp(const char *destination)
+{
+    nl_url *url = nl_url_parse(destination);
+    const char *option = url != NULL ? nl_url_option_value(url, "format") : NULL;
+    nl_format format = option != NULL                                 ? nl_format_parse(option)
+                       : url != NULL && url->scheme == NL_SCHEME_FILE ? nl_format_of_name(url->path)
+                                                                      : NL_FORMAT_UNKNOWN;
+    nl_url_free(url);
+    return format == NL_FORMAT_BP;
+}
+
+/* What says that standard field; NULL: the name is none's, in the format that is written. */
+static const char *standard_field(const char *name, size_t size, bool bp)
+{
+    static const struct {
+        const char *names[2], *instead;
+    } all[] = {{{"DATE", "ts"}, "it is when nlwrite is called"},
+               {{"HOST", "host"}, "--host says it"},
+               {{"PROG", "prog"}, "--prog says it"},
+               {{"LVL", "level"}, "--level says it"},
+               {{"NL.EVNT", "event"}, "EVENT is it"}};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        if (strlen(all[i].names[bp]) == size && memcmp(all[i].names[bp], name, size) == 0)
+            return all[i].instead;
+    return NULL;
+}
+
+static bool is_name(const char *name, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!(name[i] == '_' || (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
+              (i > 0 && ((name[i] >= '0' && name[i] <= '9') || name[i] == '.' || name[i] == '-'))))
+            return false;
+    return size > 0;
+}
+
+/* A field that would get another name in the log is none that was meant. */
+static void check_field(struct argp_state *state, const char *word, bool bp)
+{
+    const char *equals = strchr(word, '=');
+    if (equals == NULL || equals == word)
+        argp_error(state, "\"%s\" is not FIELD=VALUE", word);
+    size_t size = equals != NULL ? (size_t)(equals - word) : 0;
+    const char *instead = standard_field(word, size, bp);
+    if (instead != NULL)
+        argp_error(state, "%.*s is a standard field: %s", (int)size, word, instead);
+    if (!is_name(word, size))
+        argp_error(state, "\"%.*s\" is no field's name: letters, digits, '.', '_' and '-', the first a letter or '_'",
+                   (int)size, word);
+}
 
 static void check_words(struct argp_state *state, const arguments *a)
 {
     if (a->word_count == 0)
         argp_error(state, "no event given");
+    if (strcmp(a->words[0], "-") == 0)
+        return;
+    bool bp = a->destination != NULL && writes_bp(a->destination);
     for (int i = 1; i < a->word_count; i++)
-        if (strchr(a->words[i], '=') == NULL || a->words[i][0] == '=')
-            argp_error(state, "\"%s\" is not FIELD=VALUE", a->words[i]);
+        check_field(state, a->words[i], bp);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -83,8 +135,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "EVENT [FIELD=VALUE...]\n-",
-    .doc = "Write one event to a log. With - as EVENT, read records in any format from standard input and write those."
+    .args_doc = "EVENT [FIELD=VALUE...]\n- [SOURCE...]",
+    .doc = "Write one event to a log. With - as EVENT, read records from the SOURCEs, or standard input, and write "
+           "those. " PROGRAM_SOURCES "."
            "\vExample: nlwrite --dest x-netlog://dolly Backup.Done SIZE=12345 \"FILE=/home/a b\"",
     .children = children,
 };
@@ -106,19 +159,33 @@ static nl_status write_event(nl_log *log, const arguments *a)
     return status;
 }
 
-static nl_status pass_records_on(nl_log *log, program_reading *reading)
+/* Passes on a log's records. *read is whether all of them could be. */
+static nl_status pass_log_on(nl_log *log, program_reading *reading, const char *name, bool *read)
 {
-    nl_reader *reader = program_reading_open(reading, "-", false, false);
-    nl_status written = NL_OK, status;
+    program_log *in = program_log_open(reading, name, false, false);
+    nl_status written = NL_OK, status = NL_FAILED;
     const nl_record *record;
     /* A destination that fails is noticed soon; one that is slow is waited for. */
-    for (unsigned count = 1; (status = nl_reader_next(reader, &record)) == NL_OK && written >= NL_OK; count++) {
+    for (unsigned count = 1; in != NULL && (status = program_log_next(in, NULL, &record)) == NL_OK && written >= NL_OK;
+         count++) {
         written = nl_write_record(log, record);
         if (written == NL_OK && count % FLUSH_EVERY == 0)
             written = nl_flush(log);
     }
-    program_reading_close(reading, reader);
-    return status == NL_FAILED ? status : written;
+    program_log_close(in);
+    *read = *read && status != NL_FAILED;
+    return written;
+}
+
+static nl_status pass_records_on(nl_log *log, arguments *a, bool *read)
+{
+    static char *standard_input[] = {"-", "-"};
+    char **names = a->word_count > 1 ? a->words : standard_input;
+    int count = a->word_count > 1 ? a->word_count : 2;
+    nl_status status = NL_OK;
+    for (int i = 1; i < count && status >= NL_OK; i++)
+        status = pass_log_on(log, &a->reading, names[i], read);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -130,16 +197,15 @@ int main(int argc, char **argv)
     if (log == NULL && *nl_error_message() != '\0')
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     nl_set_policy(log, NL_POLICY_BLOCK, PATIENCE_NS, NL_LEVEL_NONE);
-    bool pass_on = strcmp(a.words[0], "-") == 0;
-    nl_status status = pass_on ? pass_records_on(log, &a.reading) : write_event(log, &a);
+    bool read = true, pass_on = strcmp(a.words[0], "-") == 0;
+    nl_status status = pass_on ? pass_records_on(log, &a, &read) : write_event(log, &a);
     char why[512];
     snprintf(why, sizeof why, "%s", nl_error_message());
     nl_status closed = nl_close(log);
     if (closed != NL_OK || status < NL_OK)
         program_error("%s", closed != NL_OK ? nl_error_message() : why);
-    int result = status < NL_OK || closed != NL_OK || a.reading.malformed > 0 || a.reading.lost > 0 ? PROGRAM_PROBLEM
-                                                                                                    : PROGRAM_DONE;
-    if (program_reading_finish(&a.reading) != PROGRAM_DONE)
+    int result = program_reading_finish(&a.reading);
+    if (status < NL_OK || closed != NL_OK || !read)
         result = PROGRAM_PROBLEM;
     return program_finish(result);
 }

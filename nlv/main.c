@@ -133,9 +133,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "[LOG...]",
+    .args_doc = "[SOURCE...]",
     .doc = "Draw logs: each request's way through all programs and hosts as a lifeline, resources as loadlines, single "
-           "happenings as points. In the window logs are followed as they grow."
+           "happenings as points. In the window logs are followed as they grow. " PROGRAM_SOURCES "."
            "\vExamples: nlv dpss.log\n  nlv --render dpss.png --config dpss.nlv dpss.log",
     .children = children,
 };

@@ -7,7 +7,7 @@ CLEANFILES += %D%/netlogd.service
 EXTRA_DIST += %D%/dependencies %D%/install-dependencies %D%/netlogd.conf %D%/netlogd.service.in
 
 packaging/netlogd.service: packaging/netlogd.service.in Makefile
-	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
+	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@bindir[@]|$(bindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
 		$(srcdir)/packaging/netlogd.service.in >$@
 
 # A configuration that is there stays as it is, and is not taken away unless it is still the example.

@@ -207,19 +207,26 @@ typedef struct marks {
 } marks;
 
 #ifdef __SSE2__
+/* Of 16 bytes, from the block's i-th on. */
+static inline void mark_some(marks *m, const char *at, unsigned i, __m128i letter, size_t name_size)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
+    __m128i behind = _mm_loadu_si128((const __m128i *)(const void *)(at + i + name_size));
+    __m128i time = _mm_and_si128(_mm_cmpeq_epi8(bytes, letter), _mm_cmpeq_epi8(behind, _mm_set1_epi8('=')));
+    m->newlines |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n'))) << i;
+    m->times |= (uint64_t)(unsigned)_mm_movemask_epi8(time) << i;
+    m->nuls |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128())) << i;
+}
+
 /* Reads up to the time's name's size beyond the block. */
 static inline marks mark_block(const char *at, char first, size_t name_size)
 {
-    const __m128i newline = _mm_set1_epi8('\n'), letter = _mm_set1_epi8(first), equals = _mm_set1_epi8('=');
+    const __m128i letter = _mm_set1_epi8(first);
     marks m = {0};
-    for (unsigned i = 0; i < BLOCK; i += 16) {
-        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
-        __m128i behind = _mm_loadu_si128((const __m128i *)(const void *)(at + i + name_size));
-        __m128i time = _mm_and_si128(_mm_cmpeq_epi8(bytes, letter), _mm_cmpeq_epi8(behind, equals));
-        m.newlines |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, newline)) << i;
-        m.times |= (uint64_t)(unsigned)_mm_movemask_epi8(time) << i;
-        m.nuls |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128())) << i;
-    }
+    mark_some(&m, at, 0, letter, name_size); /* one by one: each shift is then known */
+    mark_some(&m, at, 16, letter, name_size);
+    mark_some(&m, at, 32, letter, name_size);
+    mark_some(&m, at, 48, letter, name_size);
     return m;
 }
 #else
@@ -244,6 +251,14 @@ static marks mark_rest(const nl_line_scanner *s, const char *at, size_t size)
     return mark_block(bytes, s->time.data[0], s->time.size);
 }
 
+/* Whether the time's name and '=' are at at. */
+static inline bool is_time_name(const nl_line_scanner *s, const char *at, size_t left)
+{
+    if (left >= sizeof(uint64_t))
+        return (load_word(at) & s->begin_mask) == s->begin_word;
+    return left > s->time.size && memcmp(at, s->time.data, s->time.size) == 0 && at[s->time.size] == '=';
+}
+
 /*
  * Of places where a time's name seemed to be: those where it is, and digits after it. Only those may begin another
  * record, and whether they do the decoder is asked.
@@ -253,7 +268,8 @@ static uint64_t real_times(const nl_line_scanner *s, const char *block, const ch
     uint64_t real = 0;
     for (; times != 0; times &= times - 1) {
         const char *at = block + __builtin_ctzll(times);
-        if ((size_t)(end - at) > s->time.size + YEAR_DIGITS && memcmp(at, s->time.data, s->time.size) == 0 &&
+        size_t left = (size_t)(end - at);
+        if (is_time_name(s, at, left) && left > s->time.size + YEAR_DIGITS &&
             nl_digits(at + s->time.size + 1, YEAR_DIGITS) == YEAR_DIGITS)
             real |= times & -times;
     }

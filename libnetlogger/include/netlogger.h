@@ -27,6 +27,10 @@
 #ifndef NETLOGGER_H
 #define NETLOGGER_H
 
+/* The classic interface's, when it came first; NL_OK is the same. */
+#undef NL_OK
+#undef NL_OFF
+
 #define NL_INSIDE_UMBRELLA 1
 #include <netlogger/status.h>
 

@@ -355,6 +355,11 @@ nl_status nl_control_undo(nl_log *log, const nl_activation *activation, const ch
     return NL_OK;
 }
 
+nl_status nl_control_check(const char *commands, size_t size)
+{
+    return nl_control_do(NULL, NL_CONTROL_COLLECTOR, commands, size, NULL);
+}
+
 nl_status nl_control(nl_log *log, const char *commands, size_t size)
 {
     if (log == NULL)

@@ -164,25 +164,14 @@ static int first_threshold(void)
     return level != NL_LEVEL_NONE ? level : NL_DEBUG;
 }
 
-/* Appends text as it stands in a URL, where these bytes mean something of their own. */
-static void append_escaped(nl_buffer *out, const char *text)
-{
-    for (; *text != '\0'; text++) {
-        char escape[4];
-        snprintf(escape, sizeof escape, "%%%02x", (unsigned char)*text);
-        bool plain = strchr("%?&=", *text) == NULL;
-        nl_buffer_append(out, plain ? text : escape, plain ? 1 : 3);
-    }
-}
-
 /* Appends a path, whole; one that is relative begins in folder. */
 static void append_whole_path(nl_buffer *out, const char *folder, const char *path)
 {
     if (path[0] != '/') {
-        append_escaped(out, folder);
+        nl_url_append_escaped(out, folder);
         nl_buffer_append(out, "/", 1);
     }
-    append_escaped(out, path);
+    nl_url_append_escaped(out, path);
 }
 
 static bool is_file_option(const char *name)
@@ -199,12 +188,12 @@ static void append_options(nl_buffer *out, const char *folder, const nl_url *url
     for (size_t i = 0; i < url->option_count; i++) {
         const nl_url_option *option = &url->options[i];
         nl_buffer_append(out, i == 0 ? "?" : "&", 1);
-        append_escaped(out, option->name);
+        nl_url_append_escaped(out, option->name);
         nl_buffer_append(out, "=", 1);
         if (is_file_option(option->name))
             append_whole_path(out, folder, option->value);
         else
-            append_escaped(out, option->value);
+            nl_url_append_escaped(out, option->value);
     }
 }
 

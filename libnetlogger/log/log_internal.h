@@ -69,6 +69,12 @@ extern __thread unsigned nl_inside __attribute__((tls_model("initial-exec")));
  */
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 
+/*
+ * As nl_vwrite, of an event that has head's level, time, host and program, and head's fields before the format's. event
+ * is its name, NUL-terminated. NL_AGAIN, nothing being written, when the format is no row of fields.
+ */
+nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event, const char *format, va_list arguments);
+
 /* Counts an event as refused: it came from a signal handler in the middle of another. */
 void nl_producer_refuse(nl_log *log);
 

@@ -59,8 +59,7 @@ static size_t text_size(const char *text)
     return size < 4096 ? size : 4096;
 }
 
-/* Field names are as names must be (record.h): other bytes become '_'. */
-static void clean_name(char *name, size_t size)
+void nl_site_clean_name(char *name, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
         char c = name[i];
@@ -81,7 +80,7 @@ static void write_site(char *at, const nl_event_site *site, uint32_t id, size_t 
         const char *name = *site->names[i] != '\0' ? site->names[i] : "_";
         size_t name_size = text_size(name);
         at = put_text(at, name, name_size);
-        clean_name(at - name_size, name_size);
+        nl_site_clean_name(at - name_size, name_size);
     }
 }
 

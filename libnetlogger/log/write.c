@@ -1,9 +1,11 @@
-/* nl_write and its like: by the plan of its format a call's arguments go into the caller's ring as NL_EVENT's do. */
+/* nl_write and its like: a call's values, taken by the plan of its format or by its kind, go into the ring as
+ * NL_EVENT's do. */
 #include "config.h"
 
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "log/event_kind.h"
 #include "log/format_site.h"
 #include "log/payload.h"
 
@@ -100,73 +102,109 @@ static nl_status put_record(nl_log *log, const nl_record *record)
     return logged(nl_payload_longest(record));
 }
 
-/* The bytes that the values take in the ring; strings are cut as they are in records, *longest is what was. */
-static size_t typed_size(const nl_plan *plan, nl_field *fields, size_t *longest)
+/* A value as it is in records. */
+static nl_string cut(nl_string string)
+{
+    string.size = string.size < NL_PAYLOAD_STRING_MAX ? string.size : NL_PAYLOAD_STRING_MAX;
+    return string;
+}
+
+/* The bytes that the values take in the ring, and in *longest those of the longest string before it is cut. */
+static size_t typed_size(const nl_event_site *site, const nl_field *fields, size_t *longest)
 {
     size_t size = sizeof(nl_event_header);
-    for (size_t i = 0; i < plan->field_count; i++) {
-        unsigned raw_type = plan->fields[i].raw_type;
-        if (raw_type == NL_RAW_STRING) {
-            nl_string *string = &fields[i].string;
-            *longest = string->size > *longest ? string->size : *longest;
-            string->size = string->size < NL_PAYLOAD_STRING_MAX ? string->size : NL_PAYLOAD_STRING_MAX;
-            size += sizeof(uint32_t) + string->size;
+    for (size_t i = 0; i < site->field_count; i++) {
+        if (site->types[i] == NL_RAW_STRING) {
+            size_t whole = fields[i].string.size;
+            *longest = whole > *longest ? whole : *longest;
+            size += sizeof(uint32_t) + cut(fields[i].string).size;
         } else {
-            size += raw_type == NL_RAW_INT32 || raw_type == NL_RAW_UINT32 ? sizeof(uint32_t) : sizeof(uint64_t);
+            size += nl_raw_size(site->types[i]);
         }
     }
     return size;
 }
 
-static void put_values(char *at, const nl_plan *plan, const nl_field *fields)
+static void put_values(char *at, const nl_event_site *site, const nl_field *fields)
 {
-    for (size_t i = 0; i < plan->field_count; i++) {
-        unsigned raw_type = plan->fields[i].raw_type;
-        uint32_t low = (uint32_t)fields[i].uint_value;
-        if (raw_type == NL_RAW_STRING)
-            at = nl_private_put_string(at, &fields[i].string, 0);
-        else if (raw_type == NL_RAW_INT32 || raw_type == NL_RAW_UINT32)
+    for (size_t i = 0; i < site->field_count; i++) {
+        uint32_t low;
+        nl_string string;
+        switch (site->types[i]) {
+        case NL_RAW_STRING:
+            string = cut(fields[i].string);
+            at = nl_private_put_string(at, &string, 0);
+            break;
+        case NL_RAW_INT32:
+        case NL_RAW_UINT32:
+            low = (uint32_t)fields[i].uint_value;
             at = nl_private_put_scalar(at, &low, sizeof low);
-        else
+            break;
+        case NL_RAW_BOOL:
+            at = nl_private_put_scalar(at, &fields[i].bool_value, sizeof fields[i].bool_value);
+            break;
+        default:
             at = nl_private_put_scalar(at, &fields[i].uint_value, sizeof fields[i].uint_value);
+        }
     }
 }
 
 /* An event of a site into the ring. NL_AGAIN when the site cannot be made known: there is no memory for it. */
-static nl_status put_typed(nl_log *log, nl_format_site *site, nl_field *fields)
+static nl_status put_typed(nl_log *log, nl_event_site *site, const nl_field *fields)
 {
-    if (__atomic_load_n(&site->site.off, __ATOMIC_RELAXED))
+    if (__atomic_load_n(&site->off, __ATOMIC_RELAXED))
         return NL_OFF;
-    size_t longest = 0, size = typed_size(&site->plan, fields, &longest);
+    size_t longest = 0, size = typed_size(site, fields, &longest);
     nl_ring_producer *ring;
-    char *at = nl_private_begin(&log->gate, &site->site, size, &ring);
+    char *at = nl_private_begin(&log->gate, site, size, &ring);
     if (at != NULL) {
-        put_values(at, &site->plan, fields);
+        put_values(at, site, fields);
         nl_private_commit(ring, size);
         return logged(longest);
     }
-    if (__atomic_load_n(&site->site.id, __ATOMIC_ACQUIRE) == 0)
+    if (__atomic_load_n(&site->id, __ATOMIC_ACQUIRE) == 0)
         return NL_AGAIN;
-    return __atomic_load_n(&site->site.off, __ATOMIC_RELAXED) ? NL_OFF : no_room(size);
+    return __atomic_load_n(&site->off, __ATOMIC_RELAXED) ? NL_OFF : no_room(size);
 }
 
-static nl_status write_by_plan(nl_log *log, nl_format_site *site, scratch *s, int error, va_list *arguments)
+static nl_status refuse(nl_log *log)
 {
-    want_fields(s, site->plan.field_count);
-    if (nl_plan_take(&site->plan, s->fields, &s->bytes, error, arguments) != NL_OK)
+    nl_producer_refuse(log);
+    return nl_error_set("the event is lost: a signal handler wrote it in the middle of another");
+}
+
+/* Whether an event is to have no more than a call of nl_write brings. */
+static bool is_bare(const nl_record *head)
+{
+    return head->time_ns == 0 && head->host.data == NULL && head->prog.data == NULL && head->field_count == 0 &&
+           head->level_text.data == NULL;
+}
+
+/* head: what the event has beside its format's fields, which go behind its own; NULL for nothing. */
+static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, scratch *s, int error,
+                               va_list *arguments)
+{
+    if (head != NULL && is_bare(head))
+        head = NULL;
+    size_t before = head != NULL ? head->field_count : 0;
+    want_fields(s, before + site->plan.field_count);
+    if (nl_plan_take(&site->plan, s->fields + before, &s->bytes, error, arguments) != NL_OK)
         return NL_FAILED;
-    nl_status status = site->is_typed ? put_typed(log, site, s->fields) : NL_AGAIN;
+    nl_status status = site->is_typed && head == NULL ? put_typed(log, &site->site, s->fields) : NL_AGAIN;
     if (status != NL_AGAIN)
         return status;
-    return put_record(log, &(nl_record){.level = site->level,
-                                        .event = {site->event, site->event_size},
-                                        .fields = s->fields,
-                                        .field_count = site->plan.field_count});
+    nl_record record = head != NULL ? *head : (nl_record){.level = site->level};
+    if (before > 0)
+        memcpy(s->fields, head->fields, before * sizeof *s->fields);
+    record.event = (nl_string){site->event, site->event_size};
+    record.fields = s->fields;
+    record.field_count = before + site->plan.field_count;
+    return put_record(log, &record);
 }
 
-/* function is the one that the program called. */
-static nl_status write_event(const char *function, nl_log *log, nl_level level, const char *event, const char *format,
-                             va_list arguments)
+/* function is the one that the program called; head as write_by_plan has it. NL_AGAIN when the format is bad. */
+static nl_status write_event(const char *function, nl_log *log, nl_level level, const char *event,
+                             const nl_record *head, const char *format, va_list arguments)
 {
     if (event == NULL)
         nl_abort_call(function, "event is NULL");
@@ -174,24 +212,24 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
         nl_abort_call(function, "level is none");
     if (is_off(log, level))
         return NL_OFF;
-    if (writing || nl_inside > 0) {
-        nl_producer_refuse(log);
-        return nl_error_set("the event is lost: a signal handler wrote it in the middle of another");
-    }
+    if (writing || nl_inside > 0)
+        return refuse(log);
     int saved = errno;
     writing = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     scratch *s = own_scratch();
     nl_format_site *site = nl_format_site_find(&s->cache, level, event, format);
-    nl_status status = NL_FAILED;
+    nl_status status = NL_AGAIN;
     if (site != NULL) {
         va_list rest;
         va_copy(rest, arguments);
-        status = write_by_plan(log, site, s, saved, &rest);
+        status = write_by_plan(log, site, head, s, saved, &rest);
         va_end(rest);
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     writing = false;
+    if (status == NL_AGAIN && head == NULL)
+        status = NL_FAILED;
     if (status == NL_FAILED || status == NL_MALFORMED)
         nl_error_prepend("write %s", event);
     errno = saved;
@@ -200,14 +238,19 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
 
 nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
 {
-    return write_event(__func__, log, level, event, format, arguments);
+    return write_event(__func__, log, level, event, NULL, format, arguments);
+}
+
+nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event, const char *format, va_list arguments)
+{
+    return write_event(__func__, log, head->level, event, head, format, arguments);
 }
 
 nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    nl_status status = write_event(__func__, log, level, event, format, arguments);
+    nl_status status = write_event(__func__, log, level, event, NULL, format, arguments);
     va_end(arguments);
     return status;
 }
@@ -221,4 +264,51 @@ nl_status nl_write_record(nl_log *log, const nl_record *record)
     nl_status status = put_record(log, record);
     errno = saved;
     return status;
+}
+
+/* The event as a whole record: it has no site. */
+static nl_status put_whole(nl_log *log, const nl_event_kind *kind, const nl_field *values)
+{
+    nl_record record = {.level = kind->level, .event = kind->event, .field_count = kind->field_count};
+    nl_field *fields = reallocarray(NULL, kind->field_count + 1, sizeof *fields);
+    NL_REQUIRE(fields != NULL, "out of memory");
+    for (size_t i = 0; i < kind->field_count; i++) {
+        fields[i] = values[i];
+        fields[i].name = kind->names[i];
+        if (fields[i].type == NL_TYPE_STRING && fields[i].string.data == NULL)
+            fields[i].string = (nl_string){"", 0};
+    }
+    record.fields = fields;
+    nl_status status = put_record(log, &record);
+    free(fields);
+    return status;
+}
+
+nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field *values)
+{
+    NL_REQUIRE(kind != NULL, "kind is NULL");
+    if (is_off(log, kind->level))
+        return NL_OFF;
+    int saved = errno;
+    nl_event_site *site = nl_event_kind_site(kind, values);
+    nl_status status = site != NULL ? put_typed(log, site, values) : NL_AGAIN;
+    if (status == NL_AGAIN)
+        status = nl_inside > 0 ? refuse(log) : put_whole(log, kind, values);
+    if (status == NL_FAILED || status == NL_MALFORMED)
+        nl_error_prepend("write %.*s", (int)kind->event.size, kind->event.data);
+    errno = saved;
+    return status;
+}
+
+bool nl_is_on(const nl_log *log, nl_level level)
+{
+    return !is_off(log, level);
+}
+
+bool nl_event_has_room(const nl_log *log, size_t size)
+{
+    if (log == NULL || log->gate.slot >= NL_PRIVATE_SLOTS)
+        return log == NULL;
+    const nl_ring_producer *ring = nl_private_rings[log->gate.slot];
+    return ring != NULL && size <= NL_EVENT_MOST && ring->head + size <= ring->limit;
 }

@@ -2,8 +2,10 @@
 #include "config.h"
 
 #include "program/program.h"
+#include "program/reading.h"
 
 #include <dirent.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,18 +16,27 @@ static bool ends_with(const char *text, const char *end)
     return size >= tail && strcmp(text + size - tail, end) == 0;
 }
 
-/* Beside the files lie the journal of what was taken, and what was taken out of damaged ones. */
+/* Beside the files lie the journal of what was taken, what was taken out of damaged ones, and, in a spool, how far it
+ * was delivered. */
 static int is_of_archive(const struct dirent *entry)
 {
     const char *name = entry->d_name;
     return name[0] != '.' && !ends_with(name, ".streams") && !ends_with(name, ".streams.new") &&
-           !ends_with(name, ".damaged");
+           !ends_with(name, ".damaged") && strcmp(name, "delivered") != 0;
 }
 
 bool program_is_folder(const char *path)
 {
     struct stat status;
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static char *prefix_of(const char *folder)
+{
+    char *prefix;
+    if (asprintf(&prefix, "%s%s", folder, ends_with(folder, "/") ? "" : "/") < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return prefix;
 }
 
 bool program_list_archive(const char *folder, char ***files, size_t *count)
@@ -40,10 +51,11 @@ bool program_list_archive(const char *folder, char ***files, size_t *count)
     if (*files == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     *count = 0;
+    char *prefix = prefix_of(folder);
     for (int i = 0; i < found; i++) {
         char *name;
         struct stat status;
-        if (asprintf(&name, "%s%s%s", folder, ends_with(folder, "/") ? "" : "/", entries[i]->d_name) < 0)
+        if (asprintf(&name, "%s%s", prefix, entries[i]->d_name) < 0)
             program_fail(PROGRAM_PROBLEM, "out of memory");
         if (stat(name, &status) == 0 && S_ISREG(status.st_mode))
             (*files)[(*count)++] = name;
@@ -52,5 +64,99 @@ bool program_list_archive(const char *folder, char ***files, size_t *count)
         free(entries[i]);
     }
     free(entries);
+    free(prefix);
     return true;
+}
+
+/* ---- the streams of an archive ---- */
+
+struct program_archive {
+    char *prefix; /* of the names of its files: the folder, and a slash */
+    nl_streams *streams;
+    struct program_archive *next;
+};
+
+void program_archive_begin(program_reading *reading, const char *folder)
+{
+    char *prefix = prefix_of(folder);
+    struct program_archive *a = reading->archives;
+    while (a != NULL && strcmp(a->prefix, prefix) != 0)
+        a = a->next;
+    if (a != NULL) {
+        free(prefix);
+        return;
+    }
+    a = calloc(1, sizeof *a);
+    if (a == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    *a = (struct program_archive){prefix, nl_streams_new(), reading->archives};
+    reading->archives = a;
+}
+
+nl_streams *program_archive_streams(const program_reading *reading, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t size = slash != NULL ? (size_t)(slash + 1 - path) : 0;
+    for (const struct program_archive *a = reading->archives; a != NULL && size > 0; a = a->next)
+        if (strlen(a->prefix) == size && memcmp(a->prefix, path, size) == 0)
+            return a->streams;
+    return NULL;
+}
+
+/* Adds what never came of a stream. Numbers before its first record may have gone elsewhere. */
+static void add_missing(void *user, const nl_stream_state *state)
+{
+    uint64_t *missing = user;
+    for (size_t i = 0; i < state->gap_count; i++)
+        if (state->gaps[i].from > 0)
+            *missing += state->gaps[i].to - state->gaps[i].from;
+}
+
+void program_archives_end(program_reading *reading)
+{
+    struct program_archive *a;
+    while ((a = reading->archives) != NULL) {
+        uint64_t missing = 0;
+        if (reading->interleaved)
+            nl_streams_list(a->streams, add_missing, &missing);
+        if (missing > 0)
+            program_error("%s: %" PRIu64 " records are missing", a->prefix, missing);
+        reading->lost += missing;
+        reading->archives = a->next;
+        nl_streams_free(a->streams);
+        free(a->prefix);
+        free(a);
+    }
+}
+
+/* ---- names that a program was given ---- */
+
+bool program_expand_archives(program_reading *reading, char **names, size_t count, char ***files, size_t *file_count)
+{
+    static char *standard_input[] = {"-"};
+    bool good = true;
+    if (count == 0) {
+        names = standard_input;
+        count = 1;
+    }
+    *files = NULL;
+    *file_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        char **found = NULL, *name = NULL;
+        size_t more = 1;
+        bool folder = program_is_folder(names[i]);
+        if (folder && !program_list_archive(names[i], &found, &more)) {
+            good = false;
+            continue;
+        }
+        if (folder)
+            program_archive_begin(reading, names[i]);
+        *files = realloc(*files, (*file_count + more + 1) * sizeof **files);
+        if (*files == NULL || (!folder && (name = strdup(names[i])) == NULL))
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        memcpy(*files + *file_count, folder ? found : &name, more * sizeof **files);
+        *file_count += more;
+        free(found);
+    }
+    return good;
 }

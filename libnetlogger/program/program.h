@@ -41,27 +41,72 @@ typedef struct program_reading {
     nl_fraction fraction;
     const char *reject_path; /* malformed input goes there, byte for byte, a line each; NULL when not asked for */
     FILE *reject_file;
+    bool interleaved;      /* set by the program: files of an archive are not read one after another */
     uint64_t malformed;    /* so far, over all sources */
     uint64_t gaps;         /* places where records are missing */
     uint64_t lost;         /* records missing from their streams so far, over all sources */
-    uint64_t unterminated; /* so far, over all sources closed with program_reading_close */
+    uint64_t unterminated; /* so far, over all sources that were closed */
+    uint64_t repeated;     /* records of archives that were met already, and passed over */
+    struct program_archive *archives;
 } program_reading;
 
 extern const struct argp program_reading_argp;
 
+/* What --help of every such program says of its sources, a sentence or two. */
+#define PROGRAM_SOURCES                                                                                                \
+    "A SOURCE is a file in any format, compressed by zstd or not, a pipe, a folder (an archive of netlogd: its files " \
+    "one after another), a running collector (x-netlog://HOST, x-netlogs://HOST, unix:PATH, with ?where=EXPRESSION "   \
+    "and &since=TIME if need be; SIGINT ends the reading), or - for standard input"
+
 /*
- * Opens a reader on url that reports malformed input and records that are missing: the first few on standard error as
- * "name: FILE:LINE: reason", all of them in the reject file, the rest counted. NULL after having said why on standard
- * error.
+ * A log as programs are given one: any SOURCE as PROGRAM_SOURCES says. Malformed input and records that are missing are
+ * reported: the first few on standard error as "name: FILE:LINE: reason", all of the former in the reject file, the
+ * rest counted. In an archive the numbers of records are followed from file to file.
  */
-nl_reader *program_reading_open(program_reading *reading, const char *url, bool follow, bool nonblocking);
+typedef struct program_log program_log;
+
+/*
+ * Opens one. follow: at its end more may come. nonblocking: never wait for more, program_log_next returns NL_AGAIN
+ * then. With neither, a collector is waited for until it ends, which is said once, or SIGINT or SIGTERM comes: then
+ * this log and all later ones end where they are. NULL after having said why on standard error.
+ */
+program_log *program_log_open(program_reading *reading, const char *name, bool follow, bool nonblocking);
+
+/*
+ * The next record that where matches; NULL, as no --where leaves it, matches all. NL_OK with *record, valid until the
+ * next call; NL_END; NL_AGAIN; or, at the end, NL_FAILED when something could not be read, which was said.
+ */
+nl_status program_log_next(program_log *log, const nl_filter *where, const nl_record **record);
+
+/* How far the file is read that is read now, and its size, 0 when not known. */
+void program_log_progress(const program_log *log, uint64_t *done, uint64_t *total);
+
+/* Closes it and adds its counts. NULL is allowed. */
+void program_log_close(program_log *log);
+
+/*
+ * The bytes of a SOURCE that is no folder, for who decodes them himself: as nl_source_open and nl_source_read, but that
+ * a collector is read as program_log_open has it. NULL, or NL_FAILED, with the reason in nl_error_message().
+ */
+nl_source *program_source_open(const char *name);
+nl_status program_source_read(nl_source *source, const char **data, size_t *size);
+
+/* Whether the source has no end: a collector. Then says so once, and from here on SIGINT and SIGTERM end the reading.
+ */
+bool program_awaits_signal(const char *name);
+
+/* From here on SIGINT and SIGTERM end the reading; a second one ends the program. */
+void program_catch_signals(void);
+
+/* Whether such a signal came. */
+bool program_was_stopped(void);
+
+/* Waits a moment, for what has nothing to read now. */
+void program_pause(void);
 
 /* What such a reader calls, for a decoder that the program has itself; user is the program_reading. */
 void program_malformed(void *user, const nl_malformed *what);
 void program_lost(void *user, const nl_lost *what);
-
-/* Closes a reader and adds its counts. */
-void program_reading_close(program_reading *reading, nl_reader *reader);
 
 /* A decoder that reports as such a reader does, of what comes from source; closed by program_reading_close_decoder. */
 nl_decoder *program_reading_decoder(program_reading *reading, const char *source);
@@ -69,7 +114,8 @@ void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder
 
 /*
  * Says once how many pieces were malformed beyond those already shown, and how many last lines had no newline; closes
- * the reject file. Returns PROGRAM_PROBLEM when that could not be written, else PROGRAM_DONE.
+ * the reject file. Returns PROGRAM_PROBLEM when that could not be written, or anything was malformed or is missing,
+ * else PROGRAM_DONE.
  */
 int program_reading_finish(program_reading *reading);
 
@@ -82,6 +128,17 @@ bool program_is_folder(const char *path);
  */
 bool program_list_archive(const char *folder, char ***files, size_t *count);
 
+/*
+ * The names that a program was given, in place of each folder the files in it; none at all: "-". What is read of these
+ * files, by whatever name here needs a program_reading, is one archive as far as the numbers of records go. All of them
+ * and the array are the caller's, for free(). False when a folder could not be read, which was said; the others are
+ * there.
+ */
+bool program_expand_archives(program_reading *reading, char **names, size_t count, char ***files, size_t *file_count);
+
+/* What is known of the streams of the archive that a path is a file of; NULL when it is of none. */
+nl_streams *program_archive_streams(const program_reading *reading, const char *path);
+
 /* Reads a time such as "100ms", "5" (seconds), "1.5h", "2d": more than 0. False when it is none. */
 bool program_duration_parse(const char *text, int64_t *duration_ns);
 
@@ -93,9 +150,6 @@ int64_t program_parse_time(struct argp_state *state, const char *text);
  * argp children, its child input being an nl_filter * that is NULL at first; the program frees it.
  */
 extern const struct argp program_where_argp;
-
-/* As nl_reader_next, but passes over records that where does not match; NULL, as no --where leaves it, matches all. */
-nl_status program_next_where(nl_reader *reader, const nl_filter *where, const nl_record **record);
 
 /*
  * A progress line on standard error, at most ten times a second and only when it is a terminal: "what 43 %  12.3 M

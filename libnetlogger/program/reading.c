@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "program/program.h"
+#include "program/reading.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -79,9 +80,8 @@ void program_malformed(void *user, const nl_malformed *what)
                       what->text.size > TEXT_SHOWN ? "..." : "");
 }
 
-void program_lost(void *user, const nl_lost *what)
+static void say_lost(program_reading *reading, const nl_lost *what)
 {
-    program_reading *reading = user;
     reading->lost += what->count;
     if (reading->gaps++ >= SHOWN)
         return;
@@ -93,53 +93,55 @@ void program_lost(void *user, const nl_lost *what)
                   what->source, what->count, from, to, what->dropped);
 }
 
-static nl_decoder_options decoder_options(program_reading *reading)
+void program_lost(void *user, const nl_lost *what)
 {
-    return (nl_decoder_options){
-        .fraction = reading->fraction, .on_malformed = program_malformed, .on_lost = program_lost, .user = reading};
+    program_reading *reading = user;
+    nl_lost said = *what;
+    /* What is missing from an archive whose files are read side by side may come from another of them: see finish. */
+    if (reading->interleaved && program_archive_streams(reading, what->source) != NULL)
+        said.count = said.dropped;
+    if (said.count > 0)
+        say_lost(reading, &said);
 }
 
-nl_reader *program_reading_open(program_reading *reading, const char *url, bool follow, bool nonblocking)
+nl_decoder_options program_decoder_options(program_reading *reading, const char *source)
 {
-    nl_reader_options how = {
-        .decoder = decoder_options(reading),
-        .follow = follow,
-        .nonblocking = nonblocking,
-    };
-    nl_reader *reader = nl_reader_open(url, &how);
-    if (reader == NULL)
-        program_error("%s", nl_error_message());
-    return reader;
+    return (nl_decoder_options){.source = source,
+                                .fraction = reading->fraction,
+                                .on_malformed = program_malformed,
+                                .on_lost = program_lost,
+                                .streams = program_archive_streams(reading, source),
+                                .user = reading};
 }
 
-void program_reading_close(program_reading *reading, nl_reader *reader)
+void program_add_stats(program_reading *reading, const nl_decoder_stats *stats)
 {
-    if (reader == NULL)
-        return;
-    reading->unterminated += nl_reader_get_stats(reader)->unterminated;
-    nl_reader_close(reader);
+    reading->unterminated += stats->unterminated;
+    reading->repeated += stats->repeated;
 }
 
 nl_decoder *program_reading_decoder(program_reading *reading, const char *source)
 {
-    nl_decoder_options options = decoder_options(reading);
-    options.source = source;
+    nl_decoder_options options = program_decoder_options(reading, source);
     return nl_decoder_new(&options);
 }
 
 void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder)
 {
-    reading->unterminated += nl_decoder_get_stats(decoder)->unterminated;
+    program_add_stats(reading, nl_decoder_get_stats(decoder));
     nl_decoder_free(decoder);
 }
 
 int program_reading_finish(program_reading *reading)
 {
-    int status = PROGRAM_DONE;
+    program_archives_end(reading);
+    int status = reading->malformed > 0 || reading->lost > 0 ? PROGRAM_PROBLEM : PROGRAM_DONE;
     if (reading->malformed > SHOWN)
         program_error("%" PRIu64 " more malformed lines", reading->malformed - SHOWN);
     if (reading->gaps > SHOWN)
         program_error("%" PRIu64 " records are missing in all", reading->lost);
+    if (reading->repeated > 0)
+        program_error("%" PRIu64 " records are there twice in an archive: they were read once", reading->repeated);
     if (reading->unterminated > 0)
         program_error("%" PRIu64 " last line%s without a newline: the last value may be cut short",
                       reading->unterminated, reading->unterminated == 1 ? "" : "s");

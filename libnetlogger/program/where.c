@@ -48,12 +48,3 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 const struct argp program_where_argp = {.options = options, .parser = parse};
-
-nl_status program_next_where(nl_reader *reader, const nl_filter *where, const nl_record **record)
-{
-    nl_status status;
-    do
-        status = nl_reader_next(reader, record);
-    while (status == NL_OK && !nl_filter_matches(where, *record));
-    return status;
-}

@@ -105,7 +105,6 @@ void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *
 void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user, const nl_block_view *block),
                                 void *user)
 {
-    NL_REQUIRE(decoder->options.streams == NULL, "the decoder's streams are shared");
     nl_decoder_on_block(decoder, true, on_block, user);
     decoder->unread_blocks = true;
 }

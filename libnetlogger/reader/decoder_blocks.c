@@ -323,17 +323,22 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
     d->stats.records += header->record_count;
 }
 
+/* A block all of which was met already is passed over. */
 static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
 {
     nl_block_view view = {.bytes = d->block_bytes,
                           .first_sequence = header->first_sequence,
                           .record_count = header->record_count,
-                          .first_new = header->first_sequence,
                           .taken = true,
                           .offset = d->block_offset};
     memcpy(view.stream, header->stream, sizeof view.stream);
-    d->on_block(d->block_user, &view);
+    note_repeated(d, &view);
     d->stats.blocks++;
+    if (view.repeated == view.record_count && view.repeated > 0) {
+        d->stats.repeated += view.repeated;
+        return;
+    }
+    d->on_block(d->block_user, &view);
     d->stats.records += header->record_count;
 }
 

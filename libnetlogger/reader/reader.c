@@ -11,7 +11,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { WAIT_MS = 1000 };
+enum {
+    WAIT_MS = 1000,
+    LOOKS = 256, /* at blocks' headers, of a seek that must not take long */
+};
 
 struct nl_reader {
     nl_source *source;
@@ -19,6 +22,7 @@ struct nl_reader {
     nl_status outcome; /* what to return once the decoder has handed out what is left */
     char *failure;     /* the words for it, which decoding what is left may overwrite */
     bool nonblocking;
+    off_t sought; /* the blocks before it are passed over */
 };
 
 nl_reader *nl_reader_open(const char *url_text, const nl_reader_options *options)
@@ -101,38 +105,44 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
     }
 }
 
-/* Where the first block begins that is not wholly before from_ns, or is none. */
-static off_t find_time(int fd, int64_t from_ns)
+/*
+ * Moves *at on to where the first block begins that is not wholly before from_ns, or is none. False when it has looked
+ * at most blocks, and there are more.
+ */
+static bool find_time(int fd, int64_t from_ns, size_t most, off_t *at)
 {
     char bytes[NL_BLOCK_HEADER_SIZE];
     nl_block_header header;
     struct stat status;
-    off_t at = 0;
     if (fstat(fd, &status) != 0)
-        return 0;
-    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* what lies between the headers is not wanted */
-    for (;;) {
-        ssize_t got = pread(fd, bytes, sizeof bytes, at);
+        return true;
+    for (size_t i = 0; i < most; i++) {
+        ssize_t got = pread(fd, bytes, sizeof bytes, *at);
         if (got != (ssize_t)sizeof bytes || nl_block_parse_header(bytes, sizeof bytes, &header) != NL_OK)
-            break;
+            return true;
         if (header.record_count > 0 && header.max_time_ns >= from_ns)
-            break;
-        if (nl_block_total_size(&header) > (size_t)(status.st_size - at))
-            break;
-        at += (off_t)nl_block_total_size(&header);
+            return true;
+        if (nl_block_total_size(&header) > (size_t)(status.st_size - *at))
+            return true;
+        *at += (off_t)nl_block_total_size(&header);
     }
-    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    return at;
+    return false;
 }
 
 nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns)
 {
     int fd = nl_source_unread_file(reader->source);
-    off_t at = fd >= 0 ? find_time(fd, from_ns) : 0;
-    if (at == 0)
+    if (fd < 0)
         return NL_OK;
-    reader->decoder->in.end_offset = (uint64_t)at;
-    return nl_source_begin_at(reader->source, (uint64_t)at);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* what lies between the headers is not wanted */
+    bool found = find_time(fd, from_ns, reader->nonblocking ? LOOKS : SIZE_MAX, &reader->sought);
+    posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    if (!found)
+        return NL_AGAIN;
+    if (reader->sought == 0)
+        return NL_OK;
+    reader->decoder->in.end_offset = (uint64_t)reader->sought;
+    return nl_source_begin_at(reader->source, (uint64_t)reader->sought);
 }
 
 nl_format nl_reader_format(const nl_reader *reader)

@@ -77,6 +77,9 @@ nl_destination *nl_memory_destination_open(const nl_url *url);
 /* The descriptor of this process that a path names, such as /dev/stderr and /dev/fd/3; -1 when it names none. */
 int nl_path_descriptor(const char *path);
 
+/* Appends text to out as it stands in a URL, where some of its bytes would mean something of their own. */
+void nl_url_append_escaped(nl_buffer *out, const char *text);
+
 /* Whether what is written there is nobody else's to write to: a stream, a terminal or memory of the one process. */
 bool nl_url_is_of_process(const nl_url *url);
 

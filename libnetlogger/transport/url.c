@@ -5,9 +5,11 @@
 
 #include <ctype.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 static const struct {
     const char *prefix;
@@ -235,6 +237,14 @@ static bool has_scheme(const char *text)
     return size > 0 && strncmp(text + size, "://", 3) == 0;
 }
 
+/* Whether something like ?name=value follows what may be a file's name. */
+static bool has_options(const char *text)
+{
+    const char *name = strrchr(text, '?');
+    size_t size = name != NULL ? strspn(name + 1, "abcdefghijklmnopqrstuvwxyz_") : 0;
+    return size > 0 && name != text && name[1 + size] == '=';
+}
+
 nl_url *nl_url_parse(const char *text)
 {
     NL_REQUIRE(text != NULL, "text is NULL");
@@ -253,6 +263,8 @@ nl_url *nl_url_parse(const char *text)
         NL_REQUIRE(url->path != NULL, "out of memory");
         if (*text == '\0')
             status = nl_error_set("no file");
+        else if (has_options(text) && access(text, F_OK) != 0)
+            status = nl_error_set("there is no such file; where options are meant it is file:%.200s", text);
     }
     if (status == NL_OK)
         return url;
@@ -282,6 +294,16 @@ const char *nl_url_option_value(const nl_url *url, const char *name)
         if (strcmp(url->options[i].name, name) == 0)
             return url->options[i].value;
     return NULL;
+}
+
+void nl_url_append_escaped(nl_buffer *out, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        char escape[4];
+        snprintf(escape, sizeof escape, "%%%02x", (unsigned char)*text);
+        bool plain = strchr("%?&=", *text) == NULL;
+        nl_buffer_append(out, plain ? text : escape, plain ? 1 : 3);
+    }
 }
 
 int nl_path_descriptor(const char *path)

@@ -52,6 +52,12 @@ void nats_reader_describe(const nats_reader *r, nl_record *record)
     (void)r, (void)record;
 }
 
+nats_counts nats_readers_count(const server *srv)
+{
+    (void)srv;
+    return (nats_counts){0};
+}
+
 void nats_reader_free(nats_reader *r)
 {
     (void)r;

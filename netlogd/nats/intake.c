@@ -66,6 +66,19 @@ typedef struct shard {
     size_t here;
 } shard;
 
+/* A request that is to be sent. */
+typedef struct wish {
+    unsigned shard, number;
+} wish;
+
+/* What is to be said to the servers in a turn. */
+typedef struct telling {
+    nats_message **late; /* that are in progress */
+    size_t late_count;
+    wish *requests;
+    size_t request_count;
+} telling;
+
 struct nats_intake {
     nats_place *place;
     int wake;
@@ -83,7 +96,8 @@ struct nats_intake {
     /* Shared. */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    shard *shards; /* NULL until they are known */
+    unsigned changes; /* so many so far */
+    shard *shards;    /* NULL until they are known */
     unsigned shard_count;
     message_list waiting, taken, settled;
     bool stop;
@@ -149,6 +163,13 @@ static void wake(nats_intake *in)
     uint64_t one = 1;
     if (write(in->wake, &one, sizeof one) < 0 && errno != EAGAIN)
         program_error("eventfd: %s", strerror(errno));
+}
+
+/* With the mutex. */
+static void tell_thread(nats_intake *in)
+{
+    in->changes++;
+    pthread_cond_signal(&in->changed);
 }
 
 /* With the mutex; NULL clears it. */
@@ -237,7 +258,7 @@ static void on_message(natsConnection *connection, natsSubscription *subscriptio
         end_request(in, msg);
     else
         add_message(in, msg, about);
-    pthread_cond_signal(&in->changed);
+    tell_thread(in);
     pthread_mutex_unlock(&in->mutex);
     if (ours)
         natsMsg_Destroy(msg);
@@ -250,7 +271,7 @@ static void on_reconnected(natsConnection *connection, void *user)
     nats_intake *in = user;
     pthread_mutex_lock(&in->mutex);
     in->reconnected = true;
-    pthread_cond_signal(&in->changed);
+    tell_thread(in);
     pthread_mutex_unlock(&in->mutex);
 }
 
@@ -510,30 +531,42 @@ static void tell_settled(nats_intake *in)
         tell(in, m, "+ACK");
 }
 
-/* With the mutex: the list's messages are not taken off it meanwhile, and telling does not wait. */
-static void tell_in_progress(nats_intake *in, message_list *list, int64_t now)
+static void *must(void *memory)
+{
+    if (memory == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return memory;
+}
+
+/* With the mutex: what the server is to be told of, lest it give that to somebody else. */
+static void find_late(telling *what, message_list *list, int64_t now)
 {
     for (nats_message *m = list->first; m != NULL; m = m->next)
         if (now - m->touched_ms >= IN_PROGRESS_MS) {
             m->touched_ms = now;
-            tell(in, m, "+WPI");
+            what->late[what->late_count++] = m;
         }
 }
 
-static void ask(nats_intake *in, unsigned at, asking *slot, int64_t now)
+static void choose_request(telling *what, unsigned at, shard *s, asking *slot, int64_t now)
 {
-    shard *s = &in->shards[at];
-    char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE], request[128];
     *slot = (asking){.left = ASK_FOR, .number = ++s->requests, .until_ms = now + REQUEST_S * 1000 + REQUEST_LATE_MS};
+    what->requests[what->request_count++] = (wish){at, slot->number};
+}
+
+static void ask(nats_intake *in, wish w)
+{
+    const shard *s = &in->shards[w.shard]; /* whose name never changes */
+    char subject[2 * NATS_NAME_SIZE], reply[NATS_NAME_SIZE], request[128];
     snprintf(subject, sizeof subject, "$JS.API.CONSUMER.MSG.NEXT.%s.%s", s->stream, in->place->durable);
-    snprintf(reply, sizeof reply, "%s.%u.%u", in->inbox, at, slot->number);
+    snprintf(reply, sizeof reply, "%s.%u.%u", in->inbox, w.shard, w.number);
     snprintf(request, sizeof request, "{\"expires\":%lld,\"batch\":%d,\"max_bytes\":%zu}",
              REQUEST_S * (long long)NL_NS_PER_SECOND, ASK_FOR, in->ask_bytes);
     natsConnection_PublishRequestString(in->link->connection, subject, reply, request);
 }
 
-/* With the mutex. */
-static void ask_for_more(nats_intake *in, int64_t now)
+/* With the mutex: of which shards more is wanted. */
+static void choose_requests(nats_intake *in, telling *what, int64_t now)
 {
     for (unsigned i = 0; i < in->shard_count; i++) {
         shard *s = &in->shards[i];
@@ -547,32 +580,56 @@ static void ask_for_more(nats_intake *in, int64_t now)
         }
         for (int k = 0; k < REQUESTS && coming + ASK_FOR <= HERE_MOST; k++)
             if (s->asked[k].left == 0) {
-                ask(in, i, &s->asked[k], now);
+                choose_request(what, i, s, &s->asked[k], now);
                 coming += ASK_FOR;
             }
     }
 }
 
+/* With the mutex. */
+static telling choose_all(nats_intake *in, bool ready)
+{
+    int64_t now = now_ms();
+    telling what = {.late = must(calloc(in->waiting.count + in->taken.count + 1, sizeof(nats_message *))),
+                    .requests = must(calloc((size_t)in->shard_count * REQUESTS + 1, sizeof(wish)))};
+    find_late(&what, &in->waiting, now);
+    find_late(&what, &in->taken, now);
+    if (ready && !in->stop)
+        choose_requests(in, &what, now);
+    return what;
+}
+
+/*
+ * Says what was chosen, without the mutex: while libnats connects anew it waits, and the server's thread must not.
+ * Messages are freed by this thread only, and shards stay.
+ */
+static void tell_all(nats_intake *in, telling *what)
+{
+    for (size_t i = 0; i < what->late_count; i++)
+        tell(in, what->late[i], "+WPI");
+    for (size_t i = 0; i < what->request_count; i++)
+        ask(in, what->requests[i]);
+    free(what->late);
+    free(what->requests);
+}
+
 static void *run(void *user)
 {
     nats_intake *in = user;
-    for (;;) {
+    for (bool stop = false; !stop;) {
         nl_status ready = get_ready(in);
         tell_settled(in);
-        int64_t now = now_ms();
         pthread_mutex_lock(&in->mutex);
         set_why(in, ready == NL_OK ? NULL : failure_text());
-        bool stop = in->stop;
-        if (ready == NL_OK && !stop)
-            ask_for_more(in, now);
-        tell_in_progress(in, &in->waiting, now);
-        tell_in_progress(in, &in->taken, now);
-        if (!stop && in->settled.first == NULL)
+        telling what = choose_all(in, ready == NL_OK);
+        unsigned changes = in->changes;
+        pthread_mutex_unlock(&in->mutex);
+        tell_all(in, &what);
+        pthread_mutex_lock(&in->mutex);
+        if (in->changes == changes && in->settled.first == NULL)
             wait_a_while(in, ready == NL_OK ? TURN_MS : RETRY_MS);
         stop = in->stop;
         pthread_mutex_unlock(&in->mutex);
-        if (stop)
-            break;
     }
     tell_settled(in);
     return NULL;
@@ -651,7 +708,7 @@ void nats_intake_acknowledge(nats_intake *in)
 {
     pthread_mutex_lock(&in->mutex);
     list_move(&in->taken, &in->settled);
-    pthread_cond_signal(&in->changed);
+    tell_thread(in);
     pthread_mutex_unlock(&in->mutex);
 }
 
@@ -680,7 +737,7 @@ void nats_intake_close(nats_intake *in)
         return;
     pthread_mutex_lock(&in->mutex);
     in->stop = true;
-    pthread_cond_signal(&in->changed);
+    tell_thread(in);
     pthread_mutex_unlock(&in->mutex);
     pthread_join(in->thread, NULL);
     if (in->link != NULL)

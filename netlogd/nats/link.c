@@ -14,7 +14,8 @@
 enum {
     CONNECT_MS = 2000,
     RECONNECT_MS = 200,
-    PING_MS = 5000, /* so that a server that went silent is left after some seconds */
+    WRITE_MS = 10000, /* a slow link gets on in it */
+    PING_MS = 5000,   /* so that a server that went silent is left after some seconds */
     PINGS_MOST = 2,
     FLUSH_MS = 1000,
     API_MS = 3000,
@@ -78,7 +79,7 @@ static natsStatus set_options(natsOptions *options, nats_link *link, natsConnect
     natsOptions_SetReconnectWait(options, RECONNECT_MS);
     natsOptions_SetPingInterval(options, PING_MS);
     natsOptions_SetMaxPingsOut(options, PINGS_MOST);
-    natsOptions_SetWriteDeadline(options, CONNECT_MS);
+    natsOptions_SetWriteDeadline(options, WRITE_MS);
     natsOptions_SetNoEcho(options, true);
     natsOptions_SetErrorHandler(options, on_error, NULL);
     natsOptions_SetClosedCB(options, on_closed, &link->closed);

@@ -117,10 +117,13 @@ static nl_status read_password(char **place, const char *path)
     if (file == NULL)
         return failure_errno("open");
     ssize_t size = getline(&line, &capacity, file);
+    bool failed = ferror(file) != 0;
+    if (failed)
+        failure_errno("read");
     fclose(file);
     if (size > 0)
         line[strcspn(line, "\r\n")] = '\0';
-    nl_status status = size > 0 ? set_text(place, line) : failure("it is empty");
+    nl_status status = size > 0 ? set_text(place, line) : failed ? NL_FAILED : failure("it is empty");
     free(line);
     return status;
 }

@@ -33,8 +33,8 @@ enum {
     HEADERS = 1 << 10,            /* of a message's bytes, at most */
     NO_LEADER_MS = 100,           /* then it is tried again */
     ANSWER_MS = 125,
-    SILENCE_MS = 2000,  /* without any answer, after which all is sent again */
-    PATIENCE_MS = 6000, /* without any answer */
+    SILENCE_MS = 2000,   /* without any answer, after which all is sent again */
+    PATIENCE_MS = 10000, /* without any answer */
 };
 
 #define HASH_BEGIN 0xcbf29ce484222325u

@@ -215,6 +215,22 @@ void nats_reader_describe(const nats_reader *r, nl_record *record)
         request_add_text(record, "REASON", state.why);
 }
 
+nats_counts nats_readers_count(const server *srv)
+{
+    nats_counts counts = {0};
+    for (const nats_reader *r = srv->nats_readers; r != NULL; r = r->next) {
+        nats_intake_state state;
+        nats_intake_describe(r->intake, &state);
+        counts.places++;
+        counts.away += state.why[0] != '\0';
+        counts.records += r->records;
+        counts.messages += state.messages;
+        counts.again += state.again;
+        counts.waiting += state.waiting;
+    }
+    return counts;
+}
+
 void nats_reader_free(nats_reader *r)
 {
     event_free(r->readable);

@@ -25,6 +25,18 @@ void nats_reader_pause(nats_reader *r, bool pause);
 /* All that was taken is settled. */
 void nats_reader_acknowledge(nats_reader *r);
 
+typedef struct nats_counts {
+    uint64_t places;   /* that are read */
+    uint64_t away;     /* of these, nothing comes from now */
+    uint64_t records;  /* taken */
+    uint64_t messages; /* taken */
+    uint64_t again;    /* of these, given to somebody before */
+    uint64_t waiting;  /* here, and not acknowledged */
+} nats_counts;
+
+/* All of the server's together. */
+nats_counts nats_readers_count(const server *srv);
+
 /* Adds what is known of it to a record. */
 void nats_reader_describe(const nats_reader *r, nl_record *record);
 

@@ -19,22 +19,37 @@
 #include <unistd.h>
 
 enum {
-    CHUNK = 4 << 20,       /* bytes that are handed to the kind at a time; more where one record needs it */
-    CHUNK_MOST = 64 << 20, /* no record is so large */
-    BACK_OFF_MS = 250,     /* after a failure, and twice that after the next */
+    /*
+     * Bytes that are handed to the kind at a time: few at first and where it takes long, so that a slow link gets on
+     * piece by piece; more where it is fast, so that a far one is not waited for all the time. And more yet where one
+     * record needs it.
+     */
+    PIECE = 256 << 10,
+    PIECE_LEAST = 64 << 10,
+    PIECE_MOST = 4 << 20,
+    FAST_MS = 250,
+    SLOW_MS = 2000,
+    RECORD_MOST = 64 << 20, /* no record is so large */
+    BACK_OFF_MS = 250,      /* after a failure, and twice that after the next */
     BACK_OFF_MOST_MS = 5000,
-    FINISH_SECONDS = 5,
+    FINISH_MS = 5000,
+    TELL_MS = 10000, /* the least between two that say that it is away */
 };
 
 struct delivery {
+    delivery *next;  /* in the list of those that were closed */
+    char *spool;     /* the folder */
     int fd;          /* of the file that says where it is, and is the lock */
     output_place at; /* where it is: the thread's, once that runs */
     bool started;
     pthread_t thread;
     pthread_mutex_t mutex; /* of all that follows */
     pthread_cond_t changed;
-    output_place end;      /* of what may be delivered */
-    bool stop;             /* the thread is to end */
+    output_place end; /* of what may be delivered */
+    bool leaving;     /* the thread is to end when all is delivered, or cannot be, or then: */
+    int64_t leave_ms;
+    bool stop;             /* it is to end now */
+    bool ended;            /* it does nothing any more */
     output_options *other; /* what the thread is to go on with; NULL: with those that it has */
     delivery_state state;
 
@@ -44,8 +59,24 @@ struct delivery {
     void *peer; /* NULL: not connected */
     int file;   /* -1: none is open */
     nl_buffer chunk;
+    size_t piece;
     int back_off_ms;
+    nl_log *log;     /* NULL: none */
+    char told[256];  /* why it is away, as it was said last; empty: that it is not */
+    int64_t told_ms; /* when that was, since when, and whether it was ever */
+    int64_t away_ms;
+    bool ever_told;
 };
+
+/* Those that were closed, and whose threads have not been joined. Of the server's thread. */
+static delivery *closed;
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
 
 static void *must(void *memory)
 {
@@ -61,7 +92,7 @@ static void note_place(delivery *d)
     char text[64];
     int size = snprintf(text, sizeof text, "%020" PRIu64 " %020" PRIu64 "\n", d->at.number, d->at.offset);
     if (pwrite(d->fd, text, (size_t)size, 0) != size)
-        failure_errno("write %s/delivered", d->options->spool); /* then some is delivered twice after a kill */
+        failure_errno("write %s/delivered", d->spool); /* then some is delivered twice after a kill */
 }
 
 static void read_place(delivery *d)
@@ -88,14 +119,14 @@ static nl_status make_folders(const char *spool)
 static nl_status open_place(delivery *d)
 {
     char *name;
-    if (asprintf(&name, "%s/delivered", d->options->spool) < 0)
+    if (asprintf(&name, "%s/delivered", d->spool) < 0)
         name = NULL;
     d->fd = open(must(name), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     nl_status status = NL_OK;
     if (d->fd < 0)
         status = failure_errno("open %s", name);
     else if (flock(d->fd, LOCK_EX | LOCK_NB) != 0)
-        status = errno == EWOULDBLOCK ? failure("the spool %s is another process's", d->options->spool)
+        status = errno == EWOULDBLOCK ? failure("the spool %s is another process's", d->spool)
                                       : failure_errno("lock %s", name);
     free(name);
     return status;
@@ -116,12 +147,78 @@ static void free_options(output_options *options)
     free(options);
 }
 
+static void free_delivery(delivery *d)
+{
+    if (d->file >= 0)
+        close(d->file);
+    if (d->fd >= 0)
+        close(d->fd);
+    free(d->spool);
+    nl_buffer_free(&d->chunk);
+    free_options(d->options);
+    free_options(d->other);
+    pthread_cond_destroy(&d->changed);
+    pthread_mutex_destroy(&d->mutex);
+    free(d);
+}
+
+static void join(delivery *d)
+{
+    pthread_join(d->thread, NULL);
+    d->started = d->stop = d->leaving = d->ended = false;
+}
+
+/* Takes the one of that spool off the list of those that were closed, and has it go on. NULL: there is none. */
+static delivery *take_back(const output_options *options)
+{
+    delivery **at = &closed;
+    while (*at != NULL && strcmp((*at)->spool, options->spool) != 0)
+        at = &(*at)->next;
+    delivery *d = *at;
+    if (d == NULL)
+        return NULL;
+    *at = d->next;
+    pthread_mutex_lock(&d->mutex);
+    bool ended = d->ended;
+    d->stop = d->leaving = false;
+    free_options(d->other);
+    d->other = copy_options(options);
+    pthread_mutex_unlock(&d->mutex);
+    if (ended)
+        join(d);
+    return d;
+}
+
+/* Frees those whose threads have ended. */
+static void tidy_up(void)
+{
+    for (delivery **at = &closed; *at != NULL;) {
+        delivery *d = *at;
+        pthread_mutex_lock(&d->mutex);
+        bool ended = d->ended;
+        pthread_mutex_unlock(&d->mutex);
+        if (!ended) {
+            at = &d->next;
+            continue;
+        }
+        *at = d->next;
+        join(d);
+        free_delivery(d);
+    }
+}
+
 delivery *delivery_open(const output_options *options)
 {
-    delivery *d = must(calloc(1, sizeof *d));
+    delivery *d = take_back(options);
+    tidy_up();
+    if (d != NULL)
+        return d;
+    d = must(calloc(1, sizeof *d));
     d->options = copy_options(options);
+    d->spool = must(strdup(options->spool));
     d->kind = options->kind;
     d->fd = d->file = -1;
+    d->piece = PIECE;
     pthread_mutex_init(&d->mutex, NULL);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
@@ -132,7 +229,7 @@ delivery *delivery_open(const output_options *options)
         read_place(d);
         return d;
     }
-    delivery_close(d);
+    free_delivery(d);
     return NULL;
 }
 
@@ -180,7 +277,7 @@ static nl_status read_chunk(delivery *d, output_place end, size_t size)
         bool last = d->at.number == end.number;
         uint64_t until = end.offset;
         if (!last && fstat(d->file, &status) != 0)
-            return failure_errno("read the spool %s", d->options->spool);
+            return failure_errno("read the spool %s", d->spool);
         until = last ? until : (uint64_t)status.st_size;
         if (until > d->at.offset) {
             uint64_t left = until - d->at.offset;
@@ -188,8 +285,8 @@ static nl_status read_chunk(delivery *d, output_place end, size_t size)
             nl_buffer_reserve(&d->chunk, size);
             ssize_t got = pread(d->file, d->chunk.data, size, (off_t)d->at.offset);
             if (got <= 0)
-                return got == 0 ? failure("read the spool %s: it is shorter than it was", d->options->spool)
-                                : failure_errno("read the spool %s", d->options->spool);
+                return got == 0 ? failure("read the spool %s: it is shorter than it was", d->spool)
+                                : failure_errno("read the spool %s", d->spool);
             d->chunk.size = (size_t)got;
             return NL_OK;
         }
@@ -212,8 +309,8 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
     *taken = 0;
     if (d->peer == NULL && (d->peer = d->kind->open(d->options)) == NULL)
         return NL_FAILED;
-    for (size_t size = CHUNK; size <= CHUNK_MOST; size *= 2) {
-        nl_status status = size == CHUNK ? NL_OK : read_chunk(d, end, size);
+    for (size_t size = d->piece; size <= RECORD_MOST; size *= 2) {
+        nl_status status = size == d->piece ? NL_OK : read_chunk(d, end, size);
         if (status == NL_OK)
             status = d->kind->deliver(d->peer, d->chunk.data, d->chunk.size, d->at, taken);
         if (status != NL_OK || *taken > 0)
@@ -221,8 +318,23 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
     }
     /* Somebody else wrote there: what cannot be told apart cannot be delivered, and must not stop what follows. */
     *taken = d->chunk.size;
-    return failure("%s: %zu bytes in file %" PRIu64 " from %" PRIu64 " are no records, and are passed over",
-                   d->options->spool, d->chunk.size, d->at.number, d->at.offset);
+    return failure("%s: %zu bytes in file %" PRIu64 " from %" PRIu64 " are no records, and are passed over", d->spool,
+                   d->chunk.size, d->at.number, d->at.offset);
+}
+
+/* Hands over the next piece, and chooses the size of the one after it. */
+static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
+{
+    int64_t began_ms = now_ms();
+    nl_status status = hand_over(d, end, taken);
+    int64_t took_ms = now_ms() - began_ms;
+    if (status != NL_OK)
+        d->piece = PIECE_LEAST;
+    else if (took_ms > SLOW_MS && d->piece > PIECE_LEAST)
+        d->piece /= 2;
+    else if (took_ms < FAST_MS && d->piece < PIECE_MOST)
+        d->piece *= 2;
+    return status;
 }
 
 /* Waits, with the mutex, until something changes or so long; 0: until something changes. */
@@ -236,8 +348,35 @@ static void wait_for(delivery *d, int milliseconds)
     if (milliseconds == 0)
         pthread_cond_wait(&d->changed, &d->mutex);
     else
-        while (!d->stop && d->other == NULL && pthread_cond_timedwait(&d->changed, &d->mutex, &until) == 0)
+        while (!d->stop && !d->leaving && d->other == NULL &&
+               pthread_cond_timedwait(&d->changed, &d->mutex, &until) == 0)
             continue;
+}
+
+/*
+ * Says in netlogd's own log that it is away, and why, or back. One that comes and goes, or fails now for this reason
+ * and now for that, is told of now and then.
+ */
+static void tell(delivery *d)
+{
+    const char *why = d->state.why;
+    int64_t now = now_ms();
+    if (strcmp(why, d->told) == 0)
+        return;
+    if (*why == '\0') {
+        nl_write(d->log, NL_USAGE, "Netlogd.OutputBack", "OUTPUT=%s SECONDS=%.3f SPOOLED=%" PRIu64, d->options->target,
+                 (double)(now - d->away_ms) / 1e3, d->state.waiting);
+    } else if (!d->ever_told || now - d->told_ms >= TELL_MS) {
+        if (d->told[0] == '\0')
+            d->away_ms = now;
+        nl_write(d->log, NL_WARNING, "Netlogd.OutputAway", "OUTPUT=%s REASON=%s SPOOLED=%" PRIu64, d->options->target,
+                 why, d->state.waiting);
+        d->ever_told = true;
+        d->told_ms = now;
+    } else {
+        return;
+    }
+    memcpy(d->told, why, sizeof d->told);
 }
 
 /* After a failure or none, with the mutex. */
@@ -248,15 +387,19 @@ static void take_note(delivery *d, nl_status status, size_t taken)
     if (status == NL_OK) {
         d->state.why[0] = '\0';
         d->back_off_ms = 0;
+        tell(d);
         return;
     }
     d->state.failures++;
     snprintf(d->state.why, sizeof d->state.why, "%s", failure_text());
+    tell(d);
     d->back_off_ms = d->back_off_ms == 0 ? BACK_OFF_MS : d->back_off_ms * 2;
     if (d->back_off_ms > BACK_OFF_MOST_MS)
         d->back_off_ms = BACK_OFF_MOST_MS;
-    pthread_cond_broadcast(&d->changed);
-    wait_for(d, d->back_off_ms);
+    if (d->leaving)
+        d->stop = true;
+    else
+        wait_for(d, d->back_off_ms);
 }
 
 /* A step of the thread, with the mutex, which is let go meanwhile. */
@@ -272,10 +415,10 @@ static void deliver_some(delivery *d)
         free_options(d->options);
         d->options = other;
     }
-    nl_status status = read_chunk(d, end, CHUNK);
+    nl_status status = read_chunk(d, end, d->piece);
     bool nothing = status == NL_END;
     if (status == NL_OK)
-        status = hand_over(d, end, &taken);
+        status = hand_over_piece(d, end, &taken);
     if (taken > 0) {
         d->at.offset += taken;
         note_place(d);
@@ -283,23 +426,30 @@ static void deliver_some(delivery *d)
     if (status != NL_OK && !nothing)
         disconnect(d);
     pthread_mutex_lock(&d->mutex);
+    bool all = nothing && d->end.number == end.number && d->end.offset == end.offset;
     if (!nothing)
         take_note(d, status, taken);
-    else if (d->end.number == end.number && d->end.offset == end.offset) {
-        pthread_cond_broadcast(&d->changed); /* to who waits for all to be delivered */
-        if (!d->stop && d->other == NULL)
-            wait_for(d, 0);
-    }
+    if (d->leaving && (all || now_ms() >= d->leave_ms))
+        d->stop = true;
+    else if (all && !d->stop && d->other == NULL)
+        wait_for(d, 0);
 }
 
 static void *run(void *user)
 {
     delivery *d = user;
     pthread_mutex_lock(&d->mutex);
-    while (!d->stop)
-        deliver_some(d);
+    for (;;) {
+        while (!d->stop)
+            deliver_some(d);
+        pthread_mutex_unlock(&d->mutex);
+        disconnect(d);
+        pthread_mutex_lock(&d->mutex);
+        if (d->stop) /* otherwise it was taken back meanwhile */
+            break;
+    }
+    d->ended = true;
     pthread_mutex_unlock(&d->mutex);
-    disconnect(d);
     return NULL;
 }
 
@@ -335,10 +485,18 @@ static void find_first(delivery *d, output_place end)
         d->at = end;
 }
 
-void delivery_start(delivery *d, output_place end)
+void delivery_start(delivery *d, output_place end, nl_log *log)
 {
     sigset_t all, before;
+    if (d->started) { /* it was taken back */
+        delivery_settled(d, end);
+        return;
+    }
+    /* One that was killed may have left a file that it had delivered. */
+    if (d->at.number > 0)
+        output_file_remove_below(d->options, d->at.number);
     find_first(d, end);
+    d->log = log;
     d->end = end;
     d->state.waiting = count_waiting(d, end);
     sigfillset(&all);
@@ -392,37 +550,31 @@ void delivery_change(delivery *d, const output_options *options)
     pthread_mutex_unlock(&d->mutex);
 }
 
-void delivery_finish(delivery *d)
-{
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += FINISH_SECONDS;
-    pthread_mutex_lock(&d->mutex);
-    while (d->started && d->state.waiting > 0 && d->state.why[0] == '\0' &&
-           pthread_cond_timedwait(&d->changed, &d->mutex, &until) == 0)
-        continue;
-    pthread_mutex_unlock(&d->mutex);
-}
-
 void delivery_close(delivery *d)
 {
     if (d == NULL)
         return;
-    if (d->started) {
-        pthread_mutex_lock(&d->mutex);
-        d->stop = true;
-        pthread_cond_broadcast(&d->changed);
-        pthread_mutex_unlock(&d->mutex);
-        pthread_join(d->thread, NULL);
+    if (!d->started) {
+        free_delivery(d);
+        return;
     }
-    if (d->file >= 0)
-        close(d->file);
-    if (d->fd >= 0)
-        close(d->fd);
-    nl_buffer_free(&d->chunk);
-    free_options(d->options);
-    free_options(d->other);
-    pthread_cond_destroy(&d->changed);
-    pthread_mutex_destroy(&d->mutex);
-    free(d);
+    pthread_mutex_lock(&d->mutex);
+    d->leaving = true;
+    d->leave_ms = now_ms() + FINISH_MS;
+    d->stop = d->state.why[0] != '\0';
+    pthread_cond_broadcast(&d->changed);
+    pthread_mutex_unlock(&d->mutex);
+    d->next = closed;
+    closed = d;
+    tidy_up();
+}
+
+void deliveries_end(void)
+{
+    while (closed != NULL) {
+        delivery *d = closed;
+        closed = d->next;
+        join(d);
+        free_delivery(d);
+    }
 }

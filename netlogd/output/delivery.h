@@ -6,7 +6,7 @@
  * Where it is, is kept in SPOOL/delivered, which is locked, so that no two processes use a spool at once. What was
  * delivered when netlogd was killed, and not yet noted there, is delivered again.
  *
- * Called by the server's thread.
+ * Called by the server's thread, which never waits here but in deliveries_end.
  */
 #ifndef NETLOGD_OUTPUT_DELIVERY_H
 #define NETLOGD_OUTPUT_DELIVERY_H
@@ -25,8 +25,11 @@ typedef struct delivery_state {
 /* Makes the spool's folder and locks it. NULL with the reason in failure_text(). Of the options it keeps a copy. */
 delivery *delivery_open(const output_options *options);
 
-/* Starts the thread. All before end, where the output goes on, is to be delivered. */
-void delivery_start(delivery *d, output_place end);
+/*
+ * Starts the thread. All before end, where the output goes on, is to be delivered. log, in which it says when
+ * delivering fails and when it succeeds again, may be NULL.
+ */
+void delivery_start(delivery *d, output_place end, nl_log *log);
 
 /* More was written, and is to wait. */
 void delivery_wrote(delivery *d, size_t size);
@@ -42,10 +45,14 @@ void delivery_describe(delivery *d, delivery_state *state);
 /* options say now how: of the same target and spool. What is on its way is delivered as before. */
 void delivery_change(delivery *d, const output_options *options);
 
-/* Waits until all is delivered, or a while has passed, or it cannot be. */
-void delivery_finish(delivery *d);
-
-/* Ends the thread; what was not delivered stays in the spool. NULL is allowed. */
+/*
+ * Lets it go; nobody waits for it: the thread ends by itself when all is delivered, or cannot be, or a while has
+ * passed. What was not delivered then stays in the spool. If the spool is opened again before, it just goes on. NULL is
+ * allowed.
+ */
 void delivery_close(delivery *d);
+
+/* Waits for the threads of all that were closed. */
+void deliveries_end(void);
 
 #endif

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -82,9 +83,9 @@ static uint64_t number_of(const char *name, const char *before, size_t before_si
     return errno == 0 && strcmp(end, behind) == 0 ? number : 0;
 }
 
-nl_status output_file_highest(const output_options *options, uint64_t *number)
+/* Calls a function with each number of the files that are there. */
+static nl_status list_numbers(const output_options *options, void (*take)(void *user, uint64_t number), void *user)
 {
-    *number = 0;
     char *folder = folder_of(options->path);
     DIR *entries = opendir(folder);
     if (entries == NULL)
@@ -95,11 +96,44 @@ nl_status output_file_highest(const output_options *options, uint64_t *number)
     const char *slash = strrchr(options->path, '/'), *pattern = slash != NULL ? slash + 1 : options->path, *behind;
     size_t before = before_number(pattern, &behind);
     for (const struct dirent *entry; (entry = readdir(entries)) != NULL;) {
-        uint64_t found = number_of(entry->d_name, pattern, before, behind);
-        *number = found > *number ? found : *number;
+        uint64_t number = number_of(entry->d_name, pattern, before, behind);
+        if (number > 0)
+            take(user, number);
     }
     closedir(entries);
     return NL_OK;
+}
+
+static void take_higher(void *user, uint64_t number)
+{
+    uint64_t *highest = user;
+    *highest = number > *highest ? number : *highest;
+}
+
+nl_status output_file_highest(const output_options *options, uint64_t *number)
+{
+    *number = 0;
+    return list_numbers(options, take_higher, number);
+}
+
+typedef struct removal {
+    const output_options *options;
+    uint64_t below;
+} removal;
+
+static void remove_below(void *user, uint64_t number)
+{
+    const removal *r = user;
+    if (number >= r->below)
+        return;
+    char *name = output_file_name(r->options, number);
+    unlink(name);
+    free(name);
+}
+
+void output_file_remove_below(const output_options *options, uint64_t number)
+{
+    list_numbers(options, remove_below, &(removal){options, number});
 }
 
 /* ---- the file ---- */
@@ -109,6 +143,70 @@ static int64_t now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/* The process that has a lock on the file, as the kernel tells; 0 when it does not. */
+static long find_holder(const struct stat *status)
+{
+    FILE *locks = fopen("/proc/locks", "re");
+    char line[256];
+    long holder = 0;
+    while (locks != NULL && holder == 0 && fgets(line, sizeof line, locks) != NULL) {
+        long process;
+        unsigned long long inode;
+        if (sscanf(line, "%*s FLOCK %*s WRITE %ld %*[^:]:%*[^:]:%llu", &process, &inode) == 2 &&
+            inode == status->st_ino)
+            holder = process;
+    }
+    if (locks != NULL)
+        fclose(locks);
+    return holder;
+}
+
+static nl_status say_holder(const char *name, const struct stat *status)
+{
+    long holder = find_holder(status);
+    char path[64], program[64] = "another process";
+    if (holder <= 0)
+        return failure("%s: another process writes it", name);
+    if (holder == getpid())
+        return failure("%s: it is written already, under another name", name);
+    snprintf(path, sizeof path, "/proc/%ld/comm", holder);
+    FILE *comm = fopen(path, "re");
+    if (comm != NULL && fgets(program, sizeof program, comm) != NULL)
+        program[strcspn(program, "\n")] = '\0';
+    if (comm != NULL)
+        fclose(comm);
+    return failure("%s: %s (process %ld) writes it", name, program, holder);
+}
+
+/* Where files cannot be locked they are not. */
+static nl_status lock(int fd, const char *name)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || flock(fd, LOCK_EX | LOCK_NB) == 0 ||
+        errno != EWOULDBLOCK)
+        return NL_OK;
+    return say_holder(name, &status);
+}
+
+nl_status output_file_claim(const output_options *options, int *claim)
+{
+    uint64_t number = 0;
+    struct stat status;
+    *claim = -1;
+    if (options->numbered && (output_file_highest(options, &number) != NL_OK || number == 0))
+        return NL_OK; /* there is none, or opening it will say why */
+    char *name = output_file_name(options, number);
+    nl_status result = NL_OK;
+    if (stat(name, &status) == 0 && S_ISREG(status.st_mode)) /* to open a pipe and close it would end its reader */
+        *claim = open(name, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (*claim >= 0 && (result = lock(*claim, name)) != NL_OK) {
+        close(*claim);
+        *claim = -1;
+    }
+    free(name);
+    return result;
 }
 
 static nl_status examine(output_file *file)
@@ -141,6 +239,12 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
         opened.fd =
             open(opened.name, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (fresh ? O_EXCL : 0), 0666);
     nl_status status = opened.fd < 0 ? failure_errno("open %s", opened.name) : examine(&opened);
+    if (status == NL_OK && options->path != NULL) {
+        /* A file that was not moved away is opened anew all the same. */
+        if (file->fd >= 0 && file->plain && file->inode == opened.inode)
+            flock(file->fd, LOCK_UN);
+        status = lock(opened.fd, opened.name);
+    }
     if (status != NL_OK) {
         output_file_close(&opened);
         return status;

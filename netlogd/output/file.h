@@ -28,8 +28,18 @@ char *output_file_journal_name(const output_options *options);
 /* The highest number of the files that are there, 0 when there are none. */
 nl_status output_file_highest(const output_options *options, uint64_t *number);
 
-/* Opens the file of that number, to append to it; fresh: it must not be there. *file is as it was on NL_FAILED, else
- * what it had open is closed. {.fd = -1} has nothing open. */
+/* Removes those of lower numbers. */
+void output_file_remove_below(const output_options *options, uint64_t number);
+
+/*
+ * Sees to it that nobody else writes the latest of the files that are there, as whoever has one open that is plain
+ * locks it (flock). *claim becomes a descriptor, to be closed before it is opened; -1 when there is none. NL_FAILED:
+ * somebody does, and failure_text() says who.
+ */
+nl_status output_file_claim(const output_options *options, int *claim);
+
+/* Opens the file of that number, to append to it, and locks it; fresh: it must not be there. *file is as it was on
+ * NL_FAILED, else what it had open is closed. {.fd = -1} has nothing open. */
 nl_status output_file_open(output_file *file, const output_options *options, uint64_t number, bool fresh);
 
 /* Appends data. On NL_FAILED *written bytes of it are there nevertheless: none, where the file can be cut back. */

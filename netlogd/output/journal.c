@@ -133,8 +133,8 @@ static nl_status read_all(const journal *j, nl_buffer *content)
     }
 }
 
-/* Reads the entries and cuts off what is behind the last whole one, lest the next are written behind damage. */
-static nl_status take_entries(journal *j, journal_mark *mark)
+/* Reads the entries. *all is the size of what is there. */
+static nl_status read_entries(journal *j, journal_mark *mark, size_t *all)
 {
     nl_buffer content = {0};
     nl_status status = read_all(j, &content);
@@ -143,10 +143,31 @@ static nl_status take_entries(journal *j, journal_mark *mark)
         j->size += size;
         j->found = true;
     }
-    if (status == NL_OK && j->size < content.size && ftruncate(j->fd, (off_t)j->size) != 0)
-        status = failure_errno("write %s", j->path);
+    *all = content.size;
     nl_buffer_free(&content);
     return status;
+}
+
+/* Reads the entries and cuts off what is behind the last whole one, lest the next are written behind damage. */
+static nl_status take_entries(journal *j, journal_mark *mark)
+{
+    size_t all;
+    nl_status status = read_entries(j, mark, &all);
+    if (status == NL_OK && j->size < all && ftruncate(j->fd, (off_t)j->size) != 0)
+        status = failure_errno("write %s", j->path);
+    return status;
+}
+
+bool journal_look(const char *path, nl_streams *streams, journal_mark *mark)
+{
+    journal j = {.path = (char *)path, .streams = streams, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+    size_t all;
+    if (j.fd < 0)
+        failure_errno("open %s", path);
+    bool found = j.fd >= 0 && read_entries(&j, mark, &all) == NL_OK && j.found;
+    if (j.fd >= 0)
+        close(j.fd);
+    return found;
 }
 
 journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark, bool *found)

@@ -42,6 +42,12 @@ typedef struct journal_mark {
  */
 journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark, bool *found);
 
+/*
+ * Reads what is at path as journal_open does, but changes nothing: for who looks at an archive. False when there is no
+ * entry, or, with the reason in failure_text(), when it can't be read.
+ */
+bool journal_look(const char *path, nl_streams *streams, journal_mark *mark);
+
 /* Frees it; what was touched since the latest entry is not written. NULL is allowed. */
 void journal_close(journal *j);
 

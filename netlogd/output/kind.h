@@ -42,7 +42,8 @@ typedef struct output_kind {
     /*
      * Delivers data[0..size), which begins with a record; the last may be cut short. *taken (0 at the call) becomes how
      * many bytes, whole records, need not be delivered again: on NL_FAILED too. NL_OK with nothing taken: not even the
-     * first record is whole, and it is called again with more. It waits no longer than some seconds. After NL_FAILED it
+     * first record is whole, and it is called again with more. It waits no longer than some seconds:
+     * where that is so little time that it fails, it is given less the next time. After NL_FAILED it
      * is closed, and opened anew after a while.
      */
     nl_status (*deliver)(void *peer, const char *data, size_t size, output_place place, size_t *taken);

@@ -80,7 +80,7 @@ static nl_status open_journal(output *out)
         char *slash = strrchr(name, '/');
         if (slash != NULL)
             slash[slash == name] = '\0';
-        if (access(slash != NULL ? name : ".", W_OK) != 0) {
+        if (access(slash != NULL ? name : ".", W_OK) != 0 && errno != ENOENT) { /* which opening the file says */
             program_error("%s: no file can be made beside it: what clients sent is not remembered beyond a restart",
                           out->options.path);
             journal_close(out->journal);
@@ -121,9 +121,18 @@ static nl_status repair_latest(output *out, uint64_t number)
 static nl_status open_files(output *out)
 {
     uint64_t number = 0;
+    int claim = -1;
+    /* Before anything is changed; the spool's lock is another one. */
+    if (out->options.path != NULL && out->options.spool == NULL && output_file_claim(&out->options, &claim) != NL_OK)
+        return NL_FAILED;
+    nl_status status = NL_OK;
     if (out->options.path != NULL &&
         (open_journal(out) != NL_OK || first_number(out, &number) != NL_OK || repair_latest(out, number) != NL_OK))
-        return NL_FAILED;
+        status = NL_FAILED;
+    if (claim >= 0)
+        close(claim);
+    if (status != NL_OK)
+        return status;
     if (output_file_open(&out->file, &out->options, number, false) != NL_OK)
         return NL_FAILED;
     if (!out->file.plain) {
@@ -178,10 +187,10 @@ output *output_open(output_options *options)
     return NULL;
 }
 
-void output_start(output *out)
+void output_start(output *out, nl_log *log)
 {
     if (out->delivery != NULL)
-        delivery_start(out->delivery, (output_place){out->file.number, out->file.size});
+        delivery_start(out->delivery, (output_place){out->file.number, out->file.size}, log);
 }
 
 void output_report_repairs(output *out, nl_log *log)
@@ -535,8 +544,6 @@ static nl_status close_as(output *out, bool ended)
     nl_status status = output_settle(out);
     if (status == NL_OK)
         status = note(out, journal_write, ended);
-    if (out->delivery != NULL)
-        delivery_finish(out->delivery);
     nl_status closed = output_file_close(&out->file);
     free_output(out);
     return status == NL_OK ? closed : status;
@@ -554,8 +561,6 @@ nl_status output_close_behind(output *out)
 
 void output_abandon(output *out)
 {
-    if (out->delivery != NULL)
-        delivery_finish(out->delivery);
     output_file_close(&out->file);
     free_output(out);
 }

@@ -40,8 +40,9 @@ typedef struct output_counts {
  */
 output *output_open(output_options *options);
 
-/* Begins to deliver, in a thread: not before the last fork. Files: nothing. */
-void output_start(output *out);
+/* Begins to deliver, in a thread, which says in netlogd's own log what comes of it: not before the last fork. log may
+ * be NULL. Files: nothing. */
+void output_start(output *out, nl_log *log);
 
 /* Says in netlogd's own log what was repaired. log may be NULL. */
 void output_report_repairs(output *out, nl_log *log);

@@ -217,13 +217,14 @@ outputs *outputs_open(char *const *texts, size_t count)
     if (status == NL_OK && meet(all) == NL_OK)
         return all;
     give_up(all, 0);
+    deliveries_end();
     free_all(all);
     return NULL;
 }
 
 static void start(output *out, nl_log *log)
 {
-    output_start(out);
+    output_start(out, log);
     output_report_repairs(out, log);
 }
 
@@ -471,6 +472,7 @@ nl_status outputs_close(outputs *all)
 {
     nl_status status = begin(all) == NL_OK ? NL_OK : NL_FAILED;
     nl_status closed = each(all, are_level(all) ? output_close : output_close_behind);
+    deliveries_end();
     free_all(all);
     return status == NL_OK ? closed : status;
 }

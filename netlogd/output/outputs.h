@@ -31,7 +31,8 @@ typedef struct outputs outputs;
 /* Opens what texts name. NULL with the reason in failure_text(). */
 outputs *outputs_open(char *const *texts, size_t count);
 
-/* Begins to deliver: not before the last fork. Says in netlogd's own log what was repaired; log may be NULL. */
+/* Begins to deliver: not before the last fork. Says in netlogd's own log what was repaired, and what comes of
+ * delivering; log may be NULL, and lasts until outputs_close. */
 void outputs_start(outputs *all, nl_log *log);
 
 /* Whether texts could be opened, as far as can be seen in them. If not, the reason is in failure_text(). */
@@ -61,6 +62,8 @@ bool outputs_are_due(const outputs *all);
 bool outputs_are_settled(const outputs *all);
 int outputs_settle_ms(const outputs *all); /* of those that are not settled */
 nl_status outputs_reopen(outputs *all);
+
+/* Waits, some seconds at most, for what is on its way. */
 nl_status outputs_close(outputs *all);
 
 /* The first output that output_holds_all of; NULL when there is none. */

@@ -2,6 +2,7 @@
 
 #include "verify.h"
 
+#include "missing.h"
 #include "program/program.h"
 #include "take_out.h"
 
@@ -127,14 +128,23 @@ static void check_folder(check *c, const char *path)
 {
     char **files;
     size_t count = 0;
+    missing *m = missing_open(path);
     if (!program_list_archive(path, &files, &count)) {
+        missing_free(m);
         c->damaged = true;
         return;
     }
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < count; i++)
         check_file(c, files[i]);
-        free(files[i]);
+    if (missing_say(m, files, count, c->streams))
+        c->damaged = true;
+    missing_free(m);
+    if (count == 0) {
+        printf("%s: there is no log in it\n", path);
+        c->damaged = true;
     }
+    for (size_t i = 0; i < count; i++)
+        free(files[i]);
     free(files);
 }
 

@@ -180,6 +180,8 @@ bool builder_finish(builder *b, bool typed, sink *s)
         return false;
     b->record->fields = b->fields;
     b->record->field_count = b->count;
+    if (s->about != NULL && s->about->host != NULL && b->record->host.data == NULL)
+        b->record->host = (nl_string){s->about->host, strlen(s->about->host)};
     sink_put(s, b->record, typed);
     return true;
 }

@@ -25,6 +25,9 @@ typedef enum loss {
     LOSS_COUNT,
 } loss;
 
+/* Says on standard error what a format did not hold. */
+void losses_say(const char *format, const uint64_t losses[LOSS_COUNT]);
+
 typedef struct exporter exporter;
 typedef struct importer importer;
 
@@ -35,6 +38,14 @@ typedef struct report {
     size_t reason, text, text_size; /* places in the sink's words */
 } report;
 
+/* What is known of an input besides its bytes. */
+typedef struct import_about {
+    const char *host;   /* of records that name none; NULL: they have none */
+    bool has_base;      /* --base was given: */
+    int64_t base_ns;    /* what times without a date count from */
+    int64_t written_ns; /* when the input was written last */
+} import_about;
+
 /* What becomes of the records of a chunk. One thread at a time. */
 typedef struct sink sink;
 struct sink {
@@ -42,8 +53,10 @@ struct sink {
     nl_buffer bytes; /* what the exporter made */
     const nl_filter *where;
     nl_fraction fraction;
-    bool strict;  /* stop at the first malformed piece: */
-    bool stopped; /* importers may look at it; nothing is taken any more */
+    const import_about *about; /* NULL: nothing is known */
+    bool undated;              /* there were times that count from nobody knows when */
+    bool strict;               /* stop at the first malformed piece: */
+    bool stopped;              /* importers may look at it; nothing is taken any more */
     uint64_t records;
     uint64_t unterminated;
     uint64_t losses[LOSS_COUNT];
@@ -144,6 +157,6 @@ const importer_kind *importer_kind_detect(const char *data, size_t size);
 extern const exporter_kind ulm_exporter, bp_exporter, nlb_exporter, json_exporter, csv_exporter, xml_exporter,
     otlp_exporter, chrome_exporter, perfetto_exporter, spans_exporter;
 extern const importer_kind ulm_importer, bp_importer, nlb_importer, json_importer, csv_importer, xml_importer,
-    otlp_importer, chrome_importer;
+    otlp_importer, chrome_importer, journal_importer, strace_importer, perf_importer;
 
 #endif

@@ -24,8 +24,9 @@ const importer_kind *const importer_kinds[] = {
 #ifdef HAVE_LIBXML2
     &xml_importer,
 #endif
-    &otlp_importer, &chrome_importer,
+    &otlp_importer, &chrome_importer, &journal_importer,
     &json_importer, &ulm_importer, &bp_importer, &nlb_importer, &csv_importer,
+    &strace_importer, &perf_importer,
     NULL,
 };
 /* clang-format on */

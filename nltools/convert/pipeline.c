@@ -29,6 +29,7 @@ typedef struct chunk {
 
 typedef struct pipeline {
     pass *pass;
+    const char *name; /* of what is read now */
     nl_source *source;
     void *import_shared;
     importer *in_order; /* of the main thread; NULL when chunks go to the workers */
@@ -46,6 +47,7 @@ typedef struct pipeline {
     bool stopped;    /* by strict */
     bool begun;      /* the format is known, and the output's head written */
     bool skipping;   /* the rest of a line that is too long */
+    size_t wanted;   /* no record is looked for in fewer bytes */
 } pipeline;
 
 /* ---- chunks ---- */
@@ -60,6 +62,7 @@ static void prepare_sink(pipeline *p, sink *s)
     s->where = p->pass->where;
     s->fraction = p->pass->reading->fraction;
     s->strict = p->pass->strict;
+    s->about = &p->pass->about;
     s->lines_before = p->lines;
 }
 
@@ -68,7 +71,7 @@ static void empty_chunk(chunk *c)
     sink *s = &c->s;
     s->bytes.size = s->words.size = s->report_count = 0;
     s->records = s->unterminated = 0;
-    s->stopped = false;
+    s->stopped = s->undated = false;
     memset(s->losses, 0, sizeof s->losses);
     c->in.size = 0;
     c->lines = 0;
@@ -89,7 +92,7 @@ static void say_malformed(pipeline *p, const chunk *c)
     program_reading *reading = p->pass->reading;
     for (size_t i = 0; !p->pass->is_first && i < c->s.report_count; i++) {
         const report *r = &c->s.reports[i];
-        nl_malformed what = {.source = p->pass->url,
+        nl_malformed what = {.source = p->name,
                              .line = r->line == 0 ? 0 : p->lines + r->line,
                              .offset = c->offset + r->offset,
                              .reason = c->s.words.data + r->reason,
@@ -106,6 +109,7 @@ static void commit(pipeline *p, chunk *c)
         say_malformed(p, c);
         p->stopped = c->s.stopped;
         pass->records += c->s.records;
+        pass->undated = pass->undated || c->s.undated;
         if (!pass->is_first)
             pass->reading->unterminated += c->s.unterminated;
         for (size_t i = 0; i < LOSS_COUNT; i++)
@@ -373,7 +377,7 @@ static void on_lost(void *user, const nl_lost *what)
 {
     block_cutter *b = user;
     nl_lost named = *what;
-    named.source = b->p->pass->url;
+    named.source = b->p->name;
     if (!b->p->pass->is_first)
         program_lost(b->p->pass->reading, &named);
 }
@@ -394,11 +398,13 @@ static void take_records(pipeline *p, nl_decoder *decoder)
 static nl_status cut_blocks(pipeline *p)
 {
     block_cutter b = {.p = p, .base = p->offset};
-    nl_decoder_options options = {.source = p->pass->url,
+    nl_decoder_options options = {.source = p->name,
                                   .format = p->pass->from->format,
                                   .fraction = p->pass->reading->fraction,
                                   .on_malformed = on_malformed,
                                   .on_lost = on_lost,
+                                  .streams =
+                                      p->pass->is_first ? NULL : program_archive_streams(p->pass->reading, p->name),
                                   .user = &b};
     nl_decoder *decoder = nl_decoder_new(&options);
     nl_decoder_on_unread_block(decoder, on_block, &b);
@@ -410,13 +416,14 @@ static nl_status cut_blocks(pipeline *p)
     const char *data;
     size_t size;
     nl_status status = NL_END;
-    while (!p->stopped && !p->failed && (status = nl_source_read(p->source, &data, &size)) == NL_OK) {
+    while (!p->stopped && !p->failed && (status = program_source_read(p->source, &data, &size)) == NL_OK) {
         nl_decoder_feed(decoder, data, size);
         take_records(p, decoder);
     }
     nl_decoder_finish(decoder);
     take_records(p, decoder);
     in_place(p)->s.unterminated += nl_decoder_get_stats(decoder)->unterminated;
+    p->pass->reading->repeated += nl_decoder_get_stats(decoder)->repeated;
     dispatch_in_place(p);
     nl_decoder_free(decoder);
     nl_buffer_free(&begun);
@@ -440,10 +447,13 @@ static bool cut(pipeline *p, bool all)
     if (from->blocks && c->in.size > 0 && memchr(c->in.data, '\0', c->in.size) != NULL)
         return false;
     c->last = all;
+    p->wanted = CHUNK_SIZE;
     if (size > 0 || all)
         cut_at(p, size);
     else if (c->in.size > RECORD_LIMIT)
         give_up_line(p);
+    else /* what was looked through already is looked through a few times at most */
+        p->wanted = 2 * c->in.size;
     return true;
 }
 
@@ -466,10 +476,10 @@ static nl_status read_all(pipeline *p)
     const char *data;
     size_t size;
     nl_status status = NL_OK;
-    while (!p->stopped && !p->failed && (status = nl_source_read(p->source, &data, &size)) == NL_OK) {
+    while (!p->stopped && !p->failed && (status = program_source_read(p->source, &data, &size)) == NL_OK) {
         nl_buffer_append(&filling(p)->in, data, size);
         bool detected = p->pass->from != NULL;
-        if (filling(p)->in.size < (detected ? CHUNK_SIZE : DETECT_SIZE))
+        if (filling(p)->in.size < (detected ? p->wanted : DETECT_SIZE))
             continue;
         if (!settle_format(p))
             return NL_MALFORMED;
@@ -485,6 +495,7 @@ static nl_status read_all(pipeline *p)
 
 static void open_pipeline(pipeline *p)
 {
+    p->wanted = CHUNK_SIZE;
     p->chunk_count = 2 * p->pass->threads + 2;
     p->chunks = calloc(p->chunk_count, sizeof *p->chunks);
     if (p->chunks == NULL)
@@ -530,32 +541,55 @@ static void close_pipeline(pipeline *p)
 static bool say_status(const pipeline *p, nl_status status)
 {
     if (status == NL_MALFORMED)
-        program_error("%s: it is not told by the content what format this is: see --from", p->pass->url);
+        program_error("%s: it is not told by the content what format this is: see --from", p->name);
     else if (status == NL_FAILED && !p->pass->is_first)
         program_error("%s", nl_error_message());
     return status != NL_MALFORMED && status != NL_FAILED && !p->failed;
 }
 
-bool pass_run(pass *pass)
+/* Reads one source of the input; what it became is committed. */
+static bool read_source(pipeline *p, const char *name)
 {
-    pipeline p = {.pass = pass};
-    pass->unwritten = true;
-    nl_url *url = nl_url_parse(pass->read_from != NULL ? pass->read_from : pass->url);
-    p.source = url != NULL ? nl_source_open(url, false, false) : NULL;
-    nl_url_free(url);
-    if (p.source == NULL) {
+    p->name = name;
+    p->source = program_source_open(p->pass->read_from != NULL ? p->pass->read_from : name);
+    if (p->source == NULL) {
         program_error("%s", nl_error_message());
         return false;
     }
+    p->lines = p->offset = 0;
+    bool good = say_status(p, read_all(p));
+    commit_all(p);
+    nl_source_close(p->source);
+    return good;
+}
+
+/* Of what is read one after another only lines and blocks make one log. */
+static bool can_go_on(const pipeline *p, size_t i)
+{
+    if (i == 0 || p->pass->from == NULL || p->pass->from->blocks)
+        return true;
+    program_error("%s: files of format %s are not read one after another: convert each by itself", p->pass->sources[i],
+                  p->pass->from->name);
+    return false;
+}
+
+bool pass_run(pass *pass)
+{
+    pipeline p = {.pass = pass};
+    bool good = true;
     pass->threads = pass->threads > MOST_THREADS ? MOST_THREADS : pass->threads;
     open_pipeline(&p);
-    bool good = say_status(&p, read_all(&p));
-    commit_all(&p);
+    for (size_t i = 0; i < pass->source_count && !p.failed && !p.stopped; i++) {
+        if (!can_go_on(&p, i)) {
+            good = false;
+            break;
+        }
+        good = read_source(&p, pass->sources[i]) && good;
+    }
     if (p.begun)
         write_edge(&p, pass->to->end);
     pass->unwritten = p.failed || !p.begun;
     pass->stopped = p.stopped;
     close_pipeline(&p);
-    nl_source_close(p.source);
     return good && !p.failed;
 }

@@ -9,8 +9,9 @@
 #include "convert/output.h"
 
 typedef struct pass {
-    const char *url;           /* of the input */
-    const char *read_from;     /* where it is really read; NULL: there */
+    char **sources; /* of the input, one after another: several are an archive's files */
+    size_t source_count;
+    const char *read_from;     /* where a single one is really read; NULL: there */
     bool is_first;             /* another follows, which reports what can't be read */
     const importer_kind *from; /* NULL at first: told by the content */
     const exporter_kind *to;
@@ -18,7 +19,9 @@ typedef struct pass {
     program_reading *reading; /* malformed input is reported to it */
     const nl_filter *where;
     bool strict;
-    output *out; /* NULL when the exporter's kind learns */
+    import_about about;
+    bool undated; /* there were times that nobody knows what they count from */
+    output *out;  /* NULL when the exporter's kind learns */
     unsigned threads;
     uint64_t records; /* converted */
     uint64_t losses[LOSS_COUNT];

@@ -39,7 +39,7 @@ source *source_open(const char *url, bool follow, program_reading *reading)
         s->decoder = program_reading_decoder(reading, url);
         return s;
     }
-    s->reader = program_reading_open(reading, url, follow, follow);
+    s->reader = program_log_open(reading, url, follow, follow);
     if (s->reader == NULL) {
         source_close(s);
         return NULL;
@@ -51,8 +51,7 @@ void source_close(source *s)
 {
     if (s->decoder != NULL)
         program_reading_close_decoder(s->reading, s->decoder);
-    if (s->reader != NULL)
-        program_reading_close(s->reading, s->reader);
+    program_log_close(s->reader);
     g_free(s->url);
     g_free(s->path);
     g_free(s);
@@ -61,10 +60,11 @@ void source_close(source *s)
 /* A log that was empty, or of another kind, may have become one of text: then it is read as such. */
 static bool became_text(source *s)
 {
-    const nl_decoder_stats *stats = nl_reader_get_stats(s->reader);
-    if (s->path == NULL || stats->bytes > 0 || !text_file_open(&s->text, s->path, s->reading->fraction))
+    uint64_t read, size;
+    program_log_progress(s->reader, &read, &size);
+    if (s->path == NULL || read > 0 || !text_file_open(&s->text, s->path, s->reading->fraction))
         return false;
-    program_reading_close(s->reading, s->reader);
+    program_log_close(s->reader);
     s->reader = NULL;
     s->at = 0;
     new_decoder(s);
@@ -90,9 +90,7 @@ static void spill(source *s)
     nl_buffer lines = {0};
     const nl_record *record;
     for (unsigned i = 0; i < SPILL_RECORDS; i++) {
-        nl_status status = nl_reader_next(s->reader, &record);
-        if (status == NL_FAILED)
-            program_error("%s", nl_error_message());
+        nl_status status = program_log_next(s->reader, NULL, &record);
         if (status != NL_OK) {
             s->reader_ended = status != NL_AGAIN;
             break;
@@ -210,7 +208,7 @@ bool source_read_as_records(source *s)
 {
     s->text.fd = -1; /* it is the model's */
     s->at = 0;
-    s->reader = program_reading_open(s->reading, s->url, s->follow, s->follow);
+    s->reader = program_log_open(s->reading, s->url, s->follow, s->follow);
     s->ended = s->reader == NULL;
     return !s->ended;
 }

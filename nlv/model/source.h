@@ -19,7 +19,7 @@ typedef struct source {
     unsigned number;     /* of that text */
     uint64_t at;         /* what is before was scanned */
     nl_decoder *decoder; /* of lines that are not plain */
-    nl_reader *reader;   /* of what is no text: its records go into text, a spill */
+    program_log *reader; /* of what is no text: its records go into text, a spill */
     bool reader_ended;
     bool ended;  /* nothing will come any more */
     bool failed; /* spilling did not work; it was said */

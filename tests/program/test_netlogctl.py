@@ -193,6 +193,15 @@ class Netlogctl(support.Case):
             self.assertTrue(told.startswith(b"NLC1" + len(text).to_bytes(4, "little") + text), told)
         self.stop(process)
 
+    def test_a_mistaken_command_is_not_kept(self):
+        process = self.serve()
+        for command, why in [("levl Debug", 'unknown command "levl"'), ("level Loud", '"level" wants a level\'s name'),
+                             ("marker a frob", '"marker" wants a pattern'), ("event E of", '"event" wants a pattern'),
+                             ("destination file:/tmp/x", "only send a program to another collector")]:
+            self.assertIn(why, self.ctl("tell", command, status=1))
+        self.assertNotIn("level Loud", self.ctl("status"))
+        self.stop(process)
+
     def test_wrong_use(self):
         process = self.serve()
         self.assertIn('no "nonsense"', self.ctl("nonsense", status=2))

@@ -302,7 +302,8 @@ class Netlogd(collector.Case):
         self.addCleanup(taken.close)
         url = f"x-netlog://127.0.0.1:{taken.getsockname()[1]}"
         self.assertIn("Address already in use", self.fails("--listen", url))
-        self.assertIn("No such file", self.fails("--output", self.scratch / "no" / "file"))
+        missing = self.scratch / "no" / "file"
+        self.assertEqual(self.fails("--output", missing), f"netlogd: open {missing}: No such file or directory\n")
         self.assertIn("--allow", self.fails("--listen", "x-netlog://0.0.0.0:0"))
         self.assertIn("no network", self.fails("--allow", "300.1.1.1/8", status=2))
         self.assertIn("--listen", self.fails("--listen", "http://x", status=2))
@@ -335,6 +336,64 @@ class Netlogd(collector.Case):
         support.wait_until(lambda: not pid_file.exists(), what="its end")
         self.assertEqual(self.output.read_bytes(), record(1, 1))
         self.assertIn("NL.EVNT=Netlogd.Stop RECORDS=1", (self.scratch / "own.log").read_text())
+
+    def test_what_goes_wrong_on_the_way_to_the_background_is_said(self):
+        missing = self.scratch / "no" / "file"
+        for option in ("--pid-file", "--reject", "--output"):
+            result = self.run_program(self.netlogd, "--listen", f"unix:{self.scratch}/s", "--output", self.output, option,
+                                      missing, timeout=20)
+            self.assertEqual(result.returncode, 1, option)
+            self.assertIn(f"{missing}: No such file or directory", result.stderr)
+
+    def test_in_the_background_it_lets_the_terminal_go(self):
+        pid_file = self.scratch / "pid"
+        result = self.run_program(self.netlogd, "--listen", f"unix:{self.scratch}/s", "--output", self.output, "--pid-file",
+                                  pid_file, timeout=20)  # which waits until nobody has its standard error any more
+        self.assertEqual(result.returncode, 0, result.stderr)
+        pid = int(pid_file.read_text())
+        self.assertEqual({os.readlink(f"/proc/{pid}/fd/{fd}") for fd in range(3)}, {"/dev/null"})
+        os.kill(pid, signal.SIGTERM)
+        support.wait_until(lambda: not pid_file.exists(), what="its end")
+
+    def test_an_output_is_of_one_process(self):
+        for output, written in ((self.scratch / "one.log", "one.log"), (f"{self.scratch}/many/", "netlog-*"),
+                                (f"file:{self.scratch}/some-{{N}}.nlb", "some-*")):
+            (self.scratch / "many").mkdir(exist_ok=True)
+            process = self.serve(output=output)
+            self.send(record(1, 1))
+            support.wait_until(lambda: any(p.stat().st_size for p in self.scratch.rglob(written)), what="it is written")
+            before = {p: p.read_bytes() for p in self.scratch.rglob("*") if p.is_file() and p != self.messages}
+            message = self.fails("--listen", f"unix:{self.scratch}/s", "--output", output)
+            self.assertRegex(message, rf"netlogd: \S+: \S*netlogd \(process {process.pid}\) writes it\n$")
+            self.assertEqual({p: p.read_bytes() for p in before}, before)
+            self.stop(process)
+            self.stop(self.serve(output=output))
+        process = self.serve(output=self.scratch / "one.log")
+        (self.scratch / "one.log").rename(self.scratch / "old.log")  # what is moved away is no longer its own, once it is told
+        process.send_signal(signal.SIGHUP)
+        support.wait_until((self.scratch / "one.log").exists, what="that it opens another")
+        self.stop(self.serve(output=self.scratch / "old.log"))
+        process.terminate()
+        process.wait(20)
+
+    def test_what_was_recovered_is_said_once(self):
+        client = self.compile_client('''
+            #include <netlogger.h>
+            #include <signal.h>
+            int main(int argc, char **argv)
+            {
+                nl_log *kept = nl_open("kept", "memory:gone"), *log = nl_open("log", argv[argc - 1]);
+                NL_EVENT(kept, NL_USAGE, "E", "I", 1);
+                NL_EVENT(log, NL_USAGE, "E", "I", 1);
+                raise(SIGKILL);
+            }''')
+        self.assertEqual(self.run_program(client, self.scratch / "log").returncode, -signal.SIGKILL)
+        process = self.serve("--recover", "1")
+        support.wait_until(lambda: "Netlogd.RecoverFailed" in self.said() and "Netlogd.Recovered" in self.said(), what="both")
+        self.assertEqual(self.run_program(client, self.scratch / "log").returncode, -signal.SIGKILL)
+        support.wait_until(lambda: self.said().count("Netlogd.RecoverFailed") == 2, what="that it has looked again")
+        self.stop(process)
+        self.assertEqual(self.said().count("Netlogd.Recovered"), 2)
 
 
 if __name__ == "__main__":

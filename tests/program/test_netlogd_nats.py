@@ -1,5 +1,6 @@
 """netlogd in NATS JetStream, with real servers: nothing lost, nothing twice, whoever is killed; and all that is wrong."""
 import collections
+import json
 import os
 import re
 import shutil
@@ -7,6 +8,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.request
 
 import collector
 import support
@@ -30,6 +32,25 @@ int main(int argc, char **argv)
     if (nl_close(log) != NL_OK)
         return fprintf(stderr, "%s\n", nl_error_message()), 2;
     return 0;
+}
+"""
+
+HOLD = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+/* Until there is the file GATE, a request for messages waits, and the file HELD says that one does. */
+int natsConnection_PublishRequestString(void *c, const char *subject, const char *reply, const char *text)
+{
+    int (*real)(void *, const char *, const char *, const char *) = dlsym(RTLD_NEXT, "natsConnection_PublishRequestString");
+    while (strstr(subject, "MSG.NEXT") != NULL && access(getenv("GATE"), F_OK) != 0) {
+        close(open(getenv("HELD"), O_CREAT | O_WRONLY, 0600));
+        usleep(10000);
+    }
+    return real(c, subject, reply, text);
 }
 """
 
@@ -246,6 +267,29 @@ class Nats(Case):
         support.wait_until(lambda: self.heard("b").count("Netlogd.Malformed") >= 2, what="they are reported")
         self.stop(reader)
 
+    def test_nobody_waits_for_what_libnats_waits_for(self):
+        """While libnats connects anew, a call of it takes long: here those calls by which a reader says what it has."""
+        self.cluster(1)
+        source, held, gate = self.scratch / "hold.c", self.scratch / "held", self.scratch / "gate"
+        source.write_text(HOLD)
+        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", self.scratch / "hold.so", source, "-ldl")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        environment = dict(os.environ, LD_PRELOAD=str(self.scratch / "hold.so"), HELD=str(held), GATE=str(gate),
+                           ASAN_OPTIONS="verify_asan_link_order=0")
+        port, control = support.free_port(), self.scratch / "control"
+        with open(self.scratch / "b.said", "ab") as said:
+            reader = self.start(self.netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--listen",
+                                f"{self.place()}?shards=1", "--output", self.scratch / "b.log", "--control",
+                                f"unix:{control}", stderr=said, env=environment)
+        support.wait_until(held.exists, what="that it waits")
+        for _ in range(3):
+            result = self.run_program(support.program("netlogd/netlogctl"), "--socket", control, "clients")
+            self.assertEqual(result.returncode, 0, result.stderr)
+        gate.touch()
+        self.publish(self.ports[0], "netlogger.h.p.1", b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x")
+        self.wait_for_events(1, "b")
+        self.stop(reader)
+
     def test_another_reads_the_same_share(self):
         self.cluster(1)
         first = self.launch_reader("b")
@@ -308,6 +352,44 @@ class Nats(Case):
         self.launch_publisher(self.output_url(place=good), self.port)
         self.send(b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x\n")
         self.wait_for_events(1, "c")
+
+    def test_within_tls(self):
+        authority, other = collector.Authority(self, "house"), collector.Authority(self, "other")
+        server, client = authority.certify("server"), authority.certify("client")
+        self.cluster(1, f'tls {{ cert_file: "{server}", key_file: "{server}", ca_file: "{authority.ca}", verify: true }}\n')
+        tls = f"tls=yes&ca={authority.ca}&cert={client}&key={client}"
+        self.port = support.free_port()
+        self.launch_publisher(self.output_url(tls), self.port)
+        self.send(b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=1 T=x\n")
+        self.launch_reader("b", tls)
+        self.wait_for_events(1, "b")
+        stranger = other.certify("client")
+        for name, options in (("c", f"ca={other.ca}"), ("d", f"ca={authority.ca}"),
+                              ("e", f"ca={authority.ca}&cert={stranger}&key={stranger}"), ("f", f"{tls}&name=elsewhere")):
+            self.launch_reader(name, f"{options}&durable={name}")
+            support.wait_until(lambda: "trying again" in self.heard(name), what=f"{name} is told")
+        self.assertEqual(sum(self.events(*"cdef").values()), 0)
+
+    def test_counts(self):
+        self.cluster(1)
+        control, port = self.scratch / "control", support.free_port()
+        self.launch("b", "--listen", f"{self.place()}?shards=1", "--output", self.scratch / "b.log", "--control",
+                    f"unix:{control}", "--metrics", f"http://127.0.0.1:{port}")
+        support.wait_until(lambda: '"name":"netlogd"' in self.api(self.ports[0], "CONSUMER.INFO.S.netlogd"),
+                           what="the consumer")
+        for i in range(3):
+            self.publish(self.ports[0], "netlogger.h.p.1", 2 * (
+                b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Step I=%d T=x\n" % i))
+        self.wait_for_events(6, "b")
+        status = json.loads(self.run_program(support.program("netlogd/netlogctl"), "--socket", control, "--json",
+                                             "status").stdout)
+        self.assertEqual([status[f"NATS.{name}"] for name in ("RECORDS", "MESSAGES", "AGAIN", "AWAY")], [6, 3, 0, 0])
+        text = urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20).read().decode()
+        self.assertIn("netlogd_nats_messages_total 3\n", text)
+        self.assertIn("netlogd_nats_away 0\n", text)
+        self.kill(self.servers[0])
+        support.wait_until(lambda: "netlogd_nats_away 1\n" in urllib.request.urlopen(
+            f"http://127.0.0.1:{port}/metrics", timeout=20).read().decode(), what="that it is away")
 
     def test_what_is_wrong_at_the_start(self):
         port = support.free_port()

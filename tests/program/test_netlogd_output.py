@@ -145,7 +145,8 @@ class Output(support.Case):
             netlogd = self.serve(output)
             done += 1
         for client in clients:
-            self.assertEqual(client.wait(100), 0, client.stderr.read())
+            status = client.wait(100)
+            self.assertEqual(status, 0, f"{client.stderr.read()}; netlogd: {netlogd.poll()}, {self.said()[-2000:]}")
         self.stop(netlogd)
         text = self.text()
         for i in range(2):
@@ -323,6 +324,41 @@ class Output(support.Case):
         self.assertEqual(path.read_bytes(), line(1) + line(2))
         self.assertEqual((self.folder / "all.log.damaged").read_bytes(), b"what is this\r\n" + line(3)[:50])
         self.assertEqual(self.verify(self.folder).returncode, 0)
+
+    def test_verify_tells_of_files_that_are_gone(self):
+        files = self.rotate(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=16k&zstd=0", ".nlb")
+        self.assertEqual(self.verify(self.folder).returncode, 0, self.verify(self.folder).stdout)
+        last = len(files)
+        whole = files[-1].read_bytes()
+
+        def gone(*numbers):
+            for number in numbers:
+                files[number - 1].rename(self.scratch / files[number - 1].name)
+            result = self.verify(self.folder)
+            for number in numbers:
+                (self.scratch / files[number - 1].name).rename(files[number - 1])
+            self.assertEqual(result.returncode, 1, numbers)
+            return result.stdout
+
+        self.assertIn(f"{self.folder}: number 1 of a is missing\n", gone(1))
+        self.assertIn(f"{self.folder}: numbers 1 to 2 of a are missing\n", gone(1, 2))
+        self.assertIn(f"{self.folder}: number 2 of a is missing\n", gone(2))
+        said = gone(last - 1, last)
+        self.assertIn(f"{self.folder}: numbers {last - 1} to {last} of a are missing\n", said)
+        self.assertRegex(said, r"out: stream [0-9a-f]{32}: \d+ records that were written are missing after 2")
+        self.assertIn(f"numbers 1 to {last} of a are missing", gone(*range(1, last + 1)))
+        os.truncate(files[-1], 0)
+        self.assertIn(f"{files[-1]}: {len(whole)} bytes of what was written are missing at the end\n", gone())
+        files[-1].write_bytes(whole)
+        self.assertEqual(self.verify(self.folder).returncode, 0)
+
+    def test_verify_of_folders_that_are_no_archive(self):
+        result = self.verify(self.folder)
+        self.assertEqual((result.returncode, result.stdout), (1, f"{self.folder}: there is no log in it\n"))
+        (self.folder / "a-000001.log").write_bytes(line(1))
+        (self.folder / "delivered").write_bytes(b"\x01\x02\x03")
+        result = self.verify(self.folder)
+        self.assertEqual((result.returncode, result.stdout), (0, f"{self.folder}/a-000001.log: sound: 1 records\n"))
 
     def test_what_is_wrong_with_an_output_is_said(self):
         for status, output, why in [(2, f"file:{self.folder}/a.log?rotate_size=1m", "must be numbered"),

@@ -3,10 +3,12 @@ import json
 import os
 import random
 import re
+import select
 import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.request
 
@@ -80,6 +82,65 @@ class Collector:
     def waits_for_nothing(self):
         support.wait_until(lambda: all(o.get("SPOOLED", 0) == 0 for o in self.ask("status")["OUTPUTS"]),
                            what=f"{self.name} delivers all")
+
+
+class Link:
+    """A way to a port that passes so many bytes, and then nothing until it is opened; it breaks when it is cut."""
+
+    def __init__(self, test, port, allowed):
+        self.port, self.allowed, self.passed = port, allowed, 0
+        self.moved = threading.Condition()
+        self.sockets = []
+        self.listening = socket.create_server(("127.0.0.1", 0))
+        self.url = "x-netlog://127.0.0.1:%d" % self.listening.getsockname()[1]
+        test.addCleanup(self.close)
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                here = self.listening.accept()[0]
+            except OSError:
+                return
+            try:
+                there = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+            except OSError:
+                here.close()
+                continue
+            self.sockets += [here, there]
+            threading.Thread(target=self.carry, args=(here, there, True), daemon=True).start()
+            threading.Thread(target=self.carry, args=(there, here, False), daemon=True).start()
+
+    def carry(self, here, there, counted):
+        try:
+            while data := here.recv(16 << 10):
+                with self.moved:
+                    while counted and self.passed + len(data) > self.allowed:
+                        self.moved.wait()
+                    self.passed += len(data) if counted else 0
+                there.sendall(data)
+        except OSError:
+            pass
+        for s in (here, there):
+            s.close()
+
+    def broken(self):
+        """How many of the connections have been given up by those who connected."""
+        poll = select.poll()
+        for s in self.sockets[::2]:
+            poll.register(s, select.POLLRDHUP)
+        return len(poll.poll(0))
+
+    def open(self):
+        with self.moved:
+            self.allowed = float("inf")
+            self.moved.notify_all()
+
+    def close(self):
+        self.listening.close()
+        self.open()
+        for s in self.sockets:
+            s.close()
 
 
 class Routing(support.Case):
@@ -325,6 +386,7 @@ class Routing(support.Case):
         self.finish(self.client(c, "c", 5000, 100))
         c.send(line(1) + line(2))
         c.waits_for_nothing()
+        self.assertEqual([s["NEXT"] for s in c.ask("streams")], [5000], "its own stream is not to come in")
         c.stop()
         text = (c.folder / "all.log").read_text()
         self.assertEqual(self.numbers("c", text), list(range(5000)))
@@ -353,6 +415,23 @@ class Routing(support.Case):
             self.assertEqual(self.numbers(name, text), list(range(30000)))
         self.assertEqual([p.name for p in (c.folder / "spool").glob("*/spool-*")],
                          [sorted(p.name for p in (c.folder / "spool").glob("*/spool-*"))[-1]], "delivered files are removed")
+
+    def test_a_slow_link_gets_on(self):
+        top = self.collector("top", "top.log").start()
+        link = Link(self, top.port, 900 << 10)
+        c = self.collector("c", f"{link.url}?spool=spool&zstd=0")
+        lines = [line(n)[:-1] + b" TEXT=%s\n" % os.urandom(300).hex().encode() for n in range(10000)]
+        top_port, link.port = link.port, support.free_port()
+        c.start()
+        c.send(b"".join(lines))
+        support.wait_until(lambda: c.output(link.url)["SPOOLED"] > 5 << 20, what="that all waits")
+        link.port = top_port
+        support.wait_until(lambda: c.output(link.url)["DELIVERED"] > 0, what="that what was passed counts")
+        link.open()
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        self.assertEqual(len((top.folder / "top.log").read_bytes().splitlines()), len(lines))
 
     def test_a_full_spool_holds_clients_up(self):
         self.program = self.compile_client(PROGRAM)
@@ -418,9 +497,12 @@ class Routing(support.Case):
         self.assertEqual(bad.returncode, 1)
         self.assertIn(f"{self.config}:2: output file:b.log?where=N >=: ", c.said())
         self.assertIn("column 5", c.said())
+        for text in (f"{self.config}:2: output file:b.log?where=N >=: ", "column 5"):
+            self.assertIn(text, bad.stderr, "who asked is told as much")
         bad = self.reload(c, "a.log", "no/new.log")
         self.assertEqual(bad.returncode, 1)
         self.assertIn("open no/new.log: No such file", c.said())
+        self.assertIn("open no/new.log: No such file", bad.stderr)
         c.send(b"".join(line(n) for n in range(40, 60)))
         self.assertEqual(self.reload(c, "file:b.log?where=N >= 30", "file:c.nlb").returncode, 0, c.said())
         c.send(b"".join(line(n) for n in range(60, 80)))
@@ -433,6 +515,66 @@ class Routing(support.Case):
         self.assertEqual((c.folder / "b.log").read_bytes(), b"".join(lines[:10] + lines[30:]))
         self.assertEqual((top.folder / "top.log").read_bytes(), b"".join(lines[20:60]))
         self.assertEqual(self.text(c.folder / "c.nlb"), b"".join(lines[60:]).decode())
+
+    def test_a_kill_leaves_no_file_that_was_delivered(self):
+        top = self.collector("top", "top.log").start()
+        c = self.collector("c", f"{top.url}?spool=spool")
+        for n in range(4):  # each start begins another file
+            c.start()
+            c.send(line(n))
+            c.waits_for_nothing()
+            c.stop()
+        spool, = (c.folder / "spool").iterdir()
+        self.assertGreater(int((spool / "delivered").read_text().split()[0]), 2)
+        for n in (1, 2):  # as if it had been killed between noting that and removing them
+            (spool / f"spool-{n:06d}.nlb").write_bytes(b"delivered")
+        c.start()
+        c.send(line(4))
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        self.assertEqual([n for n in (1, 2) if (spool / f"spool-{n:06d}.nlb").exists()], [])
+        self.assertEqual((top.folder / "top.log").read_bytes(), b"".join(line(n) for n in range(5)))
+
+    def test_nobody_waits_for_an_output_that_goes(self):
+        self.config = self.scratch / "netlogd.conf"
+        top = self.collector("top", "top.log").start()
+        link = Link(self, top.port, 30 << 10)
+        forward = f"{link.url}?spool=spool&zstd=0"
+        self.config.write_text(f"output all.log\noutput {forward}\n")
+        c = self.collector("c", options=["--config", self.config]).start()
+        lines = [line(n)[:-1] + b" TEXT=%s\n" % os.urandom(300).hex().encode() for n in range(2000)]
+        c.send(b"".join(lines[:1000]))
+        support.wait_until(lambda: link.passed > 0, what="that it is on its way")
+        self.assertEqual(self.reload(c, "all.log").returncode, 0, c.said())
+        self.assertEqual((link.broken(), len(link.sockets)), (0, 2), "it has given up before it was answered")
+        c.send(lines[1000])
+        self.assertEqual(self.reload(c, "all.log", forward).returncode, 0, c.said())
+        c.send(b"".join(lines[1001:]))
+        link.open()
+        c.waits_for_nothing()
+        self.assertEqual(self.reload(c, "all.log").returncode, 0, c.said())
+        c.stop()
+        top.stop()
+        self.assertEqual((c.folder / "all.log").read_bytes(), b"".join(lines))
+        self.assertEqual((top.folder / "top.log").read_bytes(), b"".join(lines[:1000] + lines[1001:]))
+
+    def test_one_that_is_away_and_back_is_logged(self):
+        top = self.collector("top", "top.log")
+        c = self.collector("c", f"{top.url}?spool=spool").start()
+        c.send(line(1))
+        support.wait_until(lambda: c.output(top.url).get("FAILURES", 0) >= 4, what="that it fails again and again")
+        top.start()
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        own = c.own.read_text()
+        away = re.findall(r" LVL=Warning NL.EVNT=Netlogd.OutputAway OUTPUT=(\S+) REASON=(.*) SPOOLED=[1-9]\d*\n", own)
+        self.assertEqual(len(away), own.count("OutputAway"))
+        self.assertEqual(away[0][0], top.url)
+        self.assertIn("Connection refused", away[0][1])
+        self.assertLess(len(away), 3)
+        self.assertEqual(len(re.findall(rf"Netlogd.OutputBack OUTPUT={top.url} SECONDS=\d", own)), 1)
 
     def test_reloads_and_kills_lose_nothing(self):
         self.program = self.compile_client(PROGRAM)

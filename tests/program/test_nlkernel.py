@@ -350,6 +350,14 @@ class Filters(Kernel):
 
 
 class Surroundings(Kernel):
+    def test_nothing_to_record_leaves_the_file_alone(self):
+        result = self.run_program(self.nlkernel, "record", "-e", "nosuch", "-o", self.log)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertFalse(self.log.exists())
+        self.log.write_text("what was there")
+        self.run_program(self.nlkernel, "record", "-e", "nosuch", "-o", self.log)
+        self.assertEqual(self.log.read_text(), "what was there")
+
     def test_a_killed_one_is_cleaned_up_after(self):
         process = self.start_recording("-e", "raw_syscalls:*", "-b", "4m", "-o", self.log)
         self.call(300000)

@@ -4,6 +4,7 @@ import pathlib
 import random
 import re
 import resource
+import signal
 import subprocess
 import unittest
 
@@ -114,6 +115,22 @@ class Nlsort(support.Case):
         lines = [line(2, N=1), line(1, N=1), line(2, N=1), line(2, N=2), line(1, N=1)]
         self.assertEqual(self.sort("-u", self.write("a", lines)).stdout.splitlines(), [lines[1], lines[0], lines[3]])
 
+    def test_unique_among_many(self):
+        rng = random.Random(9)
+        for name, times in [("few", 40), ("many", 80000)]:
+            lines = [line(rng.randrange(times), N=rng.randrange(3), X="x" * rng.randrange(40)) for _ in range(60000)]
+            expected = sorted(set(lines), key=lambda l: (l[:21], l + "\n"))
+            path = self.write(name, lines)
+            for extra in [], ["-S", "16M", "-T", self.scratch], ["-o", self.scratch / "out"]:
+                result = self.sort("-u", *extra, path, path)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                text = (self.scratch / "out").read_text() if "-o" in extra else result.stdout
+                self.assertTrue(text.splitlines() == expected, (name, extra))
+            whole = self.write("whole", sorted(lines, key=lambda l: l[:21]))
+            self.assertTrue(self.sort("-m", "-u", whole, self.scratch / "out", whole).stdout.splitlines() == expected, name)
+        self.assertEqual(self.sort("-u", "-r", path).stdout.splitlines(),
+                         sorted(set(lines), key=lambda l: (-int(l[13:19]), l + "\n")))
+
     def test_output_over_input(self):
         path = self.write("a", [line(2), line(1)])
         self.assertEqual(self.sort("-o", path, path).returncode, 0)
@@ -215,6 +232,72 @@ class Nlsort(support.Case):
         for extra in [], ["-S", "16M", "-T", self.scratch]:
             self.assertEqual(self.sort(*extra, path).stdout.splitlines(), sorted(lines, key=lambda l: l[:21]))
         self.assertEqual(self.sort("-r", path).stdout.splitlines(), sorted(lines, key=lambda l: l[:21], reverse=True))
+
+    def gnu_sorted(self, path):
+        """By GNU sort, stable, by the first field: a peer that knows nothing of times."""
+        result = self.run_program("sort", "-s", "-k1,1", path, env={**os.environ, "LC_ALL": "C"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout
+
+    def nearly_ordered(self, count=150000, lateness=3000, seed=7):
+        """Some lines of each second, which stay in the order in which they came."""
+        rng = random.Random(seed)
+        order = sorted(range(count), key=lambda i: i + rng.randrange(lateness))
+        return [line(i * 80000 // count, N=n) for n, i in enumerate(order)]
+
+    def test_as_gnu_sort_does(self):
+        near, random_ones = self.nearly_ordered(), self.random_lines(150000, times=700)
+        far = near[:140000] + [line(5, N="late")] + near[140000:]
+        early = near[:90000] + [line(80000, N="early")] + near[90000:]
+        parted = near[::2] + near[1::2]
+        turned = near[:70000] + near[:69000:-1] + near[70000:]
+        for name, lines in [("near", near), ("ordered", sorted(near)), ("random", random_ones), ("far", far), ("early", early),
+                            ("parted", parted), ("turned", turned), ("equal", [line(1, N=i) for i in range(150000)])]:
+            path, out = self.write(name, lines), self.scratch / "out"
+            expected = self.gnu_sorted(path)
+            for extra in [], ["-S", "16M", "-T", self.scratch]:
+                result = self.sort(*extra, "-o", out, path)
+                self.assertEqual((result.returncode, result.stderr), (0, ""), name)
+                self.assertTrue(out.read_text() == expected, (name, extra))
+                result = self.sort(*extra, path)
+                self.assertTrue(result.stdout == expected, (name, extra, "to standard output"))
+        self.assertEqual([p.name for p in self.scratch.glob("*out*")], ["out"])
+
+    def test_odd_lines_in_a_log_nearly_in_order(self):
+        lines = self.nearly_ordered()
+        odd = {"malformed": "no time here", "empty": "", "other": "ts=2026-01-01T00:00:02Z event=B level=Info",
+               "two": f"{line(3)} {line(4)}", "last": None, "long": f"{line(9)} LONG={'x' * 3_000_000}"}
+        for name, extra in odd.items():
+            path, out = self.scratch / name, self.scratch / "out"
+            text = lines if extra is None else lines[:100000] + [extra] + lines[100000:]
+            path.write_text("\n".join(text) + ("\n" if extra is not None else ""))
+            result = self.sort("-S", "16M", "-o", out, path)
+            slow = self.sort("--where", "has NONE || ! has NONE", path)
+            self.assertEqual((result.returncode, result.stderr), (slow.returncode, slow.stderr), name)
+            self.assertTrue(out.read_text() == slow.stdout, name)
+        path.write_bytes("".join(l + "\r\n" for l in lines).encode())
+        self.assertEqual(self.sort("-S", "16M", "-o", out, path).returncode, 0)
+        self.assertEqual(out.read_bytes().decode().splitlines(), sorted(lines, key=lambda l: l[:21]))
+
+    def test_merge_and_check_as_record_by_record(self):
+        all_match = ["--where", "has NONE || ! has NONE"]
+        lines = sorted(self.random_lines(60000, times=80000), key=lambda l: l[:21])
+        parts = [self.write(f"part{i}", lines[i::5]) for i in range(5)]
+        odd = self.scratch / "odd"
+        odd.write_text("\n".join([line(1, N="x"), "nonsense", "ts=2026-01-01T00:00:02Z event=B", line(3), line(2, N="y"), line(5)]))
+        blocks = self.scratch / "b.nlb"
+        self.assertEqual(self.sort("-m", "-o", blocks, *parts[:2]).returncode, 0)
+        for files in [parts, [*parts, odd], [odd, *parts], [blocks, *parts[2:]], [parts[0], parts[0]], [odd]]:
+            for extra in [], ["-S", "16M"]:
+                fast, slow = self.sort("-m", *extra, *files), self.sort("-m", *all_match, *files)
+                self.assertTrue(fast.stdout == slow.stdout, files)
+                self.assertEqual(fast.returncode, slow.returncode)
+                self.assertEqual(sorted(fast.stderr.splitlines()), sorted(slow.stderr.splitlines()))
+            fast, slow = self.sort("-c", *files), self.sort("-c", *all_match, *files)
+            self.assertEqual((fast.returncode, fast.stderr), (slow.returncode, slow.stderr))
+        self.write("turned", lines[::-1])
+        self.assertEqual(self.sort("-c", "-r", self.scratch / "turned").returncode, 0)
+        self.assertEqual(self.sort("-m", "-r", self.scratch / "turned").stdout.splitlines(), lines[::-1])
 
     def test_memory_stays_within_its_bound(self):
         path = self.write("a", self.random_lines(700000, times=80000))
@@ -318,6 +401,12 @@ class Nlsort(support.Case):
         self.assertIn("No space left on device", result.stderr)
         self.assertEqual((small / "out").read_text(), "old\n")
         self.assertEqual([p.name for p in small.iterdir()], ["out"])
+        near = self.write("near", self.nearly_ordered())
+        result = self.sort("-S", "16M", "-o", small / "out", near)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("No space left on device", result.stderr)
+        self.assertEqual((small / "out").read_text(), "old\n")
+        self.assertEqual([p.name for p in small.iterdir()], ["out"])
         big = self.write("b", self.random_lines(400000, times=80000))
         result = self.sort("-S", "16M", "-T", small, "-o", self.scratch / "never", big)
         self.assertEqual(result.returncode, 1)
@@ -325,21 +414,23 @@ class Nlsort(support.Case):
         self.assertFalse((self.scratch / "never").exists())
         self.assertEqual([p.name for p in small.iterdir()], ["out"])
 
-    def test_killed_half_way_leaves_nothing(self):
-        path = self.write("a", self.random_lines(400000, times=80000))
+    def test_ended_half_way_leaves_nothing(self):
+        rng = random.Random(8)
         work = self.scratch / "work"
         work.mkdir()
-        for delay in [0.02, 0.1, 0.2]:
-            process = self.start(self.nlsort, "-S", "16M", "-T", work, "-o", work / "out", path)
-            try:
-                process.wait(delay)
-            except subprocess.TimeoutExpired:
-                process.kill()
-            process.wait()
-            self.assertIn([p.name for p in work.iterdir()], [[], ["out"]])
-            if (work / "out").exists():
-                self.assertEqual((work / "out").stat().st_size, path.stat().st_size)
-
+        for name, lines in [("random", self.random_lines(400000, times=80000)), ("near", self.nearly_ordered(400000))]:
+            path = self.write(name, lines)
+            for how in [signal.SIGKILL, signal.SIGTERM, signal.SIGINT] * 3:
+                process = self.start(self.nlsort, "-S", "16M", "-T", work, "-o", work / "out", path)
+                try:
+                    process.wait(rng.random() / 3)
+                except subprocess.TimeoutExpired:
+                    process.send_signal(how)
+                process.wait()
+                self.assertIn([p.name for p in work.iterdir()], [[], ["out"]])
+                if (work / "out").exists():
+                    self.assertEqual((work / "out").stat().st_size, path.stat().st_size)
+                    (work / "out").unlink()
 
     def test_the_manuals_examples(self):
         page = (support.SOURCE / "doc/man/nlsort.1").read_text().replace("\\-", "-")

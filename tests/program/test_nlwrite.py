@@ -68,6 +68,22 @@ class Nlwrite(support.Case):
         self.assert_fails("file:a?colour=red", 'unknown option "colour"')
         self.assert_fails("x-syslog://nosuch", "no facility")
 
+    def test_fields_that_would_be_renamed_are_refused(self):
+        for field, why in [("HOST=h", "HOST is a standard field: --host says it"), ("DATE=2026", "DATE is a standard field"),
+                           ("a b=1", '"a b" is no field\'s name'), ("1a=1", '"1a" is no field\'s name')]:
+            result = self.write("E", field)
+            self.assertEqual((result.returncode, result.stdout), (2, ""))
+            self.assertIn(why, result.stderr)
+        self.assertIn(" host=h ts=1\n", self.write("E", "host=h", "ts=1").stdout)
+        self.assertIn("host is a standard", self.write("--dest", f"file:{self.scratch}/a?format=bp", "E", "host=h").stderr)
+
+    def test_options_behind_a_bare_name_are_no_file(self):
+        bare = f"{self.scratch}/a.log?format=bp"
+        self.assert_fails(bare, f"there is no such file; where options are meant it is file:{bare}")
+        self.assertEqual(list(self.scratch.glob("a.log*")), [])
+        self.assertEqual(self.write("--dest", f"file:{bare}", "E").returncode, 0)
+        self.assertTrue((self.scratch / "a.log").read_text().startswith("ts="))
+
     def test_wrong_use_is_status_2(self):
         for arguments in [[], ["--level", "Loud", "E"], ["E", "novalue"], ["E", "=x"], ["--nonsense"]]:
             self.assertEqual(self.write(*arguments).returncode, 2, arguments)

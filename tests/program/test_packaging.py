@@ -114,7 +114,9 @@ class Packaging(support.Case):
         """Those that are installed, with the program that was built."""
         for name in ("netlogd.service.in", "netlogd.socket"):
             text = (support.SOURCE / "packaging" / name).read_text()
-            text = text.replace("@sbindir@/netlogd", support.program("netlogd/netlogd")).replace("@sysconfdir@", "/etc")
+            for here, built in (("@sbindir@/netlogd", "netlogd/netlogd"), ("@bindir@/netlogctl", "netlogd/netlogctl")):
+                text = text.replace(here, support.program(built))
+            text = text.replace("@sysconfdir@", "/etc")
             (self.scratch / name.removesuffix(".in")).write_text(text)
         if shutil.which("systemd-analyze") is None:
             self.skipTest("no systemd-analyze here")

@@ -279,6 +279,45 @@ class Subscribe(support.Case):
         self.assertEqual(slow.lines(), [record(n) for n in range(50001)])
         self.stop(process)
 
+    def reload_while_one_catches_up(self, before, after):
+        """A subscriber reads the past slowly, the outputs change meanwhile: it is told exactly what it has not got."""
+        config, control = self.scratch / "netlogd.conf", self.scratch / "control"
+        config.write_text(f"output {before}\n")
+        with open(self.scratch / "messages", "wb") as messages:
+            process = self.start(self.netlogd, "--foreground", "--listen", "x-netlog://127.0.0.1:0", "--config", config,
+                                 "--subscriber-queue", "4k", "--control", f"unix:{control}", stderr=messages, cwd=self.scratch)
+        self.messages = self.scratch / "messages"
+        self.port = int(support.wait_until(lambda: re.search(r":(\d+)\n", self.said()), what="netlogd listens").group(1))
+        padding = " TEXT=" + "x" * 1000
+        past = [record(n, padding=padding) for n in range(20000)]  # more than sockets hold
+        self.send(b"".join(past))
+        slow = self.subscribe(" SINCE=20200101000000", start=False)
+        ask = [support.program("netlogd/netlogctl"), "--socket", control]
+        support.wait_until(lambda: re.search("past", self.run_program(*ask, "subscribers").stdout), what="it reads the past")
+        config.write_text(f"output {after}\n")
+        result = self.run_program(*ask, "reload")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.send(b"".join(record(n) for n in range(100000, 100123)))
+        slow.thread.start()
+        support.wait_until(lambda: b"NL.EVNT=Netlogd.Missed" in slow.data[-1000:], what="it is told")
+        self.send(record(200000) + record(999999))
+        slow.wait_for(record(999999))
+        lines = slow.lines()
+        self.assertEqual(lines[:len(past)], past)
+        self.assertRegex(lines[len(past)], rb" LVL=Warning NL.EVNT=Netlogd.Missed COUNT=123 ")
+        self.assertEqual(lines[len(past) + 1:], [record(200000), record(999999)])
+        slow.close()
+        self.stop(process)
+
+    def test_the_output_goes_while_one_catches_up(self):
+        self.reload_while_one_catches_up("all.log", "file:other.log")
+
+    def test_the_output_has_another_name_while_one_catches_up(self):
+        self.reload_while_one_catches_up("file:all-{N}.log", "file:all-{N}.txt")
+
+    def test_the_output_has_some_only_while_one_catches_up(self):
+        self.reload_while_one_catches_up("all.log", "file:all.log?where=PROG == other")
+
     def test_what_is_wrong_is_said(self):
         process = self.serve()
         for request, reason in [

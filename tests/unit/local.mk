@@ -93,6 +93,11 @@ tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd
 tests_unit_journal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_journal_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/nats.unit
+tests_unit_nats_unit_SOURCES = %D%/nats.c netlogd/nats/place.c netlogd/nats/cut.c netlogd/output/failure.c
+tests_unit_nats_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
+tests_unit_nats_unit_LDADD = libnetlogger/libprogram.la $(unit_ldadd)
+
 unit_tests += %D%/nlkernel.unit
 tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c
 tests_unit_nlkernel_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlkernel
@@ -108,6 +113,11 @@ tests_unit_nlv_unit_SOURCES = %D%/nlv.c
 tests_unit_nlv_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlv
 tests_unit_nlv_unit_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_nlv_unit_LDADD = nlv/libscene.la $(CMOCKA_LIBS)
+
+unit_tests += %D%/event_kind.unit
+tests_unit_event_kind_unit_SOURCES = %D%/event_kind.c
+tests_unit_event_kind_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_event_kind_unit_LDADD = $(unit_ldadd)
 
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)

@@ -404,6 +404,26 @@ static void seeks_a_time_by_headers(void **state)
     nl_reader_close(reader);
 }
 
+/* A reader that must not wait looks at some of many blocks at a time, and comes to the same place. */
+static void seeks_step_by_step(void **state)
+{
+    (void)state;
+    enum { RECORDS = 20000 };
+    put_blocks(RECORDS);
+    nl_reader *reader = open_log(path, true, true);
+    const int64_t from_ns = (RECORDS - 15) * NL_NS_PER_SECOND;
+    nl_status status;
+    unsigned steps = 1;
+    for (; (status = nl_reader_seek(reader, from_ns)) == NL_AGAIN; steps++)
+        assert_int_equal(nl_reader_position(reader), 0);
+    assert_int_equal(status, NL_OK);
+    assert_in_range(steps, 3, 100);
+    const nl_record *record;
+    assert_int_equal(nl_reader_next(reader, &record), NL_OK);
+    assert_int_equal(record->time_ns / NL_NS_PER_SECOND, RECORDS - 20);
+    nl_reader_close(reader);
+}
+
 static void *append_and_rotate(void *unused)
 {
     for (int i = 0; i < APPENDED; i++) {
@@ -474,12 +494,19 @@ int main(void)
 {
 #define IN_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(seeks_a_time_by_headers),    IN_FOLDER(reads_a_file_and_says_how_far),
-        IN_FOLDER(says_why_it_cannot_open),    IN_FOLDER(reads_memory),
-        IN_FOLDER(reads_compressed_frames),    IN_FOLDER(keeps_what_came_before_damage),
-        IN_FOLDER(short_files_are_text),       IN_FOLDER(reads_a_pipe_without_waiting),
-        IN_FOLDER(reads_standard_input),       IN_FOLDER(follows_a_file_through_its_life),
-        IN_FOLDER(follows_what_is_compressed), IN_FOLDER(waits_for_a_log_that_grows),
+        IN_FOLDER(seeks_a_time_by_headers),
+        IN_FOLDER(seeks_step_by_step),
+        IN_FOLDER(reads_a_file_and_says_how_far),
+        IN_FOLDER(says_why_it_cannot_open),
+        IN_FOLDER(reads_memory),
+        IN_FOLDER(reads_compressed_frames),
+        IN_FOLDER(keeps_what_came_before_damage),
+        IN_FOLDER(short_files_are_text),
+        IN_FOLDER(reads_a_pipe_without_waiting),
+        IN_FOLDER(reads_standard_input),
+        IN_FOLDER(follows_a_file_through_its_life),
+        IN_FOLDER(follows_what_is_compressed),
+        IN_FOLDER(waits_for_a_log_that_grows),
         IN_FOLDER(waits_without_spinning),
     };
     return cmocka_run_group_tests_name("reader", tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* ULM: what is read of what real logs hold, and what is written. */
 #include "text_support.h"
 
+#include <time.h>
+
 #define DATE "DATE=20000330112320.957943"
 
 static void reads_the_standard_record(void **state)
@@ -187,7 +189,7 @@ static void takes_linear_time(void **state)
                                          "\"x\" A=\"y"};
     nl_record *record = nl_record_new();
     nl_buffer line = {0};
-    int64_t start_ns = nl_time_now_ns();
+    clock_t start = clock();
     for (size_t i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
         line.size = 0;
         nl_buffer_append(&line, DATE, strlen(DATE));
@@ -195,8 +197,8 @@ static void takes_linear_time(void **state)
             nl_buffer_append(&line, pieces[i], strlen(pieces[i]));
         nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line.data, line.size);
     }
-    /* Were one of them quadratic it would take minutes. */
-    assert_true(nl_time_now_ns() - start_ns < 20 * NL_NS_PER_SECOND);
+    /* Of the processor, whoever else uses it. Were one of them quadratic it would take many minutes. */
+    assert_true(clock() - start < 120 * CLOCKS_PER_SEC);
     nl_buffer_free(&line);
     nl_record_free(record);
 }

@@ -20,7 +20,9 @@ static void names_what_it_says(void **state)
     } cases[] = {
         {"-", NL_SCHEME_STDIO, NULL, 0, NULL},
         {"a.log", NL_SCHEME_FILE, NULL, 0, "a.log"},
-        {"/tmp/a?b=c", NL_SCHEME_FILE, NULL, 0, "/tmp/a?b=c"},
+        {"/tmp/a?b", NL_SCHEME_FILE, NULL, 0, "/tmp/a?b"},
+        {"/tmp/a?B=c", NL_SCHEME_FILE, NULL, 0, "/tmp/a?B=c"},
+        {"file:/tmp/a%3Fb=c", NL_SCHEME_FILE, NULL, 0, "/tmp/a?b=c"},
         {"./x-netlog", NL_SCHEME_FILE, NULL, 0, "./x-netlog"},
         {"C:colon", NL_SCHEME_FILE, NULL, 0, "C:colon"},
         {"file:///tmp/a%20b", NL_SCHEME_FILE, NULL, 0, "/tmp/a b"},
@@ -107,6 +109,7 @@ static void refuses_with_a_reason(void **state)
         "http://h",
         "ftp://x/y",
         "file:",
+        "/tmp/there-is-none?where=LVL",
         "file://host/path",
         "file:a%",
         "file:a%0",

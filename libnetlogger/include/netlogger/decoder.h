@@ -141,7 +141,8 @@ NL_API size_t nl_streams_take(nl_streams *streams, const nl_block_view *block,
 /*
  * Asks for blocks that nothing was looked at of but their headers and checksums: on_block is called for each that is
  * whole, always with taken, for who has its records read by another decoder, perhaps in another thread. Loss and damage
- * are reported here all the same; stats.records counts what the headers say. Not for shared streams.
+ * are reported here all the same; stats.records counts what the headers say. With shared streams a block that was met
+ * already as a whole is passed over; one that was in part is shown with all its records.
  */
 NL_API void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user, const nl_block_view *block),
                                        void *user);

@@ -53,6 +53,47 @@ static inline nl_string nl_bytes(const void *data, size_t size)
 
 NL_BEGIN_DECLS
 
+/*
+ * Events whose names are known at run time only, as programs in other languages have them:
+ *
+ *   const nl_string names[] = {{"SEND.SZ", 7}, {"FILE", 4}};
+ *   nl_event_kind *kind = nl_event_kind_new(NL_USAGE, (nl_string){"WriteData", 9}, names, 2); // once
+ *   const nl_field values[] = {{.type = NL_TYPE_INT, .int_value = size}, {.type = NL_TYPE_STRING, .string = file}};
+ *   nl_event_write(log, kind, values);                                                        // for every event
+ *
+ * A kind is an event's level and name and the names of its fields, any number of them: what a call says again and
+ * again. It is of no log and may be used with all of them, by any number of threads at once, and in a child of fork().
+ */
+typedef struct nl_event_kind nl_event_kind;
+
+/*
+ * Makes a kind; event and the field_count names are copied, a byte that no name may have (record.h) becomes '_'. To be
+ * freed by nl_event_kind_free (NULL is allowed there), when nobody uses it any more. The process remembers the first
+ * 4096 that differ, and takes the memory of these but once, however often they are made and freed; events of others
+ * are logged too, at some times the price, as are those with more than NL_FIELDS_MAX fields. Thread-safe; not for
+ * signal handlers.
+ */
+NL_API nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const nl_string *names, size_t field_count);
+NL_API void nl_event_kind_free(nl_event_kind *kind);
+
+/*
+ * Writes one event of a kind. values holds a field for each of the kind's names, in their order, of which type and
+ * value are read, not the name; the type of a field may be another with every call. A string's data may be NULL when
+ * its size is 0. Results, policies and limits are nl_write's: NL_OK, NL_OFF, NL_FAILED when the event is lost,
+ * NL_MALFORMED when a value of more than 131072 bytes was cut. Takes about as long as NL_EVENT does. errno is left
+ * alone. Thread-safe; in signal handlers as safe as NL_EVENT once an event with the same types was written, for a kind
+ * that the process remembers.
+ */
+NL_API nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field *values);
+
+/*
+ * Whether an event of the calling thread certainly is written without a wait, whatever the policy: for callers that
+ * would give up a lock of their own before a wait. size is what the event takes in the ring: 16 bytes, and for each
+ * field 8 or, when it is a string, 4 and its bytes. False too when it is not known before the event is written, as once
+ * in each ring's length, and at the thread's first. Thread-safe.
+ */
+NL_API bool nl_event_has_room(const nl_log *log, size_t size);
+
 /* What logging one kind of event costs. Members may be appended in later versions. */
 typedef struct nl_event_cost {
     const char *event;

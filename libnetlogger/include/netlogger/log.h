@@ -118,6 +118,9 @@ NL_API nl_status nl_flush(nl_log *log);
 /* The threshold: events of levels after this one are not written. Any thread, any time. */
 NL_API void nl_set_level(nl_log *log, nl_level level);
 
+/* Whether events of a level are written; false when log is NULL. Any thread, any time; signal handlers too. */
+NL_API bool nl_is_on(const nl_log *log, nl_level level);
+
 /* clang-format off */
 /*
  * Does what commands[0..size) says, a line each; blank lines and those that begin with # say nothing. Words are apart
@@ -150,6 +153,12 @@ NL_API void nl_set_level(nl_log *log, nl_level level);
  */
 /* clang-format on */
 NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
+
+/*
+ * Whether all lines are commands that a collector may have its clients do, as nl_control would read them; none is done.
+ * NL_OK, or NL_FAILED with what is wrong in nl_error_message(). Thread-safe.
+ */
+NL_API nl_status nl_control_check(const char *commands, size_t size);
 
 /*
  * Flushes and closes; log is gone whatever it returns. NL_OK: all is delivered or safe on disk, as nl_flush has it.

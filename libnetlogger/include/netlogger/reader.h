@@ -48,7 +48,9 @@ NL_API nl_status nl_reader_next(nl_reader *reader, const nl_record **record);
  * Before the first nl_reader_next: passes over the blocks at the start of a log in the binary format that hold nothing
  * from from_ns on, by looking at their headers only. A log that was gathered from several programs is only about in
  * order, so that records from before may still follow. Nothing is passed over in text, in a compressed file, in what is
- * no plain file, and from a damaged block on. NL_OK, or NL_FAILED with the reason in nl_error_message().
+ * no plain file, and from a damaged block on. NL_OK, or NL_FAILED with the reason in nl_error_message(). A nonblocking
+ * reader looks at so many of them only that it does not take long; NL_AGAIN: there are more, and it is to be called
+ * again.
  */
 NL_API nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns);
 

@@ -19,7 +19,8 @@
  *   x-syslog://[FACILITY]        syslog(3): user, daemon, local0 ...; user unless said
  *   memory:NAME                  memory of this process, shared by all who use NAME
  *
- * Options follow as ?name=value&name=value (in a bare file name too only when a scheme is given: "a?b" is a file). Each
+ * Options follow as ?name=value&name=value (behind a bare file name not: "a?b" is a file, and what looks
+ * like options, "a?b=c", must be one that is there, lest a file of that name be made; file:a?b=c is meant). Each
  * user of a URL says which options it knows; an unknown one is an error, never ignored.
  */
 /* clang-format on */

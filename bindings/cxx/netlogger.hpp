@@ -1,0 +1,620 @@
+/*
+ * NetLogger in C++17, over <netlogger.h>; nothing but this header, and -lnetlogger.
+ *
+ *   using namespace netlogger::literals;
+ *   netlogger::log log("testProg", "x-netlog://dolly.lbl.gov");
+ *   log.event("WriteData"_e, "SEND.SZ"_f = size, "FILE"_f = name);
+ *   {
+ *       auto reading = log.span("Read"_e, "BLOCK.ID"_f = id);    // Read.start now, Read.end at the end of the block
+ *       ...
+ *   }
+ *
+ * Names are literals, known when the program is compiled: an event takes what NL_EVENT takes (event.h), to the
+ * instruction, and keeps what it promises: no lock, no system call, no allocation. Names that are known only when the
+ * program runs, log.event(std::string, ...), go into the ring as whole records.
+ *
+ * Values are numbers, bool, enumerations, and text: const char *, std::string, std::string_view, which is copied before
+ * the call returns. Anything else is a compile error.
+ *
+ * What fails when a log or reader is opened, flushed, closed or read throws netlogger::error with the library's words.
+ * Logging itself never throws: an event that could not be kept is counted, and the log says so (log.h). A destructor
+ * does not throw either; call close() to know.
+ *
+ * Any number of threads may use a log, one at a time a reader. A child goes on with a log after fork().
+ */
+#ifndef NETLOGGER_HPP
+#define NETLOGGER_HPP
+
+#include <netlogger.h>
+
+#include <cstdint>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+#if __cplusplus < 201703L
+#error "netlogger.hpp wants C++17"
+#endif
+
+namespace netlogger
+{
+
+/* What could not be done, in the library's words. */
+class error : public std::runtime_error
+{
+  public:
+    error() : std::runtime_error(nl_error_message())
+    {
+    }
+    explicit error(const std::string &what) : std::runtime_error(what)
+    {
+    }
+};
+
+/* ---- names, known when the program is compiled ---- */
+
+constexpr bool is_name(const char *text)
+{
+    bool good = (*text | 0x20) >= 'a' && (*text | 0x20) <= 'z';
+    for (good |= *text == '_'; *text != '\0'; text++)
+        good &= (*text >= 'A' && *text <= 'Z') || (*text >= 'a' && *text <= 'z') || (*text >= '0' && *text <= '9') ||
+                *text == '.' || *text == '_' || *text == '-';
+    return good;
+}
+
+template <char... Text> struct event_name {
+    static constexpr char text[] = {Text..., '\0'};
+};
+
+template <class Name, class Value> struct field {
+    const Value &value;
+};
+
+template <char... Text> struct field_name {
+    static constexpr char text[] = {Text..., '\0'};
+
+    /* The field with that value, for the call in which it stands. */
+    template <class Value> constexpr field<field_name, Value> operator=(const Value &value) const
+    {
+        return {value};
+    }
+};
+
+namespace literals
+{
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wpedantic"
+#ifdef __clang__
+#pragma GCC diagnostic ignored "-Wgnu-string-literal-operator-template"
+#endif
+/* The name of an event. An extension that gcc and clang have in C++17. */
+template <class Char, Char... Text> constexpr event_name<Text...> operator""_e()
+{
+    static_assert(sizeof...(Text) > 0, "an event has a name");
+    return {};
+}
+
+/* The name of a field: letters, digits, '.', '_' and '-', the first a letter or '_'. */
+template <class Char, Char... Text> constexpr field_name<Text...> operator""_f()
+{
+    static_assert(is_name(field_name<Text...>::text), "a field's name is letters, digits, '.', '_' and '-'");
+    return {};
+}
+#pragma GCC diagnostic pop
+} // namespace literals
+
+namespace detail
+{
+
+inline nl_string view(std::string_view text)
+{
+    return nl_bytes(text.data() != nullptr ? text.data() : "", text.size());
+}
+
+/* A value as the ring takes it. */
+template <class Value> inline auto capture(const Value &value)
+{
+    if constexpr (std::is_convertible_v<const Value &, std::string_view> && !std::is_pointer_v<std::decay_t<Value>> &&
+                  !std::is_null_pointer_v<Value>)
+        return nl_private_cut(view(value));
+    else if constexpr (std::is_enum_v<Value>)
+        return nl_private_capture(static_cast<std::underlying_type_t<Value>>(value));
+    else
+        return nl_private_capture(value);
+}
+
+template <class Value>
+inline constexpr unsigned char raw_type = nl_private_type<decltype(capture(std::declval<const Value &>()))>::raw_type;
+
+/* All that never changes of an event; one in the program for each level, name, and names and types of fields. */
+template <nl_level Level, class Event, class... Fields> struct site;
+template <nl_level Level, class Event, class... Names, class... Values>
+struct site<Level, Event, field<Names, Values>...> {
+    static_assert(Level >= NL_EMERGENCY && Level <= NL_DEBUG, "not a level of events");
+    static_assert(sizeof...(Names) <= NL_FIELDS_MAX, "an event has at most 16 fields");
+    static_assert(((raw_type<Values> != NL_RAW_NONE) && ...), "a field has a value of a type that cannot be logged");
+    static constexpr const char *names[] = {Names::text..., nullptr};
+    static constexpr unsigned char types[] = {raw_type<Values>..., NL_RAW_NONE};
+    static inline nl_event_site it = {Event::text, names, types, sizeof...(Names), Level, 0, 0, nullptr};
+};
+
+inline bool is_on(nl_log *log, nl_level level)
+{
+    auto gate = reinterpret_cast<nl_log_gate *>(log);
+    return gate != nullptr && int(level) <= __atomic_load_n(&gate->threshold, __ATOMIC_RELAXED);
+}
+
+template <class... Captured> inline bool put(nl_log *log, nl_event_site *site, const Captured &...values)
+{
+    const std::size_t size = sizeof(nl_event_header) + (std::size_t{0} + ... + nl_private_size_of(values));
+    nl_ring_producer *ring;
+    char *at = nl_private_begin(reinterpret_cast<nl_log_gate *>(log), site, size, &ring);
+    if (at == nullptr)
+        return false;
+    ((at = nl_private_put(at, values)), ...);
+    nl_private_commit(ring, size);
+    return true;
+}
+
+/* ---- the same for names that are not known before ---- */
+
+inline nl_field typed(nl_string value)
+{
+    nl_field made{};
+    made.type = NL_TYPE_STRING;
+    made.string = value;
+    return made;
+}
+
+template <class Number> inline nl_field typed(Number value)
+{
+    nl_field made{};
+    if constexpr (std::is_same_v<Number, bool>)
+        made.type = NL_TYPE_BOOL, made.bool_value = value;
+    else if constexpr (std::is_floating_point_v<Number>)
+        made.type = NL_TYPE_DOUBLE, made.double_value = value;
+    else if constexpr (std::is_signed_v<Number>)
+        made.type = NL_TYPE_INT, made.int_value = value;
+    else
+        made.type = NL_TYPE_UINT, made.uint_value = value;
+    return made;
+}
+
+/* Text as long as it is: what goes into the ring as a record is cut there, and later. */
+template <class Value> inline auto whole(const Value &value)
+{
+    using captured = decltype(capture(value));
+    if constexpr (!std::is_same_v<captured, nl_string> || std::is_same_v<Value, nl_string>)
+        return capture(value);
+    else if constexpr (std::is_pointer_v<std::decay_t<Value>>)
+        return view(value != nullptr ? value : "(null)");
+    else
+        return view(value);
+}
+
+template <class Name, class Value> inline nl_field named(const field<Name, Value> &given)
+{
+    static_assert(raw_type<Value> != NL_RAW_NONE, "a field has a value of a type that cannot be logged");
+    nl_field made = typed(whole(given.value));
+    made.name = view(Name::text);
+    return made;
+}
+
+/* A value that outlives the call: text is copied. */
+template <class Value> inline auto keep(const Value &value)
+{
+    using captured = decltype(capture(value));
+    if constexpr (std::is_same_v<captured, nl_string>) {
+        nl_string text = capture(value);
+        return std::string(text.data, text.size);
+    } else {
+        return capture(value);
+    }
+}
+
+template <class Start, class Suffix> struct joined;
+template <char... Start, char... Suffix> struct joined<event_name<Start...>, event_name<Suffix...>> {
+    using type = event_name<Start..., Suffix...>;
+};
+using start_suffix = event_name<'.', 's', 't', 'a', 'r', 't'>;
+using end_suffix = event_name<'.', 'e', 'n', 'd'>;
+using status_name = field_name<'S', 'T', 'A', 'T', 'U', 'S'>;
+
+} // namespace detail
+
+template <class Event, class... Fields> class span;
+
+/* A log; log.h says what it does. Moved, not copied. */
+class log
+{
+  public:
+    /* A log that is off: it takes everything and writes nothing. */
+    log() = default;
+
+    /* Opens url, nl_open's, or $NETLOGGER_DEST. Off when logging is switched off or there is no destination. */
+    explicit log(const char *prog, const char *url = nullptr) : handle(nl_open(prog, url))
+    {
+        if (handle == nullptr && *nl_error_message() != '\0')
+            throw error();
+    }
+    explicit log(const std::string &prog, const std::string &url) : log(prog.c_str(), url.c_str())
+    {
+    }
+
+    log(log &&other) noexcept : handle(std::exchange(other.handle, nullptr))
+    {
+    }
+    log &operator=(log &&other) noexcept
+    {
+        if (this != &other) {
+            nl_close(handle);
+            handle = std::exchange(other.handle, nullptr);
+        }
+        return *this;
+    }
+    ~log()
+    {
+        nl_close(handle);
+    }
+
+    /* Whether it is open. */
+    explicit operator bool() const noexcept
+    {
+        return handle != nullptr;
+    }
+
+    /* For the C interface: NL_EVENT(log.get(), ...). The log stays this object's. */
+    nl_log *get() const noexcept
+    {
+        return handle;
+    }
+
+    /* Writes an event. False when it is off, or lost: then it is counted. */
+    template <nl_level Level = NL_USAGE, char... Text, class... Names, class... Values>
+    bool event(event_name<Text...>, const field<Names, Values> &...fields) const noexcept
+    {
+        using site = detail::site<Level, event_name<Text...>, field<Names, Values>...>;
+        if (!detail::is_on(handle, Level) || __atomic_load_n(&site::it.off, __ATOMIC_RELAXED))
+            return false;
+        return detail::put(handle, &site::it, detail::capture(fields.value)...);
+    }
+
+    /* The same with a name that is known only now; it takes some times as long. */
+    template <nl_level Level = NL_USAGE, class... Names, class... Values>
+    bool event(std::string_view name, const field<Names, Values> &...fields) const noexcept
+    {
+        if (!detail::is_on(handle, Level))
+            return false;
+        const nl_field list[] = {detail::named(fields)..., nl_field{}};
+        nl_record record{};
+        record.level = Level;
+        record.event = detail::view(name);
+        record.fields = list;
+        record.field_count = sizeof...(Names);
+        return nl_write_record(handle, &record) == NL_OK;
+    }
+
+    /* Of another level than Usage. */
+    template <class... Rest> bool error_event(const Rest &...rest) const noexcept
+    {
+        return event<NL_ERROR>(rest...);
+    }
+    template <class... Rest> bool warning(const Rest &...rest) const noexcept
+    {
+        return event<NL_WARNING>(rest...);
+    }
+    template <class... Rest> bool debug(const Rest &...rest) const noexcept
+    {
+        return event<NL_DEBUG>(rest...);
+    }
+
+    /* Name.start now, and Name.end when the span ends, both with these fields: see span. */
+    template <char... Text, class... Names, class... Values>
+    [[nodiscard]] auto span(event_name<Text...> name, const field<Names, Values> &...fields) const
+    {
+        return netlogger::span<event_name<Text...>, field<Names, Values>...>(*this, name, fields...);
+    }
+
+    void set_level(nl_level level) const noexcept
+    {
+        nl_set_level(handle, level);
+    }
+
+    /* Does what the lines of commands say, as nl_control does. */
+    void control(std::string_view commands) const
+    {
+        if (nl_control(handle, commands.data(), commands.size()) == NL_FAILED)
+            throw error();
+    }
+
+    /* Sends what was written, and waits for that. */
+    void flush() const
+    {
+        if (nl_flush(handle) == NL_FAILED)
+            throw error();
+    }
+
+    /* Flushes and closes; the log is off from here on, even when this throws. */
+    void close()
+    {
+        if (nl_close(std::exchange(handle, nullptr)) == NL_FAILED)
+            throw error();
+    }
+
+  private:
+    nl_log *handle = nullptr;
+};
+
+/*
+ * The time between Name.start, written when it is made, and Name.end, written when it ends, with the same fields, so
+ * that the two are found to belong together. Name.end says STATUS=0, or STATUS=-1 when an exception ends it. The log
+ * must outlive it.
+ */
+template <char... Text, class... Names, class... Values> class span<event_name<Text...>, field<Names, Values>...>
+{
+    using start_name = typename detail::joined<event_name<Text...>, detail::start_suffix>::type;
+    using end_name = typename detail::joined<event_name<Text...>, detail::end_suffix>::type;
+
+  public:
+    span(const netlogger::log &log, event_name<Text...>, const field<Names, Values> &...fields)
+        : to(&log), exceptions(std::uncaught_exceptions()), values(detail::keep(fields.value)...)
+    {
+        log.event(start_name{}, fields...);
+    }
+    span(const span &) = delete;
+    span &operator=(const span &) = delete;
+    ~span()
+    {
+        if (to != nullptr)
+            finish(std::uncaught_exceptions() > exceptions ? -1 : 0);
+    }
+
+    /* Ends it now, with more fields: what is known only at the end. Later calls do nothing. */
+    template <class... MoreNames, class... MoreValues> void end(const field<MoreNames, MoreValues> &...more)
+    {
+        if (to != nullptr)
+            finish(0, more...);
+    }
+
+    /* The same as ended in failure. */
+    template <class... MoreNames, class... MoreValues> void fail(const field<MoreNames, MoreValues> &...more)
+    {
+        if (to != nullptr)
+            finish(-1, more...);
+    }
+
+  private:
+    template <class... More> void finish(int status, const More &...more)
+    {
+        std::apply(
+            [&](const auto &...kept) {
+                to->event(end_name{}, (Names{} = kept)..., more..., detail::status_name{} = status);
+            },
+            values);
+        to = nullptr;
+    }
+
+    const netlogger::log *to; /* nullptr once it has ended */
+    int exceptions;           /* under way when it began */
+    std::tuple<decltype(detail::keep(std::declval<const Values &>()))...> values;
+};
+
+/* ---- reading ---- */
+
+/* A field's value, as it was logged. */
+class value
+{
+  public:
+    explicit value(const nl_field &field) : field(field)
+    {
+    }
+
+    std::string_view name() const
+    {
+        return {field.name.data, field.name.size};
+    }
+    nl_type type() const
+    {
+        return field.type;
+    }
+
+    /* As ULM writes it. */
+    std::string text() const
+    {
+        char scratch[NL_FIELD_TEXT_SIZE];
+        nl_string text = nl_field_text(&field, scratch);
+        return {text.data, text.size};
+    }
+
+    /* As a number, when it is one, whole (integer) or not. */
+    std::optional<std::int64_t> integer() const
+    {
+        std::int64_t number;
+        return nl_field_int(&field, &number) ? std::optional(number) : std::nullopt;
+    }
+    std::optional<double> number() const
+    {
+        double number;
+        return nl_field_double(&field, &number) ? std::optional(number) : std::nullopt;
+    }
+
+  private:
+    nl_field field;
+};
+
+/* A record that was read; what it returns is good until the reader's next one. */
+class record
+{
+  public:
+    explicit record(const nl_record *data = nullptr) : data(data)
+    {
+    }
+
+    std::int64_t time_ns() const
+    {
+        return data->time_ns;
+    }
+    nl_level level() const
+    {
+        return data->level;
+    }
+    std::string_view host() const
+    {
+        return view(data->host);
+    }
+    std::string_view prog() const
+    {
+        return view(data->prog);
+    }
+    std::string_view event() const
+    {
+        return view(data->event);
+    }
+    std::size_t size() const
+    {
+        return data->field_count;
+    }
+    value operator[](std::size_t place) const
+    {
+        return value(data->fields[place]);
+    }
+
+    /* The field of that name, a standard one too ("HOST", "DATE"). */
+    std::optional<value> find(const char *name) const
+    {
+        nl_field field;
+        return nl_record_find(data, name, &field) ? std::optional(value(field)) : std::nullopt;
+    }
+    const nl_record *get() const
+    {
+        return data;
+    }
+
+  private:
+    static std::string_view view(nl_string text)
+    {
+        return text.data != nullptr ? std::string_view(text.data, text.size) : std::string_view();
+    }
+    const nl_record *data;
+};
+
+/*
+ * The records of a source, once, in their order:
+ *
+ *   for (const netlogger::record &record : netlogger::reader("a.log", "LVL <= Warning"))
+ *
+ * What cannot be read as a record is passed over and counted (stats().malformed).
+ */
+class reader
+{
+  public:
+    /* source is nl_reader_open's; where an expression (filter.h), "" for all records. follow: waits for more. */
+    explicit reader(const std::string &source, const std::string &where = "", bool follow = false)
+    {
+        nl_reader_options options{};
+        options.follow = follow;
+        if (!where.empty()) {
+            filter.reset(nl_filter_parse(where.c_str()));
+            if (filter == nullptr)
+                throw error();
+        }
+        handle.reset(nl_reader_open(source.c_str(), &options));
+        if (handle == nullptr)
+            throw error();
+    }
+
+    /* The next record, or nothing at the end. */
+    std::optional<record> next()
+    {
+        const nl_record *found;
+        nl_status status;
+        while ((status = nl_reader_next(handle.get(), &found)) == NL_OK)
+            if (filter == nullptr || nl_filter_matches(filter.get(), found))
+                return record(found);
+        if (status == NL_FAILED)
+            throw error();
+        return std::nullopt;
+    }
+
+    const nl_decoder_stats &stats() const
+    {
+        return *nl_reader_get_stats(handle.get());
+    }
+
+    class iterator
+    {
+      public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = record;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const record *;
+        using reference = const record &;
+
+        iterator() = default;
+        explicit iterator(reader &from) : from(&from), now(from.next())
+        {
+        }
+        reference operator*() const
+        {
+            return *now;
+        }
+        pointer operator->() const
+        {
+            return &*now;
+        }
+        iterator &operator++()
+        {
+            now = from->next();
+            return *this;
+        }
+        void operator++(int)
+        {
+            ++*this;
+        }
+        bool operator==(const iterator &other) const
+        {
+            return now.has_value() == other.now.has_value();
+        }
+        bool operator!=(const iterator &other) const
+        {
+            return !(*this == other);
+        }
+
+      private:
+        reader *from = nullptr;
+        std::optional<record> now;
+    };
+    iterator begin()
+    {
+        return iterator(*this);
+    }
+    iterator end()
+    {
+        return {};
+    }
+
+  private:
+    struct closer {
+        void operator()(nl_reader *reader) const
+        {
+            nl_reader_close(reader);
+        }
+        void operator()(nl_filter *filter) const
+        {
+            nl_filter_free(filter);
+        }
+    };
+    std::unique_ptr<nl_filter, closer> filter;
+    std::unique_ptr<nl_reader, closer> handle;
+};
+
+} // namespace netlogger
+
+#endif

@@ -1,0 +1,553 @@
+!> NetLogger in Fortran 2008, over libnetlogger.
+!>
+!>     use netlogger
+!>     type(nl_log) :: log
+!>     call log%open("testprog", "x-netlog://dolly.lbl.gov")
+!>     call log%write("WriteData", "SEND.SZ", size, "FILE", name)
+!>     call log%close()
+!>
+!> Writing. An event has a name, perhaps a level, and up to 16 fields: a name and a value each, which is an integer or a
+!> real of any kind, a logical, a character, or nl_exact(character). Blanks at the end of a character are what Fortran fills it
+!> up with and are left away; nl_exact keeps them. A value of another type is logged as the text "(unknown type)". Any
+!> number of threads may use a log; a child goes on with it after fork. Writing never fails: what could not be kept
+!> is counted, and the log itself says so.
+!>
+!> What can fail (open, flush, close, read) has optional arguments stat, 0 when all is well, and errmsg, the reason. Without stat
+!> a failure stops the program with the reason, as it is with Fortran's own open.
+!>
+!> Reading.
+!>
+!>     type(nl_reader) :: reader
+!>     call reader%open("all.log", where="LVL <= Warning")
+!>     do while (reader%next())
+!>         print *, reader%event(), reader%get("SEND.SZ")
+!>     end do
+!>     call reader%close()
+!>
+!> A reader is for one thread at a time.
+module netlogger
+    use, intrinsic :: iso_c_binding
+    use, intrinsic :: iso_fortran_env, only: int8, int16, int32, int64, real32, real64, real128, error_unit
+    implicit none
+    private
+
+    !> Levels, from the most to the least urgent.
+    integer, parameter, public :: NL_EMERGENCY = 1, NL_ALERT = 2, NL_ERROR = 3, NL_WARNING = 4, NL_AUTH = 5, &
+        NL_SECURITY = 6, NL_USAGE = 7, NL_SYSTEM = 8, NL_IMPORTANT = 9, NL_DEBUG = 10
+
+    !> A log. Copies stand for the same log, which is closed once.
+    type, public :: nl_log
+        private
+        type(c_ptr) :: handle = c_null_ptr
+    contains
+        !> Opens url, or without one $NETLOGGER_DEST. When logging is switched off, or there is no destination, all that
+        !> is written goes nowhere.
+        procedure :: open => log_open
+        !> Writes an event of level Usage: write(event, name, value, ...).
+        procedure :: write => log_write
+        !> The same of another level: write_level(level, event, name, value, ...).
+        procedure :: write_level => log_write_level
+        !> Events of levels after this one are not written.
+        procedure :: set_level => log_set_level
+        !> Sends what was written so far, and waits for that.
+        procedure :: flush => log_flush
+        !> Flushes and closes, whatever stat is.
+        procedure :: close => log_close
+        !> Whether it is open.
+        procedure :: is_open => log_is_open
+    end type
+
+    !> The records of a source: a file, "-" for standard input, a collector (x-netlog://HOST).
+    type, public :: nl_reader
+        private
+        type(c_ptr) :: handle = c_null_ptr, filter = c_null_ptr, record = c_null_ptr
+    contains
+        !> Opens source. where is an expression that chooses records. follow: waits for more at the end.
+        procedure :: open => reader_open
+        !> Goes to the next record; .false. at the end.
+        procedure :: next => reader_next
+        !> Of the record: its event, its host and program, its time in nanoseconds since 1970 UTC.
+        procedure :: event => reader_event
+        procedure :: host => reader_host
+        procedure :: prog => reader_prog
+        procedure :: time_ns => reader_time_ns
+        !> The value of a field as text, "" when there is none; found says which.
+        procedure :: get => reader_get
+        procedure, private :: get_integer => reader_get_integer
+        procedure, private :: get_real => reader_get_real
+        !> The value of a field as a number: get_number(name, value, found). value is left alone when it is none.
+        generic :: get_number => get_integer, get_real
+        procedure :: close => reader_close
+    end type
+
+    !> A character whose blanks at the end are part of it.
+    type, public :: nl_exact
+        character(:), allocatable :: text
+    end type
+    interface nl_exact
+        module procedure exact
+    end interface
+
+    ! As <netlogger.h> declares them.
+    type, bind(c) :: c_string
+        type(c_ptr) :: data = c_null_ptr
+        integer(c_size_t) :: size = 0
+    end type
+    type, bind(c) :: c_field
+        type(c_string) :: name
+        integer(c_int) :: kind = 0
+        type(c_string) :: value
+    end type
+
+    interface
+        function nl_open(prog, url) bind(c)
+            import :: c_ptr
+            type(c_ptr), value :: prog, url
+            type(c_ptr) :: nl_open
+        end function
+        function nl_flush(log) bind(c)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: log
+            integer(c_int) :: nl_flush
+        end function
+        function nl_close(log) bind(c)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: log
+            integer(c_int) :: nl_close
+        end function
+        subroutine nl_set_level(log, level) bind(c)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: log
+            integer(c_int), value :: level
+        end subroutine
+        function nl_write_record(log, record) bind(c)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: log, record
+            integer(c_int) :: nl_write_record
+        end function
+        function nl_record_new() bind(c)
+            import :: c_ptr
+            type(c_ptr) :: nl_record_new
+        end function
+        subroutine nl_record_free(record) bind(c)
+            import :: c_ptr
+            type(c_ptr), value :: record
+        end subroutine
+        subroutine nl_record_set_level(record, level) bind(c)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: record
+            integer(c_int), value :: level
+        end subroutine
+        subroutine nl_record_set_event(record, event, size) bind(c)
+            import :: c_ptr, c_size_t, c_char
+            type(c_ptr), value :: record
+            character(kind=c_char), intent(in) :: event(*)
+            integer(c_size_t), value :: size
+        end subroutine
+        subroutine nl_record_add_string(record, name, text, size) bind(c)
+            import :: c_ptr, c_size_t, c_char
+            type(c_ptr), value :: record
+            character(kind=c_char), intent(in) :: name(*), text(*)
+            integer(c_size_t), value :: size
+        end subroutine
+        subroutine nl_record_add_int(record, name, number) bind(c)
+            import :: c_ptr, c_int64_t, c_char
+            type(c_ptr), value :: record
+            character(kind=c_char), intent(in) :: name(*)
+            integer(c_int64_t), value :: number
+        end subroutine
+        subroutine nl_record_add_double(record, name, number) bind(c)
+            import :: c_ptr, c_double, c_char
+            type(c_ptr), value :: record
+            character(kind=c_char), intent(in) :: name(*)
+            real(c_double), value :: number
+        end subroutine
+        subroutine nl_record_add_bool(record, name, flag) bind(c)
+            import :: c_ptr, c_bool, c_char
+            type(c_ptr), value :: record
+            character(kind=c_char), intent(in) :: name(*)
+            logical(c_bool), value :: flag
+        end subroutine
+        function nl_fortran_reader_open(url, follow) bind(c)
+            import :: c_ptr, c_char, c_bool
+            character(kind=c_char), intent(in) :: url(*)
+            logical(c_bool), value :: follow
+            type(c_ptr) :: nl_fortran_reader_open
+        end function
+        subroutine nl_reader_close(reader) bind(c)
+            import :: c_ptr
+            type(c_ptr), value :: reader
+        end subroutine
+        function nl_reader_next(reader, record) bind(c)
+            import :: c_ptr, c_int
+            type(c_ptr), value :: reader
+            type(c_ptr), intent(out) :: record
+            integer(c_int) :: nl_reader_next
+        end function
+        function nl_filter_parse(text) bind(c)
+            import :: c_ptr, c_char
+            character(kind=c_char), intent(in) :: text(*)
+            type(c_ptr) :: nl_filter_parse
+        end function
+        subroutine nl_filter_free(filter) bind(c)
+            import :: c_ptr
+            type(c_ptr), value :: filter
+        end subroutine
+        function nl_filter_matches(filter, record) bind(c)
+            import :: c_ptr, c_bool
+            type(c_ptr), value :: filter, record
+            logical(c_bool) :: nl_filter_matches
+        end function
+        function nl_record_find(record, name, field) bind(c)
+            import :: c_ptr, c_bool, c_char, c_field
+            type(c_ptr), value :: record
+            character(kind=c_char), intent(in) :: name(*)
+            type(c_field), intent(out) :: field
+            logical(c_bool) :: nl_record_find
+        end function
+        function nl_field_text(field, scratch) bind(c)
+            import :: c_string, c_field, c_char
+            type(c_field), intent(in) :: field
+            character(kind=c_char) :: scratch(*)
+            type(c_string) :: nl_field_text
+        end function
+        function nl_field_int(field, number) bind(c)
+            import :: c_field, c_int64_t, c_bool
+            type(c_field), intent(in) :: field
+            integer(c_int64_t) :: number
+            logical(c_bool) :: nl_field_int
+        end function
+        function nl_field_double(field, number) bind(c)
+            import :: c_field, c_double, c_bool
+            type(c_field), intent(in) :: field
+            real(c_double) :: number
+            logical(c_bool) :: nl_field_double
+        end function
+        function nl_error_message() bind(c)
+            import :: c_ptr
+            type(c_ptr) :: nl_error_message
+        end function
+        function c_strlen(text) bind(c, name="strlen")
+            import :: c_ptr, c_size_t
+            type(c_ptr), value :: text
+            integer(c_size_t) :: c_strlen
+        end function
+    end interface
+
+    integer, parameter :: STATUS_OK = 0, STATUS_FAILED = -1, FIELD_TEXT_SIZE = 40
+
+contains
+
+    !> The words of the library's latest failure in this thread.
+    function last_error() result(text)
+        character(:), allocatable :: text
+        type(c_ptr) :: message
+        message = nl_error_message()
+        text = bytes_at(message, c_strlen(message))
+    end function
+
+    function bytes_at(data, size) result(text)
+        type(c_ptr), intent(in) :: data
+        integer(c_size_t), intent(in) :: size
+        character(:), allocatable :: text
+        character(kind=c_char), pointer :: bytes(:)
+        integer(c_size_t) :: i
+        allocate (character(size) :: text)
+        if (size == 0 .or. .not. c_associated(data)) return
+        call c_f_pointer(data, bytes, [size])
+        do i = 1, size
+            text(i:i) = bytes(i)
+        end do
+    end function
+
+    !> What becomes of a result: into stat and errmsg, or the end of the program.
+    subroutine conclude(failed, stat, errmsg)
+        logical, intent(in) :: failed
+        integer, intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+        if (present(stat)) stat = merge(1, 0, failed)
+        if (.not. failed) return
+        if (present(errmsg)) errmsg = last_error()
+        if (present(stat)) return
+        write (error_unit, "(2a)") "netlogger: ", last_error()
+        error stop 1
+    end subroutine
+
+    function exact(text)
+        character(*), intent(in) :: text
+        type(nl_exact) :: exact
+        exact%text = text
+    end function
+
+    ! ---- writing ----
+
+    subroutine log_open(self, prog, url, stat, errmsg)
+        class(nl_log), intent(inout) :: self
+        character(*), intent(in) :: prog
+        character(*), intent(in), optional :: url
+        integer, intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+        character(len_trim(prog) + 1, kind=c_char), target :: prog_text
+        character(:, kind=c_char), allocatable, target :: url_text
+        character(:), allocatable :: reason
+        logical :: failed
+        prog_text = trim(prog)//c_null_char
+        if (present(url)) then
+            url_text = trim(url)//c_null_char
+            self%handle = nl_open(c_loc(prog_text), c_loc(url_text))
+        else
+            self%handle = nl_open(c_loc(prog_text), c_null_ptr)
+        end if
+        ! Without a reason there is no failure: it is off.
+        failed = .not. c_associated(self%handle)
+        reason = last_error()
+        call conclude(failed .and. len(reason) > 0, stat, errmsg)
+    end subroutine
+
+    logical function log_is_open(self)
+        class(nl_log), intent(in) :: self
+        log_is_open = c_associated(self%handle)
+    end function
+
+    subroutine log_write(self, event, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7, n8, v8, &
+            n9, v9, n10, v10, n11, v11, n12, v12, n13, v13, n14, v14, n15, v15, n16, v16)
+        class(nl_log), intent(in) :: self
+        character(*), intent(in) :: event
+        character(*), intent(in), optional :: n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15, n16
+        class(*), intent(in), optional :: v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16
+        call self%write_level(NL_USAGE, event, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7, n8, v8, &
+            n9, v9, n10, v10, n11, v11, n12, v12, n13, v13, n14, v14, n15, v15, n16, v16)
+    end subroutine
+
+    subroutine log_write_level(self, level, event, n1, v1, n2, v2, n3, v3, n4, v4, n5, v5, n6, v6, n7, v7, n8, v8, &
+            n9, v9, n10, v10, n11, v11, n12, v12, n13, v13, n14, v14, n15, v15, n16, v16)
+        class(nl_log), intent(in) :: self
+        integer, intent(in) :: level
+        character(*), intent(in) :: event
+        character(*), intent(in), optional :: n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15, n16
+        class(*), intent(in), optional :: v1, v2, v3, v4, v5, v6, v7, v8, v9, v10, v11, v12, v13, v14, v15, v16
+        type(c_ptr) :: record
+        integer(c_int) :: ignored
+        if (.not. c_associated(self%handle)) return
+        record = nl_record_new()
+        call nl_record_set_level(record, int(level, c_int))
+        call nl_record_set_event(record, event, len_trim(event, c_size_t))
+        call add(record, n1, v1)
+        call add(record, n2, v2)
+        call add(record, n3, v3)
+        call add(record, n4, v4)
+        call add(record, n5, v5)
+        call add(record, n6, v6)
+        call add(record, n7, v7)
+        call add(record, n8, v8)
+        call add(record, n9, v9)
+        call add(record, n10, v10)
+        call add(record, n11, v11)
+        call add(record, n12, v12)
+        call add(record, n13, v13)
+        call add(record, n14, v14)
+        call add(record, n15, v15)
+        call add(record, n16, v16)
+        ignored = nl_write_record(self%handle, record) ! what is lost is counted
+        call nl_record_free(record)
+    end subroutine
+
+    subroutine add(record, name, value)
+        type(c_ptr), intent(in) :: record
+        character(*), intent(in), optional :: name
+        class(*), intent(in), optional :: value
+        character(:, kind=c_char), allocatable :: key
+        if (.not. present(name) .or. .not. present(value)) return
+        key = trim(name)//c_null_char
+        select type (value)
+        type is (integer(int32))
+            call nl_record_add_int(record, key, int(value, c_int64_t))
+        type is (integer(int64))
+            call nl_record_add_int(record, key, value)
+        type is (real(real64))
+            call nl_record_add_double(record, key, value)
+        type is (character(*))
+            call nl_record_add_string(record, key, value, len_trim(value, c_size_t))
+        type is (nl_exact)
+            call nl_record_add_string(record, key, value%text, len(value%text, c_size_t))
+        class default
+            call add_rare(record, key, value)
+        end select
+    end subroutine
+
+    subroutine add_rare(record, key, value)
+        type(c_ptr), intent(in) :: record
+        character(*, kind=c_char), intent(in) :: key
+        class(*), intent(in) :: value
+        character(*), parameter :: UNKNOWN = "(unknown type)"
+        select type (value)
+        type is (integer(int8))
+            call nl_record_add_int(record, key, int(value, c_int64_t))
+        type is (integer(int16))
+            call nl_record_add_int(record, key, int(value, c_int64_t))
+        type is (real(real32))
+            call nl_record_add_double(record, key, real(value, c_double))
+        type is (real(real128))
+            call nl_record_add_double(record, key, real(value, c_double))
+        type is (logical)
+            call nl_record_add_bool(record, key, logical(value, c_bool))
+        type is (logical(c_bool))
+            call nl_record_add_bool(record, key, value)
+        class default
+            call nl_record_add_string(record, key, UNKNOWN, len(UNKNOWN, c_size_t))
+        end select
+    end subroutine
+
+    subroutine log_set_level(self, level)
+        class(nl_log), intent(in) :: self
+        integer, intent(in) :: level
+        call nl_set_level(self%handle, int(level, c_int))
+    end subroutine
+
+    subroutine log_flush(self, stat, errmsg)
+        class(nl_log), intent(in) :: self
+        integer, intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+        call conclude(nl_flush(self%handle) == STATUS_FAILED, stat, errmsg)
+    end subroutine
+
+    subroutine log_close(self, stat, errmsg)
+        class(nl_log), intent(inout) :: self
+        integer, intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+        type(c_ptr) :: handle
+        handle = self%handle
+        self%handle = c_null_ptr
+        call conclude(nl_close(handle) == STATUS_FAILED, stat, errmsg)
+    end subroutine
+
+    ! ---- reading ----
+
+    subroutine reader_open(self, source, where, follow, stat, errmsg)
+        class(nl_reader), intent(inout) :: self
+        character(*), intent(in) :: source
+        character(*), intent(in), optional :: where
+        logical, intent(in), optional :: follow
+        integer, intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+        if (present(where)) self%filter = nl_filter_parse(trim(where)//c_null_char)
+        if (.not. present(where) .or. c_associated(self%filter)) then
+            self%handle = open_source(trim(source)//c_null_char, follow)
+        end if
+        call conclude(.not. c_associated(self%handle), stat, errmsg)
+    end subroutine
+
+    function open_source(source, follow) result(handle)
+        character(*, kind=c_char), intent(in) :: source
+        logical, intent(in), optional :: follow
+        type(c_ptr) :: handle
+        logical(c_bool) :: wait
+        wait = .false.
+        if (present(follow)) wait = follow
+        handle = nl_fortran_reader_open(source, wait)
+    end function
+
+    logical function reader_next(self, stat, errmsg)
+        class(nl_reader), intent(inout) :: self
+        integer, intent(out), optional :: stat
+        character(*), intent(inout), optional :: errmsg
+        integer(c_int) :: status
+        reader_next = .false.
+        if (.not. c_associated(self%handle)) return
+        do
+            status = nl_reader_next(self%handle, self%record)
+            if (status /= STATUS_OK) exit
+            reader_next = .not. c_associated(self%filter)
+            if (.not. reader_next) reader_next = nl_filter_matches(self%filter, self%record)
+            if (reader_next) exit
+        end do
+        if (.not. reader_next) self%record = c_null_ptr
+        call conclude(status == STATUS_FAILED, stat, errmsg)
+    end function
+
+    !> A field as the library found it; found is .false. when there is none, or no record.
+    function field_of(self, name, found) result(field)
+        class(nl_reader), intent(in) :: self
+        character(*), intent(in) :: name
+        logical, intent(out) :: found
+        type(c_field) :: field
+        found = c_associated(self%record)
+        if (found) found = nl_record_find(self%record, trim(name)//c_null_char, field)
+    end function
+
+    function reader_get(self, name, found) result(text)
+        class(nl_reader), intent(in) :: self
+        character(*), intent(in) :: name
+        logical, intent(out), optional :: found
+        character(:), allocatable :: text
+        type(c_field) :: field
+        type(c_string) :: view
+        character(kind=c_char), target :: scratch(FIELD_TEXT_SIZE)
+        logical :: has
+        field = field_of(self, name, has)
+        text = ""
+        if (has) then
+            view = nl_field_text(field, scratch)
+            text = bytes_at(view%data, view%size)
+        end if
+        if (present(found)) found = has
+    end function
+
+    subroutine reader_get_integer(self, name, value, found)
+        class(nl_reader), intent(in) :: self
+        character(*), intent(in) :: name
+        integer(int64), intent(inout) :: value
+        logical, intent(out), optional :: found
+        type(c_field) :: field
+        logical :: has
+        field = field_of(self, name, has)
+        if (has) has = nl_field_int(field, value)
+        if (present(found)) found = has
+    end subroutine
+
+    subroutine reader_get_real(self, name, value, found)
+        class(nl_reader), intent(in) :: self
+        character(*), intent(in) :: name
+        real(real64), intent(inout) :: value
+        logical, intent(out), optional :: found
+        type(c_field) :: field
+        logical :: has
+        field = field_of(self, name, has)
+        if (has) has = nl_field_double(field, value)
+        if (present(found)) found = has
+    end subroutine
+
+    function reader_event(self) result(text)
+        class(nl_reader), intent(in) :: self
+        character(:), allocatable :: text
+        text = self%get("NL.EVNT")
+    end function
+
+    function reader_host(self) result(text)
+        class(nl_reader), intent(in) :: self
+        character(:), allocatable :: text
+        text = self%get("HOST")
+    end function
+
+    function reader_prog(self) result(text)
+        class(nl_reader), intent(in) :: self
+        character(:), allocatable :: text
+        text = self%get("PROG")
+    end function
+
+    function reader_time_ns(self) result(time)
+        class(nl_reader), intent(in) :: self
+        integer(int64) :: time
+        time = 0
+        call self%get_integer("DATE", time)
+    end function
+
+    subroutine reader_close(self)
+        class(nl_reader), intent(inout) :: self
+        call nl_reader_close(self%handle)
+        call nl_filter_free(self%filter)
+        self%handle = c_null_ptr
+        self%filter = c_null_ptr
+        self%record = c_null_ptr
+    end subroutine
+end module

@@ -1,0 +1,263 @@
+package netlogger;
+
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.util.Arrays;
+import java.util.concurrent.ConcurrentHashMap;
+
+/**
+ * An event that is being put together: {@link NetLogger#event} begins it, {@link #write} writes it and ends it. It belongs to the
+ * thread, and once it is written is used again for another, so keep none. Nothing is allocated once a thread has
+ * written an event of that kind. What computes a value may log events itself.
+ *
+ * <p>At most 16 fields. A name is letters, digits, '.', '_' and '-', and best a constant. A text is written in UTF-8.
+ */
+public final class Event {
+    /* An nl_field: its name (not read here), its type, its value of up to 16 bytes. bindings/java/netlogger_jni.c checks it. */
+    private static final int FIELD_SIZE = 40, TYPE_AT = 16, VALUE_AT = 24, SIZE_AT = 32;
+    private static final int STRING = 0, INT = 1, DOUBLE = 3, BOOL = 4;
+    private static final int FIELDS_MAX = 16, TEXTS_AT = FIELDS_MAX * FIELD_SIZE, TEXTS_SIZE_FIRST = 16384;
+    private static final int CACHE_SIZE = 512, KINDS_MAX = 4096;
+
+    /** Level, event's name and fields' names. */
+    private static final class Kind {
+        final int level;
+        final String event;
+        final String[] names;
+        final int hash;
+        long handle;
+
+        Kind(int level, String event, String[] names, int hash) {
+            this.level = level;
+            this.event = event;
+            this.names = names;
+            this.hash = hash;
+        }
+
+        @Override
+        public int hashCode() {
+            return hash;
+        }
+
+        @Override
+        public boolean equals(Object other) {
+            return other instanceof Kind && ((Kind) other).is(level, event, names, names.length);
+        }
+
+        boolean is(int otherLevel, String otherEvent, String[] otherNames, int count) {
+            if (level != otherLevel || count != names.length || !same(event, otherEvent))
+                return false;
+            for (int i = 0; i < count; i++)
+                if (!same(names[i], otherNames[i]))
+                    return false;
+            return true;
+        }
+
+        /* Names are constants most of the time: the same object. */
+        private static boolean same(String a, String b) {
+            return a == b || a.equals(b);
+        }
+
+        Kind made() {
+            byte[][] bytes = new byte[names.length][];
+            for (int i = 0; i < names.length; i++)
+                bytes[i] = Native.bytes(names[i]);
+            handle = Native.newKind(level, Native.bytes(event), bytes);
+            return this;
+        }
+    }
+
+    /* The process's kinds, which stay. */
+    private static final ConcurrentHashMap<Kind, Kind> KINDS = new ConcurrentHashMap<>();
+    private static final ThreadLocal<Own> OWN = ThreadLocal.withInitial(Own::new);
+
+    /** What a thread has: the events that it can use again, and the kinds that it used last. */
+    private static final class Own {
+        final Thread thread = Thread.currentThread();
+        final Kind[] cache = new Kind[CACHE_SIZE];
+        Event free;
+    }
+
+    private final Own own;
+    private Event next; // among the free ones
+    private final String[] names = new String[FIELDS_MAX];
+    private ByteBuffer buffer;
+    private long address;
+    private long log;
+    private int level, count, end;
+    private boolean isOpen; // begun and not written yet
+    private String event;
+
+    private Event(Own own) {
+        this.own = own;
+        grow(TEXTS_AT + TEXTS_SIZE_FIRST);
+    }
+
+    static Event begin(long log, Level level, String event) {
+        if (event.isEmpty())
+            throw new IllegalArgumentException("an event has a name");
+        Own own = OWN.get();
+        Event begun = own.free;
+        if (begun == null)
+            begun = new Event(own);
+        own.free = begun.next;
+        begun.log = log;
+        begun.level = level.number();
+        begun.event = event;
+        begun.count = 0;
+        begun.end = TEXTS_AT;
+        begun.isOpen = true;
+        return begun;
+    }
+
+    private void grow(int size) {
+        ByteBuffer larger = ByteBuffer.allocateDirect(size).order(ByteOrder.nativeOrder());
+        long at = Native.addressOf(larger);
+        if (buffer != null) {
+            buffer.limit(end).position(0);
+            larger.put(buffer).clear();
+            for (int i = 0; i < count; i++) // texts lie elsewhere now
+                if (larger.getInt(i * FIELD_SIZE + TYPE_AT) == STRING)
+                    larger.putLong(i * FIELD_SIZE + VALUE_AT, larger.getLong(i * FIELD_SIZE + VALUE_AT) - address + at);
+        }
+        buffer = larger;
+        address = at;
+    }
+
+    private int add(String name, int type) {
+        if (!isOpen)
+            throw new IllegalStateException("the event is written");
+        if (count == FIELDS_MAX)
+            throw new IllegalArgumentException("an event has at most 16 fields");
+        if (name.isEmpty())
+            throw new IllegalArgumentException("a field has a name");
+        names[count] = name;
+        int at = count++ * FIELD_SIZE;
+        buffer.putInt(at + TYPE_AT, type);
+        return at;
+    }
+
+    public Event put(String name, long value) {
+        buffer.putLong(add(name, INT) + VALUE_AT, value);
+        return this;
+    }
+
+    public Event put(String name, double value) {
+        buffer.putDouble(add(name, DOUBLE) + VALUE_AT, value);
+        return this;
+    }
+
+    /** The fewest digits that tell the value from its neighbours: 0.1f is written as 0.1. */
+    public Event put(String name, float value) {
+        double wide = value;
+        return put(name, value == (int) value || Float.isNaN(value) ? wide : Double.parseDouble(Float.toString(value)));
+    }
+
+    public Event put(String name, boolean value) {
+        buffer.putLong(add(name, BOOL) + VALUE_AT, value ? 1 : 0);
+        return this;
+    }
+
+    /** A text; null is the text "null". */
+    public Event put(String name, CharSequence value) {
+        if (value == null)
+            value = "null";
+        int length = value.length();
+        int at = add(name, STRING), start = room(3 * length), to = start;
+        for (int i = 0; i < length; i++) {
+            char c = value.charAt(i);
+            if (c < 0x80)
+                buffer.put(to++, (byte) c);
+            else
+                to = putWide(to, c, value, i);
+        }
+        return setText(at, start, to);
+    }
+
+    /** Any bytes. */
+    public Event put(String name, byte[] value) {
+        int at = add(name, STRING), start = room(value.length);
+        buffer.position(start);
+        buffer.put(value).position(0);
+        return setText(at, start, start + value.length);
+    }
+
+    /** Where there is room for so many more bytes of texts. */
+    private int room(int size) {
+        if (size > buffer.capacity() - end)
+            grow(Math.max(Math.addExact(end, size), (int) Math.min(2L * buffer.capacity(), Integer.MAX_VALUE - 8)));
+        return end;
+    }
+
+    private Event setText(int at, int start, int to) {
+        buffer.putLong(at + VALUE_AT, address + start);
+        buffer.putLong(at + SIZE_AT, to - start);
+        end = to;
+        return this;
+    }
+
+    /* UTF-8; half a surrogate pair becomes a question mark, as String.getBytes has it. The second half is passed over. */
+    private int putWide(int to, char c, CharSequence value, int i) {
+        if (c < 0x800) {
+            buffer.put(to, (byte) (0xc0 | c >> 6));
+            buffer.put(to + 1, (byte) (0x80 | c & 0x3f));
+            return to + 2;
+        }
+        if (!Character.isSurrogate(c)) {
+            buffer.put(to, (byte) (0xe0 | c >> 12));
+            buffer.put(to + 1, (byte) (0x80 | c >> 6 & 0x3f));
+            buffer.put(to + 2, (byte) (0x80 | c & 0x3f));
+            return to + 3;
+        }
+        if (Character.isLowSurrogate(c) && i > 0 && Character.isHighSurrogate(value.charAt(i - 1)))
+            return to; // written with the first half
+        if (Character.isLowSurrogate(c) || i + 1 == value.length() || !Character.isLowSurrogate(value.charAt(i + 1))) {
+            buffer.put(to, (byte) '?');
+            return to + 1;
+        }
+        int point = Character.toCodePoint(c, value.charAt(i + 1));
+        buffer.put(to, (byte) (0xf0 | point >> 18));
+        buffer.put(to + 1, (byte) (0x80 | point >> 12 & 0x3f));
+        buffer.put(to + 2, (byte) (0x80 | point >> 6 & 0x3f));
+        buffer.put(to + 3, (byte) (0x80 | point & 0x3f));
+        return to + 4;
+    }
+
+    /** Writes it, once. False when it is off, or lost: then it is counted. */
+    public boolean write() {
+        if (!isOpen)
+            throw new IllegalStateException("the event is written");
+        isOpen = false;
+        boolean written = log != 0 && put();
+        if (own.thread == Thread.currentThread()) {
+            next = own.free;
+            own.free = this;
+        }
+        return written;
+    }
+
+    private boolean put() {
+        int hash = 31 * event.hashCode() + level;
+        for (int i = 0; i < count; i++)
+            hash = 31 * hash + names[i].hashCode();
+        int place = (hash ^ hash >>> 16) & CACHE_SIZE - 1;
+        Kind kind = own.cache[place];
+        if (kind == null || kind.hash != hash || !kind.is(level, event, names, count))
+            kind = find(hash, place);
+        int result = Native.writeEvent(log, kind.handle, address);
+        if (own.cache[place] != kind)
+            Native.freeKind(kind.handle);
+        return result > 0;
+    }
+
+    /* The kind, in the cache where the process may keep it; otherwise one for this event only. */
+    private Kind find(int hash, int place) {
+        Kind wanted = new Kind(level, event, Arrays.copyOf(names, count), hash);
+        Kind kind = KINDS.get(wanted);
+        if (kind == null && KINDS.size() >= KINDS_MAX)
+            return wanted.made();
+        if (kind == null)
+            kind = KINDS.computeIfAbsent(wanted, Kind::made);
+        return own.cache[place] = kind;
+    }
+}

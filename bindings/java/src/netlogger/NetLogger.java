@@ -1,0 +1,159 @@
+package netlogger;
+
+import java.util.function.Consumer;
+
+/**
+ * A log: a stream of events from this program to one destination.
+ *
+ * <p>Logging never throws and waits for nobody (unless the log's policy says so, when its ring is full): an event that could
+ * not be kept is counted, and the log itself says how many were lost. What can fail, opening, flushing and closing,
+ * throws {@link NetLoggerException}. Any number of threads may use a log. A log that was not opened, or is closed, takes
+ * everything and writes nothing.
+ */
+public final class NetLogger implements AutoCloseable {
+    private final String prog;
+    private volatile long handle;
+
+    /** A log of the program of that name, to be opened. */
+    public NetLogger(String prog) {
+        this.prog = prog;
+    }
+
+    /** Opens it: to the collector on host. */
+    public void open(String host, int port) {
+        open("x-netlog://" + (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + port);
+    }
+
+    /** Opens it: to a destination by its URL, such as file:///tmp/a.log or x-netlog://HOST?format=nlb. */
+    public void open(String url) {
+        open(Native.bytes(url));
+    }
+
+    /** Opens it: to where the environment variable NETLOGGER_DEST says. Nowhere, without a word, when it is not set. */
+    public void open() {
+        open((byte[]) null);
+    }
+
+    private synchronized void open(byte[] url) {
+        close();
+        handle = Native.open(Native.bytes(prog), url);
+    }
+
+    /** Whether it is open. */
+    public boolean isOpen() {
+        return handle != 0;
+    }
+
+    /** Whether events of that level are written. */
+    public boolean isOn(Level level) {
+        return Native.isOn(handle, level.number());
+    }
+
+    /**
+     * Writes an event of level Usage. fields is a row of NAME=value, as ULM has it; words that belong to no field become
+     * the field MSG. Of "LVL=Error" in it the level is taken. False when it is off, or lost.
+     */
+    public boolean write(String event, String fields) {
+        return Native.writeText(handle, Native.bytes(event), Native.bytes(fields)) > 0;
+    }
+
+    /** Begins an event of level Usage. */
+    public Event event(String name) {
+        return Event.begin(handle, Level.USAGE, name);
+    }
+
+    /** Begins an event. */
+    public Event event(Level level, String name) {
+        return Event.begin(handle, level, name);
+    }
+
+    /** Begins a span: name.start when it is started, and name.end when it is closed, with the same fields. */
+    public Span span(String name) {
+        return new Span(this, name);
+    }
+
+    /** Events of levels after this one are not written. */
+    public void setLevel(Level level) {
+        Native.setLevel(handle, level.number());
+    }
+
+    /** Does what the lines of commands say, such as "event Read* off"; the library's log.h lists them. */
+    public void control(String commands) {
+        if (!Native.control(handle, Native.bytes(commands)))
+            throw Native.failure();
+    }
+
+    /** Sends what was written so far, and waits for that. */
+    public void flush() {
+        if (!Native.flush(handle))
+            throw Native.failure();
+    }
+
+    /** Flushes and closes; it is closed even when this throws. No other thread may be logging to it any more. */
+    @Override
+    public synchronized void close() {
+        long closed = handle;
+        handle = 0;
+        if (!Native.close(closed))
+            throw Native.failure();
+    }
+
+    /** The time between two events, name.start and name.end, that have the same fields. */
+    public static final class Span implements AutoCloseable {
+        private final NetLogger log;
+        private final String name;
+        private Consumer<Event> fields = event -> { };
+        private boolean failed, ended;
+
+        Span(NetLogger log, String name) {
+            this.log = log;
+            this.name = name;
+        }
+
+        private Span add(Consumer<Event> field) {
+            fields = fields.andThen(field);
+            return this;
+        }
+
+        public Span put(String field, long value) {
+            return add(event -> event.put(field, value));
+        }
+
+        public Span put(String field, double value) {
+            return add(event -> event.put(field, value));
+        }
+
+        public Span put(String field, boolean value) {
+            return add(event -> event.put(field, value));
+        }
+
+        public Span put(String field, CharSequence value) {
+            String kept = String.valueOf(value);
+            return add(event -> event.put(field, kept));
+        }
+
+        /** Writes name.start, with the fields so far. What is put later is in name.end only. */
+        public Span start() {
+            Event event = log.event(name + ".start");
+            fields.accept(event);
+            event.write();
+            return this;
+        }
+
+        /** The end will say STATUS=-1 instead of 0. */
+        public void fail() {
+            failed = true;
+        }
+
+        /** Writes name.end, once. */
+        @Override
+        public void close() {
+            if (ended)
+                return;
+            ended = true;
+            Event event = log.event(name + ".end");
+            fields.accept(event);
+            event.put("STATUS", failed ? -1 : 0).write();
+        }
+    }
+}

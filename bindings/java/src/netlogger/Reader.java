@@ -1,0 +1,71 @@
+package netlogger;
+
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+
+/**
+ * The records of a source, once, in their order: a file, "-" for standard input, a collector (x-netlog://HOST), in any of
+ * the library's formats. For one thread at a time.
+ *
+ * <pre>{@code
+ * try (Reader reader = new Reader("all.log", "LVL <= Warning")) {
+ *     for (LogRecord record : reader)
+ *         System.out.println(record.event() + " " + record.get("SEND.SZ"));
+ * }
+ * }</pre>
+ */
+public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, AutoCloseable {
+    private long handle;
+    private LogRecord ahead;
+
+    public Reader(String source) {
+        this(source, null, false);
+    }
+
+    /** where is an expression that chooses records. */
+    public Reader(String source, String where) {
+        this(source, where, false);
+    }
+
+    /** follow: at the end wait for what is appended. */
+    public Reader(String source, String where, boolean follow) {
+        handle = Native.openReader(Native.bytes(source), follow, Native.bytes(where));
+        if (handle == 0)
+            throw Native.failure();
+    }
+
+    @Override
+    public Iterator<LogRecord> iterator() {
+        return this;
+    }
+
+    @Override
+    public boolean hasNext() {
+        if (ahead == null && handle != 0) {
+            byte[] packed = Native.next(handle);
+            ahead = packed == null ? null : new LogRecord(packed);
+        }
+        return ahead != null;
+    }
+
+    @Override
+    public LogRecord next() {
+        if (!hasNext())
+            throw new NoSuchElementException();
+        LogRecord record = ahead;
+        ahead = null;
+        return record;
+    }
+
+    /** How many places could not be read as records, and were passed over, so far. */
+    public long malformed() {
+        return handle == 0 ? 0 : Native.malformed(handle);
+    }
+
+    @Override
+    public void close() {
+        Native.closeReader(handle);
+        handle = 0;
+        ahead = null;
+    }
+}

@@ -1,0 +1,55 @@
+package netlogger;
+
+/**
+ * The calls of SLF4J's loggers, for those who have their habits: a message with {} for each argument. Each becomes an event
+ * called Log with the fields MSG and LOGGER, and EXCEPTION where the last argument is one that no {} is for.
+ */
+public final class TextLogger {
+    private final NetLogger log;
+    private final String name;
+
+    public TextLogger(NetLogger log, String name) {
+        this.log = log;
+        this.name = name;
+    }
+
+    public void error(String message, Object... arguments) {
+        write(Level.ERROR, message, arguments);
+    }
+
+    public void warn(String message, Object... arguments) {
+        write(Level.WARNING, message, arguments);
+    }
+
+    public void info(String message, Object... arguments) {
+        write(Level.USAGE, message, arguments);
+    }
+
+    public void debug(String message, Object... arguments) {
+        write(Level.DEBUG, message, arguments);
+    }
+
+    public boolean isDebugEnabled() {
+        return log.isOn(Level.DEBUG);
+    }
+
+    private void write(Level level, String message, Object[] arguments) {
+        if (!log.isOn(level))
+            return;
+        StringBuilder text = new StringBuilder(message.length() + 32);
+        int used = format(text, message, arguments);
+        Event event = log.event(level, "Log").put("MSG", text).put("LOGGER", name);
+        if (used < arguments.length && arguments[arguments.length - 1] instanceof Throwable)
+            event.put("EXCEPTION", arguments[arguments.length - 1].toString());
+        event.write();
+    }
+
+    /* How many of the arguments there was a {} for. */
+    private static int format(StringBuilder text, String message, Object[] arguments) {
+        int from = 0, used = 0;
+        for (int at; used < arguments.length && (at = message.indexOf("{}", from)) >= 0; from = at + 2)
+            text.append(message, from, at).append(arguments[used++]);
+        text.append(message, from, message.length());
+        return used;
+    }
+}

@@ -1,0 +1,54 @@
+# The library in other languages, a folder each. C++ is a header.
+include_HEADERS += %D%/cxx/netlogger.hpp
+
+# Fortran: a module, which is the compiler's own kind of file, and a small library behind it.
+EXTRA_DIST += %D%/fortran/netlogger.f90 %D%/fortran/reader_open.c
+if BUILD_FORTRAN
+fortranlibdir = $(libdir)
+nodist_fortranlib_DATA = %D%/fortran/libnetlogger-fortran.a
+fortranmoduledir = $(includedir)/netlogger/fortran
+nodist_fortranmodule_DATA = %D%/fortran/netlogger.mod
+endif
+CLEANFILES += %D%/fortran/*.o %D%/fortran/netlogger.mod %D%/fortran/libnetlogger-fortran.a
+
+%D%/fortran/netlogger.o: %D%/fortran/netlogger.f90
+	$(AM_V_GEN)$(MKDIR_P) %D%/fortran && \
+	$(FORTRAN) -std=f2008 -O2 -g -fPIC $(FORTRAN_WARNINGS) -J %D%/fortran -c $(srcdir)/%D%/fortran/netlogger.f90 -o $@
+# Made with it, whatever its time says.
+%D%/fortran/netlogger.mod: %D%/fortran/netlogger.o
+	$(AM_V_at)test -f $@ || { rm -f %D%/fortran/netlogger.o; $(MAKE) %D%/fortran/netlogger.o; }
+%D%/fortran/reader_open.o: %D%/fortran/reader_open.c
+	$(AM_V_GEN)$(MKDIR_P) %D%/fortran && \
+	$(CC) $(AM_CPPFLAGS) $(AM_CFLAGS) $(CFLAGS) -fPIC -c $(srcdir)/%D%/fortran/reader_open.c -o $@
+%D%/fortran/libnetlogger-fortran.a: %D%/fortran/netlogger.o %D%/fortran/reader_open.o
+	$(AM_V_GEN)rm -f $@ && $(AR) cr $@ %D%/fortran/netlogger.o %D%/fortran/reader_open.o
+
+# Java: a jar with the native part in it, into which the library is linked.
+java_sources = \
+	%D%/java/src/netlogger/package-info.java %D%/java/src/netlogger/Event.java %D%/java/src/netlogger/Level.java \
+	%D%/java/src/netlogger/LogRecord.java %D%/java/src/netlogger/Native.java %D%/java/src/netlogger/NetLogHandler.java \
+	%D%/java/src/netlogger/NetLogger.java %D%/java/src/netlogger/NetLoggerException.java \
+	%D%/java/src/netlogger/Reader.java %D%/java/src/netlogger/TextLogger.java
+EXTRA_DIST += $(java_sources) %D%/java/netlogger_jni.c
+if BUILD_JAVA
+noinst_LTLIBRARIES += %D%/java/libnetlogger_jni.la
+%C%_java_libnetlogger_jni_la_SOURCES = %D%/java/netlogger_jni.c
+%C%_java_libnetlogger_jni_la_CPPFLAGS = $(AM_CPPFLAGS) $(JNI_CPPFLAGS)
+%C%_java_libnetlogger_jni_la_LIBADD = libnetlogger/libcore.la
+# A folder is named so that a library is made that can be loaded, though it is not installed by itself.
+%C%_java_libnetlogger_jni_la_LDFLAGS = -module -avoid-version -shared -no-undefined -rpath $(libdir) \
+	-Wl,-z,nodelete -export-symbols-regex '^Java_netlogger_'
+javajardir = $(datadir)/java
+nodist_javajar_DATA = %D%/java/netlogger.jar
+endif
+CLEANFILES += %D%/java/netlogger.jar
+clean-local: clean-java
+clean-java:
+	rm -rf %D%/java/classes
+.PHONY: clean-java
+
+%D%/java/netlogger.jar: $(java_sources) %D%/java/libnetlogger_jni.la
+	$(AM_V_GEN)rm -rf %D%/java/classes && $(MKDIR_P) %D%/java/classes/netlogger/native && \
+	(cd $(srcdir) && $(JAVAC) --release 11 -Xlint:all -Werror -d $(abs_builddir)/%D%/java/classes $(java_sources)) && \
+	cp %D%/java/.libs/libnetlogger_jni.so %D%/java/classes/netlogger/native/ && \
+	$(JAR) --create --file $@ -C %D%/java/classes .

@@ -1,0 +1,513 @@
+/* The library's logs and readers as Perl's objects: what lib/NetLogger.pm, which documents them, is made of. */
+#define PERL_NO_GET_CONTEXT
+#include "EXTERN.h"
+#include "perl.h"
+#include "XSUB.h"
+
+#include <netlogger.h>
+
+#include <time.h>
+
+/* ---- what an object holds, shared by its copies in other interpreter threads ---- */
+
+typedef struct handle {
+    unsigned references;
+    nl_log *log;
+    bool is_open;
+    nl_reader *reader;
+    nl_filter *filter;
+} handle;
+
+static void let_go(handle *h)
+{
+    if (__atomic_sub_fetch(&h->references, 1, __ATOMIC_ACQ_REL) > 0)
+        return;
+    nl_close(h->log);
+    nl_reader_close(h->reader);
+    nl_filter_free(h->filter);
+    free(h);
+}
+
+static int free_handle(pTHX_ SV *object, MAGIC *magic)
+{
+    PERL_UNUSED_VAR(object);
+    let_go((handle *)(void *)magic->mg_ptr);
+    return 0;
+}
+
+#ifdef USE_ITHREADS
+static int copy_handle(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
+{
+    PERL_UNUSED_VAR(parameters);
+    handle *h = (handle *)(void *)magic->mg_ptr;
+    __atomic_add_fetch(&h->references, 1, __ATOMIC_RELAXED);
+    return 0;
+}
+#define COPY copy_handle
+#else
+#define COPY NULL
+#endif
+
+static const MGVTBL handle_table = {NULL, NULL, NULL, NULL, free_handle, NULL, COPY, NULL};
+
+static SV *object_of(pTHX_ handle *h, const char *class_name)
+{
+    HV *hash = newHV();
+    MAGIC *magic = sv_magicext((SV *)hash, NULL, PERL_MAGIC_ext, &handle_table, (const char *)(void *)h, 0);
+    magic->mg_flags |= MGf_DUP;
+    return sv_bless(newRV_noinc((SV *)hash), gv_stashpv(class_name, GV_ADD));
+}
+
+static handle *handle_of(pTHX_ SV *object)
+{
+    if (SvROK(object) && SvTYPE(SvRV(object)) == SVt_PVHV)
+        for (MAGIC *magic = SvMAGIC(SvRV(object)); magic != NULL; magic = magic->mg_moremagic)
+            if (magic->mg_type == PERL_MAGIC_ext && magic->mg_virtual == &handle_table)
+                return (handle *)(void *)magic->mg_ptr;
+    croak("not a log or reader of NetLogger");
+}
+
+static handle *open_log_of(pTHX_ SV *object)
+{
+    handle *h = handle_of(aTHX_ object);
+    if (!h->is_open)
+        croak("the log is closed");
+    return h;
+}
+
+/* The library's words, on the caller's line. */
+static void die_with_words(pTHX_ const char *instead)
+{
+    const char *words = nl_error_message();
+    croak("%s", *words != '\0' ? words : instead);
+}
+
+/* ---- values ---- */
+
+static bool is_true_or_false(pTHX_ SV *value)
+{
+#ifdef SvIsBOOL
+    if (SvIsBOOL(value))
+        return true;
+#endif
+    return value == &PL_sv_yes || value == &PL_sv_no ||
+           (SvROK(value) && SvOBJECT(SvRV(value)) &&
+            (sv_derived_from(value, "JSON::PP::Boolean") || sv_derived_from(value, "Types::Serialiser::Boolean")));
+}
+
+/* A string of characters in UTF-8, a string of bytes as it is. */
+static nl_string text_of(pTHX_ SV *value)
+{
+    STRLEN size;
+    const char *data = SvPV_nomg(value, size);
+    return (nl_string){data, size};
+}
+
+static void take(pTHX_ SV *value, nl_field *field)
+{
+    SvGETMAGIC(value);
+    field->type = NL_TYPE_STRING;
+    if (!SvOK(value)) {
+        field->string = (nl_string){"", 0};
+    } else if (is_true_or_false(aTHX_ value)) {
+        field->type = NL_TYPE_BOOL;
+        field->bool_value = SvTRUE_nomg(value);
+    } else if (SvPOK(value) || SvROK(value)) {
+        field->string = text_of(aTHX_ value);
+    } else if (SvIOK(value)) {
+        field->type = SvIsUV(value) ? NL_TYPE_UINT : NL_TYPE_INT;
+        field->uint_value = SvIsUV(value) ? SvUVX(value) : (UV)SvIVX(value);
+    } else if (SvNOK(value)) {
+        field->type = NL_TYPE_DOUBLE;
+        field->double_value = SvNVX(value);
+    } else {
+        field->string = text_of(aTHX_ value);
+    }
+}
+
+/* Text that is UTF-8 becomes characters, other stays bytes. */
+static SV *give_text(pTHX_ nl_string text)
+{
+    if (text.data == NULL)
+        return newSV(0);
+    SV *given = newSVpvn(text.data, text.size);
+    if (is_utf8_string((const U8 *)text.data, text.size))
+        SvUTF8_on(given);
+    return given;
+}
+
+static SV *give(pTHX_ const nl_field *field)
+{
+    switch (field->type) {
+    case NL_TYPE_INT:
+        return newSViv(field->int_value);
+    case NL_TYPE_UINT:
+        return newSVuv(field->uint_value);
+    case NL_TYPE_DOUBLE:
+        return newSVnv(field->double_value);
+    case NL_TYPE_BOOL:
+        return newSVsv(field->bool_value ? &PL_sv_yes : &PL_sv_no);
+    default:
+        return give_text(aTHX_ field->string);
+    }
+}
+
+/* ---- kinds of events, by the bytes of their names ---- */
+
+enum { ENTRIES = 1024, NAMES_SIZE = 512 };
+
+/* A thread's own, so that no lock is needed. */
+static __thread struct entry {
+    nl_event_kind *kind; /* NULL: free */
+    nl_level level;
+    unsigned count;
+    size_t size;            /* of names */
+    char names[NAMES_SIZE]; /* the event's and the fields', each behind its size */
+} *entries;
+
+/* All names one behind the other; false when there is no room for them. */
+static bool put_names(char *out, size_t *size, nl_string event, const nl_string *names, size_t count)
+{
+    *size = 0;
+    for (size_t i = 0; i <= count; i++) {
+        nl_string name = i == 0 ? event : names[i - 1];
+        uint16_t name_size = (uint16_t)name.size;
+        if (name.size > NAMES_SIZE || *size + sizeof name_size + name.size > NAMES_SIZE)
+            return false;
+        memcpy(out + *size, &name_size, sizeof name_size);
+        memcpy(out + *size + sizeof name_size, name.data, name.size);
+        *size += sizeof name_size + name.size;
+    }
+    return true;
+}
+
+static uint64_t hash_bytes(const char *data, size_t size)
+{
+    uint64_t hash = size, word = 0;
+    for (size_t at = 0; at < size; at += sizeof word) {
+        size_t rest = size - at;
+        word = 0;
+        memcpy(&word, data + at, rest < sizeof word ? rest : sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+        hash ^= hash >> 29;
+    }
+    return hash;
+}
+
+/* The kind, and in *own whether the caller has to free it. */
+static nl_event_kind *find_kind(nl_level level, nl_string event, const nl_string *names, size_t count, bool *own)
+{
+    char all[NAMES_SIZE];
+    size_t size;
+    if (entries == NULL)
+        entries = calloc(ENTRIES, sizeof *entries);
+    *own = entries == NULL || !put_names(all, &size, event, names, count);
+    if (*own)
+        return nl_event_kind_new(level, event, names, count);
+    struct entry *at = &entries[(hash_bytes(all, size) + (uint64_t)level) % ENTRIES];
+    if (at->kind != NULL && at->level == level && at->count == count && at->size == size &&
+        memcmp(at->names, all, size) == 0)
+        return at->kind;
+    nl_event_kind_free(at->kind);
+    at->kind = nl_event_kind_new(level, event, names, count);
+    at->level = level;
+    at->count = (unsigned)count;
+    at->size = size;
+    memcpy(at->names, all, size);
+    return at->kind;
+}
+
+/* ---- one event ---- */
+
+static nl_string name_of(pTHX_ SV *name)
+{
+    STRLEN size;
+    const char *data = SvPV(name, size);
+    return (nl_string){data, size};
+}
+
+/* event and pairs of name and value, count pairs. True when it was logged, false when it is off or lost. */
+static bool write_event(pTHX_ handle *h, nl_level level, SV *event, SV **pairs, size_t count)
+{
+    nl_string some_names[NL_FIELDS_MAX], *names = some_names;
+    nl_field some_values[NL_FIELDS_MAX], *values = some_values;
+    if (count > NL_FIELDS_MAX) { /* freed with the statement, whatever dies in between */
+        names = (nl_string *)(void *)SvPVX(sv_2mortal(newSV(count * sizeof *names)));
+        values = (nl_field *)(void *)SvPVX(sv_2mortal(newSV(count * sizeof *values)));
+    }
+    for (size_t i = 0; i < count; i++)
+        take(aTHX_ pairs[2 * i + 1], &values[i]);
+    for (size_t i = 0; i < count; i++)
+        names[i] = name_of(aTHX_ pairs[2 * i]);
+    bool own;
+    nl_event_kind *kind = find_kind(level, name_of(aTHX_ event), names, count, &own);
+    nl_status status = nl_event_write(h->log, kind, values);
+    if (own)
+        nl_event_kind_free(kind);
+    return status == NL_OK || status == NL_MALFORMED;
+}
+
+static bool write_text(pTHX_ handle *h, nl_level level, SV *event, SV *text)
+{
+    static const char date[] = "DATE=20000101000000 ";
+    nl_string event_bytes = name_of(aTHX_ event), text_bytes = name_of(aTHX_ text);
+    SV *line = sv_2mortal(newSVpvn(date, sizeof date - 1));
+    sv_catpvn(line, text_bytes.data, text_bytes.size);
+    nl_record *record = nl_record_new();
+    if (nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, SvPVX(line), SvCUR(line)) != NL_OK) {
+        nl_record_free(record);
+        die_with_words(aTHX_ "no row of NAME=value");
+    }
+    nl_record_set_time(record, 0);
+    nl_record_set_level(record, level);
+    nl_record_set_event(record, event_bytes.data, event_bytes.size);
+    nl_status status = nl_write_record(h->log, record);
+    nl_record_free(record);
+    return status == NL_OK || status == NL_MALFORMED;
+}
+
+static nl_level level_of(pTHX_ SV *value)
+{
+    nl_level level = NL_LEVEL_NONE;
+    if (looks_like_number(value)) {
+        IV number = SvIV(value);
+        level = number > NL_LEVEL_NONE && number <= NL_DEBUG ? (nl_level)number : NL_LEVEL_NONE;
+    } else {
+        nl_string text = name_of(aTHX_ value);
+        level = nl_level_parse(text.data, text.size);
+    }
+    if (level == NL_LEVEL_NONE)
+        croak("a level is one of " NL_LEVEL_NAMES);
+    return level;
+}
+
+/* ---- reading ---- */
+
+/* The next record that the filter means. Waits, and lets Perl's signal handlers run meanwhile. */
+static nl_status next_meant(pTHX_ handle *h, double timeout, const nl_record **record)
+{
+    struct timespec pause = {.tv_nsec = 100000}, now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    double until = (double)now.tv_sec + (double)now.tv_nsec / 1e9 + timeout;
+    for (;;) {
+        nl_status status;
+        if (h->reader == NULL)
+            croak("the reader is closed");
+        while ((status = nl_reader_next(h->reader, record)) == NL_OK)
+            if (nl_filter_matches(h->filter, *record))
+                return NL_OK;
+        if (status != NL_AGAIN)
+            return status;
+        PERL_ASYNC_CHECK();
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        if (timeout >= 0 && (double)now.tv_sec + (double)now.tv_nsec / 1e9 >= until)
+            return NL_AGAIN;
+        nanosleep(&pause, NULL);
+        if (pause.tv_nsec < 10000000)
+            pause.tv_nsec *= 2;
+    }
+}
+
+static void store(pTHX_ HV *hash, const char *key, SV *value)
+{
+    if (hv_store(hash, key, (I32)strlen(key), value, 0) == NULL)
+        SvREFCNT_dec(value);
+}
+
+static SV *give_record(pTHX_ const nl_record *record)
+{
+    HV *hash = newHV(), *first = newHV();
+    AV *pairs = newAV();
+    for (size_t i = 0; i < record->field_count; i++) {
+        const nl_field *field = &record->fields[i];
+        SV *value = give(aTHX_ field);
+        av_push(pairs, give_text(aTHX_ field->name));
+        av_push(pairs, value);
+        if (!hv_exists(first, field->name.data, (I32)field->name.size) &&
+            hv_store(first, field->name.data, (I32)field->name.size, SvREFCNT_inc(value), 0) == NULL)
+            SvREFCNT_dec(value);
+    }
+    store(aTHX_ hash, "time_ns", newSViv(record->time_ns));
+    store(aTHX_ hash, "level", record->level != NL_LEVEL_NONE ? newSVpv(nl_level_name(record->level), 0) : newSV(0));
+    store(aTHX_ hash, "host", give_text(aTHX_ record->host));
+    store(aTHX_ hash, "prog", give_text(aTHX_ record->prog));
+    store(aTHX_ hash, "event", give_text(aTHX_ record->event));
+    store(aTHX_ hash, "fields", newRV_noinc((SV *)first));
+    store(aTHX_ hash, "pairs", newRV_noinc((SV *)pairs));
+    return sv_bless(newRV_noinc((SV *)hash), gv_stashpv("NetLogger::Record", GV_ADD));
+}
+
+MODULE = NetLogger  PACKAGE = NetLogger
+PROTOTYPES: DISABLE
+
+SV *
+open(const char *class_name, const char *prog, SV *url = &PL_sv_undef)
+  CODE:
+    nl_error_clear();
+    nl_log *log = nl_open(prog, SvOK(url) ? SvPV_nolen(url) : NULL);
+    if (log == NULL && *nl_error_message() != '\0')
+        die_with_words(aTHX_ "open failed");
+    handle *h = calloc(1, sizeof *h);
+    if (h == NULL)
+        croak("out of memory");
+    *h = (handle){.references = 1, .log = log, .is_open = true};
+    RETVAL = object_of(aTHX_ h, class_name);
+  OUTPUT:
+    RETVAL
+
+void
+event(SV *self, SV *name, ...)
+  ALIAS:
+    emergency = 1
+    alert = 2
+    error = 3
+    warning = 4
+    auth = 5
+    security = 6
+    usage = 7
+    system = 8
+    important = 9
+    debug = 10
+  PPCODE:
+    handle *h = open_log_of(aTHX_ self);
+    nl_level level = ix == 0 ? NL_USAGE : (nl_level)ix;
+    if (items % 2 != 0)
+        croak("a field's name without a value");
+    bool logged = nl_is_on(h->log, level) && write_event(aTHX_ h, level, name, &ST(2), (size_t)(items - 2) / 2);
+    ST(0) = boolSV(logged);
+    XSRETURN(1);
+
+void
+log(SV *self, SV *level_value, SV *name, ...)
+  PPCODE:
+    handle *h = open_log_of(aTHX_ self);
+    nl_level level = level_of(aTHX_ level_value);
+    if (items % 2 != 1)
+        croak("a field's name without a value");
+    bool logged = nl_is_on(h->log, level) && write_event(aTHX_ h, level, name, &ST(3), (size_t)(items - 3) / 2);
+    ST(0) = boolSV(logged);
+    XSRETURN(1);
+
+bool
+_write_text(SV *self, SV *level_value, SV *name, SV *text)
+  CODE:
+    handle *h = open_log_of(aTHX_ self);
+    nl_level level = level_of(aTHX_ level_value);
+    RETVAL = nl_is_on(h->log, level) && write_text(aTHX_ h, level, name, text);
+  OUTPUT:
+    RETVAL
+
+bool
+is_on(SV *self, SV *level_value)
+  CODE:
+    handle *h = handle_of(aTHX_ self);
+    RETVAL = h->is_open && nl_is_on(h->log, level_of(aTHX_ level_value));
+  OUTPUT:
+    RETVAL
+
+void
+set_level(SV *self, SV *level_value)
+  CODE:
+    handle *h = open_log_of(aTHX_ self);
+    nl_set_level(h->log, level_of(aTHX_ level_value));
+
+void
+control(SV *self, SV *commands)
+  CODE:
+    handle *h = open_log_of(aTHX_ self);
+    nl_string text = name_of(aTHX_ commands);
+    if (nl_control(h->log, text.data, text.size) == NL_FAILED)
+        die_with_words(aTHX_ "control failed");
+
+void
+flush(SV *self)
+  CODE:
+    if (nl_flush(open_log_of(aTHX_ self)->log) == NL_FAILED)
+        die_with_words(aTHX_ "flush failed");
+
+void
+close(SV *self)
+  CODE:
+    handle *h = handle_of(aTHX_ self);
+    if (h->is_open) {
+        nl_log *log = h->log;
+        h->is_open = false;
+        h->log = NULL;
+        if (nl_close(log) == NL_FAILED)
+            die_with_words(aTHX_ "close failed");
+    }
+
+bool
+is_open(SV *self)
+  CODE:
+    RETVAL = handle_of(aTHX_ self)->is_open;
+  OUTPUT:
+    RETVAL
+
+const char *
+library_version(...)
+  CODE:
+    PERL_UNUSED_VAR(items);
+    RETVAL = nl_version();
+  OUTPUT:
+    RETVAL
+
+MODULE = NetLogger  PACKAGE = NetLogger::Reader
+
+SV *
+_open(const char *class_name, const char *url, SV *where, bool follow)
+  CODE:
+    nl_reader_options options = {.follow = follow, .nonblocking = true};
+    nl_filter *filter = NULL;
+    if (SvOK(where) && (filter = nl_filter_parse(SvPV_nolen(where))) == NULL)
+        die_with_words(aTHX_ "no expression");
+    nl_reader *reader = nl_reader_open(url, &options);
+    if (reader == NULL) {
+        nl_filter_free(filter);
+        die_with_words(aTHX_ "open failed");
+    }
+    handle *h = calloc(1, sizeof *h);
+    if (h == NULL)
+        croak("out of memory");
+    *h = (handle){.references = 1, .reader = reader, .filter = filter};
+    RETVAL = object_of(aTHX_ h, class_name);
+  OUTPUT:
+    RETVAL
+
+SV *
+next(SV *self, SV *timeout = &PL_sv_undef)
+  CODE:
+    const nl_record *record;
+    handle *h = handle_of(aTHX_ self);
+    nl_status status = next_meant(aTHX_ h, SvOK(timeout) ? SvNV(timeout) : -1, &record);
+    if (status == NL_FAILED)
+        die_with_words(aTHX_ "reading failed");
+    RETVAL = status == NL_OK ? give_record(aTHX_ record) : &PL_sv_undef;
+  OUTPUT:
+    RETVAL
+
+void
+stats(SV *self)
+  PPCODE:
+    handle *h = handle_of(aTHX_ self);
+    if (h->reader == NULL)
+        croak("the reader is closed");
+    const nl_decoder_stats *stats = nl_reader_get_stats(h->reader);
+    EXTEND(SP, 10);
+    mPUSHs(newSVpvs("records"));
+    mPUSHs(newSVuv(stats->records));
+    mPUSHs(newSVpvs("malformed"));
+    mPUSHs(newSVuv(stats->malformed));
+    mPUSHs(newSVpvs("unterminated"));
+    mPUSHs(newSVuv(stats->unterminated));
+    mPUSHs(newSVpvs("lost"));
+    mPUSHs(newSVuv(stats->lost));
+    mPUSHs(newSVpvs("repeated"));
+    mPUSHs(newSVuv(stats->repeated));
+
+void
+close(SV *self)
+  CODE:
+    handle *h = handle_of(aTHX_ self);
+    nl_reader_close(h->reader);
+    h->reader = NULL;

@@ -1,0 +1,26 @@
+# What the module says it does, in few words; the project's own tests say more.
+use strict;
+use warnings;
+use Test::More;
+use File::Temp;
+use NetLogger;
+
+my $folder = File::Temp->newdir;
+my $path   = "$folder/a.nlb";
+my $log    = NetLogger->open('prog', $path);
+ok($log->event('WriteData', 'SEND.SZ' => 49332, FILE => "a \"b\"\n", REAL => 0.5, NONE => undef), 'logged');
+ok($log->write('Written', 'A=%d B=%s', 7, 'x y=z'), 'by a format');
+$log->set_level('Error');
+ok(!$log->event('Off'),       'below the threshold');
+ok(!$log->is_on('Usage'),     'which is known before');
+$log->close;
+ok(!eval { $log->event('Late') } && $@ =~ /closed/, 'closed');
+
+my $reader = NetLogger->read($path);
+my $record = $reader->next;
+is($record->event, 'WriteData', 'event');
+is_deeply([$record->pairs], ['SEND.SZ' => 49332, FILE => "a \"b\"\n", REAL => 0.5, NONE => ''], 'fields');
+is($reader->next->get('B'), 'x y=z', 'told apart by the format');
+ok(!defined $reader->next,           'the end');
+ok(!eval { NetLogger->open('prog', '/no/such/folder/a.log') } && $@ =~ /No such file/, 'dies in words');
+done_testing;

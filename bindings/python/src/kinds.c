@@ -1,0 +1,94 @@
+#include "core.h"
+
+#include <string.h>
+
+enum { ENTRIES = 1024, NAMES_MAX = NL_FIELDS_MAX };
+
+/*
+ * Kinds by the very objects that they were called with: the names in a program's text are the same objects with every
+ * call. An entry keeps them, so that no other object can be where they are. Under the interpreter's lock.
+ */
+typedef struct entry {
+    nl_event_kind *kind; /* NULL: free */
+    PyObject *event;
+    PyObject *names[NAMES_MAX];
+    unsigned char count;
+    unsigned char level;
+} entry;
+
+static entry entries[ENTRIES];
+
+static entry *entry_of(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count)
+{
+    uint64_t hash = (uint64_t)(uintptr_t)event + (uint64_t)level;
+    for (Py_ssize_t i = 0; i < count; i++)
+        hash = (hash ^ (uint64_t)(uintptr_t)names[i]) * UINT64_C(0x9e3779b97f4a7c15);
+    return &entries[(hash * UINT64_C(0x9e3779b97f4a7c15) >> 32) % ENTRIES];
+}
+
+static bool is_of(const entry *at, nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count)
+{
+    return at->kind != NULL && at->event == event && at->level == level && at->count == count &&
+           memcmp(at->names, names, (size_t)count * sizeof *names) == 0;
+}
+
+/* The kind of these texts, which the library looks for. */
+static nl_event_kind *make(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count)
+{
+    nl_event_kind *kind = NULL;
+    nl_string *texts = PyMem_Malloc((size_t)(count + 1) * sizeof *texts);
+    PyObject **kept = PyMem_Malloc((size_t)(count + 1) * sizeof(PyObject *));
+    Py_ssize_t done = 0;
+    if (texts == NULL || kept == NULL) {
+        PyErr_NoMemory();
+        goto out;
+    }
+    for (; done <= count; done++) {
+        PyObject *text = done < count ? names[done] : event;
+        if (!PyUnicode_Check(text)) {
+            PyErr_SetString(PyExc_TypeError, done < count ? "a field's name is a str" : "an event's name is a str");
+            goto out;
+        }
+        if (nlpy_take_text(text, &texts[done], &kept[done]) < 0)
+            goto out;
+    }
+    kind = nl_event_kind_new(level, texts[count], texts, (size_t)count);
+out:
+    for (Py_ssize_t i = 0; i < done; i++)
+        Py_DECREF(kept[i]);
+    PyMem_Free(kept);
+    PyMem_Free(texts);
+    return kind;
+}
+
+static void replace(entry *at, const entry *with)
+{
+    entry old = *at;
+    *at = *with;
+    Py_INCREF(at->event);
+    for (unsigned i = 0; i < at->count; i++)
+        Py_INCREF(at->names[i]);
+    if (old.kind == NULL)
+        return;
+    nl_event_kind_free(old.kind);
+    Py_DECREF(old.event);
+    for (unsigned i = 0; i < old.count; i++)
+        Py_DECREF(old.names[i]);
+}
+
+nl_event_kind *nlpy_kind_find(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count, bool *own)
+{
+    entry *at = entry_of(level, event, names, count);
+    *own = false;
+    if (is_of(at, level, event, names, count))
+        return at->kind;
+    nl_event_kind *kind = make(level, event, names, count);
+    /* What others use while they wait without the interpreter's lock is not freed. */
+    *own = nlpy_waiting > 0 || count > NAMES_MAX || !PyUnicode_CheckExact(event);
+    if (kind == NULL || *own)
+        return kind;
+    entry made = {.kind = kind, .event = event, .level = (unsigned char)level, .count = (unsigned char)count};
+    memcpy(made.names, names, (size_t)count * sizeof *names);
+    replace(at, &made);
+    return kind;
+}

@@ -1,0 +1,564 @@
+#include "core.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <string.h>
+#include <time.h>
+
+enum { INLINE_FIELDS = NL_FIELDS_MAX };
+
+typedef struct py_log {
+    PyObject_HEAD nl_log *log;
+    bool is_open;
+    unsigned users;      /* threads that use log without the interpreter's lock */
+    unsigned generation; /* of the process to which they belong */
+} py_log;
+
+unsigned nlpy_waiting;
+static unsigned generation; /* how often the process is a child of fork(): there no other thread is left */
+
+static void in_child(void)
+{
+    generation++;
+    nlpy_waiting = 0;
+}
+
+/* ---- using it without the interpreter's lock ---- */
+
+static bool check_open(py_log *self)
+{
+    if (!self->is_open)
+        PyErr_SetString(PyExc_ValueError, "the log is closed");
+    return self->is_open;
+}
+
+static void enter(py_log *self)
+{
+    if (self->generation != generation) {
+        self->generation = generation;
+        self->users = 0;
+    }
+    self->users++;
+}
+
+static void leave(py_log *self)
+{
+    if (self->generation == generation)
+        self->users--;
+}
+
+static void wait_for_users(py_log *self)
+{
+    static const struct timespec moment = {.tv_nsec = 1000000};
+    while (self->generation == generation && self->users > 0) {
+        Py_BEGIN_ALLOW_THREADS nanosleep(&moment, NULL);
+        Py_END_ALLOW_THREADS
+    }
+}
+
+/* ---- one event ---- */
+
+/* What a call brings: first names and objects, then of the objects values. All references are its own. */
+typedef struct call {
+    Py_ssize_t count;
+    PyObject **names;
+    PyObject **objects;
+    PyObject **kept; /* what holds the bytes of a value, or NULL */
+    nl_field *values;
+    size_t size; /* of the event in a ring */
+    void *more;  /* memory, when there are more than INLINE_FIELDS */
+    PyObject *some_objects[3 * INLINE_FIELDS];
+    nl_field some_values[INLINE_FIELDS];
+} call;
+
+static int make_room(call *c, Py_ssize_t count)
+{
+    PyObject **objects = c->some_objects;
+    c->count = 0;
+    c->more = NULL;
+    c->values = c->some_values;
+    if (count > INLINE_FIELDS) {
+        size_t each = sizeof(nl_field) + 3 * sizeof(PyObject *);
+        if ((c->more = PyMem_Malloc((size_t)count * each)) == NULL) {
+            PyErr_NoMemory();
+            return -1;
+        }
+        c->values = c->more;
+        objects = (PyObject **)(void *)(c->values + count);
+    }
+    Py_ssize_t apart = count > INLINE_FIELDS ? count : INLINE_FIELDS;
+    c->names = objects;
+    c->objects = objects + apart;
+    c->kept = objects + 2 * apart;
+    return 0;
+}
+
+static void add_fields(call *c, PyObject *fields)
+{
+    PyObject *name, *object;
+    for (Py_ssize_t at = 0; PyDict_Next(fields, &at, &name, &object); c->count++) {
+        Py_INCREF(name);
+        Py_INCREF(object);
+        c->names[c->count] = name;
+        c->objects[c->count] = object;
+        c->kept[c->count] = NULL;
+    }
+}
+
+static int take_values(call *c)
+{
+    c->size = sizeof(nl_event_header);
+    for (Py_ssize_t i = 0; i < c->count; i++) {
+        if (nlpy_take(c->objects[i], &c->values[i], &c->kept[i]) < 0)
+            return -1;
+        c->size += c->values[i].type == NL_TYPE_STRING ? 4 + c->values[i].string.size : 8;
+    }
+    return 0;
+}
+
+static void forget(call *c)
+{
+    for (Py_ssize_t i = 0; i < c->count; i++) {
+        Py_DECREF(c->names[i]);
+        Py_DECREF(c->objects[i]);
+        Py_XDECREF(c->kept[i]);
+    }
+    PyMem_Free(c->more);
+}
+
+/* The interpreter's lock is let go only where the event may have to wait: that is dearer than the event itself. */
+static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
+{
+    enum { NAMES = 4096 }; /* room for the names of an event that is written as a whole record */
+    if (nl_event_has_room(self->log, c->size + NAMES))
+        return nl_event_write(self->log, kind, c->values);
+    nl_status status;
+    enter(self);
+    nlpy_waiting++;
+    unsigned before = generation;
+    Py_BEGIN_ALLOW_THREADS status = nl_event_write(self->log, kind, c->values);
+    Py_END_ALLOW_THREADS if (before == generation) nlpy_waiting--;
+    leave(self);
+    return status;
+}
+
+/* True when the event was logged, False when it is off or lost, which the log itself counts. */
+static PyObject *write_call(py_log *self, nl_level level, PyObject *event, call *c)
+{
+    bool own;
+    nl_event_kind *kind =
+        take_values(c) == 0 && check_open(self) ? nlpy_kind_find(level, event, c->names, c->count, &own) : NULL;
+    if (kind == NULL)
+        return NULL;
+    nl_status status = write_event(self, kind, c);
+    if (own)
+        nl_event_kind_free(kind);
+    return PyBool_FromLong(status == NL_OK || status == NL_MALFORMED);
+}
+
+/* An event with the fields of two dicts, each of which may be NULL. */
+static PyObject *emit(py_log *self, nl_level level, PyObject *event, PyObject *first, PyObject *second)
+{
+    call c;
+    if (!check_open(self))
+        return NULL;
+    if (!PyUnicode_Check(event)) {
+        PyErr_SetString(PyExc_TypeError, "an event's name is a str");
+        return NULL;
+    }
+    if (!nl_is_on(self->log, level))
+        Py_RETURN_FALSE;
+    Py_ssize_t count = (first != NULL ? PyDict_Size(first) : 0) + (second != NULL ? PyDict_Size(second) : 0);
+    if (make_room(&c, count) < 0)
+        return NULL;
+    if (first != NULL)
+        add_fields(&c, first);
+    if (second != NULL)
+        add_fields(&c, second);
+    PyObject *result = write_call(self, level, event, &c);
+    forget(&c);
+    return result;
+}
+
+/* What a call may bring in place of a dict. */
+static PyObject *as_dict(PyObject *mapping)
+{
+    PyObject *dict = PyDict_New();
+    if (dict != NULL && PyDict_Update(dict, mapping) < 0)
+        Py_CLEAR(dict);
+    return dict;
+}
+
+/* EVENT[, mapping], **fields, from args[at] on. */
+static PyObject *emit_call(PyObject *self, nl_level level, PyObject *args, Py_ssize_t at, PyObject *fields)
+{
+    Py_ssize_t given = PyTuple_Size(args) - at;
+    if (given < 1 || given > 2) {
+        PyErr_SetString(PyExc_TypeError, "an event's name, and at most one mapping, are given by position");
+        return NULL;
+    }
+    PyObject *event = PyTuple_GetItem(args, at);
+    PyObject *mapping = given == 2 ? PyTuple_GetItem(args, at + 1) : Py_None;
+    if (mapping == Py_None)
+        return emit((py_log *)self, level, event, NULL, fields);
+    PyObject *dict = PyDict_CheckExact(mapping) ? mapping : as_dict(mapping);
+    if (dict == NULL)
+        return NULL;
+    PyObject *result = emit((py_log *)self, level, event, dict, fields);
+    if (dict != mapping)
+        Py_DECREF(dict);
+    return result;
+}
+
+#define LEVEL_METHOD(name, level)                                                                                      \
+    static PyObject *log_##name(PyObject *self, PyObject *args, PyObject *fields)                                      \
+    {                                                                                                                  \
+        return emit_call(self, level, args, 0, fields);                                                                \
+    }
+LEVEL_METHOD(emergency, NL_EMERGENCY)
+LEVEL_METHOD(alert, NL_ALERT)
+LEVEL_METHOD(error, NL_ERROR)
+LEVEL_METHOD(warning, NL_WARNING)
+LEVEL_METHOD(auth, NL_AUTH)
+LEVEL_METHOD(security, NL_SECURITY)
+LEVEL_METHOD(usage, NL_USAGE)
+LEVEL_METHOD(system, NL_SYSTEM)
+LEVEL_METHOD(important, NL_IMPORTANT)
+LEVEL_METHOD(debug, NL_DEBUG)
+
+static int take_level(PyObject *object, nl_level *level)
+{
+    long number = PyLong_AsLong(object);
+    if (number == -1 && PyErr_Occurred() != NULL)
+        return -1;
+    if (number <= NL_LEVEL_NONE || number > NL_DEBUG) {
+        PyErr_SetString(PyExc_ValueError, "a level is one of " NL_LEVEL_NAMES);
+        return -1;
+    }
+    *level = (nl_level)number;
+    return 0;
+}
+
+static PyObject *log_log(PyObject *self, PyObject *args, PyObject *fields)
+{
+    nl_level level;
+    if (PyTuple_Size(args) < 1) {
+        PyErr_SetString(PyExc_TypeError, "log(level, event, ...)");
+        return NULL;
+    }
+    return take_level(PyTuple_GetItem(args, 0), &level) == 0 ? emit_call(self, level, args, 1, fields) : NULL;
+}
+
+/* ---- fields as text, and whole records ---- */
+
+static PyObject *write_record(py_log *self, const nl_record *record)
+{
+    nl_status status;
+    enter(self);
+    Py_BEGIN_ALLOW_THREADS status = nl_write_record(self->log, record);
+    Py_END_ALLOW_THREADS leave(self);
+    return PyBool_FromLong(status == NL_OK || status == NL_MALFORMED);
+}
+
+/* text as the fields of a line. */
+static int add_text(nl_record *record, nl_string text, nl_buffer *line)
+{
+    static const char date[] = "DATE=20000101000000 ";
+    nl_buffer_append(line, date, sizeof date - 1);
+    nl_buffer_append(line, text.data, text.size);
+    if (nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line->data, line->size) == NL_OK)
+        return 0;
+    PyErr_SetString(PyExc_ValueError, nl_error_message());
+    return -1;
+}
+
+static PyObject *log_write_text(PyObject *object, PyObject *args)
+{
+    py_log *self = (py_log *)object;
+    PyObject *event, *text, *kept_event = NULL, *kept_text = NULL, *result = NULL;
+    int number;
+    nl_level level;
+    nl_string event_bytes, text_bytes;
+    nl_buffer line = {0};
+    if (!PyArg_ParseTuple(args, "iUU", &number, &event, &text) || !check_open(self))
+        return NULL;
+    if (number <= NL_LEVEL_NONE || number > NL_DEBUG) {
+        PyErr_SetString(PyExc_ValueError, "a level is one of " NL_LEVEL_NAMES);
+        return NULL;
+    }
+    level = (nl_level)number;
+    if (!nl_is_on(self->log, level))
+        Py_RETURN_FALSE;
+    nl_record *record = nl_record_new();
+    if (nlpy_take_text(event, &event_bytes, &kept_event) == 0 && nlpy_take_text(text, &text_bytes, &kept_text) == 0 &&
+        add_text(record, text_bytes, &line) == 0) {
+        nl_record_set_time(record, 0);
+        nl_record_set_level(record, level);
+        nl_record_set_event(record, event_bytes.data, event_bytes.size);
+        result = write_record(self, record);
+    }
+    nl_record_free(record);
+    nl_buffer_free(&line);
+    Py_XDECREF(kept_event);
+    Py_XDECREF(kept_text);
+    return result;
+}
+
+static int add_field(nl_record *record, PyObject *name, PyObject *object)
+{
+    nl_string name_text;
+    nl_field field;
+    PyObject *kept_name = NULL, *kept = NULL;
+    if (!PyUnicode_Check(name)) {
+        PyErr_SetString(PyExc_TypeError, "a field's name is a str");
+        return -1;
+    }
+    int result = nlpy_take_text(name, &name_text, &kept_name) == 0 && nlpy_take(object, &field, &kept) == 0 ? 0 : -1;
+    if (result == 0 && field.type == NL_TYPE_STRING)
+        nl_record_add_string(record, name_text.data, field.string.data, field.string.size);
+    else if (result == 0 && field.type == NL_TYPE_INT)
+        nl_record_add_int(record, name_text.data, field.int_value);
+    else if (result == 0 && field.type == NL_TYPE_UINT)
+        nl_record_add_uint(record, name_text.data, field.uint_value);
+    else if (result == 0 && field.type == NL_TYPE_DOUBLE)
+        nl_record_add_double(record, name_text.data, field.double_value);
+    else if (result == 0)
+        nl_record_add_bool(record, name_text.data, field.bool_value);
+    Py_XDECREF(kept_name);
+    Py_XDECREF(kept);
+    return result;
+}
+
+static int set_text(nl_record *record, void (*set)(nl_record *, const char *, size_t), PyObject *text)
+{
+    nl_string bytes;
+    PyObject *kept = NULL;
+    if (text == Py_None)
+        return 0;
+    if (!PyUnicode_Check(text)) {
+        PyErr_SetString(PyExc_TypeError, "host, prog and event of a record are str or None");
+        return -1;
+    }
+    if (nlpy_take_text(text, &bytes, &kept) < 0)
+        return -1;
+    set(record, bytes.data, bytes.size);
+    Py_DECREF(kept);
+    return 0;
+}
+
+/* (time_ns, level, host, prog, event, pairs) */
+static PyObject *log_write_record(PyObject *object, PyObject *args)
+{
+    py_log *self = (py_log *)object;
+    long long time_ns;
+    int level;
+    PyObject *host, *prog, *event, *pairs, *result = NULL;
+    if (!PyArg_ParseTuple(args, "LiOOOO!", &time_ns, &level, &host, &prog, &event, &PyTuple_Type, &pairs) ||
+        !check_open(self))
+        return NULL;
+    if (level < NL_LEVEL_NONE || level > NL_DEBUG) {
+        PyErr_SetString(PyExc_ValueError, "a level is one of " NL_LEVEL_NAMES);
+        return NULL;
+    }
+    nl_record *record = nl_record_new();
+    nl_record_set_time(record, time_ns);
+    nl_record_set_level(record, (nl_level)level);
+    int good = set_text(record, nl_record_set_host, host) == 0 && set_text(record, nl_record_set_prog, prog) == 0 &&
+               set_text(record, nl_record_set_event, event) == 0;
+    for (Py_ssize_t i = 0; good && i < PyTuple_Size(pairs); i++) {
+        PyObject *name, *value, *pair = PyTuple_GetItem(pairs, i);
+        good = PyArg_ParseTuple(pair, "OO", &name, &value) && add_field(record, name, value) == 0;
+    }
+    if (good)
+        result = write_record(self, record);
+    nl_record_free(record);
+    return result;
+}
+
+/* ---- what is not an event ---- */
+
+static PyObject *log_is_on(PyObject *object, PyObject *args)
+{
+    int level;
+    if (!PyArg_ParseTuple(args, "i", &level))
+        return NULL;
+    return PyBool_FromLong(((py_log *)object)->is_open && nl_is_on(((py_log *)object)->log, (nl_level)level));
+}
+
+static PyObject *log_set_level(PyObject *object, PyObject *level_object)
+{
+    nl_level level;
+    if (!check_open((py_log *)object) || take_level(level_object, &level) < 0)
+        return NULL;
+    nl_set_level(((py_log *)object)->log, level);
+    Py_RETURN_NONE;
+}
+
+static PyObject *log_control(PyObject *object, PyObject *text)
+{
+    py_log *self = (py_log *)object;
+    nl_string commands;
+    PyObject *kept;
+    if (!check_open(self))
+        return NULL;
+    if (!PyUnicode_Check(text)) {
+        PyErr_SetString(PyExc_TypeError, "commands are a str");
+        return NULL;
+    }
+    if (nlpy_take_text(text, &commands, &kept) < 0)
+        return NULL;
+    nl_status status;
+    enter(self);
+    Py_BEGIN_ALLOW_THREADS status = nl_control(self->log, commands.data, commands.size);
+    Py_END_ALLOW_THREADS leave(self);
+    Py_DECREF(kept);
+    if (status == NL_FAILED)
+        return nlpy_raise("control failed");
+    Py_RETURN_NONE;
+}
+
+static PyObject *log_flush(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    py_log *self = (py_log *)object;
+    if (!check_open(self))
+        return NULL;
+    nl_status status;
+    enter(self);
+    Py_BEGIN_ALLOW_THREADS status = nl_flush(self->log);
+    Py_END_ALLOW_THREADS leave(self);
+    if (status == NL_FAILED)
+        return nlpy_raise("flush failed");
+    Py_RETURN_NONE;
+}
+
+static nl_status close_it(py_log *self)
+{
+    nl_status status = NL_OK;
+    if (!self->is_open)
+        return NL_OK;
+    self->is_open = false;
+    wait_for_users(self);
+    nl_log *log = self->log;
+    self->log = NULL;
+    Py_BEGIN_ALLOW_THREADS status = nl_close(log);
+    Py_END_ALLOW_THREADS return status;
+}
+
+static PyObject *log_close(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    if (close_it((py_log *)object) == NL_FAILED)
+        return nlpy_raise("close failed");
+    Py_RETURN_NONE;
+}
+
+static PyObject *log_closed(PyObject *object, void *unused)
+{
+    (void)unused;
+    return PyBool_FromLong(!((py_log *)object)->is_open);
+}
+
+static int log_init(PyObject *object, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"prog", "url", NULL};
+    py_log *self = (py_log *)object;
+    const char *prog, *url = NULL;
+    PyObject *url_object = Py_None, *url_bytes = NULL;
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "s|O", names, &prog, &url_object))
+        return -1;
+    if (url_object != Py_None) {
+        if (!PyUnicode_FSConverter(url_object, &url_bytes))
+            return -1;
+        url = PyBytes_AsString(url_bytes);
+    }
+    if (close_it(self) == NL_FAILED) { /* __init__ called again */
+        Py_XDECREF(url_bytes);
+        nlpy_raise("close failed");
+        return -1;
+    }
+    nl_log *log;
+    nl_error_clear();
+    Py_BEGIN_ALLOW_THREADS log = nl_open(prog, url);
+    Py_END_ALLOW_THREADS Py_XDECREF(url_bytes);
+    if (log == NULL && *nl_error_message() != '\0') {
+        nlpy_raise("open failed");
+        return -1;
+    }
+    self->log = log; /* NULL when logging is switched off */
+    self->is_open = true;
+    return 0;
+}
+
+static void log_dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    PyObject *kind, *value, *where;
+    PyErr_Fetch(&kind, &value, &where);
+    close_it((py_log *)object);
+    PyErr_Restore(kind, value, where);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    release(object);
+    Py_DECREF(type);
+}
+
+#define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
+#define FIELDS_DOC(level) "(event, fields=None, /, **more)\n--\n\nLogs an event of level " level "; see event()."
+
+static PyMethodDef log_methods[] = {
+    {"event", KEYWORDS(log_usage), METH_VARARGS | METH_KEYWORDS,
+     "event($self, event, fields=None, /, **more)\n--\n\n"
+     "Logs an event of level Usage with the fields of a mapping, of keywords, or of both.\n\n"
+     "True when it was logged; False when it is switched off, or lost, as the log's policy\n"
+     "is when its ring is full: then the log itself says how many are missing."},
+    {"emergency", KEYWORDS(log_emergency), METH_VARARGS | METH_KEYWORDS, "emergency" FIELDS_DOC("Emergency")},
+    {"alert", KEYWORDS(log_alert), METH_VARARGS | METH_KEYWORDS, "alert" FIELDS_DOC("Alert")},
+    {"error", KEYWORDS(log_error), METH_VARARGS | METH_KEYWORDS, "error" FIELDS_DOC("Error")},
+    {"warning", KEYWORDS(log_warning), METH_VARARGS | METH_KEYWORDS, "warning" FIELDS_DOC("Warning")},
+    {"auth", KEYWORDS(log_auth), METH_VARARGS | METH_KEYWORDS, "auth" FIELDS_DOC("Auth")},
+    {"security", KEYWORDS(log_security), METH_VARARGS | METH_KEYWORDS, "security" FIELDS_DOC("Security")},
+    {"usage", KEYWORDS(log_usage), METH_VARARGS | METH_KEYWORDS, "usage" FIELDS_DOC("Usage")},
+    {"system", KEYWORDS(log_system), METH_VARARGS | METH_KEYWORDS, "system" FIELDS_DOC("System")},
+    {"important", KEYWORDS(log_important), METH_VARARGS | METH_KEYWORDS, "important" FIELDS_DOC("Important")},
+    {"debug", KEYWORDS(log_debug), METH_VARARGS | METH_KEYWORDS, "debug" FIELDS_DOC("Debug")},
+    {"log", KEYWORDS(log_log), METH_VARARGS | METH_KEYWORDS,
+     "log(level, event, fields=None, /, **more)\n--\n\nLogs an event of that level; see event()."},
+    {"_write_text", log_write_text, METH_VARARGS, NULL},
+    {"_write_record", log_write_record, METH_VARARGS, NULL},
+    {"is_on", log_is_on, METH_VARARGS, "is_on(level, /)\n--\n\nWhether events of that level are written."},
+    {"set_level", log_set_level, METH_O,
+     "set_level(level, /)\n--\n\nSets the threshold: less urgent events are not written from now on."},
+    {"control", log_control, METH_O,
+     "control(commands, /)\n--\n\nDoes what a text says, a command a line:\n\n"
+     "    level LEVEL\n    event PATTERN off|on\n    destination URL\n\n"
+     "and more (nl_control in the library's log.h). Raises Error, naming the wrong lines, after the others are done."},
+    {"flush", log_flush, METH_NOARGS,
+     "flush()\n--\n\nSends what was logged and waits for that. Raises Error when it cannot be sent now; it is kept."},
+    {"close", log_close, METH_NOARGS,
+     "close()\n--\n\nFlushes and closes. Raises Error when something is not delivered; it is closed all the same."},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef log_members[] = {
+    {"closed", log_closed, NULL, "Whether it was closed.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot log_slots[] = {
+    {Py_tp_doc, "A log of one program to one destination: netlogger.Log without what is written in Python."},
+    {Py_tp_init, log_init},
+    {Py_tp_dealloc, log_dealloc},
+    {Py_tp_methods, log_methods},
+    {Py_tp_getset, log_members},
+    {0, NULL},
+};
+
+static PyType_Spec log_spec = {"netlogger._core.Log", sizeof(py_log), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
+                               log_slots};
+
+int nlpy_log_add(PyObject *module)
+{
+    pthread_atfork(NULL, NULL, in_child);
+    PyObject *type = PyType_FromSpec(&log_spec);
+    return type != NULL ? PyModule_AddObject(module, "Log", type) : -1;
+}

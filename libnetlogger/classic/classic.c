@@ -1,0 +1,163 @@
+#include "config.h"
+
+#include "classic/classic.h"
+
+#include "base/error.h"
+#include "transport/destination.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static pthread_rwlock_t tags_lock = PTHREAD_RWLOCK_INITIALIZER;
+static char *global_tag; /* NULL for none */
+static int tags_in_use;  /* atomic: while there are none, writers take no lock */
+
+static void append(nl_buffer *out, const char *text)
+{
+    nl_buffer_append(out, text, strlen(text));
+}
+
+/* The url with what the toolkit meant by it spelt out: relative files, syslog's facility. */
+static void append_meant(nl_buffer *out, const char *url)
+{
+    static const char file[] = "file://", syslog[] = "x-syslog://";
+    const size_t file_size = sizeof file - 1, syslog_size = sizeof syslog - 1;
+    if (strncmp(url, file, file_size) == 0 && url[file_size] != '/') {
+        append(out, "file:");
+        url += file_size;
+    } else if (strncmp(url, syslog, syslog_size) == 0 && strchr("?", url[syslog_size]) != NULL) {
+        append(out, "x-syslog://local0");
+        url += syslog_size;
+    }
+    append(out, url);
+}
+
+/* A file's url with the option append, which it lacks. Without a scheme it is a bare name and has no options yet. */
+static void add_append(nl_buffer *url, const nl_url *parsed, bool append_wanted)
+{
+    bool bare = strcmp(parsed->text, parsed->path) == 0;
+    if (bare) {
+        url->size = 0;
+        append(url, "file:");
+        nl_url_append_escaped(url, parsed->path);
+    }
+    append(url, !bare && strchr(parsed->text, '?') != NULL ? "&" : "?");
+    append(url, append_wanted ? "append=yes" : "append=no");
+}
+
+static nl_log *open_log(const char *program_name, const char *url_text, int flags)
+{
+    nl_buffer url = {0};
+    append_meant(&url, url_text);
+    nl_buffer_append(&url, "", 1);
+    nl_url *parsed = nl_url_parse(url.data);
+    if (parsed != NULL && parsed->scheme == NL_SCHEME_FILE && nl_url_option_value(parsed, "append") == NULL) {
+        url.size--;
+        add_append(&url, parsed, (flags & NL_APPEND) != 0);
+        nl_buffer_append(&url, "", 1);
+    }
+    nl_log *log = parsed != NULL ? nl_open(program_name, url.data) : NULL;
+    nl_url_free(parsed);
+    nl_buffer_free(&url);
+    return log;
+}
+
+NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags)
+{
+    char number[24];
+    if (program_name == NULL) {
+        snprintf(number, sizeof number, "%ld", (long)getpid());
+        program_name = number;
+    }
+    const char *named = (flags & NL_ENV) != 0 ? secure_getenv(NL_DEST_ENV) : NULL;
+    if (named != NULL && *named != '\0')
+        url = named;
+    nl_error_clear();
+    if (url == NULL || *url == '\0') {
+        nl_error_set("no destination: the url is empty%s",
+                     (flags & NL_ENV) != 0 ? ", and so is " NL_DEST_ENV : ", and NL_ENV was not given");
+        return NULL;
+    }
+    nl_log *log = open_log(program_name, url, flags);
+    NL_Handle *handle = log != NULL ? calloc(1, sizeof *handle) : NULL;
+    NL_REQUIRE(handle != NULL || log == NULL, "out of memory");
+    if (handle != NULL)
+        handle->log = log;
+    return handle;
+}
+
+NL_Handle *NetLoggerOpenFd(const char *program_name, int fd, int flags)
+{
+    char path[40];
+    snprintf(path, sizeof path, "file:///dev/fd/%d", fd);
+    return NetLoggerOpen(program_name, path, flags & ~NL_ENV);
+}
+
+void NetLoggerSetLevel(NL_Handle *handle, int log_level)
+{
+    if (handle != NULL)
+        __atomic_store_n(&handle->level, log_level, __ATOMIC_RELAXED);
+}
+
+/* The tag at *place becomes a copy of tag; NULL and "" stand for none. */
+static void set_tag(char **place, const char *tag)
+{
+    char *copy = tag != NULL && *tag != '\0' ? strdup(tag) : NULL;
+    NL_REQUIRE(copy != NULL || tag == NULL || *tag == '\0', "out of memory");
+    pthread_rwlock_wrlock(&tags_lock);
+    __atomic_add_fetch(&tags_in_use, (copy != NULL) - (*place != NULL), __ATOMIC_RELAXED);
+    char *before = *place;
+    *place = copy;
+    pthread_rwlock_unlock(&tags_lock);
+    free(before);
+}
+
+int NetLoggerSetTag(NL_Handle *handle, const char *tag)
+{
+    if (handle == NULL)
+        return 0;
+    set_tag(&handle->tag, tag);
+    return 1;
+}
+
+int NetLoggerSetGlobalTag(const char *tag)
+{
+    if (tag != NULL)
+        set_tag(&global_tag, tag);
+    return 0;
+}
+
+void nl_classic_append_tags(NL_Handle *handle, nl_buffer *out)
+{
+    if (__atomic_load_n(&tags_in_use, __ATOMIC_RELAXED) == 0)
+        return;
+    pthread_rwlock_rdlock(&tags_lock);
+    const char *const tags[] = {handle->tag, global_tag};
+    for (int i = 0; i < 2; i++) {
+        if (tags[i] == NULL)
+            continue;
+        append(out, tags[i]);
+        append(out, " ");
+    }
+    pthread_rwlock_unlock(&tags_lock);
+}
+
+int NetLoggerFlush(NL_Handle *handle)
+{
+    if (handle == NULL)
+        return 0;
+    return nl_flush(handle->log) == NL_OK ? 1 : -1;
+}
+
+int NetLoggerClose(NL_Handle *handle)
+{
+    if (handle == NULL)
+        return 0;
+    int result = nl_close(handle->log) == NL_OK ? 1 : -1;
+    set_tag(&handle->tag, NULL);
+    free(handle);
+    return result;
+}

@@ -1,0 +1,397 @@
+/* The classic calls that write: what they bring becomes a record, and goes into the ring of the calling thread. */
+#include "config.h"
+
+#include "classic/classic.h"
+
+#include "base/error.h"
+#include "format/text.h"
+#include "format/ulm.h"
+#include "log/log_internal.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a call brings, beside its handle. */
+typedef struct classic_event {
+    int64_t time_ns; /* 0: now */
+    const char *keyword;
+    const char *constant; /* may be NULL */
+    const char *format;   /* NULL when there is data instead */
+    const char *data;
+} classic_event;
+
+/* What a thread needs to write, kept so that nothing is allocated once warm. */
+typedef struct scratch {
+    nl_record *record;
+    nl_buffer text;
+} scratch;
+
+static __thread scratch *own __attribute__((tls_model("initial-exec")));
+/* In the middle of a call: a signal handler's call then would find scratch in no state to be used. */
+static __thread bool writing __attribute__((tls_model("initial-exec")));
+static pthread_key_t key;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+
+static void free_scratch(void *user)
+{
+    scratch *s = user;
+    own = NULL;
+    nl_record_free(s->record);
+    nl_buffer_free(&s->text);
+    free(s);
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&key, free_scratch);
+}
+
+static scratch *own_scratch(void)
+{
+    if (own != NULL)
+        return own;
+    pthread_once(&key_once, make_key);
+    scratch *s = calloc(1, sizeof *s);
+    NL_REQUIRE(s != NULL, "out of memory");
+    s->record = nl_record_new();
+    pthread_setspecific(key, s);
+    return own = s;
+}
+
+/* ---- text into fields ---- */
+
+/*
+ * A line is begun that the text decoder reads, so that its rules for fields hold here. The time is a place holder;
+ * words before the first field of what follows are read as more of the event's name, which is where they are found
+ * then.
+ */
+static const char line_start[] = "DATE=20000101000000 NL.EVNT=- ";
+enum { EVENT_START_SIZE = 2 };
+
+static void begin_line(scratch *s)
+{
+    s->text.size = 0;
+    nl_buffer_append(&s->text, line_start, sizeof line_start - 1);
+}
+
+static void add_text(scratch *s, const char *text)
+{
+    if (text == NULL || *text == '\0')
+        return;
+    nl_buffer_append(&s->text, text, strlen(text));
+    nl_buffer_append(&s->text, " ", 1);
+}
+
+/* Appends what printf makes of it. */
+static nl_status add_printed(scratch *s, const char *format, va_list *arguments)
+{
+    va_list sized, printed;
+    va_copy(sized, *arguments);
+    va_copy(printed, *arguments);
+    nl_buffer *text = &s->text;
+    int size = vsnprintf(NULL, 0, format, sized);
+    if (size < 0) {
+        nl_error_set_errno("the format cannot be printed");
+    } else {
+        nl_buffer_reserve(text, (size_t)size + 1);
+        vsnprintf(text->data + text->size, (size_t)size + 1, format, printed);
+        text->size += (size_t)size;
+    }
+    va_end(sized);
+    va_end(printed);
+    return size < 0 ? NL_FAILED : NL_OK;
+}
+
+/* A line cannot have more than one line. */
+static void join_lines(scratch *s)
+{
+    nl_buffer *text = &s->text;
+    while (text->size > 0 && strchr(" \t\r\n", text->data[text->size - 1]) != NULL)
+        text->size--;
+    for (size_t i = 0; i < text->size; i++)
+        if (text->data[i] == '\n')
+            text->data[i] = ' ';
+}
+
+/* The line's fields into the record; all of it into one field where it cannot be read, such as with a second DATE. */
+static void read_line(scratch *s)
+{
+    nl_record *record = s->record;
+    join_lines(s);
+    const char *start = s->text.data, *end = start + s->text.size;
+    const size_t skipped = sizeof line_start - 1;
+    size_t used;
+    nl_record_clear(record);
+    if (s->text.size <= skipped)
+        return;
+    nl_string words = {0};
+    if (nl_text_decode(&nl_ulm, record, NL_FRACTION_DECIMAL, start, end, end, &used) == NL_OK) {
+        words = record->event;
+        words.data += EVENT_START_SIZE;
+        words.size = words.size > EVENT_START_SIZE ? words.size - EVENT_START_SIZE : 0;
+    } else {
+        nl_record_clear(record);
+        words = (nl_string){start + skipped, (size_t)(end - start) - skipped};
+    }
+    if (words.size > 0)
+        nl_record_add_string(record, "MSG", words.data, words.size);
+    record->raw = (nl_string){0};
+}
+
+static void complete(nl_record *record, const classic_event *event)
+{
+    record->time_ns = event->time_ns;
+    record->event = (nl_string){event->keyword, strlen(event->keyword)};
+    if (record->level == NL_LEVEL_NONE && record->level_text.data == NULL)
+        record->level = NL_USAGE;
+}
+
+/* ---- an event ---- */
+
+static nl_status put_text(NL_Handle *handle, scratch *s, const classic_event *event, va_list *arguments)
+{
+    begin_line(s);
+    nl_classic_append_tags(handle, &s->text);
+    add_text(s, event->constant);
+    add_text(s, event->data);
+    if (event->format != NULL && add_printed(s, event->format, arguments) != NL_OK)
+        return NL_FAILED;
+    read_line(s);
+    complete(s->record, event);
+    return nl_write_record(handle->log, s->record);
+}
+
+/* By the format's fields where it has them; what goes before them is read from its text. */
+static nl_status put(NL_Handle *handle, scratch *s, const classic_event *event, va_list *arguments)
+{
+    if (event->format == NULL)
+        return put_text(handle, s, event, arguments);
+    begin_line(s);
+    nl_classic_append_tags(handle, &s->text);
+    add_text(s, event->constant);
+    read_line(s);
+    complete(s->record, event);
+    nl_status status = nl_vwrite_after(handle->log, s->record, event->keyword, event->format, *arguments);
+    return status == NL_AGAIN ? put_text(handle, s, event, arguments) : status;
+}
+
+static int write_event(NL_Handle *handle, const classic_event *event, va_list *arguments)
+{
+    if (handle == NULL)
+        return 0;
+    if (event->keyword == NULL) {
+        nl_error_set("the keyword is NULL");
+        return -1;
+    }
+    if (writing) {
+        nl_producer_refuse(handle->log);
+        nl_error_set("the event is lost: a signal handler wrote it in the middle of another");
+        return -1;
+    }
+    int saved = errno;
+    writing = true;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    nl_status status = put(handle, own_scratch(), event, arguments);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    writing = false;
+    errno = saved;
+    return status == NL_OFF ? 0 : status == NL_FAILED ? -1 : 1;
+}
+
+static int write_formatted(NL_Handle *handle, int64_t time_ns, const char *keyword, const char *constant,
+                           const char *format, va_list *arguments)
+{
+    classic_event event = {time_ns, keyword, constant, format != NULL ? format : "", NULL};
+    return write_event(handle, &event, arguments);
+}
+
+static int write_data(NL_Handle *handle, int64_t time_ns, const char *keyword, const char *constant, const char *data)
+{
+    classic_event event = {time_ns, keyword, constant, NULL, data};
+    return write_event(handle, &event, NULL);
+}
+
+static bool is_filtered(NL_Handle *handle, int level)
+{
+    int threshold = handle != NULL ? __atomic_load_n(&handle->level, __ATOMIC_RELAXED) : 0;
+    return threshold <= 0 || level > threshold;
+}
+
+/* Nanoseconds since 1970; 0 with the reason when the time is not after that, or beyond 2262. */
+static int64_t time_of(long sec, long usec)
+{
+    int64_t time_ns;
+    int64_t fraction_ns;
+    if (sec > 0 && !__builtin_mul_overflow((int64_t)sec, INT64_C(1000000000), &time_ns) &&
+        !__builtin_mul_overflow((int64_t)usec, INT64_C(1000), &fraction_ns) &&
+        !__builtin_add_overflow(time_ns, fraction_ns, &time_ns) && time_ns > 0)
+        return time_ns;
+    nl_error_set("%ld seconds and %ld microseconds are no time of an event", sec, usec);
+    return 0;
+}
+
+/* ---- the calls ---- */
+
+int NetLoggerWrite(NL_Handle *handle, const char *keyword, const char *const_fmt, const char *variable_fmt, ...)
+{
+    va_list arguments;
+    va_start(arguments, variable_fmt);
+    int result = write_formatted(handle, 0, keyword, const_fmt, variable_fmt, &arguments);
+    va_end(arguments);
+    return result;
+}
+
+int NetLoggerGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword, const char *const_fmt,
+                     const char *variable_fmt, ...)
+{
+    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
+    if (time_ns == 0)
+        return -1;
+    va_list arguments;
+    va_start(arguments, variable_fmt);
+    int result = write_formatted(handle, time_ns, keyword, const_fmt, variable_fmt, &arguments);
+    va_end(arguments);
+    return result;
+}
+
+int NetLoggerWriteLvl(NL_Handle *handle, int lvl, const char *keyword, const char *const_fmt, const char *variable_fmt,
+                      ...)
+{
+    if (is_filtered(handle, lvl))
+        return 0;
+    va_list arguments;
+    va_start(arguments, variable_fmt);
+    int result = write_formatted(handle, 0, keyword, const_fmt, variable_fmt, &arguments);
+    va_end(arguments);
+    return result;
+}
+
+int NetLoggerGTWriteLvl(NL_Handle *handle, long sec, long usec, int lvl, const char *keyword, const char *const_fmt,
+                        const char *variable_fmt, ...)
+{
+    if (is_filtered(handle, lvl))
+        return 0;
+    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
+    if (time_ns == 0)
+        return -1;
+    va_list arguments;
+    va_start(arguments, variable_fmt);
+    int result = write_formatted(handle, time_ns, keyword, const_fmt, variable_fmt, &arguments);
+    va_end(arguments);
+    return result;
+}
+
+int NetLoggerWriteString(NL_Handle *handle, const char *keyword, const char *const_data, const char *variable_data)
+{
+    return write_data(handle, 0, keyword, const_data, variable_data);
+}
+
+int NetLoggerWriteStringLvl(NL_Handle *handle, int lvl, const char *keyword, const char *const_data,
+                            const char *variable_data)
+{
+    if (is_filtered(handle, lvl))
+        return 0;
+    return write_data(handle, 0, keyword, const_data, variable_data);
+}
+
+int NetLoggerGTWriteString(NL_Handle *handle, long sec, long usec, const char *keyword, const char *const_data,
+                           const char *variable_data)
+{
+    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
+    if (time_ns == 0)
+        return -1;
+    return write_data(handle, time_ns, keyword, const_data, variable_data);
+}
+
+int NetLoggerGTWriteStringLvl(NL_Handle *handle, int lvl, long sec, long usec, const char *keyword,
+                              const char *const_data, const char *variable_data)
+{
+    if (is_filtered(handle, lvl))
+        return 0;
+    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
+    if (time_ns == 0)
+        return -1;
+    return write_data(handle, time_ns, keyword, const_data, variable_data);
+}
+
+/* ---- those of -DOLD_API: NetLogger.h gives them the names above ---- */
+
+int NetLoggerOldWrite(NL_Handle *handle, const char *keyword, const char *fmt, ...)
+{
+    va_list arguments;
+    va_start(arguments, fmt);
+    int result = write_formatted(handle, 0, keyword, NULL, fmt, &arguments);
+    va_end(arguments);
+    return result;
+}
+
+int NetLoggerOldGTWrite(NL_Handle *handle, long sec, long usec, const char *keyword, const char *fmt, ...)
+{
+    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
+    if (time_ns == 0)
+        return -1;
+    va_list arguments;
+    va_start(arguments, fmt);
+    int result = write_formatted(handle, time_ns, keyword, NULL, fmt, &arguments);
+    va_end(arguments);
+    return result;
+}
+
+int NetLoggerOldWriteLvl(NL_Handle *handle, int lvl, const char *keyword, const char *fmt, ...)
+{
+    if (is_filtered(handle, lvl))
+        return 0;
+    va_list arguments;
+    va_start(arguments, fmt);
+    int result = write_formatted(handle, 0, keyword, NULL, fmt, &arguments);
+    va_end(arguments);
+    return result;
+}
+
+int NetLoggerOldGTWriteLvl(NL_Handle *handle, long sec, long usec, int lvl, const char *keyword, const char *fmt, ...)
+{
+    if (is_filtered(handle, lvl))
+        return 0;
+    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
+    if (time_ns == 0)
+        return -1;
+    va_list arguments;
+    va_start(arguments, fmt);
+    int result = write_formatted(handle, time_ns, keyword, NULL, fmt, &arguments);
+    va_end(arguments);
+    return result;
+}
+
+int NetLoggerOldWriteString(NL_Handle *handle, const char *keyword, const char *data)
+{
+    return write_data(handle, 0, keyword, NULL, data);
+}
+
+int NetLoggerOldWriteStringLvl(NL_Handle *handle, int lvl, const char *keyword, const char *data)
+{
+    if (is_filtered(handle, lvl))
+        return 0;
+    return write_data(handle, 0, keyword, NULL, data);
+}
+
+int NetLoggerOldGTWriteString(NL_Handle *handle, long sec, long usec, const char *keyword, const char *data)
+{
+    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
+    if (time_ns == 0)
+        return -1;
+    return write_data(handle, time_ns, keyword, NULL, data);
+}
+
+int NetLoggerOldGTWriteStringLvl(NL_Handle *handle, int lvl, long sec, long usec, const char *keyword, const char *data)
+{
+    if (is_filtered(handle, lvl))
+        return 0;
+    int64_t time_ns = handle != NULL ? time_of(sec, usec) : 1;
+    if (time_ns == 0)
+        return -1;
+    return write_data(handle, time_ns, keyword, NULL, data);
+}

@@ -1,0 +1,213 @@
+#include "config.h"
+
+#include "log/event_kind.h"
+
+#include "base/error.h"
+#include "log/log_internal.h"
+#include "log/site.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUCKETS = 1024, TEXT_SIZE_MAX = 4096, VARIANTS_MAX = 16 };
+
+/* The events of a kind whose values are of these types. */
+struct nl_event_variant {
+    uint64_t types; /* of all values, TYPE_BITS each */
+    nl_event_site site;
+    nl_event_variant *next;
+    const char *names[NL_FIELDS_MAX];
+    unsigned char raw_types[NL_FIELDS_MAX];
+};
+
+enum { TYPE_BITS = 3 };
+_Static_assert(NL_TYPE_BOOL < 1 << TYPE_BITS && NL_FIELDS_MAX * TYPE_BITS <= 64, "the types of all values fit");
+
+/* The process's kinds, by their bytes; with the registry locked. */
+static nl_event_kind *buckets[BUCKETS];
+static unsigned shared_count;
+
+/* ---- making one ---- */
+
+static nl_string copy_text(nl_string text)
+{
+    char *copy = malloc(text.size + 1);
+    NL_REQUIRE(copy != NULL, "out of memory");
+    if (text.size > 0)
+        memcpy(copy, text.data, text.size);
+    copy[text.size] = '\0';
+    return (nl_string){copy, text.size};
+}
+
+static nl_string copy_name(nl_string name)
+{
+    nl_string copy = copy_text(name.size > 0 ? name : (nl_string){"_", 1});
+    nl_site_clean_name((char *)copy.data, copy.size);
+    return copy;
+}
+
+static void release(nl_event_kind *kind)
+{
+    for (size_t i = 0; i < kind->field_count; i++)
+        free((char *)kind->names[i].data);
+    free(kind->names);
+    free((char *)kind->event.data);
+    free(kind);
+}
+
+void nl_event_kind_free(nl_event_kind *kind)
+{
+    if (kind != NULL && !kind->is_shared)
+        release(kind);
+}
+
+/* ---- the process's ---- */
+
+static bool same_text(nl_string a, nl_string b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+static bool is_same(const nl_event_kind *a, const nl_event_kind *b)
+{
+    if (a->level != b->level || a->field_count != b->field_count || !same_text(a->event, b->event))
+        return false;
+    for (size_t i = 0; i < a->field_count; i++)
+        if (!same_text(a->names[i], b->names[i]))
+            return false;
+    return true;
+}
+
+/* FNV-1a of the text and its end. */
+static uint64_t hash_text(uint64_t hash, nl_string text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        hash = (hash ^ (unsigned char)text.data[i]) * UINT64_C(1099511628211);
+    return hash * UINT64_C(1099511628211);
+}
+
+static nl_event_kind **bucket_of(const nl_event_kind *kind)
+{
+    uint64_t hash = hash_text(UINT64_C(14695981039346656037) ^ (uint64_t)kind->level, kind->event);
+    for (size_t i = 0; i < kind->field_count; i++)
+        hash = hash_text(hash, kind->names[i]);
+    return &buckets[(hash >> 20) % BUCKETS];
+}
+
+/* Whether its events can have a site: what that can hold, and the record way has more room for. */
+static bool can_have_sites(const nl_event_kind *kind)
+{
+    if (kind->field_count > NL_FIELDS_MAX || kind->event.size >= TEXT_SIZE_MAX ||
+        memchr(kind->event.data, '\0', kind->event.size) != NULL)
+        return false;
+    for (size_t i = 0; i < kind->field_count; i++)
+        if (kind->names[i].size >= TEXT_SIZE_MAX)
+            return false;
+    return true;
+}
+
+/* The process's kind that is the same; kind itself, when it has become that; or NULL. */
+static nl_event_kind *share(nl_event_kind *kind)
+{
+    nl_event_kind **bucket = bucket_of(kind), *found = NULL;
+    nl_inside++;
+    nl_registry_lock();
+    for (found = *bucket; found != NULL && !is_same(found, kind); found = found->next)
+        ;
+    if (found == NULL && shared_count < NL_EVENT_KINDS_MAX) {
+        shared_count++;
+        kind->is_shared = true;
+        kind->next = *bucket;
+        *bucket = found = kind;
+    }
+    nl_registry_unlock();
+    nl_inside--;
+    return found;
+}
+
+nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const nl_string *names, size_t field_count)
+{
+    NL_REQUIRE(level > NL_LEVEL_NONE && level <= NL_DEBUG, "level is none");
+    NL_REQUIRE(event.data != NULL, "event is NULL");
+    nl_event_kind *kind = calloc(1, sizeof *kind);
+    NL_REQUIRE(kind != NULL, "out of memory");
+    *kind = (nl_event_kind){.level = level, .event = copy_text(event), .field_count = field_count};
+    kind->names = reallocarray(NULL, field_count + 1, sizeof *kind->names);
+    NL_REQUIRE(kind->names != NULL, "out of memory");
+    for (size_t i = 0; i < field_count; i++)
+        kind->names[i] = copy_name(names[i]);
+    nl_event_kind *shared = can_have_sites(kind) ? share(kind) : NULL;
+    if (shared == NULL || shared == kind)
+        return kind;
+    release(kind);
+    return shared;
+}
+
+/* ---- its sites ---- */
+
+static unsigned char raw_type(nl_type type)
+{
+    static const unsigned char raw[] = {
+        [NL_TYPE_STRING] = NL_RAW_STRING, [NL_TYPE_INT] = NL_RAW_INT64, [NL_TYPE_UINT] = NL_RAW_UINT64,
+        [NL_TYPE_DOUBLE] = NL_RAW_DOUBLE, [NL_TYPE_BOOL] = NL_RAW_BOOL,
+    };
+    if ((size_t)type >= sizeof raw)
+        nl_abort_call("nl_event_write", "a value's type is none");
+    return raw[type];
+}
+
+static nl_event_variant *make_variant(const nl_event_kind *kind, const nl_field *values, uint64_t types)
+{
+    nl_event_variant *variant = calloc(1, sizeof *variant);
+    NL_REQUIRE(variant != NULL, "out of memory");
+    for (size_t i = 0; i < kind->field_count; i++) {
+        variant->names[i] = kind->names[i].data;
+        variant->raw_types[i] = raw_type(values[i].type);
+    }
+    variant->types = types;
+    variant->site = (nl_event_site){.event = kind->event.data,
+                                    .names = variant->names,
+                                    .types = variant->raw_types,
+                                    .field_count = (unsigned short)kind->field_count,
+                                    .level = (unsigned char)kind->level};
+    return variant;
+}
+
+/* *count: those that were looked at. */
+static nl_event_variant *find_variant(nl_event_kind *kind, uint64_t types, unsigned *count)
+{
+    nl_event_variant *variant = __atomic_load_n(&kind->variants, __ATOMIC_ACQUIRE);
+    for (; variant != NULL && variant->types != types; variant = variant->next)
+        ++*count;
+    return variant;
+}
+
+static nl_event_variant *find_or_make_variant(nl_event_kind *kind, const nl_field *values, uint64_t types)
+{
+    unsigned count = 0;
+    nl_inside++;
+    nl_registry_lock();
+    nl_event_variant *variant = find_variant(kind, types, &count);
+    if (variant == NULL && count < VARIANTS_MAX) {
+        variant = make_variant(kind, values, types);
+        variant->next = kind->variants;
+        __atomic_store_n(&kind->variants, variant, __ATOMIC_RELEASE);
+    }
+    nl_registry_unlock();
+    nl_inside--;
+    return variant;
+}
+
+nl_event_site *nl_event_kind_site(nl_event_kind *kind, const nl_field *values)
+{
+    if (!kind->is_shared)
+        return NULL;
+    uint64_t types = 0;
+    for (size_t i = 0; i < kind->field_count; i++)
+        types = types << TYPE_BITS | ((unsigned)values[i].type & ((1u << TYPE_BITS) - 1));
+    unsigned count = 0;
+    nl_event_variant *variant = find_variant(kind, types, &count);
+    if (variant == NULL && count < VARIANTS_MAX && nl_inside == 0)
+        variant = find_or_make_variant(kind, values, types);
+    return variant != NULL ? &variant->site : NULL;
+}

@@ -1,0 +1,178 @@
+/* A log of any kind, record by record: one source, or the files of an archive one after another. */
+#include "config.h"
+
+#include "program/program.h"
+#include "program/reading.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct program_log {
+    program_reading *reading;
+    char *folder; /* NULL: no archive */
+    char **files; /* still to be read from at on */
+    size_t count, at;
+    char *name;        /* of what is read, or was read last; NULL: nothing yet */
+    nl_reader *reader; /* NULL: between files */
+    bool follow, nonblocking;
+    bool polled;    /* readers never wait: this does, to see signals and new files */
+    bool overtaken; /* a followed archive's file has a successor, and what it holds now is its rest */
+    bool failed;
+};
+
+static char *copy(const char *text)
+{
+    char *copied = strdup(text);
+    if (copied == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return copied;
+}
+
+static void free_files(char **files, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        free(files[i]);
+    free(files);
+}
+
+static bool find_files(program_log *log, const char *name)
+{
+    if (program_is_folder(name)) {
+        log->folder = copy(name);
+        program_archive_begin(log->reading, name);
+        return program_list_archive(name, &log->files, &log->count);
+    }
+    log->files = calloc(1, sizeof *log->files);
+    if (log->files == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    log->files[0] = copy(name);
+    log->count = 1;
+    return true;
+}
+
+/* Opens the file that is next. In an archive the last one alone is followed. */
+static bool open_next(program_log *log)
+{
+    free(log->name);
+    log->name = copy(log->files[log->at++]);
+    nl_reader_options how = {.decoder = program_decoder_options(log->reading, log->name),
+                             .follow = log->follow && log->at == log->count,
+                             .nonblocking = log->nonblocking || log->polled};
+    log->reader = nl_reader_open(log->name, &how);
+    log->overtaken = false;
+    if (log->reader == NULL) {
+        program_error("%s", nl_error_message());
+        log->failed = true;
+    }
+    return log->reader != NULL;
+}
+
+static void close_file(program_log *log)
+{
+    program_add_stats(log->reading, nl_reader_get_stats(log->reader));
+    nl_reader_close(log->reader);
+    log->reader = NULL;
+}
+
+program_log *program_log_open(program_reading *reading, const char *name, bool follow, bool nonblocking)
+{
+    program_log *log = calloc(1, sizeof *log);
+    if (log == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    log->reading = reading;
+    log->follow = follow;
+    log->nonblocking = nonblocking;
+    bool good = find_files(log, name);
+    log->polled = !nonblocking && ((log->folder != NULL && follow) || (!follow && program_awaits_signal(name)));
+    if (good && (log->folder != NULL || open_next(log)))
+        return log;
+    program_log_close(log);
+    return NULL;
+}
+
+/* Whether a followed archive has files behind the latest; then they are to be read. */
+static bool find_more(program_log *log)
+{
+    char **files;
+    size_t count;
+    if (!program_list_archive(log->folder, &files, &count))
+        return false;
+    free_files(log->files, log->count);
+    log->files = files;
+    log->count = count;
+    log->at = 0;
+    while (log->name != NULL && log->at < count && strverscmp(files[log->at], log->name) <= 0)
+        log->at++;
+    return log->at < count;
+}
+
+/* There is nothing now in what is read. NL_OK when there may be in the next file; NL_AGAIN: nowhere. */
+static nl_status look_further(program_log *log)
+{
+    if (log->folder == NULL || !log->follow)
+        return NL_AGAIN;
+    if (log->overtaken) {
+        close_file(log);
+        return NL_OK;
+    }
+    log->overtaken = log->at < log->count || find_more(log);
+    return log->overtaken ? NL_OK : NL_AGAIN;
+}
+
+/* As program_log_next, without waiting. */
+static nl_status next(program_log *log, const nl_filter *where, const nl_record **record)
+{
+    for (;;) {
+        while (log->reader == NULL && log->at < log->count && !open_next(log))
+            ;
+        if (log->reader == NULL && (log->folder == NULL || !log->follow))
+            return log->failed ? NL_FAILED : NL_END;
+        if (log->reader == NULL && !find_more(log))
+            return NL_AGAIN;
+        if (log->reader == NULL)
+            continue;
+        nl_status status;
+        do
+            status = nl_reader_next(log->reader, record);
+        while (status == NL_OK && !nl_filter_matches(where, *record));
+        if (status == NL_OK)
+            return NL_OK;
+        if (status == NL_AGAIN && look_further(log) == NL_AGAIN)
+            return NL_AGAIN;
+        if (status == NL_FAILED) {
+            program_error("%s", nl_error_message());
+            log->failed = true;
+        }
+        if (status != NL_AGAIN)
+            close_file(log);
+    }
+}
+
+nl_status program_log_next(program_log *log, const nl_filter *where, const nl_record **record)
+{
+    while (!program_was_stopped()) {
+        nl_status status = next(log, where, record);
+        if (status != NL_AGAIN || !log->polled)
+            return status;
+        program_pause();
+    }
+    return log->failed ? NL_FAILED : NL_END;
+}
+
+void program_log_progress(const program_log *log, uint64_t *done, uint64_t *total)
+{
+    *done = log->reader != NULL ? nl_reader_position(log->reader) : 0;
+    *total = log->reader != NULL ? nl_reader_size(log->reader) : 0;
+}
+
+void program_log_close(program_log *log)
+{
+    if (log == NULL)
+        return;
+    if (log->reader != NULL)
+        close_file(log);
+    free_files(log->files, log->count);
+    free(log->folder);
+    free(log->name);
+    free(log);
+}

@@ -1,0 +1,348 @@
+#include "config.h"
+
+#include "flow.h"
+
+#include "big.h"
+#include "order.h"
+#include "program/program.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    SLOTS = 64,
+    AHEAD = 8, /* slots that may be read while others are written; the window is the rest */
+    SLOT_MOST = 512 << 10,
+    SLOT_LEAST = 64 << 10,
+    SLOTS_IN_MEMORY = 256, /* at least: lists of short lines take more than their text */
+    SHORT_LINE = 100,      /* bytes, as is guessed */
+    PLACES = 16,           /* of the file that are looked at beforehand */
+    PLACE_SIZE = 16 << 10,
+    PLACE_LINES = PLACE_SIZE / 8,
+    FETCHED_AHEAD = 8,           /* lines, into the cache */
+    WRITTEN_AT_ONCE = 256 << 10, /* so little that it is in the processor's cache when the kernel copies it */
+};
+
+/* The lines of a slot, in order. */
+typedef struct batch {
+    line_list list;
+    int64_t least, most; /* of their times */
+} batch;
+
+/*
+ * The file's text goes through slots, one after the other. Memory that was never used costs more than reading what goes
+ * there: batches, which are only wanted until their lines are among those that wait, are few.
+ */
+typedef struct flow {
+    const flow_settings *settings;
+    char *text; /* of all slots */
+    size_t slot_size;
+    size_t file_size;
+    batch batches[AHEAD];
+
+    pthread_mutex_t lock; /* of all below */
+    pthread_cond_t changed;
+    size_t filled; /* slots, from the first on */
+    size_t taken;  /* those whose batch is not wanted any more */
+    size_t freed;  /* those whose text is not */
+    bool ended;    /* no more will be filled */
+    bool gave_up;  /* either side */
+} flow;
+
+static char *text_of_slot(const flow *f, size_t index)
+{
+    return f->text + index % SLOTS * f->slot_size;
+}
+
+/* ---- looking beforehand ---- */
+
+static size_t read_some(int fd, char *to, size_t size, off_t at)
+{
+    size_t done = 0;
+    for (ssize_t got = 1; done < size && got != 0;) {
+        got = pread(fd, to + done, size - done, at + (off_t)done);
+        if (got < 0 && errno != EINTR)
+            break;
+        done += got > 0 ? (size_t)got : 0;
+    }
+    return done;
+}
+
+/* The earliest time among some lines from at on. False when not all of them are plain, or there are none. */
+static bool least_at(const flow_settings *s, off_t at, int64_t *least)
+{
+    static char text[PLACE_SIZE];
+    static nl_scanned_line lines[PLACE_LINES];
+    size_t size = read_some(s->fd, text, sizeof text, at), used;
+    const char *start = at == 0 ? text : memchr(text, '\n', size);
+    if (start == NULL)
+        return false;
+    start += at != 0;
+    nl_line_scanner *scanner = nl_line_scanner_new(s->format, s->fraction);
+    size_t count = nl_lines_scan(scanner, start, (size_t)(text + size - start), 0, lines, PLACE_LINES, &used);
+    bool good = count > 0 && !nl_line_scanner_met_nul(scanner);
+    nl_line_scanner_free(scanner);
+    *least = INT64_MAX;
+    for (size_t i = 0; i < count; i++) {
+        good &= nl_line_is_plain(lines[i]);
+        *least = lines[i].time_ns < *least ? lines[i].time_ns : *least;
+    }
+    return good;
+}
+
+bool flow_is_likely(const flow_settings *settings)
+{
+    struct stat status;
+    char last;
+    if (fstat(settings->fd, &status) != 0 || status.st_size < PLACES * PLACE_SIZE ||
+        pread(settings->fd, &last, 1, status.st_size - 1) != 1 || last != '\n')
+        return false;
+    int64_t before = INT64_MIN, least;
+    for (off_t i = 0; i < PLACES; i++) {
+        if (!least_at(settings, (status.st_size - PLACE_SIZE) / (PLACES - 1) * i, &least) || least < before)
+            return false;
+        before = least;
+    }
+    return true;
+}
+
+/* ---- reading ---- */
+
+/* Waits for room in that slot; false when the other side gave up. */
+static bool wait_for_room(flow *f, size_t index)
+{
+    pthread_mutex_lock(&f->lock);
+    while (!f->gave_up && (index - f->freed >= SLOTS || index - f->taken >= AHEAD))
+        pthread_cond_wait(&f->changed, &f->lock);
+    bool go_on = !f->gave_up;
+    pthread_mutex_unlock(&f->lock);
+    return go_on;
+}
+
+/* One more in a counter of f. */
+static void advance(flow *f, size_t *counter)
+{
+    pthread_mutex_lock(&f->lock);
+    ++*counter;
+    pthread_cond_signal(&f->changed); /* there is but one who may wait */
+    pthread_mutex_unlock(&f->lock);
+}
+
+static void end(flow *f, bool gave_up)
+{
+    pthread_mutex_lock(&f->lock);
+    f->ended = true;
+    f->gave_up |= gave_up;
+    pthread_cond_signal(&f->changed);
+    pthread_mutex_unlock(&f->lock);
+}
+
+/* What who reads works with. */
+typedef struct reading {
+    nl_line_scanner *scanner;
+    line_list found, spare;
+} reading;
+
+/* Finds and orders the lines in a text. Returns how much of that they are; 0 when it is not for this. */
+static size_t find_lines(const flow *f, reading *r, const char *text, size_t size, batch *b)
+{
+    size_t done = 0;
+    r->found.count = r->spare.count = b->list.count = 0;
+    for (size_t used = 1; used > 0;) {
+        line_list_reserve(&r->found, (size - done) / SHORT_LINE + 1);
+        r->found.count += nl_lines_scan(r->scanner, text + done, size - done, (size_t)(text - f->text) + done,
+                                        r->found.lines + r->found.count, r->found.capacity - r->found.count, &used);
+        done += used;
+    }
+    size_t count = r->found.count;
+    for (size_t i = 0; i < count; i++)
+        if (!nl_line_is_plain(r->found.lines[i]))
+            return 0;
+    if (count == 0 || nl_line_scanner_met_nul(r->scanner))
+        return 0;
+    line_list_reserve(&b->list, count);
+    line_list_reserve(&r->spare, count);
+    piece p = piece_of(&r->found, 0, count);
+    order_piece(&p, b->list.lines, r->spare.lines);
+    b->list.count = count;
+    b->least = p.least;
+    b->most = p.most;
+    return done;
+}
+
+/* Fills slots up to the end of the file. False when it gave up. */
+static bool fill(flow *f, reading *r)
+{
+    const char *rest = NULL; /* of a line whose beginning is in the slot before */
+    size_t rest_size = 0, at = 0;
+    for (size_t i = 0; at < f->file_size; i++) {
+        if (!wait_for_room(f, i))
+            return false;
+        char *text = text_of_slot(f, i);
+        if (rest_size > 0)
+            memcpy(text, rest, rest_size);
+        size_t room = f->slot_size - rest_size, left = f->file_size - at, wanted = left < room ? left : room;
+        if (read_some(f->settings->fd, text + rest_size, wanted, (off_t)at) < wanted)
+            return false;
+        size_t size = rest_size + wanted, used = find_lines(f, r, text, size, &f->batches[i % AHEAD]);
+        if (used == 0)
+            return false;
+        at += wanted;
+        rest = text + used;
+        rest_size = size - used;
+        advance(f, &f->filled);
+    }
+    return rest_size == 0;
+}
+
+static void *read_file(void *argument)
+{
+    flow *f = argument;
+    reading r = {.scanner = nl_line_scanner_new(f->settings->format, f->settings->fraction)};
+    bool good = fill(f, &r);
+    line_list_free(&r.found);
+    line_list_free(&r.spare);
+    nl_line_scanner_free(r.scanner);
+    end(f, !good);
+    return NULL;
+}
+
+/* ---- writing ---- */
+
+/* Lines that were read and are not written yet, in order: from first on. */
+typedef struct waiting {
+    line_list list;
+    line_list spare;
+    size_t first;
+    int64_t passed; /* nothing earlier can be written any more */
+    int64_t most[SLOTS];
+    char *out;
+    size_t out_size;
+} waiting;
+
+/* Puts a batch among the lines that wait. False when one of them comes too late. */
+static bool take_batch(waiting *w, const batch *b)
+{
+    if (b->least < w->passed)
+        return false;
+    size_t count = b->list.count, left = w->list.count - w->first;
+    if (w->list.count + count > w->list.capacity && w->first > left) {
+        memmove(w->list.lines, w->list.lines + w->first, left * sizeof *w->list.lines);
+        w->list.count = left;
+        w->first = 0;
+    }
+    line_list_reserve(&w->list, count);
+    memcpy(w->list.lines + w->list.count, b->list.lines, count * sizeof *w->list.lines);
+    w->list.count += count;
+    order_merge(w->list.lines + w->first, left, left + count, &w->spare);
+    return true;
+}
+
+static void put_out(const flow *f, waiting *w)
+{
+    if (w->out_size > 0)
+        f->settings->sink(f->settings->user, w->out, w->out_size, NULL, 0);
+    w->out_size = 0;
+}
+
+/* Writes what is not later than most. */
+static void write_up_to(const flow *f, waiting *w, int64_t most)
+{
+    size_t count = order_count_before(w->list.lines + w->first, w->list.count - w->first, most, true);
+    for (size_t i = w->first; i < w->first + count; i++) {
+        nl_scanned_line line = w->list.lines[i];
+        if (i + FETCHED_AHEAD < w->list.count)
+            table_prefetch(f->text, w->list.lines[i + FETCHED_AHEAD]);
+        size_t size = table_line_size(f->text, line);
+        if (w->out_size >= WRITTEN_AT_ONCE)
+            put_out(f, w);
+        memcpy(w->out + w->out_size, f->text + nl_line_offset(line), size);
+        w->out[w->out_size + size] = '\n';
+        w->out_size += size + 1;
+    }
+    w->first += count;
+    if (count > 0)
+        w->passed = w->list.lines[w->first - 1].time_ns;
+}
+
+/* Waits for a slot. False when there is none any more. */
+static bool wait_for_slot(flow *f, size_t index)
+{
+    pthread_mutex_lock(&f->lock);
+    while (f->filled <= index && !f->ended && !f->gave_up)
+        pthread_cond_wait(&f->changed, &f->lock);
+    bool there = f->filled > index && !f->gave_up;
+    pthread_mutex_unlock(&f->lock);
+    return there;
+}
+
+static bool has_given_up(flow *f)
+{
+    pthread_mutex_lock(&f->lock);
+    bool gave_up = f->gave_up;
+    pthread_mutex_unlock(&f->lock);
+    return gave_up;
+}
+
+/* False when it gave up. */
+static bool write_lines(flow *f, waiting *w)
+{
+    int64_t most = INT64_MIN;
+    for (size_t i = 0; wait_for_slot(f, i); i++) {
+        const batch *b = &f->batches[i % AHEAD];
+        if (!take_batch(w, b)) {
+            end(f, true);
+            return false;
+        }
+        w->most[i % SLOTS] = b->most;
+        advance(f, &f->taken);
+        if (i + AHEAD < SLOTS)
+            continue;
+        int64_t oldest = w->most[(i + AHEAD) % SLOTS]; /* of the slots that are there */
+        most = oldest > most ? oldest : most;
+        write_up_to(f, w, most);
+        advance(f, &f->freed);
+        program_progress("sorting", i * f->slot_size, f->file_size, 0);
+    }
+    if (has_given_up(f))
+        return false;
+    write_up_to(f, w, INT64_MAX);
+    put_out(f, w);
+    return true;
+}
+
+/* ---- */
+
+bool flow_run(const flow_settings *settings)
+{
+    struct stat status;
+    if (fstat(settings->fd, &status) != 0)
+        return false;
+    size_t slot_size = settings->memory / SLOTS_IN_MEMORY;
+    slot_size = slot_size > SLOT_MOST ? SLOT_MOST : slot_size < SLOT_LEAST ? SLOT_LEAST : slot_size;
+    flow f = {.settings = settings,
+              .slot_size = slot_size,
+              .file_size = (size_t)status.st_size,
+              .lock = PTHREAD_MUTEX_INITIALIZER,
+              .changed = PTHREAD_COND_INITIALIZER};
+    f.text = big_new(SLOTS * slot_size);
+    size_t out_capacity = WRITTEN_AT_ONCE + slot_size; /* which no line is longer than */
+    waiting w = {.passed = INT64_MIN, .out = big_new(out_capacity)};
+    pthread_t reader;
+    int why = pthread_create(&reader, NULL, read_file, &f);
+    if (why != 0)
+        program_fail(PROGRAM_PROBLEM, "start a thread: %s", strerror(why));
+    bool good = write_lines(&f, &w);
+    pthread_join(reader, NULL);
+    for (size_t i = 0; i < AHEAD; i++)
+        line_list_free(&f.batches[i].list);
+    line_list_free(&w.list);
+    line_list_free(&w.spare);
+    big_free(w.out, out_capacity);
+    big_free(f.text, SLOTS * slot_size);
+    return good;
+}

@@ -1,0 +1,172 @@
+/*
+ * A collector's records, as they come.
+ *
+ * A subscription's records have no numbers. So a load that is taken up again asks for what came since some time before
+ * the latest record that it has, and passes over as many records of each kind as are there already: by their text in
+ * ULM, in which the collector sends both its past and its present.
+ */
+#include "config.h"
+
+#include "archive/load.h"
+#include "archive/seen.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define OVERLAP_NS (600 * NL_NS_PER_SECOND)
+#define COMMIT_NS NL_NS_PER_SECOND
+
+typedef struct live {
+    loader *loader;
+    store_place *place;
+    seen known; /* records from since_ns on that are there already */
+    nl_record *record;
+    nl_buffer line;
+    int64_t since_ns;
+    int64_t committed_ns; /* by the monotonic clock */
+} live;
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+static uint64_t hash_of(live *v, const nl_record *record)
+{
+    v->line.size = 0;
+    nl_record_encode(record, NL_FORMAT_ULM, &v->line);
+    return seen_hash(v->line.data, v->line.size);
+}
+
+static bool take_known(void *user, const nl_string *columns)
+{
+    live *v = user;
+    bool typed;
+    if (row_unpack(v->record, columns[0], &typed) == NL_OK)
+        seen_add(&v->known, hash_of(v, v->record));
+    return true;
+}
+
+/* From when on to ask, and what is there of that already. */
+static bool look_back(live *v)
+{
+    store *s = v->loader->store;
+    if (v->place->id == 0 || v->place->latest_ns == 0)
+        return true;
+    v->since_ns = v->place->latest_ns - OVERLAP_NS;
+    nl_buffer sql = {0};
+    store_add(&sql, "SELECT packed FROM entry WHERE source = %lld AND time_ns >= %lld", (long long)v->place->id,
+              (long long)v->since_ns);
+    nl_buffer_append(&sql, "", 1);
+    nl_status status = s->kind->select(s, sql.data, take_known, v);
+    nl_buffer_free(&sql);
+    return status == NL_OK;
+}
+
+/* The URL with since as it is to be, and ULM: to be freed. */
+static char *make_url(const live *v, const char *url)
+{
+    nl_buffer out = {0};
+    const char *mark = strchr(url, '?');
+    store_add(&out, "%s%sformat=ulm", url, mark == NULL ? "?" : mark[1] == '\0' ? "" : "&");
+    if (v->since_ns != 0) {
+        char time[NL_TIME_TEXT_SIZE];
+        nl_time_format_iso(v->since_ns, time);
+        const char *since = strstr(out.data, "since=");
+        nl_buffer other = {0};
+        if (mark != NULL && since != NULL && (since[-1] == '?' || since[-1] == '&')) {
+            const char *end = since + strcspn(since, "&");
+            nl_buffer_append(&other, out.data, (size_t)(since - out.data));
+            nl_buffer_append(&other, end + (*end == '&'), strlen(end + (*end == '&')));
+        } else {
+            nl_buffer_append(&other, out.data, out.size);
+        }
+        store_add(&other, "&since=%s", time);
+        nl_buffer_free(&out);
+        out = other;
+    }
+    nl_buffer_append(&out, "", 1);
+    return out.data;
+}
+
+static bool take_records(live *v, nl_decoder *decoder)
+{
+    const nl_record *record;
+    while (nl_decoder_next(decoder, &record) == NL_OK) {
+        if (v->known.used > 0 && record->time_ns >= v->since_ns && seen_take(&v->known, hash_of(v, record)))
+            continue;
+        if (!loader_put(v->loader, v->place, record))
+            return false;
+    }
+    return true;
+}
+
+/* Commits what came, once a second, or when nothing comes. */
+static bool commit_now_and_then(live *v, bool idle)
+{
+    int64_t now_ns = monotonic_ns();
+    if (v->loader->in_batch == 0 ||
+        (!loader_is_full(v->loader) && now_ns - v->committed_ns < (idle ? COMMIT_NS / 10 : COMMIT_NS)))
+        return true;
+    v->committed_ns = now_ns;
+    return loader_commit(v->loader, v->place);
+}
+
+static bool read_all(live *v, nl_source *source, const char *name)
+{
+    nl_decoder *decoder = loader_decoder(v->loader, name);
+    nl_status status = NL_OK;
+    bool good = true;
+    while (good && !program_was_stopped() && (status == NL_OK || status == NL_AGAIN)) {
+        const char *data;
+        size_t size;
+        status = nl_source_read(source, &data, &size);
+        if (status == NL_OK) {
+            nl_decoder_feed(decoder, data, size);
+            good = take_records(v, decoder);
+        } else if (status == NL_AGAIN) {
+            program_pause();
+        }
+        good = good && commit_now_and_then(v, status == NL_AGAIN);
+    }
+    if (good && status == NL_FAILED)
+        program_error("%s", nl_error_message());
+    nl_decoder_finish(decoder);
+    good = good && take_records(v, decoder);
+    if (good && v->loader->in_batch > 0)
+        good = loader_commit(v->loader, v->place);
+    nl_decoder_free(decoder);
+    return good && status != NL_FAILED;
+}
+
+static store_place *place_of(loader *l, const char *url)
+{
+    for (size_t i = 0; i < l->place_count; i++)
+        if (strcmp(l->places[i].name, url) == 0)
+            return &l->places[i];
+    return loader_add_place(l, url);
+}
+
+bool load_collector(loader *l, const char *url)
+{
+    live v = {.loader = l, .place = place_of(l, url), .record = nl_record_new()};
+    bool good = look_back(&v);
+    if (!good)
+        program_error("%s", store_why());
+    char *text = make_url(&v, url);
+    nl_url *parsed = good ? nl_url_parse(text) : NULL;
+    nl_source *source = parsed != NULL ? nl_source_open(parsed, false, true) : NULL;
+    if (good && source == NULL)
+        program_error("%s", nl_error_message());
+    good = source != NULL && read_all(&v, source, url);
+    nl_source_close(source);
+    nl_url_free(parsed);
+    seen_free(&v.known);
+    nl_record_free(v.record);
+    nl_buffer_free(&v.line);
+    free(text);
+    return good;
+}

@@ -1,0 +1,244 @@
+#include "config.h"
+
+#include "archive/load.h"
+
+#include "archive/cut.h"
+#include "archive/seen.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { READ_SIZE = 1 << 20, PENDING_MOST = 64 << 20 };
+
+/* A file or a pipe, from where it is to be read on. */
+typedef struct input {
+    const char *name;
+    int fd;            /* of a plain file that is not compressed; -1: source has it */
+    nl_source *source; /* decompresses, and reads pipes */
+    bool again;        /* it can be read on another time: what is not whole at its end may be then */
+    char *bytes;
+} input;
+
+/* ---- which file it is ---- */
+
+/* The first bytes of a plain file. False when it is none, or can't be read: then opening it says why. */
+static bool read_head(const char *path, char head[STORE_HEAD_SIZE], size_t *size, uint64_t *file_size)
+{
+    struct stat status;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool plain = fd >= 0 && fstat(fd, &status) == 0 && S_ISREG(status.st_mode);
+    ssize_t got = plain ? pread(fd, head, STORE_HEAD_SIZE, 0) : -1;
+    if (fd >= 0)
+        close(fd);
+    *size = got > 0 ? (size_t)got : 0;
+    *file_size = plain ? (uint64_t)status.st_size : 0;
+    return got >= 0;
+}
+
+/* A short head may begin several files: then the name decides, unless what had it is gone. */
+static bool is_same(const store_place *p, const char *name, const char *head, size_t size)
+{
+    return p->head_size > 0 && p->head_size <= size && seen_hash(head, p->head_size) == p->head &&
+           (p->head_size == STORE_HEAD_SIZE || strcmp(p->name, name) == 0 || access(p->name, F_OK) != 0);
+}
+
+static store_place *place_of_file(loader *l, const char *name, const char *head, size_t size)
+{
+    store_place *best = NULL;
+    for (size_t i = 0; i < l->place_count; i++)
+        if (is_same(&l->places[i], name, head, size) && (best == NULL || l->places[i].head_size > best->head_size))
+            best = &l->places[i];
+    if (best == NULL)
+        best = loader_add_place(l, name);
+    if (best->head_size < size) {
+        best->head_size = size;
+        best->head = seen_hash(head, size);
+    }
+    return best;
+}
+
+static store_place *place_of_name(loader *l, const char *name)
+{
+    for (size_t i = 0; i < l->place_count; i++)
+        if (l->places[i].head_size == 0 && strcmp(l->places[i].name, name) == 0)
+            return &l->places[i];
+    return loader_add_place(l, name);
+}
+
+/* ---- reading ---- */
+
+static bool is_packed(const char *head, size_t size)
+{
+    const unsigned char *at = (const unsigned char *)head;
+    return size >= 4 && ((at[0] == 0x28 && at[1] == 0xb5 && at[2] == 0x2f && at[3] == 0xfd) ||
+                         ((at[0] & 0xf0) == 0x50 && at[1] == 0x2a && at[2] == 0x4d && at[3] == 0x18));
+}
+
+/* The next bytes. What goes wrong is said. */
+static nl_status read_some(input *in, const char **data, size_t *size)
+{
+    if (in->source != NULL) {
+        nl_status status = program_source_read(in->source, data, size);
+        if (status == NL_FAILED)
+            program_error("%s", nl_error_message());
+        return status;
+    }
+    ssize_t got;
+    while ((got = read(in->fd, in->bytes, READ_SIZE)) < 0 && errno == EINTR)
+        ;
+    if (got < 0) {
+        program_error("read %s: %s", in->name, strerror(errno));
+        return NL_FAILED;
+    }
+    *data = in->bytes;
+    *size = (size_t)got;
+    return got > 0 ? NL_OK : NL_END;
+}
+
+/* Passes over what was loaded already. */
+static nl_status skip(input *in, uint64_t position, nl_buffer *rest)
+{
+    const char *data;
+    size_t size = 0;
+    nl_status status = NL_OK;
+    if (in->source == NULL)
+        return lseek(in->fd, (off_t)position, SEEK_SET) >= 0 ? NL_OK : NL_FAILED;
+    for (; position > 0 && (status = read_some(in, &data, &size)) == NL_OK; position -= size)
+        if (size > position) {
+            nl_buffer_append(rest, data + position, size - (size_t)position);
+            return NL_OK;
+        }
+    return status;
+}
+
+static bool open_input(input *in, bool packed)
+{
+    nl_url *url = packed || !in->again ? NULL : nl_url_parse(in->name);
+    if (url != NULL && url->option_count == 0)
+        in->fd = open(url->path, O_RDONLY | O_CLOEXEC);
+    nl_url_free(url);
+    if (in->fd >= 0) {
+        posix_fadvise(in->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+        in->bytes = malloc(READ_SIZE);
+        if (in->bytes == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        return true;
+    }
+    in->source = program_source_open(in->name);
+    return in->source != NULL;
+}
+
+static void close_input(input *in)
+{
+    if (in->fd >= 0)
+        close(in->fd);
+    nl_source_close(in->source);
+    free(in->bytes);
+}
+
+/* ---- records ---- */
+
+static bool drain(loader *l, store_place *place, nl_decoder *decoder)
+{
+    const nl_record *record;
+    while (nl_decoder_next(decoder, &record) == NL_OK)
+        if (!loader_put(l, place, record))
+            return false;
+    return true;
+}
+
+/* Takes what of the bytes is whole; all of it when nothing is in so many. */
+static bool take_whole(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
+{
+    uint64_t lines = 0;
+    size_t size = pending->size > 0 ? cut_whole(pending->data, pending->size, &lines) : 0;
+    if (size == 0 && pending->size > PENDING_MOST)
+        size = pending->size;
+    if (size == 0)
+        return true;
+    nl_decoder_feed(decoder, pending->data, size);
+    if (!drain(l, place, decoder))
+        return false;
+    place->position += size;
+    place->lines += lines;
+    pending->size -= size;
+    memmove(pending->data, pending->data + size, pending->size);
+    return !loader_is_full(l) || loader_commit(l, place);
+}
+
+/* The end of what can be read once only: what is left is all that there will be. */
+static bool take_rest(loader *l, store_place *place, nl_decoder *decoder, nl_buffer *pending)
+{
+    if (pending->size > 0)
+        nl_decoder_feed(decoder, pending->data, pending->size);
+    if (!drain(l, place, decoder))
+        return false;
+    nl_decoder_finish(decoder);
+    return drain(l, place, decoder);
+}
+
+static bool load_input(loader *l, input *in, store_place *place)
+{
+    nl_decoder *decoder = loader_decoder(l, in->name);
+    nl_buffer pending = {0};
+    uint64_t before = place->position;
+    const char *data;
+    size_t size;
+    nl_status status = skip(in, place->position, &pending);
+    if (status == NL_OK && place->lines > 0)
+        nl_decoder_pass_over(decoder, NL_FORMAT_UNKNOWN, place->lines, place->position);
+    bool good = status != NL_OK || take_whole(l, place, decoder, &pending);
+    while (good && status == NL_OK && !program_was_stopped() && (status = read_some(in, &data, &size)) == NL_OK) {
+        nl_buffer_append(&pending, data, size);
+        good = take_whole(l, place, decoder, &pending);
+    }
+    if (good && status == NL_END && !in->again)
+        good = take_rest(l, place, decoder, &pending);
+    else if (good && status == NL_END && pending.size > 0 && !l->quiet)
+        program_error("%s: the last %zu bytes are part of a record: they are left for the next load", in->name,
+                      pending.size);
+    if (good && (l->in_batch > 0 || place->position > before))
+        good = loader_commit(l, place);
+    nl_decoder_free(decoder);
+    nl_buffer_free(&pending);
+    return good && status != NL_FAILED;
+}
+
+/* A file's name for the archive: as it is known from anywhere. */
+static char *full_name(const char *name)
+{
+    nl_url *url = nl_url_parse(name);
+    char *full = url != NULL && url->scheme == NL_SCHEME_FILE ? realpath(url->path, NULL) : NULL;
+    nl_url_free(url);
+    if (full == NULL && (full = strdup(name)) == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return full;
+}
+
+bool load_file(loader *l, const char *name)
+{
+    char *full = full_name(name), head[STORE_HEAD_SIZE];
+    size_t head_size;
+    uint64_t file_size;
+    input in = {.name = name, .fd = -1, .again = read_head(full, head, &head_size, &file_size)};
+    bool good = true;
+    if (!in.again || head_size > 0) {
+        store_place *place = in.again ? place_of_file(l, full, head, head_size) : place_of_name(l, full);
+        bool packed = in.again && is_packed(head, head_size);
+        if (!in.again)
+            place->position = place->lines = 0;
+        if (!in.again || packed || file_size > place->position) {
+            good = open_input(&in, packed);
+            if (!good)
+                program_error("%s", nl_error_message());
+            good = good && load_input(l, &in, place);
+            close_input(&in);
+        }
+    }
+    free(full);
+    return good;
+}

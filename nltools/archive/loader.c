@@ -1,0 +1,144 @@
+#include "config.h"
+
+#include "archive/loader.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 100000 };
+
+static bool say(loader *l)
+{
+    program_error("%s", store_why());
+    l->failed = true;
+    return false;
+}
+
+loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines)
+{
+    loader *l = calloc(1, sizeof *l);
+    if (l == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    *l = (loader){.store = s, .reading = reading, .where = where, .streams = nl_streams_new(), .objects = lines};
+    if (store_read_places(s, &l->places, &l->place_count) == NL_OK && store_read_streams(s, l->streams) == NL_OK)
+        return l;
+    say(l);
+    loader_free(l);
+    return NULL;
+}
+
+void loader_free(loader *l)
+{
+    if (l->open != NULL)
+        l->store->kind->undo(l->store);
+    for (size_t i = 0; i < l->place_count; i++)
+        free(l->places[i].name);
+    free(l->places);
+    free(l->touched);
+    nl_streams_free(l->streams);
+    row_maker_free(&l->maker);
+    free(l);
+}
+
+store_place *loader_add_place(loader *l, const char *name)
+{
+    l->places = realloc(l->places, (l->place_count + 1) * sizeof *l->places);
+    char *copied = strdup(name);
+    if (l->places == NULL || copied == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    l->places[l->place_count] = (store_place){.name = copied};
+    return &l->places[l->place_count++];
+}
+
+/* A client's blocks of one stream come in a row. */
+static void on_block(void *user, const nl_block_view *block)
+{
+    static const unsigned char none[16];
+    loader *l = user;
+    if (memcmp(block->stream, none, sizeof none) == 0 ||
+        (l->touched_count > 0 && memcmp(l->touched[l->touched_count - 1], block->stream, sizeof none) == 0))
+        return;
+    if (l->touched_count == l->touched_capacity) {
+        l->touched_capacity = 2 * l->touched_capacity + 64;
+        l->touched = realloc(l->touched, l->touched_capacity * sizeof *l->touched);
+        if (l->touched == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
+    memcpy(l->touched[l->touched_count++], block->stream, sizeof none);
+}
+
+static void on_malformed(void *user, const nl_malformed *what)
+{
+    program_malformed(((loader *)user)->reading, what);
+}
+
+static void on_lost(void *user, const nl_lost *what)
+{
+    program_lost(((loader *)user)->reading, what);
+}
+
+nl_decoder *loader_decoder(loader *l, const char *name)
+{
+    nl_decoder_options options = {.source = name,
+                                  .fraction = l->reading->fraction,
+                                  .max_record_size = 16 << 20,
+                                  .on_malformed = on_malformed,
+                                  .on_lost = on_lost,
+                                  .user = l,
+                                  .streams = l->streams};
+    nl_decoder *decoder = nl_decoder_new(&options);
+    nl_decoder_on_block(decoder, false, on_block, l);
+    return decoder;
+}
+
+static bool begin(loader *l, store_place *place)
+{
+    if (l->open != NULL)
+        return true;
+    if (store_begin(l->store, place) != NL_OK)
+        return say(l);
+    l->open = place;
+    return true;
+}
+
+bool loader_put(loader *l, store_place *place, const nl_record *record)
+{
+    row r;
+    if (place->latest_ns < record->time_ns)
+        place->latest_ns = record->time_ns;
+    if (!nl_filter_matches(l->where, record))
+        return true;
+    if (!begin(l, place))
+        return false;
+    if (!row_make(&l->maker, record, &r)) {
+        program_error("%s: a record is too large for an archive, and is left out", place->name);
+        l->reading->malformed++;
+        return true;
+    }
+    objects_see(l->objects, record);
+    if (l->store->kind->put(l->store, &r, place->id) != NL_OK)
+        return say(l);
+    l->in_batch++;
+    return true;
+}
+
+bool loader_is_full(const loader *l)
+{
+    return l->in_batch >= BATCH;
+}
+
+bool loader_commit(loader *l, store_place *place)
+{
+    if (l->failed || !begin(l, place))
+        return false;
+    l->open = NULL;
+    nl_status status =
+        store_commit(l->store, place, l->streams, (const unsigned char(*)[16])l->touched, l->touched_count);
+    l->touched_count = 0;
+    if (status != NL_OK)
+        return say(l);
+    l->records += l->in_batch;
+    l->in_batch = 0;
+    program_progress("loading", 0, 0, l->records);
+    return true;
+}

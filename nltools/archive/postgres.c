@@ -1,0 +1,302 @@
+/* Archives in a database of PostgreSQL. Records go in by COPY, all else by statements of the same transaction. */
+#include "config.h"
+
+#include "archive/store.h"
+
+#include <libpq-fe.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { COLUMNS_MOST = 16, SEND_SIZE = 256 << 10, BYTEA_OID = 17 };
+
+typedef struct postgres {
+    store base;
+    PGconn *connection;
+    char *name; /* without a password */
+    bool inside, copying;
+    nl_buffer rows; /* of COPY, to be sent */
+} postgres;
+
+static const char schema[] =
+    "CREATE TABLE archive (version bigint NOT NULL, generation bigint NOT NULL);"
+    "CREATE TABLE entry (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, time_ns bigint NOT NULL, host text,"
+    " prog text, level text, event text, fields jsonb NOT NULL, source bigint NOT NULL, packed bytea NOT NULL);"
+    "CREATE INDEX entry_time ON entry (time_ns);"
+    "CREATE TABLE source (id bigint PRIMARY KEY, name text NOT NULL, head_size bigint, head bigint, position bigint,"
+    " lines bigint, latest_ns bigint);"
+    "CREATE TABLE stream (stream text PRIMARY KEY, next bigint, latest_ns bigint, gaps text);"
+    "CREATE TABLE lifeline (fields text PRIMARY KEY);"
+    "CREATE VIEW events AS SELECT id, timestamptz 'epoch' + time_ns / 1000 * interval '1 microsecond' AS time, time_ns,"
+    " host, prog, level, event, fields FROM entry;"
+    "CREATE VIEW fields AS SELECT e.id, e.time_ns, e.event, f.key AS name, f.value FROM entry e,"
+    " LATERAL jsonb_each_text(e.fields) f;";
+
+/* The server's words, or the connection's, on one line. */
+static nl_status fail(const postgres *p, const char *doing)
+{
+    const char *words = PQerrorMessage(p->connection);
+    int size = (int)strcspn(words, "\n");
+    const char *start = strncmp(words, "ERROR:  ", 8) == 0 ? words + 8 : words;
+    size -= (int)(start - words);
+    if (size <= 0)
+        return store_fail("%s: %s: the connection is lost", p->name, doing);
+    return store_fail("%s: %s: %.*s", p->name, doing, size, start);
+}
+
+static nl_status run(store *base, const char *sql)
+{
+    postgres *p = (postgres *)base;
+    PGresult *result = PQexec(p->connection, sql);
+    ExecStatusType got = PQresultStatus(result);
+    nl_status status = got == PGRES_COMMAND_OK || got == PGRES_TUPLES_OK ? NL_OK : fail(p, "write");
+    PQclear(result);
+    return status;
+}
+
+/* A row's columns; bytes are unescaped into memory that free_columns gives back. */
+static void get_columns(const PGresult *result, nl_string columns[COLUMNS_MOST], void *owned[COLUMNS_MOST])
+{
+    int count = PQnfields(result);
+    for (int i = 0; i < count && i < COLUMNS_MOST; i++) {
+        owned[i] = NULL;
+        columns[i] = (nl_string){PQgetvalue(result, 0, i), (size_t)PQgetlength(result, 0, i)};
+        if (PQgetisnull(result, 0, i)) {
+            columns[i] = (nl_string){NULL, 0};
+        } else if (PQftype(result, i) == BYTEA_OID) {
+            size_t size;
+            owned[i] = PQunescapeBytea((const unsigned char *)columns[i].data, &size);
+            columns[i] = (nl_string){owned[i], size};
+        }
+    }
+}
+
+static void free_columns(const PGresult *result, void *owned[COLUMNS_MOST])
+{
+    for (int i = 0; i < PQnfields(result) && i < COLUMNS_MOST; i++)
+        PQfreemem(owned[i]);
+}
+
+static nl_status select_rows(store *base, const char *sql, bool (*function)(void *user, const nl_string *columns),
+                             void *user)
+{
+    postgres *p = (postgres *)base;
+    nl_string columns[COLUMNS_MOST];
+    void *owned[COLUMNS_MOST];
+    nl_status status = NL_OK;
+    bool more = true;
+    if (!PQsendQuery(p->connection, sql) || !PQsetSingleRowMode(p->connection))
+        return fail(p, "read");
+    for (PGresult *result; (result = PQgetResult(p->connection)) != NULL; PQclear(result)) {
+        ExecStatusType got = PQresultStatus(result);
+        if (got == PGRES_SINGLE_TUPLE && more) {
+            get_columns(result, columns, owned);
+            more = function(user, columns);
+            free_columns(result, owned);
+            PGcancel *cancel = more ? NULL : PQgetCancel(p->connection);
+            char words[256];
+            if (cancel != NULL)
+                PQcancel(cancel, words, sizeof words);
+            PQfreeCancel(cancel);
+        } else if (got != PGRES_SINGLE_TUPLE && got != PGRES_TUPLES_OK && more) {
+            status = fail(p, "read");
+        }
+    }
+    return status;
+}
+
+static void close_store(store *base)
+{
+    postgres *p = (postgres *)base;
+    PQfinish(p->connection);
+    nl_buffer_free(&p->rows);
+    free(p->name);
+    free(p);
+}
+
+static void hear_nothing(void *user, const char *words)
+{
+    (void)user;
+    (void)words;
+}
+
+/* The URL for messages: what stands before an @ may be secret, and so may options be. */
+static char *name_of(const char *url)
+{
+    const char *slashes = strstr(url, "//"), *host = slashes != NULL ? slashes + 2 : url, *at = strchr(host, '@');
+    char *name;
+    if (asprintf(&name, "%.*s%.*s", (int)(host - url), url, (int)strcspn(at != NULL ? at + 1 : host, "?"),
+                 at != NULL ? at + 1 : host) < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return name;
+}
+
+static store *open_store(const char *where, store_purpose purpose)
+{
+    (void)purpose;
+    postgres *p = calloc(1, sizeof *p);
+    if (p == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    p->base.kind = &postgres_store;
+    p->name = name_of(where);
+    p->connection = PQconnectdb(where);
+    if (PQstatus(p->connection) == CONNECTION_OK) {
+        PQsetNoticeProcessor(p->connection, hear_nothing, NULL);
+        return &p->base;
+    }
+    fail(p, "connect");
+    close_store(&p->base);
+    return NULL;
+}
+
+static nl_status begin(store *base)
+{
+    postgres *p = (postgres *)base;
+    p->inside = run(base, "BEGIN") == NL_OK;
+    return p->inside ? NL_OK : NL_FAILED;
+}
+
+/* ---- COPY ---- */
+
+static nl_status send_rows(postgres *p)
+{
+    if (p->rows.size > 0 && PQputCopyData(p->connection, p->rows.data, (int)p->rows.size) != 1)
+        return fail(p, "write");
+    p->rows.size = 0;
+    return NL_OK;
+}
+
+/* What COPY takes otherwise than as it is. */
+static void put_text(nl_buffer *out, nl_string text, char end)
+{
+    static const char special[] = "\\\t\n\r", letters[] = "\\tnr";
+    if (text.data == NULL)
+        nl_buffer_append(out, "\\N", 2);
+    for (size_t i = 0; i < text.size; i++) {
+        const char *found = text.data[i] != '\0' ? strchr(special, text.data[i]) : NULL;
+        if (found != NULL)
+            nl_buffer_append(out, (const char[2]){'\\', letters[found - special]}, 2);
+        else
+            nl_buffer_append(out, &text.data[i], 1);
+    }
+    nl_buffer_append(out, &end, 1);
+}
+
+/* JSON, in which the server takes no NUL: it is U+FFFD there. */
+static void put_json(nl_buffer *out, nl_string text)
+{
+    const char *at = text.data, *end = at + text.size, *mark;
+    nl_buffer clean = {0};
+    while ((mark = memmem(at, (size_t)(end - at), "\\u0000", 6)) != NULL) {
+        size_t slashes = 0;
+        while (mark - slashes > at && mark[-(ptrdiff_t)slashes - 1] == '\\')
+            slashes++;
+        nl_buffer_append(&clean, at, (size_t)(mark - at));
+        nl_buffer_append(&clean, slashes % 2 == 0 ? "\\ufffd" : "\\u0000", 6);
+        at = mark + 6;
+    }
+    if (clean.size > 0) {
+        nl_buffer_append(&clean, at, (size_t)(end - at));
+        text = (nl_string){clean.data, clean.size};
+    }
+    put_text(out, text, '\t');
+    nl_buffer_free(&clean);
+}
+
+static void put_bytes(nl_buffer *out, nl_string bytes)
+{
+    static const char digits[] = "0123456789abcdef";
+    nl_buffer_append(out, "\\\\x", 3);
+    nl_buffer_reserve(out, 2 * bytes.size + 1);
+    char *at = out->data + out->size;
+    for (size_t i = 0; i < bytes.size; i++) {
+        *at++ = digits[(unsigned char)bytes.data[i] >> 4];
+        *at++ = digits[(unsigned char)bytes.data[i] & 15];
+    }
+    *at++ = '\n';
+    out->size = (size_t)(at - out->data);
+}
+
+static nl_status begin_copy(postgres *p)
+{
+    PGresult *result =
+        PQexec(p->connection, "COPY entry (time_ns, host, prog, level, event, source, fields, packed) FROM "
+                              "STDIN (ENCODING 'UTF8')");
+    p->copying = PQresultStatus(result) == PGRES_COPY_IN;
+    PQclear(result);
+    return p->copying ? NL_OK : fail(p, "write");
+}
+
+static nl_status put(store *base, const row *r, int64_t source)
+{
+    postgres *p = (postgres *)base;
+    if (!p->copying && begin_copy(p) != NL_OK)
+        return NL_FAILED;
+    store_add(&p->rows, "%lld\t", (long long)r->time_ns);
+    put_text(&p->rows, r->host, '\t');
+    put_text(&p->rows, r->prog, '\t');
+    put_text(&p->rows, r->level, '\t');
+    put_text(&p->rows, r->event, '\t');
+    store_add(&p->rows, "%lld\t", (long long)source);
+    put_json(&p->rows, r->fields);
+    put_bytes(&p->rows, r->packed);
+    return p->rows.size < SEND_SIZE ? NL_OK : send_rows(p);
+}
+
+static nl_status end_put(store *base)
+{
+    postgres *p = (postgres *)base;
+    if (!p->copying)
+        return NL_OK;
+    p->copying = false;
+    nl_status status = send_rows(p);
+    p->rows.size = 0;
+    if (PQputCopyEnd(p->connection, status == NL_OK ? NULL : "given up") != 1 && status == NL_OK)
+        status = fail(p, "write");
+    for (PGresult *result; (result = PQgetResult(p->connection)) != NULL; PQclear(result))
+        if (PQresultStatus(result) != PGRES_COMMAND_OK && status == NL_OK)
+            status = fail(p, "write");
+    return status;
+}
+
+static nl_status commit(store *base)
+{
+    postgres *p = (postgres *)base;
+    if (run(base, "COMMIT") != NL_OK)
+        return NL_FAILED;
+    p->inside = false;
+    return NL_OK;
+}
+
+/* The reason for it stays the latest error. */
+static void undo(store *base)
+{
+    postgres *p = (postgres *)base;
+    char *why = strdup(store_why());
+    p->rows.size = 0;
+    if (p->copying)
+        PQputCopyEnd(p->connection, "given up");
+    for (PGresult *result; p->copying && (result = PQgetResult(p->connection)) != NULL;)
+        PQclear(result);
+    p->copying = false;
+    if (p->inside)
+        PQclear(PQexec(p->connection, "ROLLBACK"));
+    p->inside = false;
+    if (why != NULL)
+        store_fail("%s", why);
+    free(why);
+}
+
+const store_kind postgres_store = {
+    .name = "postgresql",
+    .open = open_store,
+    .close = close_store,
+    .begin = begin,
+    .put = put,
+    .end_put = end_put,
+    .commit = commit,
+    .undo = undo,
+    .run = run,
+    .select = select_rows,
+    .schema = schema,
+    .path = "(fields->>'%s')",
+};

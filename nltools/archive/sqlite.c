@@ -1,0 +1,199 @@
+/* Archives in a file of SQLite. */
+#include "config.h"
+
+#include "archive/store.h"
+
+#include <sqlite3.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATIENCE_MS = 10000, COLUMNS_MOST = 16 };
+
+typedef struct sqlite {
+    store base;
+    sqlite3 *db;
+    sqlite3_stmt *insert;
+    bool inside; /* a transaction */
+    bool loads;
+    char *name;
+} sqlite;
+
+static const char schema[] =
+    "CREATE TABLE archive (version INTEGER NOT NULL, generation INTEGER NOT NULL);"
+    "CREATE TABLE entry (id INTEGER PRIMARY KEY, time_ns INTEGER NOT NULL, host TEXT, prog TEXT, level TEXT, event "
+    "TEXT,"
+    " fields TEXT NOT NULL, source INTEGER NOT NULL, packed BLOB NOT NULL);"
+    "CREATE INDEX entry_time ON entry (time_ns);"
+    "CREATE TABLE source (id INTEGER PRIMARY KEY, name TEXT NOT NULL, head_size INTEGER, head INTEGER, position "
+    "INTEGER,"
+    " lines INTEGER, latest_ns INTEGER);"
+    "CREATE TABLE stream (stream TEXT PRIMARY KEY, next INTEGER, latest_ns INTEGER, gaps TEXT) WITHOUT ROWID;"
+    "CREATE TABLE lifeline (fields TEXT PRIMARY KEY);"
+    "CREATE VIEW events AS SELECT id, strftime('%Y-%m-%dT%H:%M:%S', (time_ns - (time_ns % 1000000000 + 1000000000) %"
+    " 1000000000) / 1000000000, 'unixepoch') || printf('.%06dZ', (time_ns % 1000000000 + 1000000000) % 1000000000 / "
+    "1000)"
+    " AS time, time_ns, host, prog, level, event, fields FROM entry;"
+    "CREATE VIEW fields AS SELECT e.id AS id, e.time_ns, e.event, f.key AS name, f.atom AS value FROM entry e,"
+    " json_each(e.fields) f;";
+
+static nl_status fail(const sqlite *s, const char *doing)
+{
+    int code = sqlite3_errcode(s->db);
+    if (code == SQLITE_BUSY || code == SQLITE_LOCKED)
+        return store_fail("%s: another program has it locked", s->name);
+    return store_fail("%s: %s: %s", s->name, doing, sqlite3_errmsg(s->db));
+}
+
+static nl_status run(store *base, const char *sql)
+{
+    sqlite *s = (sqlite *)base;
+    return sqlite3_exec(s->db, sql, NULL, NULL, NULL) == SQLITE_OK ? NL_OK : fail(s, "write");
+}
+
+static nl_string column_of(sqlite3_stmt *statement, int i)
+{
+    if (sqlite3_column_type(statement, i) == SQLITE_NULL)
+        return (nl_string){NULL, 0};
+    if (sqlite3_column_type(statement, i) == SQLITE_BLOB) {
+        const char *bytes = sqlite3_column_blob(statement, i);
+        return (nl_string){bytes != NULL ? bytes : "", (size_t)sqlite3_column_bytes(statement, i)};
+    }
+    const char *text = (const char *)sqlite3_column_text(statement, i);
+    return (nl_string){text, (size_t)sqlite3_column_bytes(statement, i)};
+}
+
+static nl_status select_rows(store *base, const char *sql, bool (*function)(void *user, const nl_string *columns),
+                             void *user)
+{
+    sqlite *s = (sqlite *)base;
+    sqlite3_stmt *statement;
+    nl_string columns[COLUMNS_MOST];
+    if (sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) != SQLITE_OK)
+        return fail(s, "read");
+    int count = sqlite3_column_count(statement), result;
+    bool more = true;
+    while (more && (result = sqlite3_step(statement)) == SQLITE_ROW) {
+        for (int i = 0; i < count && i < COLUMNS_MOST; i++)
+            columns[i] = column_of(statement, i);
+        more = function(user, columns);
+    }
+    nl_status status = !more || result == SQLITE_DONE ? NL_OK : fail(s, "read");
+    sqlite3_finalize(statement);
+    return status;
+}
+
+static void close_store(store *base)
+{
+    sqlite *s = (sqlite *)base;
+    sqlite3_finalize(s->insert);
+    if (s->loads) /* so that who may only read can, unless others are in it, too */
+        sqlite3_exec(s->db, "PRAGMA busy_timeout = 0; PRAGMA journal_mode = DELETE", NULL, NULL, NULL);
+    sqlite3_close(s->db);
+    free(s->name);
+    free(s);
+}
+
+/* Who reads, reads on while something is loaded. */
+static nl_status settle(sqlite *s, store_purpose purpose)
+{
+    sqlite3_busy_timeout(s->db, PATIENCE_MS);
+    if (purpose == STORE_READ)
+        return NL_OK;
+    s->loads = true;
+    return run(&s->base, "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -65536;"
+                         "PRAGMA temp_store = MEMORY");
+}
+
+static store *open_store(const char *where, store_purpose purpose)
+{
+    sqlite *s = calloc(1, sizeof *s);
+    if (s == NULL || (s->name = strdup(where)) == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->base.kind = &sqlite_store;
+    int flags = purpose == STORE_READ ? SQLITE_OPEN_READWRITE : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    int result = sqlite3_open_v2(where, &s->db, flags, NULL);
+    if (result != SQLITE_OK && purpose == STORE_READ) { /* of another user's, in a folder of another's */
+        sqlite3_close(s->db);
+        result = sqlite3_open_v2(where, &s->db, SQLITE_OPEN_READONLY, NULL);
+    }
+    if (result == SQLITE_OK && settle(s, purpose) == NL_OK)
+        return &s->base;
+    if (result != SQLITE_OK)
+        fail(s, "open");
+    close_store(&s->base);
+    return NULL;
+}
+
+static nl_status begin(store *base)
+{
+    sqlite *s = (sqlite *)base;
+    s->inside = run(base, "BEGIN IMMEDIATE") == NL_OK;
+    return s->inside ? NL_OK : NL_FAILED;
+}
+
+static nl_status commit(store *base)
+{
+    sqlite *s = (sqlite *)base;
+    if (run(base, "COMMIT") != NL_OK)
+        return NL_FAILED;
+    s->inside = false;
+    return NL_OK;
+}
+
+static void undo(store *base)
+{
+    sqlite *s = (sqlite *)base;
+    if (s->inside)
+        sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL); /* which a full disk may have done already */
+    s->inside = false;
+}
+
+static void bind(sqlite3_stmt *statement, int at, nl_string text)
+{
+    if (text.data == NULL)
+        sqlite3_bind_null(statement, at);
+    else
+        sqlite3_bind_text(statement, at, text.data, (int)text.size, SQLITE_STATIC);
+}
+
+static nl_status put(store *base, const row *r, int64_t source)
+{
+    sqlite *s = (sqlite *)base;
+    static const char sql[] = "INSERT INTO entry (time_ns, host, prog, level, event, fields, source, packed) VALUES "
+                              "(?, ?, ?, ?, ?, ?, ?, ?)";
+    if (s->insert == NULL &&
+        sqlite3_prepare_v3(s->db, sql, -1, SQLITE_PREPARE_PERSISTENT, &s->insert, NULL) != SQLITE_OK)
+        return fail(s, "write");
+    sqlite3_bind_int64(s->insert, 1, r->time_ns);
+    bind(s->insert, 2, r->host);
+    bind(s->insert, 3, r->prog);
+    bind(s->insert, 4, r->level);
+    bind(s->insert, 5, r->event);
+    bind(s->insert, 6, r->fields);
+    sqlite3_bind_int64(s->insert, 7, source);
+    sqlite3_bind_blob(s->insert, 8, r->packed.data, (int)r->packed.size, SQLITE_STATIC);
+    nl_status status = sqlite3_step(s->insert) == SQLITE_DONE ? NL_OK : fail(s, "write");
+    sqlite3_reset(s->insert);
+    return status;
+}
+
+static nl_status end_put(store *base)
+{
+    (void)base;
+    return NL_OK;
+}
+
+const store_kind sqlite_store = {
+    .name = "sqlite",
+    .open = open_store,
+    .close = close_store,
+    .begin = begin,
+    .put = put,
+    .end_put = end_put,
+    .commit = commit,
+    .undo = undo,
+    .run = run,
+    .select = select_rows,
+    .schema = schema,
+    .path = "json_extract(fields, '$.\"%s\"')",
+};

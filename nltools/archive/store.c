@@ -1,0 +1,311 @@
+#include "config.h"
+
+#include "archive/store.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- failures ---- */
+
+static char why[1000];
+
+nl_status store_fail(const char *format, ...)
+{
+    char words[sizeof why]; /* the arguments may be the words before */
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    memcpy(why, words, sizeof why);
+    return NL_FAILED;
+}
+
+nl_status store_prepend(const char *format, ...)
+{
+    char words[sizeof why / 2];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(words, sizeof words, format, arguments);
+    va_end(arguments);
+    return store_fail("%s: %.*s", words, (int)(sizeof why - sizeof words - 3), why);
+}
+
+const char *store_why(void)
+{
+    return why;
+}
+
+/* ---- words of SQL ---- */
+
+void store_add(nl_buffer *sql, const char *format, ...)
+{
+    char *text;
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vasprintf(&text, format, arguments);
+    va_end(arguments);
+    if (size < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    nl_buffer_append(sql, text, (size_t)size);
+    free(text);
+}
+
+void store_quote(nl_buffer *sql, nl_string text)
+{
+    nl_buffer_append(sql, "'", 1);
+    for (size_t i = 0; i < text.size; i++)
+        nl_buffer_append(sql, text.data[i] == '\'' ? "''" : &text.data[i], text.data[i] == '\'' ? 2 : 1);
+    nl_buffer_append(sql, "'", 1);
+}
+
+static nl_status run(store *s, nl_buffer *sql)
+{
+    nl_buffer_append(sql, "", 1);
+    nl_status status = s->kind->run(s, sql->data);
+    nl_buffer_free(sql);
+    return status;
+}
+
+static int64_t number_of(nl_string column)
+{
+    return column.data != NULL ? strtoll(column.data, NULL, 10) : 0;
+}
+
+static bool take_number(void *user, const nl_string *columns)
+{
+    *(int64_t *)user = number_of(columns[0]);
+    return true;
+}
+
+/* ---- opening ---- */
+
+static const store_kind *kind_of(const char *name)
+{
+    bool server = strncmp(name, "postgresql://", 13) == 0 || strncmp(name, "postgres://", 11) == 0;
+#if !defined(HAVE_SQLITE)
+    if (!server) {
+        store_fail("%s: this nlarchive was built without SQLite", name);
+        return NULL;
+    }
+#else
+    if (!server)
+        return &sqlite_store;
+#endif
+#if !defined(HAVE_POSTGRES)
+    store_fail("%s: this nlarchive was built without PostgreSQL's library", name);
+    return NULL;
+#else
+    return &postgres_store;
+#endif
+}
+
+/* Makes the tables, in a database that has none of ours. */
+static nl_status make_tables(store *s)
+{
+    nl_buffer sql = {0};
+    store_add(&sql, "%s", s->kind->schema);
+    store_add(&sql, "INSERT INTO archive (version, generation) VALUES (%d, 0);", STORE_VERSION);
+    nl_status status = s->kind->begin(s);
+    if (status == NL_OK)
+        status = run(s, &sql);
+    if (status == NL_OK)
+        status = s->kind->commit(s);
+    if (status != NL_OK)
+        s->kind->undo(s);
+    return status;
+}
+
+static bool take_state(void *user, const nl_string *columns)
+{
+    int64_t *state = user;
+    state[0] = number_of(columns[0]);
+    state[1] = number_of(columns[1]);
+    return true;
+}
+
+/* Looks whether it is an archive of ours, and makes one when it is for loading and there is none. */
+static nl_status look(store *s, const char *name, store_purpose purpose)
+{
+    int64_t state[2] = {0, 0};
+    nl_status status = s->kind->select(s, "SELECT version, generation FROM archive", take_state, state);
+    if (status != NL_OK && purpose == STORE_READ)
+        return store_prepend("%s is no archive of nlarchive", name);
+    if (status != NL_OK) {
+        int64_t others = 0;
+        if (s->kind->select(s, "SELECT count(*) FROM entry", take_number, &others) == NL_OK)
+            return store_fail("%s: there is a table \"entry\" that is not nlarchive's", name);
+        if (make_tables(s) != NL_OK)
+            return store_prepend("%s: make the tables", name);
+        return NL_OK;
+    }
+    s->generation = state[1];
+    if (state[0] > STORE_VERSION)
+        return store_fail("%s: its tables are of version %" PRId64 ", and this nlarchive knows version %d only", name,
+                          state[0], STORE_VERSION);
+    return NL_OK;
+}
+
+store *store_open(const char *name, store_purpose purpose)
+{
+    const store_kind *kind = kind_of(name);
+    store *s = kind != NULL ? kind->open(name, purpose) : NULL;
+    if (s == NULL || look(s, name, purpose) == NL_OK)
+        return s;
+    store_close(s);
+    return NULL;
+}
+
+void store_close(store *s)
+{
+    if (s != NULL)
+        s->kind->close(s);
+}
+
+/* ---- places ---- */
+
+typedef struct places {
+    store_place *list;
+    size_t count;
+} places;
+
+static bool take_place(void *user, const nl_string *columns)
+{
+    places *p = user;
+    p->list = realloc(p->list, (p->count + 1) * sizeof *p->list);
+    char *name = strndup(columns[1].data != NULL ? columns[1].data : "", columns[1].size);
+    if (p->list == NULL || name == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    p->list[p->count++] = (store_place){.id = number_of(columns[0]),
+                                        .name = name,
+                                        .head_size = (uint64_t)number_of(columns[2]),
+                                        .head = (uint64_t)number_of(columns[3]),
+                                        .position = (uint64_t)number_of(columns[4]),
+                                        .lines = (uint64_t)number_of(columns[5]),
+                                        .latest_ns = number_of(columns[6])};
+    return true;
+}
+
+nl_status store_read_places(store *s, store_place **list, size_t *count)
+{
+    places p = {0};
+    nl_status status = s->kind->select(
+        s, "SELECT id, name, head_size, head, position, lines, latest_ns FROM source ORDER BY id", take_place, &p);
+    *list = p.list;
+    *count = p.count;
+    return status;
+}
+
+/* ---- streams ---- */
+
+static void put_hex(nl_buffer *out, const unsigned char *bytes, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        store_add(out, "%02x", bytes[i]);
+}
+
+static bool take_stream(void *user, const nl_string *columns)
+{
+    nl_stream_state state = {.next = (uint64_t)number_of(columns[1]), .latest_ns = number_of(columns[2])};
+    unsigned char any = 0;
+    for (size_t i = 0; i < sizeof state.stream && columns[0].size == 2 * sizeof state.stream; i++) {
+        char digits[3] = {columns[0].data[2 * i], columns[0].data[2 * i + 1], '\0'};
+        any |= state.stream[i] = (unsigned char)strtoul(digits, NULL, 16);
+    }
+    const char *at = columns[3].data != NULL ? columns[3].data : "";
+    int used;
+    uint64_t from, to;
+    while (state.gap_count < NL_STREAM_GAPS_MOST && sscanf(at, "%" SCNu64 "-%" SCNu64 "%n", &from, &to, &used) == 2) {
+        state.gaps[state.gap_count++] = (nl_number_range){from, to};
+        at += used + (at[used] == ' ');
+    }
+    if (any != 0)
+        nl_streams_set(user, &state);
+    return true;
+}
+
+nl_status store_read_streams(store *s, nl_streams *streams)
+{
+    return s->kind->select(s, "SELECT stream, next, latest_ns, gaps FROM stream ORDER BY latest_ns", take_stream,
+                           streams);
+}
+
+static void add_stream(nl_buffer *sql, const nl_stream_state *state)
+{
+    store_add(sql, "INSERT INTO stream (stream, next, latest_ns, gaps) VALUES ('");
+    put_hex(sql, state->stream, sizeof state->stream);
+    store_add(sql, "', %" PRId64 ", %" PRId64 ", '", (int64_t)state->next, state->latest_ns);
+    for (size_t i = 0; i < state->gap_count; i++)
+        store_add(sql, "%s%" PRIu64 "-%" PRIu64, i > 0 ? " " : "", state->gaps[i].from, state->gaps[i].to);
+    store_add(sql, "') ON CONFLICT (stream) DO UPDATE SET next = excluded.next, latest_ns = excluded.latest_ns, gaps = "
+                   "excluded.gaps;");
+}
+
+/* ---- transactions ---- */
+
+nl_status store_begin(store *s, store_place *place)
+{
+    if (s->kind->begin(s) != NL_OK)
+        return NL_FAILED;
+    if (place->id != 0)
+        return NL_OK;
+    nl_buffer sql = {0};
+    store_add(&sql, "INSERT INTO source (id, name, head_size, head, position, lines, latest_ns) SELECT "
+                    "coalesce(max(id), 0) + 1, ");
+    store_quote(&sql, (nl_string){place->name, strlen(place->name)});
+    store_add(&sql, ", 0, 0, 0, 0, 0 FROM source");
+    if (run(s, &sql) == NL_OK && s->kind->select(s, "SELECT max(id) FROM source", take_number, &place->id) == NL_OK)
+        return NL_OK;
+    s->kind->undo(s);
+    return NL_FAILED;
+}
+
+/* One statement that fails when somebody else has committed since: then what was read from may be there already. */
+static nl_status claim(store *s)
+{
+    int64_t generation = -1;
+    nl_buffer sql = {0};
+    store_add(&sql, "UPDATE archive SET generation = generation + 1");
+    if (run(s, &sql) != NL_OK ||
+        s->kind->select(s, "SELECT generation FROM archive", take_number, &generation) != NL_OK)
+        return NL_FAILED;
+    if (generation != s->generation + 1)
+        return store_fail("another nlarchive loads into it at the same time: this one takes nothing more");
+    return NL_OK;
+}
+
+static nl_status put_place(store *s, const store_place *place)
+{
+    nl_buffer sql = {0};
+    store_add(&sql, "UPDATE source SET name = ");
+    store_quote(&sql, (nl_string){place->name, strlen(place->name)});
+    store_add(&sql,
+              ", head_size = %" PRIu64 ", head = %" PRId64 ", position = %" PRIu64 ", lines = %" PRIu64
+              ", latest_ns = %" PRId64 " WHERE id = %" PRId64,
+              place->head_size, (int64_t)place->head, place->position, place->lines, place->latest_ns, place->id);
+    return run(s, &sql);
+}
+
+static nl_status put_streams(store *s, const nl_streams *streams, const unsigned char (*names)[16], size_t size)
+{
+    nl_buffer sql = {0};
+    nl_stream_state state;
+    for (size_t i = 0; i < size; i++)
+        if (nl_streams_get(streams, names[i], &state))
+            add_stream(&sql, &state);
+    return sql.size > 0 ? run(s, &sql) : NL_OK;
+}
+
+nl_status store_commit(store *s, store_place *place, const nl_streams *streams, const unsigned char (*names)[16],
+                       size_t size)
+{
+    if (s->kind->end_put(s) == NL_OK && claim(s) == NL_OK && put_place(s, place) == NL_OK &&
+        put_streams(s, streams, names, size) == NL_OK && s->kind->commit(s) == NL_OK) {
+        s->generation++;
+        return NL_OK;
+    }
+    s->kind->undo(s);
+    return NL_FAILED;
+}

@@ -1,0 +1,392 @@
+/*
+ * What `perf script` prints in its default layout, with or without call chains:
+ *
+ *   COMM TID [CPU] SECONDS:  PERIOD EVENT: what it says
+ *           ADDRESS SYMBOL+OFFSET (FILE)
+ *
+ * A sample is a record as nlkernel's are (doc/kernel-events.md): PROG is the thread's name, LVL System, TID, PID, CPU;
+ * the event of a tracepoint SYSTEM.EVENT and its fields NAME.OF.IT in capitals. A sample's PERIOD; of the innermost
+ * frame SYMBOL, FILE and ADDRESS; and all of the chain as STACK, "outermost;...;innermost", when it is more than one.
+ *
+ * The times are of a clock that begins when the machine is started: see import_about.
+ */
+#include "config.h"
+
+#include "convert/builder.h"
+#include "convert/lines.h"
+
+#include <stdlib.h>
+
+typedef struct perf_reader {
+    importer base;
+    builder builder;
+    nl_buffer stack;
+    nl_string frames[128]; /* symbols of a chain, innermost first */
+    size_t frame_count;
+} perf_reader;
+
+/* The head of a sample, taken to pieces. */
+typedef struct perf_head {
+    nl_string comm, pid, tid, cpu, period, event;
+    int64_t time_ns; /* of perf's clock */
+    nl_string rest;
+} perf_head;
+
+/* ---- heads ---- */
+
+/* SECONDS.FRACTION: */
+static bool take_time(nl_string *text, int64_t *time_ns)
+{
+    enum { SECONDS_MOST = 9 };
+    nl_string seconds, fraction;
+    if (!text_digits(text, &seconds) || seconds.size > SECONDS_MOST || !text_take(text, ".") ||
+        !text_digits(text, &fraction) || fraction.size > 9 || !text_take(text, ":"))
+        return false;
+    int64_t ns = 0;
+    for (size_t i = 0; i < seconds.size; i++)
+        ns = 10 * ns + (seconds.data[i] - '0');
+    for (size_t i = 0; i < 9; i++)
+        ns = 10 * ns + (i < fraction.size ? fraction.data[i] - '0' : 0);
+    *time_ns = ns;
+    return true;
+}
+
+/* Numbers, CPU and time, which follow the name. False when text does not begin with them. */
+static bool take_numbers(nl_string text, perf_head *h)
+{
+    if (!text_digits(&text, &h->tid))
+        return false;
+    h->pid = (nl_string){NULL, 0};
+    if (text_take(&text, "/")) {
+        h->pid = h->tid;
+        if (!text_digits(&text, &h->tid))
+            return false;
+    }
+    if (text.size == 0 || *text.data != ' ')
+        return false;
+    text_blanks(&text);
+    h->cpu = (nl_string){NULL, 0};
+    if (text_take(&text, "[")) {
+        if (!text_digits(&text, &h->cpu) || !text_take(&text, "]"))
+            return false;
+        text_blanks(&text);
+        while (h->cpu.size > 1 && *h->cpu.data == '0')
+            text_skip(&h->cpu, 1);
+    }
+    h->rest = text;
+    return take_time(&h->rest, &h->time_ns);
+}
+
+/* The name may hold blanks and digits: what follows it tells where it ends. */
+static bool take_head(nl_string line, perf_head *h)
+{
+    enum { COMM_LIMIT = 64 };
+    text_blanks(&line);
+    for (size_t i = 1; i < line.size && i < COMM_LIMIT; i++) {
+        if (line.data[i] != ' ' || i + 1 == line.size)
+            continue;
+        nl_string rest = {line.data + i + 1, line.size - i - 1};
+        if (!take_numbers(rest, h))
+            continue;
+        h->comm = (nl_string){line.data, i};
+        text_drop_blanks(&h->comm);
+        return true;
+    }
+    return false;
+}
+
+/* PERIOD and EVENT: */
+static bool take_event(perf_head *h)
+{
+    nl_string *text = &h->rest;
+    text_blanks(text);
+    nl_string whole = *text;
+    if (!text_digits(text, &h->period) || text->size == 0 || *text->data != ' ') {
+        h->period = (nl_string){NULL, 0};
+        *text = whole;
+    }
+    text_blanks(text);
+    size_t size = 0;
+    while (size < text->size && text->data[size] != ' ' && text->data[size] != '\t')
+        size++;
+    h->event = (nl_string){text->data, size};
+    text_skip(text, size);
+    text_blanks(text);
+    return text_drop(&h->event, ":") && h->event.size > 0;
+}
+
+/* ---- events and fields ---- */
+
+/* The event of a tracepoint, SYSTEM:EVENT; other events have modifiers behind a colon, or none. */
+static bool is_tracepoint(nl_string event)
+{
+    const char *colon = memchr(event.data, ':', event.size);
+    if (colon == NULL || memchr(event.data, '/', event.size) != NULL)
+        return false;
+    for (const char *at = colon + 1; at < event.data + event.size; at++)
+        if (strchr("ukhGHIpPSDWeb", *at) == NULL)
+            return true;
+    return false;
+}
+
+/* SYSTEM.EVENT */
+static nl_string event_name(builder *b, nl_string event)
+{
+    char *text = is_tracepoint(event) ? builder_bytes(b, event.size) : NULL;
+    if (text == NULL)
+        return event;
+    memcpy(text, event.data, event.size);
+    *(char *)memchr(text, ':', event.size) = '.';
+    return (nl_string){text, event.size};
+}
+
+static void add(perf_reader *r, const char *name, nl_string value, sink *s)
+{
+    if (value.data != NULL)
+        builder_add_text(&r->builder, (nl_string){name, strlen(name)}, value, s);
+}
+
+static bool is_name_byte(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+/* A field's name as nlkernel writes it. */
+static nl_string field_name(builder *b, nl_string name)
+{
+    while (name.size > 1 && *name.data == '_')
+        text_skip(&name, 1);
+    bool taken = text_is(name, "pid") || text_is(name, "tid") || text_is(name, "cpu") || text_is(name, "host");
+    char *text = builder_bytes(b, name.size + 3), *to = text;
+    if (text == NULL)
+        return name;
+    if (taken) {
+        memcpy(to, "EV.", 3);
+        to += 3;
+    }
+    for (size_t i = 0; i < name.size; i++, to++)
+        *to = name.data[i] == '_'                          ? '.'
+              : name.data[i] >= 'a' && name.data[i] <= 'z' ? (char)(name.data[i] - 'a' + 'A')
+                                                           : name.data[i];
+    return (nl_string){text, (size_t)(to - text)};
+}
+
+/* A value without what perf puts between values. */
+static nl_string trim_value(nl_string value)
+{
+    text_drop_blanks(&value);
+    if (text_drop(&value, "==>"))
+        text_drop_blanks(&value);
+    text_drop(&value, ",");
+    return value;
+}
+
+/* The next "NAME=" or "NAME: " from at on that begins a word. Its place; SIZE_MAX when there is none. */
+static size_t next_name(nl_string text, size_t at, size_t *size, size_t *sign)
+{
+    while (at < text.size) {
+        size_t start = at;
+        while (at < text.size && is_name_byte(text.data[at]))
+            at++;
+        bool is_long = at + 1 < text.size;
+        bool equals = at < text.size && text.data[at] == '=' && !(is_long && text.data[at + 1] == '=');
+        bool colon = is_long && text.data[at] == ':' && text.data[at + 1] == ' ';
+        if (at > start && (text.data[start] < '0' || text.data[start] > '9') && (equals || colon)) {
+            *size = at - start;
+            *sign = equals ? 1 : 2;
+            return start;
+        }
+        while (at < text.size && text.data[at] != ' ')
+            at++;
+        at += at < text.size;
+    }
+    return SIZE_MAX;
+}
+
+/* "prev_comm=sh prev_pid=5 ==> next_comm=a b", "dfd: 0x1, flags: 0x2", and, when it is neither, text. */
+static void add_fields(perf_reader *r, nl_string text, sink *s)
+{
+    size_t size, sign, at = next_name(text, 0, &size, &sign);
+    nl_string before = trim_value((nl_string){text.data, at != SIZE_MAX ? at : text.size});
+    if (before.size > 0)
+        add(r, "TEXT", before, s);
+    while (at != SIZE_MAX) {
+        nl_string name = {text.data + at, size};
+        size_t start = at + size + sign;
+        const char *blank = start < text.size ? memchr(text.data + start, ' ', text.size - start) : NULL;
+        at = blank != NULL ? next_name(text, (size_t)(blank + 1 - text.data), &size, &sign) : SIZE_MAX;
+        size_t end = at != SIZE_MAX ? at : text.size;
+        nl_string value = {text.data + start, end - start};
+        builder_add_text(&r->builder, field_name(&r->builder, name), trim_value(value), s);
+    }
+}
+
+/* ---- frames ---- */
+
+/* ADDRESS SYMBOL+0xOFFSET (FILE) */
+typedef struct perf_frame {
+    nl_string address, symbol, file;
+} perf_frame;
+
+static bool take_frame(nl_string text, perf_frame *f)
+{
+    text_blanks(&text);
+    size_t size = 0;
+    while (size < text.size && strchr("0123456789abcdef", text.data[size]) != NULL && text.data[size] != '\0')
+        size++;
+    if (size == 0 || size == text.size || text.data[size] != ' ')
+        return false;
+    f->address = (nl_string){text.data, size};
+    text_skip(&text, size);
+    text_blanks(&text);
+    const char *open = text.size > 0 && text.data[text.size - 1] == ')' ? memrchr(text.data, '(', text.size) : NULL;
+    f->file = open != NULL ? (nl_string){open + 1, (size_t)(text.data + text.size - open - 2)} : (nl_string){NULL, 0};
+    text.size = open != NULL ? (size_t)(open - text.data) : text.size;
+    text_drop_blanks(&text);
+    const char *plus = text.size > 0 ? memrchr(text.data, '+', text.size) : NULL;
+    if (plus != NULL && plus + 2 < text.data + text.size && plus[1] == '0' && plus[2] == 'x')
+        text.size = (size_t)(plus - text.data);
+    f->symbol = text;
+    return true;
+}
+
+static void add_innermost(perf_reader *r, const perf_frame *f, sink *s)
+{
+    add(r, "SYMBOL", f->symbol, s);
+    add(r, "FILE", f->file, s);
+    add(r, "ADDRESS", f->address, s);
+}
+
+static void add_stack(perf_reader *r, sink *s)
+{
+    nl_buffer *stack = &r->stack;
+    stack->size = 0;
+    for (size_t i = r->frame_count; i > 0; i--) {
+        nl_buffer_append(stack, r->frames[i - 1].data, r->frames[i - 1].size);
+        if (i > 1)
+            nl_buffer_append(stack, ";", 1);
+    }
+    if (r->frame_count > 1)
+        add(r, "STACK", (nl_string){stack->data, stack->size}, s);
+}
+
+/* The frames that follow a head. */
+static void take_chain(perf_reader *r, text_lines *lines, sink *s)
+{
+    text_lines ahead = *lines;
+    perf_frame f;
+    r->frame_count = 0;
+    while (lines_next(&ahead) && ahead.line.size > 0 && *ahead.line.data == '\t') {
+        *lines = ahead;
+        if (!take_frame(ahead.line, &f)) {
+            lines_malformed(&ahead, "the line is no frame of a call chain", s);
+            continue;
+        }
+        if (r->frame_count == 0)
+            add_innermost(r, &f, s);
+        if (r->frame_count < sizeof r->frames / sizeof r->frames[0])
+            r->frames[r->frame_count++] = f.symbol;
+    }
+    add_stack(r, s);
+}
+
+/* ---- reading ---- */
+
+static void begin_sample(perf_reader *r, const perf_head *h, sink *s)
+{
+    builder *b = &r->builder;
+    builder_begin(b, 2 * h->rest.size + h->event.size + (1 << 12));
+    int64_t base_ns = s->about != NULL && s->about->has_base ? s->about->base_ns : 0, time_ns;
+    s->undated = s->undated || base_ns == 0;
+    if (__builtin_add_overflow(base_ns, h->time_ns, &time_ns))
+        time_ns = INT64_MAX;
+    nl_record_set_time(b->record, time_ns);
+    b->seen |= 1u << MEMBER_TIME;
+    b->record->level = NL_SYSTEM;
+    b->record->prog = h->comm;
+    b->record->event = event_name(b, h->event);
+    add(r, "CPU", h->cpu, s);
+    add(r, "PID", h->pid, s);
+    add(r, "TID", h->tid, s);
+    add(r, "PERIOD", h->period, s);
+}
+
+static void read_sample(perf_reader *r, perf_head *h, text_lines *lines, sink *s)
+{
+    perf_frame f;
+    begin_sample(r, h, s);
+    if (take_frame(h->rest, &f) && f.file.data != NULL)
+        add_innermost(r, &f, s);
+    else if (h->rest.size > 0)
+        add_fields(r, h->rest, s);
+    take_chain(r, lines, s);
+    builder_finish(&r->builder, false, s);
+}
+
+static void read_samples(importer *base, const char *data, size_t size, sink *s)
+{
+    perf_reader *r = (perf_reader *)base;
+    for (text_lines lines = lines_of(data, size); !s->stopped && lines_next(&lines);) {
+        perf_head h;
+        if (lines.line.size == 0 || *lines.line.data == '#')
+            continue;
+        if (!take_head(lines.line, &h))
+            lines_malformed(&lines, "the line is no sample: there is no COMM TID [CPU] SECONDS:", s);
+        else if (!take_event(&h))
+            lines_malformed(&lines, "the sample has no event", s);
+        else
+            read_sample(r, &h, &lines, s);
+    }
+}
+
+/* Whole samples: the last may have frames that come yet. */
+static size_t cut_samples(const char *data, size_t size)
+{
+    for (const char *end = data + size, *newline; end > data; end = newline) {
+        newline = memrchr(data, '\n', (size_t)(end - data));
+        if (newline == NULL)
+            return 0;
+        const char *after = newline + 1;
+        if (after < data + size && *after != '\t' && *after != '\n')
+            return (size_t)(after - data);
+    }
+    return 0;
+}
+
+static importer *open_reader(void *shared)
+{
+    (void)shared;
+    perf_reader *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    r->base.kind = &perf_importer;
+    return &r->base;
+}
+
+static void close_reader(importer *base)
+{
+    perf_reader *r = (perf_reader *)base;
+    builder_free(&r->builder);
+    nl_buffer_free(&r->stack);
+    free(r);
+}
+
+/* Whether the first line that is no comment is a sample's. */
+static bool detect(const char *data, size_t size)
+{
+    perf_head h;
+    for (text_lines lines = lines_of(data, size); lines_next(&lines);)
+        if (lines.line.size > 0 && *lines.line.data != '#')
+            return take_head(lines.line, &h) && take_event(&h);
+    return false;
+}
+
+const importer_kind perf_importer = {
+    .name = "perf",
+    .what = "what perf script prints",
+    .detect = detect,
+    .cut = cut_samples,
+    .open = open_reader,
+    .close = close_reader,
+    .read = read_samples,
+};

@@ -1,0 +1,112 @@
+#include "config.h"
+
+#include "convert/strace_threads.h"
+
+#include "program/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_MOST = 1000, NAME_SIZE_MOST = 255 };
+
+static void *or_die(void *memory)
+{
+    if (memory == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return memory;
+}
+
+void strace_threads_free(strace_threads *all)
+{
+    for (size_t i = 0; i < all->name_count; i++)
+        free((char *)all->names[i].data);
+    free(all->names);
+    free(all->slots);
+}
+
+static strace_thread *find(const strace_threads *all, uint32_t tid)
+{
+    for (size_t at = tid * UINT32_C(0x9e3779b1);; at++) {
+        strace_thread *t = &all->slots[at & (all->slot_count - 1)];
+        if (!t->is_known || t->tid == tid)
+            return t;
+    }
+}
+
+static void grow(strace_threads *all)
+{
+    strace_threads old = *all;
+    all->slot_count = old.slot_count == 0 ? 64 : 2 * old.slot_count;
+    all->slots = or_die(calloc(all->slot_count, sizeof *all->slots));
+    for (size_t i = 0; i < old.slot_count; i++)
+        if (old.slots[i].is_known)
+            *find(all, old.slots[i].tid) = old.slots[i];
+    free(old.slots);
+}
+
+/* The one thread that is alive. */
+static strace_thread *only(const strace_threads *all)
+{
+    for (size_t i = 0; i < all->slot_count; i++) {
+        strace_thread *t = &all->slots[i];
+        if (t->is_known && !t->has_ended && t->tid != 0)
+            return t;
+    }
+    return NULL;
+}
+
+strace_thread *strace_threads_get(strace_threads *all, uint32_t tid)
+{
+    if (tid == 0 && all->alive == 1)
+        return only(all);
+    if (2 * all->count >= all->slot_count)
+        grow(all);
+    strace_thread *t = find(all, tid);
+    if (t->is_known && !t->has_ended)
+        return t;
+    all->count += !t->is_known;
+    all->alive += tid != 0;
+    *t = (strace_thread){.tid = tid, .is_known = true, .prog = all->parent_prog};
+    return t;
+}
+
+bool strace_threads_adopt(strace_threads *all, strace_thread *t)
+{
+    strace_thread *nameless = find(all, 0);
+    if (t == nameless || !nameless->is_known || nameless->call == 0)
+        return false;
+    t->call = nameless->call;
+    t->start_ns = nameless->start_ns;
+    t->prog = nameless->prog;
+    t->next_prog = nameless->next_prog;
+    nameless->call = 0;
+    return true;
+}
+
+void strace_threads_end(strace_threads *all, strace_thread *t)
+{
+    t->has_ended = true;
+    all->alive -= t->tid != 0;
+}
+
+uint16_t strace_threads_name(strace_threads *all, nl_string name)
+{
+    if (name.size == 0 || name.size > NAME_SIZE_MOST)
+        return 0;
+    for (size_t i = all->name_count; i > 0; i--)
+        if (all->names[i - 1].size == name.size && memcmp(all->names[i - 1].data, name.data, name.size) == 0)
+            return (uint16_t)i;
+    if (all->name_count == NAMES_MOST)
+        return 0;
+    if (all->names == NULL)
+        all->names = or_die(calloc(NAMES_MOST, sizeof *all->names));
+    char *copy = or_die(malloc(name.size));
+    memcpy(copy, name.data, name.size);
+    all->names[all->name_count++] = (nl_string){copy, name.size};
+    return (uint16_t)all->name_count;
+}
+
+nl_string strace_threads_prog(const strace_threads *all, const strace_thread *t)
+{
+    return t->prog != 0 ? all->names[t->prog - 1] : (nl_string){NULL, 0};
+}

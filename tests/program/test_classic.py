@@ -1,0 +1,303 @@
+"""The classic interface: programs as they were written for the toolkit of 1998 to 2004, compiled as they are."""
+import os
+
+import collector
+import support
+
+# In the manner of transfer programs of that time: the URL from the environment, constant text, levels, tags.
+THREE = r"""
+#include <string.h>
+#include <unistd.h>
+#include "NetLogger.h"
+
+static int emit(NLhandle *log, char *key, char *data, char *text) { return NetLoggerWrite(log, key, data, text); }
+
+int main(int argc, char **argv)
+{
+    char *url = argc > 1 ? argv[1] : NULL;
+    NLhandle *log = NetLoggerOpen("testprog", url, argc > 2 ? NL_ENV | NL_APPEND : NL_ENV);
+    if (log == NULL)
+        return 3;
+    int size = 49332;
+    printf("%d", NetLoggerWrite(log, "WriteData", "", "SEND.SZ=%d FILE=%s", size, "a b=c\n\"d\""));
+    printf("%d", NetLoggerWrite(log, "Constant", "A=1 B=two words C=\"q \\\" q\"", "D=%.2f", 2.5));
+    printf("%d", NetLoggerWrite(log, "Whole", "%s", "%s", "X=1 Y=two"));
+    printf("%d", emit(log, "Composed", "URL.DEST=x", "BYTES=12 TIME=3.5"));
+    printf("%d", NetLoggerWrite(log, "Levelled", "LVL=Error HOST=other", ""));
+    printf("%d", NetLoggerWrite(log, "Talk", NULL, "just %d words", 3));
+    printf("%d", NetLoggerWriteString(log, "Text", "K=1", "V=2"));
+    printf("%d", NetLoggerGTWrite(log, 889644821, 333739, "Then", "", "N=%ld", 5L));
+    printf("%d", NetLoggerGTWrite(log, -1, 0, "Never", "", ""));
+    printf("%d", NetLoggerWrite(log, NULL, "", ""));
+    printf(" %d", NetLoggerWriteLvl(log, 1, "Filtered", "", ""));
+    NetLoggerSetLevel(log, 3);
+    printf("%d", NetLoggerWriteLvl(log, 3, "Three", "", "L=%d", 3));
+    printf("%d", NetLoggerWriteLvl(log, 4, "Four", "", ""));
+    printf("%d", NetLoggerGTWriteLvl(log, 1, 2, 3, "ThreeThen", "", "L=%d S=%s", 3, "s"));
+    printf("%d", NetLoggerGTWriteStringLvl(log, 2, 1, 2, "TwoThen", "", "L=2"));
+    printf("%d", NetLoggerGTWriteString(log, 1, 2, "StringThen", "", "L=0"));
+    printf(" %d", NetLoggerSetTag(log, "TAG=mine"));
+    printf("%d", NetLoggerSetGlobalTag("GLOBAL=ours"));
+    printf("%d", NetLoggerWrite(log, "Tagged", "C=1", "V=%d", 2));
+    printf("%d", NetLoggerFastWrite(log, "Fast", "V=%d", 2));
+    NetLoggerSetTag(log, ""), NetLoggerSetGlobalTag(NULL), NetLoggerSetGlobalTag("");
+    printf("%d", NetLoggerWrite(log, "Bare", "", ""));
+    char large[100001];
+    memset(large, 'x', 100000), large[100000] = 0;
+    printf("%d", NetLoggerWrite(log, "Large", "", "TEXT=%s", large));
+    printf(" %d", NetLoggerFlush(log));
+    printf("%d", NetLoggerClose(log));
+    printf(" %d%d%d%d\n", NetLoggerWrite(NULL, "E", "", ""), NetLoggerFlush(NULL), NetLoggerClose(NULL),
+           NetLoggerSetTag(NULL, "A=1"));
+    return 0;
+}
+"""
+
+TWO = r"""
+#include <NetLogger.h>
+
+int main(int argc, char **argv)
+{
+    NL_Handle *log = NetLoggerOpen(NULL, argc > 1 ? argv[1] : 0, 0);
+    if (!log)
+        return 3;
+    NetLoggerSetLevel(log, 1);
+    int sum = NetLoggerWrite(log, "Write", "A=%d B=%s", 1, "two") + NetLoggerWrite(log, "Any", "%s", "A=1") +
+              NetLoggerGTWrite(log, 10L, 20L, "GTWrite", "A=%d", 1) + NetLoggerWriteLvl(log, 1, "WriteLvl", "A=%d", 1) +
+              NetLoggerGTWriteLvl(log, 10L, 20L, 1, "GTWriteLvl", "A=%d", 1) +
+              NetLoggerWriteString(log, "WriteString", "A=1") + NetLoggerWriteStringLvl(log, 1, "WriteStringLvl", "A=1") +
+              NetLoggerGTWriteString(log, 10L, 20L, "GTWriteString", "A=1") +
+              NetLoggerGTWriteStringLvl(log, 1, 10L, 20L, "GTWriteStringLvl", "A=1") +
+              NetLoggerFastWrite(log, "FastWrite", "A=%d", 1);
+    return NetLoggerClose(log) == 1 && sum == 10 ? 0 : 1;
+}
+"""
+
+BOTH = r"""
+#include <netlogger.h>
+#include <NetLogger.h>
+#include <netlogger.h>
+int main(void) { return NL_OK + (NL_OFF == 3 ? 0 : 1); }
+"""
+
+THREADS = r"""
+#include <NetLogger.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static NLhandle *handle;
+
+static void *run(void *name)
+{
+    for (int i = 0; i < 20000; i++)
+        if (NetLoggerWrite(handle, "Step", "WHERE=here", "WHO=%s I=%d", (char *)name, i) != 1)
+            return name;
+        else if (i % 1000 == 0)
+            NetLoggerSetTag(handle, i % 2000 == 0 ? "TAG=a" : "TAG=b");
+    return NULL;
+}
+
+int main(int argc, char **argv)
+{
+    (void)argc;
+    handle = NetLoggerOpen("threads", argv[1], 0);
+    pthread_t threads[4];
+    char *names[] = {"a", "b", "c", "d"};
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, run, names[i]);
+    void *failed = NULL;
+    for (int i = 0; i < 4 && failed == NULL; i++)
+        pthread_join(threads[i], &failed);
+    if (failed != NULL)
+        return 1;
+    if (fork() == 0) {
+        NetLoggerWrite(handle, "Child", "", "PID=%d", (int)getpid());
+        _exit(NetLoggerClose(handle) == 1 ? 0 : 1);
+    }
+    int status;
+    wait(&status);
+    return status == 0 && NetLoggerClose(handle) == 1 ? 0 : 1;
+}
+"""
+
+
+class Classic(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.log = self.scratch / "a.log"
+
+    def events(self):
+        """{event: the rest of its line behind NL.EVNT=}; the times are not looked at."""
+        found = {}
+        for line in self.log.read_text().splitlines():
+            head, _, tail = line.partition(" NL.EVNT=")
+            event, _, fields = tail.partition(" ")
+            self.assertNotIn(event, found, line)
+            found[event] = (head, fields)
+        return found
+
+    def compile_old(self, source, *options):
+        """As those who kept such programs compile them: an older C, warnings for errors."""
+        return self.compile_client(source, "-std=gnu89", "-Wall", "-Werror", "-Wno-format-security", "-fno-common",
+                                   "-Wno-declaration-after-statement", *options)
+
+    def test_three_strings(self):
+        program = self.compile_client(THREE)
+        environment = {**os.environ, "NETLOGGER_DEST": f"file://{self.log}"}
+        result = self.run_program(program, "file:///nowhere/at/all", env=environment)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout, "11111111-1-1 010111 101111 11 0000\n")
+        events = self.events()
+        fields = {event: rest for event, (_, rest) in events.items()}
+        self.assertEqual(fields["WriteData"], 'SEND.SZ=49332 FILE="a b=c\\n\\"d\\""')
+        self.assertEqual(fields["Constant"], 'A=1 B="two words" C="q \\" q" D=2.50')
+        self.assertEqual(fields["Whole"], "X=1 Y=two MSG=%s")
+        self.assertEqual(fields["Composed"], "URL.DEST=x BYTES=12 TIME=3.5")
+        self.assertIn("HOST=other PROG=testprog LVL=Error", events["Levelled"][0])
+        self.assertEqual(fields["Talk"], 'MSG="just 3 words"')
+        self.assertEqual(fields["Text"], "K=1 V=2")
+        self.assertEqual((events["Then"][0][:26], fields["Then"]), ("DATE=19980311193341.333739", "N=5"))
+        self.assertNotIn("Filtered", events)
+        self.assertEqual((fields["Three"], "Four" in events), ("L=3", False))
+        self.assertEqual((events["ThreeThen"][0][:26], fields["ThreeThen"]), ("DATE=19700101000001.000002", "L=3 S=s"))
+        self.assertEqual((fields["TwoThen"], fields["StringThen"]), ("L=2", "L=0"))
+        self.assertEqual(fields["Tagged"], "TAG=mine GLOBAL=ours C=1 V=2")
+        self.assertEqual(fields["Fast"], "TAG=mine GLOBAL=ours V=2")
+        self.assertEqual(fields["Bare"], "")
+        self.assertEqual(fields["Large"], "TEXT=" + 100000 * "x")
+
+    def test_two_strings(self):
+        program = self.compile_old(TWO, "-DOLD_API")
+        self.assertEqual(self.run_program(program, f"file://{self.log}").returncode, 0)
+        events = self.events()
+        self.assertEqual(len(events), 10)
+        for event, (head, fields) in events.items():
+            self.assertEqual(fields, "A=1 B=two" if event == "Write" else "A=1", event)
+            self.assertEqual(head.startswith("DATE=19700101000010.000020 "), event.startswith("GT"))
+            self.assertRegex(head, r" PROG=\d+ ")
+
+    def test_both_headers(self):
+        self.assertEqual(self.run_program(self.compile_client(BOTH)).returncode, 0)
+        swapped = BOTH.replace("#include <netlogger.h>\n", "", 1)
+        self.assertEqual(self.run_program(self.compile_client(swapped)).returncode, 0)
+
+    def test_from_cxx(self):
+        source = self.scratch / "client.cc"
+        source.write_text(THREE.replace("static int emit(NLhandle *log, char *key, char *data, char *text)",
+                                        "static int emit(NLhandle *log, const char *key, const char *data, const char *text)"))
+        libraries = support.BUILD / "libnetlogger" / ".libs"
+        if not (libraries / "libnetlogger.so").exists():
+            self.skipTest("no shared library in this build")
+        compiler = support.CC.replace("clang", "clang++").replace("gcc", "g++")
+        if compiler == support.CC:
+            compiler = "c++"
+        program = self.scratch / "cxx"
+        result = self.run_program(*compiler.split(), "-o", program, source, f"-I{support.SOURCE}/libnetlogger/include",
+                                  f"-L{libraries}", "-lnetlogger", f"-Wl,-rpath,{libraries}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.run_program(program, f"file://{self.log}").returncode, 0)
+        self.assertIn("WriteData", self.events())
+
+    def test_files_are_begun_anew_or_added_to(self):
+        program = self.compile_client(THREE)
+        for times, options in [(1, []), (1, []), (2, ["append"])]:
+            self.assertEqual(self.run_program(program, f"file://{self.log}", *options).returncode, 0)
+            self.assertEqual(self.log.read_text().count("NL.EVNT=Bare"), times)
+        for name in ["bare name?a&b%", "x/y"]:
+            (self.scratch / "x").mkdir(exist_ok=True)
+            self.run_program(program, name, "append", cwd=self.scratch)
+            self.run_program(program, name, "append", cwd=self.scratch)
+            self.assertEqual((self.scratch / name).read_text().count("NL.EVNT=Bare"), 2, name)
+        self.run_program(program, "file://relative.log", cwd=self.scratch)
+        self.assertTrue((self.scratch / "relative.log").exists())
+
+    def test_an_open_descriptor(self):
+        program = self.compile_client(r"""
+#include <NetLogger.h>
+#include <fcntl.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    (void)argc;
+    int fd = open(argv[1], O_WRONLY | O_CREAT, 0666);
+    if (write(fd, "before\n", 7) != 7)
+        return 1;
+    NLhandle *log = NetLoggerOpenFd("p", fd, NL_MEM);
+    if (log == NULL || NetLoggerOpenFd("p", 99, 0) != NULL)
+        return 2;
+    NetLoggerWrite(log, "E", "", "A=%d", 1);
+    if (NetLoggerClose(log) != 1 || write(fd, "after\n", 6) != 6)
+        return 3;
+    return 0;
+}
+""")
+        self.assertEqual(self.run_program(program, self.log).returncode, 0)
+        lines = self.log.read_text().splitlines()
+        self.assertEqual((lines[0], lines[2], len(lines)), ("before", "after", 3))
+        self.assertTrue(lines[1].endswith("NL.EVNT=E A=1"))
+
+    def test_what_cannot_be_opened(self):
+        program = self.compile_client(THREE)
+        environment = {key: value for key, value in os.environ.items() if key != "NETLOGGER_DEST"}
+        for arguments in [[], [""], ["gopher://x"], ["file:///nowhere/at/all"], ["x-netlog://"]]:
+            result = self.run_program(program, *arguments, env=environment)
+            self.assertEqual((result.returncode, result.stdout, result.stderr), (3, "", ""), arguments)
+        result = self.run_program(program, f"file://{self.log}", env={**environment, "NETLOGGER_ON": "off"})
+        self.assertEqual(result.returncode, 3)
+        self.assertFalse(self.log.exists())
+
+    def test_threads_and_fork(self):
+        program = self.compile_client(THREADS)
+        self.assertEqual(self.run_program(program, f"file://{self.log}").returncode, 0)
+        lines = self.log.read_text().splitlines()
+        self.assertEqual(len(lines), 80001)
+        for who in "abcd":
+            mine = [line for line in lines if f" WHO={who} " in line]
+            self.assertEqual([int(line.rsplit("=", 1)[1]) for line in mine], list(range(20000)))
+            self.assertTrue(all(" WHERE=here WHO=" in line for line in mine))
+
+
+class Collected(collector.Case):
+    def test_a_collector_that_comes_back(self):
+        """The toolkit gave up for good at the first failed write."""
+        program = self.compile_client(r"""
+#include <NetLogger.h>
+#include <unistd.h>
+int main(int argc, char **argv)
+{
+    (void)argc;
+    NLhandle *log = NetLoggerOpen("p", argv[1], 0);
+    char line[64];
+    for (int i = 0; fgets(line, sizeof line, stdin) != NULL; i++) {
+        NetLoggerWrite(log, "Line", "", "I=%d", i);
+        printf("%d\n", NetLoggerFlush(log)), fflush(stdout);
+    }
+    return NetLoggerClose(log) == 1 ? 0 : 1;
+}
+""")
+        netlogd = self.serve()
+        listen = f"x-netlog://127.0.0.1:{self.port}"
+        client = self.start(program, f"{listen}?format=nlb&timeout=5", stdin=-1, stdout=-1, text=True)
+
+        def step():
+            client.stdin.write("x\n")
+            client.stdin.flush()
+            return client.stdout.readline().strip()
+
+        self.assertEqual(step(), "1")
+        self.stop(netlogd)
+        self.assertEqual(step(), "-1")
+        netlogd = self.serve(listen=listen)
+        support.wait_until(lambda: step() == "1", what="the collector is used again")
+        client.stdin.close()
+        self.assertEqual(client.wait(30), 0)
+        self.stop(netlogd)
+        lines = self.output.read_text().splitlines()
+        steps = [int(line.rsplit("=", 1)[1]) for line in lines if "NL.EVNT=Line" in line]
+        self.assertEqual(steps, list(range(len(steps))))
+        self.assertGreater(len(steps), 2)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,195 @@
+"""The C++ binding: events, spans, reading, errors, with gcc and clang, and what it refuses to compile."""
+import os
+import shutil
+
+import support
+
+PROGRAM = r"""
+#include <netlogger.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+using namespace netlogger::literals;
+enum class color : short { red = -3 };
+enum plain { ONE = 1 };
+
+static void values(const netlogger::log &log)
+{
+    std::string text = "a b=\"c\"\n";
+    char array[] = "array";
+    const char *none = nullptr;
+    log.event("Numbers"_e, "I"_f = -1, "U"_f = ~0ull, "S"_f = short(-2), "C"_f = 'x', "D"_f = 0.1, "F"_f = 1.5f,
+              "N"_f = std::numeric_limits<double>::quiet_NaN(), "B"_f = true);
+    log.event("Texts"_e, "T"_f = text, "V"_f = std::string_view(text).substr(0, 1), "L"_f = "literal", "A"_f = array,
+              "NONE"_f = none, "EMPTY"_f = "", "COLOR"_f = color::red, "PLAIN"_f = ONE);
+    log.event<NL_ERROR>("Bad"_e);
+    log.event<NL_DEBUG>("Off"_e, "X"_f = 1);
+    log.warning("Warned"_e, "X"_f = 1);
+    for (const char *name : {"First", "Second"})
+        log.event(std::string(name), "T"_f = text, "I"_f = -1, "U"_f = 1u, "D"_f = 2.5f, "B"_f = false, "E"_f = color::red);
+}
+
+static void spans(const netlogger::log &log)
+{
+    {
+        auto span = log.span("Read"_e, "ID"_f = 7, "FILE"_f = std::string("gone") + " by then");
+    }
+    try {
+        auto span = log.span("Throw"_e, "ID"_f = 8);
+        throw std::runtime_error("x");
+    } catch (const std::runtime_error &) {
+    }
+    auto span = log.span("Early"_e, "ID"_f = 9);
+    span.end("BYTES"_f = 12);
+    span.end("BYTES"_f = 13);
+    auto failed = log.span("Failed"_e);
+    failed.fail();
+}
+
+static void threads(const netlogger::log &log)
+{
+    std::vector<std::thread> all;
+    for (int t = 0; t < 4; t++)
+        all.emplace_back([&log, t] {
+            for (int i = 0; i < 5000; i++)
+                log.event("Step"_e, "T"_f = t, "I"_f = i);
+        });
+    for (std::thread &thread : all)
+        thread.join();
+}
+
+static int read(const char *path)
+{
+    int found = 0;
+    netlogger::reader reader(path, "NL.EVNT == Step && T == 2");
+    for (const netlogger::record &record : reader)
+        if (record.find("I")->integer() != found++ || record.prog() != "cxx" || record.level() != NL_USAGE)
+            return 1;
+    if (found != 5000 || reader.stats().malformed != 0)
+        return 2;
+    netlogger::reader one(path, "NL.EVNT == Numbers");
+    auto record = one.next();
+    if (!record || record->size() != 8 || (*record)[0].name() != "I" || (*record)[4].number() != 0.1 || one.next())
+        return 3;
+    return 0;
+}
+
+static int errors()
+{
+    int caught = 0;
+    for (int i = 0; i < 4; i++)
+        try {
+            if (i == 0)
+                netlogger::log("p", "file:///nowhere/at/all");
+            else if (i == 1)
+                netlogger::reader("/nowhere");
+            else if (i == 2)
+                netlogger::reader("-", "A ==");
+            else
+                netlogger::log("p", "memory:x").control("nonsense");
+        } catch (const netlogger::error &error) {
+            caught += *error.what() != '\0';
+        }
+    netlogger::log off;
+    off.flush();
+    return caught == 4 && !off && !off.event("E"_e) && !off.event(std::string("E")) ? 0 : 4;
+}
+
+int main(int, char **argv)
+{
+    netlogger::log first("cxx", argv[1]), log;
+    log = std::move(first);
+    log.set_level(NL_USAGE);
+    values(log);
+    spans(log);
+    threads(log);
+    log.flush();
+    if (fork() == 0) {
+        log.event("Child"_e);
+        log.close();
+        _exit(0);
+    }
+    wait(nullptr);
+    log.close();
+    log.event("Never"_e);
+    return errors() + read(argv[1]);
+}
+"""
+
+WRONG = [
+    ('log.event(""_e);', "an event has a name"),
+    ('log.event("E"_e, "a b"_f = 1);', "a field's name is letters"),
+    ('log.event("E"_e, "F"_f = nullptr);', "cannot be logged"),
+    ('struct x { int a; } y{}; log.event("E"_e, "F"_f = y);', "cannot be logged"),
+    ('log.event<NL_LEVEL_NONE>("E"_e);', "not a level of events"),
+    ('log.event("E"_e' + ', "F"_f = 1' * 17 + ");", "at most 16 fields"),
+]
+
+
+class Cxx(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.libraries = support.BUILD / "libnetlogger" / ".libs"
+        if not (self.libraries / "libnetlogger.so").exists():
+            self.skipTest("no shared library in this build")
+        self.log = self.scratch / "a.log"
+
+    def compile(self, compiler, text, *options):
+        if shutil.which(compiler) is None:
+            self.skipTest(f"no {compiler} here")
+        source, program = self.scratch / "client.cc", self.scratch / f"client-{compiler}"
+        source.write_text(text)
+        result = self.run_program(
+            compiler, "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o", program, source, *options,
+            f"-I{support.SOURCE}/libnetlogger/include", f"-I{support.SOURCE}/bindings/cxx", f"-L{self.libraries}", "-lnetlogger",
+            f"-Wl,-rpath,{self.libraries}", "-pthread")
+        return program, result
+
+    def check(self, compiler, *options):
+        program, result = self.compile(compiler, PROGRAM, *options)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.log.unlink(missing_ok=True)
+        result = self.run_program(program, f"{self.log}", env={**os.environ, "NETLOGGER_LEVEL": "Debug"})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        lines = [line.split(" ", 2)[2] for line in self.log.read_text().splitlines() if "NL.EVNT=Step" not in line]
+        start = "PROG=cxx LVL=Usage NL.EVNT="
+        self.assertEqual(lines, [
+            start + "Numbers I=-1 U=18446744073709551615 S=-2 C=120 D=0.1 F=1.5 N=nan B=true",
+            start + 'Texts T="a b=\\"c\\"\\n" V=a L=literal A=array NONE=(null) EMPTY="" COLOR=-3 PLAIN=1',
+            "PROG=cxx LVL=Error NL.EVNT=Bad",
+            "PROG=cxx LVL=Warning NL.EVNT=Warned X=1",
+            *[start + f'{name} T="a b=\\"c\\"\\n" I=-1 U=1 D=2.5 B=false E=-3' for name in ("First", "Second")],
+            start + 'Read.start ID=7 FILE="gone by then"',
+            start + 'Read.end ID=7 FILE="gone by then" STATUS=0',
+            start + "Throw.start ID=8",
+            start + "Throw.end ID=8 STATUS=-1",
+            start + "Early.start ID=9",
+            start + "Early.end ID=9 BYTES=12 STATUS=0",
+            start + "Failed.start",
+            start + "Failed.end STATUS=-1",
+            start + "Child",
+        ])
+
+    def test_gcc(self):
+        self.check("g++", "-O2")
+        self.check("g++", "-O0", "-std=c++20")
+
+    def test_clang(self):
+        self.check("clang++", "-O2")
+
+    def test_wrong_uses_do_not_compile(self):
+        for use, said in WRONG:
+            text = f'#include <netlogger.hpp>\nusing namespace netlogger::literals;\nint main() {{ netlogger::log log; {use} }}\n'
+            _, result = self.compile("g++", text, "-fsyntax-only")
+            self.assertNotEqual(result.returncode, 0, use)
+            self.assertIn(said, result.stderr, use)
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,96 @@
+"""The Fortran binding: events of every kind of value, reading, errors, threads."""
+import shutil
+
+import support
+
+PROGRAM = """
+program client
+    use netlogger
+    use, intrinsic :: iso_fortran_env
+    implicit none
+    type(nl_log) :: log, off
+    type(nl_reader) :: reader
+    integer :: i, stat, found
+    integer(int64) :: n
+    real(real64) :: x
+    logical :: has
+    character(200) :: path, message, padded
+    call get_command_argument(1, path)
+    padded = "padded"
+    call log%open("fortran", trim(path), stat, message)
+    if (stat /= 0 .or. .not. log%is_open()) error stop 2
+    call log%write("Integers", "A", 1_int8, "B", -2_int16, "C", 3, "D", huge(1_int64))
+    call log%write("Others  ", "R", 2.5, "X", 0.1d0, "T", .true., "F", .false., "P", padded, "E", "", "Q", 'a "b"'//new_line("a"), &
+        "BLANKS", nl_exact("b  "), "Z", (1.0, 2.0))
+    call log%write_level(NL_ERROR, "Bad")
+    call log%set_level(NL_WARNING)
+    call log%write("Filtered")
+    call log%set_level(NL_DEBUG)
+    !$omp parallel do
+    do i = 0, 9999
+        call log%write("Step", "I", i)
+    end do
+    !$omp end parallel do
+    call log%flush()
+    call log%close(stat)
+    if (stat /= 0 .or. log%is_open()) error stop 3
+    call log%write("Never")
+    call off%write("Nowhere", "A", 1)
+
+    call log%open("fortran", "file:///nowhere/at/all", stat, message)
+    if (stat == 0 .or. index(message, "No such file") == 0) error stop 4
+    call reader%open(path, "A ==", stat=stat, errmsg=message)
+    if (stat == 0 .or. message == "") error stop 5
+    if (reader%next()) error stop 6
+
+    found = 0
+    n = 0
+    call reader%open(path, where="NL.EVNT == Step")
+    do while (reader%next())
+        call reader%get_number("I", n, has)
+        if (.not. has .or. reader%prog() /= "fortran" .or. reader%time_ns() < 1000) error stop 7
+        found = found + int(n)
+    end do
+    call reader%close()
+    if (found /= 49995000) error stop 8
+    call reader%open(path, where="NL.EVNT == Others")
+    if (.not. reader%next()) error stop 9
+    call reader%get_number("X", x, has)
+    if (.not. has .or. abs(x - 0.1d0) > 0) error stop 10
+    call reader%get_number("P", x, has)
+    if (has .or. reader%get("NONE", has) /= "" .or. has) error stop 11
+    if (len(reader%get("BLANKS")) /= 3) error stop 12
+    if (reader%next()) error stop 13
+    call reader%close()
+    call reader%open("/nowhere") ! without stat: the end
+end program
+"""
+
+
+class Fortran(support.Case):
+    def test_fortran(self):
+        folder = support.BUILD / "bindings" / "fortran"
+        libraries = support.BUILD / "libnetlogger" / ".libs"
+        if not (folder / "libnetlogger-fortran.a").exists() or shutil.which("gfortran") is None:
+            self.skipTest("the Fortran binding is not built here")
+        if not (libraries / "libnetlogger.so").exists():
+            self.skipTest("no shared library in this build")
+        source, program, log = self.scratch / "client.f90", self.scratch / "client", self.scratch / "a.log"
+        source.write_text(PROGRAM)
+        result = self.run_program("gfortran", "-Wall", "-Werror", "-fopenmp", f"-I{folder}", "-o", program, source,
+                                  folder / "libnetlogger-fortran.a", f"-L{libraries}", "-lnetlogger", f"-Wl,-rpath,{libraries}")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.run_program(program, log)
+        self.assertEqual((result.returncode, result.stderr.splitlines()[0]),
+                         (1, "netlogger: open /nowhere: No such file or directory"), result.stderr)
+        lines = [line.split(" ", 2)[2] for line in log.read_text().splitlines() if "NL.EVNT=Step" not in line]
+        start = "PROG=fortran LVL=Usage NL.EVNT="
+        self.assertEqual(lines, [
+            start + "Integers A=1 B=-2 C=3 D=9223372036854775807",
+            start + 'Others R=2.5 X=0.1 T=true F=false P=padded E="" Q="a \\"b\\"\\n" BLANKS="b  " Z="(unknown type)"',
+            "PROG=fortran LVL=Error NL.EVNT=Bad",
+        ])
+
+
+if __name__ == "__main__":
+    support.main()

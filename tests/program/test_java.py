@@ -1,0 +1,241 @@
+"""The Java binding: text and typed events, spans, reading, errors, threads, java.util.logging and SLF4J."""
+import pathlib
+import shutil
+
+import collector
+import support
+
+JAR = support.BUILD / "bindings" / "java" / "netlogger.jar"
+
+# As in the paper.
+PAPER = r"""
+import netlogger.*;
+
+public class Client {
+    public static void main(String[] args) {
+        int sz = 49332;
+        NetLogger eventLog = new NetLogger("testprog");
+        eventLog.open("127.0.0.1", Integer.parseInt(args[0]));
+        eventLog.write("WriteIt", "SEND.SZ=" + sz);
+        eventLog.close();
+    }
+}
+"""
+
+PROGRAM = r"""
+import netlogger.*;
+import java.util.*;
+
+public class Client {
+    static void check(boolean holds, String what) {
+        if (!holds)
+            throw new AssertionError(what);
+    }
+
+    static long inner(NetLogger log) {
+        log.event("Inner").put("X", 1).write();
+        return 2;
+    }
+
+    static void values(NetLogger log) {
+        log.event("Numbers").put("I", 1).put("L", Long.MIN_VALUE).put("D", 0.1).put("F", 0.1f).put("F2", 1.5f)
+            .put("N", Double.NaN).put("M", Double.NEGATIVE_INFINITY).put("B", true).put("C", (short) -3).write();
+        String nothing = null;
+        log.event("Texts").put("T", "a b=\"c\"\n").put("U", "\u00e9\u20ac\ud83d\ude00").put("H", "\ud83d!").put("E", "")
+            .put("O", nothing).put("Y", new byte[] {(byte) 0xff, 0, 'x'}).put("S", new StringBuilder("built")).write();
+        log.event(Level.ERROR, "Bad").write();
+        log.event("Outer").put("A", 1).put("B", inner(log)).put("C", 3).write();
+        char[] large = new char[100000];
+        Arrays.fill(large, '\u00e9');
+        log.event("Large").put("A", "first").put("T", new String(large)).put("Z", 7).write();
+        for (String name : new String[] {"One", "Two"})
+            log.event(new String(name)).put(new String("N"), 1).write();
+        log.write("Text", "A=1 B=\"two words\" LVL=Warning");
+        log.write("Talk", "only words");
+        for (int i = 0; i < 5000; i++)
+            log.event("Kind" + i).put("F" + i, i).write();
+    }
+
+    static void spans(NetLogger log) {
+        try (NetLogger.Span span = log.span("Read").put("ID", 7).put("WHAT", "x").start()) {
+            span.put("BYTES", 12);
+        }
+        try (NetLogger.Span span = log.span("Fail").start()) {
+            span.fail();
+        }
+    }
+
+    static void wrong(NetLogger log) {
+        int caught = 0;
+        for (int i = 0; i < 6; i++)
+            try {
+                switch (i) {
+                    case 0: new NetLogger("p").open("file:///nowhere/at/all"); break;
+                    case 1: new Reader("/nowhere"); break;
+                    case 2: new Reader("-", "A =="); break;
+                    case 3: log.control("nonsense"); break;
+                    case 4: Event e = log.event("Once"); e.write(); e.put("A", 1); break;
+                    default:
+                        Event many = log.event("Many");
+                        for (int k = 0; k < 17; k++)
+                            many.put("K", k);
+                }
+            } catch (NetLoggerException | IllegalArgumentException | IllegalStateException e) {
+                check(e.getMessage().length() > 0, "a reason");
+                caught++;
+            }
+        check(caught == 6, "what is wrong is refused");
+        NetLogger closed = new NetLogger("p");
+        check(!closed.event("E").put("A", 1).write() && !closed.write("E", "A=1"), "nothing is written where nothing is open");
+        closed.flush();
+        closed.close();
+    }
+
+    static void threads(NetLogger log) throws InterruptedException {
+        List<Thread> all = new ArrayList<>();
+        for (int t = 0; t < 4; t++) {
+            int me = t;
+            all.add(new Thread(() -> {
+                for (int i = 0; i < 5000; i++)
+                    log.event("Step").put("T", me).put("I", i).write();
+            }));
+        }
+        for (Thread thread : all)
+            thread.start();
+        for (Thread thread : all)
+            thread.join();
+    }
+
+    static void read(String path) {
+        long next = 0;
+        try (Reader reader = new Reader(path, "NL.EVNT == Step && T == 2")) {
+            for (LogRecord record : reader)
+                check(record.getLong("I") == next++ && record.prog().equals("java") && record.level() == Level.USAGE, "a step");
+            check(reader.malformed() == 0, "all can be read");
+        }
+        check(next == 5000, "all steps");
+        try (Reader reader = new Reader(path, "NL.EVNT == Texts")) {
+            LogRecord record = reader.next();
+            check(record.get("U").equals("\u00e9\u20ac\ud83d\ude00"), "text comes back");
+            check(Arrays.equals(record.bytes("Y"), new byte[] {(byte) 0xff, 0, 'x'}), "bytes come back");
+            check(record.fields().size() == 7 && record.get("NONE") == null && !reader.hasNext(), "the fields");
+        }
+        try (Reader reader = new Reader(path, "NL.EVNT == Numbers")) {
+            LogRecord record = reader.next();
+            check(Double.isNaN(record.getDouble("N")) && record.getDouble("D") == 0.1, "numbers come back");
+            check(record.getLong("L") == Long.MIN_VALUE && record.time().getEpochSecond() > 1000, "and the time");
+        }
+    }
+
+    public static void main(String[] args) throws Exception {
+        NetLogger log = new NetLogger("java");
+        log.open("file://" + args[0]);
+        values(log);
+        spans(log);
+        wrong(log);
+        threads(log);
+        log.setLevel(Level.ERROR);
+        check(!log.isOn(Level.USAGE) && !log.event("Filtered").write(), "levels");
+        log.setLevel(Level.DEBUG);
+        java.util.logging.Logger jul = java.util.logging.Logger.getLogger("jul");
+        jul.setUseParentHandlers(false);
+        jul.addHandler(new NetLogHandler(log));
+        jul.log(java.util.logging.Level.WARNING, "hello {0}", "world");
+        jul.log(java.util.logging.Level.SEVERE, "bad", new RuntimeException("why"));
+        TextLogger text = new TextLogger(log, "text");
+        text.info("sent {} bytes to {}", 12, "host");
+        text.error("lost {}", "it", new RuntimeException("why"));
+        log.flush();
+        log.close();
+        check(!log.event("Never").write(), "closed");
+        read(args[0]);
+        System.out.println("done");
+    }
+}
+"""
+
+SLF4J = r"""
+public class Client {
+    public static void main(String[] args) {
+        netlogger.NetLogger log = new netlogger.NetLogger("slf4j");
+        log.open("file://" + args[0]);
+        java.util.logging.Logger root = java.util.logging.Logger.getLogger("");
+        root.addHandler(new netlogger.NetLogHandler(log));
+        org.slf4j.LoggerFactory.getLogger("some.where").warn("sent {} bytes", 12);
+        log.close();
+    }
+}
+"""
+
+
+def run_java(case, source, *arguments, jars=()):
+    """Compiles and runs the class Client."""
+    if not JAR.exists():
+        case.skipTest("the Java binding is not built here")
+    if shutil.which("javac") is None:
+        case.skipTest("no javac here")
+    path = ":".join([str(case.scratch), str(JAR), *map(str, jars)])
+    (case.scratch / "Client.java").write_text(source)
+    result = case.run_program("javac", "-Xlint:all", "-Werror", "-cp", path, "-d", case.scratch, case.scratch / "Client.java")
+    case.assertEqual(result.returncode, 0, result.stderr)
+    return case.run_program("java", "-Xcheck:jni", "-Xmx128m", f"-Djava.io.tmpdir={case.scratch}", "-cp", path, "Client", *arguments)
+
+
+class Java(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.log = self.scratch / "a.log"
+
+    def lines(self):
+        return [line.split(" ", 2)[2] for line in self.log.read_text(errors="surrogateescape").splitlines()]
+
+    def test_all_of_it(self):
+        result = run_java(self, PROGRAM, self.log)
+        self.assertEqual((result.returncode, result.stdout.splitlines()[-1:]), (0, ["done"]), result.stderr)
+        start = "PROG=java LVL=Usage NL.EVNT="
+        lines = [line for line in self.lines() if "NL.EVNT=Step" not in line and "NL.EVNT=Kind" not in line]
+        self.assertEqual(lines, [
+            start + "Numbers I=1 L=-9223372036854775808 D=0.1 F=0.1 F2=1.5 N=nan M=-inf B=true C=-3",
+            start + 'Texts T="a b=\\"c\\"\\n" U=\u00e9\u20ac\U0001f600 H=?! E="" O=null Y="\udcff\\x00x" S=built',
+            "PROG=java LVL=Error NL.EVNT=Bad",
+            start + "Inner X=1",
+            start + "Outer A=1 B=2 C=3",
+            start + "Large A=first T=" + 65536 * "\u00e9" + " Z=7",
+            start + "One N=1",
+            start + "Two N=1",
+            'PROG=java LVL=Warning NL.EVNT=Text A=1 B="two words"',
+            start + 'Talk MSG="only words"',
+            start + "Read.start ID=7 WHAT=x",
+            start + "Read.end ID=7 WHAT=x BYTES=12 STATUS=0",
+            start + "Fail.start",
+            start + "Fail.end STATUS=-1",
+            start + "Once",
+            'PROG=java LVL=Warning NL.EVNT=Log MSG="hello world" LOGGER=jul',
+            'PROG=java LVL=Error NL.EVNT=Log MSG=bad LOGGER=jul EXCEPTION="java.lang.RuntimeException: why"',
+            start + 'Log MSG="sent 12 bytes to host" LOGGER=text',
+            'PROG=java LVL=Error NL.EVNT=Log MSG="lost it" LOGGER=text EXCEPTION="java.lang.RuntimeException: why"',
+        ])
+        kinds = [line for line in self.lines() if "NL.EVNT=Kind" in line]
+        self.assertEqual(kinds, [start + f"Kind{i} F{i}={i}" for i in range(5000)])
+        self.assertEqual(list(self.scratch.glob("netlogger*")), [], "nothing unpacked is left behind")
+
+    def test_slf4j(self):
+        jars = [pathlib.Path("/usr/share/java") / f"slf4j-{name}.jar" for name in ("api", "jdk14")]
+        if not all(jar.exists() for jar in jars):
+            self.skipTest("no SLF4J here")
+        result = run_java(self, SLF4J, self.log, jars=jars)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.lines(), ['PROG=slf4j LVL=Warning NL.EVNT=Log MSG="sent 12 bytes" LOGGER=some.where'])
+
+
+class Paper(collector.Case):
+    def test_the_papers_example(self):
+        process = self.serve()
+        result = run_java(self, PAPER, self.port)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.stop(process)
+        self.assertRegex(self.output.read_text(), r"PROG=testprog LVL=Usage NL\.EVNT=WriteIt SEND\.SZ=49332\n$")
+
+
+if __name__ == "__main__":
+    support.main()

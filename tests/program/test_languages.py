@@ -1,0 +1,166 @@
+"""The same from every language that is built: the ten events of examples/languages/README.md, and the paper's example."""
+import os
+import shutil
+import socket
+import sys
+import threading
+
+import nlb_decoder
+import support
+
+EXAMPLES = support.SOURCE / "examples" / "languages"
+
+
+def compiled_c(case, name):
+    """The command that runs examples/languages/NAME.c."""
+    return [case.compile_client((EXAMPLES / f"{name}.c").read_text(), "-lm")]
+
+
+def interpreted(binding, suffix, interpreter, variable, *folders):
+    """The command, and the environment, of an example in a language whose binding was built below bindings/BINDING."""
+
+    def command(case, name):
+        support.program(f"bindings/{binding}/built")
+        paths = os.pathsep.join(str(support.BUILD / "bindings" / binding / folder) for folder in folders)
+        return ["env", f"{variable}={paths}", interpreter, EXAMPLES / f"{name}.{suffix}"]
+
+    return command
+
+
+def compiled(compiler, suffix, folder, needed, *options):
+    """The command of an example that is compiled over the headers or modules in folder; needed must have been built."""
+
+    def command(case, name):
+        libraries = support.BUILD / "libnetlogger" / ".libs"
+        if shutil.which(compiler) is None or not all(path.exists() for path in (libraries / "libnetlogger.so", *needed)):
+            case.skipTest(f"no {compiler}, or it is not built here")
+        program = case.scratch / f"{name}-{suffix}"
+        result = case.run_program(compiler, "-o", program, EXAMPLES / f"{name}.{suffix}", f"-I{folder}",
+                                  f"-I{support.SOURCE}/libnetlogger/include", *options, *needed, f"-L{libraries}", "-lnetlogger",
+                                  f"-Wl,-rpath,{libraries}")
+        case.assertEqual(result.returncode, 0, result.stderr)
+        return [program]
+
+    return command
+
+
+def java(case, name):
+    jar = support.program("bindings/java/netlogger.jar")
+    if shutil.which("java") is None:
+        case.skipTest("no java here")
+    return ["java", f"-Djava.io.tmpdir={case.scratch}", "-cp", jar, EXAMPLES / f"{name.capitalize()}.java"]
+
+
+FORTRAN = support.BUILD / "bindings" / "fortran"
+
+# A language: its name, and what makes the command for its program of a name ("ten", "dolly"), which skips the test by
+# SkipTest where it is not built. C is what the others are compared with.
+LANGUAGES = {
+    "Python": interpreted("python", "py", sys.executable, "PYTHONPATH", "lib"),
+    "Perl": interpreted("perl", "pl", "perl", "PERL5LIB", "work/blib/lib", "work/blib/arch"),
+    "C++": compiled("c++", "cpp", support.SOURCE / "bindings" / "cxx", [], "-std=c++17", "-Wall", "-Wextra", "-Werror"),
+    "Fortran": compiled("gfortran", "f90", FORTRAN, [FORTRAN / "libnetlogger-fortran.a"], "-Wall", "-Werror"),
+    "Java": java,
+}
+
+
+class Collector:
+    """Takes one connection's bytes."""
+
+    def __init__(self):
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.port = self.socket.getsockname()[1]
+        self.bytes = b""
+        self.thread = threading.Thread(target=self._take)
+        self.thread.start()
+
+    def _take(self):
+        self.socket.settimeout(60)
+        try:
+            with self.socket.accept()[0] as connection:
+                connection.settimeout(60)
+                while piece := connection.recv(65536):
+                    self.bytes += piece
+        except TimeoutError:
+            pass
+
+    def taken(self):
+        self.thread.join()
+        self.socket.close()
+        return self.bytes
+
+
+class Languages(support.Case):
+    def ten(self, command, suffix):
+        """The log of one language."""
+        path = self.scratch / f"{len(list(self.scratch.iterdir()))}.{suffix}"
+        result = self.run_program(*command, f"file://{path}")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        return path
+
+    def lines(self, command):
+        """Every line without its time, sorted."""
+        return sorted(line.split(b" ", 1)[1] for line in self.ten(command, "log").read_bytes().splitlines())
+
+    def records(self, command):
+        """Every record without its time: host, program, level, event, fields with their types; sorted."""
+        records = nlb_decoder.records(self.ten(command, "nlb").read_bytes())
+        return sorted((r.level, r.event, repr((r.host, r.prog, r.fields))) for r in records)
+
+    def check_ten(self, language):
+        command, reference = LANGUAGES[language](self, "ten"), compiled_c(self, "ten")
+        expected = self.lines(reference)
+        self.assertEqual(len(expected), 10)
+        self.assertEqual(self.lines(command), expected)
+        self.assertEqual(self.records(command), self.records(reference))
+
+    def check_dolly(self, make):
+        collector = Collector()
+        try:
+            command = make(self, "dolly")
+        except BaseException:
+            socket.create_connection(("127.0.0.1", collector.port)).close()
+            collector.taken()
+            raise
+        result = self.run_program(*command, "127.0.0.1", collector.port, timeout=60)
+        line = collector.taken()
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(line, rb"^DATE=\S+ HOST=\S+ PROG=testprog LVL=Usage NL\.EVNT=WriteData SEND\.SZ=49332\n$")
+
+    def test_the_papers_example_in_c(self):
+        self.check_dolly(compiled_c)
+
+    def test_ten_events_of_c_are_as_the_table_says(self):
+        lines = b"\n".join(self.lines(compiled_c(self, "ten"))).decode()
+        for said in (
+            "LVL=Usage NL.EVNT=Ten.Integers ZERO=0 NEGATIVE=-49332 LEAST=-9223372036854775808 MOST=9223372036854775807\n",
+            "NL.EVNT=Ten.Reals TENTH=0.1 LARGE=-1.5e+300 NAN=nan INFINITE=inf NEGATIVE=-inf\n",
+            "LVL=Debug NL.EVNT=Ten.Truth YES=true NO=false\n",
+            r"""LVL=Warning NL.EVNT=Ten.Quotes TEXT="say \"hello\", \\ and 'goodbye' A=1" """.strip(),
+            r'LVL=Error NL.EVNT=Ten.Lines TEXT="one\ntwo\tthree\r\n"',
+            'LVL=Important NL.EVNT=Ten.Utf8 TEXT="Grüße, 世界 🌍"',
+            'LVL=System NL.EVNT=Ten.Empty TEXT=""\n',
+            "0123456789 AFTER=1\n",
+            "LVL=Alert NL.EVNT=Ten.Nothing",
+            "F15=15 F16=16",
+        ):
+            self.assertIn(said, lines)
+
+
+def add_language(language):
+    def test_ten(self):
+        self.check_ten(language)
+
+    def test_dolly(self):
+        self.check_dolly(LANGUAGES[language])
+
+    name = language.lower().replace("+", "x")
+    setattr(Languages, f"test_{name}_emits_the_same_ten_events", test_ten)
+    setattr(Languages, f"test_the_papers_example_in_{name}", test_dolly)
+
+
+for language in LANGUAGES:
+    add_language(language)
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,112 @@
+"""The manual pages of the programs: every option is there, and what they show as examples runs."""
+import os
+import re
+import shutil
+
+import support
+
+MAN = support.SOURCE / "doc" / "man"
+PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nlsort": "nlsort/nlsort",
+            "nlconv": "nltools/nlconv", "nlwrite": "nltools/nlwrite", "nlstat": "nltools/nlstat", "nlv": "nlv/nlv",
+            "nlrecover": "nltools/nlrecover", "nlschema": "nltools/nlschema", "nlsensor": "nlagent/nlsensor",
+            "nlkernel": "nlkernel/nlkernel", "nlarchive": "nltools/nlarchive"}
+
+# Examples that do not run here, by what matches them: how many of each, and why.
+NOT_RUN = {
+    "x-netlog://HOST": (6, "there is no collector of that name"),
+    "^nlv dpss.log$": (1, "it opens a window"),
+    "netlogd": (2, "it goes into the background; test_netlogd.py is about it"),
+    "netlogctl": (3, "it wants a collector; test_netlogctl.py is about it"),
+    "nlkernel record": (3, "it wants the kernel's tracefs; test_nlkernel.py is about it"),
+    "nlkernel list": (1, "it wants the kernel's tracefs"),
+    "&& nlv": (1, "it opens a window"),
+    "^strace ": (1, "it traces a program; test_nlconv_import.py is about it"),
+    "^journalctl ": (1, "it wants a systemd journal; test_nlconv_import.py is about it"),
+    "^perf script ": (1, "it wants a recording of perf's; test_nlconv_import.py is about it"),
+}
+
+
+def examples(page):
+    """The commands of a page's EXAMPLES."""
+    text = page.read_text()
+    found = re.search(r"^\.S[Hh] EXAMPLES?\n(.*?)(?=^\.S[Hh] |\Z)", text, re.M | re.S)
+    blocks = re.findall(r"^\.(?:EX|nf|Bd [^\n]*)\n(.*?)^\.(?:EE|fi|Ed)$", found.group(1), re.M | re.S) if found else []
+    for block in blocks:
+        block = block.replace("\\-", "-").replace("\\e", "\\").replace("\\\n", "")
+        for line in block.splitlines():
+            if line.strip() and not line.startswith(("{", "#", " ")):
+                yield line
+
+
+class Manual(support.Case):
+    def event(self, number, event, **fields):
+        rest = "".join(f" {name}={value}" for name, value in fields.items())
+        return f"DATE=20260101000000.{number:06d} HOST=h{number % 2} PROG=dpss LVL=Usage NL.EVNT={event}{rest}\n"
+
+    def set_up_files(self):
+        """What the examples are about."""
+        life = "".join(self.event(i * 1000 + k * 10, name, **{"BLOCK.ID": i, "SEND.SZ": 100})
+                       for i in range(50) for k, name in enumerate(("Begin", "WriteData", "End")))
+        for name in "dpss.log", "before.log", "after.log", "all.log", "program.log", "host1.log", "host2.log", "a.log", "journal.log", "perf.log":
+            (self.scratch / name).write_text(life)
+        (self.scratch / "calls.txt").write_text(
+            "".join(f'7 12:00:0{i}.000000 openat(AT_FDCWD, "x", O_RDONLY) = 3 <0.000021>\n' for i in range(3)))
+        (self.scratch / "archive").mkdir()
+        (self.scratch / "archive" / "netlog-000001.log").write_text(life)
+        shutil.copytree(self.scratch / "archive", self.scratch / "logs")
+        for name in "dpss.schema", "dpss.nlv":
+            shutil.copy(support.SOURCE / "examples" / "dpss" / name, self.scratch)
+        (self.scratch / "dpss.schema").write_text(
+            "[schema]\nname=dpss\ndescription=d\n" +
+            "".join(f"[{e}]\nlevel=Usage\ndescription=d\nBLOCK.ID=int64; ; d\nSEND.SZ=int64; bytes; d\n"
+                    for e in ("Begin", "WriteData", "End")))
+        (self.scratch / "s.nlb").write_text(
+            "".join(self.event(i, "sched.sched_switch", **{"CPU": 0, "PREV.COMM": "a", "PREV.PID": 1, "PREV.PRIO": 120,
+                                                           "PREV.STATE": 0, "NEXT.COMM": "b", "NEXT.PID": 2,
+                                                           "NEXT.PRIO": 120}) for i in range(3)))
+
+    def test_examples_run(self):
+        self.set_up_files()
+        folders = {str((support.BUILD / p).parent) for p in PROGRAMS.values()}
+        environment = {**os.environ, "PATH": ":".join(folders) + ":" + os.environ["PATH"]}
+        environment.pop("NETLOGGER_DEST", None)
+        counts = dict.fromkeys(NOT_RUN, 0)
+        run = 0
+        for page in sorted(MAN.iterdir()):
+            program = PROGRAMS.get(page.stem)
+            if program is None:
+                continue
+            self.assertGreater(len(list(examples(page))), 0, f"{page.name} has no examples")
+            for command in examples(page):
+                reason = next((key for key in NOT_RUN if re.search(key, command)), None)
+                if reason is not None:
+                    counts[reason] += 1
+                elif (support.BUILD / program).exists():
+                    result = self.run_program("sh", "-c", command, cwd=self.scratch, env=environment)
+                    self.assertEqual((result.returncode, "rror" in result.stderr), (0, False),
+                                     f"{page.name}: {command}: {result.stderr}")
+                    run += 1
+        self.assertEqual(counts, {key: count for key, (count, _) in NOT_RUN.items()})
+        self.assertGreater(run, 25)
+
+    def test_every_option_is_in_its_page(self):
+        for name, path in PROGRAMS.items():
+            page = next(MAN.glob(f"{name}.[18]"), None)
+            if name == "nlkernel" or page is None or not (support.BUILD / path).exists():
+                continue  # its subcommands have their own; test_nlkernel.py is about them
+            help = self.run_program(support.program(path), "--help").stdout
+            text = page.read_text().replace("\\-", "-")
+            for option in set(re.findall(r"^ +(?:-\S(?:, )?)? *--([a-z-]+)", help, re.M)) - {"help", "usage", "version"}:
+                self.assertRegex(text, rf"(--|Fl -){option}\b", page.name)
+
+    def test_every_program_has_a_page(self):
+        for path in PROGRAMS.values():
+            if (support.BUILD / path).exists():
+                self.assertTrue(list(MAN.glob(f"{path.split('/')[1]}.[18]")), f"{path} has no page")
+        readme = (support.SOURCE / "README.md").read_text()
+        for page in MAN.iterdir():
+            self.assertIn(f"`man {page.stem}`", readme)
+
+
+if __name__ == "__main__":
+    support.main()

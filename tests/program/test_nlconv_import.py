@@ -1,0 +1,345 @@
+#!/usr/bin/env python3
+"""nlconv reading what other programs write: made by those programs where they are there, and by hand what is hard."""
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import unittest
+
+import support
+
+JOURNAL_REMOTE = "/usr/lib/systemd/systemd-journal-remote"
+MICROSECOND = 1000
+
+
+class ImportCase(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.nlconv = support.program("nltools/nlconv")
+
+    def convert(self, data, *arguments, status=0, environment=None):
+        """Records as JSON objects, and standard error."""
+        path = self.scratch / "input"
+        path.write_bytes(data if isinstance(data, bytes) else data.encode())
+        result = self.run_program(self.nlconv, "--to", "json", *arguments, path, text=False, env={**os.environ, **(environment or {})})
+        self.assertEqual(result.returncode, status, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()], result.stderr.decode(errors="replace")
+
+
+def entry(time=1700000000000000, **fields):
+    """A journal's entry in the export format; bytes are in binary form."""
+    out = b""
+    for name, value in {"__CURSOR": "s=1;i=1", "__REALTIME_TIMESTAMP": str(time), **fields}.items():
+        if isinstance(value, bytes):
+            out += name.encode() + b"\n" + struct.pack("<Q", len(value)) + value + b"\n"
+        else:
+            out += f"{name}={value}\n".encode()
+    return out + b"\n"
+
+
+class Journal(ImportCase):
+    def test_what_fields_become(self):
+        data = entry(_HOSTNAME="h", SYSLOG_IDENTIFIER="sshd", PRIORITY=3, MESSAGE="a=b c", _PID=5, _TRANSPORT="syslog")
+        data += entry(_HOSTNAME="h", _COMM="x", _SOURCE_REALTIME_TIMESTAMP=1600000000000001, MESSAGE_ID="39f53479d3a045ac8e11786248231fbf")
+        records, _ = self.convert(data)
+        self.assertEqual(records[0], {
+            "ts": "2023-11-14T22:13:20.000000Z", "event": "syslog", "level": "Error", "host": "h", "prog": "sshd",
+            "__CURSOR": "s=1;i=1", "__REALTIME_TIMESTAMP": "1700000000000000", "PRIORITY": 3, "MESSAGE": "a=b c", "_PID": 5,
+            "_TRANSPORT": "syslog"})
+        self.assertEqual((records[1]["ts"], records[1]["event"], records[1]["prog"]), ("2020-09-13T12:26:40.000001Z", "unit.started", "x"))
+
+    def test_values_in_binary_form_come_byte_for_byte(self):
+        values = [b"two\nlines", b"", b"\n\n", bytes(range(256)), b"__CURSOR=x\n\nNAME=1\n", b"x" * 3000000]
+        data = b"".join(entry(MESSAGE=value, N=i) for i, value in enumerate(values))
+        path = self.scratch / "input"
+        path.write_bytes(data)
+        text = self.run_program(self.nlconv, "--to", "nlb", "-o", self.scratch / "out", path)
+        self.assertEqual((text.returncode, text.stderr), (0, ""))
+        back = self.run_program(self.nlconv, "--to", "json", self.scratch / "out")
+        got = [json.loads(line)["MESSAGE"] for line in back.stdout.splitlines()]
+        self.assertEqual(len(got), len(values))
+        for value, json_value in zip(values, got):
+            if isinstance(json_value, dict):
+                import base64
+                self.assertEqual(base64.b64decode(json_value["$bytes"]), value)
+            else:
+                self.assertEqual(json_value.encode(), value)
+
+    def test_a_field_that_is_there_more_than_once(self):
+        data = entry(A=1)[:-1] + b"A=2\nA\n" + struct.pack("<Q", 1) + b"3\n\n"
+        records, _ = self.convert(data)
+        self.assertEqual([records[0][name] for name in ("A", "A#2", "A#3")], [1, 2, 3])
+
+    def test_damage_loses_only_its_entry(self):
+        good = entry(N=1)
+        cases = {
+            "no time": b"A=1\n\n",
+            "a time that is none": entry(time="x"),
+            "a time beyond all": entry(time=99999999999999999999),
+            "a size beyond all": b"__CURSOR=1\nMESSAGE\n" + b"\xff" * 8 + b"rubbish\n\n",
+            "a size that is wrong": b"__CURSOR=1\nMESSAGE\n" + struct.pack("<Q", 3) + b"rubbish\n\n",
+            "no name": b"=1\nA=2\n\n",
+        }
+        for what, bad in cases.items():
+            with self.subTest(what=what):
+                records, errors = self.convert(good + bad + good, status=1)
+                self.assertEqual(len(records), 2)
+                self.assertRegex(errors, r"input:5: ")
+                records, _ = self.convert(good + bad + good, "--strict", status=1)
+                self.assertEqual(len(records), 1)
+
+    def test_an_input_that_ends_anywhere(self):
+        data = entry(N=1) + entry(MESSAGE=b"two\nlines")
+        for size in range(1, len(data)):
+            path = self.scratch / "input"
+            path.write_bytes(data[:size])
+            result = self.run_program(self.nlconv, "--from", "journal", "--to", "json", path)
+            self.assertIn(result.returncode, (0, 1))
+            if size > len(entry(N=1)):
+                self.assertIn('"N":1', result.stdout)
+
+    def test_many_entries_are_cut_well(self):
+        data = b"".join(entry(time=1700000000000000 + i, N=i, MESSAGE=b"\n\n" * (i % 5) if i % 3 else f"text {i}") for i in range(40000))
+        for threads in 1, 4:
+            records, errors = self.convert(data, "--threads", str(threads))
+            self.assertEqual([r["N"] for r in records], list(range(40000)))
+            self.assertEqual(errors, "")
+
+    @unittest.skipUnless(os.path.exists(JOURNAL_REMOTE) and shutil.which("journalctl"), "systemd-journal-remote is not installed")
+    def test_a_journal_of_systemds(self):
+        """From our entries systemd makes a journal, and from that what we read."""
+        data = b"".join(entry(time=1700000000000000 + i * 1000, __MONOTONIC_TIMESTAMP=i + 1, _BOOT_ID="6c7c6013a26343b29e964691ff25d04c",
+                              _HOSTNAME="h", PRIORITY=i % 8, MESSAGE=b"line %d\nof two \x01" % i if i % 2 else f"line {i}")
+                        for i in range(200))
+        (self.scratch / "in").write_bytes(data.replace(b"__CURSOR=s=1;i=1\n", b""))
+        made = self.run_program(JOURNAL_REMOTE, "-o", self.scratch / "x.journal", self.scratch / "in")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        exported = self.run_program("journalctl", "--file", self.scratch / "x.journal", "-o", "export", text=False).stdout
+        as_json = self.run_program("journalctl", "--file", self.scratch / "x.journal", "-o", "json", "--all").stdout
+        records, errors = self.convert(exported)
+        self.assertEqual(errors, "")
+        theirs = [json.loads(line) for line in as_json.splitlines()]
+        self.assertEqual(len(records), 200)
+        for ours, their in zip(records, theirs):
+            for name, value in their.items():
+                value = bytes(value).decode() if isinstance(value, list) else value
+                self.assertEqual(str(ours["host" if name == "_HOSTNAME" else name]), value)
+
+
+STRACE = """100 10:00:00.000001 execve("/bin/a \\"x", ["a"], 0x7f /* 3 vars */) = 0 <0.000010>
+100 10:00:00.000020 write(1, "a) = b", 6) = 6 <0.000002>
+100 10:00:00.000030 read(0,  <unfinished ...>
+101 10:00:00.000031 openat(AT_FDCWD</tmp>, "x", O_RDONLY) = -1 ENOENT (No such file or directory) <0.000003>
+101 10:00:00.000040 openat(AT_FDCWD</tmp>, "y", O_RDONLY) = 3</tmp/a b)> <0.000003>
+100 10:00:00.000050 <... read resumed>"x", 10) = 1 <0.000025>
+100 10:00:00.000060 poll([{fd=3, events=POLLIN}], 1, 5) = 1 ([{fd=3, revents=POLLIN}]) <0.000004>
+100 10:00:00.000070 --- SIGCHLD {si_signo=SIGCHLD, si_code=CLD_EXITED, si_pid=101} ---
+100 10:00:00.000080 futex(0x1, FUTEX_WAIT, 1, NULL) = ? ERESTARTSYS (To be restarted if SA_RESTART is set) <0.000009>
+101 10:00:00.000090 <... wait4 resumed>) = 7 <0.000001>
+101 10:00:00.000095 exit_group(0) = ?
+101 10:00:00.000100 +++ exited with 0 +++
+100 10:00:00.000110 +++ killed by SIGSEGV (core dumped) +++
+"""
+
+
+class Strace(ImportCase):
+    UTC = {"TZ": "UTC"}
+
+    def read(self, text, *arguments, status=0, zone="UTC"):
+        return self.convert(text, "--base", "2026-01-02", *arguments, status=status, environment={"TZ": zone})
+
+    def test_what_calls_become(self):
+        records, errors = self.read(STRACE)
+        self.assertEqual(errors, "")
+        by = {}
+        for record in records:
+            by.setdefault(record.get("CALL"), []).append(record)
+        self.assertEqual([r["event"] for r in by[1]], ["execve.start", "execve.end"])
+        self.assertEqual([r["ts"] for r in by[1]], ["2026-01-02T10:00:00.000001Z", "2026-01-02T10:00:00.000011Z"])
+        self.assertEqual((by[2][0]["ARGS"], by[2][1]["RET"], by[2][1]["DURATION"]), ('1, "a) = b", 6', 6, 0.000002))
+        self.assertEqual([(r["event"], r["TID"], r.get("ARGS")) for r in by[3]],
+                         [("read.start", 100, 0), ("read.end", 100, '"x", 10')])
+        self.assertEqual(by[3][1]["ts"], "2026-01-02T10:00:00.000055Z")
+        self.assertEqual([by[4][1][k] for k in ("RET", "ERRNO", "ERROR")], [-1, "ENOENT", "No such file or directory"])
+        self.assertEqual((by[5][1]["RET"], by[5][1]["RET.PATH"]), (3, "/tmp/a b)"))
+        self.assertEqual(by[6][1]["INFO"], "[{fd=3, revents=POLLIN}]")
+        self.assertEqual((by[7][1]["RET"], by[7][1]["ERRNO"]), ("?", "ERESTARTSYS"))
+        self.assertEqual([r["event"] for r in by[8]], ["wait4.end"])
+        rest = by[None]
+        self.assertEqual([r["event"] for r in rest], ["signal", "exit_group", "exit", "killed"])
+        self.assertEqual((rest[0]["SIGNAL"], rest[0]["si_pid"], rest[2]["STATUS"]), ("SIGCHLD", 101, 0))
+        self.assertEqual((rest[3]["SIGNAL"], rest[3]["CORE"]), ("SIGSEGV", "true"))
+
+    def test_the_day_is_followed_over_midnight(self):
+        text = "".join(f"1 {t}.5 getpid() = 1 <0.1>\n" for t in ("23:59:59", "00:00:00", "23:59:59", "00:00:01", "12:00:00", "23:00:00", "01:00:00"))
+        records, _ = self.read(text)
+        self.assertEqual([r["ts"][8:16] for r in records[::2]], ["02T23:59", "03T00:00", "02T23:59", "03T00:00", "03T12:00", "03T23:00", "04T01:00"])
+
+    def test_times_are_local(self):
+        records, _ = self.read("1 12:00:00.5 getpid() = 1 <0.1>\n", zone="UTC+5")
+        self.assertEqual(records[0]["ts"], "2026-01-02T17:00:00.500000Z")
+
+    def test_without_a_base_the_day_is_when_the_file_was_written(self):
+        path = self.scratch / "t"
+        path.write_text("1 22:00:00.5 getpid() = 1 <0.1>\n")
+        for written, day in ((1767391200 + 7200, "02"), (1767391200 - 7200, "01")):  # 2026-01-02 22:00 and so much later
+            os.utime(path, (written, written))
+            result = self.run_program(self.nlconv, "--to", "json", path, env={**os.environ, "TZ": "UTC"})
+            self.assertEqual(json.loads(result.stdout.splitlines()[0])["ts"], f"2026-01-{day}T22:00:00.500000Z")
+
+    def test_other_layouts(self):
+        cases = {
+            "16:00:00.5 getpid() = 1 <0.1>\n": [("getpid.start", None), ("getpid.end", None)],
+            "16:00:00 getpid() = 1\n": [("getpid", None)],
+            "7 1700000000.123456 getpid() = 1 <0.1>\n": [("getpid.start", 7), ("getpid.end", 7)],
+            "[pid     7] 16:00:00.5 getpid() = 1 <0.1>\n": [("getpid.start", 7), ("getpid.end", 7)],
+            "[pid 7<a b>] 16:00:00.5 getpid() = 1 <0.1>\n": [("getpid.start", 7), ("getpid.end", 7)],
+            "7<a b> 16:00:00.5 getpid()      = 1 <0.1>\n": [("getpid.start", 7), ("getpid.end", 7)],
+            "strace: Process 8 attached\n7 16:00:00.5 clone(xstrace: Process 8 attached\n <unfinished ...>\n": [("clone.start", 7)],
+            "7 16:00:00.5 ???? ( <unfinished ...>\n": None,
+        }
+        for text, expected in cases.items():
+            with self.subTest(text=text):
+                records, errors = self.read(text, status=0 if expected else 1)
+                if expected:
+                    self.assertEqual([(r["event"], r.get("TID")) for r in records], expected)
+        records, _ = self.read("7<a b> 16:00:00.5 getpid() = 1 <0.1>\n")
+        self.assertEqual(records[0]["prog"], "a b")
+
+    def test_a_thread_that_gets_its_number_late(self):
+        text = ('10:00:00.1 execve("/bin/sh", ["sh"], 0x1) = 0 <0.1>\n10:00:00.3 clone(flags=x <unfinished ...>\n'
+                "[pid 8] 10:00:00.4 getpid() = 8 <0.1>\n[pid 7] 10:00:00.5 <... clone resumed>) = 8 <0.2>\n"
+                "[pid 7] 10:00:00.6 wait4(-1,  <unfinished ...>\n[pid 8] 10:00:00.7 +++ exited with 0 +++\n"
+                "10:00:00.8 <... wait4 resumed>0x1) = 8 <0.2>\n")
+        records, errors = self.read(text)
+        self.assertEqual(errors, "")
+        calls = [(r["event"], r.get("TID"), r["prog"]) for r in records if r.get("CALL") in (2, 4)]
+        self.assertEqual(calls, [("clone.start", None, "sh"), ("clone.end", 7, "sh"), ("wait4.start", 7, "sh"), ("wait4.end", 7, "sh")])
+
+    def test_what_cannot_be_read_is_told_with_its_place(self):
+        good = "1 10:00:00.5 getpid() = 1 <0.1>\n"
+        bad = ["hello from the program", "1 10:00:00.5 rubbish", "1 10:00:00.5 getpid(", "1 25:00:00.5 getpid() = 1", "1 0.000012 getpid() = 1",
+               "99999999999 10:00:00.5 getpid() = 1", "1 10:00:00.5 --- SIGX", "1 10:00:00.5 +++ exited", "1 10:00:00.5 <... x", "[pid x] 1",
+               "1 99999999999999999999.5 getpid() = 1", "1 10:00:00.5 " + "x" * 5000 + "() = 1", "1 10:00:00.5 getpid() = "]
+        for line in bad[:-1]:
+            with self.subTest(line=line[:60]):
+                records, errors = self.read(good + line + "\n" + good, status=1)
+                self.assertEqual(len(records), 4)
+                self.assertIn("input:2: ", errors)
+                records, _ = self.read(good + line + "\n" + good, "--strict", status=1)
+                self.assertEqual(len(records), 2)
+
+    @unittest.skipUnless(shutil.which("strace"), "strace is not installed")
+    def test_what_strace_prints(self):
+        script = "ls / | cat >/dev/null; (exec sleep 0.01) & wait; kill -9 $$"
+        for options in (["-tt"], ["-ttt", "-y"], ["-tt", "-Y"], ["-t", "-v"]):
+            with self.subTest(options=options):
+                path = self.scratch / "trace"
+                result = subprocess.run(["strace", "-f", "-T", *options, "-o", path, "sh", "-c", script], capture_output=True, text=True, timeout=60)
+                if "ptrace" in result.stderr or not path.exists():
+                    self.skipTest("strace may not trace here: " + result.stderr)
+                text = path.read_text(errors="replace")
+                records, errors = self.convert(text.encode(errors="replace"))
+                self.assertEqual(errors, "")
+                starts = [r for r in records if r["event"].endswith(".start")]
+                ends = [r for r in records if r["event"].endswith(".end")]
+                with_duration = len(re.findall(r"(?m)> *<?$|<\d+\.\d+>$", text))
+                self.assertEqual(len(ends), len(re.findall(r"(?m)<\d+\.\d+>$|resumed>.*\?$", text)))
+                self.assertGreater(with_duration, 20)
+                self.assertEqual({r["CALL"] for r in ends} - {r["CALL"] for r in starts}, set())
+                self.assertTrue({"sh", "ls", "cat"} <= {r.get("prog") for r in records})
+                self.assertEqual([r["event"] for r in records if r["event"] in ("exit", "killed")].count("killed"), 1)
+
+    def test_nlstat_knows_the_calls(self):
+        nlstat = support.program("nltools/nlstat")
+        text = "".join(f"1 10:00:{i // 10:02}.{i % 10} read(0, \"\", 1) = 1 <0.0{i % 3 + 1}>\n1 10:00:{i // 10:02}.{i % 10}5 write(1, \"\", 1) = 1 <0.01>\n" for i in range(100))
+        (self.scratch / "trace").write_text(text)
+        self.assertEqual(self.run_program(self.nlconv, "--to", "ulm", "-o", self.scratch / "log", self.scratch / "trace").returncode, 0)
+        shown = self.run_program(nlstat, self.scratch / "log").stdout
+        self.assertIn("Lifelines by CALL: 200", shown)
+        self.assertRegex(shown, r"read.start -> read.end +\S+ % +100 ")
+
+
+PERF = """# ========
+# cmdline : /usr/bin/perf record
+swapper     0 [001]  100.000001:     250000 cpu-clock:pppH: 
+	ffffffff8171a795 pidfs_add_pid+0x55 ([kernel.kallsyms])
+	           d43b8 std::vector<int, a b>::f(int)+0x8 (/usr/lib/a (deleted))
+	               0 [unknown] ([unknown])
+
+Web Content 12 3456/3457 [000] 100.000002: sched:sched_switch: prev_comm=Web Content prev_pid=512 prev_state=R+ ==> next_comm=a=b next_pid=18
+ cc1   489 [000] 100.000003123: syscalls:sys_enter_openat: dfd: 0xffffff9c, filename: 0x12361fb0, __mode: 0x00000000
+ cc1   489 100.5:  1 cycles:u:      55a f+0x1 (/bin/x)
+ cc1   489 [003] 101.5: probe:x: (ffffffff81) pid=5
+ cc1   489 [003] 102.5: workqueue:go: just text here
+"""
+
+
+class Perf(ImportCase):
+    def test_what_samples_become(self):
+        records, errors = self.convert(PERF)
+        self.assertIn("its times count from nobody says when", errors)
+        self.assertEqual(records[0], {
+            "ts": "1970-01-01T00:01:40.000001Z", "event": "cpu-clock:pppH", "level": "System", "prog": "swapper", "CPU": 1, "TID": 0,
+            "PERIOD": 250000, "SYMBOL": "pidfs_add_pid", "FILE": "[kernel.kallsyms]", "ADDRESS": "ffffffff8171a795",
+            "STACK": "[unknown];std::vector<int, a b>::f(int);pidfs_add_pid"})
+        self.assertEqual(records[1], {
+            "ts": "1970-01-01T00:01:40.000002Z", "event": "sched.sched_switch", "level": "System", "prog": "Web Content 12", "CPU": 0, "PID": 3456,
+            "TID": 3457, "PREV.COMM": "Web Content", "PREV.PID": 512, "PREV.STATE": "R+", "NEXT.COMM": "a=b", "NEXT.PID": 18})
+        self.assertEqual(records[2]["ts"], "1970-01-01T00:01:40.000003123Z")
+        self.assertEqual([records[2][k] for k in ("DFD", "FILENAME", "MODE")], ["0xffffff9c", "0x12361fb0", "0x00000000"])
+        self.assertEqual([records[3][k] for k in ("event", "PERIOD", "SYMBOL", "FILE", "ADDRESS")], ["cycles:u", 1, "f", "/bin/x", "55a"])
+        self.assertEqual((records[4]["event"], records[4]["TEXT"], records[4]["EV.PID"]), ("probe.x", "(ffffffff81)", 5))
+        self.assertEqual(records[5]["TEXT"], "just text here")
+
+    def test_base_and_host(self):
+        records, errors = self.convert(PERF, "--base", "2026-01-01T00:00:00Z", "--host", "h1")
+        self.assertEqual((errors, records[0]["ts"], records[0]["host"]), ("", "2026-01-01T00:01:40.000001Z", "h1"))
+        self.convert(PERF, "--base", "noon", status=2)
+        records, _ = self.convert(PERF, "--base", "2026-01-01 12:00:00", environment={"TZ": "UTC+1"})
+        self.assertEqual(records[0]["ts"], "2026-01-01T13:01:40.000001Z")
+
+    def test_what_cannot_be_read_is_told_with_its_place(self):
+        good = " cc1 489 [000] 100.000003: probe:x: A=1\n"
+        for line in ("rubbish", " cc1 x [000] 100.5: probe:x:", " cc1 1 [000] 100.5: probe", " cc1 1 [000] 99999999999999999999.5: probe:x:",
+                     "\tno frame", " cc1 1 [000] 100.5:"):
+            with self.subTest(line=line):
+                records, errors = self.convert(good + line + "\n" + good, status=1)
+                self.assertEqual(len(records), 2)
+                self.assertIn("input:2: ", errors)
+                records, _ = self.convert(good + line + "\n" + good, "--strict", status=1)
+                self.assertEqual(len(records), 1 if line[0] != "\t" else 0)
+
+    def test_chains_are_not_cut(self):
+        sample = " a b 5 [000] {}.5:  1 cycles: \n" + "".join(f"\t   {i:x} f{i}+0x1 (/bin/x)\n" for i in range(50)) + "\n"
+        data = "".join(sample.format(i + 1) for i in range(3000))
+        for threads in "1", "4":
+            records, errors = self.convert(data, "--base", "2026-01-01T00:00:00Z", "--threads", threads)
+            self.assertEqual((errors, len(records)), ("", 3000))
+            self.assertEqual({r["STACK"].count(";") for r in records}, {49})
+
+    @unittest.skipUnless(shutil.which("perf"), "perf is not installed")
+    def test_what_perf_prints(self):
+        data = self.scratch / "perf.data"
+        for record, event in ((["-g"], None), ([], None), (["-e", "sched:sched_switch", "-a"], "sched.sched_switch")):
+            with self.subTest(record=record):
+                done = subprocess.run(["perf", "record", "-q", "-o", data, *record, "--", "ls", "-lR", "/usr/share/doc"], capture_output=True, text=True, timeout=60)
+                if done.returncode != 0:
+                    self.skipTest("perf may not record here: " + done.stderr)
+                text = subprocess.run(["perf", "script", "-i", data], capture_output=True, timeout=60).stdout
+                heads = len(re.findall(rb"(?m)^ *\S.* \d+ .*\d+\.\d+: ", text))
+                if heads == 0:
+                    continue
+                records, errors = self.convert(text, "--base", "2026-01-01T00:00:00Z")
+                self.assertEqual((errors, len(records)), ("", heads))
+                if event:
+                    self.assertEqual({r["event"] for r in records}, {event})
+                    self.assertTrue(all("PREV.COMM" in r and "NEXT.PRIO" in r for r in records))
+                else:
+                    self.assertTrue(all("ADDRESS" in r for r in records))
+
+
+if __name__ == "__main__":
+    support.main()

@@ -1,0 +1,189 @@
+"""Every program reads any source alike: archives, compressed files, pipes, collectors; what is missing is said."""
+import json
+import re
+import shutil
+import signal
+import subprocess
+
+import support
+
+PROGRAM = r"""
+#include <netlogger.h>
+#include <stdlib.h>
+/* client URL FROM TO: one stream of numbered records, of requests of two steps each, in the file that URL names. */
+int main(int argc, char **argv)
+{
+    nl_log *log = nl_open("p", argv[1]);
+    for (int i = atoi(argv[2]); argc == 4 && i < atoi(argv[3]); i++) {
+        NL_EVENT(log, NL_USAGE, "Begin", "REQ.ID", i);
+        NL_EVENT(log, NL_USAGE, "End", "REQ.ID", i);
+        if (i % 50 == 0)
+            nl_flush(log);
+    }
+    return nl_close(log) == NL_OK ? 0 : 1;
+}
+"""
+COUNT = 3000
+
+
+def line(number, event="E"):
+    return f"DATE=20260101000000.{number:06d} HOST=h PROG=p LVL=Usage NL.EVNT={event} N={number}\n"
+
+
+class Sources(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.nlsort = support.program("nlsort/nlsort")
+        self.nlconv = support.program("nltools/nlconv")
+        self.archive = self.scratch / "archive"
+        self.archive.mkdir()
+
+    def blocks(self, data):
+        """The blocks of a file in the binary format (doc/binary-format.md)."""
+        at = 0
+        while at < len(data):
+            size = int.from_bytes(data[at + 4:at + 6], "little") + int.from_bytes(data[at + 12:at + 16], "little")
+            yield data[at:at + size]
+            at += size
+
+    def make_archive(self, files=4):
+        """One stream of 2 * COUNT records, in so many numbered files."""
+        client = self.compile_client(PROGRAM)
+        whole = self.scratch / "whole.nlb"
+        result = self.run_program(client, f"file:{whole}?format=nlb&zstd=0", "0", str(COUNT))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = list(self.blocks(whole.read_bytes()))
+        self.assertGreater(len(found), files)
+        for i in range(files):
+            part = found[i * len(found) // files:(i + 1) * len(found) // files]
+            (self.archive / f"a-{i + 1:06d}.nlb").write_bytes(b"".join(part))
+        return whole
+
+    def readers(self):
+        """Every program that reads logs to their end, as a command that the source's name is added to."""
+        schema = self.scratch / "s.schema"
+        schema.write_text("[schema]\nname=s\ndescription=d\n[Begin]\nlevel=Usage\ndescription=d\nREQ.ID=int64; ; d\n"
+                          "[End]\nlevel=Usage\ndescription=d\nREQ.ID=int64; ; d\n")
+        commands = [["nlsort/nlsort"], ["nlsort/nlsort", "-m"], ["nlsort/nlsort", "-k", "REQ.ID"], ["nlsort/nlsort", "-c"],
+                    ["nlsort/nlsort", "--window", "1s"], ["nltools/nlconv", "--to", "json"],
+                    ["nltools/nlconv", "--to", "chrome"], ["nltools/nlstat"], ["nltools/nlschema", "check", schema],
+                    ["nltools/nlwrite", "--dest", self.scratch / "written.log", "-"],
+                    ["nlv/nlv", "--render", self.scratch / "out.png"], ["nlkernel/nlkernel", "report", "scheduler"]]
+        return [[support.BUILD / c[0], *c[1:]] for c in commands if (support.BUILD / c[0]).exists()]
+
+    def test_an_archive_is_read_as_a_file_is(self):
+        whole = self.make_archive()
+        for command in self.readers():
+            one, archive = (self.run_program(*command, source) for source in (whole, self.archive))
+            self.assertEqual((archive.returncode, archive.stderr.replace(str(self.archive), "X")),
+                             (one.returncode, one.stderr.replace(str(whole), "X")), command)
+            self.assertEqual(archive.stdout.replace(str(self.archive), "X"), one.stdout.replace(str(whole), "X"), command)
+
+    def test_a_missing_file_of_an_archive_is_told(self):
+        self.make_archive()
+        missing = int(self.run_program("sh", "-c", f"{self.nlsort} {self.archive}/a-000002.nlb | wc -l").stdout)
+        (self.archive / "a-000002.nlb").unlink()
+        for command in self.readers():
+            result = self.run_program(*command, self.archive)
+            self.assertIn(f" {missing} records are missing", result.stderr, command)
+            self.assertEqual(result.returncode, 1, command)
+
+    def test_what_an_archive_has_twice_is_read_once(self):
+        self.make_archive()
+        clean = self.run_program(self.nlsort, self.archive)
+        shutil.copy(self.archive / "a-000002.nlb", self.archive / "a-000009.nlb")
+        for command in ["nlsort/nlsort"], ["nltools/nlconv", "--to", "ulm"]:
+            result = self.run_program(support.BUILD / command[0], *command[1:], self.archive)
+            self.assertEqual(result.stdout.splitlines(), clean.stdout.splitlines())
+            self.assertRegex(result.stderr, r": \d+ records are there twice in an archive: they were read once\n$")
+
+    def test_files_of_any_kind_are_one_archive(self):
+        (self.archive / "a-000001.log").write_text(line(1) + line(2))
+        shutil.copy(self.archive / "a-000001.log", self.scratch / "text")
+        (self.archive / "a-000002.bp").write_text("ts=2026-01-01T00:00:00.000003Z event=E level=Info N=3\n")
+        packed = subprocess.run(["zstd", "-c"], input=line(4).encode(), capture_output=True)
+        (self.archive / "a-000003.log.zst").write_bytes(packed.stdout)
+        (self.archive / "a-000010.log").write_text(line(5) + "garbage\n" + line(6))
+        (self.archive / "a.streams").write_text("no log")
+        (self.archive / "delivered").write_text("no log")
+        for command in ["nlsort/nlsort"], ["nlsort/nlsort", "-m"], ["nltools/nlconv", "--to", "ulm"]:
+            result = self.run_program(support.BUILD / command[0], *command[1:], self.archive)
+            self.assertEqual(re.findall(r"N=(\d)", result.stdout), list("123456"), command)
+            self.assertIn("a-000010.log:2: ", result.stderr)
+        result = self.run_program(self.nlconv, "--to", "json", self.archive, stdin=subprocess.DEVNULL)
+        self.assertEqual([json.loads(l)["N"] for l in result.stdout.splitlines()], [1, 2, 3, 4, 5, 6])
+
+    def test_a_folder_of_foreign_files_is_refused(self):
+        for i in 1, 2:
+            (self.archive / f"{i}.csv").write_text("DATE,NL.EVNT\n2026-01-01T00:00:00Z,E\n")
+        result = self.run_program(self.nlconv, "--to", "ulm", self.archive)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("2.csv: files of format csv are not read one after another", result.stderr)
+
+    def test_folders_that_hold_nothing_or_may_not_be_read(self):
+        for command in self.readers():
+            result = self.run_program(*command, self.scratch / "none")
+            self.assertEqual(result.returncode, 1, command)
+            self.assertIn("none: No such file or directory", result.stderr, command)
+        result = self.run_program(self.nlconv, "--to", "ulm", self.archive)
+        self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
+
+    def test_help_tells_of_sources(self):
+        for command in self.readers():
+            words = " ".join(self.run_program(command[0], *(["report"] if "report" in command else []), "--help").stdout.split())
+            self.assertIn("a folder (an archive of netlogd: its files one after another), a running collector", words, command)
+
+    def serve(self, output):
+        messages = self.scratch / "messages"
+        with open(messages, "wb") as file:
+            netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", "x-netlog://127.0.0.1:0",
+                                 "--output", output, "--recover", "0", stderr=file)
+        found = support.wait_until(lambda: re.search(r"listening on (x-netlog://127\.0\.0\.1:\d+)\n", messages.read_text()),
+                                   what="netlogd listens")
+        return netlogd, found.group(1)
+
+    def test_a_collector_is_read_until_interrupted(self):
+        client = self.compile_client(PROGRAM)
+        netlogd, url = self.serve(self.scratch / "all.nlb")
+        self.assertEqual(self.run_program(client, f"{url}?format=nlb", "0", str(COUNT)).returncode, 0)
+        out = self.scratch / "out"
+        for command in ["nlsort/nlsort", "-o", out], ["nlsort/nlsort", "-k", "REQ.ID", "-o", out], \
+                ["nlsort/nlsort", "-m", "-o", out], ["nltools/nlconv", "--to", "json", "-o", out], ["nltools/nlstat", "--json"]:
+            # What comes while it reads shows that it has read what came before.
+            reader = self.start(support.program(command[0]), *command[1:], f"{url}?since=0", stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+            self.assertRegex(reader.stderr.readline(), r"a collector's records have no end: SIGINT \(Ctrl-C\) ends")
+            subscribers = lambda: self.sent_to_subscribers(reader)
+            support.wait_until(subscribers, what="it has read")
+            reader.send_signal(signal.SIGINT)
+            printed, said = reader.communicate(timeout=30)
+            self.assertEqual((reader.returncode, said), (0, ""), command)
+            if "--json" in command:
+                self.assertEqual(json.loads(printed)[0]["objects"], COUNT)
+            else:
+                self.assertEqual(len(out.read_text().splitlines()), 2 * COUNT, command)
+                out.unlink()
+
+    @staticmethod
+    def sent_to_subscribers(reader):
+        """Whether a process waits for a collector that has sent it all: it sleeps, and its socket has nothing."""
+        with open(f"/proc/{reader.pid}/io") as io:
+            read = int(io.read().split("rchar: ")[1].split()[0])
+        before, Sources.read_before = getattr(Sources, "read_before", None), (reader.pid, read)
+        if before != (reader.pid, read) or read < 20000:
+            Sources.still = 0
+        else:
+            Sources.still += 1
+        return Sources.still > 50
+
+    def test_two_interrupts_kill(self):
+        netlogd, url = self.serve(self.scratch / "all.nlb")
+        reader = self.start(self.nlsort, "-", url, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        reader.stdin.close()
+        self.assertIn("no end", reader.stderr.readline())
+        reader.send_signal(signal.SIGINT)
+        self.assertEqual(reader.wait(30), 0)
+
+
+if __name__ == "__main__":
+    support.main()
