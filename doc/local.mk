@@ -11,9 +11,6 @@ endif
 if BUILD_NETLOGD
 dist_man_MANS += %D%/man/netlogd.8 %D%/man/netlogd.conf.5 %D%/man/netlogctl.8
 endif
-if BUILD_NLV
-dist_man_MANS += %D%/man/nlv.1
-endif
 if BUILD_NLKERNEL
 dist_man_MANS += %D%/man/nlkernel.1
 endif
