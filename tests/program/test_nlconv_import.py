@@ -293,6 +293,8 @@ class Perf(ImportCase):
         self.assertEqual([records[3][k] for k in ("event", "PERIOD", "SYMBOL", "FILE", "ADDRESS")], ["cycles:u", 1, "f", "/bin/x", "55a"])
         self.assertEqual((records[4]["event"], records[4]["TEXT"], records[4]["EV.PID"]), ("probe.x", "(ffffffff81)", 5))
         self.assertEqual(records[5]["TEXT"], "just text here")
+        records, _ = self.convert("             :-1    -1/-1 [000] 50000.788094: sched:sched_switch: prev_pid=1\n")
+        self.assertEqual([records[0][k] for k in ("prog", "PID", "TID", "PREV.PID")], [":-1", -1, -1, 1])
 
     def test_base_and_host(self):
         records, errors = self.convert(PERF, "--base", "2026-01-01T00:00:00Z", "--host", "h1")
