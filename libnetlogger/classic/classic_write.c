@@ -86,7 +86,9 @@ static void add_text(scratch *s, const char *text)
     nl_buffer_append(&s->text, " ", 1);
 }
 
-/* Appends what printf makes of it. */
+/* Appends what printf makes of it: the caller's format, which is checked nowhere, as it never was. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
 static nl_status add_printed(scratch *s, const char *format, va_list *arguments)
 {
     va_list sized, printed;
@@ -105,6 +107,7 @@ static nl_status add_printed(scratch *s, const char *format, va_list *arguments)
     va_end(printed);
     return size < 0 ? NL_FAILED : NL_OK;
 }
+#pragma GCC diagnostic pop
 
 /* A line cannot have more than one line. */
 static void join_lines(scratch *s)
