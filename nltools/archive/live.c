@@ -21,8 +21,7 @@ typedef struct live {
     loader *loader;
     store_place *place;
     seen known; /* records from since_ns on that are there already */
-    nl_record *record;
-    nl_buffer line;
+    row_maker maker;
     int64_t since_ns;
     int64_t committed_ns; /* by the monotonic clock */
 } live;
@@ -34,19 +33,17 @@ static int64_t monotonic_ns(void)
     return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
+/* Of a record as it would be in the archive. */
 static uint64_t hash_of(live *v, const nl_record *record)
 {
-    v->line.size = 0;
-    nl_record_encode(record, NL_FORMAT_ULM, &v->line);
-    return seen_hash(v->line.data, v->line.size);
+    row r;
+    return row_make(&v->maker, record, &r) ? seen_hash(r.packed.data, r.packed.size) : 0;
 }
 
 static bool take_known(void *user, const nl_string *columns)
 {
     live *v = user;
-    bool typed;
-    if (row_unpack(v->record, columns[0], &typed) == NL_OK)
-        seen_add(&v->known, hash_of(v, v->record));
+    seen_add(&v->known, seen_hash(columns[0].data, columns[0].size));
     return true;
 }
 
@@ -158,7 +155,7 @@ static store_place *place_of(loader *l, const char *url)
 
 bool load_collector(loader *l, const char *url)
 {
-    live v = {.loader = l, .place = place_of(l, url), .record = nl_record_new()};
+    live v = {.loader = l, .place = place_of(l, url)};
     bool good = look_back(&v);
     if (!good)
         program_error("%s", store_why());
@@ -171,8 +168,7 @@ bool load_collector(loader *l, const char *url)
     nl_source_close(source);
     nl_url_free(parsed);
     seen_free(&v.known);
-    nl_record_free(v.record);
-    nl_buffer_free(&v.line);
+    row_maker_free(&v.maker);
     free(text);
     return good;
 }

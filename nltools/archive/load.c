@@ -40,23 +40,29 @@ static bool read_head(const char *path, char head[STORE_HEAD_SIZE], size_t *size
 }
 
 /* A short head may begin several files: then the name decides, unless what had it is gone. */
-static bool is_same(const store_place *p, const char *name, const char *head, size_t size)
+static bool is_same(const store_place *p, const char *name, const char *head, size_t size, uint64_t hash)
 {
-    return p->head_size > 0 && p->head_size <= size && seen_hash(head, p->head_size) == p->head &&
-           (p->head_size == STORE_HEAD_SIZE || strcmp(p->name, name) == 0 || access(p->name, F_OK) != 0);
+    if (p->head_size == 0 || p->head_size > size)
+        return false;
+    if (p->head_size == size)
+        return p->head == hash && (size == STORE_HEAD_SIZE || strcmp(p->name, name) == 0 || access(p->name, F_OK) != 0);
+    return p->head_size < STORE_HEAD_SIZE && p->head == seen_hash(head, p->head_size) &&
+           (strcmp(p->name, name) == 0 || access(p->name, F_OK) != 0);
 }
 
 static store_place *place_of_file(loader *l, const char *name, const char *head, size_t size)
 {
     store_place *best = NULL;
+    uint64_t hash = seen_hash(head, size);
     for (size_t i = 0; i < l->place_count; i++)
-        if (is_same(&l->places[i], name, head, size) && (best == NULL || l->places[i].head_size > best->head_size))
+        if (is_same(&l->places[i], name, head, size, hash) &&
+            (best == NULL || l->places[i].head_size > best->head_size))
             best = &l->places[i];
     if (best == NULL)
         best = loader_add_place(l, name);
     if (best->head_size < size) {
         best->head_size = size;
-        best->head = seen_hash(head, size);
+        best->head = hash;
     }
     return best;
 }
