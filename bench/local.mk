@@ -2,6 +2,7 @@
 # their programs themselves, as the peers that they need are optional.
 EXTRA_DIST += \
 	%D%/README.md \
+	%D%/archive/run \
 	%D%/bindings/run \
 	%D%/kernel/getppid.c \
 	%D%/kernel/run \

@@ -10,13 +10,17 @@
 #include <stdlib.h>
 #include <time.h>
 
-enum { TOLD_MOST = 256 };
+enum {
+    TOLD_MOST = 256,
+    PATIENCE_S = 3, /* that a recovery under way is waited for at the end */
+};
 
 struct recovery {
     pthread_t thread;
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool stop;
+    bool ended; /* the thread */
     unsigned interval_s;
     nl_log *log;
     int told[TOLD_MOST]; /* processes whose recovery failed */
@@ -34,9 +38,8 @@ static bool was_told(recovery *r, int process)
     return false;
 }
 
-static void report(void *user, const nl_recovered *what)
+static void tell(recovery *r, const nl_recovered *what)
 {
-    recovery *r = user;
     /* What cannot be recovered keeps its process's other logs, of which nothing is left. */
     bool nothing = what->status == NL_OK && what->records == 0;
     if (nothing || (what->status != NL_OK && was_told(r, what->process)))
@@ -50,12 +53,28 @@ static void report(void *user, const nl_recovered *what)
                  what->url, what->message);
 }
 
-/* False when it is time to end. */
-static bool wait_a_while(recovery *r)
+/* At the end, when nobody waits any longer, the log is closed. */
+static void report(void *user, const nl_recovered *what)
+{
+    recovery *r = user;
+    pthread_mutex_lock(&r->mutex);
+    if (!r->stop)
+        tell(r, what);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+static struct timespec seconds_from_now(unsigned seconds)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += r->interval_s;
+    until.tv_sec += seconds;
+    return until;
+}
+
+/* False when it is time to end. */
+static bool wait_a_while(recovery *r)
+{
+    struct timespec until = seconds_from_now(r->interval_s);
     pthread_mutex_lock(&r->mutex);
     int result = 0;
     while (!r->stop && result == 0)
@@ -67,9 +86,14 @@ static bool wait_a_while(recovery *r)
 
 static void *run(void *user)
 {
+    recovery *r = user;
     do
-        nl_recover(NULL, report, user);
-    while (wait_a_while(user));
+        nl_recover(NULL, report, r);
+    while (wait_a_while(r));
+    pthread_mutex_lock(&r->mutex);
+    r->ended = true;
+    pthread_cond_signal(&r->changed);
+    pthread_mutex_unlock(&r->mutex);
     return NULL;
 }
 
@@ -100,7 +124,15 @@ void recovery_stop(recovery *r)
     pthread_mutex_lock(&r->mutex);
     r->stop = true;
     pthread_cond_signal(&r->changed);
+    struct timespec until = seconds_from_now(PATIENCE_S);
+    int result = 0;
+    while (!r->ended && result == 0)
+        result = pthread_cond_timedwait(&r->changed, &r->mutex, &until);
+    bool ended = r->ended;
     pthread_mutex_unlock(&r->mutex);
+    /* Otherwise the process's end ends it in the middle of its work, which the next recovery does again. */
+    if (!ended)
+        return;
     pthread_join(r->thread, NULL);
     free(r);
 }

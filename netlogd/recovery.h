@@ -12,7 +12,10 @@ typedef struct recovery recovery;
 /* Begins; every interval_s seconds. log gets an event for each log that is recovered, and may be NULL. */
 recovery *recovery_start(unsigned interval_s, nl_log *log);
 
-/* Ends it, and waits for that. NULL is allowed. */
+/*
+ * Ends it, and waits for that, but not for long: one that waits for a destination ends with the process. NULL is
+ * allowed.
+ */
 void recovery_stop(recovery *r);
 
 #endif

@@ -77,6 +77,15 @@ static bool read_base(const char *text, int64_t *time_ns)
     return !__builtin_mul_overflow((int64_t)mktime(&day), NL_NS_PER_SECOND, time_ns);
 }
 
+/* Ends the program for a format that is not known. */
+static void refuse_format(struct argp_state *state, const char *option, const char *name, const char *done)
+{
+    const char *missing = format_missing(name);
+    if (missing != NULL)
+        argp_error(state, "%s %s: this nlconv was built without %s", option, name, missing);
+    argp_error(state, "%s %s: no such format is %s; --formats lists them", option, name, done);
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     arguments *a = state->input;
@@ -90,12 +99,12 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'f':
         a->from = importer_kind_find(argument);
         if (a->from == NULL)
-            argp_error(state, "--from %s: no such format is read; --formats lists them", argument);
+            refuse_format(state, "--from", argument, "read");
         return 0;
     case 't':
         a->to = exporter_kind_find(argument);
         if (a->to == NULL)
-            argp_error(state, "--to %s: no such format is written; --formats lists them", argument);
+            refuse_format(state, "--to", argument, "written");
         return 0;
     case 'o':
         a->output = argument;
@@ -252,7 +261,7 @@ static bool convert(arguments *a, output *out, bool *keep)
                       .threads = a->threads};
     main_pass.about.written_ns = a->file_count > 0 ? written_at(a->files[0]) : nl_time_now_ns();
     const exporter_kind *first = a->to->first_pass;
-    if (first != NULL && !make_readable_twice(&main_pass))
+    if (first != NULL && !pass_reads_folder(&main_pass) && !make_readable_twice(&main_pass))
         return false;
     if (a->to->share != NULL && (main_pass.export_shared = a->to->share(a->drawing)) == NULL)
         return false;
@@ -276,13 +285,27 @@ static bool convert(arguments *a, output *out, bool *keep)
     return good && !main_pass.stopped;
 }
 
+/* The files of the input: of an archive several, of a trace that is a folder the folder. */
+static bool list_input(arguments *a)
+{
+    if (a->input != NULL && a->from == NULL && program_is_folder(a->input))
+        a->from = importer_kind_detect_folder(a->input);
+    if (a->input == NULL || a->from == NULL || a->from->read_path == NULL)
+        return program_expand_archives(&a->reading, &a->input, a->input != NULL, &a->files, &a->file_count);
+    a->files = calloc(1, sizeof *a->files);
+    if (a->files == NULL || (a->files[0] = strdup(a->input)) == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    a->file_count = 1;
+    return true;
+}
+
 int main(int argc, char **argv)
 {
     program_start("nlconv", argv);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     arguments a = {.threads = processors > 1 ? (unsigned)processors : 1};
     argp_parse(&argp, argc, argv, 0, NULL, &a);
-    bool listed = program_expand_archives(&a.reading, &a.input, a.input != NULL, &a.files, &a.file_count);
+    bool listed = list_input(&a);
     output *out = listed ? output_open(a.output) : NULL;
     bool keep = false, good = out != NULL && convert(&a, out, &keep);
     if (out != NULL)

@@ -8,22 +8,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* Long enough for a path of PATH_MAX's usual values and three causes; what is longer is cut, never overrun. */
 enum { MESSAGE_SIZE = 1024 };
 
 /*
  * Made at a thread's first failure and freed when the thread ends: what a library takes for every thread from the start
- * is scarce (static TLS), and a program that loads the library late has little of it left.
+ * is scarce (static TLS), and a program that loads the library late has little of it left. From no heap, so that an
+ * event that a signal handler logs in the middle of malloc may fail; for the same reason the key is made when the
+ * library is loaded: pthread_setspecific allocates only for a process's later keys.
  */
-static _Thread_local char *message;
+static _Thread_local char *message __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 static void free_message(void *unused)
 {
     (void)unused;
-    free(message);
+    munmap(message, MESSAGE_SIZE);
     message = NULL;
 }
 
@@ -32,14 +35,20 @@ static void make_key(void)
     pthread_key_create(&key, free_message);
 }
 
+__attribute__((constructor)) static void on_load(void)
+{
+    pthread_once(&key_once, make_key);
+}
+
 /* False when there is no memory: then the words are lost, not the failure. */
 static bool has_message(void)
 {
     if (message != NULL)
         return true;
-    message = calloc(1, MESSAGE_SIZE);
-    if (message == NULL)
+    void *memory = mmap(NULL, MESSAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
         return false;
+    message = memory;
     pthread_once(&key_once, make_key);
     pthread_setspecific(key, message);
     return true;

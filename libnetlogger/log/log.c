@@ -133,7 +133,7 @@ static void tidy_session(void)
 
 static bool is_switched_off(void)
 {
-    const char *on = getenv("NETLOGGER_ON");
+    const char *on = secure_getenv("NETLOGGER_ON");
     return on != NULL && (strcmp(on, "0") == 0 || strcasecmp(on, "no") == 0 || strcasecmp(on, "off") == 0 ||
                           strcasecmp(on, "false") == 0);
 }
@@ -147,7 +147,7 @@ static nl_string copy_text(const char *text)
 
 static nl_string this_host(void)
 {
-    const char *host = getenv("NETLOGGER_HOST");
+    const char *host = secure_getenv("NETLOGGER_HOST");
     if (host != NULL && *host != '\0')
         return copy_text(host);
     char name[256];
@@ -159,7 +159,7 @@ static nl_string this_host(void)
 
 static int first_threshold(void)
 {
-    const char *name = getenv("NETLOGGER_LEVEL");
+    const char *name = secure_getenv("NETLOGGER_LEVEL");
     nl_level level = name != NULL ? nl_level_parse(name, strlen(name)) : NL_LEVEL_NONE;
     return level != NL_LEVEL_NONE ? level : NL_DEBUG;
 }

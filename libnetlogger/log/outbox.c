@@ -11,6 +11,7 @@
 enum {
     FIRST_PAUSE_NS = 100 * 1000000,
     RESERVE_STEP = 256 << 10,
+    SPOOL_PIECE = 64 << 10,
 };
 #define LONGEST_PAUSE_NS (INT64_C(10) * NL_NS_PER_SECOND)
 
@@ -166,7 +167,9 @@ static nl_status deliver_spool(nl_outbox *outbox, nl_level level)
         status = tell_lost(outbox);
         if (status != NL_OK)
             break;
-        status = nl_destination_write(outbox->destination, level, outbox->spooled.data, outbox->spooled.size, &written);
+        if (outbox->spooled.size > 0)
+            status =
+                nl_destination_write(outbox->destination, level, outbox->spooled.data, outbox->spooled.size, &written);
         outbox->from_spool += count_records(outbox->how.format, outbox->spooled.data, written);
         nl_spool_delivered(outbox->spool, written);
     }
@@ -200,8 +203,10 @@ static void note_away(nl_outbox *outbox)
 static nl_status write_backup(nl_outbox *outbox, nl_level level)
 {
     if (outbox->backup == NULL) {
-        nl_destination_options how = {
-            .timeout_ms = outbox->how.timeout_ms, .format = outbox->how.format, .ident = outbox->how.ident};
+        nl_destination_options how = {.timeout_ms = outbox->how.timeout_ms,
+                                      .now = true,
+                                      .format = outbox->how.format,
+                                      .ident = outbox->how.ident};
         outbox->backup = nl_destination_open(outbox->backup_url, &how);
         if (outbox->backup == NULL)
             return NL_FAILED;
@@ -226,18 +231,32 @@ nl_status nl_outbox_open_spool(nl_outbox *outbox)
     return outbox->spool != NULL ? NL_OK : NL_FAILED;
 }
 
-/* The batch goes to disk. Killed between the two steps, it is delivered twice, which a collector of blocks notices. */
+/* How much of data is put into the spool at once: some whole records, or a single one that is larger. */
+static size_t spool_piece(const nl_outbox *outbox, const char *data, size_t size)
+{
+    if (size <= SPOOL_PIECE)
+        return size;
+    size_t piece = nl_records_whole(outbox->how.format, data, SPOOL_PIECE);
+    return piece > 0 ? piece : nl_records_first(outbox->how.format, data, size);
+}
+
+/*
+ * The batch goes to disk, in pieces, so that a full spool gives up no more than it must. Killed between the two steps,
+ * a piece is delivered twice, which a collector of blocks notices.
+ */
 static nl_status write_spool(nl_outbox *outbox)
 {
     nl_shared_log *shared = outbox->shared;
-    uint64_t records = nl_outbox_waiting(outbox);
-    nl_status status =
-        nl_spool_put(outbox->spool, outbox->batch + shared->batch_start, shared->batch_size - shared->batch_start);
-    if (status == NL_OK) {
-        outbox->to_spool += records;
-        empty_batch(shared);
+    while (shared->batch_start < shared->batch_size) {
+        const char *data = outbox->batch + shared->batch_start;
+        size_t size = spool_piece(outbox, data, shared->batch_size - shared->batch_start);
+        if (nl_spool_put(outbox->spool, data, size) != NL_OK)
+            return NL_FAILED;
+        outbox->to_spool += count_records(outbox->how.format, data, size);
+        shared->batch_start += size;
     }
-    return status;
+    empty_batch(shared);
+    return NL_OK;
 }
 
 bool nl_outbox_is_spooled(const nl_outbox *outbox)

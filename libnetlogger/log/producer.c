@@ -86,6 +86,12 @@ static void make_key(void)
     pthread_key_create(&key, on_thread_exit);
 }
 
+/* At once: setting a process's later keys allocates, and a first event may come from a signal handler. */
+__attribute__((constructor)) static void on_load(void)
+{
+    pthread_once(&key_once, make_key);
+}
+
 static bool know_thread(void)
 {
     if (self != NULL)

@@ -134,6 +134,7 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     log->options = options;
     outbox->options = &log->options;
     outbox->how = (nl_destination_options){.timeout_ms = options.writer.timeout_ms,
+                                           .now = true,
                                            .format = (nl_format)outbox->shared->format,
                                            .ident = outbox->shared->prog};
     return NL_OK;

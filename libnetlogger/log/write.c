@@ -14,13 +14,18 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
-/* What a thread needs to write, kept so that nothing is allocated once warm. */
+/*
+ * What a thread needs to write, kept so that nothing is allocated once warm. From no heap, nor are the fields of most
+ * events, so that a signal handler's call may be the thread's first.
+ */
 typedef struct scratch {
     nl_format_cache cache;
     nl_field *fields;
     size_t field_capacity;
     nl_buffer bytes; /* of printed values */
+    nl_field usual[NL_FIELDS_MAX];
 } scratch;
 
 static __thread scratch *own __attribute__((tls_model("initial-exec")));
@@ -36,8 +41,9 @@ static void free_scratch(void *user)
     own = NULL;
     nl_format_cache_free(&s->cache);
     nl_buffer_free(&s->bytes);
-    free(s->fields);
-    free(s);
+    if (s->fields != s->usual)
+        free(s->fields);
+    munmap(s, sizeof *s);
     writing = false;
 }
 
@@ -46,13 +52,22 @@ static void make_key(void)
     pthread_key_create(&key, free_scratch);
 }
 
+/* At once: setting a process's later keys allocates. */
+__attribute__((constructor)) static void on_load(void)
+{
+    pthread_once(&key_once, make_key);
+}
+
 static scratch *own_scratch(void)
 {
     if (own != NULL)
         return own;
     pthread_once(&key_once, make_key);
-    scratch *s = calloc(1, sizeof *s);
-    NL_REQUIRE(s != NULL, "out of memory");
+    void *memory = mmap(NULL, sizeof(scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    NL_REQUIRE(memory != MAP_FAILED, "out of memory");
+    scratch *s = memory;
+    s->fields = s->usual;
+    s->field_capacity = NL_FIELDS_MAX;
     pthread_setspecific(key, s);
     return own = s;
 }
@@ -61,8 +76,8 @@ static void want_fields(scratch *s, size_t count)
 {
     if (count <= s->field_capacity)
         return;
-    s->field_capacity = count < NL_FIELDS_MAX ? NL_FIELDS_MAX : count;
-    s->fields = reallocarray(s->fields, s->field_capacity, sizeof *s->fields);
+    s->field_capacity = count;
+    s->fields = reallocarray(s->fields != s->usual ? s->fields : NULL, count, sizeof *s->fields);
     NL_REQUIRE(s->fields != NULL, "out of memory");
 }
 

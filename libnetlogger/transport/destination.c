@@ -48,12 +48,28 @@ static size_t whole_blocks(const char *data, size_t size)
     return whole;
 }
 
-size_t nl_destination_whole(const nl_destination *destination, const char *data, size_t size)
+size_t nl_records_whole(nl_format format, const char *data, size_t size)
 {
-    if (destination->format == NL_FORMAT_NLB)
+    if (format == NL_FORMAT_NLB)
         return whole_blocks(data, size);
     const char *newline = size == 0 ? NULL : memrchr(data, '\n', size);
     return newline == NULL ? 0 : (size_t)(newline + 1 - data);
+}
+
+size_t nl_records_first(nl_format format, const char *data, size_t size)
+{
+    nl_block_header header;
+    if (format != NL_FORMAT_NLB) {
+        const char *newline = size == 0 ? NULL : memchr(data, '\n', size);
+        return newline == NULL ? size : (size_t)(newline + 1 - data);
+    }
+    bool found = nl_block_parse_header(data, size, &header) == NL_OK;
+    return found && nl_block_total_size(&header) < size ? nl_block_total_size(&header) : size;
+}
+
+size_t nl_destination_whole(const nl_destination *destination, const char *data, size_t size)
+{
+    return nl_records_whole(destination->format, data, size);
 }
 
 nl_status nl_destination_write(nl_destination *destination, nl_level level, const char *data, size_t size,

@@ -15,7 +15,9 @@ typedef struct nl_destination nl_destination;
 typedef struct nl_destination_options {
     bool truncate;    /* files: start anew */
     bool atomic;      /* files: write aside, take the name at close */
-    int timeout_ms;   /* sockets: bound on connecting, and on a send that blocks */
+    int timeout_ms;   /* bound on connecting, on a send that blocks, and on waiting for a pipe's reader; 0: 10 s */
+    bool patient;     /* pipes and terminals: they are waited for as long as it takes */
+    bool now;         /* pipes: one that nobody has open to read is not waited for */
     nl_format format; /* of what will be written: where records end */
     void (*on_control)(void *user, const char *commands, size_t size); /* collectors: what one asks for; may be NULL */
     void *user;
@@ -68,6 +70,10 @@ struct nl_destination {
 
 /* How much of data, which begins with a record, written up to size, is whole records. */
 size_t nl_destination_whole(const nl_destination *destination, const char *data, size_t size);
+
+/* Of encoded records (lines or blocks): how much of data[0..size) is whole ones; and the first one, or all of size. */
+size_t nl_records_whole(nl_format format, const char *data, size_t size);
+size_t nl_records_first(nl_format format, const char *data, size_t size);
 
 nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options);
 nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options);

@@ -246,14 +246,21 @@ static bool read_put(segment *s, uint64_t *at, nl_buffer *out)
     return true;
 }
 
+static uint64_t count_newlines(const char *data, size_t size)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; i < size; i++)
+        count += data[i] == '\n';
+    return count;
+}
+
 /* How many lines of it are not delivered. */
 static uint64_t count_lines(segment *s)
 {
     uint64_t count = 0, at = s->header.delivered;
     nl_buffer put = {0};
     for (; read_put(s, &at, &put); put.size = 0)
-        for (size_t i = 0; i < put.size; i++)
-            count += put.data[i] == '\n';
+        count += count_newlines(put.data, put.size);
     nl_buffer_free(&put);
     return count;
 }
@@ -275,12 +282,30 @@ static bool give_up_first(nl_spool *spool)
     return true;
 }
 
+/* A put that no spool of this size could hold is given up itself: the next file says how much that was. */
+static nl_status give_up_put(nl_spool *spool, const char *data, size_t size)
+{
+    if (spool->used + HEADER_SIZE > spool->limit && !give_up_first(spool))
+        return NL_FAILED;
+    segment *next = start_segment(spool);
+    if (next == NULL)
+        return NL_FAILED;
+    next->header.lost += count_newlines(data, size);
+    write_header(next);
+    return NL_OK;
+}
+
 nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
 {
-    while (spool->oldest && spool->segments != NULL && spool->used + size > spool->limit)
+    bool too_large = HEADER_SIZE + PUT_HEAD + size > spool->limit;
+    if (too_large && spool->oldest)
+        return give_up_put(spool, data, size);
+    while (spool->oldest && spool->segments != NULL && spool->used + PUT_HEAD + size > spool->limit)
         if (!give_up_first(spool))
             return NL_FAILED;
-    if (spool->used + size > spool->limit)
+    if (too_large)
+        return nl_error_set("the spool %s is smaller than what is to be put there, %zu bytes", spool->folder, size);
+    if (spool->used + PUT_HEAD + size > spool->limit)
         return nl_error_set("the spool %s is full (what is in it is kept)", spool->folder);
     segment *s = segment_for(spool);
     if (s == NULL)
@@ -313,7 +338,7 @@ nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out)
         uint64_t at = spool->segments->header.delivered;
         while (out->size < PEEK_SIZE && read_put(spool->segments, &at, out))
             continue;
-        if (out->size > 0)
+        if (out->size > 0 || spool->segments->header.lost > 0)
             return NL_OK;
         remove_first(spool); /* delivered to its end, or to where a killed process stopped */
     }
@@ -331,7 +356,7 @@ void nl_spool_delivered(nl_spool *spool, size_t size)
         s->header.delivered += PUT_HEAD + head;
     }
     write_header(s);
-    if (s->header.delivered >= s->size)
+    if (s->header.delivered >= s->size && s->header.lost == 0)
         remove_first(spool);
 }
 

@@ -24,7 +24,10 @@ nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t si
 /* Lets go of it; what is in it stays on disk. NULL is allowed. */
 void nl_spool_close(nl_spool *spool);
 
-/* Adds data[0..size), whole records. NL_OK; NL_FAILED when it is full or cannot be written, with the reason. */
+/*
+ * Adds data[0..size), whole records. NL_OK; NL_FAILED when it is full or cannot be written, with the reason. What is
+ * larger than the whole spool never fits: with oldest it is counted as given up, and NL_OK.
+ */
 nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size);
 
 /* Whether there is nothing to deliver. */
@@ -32,7 +35,7 @@ bool nl_spool_is_empty(const nl_spool *spool);
 
 /*
  * The oldest bytes that are not delivered, whole puts of them, into out (emptied first). NL_OK, NL_END when there are
- * none, NL_FAILED when they cannot be read.
+ * none. None, and NL_OK, when what was given up (nl_spool_lost) was the last: that is to be told, and then delivered.
  */
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 

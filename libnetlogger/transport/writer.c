@@ -98,6 +98,7 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
     settle(url, &settled);
     nl_destination_options how = {.truncate = settled.truncate,
                                   .atomic = settled.atomic,
+                                  .patient = true,
                                   .timeout_ms = settled.timeout_ms,
                                   .format = settled.format,
                                   .ident = ident};

@@ -282,6 +282,12 @@ nl_status output_file_write(output_file *file, const char *data, size_t size, si
     return status;
 }
 
+bool output_file_is_removed(const output_file *file)
+{
+    struct stat status;
+    return file->plain && fstat(file->fd, &status) == 0 && status.st_nlink == 0;
+}
+
 nl_status output_file_sync(output_file *file)
 {
     if (!file->plain || fdatasync(file->fd) == 0 || errno == EINVAL || errno == EROFS)

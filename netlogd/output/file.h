@@ -45,6 +45,9 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
 /* Appends data. On NL_FAILED *written bytes of it are there nevertheless: none, where the file can be cut back. */
 nl_status output_file_write(output_file *file, const char *data, size_t size, size_t *written);
 
+/* Whether it has no name any more. */
+bool output_file_is_removed(const output_file *file);
+
 /* Waits until the disk has what was written. */
 nl_status output_file_sync(output_file *file);
 

@@ -303,10 +303,20 @@ static nl_status find_room(output *out)
                    state.why[0] != '\0' ? " is away: " : " takes it slowly", state.why);
 }
 
+/* Nobody frees room by removing a file that stays open, and nothing is kept by going on with it. */
+static nl_status leave_removed(output *out)
+{
+    if (!out->blocked || !output_file_is_removed(&out->file))
+        return NL_OK;
+    program_error("%s was removed; going on with another", out->file.name);
+    return open_another(out);
+}
+
 static nl_status write_batch(output *out)
 {
     size_t written;
-    if (find_room(out) != NL_OK || (is_time_to_rotate(out) && open_another(out) != NL_OK) || output_begin(out) != NL_OK)
+    if (leave_removed(out) != NL_OK || find_room(out) != NL_OK ||
+        (is_time_to_rotate(out) && open_another(out) != NL_OK) || output_begin(out) != NL_OK)
         return NL_FAILED;
     unsettle(out);
     out->ahead = true;

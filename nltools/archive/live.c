@@ -66,27 +66,33 @@ static bool look_back(live *v)
     return status == NL_OK;
 }
 
+/* Appends url without its option since, if it has one. */
+static void add_without_since(nl_buffer *out, const char *url)
+{
+    const char *mark = strchr(url, '?'), *since = mark;
+    while (since != NULL && strncmp(since + 1, "since=", 6) != 0)
+        since = strchr(since + 1, '&');
+    if (since == NULL) {
+        store_add(out, "%s", url);
+        return;
+    }
+    const char *end = since + 1 + strcspn(since + 1, "&");
+    store_add(out, "%.*s%s", (int)(since + 1 - url), url, end + (*end == '&'));
+}
+
 /* The URL with since as it is to be, and ULM: to be freed. */
 static char *make_url(const live *v, const char *url)
 {
     nl_buffer out = {0};
-    const char *mark = strchr(url, '?');
-    store_add(&out, "%s%sformat=ulm", url, mark == NULL ? "?" : mark[1] == '\0' ? "" : "&");
+    if (v->since_ns != 0)
+        add_without_since(&out, url);
+    else
+        store_add(&out, "%s", url);
+    store_add(&out, "%sformat=ulm", strchr(url, '?') == NULL ? "?" : "&");
     if (v->since_ns != 0) {
         char time[NL_TIME_TEXT_SIZE];
         nl_time_format_iso(v->since_ns, time);
-        const char *since = strstr(out.data, "since=");
-        nl_buffer other = {0};
-        if (mark != NULL && since != NULL && (since[-1] == '?' || since[-1] == '&')) {
-            const char *end = since + strcspn(since, "&");
-            nl_buffer_append(&other, out.data, (size_t)(since - out.data));
-            nl_buffer_append(&other, end + (*end == '&'), strlen(end + (*end == '&')));
-        } else {
-            nl_buffer_append(&other, out.data, out.size);
-        }
-        store_add(&other, "&since=%s", time);
-        nl_buffer_free(&out);
-        out = other;
+        store_add(&out, "&since=%s", time);
     }
     nl_buffer_append(&out, "", 1);
     return out.data;

@@ -123,6 +123,18 @@ static bool is_name(nl_string name)
     return true;
 }
 
+bool builder_mend(char *name, size_t size)
+{
+    bool mended = false;
+    for (size_t i = 0; i < size; i++) {
+        if ((i == 0 ? is_first : is_later)(name[i]))
+            continue;
+        name[i] = '_';
+        mended = true;
+    }
+    return mended;
+}
+
 /* A name of the same length with _ for the bytes that names can't have. */
 static nl_string mend_name(builder *b, nl_string name)
 {
@@ -130,12 +142,12 @@ static nl_string mend_name(builder *b, nl_string name)
     char *mended = name.size > 0 ? builder_bytes(b, name.size) : NULL;
     if (mended == NULL)
         return (nl_string){none, 1};
-    for (size_t i = 0; i < name.size; i++)
-        mended[i] = (i == 0 ? is_first : is_later)(name.data[i]) ? name.data[i] : '_';
+    memcpy(mended, name.data, name.size);
+    builder_mend(mended, name.size);
     return (nl_string){mended, name.size};
 }
 
-nl_field *builder_add_name(builder *b, nl_string name, sink *s)
+nl_field *builder_add_good_name(builder *b, nl_string name)
 {
     if (b->count == b->capacity) {
         b->capacity = b->capacity == 0 ? 32 : 2 * b->capacity;
@@ -143,13 +155,18 @@ nl_field *builder_add_name(builder *b, nl_string name, sink *s)
         if (b->fields == NULL)
             program_fail(PROGRAM_PROBLEM, "out of memory");
     }
+    nl_field *field = &b->fields[b->count++];
+    field->name = name;
+    return field;
+}
+
+nl_field *builder_add_name(builder *b, nl_string name, sink *s)
+{
     if (!is_name(name)) {
         sink_lose(s, LOSS_NAMES);
         name = mend_name(b, name);
     }
-    nl_field *field = &b->fields[b->count++];
-    field->name = name;
-    return field;
+    return builder_add_good_name(b, name);
 }
 
 nl_field *builder_add(builder *b, nl_string key, sink *s)

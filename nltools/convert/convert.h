@@ -140,8 +140,9 @@ typedef struct importer_kind {
     void (*close)(importer *i);
     void (*read)(importer *i, const char *data, size_t size, sink *s); /* whole records */
     void (*end)(importer *i, sink *s);                                 /* after the last; may be NULL */
-    /* Instead of all the above: reads what is at path, which is no stream of bytes. False after having said why. */
-    bool (*read_path)(const char *path, sink *s, void (*ready)(void *user), void *user);
+    /* Instead of all the above: reads a folder, and drains the sink from time to time. False after having said why. */
+    bool (*read_path)(const char *path, sink *s);
+    bool (*detect_path)(const char *path); /* whether a folder looks like it */
 } importer_kind;
 
 /* The tables of formats.c, NULL at the end. */
@@ -150,13 +151,19 @@ extern const importer_kind *const importer_kinds[];
 const exporter_kind *exporter_kind_find(const char *name);
 const importer_kind *importer_kind_find(const char *name);
 
+/* What is missing here for a format to be known; NULL: nothing, or it is none. */
+const char *format_missing(const char *name);
+
 /* The format that an input seems to be in; NULL when it does not tell. */
 const importer_kind *importer_kind_detect(const char *data, size_t size);
+
+/* The same of a folder. */
+const importer_kind *importer_kind_detect_folder(const char *path);
 
 /* The table's entries, one a file. */
 extern const exporter_kind ulm_exporter, bp_exporter, nlb_exporter, json_exporter, csv_exporter, xml_exporter,
     otlp_exporter, chrome_exporter, perfetto_exporter, spans_exporter;
 extern const importer_kind ulm_importer, bp_importer, nlb_importer, json_importer, csv_importer, xml_importer,
-    otlp_importer, chrome_importer, journal_importer, strace_importer, perf_importer;
+    otlp_importer, chrome_importer, journal_importer, strace_importer, perf_importer, ctf_importer;
 
 #endif

@@ -1,9 +1,14 @@
-/* What OTLP's logs and spans are written with. */
+/* What OTLP's readers and writers share. */
 #ifndef NLTOOLS_CONVERT_OTLP_H
 #define NLTOOLS_CONVERT_OTLP_H
 
 #include "convert/keys.h"
 #include "convert/json_text.h"
+
+/* Attributes of our own: a time before 1970, a level that is empty or no UTF-8. */
+#define OTLP_TIME_KEY "netlogger.ts"
+#define OTLP_LEVEL_KEY "netlogger.level"
+#define OTLP_SCOPE "netlogger"
 
 /* Appends an AnyValue. typed: as the field's type says; otherwise text that is a number, and comes back as it is, is
  * one. */

@@ -51,15 +51,26 @@ static bool take_time(nl_string *text, int64_t *time_ns)
     return true;
 }
 
+/* A thread's or process's number; -1 is that of one which perf never heard of, ":-1" by name. */
+static bool take_id(nl_string *text, nl_string *id)
+{
+    const char *start = text->data;
+    bool negative = text_take(text, "-");
+    if (!text_digits(text, id))
+        return false;
+    *id = (nl_string){start, id->size + negative};
+    return true;
+}
+
 /* Numbers, CPU and time, which follow the name. False when text does not begin with them. */
 static bool take_numbers(nl_string text, perf_head *h)
 {
-    if (!text_digits(&text, &h->tid))
+    if (!take_id(&text, &h->tid))
         return false;
     h->pid = (nl_string){NULL, 0};
     if (text_take(&text, "/")) {
         h->pid = h->tid;
-        if (!text_digits(&text, &h->tid))
+        if (!take_id(&text, &h->tid))
             return false;
     }
     if (text.size == 0 || *text.data != ' ')

@@ -1,61 +1,11 @@
 #include "config.h"
 
-#include "convert/pipeline.h"
+#include "convert/pipeline_inside.h"
 
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    CHUNK_SIZE = 1 << 20,    /* bytes of input that a thread takes at once */
-    RECORD_LIMIT = 64 << 20, /* of what is no record by then the rest of the line is passed over */
-    REPORT_LIMIT = 1 << 20,  /* bytes that are kept of it */
-    DETECT_SIZE = 64 << 10,  /* bytes that tell the format */
-    MOST_THREADS = 16,
-};
-
-typedef enum chunk_state { CHUNK_FREE, CHUNK_READY, CHUNK_TAKEN, CHUNK_DONE } chunk_state;
-
-typedef struct chunk {
-    chunk_state state;
-    nl_buffer in;
-    uint64_t offset; /* of its first byte, from the start of the input */
-    uint64_t lines;  /* in it */
-    bool blocks;     /* it has no lines */
-    bool in_place;   /* what is in its sink was made by the main thread */
-    bool last;
-    sink s;
-} chunk;
-
-typedef struct pipeline {
-    pass *pass;
-    const char *name; /* of what is read now */
-    nl_source *source;
-    void *import_shared;
-    importer *in_order; /* of the main thread; NULL when chunks go to the workers */
-    exporter *own;      /* the main thread's */
-    pthread_t threads[MOST_THREADS];
-    unsigned thread_count;
-    pthread_mutex_t lock;
-    pthread_cond_t ready, done;
-    chunk *chunks; /* a ring; [committed, filled) are on their way, and the one at filled is being filled */
-    size_t chunk_count, committed, filled, taken;
-    bool closing;
-    uint64_t lines;  /* in what was committed */
-    uint64_t offset; /* of what comes next */
-    bool failed;     /* writing did, or learning */
-    bool stopped;    /* by strict */
-    bool begun;      /* the format is known, and the output's head written */
-    bool skipping;   /* the rest of a line that is too long */
-    size_t wanted;   /* no record is looked for in fewer bytes */
-} pipeline;
-
 /* ---- chunks ---- */
-
-static chunk *filling(pipeline *p)
-{
-    return &p->chunks[p->filled % p->chunk_count];
-}
 
 static void prepare_sink(pipeline *p, sink *s)
 {
@@ -79,7 +29,7 @@ static void empty_chunk(chunk *c)
     c->state = CHUNK_FREE;
 }
 
-static uint64_t count_lines(const char *at, size_t size)
+uint64_t pipeline_count_lines(const char *at, size_t size)
 {
     uint64_t count = 0;
     for (const char *end = at + size; size > 0 && (at = memchr(at, '\n', (size_t)(end - at))) != NULL; at++)
@@ -101,8 +51,7 @@ static void say_malformed(pipeline *p, const chunk *c)
     }
 }
 
-/* Writes what was made of a chunk, and counts. */
-static void commit(pipeline *p, chunk *c)
+void pipeline_commit(pipeline *p, chunk *c)
 {
     pass *pass = p->pass;
     if (!p->stopped && !p->failed) {
@@ -131,7 +80,7 @@ static void commit_oldest(pipeline *p)
     while (c->state != CHUNK_DONE)
         pthread_cond_wait(&p->done, &p->lock);
     pthread_mutex_unlock(&p->lock);
-    commit(p, c);
+    pipeline_commit(p, c);
     p->committed++;
 }
 
@@ -146,7 +95,7 @@ static void convert(chunk *c, importer *in, exporter *out)
 {
     const importer_kind *kind = in->kind;
     c->s.out = out;
-    c->lines = c->blocks ? 0 : count_lines(c->in.data, c->in.size);
+    c->lines = c->blocks ? 0 : pipeline_count_lines(c->in.data, c->in.size);
     kind->read(in, c->in.data, c->in.size, &c->s);
     if (c->last && kind->end != NULL && !c->s.stopped)
         kind->end(in, &c->s);
@@ -165,10 +114,9 @@ static void start_workers(pipeline *p)
         p->in_order = p->pass->from->open(p->import_shared);
 }
 
-/* Sends the chunk that was filled on its way; then there is an empty one to fill. */
-static void dispatch(pipeline *p)
+void pipeline_dispatch(pipeline *p)
 {
-    chunk *c = filling(p);
+    chunk *c = pipeline_filling(p);
     if (!c->in_place && p->thread_count == 0 && p->in_order == NULL)
         start_workers(p);
     if (!c->in_place)
@@ -221,12 +169,11 @@ static void *work(void *user)
 
 /* ---- what the main thread converts itself ---- */
 
-/* The chunk that is being filled, for records that are put into its sink at once. */
-static chunk *in_place(pipeline *p)
+chunk *pipeline_in_place(pipeline *p)
 {
-    if (!filling(p)->in_place && filling(p)->in.size > 0)
-        dispatch(p);
-    chunk *c = filling(p);
+    if (!pipeline_filling(p)->in_place && pipeline_filling(p)->in.size > 0)
+        pipeline_dispatch(p);
+    chunk *c = pipeline_filling(p);
     if (!c->in_place) {
         c->in_place = true;
         prepare_sink(p, &c->s);
@@ -235,12 +182,12 @@ static chunk *in_place(pipeline *p)
     return c;
 }
 
-static void dispatch_in_place(pipeline *p)
+void pipeline_dispatch_in_place(pipeline *p)
 {
-    chunk *c = filling(p);
+    chunk *c = pipeline_filling(p);
     if (p->own->kind->flush != NULL)
         p->own->kind->flush(p->own, &c->s);
-    dispatch(p);
+    pipeline_dispatch(p);
 }
 
 static void drain(sink *s)
@@ -250,8 +197,7 @@ static void drain(sink *s)
     s->bytes.size = 0;
 }
 
-/* Writes the output's head or foot. */
-static void write_edge(pipeline *p, void (*edge)(exporter *e, sink *s))
+void pipeline_write_edge(pipeline *p, void (*edge)(exporter *e, sink *s))
 {
     sink s = {.out = p->own, .drain = drain, .drain_user = p};
     if (edge == NULL || p->failed)
@@ -263,239 +209,11 @@ static void write_edge(pipeline *p, void (*edge)(exporter *e, sink *s))
     nl_buffer_free(&s.bytes);
 }
 
-/* ---- cutting ---- */
-
-/* Passes over the rest of what is too long to be a record. False when all that was read belongs to it. */
-static bool pass_over_line(pipeline *p, chunk *c)
-{
-    const char *newline = c->in.size > 0 ? memchr(c->in.data, '\n', c->in.size) : NULL;
-    size_t size = newline != NULL ? (size_t)(newline + 1 - c->in.data) : c->in.size;
-    c->in.size -= size;
-    memmove(c->in.data, c->in.data + size, c->in.size);
-    p->offset += size;
-    p->skipping = newline == NULL;
-    return !p->skipping;
-}
-
-/* There is no whole record in so many bytes: the first line of them is given up. */
-static void give_up_line(pipeline *p)
-{
-    chunk *c = filling(p);
-    nl_buffer text = c->in;
-    c->in = (nl_buffer){0};
-    c->offset = p->offset;
-    in_place(p);
-    sink_malformed(&c->s, 1, 0, "record is longer than 64 MiB", text.data,
-                   text.size < REPORT_LIMIT ? text.size : REPORT_LIMIT);
-    c->lines = 1;
-    dispatch(p);
-    nl_buffer *rest = &filling(p)->in;
-    nl_buffer_free(rest);
-    *rest = text;
-    pass_over_line(p, filling(p));
-}
-
-static size_t whole_lines(const char *data, size_t size)
-{
-    const char *newline = size > 0 ? memrchr(data, '\n', size) : NULL;
-    return newline != NULL ? (size_t)(newline + 1 - data) : 0;
-}
-
-/* Sends the first bytes of what was read on their way; the rest begins the next chunk. */
-static void cut_at(pipeline *p, size_t size)
-{
-    chunk *c = filling(p);
-    size_t rest = c->in.size - size;
-    c->in.size = size;
-    c->offset = p->offset;
-    p->offset += size;
-    const char *after = c->in.data + size; /* stays there: a chunk keeps its memory, and there are several */
-    dispatch(p);
-    nl_buffer_append(&filling(p)->in, after, rest);
-}
-
-/* Takes the head of the input when it is there. False while it is not. */
-static bool take_head(pipeline *p, bool all)
-{
-    const importer_kind *from = p->pass->from;
-    chunk *c = filling(p);
-    if (from->head == NULL || p->import_shared != NULL)
-        return true;
-    nl_buffer in = c->in;
-    c->in = (nl_buffer){0};
-    c = in_place(p);
-    size_t size = from->head(in.data, in.size, all, &p->import_shared, &c->s);
-    c->lines = count_lines(in.data, size);
-    p->offset += size;
-    if (size > 0 || c->s.report_count > 0)
-        dispatch(p);
-    else
-        c->in_place = false;
-    memmove(in.data, in.data + size, in.size - size);
-    in.size -= size;
-    c = filling(p);
-    nl_buffer_free(&c->in);
-    c->in = in;
-    return p->import_shared != NULL;
-}
-
-/* ---- blocks of the binary format, and text among them: the library's decoder finds them ---- */
-
-typedef struct block_cutter {
-    pipeline *p;
-    uint64_t base; /* of what the decoder counts, in the input */
-} block_cutter;
-
-static void on_block(void *user, const nl_block_view *block)
-{
-    block_cutter *b = user;
-    pipeline *p = b->p;
-    if (filling(p)->in_place)
-        dispatch_in_place(p);
-    chunk *c = filling(p);
-    if (c->in.size > 0 &&
-        (c->in.size + block->bytes.size > CHUNK_SIZE || c->offset + c->in.size != b->base + block->offset)) {
-        dispatch(p);
-        c = filling(p);
-    }
-    if (c->in.size == 0)
-        c->offset = b->base + block->offset;
-    c->blocks = true;
-    nl_buffer_append(&c->in, block->bytes.data, block->bytes.size);
-}
-
-/* What the decoder of blocks could not read. */
-static void on_malformed(void *user, const nl_malformed *what)
-{
-    block_cutter *b = user;
-    chunk *c = in_place(b->p);
-    c->offset = b->base;
-    sink_malformed(&c->s, what->line, what->offset, what->reason, what->text.data, what->text.size);
-}
-
-static void on_lost(void *user, const nl_lost *what)
-{
-    block_cutter *b = user;
-    nl_lost named = *what;
-    named.source = b->p->name;
-    if (!b->p->pass->is_first)
-        program_lost(b->p->pass->reading, &named);
-}
-
-/* The text among the blocks is converted here. */
-static void take_records(pipeline *p, nl_decoder *decoder)
-{
-    const nl_record *record;
-    while (!p->stopped && nl_decoder_next(decoder, &record) == NL_OK) {
-        chunk *c = in_place(p);
-        sink_put(&c->s, record, false);
-        if (c->s.bytes.size >= CHUNK_SIZE)
-            dispatch_in_place(p);
-    }
-}
-
-/* The rest of the input, of which some was read already: it may hold blocks. */
-static nl_status cut_blocks(pipeline *p)
-{
-    block_cutter b = {.p = p, .base = p->offset};
-    nl_decoder_options options = {.source = p->name,
-                                  .format = p->pass->from->format,
-                                  .fraction = p->pass->reading->fraction,
-                                  .on_malformed = on_malformed,
-                                  .on_lost = on_lost,
-                                  .streams =
-                                      p->pass->is_first ? NULL : program_archive_streams(p->pass->reading, p->name),
-                                  .user = &b};
-    nl_decoder *decoder = nl_decoder_new(&options);
-    nl_decoder_on_unread_block(decoder, on_block, &b);
-    chunk *c = filling(p);
-    nl_buffer begun = c->in;
-    c->in = (nl_buffer){0};
-    nl_decoder_feed(decoder, begun.data, begun.size);
-    take_records(p, decoder);
-    const char *data;
-    size_t size;
-    nl_status status = NL_END;
-    while (!p->stopped && !p->failed && (status = program_source_read(p->source, &data, &size)) == NL_OK) {
-        nl_decoder_feed(decoder, data, size);
-        take_records(p, decoder);
-    }
-    nl_decoder_finish(decoder);
-    take_records(p, decoder);
-    in_place(p)->s.unterminated += nl_decoder_get_stats(decoder)->unterminated;
-    p->pass->reading->repeated += nl_decoder_get_stats(decoder)->repeated;
-    dispatch_in_place(p);
-    nl_decoder_free(decoder);
-    nl_buffer_free(&begun);
-    return status;
-}
-
-/* ---- the whole input ---- */
-
-/* Cuts what was read. all: nothing more comes. False when the rest is not to be cut so: it may hold blocks. */
-static bool cut(pipeline *p, bool all)
-{
-    const importer_kind *from = p->pass->from;
-    if (p->skipping && !pass_over_line(p, filling(p)))
-        return true;
-    if (!take_head(p, all))
-        return true;
-    chunk *c = filling(p);
-    if (c->in.size == 0 && !all)
-        return true;
-    size_t size = all ? c->in.size : (from->cut != NULL ? from->cut : whole_lines)(c->in.data, c->in.size);
-    if (from->blocks && c->in.size > 0 && memchr(c->in.data, '\0', c->in.size) != NULL)
-        return false;
-    c->last = all;
-    p->wanted = CHUNK_SIZE;
-    if (size > 0 || all)
-        cut_at(p, size);
-    else if (c->in.size > RECORD_LIMIT)
-        give_up_line(p);
-    else /* what was looked through already is looked through a few times at most */
-        p->wanted = 2 * c->in.size;
-    return true;
-}
-
-/* Finds out the format from what was read; the output begins when it is known. */
-static bool settle_format(pipeline *p)
-{
-    const nl_buffer *in = &filling(p)->in;
-    if (p->pass->from == NULL)
-        p->pass->from = in->size == 0 ? &ulm_importer : importer_kind_detect(in->data, in->size);
-    if (p->pass->from == NULL)
-        return false;
-    if (!p->begun)
-        write_edge(p, p->pass->to->begin);
-    p->begun = true;
-    return true;
-}
-
-static nl_status read_all(pipeline *p)
-{
-    const char *data;
-    size_t size;
-    nl_status status = NL_OK;
-    while (!p->stopped && !p->failed && (status = program_source_read(p->source, &data, &size)) == NL_OK) {
-        nl_buffer_append(&filling(p)->in, data, size);
-        bool detected = p->pass->from != NULL;
-        if (filling(p)->in.size < (detected ? p->wanted : DETECT_SIZE))
-            continue;
-        if (!settle_format(p))
-            return NL_MALFORMED;
-        if (!cut(p, false))
-            return cut_blocks(p);
-    }
-    if (p->stopped || p->failed)
-        return NL_END;
-    if (!settle_format(p))
-        return NL_MALFORMED;
-    return cut(p, status == NL_END || status == NL_FAILED) ? status : cut_blocks(p);
-}
+/* ---- a whole pass ---- */
 
 static void open_pipeline(pipeline *p)
 {
-    p->wanted = CHUNK_SIZE;
+    p->wanted = PIPELINE_CHUNK_SIZE;
     p->chunk_count = 2 * p->pass->threads + 2;
     p->chunks = calloc(p->chunk_count, sizeof *p->chunks);
     if (p->chunks == NULL)
@@ -551,13 +269,15 @@ static bool say_status(const pipeline *p, nl_status status)
 static bool read_source(pipeline *p, const char *name)
 {
     p->name = name;
+    if (pass_reads_folder(p->pass))
+        return pipeline_read_folder(p, name);
     p->source = program_source_open(p->pass->read_from != NULL ? p->pass->read_from : name);
     if (p->source == NULL) {
         program_error("%s", nl_error_message());
         return false;
     }
     p->lines = p->offset = 0;
-    bool good = say_status(p, read_all(p));
+    bool good = say_status(p, pipeline_read_all(p));
     commit_all(p);
     nl_source_close(p->source);
     return good;
@@ -577,7 +297,7 @@ bool pass_run(pass *pass)
 {
     pipeline p = {.pass = pass};
     bool good = true;
-    pass->threads = pass->threads > MOST_THREADS ? MOST_THREADS : pass->threads;
+    pass->threads = pass->threads > PIPELINE_MOST_THREADS ? PIPELINE_MOST_THREADS : pass->threads;
     open_pipeline(&p);
     for (size_t i = 0; i < pass->source_count && !p.failed && !p.stopped; i++) {
         if (!can_go_on(&p, i)) {
@@ -587,7 +307,7 @@ bool pass_run(pass *pass)
         good = read_source(&p, pass->sources[i]) && good;
     }
     if (p.begun)
-        write_edge(&p, pass->to->end);
+        pipeline_write_edge(&p, pass->to->end);
     pass->unwritten = p.failed || !p.begun;
     pass->stopped = p.stopped;
     close_pipeline(&p);

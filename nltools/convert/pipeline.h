@@ -32,4 +32,7 @@ typedef struct pass {
 /* False, after having said why, when reading or writing failed; what was read until then is in the output. */
 bool pass_run(pass *p);
 
+/* Whether its format is one of folders. */
+bool pass_reads_folder(const pass *p);
+
 #endif

@@ -44,15 +44,15 @@ static void grow(strace_threads *all)
     free(old.slots);
 }
 
-/* The one thread that is alive. */
-static strace_thread *only(const strace_threads *all)
+/* The one thread that is alive, which is looked for only once. */
+static strace_thread *only(strace_threads *all)
 {
-    for (size_t i = 0; i < all->slot_count; i++) {
-        strace_thread *t = &all->slots[i];
-        if (t->is_known && !t->has_ended && t->tid != 0)
-            return t;
+    for (size_t i = 0; i < all->slot_count && all->only == 0; i++) {
+        const strace_thread *t = &all->slots[i];
+        if (t->is_known && !t->has_ended)
+            all->only = t->tid;
     }
-    return NULL;
+    return find(all, all->only);
 }
 
 strace_thread *strace_threads_get(strace_threads *all, uint32_t tid)
@@ -66,6 +66,7 @@ strace_thread *strace_threads_get(strace_threads *all, uint32_t tid)
         return t;
     all->count += !t->is_known;
     all->alive += tid != 0;
+    all->only = 0;
     *t = (strace_thread){.tid = tid, .is_known = true, .prog = all->parent_prog};
     return t;
 }
@@ -87,6 +88,7 @@ void strace_threads_end(strace_threads *all, strace_thread *t)
 {
     t->has_ended = true;
     all->alive -= t->tid != 0;
+    all->only = 0;
 }
 
 uint16_t strace_threads_name(strace_threads *all, nl_string name)

@@ -19,6 +19,7 @@ typedef struct strace_threads {
     strace_thread *slots;
     size_t count, slot_count; /* a power of two */
     size_t alive;             /* of those with a number */
+    uint32_t only;            /* the number of the only one that is; 0: to be looked for */
     nl_string *names;
     size_t name_count;
     uint16_t parent_prog; /* of the process that forked last: what a new one runs */

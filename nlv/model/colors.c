@@ -4,7 +4,12 @@
 
 #include <string.h>
 
-enum { NAMES_ROOM = NAMES_NONE + 1, POINTS_LOOKED_AT = 200000 };
+enum {
+    NAMES_ROOM = NAMES_NONE + 1,
+    POINTS_LOOKED_AT = 20000,
+    OBJECTS_LOOKED_AT = 2000000, /* all of them; of more, those at the start of each chunk, a page or two of it */
+    OF_A_CHUNK = 1024,
+};
 
 colors *colors_new(void)
 {
@@ -69,6 +74,17 @@ static void give(colors *c, wanted *w)
     g_array_set_size(w->fresh, 0);
 }
 
+/* Whatever may be a colour of this kind: when there are too many objects to ask each. */
+static void want_all(wanted *w, const store *s, color_kind kind)
+{
+    const names *texts = kind == COLOR_BY_HOST   ? s->names.hosts
+                         : kind == COLOR_BY_PROG ? s->names.progs
+                                                 : s->names.colors;
+    for (size_t i = 0; i < names_count(texts); i++)
+        if (kind != COLOR_BY_HOST || s->visits[i] > 0)
+            want(w, s, kind, (uint16_t)i);
+}
+
 static void want_objects(wanted *w, const store *s, unsigned layer)
 {
     color_kind kind = COLOR_BY_HOST;
@@ -76,9 +92,15 @@ static void want_objects(wanted *w, const store *s, unsigned layer)
         if (s->spec->lifelines[i].layer == layer)
             kind = s->spec->lifelines[i].color;
     const objects *o = &s->objects[layer];
-    for (uint32_t i = 0; i < o->count; i++)
-        if (store_last_step(s, i, layer) != STORE_NONE)
+    bool all = o->count <= OBJECTS_LOOKED_AT;
+    for (uint32_t i = 0; i < o->count; i++) {
+        if (!all && i % STORE_CHUNK == OF_A_CHUNK)
+            i += STORE_CHUNK - OF_A_CHUNK;
+        if (i < o->count && store_last_step(s, i, layer) != STORE_NONE)
             want(w, s, kind, store_color(s, i, layer));
+    }
+    if (!all)
+        want_all(w, s, kind);
 }
 
 /* Lifelines of one layer may be coloured by different things: then each object says what it is. */

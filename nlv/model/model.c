@@ -264,12 +264,28 @@ static void assign_colors(model *m, bool anew)
     m->colored_us = g_get_monotonic_time();
 }
 
+/* Forgets the oldest records beyond what is to be kept, and their text where that is the model's own. */
+static void drop_oldest(model *m)
+{
+    store *s = m->store;
+    uint32_t first = s->first;
+    store_drop(s, m->options.records_most);
+    if (s->first == first || s->first == s->count)
+        return;
+    unsigned text = place_text(store_place(s, s->first));
+    uint64_t least = UINT64_MAX;
+    for (uint32_t record = s->first; record < MIN(s->count, s->first + STORE_CHUNK); record++)
+        if (place_text(store_place(s, record)) == text)
+            least = MIN(least, place_offset(store_place(s, record)));
+    text_file_forget(&g_array_index(m->texts, text_file, text), least);
+}
+
 static void take_rows(model *m, batch *rows)
 {
     model_lock(m);
     store_append(m->store, rows);
     if (m->options.records_most > 0)
-        store_drop(m->store, m->options.records_most);
+        drop_oldest(m);
     add_found_points(m);
     if (g_get_monotonic_time() - m->colored_us > COLORS_EVERY_MS * 1000)
         assign_colors(m, false);

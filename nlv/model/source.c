@@ -61,9 +61,11 @@ void source_close(source *s)
 static bool became_text(source *s)
 {
     uint64_t read, size;
+    text_file text;
     program_log_progress(s->reader, &read, &size);
-    if (s->path == NULL || read > 0 || !text_file_open(&s->text, s->path, s->reading->fraction))
+    if (s->path == NULL || read > 0 || !text_file_open(&text, s->path, s->reading->fraction))
         return false;
+    s->text = text; /* a spill that was begun is the model's */
     program_log_close(s->reader);
     s->reader = NULL;
     s->at = 0;

@@ -154,11 +154,6 @@ void density_line(density *d, double x0, double y0, double x1, double y1, float 
     draw(d, x0, y0, x1, y1, weight, color, false);
 }
 
-void density_upright(density *d, double x, double y0, double y1, float weight, unsigned color)
-{
-    draw(d, x, y0, x, y1, weight, color, false);
-}
-
 void density_line_on_top(density *d, double x0, double y0, double x1, double y1, unsigned color)
 {
     draw(d, x0, y0, x1, y1, 1, color, true);
@@ -211,6 +206,14 @@ static inline uint32_t pixel_of(const ink *i, uint32_t alpha)
     return alpha << 24 | red << 16 | green << 8 | blue;
 }
 
+static uint32_t *make_table(const ink *i, const uint8_t strengths[STRENGTHS])
+{
+    uint32_t *table = g_new(uint32_t, STRENGTHS);
+    for (unsigned place = 0; place < STRENGTHS; place++)
+        table[place] = pixel_of(i, strengths[place]);
+    return table;
+}
+
 static void make_inks(ink inks[256], bool dark)
 {
     for (unsigned i = 0; i < 256; i++) {
@@ -235,6 +238,7 @@ static void fill(const density *d, cairo_surface_t *surface, int first, int end,
 {
     uint8_t strengths[STRENGTHS];
     ink inks[256];
+    uint32_t *tables[256] = {NULL}; /* of a colour: the pixel of each strength, made when it is met */
     unsigned char *data = cairo_image_surface_get_data(surface);
     int stride = cairo_image_surface_get_stride(surface);
     if (data == NULL)
@@ -247,12 +251,17 @@ static void fill(const density *d, cairo_surface_t *surface, int first, int end,
             for (int x = left; x < MIN(left + FILLED_AT_ONCE, d->width); x++) {
                 size_t at = (size_t)x * d->height + y;
                 float total = d->cells[at].total;
-                if (total > 0)
-                    row[x] = pixel_of(&inks[d->colors[at]], strengths[place_of(total)]);
-                else if (total < 0)
+                if (total > 0) {
+                    uint8_t own = d->colors[at];
+                    if (tables[own] == NULL)
+                        tables[own] = make_table(&inks[own], strengths);
+                    row[x] = tables[own][place_of(total)];
+                } else if (total < 0)
                     row[x] = pixel_of(&inks[d->colors[at]], (uint32_t)(MIN(-total, 1) * 242));
             }
         }
+    for (unsigned i = 0; i < 256; i++)
+        g_free(tables[i]);
     cairo_surface_mark_dirty(surface);
 }
 

@@ -21,9 +21,6 @@ void density_free(density *d);
 enum { DENSITY_COLORS = 0xfe, DENSITY_MIXED = 0xfe, DENSITY_ALARM = 0xff };
 void density_line(density *d, double x0, double y0, double x1, double y1, float weight, unsigned color);
 
-/* The same of an upright one. */
-void density_upright(density *d, double x, double y0, double y1, float weight, unsigned color);
-
 /* The same of a line that stands before all others, in one colour whatever lies behind. */
 void density_line_on_top(density *d, double x0, double y0, double x1, double y1, unsigned color);
 

@@ -19,7 +19,7 @@ enum {
     MARKS_UP_TO = 1200,  /* segments */
     BETWEEN = 2,         /* segments of a column, besides its extremes */
     REACHING_MOST = 500, /* segments of one kind that end beyond the plot's right end */
-    WORK_MOST = 400000,  /* pixels to be touched in a frame */
+    WORK_MOST = 260000,  /* pixels to be touched in a frame */
     FIND_MOST = 2000,    /* segments of one kind that are looked at for the nearest */
 };
 
@@ -45,7 +45,6 @@ typedef struct drawer {
     const layer_context *c;
     const pane *p;
     unsigned layer;
-    segment_measure measure;
     GArray *kinds; /* kind */
     size_t visible;
     double pixel_ns;  /* how long a pixel is */
@@ -77,10 +76,8 @@ static bool is_backwards(const kind *k)
     return k->to < k->from;
 }
 
-enum { OWN_COLOR = -1 };
-
-/* One segment, which stands for weight of them; ink is a colour of the density's, or its object's. */
-static void draw_segment(const drawer *d, const kind *k, uint32_t end, float weight, int ink)
+/* One segment as it is. */
+static void draw_segment(const drawer *d, const kind *k, uint32_t end)
 {
     const layer_context *c = d->c;
     uint32_t start = store_previous(c->store, end, d->layer);
@@ -96,8 +93,7 @@ static void draw_segment(const drawer *d, const kind *k, uint32_t end, float wei
     } else if (is_backwards(k)) {
         density_line_on_top(d->density, x0, y0, x1, y1, DENSITY_ALARM);
     } else {
-        unsigned color = ink == OWN_COLOR ? color_of(d, end) % DENSITY_COLORS : (unsigned)ink;
-        density_line(d->density, x0, y0, x1, y1, weight, color);
+        density_line(d->density, x0, y0, x1, y1, 1, color_of(d, end) % DENSITY_COLORS);
     }
 }
 
@@ -119,29 +115,43 @@ static int prevailing(const drawer *d, const kind *k, size_t from, size_t count)
     return DENSITY_MIXED;
 }
 
-/* The segments of a column at x: all when they are few, otherwise some of them for all. */
-static void draw_column(const drawer *d, const kind *k, double x, size_t from, size_t to)
+/* One of a column's many segments: where it ends is known to a pixel, and how long it took is kept beside it, so that
+ * nothing has to be fetched from far away in memory. */
+static void draw_quickly(const drawer *d, const kind *k, double x, double long_ns, float weight, int ink)
+{
+    double x0 = x - MIN(long_ns / d->pixel_ns / d->c->scale, 1e6);
+    double y0 = layout_row_y(d->p, k->from), y1 = layout_row_y(d->p, k->to);
+    if (is_backwards(k))
+        density_line_on_top(d->density, x0, y0, x, y1, DENSITY_ALARM);
+    else
+        density_line(d->density, x0, y0, x, y1, weight, (unsigned)ink);
+}
+
+/* The segments of a column, from x on and so wide: all when they are few, otherwise some of them for all. */
+static void draw_column(const drawer *d, const kind *k, double x, double width, size_t from, size_t to)
 {
     size_t count = to - from;
     if (count <= BETWEEN + 2) {
         for (size_t i = from; i < to; i++)
-            draw_segment(d, k, list_at(k->list, i), 1, OWN_COLOR);
+            draw_segment(d, k, list_at(k->list, i));
         return;
     }
     int ink = prevailing(d, k, from, count);
-    list_extremes e = list_find_extremes(k->list, from, to, store_segment_ns, &d->measure);
-    if (!is_backwards(k) && e.sum / (double)e.count < d->pixel_ns) { /* nearly all of them are upright, in one place */
-        density_upright(d->density, x, layout_row_y(d->p, k->from), layout_row_y(d->p, k->to), (float)count, ink);
-        if (e.most >= d->pixel_ns)
-            draw_segment(d, k, list_at(k->list, e.most_at), 1, OWN_COLOR);
-        return;
+    double each = width / (double)count;
+    list_extremes e = list_find_extremes(k->list, from, to, NULL, NULL);
+    if (e.sum / (double)e.count < d->pixel_ns) { /* nearly all of them are upright, in one place */
+        draw_quickly(d, k, x + width / 2, 0, (float)count, ink);
+    } else {
+        for (size_t i = 0; i < BETWEEN; i++) {
+            size_t at = (2 * i + 1) * count / (2 * BETWEEN);
+            draw_quickly(d, k, x + (double)at * each, list_value(k->list, from + at),
+                         (float)(count - 2) / (float)BETWEEN, ink);
+        }
+        draw_quickly(d, k, x + CLAMP((double)e.least_at - (double)from, 0, (double)count) * each, e.least, 1, ink);
     }
-    for (size_t i = 0; i < BETWEEN; i++)
-        draw_segment(d, k, list_at(k->list, from + (2 * i + 1) * count / (2 * BETWEEN)),
-                     (float)(count - 2) / (float)BETWEEN, ink);
-    draw_segment(d, k, list_at(k->list, e.least_at), 1, OWN_COLOR);
-    if (e.most_at != e.least_at)
-        draw_segment(d, k, list_at(k->list, e.most_at), 1, OWN_COLOR);
+    if (e.most >= d->pixel_ns)
+        draw_quickly(d, k, x + CLAMP((double)e.most_at - (double)from, 0, (double)count) * each, e.most, 1,
+                     (int)(color_of(d, list_at(k->list, e.most_at)) % DENSITY_COLORS));
 }
 
 /* How wide a segment of a kind is, in units: of some of them, the mean. */
@@ -153,7 +163,7 @@ static double width_of(const drawer *d, const kind *k)
     enum { LOOKED_AT = 16 };
     for (size_t i = 0; i < LOOKED_AT; i++) {
         size_t at = k->first + i * (k->end - k->first) / LOOKED_AT;
-        double long_ns = store_segment_ns(&d->measure, list_at(k->list, at));
+        double long_ns = list_value(k->list, at);
         sum += MIN(long_ns * per_ns, width);
     }
     return sum / LOOKED_AT;
@@ -170,7 +180,7 @@ static void draw_kind(const drawer *d, const kind *k)
     double lines = WORK_MOST / (double)MAX(d->kinds->len, 1) / (MAX(MAX(width, height), 1) * c->scale);
     if (d->density == NULL || (double)count <= lines) {
         for (size_t i = k->first; i < k->end; i++)
-            draw_segment(d, k, list_at(k->list, i), 1, OWN_COLOR);
+            draw_segment(d, k, list_at(k->list, i));
         return;
     }
     /* Upright ones are one line a column; columns left out would be seen. Slanting ones cover them. */
@@ -181,7 +191,7 @@ static void draw_kind(const drawer *d, const kind *k)
     for (unsigned column = 0; column < c->column_count; column += step) {
         size_t to = list_find(k->list, c->columns[MIN(column + step, c->column_count)], from);
         if (to > from)
-            draw_column(d, k, c->layout->left + (column + 0.5) * unit, from, to);
+            draw_column(d, k, c->layout->left + column * unit, step * unit, from, to);
         from = to;
     }
 }
@@ -202,8 +212,8 @@ static void draw_reaching(const drawer *d, const kind *k)
         } else if (i % LIST_NODE == 0 && l->blocks[i / LIST_BLOCK].nodes[i % LIST_BLOCK / LIST_NODE].most < beyond_ns) {
             i += LIST_NODE;
         } else {
-            if (store_segment_ns(&d->measure, list_at(l, i)) > beyond_ns) {
-                draw_segment(d, k, list_at(l, i), 1, OWN_COLOR);
+            if (list_value(l, i) > beyond_ns) {
+                draw_segment(d, k, list_at(l, i));
                 drawn++;
             }
             i++;
@@ -285,9 +295,12 @@ static void draw_selected(const drawer *d)
 
 static drawer drawer_of(const layer_context *c, const pane *p)
 {
-    unsigned layer = c->store->spec->lifelines[p->index].layer;
-    return (drawer){
-        .c = c, .p = p, .layer = layer, .measure = {c->store, layer}, .kinds = g_array_new(FALSE, FALSE, sizeof(kind))};
+    double pixels = (c->layout->right - c->layout->left) * c->scale;
+    return (drawer){.c = c,
+                    .p = p,
+                    .layer = c->store->spec->lifelines[p->index].layer,
+                    .pixel_ns = (double)(c->view->to_ns - c->view->from_ns) / pixels,
+                    .kinds = g_array_new(FALSE, FALSE, sizeof(kind))};
 }
 
 void lifelines_layer_draw(const layer_context *c, const pane *p)

@@ -51,7 +51,7 @@ static void write_example(GString *text)
             g_string_append_printf(text, "DATE=%s HOST=server%d PROG=sensor LVL=System NL.EVNT=CpuLoad CPU.BUSY=%d\n",
                                    date, server, (slow ? 80 : 20) + g_rand_int_range(rand, 0, 20));
         }
-        if (slow && i % 60 == 50) {
+        if (slow && i % 60 == 51) {
             char date[NL_TIME_TEXT_SIZE];
             nl_time_format_ulm(start_ns + (int64_t)i * 9000000, date);
             g_string_append_printf(text, "DATE=%s HOST=server2 PROG=kernel LVL=Warning NL.EVNT=DiskRetry DISK=sda\n",

@@ -72,9 +72,14 @@ static void show_title(window *w)
     nl_time_format_iso(view->from_ns, from);
     nl_time_format_iso(view->to_ns, to);
     model_lock(w->model);
-    char *title = w->source_count > 0 ? g_strdup_printf("nlv: %s  %.23s to %.23s%s", model_name(w->model), from, to,
-                                                        w->live ? "  real time" : "")
-                                      : g_strdup("nlv");
+    char *title = NULL;
+    if (w->source_count == 0)
+        title = g_strdup("nlv");
+    else if (model_count(w->model) == 0)
+        title = g_strdup_printf("nlv: %s  nothing yet", model_name(w->model));
+    else
+        title =
+            g_strdup_printf("nlv: %s  %.23s to %.23s%s", model_name(w->model), from, to, w->live ? "  real time" : "");
     model_unlock(w->model);
     gtk_window_set_title(GTK_WINDOW(w->top), title);
     g_free(title);

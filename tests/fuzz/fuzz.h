@@ -29,7 +29,7 @@ static inline void fuzz_expect(bool holds, const char *property)
 /* The bytes in memory of exactly that size, so that a sanitizer sees a read beyond them. Freed by the caller. */
 static inline char *fuzz_copy(const void *data, size_t size)
 {
-    char *copy = malloc(size > 0 ? size : 1);
+    char *copy = calloc(1, size > 0 ? size : 1);
     fuzz_expect(copy != NULL, "there is memory");
     if (size > 0)
         memcpy(copy, data, size);

@@ -7,6 +7,7 @@ EXTRA_DIST += \
 program_tests += \
 	tests/program/test_abi.py \
 	tests/program/test_binary.py \
+	tests/program/test_calls.py \
 	tests/program/test_classic.py \
 	tests/program/test_cxx.py \
 	tests/program/test_dpss.py \

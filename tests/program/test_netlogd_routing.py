@@ -479,6 +479,27 @@ class Routing(support.Case):
             for i in range(2):
                 self.assertEqual(self.numbers(f"c{i}", self.text(path)), list(range(20000)), path)
 
+    def test_room_is_made_by_removing_what_is_written(self):
+        small = self.scratch / "small"
+        small.mkdir()
+        if os.geteuid() != 0 or self.run_program("mount", "-t", "tmpfs", "-o", "size=1m", "none", small).returncode != 0:
+            self.skipTest("mounting a small file system is not allowed here")
+        self.addCleanup(self.run_program, "umount", "-l", small)
+        for output, path in ((f"file:{small}/a-{{N}}.log", "a-*.log"), (f"{small}/one.log", "one.log")):
+            c = self.collector(path[:3], output).start()
+            with socket.create_connection(("127.0.0.1", c.port), timeout=60) as s:
+                for n in range(25000):
+                    s.sendall(line(n))
+                s.shutdown(socket.SHUT_WR)
+                support.wait_until(lambda: "No space left" in c.said(), what="the message")
+                next(small.glob(path)).unlink()
+                support.wait_until(lambda: "can be written again" in c.said(), what="that it goes on")
+                self.assertEqual(s.recv(1), b"")
+            c.stop()
+            self.assertIn(line(24999), b"".join(p.read_bytes() for p in small.glob(path)))
+            for p in small.iterdir():
+                p.unlink()
+
     # ---- reload ----
 
     def reload(self, c, *outputs):

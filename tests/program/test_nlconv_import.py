@@ -293,6 +293,8 @@ class Perf(ImportCase):
         self.assertEqual([records[3][k] for k in ("event", "PERIOD", "SYMBOL", "FILE", "ADDRESS")], ["cycles:u", 1, "f", "/bin/x", "55a"])
         self.assertEqual((records[4]["event"], records[4]["TEXT"], records[4]["EV.PID"]), ("probe.x", "(ffffffff81)", 5))
         self.assertEqual(records[5]["TEXT"], "just text here")
+        records, _ = self.convert("             :-1    -1/-1 [000] 50000.788094: sched:sched_switch: prev_pid=1\n")
+        self.assertEqual([records[0][k] for k in ("prog", "PID", "TID", "PREV.PID")], [":-1", -1, -1, 1])
 
     def test_base_and_host(self):
         records, errors = self.convert(PERF, "--base", "2026-01-01T00:00:00Z", "--host", "h1")
@@ -339,6 +341,127 @@ class Perf(ImportCase):
                     self.assertTrue(all("PREV.COMM" in r and "NEXT.PRIO" in r for r in records))
                 else:
                     self.assertTrue(all("ADDRESS" in r for r in records))
+
+
+CTF_METADATA = """/* CTF 1.8 */
+trace { major = 1; minor = 8; byte_order = le;
+  packet.header := struct { integer { size = 32; } magic; integer { size = 32; } stream_id; }; };
+env { hostname = "h1"; };
+clock { name = "c"; freq = 1000000000; offset_s = 1700000000; absolute = true; };
+typealias integer { size = 64; align = 8; map = clock.c.value; } := time_t;
+typealias integer { size = 32; align = 8; signed = true; } := int32;
+typealias integer { size = 8; align = 8; } := byte;
+stream { id = 0;
+  packet.context := struct { integer { size = 64; align = 8; } packet_size; integer { size = 64; align = 8; } content_size;
+    time_t timestamp_begin; time_t timestamp_end; integer { size = 64; align = 8; } events_discarded; byte cpu_id; };
+  event.header := struct { byte id; time_t timestamp; };
+  event.context := struct { string procname; int32 _vpid; }; };
+event { id = 0; name = "app:all"; stream_id = 0; loglevel = 3;
+  fields := struct { int32 _n; floating_point { exp_dig = 11; mant_dig = 53; align = 8; } d; string s; byte a[3];
+    struct { int32 x; byte y; } inner; enum : byte { ONE = 1, TWO = 2, MANY = 3 ... 9 } e; enum : byte { X = 1 } f; byte len; int32 seq[len]; }; };
+event { id = 1; name = "bare"; stream_id = 0; };
+"""
+CTF_START = 1700000000
+
+
+def ctf_packet(events, begin, end, discarded=0, cpu=3, cut=0):
+    body = b"".join(events)
+    size = (4 + 4 + 8 * 5 + 1 + len(body)) * 8
+    return struct.pack("<IIQQQQQB", 0xC1FC1FC1, 0, size, size, begin, end, discarded, cpu) + body[: len(body) - cut]
+
+
+def ctf_all(time, n, text=b"text"):
+    return (struct.pack("<BQ", 0, time) + b"prog\0" + struct.pack("<i", 77) + struct.pack("<id", n, 0.5) + text + b"\0" + b"\1\2\3"
+            + struct.pack("<iB", -4, 9) + b"\2\7" + struct.pack("<Bii", 2, 10, -11))
+
+
+def ctf_bare(time):
+    return struct.pack("<BQ", 1, time) + b"prog\0" + struct.pack("<i", 77)
+
+
+class Ctf(ImportCase):
+    def setUp(self):
+        super().setUp()
+        if "  ctf " not in self.run_program(self.nlconv, "--formats").stdout:
+            self.skipTest("CTF is not built here")
+
+    def make(self, *packets, name="trace"):
+        folder = self.scratch / name
+        folder.mkdir(parents=True)
+        (folder / "metadata").write_text(CTF_METADATA)
+        (folder / "stream").write_bytes(b"".join(packets))
+        return folder
+
+    def read(self, folder, *arguments, status=0):
+        result = self.run_program(self.nlconv, "--to", "json", *arguments, folder)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
+
+    def test_what_events_become(self):
+        records, errors = self.read(self.make(ctf_packet([ctf_all(5, -6), ctf_bare(7)], 5, 7)))
+        self.assertEqual(errors, "")
+        self.assertEqual(records[0], {
+            "ts": "2023-11-14T22:13:20.000000005Z", "event": "app:all", "level": "Error", "host": "h1", "prog": "prog", "cpu_id": 3,
+            "vpid": 77, "n": -6, "d": 0.5, "s": "text", "a": "[1,2,3]", "inner.x": -4, "inner.y": 9, "e": "TWO", "f": 7, "len": 2,
+            "seq": "[10,-11]"})
+        self.assertEqual((records[1]["event"], records[1]["level"], records[1]["vpid"]), ("bare", "System", 77))
+
+    def test_losses_are_records(self):
+        records, _ = self.read(self.make(ctf_packet([ctf_bare(1)], 1, 2), ctf_packet([ctf_bare(10)], 9, 10, discarded=5)))
+        self.assertEqual([(r["event"], r.get("COUNT")) for r in records], [("bare", None), ("NetLogger.Lost", 5), ("bare", None)])
+
+    def test_several_traces_in_a_folder(self):
+        self.make(ctf_packet([ctf_bare(1)], 1, 1), name="all/a/b")
+        self.make(ctf_packet([ctf_bare(2), ctf_bare(3)], 2, 3), name="all/c")
+        (self.scratch / "all" / "empty").mkdir()
+        self.assertEqual(len(self.read(self.scratch / "all")[0]), 3)
+
+    def test_into_formats_that_are_written_in_two_passes(self):
+        folder = self.make(ctf_packet([ctf_all(5, -6), ctf_bare(7)], 5, 7))
+        result = self.run_program(self.nlconv, "--to", "csv", folder)
+        self.assertEqual((result.returncode, len(result.stdout.splitlines())), (0, 3), result.stderr)
+        self.assertTrue(result.stdout.startswith("ts,event,level,host,prog,cpu_id,vpid,n,d,s,a,inner.x"))
+
+    def test_many_events(self):
+        packets = [ctf_packet([ctf_all(i * 1000 + j, j) for j in range(1000)], i * 1000, i * 1000 + 999) for i in range(100)]
+        records, errors = self.read(self.make(*packets))
+        self.assertEqual((len(records), errors), (100000, ""))
+        self.assertEqual([r["n"] for r in records[99000:]], list(range(1000)))
+
+    def test_what_is_damaged_is_told_and_the_next_trace_read(self):
+        self.make(ctf_packet([ctf_bare(1)], 1, 1), b"rubbish" * 20, name="all/a")
+        self.make(ctf_packet([ctf_bare(1), ctf_bare(2)], 1, 2, cut=3), name="all/b")
+        bad = self.make(ctf_packet([ctf_bare(1)], 1, 1), name="all/c")
+        (bad / "metadata").write_text("/* CTF 1.8 */ trace {")
+        self.make(ctf_packet([ctf_bare(3)], 3, 3), name="all/d")
+        records, errors = self.read(self.scratch / "all", status=1)
+        self.assertEqual(records[-1]["ts"][-4:], "003Z")
+        self.assertGreaterEqual(len(re.findall("(?m)^nlconv: .*all", errors)), 2, errors)
+        records, _ = self.read(self.scratch / "all", "--strict", status=1)
+        self.assertLess(len(records), 3)
+
+    def test_folders_that_are_none(self):
+        self.assertIn("no CTF trace", self.read(self.scratch, "--from", "ctf", status=1)[1])
+        (self.scratch / "file").write_text("x")
+        self.assertIn("not a folder", self.read(self.scratch / "file", "--from", "ctf", status=1)[1])
+
+    @unittest.skipUnless(shutil.which("babeltrace2"), "babeltrace2 is not installed")
+    def test_babeltrace2_sees_the_same(self):
+        text = "".join(f"[ {i}.{i:06}] line {i} of \"many\"\n" for i in range(1, 500))
+        (self.scratch / "dmesg").write_text(text)
+        made = self.run_program("babeltrace2", "run", "--component=src:source.text.dmesg", f'--params=path="{self.scratch}/dmesg"',
+                                "--component=m:filter.utils.muxer", "--component=out:sink.ctf.fs", f'--params=path="{self.scratch}/t"',
+                                "--connect=src:m", "--connect=m:out")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        for folder, fields in ((self.scratch / "t", ["str"]), (self.make(ctf_packet([ctf_all(i, i, b"t%d" % i) for i in range(50)], 0, 49)), ["s", "n"])):
+            theirs = self.run_program("babeltrace2", folder, "--clock-seconds", "--no-delta").stdout.splitlines()
+            records, _ = self.read(folder, "--base", "1970-01-01T00:00:00Z")
+            self.assertEqual(len(records), len(theirs))
+            for record, line in zip(records, theirs):
+                for field in fields:
+                    value = record[field]
+                    quoted = '"' + value.replace('"', '\\"') + '"' if isinstance(value, str) else value
+                    self.assertIn(f"{field} = {quoted}", line)
 
 
 if __name__ == "__main__":

@@ -171,6 +171,32 @@ class Render(support.Case):
         self.assertLess((self.scratch / "many.svg").stat().st_size, 20_000_000, "bounded by the picture, not by the log")
 
 
+    def test_what_is_rare_is_seen_among_many(self):
+        config = self.scratch / "c.nlv"
+        config.write_text("[lifeline R]\nevents=A;B\nid=ID\n[point Oops]\nevent=Oops\n")
+
+        def picture(slow=None, oops=False):
+            lines = []
+            for i in range(30000):
+                lines.append((i * 1000, f"HOST=h{i % 3} NL.EVNT=A ID={i}"))
+                lines.append((i * 1000 + (3000000 if i == slow else 500), f"HOST=h{i % 3} NL.EVNT=B ID={i}"))
+            if oops:
+                lines.append((12345678, "HOST=h1 NL.EVNT=Oops"))
+            lines.sort()
+            self.log.write_text("".join(f"DATE=202601011200{t // 1000000:02d}.{t % 1000000:06d} {rest}\n" for t, rest in lines))
+            result = self.render("rare.png", "--config", config, "--from", "20260101115959", "--to", "20260101120031", self.log)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return read_png(self.scratch / "rare.png")[2]
+
+        def differences(a, b):
+            return sum(a[y][x] != b[y][x] for y in range(60, 720) for x in range(1200))  # above the caption
+
+        plain = picture()
+        self.assertEqual(differences(plain, picture()), 0)
+        self.assertGreater(differences(plain, picture(oops=True)), 20, "one point in a minute")
+        self.assertGreater(differences(plain, picture(slow=15000)), 100, "one slow request among thirty thousand")
+
+
 class Window(support.Case):
     def setUp(self):
         super().setUp()
@@ -314,6 +340,17 @@ class Window(support.Case):
         self.xdotool("key", "ctrl+l", "ctrl+a", "BackSpace", "Return")
         support.wait_until(lambda: self.range() == whole, what="all is shown again")
         self.assertIsNone(process.poll())
+
+    def test_a_log_that_is_empty_at_first(self):
+        empty = self.scratch / "empty.log"
+        empty.touch()
+        process = self.start(self.nlv, empty, env=self.environment, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: "empty.log" in self.title(), what="the window")
+        time.sleep(1)
+        self.assertLess(len(os.listdir(f"/proc/{process.pid}/fd")), 60, "nothing is opened again and again")
+        with open(empty, "a") as log:
+            log.write(requests())
+        support.wait_until(lambda: "T12:00:00" in self.title(), what="what comes is shown")
 
     def test_the_example(self):
         process = self.start(self.nlv, env=self.environment, stderr=subprocess.DEVNULL)

@@ -77,6 +77,16 @@ tests_unit_recover_unit_SOURCES = %D%/recover.c
 tests_unit_recover_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_recover_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/spool.unit
+tests_unit_spool_unit_SOURCES = %D%/spool.c
+tests_unit_spool_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_spool_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/surroundings.unit
+tests_unit_surroundings_unit_SOURCES = %D%/surroundings.c
+tests_unit_surroundings_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_surroundings_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/marker.unit
 tests_unit_marker_unit_SOURCES = %D%/marker.c
 tests_unit_marker_unit_CPPFLAGS = $(unit_cppflags)

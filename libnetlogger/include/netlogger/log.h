@@ -13,16 +13,21 @@
  * and a record NetLogger.Lost says in the log itself how many events there were and between which times.
  *
  * A log may be used by any number of threads at once. After fork() the child may go on logging: it does not repeat what
- * the parent had logged, and to a collector it opens a connection of its own. Signal handlers: NL_EVENT (event.h).
- * nl_write allocates when a format is new; a handler's that comes in the middle of another nl_write is refused and
- * counted as lost. A program that ends without nl_close has its logs sent at exit(); one that is killed leaves them to
- * nlrecover.
+ * the parent had logged, and to a collector it opens a connection of its own. A program that ends without nl_close has
+ * its logs sent at exit(); one that is killed leaves them to nlrecover.
+ *
+ * Signal handlers: NL_EVENT is safe (event.h), and so is nl_write of an event and format that the process has used
+ * before and whose fields are one integer or %s each; with a format that is new, or with fields that must be printed,
+ * it allocates. A call that comes in the middle of another of the same thread is refused and counted as lost, which is
+ * safe whatever its format. (All this takes it that the library was loaded before the process had 32 keys of
+ * pthread_key_create: setting later ones allocates, at a thread's first event.) nl_is_on and nl_set_level are safe;
+ * nothing else here is.
  *
  * The library never ends the program, never raises SIGPIPE in it, and never prints, except for wrong calls (a NULL
  * where something must be, a level that is none), which abort it in words (status.h): a log that could not be opened is
  * NULL, and every call here takes NULL and does nothing, so a program need not ask.
  *
- * Environment:
+ * Environment, of which a program with the privileges of another (set-user-ID and the like) takes no notice:
  *   NETLOGGER_DEST   the destination of logs opened with a NULL url
  *   NETLOGGER_ON     0, no, off or false: nothing is opened and nothing written
  *   NETLOGGER_ACTIVATION  the activation file of logs whose url names none; see nl_control

@@ -1,194 +1,17 @@
 /*
- * XML, as doc/netlogger.xsd says:
- *
- *   <log xmlns="urn:netlogger:log:1">
- *   <record time="2000-03-30T11:23:20.957943Z" event="WriteData" level="Info" host="h" prog="p"><f n="SEND.SZ"
- *     t="int">49332</f></record>
- *   </log>
- *
- * A value that XML can't hold (bytes that are no UTF-8, control characters) is in base64: an f says so with e="base64",
- * a record by naming its attributes that are, as in base64="host prog". Written by hand, for speed; read with libxml2.
+ * XML being read, with libxml2: xml_write.c says what it looks like. Records that are exactly as we write them are read
+ * without it (xml_own.c), for speed, as long as all that came before was read well and left the parser between records.
  */
 #include "config.h"
 
 #include "convert/builder.h"
 #include "convert/json_scan.h"
-#include "convert/json_text.h"
+#include "convert/xml.h"
 
 #include <libxml/parser.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define NAMESPACE "urn:netlogger:log:1"
-
-static const char *const type_names[] = {[NL_TYPE_STRING] = NULL,
-                                         [NL_TYPE_INT] = "int",
-                                         [NL_TYPE_UINT] = "uint",
-                                         [NL_TYPE_DOUBLE] = "double",
-                                         [NL_TYPE_BOOL] = "bool"};
-enum { TYPE_COUNT = sizeof type_names / sizeof type_names[0] };
-
-/* ---- writing ---- */
-
-typedef struct xml_writer {
-    exporter base;
-    time_text time;
-} xml_writer;
-
-static exporter *open_writer(void *shared)
-{
-    (void)shared;
-    xml_writer *w = calloc(1, sizeof *w);
-    if (w == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    w->base.kind = &xml_exporter;
-    return &w->base;
-}
-
-static void close_writer(exporter *base)
-{
-    free(base);
-}
-
-/* What stands for a byte; NULL: itself. In attributes white space must be told from what parsers make of it. */
-static const char *reference(char byte, bool attribute)
-{
-    switch (byte) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return attribute ? "&quot;" : NULL;
-    case '\n':
-        return attribute ? "&#10;" : NULL;
-    case '\t':
-        return attribute ? "&#9;" : NULL;
-    case '\r':
-        return "&#13;";
-    }
-    return NULL;
-}
-
-/* The size of the character at at, 0 when XML can't hold it. */
-static size_t character(const unsigned char *at, const unsigned char *end)
-{
-    if (*at < 0x80)
-        return *at >= ' ' || *at == '\n' || *at == '\t' || *at == '\r';
-    size_t size = utf8_size(at, end);
-    bool is_none = size == 3 && at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe; /* U+FFFE and U+FFFF */
-    return is_none ? 0 : size;
-}
-
-/* Appends text with what needs it replaced. False, with nothing appended, when XML can't hold it. */
-static bool put_text(nl_buffer *out, nl_string text, bool attribute)
-{
-    nl_buffer_reserve(out, 6 * text.size);
-    const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
-    char *to = out->data + out->size;
-    while (at < end) {
-        size_t size = character(at, end);
-        if (size == 0)
-            return false;
-        const char *instead = reference((char)*at, attribute);
-        if (instead != NULL)
-            to = stpcpy(to, instead);
-        else
-            to = mempcpy(to, at, size);
-        at += size;
-    }
-    out->size = (size_t)(to - out->data);
-    return true;
-}
-
-#define PUT(out, literal) nl_buffer_append(out, literal, sizeof literal - 1)
-
-/* Whether it had to be put in base64. */
-static bool put_attribute(nl_buffer *out, const char *name, nl_string text)
-{
-    if (text.data == NULL)
-        return false;
-    PUT(out, " ");
-    nl_buffer_append(out, name, strlen(name));
-    PUT(out, "=\"");
-    bool as_it_is = put_text(out, text, true);
-    if (!as_it_is)
-        json_put_base64(out, text);
-    PUT(out, "\"");
-    return !as_it_is;
-}
-
-static void put_field(nl_buffer *out, const nl_field *field)
-{
-    char scratch[NL_FIELD_TEXT_SIZE];
-    PUT(out, "<f n=\"");
-    nl_buffer_append(out, field->name.data, field->name.size);
-    if (field->type != NL_TYPE_STRING) {
-        PUT(out, "\" t=\"");
-        nl_buffer_append(out, type_names[field->type], strlen(type_names[field->type]));
-    }
-    size_t before = out->size;
-    PUT(out, "\">");
-    nl_string text = nl_field_text(field, scratch);
-    if (!put_text(out, text, false)) {
-        out->size = before;
-        PUT(out, "\" e=\"base64\">");
-        json_put_base64(out, text);
-    }
-    PUT(out, "</f>");
-}
-
-static void put(exporter *base, const nl_record *record, bool typed, sink *s)
-{
-    (void)typed;
-    xml_writer *w = (xml_writer *)base;
-    nl_buffer *out = &s->bytes;
-    const struct {
-        const char *name;
-        nl_string text;
-    } members[] = {
-        {"event", record->event}, {"level", level_as_text(record)}, {"host", record->host}, {"prog", record->prog}};
-    char packed[40] = "";
-    PUT(out, "<record time=\"");
-    time_text_put(&w->time, record->time_ns, out);
-    PUT(out, "\"");
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
-        if (put_attribute(out, members[i].name, members[i].text))
-            strcat(strcat(packed, packed[0] == '\0' ? "" : " "), members[i].name);
-    if (packed[0] != '\0')
-        put_attribute(out, "base64", (nl_string){packed, strlen(packed)});
-    PUT(out, ">");
-    for (size_t i = 0; i < record->field_count; i++)
-        put_field(out, &record->fields[i]);
-    PUT(out, "</record>\n");
-}
-
-static void begin(exporter *base, sink *s)
-{
-    (void)base;
-    PUT(&s->bytes, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<log xmlns=\"" NAMESPACE "\">\n");
-}
-
-static void end(exporter *base, sink *s)
-{
-    (void)base;
-    PUT(&s->bytes, "</log>\n");
-}
-
-const exporter_kind xml_exporter = {
-    .name = "xml",
-    .what = "XML, as doc/netlogger.xsd says",
-    .open = open_writer,
-    .close = close_writer,
-    .begin = begin,
-    .put = put,
-    .end = end,
-};
-
-/* ---- reading ---- */
 
 typedef struct field_slot {
     nl_type type;
@@ -211,7 +34,16 @@ typedef struct xml_reader {
     size_t count, capacity;
     const char *bad; /* what is wrong with the record */
     builder builder;
+    bool begun;             /* there was input */
+    bool own;               /* all of it so far is as we write it: records may be read without the parser */
+    uint64_t skipped_lines; /* which the parser has not seen */
 } xml_reader;
+
+/* The line where the parser is, from the input's start. */
+static uint64_t line_now(const xml_reader *r)
+{
+    return (uint64_t)xmlSAX2GetLineNumber(r->parser) + r->skipped_lines;
+}
 
 static bool is(const xmlChar *name, const char *word)
 {
@@ -241,7 +73,7 @@ static void begin_record(xml_reader *r, int count, const xmlChar **attributes)
     r->count = 0;
     r->bad = NULL;
     r->packed[0] = '\0';
-    r->line = (uint64_t)xmlSAX2GetLineNumber(r->parser);
+    r->line = line_now(r);
     for (member m = MEMBER_NONE; m <= MEMBER_PROG; m++)
         r->members[m][0] = SIZE_MAX;
     for (int i = 0; i < count; i++, attributes += ATTRIBUTE_WORDS) {
@@ -262,14 +94,25 @@ static void begin_record(xml_reader *r, int count, const xmlChar **attributes)
     }
 }
 
+bool xml_type(nl_string name, nl_type *type)
+{
+    static const nl_type types[] = {NL_TYPE_INT, NL_TYPE_UINT, NL_TYPE_DOUBLE, NL_TYPE_BOOL};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        const char *known = xml_type_name(types[i]);
+        *type = types[i];
+        if (strlen(known) == name.size && memcmp(known, name.data, name.size) == 0)
+            return true;
+    }
+    *type = NL_TYPE_STRING;
+    return name.size == strlen("string") && memcmp(name.data, "string", name.size) == 0;
+}
+
 static nl_type type_of(xml_reader *r, const xmlChar *name, size_t size)
 {
-    for (int type = NL_TYPE_INT; type < TYPE_COUNT; type++)
-        if (strlen(type_names[type]) == size && memcmp(type_names[type], name, size) == 0)
-            return (nl_type)type;
-    if (size != strlen("string") || memcmp(name, "string", size) != 0)
+    nl_type type;
+    if (!xml_type((nl_string){(const char *)name, size}, &type))
         refuse(r, "a field's type is none");
-    return NL_TYPE_STRING;
+    return type;
 }
 
 static void begin_field(xml_reader *r, int count, const xmlChar **attributes)
@@ -307,7 +150,7 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
     (void)prefix, (void)namespaces, (void)uris, (void)defaulted;
     xml_reader *r = user;
     int depth = r->depth++;
-    bool ours = uri == NULL || is(uri, NAMESPACE);
+    bool ours = uri == NULL || is(uri, XML_NAMESPACE);
     if (depth == 0 && !(ours && is(name, "log"))) {
         sink_malformed(r->s, 1, 0, "the document is no log", (const char *)name, strlen((const char *)name));
         r->failed = true;
@@ -319,8 +162,8 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
     } else if (r->in_record) {
         refuse(r, "a record holds an element that is none of it");
     } else if (depth == 1) {
-        sink_malformed(r->s, (uint64_t)xmlSAX2GetLineNumber(r->parser) - r->s->lines_before, 0,
-                       "an element that is no record", (const char *)name, strlen((const char *)name));
+        sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, "an element that is no record", (const char *)name,
+                       strlen((const char *)name));
     }
 }
 
@@ -362,8 +205,7 @@ static void take_member(xml_reader *r, member m)
         refuse(r, "the time can't be read");
 }
 
-/* The value of a field as its type says; what is none stays text. */
-static bool set_value(nl_field *field, nl_type type, nl_string text)
+bool xml_set_value(nl_field *field, nl_type type, nl_string text)
 {
     const nl_field as_text = {.type = NL_TYPE_STRING, .string = text};
     field->type = type;
@@ -390,7 +232,7 @@ static void take_field(xml_reader *r, const field_slot *slot)
     if (slot->name == SIZE_MAX || (slot->packed && !unpack(r, &value)))
         return;
     nl_field *field = builder_add_name(&r->builder, view(r, slot->name, slot->name_size), r->s);
-    if (!set_value(field, slot->type, value))
+    if (!xml_set_value(field, slot->type, value))
         refuse(r, "a value is not of its type");
 }
 
@@ -427,8 +269,8 @@ static void refuse_document_type(void *user, const xmlChar *name, const xmlChar 
 {
     (void)external, (void)system;
     xml_reader *r = user;
-    sink_malformed(r->s, (uint64_t)xmlSAX2GetLineNumber(r->parser) - r->s->lines_before, 0,
-                   "a log has no document type", (const char *)name, strlen((const char *)name));
+    sink_malformed(r->s, line_now(r) - r->s->lines_before, 0, "a log has no document type", (const char *)name,
+                   strlen((const char *)name));
     r->failed = true;
     xmlStopParser(r->parser);
 }
@@ -483,7 +325,7 @@ static void say_error(xml_reader *r)
     size_t size = strlen(words);
     while (size > 0 && words[size - 1] == '\n')
         words[--size] = '\0';
-    uint64_t line = error != NULL && error->line > 0 ? (uint64_t)error->line : 1;
+    uint64_t line = (error != NULL && error->line > 0 ? (uint64_t)error->line : 1) + r->skipped_lines;
     sink_malformed(r->s, line - r->s->lines_before, 0, words, "", 0);
     r->failed = true;
 }
@@ -503,10 +345,54 @@ static void parse(xml_reader *r, const char *data, size_t size, bool last, sink 
     } while (size > 0);
 }
 
+/* The head that xml_write.c writes is parsed; then what follows may be ours. Where it ends. */
+static const char *take_head(xml_reader *r, const char *data, const char *end, sink *s)
+{
+    static const char head[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<log xmlns=\"" XML_NAMESPACE "\">\n";
+    const size_t size = sizeof head - 1;
+    r->begun = true;
+    if ((size_t)(end - data) < size || memcmp(data, head, size) != 0)
+        return data;
+    parse(r, data, size, false, s);
+    r->own = r->depth == 1 && !r->failed;
+    return data + size;
+}
+
+/*
+ * Has the parser read a record that is not quite as we write it. What comes after it may be ours again when it leaves
+ * the parser where it was. Where it ends; NULL when there is no end.
+ */
+static const char *parse_record(xml_reader *r, const char *at, const char *end, sink *s)
+{
+    static const char close[] = "</record>\n";
+    const char *found = memmem(at, (size_t)(end - at), close, sizeof close - 1);
+    if (found == NULL)
+        return NULL;
+    size_t size = (size_t)(found + sizeof close - 1 - at);
+    parse(r, at, size, false, s);
+    r->own = r->depth == 1 && !r->in_record && memmem(at, size, "<!", 2) == NULL && memmem(at, size, "<?", 2) == NULL;
+    return at + size;
+}
+
 static void read_piece(importer *base, const char *data, size_t size, sink *s)
 {
-    if (size > 0)
-        parse((xml_reader *)base, data, size, false, s);
+    xml_reader *r = (xml_reader *)base;
+    const char *at = data, *end = data + size;
+    if (!r->begun && size > 0)
+        at = take_head(r, at, end, s);
+    while (r->own && !r->failed && !s->stopped && at < end) {
+        const char *next = xml_own_record(at, end, &r->builder);
+        if (next != NULL) {
+            builder_finish(&r->builder, true, s);
+            r->skipped_lines++;
+        } else if ((next = parse_record(r, at, end, s)) == NULL) {
+            r->own = false;
+            break;
+        }
+        at = next;
+    }
+    if (at < end && !s->stopped)
+        parse(r, at, (size_t)(end - at), false, s);
 }
 
 static void read_end(importer *base, sink *s)
@@ -515,10 +401,19 @@ static void read_end(importer *base, sink *s)
     parse(r, "", 0, true, s);
 }
 
-/* The parser takes pieces that end anywhere. */
-static size_t cut_anywhere(const char *data, size_t size)
+/* The parser takes pieces that end anywhere, but records are not cut where that can be seen. */
+static size_t cut_records(const char *data, size_t size)
 {
-    (void)data;
+    static const char close[] = "</record>";
+    const size_t close_size = sizeof close - 1;
+    for (const char *at = data + size; at > data;) {
+        const char *newline = memrchr(data, '\n', (size_t)(at - data));
+        if (newline == NULL)
+            break;
+        if ((size_t)(newline - data) >= close_size && memcmp(newline - close_size, close, close_size) == 0)
+            return (size_t)(newline + 1 - data);
+        at = newline;
+    }
     return size;
 }
 
@@ -538,7 +433,7 @@ const importer_kind xml_importer = {
     .what = "XML, as doc/netlogger.xsd says",
     .in_order = true,
     .detect = detect,
-    .cut = cut_anywhere,
+    .cut = cut_records,
     .open = open_reader,
     .close = close_reader,
     .read = read_piece,

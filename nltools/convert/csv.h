@@ -1,0 +1,21 @@
+/* What CSV's reader and writer share. */
+#ifndef NLTOOLS_CONVERT_CSV_H
+#define NLTOOLS_CONVERT_CSV_H
+
+#include "convert/convert.h"
+
+#include <stdlib.h>
+
+enum { CSV_COLUMN_LIMIT = 16384 };
+
+/* The column that says in which order a record's fields come. */
+#define CSV_ORDER "#order"
+
+static inline void *csv_or_die(void *memory)
+{
+    if (memory == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return memory;
+}
+
+#endif

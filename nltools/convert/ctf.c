@@ -1,0 +1,484 @@
+/*
+ * CTF 1.8 traces, such as LTTng and barectf make, through babeltrace2's library: a folder with a file "metadata", or
+ * one that holds such folders, which are read one after the other.
+ *
+ * An event is a record: NL.EVNT its name, LVL its level, HOST the trace's hostname, PROG the context's procname. Fields
+ * are those of the packet's context that tell the CPU, of the contexts of the event, and of the event; members of a
+ * structure are OUTER.INNER, an array is text like [1,2], an enumeration its label, or, when it has not just one, its
+ * value. Where events were discarded a record NetLogger.Lost says how many (COUNT), as nlkernel's does.
+ */
+#include "config.h"
+
+#include "convert/builder.h"
+#include "convert/lines.h"
+
+#include <babeltrace2/babeltrace.h>
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+enum {
+    FOLDER_DEPTH = 16,    /* within one another */
+    FIELD_DEPTH = 32,     /* likewise */
+    ROOM_LEAST = 1 << 16, /* bytes for names and arrays of a record */
+};
+
+typedef struct ctf_reader {
+    sink *s;
+    builder builder;
+    nl_buffer text; /* of an array */
+    bt_message_iterator *messages;
+    const char *path; /* of the trace */
+    bool failed;
+} ctf_reader;
+
+/* ---- values ---- */
+
+/* The label of an enumeration; NULL when there is not just one. */
+static const char *label_of(const bt_field *field, bool is_signed)
+{
+    bt_field_class_enumeration_mapping_label_array labels;
+    uint64_t count = 0;
+    bool found = (is_signed ? bt_field_enumeration_signed_get_mapping_labels(field, &labels, &count)
+                            : bt_field_enumeration_unsigned_get_mapping_labels(field, &labels, &count)) ==
+                 BT_FIELD_ENUMERATION_GET_MAPPING_LABELS_STATUS_OK;
+    return found && count == 1 ? labels[0] : NULL;
+}
+
+/* Most have no sign only because they need none: an integer like others where it fits. */
+static void set_unsigned(nl_field *value, uint64_t number)
+{
+    value->type = number <= INT64_MAX ? NL_TYPE_INT : NL_TYPE_UINT;
+    value->uint_value = number;
+}
+
+/* A field of one value, its type and value into value. False when it has members or elements. */
+static bool plain_value(const bt_field *field, nl_field *value)
+{
+    bt_field_class_type type = bt_field_get_class_type(field);
+    const char *label = NULL;
+    if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_ENUMERATION))
+        label = label_of(field, bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_SIGNED_INTEGER));
+    if (label != NULL) {
+        value->type = NL_TYPE_STRING;
+        value->string = (nl_string){label, strlen(label)};
+    } else if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_UNSIGNED_INTEGER)) {
+        set_unsigned(value, bt_field_integer_unsigned_get_value(field));
+    } else if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_SIGNED_INTEGER)) {
+        value->type = NL_TYPE_INT;
+        value->int_value = bt_field_integer_signed_get_value(field);
+    } else if (type == BT_FIELD_CLASS_TYPE_BOOL) {
+        value->type = NL_TYPE_BOOL;
+        value->bool_value = bt_field_bool_get_value(field);
+    } else if (type == BT_FIELD_CLASS_TYPE_BIT_ARRAY) {
+        set_unsigned(value, bt_field_bit_array_get_value_as_integer(field));
+    } else if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_REAL)) {
+        value->type = NL_TYPE_DOUBLE;
+        value->double_value = type == BT_FIELD_CLASS_TYPE_SINGLE_PRECISION_REAL
+                                  ? (double)bt_field_real_single_precision_get_value(field)
+                                  : bt_field_real_double_precision_get_value(field);
+    } else if (type == BT_FIELD_CLASS_TYPE_STRING) {
+        value->type = NL_TYPE_STRING;
+        value->string = (nl_string){bt_field_string_get_value(field), bt_field_string_get_length(field)};
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* What a variant or an option holds; NULL: nothing. Other fields are themselves. */
+static const bt_field *held(const bt_field *field)
+{
+    bt_field_class_type type = bt_field_get_class_type(field);
+    if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_VARIANT))
+        return bt_field_variant_borrow_selected_option_field_const(field);
+    if (bt_field_class_type_is(type, BT_FIELD_CLASS_TYPE_OPTION))
+        return bt_field_option_borrow_field_const(field);
+    return field;
+}
+
+static uint64_t member_count(const bt_field *field)
+{
+    return bt_field_class_structure_get_member_count(bt_field_borrow_class_const(field));
+}
+
+static nl_string member_name(const bt_field *field, uint64_t i)
+{
+    const bt_field_class *class = bt_field_borrow_class_const(field);
+    const char *name =
+        bt_field_class_structure_member_get_name(bt_field_class_structure_borrow_member_by_index_const(class, i));
+    return (nl_string){name, strlen(name)};
+}
+
+static void put(nl_buffer *out, nl_string text)
+{
+    nl_buffer_append(out, text.data, text.size);
+}
+
+/* A value as text: 5, [1,2], {a=1,b=2} */
+static void put_text(nl_buffer *out, const bt_field *field, int depth)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_field value = {0};
+    if (field == NULL || (field = held(field)) == NULL || depth == FIELD_DEPTH)
+        return;
+    if (plain_value(field, &value)) {
+        put(out, nl_field_text(&value, scratch));
+    } else if (bt_field_get_class_type(field) == BT_FIELD_CLASS_TYPE_STRUCTURE) {
+        for (uint64_t i = 0, count = member_count(field); i < count; i++) {
+            nl_buffer_append(out, i == 0 ? "{" : ",", 1);
+            put(out, member_name(field, i));
+            nl_buffer_append(out, "=", 1);
+            put_text(out, bt_field_structure_borrow_member_field_by_index_const(field, i), depth + 1);
+        }
+        nl_buffer_append(out, "}", 1);
+    } else {
+        nl_buffer_append(out, "[", 1);
+        for (uint64_t i = 0, count = bt_field_array_get_length(field); i < count; i++) {
+            if (i > 0)
+                nl_buffer_append(out, ",", 1);
+            put_text(out, bt_field_array_borrow_element_field_by_index_const(field, i), depth + 1);
+        }
+        nl_buffer_append(out, "]", 1);
+    }
+}
+
+/* ---- fields ---- */
+
+static void add_members(ctf_reader *r, nl_string outer, const bt_field *structure, int depth);
+
+/* OUTER.INNER; without an outer one INNER as it is. */
+static nl_string join(ctf_reader *r, nl_string outer, nl_string inner)
+{
+    if (outer.size == 0)
+        return inner;
+    char *bytes = builder_bytes(&r->builder, outer.size + 1 + inner.size);
+    if (bytes == NULL)
+        return inner;
+    memcpy(bytes, outer.data, outer.size);
+    bytes[outer.size] = '.';
+    memcpy(bytes + outer.size + 1, inner.data, inner.size);
+    return (nl_string){bytes, outer.size + 1 + inner.size};
+}
+
+static void add_array(ctf_reader *r, nl_string name, const bt_field *field, int depth)
+{
+    r->text.size = 0;
+    put_text(&r->text, field, depth);
+    char *bytes = builder_bytes(&r->builder, r->text.size);
+    if (bytes == NULL) {
+        sink_lose(r->s, LOSS_FIELDS);
+        return;
+    }
+    memcpy(bytes, r->text.data, r->text.size);
+    builder_add_text(&r->builder, name, (nl_string){bytes, r->text.size}, r->s);
+}
+
+static void add_field(ctf_reader *r, nl_string name, const bt_field *field, int depth)
+{
+    nl_field value = {0};
+    if (field == NULL || (field = held(field)) == NULL || depth == FIELD_DEPTH)
+        return;
+    bool plain = plain_value(field, &value);
+    if (plain && text_is(name, "procname") && value.type == NL_TYPE_STRING && r->builder.record->prog.data == NULL) {
+        r->builder.record->prog = value.string;
+    } else if (plain) {
+        nl_field *added = builder_add(&r->builder, name, r->s);
+        value.name = added->name;
+        *added = value;
+    } else if (bt_field_get_class_type(field) == BT_FIELD_CLASS_TYPE_STRUCTURE) {
+        add_members(r, name, field, depth + 1);
+    } else {
+        add_array(r, name, field, depth);
+    }
+}
+
+/* The members of a structure; NULL: there is none. */
+static void add_members(ctf_reader *r, nl_string outer, const bt_field *structure, int depth)
+{
+    for (uint64_t i = 0, count = structure != NULL ? member_count(structure) : 0; i < count; i++)
+        add_field(r, join(r, outer, member_name(structure, i)),
+                  bt_field_structure_borrow_member_field_by_index_const(structure, i), depth);
+}
+
+/* Of a packet's context the CPU; the rest is about the packet. */
+static void add_packet(ctf_reader *r, const bt_event *event)
+{
+    static const char name[] = "cpu_id";
+    if (!bt_stream_class_supports_packets(bt_stream_borrow_class_const(bt_event_borrow_stream_const(event))))
+        return;
+    const bt_field *context = bt_packet_borrow_context_field_const(bt_event_borrow_packet_const(event));
+    const bt_field *cpu = context != NULL ? bt_field_structure_borrow_member_field_by_name_const(context, name) : NULL;
+    if (cpu != NULL)
+        add_field(r, (nl_string){name, sizeof name - 1}, cpu, 0);
+}
+
+/* ---- records ---- */
+
+static nl_level level_of(const bt_event_class *class)
+{
+    static const nl_level levels[] = {
+        [BT_EVENT_CLASS_LOG_LEVEL_EMERGENCY] = NL_EMERGENCY, [BT_EVENT_CLASS_LOG_LEVEL_ALERT] = NL_ALERT,
+        [BT_EVENT_CLASS_LOG_LEVEL_CRITICAL] = NL_ERROR,      [BT_EVENT_CLASS_LOG_LEVEL_ERROR] = NL_ERROR,
+        [BT_EVENT_CLASS_LOG_LEVEL_WARNING] = NL_WARNING,     [BT_EVENT_CLASS_LOG_LEVEL_NOTICE] = NL_IMPORTANT,
+        [BT_EVENT_CLASS_LOG_LEVEL_INFO] = NL_USAGE,
+    };
+    bt_event_class_log_level level;
+    if (bt_event_class_get_log_level(class, &level) != BT_PROPERTY_AVAILABILITY_AVAILABLE)
+        return NL_SYSTEM;
+    return (size_t)level < sizeof levels / sizeof levels[0] ? levels[level] : NL_DEBUG;
+}
+
+static void set_host(ctf_reader *r, const bt_stream *stream)
+{
+    const bt_value *host =
+        bt_trace_borrow_environment_entry_value_by_name_const(bt_stream_borrow_trace_const(stream), "hostname");
+    if (host == NULL || !bt_value_is_string(host))
+        return;
+    const char *text = bt_value_string_get(host);
+    r->builder.record->host = (nl_string){text, strlen(text)};
+}
+
+/* Begins a record at that time. False when there is none, which is then said. */
+static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_stream *stream)
+{
+    int64_t time_ns = 0;
+    builder_begin(&r->builder, ROOM_LEAST);
+    if (time == NULL ||
+        bt_clock_snapshot_get_ns_from_origin(time, &time_ns) != BT_CLOCK_SNAPSHOT_GET_NS_FROM_ORIGIN_STATUS_OK) {
+        bt_current_thread_clear_error();
+        sink_malformed(r->s, 0, 0, time == NULL ? "an event has no time" : "an event's time is beyond all times",
+                       r->path, strlen(r->path));
+        return false;
+    }
+    if (!bt_clock_class_origin_is_unix_epoch(bt_clock_snapshot_borrow_clock_class_const(time))) {
+        const import_about *about = r->s->about;
+        int64_t base_ns = about != NULL && about->has_base ? about->base_ns : 0;
+        r->s->undated = r->s->undated || base_ns == 0;
+        if (__builtin_add_overflow(time_ns, base_ns, &time_ns))
+            time_ns = INT64_MAX;
+    }
+    nl_record_set_time(r->builder.record, time_ns);
+    r->builder.seen |= 1u << MEMBER_TIME;
+    set_host(r, stream);
+    return true;
+}
+
+static void put_event(ctf_reader *r, const bt_message *message)
+{
+    static const nl_string top = {"", 0};
+    const bt_event *event = bt_message_event_borrow_event_const(message);
+    const bt_event_class *class = bt_event_borrow_class_const(event);
+    const bt_stream *stream = bt_event_borrow_stream_const(event);
+    bool has_clock = bt_stream_class_borrow_default_clock_class_const(bt_stream_borrow_class_const(stream)) != NULL;
+    if (!begin_record(r, has_clock ? bt_message_event_borrow_default_clock_snapshot_const(message) : NULL, stream))
+        return;
+    const char *name = bt_event_class_get_name(class);
+    r->builder.record->level = level_of(class);
+    if (name != NULL)
+        r->builder.record->event = (nl_string){name, strlen(name)};
+    add_packet(r, event);
+    add_members(r, top, bt_event_borrow_common_context_field_const(event), 0);
+    add_members(r, top, bt_event_borrow_specific_context_field_const(event), 0);
+    add_members(r, top, bt_event_borrow_payload_field_const(event), 0);
+    builder_finish(&r->builder, true, r->s);
+    sink_drain(r->s);
+}
+
+static void put_loss(ctf_reader *r, const bt_message *message)
+{
+    static const char event[] = "NetLogger.Lost", name[] = "COUNT";
+    const bt_stream *stream = bt_message_discarded_events_borrow_stream_const(message);
+    uint64_t count = 0;
+    bool known = bt_message_discarded_events_get_count(message, &count) == BT_PROPERTY_AVAILABILITY_AVAILABLE;
+    if (!bt_stream_class_discarded_events_have_default_clock_snapshots(bt_stream_borrow_class_const(stream)) ||
+        !begin_record(r, bt_message_discarded_events_borrow_beginning_default_clock_snapshot_const(message), stream))
+        return;
+    r->builder.record->level = NL_WARNING;
+    r->builder.record->event = (nl_string){event, sizeof event - 1};
+    if (known) {
+        nl_field *field = builder_add(&r->builder, (nl_string){name, sizeof name - 1}, r->s);
+        field->type = NL_TYPE_UINT;
+        field->uint_value = count;
+    }
+    builder_finish(&r->builder, true, r->s);
+}
+
+/* ---- traces ---- */
+
+static bt_graph_simple_sink_component_initialize_func_status on_begin(bt_message_iterator *messages, void *user)
+{
+    ((ctf_reader *)user)->messages = messages;
+    return BT_GRAPH_SIMPLE_SINK_COMPONENT_INITIALIZE_FUNC_STATUS_OK;
+}
+
+/* The statuses of the iterator and of the sink are the same numbers for the same things. */
+static bt_graph_simple_sink_component_consume_func_status on_messages(bt_message_iterator *messages, void *user)
+{
+    ctf_reader *r = user;
+    bt_message_array_const batch;
+    uint64_t count;
+    bt_message_iterator_next_status status = bt_message_iterator_next(messages, &batch, &count);
+    if (status != BT_MESSAGE_ITERATOR_NEXT_STATUS_OK)
+        return (bt_graph_simple_sink_component_consume_func_status)status;
+    for (uint64_t i = 0; i < count; i++) {
+        bt_message_type type = bt_message_get_type(batch[i]);
+        if (type == BT_MESSAGE_TYPE_EVENT && !r->s->stopped)
+            put_event(r, batch[i]);
+        else if (type == BT_MESSAGE_TYPE_DISCARDED_EVENTS && !r->s->stopped)
+            put_loss(r, batch[i]);
+        bt_message_put_ref(batch[i]);
+    }
+    return r->s->stopped ? BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_END
+                         : BT_GRAPH_SIMPLE_SINK_COMPONENT_CONSUME_FUNC_STATUS_OK;
+}
+
+/* What babeltrace2 says went wrong: its first cause. */
+static void say_error(ctf_reader *r)
+{
+    const bt_error *error = bt_current_thread_take_error();
+    const char *words = "the trace can't be read";
+    if (error != NULL && bt_error_get_cause_count(error) > 0)
+        words = bt_error_cause_get_message(bt_error_borrow_cause_by_index(error, 0));
+    sink_malformed(r->s, 0, 0, words, r->path, strlen(r->path));
+    if (error != NULL)
+        bt_error_release(error);
+}
+
+typedef struct plugins {
+    const bt_plugin *ctf, *utils;
+} plugins;
+
+static bool add_source(bt_graph *graph, const plugins *p, const char *path, const bt_component_source **source)
+{
+    bt_value *parameters = bt_value_map_create(), *inputs;
+    bool good =
+        parameters != NULL &&
+        bt_value_map_insert_empty_array_entry(parameters, "inputs", &inputs) == BT_VALUE_MAP_INSERT_ENTRY_STATUS_OK &&
+        bt_value_array_append_string_element(inputs, path) == BT_VALUE_ARRAY_APPEND_ELEMENT_STATUS_OK &&
+        bt_graph_add_source_component(graph, bt_plugin_borrow_source_component_class_by_name_const(p->ctf, "fs"),
+                                      "trace", parameters, BT_LOGGING_LEVEL_NONE,
+                                      source) == BT_GRAPH_ADD_COMPONENT_STATUS_OK;
+    bt_value_put_ref(parameters);
+    return good;
+}
+
+/* All streams of the trace into one, in order of time, into the reader. */
+static bool connect(bt_graph *graph, const plugins *p, ctf_reader *r, const bt_component_source *source)
+{
+    const bt_component_filter *muxer;
+    const bt_component_sink *end;
+    if (bt_graph_add_filter_component(graph, bt_plugin_borrow_filter_component_class_by_name_const(p->utils, "muxer"),
+                                      "muxer", NULL, BT_LOGGING_LEVEL_NONE,
+                                      &muxer) != BT_GRAPH_ADD_COMPONENT_STATUS_OK ||
+        bt_graph_add_simple_sink_component(graph, "records", on_begin, on_messages, NULL, r, &end) !=
+            BT_GRAPH_ADD_COMPONENT_STATUS_OK)
+        return false;
+    for (uint64_t i = 0; i < bt_component_source_get_output_port_count(source); i++)
+        if (bt_graph_connect_ports(graph, bt_component_source_borrow_output_port_by_index_const(source, i),
+                                   bt_component_filter_borrow_input_port_by_index_const(muxer, i),
+                                   NULL) != BT_GRAPH_CONNECT_PORTS_STATUS_OK)
+            return false;
+    return bt_graph_connect_ports(graph, bt_component_filter_borrow_output_port_by_index_const(muxer, 0),
+                                  bt_component_sink_borrow_input_port_by_index_const(end, 0),
+                                  NULL) == BT_GRAPH_CONNECT_PORTS_STATUS_OK;
+}
+
+static void read_trace(ctf_reader *r, const plugins *p, const char *path)
+{
+    r->path = path;
+    const bt_component_source *source;
+    bt_graph *graph = bt_graph_create(0);
+    if (graph == NULL || !add_source(graph, p, path, &source) || !connect(graph, p, r, source) ||
+        bt_graph_run(graph) != BT_GRAPH_RUN_STATUS_OK)
+        say_error(r);
+    bt_graph_put_ref(graph);
+}
+
+static bool has_metadata(const char *folder)
+{
+    char path[4096];
+    struct stat what;
+    return (size_t)snprintf(path, sizeof path, "%s/metadata", folder) < sizeof path && stat(path, &what) == 0 &&
+           S_ISREG(what.st_mode);
+}
+
+static int is_visible(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+/*
+ * Calls take for each trace in the folder, in the order of their names, until it is false. How many there were; take
+ * NULL: no more than the first is looked for.
+ */
+static size_t each_trace(const char *folder, int depth, void (*take)(void *user, const char *path), void *user)
+{
+    if (has_metadata(folder)) {
+        if (take != NULL)
+            take(user, folder);
+        return 1;
+    }
+    struct dirent **entries;
+    size_t found = 0;
+    int count = depth < FOLDER_DEPTH ? scandir(folder, &entries, is_visible, alphasort) : -1;
+    for (int i = 0; i < count; i++) {
+        char path[4096];
+        bool fits = (size_t)snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name) < sizeof path;
+        if (fits && (take != NULL || found == 0) && entries[i]->d_type == DT_DIR)
+            found += each_trace(path, depth + 1, take, user);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    return found;
+}
+
+typedef struct traces {
+    ctf_reader *reader;
+    plugins plugins;
+} traces;
+
+static void take_trace(void *user, const char *path)
+{
+    traces *t = user;
+    if (!t->reader->s->stopped)
+        read_trace(t->reader, &t->plugins, path);
+}
+
+static bool find_plugin(const char *name, const bt_plugin **plugin)
+{
+    bool found = bt_plugin_find(name, BT_TRUE, BT_TRUE, BT_TRUE, BT_TRUE, BT_FALSE, plugin) == BT_PLUGIN_FIND_STATUS_OK;
+    if (!found)
+        program_error("babeltrace2's plugin \"%s\" is not there", name);
+    return found;
+}
+
+static bool read_path(const char *path, sink *s)
+{
+    ctf_reader r = {.s = s};
+    traces t = {.reader = &r};
+    size_t found = 0;
+    bool good = find_plugin("ctf", &t.plugins.ctf) && find_plugin("utils", &t.plugins.utils);
+    if (good && (found = each_trace(path, 0, take_trace, &t)) == 0)
+        program_error("%s: there is no CTF trace: no folder with a file \"metadata\"", path);
+    bt_plugin_put_ref(t.plugins.ctf);
+    bt_plugin_put_ref(t.plugins.utils);
+    builder_free(&r.builder);
+    nl_buffer_free(&r.text);
+    return found > 0;
+}
+
+static bool detect_path(const char *path)
+{
+    return each_trace(path, 0, NULL, NULL) > 0;
+}
+
+const importer_kind ctf_importer = {
+    .name = "ctf",
+    .what = "a folder with CTF 1.8 traces, as LTTng and barectf write them",
+    .in_order = true,
+    .read_path = read_path,
+    .detect_path = detect_path,
+};

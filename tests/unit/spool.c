@@ -1,0 +1,165 @@
+/* The spool's bound: whatever is put there, it stays within it, and what was given up is counted. */
+#include <netlogger.h>
+
+#include "transport/spool.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { LIMIT = 1 << 20 };
+
+static char folder[] = "/tmp/netlogger-XXXXXX";
+static nl_url *url;
+
+static int set_up(void **state)
+{
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    url = nl_url_parse("x-netlog://nowhere");
+    return url == NULL;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[64];
+    nl_url_free(url);
+    snprintf(command, sizeof command, "rm -rf %s", folder);
+    return system(command);
+}
+
+static nl_spool *open_spool(bool oldest)
+{
+    char command[64];
+    snprintf(command, sizeof command, "rm -rf %s/x*", folder);
+    assert_int_equal(system(command), 0);
+    nl_spool *spool = nl_spool_open(folder, url, LIMIT, oldest);
+    assert_non_null(spool);
+    return spool;
+}
+
+static nl_status put_line(nl_spool *spool, size_t size)
+{
+    char *line = malloc(size);
+    assert_non_null(line);
+    memset(line, 'x', size);
+    line[size - 1] = '\n';
+    nl_status status = nl_spool_put(spool, line, size);
+    free(line);
+    return status;
+}
+
+/* The bytes of all files there. */
+static uint64_t on_disk(unsigned *files)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/x-netlog___nowhere", folder);
+    uint64_t sum = 0;
+    *files = 0;
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (struct dirent *entry; (entry = readdir(d)) != NULL;) {
+        struct stat status;
+        char name[900];
+        snprintf(name, sizeof name, "%s/%s", path, entry->d_name);
+        if (stat(name, &status) == 0 && S_ISREG(status.st_mode)) {
+            sum += (uint64_t)status.st_size;
+            ++*files;
+        }
+    }
+    closedir(d);
+    return sum;
+}
+
+/* Delivers everything; the lines that come, and in *lost those that were given up. */
+static unsigned deliver(nl_spool *spool, uint64_t *lost)
+{
+    nl_buffer out = {0};
+    unsigned lines = 0;
+    *lost = 0;
+    while (nl_spool_peek(spool, &out) == NL_OK) {
+        *lost += nl_spool_lost(spool);
+        if (nl_spool_lost(spool) > 0)
+            nl_spool_lost_told(spool);
+        for (size_t i = 0; i < out.size; i++)
+            lines += out.data[i] == '\n';
+        nl_spool_delivered(spool, out.size);
+    }
+    assert_true(nl_spool_is_empty(spool));
+    nl_buffer_free(&out);
+    return lines;
+}
+
+static void the_oldest_give_way(void **state)
+{
+    (void)state;
+    static const size_t sizes[] = {100, 70000, LIMIT / 2, LIMIT - 100, LIMIT - 28, LIMIT - 27, LIMIT, 3 * LIMIT};
+    enum { SIZES = sizeof sizes / sizeof *sizes, PUTS = 200 };
+    nl_spool *spool = open_spool(true);
+    unsigned files;
+    srand(7);
+    for (unsigned i = 0; i < PUTS; i++) {
+        assert_int_equal(put_line(spool, sizes[(unsigned)rand() % SIZES]), NL_OK);
+        assert_true(on_disk(&files) <= LIMIT + 4096);
+        assert_true(files < 100);
+    }
+    uint64_t lost;
+    unsigned lines = deliver(spool, &lost);
+    assert_int_equal(lines + lost, PUTS);
+    nl_spool_close(spool);
+}
+
+static void what_is_larger_than_all_of_it_is_counted(void **state)
+{
+    (void)state;
+    nl_spool *spool = open_spool(true);
+    uint64_t lost;
+    unsigned files;
+    for (unsigned i = 0; i < 10; i++)
+        assert_int_equal(put_line(spool, 100), NL_OK);
+    assert_int_equal(put_line(spool, 2 * LIMIT), NL_OK);
+    on_disk(&files);
+    assert_true(files <= 3);
+    /* Also by who comes later. */
+    nl_spool_close(spool);
+    spool = nl_spool_open(folder, url, LIMIT, true);
+    assert_non_null(spool);
+    assert_int_equal(deliver(spool, &lost), 10);
+    assert_int_equal(lost, 1);
+    nl_spool_close(spool);
+}
+
+static void what_is_there_is_kept(void **state)
+{
+    (void)state;
+    nl_spool *spool = open_spool(false);
+    uint64_t lost;
+    unsigned files;
+    assert_int_equal(put_line(spool, 100), NL_OK);
+    assert_int_equal(put_line(spool, LIMIT), NL_FAILED);
+    assert_int_equal(put_line(spool, LIMIT - 100), NL_FAILED);
+    assert_int_equal(put_line(spool, LIMIT / 2), NL_OK);
+    assert_true(on_disk(&files) <= LIMIT);
+    assert_int_equal(deliver(spool, &lost), 2);
+    assert_int_equal(lost, 0);
+    nl_spool_close(spool);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_oldest_give_way),
+        cmocka_unit_test(what_is_larger_than_all_of_it_is_counted),
+        cmocka_unit_test(what_is_there_is_kept),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
