@@ -605,6 +605,7 @@ class Installed(Case):
             self.skipTest("no pip")
         source = self.scratch / "source"  # pip leaves its work there
         self.run_program("cp", "-r", support.SOURCE / "bindings/python", source)
+        self.run_program("chmod", "-R", "u+w", source)
         pc = self.scratch / "netlogger.pc"
         pc.write_text(f"Name: netlogger\nDescription: d\nVersion: 0.1.0\nLibs: -L{support.BUILD}/libnetlogger/.libs -lnetlogger\n"
                       f"Cflags: -I{support.SOURCE}/libnetlogger/include\n")

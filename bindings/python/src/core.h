@@ -27,6 +27,14 @@ static inline PyObject *nlpy_new_ref(PyObject *object)
     return object;
 }
 
+/* Does a statement without the interpreter's lock, which others have meanwhile. */
+#define WITHOUT_LOCK(statement)                                                                                        \
+    do {                                                                                                               \
+        PyThreadState *state_ = PyEval_SaveThread();                                                                   \
+        statement;                                                                                                     \
+        PyEval_RestoreThread(state_);                                                                                  \
+    } while (0)
+
 /* ---- module.c ---- */
 
 extern PyObject *nlpy_error; /* netlogger.Error */

@@ -76,6 +76,15 @@ static void replace(entry *at, const entry *with)
         Py_DECREF(old.names[i]);
 }
 
+/* Whether all are plain str, which are forgotten without any Python code being run. */
+static bool are_plain(PyObject *event, PyObject *const *names, Py_ssize_t count)
+{
+    bool plain = PyUnicode_CheckExact(event);
+    for (Py_ssize_t i = 0; i < count && plain; i++)
+        plain = PyUnicode_CheckExact(names[i]);
+    return plain;
+}
+
 nl_event_kind *nlpy_kind_find(nl_level level, PyObject *event, PyObject *const *names, Py_ssize_t count, bool *own)
 {
     entry *at = entry_of(level, event, names, count);
@@ -84,7 +93,7 @@ nl_event_kind *nlpy_kind_find(nl_level level, PyObject *event, PyObject *const *
         return at->kind;
     nl_event_kind *kind = make(level, event, names, count);
     /* What others use while they wait without the interpreter's lock is not freed. */
-    *own = nlpy_waiting > 0 || count > NAMES_MAX || !PyUnicode_CheckExact(event);
+    *own = nlpy_waiting > 0 || count > NAMES_MAX || !are_plain(event, names, count);
     if (kind == NULL || *own)
         return kind;
     entry made = {.kind = kind, .event = event, .level = (unsigned char)level, .count = (unsigned char)count};

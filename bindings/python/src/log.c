@@ -51,8 +51,7 @@ static void wait_for_users(py_log *self)
 {
     static const struct timespec moment = {.tv_nsec = 1000000};
     while (self->generation == generation && self->users > 0) {
-        Py_BEGIN_ALLOW_THREADS nanosleep(&moment, NULL);
-        Py_END_ALLOW_THREADS
+        WITHOUT_LOCK(nanosleep(&moment, NULL));
     }
 }
 
@@ -136,8 +135,9 @@ static nl_status write_event(py_log *self, nl_event_kind *kind, const call *c)
     enter(self);
     nlpy_waiting++;
     unsigned before = generation;
-    Py_BEGIN_ALLOW_THREADS status = nl_event_write(self->log, kind, c->values);
-    Py_END_ALLOW_THREADS if (before == generation) nlpy_waiting--;
+    WITHOUT_LOCK(status = nl_event_write(self->log, kind, c->values));
+    if (before == generation)
+        nlpy_waiting--;
     leave(self);
     return status;
 }
@@ -259,8 +259,8 @@ static PyObject *write_record(py_log *self, const nl_record *record)
 {
     nl_status status;
     enter(self);
-    Py_BEGIN_ALLOW_THREADS status = nl_write_record(self->log, record);
-    Py_END_ALLOW_THREADS leave(self);
+    WITHOUT_LOCK(status = nl_write_record(self->log, record));
+    leave(self);
     return PyBool_FromLong(status == NL_OK || status == NL_MALFORMED);
 }
 
@@ -413,8 +413,8 @@ static PyObject *log_control(PyObject *object, PyObject *text)
         return NULL;
     nl_status status;
     enter(self);
-    Py_BEGIN_ALLOW_THREADS status = nl_control(self->log, commands.data, commands.size);
-    Py_END_ALLOW_THREADS leave(self);
+    WITHOUT_LOCK(status = nl_control(self->log, commands.data, commands.size));
+    leave(self);
     Py_DECREF(kept);
     if (status == NL_FAILED)
         return nlpy_raise("control failed");
@@ -429,8 +429,8 @@ static PyObject *log_flush(PyObject *object, PyObject *unused)
         return NULL;
     nl_status status;
     enter(self);
-    Py_BEGIN_ALLOW_THREADS status = nl_flush(self->log);
-    Py_END_ALLOW_THREADS leave(self);
+    WITHOUT_LOCK(status = nl_flush(self->log));
+    leave(self);
     if (status == NL_FAILED)
         return nlpy_raise("flush failed");
     Py_RETURN_NONE;
@@ -445,8 +445,8 @@ static nl_status close_it(py_log *self)
     wait_for_users(self);
     nl_log *log = self->log;
     self->log = NULL;
-    Py_BEGIN_ALLOW_THREADS status = nl_close(log);
-    Py_END_ALLOW_THREADS return status;
+    WITHOUT_LOCK(status = nl_close(log));
+    return status;
 }
 
 static PyObject *log_close(PyObject *object, PyObject *unused)
@@ -483,8 +483,8 @@ static int log_init(PyObject *object, PyObject *args, PyObject *keywords)
     }
     nl_log *log;
     nl_error_clear();
-    Py_BEGIN_ALLOW_THREADS log = nl_open(prog, url);
-    Py_END_ALLOW_THREADS Py_XDECREF(url_bytes);
+    WITHOUT_LOCK(log = nl_open(prog, url));
+    Py_XDECREF(url_bytes);
     if (log == NULL && *nl_error_message() != '\0') {
         nlpy_raise("open failed");
         return -1;

@@ -102,14 +102,16 @@ static nl_status wait_for_next(py_reader *self, int64_t until_ns, const nl_recor
     struct timespec pause = {.tv_nsec = 100000};
     for (;;) {
         nl_status status;
-        Py_BEGIN_ALLOW_THREADS status = next_meant(self, record);
-        Py_END_ALLOW_THREADS if (status != NL_AGAIN) return status;
+        WITHOUT_LOCK(status = next_meant(self, record));
+        if (status != NL_AGAIN)
+            return status;
         if (PyErr_CheckSignals() < 0)
             return NL_FAILED;
         if (until_ns >= 0 && now_ns() >= until_ns)
             return NL_AGAIN;
-        Py_BEGIN_ALLOW_THREADS nanosleep(&pause, NULL);
-        Py_END_ALLOW_THREADS if (pause.tv_nsec < 10000000) pause.tv_nsec *= 2;
+        WITHOUT_LOCK(nanosleep(&pause, NULL));
+        if (pause.tv_nsec < 10000000)
+            pause.tv_nsec *= 2;
     }
 }
 
@@ -185,8 +187,7 @@ static void close_it(py_reader *self)
     nl_reader *reader = self->reader;
     self->reader = NULL;
     if (reader != NULL) {
-        Py_BEGIN_ALLOW_THREADS nl_reader_close(reader);
-        Py_END_ALLOW_THREADS
+        WITHOUT_LOCK(nl_reader_close(reader));
     }
     nl_filter_free(self->filter);
     self->filter = NULL;
@@ -210,16 +211,14 @@ static int open_it(py_reader *self, const char *url, const char *where, bool fol
         PyErr_SetString(PyExc_ValueError, nl_error_message());
         return -1;
     }
-    Py_BEGIN_ALLOW_THREADS self->reader = nl_reader_open(url, &options);
-    Py_END_ALLOW_THREADS if (self->reader == NULL)
-    {
+    WITHOUT_LOCK(self->reader = nl_reader_open(url, &options));
+    if (self->reader == NULL) {
         nlpy_raise("open failed");
         return -1;
     }
     nl_status status = NL_OK;
     if (since_ns != INT64_MIN) {
-        Py_BEGIN_ALLOW_THREADS status = nl_reader_seek(self->reader, since_ns);
-        Py_END_ALLOW_THREADS
+        WITHOUT_LOCK(status = nl_reader_seek(self->reader, since_ns));
     }
     if (status == NL_FAILED)
         nlpy_raise("seek failed");
