@@ -47,6 +47,9 @@ void nl_sites_switch(const char *pattern, bool off);
 /* Forgets what was last said of that very pattern: the rules that are left say what is off. */
 void nl_sites_forget_rule(const char *pattern);
 
+/* Whether rules switch events of that name off, which have no site. Not with nl_inside set. */
+bool nl_sites_is_off(nl_string event);
+
 /* The shared memory of this process's sites, NULL before the first. */
 const nl_shared_sites *nl_sites_shared(void);
 
