@@ -364,11 +364,9 @@ nl_status nl_control(nl_log *log, const char *commands, size_t size)
 {
     if (log == NULL)
         return NL_OFF;
-    int saved = errno;
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_status status = nl_control_do(log, NL_CONTROL_CALL, commands, size, NULL);
     nl_log_start(log);
-    nl_inside--;
-    errno = saved;
+    nl_leave(&visit);
     return status;
 }

@@ -143,11 +143,11 @@ static measuring *prepare(void)
 {
     measuring *m = calloc(1, sizeof *m);
     NL_REQUIRE(m != NULL, "out of memory");
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_registry_lock();
     m->sites = nl_sites_registered(&m->count);
     nl_registry_unlock();
-    nl_inside--;
+    nl_leave(&visit);
     m->costs = calloc(m->count + 1, sizeof *m->costs);
     NL_REQUIRE(m->costs != NULL, "out of memory");
     m->gate.threshold = NL_DEBUG;

@@ -120,6 +120,19 @@ static void lost_record(nl_drain *drain, nl_ring *ring, const nl_lost_event *los
     nl_record_add_uint(record, "THREAD", ring->shared->thread);
 }
 
+/*
+ * In place of an event that cannot be decoded, so that those behind it are not lost too: a record that a program has
+ * made by hand, with names or types that are none.
+ */
+static void undecoded_record(nl_drain *drain, nl_ring *ring, uint64_t ticks)
+{
+    static const char reason[] = "it is no record";
+    nl_record_clear(drain->record);
+    lost_record(drain, ring, &(nl_lost_event){.full = 1, .from_ticks = ticks, .to_ticks = ticks});
+    nl_record_add_string(drain->record, "REASON", reason, sizeof reason - 1);
+    drain->lost++;
+}
+
 /* Text times have six digits. */
 static int64_t round_time(int64_t time_ns)
 {
@@ -136,7 +149,7 @@ bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *head
     size_t size = header->size - sizeof *header;
     if (header->site == NL_SITE_RECORD) {
         if (!nl_payload_get(payload, size, record))
-            return false;
+            undecoded_record(drain, ring, header->ticks);
     } else if (header->site == NL_SITE_LOST) {
         nl_lost_event lost;
         if (size != sizeof lost)

@@ -110,7 +110,7 @@ static bool can_have_sites(const nl_event_kind *kind)
 static nl_event_kind *share(nl_event_kind *kind)
 {
     nl_event_kind **bucket = bucket_of(kind), *found = NULL;
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_registry_lock();
     for (found = *bucket; found != NULL && !is_same(found, kind); found = found->next)
         ;
@@ -121,7 +121,7 @@ static nl_event_kind *share(nl_event_kind *kind)
         *bucket = found = kind;
     }
     nl_registry_unlock();
-    nl_inside--;
+    nl_leave(&visit);
     return found;
 }
 
@@ -185,7 +185,7 @@ static nl_event_variant *find_variant(nl_event_kind *kind, uint64_t types, unsig
 static nl_event_variant *find_or_make_variant(nl_event_kind *kind, const nl_field *values, uint64_t types)
 {
     unsigned count = 0;
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_registry_lock();
     nl_event_variant *variant = find_variant(kind, types, &count);
     if (variant == NULL && count < VARIANTS_MAX) {
@@ -194,7 +194,7 @@ static nl_event_variant *find_or_make_variant(nl_event_kind *kind, const nl_fiel
         __atomic_store_n(&kind->variants, variant, __ATOMIC_RELEASE);
     }
     nl_registry_unlock();
-    nl_inside--;
+    nl_leave(&visit);
     return variant;
 }
 

@@ -123,13 +123,13 @@ static void share(nl_format_site *site)
 
 static nl_format_site *find_or_make(nl_level level, const char *event, const char *format)
 {
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_registry_lock();
     nl_format_site *site = find_shared(level, event, format);
     if (site == NULL && (site = make(level, event, format)) != NULL)
         share(site);
     nl_registry_unlock();
-    nl_inside--;
+    nl_leave(&visit);
     return site;
 }
 
@@ -171,14 +171,14 @@ nl_format_site *nl_format_site_find(nl_format_cache *cache, nl_level level, cons
 const nl_format_site *nl_format_site_of(const nl_event_site *site)
 {
     const nl_format_site *found = NULL;
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_registry_lock();
     for (size_t i = 0; i < BUCKETS && found == NULL; i++)
         for (const nl_format_site *at = buckets[i]; at != NULL; at = at->next)
             if (&at->site == site)
                 found = at;
     nl_registry_unlock();
-    nl_inside--;
+    nl_leave(&visit);
     return found;
 }
 

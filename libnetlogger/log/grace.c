@@ -70,6 +70,8 @@ static void wait_for_phase(unsigned old)
 void nl_grace_wait(void)
 {
     NL_REQUIRE(own_phase_plus_1 == 0, "called from inside");
+    int cancel_state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* who waits holds locks */
     pthread_mutex_lock(&waiting);
     for (int i = 0; i < 2; i++) {
         unsigned old = phase;
@@ -77,6 +79,7 @@ void nl_grace_wait(void)
         wait_for_phase(old);
     }
     pthread_mutex_unlock(&waiting);
+    pthread_setcancelstate(cancel_state, NULL);
 }
 
 void nl_grace_after_fork(void)

@@ -68,7 +68,10 @@ static void forget_parent(nl_log *log)
     log->stop = false;
     log->flush_wanted = log->flush_done = 0;
     log->status = NL_OK;
-    log->lost = 0;
+    log->lost = log->refused = 0;
+    log->beginning = 0;
+    log->unnamed = 0;
+    log->told_unnamed = false;
     nl_outbox_after_fork(&log->outbox);
     log->drain_ready = false; /* what it had allocated is lost: the parent's thread may have been in the middle of it */
     log->encoded = (nl_buffer){0};
@@ -183,6 +186,23 @@ static bool is_file_option(const char *name)
     return false;
 }
 
+static void append_whole_url(nl_buffer *out, const char *folder, const nl_url *url);
+
+/* A URL within a URL. */
+static void append_backup(nl_buffer *out, const char *folder, const char *value)
+{
+    nl_buffer whole = {0};
+    nl_url *backup = nl_url_parse(value);
+    if (backup != NULL)
+        append_whole_url(&whole, folder, backup);
+    else
+        nl_buffer_append(&whole, value, strlen(value)); /* whoever opens it says what is wrong */
+    nl_buffer_append(&whole, "", 1);
+    nl_url_append_escaped(out, whole.data);
+    nl_buffer_free(&whole);
+    nl_url_free(backup);
+}
+
 static void append_options(nl_buffer *out, const char *folder, const nl_url *url)
 {
     for (size_t i = 0; i < url->option_count; i++) {
@@ -192,6 +212,8 @@ static void append_options(nl_buffer *out, const char *folder, const nl_url *url
         nl_buffer_append(out, "=", 1);
         if (is_file_option(option->name))
             append_whole_path(out, folder, option->value);
+        else if (strcmp(option->name, "backup") == 0)
+            append_backup(out, folder, option->value);
         else
             nl_url_append_escaped(out, option->value);
     }
@@ -206,8 +228,17 @@ static bool has_path(const nl_url *url)
 static bool is_relative(const nl_url *url)
 {
     bool relative = has_path(url) && url->path[0] != '/';
-    for (size_t i = 0; i < url->option_count; i++)
-        relative |= is_file_option(url->options[i].name) && url->options[i].value[0] != '/';
+    for (size_t i = 0; i < url->option_count && !relative; i++) {
+        const nl_url_option *option = &url->options[i];
+        if (strcmp(option->name, "backup") == 0) {
+            nl_url *backup = nl_url_parse(option->value);
+            relative = backup != NULL && is_relative(backup);
+            nl_url_free(backup);
+        } else {
+            /* An empty one is an error, and stays one. */
+            relative = is_file_option(option->name) && option->value[0] != '/' && option->value[0] != '\0';
+        }
+    }
     return relative;
 }
 
@@ -224,23 +255,47 @@ static void append_whole_url(nl_buffer *out, const char *folder, const nl_url *u
 }
 
 /*
- * The URL as another process understands it, in another folder: files by their whole paths. Texts too long for shared
- * memory are left away: such a log can be recovered to a destination that is given then.
+ * Makes every path in it whole: the program may go to another folder before a file is opened, or opened again. Returns
+ * the URL to be used from here on; NULL is allowed.
+ */
+static nl_url *make_whole(nl_url *url)
+{
+    char *folder = url != NULL && is_relative(url) ? getcwd(NULL, 0) : NULL;
+    if (folder == NULL)
+        return url;
+    nl_buffer text = {0};
+    append_whole_url(&text, folder, url);
+    nl_buffer_append(&text, "", 1);
+    nl_url *whole = nl_url_parse(text.data);
+    nl_buffer_free(&text);
+    free(folder);
+    if (whole == NULL)
+        return url;
+    nl_url_free(url);
+    return whole;
+}
+
+/* A path of the program's, whole; to be freed. */
+static char *whole_path(const char *path)
+{
+    char *folder = path[0] != '/' ? getcwd(NULL, 0) : NULL, *whole;
+    if (asprintf(&whole, "%s%s%s", folder != NULL ? folder : "", folder != NULL ? "/" : "", path) < 0)
+        nl_abort_call(__func__, "out of memory");
+    free(folder);
+    return whole;
+}
+
+/*
+ * The URL for another process. Texts too long for shared memory are left away: such a log can be recovered to a
+ * destination that is given then.
  */
 void nl_log_note_url(nl_log *log)
 {
     const nl_url *url = log->url;
-    nl_buffer whole = {0};
-    char *folder = NULL;
-    if (!is_relative(url))
-        nl_buffer_append(&whole, url->text, strlen(url->text));
-    else if ((folder = getcwd(NULL, 0)) != NULL)
-        append_whole_url(&whole, folder, url);
+    size_t size = strlen(url->text);
     memset(log->whole_url, 0, sizeof log->whole_url);
-    if (whole.size < sizeof log->whole_url)
-        memcpy(log->whole_url, whole.data, whole.size);
-    nl_buffer_free(&whole);
-    free(folder);
+    if (size < sizeof log->whole_url && !is_relative(url))
+        memcpy(log->whole_url, url->text, size);
 }
 
 /* What stands in for the destination while it is away. */
@@ -306,7 +361,7 @@ static void begin_activation(nl_log *log)
     if (path == NULL || *path == '\0')
         return;
     log->control.activation.origin = NL_CONTROL_FILE;
-    log->control.activation.path = (char *)copy_text(path).data;
+    log->control.activation.path = whole_path(path);
     nl_activation_look(log);
     nl_log_start(log);
 }
@@ -343,24 +398,22 @@ static nl_log *open_url(const char *prog, nl_url *url)
 
 nl_log *nl_open(const char *prog, const char *url_text)
 {
-    int saved = errno;
     nl_error_clear();
     if (url_text == NULL)
         url_text = secure_getenv("NETLOGGER_DEST");
     if (is_switched_off() || url_text == NULL || *url_text == '\0')
         return NULL;
-    nl_inside++;
-    nl_url *url = nl_url_parse(url_text);
+    const nl_visit visit = nl_enter();
+    nl_url *url = make_whole(nl_url_parse(url_text));
     nl_log *log = url != NULL ? open_url(prog, url) : NULL;
-    nl_inside--;
-    errno = saved;
+    nl_leave(&visit);
     return log;
 }
 
 static nl_status flush(nl_log *log)
 {
     pthread_mutex_lock(&log->mutex);
-    nl_status status = nl_writer_thread_flush(log);
+    nl_status status = nl_writer_thread_await(log, nl_writer_thread_ask(log));
     pthread_mutex_unlock(&log->mutex);
     return status;
 }
@@ -369,22 +422,20 @@ nl_status nl_flush(nl_log *log)
 {
     if (log == NULL)
         return NL_OK;
-    int saved = errno;
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_status status = flush(log);
     nl_registry_lock();
     bool more = nl_producer_report_lost(log);
     nl_registry_unlock();
-    if (more)
+    if (more && status == NL_OK)
         status = flush(log);
-    nl_inside--;
-    errno = saved;
+    nl_leave(&visit);
     return status;
 }
 
 nl_status nl_log_set_destination(nl_log *log, const char *url_text, bool go_on)
 {
-    nl_next_destination next = {.url = nl_url_parse(url_text)};
+    nl_next_destination next = {.url = make_whole(nl_url_parse(url_text))};
     nl_log_options options;
     if (next.url == NULL || nl_log_options_read(&options, next.url) != NL_OK) {
         nl_url_free(next.url);
@@ -433,7 +484,7 @@ static uint64_t left_in_rings(const nl_log *log, uint64_t *lost)
     for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next) {
         const nl_shared_ring *shared = ring->shared;
         nl_ring look = *ring;
-        *lost += shared->lost.full + shared->lost.refused;
+        *lost += shared->lost.full + shared->lost.refused + __atomic_load_n(&ring->refused, __ATOMIC_RELAXED);
         look.at = __atomic_load_n(&shared->tail, __ATOMIC_ACQUIRE) & ~NL_TAIL_PINNED;
         look.end = __atomic_load_n(&shared->published, __ATOMIC_ACQUIRE);
         for (const char *event; (event = nl_ring_event(&look, &header)) != NULL; look.at += header.size) {
@@ -450,10 +501,10 @@ static uint64_t left_in_rings(const nl_log *log, uint64_t *lost)
 /* Whether another process can find what is left: it lies in files, and goes where another process can bring it. */
 static bool can_be_recovered(const nl_log *log)
 {
-    if (log->url->scheme == NL_SCHEME_STDIO || log->url->scheme == NL_SCHEME_MEMORY || log->outbox.mapping.fd < 0)
+    if (log->url->scheme == NL_SCHEME_STDIO || log->url->scheme == NL_SCHEME_MEMORY || !log->outbox.mapping.named)
         return false;
     for (const nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
-        if (ring->mapping.fd < 0)
+        if (!ring->mapping.named)
             return false;
     return true;
 }
@@ -473,7 +524,8 @@ static void leave_for_recovery(nl_log *log)
 static nl_status say_undelivered(nl_status status, uint64_t waiting, uint64_t lost, bool left)
 {
     unsigned long long all = waiting + lost, dropped = lost;
-    static const char why[] = "there was no room in the ring, or a signal handler came in the middle of another event";
+    static const char why[] = "there was no room in the ring, no memory, or a signal handler came in the middle of "
+                              "another event";
     if (waiting == 0 && status == NL_OK)
         nl_error_set("%s", why);
     if (waiting == 0)
@@ -489,9 +541,8 @@ nl_status nl_close(nl_log *log)
 {
     if (log == NULL)
         return NL_OK;
-    int saved = errno;
+    const nl_visit visit = nl_enter();
     nl_held_signals held;
-    nl_inside++;
     nl_signals_hold(&held); /* without a writer thread this one writes */
     nl_control_finish(log);
     nl_markers_forget_log(log);
@@ -503,7 +554,7 @@ nl_status nl_close(nl_log *log)
     nl_status status = log->status;
     if (status != NL_OK)
         nl_error_set("%s", log->message);
-    uint64_t lost = log->lost + (log->drain_ready ? log->drain.lost : 0);
+    uint64_t lost = log->lost + log->refused + (log->drain_ready ? log->drain.lost : 0);
     uint64_t waiting = nl_outbox_waiting(&log->outbox);
     waiting += left_in_rings(log, &lost);
     bool left = waiting > 0 && can_be_recovered(log);
@@ -522,8 +573,7 @@ nl_status nl_close(nl_log *log)
     free_log(log);
     tidy_session();
     nl_signals_release(&held);
-    nl_inside--;
-    errno = saved;
+    nl_leave(&visit);
     return status;
 }
 
@@ -542,13 +592,19 @@ static bool is_all_sent(nl_log *log)
 /* The program ends and has not closed its logs: what they hold is sent, and the shared memory given back. */
 __attribute__((destructor)) static void at_exit(void)
 {
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_registry_lock();
     for (nl_log *log = logs; log != NULL; log = log->next) {
         nl_control_finish(log);
-        flush(log);
-        if (nl_producer_report_lost(log))
-            flush(log);
+        nl_producer_report_lost(log);
+        pthread_mutex_lock(&log->mutex);
+        nl_writer_thread_ask(log); /* all of them first: they wait for their destinations together */
+        pthread_mutex_unlock(&log->mutex);
+    }
+    for (nl_log *log = logs; log != NULL; log = log->next) {
+        pthread_mutex_lock(&log->mutex);
+        nl_writer_thread_await(log, log->flush_wanted);
+        pthread_mutex_unlock(&log->mutex);
     }
     bool all_sent = true;
     for (nl_log *log = logs; log != NULL; log = log->next)
@@ -563,5 +619,5 @@ __attribute__((destructor)) static void at_exit(void)
         nl_session_remove();
     }
     nl_registry_unlock();
-    nl_inside--;
+    nl_leave(&visit);
 }

@@ -20,6 +20,7 @@
 #include "log/options.h"
 #include "log/outbox.h"
 
+#include <errno.h>
 #include <pthread.h>
 
 struct nl_log {
@@ -36,6 +37,9 @@ struct nl_log {
     unsigned rings_made;
     bool running; /* the writer thread */
     bool stop;
+    unsigned beginning;       /* threads at their first event, whose ring is not there yet ... */
+    uint64_t beginning_ticks; /* ... and when the first of them began */
+    int unnamed;              /* errno: why memory is not in files, so that a kill loses what is there; 0: all is */
     pthread_t thread;
     uint64_t flush_wanted, flush_done; /* counts of nl_flush */
     pthread_cond_t flushed;
@@ -57,11 +61,40 @@ struct nl_log {
     int64_t aside_ns;     /* likewise: when the writer thread last looked for a processor of its own */
     uint64_t flush_ticks; /* nl_flush wants the events up to there; 0: it has not been found out yet */
     bool left;            /* some of them are still in the rings */
-    uint64_t lost;        /* events; those without any ring included */
+    bool told_unnamed;
+    uint64_t lost;    /* events; those without any ring included */
+    uint64_t refused; /* events from signal handlers that are to be counted in the next ring; they add to it */
 };
 
 /* Above zero while this thread is inside the library, perhaps with a lock. */
 extern __thread unsigned nl_inside __attribute__((tls_model("initial-exec")));
+
+/* What nl_leave restores. */
+typedef struct nl_visit {
+    int saved_errno;
+    int cancel_state;
+} nl_visit;
+
+/*
+ * Around what takes locks or may wait: signal handlers' events are refused meanwhile, and the thread is not cancelled,
+ * which would leave the locks locked.
+ */
+static inline nl_visit nl_enter(void)
+{
+    nl_visit visit = {.saved_errno = errno};
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &visit.cancel_state);
+    nl_inside++;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    return visit;
+}
+
+static inline void nl_leave(const nl_visit *visit)
+{
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    nl_inside--;
+    pthread_setcancelstate(visit->cancel_state, NULL);
+    errno = visit->saved_errno;
+}
 
 /* ---- producer.c ---- */
 
@@ -74,6 +107,9 @@ nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
  * is its name, NUL-terminated. NL_AGAIN, nothing being written, when the format is no row of fields.
  */
 nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event, const char *format, va_list arguments);
+
+/* Makes a site known, if it is not. False when there is no memory for that. */
+bool nl_producer_know_site(nl_event_site *site);
 
 /* Counts an event as refused: it came from a signal handler in the middle of another. */
 void nl_producer_refuse(nl_log *log);
@@ -102,8 +138,12 @@ void nl_producer_after_fork(void);
 /* Starts the writer thread, with log->mutex held. False when there can't be one. */
 bool nl_writer_thread_start(nl_log *log);
 
-/* Asks for everything to be sent, and waits. NL_OK or NL_FAILED with the reason. With log->mutex held. */
-nl_status nl_writer_thread_flush(nl_log *log);
+/*
+ * Asks for everything to be sent; and waits for what was asked: NL_OK or NL_FAILED with the reason. With log->mutex
+ * held.
+ */
+uint64_t nl_writer_thread_ask(nl_log *log);
+nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted);
 
 /* Tells it to look at once. Safe in signal handlers. */
 void nl_writer_thread_wake(void *log);

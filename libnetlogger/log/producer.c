@@ -2,6 +2,7 @@
 
 #include "log/log_internal.h"
 
+#include "log/clock.h"
 #include "log/site.h"
 
 #include <errno.h>
@@ -12,19 +13,21 @@
 __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS];
 __thread unsigned nl_inside;
 
+enum { SLOTS = 496 }; /* logs that are open at once and whose rings a thread finds without a lock */
+
 /* A thread that has logged. From no heap, so that its first event may come from a signal handler. */
 typedef struct nl_thread {
     struct nl_thread *next;
-    nl_ring_producer **slots; /* its nl_private_rings */
-    nl_ring *rings;           /* by ->next_of_thread */
+    nl_ring_producer **slots;                /* its nl_private_rings */
+    nl_ring *more[SLOTS - NL_PRIVATE_SLOTS]; /* of logs with later slots */
+    nl_ring *rings;                          /* all, by ->next_of_thread */
 } nl_thread;
 
 static nl_thread *threads;
-static unsigned slots_taken; /* a bit each */
+static bool slots_taken[SLOTS];
 static __thread nl_thread *self;
-static __thread uint64_t refused_here; /* events refused before the thread had a ring */
-static __thread unsigned exits;        /* calls of on_thread_exit */
-static __thread bool gone;             /* no ring any more, and nothing that would clear one up */
+static __thread unsigned exits; /* calls of on_thread_exit */
+static __thread bool gone;      /* no ring any more, and nothing that would clear one up */
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
@@ -38,19 +41,26 @@ static void remove_thread(nl_thread *thread)
     munmap(thread, sizeof *thread);
 }
 
-/* What was refused while the thread had no ring, or was at it. */
+/* What was refused while threads had no ring in the log, or this one was at its. */
 static void count_refused(nl_ring *ring)
 {
-    uint64_t refused = ring != NULL ? __atomic_exchange_n(&refused_here, 0, __ATOMIC_RELAXED) : 0;
+    nl_log *log = ring->log;
+    uint64_t refused = __atomic_exchange_n(&ring->refused, 0, __ATOMIC_RELAXED);
+    if (__atomic_load_n(&log->refused, __ATOMIC_RELAXED) > 0)
+        refused += __atomic_exchange_n(&log->refused, 0, __ATOMIC_RELAXED);
     if (refused > 0)
         nl_ring_count_lost(ring, 0, refused);
 }
 
-/* From here on until busy is 0 again signal handlers leave the ring alone: their events are refused. */
+/*
+ * From here on until busy is 0 again signal handlers leave the ring alone: their events are refused. The mark comes
+ * before the time, as nl_private_begin has it; the writer thread looks at both.
+ */
 static void hold(nl_ring *ring)
 {
     __atomic_store_n(&ring->producer.busy, 2, __ATOMIC_RELAXED);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    __atomic_store_n(&ring->producer.called, nl_private_ticks(&ring->producer), __ATOMIC_RELEASE);
 }
 
 static void let_go(nl_ring *ring)
@@ -67,18 +77,20 @@ static void on_thread_exit(void *unused)
     if (self == NULL || (++exits < PTHREAD_DESTRUCTOR_ITERATIONS - 1 && pthread_setspecific(key, unused) == 0))
         return;
     gone = true;
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_registry_lock();
     /* First of all signal handlers lose sight of the rings. */
+    nl_thread *thread = self;
     memset(nl_private_rings, 0, sizeof nl_private_rings);
-    __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    count_refused(self->rings);
-    for (nl_ring *ring = self->rings; ring != NULL; ring = ring->next_of_thread)
-        nl_ring_thread_gone(ring);
-    remove_thread(self);
     self = NULL;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    for (nl_ring *ring = thread->rings; ring != NULL; ring = ring->next_of_thread) {
+        count_refused(ring);
+        nl_ring_thread_gone(ring);
+    }
+    remove_thread(thread);
     nl_registry_unlock();
-    nl_inside--;
+    nl_leave(&visit);
 }
 
 static void make_key(void)
@@ -125,6 +137,8 @@ bool nl_log_write_down(nl_log *log)
     if (log->outbox.shared == NULL) {
         if (nl_outbox_make_batch(&log->outbox, log->number) != NL_OK)
             return false;
+        if (!log->outbox.mapping.named)
+            log->unnamed = log->outbox.mapping.why;
         nl_clock clock;
         nl_clock_start(&clock);
         nl_clock_save(&clock, log->outbox.shared->clock);
@@ -139,60 +153,134 @@ bool nl_log_write_down(nl_log *log)
     return true;
 }
 
-static nl_ring *make_ring(nl_log *log)
+static uint64_t ticks_now(void)
+{
+    return nl_private_ticks(&(nl_ring_producer){.slow_clock = !nl_clock_has_counter()});
+}
+
+/* The calling thread's ring in that log; NULL when it has none, or the log is one of very many. */
+static nl_ring *known_ring(const nl_log *log)
+{
+    unsigned slot = log->gate.slot;
+    if (slot < NL_PRIVATE_SLOTS)
+        return (nl_ring *)(void *)nl_private_rings[slot];
+    nl_thread *thread = self;
+    return thread != NULL && slot < SLOTS ? __atomic_load_n(&thread->more[slot - NL_PRIVATE_SLOTS], __ATOMIC_RELAXED)
+                                          : NULL;
+}
+
+/* ring may be NULL. */
+static void set_known_ring(nl_thread *thread, const nl_log *log, nl_ring *ring)
+{
+    unsigned slot = log->gate.slot;
+    if (slot < NL_PRIVATE_SLOTS)
+        thread->slots[slot] = ring != NULL ? &ring->producer : NULL;
+    else if (slot < SLOTS)
+        __atomic_store_n(&thread->more[slot - NL_PRIVATE_SLOTS], ring, __ATOMIC_RELAXED);
+}
+
+/* Sees to it that there is all that a ring needs, and looks for one that is free. False when there is no memory. */
+static bool prepare_ring(nl_log *log, nl_ring **reused, unsigned *number)
 {
     pthread_mutex_lock(&log->mutex);
-    if (!nl_log_write_down(log)) {
-        pthread_mutex_unlock(&log->mutex);
-        return NULL;
-    }
-    nl_ring *ring = reuse_ring(log);
-    if (ring == NULL && (ring = nl_ring_make(log->options.ring_size, log->number, log->rings_made++)) != NULL) {
-        ring->policy = &log->options.policy;
-        ring->log = log;
-        ring->next = log->rings;
-        log->rings = ring;
-    }
-    if (!log->running)
+    bool good = nl_log_write_down(log);
+    if (good && (*reused = reuse_ring(log)) == NULL)
+        *number = log->rings_made++;
+    if (good && !log->running)
         log->running = nl_writer_thread_start(log);
     pthread_mutex_unlock(&log->mutex);
+    return good;
+}
+
+static void add_ring(nl_log *log, nl_ring *ring)
+{
+    ring->policy = &log->options.policy;
+    ring->log = log;
+    pthread_mutex_lock(&log->mutex);
+    if (!ring->mapping.named && log->unnamed == 0)
+        log->unnamed = ring->mapping.why;
+    ring->next = log->rings;
+    log->rings = ring;
+    pthread_mutex_unlock(&log->mutex);
+}
+
+/* From here on the writer thread knows that an event with this time is to come. */
+static uint64_t begin_first(nl_log *log)
+{
+    pthread_mutex_lock(&log->mutex);
+    uint64_t called = ticks_now();
+    if (log->beginning++ == 0)
+        log->beginning_ticks = called;
+    pthread_mutex_unlock(&log->mutex);
+    return called;
+}
+
+static void end_first(nl_log *log)
+{
+    pthread_mutex_lock(&log->mutex);
+    log->beginning--;
+    pthread_mutex_unlock(&log->mutex);
+}
+
+/*
+ * A ring for this thread's first event in a log, made without the registry's lock: threads that begin together do not
+ * wait for each other.
+ */
+static nl_ring *make_ring(nl_log *log)
+{
+    nl_ring *ring = NULL;
+    unsigned number;
+    nl_registry_lock();
+    bool good = know_thread();
+    for (nl_ring *old = good ? self->rings : NULL; old != NULL && ring == NULL; old = old->next_of_thread)
+        ring = old->log == log ? old : NULL;
+    bool is_old = ring != NULL; /* of one of very many logs */
+    good = good && (is_old || prepare_ring(log, &ring, &number));
+    nl_registry_unlock();
+    if (!good || is_old)
+        return ring;
+    if (ring == NULL) {
+        ring = nl_ring_make(log->options.ring_size, log->number, number);
+        if (ring == NULL)
+            return NULL;
+        add_ring(log, ring);
+    }
+    nl_registry_lock();
+    ring->next_of_thread = self->rings;
+    self->rings = ring;
+    nl_registry_unlock();
     return ring;
 }
 
-static nl_ring *own_ring(nl_log *log)
+/* The ring of a thread that has none in the log yet, or has to look for it, held. */
+static nl_ring *first_ring(nl_log *log)
 {
-    if (log->gate.slot < NL_PRIVATE_SLOTS && nl_private_rings[log->gate.slot] != NULL)
-        return (nl_ring *)(void *)nl_private_rings[log->gate.slot];
-    nl_ring *ring = NULL;
-    nl_registry_lock();
-    if (know_thread()) {
-        for (ring = self->rings; ring != NULL && ring->log != log;)
-            ring = ring->next_of_thread;
-        if (ring == NULL && (ring = make_ring(log)) != NULL) {
-            ring->next_of_thread = self->rings;
-            self->rings = ring;
-            if (log->gate.slot < NL_PRIVATE_SLOTS)
-                nl_private_rings[log->gate.slot] = &ring->producer;
-        }
+    uint64_t called = begin_first(log);
+    nl_ring *ring = make_ring(log);
+    if (ring != NULL && !ring->producer.busy) {
+        hold(ring);
+        ring->producer.called = called;
+        set_known_ring(self, log, ring);
     }
-    nl_registry_unlock();
+    end_first(log);
     return ring;
 }
 
 /* The ring, ready for an event; NULL when that is lost. Not reentered: nl_inside is set. */
 static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
 {
-    nl_ring *ring = own_ring(log);
-    if (ring == NULL) {
+    nl_ring *ring = known_ring(log);
+    bool in_the_middle = ring != NULL && ring->producer.busy; /* a signal handler, of this thread's event */
+    if (in_the_middle) {
+        nl_ring_refuse(ring);
+        return NULL;
+    }
+    if (ring != NULL)
+        hold(ring);
+    else if ((ring = first_ring(log)) == NULL) {
         __atomic_add_fetch(&log->lost, 1, __ATOMIC_RELAXED);
         return NULL;
     }
-    if (ring->producer.busy) { /* a signal handler, in the middle of this thread's event */
-        nl_ring_count_lost(ring, 0, 1);
-        ring->producer.limit = 0; /* so that the next event comes here and reports it */
-        return NULL;
-    }
-    hold(ring);
     count_refused(ring);
     if (nl_ring_make_room(ring, size, level, nl_writer_thread_wake, log))
         return ring;
@@ -202,17 +290,13 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
 
 void nl_producer_refuse(nl_log *log)
 {
-    nl_ring_producer *ring = log->gate.slot < NL_PRIVATE_SLOTS ? nl_private_rings[log->gate.slot] : NULL;
-    if (gone) {
+    nl_ring *ring = known_ring(log);
+    if (gone)
         __atomic_add_fetch(&log->lost, 1, __ATOMIC_RELAXED);
-        return;
-    }
-    if (nl_inside > 0 || ring == NULL) { /* the ring, and what it has counted, may be changing */
-        refused_here++;
-    } else {
-        nl_ring_count_lost((nl_ring *)(void *)ring, 0, 1);
-        ring->limit = 0; /* so that the next event comes by and reports it */
-    }
+    else if (ring == NULL)
+        __atomic_add_fetch(&log->refused, 1, __ATOMIC_RELAXED);
+    else
+        nl_ring_refuse(ring);
 }
 
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size)
@@ -221,36 +305,36 @@ nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size)
         nl_producer_refuse(log);
         return NULL;
     }
-    int saved = errno;
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_ring *ring = ready_ring(log, level, size);
-    nl_inside--;
-    if (ring != NULL && refused_here > 0) /* in the meantime */
-        ring->producer.limit = 0;
-    errno = saved;
+    nl_leave(&visit);
     return ring != NULL ? &ring->producer : NULL;
 }
 
-/* Whether the site is known, and on; made known when it is not. */
-static bool is_ready(nl_event_site *site)
+bool nl_producer_know_site(nl_event_site *site)
 {
     if (nl_inside > 0)
         return true; /* about to be refused */
     if (__atomic_load_n(&site->id, __ATOMIC_ACQUIRE) != 0)
         return true;
-    int saved = errno;
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_registry_lock();
     bool known = site->id != 0 || nl_site_register(site);
     nl_registry_unlock();
-    nl_inside--;
-    errno = saved;
-    return known && !__atomic_load_n(&site->off, __ATOMIC_RELAXED);
+    nl_leave(&visit);
+    return known;
 }
 
 nl_ring_producer *nl_private_prepare(nl_log_gate *gate, nl_event_site *site, size_t size)
 {
-    return is_ready(site) ? nl_producer_prepare((nl_log *)(void *)gate, (nl_level)site->level, size) : NULL;
+    nl_log *log = (nl_log *)(void *)gate;
+    if (!nl_producer_know_site(site)) { /* there is no memory for its names */
+        __atomic_add_fetch(&log->lost, 1, __ATOMIC_RELAXED);
+        return NULL;
+    }
+    if (__atomic_load_n(&site->off, __ATOMIC_RELAXED))
+        return NULL;
+    return nl_producer_prepare(log, (nl_level)site->level, size);
 }
 
 bool nl_producer_report_lost(nl_log *log)
@@ -269,27 +353,26 @@ bool nl_producer_report_lost(nl_log *log)
 
 unsigned nl_slot_take(void)
 {
-    for (unsigned slot = 0; slot < NL_PRIVATE_SLOTS; slot++)
-        if ((slots_taken & (1u << slot)) == 0) {
-            slots_taken |= 1u << slot;
-            return slot;
-        }
-    return NL_PRIVATE_SLOTS;
+    unsigned slot = 0;
+    while (slot < SLOTS && slots_taken[slot])
+        slot++;
+    if (slot < SLOTS)
+        slots_taken[slot] = true;
+    return slot;
 }
 
 void nl_slot_release(nl_log *log)
 {
     for (nl_thread *thread = threads; thread != NULL; thread = thread->next) {
-        if (log->gate.slot < NL_PRIVATE_SLOTS)
-            thread->slots[log->gate.slot] = NULL;
+        set_known_ring(thread, log, NULL);
         for (nl_ring **at = &thread->rings; *at != NULL;)
             if ((*at)->log == log)
                 *at = (*at)->next_of_thread;
             else
                 at = &(*at)->next_of_thread;
     }
-    if (log->gate.slot < NL_PRIVATE_SLOTS)
-        slots_taken &= ~(1u << log->gate.slot);
+    if (log->gate.slot < SLOTS)
+        slots_taken[log->gate.slot] = false;
 }
 
 void nl_producer_after_fork(void)
@@ -300,10 +383,7 @@ void nl_producer_after_fork(void)
             munmap(thread, sizeof *thread);
     }
     threads = self;
-    if (self != NULL) {
-        self->next = NULL;
-        self->rings = NULL;
-    }
+    if (self != NULL)
+        *self = (nl_thread){.slots = nl_private_rings};
     memset(nl_private_rings, 0, sizeof nl_private_rings);
-    refused_here = 0;
 }

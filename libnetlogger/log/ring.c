@@ -44,6 +44,7 @@ void nl_ring_begin_stream(nl_ring *ring)
     __atomic_store_n(&shared->sequence, 0, __ATOMIC_RELAXED);
     ring->last_time_ns = 0;
     ring->stuck_since_ns = 0;
+    ring->refused = 0;
     __atomic_store_n(&ring->processor, -1, __ATOMIC_RELAXED);
     __atomic_store_n(&ring->in_use, true, __ATOMIC_RELEASE);
 }
@@ -136,7 +137,9 @@ void nl_ring_report_lost(nl_ring *ring)
         return;
     nl_ring_producer *p = &ring->producer;
     char *at = p->data + (p->head & p->mask);
-    nl_event_header header = {LOST_SIZE, NL_SITE_LOST, nl_private_ticks(p)};
+    /* Not behind the event that is about to follow, which has the time of its call. */
+    uint64_t ticks = p->busy == 2 ? p->called : nl_private_ticks(p);
+    nl_event_header header = {LOST_SIZE, NL_SITE_LOST, ticks};
     memcpy(at, &header, sizeof header);
     memcpy(at + sizeof header, &ring->shared->lost, sizeof ring->shared->lost);
     set_lost(&ring->shared->lost, 0, 0);
@@ -257,6 +260,8 @@ bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(
         nl_ring_count_lost(ring, 1, 0);
     __atomic_store_n(&ring->processor, sched_getcpu(), __ATOMIC_RELAXED);
     set_limit(ring);
+    if (__atomic_load_n(&ring->refused, __ATOMIC_RELAXED) > 0) /* in the meantime */
+        ring->producer.limit = 0;
     return found;
 }
 

@@ -38,9 +38,10 @@ struct nl_ring {
     uint64_t stuck_tail;
     nl_ring *next; /* of the log's rings */
     nl_ring *next_of_thread;
-    const void *log; /* whose it is */
-    bool in_use;     /* by a living thread; without one it is for reuse once it is empty */
-    int processor;   /* where that thread ran when it last looked for room; -1 unknown */
+    void *log;        /* whose it is */
+    uint64_t refused; /* events in signal handlers that are not counted in shared->lost yet; they add to it */
+    bool in_use;      /* by a living thread; without one it is for reuse once it is empty */
+    int processor;    /* where that thread ran when it last looked for room; -1 unknown */
 
     /* The reader's, in a cycle of the writer thread. */
     uint64_t at __attribute__((aligned(128))); /* the next event to be taken */
@@ -68,6 +69,13 @@ void nl_ring_begin_stream(nl_ring *ring);
  * called when the reader should know that there is no room.
  */
 bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user);
+
+/* Counts an event that came from a signal handler in the middle of another, whatever its thread is just at. */
+static inline void nl_ring_refuse(nl_ring *ring)
+{
+    __atomic_add_fetch(&ring->refused, 1, __ATOMIC_RELAXED);
+    ring->producer.limit = 0; /* so that the next event comes by and reports it */
+}
 
 /* Counts events that were lost: full of them for want of room, refused of them in signal handlers. */
 void nl_ring_count_lost(nl_ring *ring, uint64_t full, uint64_t refused);

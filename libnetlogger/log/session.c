@@ -2,6 +2,8 @@
 
 #include "log/session.h"
 
+#include "base/descriptor.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -15,12 +17,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The folder: -1 not made yet, -2 can't be made. */
-enum { NOT_YET = -1, NONE = -2 };
-static int folder = NOT_YET;
+/* The folder, and the file in it that is locked; a program may have closed either descriptor. */
+static enum { NOT_YET, MADE, NONE } folder_state;
 static pthread_mutex_t folder_mutex = PTHREAD_MUTEX_INITIALIZER; /* for making it */
+static int folder = -1, lock_file = -1, why_none;
+static nl_identity folder_identity, lock_identity;
 static char folder_path[256];
-static int lock_file = -1;
 static bool kept; /* with what a closed log could not deliver; the registry's lock guards it */
 
 const char *nl_session_parent(void)
@@ -30,15 +32,16 @@ const char *nl_session_parent(void)
 }
 
 /* The lock says that the process lives: the kernel takes it away however the process ends. */
-static bool make_lock(int in)
+static bool take_lock(int in, int flags)
 {
-    lock_file = openat(in, "lock", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    lock_file = openat(in, "lock", O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600);
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    lock_identity = nl_identity_of(lock_file);
     return lock_file >= 0 && fcntl(lock_file, F_OFD_SETLK, &lock) == 0;
 }
 
 /* It gets its name when the lock is there: who finds a folder that is not locked may take the process for dead. */
-static int make_folder(void)
+static bool make_folder(void)
 {
     char hidden[sizeof folder_path + 1];
     uint32_t random;
@@ -49,22 +52,51 @@ static int make_folder(void)
     int size = snprintf(folder_path, sizeof folder_path, "%s/netlogger-%u-%d-%08x", nl_session_parent(), user, process,
                         random);
     snprintf(hidden, sizeof hidden, "%s/.netlogger-%u-%d-%08x", nl_session_parent(), user, process, random);
+    errno = ENAMETOOLONG;
     if (size < 0 || (size_t)size >= sizeof folder_path || mkdir(hidden, 0700) != 0)
-        return NONE;
-    int fd = open(hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd >= 0 && make_lock(fd) && rename(hidden, folder_path) == 0 ? fd : NONE;
+        return false;
+    folder = open(hidden, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    folder_identity = nl_identity_of(folder);
+    return folder >= 0 && take_lock(folder, O_CREAT | O_EXCL) && rename(hidden, folder_path) == 0;
 }
 
-static int open_file(const nl_mapping *mapping)
+/* Opens again what the program has closed, as daemons do. False when the folder is not there, or not to be entered. */
+static bool reopen_folder(void)
+{
+    if (!nl_identity_holds(&folder_identity, folder)) {
+        int fd = open(folder_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (fd < 0)
+            return false;
+        if (!nl_identity_holds(&folder_identity, fd)) {
+            close(fd);
+            errno = ENOENT;
+            return false;
+        }
+        folder = fd;
+    }
+    return nl_identity_holds(&lock_identity, lock_file) || take_lock(folder, 0);
+}
+
+/* The folder's descriptor, made at first; -1 with errno. */
+static int open_folder(void)
 {
     pthread_mutex_lock(&folder_mutex);
-    if (folder == NOT_YET)
-        folder = make_folder();
-    int in = folder;
+    if (folder_state == NOT_YET) {
+        folder_state = make_folder() ? MADE : NONE;
+        why_none = errno;
+    }
+    bool good = folder_state == MADE && reopen_folder();
+    if (folder_state == NONE)
+        errno = why_none;
+    int in = good ? folder : -1;
     pthread_mutex_unlock(&folder_mutex);
-    if (in == NONE)
-        return -1;
-    return openat(in, mapping->name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    return in;
+}
+
+static int open_file(const nl_mapping *mapping, int flags)
+{
+    int in = open_folder();
+    return in >= 0 ? openat(in, mapping->name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600) : -1;
 }
 
 /* Maps what stands at repeat once more at its end. Memory without a file is copied by asking to move none of it:
@@ -100,64 +132,98 @@ static bool may_be_large(size_t size)
     return getrlimit(RLIMIT_FSIZE, &limit) == 0 && (limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur);
 }
 
+static bool reserve(int fd, size_t from, size_t to)
+{
+    int why;
+    do
+        why = posix_fallocate(fd, (off_t)from, (off_t)(to - from));
+    while (why == EINTR);
+    errno = why;
+    return why == 0;
+}
+
+static void unlink_file(const nl_mapping *mapping)
+{
+    int saved = errno;
+    int in = mapping->named && folder_state == MADE ? open_folder() : -1; /* after fork it is the parent's */
+    if (in >= 0)
+        unlinkat(in, mapping->name, 0);
+    errno = saved;
+}
+
+/* The descriptor is closed as soon as the file is mapped: a program has many threads, and few descriptors. */
 static bool make_file(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat)
 {
+    errno = EFBIG;
     if (!may_be_large(size))
         return false;
-    mapping->fd = open_file(mapping);
-    if (mapping->fd < 0)
+    int fd = open_file(mapping, O_CREAT | O_EXCL);
+    if (fd < 0)
         return false;
-    if (ftruncate(mapping->fd, (off_t)size) == 0 && nl_mapping_reserve(mapping, 0, reserved))
-        mapping->memory = nl_mapping_map(mapping->fd, size, repeat);
+    mapping->named = true;
+    if (ftruncate(fd, (off_t)size) == 0 && reserve(fd, 0, reserved))
+        mapping->memory = nl_mapping_map(fd, size, repeat);
+    int why = errno;
+    close(fd);
     if (mapping->memory == NULL)
-        nl_mapping_remove(mapping);
-    return mapping->memory != NULL;
+        unlink_file(mapping);
+    mapping->named = mapping->memory != NULL;
+    errno = why;
+    return mapping->named;
 }
 
 bool nl_mapping_make(nl_mapping *mapping, size_t size, size_t reserved, size_t repeat, const char *name, ...)
 {
     va_list arguments;
+    *mapping = (nl_mapping){.fd = -1};
     va_start(arguments, name);
     vsnprintf(mapping->name, sizeof mapping->name, name, arguments);
     va_end(arguments);
     mapping->size = repeat > 0 ? 2 * size - repeat : size;
-    mapping->memory = NULL;
     if (make_file(mapping, size, reserved, repeat))
         return true;
-    /* No room for files (a container's /dev/shm is small, files may be limited): memory without a name may still be
-     * had. */
-    mapping->fd = -1;
+    /* No room for files (a container's /dev/shm is small, files may be limited), or no right to make one: memory
+     * without a name may still be had. */
+    mapping->why = errno != 0 ? errno : ENOENT;
     mapping->memory = nl_mapping_map(-1, size, repeat);
     return mapping->memory != NULL;
 }
 
 bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to)
 {
-    int why;
-    if (mapping->fd < 0)
+    if (mapping->fd >= 0)
+        return reserve(mapping->fd, from, to);
+    if (!mapping->named)
         return true;
-    do
-        why = posix_fallocate(mapping->fd, (off_t)from, (off_t)(to - from));
-    while (why == EINTR);
+#ifdef MADV_POPULATE_WRITE
+    int saved = errno;
+    if (madvise(mapping->memory + from, to - from, MADV_POPULATE_WRITE) == 0)
+        return true;
+    if (errno != EINVAL) {
+        errno = errno == EFAULT ? ENOSPC : errno;
+        return false;
+    }
+    errno = saved;
+#endif
+    int fd = open_file(mapping, 0); /* Linux before 5.14 */
+    if (fd < 0)
+        return false;
+    bool good = reserve(fd, from, to);
+    int why = errno;
+    close(fd);
     errno = why;
-    return why == 0;
+    return good;
 }
 
 void nl_mapping_forget(nl_mapping *mapping)
 {
-    if (mapping->fd >= 0 && folder >= 0)
-        unlinkat(folder, mapping->name, 0);
+    unlink_file(mapping);
 }
 
 void nl_mapping_remove(nl_mapping *mapping)
 {
-    if (mapping->memory != NULL)
-        munmap(mapping->memory, mapping->size);
-    mapping->memory = NULL;
-    nl_mapping_forget(mapping);
-    if (mapping->fd >= 0)
-        close(mapping->fd);
-    mapping->fd = -1;
+    unlink_file(mapping);
+    nl_mapping_leave(mapping);
 }
 
 void nl_mapping_leave(nl_mapping *mapping)
@@ -167,6 +233,7 @@ void nl_mapping_leave(nl_mapping *mapping)
     if (mapping->fd >= 0)
         close(mapping->fd);
     mapping->memory = NULL;
+    mapping->named = false;
     mapping->fd = -1;
 }
 
@@ -180,11 +247,11 @@ void nl_shared_head_set(nl_shared_head *head)
 static void close_folder(void)
 {
     if (folder >= 0)
-        close(folder);
+        nl_identity_close(&folder_identity, folder);
     if (lock_file >= 0)
-        close(lock_file);
-    folder = NOT_YET;
-    lock_file = -1;
+        nl_identity_close(&lock_identity, lock_file);
+    folder = lock_file = -1;
+    folder_state = NOT_YET;
     kept = false;
 }
 
@@ -200,8 +267,9 @@ bool nl_session_is_kept(void)
 
 void nl_session_remove(void)
 {
-    if (folder >= 0 && !kept) {
-        unlinkat(folder, "lock", 0);
+    int in = folder_state == MADE && !kept ? open_folder() : -1;
+    if (in >= 0) {
+        unlinkat(in, "lock", 0);
         rmdir(folder_path);
     }
     close_folder();

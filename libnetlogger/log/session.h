@@ -11,7 +11,9 @@
 typedef struct nl_mapping {
     char *memory; /* NULL: none */
     size_t size;
-    int fd;
+    int fd;        /* of another process's file; -1: none */
+    bool named;    /* memory of a file in this process's folder, which outlives it */
+    int why;       /* errno: why it is not */
     char name[32]; /* in the folder */
 } nl_mapping;
 
@@ -32,7 +34,7 @@ bool nl_mapping_reserve(nl_mapping *mapping, size_t from, size_t to);
 /* Unmaps it and removes its file. */
 void nl_mapping_remove(nl_mapping *mapping);
 
-/* Removes its file, but leaves the memory, and the file open: threads may still be at it when the process ends. */
+/* Removes its file, but leaves the memory: threads may still be at it when the process ends. */
 void nl_mapping_forget(nl_mapping *mapping);
 
 /* Unmaps it and leaves its file to nlrecover, once nl_session_keep was called. */

@@ -1,25 +1,27 @@
+/* clang-format off */
 /*
  * What lies in shared memory, so that events outlive the process that logged them.
  *
  * A process has a folder, /dev/shm/netlogger-UID-PID-RANDOM, which only its user may enter:
  *
  *   lock        empty; locked (fcntl) as long as the process lives
- *   sites       nl_shared_sites: every NL_EVENT that was reached, with its names and types log-N       nl_shared_log:
- * where a log goes, its clock, and the batch of encoded records on their way out ring-N-M    nl_shared_ring: the events
- * of one thread in log N that are not in a batch yet
+ *   sites       nl_shared_sites: every NL_EVENT that was reached, with its names and types
+ *   log-N       nl_shared_log: where a log goes, its clock, and the batch of encoded records on their way out
+ *   ring-N-M    nl_shared_ring: the events of one thread in log N that are not in a batch yet
  *
  * A killed process leaves whatever its last store was. Hence the order of stores is the protocol:
  *
  *   - a producer copies an event, then stores nl_shared_ring.published: only complete events lie before it;
- *   - the writer thread encodes events at the end of the batch, notes in each ring where it has come to (next_tail) and
- * in the log how long the batch is then (next_size), then stores nl_shared_log.commit: from there on the events are the
- *     batch's. Then it makes both true (tail, batch_size) and stores applied. Who finds commit and applied unequal
- * finishes that;
+ *   - the writer thread encodes events at the end of the batch, notes in each ring where it has come to (next_tail)
+ *     and in the log how long the batch is then (next_size), then stores nl_shared_log.commit: from there on the events
+ *     are the batch's. Then it makes both true (tail, batch_size) and stores applied. Who finds commit and applied
+ *     unequal finishes that;
  *   - before the batch is written to a file the file's size is noted, so that after a crash one can look whether it is
- * there.
+ *     there.
  *
  * All of one machine, in its own byte order, and of one version: NL_SHARED_VERSION.
  */
+/* clang-format on */
 #ifndef NETLOGGER_LOG_SHARED_H
 #define NETLOGGER_LOG_SHARED_H
 

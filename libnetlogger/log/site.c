@@ -111,7 +111,7 @@ static const void *module_of(const void *address)
 void nl_private_sites_leave(const void *inside)
 {
     const void *module = module_of(inside);
-    nl_inside++;
+    const nl_visit visit = nl_enter();
     nl_registry_lock();
     pthread_mutex_lock(&rules_mutex);
     for (nl_event_site **at = &registered; *at != NULL;)
@@ -121,7 +121,7 @@ void nl_private_sites_leave(const void *inside)
             at = &(*at)->next;
     pthread_mutex_unlock(&rules_mutex);
     nl_registry_unlock();
-    nl_inside--;
+    nl_leave(&visit);
 }
 
 bool nl_site_register(nl_event_site *site)
@@ -174,7 +174,8 @@ void nl_sites_switch(const char *pattern, bool off)
     if (at < rule_count)
         memmove(&rules[at], &rules[at + 1], (--rule_count - at) * sizeof rules[0]);
     snprintf(rules[rule_count].pattern, NL_SITE_PATTERN_SIZE, "%s", pattern);
-    rules[rule_count++].off = off;
+    rules[rule_count].off = off;
+    __atomic_store_n(&rule_count, rule_count + 1, __ATOMIC_RELAXED);
     for (nl_event_site *site = registered; site != NULL; site = site->next)
         if (fnmatch(pattern, site->event, 0) == 0)
             __atomic_store_n(&site->off, off, __ATOMIC_RELAXED);
@@ -203,6 +204,25 @@ void nl_sites_forget_rule(const char *pattern)
         if (fnmatch(pattern, site->event, 0) == 0)
             __atomic_store_n(&site->off, is_switched_off(site->event), __ATOMIC_RELAXED);
     pthread_mutex_unlock(&rules_mutex);
+}
+
+bool nl_sites_is_off(nl_string event)
+{
+    char usual[256];
+    if (__atomic_load_n(&rule_count, __ATOMIC_RELAXED) == 0)
+        return false;
+    const nl_visit visit = nl_enter();
+    char *name = event.size < sizeof usual ? usual : malloc(event.size + 1);
+    NL_REQUIRE(name != NULL, "out of memory");
+    memcpy(name, event.data, event.size);
+    name[event.size] = '\0';
+    pthread_mutex_lock(&rules_mutex);
+    bool off = is_switched_off(name);
+    pthread_mutex_unlock(&rules_mutex);
+    if (name != usual)
+        free(name);
+    nl_leave(&visit);
+    return off;
 }
 
 void nl_sites_lock(void)

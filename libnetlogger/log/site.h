@@ -50,6 +50,9 @@ bool nl_sites_are_off(const char *event);
 /* Forgets what was last said of that very pattern: the rules that are left say what is off. */
 void nl_sites_forget_rule(const char *pattern);
 
+/* Whether rules switch events of that name off, which have no site. Not with nl_inside set. */
+bool nl_sites_is_off(nl_string event);
+
 /* The shared memory of this process's sites, NULL before the first. */
 const nl_shared_sites *nl_sites_shared(void);
 

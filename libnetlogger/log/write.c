@@ -16,6 +16,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+enum { SMALL_EVENT = 16 << 10 /* bytes: what any ring takes */ };
+
 /*
  * What a thread needs to write, kept so that nothing is allocated once warm. From no heap, nor are the fields of most
  * events, so that a signal handler's call may be the thread's first.
@@ -100,17 +102,34 @@ static nl_status logged(size_t longest)
     return NL_MALFORMED;
 }
 
-/* A whole record into the ring. */
+/*
+ * As nl_private_begin, whose short way does not look whether an event is larger than the part of a ring that it may be
+ * (log.h).
+ */
+static char *begin(nl_log *log, nl_event_site *site, size_t size, nl_ring_producer **ring)
+{
+    if (size <= SMALL_EVENT)
+        return nl_private_begin(&log->gate, site, size, ring);
+    *ring = nl_producer_prepare(log, (nl_level)site->level, size);
+    if (*ring == NULL)
+        return NULL;
+    __atomic_store_n(&(*ring)->busy, 1, __ATOMIC_RELAXED);
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    char *at = (*ring)->data + ((*ring)->head & (*ring)->mask);
+    nl_event_header header = {(uint32_t)size, site->id, (*ring)->called};
+    memcpy(at, &header, sizeof header);
+    return at + sizeof header;
+}
+
+/* A whole record into the ring, unless its event is switched off. */
 static nl_status put_record(nl_log *log, const nl_record *record)
 {
+    if (nl_inside == 0 && nl_sites_is_off(record->event))
+        return NL_OFF;
     nl_event_site site = {.id = NL_SITE_RECORD, .level = (unsigned char)record->level};
     size_t size = sizeof(nl_event_header) + nl_payload_size(record);
     nl_ring_producer *ring;
-    if (size > NL_EVENT_MOST) {
-        nl_producer_prepare(log, record->level, size); /* only to be counted */
-        return no_room(size);
-    }
-    char *at = nl_private_begin(&log->gate, &site, size, &ring);
+    char *at = begin(log, &site, size, &ring);
     if (at == NULL)
         return no_room(size);
     nl_payload_put(at, record);
@@ -168,18 +187,18 @@ static void put_values(char *at, const nl_event_site *site, const nl_field *fiel
 /* An event of a site into the ring. NL_AGAIN when the site cannot be made known: there is no memory for it. */
 static nl_status put_typed(nl_log *log, nl_event_site *site, const nl_field *fields)
 {
+    if (!nl_producer_know_site(site))
+        return NL_AGAIN;
     if (__atomic_load_n(&site->off, __ATOMIC_RELAXED))
         return NL_OFF;
     size_t longest = 0, size = typed_size(site, fields, &longest);
     nl_ring_producer *ring;
-    char *at = nl_private_begin(&log->gate, site, size, &ring);
+    char *at = begin(log, site, size, &ring);
     if (at != NULL) {
         put_values(at, site, fields);
         nl_private_commit(ring, size);
         return logged(longest);
     }
-    if (__atomic_load_n(&site->id, __ATOMIC_ACQUIRE) == 0)
-        return NL_AGAIN;
     return __atomic_load_n(&site->off, __ATOMIC_RELAXED) ? NL_OFF : no_room(size);
 }
 

@@ -160,7 +160,13 @@ static uint64_t ordered_until(nl_ring *rings, uint64_t before_ticks, uint64_t pa
 {
     uint64_t until = before_ticks;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next) {
-        if (__atomic_load_n(&ring->producer.busy, __ATOMIC_ACQUIRE) != 1) { /* 2: it has not read the counter yet */
+        unsigned busy = __atomic_load_n(&ring->producer.busy, __ATOMIC_ACQUIRE);
+        if (busy == 2) { /* it makes room for an event that will have the time of its call */
+            uint64_t called = __atomic_load_n(&ring->producer.called, __ATOMIC_ACQUIRE);
+            if (called > ring->safe_ticks)
+                ring->safe_ticks = called - 1 < before_ticks ? called - 1 : before_ticks;
+        }
+        if (busy == 0) {
             ring->safe_ticks = before_ticks;
             ring->busy_head = UINT64_MAX;
             continue;
@@ -203,7 +209,29 @@ static uint64_t take_until(nl_log *log, nl_ring *rings, uint64_t before_ticks)
         return UINT64_MAX;
     if (log->drain.format == NL_FORMAT_NLB) /* each thread's events stand by themselves */
         return log->clock_ticks;
-    return ordered_until(rings, before_ticks, nl_clock_ticks(&log->drain.clock, PATIENCE_NS));
+    uint64_t patience_ticks = nl_clock_ticks(&log->drain.clock, PATIENCE_NS);
+    pthread_mutex_lock(&log->mutex);
+    if (log->beginning > 0 && log->beginning_ticks < before_ticks &&
+        before_ticks - log->beginning_ticks < patience_ticks)
+        before_ticks = log->beginning_ticks - 1;
+    pthread_mutex_unlock(&log->mutex);
+    return ordered_until(rings, before_ticks, patience_ticks);
+}
+
+/* That a kill would lose what is in memory, when it turns out to be so. */
+static void tell_unnamed(nl_log *log)
+{
+    pthread_mutex_lock(&log->mutex);
+    int why = log->told_unnamed ? 0 : log->unnamed;
+    log->told_unnamed |= why != 0;
+    pthread_mutex_unlock(&log->mutex);
+    if (why == 0)
+        return;
+    nl_record *record = nl_log_record(log, NL_WARNING, "NetLogger.Unrecoverable");
+    char words[128];
+    const char *reason = strerror_r(why, words, sizeof words);
+    nl_record_add_string(record, "REASON", reason, strlen(reason));
+    nl_log_say(log, record);
 }
 
 /*
@@ -385,6 +413,7 @@ static void *run(void *user)
         if (!stop) {
             nl_activation_look(log);
             nl_control_report(log);
+            tell_unnamed(log);
         }
         log->flush_ticks = stop ? UINT64_MAX : 0;
         log->outbox.hurry = flush || stop;
@@ -425,14 +454,18 @@ bool nl_writer_thread_start(nl_log *log)
     return started;
 }
 
-nl_status nl_writer_thread_flush(nl_log *log)
+uint64_t nl_writer_thread_ask(nl_log *log)
 {
     if (!log->running && log->rings != NULL) /* there was no thread to be had until now */
         log->running = nl_writer_thread_start(log);
+    nl_writer_thread_wake(log);
+    return log->running ? ++log->flush_wanted : 0;
+}
+
+nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted)
+{
     if (!log->running)
         return log->rings == NULL ? NL_OK : nl_error_set("there is no thread to be had for the log");
-    uint64_t wanted = ++log->flush_wanted;
-    nl_writer_thread_wake(log);
     while (log->flush_done < wanted && log->running)
         pthread_cond_wait(&log->flushed, &log->mutex);
     return log->status == NL_OK ? NL_OK : nl_error_set("%s", log->message);

@@ -4,12 +4,13 @@
  * (doc/binary-format.md, "On a connection"). A connection that the other side has closed is noticed before a write, so
  * that no record goes into a dead one unnoticed; then, or when a write fails, a new connection is tried, at most once a
  * back-off period (but for a flush, which is told how it is now), so that a collector that is away costs the program
- * next to nothing.
+ * next to nothing. One write, with all that belongs to it, takes no longer than the timeout.
  */
 #include "config.h"
 
 #include "transport/destination.h"
 
+#include "base/descriptor.h"
 #include "base/error.h"
 #include "format/block_read.h"
 #include "format/varint.h"
@@ -32,6 +33,7 @@ enum {
 typedef struct socket_destination {
     nl_destination base;
     nl_channel channel;
+    nl_identity identity; /* of its descriptor */
     nl_dialer *dialer;
     int timeout_ms;
     int64_t retry_ns;             /* on the monotonic clock: no connection is tried before */
@@ -50,14 +52,29 @@ static void disconnect(socket_destination *s)
     s->said.size = 0;
 }
 
-static nl_status connect_now(socket_destination *s)
+/* What is left until then, for who takes durations. */
+static int until_ms(int64_t deadline_ns)
+{
+    int64_t left_ns = deadline_ns - nl_deadline_ns(0);
+    return left_ns > 0 ? (int)(left_ns / 1000000) : 0;
+}
+
+/* As nl_wait_ready; but what is ready all the time must not keep one beyond the deadline. */
+static int wait_until(const socket_destination *s, short what, int64_t deadline_ns)
+{
+    return nl_deadline_ns(0) >= deadline_ns ? ETIMEDOUT : nl_wait_ready(s->channel.fd, what, deadline_ns);
+}
+
+static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
 {
     if (nl_deadline_ns(0) < s->retry_ns && !s->base.at_once) {
         nl_error_set("it was away a moment ago");
         return nl_dialer_prepend(s->dialer, "connect to");
     }
-    nl_status status = nl_dialer_connect(s->dialer, s->timeout_ms, &s->channel);
-    if (status != NL_OK)
+    nl_status status = nl_dialer_connect(s->dialer, until_ms(deadline_ns), &s->channel);
+    if (status == NL_OK)
+        s->identity = nl_identity_of(s->channel.fd);
+    else
         s->retry_ns = nl_deadline_ns(BACK_OFF_MS);
     return status;
 }
@@ -111,9 +128,8 @@ static bool is_closed(socket_destination *s)
 /* ---- sending ---- */
 
 /* Sends over the connection there is. On failure *sent is whole records, and the connection may be gone. */
-static nl_status send_all(socket_destination *s, const char *data, size_t size, size_t *sent)
+static nl_status send_all(socket_destination *s, const char *data, size_t size, int64_t deadline_ns, size_t *sent)
 {
-    int64_t deadline_ns = nl_deadline_ns(s->timeout_ms);
     size_t done = 0;
     while (done < size) {
         ssize_t put = nl_channel_write(&s->channel, data + done, size - done);
@@ -123,7 +139,7 @@ static nl_status send_all(socket_destination *s, const char *data, size_t size, 
         }
         int why = errno;
         if (why == EAGAIN)
-            why = nl_wait_ready(s->channel.fd, nl_channel_wants(&s->channel, POLLOUT), deadline_ns);
+            why = wait_until(s, nl_channel_wants(&s->channel, POLLOUT), deadline_ns);
         if (why == 0 || why == EINTR)
             continue;
         *sent = nl_destination_whole(&s->base, data, done);
@@ -148,11 +164,10 @@ static size_t end_of_blocks(const char *data, size_t size, uint64_t count, uint6
 }
 
 /* Waits until everything that was sent is acknowledged. */
-static nl_status wait_for_acknowledgement(socket_destination *s)
+static nl_status wait_for_acknowledgement(socket_destination *s, int64_t deadline_ns)
 {
-    int64_t deadline_ns = nl_deadline_ns(s->timeout_ms);
     while (s->blocks_acknowledged < s->blocks_sent) {
-        int why = nl_wait_ready(s->channel.fd, nl_channel_wants(&s->channel, POLLIN), deadline_ns);
+        int why = wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns);
         if (why != 0)
             return nl_dialer_cannot(s->dialer, "wait for an acknowledgement from", &s->channel, why);
         if (is_closed(s) && s->blocks_acknowledged < s->blocks_sent)
@@ -163,14 +178,15 @@ static nl_status wait_for_acknowledgement(socket_destination *s)
 
 /* Sends blocks; those that were acknowledged count. A connection on which some were not is given up: they are sent
  * again. */
-static nl_status send_acknowledged(socket_destination *s, const char *data, size_t size, size_t *taken)
+static nl_status send_acknowledged(socket_destination *s, const char *data, size_t size, int64_t deadline_ns,
+                                   size_t *taken)
 {
     uint64_t before = s->blocks_sent, count, found;
     end_of_blocks(data, size, UINT64_MAX, &count);
     s->blocks_sent += count;
-    nl_status status = send_all(s, data, size, taken);
+    nl_status status = send_all(s, data, size, deadline_ns, taken);
     if (status == NL_OK)
-        status = wait_for_acknowledgement(s);
+        status = wait_for_acknowledgement(s, deadline_ns);
     *taken = size;
     if (status == NL_OK)
         return NL_OK;
@@ -181,9 +197,20 @@ static nl_status send_acknowledged(socket_destination *s, const char *data, size
     return status;
 }
 
-static nl_status send_over(socket_destination *s, const char *data, size_t size, size_t *taken)
+static nl_status send_over(socket_destination *s, const char *data, size_t size, int64_t deadline_ns, size_t *taken)
 {
-    return s->acknowledged ? send_acknowledged(s, data, size, taken) : send_all(s, data, size, taken);
+    return s->acknowledged ? send_acknowledged(s, data, size, deadline_ns, taken)
+                           : send_all(s, data, size, deadline_ns, taken);
+}
+
+/* Lets go of a connection whose descriptor the program has closed: the number may be another's by now. */
+static void check_descriptor(socket_destination *s)
+{
+    if (s->channel.fd < 0 || nl_identity_holds(&s->identity, s->channel.fd))
+        return;
+    s->channel.fd = -1;
+    nl_channel_forget(&s->channel);
+    disconnect(s);
 }
 
 static nl_status socket_write(nl_destination *destination, nl_level level, const char *data, size_t size,
@@ -191,18 +218,20 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
 {
     (void)level;
     socket_destination *s = (socket_destination *)destination;
+    int64_t deadline_ns = nl_deadline_ns(s->timeout_ms);
+    check_descriptor(s);
     if (s->channel.fd >= 0 && is_closed(s))
         disconnect(s);
     bool fresh = s->channel.fd < 0;
-    if (fresh && connect_now(s) != NL_OK)
+    if (fresh && connect_now(s, deadline_ns) != NL_OK)
         return NL_FAILED;
-    if (send_over(s, data, size, written) == NL_OK)
+    if (send_over(s, data, size, deadline_ns, written) == NL_OK)
         return NL_OK;
-    /* A connection that broke is tried anew once, with the records that it had not taken. */
-    if (fresh || s->channel.fd >= 0 || connect_now(s) != NL_OK)
+    /* A connection that broke is tried anew once, with the records that it had not taken, if there is time. */
+    if (fresh || s->channel.fd >= 0 || until_ms(deadline_ns) == 0 || connect_now(s, deadline_ns) != NL_OK)
         return NL_FAILED;
     size_t more = 0;
-    nl_status status = send_over(s, data + *written, size - *written, &more);
+    nl_status status = send_over(s, data + *written, size - *written, deadline_ns, &more);
     *written += more;
     return status;
 }
@@ -210,6 +239,7 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
 static void socket_poll(nl_destination *destination)
 {
     socket_destination *s = (socket_destination *)destination;
+    check_descriptor(s);
     if (s->channel.fd >= 0 && s->acknowledged && is_closed(s))
         disconnect(s);
 }
@@ -217,6 +247,7 @@ static void socket_poll(nl_destination *destination)
 static void socket_after_fork(nl_destination *destination)
 {
     socket_destination *s = (socket_destination *)destination;
+    check_descriptor(s);
     s->said = (nl_buffer){0};       /* the parent's thread may have been in the middle of it */
     nl_channel_forget(&s->channel); /* closes this process's descriptor only: the parent's connection stays */
     disconnect(s);
@@ -231,7 +262,7 @@ static void linger(socket_destination *s)
 {
     int64_t deadline_ns = nl_deadline_ns(s->timeout_ms < LINGER_MS ? s->timeout_ms : LINGER_MS);
     nl_channel_end(&s->channel);
-    while (!is_closed(s) && nl_wait_ready(s->channel.fd, POLLIN, deadline_ns) != ETIMEDOUT)
+    while (!is_closed(s) && wait_until(s, POLLIN, deadline_ns) != ETIMEDOUT)
         continue;
 }
 
@@ -239,6 +270,7 @@ static nl_status socket_close(nl_destination *destination, bool keep)
 {
     (void)keep;
     socket_destination *s = (socket_destination *)destination;
+    check_descriptor(s);
     if (s->channel.tls != NULL && !s->acknowledged)
         linger(s);
     disconnect(s);
@@ -262,7 +294,7 @@ nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destinati
     s->user = options->user;
     s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
     s->dialer = nl_dialer_new(url);
-    if (s->dialer != NULL && connect_now(s) == NL_OK)
+    if (s->dialer != NULL && connect_now(s, nl_deadline_ns(s->timeout_ms)) == NL_OK)
         return &s->base;
     socket_close(&s->base, false);
     return NULL;

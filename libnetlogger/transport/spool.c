@@ -2,6 +2,7 @@
 
 #include "transport/spool.h"
 
+#include "base/descriptor.h"
 #include "base/error.h"
 
 #include <dirent.h>
@@ -36,13 +37,15 @@ typedef struct segment {
     struct segment *next; /* newer */
     char name[64];
     int fd;
-    uint64_t size; /* bytes, header and all */
+    nl_identity identity; /* of fd */
+    uint64_t size;        /* bytes, header and all */
     segment_header header;
 } segment;
 
 struct nl_spool {
     char *folder;
     int folder_fd;
+    nl_identity identity; /* of folder_fd */
     size_t limit;
     bool oldest;
     uint64_t used;   /* bytes of all segments */
@@ -72,7 +75,7 @@ static void remove_first(nl_spool *spool)
         spool->last = &spool->segments;
     spool->used -= first->size;
     unlinkat(spool->folder_fd, first->name, 0);
-    close(first->fd);
+    nl_identity_close(&first->identity, first->fd);
     free(first);
 }
 
@@ -82,6 +85,7 @@ static segment *new_segment(const char *name, int fd, uint64_t size, const segme
     NL_REQUIRE(s != NULL, "out of memory");
     memcpy(s->name, name, strnlen(name, sizeof s->name - 1));
     s->fd = fd;
+    s->identity = nl_identity_of(fd);
     s->size = size;
     s->header = *header;
     return s;
@@ -132,6 +136,44 @@ static void adopt_all(nl_spool *spool)
 
 /* ---- opening ---- */
 
+static void forget_segments(nl_spool *spool)
+{
+    for (segment *s = spool->segments, *next; s != NULL; s = next) {
+        next = s->next;
+        nl_identity_close(&s->identity, s->fd);
+        free(s);
+    }
+    spool->segments = NULL;
+    spool->last = &spool->segments;
+    spool->used = 0;
+    spool->number = 0; /* a new file for what is put next */
+}
+
+static bool open_folder(nl_spool *spool)
+{
+    spool->folder_fd = open(spool->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    spool->identity = nl_identity_of(spool->folder_fd);
+    return spool->folder_fd >= 0;
+}
+
+/* Begins anew with what is on disk when the program has closed a descriptor. False when it cannot be opened again. */
+static bool check_descriptors(nl_spool *spool)
+{
+    bool good = nl_identity_holds(&spool->identity, spool->folder_fd);
+    for (const segment *s = spool->segments; s != NULL && good; s = s->next)
+        good = nl_identity_holds(&s->identity, s->fd);
+    if (good)
+        return true;
+    forget_segments(spool);
+    nl_identity_close(&spool->identity, spool->folder_fd);
+    if (!open_folder(spool)) {
+        nl_error_set_errno("open the spool %s", spool->folder);
+        return false;
+    }
+    adopt_all(spool);
+    return true;
+}
+
 /* FOLDER and in it the destination's: what is no letter, digit, dot or hyphen in its URL becomes '_'. */
 static char *folder_of(const char *folder, const nl_url *url)
 {
@@ -157,8 +199,7 @@ nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t si
         spool->name = (uint64_t)nl_time_now_ns();
     mkdir(folder, 0700);
     mkdir(spool->folder, 0700);
-    spool->folder_fd = open(spool->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (spool->folder_fd < 0) {
+    if (!open_folder(spool)) {
         nl_error_set_errno("open the spool %s", spool->folder);
         free(spool->folder);
         free(spool);
@@ -172,12 +213,8 @@ void nl_spool_close(nl_spool *spool)
 {
     if (spool == NULL)
         return;
-    for (segment *s = spool->segments, *next; s != NULL; s = next) {
-        next = s->next;
-        close(s->fd);
-        free(s);
-    }
-    close(spool->folder_fd);
+    forget_segments(spool);
+    nl_identity_close(&spool->identity, spool->folder_fd);
     free(spool->folder);
     free(spool);
 }
@@ -297,6 +334,8 @@ static nl_status give_up_put(nl_spool *spool, const char *data, size_t size)
 
 nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
 {
+    if (!check_descriptors(spool))
+        return NL_FAILED;
     bool too_large = HEADER_SIZE + PUT_HEAD + size > spool->limit;
     if (too_large && spool->oldest)
         return give_up_put(spool, data, size);
@@ -334,6 +373,8 @@ bool nl_spool_is_empty(const nl_spool *spool)
 nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out)
 {
     out->size = 0;
+    if (!check_descriptors(spool))
+        return NL_FAILED;
     while (spool->segments != NULL) {
         uint64_t at = spool->segments->header.delivered;
         while (out->size < PEEK_SIZE && read_put(spool->segments, &at, out))

@@ -4,6 +4,9 @@
  */
 #include <netlogger.h>
 
+#include "log/log_internal.h"
+
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -43,6 +46,41 @@ static int tear_down(void **state)
     char command[64];
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return system(command);
+}
+
+/* Runs work in a process of its own, which is to end well: what it does to itself is not for the other tests. */
+static void expect_success(int (*work)(void))
+{
+    fflush(NULL);
+    pid_t child = fork();
+    if (child == 0)
+        _exit(work());
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* What is in the file, with a NUL behind it; to be freed. */
+static char *contents(const char *name)
+{
+    char bytes[4096];
+    nl_buffer all = {0};
+    int fd = open(name, O_RDONLY | O_CLOEXEC);
+    assert_true(fd >= 0);
+    for (ssize_t got; (got = read(fd, bytes, sizeof bytes)) > 0;)
+        nl_buffer_append(&all, bytes, (size_t)got);
+    close(fd);
+    nl_buffer_append(&all, "", 1);
+    return all.data;
+}
+
+static nl_log *open_log(const char *options)
+{
+    char url[160];
+    snprintf(url, sizeof url, "file:%s?%s", path, options);
+    nl_log *log = nl_open("p", url);
+    assert_non_null(log);
+    return log;
 }
 
 /* The lines of text, which are to be whole. */
@@ -132,11 +170,517 @@ static void a_pipe_that_nobody_reads(void **state)
     unlink(path);
 }
 
+/* ---- threads that are cancelled ---- */
+
+static nl_log *log_;
+static void (*before_cancel)(void), (*cancelled_in)(void);
+
+static void one_event(void)
+{
+    NL_EVENT(log_, NL_USAGE, "Event", "I", 1);
+}
+
+static void one_write(void)
+{
+    nl_write(log_, NL_USAGE, "Written", "I=%d X=%g", 1, 1.5);
+}
+
+static void one_flush(void)
+{
+    nl_flush(log_);
+}
+
+static void one_control(void)
+{
+    assert_int_equal(nl_control(log_, "event Nothing off", strlen("event Nothing off")), NL_OK);
+}
+
+static void one_log(void)
+{
+    nl_log *other = nl_open("q", "memory:cancelled");
+    NL_EVENT(other, NL_USAGE, "Other");
+    nl_close(other);
+}
+
+static void *be_cancelled(void *unused)
+{
+    if (before_cancel != NULL)
+        before_cancel();
+    pthread_cancel(pthread_self());
+    cancelled_in();
+    pthread_testcancel();
+    return unused;
+}
+
+static void *log_one(void *unused)
+{
+    one_event();
+    one_write();
+    return unused;
+}
+
+/* A request to end a thread takes effect behind the library's call, not in it with its locks held. */
+static void threads_that_are_cancelled(void **state)
+{
+    (void)state;
+    static void (*const calls[])(void) = {one_event, one_write, one_flush, one_control, one_log};
+    for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++)
+        for (int first = 0; first < 2; first++) {
+            unlink(path);
+            log_ = open_log("append=no");
+            cancelled_in = calls[i];
+            before_cancel = first ? one_event : NULL;
+            pthread_t thread;
+            void *result;
+            assert_int_equal(pthread_create(&thread, NULL, be_cancelled, NULL), 0);
+            pthread_join(thread, &result);
+            assert_ptr_equal(result, PTHREAD_CANCELED);
+            assert_int_equal(pthread_create(&thread, NULL, log_one, NULL), 0);
+            pthread_join(thread, NULL);
+            assert_int_equal(nl_close(log_), NL_OK);
+        }
+    unlink(path);
+}
+
+/* ---- descriptors ---- */
+
+static unsigned count_descriptors(void)
+{
+    unsigned count = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        count += fcntl(fd, F_GETFD) >= 0;
+    return count;
+}
+
+static void *log_and_wait(void *user)
+{
+    one_event();
+    pthread_barrier_wait(user);
+    pthread_barrier_wait(user);
+    return NULL;
+}
+
+/* However many threads log. */
+static void few_descriptors(void **state)
+{
+    (void)state;
+    enum { THREADS = 20 };
+    pthread_t threads[THREADS];
+    pthread_barrier_t barrier;
+    unsigned before = count_descriptors();
+    unlink(path);
+    log_ = open_log("ring=64k");
+    pthread_barrier_init(&barrier, NULL, THREADS + 1);
+    for (int i = 0; i < THREADS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, log_and_wait, &barrier), 0);
+    pthread_barrier_wait(&barrier);
+    nl_flush(log_);
+    assert_true(count_descriptors() <= before + 4);
+    pthread_barrier_wait(&barrier);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
+    assert_int_equal(nl_close(log_), NL_OK);
+    assert_int_equal(count_descriptors(), before);
+    unlink(path);
+}
+
+enum { OWN = 8 };
+
+/* What a daemon does when it starts, with a log open; then all is written, and nothing into the files of its own. */
+static int close_all(void)
+{
+    nl_log *log = open_log("append=no");
+    int own[OWN], lowest = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    close(lowest);
+    NL_EVENT(log, NL_USAGE, "Before", "I", 1);
+    nl_flush(log);
+    for (int fd = 3; fd < 64; fd++)
+        close(fd);
+    for (int i = 0; i < OWN; i++) {
+        char name[96];
+        snprintf(name, sizeof name, "%s/own%d", folder, i);
+        own[i] = open(name, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+        if (own[i] < 0 || own[i] > lowest + 8 || write(own[i], "precious", 8) != 8)
+            return 1;
+    }
+    NL_EVENT(log, NL_USAGE, "After", "I", 2);
+    if (nl_flush(log) != NL_OK || nl_close(log) != NL_OK)
+        return 2;
+    for (int i = 0; i < OWN; i++)
+        if (lseek(own[i], 0, SEEK_END) != 8)
+            return 3;
+    char *text = contents(path);
+    return strstr(text, "Before") != NULL && strstr(text, "After") != NULL ? 0 : 4;
+}
+
+static unsigned count_folders(void)
+{
+    unsigned count = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    for (struct dirent *entry; (entry = readdir(d)) != NULL;)
+        count += strncmp(entry->d_name, "netlogger-", 10) == 0;
+    closedir(d);
+    return count;
+}
+
+static void descriptors_that_the_program_closes(void **state)
+{
+    (void)state;
+    unlink(path);
+    expect_success(close_all);
+    assert_int_equal(count_folders(), 0);
+    unlink(path);
+}
+
+/* Who has closed the lock is none the less alive. */
+static int lose_the_lock(void)
+{
+    nl_log *log = open_log("append=no&format=nlb");
+    for (int i = 0; i < 1000; i++)
+        NL_EVENT(log, NL_USAGE, "Before", "I", i);
+    for (int fd = 3; fd < 64; fd++)
+        close(fd);
+    unsigned told = 0;
+    if (nl_recover(NULL, count_failures, &told) != NL_OK || count_folders() != 1)
+        return 1;
+    return nl_close(log) == NL_OK ? 0 : 2;
+}
+
+static void a_lock_that_is_closed(void **state)
+{
+    (void)state;
+    unlink(path);
+    expect_success(lose_the_lock);
+    unlink(path);
+}
+
+/* ---- memory and rights ---- */
+
+/* The folder of the rings is not this user's any more: events are logged, and it is said that a kill would lose them.
+ */
+static int drop_privileges(void)
+{
+    nl_log *log = open_log("append=no");
+    NL_EVENT(log, NL_USAGE, "Before", "I", 1);
+    nl_flush(log);
+    if (setgid(65534) != 0 || setuid(65534) != 0)
+        return 1;
+    pthread_t thread;
+    log_ = log;
+    pthread_create(&thread, NULL, log_one, NULL);
+    pthread_join(thread, NULL);
+    nl_flush(log);
+    if (nl_close(log) != NL_OK)
+        return 2;
+    char *text = contents(path);
+    return strstr(text, "Before") != NULL && strstr(text, "NL.EVNT=Event ") != NULL &&
+                   strstr(text, "NL.EVNT=NetLogger.Unrecoverable REASON=\"Permission denied\"") != NULL
+               ? 0
+               : 3;
+}
+
+static void rights_that_are_dropped(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) /* nothing to drop */
+        return;
+    unlink(path);
+    close(open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0666));
+    assert_int_equal(chmod(folder, 0755) | chown(path, 65534, 65534), 0);
+    expect_success(drop_privileges);
+    char command[96];
+    snprintf(command, sizeof command, "rm -rf %s/netlogger-*", folder);
+    assert_int_equal(system(command), 0);
+    unlink(path);
+}
+
+static int without_files(void)
+{
+    setenv("NETLOGGER_SHM", "/nonexistent", 1);
+    nl_log *log = open_log("append=no");
+    NL_EVENT(log, NL_USAGE, "Event", "I", 1);
+    nl_flush(log);
+    if (nl_close(log) != NL_OK)
+        return 1;
+    char *text = contents(path);
+    return strstr(text, "NL.EVNT=Event ") != NULL && strstr(text, "NetLogger.Unrecoverable") != NULL ? 0 : 2;
+}
+
+static void no_shared_memory(void **state)
+{
+    (void)state;
+    unlink(path);
+    expect_success(without_files);
+    unlink(path);
+}
+
+/* Events of 16 fields with names of that size. */
+static void log_wide(nl_log *log, int count, size_t name_size)
+{
+    static char long_name[4000];
+    memset(long_name, 'n', sizeof long_name);
+    nl_string names[NL_FIELDS_MAX];
+    nl_field values[NL_FIELDS_MAX];
+    for (int i = 0; i < NL_FIELDS_MAX; i++) {
+        names[i] = (nl_string){long_name, name_size};
+        values[i] = (nl_field){.type = NL_TYPE_INT, .int_value = i};
+    }
+    for (int i = 0; i < count; i++) {
+        char event[16];
+        int size = snprintf(event, sizeof event, "Wide%d", i);
+        nl_event_kind *kind = nl_event_kind_new(NL_USAGE, (nl_string){event, (size_t)size}, names, NL_FIELDS_MAX);
+        nl_event_write(log, kind, values);
+    }
+}
+
+/* The table of sites has 64 MiB. */
+static void fill_table(nl_log *log)
+{
+    log_wide(log, 1100, 4000);
+    log_wide(log, 50, 200);
+    log_wide(log, 100, 1);
+}
+
+/* An event whose site has no room is lost, and that is told; one of nl_write's needs none. */
+static int fill_sites(void)
+{
+    nl_log *log = nl_open("p", "file:/dev/null?policy=block");
+    if (log == NULL)
+        return 1;
+    fill_table(log);
+    if (nl_write(log, NL_USAGE, "Written", "I=%d", 1) != NL_OK)
+        return 2;
+    NL_EVENT(log, NL_USAGE, "A.Site.That.Is.Not.Known.Yet", "A.LONG.NAME", 1, "ANOTHER.LONG.NAME", 2);
+    NL_EVENT(log, NL_USAGE, "Another.Site.That.Is.Not.Known.Yet", "A.LONG.NAME", 1, "ANOTHER.LONG.NAME", 2);
+    nl_status status = nl_close(log);
+    return status == NL_FAILED && strstr(nl_error_message(), "2 events could not be delivered") != NULL ? 0 : 3;
+}
+
+static void sites_that_there_is_no_memory_for(void **state)
+{
+    (void)state;
+    expect_success(fill_sites);
+}
+
+/* ---- what is charged to whom ---- */
+
+static nl_log *a, *b;
+
+static void write_to_b(int number)
+{
+    nl_write(b, NL_USAGE, "Handler", "I=%d", number);
+}
+
+/* Refused in the middle of an event of log a, an event of log b is b's loss. */
+static void refused_events_are_charged_to_their_log(void **state)
+{
+    (void)state;
+    nl_memory_free("a");
+    nl_memory_free("b");
+    a = nl_open("A", "memory:a");
+    b = nl_open("B", "memory:b");
+    assert_true(a != NULL && b != NULL);
+    struct sigaction action = {.sa_handler = write_to_b}, before;
+    sigaction(SIGUSR2, &action, &before);
+    NL_EVENT(a, NL_USAGE, "First", "I", (raise(SIGUSR2), 1)); /* not in the middle yet: it is logged */
+    nl_inside++;                                              /* as in the middle of a call */
+    raise(SIGUSR2);
+    raise(SIGUSR2);
+    nl_inside--;
+    NL_EVENT(a, NL_USAGE, "Second", "I", 2);
+    sigaction(SIGUSR2, &before, NULL);
+    assert_int_equal(nl_close(a), NL_OK);
+    assert_int_equal(nl_close(b), NL_FAILED);
+    assert_non_null(strstr(nl_error_message(), "2 events"));
+    nl_buffer text = {0};
+    assert_true(nl_memory_read("a", &text));
+    nl_buffer_append(&text, "", 1);
+    assert_null(strstr(text.data, "NetLogger.Lost"));
+    nl_buffer_free(&text);
+}
+
+/* ---- what is switched off ---- */
+
+/* Also events that no site holds. */
+static void switched_off_without_a_site(void **state)
+{
+    (void)state;
+    enum { LONG = 5000 };
+    static char long_name[LONG + 1];
+    memset(long_name, 'L', LONG);
+    nl_log *log = nl_open("p", "memory:off");
+    nl_record *record = nl_record_new();
+    nl_record_set_level(record, NL_USAGE);
+    nl_record_set_event(record, "Record", strlen("Record"));
+    static const char off[] = "event L* off\nevent Record off\nevent Many off\n";
+    static const char many[] = "A=%d B=%d C=%d D=%d E=%d F=%d G=%d H=%d I=%d J=%d K=%d L=%d M=%d N=%d O=%d P=%d Q=%d";
+    for (int round = 0; round < 2; round++) {
+        nl_status expected = round == 0 ? NL_OK : NL_OFF;
+        assert_int_equal(nl_write_record(log, record), expected);
+        assert_int_equal(nl_write(log, NL_USAGE, long_name, "I=%d", 1), expected);
+        assert_int_equal(
+            nl_write(log, NL_USAGE, "Many", many, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17), expected);
+        assert_int_equal(nl_write(log, NL_USAGE, "Other", NULL), NL_OK);
+        assert_int_equal(nl_control(log, off, strlen(off)), NL_OK);
+    }
+    static const char on[] = "event L* on\nevent Record on\nevent Many on\n";
+    assert_int_equal(nl_control(log, on, strlen(on)), NL_OK);
+    assert_int_equal(nl_write_record(log, record), NL_OK);
+    nl_record_free(record);
+    assert_int_equal(nl_close(log), NL_OK);
+}
+
+/* ---- many logs ---- */
+
+enum { LOGS = 40 };
+
+static nl_log *many[LOGS];
+
+static void log_to_all(void)
+{
+    for (int i = 0; i < LOGS; i++)
+        NL_EVENT(many[i], NL_USAGE, "Everywhere", "I", i);
+}
+
+static void *log_twice(void *user)
+{
+    log_to_all();
+    pthread_barrier_wait(user);
+    pthread_barrier_wait(user);
+    log_to_all();
+    pthread_barrier_wait(user);
+    return NULL;
+}
+
+/* However many there are: behind a thread's first event in each it takes no lock, which others may have. */
+static void many_logs_without_a_lock(void **state)
+{
+    (void)state;
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, 2);
+    for (int i = 0; i < LOGS; i++) {
+        char url[40];
+        snprintf(url, sizeof url, "memory:many%d?ring=64k", i);
+        many[i] = nl_open("p", url);
+        assert_non_null(many[i]);
+    }
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, log_twice, &barrier), 0);
+    pthread_barrier_wait(&barrier);
+    nl_registry_lock();
+    pthread_barrier_wait(&barrier);
+    pthread_barrier_wait(&barrier);
+    nl_registry_unlock(); /* the thread's end takes it */
+    pthread_join(thread, NULL);
+    for (int i = 0; i < LOGS; i++) {
+        char name[16];
+        nl_buffer text = {0};
+        assert_int_equal(nl_close(many[i]), NL_OK);
+        snprintf(name, sizeof name, "many%d", i);
+        assert_true(nl_memory_read(name, &text));
+        assert_int_equal(count_lines(text.data, text.size), 2);
+        nl_buffer_free(&text);
+        nl_memory_free(name);
+    }
+}
+
+/* ---- another folder ---- */
+
+static int change_folder(void)
+{
+    char file[96];
+    if (chdir(folder) != 0)
+        return 1;
+    snprintf(file, sizeof file, "%s/switch", folder);
+    nl_log *log = nl_open("p", "file:relative.log?activation=switch&append=no");
+    if (log == NULL || chdir("/") != 0)
+        return 2;
+    NL_EVENT(log, NL_USAGE, "First");
+    nl_flush(log);
+    snprintf(file, sizeof file, "%s/relative.log", folder);
+    unlink(file);
+    for (int fd = 3; fd < 64; fd++) /* it is opened again */
+        close(fd);
+    NL_EVENT(log, NL_USAGE, "Second");
+    nl_flush(log);
+    char *text = contents(file);
+    if (strstr(text, "Second") == NULL)
+        return 3;
+    snprintf(file, sizeof file, "%s/switch", folder);
+    FILE *commands = fopen(file, "w");
+    if (commands == NULL || fputs("event First off\n", commands) < 0 || fclose(commands) != 0)
+        return 4;
+    snprintf(file, sizeof file, "%s/relative.log", folder);
+    do {
+        nl_flush(log);
+        free(text);
+        text = contents(file);
+        usleep(1000);
+    } while (strstr(text, "NetLogger.Activation") == NULL);
+    free(text);
+    return nl_close(log) == NL_OK ? 0 : 5;
+}
+
+/* Names of files are those of the folder in which the log was opened. */
+static void names_without_their_folder(void **state)
+{
+    (void)state;
+    expect_success(change_folder);
+}
+
+/* ---- what is no record ---- */
+
+/* One that is made by hand, with a name that is none, takes nothing with it but itself. */
+static void a_record_that_is_none(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"memory:bad", "memory:bad?format=nlb"};
+    for (int i = 0; i < 2; i++) {
+        nl_log *log = nl_open("p", urls[i]);
+        nl_field field = {.name = {"a b", 3}, .type = NL_TYPE_INT, .int_value = 1};
+        nl_record bad = {.level = NL_USAGE, .event = {"Bad", 3}, .fields = &field, .field_count = 1};
+        NL_EVENT(log, NL_USAGE, "Good", "I", 1);
+        nl_write_record(log, &bad);
+        NL_EVENT(log, NL_USAGE, "Good", "I", 2);
+        NL_EVENT(log, NL_USAGE, "Good", "I", 3);
+        assert_int_equal(nl_close(log), NL_FAILED);
+        assert_non_null(strstr(nl_error_message(), "1 events could not be delivered"));
+        nl_buffer bytes = {0};
+        const nl_record *record;
+        unsigned good = 0, lost = 0;
+        assert_true(nl_memory_read("bad", &bytes));
+        nl_decoder *decoder = nl_decoder_new(NULL);
+        nl_decoder_feed(decoder, bytes.data, bytes.size);
+        while (nl_decoder_next(decoder, &record) == NL_OK) {
+            good += record->event.size == 4 && memcmp(record->event.data, "Good", 4) == 0;
+            lost += record->event.size == 14 && memcmp(record->event.data, "NetLogger.Lost", 14) == 0;
+        }
+        assert_int_equal(good, 3);
+        assert_int_equal(lost, 1);
+        nl_decoder_free(decoder);
+        nl_buffer_free(&bytes);
+        nl_memory_free("bad");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pipe_that_nobody_has_open),
         cmocka_unit_test(a_pipe_that_nobody_reads),
+        cmocka_unit_test(threads_that_are_cancelled),
+        cmocka_unit_test(few_descriptors),
+        cmocka_unit_test(descriptors_that_the_program_closes),
+        cmocka_unit_test(a_lock_that_is_closed),
+        cmocka_unit_test(rights_that_are_dropped),
+        cmocka_unit_test(no_shared_memory),
+        cmocka_unit_test(sites_that_there_is_no_memory_for),
+        cmocka_unit_test(refused_events_are_charged_to_their_log),
+        cmocka_unit_test(switched_off_without_a_site),
+        cmocka_unit_test(many_logs_without_a_lock),
+        cmocka_unit_test(names_without_their_folder),
+        cmocka_unit_test(a_record_that_is_none),
 
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -62,6 +62,7 @@ typedef struct nl_ring_producer {
     uint64_t *published; /* what the reader may read up to; in shared memory */
     unsigned busy;       /* 1: this thread is in the middle of an event; 2: it makes room for one */
     unsigned slow_clock; /* no usable time-stamp counter: ticks are nl_private_slow_ticks */
+    uint64_t called;     /* by nl_private_prepare: ticks when it was called, which is the event's time */
 } nl_ring_producer;
 
 #define NL_PRIVATE_SLOTS 16
@@ -112,6 +113,7 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
     nl_ring_producer *ring = log->slot < NL_PRIVATE_SLOTS ? nl_private_rings[log->slot] : NULL;
     unsigned id = __atomic_load_n(&site->id, __ATOMIC_ACQUIRE);
     int ready = ring != NULL && id != 0 && !ring->busy;
+    uint64_t ticks;
     if (__builtin_expect(ready, 1)) {
         /* The mark comes before the look for room: a signal handler's event must not take the room in between. */
         __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
@@ -127,13 +129,16 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
         id = __atomic_load_n(&site->id, __ATOMIC_RELAXED);
         __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        ticks = ring->called;
+    } else {
+        ticks = nl_private_ticks(ring);
     }
     *out = ring;
     char *at = ring->data + (ring->head & ring->mask);
     /* Of the events to come: the processor's own foresight ends at every page, and with it one event in 90 would wait.
      */
     __builtin_prefetch(at + NL_PRIVATE_AHEAD, 1);
-    nl_event_header header = {NL_PRIVATE_CAST(uint32_t, size), id, nl_private_ticks(ring)};
+    nl_event_header header = {NL_PRIVATE_CAST(uint32_t, size), id, ticks};
     memcpy(at, &header, sizeof header);
     return at + sizeof header;
 }

@@ -31,6 +31,8 @@ typedef enum nl_level {
 /* All their names, for help and messages. */
 #define NL_LEVEL_NAMES "Emergency, Alert, Error, Warning, Auth, Security, Usage, System, Important, Debug"
 
+/* All calls below are safe in any thread and in signal handlers. */
+
 /* The name that ULM (nl_level_name) or BP (nl_level_bp_name) gives a level, "" for NL_LEVEL_NONE; static storage. */
 NL_API const char *nl_level_name(nl_level level);
 NL_API const char *nl_level_bp_name(nl_level level);

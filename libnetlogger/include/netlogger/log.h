@@ -13,8 +13,17 @@
  * and a record NetLogger.Lost says in the log itself how many events there were and between which times.
  *
  * A log may be used by any number of threads at once. After fork() the child may go on logging: it does not repeat what
- * the parent had logged, and to a collector it opens a connection of its own. A program that ends without nl_close has
- * its logs sent at exit(); one that is killed leaves them to nlrecover.
+ * the parent had logged, and to a collector it opens a connection of its own. (That is fork(), and what goes through
+ * its handlers, pthread_atfork(3). A child of _Fork(), vfork() or a bare clone() must not log: it would write into the
+ * parent's rings.) A thread may be cancelled: a call here that takes locks or waits puts that off to its end, but
+ * asynchronous cancelability must be off. A daemon may close all descriptors and change its folder after nl_open: names
+ * of files are made whole there, and descriptors that are gone are not used, but opened again. A program that ends
+ * without nl_close has its logs sent at exit(); one that is killed leaves them to nlrecover.
+ *
+ * Privileges: what is to be recovered after a kill lies in files that belong to the user who the process was when it
+ * opened its first log. A program that becomes another user after that is to open its logs afterwards; otherwise rings
+ * that are made later (a thread's first event) lie in memory that ends with the process, as they do where there is no
+ * shared memory to be had. The log says so, once, by a record NetLogger.Unrecoverable with the REASON.
  *
  * Signal handlers: NL_EVENT is safe (event.h), and so is nl_write of an event and format that the process has used
  * before and whose fields are one integer or %s each; with a format that is new, or with fields that must be printed,
@@ -56,7 +65,8 @@ typedef struct nl_log nl_log;
  *                           acknowledged by a collector: text that was sent and not yet written when the collector or
  *                           the connection dies is lost, and nobody counts it. So to a collector: ?format=nlb
  *   zstd=0..19              nlb: blocks are compressed; 0: they are not (default). The text formats take no notice
- *   timeout=SECONDS         collectors: how long connecting, a blocked send, an acknowledgement may take (default 10)
+ *   timeout=SECONDS         collectors: how long a write may take, with connecting and its acknowledgement (default 10);
+ *                           pipes: how long nl_open waits until somebody reads, and a write while nobody does
  *   policy=block|newest|oldest|LEVEL
  *                           when a thread's ring is full, nl_policy; LEVEL, a level's name: what is less urgent is
  *                           dropped first
@@ -74,6 +84,7 @@ typedef struct nl_log nl_log;
  *
  * or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off. NULL when it can't be opened
  * (nl_error_message() says why) or logging is off (then nl_error_message() is ""). The log is closed with nl_close.
+ * Thread-safe; not for signal handlers.
  */
 /* clang-format on */
 NL_API nl_log *nl_open(const char *prog, const char *url);
@@ -86,7 +97,7 @@ NL_API nl_log *nl_open(const char *prog, const char *url);
  * integer (%d %u, of any length) or %s and nothing else cost no printing: they arrive as printf would have put them,
  * but are put so by the log's own thread. NL_OK; NL_OFF when log is NULL or the level is below its threshold; NL_FAILED
  * when the event is lost; NL_MALFORMED when it is logged, but a value of more than 131072 bytes was cut there. errno is
- * left alone.
+ * left alone. Thread-safe; signal handlers: on top of this page.
  */
 NL_API nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *format, ...) NL_PRINTF(4, 5);
 NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const char *format, va_list arguments)
@@ -94,7 +105,8 @@ NL_API nl_status nl_vwrite(nl_log *log, nl_level level, const char *event, const
 
 /*
  * Writes record as it is, with the log's host, program and the time now where it has none (data NULL, time 0).
- * Results as nl_write.
+ * Results as nl_write. Thread-safe, for records that no other thread changes meanwhile; safe in signal handlers as
+ * NL_EVENT is, while no event is switched off by name (nl_control).
  */
 NL_API nl_status nl_write_record(nl_log *log, const nl_record *record);
 
@@ -102,7 +114,8 @@ NL_API nl_status nl_write_record(nl_log *log, const nl_record *record);
 typedef enum nl_policy {
     NL_POLICY_BLOCK, /* it waits for room, at most the time given, then it is dropped; the default but for collectors */
     NL_POLICY_NEWEST, /* it is dropped; the default for collectors, which must not hold up the program */
-    NL_POLICY_OLDEST, /* the oldest events in the ring give way: a flight recorder */
+    NL_POLICY_OLDEST, /* the oldest events in the ring give way: a flight recorder. While the writer thread is just
+                         reading that ring they cannot, and it is dropped instead */
     NL_POLICY_LEVEL,  /* less urgent than keep_level it is dropped as soon as the ring is half full; otherwise it waits
                        */
 } nl_policy;
@@ -114,7 +127,10 @@ typedef enum nl_policy {
 NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level);
 
 /*
- * Sends what is buffered and waits for that. A collector that was away is tried at once, which may take the timeout.
+ * Sends what is buffered and waits for that. A destination that was away is tried at once. As long as it takes
+ * something the call goes on; when it does not, the call ends after about twice the timeout= of the URL (what is just
+ * being tried, and a try for this call), with a backup after twice as much. Finding a host's address comes on top of
+ * that: the resolver keeps to /etc/resolv.conf. Thread-safe; not for signal handlers.
  * NL_OK: all is with the destination, or safe on disk (in the spool, or with the backup). NL_FAILED with the reason:
  * what could not be sent is kept and tried again.
  */
@@ -154,7 +170,7 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  * NetLogger.Activation.Error says what could not be.
  *
  * NL_OK; NL_OFF when log is NULL; NL_FAILED when some lines are wrong: nl_error_message() names them, the others are
- * done. Thread-safe.
+ * done. Thread-safe; not for signal handlers.
  */
 /* clang-format on */
 NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
@@ -166,11 +182,14 @@ NL_API nl_status nl_control(nl_log *log, const char *commands, size_t size);
 NL_API nl_status nl_control_check(const char *commands, size_t size);
 
 /*
- * Flushes and closes; log is gone whatever it returns. NL_OK: all is delivered or safe on disk, as nl_flush has it.
- * NL_FAILED when something could not be: nl_error_message() says how many events and why. Those that no ring had room
- * for are lost; those that could not be sent (a collector away, a disk full) stay in shared memory, and nlrecover
- * brings them later, once the process has closed its last log or ended (recover.h). Each such close takes memory, a
- * ring's size a thread, until they are recovered. Nothing stays of logs into - and memory:, or without shared memory.
+ * Flushes and closes; log is gone whatever it returns: closing it again, or logging to it at the same time or later, is
+ * undefined. Takes as long as nl_flush may, and a second for a TLS connection; at exit() all logs that are open are
+ * flushed together, for as long as the one that takes longest. Not for signal handlers. NL_OK: all is delivered or safe
+ * on disk, as nl_flush has it. NL_FAILED when something could not be: nl_error_message() says how many events and why.
+ * Those that no ring had room for are lost; those that could not be sent (a collector away, a disk full) stay in shared
+ * memory, and nlrecover brings them later, once the process has closed its last log or ended (recover.h). Each such
+ * close takes memory, a ring's size a thread, until they are recovered. Nothing stays of logs into - and memory:, or
+ * without shared memory.
  */
 NL_API nl_status nl_close(nl_log *log);
 

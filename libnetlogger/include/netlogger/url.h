@@ -62,7 +62,10 @@ typedef struct nl_url {
     size_t option_count;
 } nl_url;
 
-/* Parses text; to be freed with nl_url_free. NULL with the reason in nl_error_message() when it is no URL of ours. */
+/*
+ * Parses text; to be freed with nl_url_free (NULL is allowed). NULL with the reason in nl_error_message() when it is no
+ * URL of ours. These calls are thread-safe for URLs that no other thread frees meanwhile; not for signal handlers.
+ */
 NL_API nl_url *nl_url_parse(const char *text);
 NL_API void nl_url_free(nl_url *url);
 
