@@ -14,11 +14,11 @@ typedef struct nl_identity {
     ino_t inode;
 } nl_identity;
 
-/* What fd is now. */
+/* What fd is now; errno is left alone when it is none. */
 static inline nl_identity nl_identity_of(int fd)
 {
     struct stat status;
-    return fstat(fd, &status) == 0 ? (nl_identity){status.st_dev, status.st_ino} : (nl_identity){0};
+    return fd >= 0 && fstat(fd, &status) == 0 ? (nl_identity){status.st_dev, status.st_ino} : (nl_identity){0};
 }
 
 /* Whether fd is still that. */

@@ -5,15 +5,53 @@
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
-#endif
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
 
-bool nl_clock_has_counter(void)
+static bool is_invariant(void)
 {
-#if defined(__x86_64__) || defined(__i386__)
     unsigned a, b, c, d;
     /* Intel SDM vol. 3B, 18.17.1: invariant TSC. */
     return __get_cpuid(0x80000007, &a, &b, &c, &d) && (d & (1u << 8)) != 0;
-#else
-    return false;
-#endif
 }
+
+/*
+ * Whether the kernel has found the counters of the processors to run apart, or at another rate than it should: then it
+ * takes it off this list. Where there is no list (a container's /sys may be empty) the processor's word holds.
+ */
+static bool is_trusted(void)
+{
+    char list[256] = " ";
+    int fd = open("/sys/devices/system/clocksource/clocksource0/available_clocksource", O_RDONLY | O_CLOEXEC);
+    ssize_t size = fd >= 0 ? read(fd, list + 1, sizeof list - 2) : -1;
+    if (fd >= 0)
+        close(fd);
+    if (size <= 0)
+        return true;
+    list[size] = ' '; /* in place of the newline */
+    return strstr(list, " tsc ") != NULL;
+}
+
+bool nl_clock_has_counter(void)
+{
+    static int known; /* 1: no; 2: yes */
+    int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
+    if (answer == 0) {
+        int saved = errno;
+        answer = is_invariant() && is_trusted() ? 2 : 1;
+        errno = saved;
+        __atomic_store_n(&known, answer, __ATOMIC_RELAXED);
+    }
+    return answer == 2;
+}
+
+#else
+
+bool nl_clock_has_counter(void)
+{
+    return false;
+}
+
+#endif

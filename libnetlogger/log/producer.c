@@ -252,12 +252,17 @@ static nl_ring *make_ring(nl_log *log)
     return ring;
 }
 
-/* The ring of a thread that has none in the log yet, or has to look for it, held. */
+/* The ring of a thread that has none in the log yet, or has to look for it, held. NULL when the event is lost. */
 static nl_ring *first_ring(nl_log *log)
 {
     uint64_t called = begin_first(log);
     nl_ring *ring = make_ring(log);
-    if (ring != NULL && !ring->producer.busy) {
+    if (ring == NULL) {
+        __atomic_add_fetch(&log->lost, 1, __ATOMIC_RELAXED);
+    } else if (ring->producer.busy) { /* a signal handler, in the middle of this thread's event */
+        nl_ring_refuse(ring);
+        ring = NULL;
+    } else {
         hold(ring);
         ring->producer.called = called;
         set_known_ring(self, log, ring);
@@ -277,10 +282,8 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
     }
     if (ring != NULL)
         hold(ring);
-    else if ((ring = first_ring(log)) == NULL) {
-        __atomic_add_fetch(&log->lost, 1, __ATOMIC_RELAXED);
+    else if ((ring = first_ring(log)) == NULL)
         return NULL;
-    }
     count_refused(ring);
     if (nl_ring_make_room(ring, size, level, nl_writer_thread_wake, log))
         return ring;

@@ -72,6 +72,11 @@ tests_unit_clock_unit_SOURCES = %D%/clock.c
 tests_unit_clock_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_clock_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/clock_counter.unit
+tests_unit_clock_counter_unit_SOURCES = %D%/clock_counter.c
+tests_unit_clock_counter_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_clock_counter_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/recover.unit
 tests_unit_recover_unit_SOURCES = %D%/recover.c
 tests_unit_recover_unit_CPPFLAGS = $(unit_cppflags)

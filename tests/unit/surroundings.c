@@ -664,6 +664,38 @@ static void a_record_that_is_none(void **state)
     }
 }
 
+/* ---- sizes ---- */
+
+static double bytes_an_event(const char *options)
+{
+    enum { EVENTS = 200000 };
+    static const int sizes[] = {65536, 65536, 65536, 16384, 1448};
+    struct stat status;
+    unlink(path);
+    nl_log *log = open_log(options);
+    long offset = 0;
+    for (int i = 0; i < EVENTS; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "block-%04d.raw", i / 16 % 10000);
+        int size = sizes[(unsigned)rand() % 5];
+        NL_EVENT(log, NL_USAGE, "WriteData", "OFFSET", offset, "SIZE", size, "NAME", name);
+        offset += size;
+    }
+    assert_int_equal(nl_close(log), NL_OK);
+    assert_int_equal(stat(path, &status), 0);
+    unlink(path);
+    return (double)status.st_size / EVENTS;
+}
+
+/* An offset that grows by the sizes written, a size out of a few, a name of 14 bytes: what a server of files would log.
+ */
+static void sizes_of_events(void **state)
+{
+    (void)state;
+    assert_true(bytes_an_event("format=nlb") <= 30);
+    assert_true(bytes_an_event("format=nlb&zstd=3") <= 12);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -681,6 +713,7 @@ int main(void)
         cmocka_unit_test(many_logs_without_a_lock),
         cmocka_unit_test(names_without_their_folder),
         cmocka_unit_test(a_record_that_is_none),
+        cmocka_unit_test(sizes_of_events),
 
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

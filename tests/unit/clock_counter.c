@@ -1,0 +1,100 @@
+/* The time-stamp counter beside a real-time clock that a daemon slews, and that is set: here clock_gettime says so. */
+#include <netlogger.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { EVENTS = 2000, TOLERANCE_NS = 2000000 };
+#define HOUR_NS (INT64_C(3600) * NL_NS_PER_SECOND)
+
+static int64_t start_ns;                 /* when the slewing began, by the kernel's clock */
+static int64_t set_by_ns, slewed_by_ppm; /* the writer threads look at these too */
+static int64_t before_ns[EVENTS], after_ns[EVENTS];
+
+int clock_gettime(clockid_t id, struct timespec *now)
+{
+    int result = (int)syscall(SYS_clock_gettime, id, now);
+    if (id != CLOCK_REALTIME)
+        return result;
+    int64_t time_ns = (int64_t)now->tv_sec * NL_NS_PER_SECOND + now->tv_nsec;
+    if (start_ns != 0)
+        time_ns += (time_ns - start_ns) / 1000000 * __atomic_load_n(&slewed_by_ppm, __ATOMIC_RELAXED);
+    time_ns += __atomic_load_n(&set_by_ns, __ATOMIC_RELAXED);
+    now->tv_sec = time_ns / NL_NS_PER_SECOND;
+    now->tv_nsec = time_ns % NL_NS_PER_SECOND;
+    return result;
+}
+
+/* Logs events, the clock being set in the middle, between two flushes. */
+static void log_them(const char *url, int64_t set_ns)
+{
+    nl_log *log = nl_open("p", url);
+    assert_non_null(log);
+    for (int i = 0; i < EVENTS; i++) {
+        if (i == EVENTS / 2) {
+            nl_flush(log);
+            __atomic_store_n(&set_by_ns, set_ns, __ATOMIC_RELAXED);
+            nl_flush(log);
+        }
+        before_ns[i] = nl_time_now_ns();
+        NL_EVENT(log, NL_USAGE, "Event", "I", i);
+        after_ns[i] = nl_time_now_ns();
+        usleep(100);
+    }
+    assert_int_equal(nl_close(log), NL_OK);
+}
+
+/* Every event has the time that the clock showed at its call. */
+static void expect_times(void)
+{
+    nl_buffer bytes = {0};
+    const nl_record *record;
+    int count = 0;
+    assert_true(nl_memory_read("clock", &bytes));
+    nl_decoder *decoder = nl_decoder_new(NULL);
+    nl_decoder_feed(decoder, bytes.data, bytes.size);
+    for (; nl_decoder_next(decoder, &record) == NL_OK; count++) {
+        nl_field field;
+        int64_t i = -1;
+        assert_true(nl_record_find(record, "I", &field) && nl_field_int(&field, &i));
+        assert_in_range(i, 0, EVENTS - 1);
+        assert_in_range(record->time_ns, before_ns[i] - TOLERANCE_NS, after_ns[i] + TOLERANCE_NS);
+    }
+    assert_int_equal(count, EVENTS);
+    nl_decoder_free(decoder);
+    nl_buffer_free(&bytes);
+    nl_memory_free("clock");
+}
+
+static void times_follow_the_clock(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t ppm, set_ns;
+    } cases[] = {{0, 0}, {500, 0}, {-500, 0}, {0, HOUR_NS}, {0, -HOUR_NS}, {200, 20000000}, {-200, -20000000}};
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int text = 0; text < 2; text++) {
+            set_by_ns = 0;
+            slewed_by_ppm = 0;
+            start_ns = 0;
+            start_ns = nl_time_now_ns();
+            slewed_by_ppm = cases[i].ppm;
+            log_them(text ? "memory:clock" : "memory:clock?format=nlb", cases[i].set_ns);
+            expect_times();
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(times_follow_the_clock)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
