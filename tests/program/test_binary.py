@@ -128,7 +128,9 @@ class Binary(support.Case):
         self.assertIn("File too large", result.stderr)
         data = path.read_bytes()
         self.assertLessEqual(len(data), limit)
-        written = [dict(r.fields)[b"N"] for r in nlb_decoder.records(data)]
+        records = nlb_decoder.records(data)
+        self.assertEqual([r.event for r in records if r.event.startswith(b"NetLogger.")], [b"NetLogger.Unrecoverable"])
+        written = [dict(r.fields)[b"N"] for r in records if not r.event.startswith(b"NetLogger.")]
         self.assertGreaterEqual(len(written), 1000)
         self.assertEqual(re.findall(rb" N=(\d+)", text)[:len(written)], written)
 

@@ -15,6 +15,9 @@ def line(number):
     return f"DATE=20260101000000.{number % 1000000:06d} HOST=h PROG=p LVL=Usage NL.EVNT=E N={number}\n".encode()
 
 
+RECORDS = 300000  # of a client that netlogd is killed beside: it must not be done before the last kill
+
+
 class Output(support.Case):
     def setUp(self):
         super().setUp()
@@ -136,11 +139,11 @@ class Output(support.Case):
         self.program = self.compile_client(PROGRAM)
         rng = random.Random(seed)
         netlogd = self.serve(output)
-        clients = [self.client(f"c{i}", 150000, 2000, "&timeout=20") for i in range(2)]
+        clients = [self.client(f"c{i}", RECORDS, 2000, "&timeout=20") for i in range(2)]
         done = 0
         size = lambda: sum(p.stat().st_size for p in self.folder.iterdir())
         while done < kills and any(c.poll() is None for c in clients):
-            if done % 2 == 1:  # however busy the machine, the clients get on between the kills
+            if done % 4 == 3:  # however busy the machine, the clients get on between the kills
                 before = size()
                 support.wait_until(lambda: size() > before or all(c.poll() is not None for c in clients), what="records")
             time.sleep(rng.uniform(0.001, 0.12))
@@ -154,7 +157,7 @@ class Output(support.Case):
         self.stop(netlogd)
         text = self.text()
         for i in range(2):
-            self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(150000)))
+            self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(RECORDS)))
         self.assertGreaterEqual(done, kills, "killed often enough")
 
     def kills_at_calls(self, output, kills, seed):
