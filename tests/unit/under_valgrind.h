@@ -1,6 +1,7 @@
 /*
- * What valgrind cannot follow: a process that may start no thread (its own need one), and a child that ends with the
- * memory of its parent's threads, which it calls lost. Such tests are left out under it; they run everywhere else.
+ * What valgrind cannot follow: a process that may start no thread (its own need one), a child that ends with the
+ * memory of its parent's threads, which it calls lost, and memory without a file that is mapped twice: there it has no
+ * mremap for it. Such tests are left out under it; they run everywhere else.
  */
 #ifndef NETLOGGER_TESTS_UNDER_VALGRIND_H
 #define NETLOGGER_TESTS_UNDER_VALGRIND_H
