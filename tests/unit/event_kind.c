@@ -136,7 +136,7 @@ static void test_many_fields(void **state)
 {
     (void)state;
     enum { FIELDS = 1000 };
-    static char written[FIELDS][8];
+    static char written[FIELDS][16];
     static nl_string names[FIELDS];
     static nl_field values[FIELDS];
     for (int i = 0; i < FIELDS; i++) {
