@@ -2,11 +2,11 @@
 
 #include "log/probe.h"
 
+#include "base/pages.h"
 #include "log/log_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* When a thread has passed the first marker of a time. */
 typedef struct start {
@@ -22,7 +22,7 @@ static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static void on_thread_exit(void *memory)
 {
     starts = NULL;
-    munmap(memory, NL_TIME_PROBES_MAX * sizeof(start));
+    nl_pages_free(memory, NL_TIME_PROBES_MAX * sizeof(start));
 }
 
 static void make_key(void)
@@ -40,12 +40,10 @@ static start *own_start(unsigned slot)
 {
     if (starts == NULL) {
         pthread_once(&key_once, make_key);
-        size_t size = NL_TIME_PROBES_MAX * sizeof(start);
-        void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (memory == MAP_FAILED)
+        starts = nl_pages_new(NL_TIME_PROBES_MAX * sizeof(start));
+        if (starts == NULL)
             return NULL;
-        starts = memory;
-        pthread_setspecific(key, memory);
+        pthread_setspecific(key, starts);
     }
     return &starts[slot];
 }

@@ -2,13 +2,13 @@
 
 #include "log/log_internal.h"
 
+#include "base/pages.h"
 #include "log/clock.h"
 #include "log/site.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <string.h>
-#include <sys/mman.h>
 
 __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS];
 __thread unsigned nl_inside;
@@ -38,7 +38,7 @@ static void remove_thread(nl_thread *thread)
             *at = thread->next;
             break;
         }
-    munmap(thread, sizeof *thread);
+    nl_pages_free(thread, sizeof *thread);
 }
 
 /* What was refused while threads had no ring in the log, or this one was at its. */
@@ -109,8 +109,8 @@ static bool know_thread(void)
     if (self != NULL)
         return true;
     pthread_once(&key_once, make_key);
-    nl_thread *thread = mmap(NULL, sizeof *thread, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (thread == MAP_FAILED)
+    nl_thread *thread = nl_pages_new(sizeof *thread);
+    if (thread == NULL)
         return false;
     *thread = (nl_thread){.next = threads, .slots = nl_private_rings};
     threads = self = thread;
@@ -229,7 +229,7 @@ static void end_first(nl_log *log)
 static nl_ring *make_ring(nl_log *log)
 {
     nl_ring *ring = NULL;
-    unsigned number;
+    unsigned number = 0;
     nl_registry_lock();
     bool good = know_thread();
     for (nl_ring *old = good ? self->rings : NULL; old != NULL && ring == NULL; old = old->next_of_thread)
@@ -383,7 +383,7 @@ void nl_producer_after_fork(void)
     for (nl_thread *thread = threads, *next; thread != NULL; thread = next) {
         next = thread->next;
         if (thread != self)
-            munmap(thread, sizeof *thread);
+            nl_pages_free(thread, sizeof *thread);
     }
     threads = self;
     if (self != NULL)

@@ -2,13 +2,13 @@
 
 #include "log/ring.h"
 
+#include "base/pages.h"
 #include "log/clock.h"
 
 #include <errno.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -51,8 +51,8 @@ void nl_ring_begin_stream(nl_ring *ring)
 
 nl_ring *nl_ring_over(const nl_mapping *mapping, size_t size)
 {
-    nl_ring *ring = mmap(NULL, sizeof *ring, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (ring == MAP_FAILED)
+    nl_ring *ring = nl_pages_new(sizeof *ring);
+    if (ring == NULL)
         return NULL;
     ring->mapping = *mapping;
     ring->shared = (nl_shared_ring *)(void *)mapping->memory;
@@ -90,7 +90,7 @@ nl_ring *nl_ring_make(size_t size, unsigned log, unsigned number)
 void nl_ring_remove(nl_ring *ring)
 {
     nl_mapping_remove(&ring->mapping);
-    munmap(ring, sizeof *ring);
+    nl_pages_free(ring, sizeof *ring);
 }
 
 /* Only the ring's thread changes the counts; others may look whether there are any. */

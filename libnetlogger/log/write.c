@@ -5,6 +5,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "base/pages.h"
 #include "log/event_kind.h"
 #include "log/format_site.h"
 #include "log/payload.h"
@@ -14,7 +15,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { SMALL_EVENT = 16 << 10 /* bytes: what any ring takes */ };
 
@@ -45,7 +45,7 @@ static void free_scratch(void *user)
     nl_buffer_free(&s->bytes);
     if (s->fields != s->usual)
         free(s->fields);
-    munmap(s, sizeof *s);
+    nl_pages_free(s, sizeof *s);
     writing = false;
 }
 
@@ -65,9 +65,8 @@ static scratch *own_scratch(void)
     if (own != NULL)
         return own;
     pthread_once(&key_once, make_key);
-    void *memory = mmap(NULL, sizeof(scratch), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    NL_REQUIRE(memory != MAP_FAILED, "out of memory");
-    scratch *s = memory;
+    scratch *s = nl_pages_new(sizeof *s);
+    NL_REQUIRE(s != NULL, "out of memory");
     s->fields = s->usual;
     s->field_capacity = NL_FIELDS_MAX;
     pthread_setspecific(key, s);

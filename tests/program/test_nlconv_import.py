@@ -331,7 +331,7 @@ class Perf(ImportCase):
                 if done.returncode != 0:
                     self.skipTest("perf may not record here: " + done.stderr)
                 text = subprocess.run(["perf", "script", "-i", data], capture_output=True, timeout=60).stdout
-                heads = len(re.findall(rb"(?m)^ *\S.* \d+ .*\d+\.\d+: ", text))
+                heads = len(re.findall(rb"(?m)^ *\S.* -?\d+ .*\d+\.\d+: ", text))
                 if heads == 0:
                     continue
                 records, errors = self.convert(text, "--base", "2026-01-01T00:00:00Z")
