@@ -264,7 +264,7 @@ static nl_ring *first_ring(nl_log *log)
         ring = NULL;
     } else {
         hold(ring);
-        ring->producer.called = called;
+        __atomic_store_n(&ring->producer.called, called, __ATOMIC_RELEASE);
         set_known_ring(self, log, ring);
     }
     end_first(log);
