@@ -62,7 +62,8 @@ static void put_group(unique *u, const char *text, size_t size)
         u->lines[count] = (nl_string){at, (size_t)(next - at)};
         at = next;
     }
-    qsort(u->lines, count, sizeof *u->lines, compare);
+    if (count > 1)
+        qsort(u->lines, count, sizeof *u->lines, compare);
     for (size_t i = 0; i < count; i++)
         if (i == 0 || compare(&u->lines[i - 1], &u->lines[i]) != 0)
             hand_on(u, u->lines[i].data, u->lines[i].size);
