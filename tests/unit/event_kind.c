@@ -16,6 +16,8 @@
 
 #include <cmocka.h>
 
+#include "thread_sanitizer.h"
+
 static nl_string text(const char *words)
 {
     return (nl_string){words, strlen(words)};
@@ -340,5 +342,6 @@ int main(void)
         cmocka_unit_test(test_kinds_without_end), /* the last: no other kind is remembered after it */
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
+    leave_out_what_the_thread_sanitizer_cannot();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
