@@ -3,6 +3,7 @@
 #include "log/control.h"
 
 #include "base/error.h"
+#include "base/time_internal.h"
 #include "log/log_internal.h"
 #include "log/marker.h"
 #include "log/site.h"
@@ -35,13 +36,6 @@ typedef struct command {
     char text[LINE_MAX_SIZE];
 } command;
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
-
 /* ---- counts are reported ---- */
 
 static void say_count(nl_log *log, const nl_control_probe *probe, const nl_probe_info *info)
@@ -70,7 +64,7 @@ static bool has_count(const nl_control_probe *probe)
 void nl_control_report(nl_log *log)
 {
     nl_log_control *control = &log->control;
-    int64_t now_ns = monotonic_ns();
+    int64_t now_ns = nl_monotonic_ns();
     if (now_ns < control->report_ns)
         return;
     if (control->report_ns != 0) {

@@ -3,6 +3,7 @@
 #include "log/outbox.h"
 
 #include "base/error.h"
+#include "base/time_internal.h"
 #include "format/block_read.h"
 
 #include <string.h>
@@ -14,13 +15,6 @@ enum {
     SPOOL_PIECE = 64 << 10,
 };
 #define LONGEST_PAUSE_NS (INT64_C(10) * NL_NS_PER_SECOND)
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
 
 nl_status nl_outbox_make_batch(nl_outbox *outbox, unsigned number)
 {
@@ -196,7 +190,7 @@ static void note_away(nl_outbox *outbox)
     outbox->pause_ns = outbox->away ? 2 * outbox->pause_ns : FIRST_PAUSE_NS;
     if (outbox->pause_ns > LONGEST_PAUSE_NS)
         outbox->pause_ns = LONGEST_PAUSE_NS;
-    outbox->retry_ns = monotonic_ns() + outbox->pause_ns;
+    outbox->retry_ns = nl_monotonic_ns() + outbox->pause_ns;
     outbox->away = true;
 }
 
@@ -286,7 +280,7 @@ nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once)
         return NL_OK;
     nl_status status = NL_AGAIN;
     bool now = at_once && (outbox->hurry || !has_stand_in(outbox));
-    if (!outbox->away || now || monotonic_ns() >= outbox->retry_ns) {
+    if (!outbox->away || now || nl_monotonic_ns() >= outbox->retry_ns) {
         outbox->hurry = false;
         status = write_primary(outbox, level, now);
         if (status == NL_OK) {

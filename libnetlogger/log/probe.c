@@ -3,6 +3,7 @@
 #include "log/probe.h"
 
 #include "base/pages.h"
+#include "base/time_internal.h"
 #include "log/log_internal.h"
 
 #include <stdlib.h>
@@ -48,13 +49,6 @@ static start *own_start(unsigned slot)
     return &starts[slot];
 }
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
-
 /* The class of a time: below 8 ns its own, then the exponent and the three bits after the first. */
 static unsigned class_of(uint64_t time_ns)
 {
@@ -95,9 +89,9 @@ static void pass_time(nl_probe_object *probe, bool ends)
     if (own == NULL)
         return;
     if (!ends) {
-        *own = (start){probe->id, monotonic_ns()};
+        *own = (start){probe->id, nl_monotonic_ns()};
     } else if (own->probe == probe->id) {
-        int64_t time_ns = monotonic_ns() - own->time_ns;
+        int64_t time_ns = nl_monotonic_ns() - own->time_ns;
         own->probe = 0;
         note_time(probe->times, time_ns > 0 ? (uint64_t)time_ns : 0);
     }

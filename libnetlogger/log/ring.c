@@ -3,6 +3,7 @@
 #include "log/ring.h"
 
 #include "base/pages.h"
+#include "base/time_internal.h"
 #include "log/clock.h"
 
 #include <errno.h>
@@ -20,13 +21,6 @@ enum {
     SLEEP_NS = 20 * 1000, /* about what the reader takes for a batch */
     OVERWRITE_PART = 16,  /* drop oldest frees a 16th of the ring at a time */
 };
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
 
 static uint64_t ring_size(const nl_ring *ring)
 {
@@ -206,13 +200,13 @@ static bool wait_for_room(nl_ring *ring, size_t size, void (*wake)(void *user), 
             return true;
         sched_yield();
     }
-    int64_t start_ns = monotonic_ns(), waited_ns = 0;
+    int64_t start_ns = nl_monotonic_ns(), waited_ns = 0;
     while (waited_ns < ring->policy->block_ns) {
         if (fits(ring, size))
             return true;
         wake(user);
         nanosleep(&(struct timespec){.tv_nsec = waited_ns < 10000000 ? SLEEP_NS : 50 * SLEEP_NS}, NULL);
-        waited_ns = monotonic_ns() - start_ns;
+        waited_ns = nl_monotonic_ns() - start_ns;
     }
     /* The events after this one do not wait as long again, until something has moved. */
     ring->stuck_since_ns = start_ns;

@@ -3,6 +3,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "base/time_internal.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -32,13 +33,6 @@ enum {
     STACK_SIZE = 512 << 10,
     FREE_RINGS = 16, /* rings kept for threads to come */
 };
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
 
 void nl_writer_thread_wake(void *user)
 {
@@ -102,7 +96,7 @@ static bool is_time(nl_log *log, nl_ring *rings, bool everything)
     if (log->drain.format != NL_FORMAT_NLB || everything)
         return true;
     int64_t age_ns = log->url->scheme == NL_SCHEME_FILE ? BLOCK_AGE_NS : LIVE_AGE_NS;
-    return most >= BLOCK_FILL || monotonic_ns() - log->drained_ns >= age_ns;
+    return most >= BLOCK_FILL || nl_monotonic_ns() - log->drained_ns >= age_ns;
 }
 
 /* Takes the processors of threads that fill their rings out of others. Whether this thread is on one of them. */
@@ -128,7 +122,7 @@ static bool without_producers(const nl_log *log, const nl_ring *rings, int here,
 static void step_aside(nl_log *log, const nl_ring *rings)
 {
     cpu_set_t allowed, others;
-    int64_t now_ns = monotonic_ns();
+    int64_t now_ns = nl_monotonic_ns();
     if (log->waiting < log->options.ring_size / 16 || now_ns - log->aside_ns < ASIDE_EVERY_NS)
         return;
     log->aside_ns = now_ns;
@@ -190,8 +184,8 @@ static uint64_t read_clock(nl_log *log, bool everything)
     log->clock_ticks = nl_clock_update(clock);
     if (everything) {
         before_ticks = log->clock_ticks;
-        int64_t start_ns = monotonic_ns();
-        while (monotonic_ns() - start_ns < VISIBLE_NS)
+        int64_t start_ns = nl_monotonic_ns();
+        while (nl_monotonic_ns() - start_ns < VISIBLE_NS)
             continue;
         log->clock_ticks = nl_clock_update(clock);
         if (log->flush_ticks == 0)
@@ -280,7 +274,7 @@ static nl_status take(nl_log *log, bool everything)
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
         nl_ring_unpin(ring);
     if (!is_full(log))
-        log->drained_ns = monotonic_ns();
+        log->drained_ns = nl_monotonic_ns();
     if (everything && log->left && records == 0)
         nanosleep(&(struct timespec){.tv_nsec = HELD_UP_NS}, NULL);
     return status;

@@ -3,6 +3,7 @@
 #include "transport/dial.h"
 
 #include "base/error.h"
+#include "base/time_internal.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -29,22 +30,15 @@ struct nl_dialer {
 
 /* ---- waiting ---- */
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
-
 int64_t nl_deadline_ns(int timeout_ms)
 {
-    return monotonic_ns() + (int64_t)timeout_ms * 1000000;
+    return nl_monotonic_ns() + (int64_t)timeout_ms * 1000000;
 }
 
 int nl_wait_ready(int fd, short what, int64_t deadline_ns)
 {
     for (;;) {
-        int64_t left_ms = (deadline_ns - monotonic_ns()) / 1000000;
+        int64_t left_ms = (deadline_ns - nl_monotonic_ns()) / 1000000;
         struct pollfd ready = {.fd = fd, .events = what};
         int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
         if (count > 0)
@@ -107,7 +101,7 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
     for (struct addrinfo *a = addresses; a != NULL; a = a->ai_next)
         left++;
     for (struct addrinfo *a = addresses; a != NULL && fd < 0; a = a->ai_next, left--) {
-        int64_t now_ns = monotonic_ns(); /* an address that is silent leaves their share to the others */
+        int64_t now_ns = nl_monotonic_ns(); /* an address that is silent leaves their share to the others */
         fd = connect_address(a->ai_family, a->ai_addr, a->ai_addrlen, now_ns + (deadline_ns - now_ns) / left);
         why = errno;
     }

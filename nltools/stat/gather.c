@@ -2,6 +2,8 @@
 
 #include "stat/gather.h"
 
+#include "analysis/hash_bytes.h"
+
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -44,25 +46,6 @@ struct gather {
 };
 
 /* ---- strings ---- */
-
-/* Eight bytes at a time, each folded in by a multiplication and its upper half (as in wyhash, by Wang Yi). */
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-    __uint128_t product = (__uint128_t)a * b;
-    return (uint64_t)product ^ (uint64_t)(product >> 64);
-}
-
-static uint64_t hash_bytes(uint64_t seed, const char *data, size_t size)
-{
-    uint64_t hash = seed ^ size, word;
-    for (; size >= sizeof word; data += sizeof word, size -= sizeof word) {
-        memcpy(&word, data, sizeof word);
-        hash = mix(hash ^ word, G_GUINT64_CONSTANT(0x9e3779b97f4a7c15));
-    }
-    word = 0;
-    memcpy(&word, data, size);
-    return mix(hash ^ word, G_GUINT64_CONSTANT(0xd6e8feb86659fd93));
-}
 
 static guint hash_string(gconstpointer key)
 {

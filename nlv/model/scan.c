@@ -2,6 +2,8 @@
 
 #include "model/scan.h"
 
+#include "model/text_file.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -40,20 +42,6 @@ typedef struct worker {
     nl_buffer bytes;
 } worker;
 
-static ssize_t read_at(int fd, char *to, size_t size, uint64_t offset)
-{
-    size_t done = 0;
-    while (done < size) {
-        ssize_t got = pread(fd, to + done, size - done, (off_t)(offset + done));
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got <= 0)
-            break;
-        done += (size_t)got;
-    }
-    return (ssize_t)done;
-}
-
 /*
  * Reads the piece at start, from one byte before it where there is one, until the line that holds its last byte ends.
  * Returns the offset of the first byte that was read; what is there is in bytes.
@@ -67,7 +55,7 @@ static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
     for (uint64_t wanted = MIN(end + BEYOND, job->to);;) {
         size_t size = (size_t)(wanted - first), before = w->bytes.size;
         nl_buffer_reserve(&w->bytes, size - before + 64);
-        ssize_t got = read_at(job->fd, w->bytes.data + before, size - before, first + before);
+        ssize_t got = text_read_at(job->fd, w->bytes.data + before, size - before, first + before);
         w->bytes.size += (size_t)got;
         uint64_t last = end - 1 - first; /* the newline behind the last line that begins here is not before it */
         if (w->bytes.size < size || wanted == job->to || wanted - start > LINE_LONGEST ||

@@ -13,7 +13,7 @@
 
 enum { DETECT_SIZE = 256 << 10, LINE_GUESS = 4 << 10, LINE_MOST = 2 << 20, MAGIC_SIZE = 4 };
 
-static ssize_t read_at(int fd, char *to, size_t size, uint64_t offset)
+ssize_t text_read_at(int fd, char *to, size_t size, uint64_t offset)
 {
     size_t done = 0;
     while (done < size) {
@@ -63,7 +63,7 @@ bool text_file_open(text_file *t, const char *path, nl_fraction fraction)
         return false;
     char *start = malloc(DETECT_SIZE);
     if (start != NULL && fstat(t->fd, &status) == 0 && S_ISREG(status.st_mode)) {
-        size_t size = (size_t)read_at(t->fd, start, DETECT_SIZE, 0);
+        size_t size = (size_t)text_read_at(t->fd, start, DETECT_SIZE, 0);
         if (!is_packed(start, size) && memchr(start, '\0', size) == NULL)
             t->format = detect(start, size, fraction);
     }
@@ -157,7 +157,7 @@ bool text_file_record(const text_file *t, uint64_t offset, take_record *take, vo
         if (more == NULL)
             break;
         line = more;
-        size_t got = (size_t)read_at(t->fd, line, size, offset);
+        size_t got = (size_t)text_read_at(t->fd, line, size, offset);
         const char *newline = memchr(line, '\n', got);
         if (newline == NULL && got == size && size * 8 <= LINE_MOST)
             continue;
@@ -173,7 +173,7 @@ void text_file_sample(const text_file *t, uint64_t offset, size_t size, take_rec
     char *data = malloc(size);
     if (data == NULL)
         return;
-    size_t got = (size_t)read_at(t->fd, data, size, offset);
+    size_t got = (size_t)text_read_at(t->fd, data, size, offset);
     const char *begin = data, *end = data + got;
     if (offset > 0) {
         const char *newline = memchr(data, '\n', got);

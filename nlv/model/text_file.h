@@ -21,6 +21,9 @@ typedef struct text_file {
 /* Opens a log of text at path; false when it is none, or nothing is in it yet. */
 bool text_file_open(text_file *t, const char *path, nl_fraction fraction);
 
+/* Reads up to size bytes of a descriptor at offset; fewer at its end, or where it cannot be read. */
+ssize_t text_read_at(int fd, char *to, size_t size, uint64_t offset);
+
 /* A temporary file for records. False with the reason in nl_error_message(). */
 bool text_file_spill(text_file *t);
 void text_file_close(text_file *t);
