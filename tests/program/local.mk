@@ -1,6 +1,7 @@
 # A line each, so that additions do not meet.
 EXTRA_DIST += \
 	tests/program/collector.py \
+	tests/program/guest.py \
 	tests/program/nlb_decoder.py \
 	tests/program/oracle_producer.c \
 	tests/program/producer.py
@@ -31,6 +32,7 @@ program_tests += \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel.py \
+	tests/program/test_nlkernel_functions.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlschema.py \
 	tests/program/test_nlsort.py \
