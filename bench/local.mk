@@ -3,6 +3,7 @@
 EXTRA_DIST += \
 	%D%/README.md \
 	%D%/archive/run \
+	%D%/bindings/Events.java \
 	%D%/bindings/run \
 	%D%/kernel/getppid.c \
 	%D%/kernel/run \

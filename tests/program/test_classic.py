@@ -73,6 +73,48 @@ int main(int argc, char **argv)
 }
 """
 
+# As the papers and manuals of that time show it, in the C of that time; FORMAT( is what the call has before its format.
+PAPER = r"""
+#include "NetLogger.h"
+#include <stdlib.h>
+#ifdef OLD_API
+#define FORMAT(format) format
+#else
+#define FORMAT(format) "", format
+#endif
+
+static NLhandle *lp = NULL;
+
+static send_it(size)
+    long size;
+{
+    if (lp)
+        return NetLoggerWrite(lp, "WriteIt", FORMAT("SEND.SZ=%ld"), size);
+    return 0;
+}
+
+main(argc, argv)
+    int argc;
+    char *argv[];
+{
+    int data1 = 1, data2 = 2;
+    char *string = "three";
+    double fdata = 4.0;
+    struct tm_like { long sec, usec; } then;
+
+    if (argc > 1 && !(lp = NetLoggerOpen("testprog", argv[1], NL_MEM))) {
+        fprintf(stderr, "NetLoggerOpen failed, url: %s\n", argv[1]);
+        exit(-1);
+    }
+    NetLoggerWrite(lp, "EVENT_NAME", FORMAT("F1=%d F2=%d F3=%s F4=%.2f"), data1, data2, string, fdata);
+    send_it(49332L);
+    then.sec = 953684586, then.usec = 957943;
+    NetLoggerGTWrite(lp, then.sec, then.usec, "Then", FORMAT("LVL=%s"), "Error");
+    NetLoggerClose(lp);
+    exit(0);
+}
+"""
+
 BOTH = r"""
 #include <netlogger.h>
 #include <NetLogger.h>
@@ -177,6 +219,17 @@ class Classic(support.Case):
             self.assertEqual(head.startswith("DATE=19700101000010.000020 "), event.startswith("GT"))
             self.assertRegex(head, r" PROG=\d+ ")
 
+    def test_the_papers_examples(self):
+        for options in [], ["-DOLD_API"]:
+            program = self.compile_client(PAPER, "-std=gnu89", "-fno-common", "-Wno-implicit-int", *options)
+            result = self.run_program(program, f"file://{self.log}")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            events = self.events()
+            self.assertEqual({event: fields for event, (_, fields) in events.items()},
+                             {"EVENT_NAME": "F1=1 F2=2 F3=three F4=4.00", "WriteIt": "SEND.SZ=49332", "Then": ""})
+            self.assertRegex(events["Then"][0], r"^DATE=20000322002306\.957943 HOST=\S+ PROG=testprog LVL=Error$")
+            self.assertEqual(self.run_program(program).returncode, 0)  # without a log all calls do nothing
+
     def test_both_headers(self):
         self.assertEqual(self.run_program(self.compile_client(BOTH)).returncode, 0)
         swapped = BOTH.replace("#include <netlogger.h>\n", "", 1)
@@ -193,7 +246,7 @@ class Classic(support.Case):
         if compiler == support.CC:
             compiler = "c++"
         program = self.scratch / "cxx"
-        result = self.run_program(*compiler.split(), "-o", program, source, f"-I{support.SOURCE}/libnetlogger/include",
+        result = self.run_compiler(*compiler.split(), "-o", program, source, f"-I{support.SOURCE}/libnetlogger/include",
                                   f"-L{libraries}", "-lnetlogger", f"-Wl,-rpath,{libraries}")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.run_program(program, f"file://{self.log}").returncode, 0)
