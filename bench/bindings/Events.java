@@ -42,7 +42,7 @@ public class Events {
             FILES[i] = "/data/run-17/block-00" + (10 + i % 64);
         NetLogger log = new NetLogger("prog");
         log.open("file://" + args[1] + "?policy=block");
-        for (int i = 0; i < 50; i++) // compiled, and every page of the ring touched
+        for (int i = 0; i < 300; i++) // all is compiled, and every page of the ring touched
             each(log, BURST);
         log.flush();
         double burst = bursts(log);

@@ -17,8 +17,8 @@
  * other format ("%s") is printed first, and fields are found in what comes out, up to the next NAME=. Words that belong
  * to no field become a field MSG. Fields called LVL, HOST and PROG are the record's; without an LVL it is Usage.
  *
- * In a signal handler these calls are not safe, as they may allocate memory, at a thread's first call in particular: for
- * handlers there is NL_EVENT (event.h). One that comes in the middle of another of the same thread is refused, and
+ * In a signal handler these calls are not safe, as they may allocate memory, at a thread's first call in particular:
+ * for handlers there is NL_EVENT (event.h). One that comes in the middle of another of the same thread is refused, and
  * counted as lost.
  *
  * Compiled with -DOLD_API the calls have no const_fmt (or const_data): the interface before 2000.

@@ -1,10 +1,12 @@
 """The same from every language that is built: the ten events of examples/languages/README.md, and the paper's example."""
 import os
+import re
 import shutil
 import socket
 import sys
 import threading
 
+import collector
 import nlb_decoder
 import support
 
@@ -64,7 +66,7 @@ LANGUAGES = {
 }
 
 
-class Collector:
+class OneConnection:
     """Takes one connection's bytes."""
 
     def __init__(self):
@@ -123,15 +125,15 @@ class Languages(support.Case):
         self.assertEqual(self.records(command), records)
 
     def check_dolly(self, make):
-        collector = Collector()
+        taker = OneConnection()
         try:
             command = make(self, "dolly")
         except BaseException:
-            socket.create_connection(("127.0.0.1", collector.port)).close()
-            collector.taken()
+            socket.create_connection(("127.0.0.1", taker.port)).close()
+            taker.taken()
             raise
-        result = self.run_compiler(*command, "127.0.0.1", collector.port)
-        line = collector.taken()
+        result = self.run_compiler(*command, "127.0.0.1", taker.port)
+        line = taker.taken()
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertRegex(line, rb"^DATE=\S+ HOST=\S+ PROG=testprog LVL=Usage NL\.EVNT=WriteData SEND\.SZ=49332\n$")
 
@@ -153,6 +155,37 @@ class Languages(support.Case):
             "F15=15 F16=16",
         ):
             self.assertIn(said, lines)
+
+
+class Readme(collector.Case):
+    """README.md's lines in Python and Perl, as they stand, but for where they log to."""
+
+    def run_block(self, language, *interpreter, **environment):
+        process = self.serve()
+        hello = self.scratch / "hello.log"
+        hello.write_text("DATE=20260101000000 HOST=h PROG=hello LVL=Usage NL.EVNT=Request.Parsed REQ.ID=7 BYTES=700\n"
+                         "DATE=20260101000000 HOST=h PROG=hello LVL=Usage NL.EVNT=Request.Parsed REQ.ID=8 BYTES=100\n")
+        text = (support.SOURCE / "README.md").read_text()
+        block = re.search(rf"```{language}\n(.*?)```", text, re.S).group(1)
+        self.assertIn("x-netlog://localhost", block)
+        block = block.replace("x-netlog://localhost", f"x-netlog://127.0.0.1:{self.port}").replace("/tmp/", f"{self.scratch}/")
+        result = self.run_program(*interpreter, block, env={**os.environ, **environment})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.stop(process)
+        return result.stdout, [line.split(" NL.EVNT=")[1] for line in self.output.read_text().splitlines()]
+
+    def test_python(self):
+        support.program("bindings/python/built")
+        said, lines = self.run_block("python", sys.executable, "-c", PYTHONPATH=str(support.BUILD / "bindings/python/lib"))
+        self.assertRegex(said, r"^2026-01-01 00:00:00\+00:00 7\n$")
+        self.assertEqual(lines[:2], ["WriteData SEND.SZ=49332", "Read.start FILE=a"])
+        self.assertRegex(lines[2], r"^Read\.end FILE=a STATUS=0 DUR=\S+$")
+
+    def test_perl(self):
+        support.program("bindings/perl/built")
+        work = support.BUILD / "bindings/perl/work/blib"
+        said, lines = self.run_block("perl", "perl", "-we", PERL5LIB=f"{work}/lib:{work}/arch")
+        self.assertEqual((said, lines), ("", ["WriteData SEND.SZ=49332"]))
 
 
 def add_language(language):
