@@ -41,7 +41,7 @@ public class Events {
         for (int i = 0; i < FILES.length; i++)
             FILES[i] = "/data/run-17/block-00" + (10 + i % 64);
         NetLogger log = new NetLogger("prog");
-        log.open("file://" + args[1] + "?policy=block");
+        log.open("file://" + args[1] + "?format=nlb&policy=block");
         for (int i = 0; i < 300; i++) // all is compiled, and every page of the ring touched
             each(log, BURST);
         log.flush();

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/pages.h"
+#include "format/ulm.h"
 #include "log/event_kind.h"
 #include "log/format_site.h"
 #include "log/payload.h"
@@ -214,11 +215,52 @@ static bool is_bare(const nl_record *head)
            head->level_text.data == NULL;
 }
 
+static nl_member member_of(const nl_plan_field *field)
+{
+    return nl_ulm.member(field->name, field->name_size);
+}
+
+/* Whether a field of the format is called as what every record has, which it then says. */
+static bool says_member(const nl_plan *plan)
+{
+    for (size_t i = 0; i < plan->field_count; i++) {
+        nl_member member = member_of(&plan->fields[i]);
+        if (member == NL_MEMBER_LEVEL || member == NL_MEMBER_HOST || member == NL_MEMBER_PROG)
+            return true;
+    }
+    return false;
+}
+
+/* What the fields of record from place before on, which are the plan's, say of level, host and program. */
+static void take_members(nl_record *record, nl_field *fields, size_t before, const nl_plan *plan,
+                         char scratch[NL_MEMBER_COUNT][NL_FIELD_TEXT_SIZE])
+{
+    record->field_count = before;
+    for (size_t i = 0; i < plan->field_count; i++) {
+        nl_field field = fields[before + i];
+        nl_member member = member_of(&plan->fields[i]);
+        nl_string text = nl_field_text(&field, scratch[member < NL_MEMBER_COUNT ? member : NL_MEMBER_TIME]);
+        if (member == NL_MEMBER_LEVEL) {
+            record->level = nl_level_parse(text.data, text.size);
+            record->level_text = record->level == NL_LEVEL_NONE ? text : (nl_string){0};
+        } else if (member == NL_MEMBER_HOST) {
+            record->host = text;
+        } else if (member == NL_MEMBER_PROG) {
+            record->prog = text;
+        } else {
+            fields[record->field_count++] = field;
+        }
+    }
+}
+
 /* head: what the event has beside its format's fields, which go behind its own; NULL for nothing. */
 static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, scratch *s, int error,
                                va_list *arguments)
 {
-    if (head != NULL && is_bare(head))
+    const bool says = head != NULL && says_member(&site->plan);
+    if (head != NULL && !says && is_off(log, head->level))
+        return NL_OFF;
+    if (head != NULL && is_bare(head) && !says)
         head = NULL;
     size_t before = head != NULL ? head->field_count : 0;
     want_fields(s, before + site->plan.field_count);
@@ -233,7 +275,10 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_recor
     record.event = (nl_string){site->event, site->event_size};
     record.fields = s->fields;
     record.field_count = before + site->plan.field_count;
-    return put_record(log, &record);
+    char scratch[NL_MEMBER_COUNT][NL_FIELD_TEXT_SIZE];
+    if (says)
+        take_members(&record, s->fields, before, &site->plan, scratch);
+    return says && is_off(log, record.level) ? NL_OFF : put_record(log, &record);
 }
 
 /* function is the one that the program called; head as write_by_plan has it. NL_AGAIN when the format is bad. */
@@ -244,7 +289,7 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
         nl_abort_call(function, "event is NULL");
     if (level < NL_LEVEL_NONE || level > NL_DEBUG)
         nl_abort_call(function, "level is none");
-    if (is_off(log, level))
+    if (log == NULL || (head == NULL && is_off(log, level)))
         return NL_OFF;
     if (writing || nl_inside > 0)
         return refuse(log);

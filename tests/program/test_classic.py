@@ -24,6 +24,8 @@ int main(int argc, char **argv)
     printf("%d", NetLoggerWrite(log, "Whole", "%s", "%s", "X=1 Y=two"));
     printf("%d", emit(log, "Composed", "URL.DEST=x", "BYTES=12 TIME=3.5"));
     printf("%d", NetLoggerWrite(log, "Levelled", "LVL=Error HOST=other", ""));
+    printf("%d", NetLoggerWrite(log, "Said", "A=1", "LVL=%s HOST=%s PROG=%d B=%s", "Warning", "h=1 x", 5, "b LVL=c"));
+    printf("%d", NetLoggerWrite(log, "Odd", "", "LVL=%s LVLS=%d", "loud", 2));
     printf("%d", NetLoggerWrite(log, "Talk", NULL, "just %d words", 3));
     printf("%d", NetLoggerWriteString(log, "Text", "K=1", "V=2"));
     printf("%d", NetLoggerGTWrite(log, 889644821, 333739, "Then", "", "N=%ld", 5L));
@@ -189,7 +191,7 @@ class Classic(support.Case):
         environment = {**os.environ, "NETLOGGER_DEST": f"file://{self.log}"}
         result = self.run_program(program, "file:///nowhere/at/all", env=environment)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertEqual(result.stdout, "11111111-1-1 010111 101111 11 0000\n")
+        self.assertEqual(result.stdout, "1111111111-1-1 010111 101111 11 0000\n")
         events = self.events()
         fields = {event: rest for event, (_, rest) in events.items()}
         self.assertEqual(fields["WriteData"], 'SEND.SZ=49332 FILE="a b=c\\n\\"d\\""')
@@ -197,6 +199,10 @@ class Classic(support.Case):
         self.assertEqual(fields["Whole"], "X=1 Y=two MSG=%s")
         self.assertEqual(fields["Composed"], "URL.DEST=x BYTES=12 TIME=3.5")
         self.assertIn("HOST=other PROG=testprog LVL=Error", events["Levelled"][0])
+        self.assertIn(' HOST="h=1 x" PROG=5 LVL=Warning', events["Said"][0])
+        self.assertEqual(fields["Said"], 'A=1 B="b LVL=c"')
+        self.assertRegex(events["Odd"][0], " LVL=loud$")
+        self.assertEqual(fields["Odd"], "LVLS=2")
         self.assertEqual(fields["Talk"], 'MSG="just 3 words"')
         self.assertEqual(fields["Text"], "K=1 V=2")
         self.assertEqual((events["Then"][0][:26], fields["Then"]), ("DATE=19980311193341.333739", "N=5"))
@@ -229,6 +235,8 @@ class Classic(support.Case):
                              {"EVENT_NAME": "F1=1 F2=2 F3=three F4=4.00", "WriteIt": "SEND.SZ=49332", "Then": ""})
             self.assertRegex(events["Then"][0], r"^DATE=20000322002306\.957943 HOST=\S+ PROG=testprog LVL=Error$")
             self.assertEqual(self.run_program(program).returncode, 0)  # without a log all calls do nothing
+            self.run_program(program, f"file://{self.log}", env={**os.environ, "NETLOGGER_LEVEL": "Error"})
+            self.assertEqual(list(self.events()), ["Then"])
 
     def test_both_headers(self):
         self.assertEqual(self.run_program(self.compile_client(BOTH)).returncode, 0)

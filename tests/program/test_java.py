@@ -162,8 +162,8 @@ public class Client {
     public static void main(String[] args) throws Exception {
         NetLogger log = new NetLogger("java");
         log.open("file://" + args[0]);
+        allocations(log); // before there are more kinds of events than the library remembers
         values(log);
-        allocations(log);
         open(log);
         spans(log);
         wrong(log);
