@@ -12,7 +12,9 @@ import subprocess
 import sys
 import sysconfig
 import threading
+import types
 import unittest
+import unittest.mock
 
 import support
 
@@ -595,6 +597,25 @@ class Readers(Case):
         self.assertEqual(table.num_rows, 11)
         self.assertEqual(str(table.schema.field("N").type), "int64")
         self.assertEqual(str(table.schema.field("time").type), "timestamp[ns, tz=UTC]")
+
+
+    def test_what_arrow_is_given(self):
+        """The columns and types that pyarrow is asked for, also where it is not installed."""
+        arrow = types.ModuleType("pyarrow")
+        arrow.timestamp, arrow.string = lambda unit, tz: f"timestamp[{unit}, tz={tz}]", lambda: "string"
+        arrow.uint64 = lambda: "uint64"
+        arrow.array, arrow.table = lambda values, type=None: (values, type), lambda columns: columns
+        self.write(self.path.with_suffix(".nlb"))
+        with unittest.mock.patch.dict(sys.modules, pyarrow=arrow):
+            table = netlogger.read(self.path.with_suffix(".nlb")).to_arrow()
+        none = [None] * 10
+        self.assertEqual(list(table), ["time", "host", "prog", "level", "event", *self.VALUES, "N"])
+        self.assertEqual((len(table["time"][0]), table["time"][1]), (11, "timestamp[ns, tz=UTC]"))
+        self.assertEqual(table["level"], (["Usage"] + ["Warning"] * 10, "string"))
+        self.assertEqual(table["N"], ([None, *range(10)], None))
+        self.assertEqual((table["F"], table["B"]), (([0.1, *none], None), ([True, *none], None)))
+        self.assertEqual(table["U"], ([2**64 - 1, *none], "uint64"))
+        self.assertEqual((table["S"], table["Y"][0][0]), ((['a "b"\n', *none], "string"), "\ufffd\0"))
 
 
 class Installed(Case):
