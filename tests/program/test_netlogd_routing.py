@@ -433,6 +433,56 @@ class Routing(support.Case):
         top.stop()
         self.assertEqual(len((top.folder / "top.log").read_bytes().splitlines()), len(lines))
 
+    def test_a_peer_that_hangs_holds_the_end_up_no_longer_than_is_said(self):
+        hanging = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(hanging.close)
+        url = "x-netlog://127.0.0.1:%d" % hanging.getsockname()[1]
+        c = self.collector("c", "all.log", f"{url}?spool=spool", options=["--stop-timeout", "1", "--pid-file", self.scratch / "pid"])
+        c.start()
+        c.send(line(1))
+        peer = hanging.accept()[0]  # which takes it and says nothing
+        self.addCleanup(peer.close)
+        c.stop()
+        self.assertIn("netlogd: somebody does not take what is on its way, and 1 s have passed", c.said())
+        self.assertFalse((self.scratch / "pid").exists())
+        self.assertEqual((c.folder / "all.log").read_bytes(), line(1))
+        top = self.collector("top", "top.log").start()
+        c.outputs = ["all.log", f"{top.url}?spool=spool"]
+        (c.folder / "spool").rename(c.folder / "old")  # what was kept is delivered: here, to another one
+        (c.folder / "spool").mkdir()
+        name = re.sub(r"[^A-Za-z0-9.-]", "_", top.url) + ".nlb"
+        next((c.folder / "old").iterdir()).rename(c.folder / "spool" / name)
+        c.start()
+        c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        self.assertEqual((top.folder / "top.log").read_bytes(), line(1))
+
+    def test_nobody_reads_a_pipe(self):
+        """Clients wait and netlogd does not; its end is not held up; and when it is read again nothing is missing."""
+        reader, writer = os.pipe()
+        self.addCleanup(os.close, reader)
+        c = self.collector("c", "-").start(stdout=writer)
+        os.close(writer)
+        lines = b"".join(line(n) for n in range(20000))
+        sender = threading.Thread(target=c.send, args=(lines,))
+        sender.start()
+        support.wait_until(lambda: "nobody reads it" in c.said(), what="the message")
+        self.assertTrue(c.ask("status")["BLOCKED"])
+        came = b""
+        while len(came) < len(lines):
+            came += os.read(reader, 1 << 16)
+        sender.join()
+        self.assertTrue(came == lines)
+        support.wait_until(lambda: not c.ask("status")["BLOCKED"], what="that it goes on")
+        sender = threading.Thread(target=lambda: socket.create_connection(("127.0.0.1", c.port)).sendall(lines))
+        sender.start()
+        support.wait_until(lambda: c.ask("status")["BLOCKED"], what="that it waits again")
+        c.process.send_signal(signal.SIGTERM)
+        self.assertEqual(c.process.wait(30), 1, c.said())
+        self.assertIn("nobody reads it; the last records are lost", c.said())
+        sender.join()
+
     def test_a_full_spool_holds_clients_up(self):
         self.program = self.compile_client(PROGRAM)
         top = self.collector("top", "top.nlb")
