@@ -8,10 +8,7 @@ import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
-import sys
-import time
 
 import support
 from producer import PROGRAM
@@ -38,7 +35,9 @@ for node in null zero full random urandom tty; do
     touch /mnt/dev/$node; mount --bind /dev/$node /mnt/dev/$node
 done
 ln -s /proc/self/fd /mnt/dev/fd
-mkdir /mnt/dev/shm
+mkdir /mnt/dev/shm /mnt/dev/pts
+mount -t devpts -o newinstance none /mnt/dev/pts
+ln -s pts/ptmx /mnt/dev/ptmx
 mount --rbind /mnt/dev /dev
 cp -a /etc /mnt/etc
 rm -rf /mnt/etc/systemd
@@ -68,7 +67,7 @@ class Systemd(support.Case):
         super().setUp()
         if os.geteuid() != 0:
             self.skipTest("namespaces want root")
-        for program in (SYSTEMD, "/usr/bin/systemctl", "/usr/bin/unshare", "/usr/bin/nsenter"):
+        for program in (SYSTEMD, "/usr/bin/systemctl", "/usr/bin/setpriv", "/usr/bin/unshare", "/usr/bin/nsenter"):
             if not os.path.exists(program):
                 self.skipTest(f"no {program} here")
         self.place_files()
@@ -134,9 +133,10 @@ class Systemd(support.Case):
         enter = f'echo $$ >{self.group}/cgroup.procs && exec "$@"'
         with open(self.scratch / "console", "wb") as console:
             self.outer = self.start(
-                "sh", "-c", enter, "enter", "unshare", "--mount", "--pid", "--fork", "--ipc", "--uts", "--cgroup", "--net",
-                "--kill-child=KILL", "sh", self.scratch / "inside.sh", self.files, SYSTEMD, "--unit=test.target",
-                "--log-target=console", "--show-status=no", stdout=console, stderr=console, env=environment)
+                "sh", "-c", enter, "enter", "setpriv", "--pdeathsig=KILL", "unshare", "--mount", "--pid", "--fork", "--ipc",
+                "--uts", "--cgroup", "--net", "--kill-child=KILL", "sh", self.scratch / "inside.sh", self.files, SYSTEMD,
+                "--unit=test.target", "--log-target=console", "--show-status=no", stdout=console, stderr=console,
+                env=environment)
         self.first = support.wait_until(self.find_first, what="systemd starts")
         self.addCleanup(self.end_first)
         support.wait_until(lambda: self.outer.poll() is not None or self.control("is-active", "test.target") == 0,
@@ -248,7 +248,7 @@ class Systemd(support.Case):
         good = configuration.read_text()
         configuration.write_text(good + "max-rate 100000\n")
         self.must("reload", "netlogd.service")
-        self.assertIn("Netlogd.Reload ", self.said())
+        support.wait_until(lambda: "Netlogd.Reload " in self.said(), what="the event")
         configuration.write_text(good + "max-rat 5\n")
         self.assertNotEqual(self.control("reload", "netlogd.service"), 0, "systemctl fails when netlogd refuses")
         self.assertIn(f"/etc/netlogd.conf:{good.count(chr(10)) + 1}: max-rat 5: there is no such directive", self.said())
