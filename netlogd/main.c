@@ -67,7 +67,8 @@ static const struct {
      "Records a second from one client; one who sends more is read later, so that it is held up (default 0: no limit)"},
     {"record-timeout", "SECONDS", "Close a connection that takes longer over one record (default 300; 0: never)"},
     {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 0: never)"},
-    {"handshake-timeout", "SECONDS", "Close a connection on which TLS has not begun by then (default 10; 0: never)"},
+    {"handshake-timeout", "SECONDS",
+     "Close a connection on which TLS has not begun by then, or whose request has not come (default 10; 0: never)"},
     {"stop-timeout", "SECONDS",
      "What the end may take, beside writing to the disk: half of it at most for what clients have still to send, the "
      "rest for what is on its way to others, which stays in its spool after that (default 10)"},
