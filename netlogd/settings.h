@@ -44,7 +44,8 @@ typedef struct settings {
     size_t max_per_address;  /* connections from one; 0: no limit */
     size_t max_rate;         /* records a second from one client, beyond which it is read later; 0: no limit */
     unsigned record_s;       /* from a record's first byte to its last; 0: no limit */
-    unsigned handshake_s;    /* for TLS to begin; 0: no limit */
+    unsigned handshake_s;    /* for TLS to begin, or a request's line to end; 0: no limit */
+    unsigned stop_s;         /* that the end may take, once all is written */
     unsigned recover_s;      /* how often events of killed processes are looked for; 0: never */
 } settings;
 

@@ -44,7 +44,8 @@ program_tests += \
 	tests/program/test_sensors.py \
 	tests/program/test_sources.py \
 	tests/program/test_spool.py \
-	tests/program/test_subscribe.py
+	tests/program/test_subscribe.py \
+	tests/program/test_systemd.py
 
 if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)
