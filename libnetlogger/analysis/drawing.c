@@ -276,6 +276,19 @@ drawing *drawing_copy(const drawing *d)
     return copy;
 }
 
+bool drawing_check(const drawing *d, char **message)
+{
+    char *text = drawing_text(d);
+    drawing *again = drawing_parse(text, message);
+    bool good = again != NULL && again->lifelines->len == d->lifelines->len &&
+                again->loadlines->len == d->loadlines->len && again->points->len == d->points->len;
+    if (again != NULL && !good)
+        *message = g_strdup("two of a kind have the same name");
+    drawing_free(again);
+    g_free(text);
+    return good;
+}
+
 bool drawing_write(const drawing *d, const char *path, char **message)
 {
     GKeyFile *file = make_file(d);

@@ -70,6 +70,12 @@ drawing *drawing_parse(const char *text, char **message);
 
 drawing *drawing_copy(const drawing *d);
 
+/*
+ * Whether it can be written and read back as it is: each lifeline has at least two events and an id, no two have the
+ * same name, and so on. False with the reason in *message (to be freed with g_free).
+ */
+bool drawing_check(const drawing *d, char **message);
+
 /* Writes it. False with the reason in *message. */
 bool drawing_write(const drawing *d, const char *path, char **message);
 

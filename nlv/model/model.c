@@ -34,6 +34,8 @@ struct model {
     GArray *jobs;                    /* scan_job: what was read of each text */
     nl_filter *filter, *next_filter; /* the latter is to take the former's place */
     bool filter_changed;
+    drawing *next_drawing; /* likewise; NULL: to be found out */
+    bool drawing_changed;
     bool has_expected;
     int64_t expected_from_ns, expected_to_ns; /* of what was not read yet */
     atomic_uint generation;
@@ -43,7 +45,8 @@ struct model {
     model_options options;
     program_reading *reading;
     GPtrArray *sources;
-    bool inferred, prepared;
+    atomic_bool inferred;
+    bool prepared;
     uint64_t inferred_from; /* bytes */
     char *inferred_text;    /* the drawing then */
     atomic_bool unsettled;
@@ -120,6 +123,7 @@ void model_free(model *m)
     g_array_free(m->jobs, TRUE);
     nl_filter_free(m->filter);
     nl_filter_free(m->next_filter);
+    drawing_free(m->next_drawing);
     colors_free(m->colors);
     store_free(m->store);
     drawing_free(m->drawing);
@@ -454,6 +458,43 @@ static void take_over_filter(model *m)
     m->generation++;
 }
 
+/* Another drawing than before: likewise, unless an index has it. */
+static void take_over_drawing(model *m)
+{
+    model_lock(m);
+    bool changed = m->drawing_changed;
+    drawing *d = changed ? m->next_drawing : NULL;
+    m->next_drawing = NULL;
+    m->drawing_changed = false;
+    model_unlock(m);
+    if (!changed)
+        return;
+    m->inferred = d == NULL;
+    m->prepared = d != NULL;
+    m->inferred_from = 0;
+    g_clear_pointer(&m->inferred_text, g_free);
+    begin_anew(m, d != NULL ? d : drawing_new());
+    m->index_tried = m->filter != NULL;
+    m->index_written = false;
+    m->unsettled = true;
+    m->generation++;
+}
+
+void model_set_drawing(model *m, drawing *d)
+{
+    model_lock(m);
+    drawing_free(m->next_drawing);
+    m->next_drawing = d;
+    m->drawing_changed = true;
+    m->unsettled = true;
+    model_unlock(m);
+}
+
+bool model_is_inferred(const model *m)
+{
+    return m->inferred;
+}
+
 bool model_set_filter(model *m, const char *expression)
 {
     nl_filter *filter = expression != NULL ? nl_filter_parse(expression) : NULL;
@@ -488,6 +529,7 @@ static bool read_on(model *m, bool *ended)
     *ended = true;
     take_over_sources(m);
     take_over_filter(m);
+    take_over_drawing(m);
     try_index(m);
     for (guint i = 0; i < m->sources->len && !m->stopping; i++) {
         source *s = g_ptr_array_index(m->sources, i);
@@ -656,9 +698,11 @@ unsigned model_object_color(const model *m, size_t lifeline, uint32_t object)
 bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user)
 {
     const store *s = m->store;
-    if (record < s->first || record >= s->count)
-        return false;
-    uint64_t place = store_place(s, record);
+    return record >= s->first && record < s->count && model_record_at(m, store_place(s, record), take, user);
+}
+
+bool model_record_at(const model *m, uint64_t place, void (*take)(void *user, const nl_record *record), void *user)
+{
     return place_text(place) < m->texts->len &&
            text_file_record(&g_array_index(m->texts, text_file, place_text(place)), place_offset(place), take, user);
 }

@@ -120,6 +120,9 @@ static void draw_caption(const layer_context *c)
     text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left, c->layout->caption_y,
               c->layout->right - c->layout->left);
     g_free(text);
+    if (c->view->caption != NULL)
+        text_draw_paragraph(c->cr, c->view->caption, TEXT_NORMAL, palette_text(c->view->dark), c->layout->left,
+                            c->layout->words_y, c->layout->right - c->layout->left);
 }
 
 static void draw_pane(const layer_context *c, const pane *p)
@@ -241,6 +244,7 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
         draw_pane(&c, &l.panes[i]);
     draw_marked(&c);
     overview_layer_draw(&c);
+    marks_layer_draw(&c);
     draw_title(&c);
     draw_legend(&c);
     draw_caption(&c);
