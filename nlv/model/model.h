@@ -44,6 +44,10 @@ void model_start(model *m);
 void model_lock(model *m);
 void model_unlock(model *m);
 
+/* What has happened to the logs, or is odd about them, that was not told yet: a sentence, to be freed with g_free; NULL
+ * when there is none. Needs no lock. */
+char *model_take_notice(model *m);
+
 /* Another number whenever there is something else to be drawn. Needs no lock. */
 unsigned model_generation(const model *m);
 

@@ -143,6 +143,38 @@ static void on_open(GtkButton *button, gpointer user)
     g_object_unref(chooser);
 }
 
+static void on_ready_made(GtkComboBox *box, gpointer user)
+{
+    editor *e = user;
+    char *name = gtk_combo_box_text_get_active_text(GTK_COMBO_BOX_TEXT(box)), *message = NULL;
+    if (name == NULL || gtk_combo_box_get_active(box) == 0) {
+        g_free(name);
+        return;
+    }
+    drawing *d = drawing_read(name, &message);
+    say(e, d != NULL ? "Draw shows it" : message);
+    if (d != NULL)
+        edit(e, d);
+    g_free(message);
+    g_free(name);
+}
+
+static GtkWidget *make_ready_made(editor *e)
+{
+    GtkWidget *box = gtk_combo_box_text_new();
+    char **names = drawing_names();
+    gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), "Ready-made…");
+    for (char **name = names; *name != NULL; name++)
+        gtk_combo_box_text_append_text(GTK_COMBO_BOX_TEXT(box), *name);
+    gtk_combo_box_set_active(GTK_COMBO_BOX(box), 0);
+    gtk_widget_set_sensitive(box, names[0] != NULL);
+    gtk_widget_set_tooltip_text(box, "What comes with nlv, for some kinds of logs");
+    atk_object_set_name(gtk_widget_get_accessible(box), "Ready-made drawings");
+    g_signal_connect(box, "changed", G_CALLBACK(on_ready_made), e);
+    g_strfreev(names);
+    return box;
+}
+
 /* ---- making it ---- */
 
 static void on_destroy(GtkWidget *widget, gpointer user)
@@ -187,6 +219,7 @@ static GtkWidget *make_foot(editor *e)
     add_button(foot, "_Save…", "Keeps it in a file that nlv and nlstat read with --config", G_CALLBACK(on_save), e,
                false);
     add_button(foot, "_Find out", "Draws what the log itself tells", G_CALLBACK(on_find_out), e, false);
+    gtk_box_pack_start(GTK_BOX(foot), make_ready_made(e), FALSE, FALSE, 0);
     e->message = gtk_label_new("");
     gtk_label_set_xalign(GTK_LABEL(e->message), 0);
     gtk_label_set_ellipsize(GTK_LABEL(e->message), PANGO_ELLIPSIZE_END);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct lifeline_page {
-    GtkWidget *widget, *which, *form, *name, *ids, *color;
+    GtkWidget *widget, *which, *form, *name, *ids, *color, *again;
     name_list *all, *steps; /* the log's events; those of the lifeline, the last on top, as it is drawn */
     drawing *drawing;
     const catalog *catalog;
@@ -52,6 +52,7 @@ static void show(lifeline_page *p)
     gtk_entry_set_text(GTK_ENTRY(gtk_bin_get_child(GTK_BIN(p->ids))), ids);
     gtk_entry_set_text(GTK_ENTRY(gtk_bin_get_child(GTK_BIN(p->color))), l != NULL ? l->color : "");
     g_free(ids);
+    gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(p->again), l != NULL && l->again);
     show_steps(p, l);
     p->own_change = false;
 }
@@ -149,6 +150,14 @@ static void on_color(GtkEditable *editable, gpointer user)
     drawing_lifeline *l = edited(p);
     if (!p->own_change && l != NULL)
         set_text(&l->color, gtk_entry_get_text(GTK_ENTRY(editable)));
+}
+
+static void on_again(GtkToggleButton *button, gpointer user)
+{
+    lifeline_page *p = user;
+    drawing_lifeline *l = edited(p);
+    if (!p->own_change && l != NULL)
+        l->again = gtk_toggle_button_get_active(button);
 }
 
 /* ---- its events ---- */
@@ -321,9 +330,16 @@ static GtkWidget *make_properties(lifeline_page *p)
     p->color = gtk_combo_box_text_new_with_entry();
     GtkWidget *ids = gtk_bin_get_child(GTK_BIN(p->ids)), *color = gtk_bin_get_child(GTK_BIN(p->color));
     add_row(grid, 0, "Na_me", p->name, p->name, "What an object is: Block, Request, Job");
-    add_row(grid, 1, "T_ied by", p->ids, ids,
-            "The field whose value is the same in all events of an object; several with ; between");
+    add_row(
+        grid, 1, "T_ied by", p->ids, ids,
+        "The field whose value is the same in all events of an object; several with ; between; where events call it "
+        "differently, these names with | between");
     add_row(grid, 2, "_Colour by", p->color, color, "HOST, PROG or any field: a colour for each of its values");
+    p->again = gtk_check_button_new_with_mnemonic("_Begins anew with the first event");
+    gtk_widget_set_tooltip_text(p->again,
+                                "For what has no number of its own and comes again: an interrupt, a thread that runs");
+    gtk_grid_attach(GTK_GRID(grid), p->again, 1, 3, 1, 1);
+    g_signal_connect(p->again, "toggled", G_CALLBACK(on_again), p);
     g_signal_connect(p->name, "changed", G_CALLBACK(on_name), p);
     g_signal_connect(ids, "changed", G_CALLBACK(on_ids), p);
     g_signal_connect(color, "changed", G_CALLBACK(on_color), p);

@@ -34,16 +34,18 @@ static void push(undo *u, const char *text)
     u->at = u->texts->len - 1;
 }
 
-void undo_look(undo *u, const char *text, bool at_once)
+bool undo_look(undo *u, const char *text, bool at_once)
 {
     bool is_new = u->texts->len == 0 || strcmp(g_ptr_array_index(u->texts, u->at), text) != 0;
     bool is_steady = u->seen != NULL && strcmp(u->seen, text) == 0;
-    if (is_new && (is_steady || at_once || u->texts->len == 0))
+    bool is_step = is_new && (is_steady || at_once || u->texts->len == 0);
+    if (is_step)
         push(u, text);
     if (!is_steady) {
         g_free(u->seen);
         u->seen = g_strdup(text);
     }
+    return is_step;
 }
 
 const char *undo_go(undo *u, int step)

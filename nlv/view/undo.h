@@ -17,8 +17,8 @@ typedef struct undo {
 void undo_init(undo *u);
 void undo_free(undo *u); /* what it holds */
 
-/* The session is that now; at_once: it is a step even when it has only just become so. */
-void undo_look(undo *u, const char *text, bool at_once);
+/* The session is that now; at_once: it is a step even when it has only just become so. Whether it is a new step. */
+bool undo_look(undo *u, const char *text, bool at_once);
 
 /* The text to go back to (-1) or forward again (1), which is what holds from now on; NULL when there is none. It stays
  * the undo's. */

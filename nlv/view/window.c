@@ -83,6 +83,37 @@ static void show_malformed(window *w)
     g_free(text);
 }
 
+/* What threads have said, for the tick to show it. */
+static GAsyncQueue *messages;
+
+static void on_message(const char *message)
+{
+    g_async_queue_push(messages, g_strdup(message));
+}
+
+/* One below the other, the latest few. */
+static void add_notice(window *w, char *text)
+{
+    enum { LINES = 5 };
+    const char *shown = gtk_widget_get_visible(w->info) ? gtk_label_get_text(GTK_LABEL(w->info_text)) : "";
+    char **lines = g_strsplit(shown, "\n", -1);
+    guint count = g_strv_length(lines), first = count >= LINES ? count - LINES + 1 : 0;
+    char *before = g_strjoinv("\n", lines + first);
+    char *all = *before != '\0' ? g_strdup_printf("%s\n%s", before, text) : g_strdup(text);
+    window_say(w, all);
+    g_free(all);
+    g_free(before);
+    g_strfreev(lines);
+    g_free(text);
+}
+
+static void show_notices(window *w)
+{
+    char *text;
+    while ((text = g_async_queue_try_pop(messages)) != NULL || (text = model_take_notice(w->model)) != NULL)
+        add_notice(w, text);
+}
+
 /* ---- moving ---- */
 
 static void set_live(window *w, bool live)
@@ -212,6 +243,7 @@ static gboolean on_tick(gpointer user)
     if (w->speed > 0)
         play_on(w);
     show_malformed(w);
+    show_notices(w);
     window_session_look(w);
     gint64 now_us = g_get_monotonic_time();
     if (generation == w->generation || (model_progress(w->model) < 1 && now_us - w->shown_us < READING_MS * 1000))
@@ -735,6 +767,8 @@ int window_run(drawing *d, const char *config, program_reading *reading, model_o
         program_error("there is no display; --render FILE draws without one");
         return PROGRAM_PROBLEM;
     }
+    messages = g_async_queue_new_full(g_free);
+    program_set_listener(on_message);
     static window w; /* a thread that waits for a collector may outlive this call */
     w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX, .last_speed = 1};
     model_set_options(w.model, options);
@@ -753,6 +787,7 @@ int window_run(drawing *d, const char *config, program_reading *reading, model_o
     gtk_main();
     g_source_remove(ticking);
     window_session_end(&w);
+    program_set_listener(NULL);
     editor_free(w.editor);
     if (w.openings == 0) /* otherwise a thread still waits for a collector, and ends with the program */
         model_free(w.model);

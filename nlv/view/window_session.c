@@ -154,7 +154,9 @@ void window_session_look(window *w)
     w->looked_us = now_us;
     note(w);
     char *text = session_text(w->session);
-    undo_look(&w->undo, text, false);
+    bool is_first = w->undo.texts->len == 0;
+    if (undo_look(&w->undo, text, false) && !is_first)
+        window_session_keep(w); /* whatever ends the program, what was noted stays */
     g_free(text);
 }
 
