@@ -9,6 +9,9 @@
 typedef struct recording_options {
     const char **patterns; /* of events */
     size_t pattern_count;
+    bool functions;     /* calls of functions as well */
+    const char **globs; /* only of these functions; !glob: not of these */
+    size_t glob_count;
     int *pids; /* only these processes, and what they start */
     size_t pid_count;
     bool *cpus; /* only these, cpu_count of them; NULL: all */

@@ -199,6 +199,8 @@ static void print_json(const scheduler *s)
 
 int command_report(int argc, char **argv)
 {
+    if (report_is_of_functions(argc, argv))
+        return report_functions(argc, argv);
     arguments a = {.top = TOP_DEFAULT};
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     scheduler s = {0};
