@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	tests/program/producer.py
 program_tests += \
 	tests/program/test_abi.py \
+	tests/program/test_adaptive.py \
 	tests/program/test_binary.py \
 	tests/program/test_calls.py \
 	tests/program/test_classic.py \
@@ -31,6 +32,7 @@ program_tests += \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel.py \
+	tests/program/test_nlkernel_schema.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlschema.py \
 	tests/program/test_nlsort.py \
