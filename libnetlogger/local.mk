@@ -22,7 +22,8 @@ noinst_LTLIBRARIES += %D%/libchannel.la
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
 	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h \
-	%D%/base/distribution.c %D%/base/distribution.h %D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h \
+	%D%/base/distribution.c %D%/base/distribution.h \
+	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/pages.h \
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
 	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
 	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/lines.c %D%/format/text_write.c %D%/format/text.h \
