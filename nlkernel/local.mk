@@ -1,5 +1,6 @@
 # Records are put into blocks where they are read, by the library's own block writer, which no public header offers:
-# hence libcore.la and the sources of libprogram.la, not the shared library.
+# hence libcore.la and the sources of libprogram.la, and of the importers that it shares with nlconv, not the shared
+# library.
 if BUILD_NLKERNEL
 bin_PROGRAMS += nlkernel/nlkernel
 endif
@@ -13,15 +14,20 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/schema.c %D%/schema.h %D%/summary.c %D%/summary_print.c %D%/summary_draw.c %D%/summary.h \
 	%D%/synthesis_run.c %D%/synthesis_run.h %D%/reporting.c %D%/reporting.h %D%/schema_command.c \
 	%D%/workload.c %D%/workload.h %D%/kernel_sum.c %D%/kernel_sum.h %D%/bpf/sum.h \
+	%D%/calls.c %D%/calls.h %D%/calls_read.c %D%/calls_read.h %D%/trace_dat.c %D%/trace_dat.h \
+	%D%/symbol_map.c %D%/symbol_map.h %D%/dwarf.c %D%/symbols.c %D%/call_view.c %D%/call_view.h \
+	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/report_functions.c \
+	nltools/convert/builder.c nltools/convert/keys.c nltools/convert/sink.c nltools/convert/kernel_text.c \
+	nltools/convert/ftrace.c nltools/convert/perf.c \
 	libnetlogger/program/program.c libnetlogger/program/reading.c libnetlogger/program/log.c \
 	libnetlogger/program/source.c libnetlogger/program/archive.c libnetlogger/program/units.c
-nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
-nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) -pthread
-nlkernel_nlkernel_LDADD = libnetlogger/libcore.la $(TRACEFS_LIBS) -lpthread
+nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -I$(srcdir)/nltools
+nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) -pthread
+nlkernel_nlkernel_LDADD = libnetlogger/libcore.la $(TRACEFS_LIBS) $(ZSTD_LIBS) $(GVC_LIBS) $(DW_LIBS) -lm -lpthread
 if BUILD_NLSTAT
 nlkernel_nlkernel_CPPFLAGS += -DHAVE_CHARTS
 nlkernel_nlkernel_CFLAGS += $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
-nlkernel_nlkernel_LDADD += libnetlogger/libchart.la -lm
+nlkernel_nlkernel_LDADD += libnetlogger/libchart.la
 endif
 
 # The part that runs in the kernel, as a skeleton: libbpf's loader with the program within.

@@ -73,6 +73,8 @@ static int report(arguments *a)
 
 int command_report(int argc, char **argv)
 {
+    if (report_is_of_functions(argc, argv))
+        return report_functions(argc, argv);
     arguments a = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     int status = report(&a);

@@ -316,17 +316,8 @@ static long number_in(const instance *i, const char *file)
 static bool read_layout(session *s)
 {
     char *path = tracing_path(&s->tracing, "events/header_page"), *text = tracing_read(path, NULL);
-    page_layout *layout = &s->setup.layout;
-    unsigned commit_offset, commit_size, data_offset, data_size;
-    const char *commit = text != NULL ? strstr(text, " commit;") : NULL,
-               *data = text != NULL ? strstr(text, " data;") : NULL;
-    bool good = commit != NULL && data != NULL &&
-                sscanf(commit, " commit; offset:%u; size:%u;", &commit_offset, &commit_size) == 2 &&
-                sscanf(data, " data; offset:%u; size:%u;", &data_offset, &data_size) == 2 && commit_size <= 8 &&
-                commit_size >= 4 && commit_offset + commit_size <= data_offset && data_offset <= 64;
-    if (good)
-        *layout = (page_layout){commit_offset, commit_size, data_offset};
-    else
+    bool good = text != NULL && page_layout_read(&s->setup.layout, text);
+    if (text != NULL && !good)
         nl_error_set("%s: not understood", path);
     long kb = number_in(&s->instance, "buffer_subbuf_size_kb");
     s->setup.page_size = kb > 0 ? (size_t)kb << 10 : (size_t)sysconf(_SC_PAGESIZE);

@@ -152,7 +152,7 @@ static void put(sink *s, const nl_record *record)
         put_on(s, record);
 }
 
-void sink_put(sink *s, const nl_record *record)
+void sink_put_record(sink *s, const nl_record *record)
 {
     pthread_mutex_lock(&s->mutex);
     put(s, record);

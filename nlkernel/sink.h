@@ -51,7 +51,7 @@ static inline bool sink_takes_blocks(const sink *s)
 void sink_put_blocks(sink *s, const char *data, size_t size);
 
 /* A record, where blocks are not taken. It has its host and program. */
-void sink_put(sink *s, const nl_record *record);
+void sink_put_record(sink *s, const nl_record *record);
 
 /* What the recorder says itself. */
 void sink_say(sink *s, const nl_record *record);
