@@ -13,6 +13,7 @@ program_tests += \
 	tests/program/test_netlogd_routing.py \
 	tests/program/test_nlsort.py \
 	tests/program/test_abi.py \
+	tests/program/test_adaptive.py \
 	tests/program/test_binary.py \
 	tests/program/test_calls.py \
 	tests/program/test_classic.py \
@@ -34,6 +35,7 @@ program_tests += \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel.py \
+	tests/program/test_nlkernel_schema.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlv.py \
