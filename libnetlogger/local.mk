@@ -22,7 +22,7 @@ noinst_LTLIBRARIES += %D%/libchannel.la
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
 	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h \
-	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h \
+	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/pages.h \
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
 	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
 	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/lines.c %D%/format/text_write.c %D%/format/text.h \
@@ -64,6 +64,12 @@ noinst_LTLIBRARIES += %D%/libprogram.la
 %C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/reading.h \
 	%D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c
 %C%_libprogram_la_LIBADD = %D%/libnetlogger.la
+
+# What the daemons share: the sockets on which others arrive, and who may; not installed.
+noinst_LTLIBRARIES += %D%/libservice.la
+%C%_libservice_la_SOURCES = \
+	%D%/service/listener.c %D%/service/listener.h %D%/service/network.c %D%/service/network.h \
+	%D%/service/inherited.c %D%/service/inherited.h
 
 # What a log means: for programs that look at all of one. Uses GLib; not installed.
 if BUILD_NLSTAT

@@ -1,8 +1,8 @@
 /* netlogd: collects records from many machines into one log. Options, and the way into the background. */
 #include "config.h"
 
-#include "inherited.h"
-#include "listener.h"
+#include "service/inherited.h"
+#include "service/listener.h"
 #include "metrics.h"
 #include "output/failure.h"
 #include "output/outputs.h"

@@ -4,7 +4,7 @@
 
 #include "connection.h"
 #include "datagrams.h"
-#include "inherited.h"
+#include "service/inherited.h"
 #include "metrics.h"
 #include "nats/reader.h"
 #include "output/failure.h"

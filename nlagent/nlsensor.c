@@ -7,6 +7,7 @@
  */
 #include "config.h"
 
+#include "base/time_internal.h"
 #include "output.h"
 #include "program/program.h"
 #include "sensors/sensor.h"
@@ -185,13 +186,6 @@ static const struct argp argp = {.options = options,
 
 /* ---- looking ---- */
 
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
-
 static void emit(sensor_look *l)
 {
     output *out = l->user;
@@ -205,7 +199,7 @@ static size_t look_at_all(arguments *a, output *out, nl_record *record)
         sensor *s = &a->sensors[i];
         if (s->kind == NULL)
             continue;
-        int64_t now_ns = monotonic_ns();
+        int64_t now_ns = nl_monotonic_ns();
         sensor_look l = {.state = s->state, .record = record, .emit = emit, .user = out};
         l.seconds = s->last_ns == 0 ? 0 : (double)(now_ns - s->last_ns) / 1e9;
         s->last_ns = now_ns;
@@ -247,7 +241,7 @@ static bool wait_for_turn(arguments *a, int64_t from_ns, int signals)
     for (;;) {
         struct pollfd ready[2] = {{.fd = signals, .events = POLLIN},
                                   {.fd = a->controlled ? STDIN_FILENO : -1, .events = POLLIN}};
-        int64_t left_ns = from_ns + (int64_t)(a->interval_s * 1e9) - monotonic_ns();
+        int64_t left_ns = from_ns + (int64_t)(a->interval_s * 1e9) - nl_monotonic_ns();
         if (left_ns < 0)
             left_ns = 0;
         struct timespec left = {left_ns / NL_NS_PER_SECOND, left_ns % NL_NS_PER_SECOND};
@@ -277,13 +271,13 @@ static void run(arguments *a, output *out)
 {
     int signals = catch_signals();
     nl_record *record = nl_record_new();
-    int64_t turn_ns = monotonic_ns();
+    int64_t turn_ns = nl_monotonic_ns();
     for (uint64_t turn = 0; look_at_all(a, out, record) > 0 && out->good; turn++) {
         if (turn == a->looks && a->looks > 0)
             break;
         if (!wait_for_turn(a, turn_ns, signals))
             break;
-        int64_t step_ns = (int64_t)(a->interval_s * 1e9), late_ns = monotonic_ns() - turn_ns;
+        int64_t step_ns = (int64_t)(a->interval_s * 1e9), late_ns = nl_monotonic_ns() - turn_ns;
         turn_ns += late_ns / step_ns > 0 ? late_ns / step_ns * step_ns : step_ns;
     }
     nl_record_free(record);

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "base/time_internal.h"
 #include "sensors/http.h"
 
 #include <errno.h>
@@ -11,13 +12,6 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
 
 bool http_place_read(const char *url, http_place *p)
 {
@@ -54,7 +48,7 @@ static bool fail(http_answer *a, const char *what, const char *why)
 /* 0, or an errno. */
 static int wait_for(int fd, short what, int64_t deadline_ns)
 {
-    int64_t left_ms = (deadline_ns - now_ns()) / 1000000;
+    int64_t left_ms = (deadline_ns - nl_monotonic_ns()) / 1000000;
     struct pollfd ready = {.fd = fd, .events = what};
     int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
     return count > 0 ? 0 : count == 0 ? ETIMEDOUT : errno;
@@ -156,17 +150,17 @@ static bool ask(int fd, const http_place *p, size_t most, int64_t deadline_ns, h
 
 bool http_get(const http_place *p, int timeout_ms, size_t most, http_answer *a)
 {
-    int64_t start_ns = now_ns(), deadline_ns = start_ns + timeout_ms * INT64_C(1000000);
+    int64_t start_ns = nl_monotonic_ns(), deadline_ns = start_ns + timeout_ms * INT64_C(1000000);
     a->connected = false;
     a->status = 0;
     a->words[0] = '\0';
     int fd = dial(p, deadline_ns, a);
-    a->connect_ms = a->answer_ms = (double)(now_ns() - start_ns) / 1e6;
+    a->connect_ms = a->answer_ms = (double)(nl_monotonic_ns() - start_ns) / 1e6;
     if (fd < 0)
         return false;
     a->connected = true;
     bool good = p->plain_tcp || ask(fd, p, most, deadline_ns, a);
-    a->answer_ms = (double)(now_ns() - start_ns) / 1e6;
+    a->answer_ms = (double)(nl_monotonic_ns() - start_ns) / 1e6;
     close(fd);
     return good;
 }

@@ -4,7 +4,14 @@ EXTRA_DIST += \
 	tests/program/nlb_decoder.py \
 	tests/program/oracle_producer.c \
 	tests/program/producer.py
+# The long ones begin first, so that none is left running alone.
 program_tests += \
+	tests/program/test_netlogd_oracle.py \
+	tests/program/test_netlogd_output.py \
+	tests/program/test_nlarchive.py \
+	tests/program/test_nlschema.py \
+	tests/program/test_netlogd_routing.py \
+	tests/program/test_nlsort.py \
 	tests/program/test_abi.py \
 	tests/program/test_binary.py \
 	tests/program/test_calls.py \
@@ -22,18 +29,12 @@ program_tests += \
 	tests/program/test_netlogd.py \
 	tests/program/test_netlogd_hostile.py \
 	tests/program/test_netlogd_nats.py \
-	tests/program/test_netlogd_oracle.py \
-	tests/program/test_netlogd_output.py \
-	tests/program/test_netlogd_routing.py \
 	tests/program/test_netlogd_tls.py \
 	tests/program/test_netlogd_udp.py \
-	tests/program/test_nlarchive.py \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel.py \
 	tests/program/test_nlrecover.py \
-	tests/program/test_nlschema.py \
-	tests/program/test_nlsort.py \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlv.py \
 	tests/program/test_nlwrite.py \
