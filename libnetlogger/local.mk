@@ -84,6 +84,12 @@ noinst_LTLIBRARIES += %D%/libprogram.la
 	%D%/program/units.c %D%/program/units.h %D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c
 %C%_libprogram_la_LIBADD = %D%/libnetlogger.la
 
+# What the daemons share: the sockets on which others arrive, and who may; not installed.
+noinst_LTLIBRARIES += %D%/libservice.la
+%C%_libservice_la_SOURCES = \
+	%D%/service/listener.c %D%/service/listener.h %D%/service/network.c %D%/service/network.h \
+	%D%/service/inherited.c %D%/service/inherited.h
+
 # What a log means: for programs that look at all of one. Uses GLib; not installed.
 if BUILD_NLSTAT
 noinst_LTLIBRARIES += %D%/libanalysis.la

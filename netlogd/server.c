@@ -5,7 +5,7 @@
 #include "connection.h"
 #include "datagrams.h"
 #include "ending.h"
-#include "inherited.h"
+#include "service/inherited.h"
 #include "metrics.h"
 #include "nats/reader.h"
 #include "output/failure.h"

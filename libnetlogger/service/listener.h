@@ -1,9 +1,17 @@
 /* Sockets on which clients arrive: opened from a URL before anything else starts, so that what is wrong is said at
  * once. */
-#ifndef NETLOGD_LISTENER_H
-#define NETLOGD_LISTENER_H
+#ifndef NETLOGGER_SERVICE_LISTENER_H
+#define NETLOGGER_SERVICE_LISTENER_H
 
-#include "settings.h"
+#include "transport/channel.h"
+
+/* One of the places where clients connect, or from where what others collected is read. */
+typedef struct listening {
+    char *url;    /* without its options; of NATS with those that tell one reader from another */
+    char *nats;   /* of NATS: the whole URL; NULL: clients connect there */
+    nl_tls *tls;  /* NULL: plain */
+    bool vouched; /* who connects has shown a certificate that is vouched for */
+} listening;
 
 typedef struct listener {
     int fd;

@@ -2,8 +2,8 @@
  * What a service manager hands over and wants to be told, by systemd's protocols: sockets that it opened (LISTEN_PID,
  * LISTEN_FDS, LISTEN_FDNAMES; sd_listen_fds(3)), and where the service stands (NOTIFY_SOCKET; sd_notify(3)).
  */
-#ifndef NETLOGD_INHERITED_H
-#define NETLOGD_INHERITED_H
+#ifndef NETLOGGER_SERVICE_INHERITED_H
+#define NETLOGGER_SERVICE_INHERITED_H
 
 #include <stddef.h>
 

@@ -1,9 +1,9 @@
 #include "config.h"
 
-#include "listener.h"
+#include "service/listener.h"
 
-#include "inherited.h"
-#include "network.h"
+#include "service/inherited.h"
+#include "service/network.h"
 #include "program/program.h"
 
 #include <arpa/inet.h>

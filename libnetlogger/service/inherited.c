@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "inherited.h"
+#include "service/inherited.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

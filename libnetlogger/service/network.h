@@ -1,6 +1,6 @@
 /* Networks of clients that may connect: "10.0.0.0/8", "fd00::/8", "192.0.2.7". */
-#ifndef NETLOGD_NETWORK_H
-#define NETLOGD_NETWORK_H
+#ifndef NETLOGGER_SERVICE_NETWORK_H
+#define NETLOGGER_SERVICE_NETWORK_H
 
 #include <stdbool.h>
 #include <sys/socket.h>

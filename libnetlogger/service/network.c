@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "network.h"
+#include "service/network.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
