@@ -216,7 +216,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_END:
         if (o->glob_count > 0 && !o->functions)
             argp_error(state, "--filter-function is about --functions, which is not given");
-        if (o->pattern_count == 0 && !o->functions)
+        if (o->pattern_count == 0 && !o->functions && !o->events_elsewhere)
             argp_error(state, "no event is given: -e sched:sched_switch, for one; nlkernel list shows what there is");
         if (o->follow && o->command == NULL)
             argp_error(state, "--follow wants a command to follow");

@@ -170,11 +170,14 @@ static int choose_events(session *s)
     event_names names = {0};
     int status = PROGRAM_PROBLEM;
     bool good = event_names_read(&names, &s->tracing);
-    for (size_t i = 0; good && i < s->options->pattern_count; i++)
-        if (!event_names_choose(&names, s->options->patterns[i])) {
+    for (size_t i = 0; good && i < s->options->pattern_count; i++) {
+        const char *pattern = s->options->patterns[i];
+        bool needed = *pattern != '?';
+        if (!event_names_choose(&names, needed ? pattern : pattern + 1) && needed) {
             good = false;
             status = PROGRAM_USAGE;
         }
+    }
     good = good && kernel_events_read(&s->events, &names, &s->tracing) && add_functions(s);
     event_names_free(&names);
     if (!good) {
