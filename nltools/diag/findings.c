@@ -77,8 +77,41 @@ static gint compare_weights(gconstpointer a, gconstpointer b)
     return (left < right) - (left > right);
 }
 
+static bool is_same(const finding *a, const finding *b)
+{
+    bool legs = a->leg == NULL || b->leg == NULL
+                    ? a->leg == b->leg
+                    : strcmp(a->leg->from, b->leg->from) == 0 && strcmp(a->leg->to, b->leg->to) == 0;
+    return strcmp(a->cause, b->cause) == 0 && (a->host == b->host || (legs && a->host != NULL && b->host != NULL));
+}
+
+/* Takes the same cause on other hosts into one; two ways to find it on one host, too. */
+static void take_in(findings *f, guint first)
+{
+    finding *kept = g_ptr_array_index(f->list, first);
+    GString *hosts = g_string_new(NULL);
+    for (guint i = first + 1; i < f->list->len;) {
+        const finding *next = g_ptr_array_index(f->list, i);
+        if (!is_same(kept, next)) {
+            i++;
+            continue;
+        }
+        if (next->host != kept->host) {
+            kept->share = MIN(1, kept->share + next->share);
+            g_string_append_printf(hosts, "%s%s", hosts->len > 0 ? ", " : "", next->host);
+        }
+        g_ptr_array_remove_index(f->list, i);
+    }
+    if (hosts->len > 0)
+        finding_evidence(kept, "the same on %s", hosts->str);
+    g_string_free(hosts, TRUE);
+}
+
 void findings_rank(findings *f)
 {
+    g_ptr_array_sort(f->list, compare_weights);
+    for (guint i = 0; i < f->list->len; i++)
+        take_in(f, i);
     g_ptr_array_sort(f->list, compare_weights);
     while (f->list->len > 0) {
         const finding *last = g_ptr_array_index(f->list, f->list->len - 1);
@@ -131,6 +164,18 @@ double leg_share(const observed *o, const leg *l)
 bool leg_is_local(const leg *l)
 {
     return l->from_host == l->to_host;
+}
+
+bool leg_sends(const observed *o, const leg *l)
+{
+    const GPtrArray *legs = observed_legs(o);
+    for (guint i = 0; leg_is_local(l) && i < legs->len; i++) {
+        const leg *next = g_ptr_array_index(legs, i);
+        if (next->lifeline == l->lifeline && next->from_place == l->to_place && next->from_host == l->to_host &&
+            !leg_is_local(next) && next->count > l->count / 2)
+            return true;
+    }
+    return false;
 }
 
 /* ---- clocks ---- */

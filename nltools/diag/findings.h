@@ -69,6 +69,10 @@ double leg_share(const observed *o, const leg *l);
 /* Whether a leg stays on one host. */
 bool leg_is_local(const leg *l);
 
+/* Whether a leg on a host ends where one to another host begins: a program that waits until it could send does so
+ * there. */
+bool leg_sends(const observed *o, const leg *l);
+
 /* What a host's processors, disks and memory were under, from whatever sensors the log has; NAN where it has none. */
 typedef struct pressure {
     double cpu_busy;      /* %, of all processors */

@@ -69,21 +69,33 @@ static tcp tcp_of(const observed *o, guint host)
     return t;
 }
 
-/* The share of all time on the ways from and to a host, and the leg that has most of it. */
-static double between(const observed *o, guint host, const leg **most)
+/*
+ * The share of all time on the ways from and to a host (of all when host is 0), and in legs that wait until they could
+ * send, of which busy is the share that TCP has something to send; *most is the leg that has most of it.
+ */
+static double between(const observed *o, guint host, double busy, const leg **most)
 {
     const GPtrArray *legs = observed_legs(o);
     double total = 0;
     *most = NULL;
     for (guint i = 0; i < legs->len; i++) {
         const leg *l = g_ptr_array_index(legs, i);
-        if (leg_is_local(l) || (host != 0 && l->from_host != host && l->to_host != host))
+        if (host != 0 && l->from_host != host && l->to_host != host)
             continue;
-        total += leg_share(o, l);
+        bool local = leg_is_local(l);
+        if (local && (busy == 0 || !leg_sends(o, l)))
+            continue;
+        total += leg_share(o, l) * (local ? busy : 1);
         if (*most == NULL || l->total_ns > (*most)->total_ns)
             *most = l;
     }
     return total;
+}
+
+/* How much of the time of its connections TCP had something to send; all of it where that is not known. */
+static double busy_of(const tcp *t)
+{
+    return t->wall_us > 0 && t->busy_us > 0 ? MIN(1, t->busy_us / t->wall_us) : 1;
 }
 
 static void find_window(findings *f, guint host, const tcp *t, double share, const leg *most)
@@ -155,7 +167,7 @@ static void find_streams(findings *f)
 {
     const observed *o = f->observed;
     const leg *most;
-    double share = between(o, 0, &most), rtt_us = 0, least_us = INFINITY, busy = 0, wall = 0;
+    double share = between(o, 0, 0, &most), rtt_us = 0, least_us = INFINITY, busy = 0, wall = 0;
     for (guint h = 1; h < observed_host_count(o); h++) {
         tcp t = tcp_of(o, h);
         if (t.connections == 0)
@@ -190,8 +202,8 @@ void find_network(findings *f)
     const observed *o = f->observed;
     for (guint h = 1; h < observed_host_count(o); h++) {
         const leg *most;
-        double share = between(o, h, &most);
         tcp t = tcp_of(o, h);
+        double share = between(o, h, busy_of(&t), &most);
         if (most == NULL)
             continue;
         find_window(f, h, &t, share, most);

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 #define CHANCE 25.0
-enum { BINS_MOST = 200000, PAUSES_LEAST = 3, STEPS_A_BIN = 10 };
+enum { BINS_MOST = 200000, PAUSES_LEAST = 3, STEPS_A_BIN = 10, STEPS_LEAST = 100 };
 
 typedef struct pause_at {
     int64_t from_ns, took_ns;
@@ -102,46 +102,90 @@ static rhythm rhythm_of(GArray *pauses)
     return r;
 }
 
-static bool tell(findings *f, guint host, const GArray *times)
+/* Of those at least least_ns long. */
+static GArray *long_ones(const GArray *pauses, int64_t least_ns)
+{
+    GArray *kept = g_array_new(FALSE, FALSE, sizeof(pause_at));
+    for (guint i = 0; i < pauses->len; i++)
+        if (g_array_index(pauses, pause_at, i).took_ns >= least_ns)
+            g_array_append_val(kept, g_array_index(pauses, pause_at, i));
+    return kept;
+}
+
+/*
+ * The most regular of: all pauses, those at least a quarter as long as the longest, those at least half as long.
+ * Shorter ones come from the queues that a long one leaves behind.
+ */
+static rhythm best_rhythm(GArray *pauses)
+{
+    rhythm best = rhythm_of(pauses);
+    int64_t longest = 0;
+    for (guint i = 0; i < pauses->len; i++)
+        longest = MAX(longest, g_array_index(pauses, pause_at, i).took_ns);
+    for (int part = 4; part >= 2; part -= 2) {
+        rhythm other = rhythm_of(long_ones(pauses, longest / part));
+        rhythm *worse = other.spread < best.spread ? &best : &other;
+        g_array_free(worse->pauses, TRUE);
+        if (worse == &best)
+            best = other;
+        pauses = best.pauses;
+    }
+    return best;
+}
+
+static bool is_regular(const rhythm *r)
+{
+    return r->pauses->len >= PAUSES_LEAST && r->spread <= 0.2;
+}
+
+static void tell(findings *f, guint host, const rhythm *r)
 {
     const observed *o = f->observed;
     double wall = (double)(observed_to_ns(o) - observed_from_ns(o));
-    rhythm r = rhythm_of(find_gaps(times, observed_from_ns(o), observed_to_ns(o)));
-    bool regular = r.pauses->len >= PAUSES_LEAST && r.spread <= 0.2;
-    if (regular) {
-        char *period = text_ns(r.period_ns), *each = text_ns(r.total_ns / r.pauses->len),
-             *part = text_share(r.total_ns / wall);
-        finding *made = findings_add(f, "pause", r.total_ns / wall, 0.95 - r.spread, "%s stops every %s for %s",
-                                     host == 0 ? "everything" : observed_host(o, host), period, each);
-        finding_evidence(made, "%u times nothing happened for %s, %s of the time; the distances differ by %.0f %%",
-                         r.pauses->len, each, part, 100 * r.spread);
-        char first[NL_TIME_TEXT_SIZE];
-        nl_time_format_iso(g_array_index(r.pauses, pause_at, 0).from_ns, first);
-        finding_evidence(made, "the first time at %s", first);
-        finding_place(made, o, host, NULL);
-        finding_advice(made,
-                       "look for what happens every %s there: garbage collection, a checkpoint, a cron job, a burst of "
-                       "writing back (nlkernel record shows who runs then)",
-                       period);
-        g_free(period);
-        g_free(each);
-        g_free(part);
-    }
-    g_array_free(r.pauses, TRUE);
-    return regular;
+    char first[NL_TIME_TEXT_SIZE], *period = text_ns(r->period_ns), *each = text_ns(r->total_ns / r->pauses->len),
+                                   *part = text_share(r->total_ns / wall);
+    finding *made = findings_add(f, "pause", r->total_ns / wall, 0.95 - r->spread, "%s stops every %s for %s",
+                                 host == 0 ? "everything" : observed_host(o, host), period, each);
+    finding_evidence(made, "%u times nothing happened for %s, %s of the time; the distances differ by %.0f %%",
+                     r->pauses->len, each, part, 100 * r->spread);
+    nl_time_format_iso(g_array_index(r->pauses, pause_at, 0).from_ns, first);
+    finding_evidence(made, "the first time at %s", first);
+    finding_place(made, o, host, NULL);
+    finding_advice(
+        made,
+        "look for what happens every %s there: garbage collection, a checkpoint, a cron job, a burst of writing "
+        "back (nlkernel record shows who runs then)",
+        period);
+    g_free(period);
+    g_free(each);
+    g_free(part);
 }
 
-/* Where one host alone pauses the others may have to wait for it soon: it is told, not they. */
+/*
+ * Where one host pauses the others have nothing to do before long: the one that stands still longest is it, unless
+ * everything stands still as long.
+ */
 void find_pauses(findings *f)
 {
     const observed *o = f->observed;
-    GArray *all = steps_of(o, 0);
-    bool everything = all->len >= 100 && tell(f, 0, all);
-    g_array_free(all, TRUE);
-    for (guint h = 1; !everything && h < observed_host_count(o); h++) {
+    guint longest = 0, count = observed_host_count(o);
+    rhythm *found = g_new0(rhythm, count);
+    for (guint h = 0; h < count; h++) {
         GArray *times = steps_of(o, h);
-        if (times->len >= 100)
-            tell(f, h, times);
+        found[h].pauses = g_array_new(FALSE, FALSE, sizeof(pause_at));
+        if (times->len >= STEPS_LEAST) {
+            g_array_free(found[h].pauses, TRUE);
+            found[h] = best_rhythm(find_gaps(times, observed_from_ns(o), observed_to_ns(o)));
+        }
         g_array_free(times, TRUE);
+        if (!is_regular(&found[h]))
+            found[h].total_ns = 0;
+        if (found[h].total_ns > 1.3 * found[longest].total_ns)
+            longest = h;
     }
+    if (is_regular(&found[longest]))
+        tell(f, longest, &found[longest]);
+    for (guint h = 0; h < count; h++)
+        g_array_free(found[h].pauses, TRUE);
+    g_free(found);
 }

@@ -170,16 +170,16 @@ static bool is_reason(const observed *o, const reason *r, const peer *p, const p
     return isnan(*there) || value >= r->times * *there;
 }
 
-/* The events' names tell a disk's leg where no sensor does. */
+/* The events' names tell a disk's leg where no sensor does: the word is in both. */
 static bool names_disk(const leg *l)
 {
     static const char *const words[] = {"disk", "file", "fsync", "seek"};
-    char *both = g_strdup_printf("%s %s", l->from, l->to), *lower = g_ascii_strdown(both, -1);
+    char *from = g_ascii_strdown(l->from, -1), *to = g_ascii_strdown(l->to, -1);
     bool found = false;
     for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
-        found = found || strstr(lower, words[i]) != NULL;
-    g_free(both);
-    g_free(lower);
+        found = found || (strstr(from, words[i]) != NULL && strstr(to, words[i]) != NULL);
+    g_free(from);
+    g_free(to);
     return found && leg_is_local(l);
 }
 
@@ -205,11 +205,10 @@ static void show_pressure(finding *made, const reason *r, double here, double th
         finding_evidence(made, "%s there: %.3g %s, elsewhere %.3g", r->name, here, r->unit, there);
 }
 
-static void explain(findings *f, const peer *p)
+static void explain(findings *f, const peer *p, double share)
 {
     const observed *o = f->observed;
     const char *host = observed_host(o, p->host);
-    double share = (p->local_ns + p->between_ns) / observed_total_ns(o);
     double sure = p->others >= 2 ? 0.9 : 0.7;
     pressure here = pressure_of(o, p->host);
     for (size_t i = 0; i < G_N_ELEMENTS(reasons); i++) {
@@ -235,15 +234,29 @@ static void explain(findings *f, const peer *p)
                         : "compare it with the others: hardware, load, configuration; log its sensors too");
 }
 
+/* The time of the objects that each host is known by: with many hosts one's part of all time is small, however slow. */
+static double *objects_of_hosts(const observed *o)
+{
+    double *own_ns = g_new0(double, observed_host_count(o));
+    const GArray *objects = observed_objects(o);
+    for (guint i = 0; i < objects->len; i++) {
+        const object *one = &g_array_index(objects, object, i);
+        own_ns[one->host] += (double)(one->to_ns - one->from_ns);
+    }
+    return own_ns;
+}
+
 void find_peers(findings *f)
 {
-    GArray *peers = compare_hosts(f->observed);
-    double all = observed_total_ns(f->observed);
+    const observed *o = f->observed;
+    GArray *peers = compare_hosts(o);
+    double *own_ns = objects_of_hosts(o);
     for (guint h = 1; h < peers->len; h++) {
         peer *p = &g_array_index(peers, peer, h);
         p->host = h;
-        if (p->worst != NULL && p->local_ns + p->between_ns >= FINDING_LEAST * all)
-            explain(f, p);
+        if (p->worst != NULL && own_ns[h] > 0)
+            explain(f, p, (p->local_ns + p->between_ns) / own_ns[h]);
     }
+    g_free(own_ns);
     g_array_free(peers, TRUE);
 }

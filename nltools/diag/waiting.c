@@ -80,32 +80,35 @@ static double span_ns(const leg *l)
     return (double)last;
 }
 
-/* With always as many there a line has nothing to go by: then what leaves is looked at, one after the other, evenly. */
-static double even_departures(const leg *l)
+/*
+ * With always as many there a line has nothing to go by. Then what leaves is looked at: those that leave one after the
+ * other keep a distance, while those that have nothing to do with one another now and then leave nearly together (the
+ * shortest tenth of exponential distances is a tenth of their mean). The former, by the latter.
+ */
+static double kept_distance(const leg *l, bool at_end)
 {
-    int64_t *ends = g_new(int64_t, l->count);
-    double sum = 0, squares = 0, n = (double)(l->count - 1);
+    int64_t *times = g_new(int64_t, l->count);
     for (size_t i = 0; i < l->count; i++)
-        ends[i] = l->passages[i].from_ns + l->passages[i].took_ns;
-    qsort(ends, l->count, sizeof *ends, compare_ends);
-    for (size_t i = 1; i < l->count; i++) {
-        double gap = (double)(ends[i] - ends[i - 1]);
-        sum += gap / n;
-        squares += gap * gap / n;
-    }
-    g_free(ends);
-    double spread = sum > 0 ? sqrt(MAX(squares - sum * sum, 0)) / sum : INFINITY;
-    return spread;
+        times[i] = l->passages[i].from_ns + (at_end ? l->passages[i].took_ns : 0);
+    qsort(times, l->count, sizeof *times, compare_ends);
+    double mean_ns = (double)(times[l->count - 1] - times[0]) / (double)(l->count - 1);
+    for (size_t i = 0; i + 1 < l->count; i++)
+        times[i] = times[i + 1] - times[i];
+    qsort(times, l->count - 1, sizeof *times, compare_ends);
+    double kept = mean_ns > 0 ? (double)times[(l->count - 1) / 10] / mean_ns : 0;
+    g_free(times);
+    return kept;
 }
 
 static void find_serial(findings *f, const leg *l)
 {
     const observed *o = f->observed;
     line found = fit(l);
-    double served_ns = span_ns(l) / (double)l->count, spread = even_departures(l);
+    double served_ns = span_ns(l) / (double)l->count, kept = kept_distance(l, true);
     bool by_line =
         found.r2 >= 0.5 && found.slope_ns > 0 && found.slope_ns >= 0.6 * served_ns && found.slope_ns <= 1.5 * served_ns;
-    bool by_ends = spread <= 0.3 && l->mean_ns >= 2 * served_ns;
+    /* Not where they came at such distances already. */
+    bool by_ends = kept >= 0.35 && kept_distance(l, false) < 0.6 * kept && l->mean_ns >= 2 * served_ns;
     if (found.mean_waiting < 1 || (!by_line && !by_ends))
         return;
     guint host = l->from_host;
@@ -123,7 +126,7 @@ static void find_serial(findings *f, const leg *l)
             made, "each one that is there before makes it %.2f ms longer; that explains %.0f %% of its differences",
             found.slope_ns / 1e6, 100 * found.r2);
     else
-        finding_evidence(made, "they leave evenly, one at a time");
+        finding_evidence(made, "they leave one at a time: the distance is hardly ever below %.2f of its mean", kept);
     if (!other && !isnan(p.cpu_busy))
         finding_evidence(made, "its host's processors are %.0f %% busy%s", p.cpu_busy,
                          isnan(p.disk_busy) ? "" : ", its disks less than 70 %");
@@ -205,7 +208,8 @@ void find_waiting(findings *f)
         const leg *l = g_ptr_array_index(legs, i);
         if (!leg_is_local(l) || l->count < PASSAGES_LEAST || leg_share(o, l) < FINDING_LEAST / 2)
             continue;
-        find_serial(f, l);
+        if (!leg_sends(o, l))
+            find_serial(f, l);
         find_timer(f, l);
     }
 }

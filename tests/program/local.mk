@@ -4,7 +4,8 @@ EXTRA_DIST += \
 	tests/program/guest.py \
 	tests/program/nlb_decoder.py \
 	tests/program/oracle_producer.c \
-	tests/program/producer.py
+	tests/program/producer.py \
+	tests/program/slow_logs.py
 # The long ones begin first, so that none is left running alone.
 program_tests += \
 	tests/program/test_netlogd_oracle.py \
@@ -36,6 +37,7 @@ program_tests += \
 	tests/program/test_netlogd_udp.py \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
+	tests/program/test_nldiag.py \
 	tests/program/test_nlkernel.py \
 	tests/program/test_nlkernel_schema.py \
 	tests/program/test_nlrecover.py \
