@@ -5,11 +5,10 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
-#include "base/pages.h"
 #include "format/ulm.h"
 #include "log/event_kind.h"
-#include "log/format_site.h"
 #include "log/payload.h"
+#include "log/scratch.h"
 #include "log/site.h"
 
 #include <errno.h>
@@ -18,70 +17,6 @@
 #include <string.h>
 
 enum { SMALL_EVENT = 16 << 10 /* bytes: what any ring takes */ };
-
-/*
- * What a thread needs to write, kept so that nothing is allocated once warm. From no heap, nor are the fields of most
- * events, so that a signal handler's call may be the thread's first.
- */
-typedef struct scratch {
-    nl_format_cache cache;
-    nl_field *fields;
-    size_t field_capacity;
-    nl_buffer bytes; /* of printed values */
-    nl_field usual[NL_FIELDS_MAX];
-} scratch;
-
-static __thread scratch *own __attribute__((tls_model("initial-exec")));
-/* In the middle of nl_vwrite: a signal handler's call then would find scratch in no state to be used. */
-static __thread bool writing __attribute__((tls_model("initial-exec")));
-static pthread_key_t key;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-
-static void free_scratch(void *user)
-{
-    scratch *s = user;
-    writing = true;
-    own = NULL;
-    nl_format_cache_free(&s->cache);
-    nl_buffer_free(&s->bytes);
-    if (s->fields != s->usual)
-        free(s->fields);
-    nl_pages_free(s, sizeof *s);
-    writing = false;
-}
-
-static void make_key(void)
-{
-    pthread_key_create(&key, free_scratch);
-}
-
-/* At once: setting a process's later keys allocates. */
-__attribute__((constructor)) static void on_load(void)
-{
-    pthread_once(&key_once, make_key);
-}
-
-static scratch *own_scratch(void)
-{
-    if (own != NULL)
-        return own;
-    pthread_once(&key_once, make_key);
-    scratch *s = nl_pages_new(sizeof *s);
-    NL_REQUIRE(s != NULL, "out of memory");
-    s->fields = s->usual;
-    s->field_capacity = NL_FIELDS_MAX;
-    pthread_setspecific(key, s);
-    return own = s;
-}
-
-static void want_fields(scratch *s, size_t count)
-{
-    if (count <= s->field_capacity)
-        return;
-    s->field_capacity = count;
-    s->fields = reallocarray(s->fields != s->usual ? s->fields : NULL, count, sizeof *s->fields);
-    NL_REQUIRE(s->fields != NULL, "out of memory");
-}
 
 static bool is_off(const nl_log *log, nl_level level)
 {
@@ -254,7 +189,7 @@ static void take_members(nl_record *record, nl_field *fields, size_t before, con
 }
 
 /* head: what the event has beside its format's fields, which go behind its own; NULL for nothing. */
-static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, scratch *s, int error,
+static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, nl_scratch *s, int error,
                                va_list *arguments)
 {
     const bool says = head != NULL && says_member(&site->plan);
@@ -263,7 +198,7 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_recor
     if (head != NULL && is_bare(head) && !says)
         head = NULL;
     size_t before = head != NULL ? head->field_count : 0;
-    want_fields(s, before + site->plan.field_count);
+    nl_scratch_want_fields(s, before + site->plan.field_count);
     if (nl_plan_take(&site->plan, s->fields + before, &s->bytes, error, arguments) != NL_OK)
         return NL_FAILED;
     nl_status status = site->is_typed && head == NULL ? put_typed(log, &site->site, s->fields) : NL_AGAIN;
@@ -291,12 +226,12 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
         nl_abort_call(function, "level is none");
     if (log == NULL || (head == NULL && is_off(log, level)))
         return NL_OFF;
-    if (writing || nl_inside > 0)
+    if (nl_scratch_used.by_write || nl_inside > 0)
         return refuse(log);
     int saved = errno;
-    writing = true;
+    nl_scratch_used.by_write = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    scratch *s = own_scratch();
+    nl_scratch *s = nl_scratch_own();
     nl_format_site *site = nl_format_site_find(&s->cache, level, event, format);
     nl_status status = NL_AGAIN;
     if (site != NULL) {
@@ -306,7 +241,7 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
         va_end(rest);
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    writing = false;
+    nl_scratch_used.by_write = false;
     if (status == NL_AGAIN && head == NULL)
         status = NL_FAILED;
     if (status == NL_FAILED || status == NL_MALFORMED)
