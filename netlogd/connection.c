@@ -562,8 +562,7 @@ void connection_close(connection *c)
 
 bool connection_is_from(const connection *c, const char *text)
 {
-    const char *colon = strrchr(text, ':');
-    return colon != NULL && strncmp(c->peer, text, (size_t)(colon + 1 - text)) == 0;
+    return listener_is_same_address(c->peer, text);
 }
 
 connection *connection_next(const connection *c)

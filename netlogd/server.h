@@ -75,7 +75,7 @@ struct server {
     listener *sockets;                 /* that they are for */
     size_t listener_count;
     struct evconnlistener *control; /* NULL: none */
-    struct evhttp *metrics;         /* likewise */
+    struct http *metrics;           /* likewise */
     int reject_fd;                  /* -1: none */
 };
 

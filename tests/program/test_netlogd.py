@@ -194,6 +194,11 @@ class Netlogd(collector.Case):
             self.assertEqual(s.recv(1), b"")
         clients.pop().close()
         support.wait_until(lambda: self.send_if_accepted(record(1, 2)), what="there is room again")
+        clients.append(socket.create_connection(("127.0.0.1", self.port), timeout=20))
+        clients[-1].sendall(b"NETLOGGER/1 subscribe\n")  # who subscribes is one, too
+        self.assertIn(b"Netlogd.Subscribed", clients[-1].recv(1000))
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+            self.assertEqual(s.recv(1), b"")
         for s in clients:
             s.close()
         self.stop(process)
