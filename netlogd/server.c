@@ -297,6 +297,9 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     server *srv = user;
     int64_t now_ns = server_now_ns();
+    srv->rate = (double)(srv->counts.records - srv->rate_records) * 1e9 / (double)(now_ns - srv->rate_ns);
+    srv->rate_records = srv->counts.records;
+    srv->rate_ns = now_ns;
     for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
         next = connection_next(c);
         connection_check_time(c, now_ns);
@@ -387,7 +390,7 @@ static void start(server *srv, const server_extras *extras)
     srv->settle_event = new_event(srv, -1, 0, on_settle);
     srv->accept_event = new_event(srv, -1, 0, on_accept_again);
     srv->subscriptions = subscriptions_new(srv);
-    srv->started_ns = server_now_ns();
+    srv->started_ns = srv->rate_ns = server_now_ns();
     if (extras->control != NULL) {
         srv->control = evconnlistener_new(srv->base, on_control, srv, LEV_OPT_CLOSE_ON_EXEC, 0, extras->control->fd);
         if (srv->control == NULL)
