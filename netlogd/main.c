@@ -2,8 +2,8 @@
 #include "config.h"
 
 #include "ending.h"
-#include "inherited.h"
-#include "listener.h"
+#include "service/inherited.h"
+#include "service/listener.h"
 #include "metrics.h"
 #include "output/failure.h"
 #include "output/outputs.h"

@@ -6,7 +6,7 @@
 #include "datagrams.h"
 #include "ending.h"
 #include "http.h"
-#include "inherited.h"
+#include "service/inherited.h"
 #include "metrics.h"
 #include "nats/reader.h"
 #include "output/failure.h"

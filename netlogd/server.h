@@ -9,7 +9,7 @@
 #define NETLOGD_SERVER_H
 
 #include "activation.h"
-#include "listener.h"
+#include "service/listener.h"
 #include "output/outputs.h"
 #include "settings.h"
 

@@ -5,19 +5,10 @@
 #ifndef NETLOGD_SETTINGS_H
 #define NETLOGD_SETTINGS_H
 
-#include "network.h"
-
-#include "transport/channel.h"
+#include "service/listener.h"
+#include "service/network.h"
 
 #include <netlogger.h>
-
-/* One of the places where clients connect, or from where what others collected is read. */
-typedef struct listening {
-    char *url;    /* without its options; of NATS with those that tell one reader from another */
-    char *nats;   /* of NATS: the whole URL; NULL: clients connect there */
-    nl_tls *tls;  /* NULL: plain */
-    bool vouched; /* who connects has shown a certificate that is vouched for */
-} listening;
 
 typedef struct settings {
     listening *listen;

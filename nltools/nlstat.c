@@ -10,6 +10,7 @@
 #include "analysis/infer.h"
 #include "program/program.h"
 #include "stat/measure.h"
+#include "analysis/chart.h"
 #include "stat/plot.h"
 #include "stat/report.h"
 #include "stat/throughput.h"
@@ -167,7 +168,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case OPTION_PLOT:
         a->plot = argument;
-        if (strcmp(argument, "-") != 0 && !plot_knows(argument))
+        if (strcmp(argument, "-") != 0 && !chart_knows(argument))
             argp_error(state, "--plot %s: the name has to end in .png or .svg", argument);
         return 0;
     case OPTION_MEMORY:
