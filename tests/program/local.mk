@@ -1,7 +1,9 @@
 # A line each, so that additions do not meet.
 EXTRA_DIST += \
+	tests/program/accessible.py \
 	tests/program/collector.py \
 	tests/program/nlb_decoder.py \
+	tests/program/nlv_window.py \
 	tests/program/oracle_producer.c \
 	tests/program/producer.py
 program_tests += \
@@ -36,6 +38,7 @@ program_tests += \
 	tests/program/test_nlsort.py \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlv.py \
+	tests/program/test_nlv_window.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
 	tests/program/test_perl.py \
