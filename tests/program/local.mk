@@ -1,8 +1,10 @@
 # A line each, so that additions do not meet.
 EXTRA_DIST += \
+	tests/program/accessible.py \
 	tests/program/collector.py \
 	tests/program/guest.py \
 	tests/program/nlb_decoder.py \
+	tests/program/nlv_window.py \
 	tests/program/oracle_producer.c \
 	tests/program/producer.py \
 	tests/program/slow_logs.py
@@ -43,6 +45,7 @@ program_tests += \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlv.py \
+	tests/program/test_nlv_window.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
 	tests/program/test_perl.py \
