@@ -41,6 +41,7 @@ program_tests += \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nldiag.py \
 	tests/program/test_nlkernel.py \
+	tests/program/test_nlkernel_functions.py \
 	tests/program/test_nlkernel_schema.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlstat.py \
