@@ -118,7 +118,10 @@ static void send_body(struct evhttp_request *request, int status, const char *ty
     struct evbuffer *out = evbuffer_new();
     if (out == NULL || evbuffer_add(out, data, size) != 0)
         program_fail(PROGRAM_PROBLEM, "out of memory");
+    char length[24];
+    snprintf(length, sizeof length, "%zu", size); /* libevent says it to HTTP/1.1 only */
     evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Length", length);
     evhttp_send_reply(request, status, status == HTTP_OK ? "OK" : "Error", out);
     evbuffer_free(out);
 }

@@ -135,19 +135,32 @@ static bool read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t dea
     }
 }
 
-/* Connects, sends the request, and reads the answer's head off. *status is HTTP's. */
+/* An answer's head: HTTP's status, and how long the body is, ANSWER_MOST when that is not said. */
+typedef struct head {
+    int status;
+    size_t body_size;
+} head;
+
+static bool read_head(const char *text, head *h)
+{
+    const char *length = strcasestr(text, "\r\nContent-Length:");
+    h->body_size = length != NULL ? strtoul(length + strlen("\r\nContent-Length:"), NULL, 10) : ANSWER_MOST;
+    return sscanf(text, "HTTP/1.%*1[01] %d", &h->status) == 1;
+}
+
+/* Connects, sends the request, and reads the answer's head off. */
 static bool begin(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
-                  nl_buffer *in, int *status, char words[CLIENT_WORDS])
+                  nl_buffer *in, head *answer, char words[CLIENT_WORDS])
 {
     int64_t deadline_ns = nl_deadline_ns(CLIENT_TIMEOUT_MS);
     nl_buffer request = {0};
-    char head[1024], *end = NULL;
+    char text[1024], *end = NULL;
     /* Of HTTP/1.0 the answer ends with the connection, and is in one piece. */
-    snprintf(head, sizeof head,
+    snprintf(text, sizeof text,
              "%s %.300s HTTP/1.0\r\nHost: %.255s\r\nContent-Type: text/xml; charset=utf-8\r\nSOAPAction: \"\"\r\n"
              "Content-Length: %zu\r\n",
              method, path, c->host, body != NULL ? body->size : 0);
-    append(&request, head);
+    append(&request, text);
     if (c->token != NULL) {
         append(&request, "Authorization: Bearer ");
         append(&request, c->token);
@@ -164,7 +177,9 @@ static bool begin(client *c, const char *method, const char *path, const nl_buff
     nl_buffer_free(&request);
     while (good && (end = in->size > 0 ? strstr(in->data, "\r\n\r\n") : NULL) == NULL)
         good = in->size < HEAD_MOST && read_more(c, channel, in, deadline_ns, words);
-    good = good && sscanf(in->data, "HTTP/1.%*1[01] %d", status) == 1;
+    if (good)
+        *end = '\0';
+    good = good && read_head(in->data, answer);
     if (!good && words[0] == '\0')
         fail(words, "that is no answer of HTTP");
     if (good) {
@@ -177,17 +192,17 @@ static bool begin(client *c, const char *method, const char *path, const nl_buff
 
 bool client_call(client *c, const nl_buffer *message, soap_call *answer, char words[CLIENT_WORDS])
 {
-    int status = 0;
+    head head = {0};
     nl_channel channel;
     nl_buffer in = {0};
     *answer = (soap_call){0};
-    bool good = begin(c, "POST", "/soap", message, &channel, &in, &status, words);
+    bool good = begin(c, "POST", "/soap", message, &channel, &in, &head, words);
     int64_t deadline_ns = nl_deadline_ns(CLIENT_TIMEOUT_MS + 60000);
-    while (good && in.size < ANSWER_MOST && read_more(c, &channel, &in, deadline_ns, words))
+    while (good && in.size < head.body_size && in.size < ANSWER_MOST && read_more(c, &channel, &in, deadline_ns, words))
         continue;
     good = good && words[0] == '\0';
     if (good && !soap_read(in.data, in.size, answer)) {
-        snprintf(words, CLIENT_WORDS, "the answer (HTTP %d) is none of SOAP: %.200s", status, answer->fault);
+        snprintf(words, CLIENT_WORDS, "the answer (HTTP %d) is none of SOAP: %.200s", head.status, answer->fault);
         good = false;
     } else if (good && strcmp(answer->operation, "Fault") == 0) {
         const char *why = soap_value(answer, "faultstring");
@@ -203,11 +218,11 @@ bool client_open_stream(client *c, const char *subscription, const char *format,
                         char words[CLIENT_WORDS])
 {
     char path[200];
-    int status = 0;
+    head head = {0};
     snprintf(path, sizeof path, "/stream?subscription=%.64s&format=%.8s", subscription, format);
-    bool good = begin(c, "GET", path, NULL, channel, begun, &status, words);
-    if (good && status != 200) {
-        snprintf(words, CLIENT_WORDS, "the agent gives no stream (HTTP %d)", status);
+    bool good = begin(c, "GET", path, NULL, channel, begun, &head, words);
+    if (good && head.status != 200) {
+        snprintf(words, CLIENT_WORDS, "the agent gives no stream (HTTP %d)", head.status);
         good = false;
     }
     if (!good && channel->fd >= 0)

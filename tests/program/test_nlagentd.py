@@ -2,6 +2,7 @@
 import glob
 import http.client
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -54,10 +55,10 @@ class Agent(support.Case):
         found = {}
         for path in glob.glob("/proc/[0-9]*/stat"):
             try:
-                state, parent = open(path).read().rsplit(")", 1)[1].split()[:2]
+                state, parent = pathlib.Path(path).read_text().rsplit(")", 1)[1].split()[:2]
                 if int(parent) == agent.pid and state != "Z":
                     pid = int(path.split("/")[2])
-                    found[pid] = open(f"/proc/{pid}/cmdline").read().replace("\0", " ").strip()
+                    found[pid] = pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").strip()
             except (OSError, IndexError):
                 continue
         return found
@@ -87,7 +88,7 @@ class OnDemand(Agent):
         second.kill()
         second.wait()
         support.wait_until(lambda: self.children(agent) == {}, what="the sensor's end")
-        self.assertIn("Nlagentd.SensorStopped SENSOR=load", self.log_text(agent))
+        support.wait_until(lambda: "Nlagentd.SensorStopped SENSOR=load" in self.log_text(agent))
 
     def test_query_runs_it_only_for_that(self):
         agent = self.start_agent()
@@ -126,19 +127,14 @@ class OnDemand(Agent):
         cases = {("--field", "X", "--change"): [1, 5, 9, 6, 4, 9, 3, 1],
                  ("--field", "X", "--above", "5", "--below", "4"): [9, 3],
                  ("--field", "X", "--above", "5", "--below", "5"): [9, 4, 9, 3],
-                 ("--field", "X", "--percent", "100"): [1, 5, 9][:1] + [5, 5][:1] + [],
+                 ("--field", "X", "--percent", "100"): [1, 5],
                  ("--where", "X > 5"): [9, 6, 9, 9],
                  (): [1, 1, 5, 9, 6, 4, 9, 9, 3, 1]}
         processes = {c: self.subscribe(agent, "steps", "-i", "0.1", "-s", "4", *c) for c in cases}
         for condition, expected in cases.items():
             out = processes[condition].communicate(timeout=60)[0]
             seen = [int(v) for v in re.findall(r" X=(\d+)", out)]
-            if "--percent" in condition:
-                self.assertEqual(seen[:2], [1, 5][:len(seen)] if seen[0] == 1 else seen[:2])
-                self.assertLess(len(seen), 6)
-            else:
-                # those who come a moment later may miss the first
-                self.assertIn(seen, [expected, expected[1:], expected[2:]], condition)
+            self.assertIn(seen, [expected, expected[1:], expected[2:]], condition)  # who comes later may miss the first
 
     def test_rate_of_each_consumer(self):
         agent = self.start_agent()
@@ -248,10 +244,10 @@ class Trouble(Agent):
         (self.scratch / "x.xml").write_text(log)
         self.assertEqual(self.run_program("xmllint", "--noout", "--schema", support.SOURCE / "doc/netlogger.xsd",
                                           self.scratch / "x.xml").returncode, 0)
-        back = self.run_program(support.program("nltools/nlconv"), "--to", "ulm", self.scratch / "x.xml")
+        back = self.run_program(support.program("nltools/nlconv"), "--to", "ulm", self.scratch / "x.xml", errors="backslashreplace")
         self.assertIn(r'NL.EVNT=Odd A="<&>\"\\ " B="\x01\xff" C="" D=1 E=é', back.stdout)
         self.assertIn("DATE=20260101000000.123456789", back.stdout)
-        query = self.ask(agent, "query", "odd").stdout
+        query = self.ask(agent, "query", "odd", errors="backslashreplace").stdout
         self.assertIn(r'NL.EVNT=Odd A="<&>\"\\ " B="\x01\xff" C="" D=1 E=é', query)
         self.assertEqual(self.call(agent, "Unsubscribe", [("subscription", name)])[0], 200)
         self.assertIn("UnknownSubscription", self.call(agent, "Fetch", [("subscription", name)])[1])
@@ -611,6 +607,7 @@ class Others(Agent):
             self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         header = (self.scratch / "nlagent.h").read_text()
         prefix = re.search(r"int __(ns\d+)__Query\(", header).group(1)
+        record = re.search(r"\* *(\w+__record)\b", header).group(1)  # with the namespace's prefix
         (self.scratch / "main.c").write_text(textwrap.dedent(f"""\
             #include "soapH.h"
             #include "AgentSoap.nsmap"
@@ -624,7 +621,7 @@ class Others(Agent):
                     return 1;
                 }}
                 for (int i = 0; i < answer.__sizerecord; i++)
-                    printf("%s %d\\n", answer.record[i].event, answer.record[i].__sizef);
+                    printf("%s %d\\n", answer.{record}[i].event, answer.{record}[i].__sizef);
                 return 0;
             }}
             """))
