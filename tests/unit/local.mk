@@ -125,7 +125,7 @@ tests_unit_nlkernel_unit_LDADD = $(unit_ldadd)
 unit_tests += %D%/convert.unit
 tests_unit_convert_unit_SOURCES = %D%/convert.c libnetlogger/program/program.c
 tests_unit_convert_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nltools
-tests_unit_convert_unit_LDADD = nltools/libconvert.la $(unit_ldadd)
+tests_unit_convert_unit_LDADD = nltools/libconvert.la libnetlogger/libprogram.la $(unit_ldadd)
 if BUILD_NLAGENT
 unit_tests += %D%/nlagent.unit
 endif
