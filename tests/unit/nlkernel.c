@@ -12,13 +12,6 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-/* No address here is one of the kernel's; the real one, where it is linked too, is taken. */
-__attribute__((weak)) nl_string kallsyms_find(const kallsyms *k, uint64_t address)
-{
-    (void)k, (void)address;
-    return (nl_string){NULL, 0};
-}
-
 static const page_layout layout = {8, 8, 16};
 
 enum { PAGE = 4096 };
@@ -199,10 +192,52 @@ static void test_texts_anywhere(void **state)
         }
 }
 
+/* ---- names of functions ---- */
+
+static void expect_name(const kallsyms *k, uint64_t address, const char *name)
+{
+    nl_string found = kallsyms_find(k, address);
+    assert_int_equal(found.data != NULL, name != NULL);
+    if (name != NULL) {
+        assert_int_equal(found.size, strlen(name));
+        assert_memory_equal(found.data, name, found.size);
+    }
+}
+
+static void test_functions(void **state)
+{
+    (void)state;
+    static const char text[] = "0000000000000000 A fixed_percpu_data\n"
+                               "ffffffff81000200 t second\n"
+                               "ffffffff81000000 T first\n"
+                               "ffffffff81000000 t alias\n"
+                               "ffffffff81000300 D data\n"
+                               "ffffffff81000201 W close.isra.0\n"
+                               "not a line\n\nffffffff810003\nffffffff81000400 T \n"
+                               "ffffffffc0000000 t far\t[module]\n"
+                               "ffffffff81000500 T last"; /* no newline */
+    kallsyms *k = kallsyms_parse(text, sizeof text - 1);
+    assert_int_equal(kallsyms_count(k), 5);
+    expect_name(k, 0, NULL);
+    expect_name(k, UINT64_C(0xffffffff80ffffff), NULL);
+    expect_name(k, UINT64_C(0xffffffff81000000), "first");
+    expect_name(k, UINT64_C(0xffffffff810001ff), "first");
+    expect_name(k, UINT64_C(0xffffffff81000200), "second");
+    expect_name(k, UINT64_C(0xffffffff81000201), "close.isra.0");
+    expect_name(k, UINT64_C(0xffffffff81000510), "last");
+    expect_name(k, UINT64_C(0xffffffff91000510), NULL);
+    expect_name(k, UINT64_C(0xffffffffc0000004), "far");
+    expect_name(k, UINT64_MAX, NULL);
+    kallsyms_free(k);
+    k = kallsyms_parse("", 0);
+    expect_name(k, UINT64_C(0xffffffff81000000), NULL);
+    kallsyms_free(k);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_times), cmocka_unit_test(test_large_event),
-                                       cmocka_unit_test(test_missed), cmocka_unit_test(test_any_bytes),
-                                       cmocka_unit_test(test_texts_anywhere)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_times),          cmocka_unit_test(test_large_event),
+                                       cmocka_unit_test(test_missed),         cmocka_unit_test(test_any_bytes),
+                                       cmocka_unit_test(test_texts_anywhere), cmocka_unit_test(test_functions)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
