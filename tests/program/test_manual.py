@@ -17,7 +17,8 @@ NOT_RUN = {
     "^nlv dpss.log$": (1, "it opens a window"),
     "netlogd": (2, "it goes into the background; test_netlogd.py is about it"),
     "netlogctl": (3, "it wants a collector; test_netlogctl.py is about it"),
-    "nlkernel record": (3, "it wants the kernel's tracefs; test_nlkernel.py is about it"),
+    "nlkernel symbols": (1, "it wants a kernel's DWARF; test_nlkernel_functions.py is about it"),
+    "nlkernel record": (4, "it wants the kernel's tracefs; test_nlkernel.py is about it"),
     "nlkernel list": (1, "it wants the kernel's tracefs"),
     "&& nlv": (1, "it opens a window"),
     "^strace ": (1, "it traces a program; test_nlconv_import.py is about it"),
@@ -51,6 +52,8 @@ class Manual(support.Case):
             (self.scratch / name).write_text(life)
         (self.scratch / "calls.txt").write_text(
             "".join(f'7 12:00:0{i}.000000 openat(AT_FDCWD, "x", O_RDONLY) = 3 <0.000021>\n' for i in range(3)))
+        (self.scratch / "functions.nlb").write_text(self.event(1, "ftrace.function", FUNCTION="tcp_sendmsg", CALLER="sock_sendmsg"))
+        (self.scratch / "kernel.map").write_text("tcp_sendmsg\tnet/ipv4/tcp.c:1\n")
         (self.scratch / "archive").mkdir()
         (self.scratch / "archive" / "netlog-000001.log").write_text(life)
         shutil.copytree(self.scratch / "archive", self.scratch / "logs")
