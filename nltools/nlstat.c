@@ -90,7 +90,7 @@ static const struct argp_option options[] = {
 };
 
 static const struct argp_child children[] = {
-    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {0}};
+    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {&program_strict_argp, 0, NULL, 1}, {0}};
 
 static size_t parse_count(struct argp_state *state, const char *text)
 {
@@ -128,6 +128,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &a->where;
         state->child_inputs[1] = &a->reading;
+        state->child_inputs[2] = &a->reading.strict;
         return 0;
     case 'i':
         g_strfreev(a->ids);
@@ -347,18 +348,13 @@ static bool plot(const work *w)
     study *s = &w->studies[0];
     int count = (int)w->drawing->lifelines->len;
     const char *path = w->arguments->plot;
-    char *message = NULL;
     if (path == NULL)
         return true;
     if (strcmp(path, "-") == 0) {
         plot_print(s->measures, count);
         return true;
     }
-    if (!plot_write(path, s->measures, count, s->throughput.field != NULL ? &s->throughput : NULL, &message))
-        program_error("write %s: %s", path, message);
-    bool good = message == NULL;
-    g_free(message);
-    return good;
+    return plot_write(path, s->measures, count, s->throughput.field != NULL ? &s->throughput : NULL);
 }
 
 static bool report(work *w)

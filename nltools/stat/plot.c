@@ -2,6 +2,9 @@
 
 #include "stat/plot.h"
 
+#include "convert/output.h"
+#include "program/program.h"
+
 #include "stat/report.h"
 
 #include <cairo-svg.h>
@@ -229,22 +232,41 @@ bool plot_knows(const char *path)
     return g_str_has_suffix(path, ".png") || g_str_has_suffix(path, ".svg");
 }
 
-bool plot_write(const char *path, measure *const *measures, int count, throughput *t, char **message)
+static cairo_status_t keep_bytes(void *user, const unsigned char *data, unsigned size)
 {
-    bool png = g_str_has_suffix(path, ".png");
+    g_byte_array_append(user, data, size);
+    return CAIRO_STATUS_SUCCESS;
+}
+
+/* NULL, or what went wrong. */
+static const char *draw_into(GByteArray *bytes, bool png, measure *const *measures, int count, throughput *t)
+{
     int height = (count + (t != NULL)) * PANEL + 40;
     cairo_surface_t *surface = png ? cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDTH, height)
-                                   : cairo_svg_surface_create(path, WIDTH, height);
+                                   : cairo_svg_surface_create_for_stream(keep_bytes, bytes, WIDTH, height);
     cairo_t *cr = cairo_create(surface);
     draw(cr, measures, count, t);
     cairo_status_t status = cairo_status(cr);
     cairo_destroy(cr);
     if (status == CAIRO_STATUS_SUCCESS && png)
-        status = cairo_surface_write_to_png(surface, path);
+        status = cairo_surface_write_to_png_stream(surface, keep_bytes, bytes);
     cairo_surface_finish(surface);
     if (status == CAIRO_STATUS_SUCCESS)
         status = cairo_surface_status(surface);
     cairo_surface_destroy(surface);
-    *message = status == CAIRO_STATUS_SUCCESS ? NULL : g_strdup(cairo_status_to_string(status));
-    return status == CAIRO_STATUS_SUCCESS;
+    return status == CAIRO_STATUS_SUCCESS ? NULL : cairo_status_to_string(status);
+}
+
+bool plot_write(const char *path, measure *const *measures, int count, throughput *t)
+{
+    GByteArray *bytes = g_byte_array_new();
+    const char *why = draw_into(bytes, g_str_has_suffix(path, ".png"), measures, count, t);
+    if (why != NULL)
+        program_error("draw %s: %s", path, why);
+    output *out = why == NULL ? output_open(path) : NULL;
+    bool good = out != NULL && output_write(out, (const char *)bytes->data, bytes->len);
+    if (out != NULL)
+        good = output_close(out, good) && good;
+    g_byte_array_free(bytes, TRUE);
+    return good;
 }

@@ -3,7 +3,8 @@ EXTRA_DIST += \
 	tests/program/collector.py \
 	tests/program/nlb_decoder.py \
 	tests/program/oracle_producer.c \
-	tests/program/producer.py
+	tests/program/producer.py \
+	tests/program/workflow.py
 program_tests += \
 	tests/program/test_abi.py \
 	tests/program/test_binary.py \
