@@ -13,6 +13,7 @@
 #include "table.h"
 
 #include <inttypes.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 enum {
@@ -63,12 +64,15 @@ static size_t memory_of_cache(void)
 
 /*
  * Whether it is better to leave the text in its files, and go through them again for each share of the result, than to
- * write it to runs: its lines' list fits into the memory, the shares are few, and the files stay in the kernel's cache.
+ * write it to runs: its lines' list fits into the memory, the shares are few, the files stay in the kernel's cache, and
+ * there are addresses for all of them.
  */
 static bool should_refer(size_t total, size_t memory)
 {
+    struct rlimit addresses;
     size_t lines = total / SHORT_LINE;
-    return lines * TABLE_LINE_COST <= memory / 4 * 3 && gather_share(memory, lines) >= total / SHARES_MOST &&
+    return getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur == RLIM_INFINITY &&
+           lines * TABLE_LINE_COST <= memory / 4 * 3 && gather_share(memory, lines) >= total / SHARES_MOST &&
            memory_of_cache() >= total + memory;
 }
 
