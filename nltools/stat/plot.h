@@ -8,14 +8,9 @@
 #include "stat/measure.h"
 #include "stat/throughput.h"
 
-/* Whether the name says a format that can be drawn: .png or .svg. */
-bool plot_knows(const char *path);
-
-/*
- * Draws count measures, and the throughput unless it is NULL, into the file, which takes its name when it is whole.
- * False, after having said why, when that fails.
- */
-bool plot_write(const char *path, measure *const *measures, int count, throughput *t);
+/* Draws count measures, and the throughput unless it is NULL, into the file. False with the reason in *message, to be
+ * freed with g_free. */
+bool plot_write(const char *path, measure *const *measures, int count, throughput *t, char **message);
 
 /* The histograms as text, on standard output. */
 void plot_print(measure *const *measures, int count);

@@ -186,7 +186,7 @@ class Nlstat(support.Case):
         for path in ("/nowhere/a.png", "/nowhere/a.svg"):
             result = self.run_program(self.nlstat, "--plot", path, log)
             self.assertEqual(result.returncode, 1)
-            self.assertIn(f"open {path}: ", result.stderr)
+            self.assertIn(f"write {path}: ", result.stderr)
 
     def test_a_plot_that_cannot_be_written_leaves_what_was_there(self):
         """The file may not grow beyond a kilobyte: as on a full disk."""

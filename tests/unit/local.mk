@@ -87,6 +87,11 @@ tests_unit_spool_unit_SOURCES = %D%/spool.c
 tests_unit_spool_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_spool_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/bounds.unit
+tests_unit_bounds_unit_SOURCES = %D%/bounds.c
+tests_unit_bounds_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_bounds_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/surroundings.unit
 tests_unit_surroundings_unit_SOURCES = %D%/surroundings.c
 tests_unit_surroundings_unit_CPPFLAGS = $(unit_cppflags)
@@ -114,13 +119,22 @@ tests_unit_nats_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_nats_unit_LDADD = libnetlogger/libprogram.la $(unit_ldadd)
 
 unit_tests += %D%/nlkernel.unit
-tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c
+tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c nlkernel/kallsyms.c nlkernel/rights.c nlkernel/tracing.c
 tests_unit_nlkernel_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlkernel
-tests_unit_nlkernel_unit_LDADD = $(unit_ldadd)
+tests_unit_nlkernel_unit_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS)
+tests_unit_nlkernel_unit_LDADD = libnetlogger/libprogram.la $(unit_ldadd) $(TRACEFS_LIBS)
 unit_tests += %D%/convert.unit
-tests_unit_convert_unit_SOURCES = %D%/convert.c libnetlogger/program/program.c
+tests_unit_convert_unit_SOURCES = %D%/convert.c
 tests_unit_convert_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nltools
-tests_unit_convert_unit_LDADD = nltools/libconvert.la $(unit_ldadd)
+tests_unit_convert_unit_LDADD = nltools/libconvert.la libnetlogger/libprogram.la $(unit_ldadd)
+if BUILD_NLAGENT
+unit_tests += %D%/nlagent.unit
+endif
+tests_unit_nlagent_unit_SOURCES = %D%/nlagent.c nlagent/spec.c nlagent/agent/condition.c nlagent/agent/summary.c \
+	nlagent/agent/directory.c nlagent/agent/soap.c libnetlogger/program/encoding.c libnetlogger/program/record_xml.c
+tests_unit_nlagent_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlagent
+tests_unit_nlagent_unit_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_nlagent_unit_LDADD = $(unit_ldadd) $(AGENT_LIBS)
 if BUILD_NLV
 unit_tests += %D%/nlv.unit
 endif
