@@ -53,7 +53,8 @@ struct model {
     uint64_t inferred_from; /* bytes */
     char *inferred_text;    /* the drawing then */
     atomic_bool unsettled;
-    bool index_tried, index_written;
+    bool index_tried, index_written, index_settled;
+    uint64_t indexed_at; /* bytes of the log that the index knows */
     gint64 colored_us;
     GHashTable *told; /* what was told once, so as not to be told again */
     bool checked;     /* what is odd about the logs was told */
@@ -434,7 +435,7 @@ static void try_index(model *m)
     s->at = at;
     g_array_index(m->jobs, scan_job, s->number).to = at;
     m->prepared = m->index_written = true;
-    m->inferred_from = at;
+    m->inferred_from = m->indexed_at = at;
     m->generation++;
     /* What is large is looked at only where somebody has a picture meanwhile. */
     if ((m->started || found->mapped_size < VERIFIED_AT_ONCE) && !index_is_sound(found)) {
@@ -463,6 +464,7 @@ static void take_over_filter(model *m)
     drawing *d = drawing_copy(m->drawing);
     begin_anew(m, d);
     m->index_tried = m->filter != NULL;
+    m->index_written = m->index_settled = false;
     m->prepared = true;
     m->unsettled = true;
     m->generation++;
@@ -640,12 +642,18 @@ static void settle(model *m)
     m->generation++;
 }
 
+/* An index is written anew when the log has grown by enough to be worth it: much, or, since it was opened, a little. */
 static void write_index(model *m)
 {
     source *s = indexed_source(m);
-    if (s == NULL || m->index_written)
+    if (s == NULL || s->at < m->indexed_at)
+        return;
+    uint64_t enough = m->index_settled ? MAX(INDEX_LEAST, m->indexed_at / 8) : INDEX_LEAST;
+    m->index_settled = true;
+    if (m->index_written && s->at - m->indexed_at < enough)
         return;
     m->index_written = true; /* or can't be */
+    m->indexed_at = s->at;
     index_write(m->store, m->drawing, m->inferred, s->path, &s->text, s->at);
 }
 

@@ -2,8 +2,11 @@
 #include "config.h"
 
 #include "analysis/lifelines.h"
+#include "model/catalog.h"
+#include "model/export.h"
 #include "model/index.h"
 #include "model/model.h"
+#include "model/session.h"
 
 #include <stdarg.h>
 #include <setjmp.h>
@@ -425,6 +428,169 @@ static void test_odd_logs(void **unused)
     g_string_free(text, TRUE);
 }
 
+/* ---- what is made of it ---- */
+
+static void test_what_begins_anew(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 20000 };
+    const char *path = path_of("again.log");
+    line *lines = make_lines(COUNT, 0);
+    write_lines(path, lines, COUNT, "w");
+    program_reading reading = {0};
+    drawing *d = make_drawing();
+    drawing_lifeline *l = g_ptr_array_index(d->lifelines, 0);
+    l->again = true;
+    g_strfreev(l->ids);
+    l->ids = g_strsplit("NONE|REQ.ID", ";", -1); /* the first field that there is */
+    trace *t = read_trace(path);
+    model *m = read_model(drawing_copy(d), path, &reading, (model_options){.no_index = true});
+    lifelines *expected = lifelines_build(t, l);
+    compare_objects(model_store(m), t, expected);
+    size_t begins = 0;
+    for (uint32_t record = 0; record < model_store(m)->count; record++)
+        begins += store_event(model_store(m), record) == 0;
+    assert_true(expected->object_count >= begins);
+    lifelines_free(expected);
+    trace_free(t);
+    model_free(m);
+    drawing_free(d);
+    g_free(lines);
+}
+
+static void test_clock_errors(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("clock.log");
+    FILE *file = fopen(path, "w");
+    fputs("DATE=20260101000000 HOST=a NL.EVNT=Send REQ.ID=1\n"
+          "DATE=20260101000002 HOST=a NL.EVNT=ClockTracking CLOCK.ERROR=1500.5\n"
+          "DATE=20260101000003 HOST=a NL.EVNT=Send REQ.ID=2\n"
+          "DATE=20260101000005 HOST=a NL.EVNT=NetLogger.Clock ERROR.NS=700\n"
+          "DATE=20260101000006 HOST=a NL.EVNT=Send REQ.ID=3\n"
+          "DATE=20260101000006 HOST=b NL.EVNT=ClockKernel CLOCK.ERROR=-1\n"
+          "DATE=20260101000001 HOST=b NL.EVNT=Send REQ.ID=4\n", /* it is late: others are moved for it */
+          file);
+    fclose(file);
+    program_reading reading = {0};
+    model *m = read_model(make_drawing(), path, &reading, (model_options){.no_index = true});
+    const store *s = model_store(m);
+    assert_int_equal(s->unordered, 1);
+    uint16_t a = names_find(s->names.hosts, "a"), b = names_find(s->names.hosts, "b");
+    assert_true(store_clock_error_ns(s, a, 0) == 1500500); /* as it was said first */
+    assert_true(store_clock_error_ns(s, a, 3) == 1500500);
+    assert_true(store_clock_error_ns(s, a, 5) == 700); /* the better one */
+    assert_true(store_clock_error_ns(s, b, 5) < 0);
+    assert_int_equal(model_color_count(m), 2); /* clocks by themselves make no host seen */
+    model_free(m);
+}
+
+static void test_sessions(void **unused)
+{
+    (void)unused;
+    session *s = session_new();
+    s->all = false;
+    s->from_ns = -5;
+    s->to_ns = INT64_MAX;
+    s->filter = g_strdup("A == \"b;\\n\" && C > 1");
+    g_strfreev(s->hidden[1]);
+    s->hidden[1] = g_strsplit("h1,h;2,\303\244", ",", -1);
+    s->drawing = g_strdup("[view]\ntitle=x=y\n");
+    session_mark_add(s, 20, "second\nline");
+    session_mark_add(s, 10, "");
+    assert_int_equal(session_mark_add(s, 20, "third"), 2);
+    session *copy = session_copy(s);
+    char *one = session_text(s), *other = session_text(copy);
+    assert_string_equal(one, other);
+    assert_string_equal(copy->filter, s->filter);
+    assert_string_equal(copy->drawing, s->drawing);
+    assert_string_equal(copy->hidden[1][1], "h;2");
+    assert_string_equal(g_array_index(copy->marks, session_mark, 1).note, "second\nline");
+    assert_int_equal(session_mark_next(copy, 10, false)->time_ns, 20);
+    assert_int_equal(session_mark_next(copy, 20, true)->time_ns, 10);
+    assert_null(session_mark_next(copy, 20, false));
+    session_mark_note(copy, 1, "another");
+    assert_string_equal(session_difference(s, copy), "a note");
+    char *message;
+    assert_true(session_write(s, path_of("sessions/one"), &message));
+    session *again = session_read(path_of("sessions/one"));
+    char *third = session_text(again);
+    assert_string_equal(one, third);
+    assert_null(session_read(path_of("none")));
+    assert_null(session_parse("\377 no [file"));
+    session_free(session_parse("[mark 1]\ntime=x\n[view]\nfrom=9\nto=1\n"));
+    session_free(again);
+    session_free(copy);
+    session_free(s);
+    g_free(one);
+    g_free(other);
+    g_free(third);
+}
+
+static void test_what_there_is_to_be_drawn(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("catalog.log");
+    line *lines = make_lines(5000, 0);
+    write_lines(path, lines, 5000, "w");
+    program_reading reading = {0};
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    catalog *c = catalog_new(m);
+    assert_int_equal(c->events->len, 6);
+    assert_null(catalog_find(c, "None"));
+    assert_int_equal(catalog_find(c, "Oops")->fields->len, 2);
+    char **numbers = catalog_fields(c, NULL, true), **all = catalog_fields(c, "Load", false);
+    assert_int_equal(g_strv_length(numbers), 1);
+    assert_string_equal(numbers[0], "LOAD");
+    assert_int_equal(g_strv_length(all), 2);
+    g_strfreev(numbers);
+    g_strfreev(all);
+    catalog_free(c);
+    model_free(m);
+    g_free(lines);
+}
+
+static void test_export(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("export.log");
+    line *lines = make_lines(3000, 0);
+    write_lines(path, lines, 3000, "w");
+    program_reading reading = {0};
+    model *m = read_model(make_drawing(), path, &reading, (model_options){.no_index = true});
+    for (size_t i = 0; export_format(i) != NULL; i++) {
+        char *message;
+        uint64_t written;
+        GArray *some = export_places_of_range(m, lines[100].time_ns, lines[1099].time_ns);
+        assert_int_equal(some->len, 1000);
+        bool good = export_records(m, some, export_format(i), path_of("out"), &written, &message);
+        assert_true(good);
+        assert_int_equal(written, 1000);
+        assert_false(export_records(m, some, export_format(i), path_of("no/out"), &written, &message));
+        assert_non_null(message);
+        g_free(message);
+        g_array_free(some, TRUE);
+    }
+    uint32_t first = 0;
+    while (store_object(model_store(m), first, 0) == STORE_NONE)
+        first++;
+    GArray *object = export_places_of_object(m, 0, store_object(model_store(m), first, 0));
+    assert_true(object->len >= 1);
+    char *message, *text;
+    uint64_t written;
+    assert_true(export_records(m, object, "ulm", path_of("out"), &written, &message));
+    assert_true(g_file_get_contents(path_of("out"), &text, NULL, NULL));
+    char name[32];
+    snprintf(name, sizeof name, "REQ.ID=r%u", lines[first].object);
+    assert_non_null(strstr(text, name));
+    assert_false(export_records(m, object, "none", path_of("out"), &written, &message));
+    g_free(message);
+    g_free(text);
+    g_array_free(object, TRUE);
+    model_free(m);
+    g_free(lines);
+}
+
 static int make_folder(void **unused)
 {
     (void)unused;
@@ -443,8 +609,17 @@ static int remove_folder(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists), cmocka_unit_test(test_stores),   cmocka_unit_test(test_what_is_late),
-        cmocka_unit_test(test_index), cmocka_unit_test(test_odd_logs), cmocka_unit_test(test_the_oldest_are_dropped),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_stores),
+        cmocka_unit_test(test_what_is_late),
+        cmocka_unit_test(test_index),
+        cmocka_unit_test(test_odd_logs),
+        cmocka_unit_test(test_the_oldest_are_dropped),
+        cmocka_unit_test(test_what_begins_anew),
+        cmocka_unit_test(test_clock_errors),
+        cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_what_there_is_to_be_drawn),
+        cmocka_unit_test(test_export),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
