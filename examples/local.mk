@@ -6,7 +6,7 @@ examples_dpss_dpss_server_LDADD = libnetlogger/libnetlogger.la -lpthread
 examples_dpss_dpss_get_SOURCES = %D%/dpss/dpss_get.c %D%/dpss/dpss_protocol.c %D%/dpss/dpss_protocol.h
 examples_dpss_dpss_get_CFLAGS = $(AM_CFLAGS) -pthread
 examples_dpss_dpss_get_LDADD = libnetlogger/libnetlogger.la -lpthread
-EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/dpss.schema %D%/dpss/README.md
+EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/dpss.schema %D%/dpss/README.md %D%/sensors/logins
 
 # The same in six languages: tests/program/test_languages.py compiles and runs them.
 EXTRA_DIST += \
@@ -23,3 +23,9 @@ EXTRA_DIST += \
 	%D%/languages/ten.f90 \
 	%D%/languages/ten.pl \
 	%D%/languages/ten.py
+
+# A program that adapts to what the kernel does.
+noinst_PROGRAMS += examples/adaptive/adaptive_send
+examples_adaptive_adaptive_send_SOURCES = %D%/adaptive/adaptive_send.c
+examples_adaptive_adaptive_send_LDADD = libnetlogger/libnetlogger.la
+EXTRA_DIST += %D%/adaptive/adaptive.schema %D%/adaptive/README.md

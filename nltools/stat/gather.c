@@ -371,7 +371,7 @@ gather *gather_new(const drawing_lifeline *definition, const char *by, size_t st
     g->user = user;
     g->strings = g_string_chunk_new(64 << 10);
     g->places = g_hash_table_new_full(hash_string, same_string, g_free, NULL);
-    for (guint i = 0; definition->events[i] != NULL && i < PLACES_MOST; i++)
+    for (guint i = 0; i < PLACES_MOST && definition->events[i] != NULL; i++)
         g_hash_table_insert(g->places,
                             keep_string(g, (nl_string){definition->events[i], strlen(definition->events[i])}),
                             GUINT_TO_POINTER(i + 1));

@@ -71,6 +71,9 @@ def main():
         find(program, "text", words[0]).get_editable_text_iface().set_text_contents(words[1])
     elif command == "choose":
         node = find(program, words[0], words[1])
+        if words[0] == "table cell":
+            node.get_component_iface().grab_focus()
+            return
         parent = node.get_parent()
         parent.get_selection_iface().select_child(node.get_index_in_parent())
     elif command == "combo":
