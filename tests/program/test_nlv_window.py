@@ -148,6 +148,20 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("key", "Return")
         self.settled(whole, "zoomed in")
 
+    def test_playing(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        whole = self.range()
+        for _ in range(8):
+            self.xdotool("key", "w")
+        zoomed = self.settled(whole, "zoomed in")
+        self.accessible("press", "push button", "Slower (,)")
+        moved = self.settled(zoomed, "it has played to the end")
+        self.assertGreater(self.seconds(moved[0]), self.seconds(zoomed[0]))
+        self.accessible("value", "Where in the log", "0")
+        self.settled(moved, "at the start")
+        self.assertLess(self.seconds(self.range()[0]), 12 * 3600)
+
     def test_print_into_a_file(self):
         self.open(self.log)
         self.focus("^nlv")
