@@ -268,6 +268,7 @@ static void show_player(window *w)
 {
     const scene_view *view = canvas_view(w->canvas);
     int64_t from_ns = 0, to_ns = 0;
+    gtk_widget_set_visible(player_widget(w->player), w->first_shown);
     model_lock(w->model);
     model_time_range(w->model, &from_ns, &to_ns);
     model_unlock(w->model);

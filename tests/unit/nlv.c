@@ -428,6 +428,92 @@ static void test_odd_logs(void **unused)
     g_string_free(text, TRUE);
 }
 
+/* ---- filters ---- */
+
+static int by_place(const void *a, const void *b)
+{
+    uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+    return (first > second) - (first < second);
+}
+
+/* The places of the records of an object up to a step, from the last back, as a hash. */
+static uint64_t way_of(const store *s, uint32_t record)
+{
+    uint64_t hash = 1;
+    for (; record != STORE_NONE; record = store_previous(s, record, 0))
+        hash = hash * 31 + store_place(s, record);
+    return hash;
+}
+
+/* Whether two stores hold the same, whatever its numbers. */
+static void compare_stores(const store *a, const store *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (uint32_t record = 0; record < a->count; record++) {
+        assert_int_equal(store_time(a, record), store_time(b, record));
+        assert_int_equal(store_place(a, record), store_place(b, record));
+        assert_string_equal(names_text(a->names.events, store_event(a, record)),
+                            names_text(b->names.events, store_event(b, record)));
+        assert_string_equal(names_text(a->names.hosts, store_host(a, record)),
+                            names_text(b->names.hosts, store_host(b, record)));
+        assert_int_equal(way_of(a, record), way_of(b, record));
+    }
+    assert_int_equal(a->point_count, b->point_count);
+    for (size_t i = 0; i < a->point_count; i++)
+        assert_int_equal(a->points[i].count, b->points[i].count);
+    double sums[2] = {0, 0};
+    const store *both[2] = {a, b};
+    for (int which = 0; which < 2; which++)
+        for (size_t j = 0; j < both[which]->loadlines[0].count; j++) {
+            const list *l = both[which]->loadlines[0].hosts[j].list;
+            for (size_t i = 0; i < l->count; i++)
+                sums[which] += list_value(l, i);
+        }
+    assert_true(sums[0] == sums[1]);
+}
+
+static void test_filters(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 30000 };
+    static const char *const expressions[] = {
+        "HOST == h1",      "NL.EVNT != Send", "!(HOST in (\"h1\", \"h2\")) && PROG == p0",
+        "HOST == none",    "LOAD > 50.5",     "NL.EVNT ~ *e* || PROG == p1",
+        "NL.EVNT == Load", "REQ.ID == r17"};
+    const char *path = path_of("filter.log");
+    line *lines = make_lines(COUNT, 30);
+    write_lines(path, lines, COUNT, "w");
+    program_reading reading = {0};
+    model *all = read_model(make_drawing(), path, &reading, (model_options){.no_index = true});
+    model *m = read_model(make_drawing(), path, &reading, (model_options){.no_index = true});
+    uint64_t *places = g_new(uint64_t, COUNT);
+    for (size_t i = 0; i < G_N_ELEMENTS(expressions); i++) {
+        model *read = model_new(make_drawing(), &reading);
+        model_set_options(read, (model_options){.no_index = true});
+        assert_true(model_set_filter(read, expressions[i]));
+        assert_true(model_add_source(read, path, false));
+        model_load(read);
+        assert_true(model_set_filter(m, expressions[i]));
+        model_load(m);
+        compare_stores(model_store(read), model_store(m));
+        model_free(read);
+        if (i % 2 == 0)
+            continue; /* from one filter to the next */
+        assert_true(model_set_filter(m, NULL));
+        model_load(m);
+        compare_stores(model_store(all), model_store(m));
+    }
+    for (uint32_t record = 0; record < COUNT; record++)
+        places[record] = store_place(model_store(m), record);
+    qsort(places, COUNT, sizeof *places, by_place);
+    for (uint32_t record = 1; record < COUNT; record++)
+        assert_true(places[record] > places[record - 1]);
+    g_free(places);
+    model_free(all);
+    model_free(m);
+    g_free(lines);
+}
+
 /* ---- what is made of it ---- */
 
 static void test_what_begins_anew(void **unused)
@@ -615,6 +701,7 @@ int main(void)
         cmocka_unit_test(test_index),
         cmocka_unit_test(test_odd_logs),
         cmocka_unit_test(test_the_oldest_are_dropped),
+        cmocka_unit_test(test_filters),
         cmocka_unit_test(test_what_begins_anew),
         cmocka_unit_test(test_clock_errors),
         cmocka_unit_test(test_sessions),
