@@ -12,6 +12,7 @@ EXTRA_DIST += \
 program_tests += \
 	tests/program/test_netlogd_oracle.py \
 	tests/program/test_netlogd_output.py \
+	tests/program/test_nlagentd.py \
 	tests/program/test_nlarchive.py \
 	tests/program/test_nlschema.py \
 	tests/program/test_netlogd_routing.py \
