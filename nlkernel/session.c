@@ -26,7 +26,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOW_WATER_DEFAULT = 5, INTERVAL_DEFAULT_MS = 200, INTERVAL_LIVE_MS = 50, LOOK_EVERY_MS = 100 };
+enum {
+    LOW_WATER_DEFAULT = 5,
+    INTERVAL_DEFAULT_MS = 200,
+    INTERVAL_LIVE_MS = 50,
+    LOOK_EVERY_MS = 100,
+    SWITCHES_EVERY = 5
+};
 
 /* Sizes of a page of the ring buffer: the larger one is asked for where the kernel knows of it and buffers are large.
  */
@@ -49,6 +55,7 @@ typedef struct session {
     sigset_t signals;
     int64_t begun_ns, ended_ns; /* by the monotonic clock */
     uint64_t recorded, lost, strange;
+    char *switched; /* what was on when it was looked at last: tracing_on and set_event; NULL before */
 } session;
 
 static int64_t monotonic_ns(void)
@@ -415,10 +422,31 @@ static bool begin(session *s)
     return false;
 }
 
+/* What others have switched on and off, by a command or by the files, is said: the log would look complete. */
+static void look_at_switches(session *s)
+{
+    char *on = instance_read(&s->instance, "tracing_on"), *events = instance_read(&s->instance, "set_event"), *now;
+    NL_REQUIRE(asprintf(&now, "%s%s", on != NULL ? on : "", events != NULL ? events : "") >= 0, "out of memory");
+    if (s->switched != NULL && strcmp(now, s->switched) != 0) {
+        nl_record *record = own_record(s, "NetLogger.Switch");
+        size_t count = 0;
+        for (const char *at = events; at != NULL && (at = strchr(at, '\n')) != NULL; at++)
+            count++;
+        nl_record_add_bool(record, "ON", on != NULL && *on == '1');
+        nl_record_add_uint(record, "EVENT.TYPES", count);
+        say(s, record);
+    }
+    free(s->switched);
+    s->switched = now;
+    free(on);
+    free(events);
+}
+
 /* Waits until it is over. */
 static void wait_for_end(session *s)
 {
     const struct timespec look_every = {.tv_nsec = LOOK_EVERY_MS * 1000000};
+    unsigned rounds = 0;
     int64_t end_ns = s->options->duration_ns > 0 ? s->begun_ns + s->options->duration_ns : INT64_MAX, left_ns;
     while ((left_ns = end_ns - monotonic_ns()) > 0 && !s->sink->failed && !s->child.ended) {
         struct timespec wait = look_every;
@@ -430,6 +458,8 @@ static void wait_for_end(session *s)
         child_look(&s->child);
         if (realtime_update(&s->clock))
             say_clock(s);
+        if (rounds++ % SWITCHES_EVERY == 0)
+            look_at_switches(s);
         sink_flush(s->sink);
     }
 }
@@ -457,6 +487,7 @@ static bool clean_up(session *s)
     close(s->setup.stop_fd);
     free(s->lanes);
     free(s->saved_path);
+    free(s->switched);
     kernel_events_free(&s->events);
     kallsyms_free(s->symbols);
     return gone;

@@ -385,10 +385,15 @@ static double rank_of(const summary_row *row, summary_order order)
 static int order_rows(const void *a, const void *b, void *user)
 {
     const summary_row *left = *(summary_row *const *)a, *right = *(summary_row *const *)b;
-    summary_order order = *(const summary_order *)user;
-    if (order != ORDER_KEY && rank_of(left, order) != rank_of(right, order))
-        return rank_of(left, order) > rank_of(right, order) ? -1 : 1;
-    return order_labels(left, right);
+    const summary *s = user;
+    if (s->order != ORDER_KEY && rank_of(left, s->order) != rank_of(right, s->order))
+        return rank_of(left, s->order) > rank_of(right, s->order) ? -1 : 1;
+    for (unsigned i = 0; i < s->by_count; i++) {
+        int order = strcmp(left->labels[i], right->labels[i]);
+        if (order != 0)
+            return order;
+    }
+    return (int)left->value - (int)right->value; /* as the file says them */
 }
 
 void summaries_compute(summaries *all)
@@ -397,7 +402,7 @@ void summaries_compute(summaries *all)
         all->seconds = (double)(all->to_ns - all->from_ns) / 1e9;
     for (size_t i = 0; i < all->count; i++)
         if (all->list[i].row_count > 0)
-            qsort_r(all->list[i].rows, all->list[i].row_count, sizeof(summary_row *), order_rows, &all->list[i].order);
+            qsort_r(all->list[i].rows, all->list[i].row_count, sizeof(summary_row *), order_rows, &all->list[i]);
 }
 
 static void keep_row(void *row)

@@ -21,7 +21,7 @@
 #include "base/distribution.h"
 #include "schema.h"
 
-enum { SUMMARY_FIELDS_MOST = 8, SUMMARY_COLUMNS_MOST = 12 };
+enum { SUMMARY_FIELDS_MOST = 16, SUMMARY_COLUMNS_MOST = 12 };
 
 typedef struct summary_point {
     int64_t time_ns;

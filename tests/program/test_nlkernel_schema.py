@@ -7,12 +7,16 @@ import subprocess
 
 import support
 
-NLKERNEL = support.program("nlkernel/nlkernel")
-SCHEMAS = ["application", "disk", "faults", "interrupt", "locking", "request", "scheduler", "stopwatch", "syscalls", "tcp"]
+NLKERNEL = support.BUILD / "nlkernel/nlkernel"
+SCHEMAS = ["application", "bench", "disk", "faults", "interrupt", "locking", "request", "scheduler", "stopwatch", "syscalls", "tcp"]
 
 
 class Case(support.Case):
     """Events whose meaning is known beforehand: they are made here, so that no kernel is needed."""
+
+    def setUp(self):
+        super().setUp()
+        support.program("nlkernel/nlkernel")
 
     def scheduler_log(self):
         lines = []
@@ -174,6 +178,38 @@ class Reports(Case):
         found = self.report("faults", [(10, "exceptions.page_fault_user", "TID=1 CPU=0 ADDRESS=4096 IP=77 ERROR.CODE=6", "x")] * 3)
         self.assertEqual((found["Programs"][0]["count"], found["Places"][0]["by"]), (3, {"PROG": "x", "IP": "77"}))
 
+    def test_application(self):
+        """What a thread waited for in a read(2) is known when it is over."""
+        switch = "PREV.COMM=%s PREV.PID=%d PREV.STATE=%d NEXT.COMM=%s NEXT.PID=%d CPU=0"
+        events = [(0, "Begin", "ID=7 TID=5", "app"), (100, "sched.sched_switch", switch % ("app", 5, 1, "swapper/0", 0), "app"),
+                  (400, "sched.sched_wakeup", "EV.PID=5 COMM=app CPU=0", "swapper/0"), (450, "sched.sched_switch", switch % ("swapper/0", 0, 0, "app", 5), "x"),
+                  (460, "sock.sock_recv_length", "TID=5 CPU=0 RET=8", "app"),
+                  (500, "sched.sched_switch", switch % ("app", 5, 2, "swapper/0", 0), "app"), (800, "sched.sched_wakeup", "EV.PID=5 COMM=app CPU=0", "x"),
+                  (800, "sched.sched_switch", switch % ("swapper/0", 0, 0, "app", 5), "x"), (900, "syscalls.sys_enter_futex", "TID=5 CPU=0 OP=128", "app"),
+                  (910, "sched.sched_switch", switch % ("app", 5, 1, "swapper/0", 0), "app"), (990, "sched.sched_wakeup", "EV.PID=5 COMM=app CPU=0", "x"),
+                  (990, "sched.sched_switch", switch % ("swapper/0", 0, 0, "app", 5), "x"), (995, "syscalls.sys_exit_futex", "TID=5 CPU=0 RET=0", "app"),
+                  (1000, "End", "ID=7 TID=5", "app")]
+        log = self.lines([(at, name, text, prog) for at, name, text, prog in events])
+        text = log.read_text().replace("LVL=System NL.EVNT=Begin", "LVL=Usage NL.EVNT=Begin").replace("LVL=System NL.EVNT=End", "LVL=Usage NL.EVNT=End")
+        log.write_text(text)
+        made = self.scratch / "made.out"
+        found = json.loads(self.nlkernel("report", "application", "--json", "--made", made, log))
+        rows = {row["value"]: row["sum"] for row in found["reports"][0]["rows"]}
+        self.assertEqual(rows, {"DUR.NS": 1000000, "RUN.NS": 270000, "CPU.NS": 50000, "DISK.NS": 300000, "LOCK.NS": 80000, "NETWORK.NS": 300000,
+                                "SLEEP.NS": 0, "UNKNOWN.NS": 0})
+        self.assertRegex(made.read_text(), r"DATE=20260101000000\.000100 .*NL.EVNT=Segment.network TID=5 ID=7 .*DUR.NS=300000")
+
+    def test_request(self):
+        events = [(0, "syscalls.sys_enter_sendto", "TID=1 CPU=0 FD=4", "client"), (1, "net.net_dev_queue", "TID=1 CPU=0 SKBADDR=100 LEN=60", "client"),
+                  (2, "net.netif_receive_skb", "TID=1 CPU=0 SKBADDR=100 LEN=60", "client"), (3, "sched.sched_wakeup", "TID=1 CPU=0 COMM=server EV.PID=2", "client"),
+                  (4, "irq.softirq_exit", "TID=1 CPU=0 VEC=3", "client"),
+                  (5, "sched.sched_switch", "CPU=1 PREV.COMM=x PREV.PID=0 PREV.STATE=0 NEXT.COMM=server NEXT.PID=2 TID=0", "x"),
+                  (9, "syscalls.sys_exit_recvfrom", "TID=2 CPU=1 RET=8", "server")]
+        found = self.report("request", events)
+        self.assertEqual({row["by"]["NL.EVNT"]: row["max"] for row in found["Steps"]},
+                         {"Request.sent": 0, "Request.packet": 1000, "Request.received": 2000, "Request.woken": 3000, "Request.running": 5000,
+                          "Request.answered": 9000})
+
     def test_nothing_to_report(self):
         empty = self.scratch / "empty.log"
         empty.write_text("")
@@ -272,6 +308,82 @@ class OnThisKernel(Case):
     def test_faults(self):
         found = self.run_schema("faults", "-F", "--", "true", needs=["exceptions:page_fault_user"])
         self.assertTrue(found["Programs"])
+
+    def test_locks_are_summed_by_the_kernel(self):
+        """Some locks are always waited for; what matters is that eBPF is loaded, or says why not."""
+        result = self.run_program(NLKERNEL, "schema", "run", "locking", "--json", "--set", "X=1")
+        self.assertIn('there is no parameter "X"', result.stderr)
+        result = self.run_program(NLKERNEL, "schema", "run", "locking", "--json", "--", "sh", "-c",
+                                  "for i in $(seq 40); do (for j in $(seq 20); do :; done; cat /proc/self/maps > /dev/null) & done; wait")
+        if "going on without what the kernel would sum itself" in result.stderr:
+            self.skipTest(result.stderr.strip())
+        if "there is nothing of what the schema" in result.stderr:
+            self.skipTest("no lock was waited for")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        json.loads(result.stdout)
+
+    def test_rules_live(self):
+        """What is logged is what the rules make, as it comes."""
+        log = self.scratch / "live.log"
+        schema = self.scratch / "live.schema"
+        schema.write_text("[event sched:sched_process_exec]\n[make Started]\nof = sched.sched_process_exec where FILENAME ~ */${NAME}\n"
+                          "field = FILENAME\n[parameter NAME]\ndefault = x\n[rate Rate]\nof = sched.sched_process_exec\nevery = 100ms\n")
+        result = self.run_program(NLKERNEL, "live", "--rules", schema, "--set", "NAME=true", "--dest", log, "--", "sh", "-c", "sleep 0.6; /bin/true; sleep 0.3")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = log.read_text().splitlines()
+        events = [re.search(r"NL.EVNT=(\S+)", line).group(1) for line in lines]
+        self.assertLessEqual(set(events), {"Started", "Rate"})
+        self.assertGreaterEqual(sum("NL.EVNT=Started" in line and "FILENAME=/bin/true" in line for line in lines), 1)
+        self.assertIn("RATE=0", "".join(lines))
+
+    def test_switched_off_and_on(self):
+        """By the command, and by the file; the log says so."""
+        log = self.scratch / "switched.log"
+        process = self.start(NLKERNEL, "record", "-e", "raw_syscalls:*", "-F", "-o", log, "--", "sleep", "60", stderr=subprocess.PIPE, text=True)
+        recorder = ["--recorder", str(process.pid)]
+        support.wait_until(lambda: self.run_program(NLKERNEL, "switch", "on", *recorder).returncode == 0, what="it records")
+        said = lambda text: log.exists() and any("NetLogger.Switch" in line and text in line for line in log.read_text().splitlines())
+        # It writes for the first time once it has seen what is on.
+        support.wait_until(lambda: log.exists() and "NetLogger.Clock" in log.read_text(), what="it has begun")
+
+        def switched(*arguments, text):
+            def try_it():
+                self.assertEqual(self.run_program(NLKERNEL, "switch", *arguments, *recorder).returncode, 0)
+                return said(text)
+            support.wait_until(try_it, what=text)
+
+        switched("off", "raw_syscalls:sys_exit", text="ON=true EVENT.TYPES=1")
+        switched("off", text="ON=false EVENT.TYPES=1")
+        switched("on", text="ON=true EVENT.TYPES=1")
+        process.terminate()
+        process.wait(60)
+        none = self.run_program(NLKERNEL, "switch", "off", "--recorder", "1")
+        self.assertNotEqual(none.returncode, 0)
+
+    def test_counters(self):
+        """With each event, when the machine has them; a word when it has not."""
+        log = self.scratch / "counted.log"
+        result = self.run_program(NLKERNEL, "record", "-e", "sched:sched_process_exec", "--counters", "cpu-clock,page-faults", "-o", log, "--", "sh", "-c",
+                                  "for i in 1 2 3; do /bin/true; done")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        counted = [re.search(r"CPU=(\d+) .*CPU.CLOCK=(\d+) PAGE.FAULTS=(\d+) ", line) for line in log.read_text().splitlines() if "FILENAME=/bin/true" in line]
+        self.assertGreaterEqual(len(counted), 3)
+        for cpu in {c.group(1) for c in counted}:
+            of_cpu = [tuple(map(int, c.groups()[1:])) for c in counted if c.group(1) == cpu]
+            self.assertEqual(of_cpu, sorted(of_cpu))
+        result = self.run_program(NLKERNEL, "record", "-e", "sched:sched_process_exec", "--counters", "cycles", "-o", log, "--", "true")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        if "CYCLES=" not in log.read_text():
+            self.assertIn("cycles: this machine shows no such counter", result.stderr)
+            self.assertIn("sched.sched_process_exec", log.read_text())
+        result = self.run_program(NLKERNEL, "record", "-e", "sched:sched_process_exec", "--counters", "nonsense", "-o", log, "--", "true")
+        self.assertEqual((result.returncode, 'there is no "nonsense"' in result.stderr), (2, True))
+
+    def test_bench(self):
+        found = {r["report"]: r["rows"] for r in json.loads(self.nlkernel("bench", "-n", "2000", "--rounds", "1", "--json"))["reports"]}
+        sides = {row["by"]["SIDE"] for row in found["Calls"]}
+        self.assertLessEqual({"nothing", "ftrace", "nlkernel"}, sides)
+        self.assertEqual(found["Stopwatch"][0]["count"], 100)
 
     def test_varied(self):
         found = self.run_schema("stopwatch", "-F", "--vary", "N=1,3", "--", "sh", "-c", "for i in $(seq {N}); do /bin/true; done",
