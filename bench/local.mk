@@ -3,6 +3,8 @@
 EXTRA_DIST += \
 	%D%/README.md \
 	%D%/archive/run \
+	%D%/bindings/Events.java \
+	%D%/bindings/events.f90 \
 	%D%/bindings/run \
 	%D%/kernel/getppid.c \
 	%D%/kernel/run \

@@ -6,7 +6,7 @@ examples_dpss_dpss_server_LDADD = libnetlogger/libnetlogger.la -lpthread
 examples_dpss_dpss_get_SOURCES = %D%/dpss/dpss_get.c %D%/dpss/dpss_protocol.c %D%/dpss/dpss_protocol.h
 examples_dpss_dpss_get_CFLAGS = $(AM_CFLAGS) -pthread
 examples_dpss_dpss_get_LDADD = libnetlogger/libnetlogger.la -lpthread
-EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/dpss.schema %D%/dpss/README.md
+EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/dpss.schema %D%/dpss/README.md %D%/sensors/logins
 
 # The same in six languages: tests/program/test_languages.py compiles and runs them.
 EXTRA_DIST += \

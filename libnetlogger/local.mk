@@ -23,7 +23,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
 	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h \
 	%D%/base/distribution.c %D%/base/distribution.h \
-	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/pages.h \
+	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/text.h %D%/base/pages.h \
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
 	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
 	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/lines.c %D%/format/text_write.c %D%/format/text.h \
@@ -45,6 +45,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/log/recover.c %D%/log/recover.h %D%/log/remains.c \
 	%D%/log/session.c %D%/log/session.h %D%/log/shared.h %D%/log/payload.c %D%/log/payload.h \
 	%D%/log/format_arguments.c %D%/log/format_arguments.h %D%/log/format_site.c %D%/log/format_site.h %D%/log/costs.c \
+	%D%/log/scratch.c %D%/log/scratch.h \
 	%D%/log/event_kind.c %D%/log/event_kind.h \
 	%D%/synthesis/sections.c %D%/synthesis/sections.h %D%/synthesis/synthesis_internal.h %D%/synthesis/symbols.h %D%/synthesis/syscalls.h %D%/synthesis/values.c \
 	%D%/synthesis/rules.c %D%/synthesis/queue.c %D%/synthesis/make.c %D%/synthesis/span.c %D%/synthesis/sum.c \
@@ -83,6 +84,12 @@ noinst_LTLIBRARIES += %D%/libprogram.la
 	%D%/program/units.c %D%/program/units.h %D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c
 %C%_libprogram_la_LIBADD = %D%/libnetlogger.la
 
+# What the daemons share: the sockets on which others arrive, and who may; not installed.
+noinst_LTLIBRARIES += %D%/libservice.la
+%C%_libservice_la_SOURCES = \
+	%D%/service/listener.c %D%/service/listener.h %D%/service/network.c %D%/service/network.h \
+	%D%/service/inherited.c %D%/service/inherited.h
+
 # What a log means: for programs that look at all of one. Uses GLib; not installed.
 if BUILD_NLSTAT
 noinst_LTLIBRARIES += %D%/libanalysis.la
@@ -93,6 +100,7 @@ endif
 	%D%/base/distribution.c %D%/base/distribution.h \
 	%D%/analysis/hash64.h %D%/analysis/hash_bytes.h \
 	%D%/analysis/json.c %D%/analysis/json.h
+%C%_libanalysis_la_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
 %C%_libanalysis_la_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 %C%_libanalysis_la_LIBADD = %D%/libnetlogger.la $(GLIB_LIBS) -lm
 

@@ -3,7 +3,7 @@ sbin_PROGRAMS += netlogd/netlogd
 bin_PROGRAMS += netlogd/netlogctl
 endif
 netlogd_netlogd_SOURCES = \
-	%D%/main.c %D%/settings.c %D%/settings.h %D%/network.c %D%/network.h %D%/listener.c %D%/listener.h \
+	%D%/main.c %D%/settings.c %D%/settings.h \
 	%D%/connection.c %D%/connection.h %D%/output/output.c %D%/output/output.h \
 	%D%/output/outputs.c %D%/output/outputs.h %D%/output/delivery.c %D%/output/delivery.h \
 	%D%/output/kind.h %D%/output/kinds.c %D%/output/kind_forward.c %D%/output/kind_syslog.c \
@@ -11,11 +11,11 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/options.h \
 	%D%/output/failure.c %D%/output/failure.h %D%/output/repair.c %D%/output/repair.h %D%/output/verify.c %D%/output/verify.h \
 	%D%/output/take_out.c %D%/output/take_out.h %D%/output/missing.c %D%/output/missing.h \
-	%D%/server.c %D%/server.h \
+	%D%/server.c %D%/server.h %D%/ending.c %D%/ending.h \
 	%D%/recovery.c %D%/recovery.h %D%/activation.c %D%/activation.h \
 	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/past.c %D%/past.h %D%/control.c %D%/control.h \
 	%D%/metrics.c %D%/metrics.h \
-	%D%/reload.c %D%/reload.h %D%/datagrams.c %D%/datagrams.h %D%/inherited.c %D%/inherited.h
+	%D%/reload.c %D%/reload.h %D%/datagrams.c %D%/datagrams.h
 if BUILD_NATS
 netlogd_netlogd_SOURCES += %D%/nats/place.c %D%/nats/link.c %D%/nats/cut.c %D%/nats/publish.c %D%/nats/intake.c %D%/nats/reader.c
 else
@@ -24,7 +24,7 @@ endif
 EXTRA_netlogd_netlogd_SOURCES = %D%/nats/place.h %D%/nats/link.h %D%/nats/cut.h %D%/nats/intake.h %D%/nats/reader.h
 netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS)
-netlogd_netlogd_LDADD = libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS) $(NATS_LIBS)
+netlogd_netlogd_LDADD = libnetlogger/libservice.la libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS) $(NATS_LIBS)
 
 netlogd_netlogctl_SOURCES = %D%/netlogctl.c
 netlogd_netlogctl_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la

@@ -1,8 +1,9 @@
 /* netlogd: collects records from many machines into one log. Options, and the way into the background. */
 #include "config.h"
 
-#include "inherited.h"
-#include "listener.h"
+#include "ending.h"
+#include "service/inherited.h"
+#include "service/listener.h"
 #include "metrics.h"
 #include "output/failure.h"
 #include "output/outputs.h"
@@ -66,7 +67,11 @@ static const struct {
      "Records a second from one client; one who sends more is read later, so that it is held up (default 0: no limit)"},
     {"record-timeout", "SECONDS", "Close a connection that takes longer over one record (default 300; 0: never)"},
     {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 0: never)"},
-    {"handshake-timeout", "SECONDS", "Close a connection on which TLS has not begun by then (default 10; 0: never)"},
+    {"handshake-timeout", "SECONDS",
+     "Close a connection on which TLS has not begun by then, or whose request has not come (default 10; 0: never)"},
+    {"stop-timeout", "SECONDS",
+     "What the end may take, beside writing to the disk: half of it at most for what clients have still to send, the "
+     "rest for what is on its way to others, which stays in its spool after that (default 10)"},
     {"activation", "FILE",
      "Send the commands in it (level, event, marker, and destination with another collector's URL) to the programs "
      "that log here in the binary format, "

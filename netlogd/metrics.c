@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEADERS_MOST = 8 << 10, BODY_MOST = 1 << 10, TIMEOUT_SECONDS = 10 };
+enum { HEADERS_MOST = 8 << 10, BODY_MOST = 1 << 10, FOR_EVER_S = 365 * 24 * 3600 };
 
 typedef struct metric {
     const char *name, *type, *help;
@@ -148,6 +148,11 @@ int metrics_bind(const settings *s)
     return fd;
 }
 
+void metrics_set_timeout(struct evhttp *http, unsigned seconds)
+{
+    evhttp_set_timeout(http, seconds > 0 ? (int)seconds : FOR_EVER_S);
+}
+
 struct evhttp *metrics_start(server *srv, int fd)
 {
     struct evhttp *http = evhttp_new(srv->base);
@@ -156,7 +161,7 @@ struct evhttp *metrics_start(server *srv, int fd)
     evhttp_set_allowed_methods(http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD);
     evhttp_set_max_headers_size(http, HEADERS_MOST);
     evhttp_set_max_body_size(http, BODY_MOST);
-    evhttp_set_timeout(http, TIMEOUT_SECONDS);
+    metrics_set_timeout(http, srv->settings->handshake_s);
     evhttp_set_cb(http, "/metrics", on_metrics, srv);
     return http;
 }

@@ -4,7 +4,8 @@
 
 #include "connection.h"
 #include "datagrams.h"
-#include "inherited.h"
+#include "ending.h"
+#include "service/inherited.h"
 #include "metrics.h"
 #include "nats/reader.h"
 #include "output/failure.h"
@@ -19,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +37,7 @@ enum {
     RETRY_MS = 250,
     ACTIVATION_MS = 500,
     CLOCK_MS = 1000,
-    DRAIN_SECONDS = 5,
+    TELL_SECONDS = 10, /* the least between two times that the output is said not to be written */
 };
 
 int64_t server_now_ns(void)
@@ -61,12 +63,23 @@ static void set_paused(server *srv, bool pause)
         nats_reader_pause(r, pause);
 }
 
+/* Says once of each pause that there is one, and not too often: who reads a pipe slowly makes one after the other. */
+static void tell_pause(server *srv)
+{
+    int64_t now_ns = server_now_ns();
+    if (srv->pause_told || (srv->told_ns != 0 && now_ns - srv->told_ns < TELL_SECONDS * NL_NS_PER_SECOND))
+        return;
+    program_error("%s; waiting until it can be written, nothing is lost", failure_text());
+    srv->pause_told = true;
+    srv->told_ns = now_ns;
+}
+
 /* The output cannot be written: no client is read until it can, so that nothing is lost and memory does not grow. */
 static void pause_clients(server *srv)
 {
     if (srv->paused)
         return;
-    program_error("%s; waiting until it can be written, nothing is lost", failure_text());
+    tell_pause(srv);
     set_paused(srv, true);
     struct timeval interval = milliseconds(RETRY_MS);
     event_add(srv->retry_event, &interval);
@@ -98,9 +111,12 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
     if (outputs_settle(srv->outputs) != NL_OK) {
         struct timeval interval = milliseconds(RETRY_MS);
         event_add(srv->retry_event, &interval);
+        tell_pause(srv);
         return;
     }
-    program_error("all can be written again");
+    if (srv->pause_told)
+        program_error("all can be written again");
+    srv->pause_told = false;
     acknowledge_all(srv);
     set_paused(srv, false);
 }
@@ -392,13 +408,9 @@ static void start(server *srv, const server_extras *extras)
             nats_reader_new(srv, srv->settings->listen[i].nats, srv->settings->listen[i].url);
 }
 
-/* What the kernel has taken from clients for us is taken over and written before the program ends. */
-static int stop(server *srv)
+/* What the kernel has taken from clients for us is taken over; all while the output can be written. */
+static void take_what_came(server *srv, int64_t deadline_ns)
 {
-    srv->stopping = true;
-    inherited_notify("STOPPING=1");
-    enable_listeners(srv, false);
-    int64_t deadline_ns = server_now_ns() + DRAIN_SECONDS * NL_NS_PER_SECOND;
     /* First what each has sent already, so that one who goes on sending does not take the others' time. */
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_take_what_came(c);
@@ -406,13 +418,37 @@ static int stop(server *srv)
         connection_drain(c, deadline_ns);
     for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
         datagrams_take_what_came(d);
+}
+
+/* The same, and writes it, again and again while an output is not to be written, until the time is over. */
+static nl_status take_and_write_all(server *srv)
+{
+    int64_t deadline_ns = server_now_ns() + srv->settings->stop_s * NL_NS_PER_SECOND / 2;
+    for (;;) {
+        take_what_came(srv, deadline_ns);
+        bool blocked = outputs_are_blocked(srv->outputs);
+        nl_status status = outputs_settle(srv->outputs);
+        if ((status == NL_OK && !blocked) || server_now_ns() >= deadline_ns)
+            return status;
+        if (status != NL_OK)
+            poll(NULL, 0, RETRY_MS);
+    }
+}
+
+static int stop(server *srv)
+{
+    srv->stopping = true;
+    inherited_notify("STOPPING=1");
+    enable_listeners(srv, false);
+    ending_begin(srv->settings->stop_s);
     int status = PROGRAM_DONE;
-    if (outputs_settle(srv->outputs) != NL_OK) {
+    if (take_and_write_all(srv) != NL_OK) {
         program_error("%s; the last records are lost", failure_text());
         status = PROGRAM_PROBLEM;
     } else {
         acknowledge_all(srv);
     }
+    ending_enforce(srv->settings->pid_file);
     while (srv->connections != NULL)
         connection_close(srv->connections);
     subscriptions_deliver(srv->subscriptions);

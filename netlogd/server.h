@@ -9,7 +9,7 @@
 #define NETLOGD_SERVER_H
 
 #include "activation.h"
-#include "listener.h"
+#include "service/listener.h"
 #include "output/outputs.h"
 #include "settings.h"
 
@@ -59,7 +59,9 @@ struct server {
     struct subscriptions *subscriptions;
     int64_t started_ns; /* by server_now_ns */
     server_counts counts;
-    bool paused; /* nothing is read from clients: an output is blocked */
+    bool paused;     /* nothing is read from clients: an output is blocked */
+    bool pause_told; /* it was said */
+    int64_t told_ns; /* when the latest one was */
     bool stopping;
     char reload_failure[1024]; /* why the latest reload failed, as far as it fits */
     struct event *flush_event;

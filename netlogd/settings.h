@@ -5,19 +5,10 @@
 #ifndef NETLOGD_SETTINGS_H
 #define NETLOGD_SETTINGS_H
 
-#include "network.h"
-
-#include "transport/channel.h"
+#include "service/listener.h"
+#include "service/network.h"
 
 #include <netlogger.h>
-
-/* One of the places where clients connect, or from where what others collected is read. */
-typedef struct listening {
-    char *url;    /* without its options; of NATS with those that tell one reader from another */
-    char *nats;   /* of NATS: the whole URL; NULL: clients connect there */
-    nl_tls *tls;  /* NULL: plain */
-    bool vouched; /* who connects has shown a certificate that is vouched for */
-} listening;
 
 typedef struct settings {
     listening *listen;
@@ -44,7 +35,8 @@ typedef struct settings {
     size_t max_per_address;  /* connections from one; 0: no limit */
     size_t max_rate;         /* records a second from one client, beyond which it is read later; 0: no limit */
     unsigned record_s;       /* from a record's first byte to its last; 0: no limit */
-    unsigned handshake_s;    /* for TLS to begin; 0: no limit */
+    unsigned handshake_s;    /* for TLS to begin, or a request's line to end; 0: no limit */
+    unsigned stop_s;         /* that the end may take, once all is written */
     unsigned recover_s;      /* how often events of killed processes are looked for; 0: never */
 } settings;
 

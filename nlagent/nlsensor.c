@@ -1,55 +1,132 @@
-/* nlsensor: looks at the host at intervals and logs what it sees. */
+/*
+ * nlsensor: looks at the host at intervals and logs what it sees.
+ *
+ * Two programs are made of this: nlsensor, and the one that nlagentd starts, which writes to standard output only and
+ * so takes a quarter of the memory (output.h). With --controlled, lines on standard input change the interval, and
+ * their end ends it.
+ */
 #include "config.h"
 
+#include "base/time_internal.h"
+#include "output.h"
 #include "program/program.h"
 #include "sensors/sensor.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <time.h>
+#include <unistd.h>
 
-static const sensor_kind *const kinds[] = {&cpu_sensor, &memory_sensor, &tcp_sensor, &disk_sensor};
-enum { KIND_COUNT = sizeof kinds / sizeof kinds[0] };
+enum { SENSORS_MOST = 64, OPTION_CONTROLLED = 0x1000, OPTION_TABLE };
 
-struct sensor {
+typedef struct sensor {
     const sensor_kind *kind; /* NULL once it has failed */
+    sensor_spec *spec;
     void *state;
     int64_t last_ns; /* of its latest look, on the monotonic clock */
-};
+} sensor;
 
 typedef struct arguments {
-    sensor sensors[KIND_COUNT];
+    sensor sensors[SENSORS_MOST];
     size_t count;
     double interval_s;
     uint64_t looks; /* 0: for ever */
     const char *destination;
+    bool controlled;
 } arguments;
+
+/* ---- what there is ---- */
 
 static void list_kinds(void)
 {
-    for (int i = 0; i < KIND_COUNT; i++)
-        printf("%-8s NL.EVNT=%s\n         %s\n", kinds[i]->name, kinds[i]->event, kinds[i]->fields);
+    for (size_t i = 0; sensor_kinds[i] != NULL; i++) {
+        const sensor_kind *k = sensor_kinds[i];
+        printf("%s%s\n    %s\n", k->name, k->is_default ? "" : " (not among the default)", k->what);
+        if (k->arguments_help != NULL)
+            printf("    %s\n", k->arguments_help);
+        for (const sensor_field *f = k->fields; f->event != NULL; f++) {
+            if (f == k->fields || strcmp(f->event, f[-1].event) != 0)
+                printf("    NL.EVNT=%s\n", f->event);
+            printf("        %-22s %-14s %s\n", f->name, f->unit, f->meaning);
+        }
+    }
     exit(program_finish(PROGRAM_DONE));
 }
 
-static void add_sensor(arguments *a, const char *name, struct argp_state *state)
+/* The same as a page of doc/, which is made of this. */
+static void print_table(void)
 {
+    printf(
+        "# What sensors log\n\nMade by `nlsensor --table`. A field that is counted \"since the record before\" is for "
+        "sums; one \"/s\" is a mean rate\nof the time since the record before. Units: %% is of 100.\n");
+    for (size_t i = 0; sensor_kinds[i] != NULL; i++) {
+        const sensor_kind *k = sensor_kinds[i];
+        printf("\n## %s\n\n%s%s.\n", k->name, k->what, k->is_default ? "" : " (not among the default)");
+        if (k->arguments_help != NULL)
+            printf("Arguments: %s.\n", k->arguments_help);
+        printf("\n| NL.EVNT | field | unit | meaning |\n|---|---|---|---|\n");
+        for (const sensor_field *f = k->fields; f->event != NULL; f++)
+            printf("| %s | %s | %s | %s |\n", f->event, f->name, f->unit, f->meaning);
+    }
+    exit(program_finish(PROGRAM_DONE));
+}
+
+/* ---- options ---- */
+
+static void add_sensor(arguments *a, const char *text, struct argp_state *state)
+{
+    char words[SPEC_WORDS];
+    sensor_spec *spec = spec_parse(text, words);
+    if (spec == NULL)
+        argp_error(state, "%s", words);
+    const sensor_kind *kind = sensor_kind_find(spec->name);
+    if (kind == NULL)
+        argp_error(state, "there is no sensor \"%s\": see --list", spec->name);
+    const char *unknown = spec_unknown(spec, kind->arguments);
+    if (unknown != NULL)
+        argp_error(state, "the sensor %s has no argument \"%s\"", kind->name, unknown);
     for (size_t i = 0; i < a->count; i++)
-        if (strcmp(a->sensors[i].kind->name, name) == 0)
-            return;
-    for (int i = 0; i < KIND_COUNT; i++)
-        if (strcmp(kinds[i]->name, name) == 0) {
-            void *memory = calloc(1, kinds[i]->state_size);
-            if (memory == NULL)
-                program_fail(PROGRAM_PROBLEM, "out of memory");
-            a->sensors[a->count++] = (sensor){.kind = kinds[i], .state = memory};
+        if (strcmp(a->sensors[i].spec->text, spec->text) == 0) {
+            spec_free(spec);
             return;
         }
-    argp_error(state, "there is no sensor \"%s\": see --list", name);
+    void *memory = calloc(1, kind->state_size);
+    if (memory == NULL || a->count == SENSORS_MOST)
+        program_fail(PROGRAM_PROBLEM, "so many sensors are too many");
+    a->sensors[a->count++] = (sensor){.kind = kind, .spec = spec, .state = memory};
+}
+
+static void add_default(arguments *a, struct argp_state *state)
+{
+    for (size_t i = 0; sensor_kinds[i] != NULL; i++)
+        if (sensor_kinds[i]->is_default)
+            add_sensor(a, sensor_kinds[i]->name, state);
+}
+
+/* Sensors that were named one by one must be able to look; those of the default may be missing here. */
+static void open_sensors(arguments *a)
+{
+    for (size_t i = 0; i < a->count; i++) {
+        sensor *s = &a->sensors[i];
+        if (s->kind->open != NULL && !s->kind->open(s->state, s->spec))
+            program_fail(PROGRAM_PROBLEM, "sensor %s: %s", s->kind->name, proc_error());
+    }
+}
+
+static bool read_interval(const char *text, double *interval_s)
+{
+    char *end;
+    double value = strtod(text, &end);
+    bool good = end != text && *end == '\0' && value >= 0.001 && value <= 86400;
+    if (good)
+        *interval_s = value;
+    return good;
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
@@ -58,8 +135,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     char *end;
     switch (key) {
     case 'i':
-        a->interval_s = strtod(argument, &end);
-        if (end == argument || *end != '\0' || !(a->interval_s >= 0.001 && a->interval_s <= 86400))
+        if (!read_interval(argument, &a->interval_s))
             argp_error(state, "--interval %s: 0.001 to 86400 seconds are wanted", argument);
         return 0;
     case 'n':
@@ -73,13 +149,18 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'l':
         list_kinds();
         return 0;
+    case OPTION_TABLE:
+        print_table();
+        return 0;
+    case OPTION_CONTROLLED:
+        a->controlled = true;
+        return 0;
     case ARGP_KEY_ARG:
         add_sensor(a, argument, state);
         return 0;
     case ARGP_KEY_END:
         if (a->count == 0)
-            for (int i = 0; i < KIND_COUNT; i++)
-                add_sensor(a, kinds[i]->name, state);
+            add_default(a, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -91,97 +172,116 @@ static const struct argp_option options[] = {
     {"count", 'n', "N", 0, "End after N intervals (default: never)", 0},
     {"dest", 'd', "URL", 0, "Log there (default $NETLOGGER_DEST, or standard output)", 0},
     {"list", 'l', NULL, 0, "Say which sensors there are and what they log", 0},
+    {"table", OPTION_TABLE, NULL, 0, "Print the same as a page of documentation", 0},
+    {"controlled", OPTION_CONTROLLED, NULL, 0,
+     "Read commands from standard input (\"interval SECONDS\"), and end where that ends", 0},
     {0},
 };
 
 static const struct argp argp = {.options = options,
                                  .parser = parse,
-                                 .args_doc = "[SENSOR...]",
-                                 .doc = "Log what this host is doing. Without SENSOR all of them."};
+                                 .args_doc = "[SENSOR[?ARGUMENT=VALUE&...]...]",
+                                 .doc =
+                                     "Log what this host is doing. Without SENSOR all that need to be told nothing."};
 
-static int64_t monotonic_ns(void)
+/* ---- looking ---- */
+
+static void emit(sensor_look *l)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+    output *out = l->user;
+    out->good = out->good && output_put(out, l->record);
 }
 
-/* One look. False when the log cannot be written. */
-static bool look(sensor *s, nl_log *log, nl_record *record)
-{
-    int64_t now_ns = monotonic_ns();
-    double seconds = s->last_ns == 0 ? 0 : (double)(now_ns - s->last_ns) / 1e9;
-    const char *extra = NULL;
-    s->last_ns = now_ns;
-    nl_record_clear(record);
-    nl_record_set_level(record, NL_SYSTEM);
-    nl_record_set_event(record, s->kind->event, strlen(s->kind->event));
-    switch (s->kind->sample(s->state, seconds, record, &extra)) {
-    case SAMPLE_NOTHING:
-        return true;
-    case SAMPLE_FAILED:
-        program_error("sensor %s: %s; going on without it", s->kind->name, proc_error());
-        s->kind = NULL;
-        return true;
-    case SAMPLE_DONE:
-        break;
-    }
-    if (nl_write_record(log, record) < NL_OK)
-        return false;
-    if (extra == NULL)
-        return true;
-    nl_record_set_event(record, extra, strlen(extra));
-    return nl_write_record(log, record) >= NL_OK;
-}
-
-/* Waits until a time of the monotonic clock. False when the program is to end: SIGTERM and SIGINT are blocked but for
- * here. */
-static bool wait_until(int64_t time_ns, const sigset_t *signals)
-{
-    for (;;) {
-        int64_t left_ns = time_ns - monotonic_ns();
-        if (left_ns < 0)
-            left_ns = 0;
-        struct timespec left = {left_ns / NL_NS_PER_SECOND, left_ns % NL_NS_PER_SECOND};
-        if (sigtimedwait(signals, NULL, &left) > 0)
-            return false;
-        if (errno == EAGAIN)
-            return true;
-    }
-}
-
-static size_t look_at_all(arguments *a, nl_log *log, nl_record *record, bool *good)
+static size_t look_at_all(arguments *a, output *out, nl_record *record)
 {
     size_t alive = 0;
-    for (size_t i = 0; i < a->count && *good; i++)
-        if (a->sensors[i].kind != NULL) {
-            *good = look(&a->sensors[i], log, record);
+    for (size_t i = 0; i < a->count && out->good; i++) {
+        sensor *s = &a->sensors[i];
+        if (s->kind == NULL)
+            continue;
+        int64_t now_ns = nl_monotonic_ns();
+        sensor_look l = {.state = s->state, .record = record, .emit = emit, .user = out};
+        l.seconds = s->last_ns == 0 ? 0 : (double)(now_ns - s->last_ns) / 1e9;
+        s->last_ns = now_ns;
+        if (s->kind->look(&l)) {
             alive++;
+        } else {
+            program_error("sensor %s: %s; going on without it", s->kind->name, proc_error());
+            s->kind = NULL;
         }
-    *good = *good && nl_flush(log) == NL_OK;
+    }
+    out->good = out->good && output_flush(out);
     return alive;
 }
 
-/* Looks at fixed times, so that what a look costs does not add up. False when the log cannot be written. */
-static bool run(arguments *a, nl_log *log)
+/* Reads commands. False at their end. */
+static bool obey(arguments *a)
 {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGINT);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
+    static char line[256];
+    static size_t size;
+    ssize_t got = read(STDIN_FILENO, line + size, sizeof line - 1 - size);
+    if (got <= 0)
+        return got < 0 && errno == EINTR;
+    size += (size_t)got;
+    line[size] = '\0';
+    for (char *end; (end = strchr(line, '\n')) != NULL;) {
+        *end = '\0';
+        if (strncmp(line, "interval ", 9) == 0)
+            read_interval(line + 9, &a->interval_s);
+        size -= (size_t)(end + 1 - line);
+        memmove(line, end + 1, size + 1);
+    }
+    size = size < sizeof line - 1 ? size : 0; /* a line that is none */
+    return true;
+}
+
+/* Waits until the interval after from_ns is over, which may change meanwhile. False when the program is to end. */
+static bool wait_for_turn(arguments *a, int64_t from_ns, int signals)
+{
+    for (;;) {
+        struct pollfd ready[2] = {{.fd = signals, .events = POLLIN},
+                                  {.fd = a->controlled ? STDIN_FILENO : -1, .events = POLLIN}};
+        int64_t left_ns = from_ns + (int64_t)(a->interval_s * 1e9) - nl_monotonic_ns();
+        if (left_ns < 0)
+            left_ns = 0;
+        struct timespec left = {left_ns / NL_NS_PER_SECOND, left_ns % NL_NS_PER_SECOND};
+        int count = ppoll(ready, 2, &left, NULL);
+        if (count == 0)
+            return true;
+        if (count > 0 && (ready[0].revents != 0 || (ready[1].revents != 0 && !obey(a))))
+            return false;
+    }
+}
+
+static int catch_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    int fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    if (fd < 0)
+        program_fail(PROGRAM_PROBLEM, "signalfd: %s", strerror(errno));
+    return fd;
+}
+
+/* Looks at fixed times, so that what a look costs does not add up; one that was missed is not made up for. */
+static void run(arguments *a, output *out)
+{
+    int signals = catch_signals();
     nl_record *record = nl_record_new();
-    int64_t next_ns = monotonic_ns();
-    bool good = true;
-    for (uint64_t turn = 0; look_at_all(a, log, record, &good) > 0 && good; turn++) {
-        next_ns += (int64_t)(a->interval_s * 1e9);
+    int64_t turn_ns = nl_monotonic_ns();
+    for (uint64_t turn = 0; look_at_all(a, out, record) > 0 && out->good; turn++) {
         if (turn == a->looks && a->looks > 0)
             break;
-        if (!wait_until(next_ns, &signals))
+        if (!wait_for_turn(a, turn_ns, signals))
             break;
+        int64_t step_ns = (int64_t)(a->interval_s * 1e9), late_ns = nl_monotonic_ns() - turn_ns;
+        turn_ns += late_ns / step_ns > 0 ? late_ns / step_ns * step_ns : step_ns;
     }
     nl_record_free(record);
-    return good;
+    close(signals);
 }
 
 int main(int argc, char **argv)
@@ -190,14 +290,10 @@ int main(int argc, char **argv)
     static arguments a = {.interval_s = 1}; /* what sensors remember lasts as long as the process */
     a.destination = getenv("NETLOGGER_DEST");
     argp_parse(&argp, argc, argv, 0, NULL, &a);
-    nl_log *log = nl_open("nlsensor", a.destination != NULL && *a.destination != '\0' ? a.destination : "-");
-    if (log == NULL)
-        program_fail(PROGRAM_PROBLEM, "%s",
-                     *nl_error_message() != '\0' ? nl_error_message() : "logging is switched off");
-    bool good = run(&a, log);
-    if (!good)
-        program_error("%s", nl_error_message());
-    if (nl_close(log) != NL_OK && good)
-        program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
-    return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
+    output out = {.good = true};
+    signal(SIGPIPE, SIG_IGN);
+    output_open(&out, a.destination != NULL && *a.destination != '\0' ? a.destination : "-");
+    open_sensors(&a);
+    run(&a, &out);
+    return program_finish(output_close(&out) ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

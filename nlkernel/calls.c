@@ -172,7 +172,8 @@ static void take_time(calls *c, const nl_record *record, nl_string function)
         time_ns = end_ns - begin_ns;
     if (time_ns < 0)
         return;
-    c->functions[function_of(c, function)].time_ns += time_ns;
+    uint32_t place = function_of(c, function); /* which may move them all */
+    c->functions[place].time_ns += time_ns;
     c->timed = true;
 }
 

@@ -153,6 +153,8 @@ static bool choose_events(counting *c)
     good = good && kernel_events_read(&c->events, &names, &t);
     event_names_free(&names);
     tracing_close(&t);
+    if (good)
+        kernel_events_index(&c->events);
     return good;
 }
 
@@ -390,7 +392,7 @@ static bool record(counting *c, const char *output, nl_format format)
 
 int counters_record(const recording_options *options, const char *names, const char *output, nl_format format)
 {
-    counting c = {.options = options, .record = nl_record_new()};
+    counting c = {.options = options, .record = nl_record_new(), .clock.timer_fd = -1};
     const char *host = getenv("NETLOGGER_HOST");
     if (host != NULL && *host != '\0')
         snprintf(c.host, sizeof c.host, "%s", host);
@@ -409,6 +411,7 @@ int counters_record(const recording_options *options, const char *names, const c
         program_error("%s", nl_error_message());
         good = false;
     }
+    realtime_stop(&c.clock);
     close_all(&c);
     if (good && !options->quiet)
         fprintf(stderr, "nlkernel: %" PRIu64 " events, %" PRIu64 " lost, to %s\n", c.recorded, c.lost, output);

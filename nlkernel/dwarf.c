@@ -83,6 +83,8 @@ static void note_unit(dwarf_reader *r, Dwarf_Die *unit)
     for (; path[same] != '\0' && path[same] == r->common[same]; same++)
         if (path[same] == '/')
             kept = same;
+    if (r->common[same] == '\0' && path[same] == '/')
+        kept = same;
     r->common[kept] = '\0';
 }
 

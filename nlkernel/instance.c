@@ -63,30 +63,6 @@ unsigned instance_clean_stale(const tracing *t)
     return count;
 }
 
-size_t instance_list(const tracing *t, char ***dirs, int **processes)
-{
-    size_t count = 0;
-    char *instances = tracing_path(t, "instances");
-    DIR *folder = opendir(instances);
-    *dirs = NULL;
-    *processes = NULL;
-    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
-        unsigned long long space, start;
-        int process;
-        if (sscanf(entry->d_name, NAME_FORMAT, &space, &process, &start) != 3 || is_stale(entry->d_name))
-            continue;
-        *dirs = reallocarray(*dirs, count + 1, sizeof **dirs);
-        *processes = reallocarray(*processes, count + 1, sizeof **processes);
-        NL_REQUIRE(*dirs != NULL && *processes != NULL, "out of memory");
-        (*dirs)[count] = tracing_path(t, "instances/%s", entry->d_name);
-        (*processes)[count++] = process;
-    }
-    if (folder != NULL)
-        closedir(folder);
-    free(instances);
-    return count;
-}
-
 static char *file_of(const instance *i, const char *file)
 {
     char *path;

@@ -19,9 +19,6 @@ typedef struct instance {
 /* Takes away what recorders have left that are no more. Returns how many there were. */
 unsigned instance_clean_stale(const tracing *t);
 
-/* The folders of the recorders that run, with the processes that they are: count of each, to be freed. */
-size_t instance_list(const tracing *t, char ***dirs, int **processes);
-
 /* Makes ours, which does not record yet. False with the reason in nl_error_message(). */
 bool instance_create(instance *i, const tracing *t);
 

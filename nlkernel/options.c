@@ -18,7 +18,8 @@ enum {
     OPTION_INTERVAL,
     OPTION_TRACEFS,
     OPTION_FUNCTIONS,
-    OPTION_FUNCTION
+    OPTION_FUNCTION,
+    OPTION_ACTIVATION
 };
 
 static const struct argp_option options[] = {
@@ -41,6 +42,10 @@ static const struct argp_option options[] = {
     {"low-water", OPTION_LOW_WATER, "PERCENT", 0,
      "Read a CPU's buffer as soon as so much of it is filled (default 5), or after the interval", 3},
     {"interval", OPTION_INTERVAL, "TIME", 0, "Read the buffers at least so often (default 200ms; live: 50ms)", 3},
+    {"activation", OPTION_ACTIVATION, "FILE", 0,
+     "Do what the lines of FILE say, whenever it has changed: off, on, event PATTERN off. nlkernel control does the "
+     "same by hand",
+     2},
     {"quiet", 'q', NULL, 0, "Say nothing when all went well", 3},
     {"tracefs", OPTION_TRACEFS, "FOLDER", 0, "Where tracefs is mounted (default: wherever it is)", 3},
     {0},
@@ -206,6 +211,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case 'q':
         o->quiet = true;
+        return 0;
+    case OPTION_ACTIVATION:
+        o->activation = argument;
         return 0;
     case OPTION_TRACEFS:
         o->tracefs = argument;

@@ -24,6 +24,7 @@ typedef struct recording_options {
     bool events_elsewhere; /* set before argp: the command line need not say any */
     bool follow;           /* only the command, and what it starts */
     bool quiet;
+    const char *activation; /* a file of commands, which is watched; NULL: none */
     const char *tracefs;
     char **command; /* NULL: none */
 } recording_options;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "child.h"
 #include "choice.h"
+#include "control.h"
 #include "functions.h"
 #include "instance.h"
 #include "lane.h"
@@ -19,7 +20,9 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
@@ -52,10 +55,10 @@ typedef struct session {
     lane *lanes;
     size_t lane_count;
     child child;
+    control control;
     sigset_t signals;
     int64_t begun_ns, ended_ns; /* by the monotonic clock */
     uint64_t recorded, lost, strange;
-    char *switched; /* what was on when it was looked at last: tracing_on and set_event; NULL before */
 } session;
 
 static int64_t monotonic_ns(void)
@@ -405,8 +408,51 @@ static bool prepare(session *s)
     return set_buffer(s) && choose_processes(s) && choose_functions(s) && choose_cpus(s) && enable_events(s);
 }
 
+/* ---- off and on, while it records ---- */
+
+static const char *event_name_of(void *user, size_t event)
+{
+    static char name[256]; /* the one thread that controls asks for it */
+    const session *s = user;
+    snprintf(name, sizeof name, "%s:%s", s->events.list[event].system, s->events.list[event].event);
+    return name;
+}
+
+static void say_switch(session *s, const char *event, bool on)
+{
+    nl_record *record = own_record(s, "NetLogger.Record.Switch");
+    nl_record_add_string(record, "EVENT", event, strlen(event));
+    nl_record_add_string(record, "STATE", on ? "on" : "off", on ? 2 : 3);
+    say(s, record);
+}
+
+static bool switch_event(void *user, size_t event, bool on)
+{
+    session *s = user;
+    const kernel_event *e = event == SIZE_MAX ? NULL : &s->events.list[event];
+    char file[256] = "tracing_on";
+    if (e != NULL && e->traced) {
+        nl_error_set("%s can be switched only with all others: the kernel holds a tracer as long as it is read",
+                     event_name_of(s, event));
+        return false;
+    }
+    if (e != NULL)
+        snprintf(file, sizeof file, "events/%s/%s/enable", e->system, e->event);
+    if (!instance_write(&s->instance, file, on ? "1" : "0"))
+        return false;
+    say_switch(s, e != NULL ? e->name : "*", on);
+    return true;
+}
+
+static void look_at_file(session *s)
+{
+    if (!control_look(&s->control))
+        program_error("--activation: %s", nl_error_message());
+}
+
 static bool begin(session *s)
 {
+    const control_target target = {s, s->events.count, event_name_of, switch_event};
     realtime_start(&s->clock);
     say_begin(s);
     say_clock(s);
@@ -414,7 +460,9 @@ static bool begin(session *s)
         if (!lane_start(&s->lanes[i]))
             return false;
     s->begun_ns = s->ended_ns = monotonic_ns();
-    if (!instance_write(&s->instance, "tracing_on", "1"))
+    control_open(&s->control, &target, s->options->activation);
+    look_at_file(s);
+    if (s->control.on && !instance_write(&s->instance, "tracing_on", "1"))
         return false;
     if (s->child.pid == 0 || child_start(&s->child))
         return true;
@@ -422,46 +470,47 @@ static bool begin(session *s)
     return false;
 }
 
-/* What others have switched on and off, by a command or by the files, is said: the log would look complete. */
-static void look_at_switches(session *s)
+/* Whether a signal says that it is over. */
+static bool is_told_to_end(const session *s)
 {
-    char *on = instance_read(&s->instance, "tracing_on"), *events = instance_read(&s->instance, "set_event"), *now;
-    NL_REQUIRE(asprintf(&now, "%s%s", on != NULL ? on : "", events != NULL ? events : "") >= 0, "out of memory");
-    if (s->switched != NULL && strcmp(now, s->switched) != 0) {
-        nl_record *record = own_record(s, "NetLogger.Switch");
-        size_t count = 0;
-        for (const char *at = events; at != NULL && (at = strchr(at, '\n')) != NULL; at++)
-            count++;
-        nl_record_add_bool(record, "ON", on != NULL && *on == '1');
-        nl_record_add_uint(record, "EVENT.TYPES", count);
-        say(s, record);
-    }
-    free(s->switched);
-    s->switched = now;
-    free(on);
-    free(events);
+    const struct timespec now = {0};
+    int signal;
+    while ((signal = sigtimedwait(&s->signals, NULL, &now)) > 0)
+        if (signal != SIGCHLD)
+            return true;
+    return false;
+}
+
+/* Waits until something happens, or it is time to look. */
+static void wait_for_something(session *s, int signal_fd, int64_t most_ns)
+{
+    struct pollfd waits[] = {{.fd = signal_fd, .events = POLLIN},
+                             {.fd = s->clock.timer_fd, .events = POLLIN},
+                             {.fd = s->control.fd, .events = POLLIN}};
+    struct timespec wait = {.tv_nsec = LOOK_EVERY_MS * 1000000};
+    if (most_ns < wait.tv_nsec)
+        wait.tv_nsec = most_ns;
+    if (ppoll(waits, sizeof waits / sizeof *waits, &wait, NULL) > 0 && waits[2].revents != 0)
+        control_answer(&s->control);
 }
 
 /* Waits until it is over. */
 static void wait_for_end(session *s)
 {
-    const struct timespec look_every = {.tv_nsec = LOOK_EVERY_MS * 1000000};
-    unsigned rounds = 0;
     int64_t end_ns = s->options->duration_ns > 0 ? s->begun_ns + s->options->duration_ns : INT64_MAX, left_ns;
+    int signal_fd = signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK);
     while ((left_ns = end_ns - monotonic_ns()) > 0 && !s->sink->failed && !s->child.ended) {
-        struct timespec wait = look_every;
-        if (left_ns < wait.tv_nsec)
-            wait.tv_nsec = left_ns;
-        int signal = sigtimedwait(&s->signals, NULL, &wait);
-        if (signal > 0 && signal != SIGCHLD)
-            return;
+        wait_for_something(s, signal_fd, left_ns);
+        if (is_told_to_end(s))
+            break;
         child_look(&s->child);
         if (realtime_update(&s->clock))
             say_clock(s);
-        if (rounds++ % SWITCHES_EVERY == 0)
-            look_at_switches(s);
+        look_at_file(s);
         sink_flush(s->sink);
     }
+    if (signal_fd >= 0)
+        close(signal_fd);
 }
 
 /* Stops recording, and reads what is left. */
@@ -481,13 +530,14 @@ static bool clean_up(session *s)
 {
     for (size_t i = 0; i < s->lane_count; i++)
         lane_close(&s->lanes[i]);
+    control_close(&s->control);
+    realtime_stop(&s->clock);
     bool gone = instance_destroy(&s->instance);
     if (!child_end(&s->child))
         program_error("%s does not end, and is left running", s->options->command[0]);
     close(s->setup.stop_fd);
     free(s->lanes);
     free(s->saved_path);
-    free(s->switched);
     kernel_events_free(&s->events);
     kallsyms_free(s->symbols);
     return gone;
@@ -559,7 +609,8 @@ static int record_into(session *s, bool (*open)(sink *s, const void *user), cons
 
 int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user)
 {
-    session s = {.options = options, .instance = {.free_buffer_fd = -1}};
+    session s = {
+        .options = options, .instance = {.free_buffer_fd = -1}, .clock = {.timer_fd = -1}, .control = {.fd = -1}};
     if (!tracing_open(&s.tracing, options->tracefs)) {
         program_error("%s", nl_error_message());
         return PROGRAM_PROBLEM;

@@ -1,55 +1,89 @@
-/* Where the processors' time went since the last look, in percent of all of it. proc_stat(5), the line "cpu". */
+/* Where the processors' time went since the last look, in percent of it, of all and of each. proc_stat(5), the lines
+ * "cpu". */
 #include "config.h"
 
 #include "sensors/sensor.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, STATES };
 
 typedef struct cpu_state {
     nl_buffer text;
-    uint64_t ticks[STATES];
+    counters counters;
 } cpu_state;
 
-static sample_result sample(void *state, double seconds, nl_record *record, const char **extra)
+static void add_states(nl_record *record, const uint64_t rise[STATES], uint64_t all)
 {
-    (void)extra;
-    cpu_state *s = state;
-    uint64_t now[STATES] = {0}, rise[STATES], all = 0;
-    if (!proc_read("/proc/stat", &s->text))
-        return SAMPLE_FAILED;
-    if (sscanf(s->text.data, "cpu %lu %lu %lu %lu %lu %lu %lu %lu", &now[0], &now[1], &now[2], &now[3], &now[4],
-               &now[5], &now[6], &now[7]) < IOWAIT) {
-        proc_set_error("/proc/stat", "there is no line of the processors' times");
-        return SAMPLE_FAILED;
-    }
-    for (int i = 0; i < STATES; i++) {
-        rise[i] = proc_rise(s->ticks[i], now[i]);
-        all += rise[i];
-    }
-    memcpy(s->ticks, now, sizeof now);
-    if (seconds <= 0 || all == 0)
-        return SAMPLE_NOTHING;
+    static const char *const names[STATES] = {"CPU.USER",   "CPU.NICE", "CPU.SYS",     "CPU.IDLE",
+                                              "CPU.IOWAIT", "CPU.IRQ",  "CPU.SOFTIRQ", "CPU.STEAL"};
     double percent = 100.0 / (double)all;
-    const struct {
-        const char *name;
-        uint64_t ticks;
-    } fields[] = {
-        {"CPU.BUSY", all - rise[IDLE] - rise[IOWAIT]},
-        {"CPU.USER", rise[USER] + rise[NICE]},
-        {"CPU.SYS", rise[SYSTEM]},
-        {"CPU.IOWAIT", rise[IOWAIT]},
-        {"CPU.IRQ", rise[IRQ] + rise[SOFTIRQ]},
-        {"CPU.STEAL", rise[STEAL]},
-    };
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        nl_record_add_double(record, fields[i].name,
-                             (double)(int64_t)((double)fields[i].ticks * percent * 100 + 0.5) / 100);
-    return SAMPLE_DONE;
+    add_rounded(record, "CPU.BUSY", (double)(all - rise[IDLE] - rise[IOWAIT]) * percent, 2);
+    for (int i = 0; i < STATES; i++)
+        add_rounded(record, names[i], (double)rise[i] * percent, 2);
 }
 
-const sensor_kind cpu_sensor = {
-    "cpu", "CpuLoad", "CPU.BUSY CPU.USER CPU.SYS CPU.IOWAIT CPU.IRQ CPU.STEAL: percent of all processors' time", sample,
-    sizeof(cpu_state)};
+/* A line "cpu3 1 2 3 ...", or "cpu  1 2 3 ..." of all. */
+static bool look_at_line(sensor_look *look, const char *line)
+{
+    cpu_state *s = look->state;
+    uint64_t now[STATES] = {0}, rise[STATES], all = 0;
+    char key[16];
+    snprintf(key, sizeof key, "%.*s", (int)strcspn(line, " "), line);
+    const char *at = line + strlen(key);
+    if (proc_numbers(&at, now, STATES) <= IOWAIT)
+        return false;
+    if (!counters_rise(&s->counters, key, now, STATES, rise))
+        return true;
+    for (int i = 0; i < STATES; i++)
+        all += rise[i];
+    if (all == 0)
+        return true;
+    bool one = key[3] != '\0';
+    nl_record *record = look_begin(look, one ? "CpuOne" : "CpuLoad");
+    if (one)
+        nl_record_add_uint(record, "CPU.ID", strtoull(key + 3, NULL, 10));
+    add_states(record, rise, all);
+    look_end(look);
+    return true;
+}
+
+static bool look(sensor_look *look)
+{
+    cpu_state *s = look->state;
+    bool any = false;
+    if (!proc_read("/proc/stat", &s->text))
+        return false;
+    counters_begin(&s->counters);
+    for (const char *line = s->text.data; line != NULL && strncmp(line, "cpu", 3) == 0; line = proc_next_line(line))
+        any = look_at_line(look, line) || any;
+    if (!any)
+        proc_set_error("/proc/stat", "there is no line of the processors' times");
+    return any;
+}
+
+#define STATE_FIELDS(event)                                                                                            \
+    {event, "CPU.BUSY", "%", "all but idle and waiting for I/O"}, {event, "CPU.USER", "%", "user code"},               \
+        {event, "CPU.NICE", "%", "user code of lowered priority"}, {event, "CPU.SYS", "%", "the kernel"},              \
+        {event, "CPU.IDLE", "%", "nothing to do"}, {event, "CPU.IOWAIT", "%", "idle while I/O was waited for"},        \
+        {event, "CPU.IRQ", "%", "interrupts"}, {event, "CPU.SOFTIRQ", "%", "what interrupts left to be done"},         \
+    {                                                                                                                  \
+        event, "CPU.STEAL", "%", "taken by the hypervisor for others"                                                  \
+    }
+
+static const sensor_field fields[] = {
+    STATE_FIELDS("CpuLoad"),
+    {"CpuOne", "CPU.ID", "", "number of the processor"},
+    STATE_FIELDS("CpuOne"),
+    {0},
+};
+
+const sensor_kind cpu_sensor = {.name = "cpu",
+                                .what = "where the processors' time goes: CpuLoad of all, CpuOne of each",
+                                .arguments = "",
+                                .is_default = true,
+                                .fields = fields,
+                                .look = look,
+                                .state_size = sizeof(cpu_state)};

@@ -1,36 +1,54 @@
-/* What memory there is and what is free. proc_meminfo(5). */
+/* What memory there is and what it is used for. proc_meminfo(5). */
 #include "config.h"
 
 #include "sensors/sensor.h"
+
+enum { LINES = 11 };
 
 typedef struct memory_state {
     nl_buffer text;
 } memory_state;
 
-static sample_result sample(void *state, double seconds, nl_record *record, const char **extra)
+/* In the order of the file. */
+static const char *const lines[LINES] = {"MemTotal:",  "MemFree:",   "MemAvailable:", "Buffers:", "Cached:", "Dirty:",
+                                         "Writeback:", "AnonPages:", "Mapped:",       "Shmem:",   "Slab:"};
+
+static const sensor_field fields[] = {
+    {"MemoryFree", "MEM.TOTAL", "bytes", "that the kernel manages"},
+    {"MemoryFree", "MEM.FREE", "bytes", "of no use at all"},
+    {"MemoryFree", "MEM.AVAILABLE", "bytes", "that could be had without swapping"},
+    {"MemoryFree", "MEM.BUFFERS", "bytes", "of block devices"},
+    {"MemoryFree", "MEM.CACHED", "bytes", "of files"},
+    {"MemoryFree", "MEM.DIRTY", "bytes", "that wait to be written"},
+    {"MemoryFree", "MEM.WRITEBACK", "bytes", "that are being written"},
+    {"MemoryFree", "MEM.ANONYMOUS", "bytes", "of processes, of no file"},
+    {"MemoryFree", "MEM.MAPPED", "bytes", "of files, mapped by processes"},
+    {"MemoryFree", "MEM.SHARED", "bytes", "shared memory and tmpfs"},
+    {"MemoryFree", "MEM.SLAB", "bytes", "of the kernel's own objects"},
+    {0},
+};
+
+static bool look(sensor_look *look)
 {
-    (void)seconds, (void)extra;
-    memory_state *s = state;
+    memory_state *s = look->state;
+    uint64_t kilobytes[LINES];
     if (!proc_read("/proc/meminfo", &s->text))
-        return SAMPLE_FAILED;
-    static const struct {
-        const char *field;
-        const char *line;
-    } fields[] = {{"MEM.AVAILABLE", "MemAvailable:"}, {"MEM.FREE", "MemFree:"},   {"MEM.TOTAL", "MemTotal:"},
-                  {"MEM.CACHED", "Cached:"},          {"SWAP.FREE", "SwapFree:"}, {"SWAP.TOTAL", "SwapTotal:"}};
-    bool any = false;
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        uint64_t kilobytes;
-        if (!proc_find(s->text.data, fields[i].line, &kilobytes))
-            continue;
-        nl_record_add_uint(record, fields[i].field, kilobytes * 1024);
-        any = true;
-    }
-    if (!any)
+        return false;
+    if (proc_find_all(s->text.data, lines, LINES, kilobytes) == 0) {
         proc_set_error("/proc/meminfo", "none of the lines that are known is there");
-    return any ? SAMPLE_DONE : SAMPLE_FAILED;
+        return false;
+    }
+    nl_record *record = look_begin(look, "MemoryFree");
+    for (int i = 0; i < LINES; i++)
+        nl_record_add_uint(record, fields[i].name, kilobytes[i] * 1024);
+    look_end(look);
+    return true;
 }
 
-const sensor_kind memory_sensor = {"memory", "MemoryFree",
-                                   "MEM.AVAILABLE MEM.FREE MEM.TOTAL MEM.CACHED SWAP.FREE SWAP.TOTAL: bytes", sample,
-                                   sizeof(memory_state)};
+const sensor_kind memory_sensor = {.name = "memory",
+                                   .what = "what memory there is and what it is used for",
+                                   .arguments = "",
+                                   .is_default = true,
+                                   .fields = fields,
+                                   .look = look,
+                                   .state_size = sizeof(memory_state)};

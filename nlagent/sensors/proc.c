@@ -4,12 +4,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-static char message[160];
+static char message[200];
 
 const char *proc_error(void)
 {
@@ -20,6 +21,39 @@ void proc_set_error(const char *path, const char *what)
 {
     snprintf(message, sizeof message, "%s: %s", path, what);
 }
+
+/* ---- fields ---- */
+
+nl_record *look_begin(sensor_look *look, const char *event)
+{
+    nl_record_clear(look->record);
+    nl_record_set_level(look->record, NL_SYSTEM);
+    nl_record_set_event(look->record, event, strlen(event));
+    return look->record;
+}
+
+void look_end(sensor_look *look)
+{
+    look->emit(look);
+}
+
+void add_rounded(nl_record *record, const char *name, double value, int decimals)
+{
+    static const double powers[] = {1, 10, 100, 1000, 1e4, 1e5, 1e6};
+    nl_record_add_double(record, name, round(value * powers[decimals]) / powers[decimals]);
+}
+
+void add_rate(nl_record *record, const char *name, uint64_t rise, double seconds)
+{
+    add_rounded(record, name, (double)rise / seconds, 1);
+}
+
+void add_text(nl_record *record, const char *name, const char *value)
+{
+    nl_record_add_string(record, name, value, strlen(value));
+}
+
+/* ---- /proc ---- */
 
 bool proc_read(const char *path, nl_buffer *buffer)
 {
@@ -43,52 +77,157 @@ bool proc_read(const char *path, nl_buffer *buffer)
     return true;
 }
 
+const char *proc_next_line(const char *at)
+{
+    at = strchr(at, '\n');
+    return at == NULL || at[1] == '\0' ? NULL : at + 1;
+}
+
 /* The first line that begins with name; NULL when there is none. */
 static const char *find_line(const char *text, const char *name)
 {
     size_t size = strlen(name);
-    while (text != NULL && strncmp(text, name, size) != 0) {
-        text = strchr(text, '\n');
-        text = text == NULL ? NULL : text + 1;
-    }
+    while (text != NULL && strncmp(text, name, size) != 0)
+        text = proc_next_line(text);
     return text;
+}
+
+static bool number_behind(const char *at, uint64_t *value)
+{
+    char *end;
+    *value = strtoull(at, &end, 10);
+    return end != at;
 }
 
 bool proc_find(const char *text, const char *name, uint64_t *value)
 {
     const char *line = find_line(text, name);
-    if (line == NULL)
-        return false;
-    char *end;
-    const char *number = line + strlen(name);
-    *value = strtoull(number, &end, 10);
-    return end != number;
+    return line != NULL && number_behind(line + strlen(name), value);
 }
 
-bool proc_find_column(const char *text, const char *table, const char *name, uint64_t *value)
+size_t proc_find_all(const char *text, const char *const *names, size_t count, uint64_t *values)
 {
-    const char *names = find_line(text, table);
-    const char *values = names == NULL ? NULL : strchr(names, '\n');
-    if (values == NULL || strncmp(values + 1, table, strlen(table)) != 0)
-        return false;
-    const char *end = values;
-    names += strlen(table);
-    values += 1 + strlen(table);
-    while (names < end) {
+    size_t found = 0;
+    const char *from = text;
+    for (size_t i = 0; i < count; i++) {
+        const char *line = find_line(from, names[i]);
+        if (line == NULL)
+            line = find_line(text, names[i]); /* in another order than is usual */
+        values[i] = 0;
+        if (line == NULL || !number_behind(line + strlen(names[i]), &values[i]))
+            continue;
+        found++;
+        from = line;
+    }
+    return found;
+}
+
+/* The value under a name; the lines are those behind the table's name. */
+static bool column(const char *names, const char *values, const char *name, uint64_t *value)
+{
+    size_t wanted = strlen(name);
+    while (*names != '\n' && *names != '\0') {
         names += strspn(names, " ");
         values += strspn(values, " ");
         size_t size = strcspn(names, " \n");
-        if (size == strlen(name) && strncmp(names, name, size) == 0) {
-            *value = strtoull(values, NULL, 10);
-            return true;
-        }
+        if (size == wanted && strncmp(names, name, size) == 0)
+            return number_behind(values, value);
         names += size;
         values += strcspn(values, " \n");
     }
     return false;
 }
 
+size_t proc_find_columns(const char *text, const char *table, const char *const *names, size_t count, uint64_t *values)
+{
+    size_t found = 0, size = strlen(table);
+    const char *heads = find_line(text, table), *line = heads == NULL ? NULL : proc_next_line(heads);
+    bool good = line != NULL && strncmp(line, table, size) == 0;
+    for (size_t i = 0; i < count; i++) {
+        values[i] = 0;
+        found += good && column(heads + size, line + size, names[i], &values[i]);
+    }
+    return found;
+}
+
+size_t proc_numbers(const char **at, uint64_t *values, size_t most)
+{
+    size_t count = 0;
+    const char *from = *at;
+    while (count < most) {
+        while (*from == ' ' || *from == '\t')
+            from++;
+        if (*from < '0' || *from > '9')
+            break;
+        uint64_t value = 0;
+        while (*from >= '0' && *from <= '9')
+            value = value * 10 + (uint64_t)(*from++ - '0');
+        values[count++] = value;
+    }
+    *at = from;
+    return count;
+}
+
 uint64_t proc_rise(uint64_t before, uint64_t now)
 {
     return now >= before ? now - before : now;
+}
+
+/* ---- counters ---- */
+
+struct counters_row {
+    char key[COUNTERS_KEY];
+    unsigned turn; /* when it was met last */
+    uint64_t values[COUNTERS_MOST];
+};
+
+void counters_begin(counters *c)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < c->count; i++)
+        if (c->rows[i].turn == c->turn)
+            c->rows[kept++] = c->rows[i];
+    c->count = kept;
+    c->turn++;
+    c->at = 0;
+}
+
+static counters_row *find_row(counters *c, const char *key)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        size_t place = (c->at + i) % c->count;
+        if (strcmp(c->rows[place].key, key) == 0) {
+            c->at = place + 1 < c->count ? place + 1 : 0;
+            return &c->rows[place];
+        }
+    }
+    return NULL;
+}
+
+static counters_row *add_row(counters *c, const char *key)
+{
+    if (c->count == c->capacity) {
+        c->capacity = c->capacity * 2 + 8;
+        c->rows = realloc(c->rows, c->capacity * sizeof *c->rows);
+        if (c->rows == NULL)
+            abort();
+    }
+    counters_row *row = &c->rows[c->count++];
+    snprintf(row->key, sizeof row->key, "%s", key);
+    return row;
+}
+
+bool counters_rise(counters *c, const char *key, const uint64_t *now, size_t count, uint64_t *rise)
+{
+    char cut[COUNTERS_KEY];
+    snprintf(cut, sizeof cut, "%s", key);
+    counters_row *row = find_row(c, cut);
+    bool known = row != NULL;
+    if (!known)
+        row = add_row(c, cut);
+    for (size_t i = 0; i < count && known; i++)
+        rise[i] = proc_rise(row->values[i], now[i]);
+    memcpy(row->values, now, count * sizeof *now);
+    row->turn = c->turn;
+    return known;
 }

@@ -347,11 +347,9 @@ static void read_lines(importer *base, const char *data, size_t size, sink *s)
     ftrace_reader *r = (ftrace_reader *)base;
     for (text_lines lines = lines_of(data, size); !s->stopped && lines_next(&lines);) {
         trace_head h = {0};
-        if (is_decoration(lines.line))
-            continue;
         if (take_head(lines.line, &h))
             take_rest(r, &h, &lines, s);
-        else if (!take_graph_line(r, lines.line, s))
+        else if (!is_decoration(lines.line) && !take_graph_line(r, lines.line, s))
             lines_malformed(&lines, "the line is none of trace's: there is no COMM-TID [CPU] SECONDS: and no CPU) |",
                             s);
     }
@@ -384,8 +382,10 @@ static bool detect(const char *data, size_t size)
         nl_string line = lines.line;
         if (text_take(&line, "# tracer:"))
             return true;
+        if (take_head(line, &h))
+            return true;
         if (!is_decoration(line))
-            return take_head(line, &h);
+            return false;
     }
     return false;
 }

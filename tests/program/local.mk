@@ -1,6 +1,7 @@
 # A line each, so that additions do not meet.
 EXTRA_DIST += \
 	tests/program/collector.py \
+	tests/program/guest.py \
 	tests/program/nlb_decoder.py \
 	tests/program/oracle_producer.c \
 	tests/program/producer.py
@@ -23,6 +24,7 @@ program_tests += \
 	tests/program/test_fortran.py \
 	tests/program/test_install.py \
 	tests/program/test_java.py \
+	tests/program/test_language_pages.py \
 	tests/program/test_languages.py \
 	tests/program/test_manual.py \
 	tests/program/test_marker.py \
@@ -35,6 +37,7 @@ program_tests += \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nlkernel.py \
+	tests/program/test_nlkernel_functions.py \
 	tests/program/test_nlkernel_schema.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlstat.py \
@@ -46,7 +49,8 @@ program_tests += \
 	tests/program/test_sensors.py \
 	tests/program/test_sources.py \
 	tests/program/test_spool.py \
-	tests/program/test_subscribe.py
+	tests/program/test_subscribe.py \
+	tests/program/test_systemd.py
 
 if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)

@@ -262,10 +262,13 @@ class Netlogd(collector.Case):
         process = self.serve("--record-timeout", "1")
         patient = socket.create_connection(("127.0.0.1", self.port), timeout=20)
         patient.sendall(record(1, 1))
+        late = []
         for part in (record(1, 1)[:20], record(1, 1) + b"D", b"NLB1" + b"\0" * 30):
-            with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
-                s.sendall(part)
-                self.assertEqual(s.recv(1), b"")
+            late.append(socket.create_connection(("127.0.0.1", self.port), timeout=20))
+            late[-1].sendall(part)
+        for s in late:
+            self.assertEqual(s.recv(1), b"")
+            s.close()
         patient.sendall(record(1, 2))
         patient.close()
         self.stop(process)

@@ -62,6 +62,7 @@ class Kernel(support.Case):
         self.program = self.compile(PROGRAM)
         self.getppid, self.gettid = (int(n) for n in self.run_program(self.program).stdout.split())
         self.log = self.scratch / "k.nlb"
+        self.recorders = []
 
     def compile(self, source):
         (self.scratch / "calls.c").write_text(source)
@@ -71,9 +72,12 @@ class Kernel(support.Case):
         return program
 
     def record(self, *arguments, status=0):
-        result = self.run_program(self.nlkernel, "record", *arguments)
-        self.assertEqual(result.returncode, status, result.stderr)
-        return result
+        command = [str(word) for word in (self.nlkernel, "record", *arguments)]
+        process = self.start(*command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.recorders.append(process.pid)
+        out, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, status, errors)
+        return subprocess.CompletedProcess(command, process.returncode, out, errors)
 
     def sorted(self, log=None, *arguments, status=0):
         result = self.run_program(self.nlsort, *arguments, log or self.log)
@@ -87,13 +91,14 @@ class Kernel(support.Case):
         return next((name for name in self.instances() if f"-{process.pid}-" in name), None)
 
     def assert_nothing_left(self):
-        """No instance of a recorder that is no more; others may be recording at the same time."""
-        gone = lambda name: not os.path.exists(f"/proc/{name.split('-')[2]}")
-        self.assertEqual([name for name in self.instances() if gone(name)], [])
+        """No instance of a recorder of this test that is no more; others, of whoever, may be recording or may have been killed."""
+        mine = lambda name: int(name.split("-")[2]) in self.recorders and not os.path.exists(f"/proc/{name.split('-')[2]}")
+        self.assertEqual([name for name in self.instances() if mine(name)], [])
 
     def start_recording(self, *arguments, **options):
         """A recorder that is recording by the time this returns."""
         process = self.start(self.nlkernel, "record", *arguments, stderr=subprocess.PIPE, text=True, **options)
+        self.recorders.append(process.pid)
 
         def is_on():
             self.assertIsNone(process.poll())
@@ -295,6 +300,77 @@ class Losses(Kernel):
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = self.run_program(self.nlsort, self.log).stdout.splitlines()
         self.assertEqual(len(self.calls(lines)) + self.count(lines), 300000)
+
+
+class Switching(Kernel):
+    def control(self, process, *command, status=0):
+        result = self.run_program(self.nlkernel, "control", "--recorder", process.pid, *command)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stderr
+
+    def begin(self, *arguments):
+        return self.start_recording("-e", "raw_syscalls:*", "--filter", f"ID in ({self.getppid}, {self.gettid}) && PROG == {self.name}", "-o",
+                                    self.log, *arguments)
+
+    def finish(self, process):
+        """(enters, exits, [(event, state)]) of what was recorded."""
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 0, process.stderr.read())
+        found = [fields(line) for line in self.sorted()]
+        count = lambda name: sum(f["NL.EVNT"] == f"raw_syscalls.{name}" for f in found)
+        return count("sys_enter"), count("sys_exit"), [(f["EVENT"], f["STATE"]) for f in found if f["NL.EVNT"] == "NetLogger.Record.Switch"]
+
+    def test_by_command(self):
+        process = self.begin()
+        self.call(1000)
+        self.control(process, "off")
+        self.call(100)
+        self.control(process, "on")
+        self.call(10)
+        self.control(process, "event", "raw_syscalls:*exit", "off")
+        self.call(1)
+        self.control(process, "event sys_exit off")  # which it is
+        self.assertIn('no event that is recorded is called "sched"', self.control(process, "event", "sched", "off", status=1))
+        self.assertIn('"event on" is no command', self.control(process, "event", "on", status=1))
+        self.assertIn("is no command", self.control(process, "x" * 3000, status=1))
+        self.assertEqual(self.finish(process), (1011, 1010, [("*", "off"), ("*", "on"), ("raw_syscalls.sys_exit", "off")]))
+        self.assertIn("no nlkernel records as process", self.control(process, "on", status=1))
+
+    def test_by_file(self):
+        activation = self.scratch / "activation"
+        activation.write_text("# until told otherwise\n\noff\n")
+        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--filter", f"ID in ({self.getppid}, {self.gettid}) && PROG == {self.name}",
+                             "-o", self.log, "--activation", activation, stderr=subprocess.PIPE, text=True)
+        self.recorders.append(process.pid)
+        instance = lambda file: (self.tracing / "instances" / self.instance_of(process) / file).read_text().strip()
+        support.wait_until(lambda: self.instance_of(process) and instance("events/raw_syscalls/sys_exit/enable") == "1" and instance("tracing_on") == "0")
+        self.call(1000)
+        activation.write_text("event raw_syscalls:sys_enter off\n")
+        support.wait_until(lambda: instance("tracing_on") == "1")
+        self.call(100)
+        activation.write_text("rubbish\nevent sys_exit off\n")
+        support.wait_until(lambda: instance("events/raw_syscalls/sys_exit/enable") == "0")
+        self.call(10)
+        activation.unlink()
+        support.wait_until(lambda: instance("events/raw_syscalls/sys_exit/enable") == "1")
+        self.call(1)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+        self.assertIn(f'{activation}:1: "rubbish" is no command', said)
+        found = [fields(line) for line in self.sorted()]
+        self.assertEqual(sum(f["NL.EVNT"] == "raw_syscalls.sys_enter" for f in found), 11)
+        self.assertEqual(sum(f["NL.EVNT"] == "raw_syscalls.sys_exit" for f in found), 101)
+
+    def test_of_who_may_not(self):
+        process = self.begin()
+        copy = self.scratch / "nlkernel"
+        copy.write_bytes(open(self.nlkernel, "rb").read())
+        copy.chmod(0o755)
+        self.scratch.chmod(0o755)
+        result = self.run_program("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy, "control", "-r", process.pid, "off")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("only user 0, who records, and root may command it", result.stderr)
+        self.assertEqual(self.finish(process), (0, 0, []))
 
 
 class Filters(Kernel):

@@ -336,30 +336,6 @@ class OnThisKernel(Case):
         self.assertGreaterEqual(sum("NL.EVNT=Started" in line and "FILENAME=/bin/true" in line for line in lines), 1)
         self.assertIn("RATE=0", "".join(lines))
 
-    def test_switched_off_and_on(self):
-        """By the command, and by the file; the log says so."""
-        log = self.scratch / "switched.log"
-        process = self.start(NLKERNEL, "record", "-e", "raw_syscalls:*", "-F", "-o", log, "--", "sleep", "60", stderr=subprocess.PIPE, text=True)
-        recorder = ["--recorder", str(process.pid)]
-        support.wait_until(lambda: self.run_program(NLKERNEL, "switch", "on", *recorder).returncode == 0, what="it records")
-        said = lambda text: log.exists() and any("NetLogger.Switch" in line and text in line for line in log.read_text().splitlines())
-        # It writes for the first time once it has seen what is on.
-        support.wait_until(lambda: log.exists() and "NetLogger.Clock" in log.read_text(), what="it has begun")
-
-        def switched(*arguments, text):
-            def try_it():
-                self.assertEqual(self.run_program(NLKERNEL, "switch", *arguments, *recorder).returncode, 0)
-                return said(text)
-            support.wait_until(try_it, what=text)
-
-        switched("off", "raw_syscalls:sys_exit", text="ON=true EVENT.TYPES=1")
-        switched("off", text="ON=false EVENT.TYPES=1")
-        switched("on", text="ON=true EVENT.TYPES=1")
-        process.terminate()
-        process.wait(60)
-        none = self.run_program(NLKERNEL, "switch", "off", "--recorder", "1")
-        self.assertNotEqual(none.returncode, 0)
-
     def test_counters(self):
         """With each event, when the machine has them; a word when it has not."""
         log = self.scratch / "counted.log"

@@ -355,7 +355,7 @@ class Window(support.Case):
     def test_the_example(self):
         process = self.start(self.nlv, env=self.environment, stderr=subprocess.DEVNULL)
         support.wait_until(lambda: "nlv" in self.title().splitlines(), what="the first window")
-        self.xdotool("key", "Tab", "alt+e")
+        self.xdotool("key", "Tab", "alt+x")
         support.wait_until(lambda: "example.log" in self.title(), what="the example is shown")
         self.assertIsNone(process.poll())
 

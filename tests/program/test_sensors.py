@@ -76,5 +76,155 @@ END
         self.assertEqual(self.run_program(self.nlsensor, "--list").returncode, 0)
 
 
+class Values(support.Case):
+    """What sensors say beside what others say."""
+
+    def setUp(self):
+        super().setUp()
+        self.sensor = support.program("nlagent/sensor")
+
+    def records(self, *command, event, options=()):
+        """The fields of each record of an event."""
+        result = self.run_program(self.sensor, *options, *command)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = []
+        for line in result.stdout.splitlines():
+            fields = dict(re.findall(r'([A-Z][A-Z0-9_.]*)=("(?:[^"\\\\]|\\\\.)*"|\S*)', line))
+            if fields["NL.EVNT"] == event:
+                found.append({k: v.strip('"') for k, v in fields.items()})
+        return found
+
+    once = ("--interval", "0.05", "--count", "1")
+
+    def test_documented_table_is_what_is_logged(self):
+        result = self.run_program(self.sensor, "--table")
+        self.assertEqual(result.stdout, (support.SOURCE / "doc/sensors.md").read_text(),
+                         "doc/sensors.md is made by nlsensor --table")
+        known = set(re.findall(r"^\| (\S+) \| (\S+) \|", result.stdout, re.M))
+        out = self.run_program(self.sensor, *self.once).stdout
+        out += self.run_program(self.sensor, *self.once, "connections", "ping?host=127.0.0.1", "processes?pid=1&files=yes",
+                                "server?url=http://127.0.0.1:1/", "interrupts?each=yes").stdout
+        self.assertIn("NL.EVNT=CpuOne", out)
+        for line in out.splitlines():
+            event = re.search(r"NL\.EVNT=(\S+)", line).group(1)
+            for name in re.findall(r" ([A-Z][A-Z0-9.]+)=", line.split("NL.EVNT=")[1]):
+                self.assertIn((event, name), known)
+
+    def test_every_sensor_of_the_default_logs(self):
+        out = self.run_program(self.sensor, *self.once).stdout
+        for event in ["CpuLoad", "CpuOne", "LoadAverage", "MemoryFree", "SwapUse", "VmActivity", "DiskIo",
+                      "TcpSegments", "InterruptRate", "ProcessSummary", "ClockKernel", "NetworkInterface"]:
+            self.assertIn(f"NL.EVNT={event} ", out)
+
+    def test_cpu_states_add_up(self):
+        for record in self.records("--interval", "0.3", "--count", "3", "cpu", event="CpuOne"):
+            states = [float(record[f"CPU.{s}"]) for s in "USER NICE SYS IDLE IOWAIT IRQ SOFTIRQ STEAL".split()]
+            self.assertAlmostEqual(sum(states), 100, delta=0.1)
+            self.assertAlmostEqual(float(record["CPU.BUSY"]), 100 - states[3] - states[4], delta=0.1)
+        ids = {r["CPU.ID"] for r in self.records("--interval", "0.3", "--count", "3", "cpu", event="CpuOne")}
+        self.assertLessEqual(len(ids), os.cpu_count())
+        self.assertIn("0", ids)
+
+    def test_filesystem_is_what_df_says(self):
+        record, = self.records("--count", "1", "--interval", "0.001", "filesystem?mount=/", event="FilesystemSpace")[:1]
+        df = self.run_program("df", "-B1", "--output=size,itotal", "/").stdout.split()
+        self.assertEqual(record["FS.TOTAL"], df[-2])
+        self.assertEqual(record["FS.FILES"], df[-1])
+
+    def test_network_counts_what_was_sent(self):
+        sensor = self.start(self.sensor, "--interval", "0.2", "--count", "15", "network", stdout=subprocess.PIPE, text=True)
+        sensor.stdout.readline()
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        receiver.bind(("127.0.0.1", 0))
+        for _ in range(500):
+            receiver.sendto(b"x" * 1000, receiver.getsockname())
+            receiver.recv(2000)
+        out = sensor.communicate(timeout=60)[0]
+        sent = sum(0.2 * float(n) for n in re.findall(r"NET\.NAME=lo .*NET\.OUT\.PACKETS=(\S+)", out))
+        self.assertGreater(sent, 400)
+
+    def test_connection_is_what_ss_says(self):
+        server = socket.create_server(("127.0.0.1", 0))
+        port = server.getsockname()[1]
+        client = socket.create_connection(("127.0.0.1", port))
+        peer, _ = server.accept()
+        client.sendall(b"x" * 100000)
+        while len(peer.recv(1 << 20, socket.MSG_PEEK)) < 50000:
+            time.sleep(0.01)
+        records = self.records(*self.once, f"connections?port={port}", event="TcpConnection")
+        mine = [r for r in records if r["TCP.LOCAL"] == "127.0.0.1:%d" % client.getsockname()[1]]
+        self.assertTrue(mine, records)
+        self.assertEqual(mine[-1]["TCP.BYTES.SENT"], "100000")
+        self.assertEqual(mine[-1]["TCP.STATE"], "established")
+        said = self.run_program("ss", "-tinH", f"sport = :{client.getsockname()[1]}").stdout
+        for name, pattern in [("TCP.CWND", r"cwnd:(\d+)"), ("TCP.BYTES.ACKED", r"bytes_acked:(\d+)"),
+                              ("TCP.MSS", r" mss:(\d+)"), ("TCP.WINDOW", r"snd_wnd:(\d+)")]:
+            self.assertEqual(mine[-1][name], re.search(pattern, said).group(1), said)
+        rtt = float(re.search(r"rtt:([\d.]+)/", said).group(1)) * 1000
+        self.assertAlmostEqual(float(mine[-1]["TCP.RTT"]), rtt, delta=1)
+        listening = [r for r in records if r["TCP.LOCAL"].endswith(f":{port}")]
+        self.assertGreater(int(listening[-1]["TCP.QUEUE.IN"]), 0)
+
+    def test_process_is_what_proc_says(self):
+        sleeper = self.start("sleep", "1000")
+        record = self.records(*self.once, f"processes?pid={sleeper.pid}&files=yes", event="Process")[-1]
+        self.assertEqual(record["PROC.NAME"], "sleep")
+        self.assertEqual(record["PROC.STATE"], "S")
+        self.assertEqual(record["PROC.THREADS"], "1")
+        self.assertEqual(int(record["PROC.PARENT"]), os.getpid())
+        self.assertEqual(int(record["PROC.FILES"]), len(os.listdir(f"/proc/{sleeper.pid}/fd")))
+        pages = int(open(f"/proc/{sleeper.pid}/statm").read().split()[1])
+        self.assertEqual(int(record["PROC.RESIDENT"]), pages * os.sysconf("SC_PAGESIZE"))
+
+    def test_ping_and_server(self):
+        pings = self.records("--interval", "0.1", "--count", "4", "ping?host=127.0.0.1&count=3", event="Ping")
+        self.assertEqual([r["PING.ANSWERED"] for r in pings], ["3"] * 4)
+        self.assertEqual({r["PING.LOSS"] for r in pings}, {"0"})
+        self.assertGreater(float(pings[0]["PING.RTT"]), 0)
+        server = socket.create_server(("127.0.0.1", 0))
+        url = "127.0.0.1:%d" % server.getsockname()[1]
+        up = self.records(*self.once, f"server?url=tcp://{url}", event="ServerStatus")
+        self.assertEqual(up[-1]["SERVER.UP"], "true")
+        hanging = self.records(*self.once, f"server?url=http://{url}/&timeout=100", event="ServerStatus")
+        self.assertEqual(hanging[-1]["SERVER.UP"], "false")
+        self.assertIn("timed out", hanging[-1]["SERVER.ERROR"])
+        server.close()
+        down = self.records(*self.once, f"server?url=tcp://{url}", event="ServerStatus")
+        self.assertIn("refused", down[-1]["SERVER.ERROR"])
+
+    def test_prometheus(self):
+        page = self.scratch / "metrics"
+        page.write_text('# HELP a b\n# TYPE a counter\na_total{path="/x \\"y\\"",code="200"} 12 1395066363000\nb NaN\n'
+                        'bad{x} 1\nc{d="e"}\n d 5\nlast 1.5e3')
+        port = support.free_port()
+        self.start("python3", "-m", "http.server", str(port), "--bind", "127.0.0.1", cwd=self.scratch,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: support.can_connect(port))
+        out = self.run_program(self.sensor, *self.once, f"prometheus?url=http://127.0.0.1:{port}/metrics").stdout
+        self.assertIn('DATE=20140317142603.000000 ', out)
+        self.assertIn('NL.EVNT=a_total path="/x \\"y\\"" code=200 VALUE=12\n', out)
+        self.assertIn("NL.EVNT=last VALUE=1500\n", out)
+        self.assertIn("NL.EVNT=b VALUE=nan\n", out)
+        self.assertIn("SAMPLES=3 SERVER.STATUS=200\n", out)
+
+    def test_arguments_are_checked(self):
+        for wrong in ["cpu?x=1", "ping", "ping?host=", "connections?port=0", "server?url=ftp://a", "cpu?", "c pu",
+                      "interrupts?each=maybe", "ping?host=a&host=b", "processes?pid=x", "x" * 2000]:
+            result = self.run_program(self.sensor, "--count", "1", "--interval", "0.01", wrong)
+            self.assertNotEqual(result.returncode, 0, wrong)
+            self.assertNotEqual(result.stderr, "", wrong)
+
+    def test_controlled(self):
+        process = self.start(self.sensor, "--controlled", "--interval", "1000", "load", stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True)
+        self.assertIn("LoadAverage", process.stdout.readline())
+        process.stdin.write("nonsense\ninterval 0.01\n")
+        process.stdin.flush()
+        for _ in range(5):
+            self.assertIn("LoadAverage", process.stdout.readline())
+        process.stdin.close()
+        self.assertEqual(process.wait(20), 0)
+
+
 if __name__ == "__main__":
     support.main()

@@ -18,16 +18,35 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
     private long handle;
     private LogRecord ahead;
 
+    /**
+     * Opens a source, of which all records are wanted.
+     *
+     * @param source a file, "-", or x-netlog://HOST
+     * @throws NetLoggerException when it cannot be opened
+     */
     public Reader(String source) {
         this(source, null, false);
     }
 
-    /** where is an expression that chooses records. */
+    /**
+     * Opens a source.
+     *
+     * @param source a file, "-", or x-netlog://HOST
+     * @param where an expression that chooses records; null for all
+     * @throws NetLoggerException when it cannot be opened, or where is no expression
+     */
     public Reader(String source, String where) {
         this(source, where, false);
     }
 
-    /** follow: at the end wait for what is appended. */
+    /**
+     * Opens a source.
+     *
+     * @param source a file, "-", or x-netlog://HOST
+     * @param where an expression that chooses records; null for all
+     * @param follow whether to wait, at the end, for what is appended
+     * @throws NetLoggerException when it cannot be opened, or where is no expression
+     */
     public Reader(String source, String where, boolean follow) {
         handle = Native.openReader(Native.bytes(source), follow, Native.bytes(where));
         if (handle == 0)
@@ -57,7 +76,11 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
         return record;
     }
 
-    /** How many places could not be read as records, and were passed over, so far. */
+    /**
+     * How many places could not be read as records, and were passed over.
+     *
+     * @return so far; 0 when it is closed
+     */
     public long malformed() {
         return handle == 0 ? 0 : Native.malformed(handle);
     }

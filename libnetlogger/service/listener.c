@@ -1,0 +1,228 @@
+#include "config.h"
+
+#include "service/listener.h"
+
+#include "service/inherited.h"
+#include "service/network.h"
+#include "program/program.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+enum { BACKLOG = 1024, MESSAGE_SIZE = 256 };
+
+void listener_address_text(const struct sockaddr *address, char *out, size_t size)
+{
+    char host[INET6_ADDRSTRLEN] = "";
+    if (address->sa_family == AF_INET) {
+        const struct sockaddr_in *four = (const struct sockaddr_in *)(const void *)address;
+        inet_ntop(AF_INET, &four->sin_addr, host, sizeof host);
+        snprintf(out, size, "%s:%u", host, ntohs(four->sin_port));
+    } else if (address->sa_family == AF_INET6) {
+        const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)(const void *)address;
+        inet_ntop(AF_INET6, &six->sin6_addr, host, sizeof host);
+        snprintf(out, size, "[%s]:%u", host, ntohs(six->sin6_port));
+    } else {
+        snprintf(out, size, "a local client");
+    }
+}
+
+static void add(listener **listeners, size_t *count, listener added)
+{
+    *listeners = realloc(*listeners, (*count + 1) * sizeof **listeners);
+    if (*listeners == NULL || added.name == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    (*listeners)[(*count)++] = added;
+}
+
+static bool failed(char message[MESSAGE_SIZE], const char *url)
+{
+    snprintf(message, MESSAGE_SIZE, "listen on %s: %s", url, strerror(errno));
+    return false;
+}
+
+/* Binds a new non-blocking socket and, when it is for connections, listens. -1 with errno set when that fails. */
+static int bind_and_listen(const struct sockaddr *address, socklen_t size, int type)
+{
+    int fd = socket(address->sa_family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    if (address->sa_family != AF_UNIX && type == SOCK_STREAM)
+        setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int));
+    if (address->sa_family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &(int){1}, sizeof(int));
+    if (bind(fd, address, size) == 0 && (type != SOCK_STREAM || listen(fd, BACKLOG) == 0))
+        return fd;
+    int why = errno;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+static bool open_to_others(char message[MESSAGE_SIZE], const char *url)
+{
+    snprintf(message, MESSAGE_SIZE,
+             "listen on %.80s: that is open to other machines; say which may connect with --allow NETWORK, or have "
+             "clients show certificates: x-netlogs://HOST?cert=FILE&key=FILE&ca=FILE",
+             url);
+    return false;
+}
+
+/* As a URL: the scheme that asked has, and the address. */
+static char *name_of(const char *scheme, const struct sockaddr *address)
+{
+    char text[80], *name;
+    listener_address_text(address, text, sizeof text);
+    return asprintf(&name, "%.*s://%s", (int)strcspn(scheme, ":"), scheme, text) < 0 ? NULL : name;
+}
+
+static bool open_internet(const nl_url *url, const listening *asked, bool remote_allowed, listener **listeners,
+                          size_t *count, char message[MESSAGE_SIZE])
+{
+    char port[8];
+    snprintf(port, sizeof port, "%u", url->port);
+    int type = url->scheme == NL_SCHEME_UDP ? SOCK_DGRAM : SOCK_STREAM;
+    struct addrinfo hints = {.ai_socktype = type, .ai_flags = AI_PASSIVE}, *addresses;
+    int result = getaddrinfo(url->host, port, &hints, &addresses);
+    if (result != 0) {
+        snprintf(message, MESSAGE_SIZE, "listen on %s: %s", url->text, gai_strerror(result));
+        return false;
+    }
+    bool good = true;
+    for (struct addrinfo *a = addresses; a != NULL && good; a = a->ai_next) {
+        if (!remote_allowed && !asked->vouched && !network_is_local(a->ai_addr)) {
+            good = open_to_others(message, url->text);
+            break;
+        }
+        int fd = bind_and_listen(a->ai_addr, a->ai_addrlen, type);
+        if (fd < 0) {
+            good = failed(message, url->text);
+            break;
+        }
+        struct sockaddr_storage bound;
+        socklen_t size = sizeof bound;
+        getsockname(fd, (struct sockaddr *)&bound, &size);
+        add(listeners, count,
+            (listener){.fd = fd,
+                       .asked = asked,
+                       .remote = !network_is_local((struct sockaddr *)&bound),
+                       .datagrams = type == SOCK_DGRAM,
+                       .name = name_of(url->text, (struct sockaddr *)&bound)});
+    }
+    freeaddrinfo(addresses);
+    return good;
+}
+
+/* A socket left behind by a netlogd that was killed is in the way; one that still answers is somebody else's. */
+static void remove_stale(const struct sockaddr_un *address)
+{
+    struct stat status;
+    if (lstat(address->sun_path, &status) != 0 || !S_ISSOCK(status.st_mode))
+        return;
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return;
+    if (connect(fd, (const struct sockaddr *)address, sizeof *address) != 0 && errno == ECONNREFUSED)
+        unlink(address->sun_path);
+    close(fd);
+}
+
+static bool open_unix(const nl_url *url, const listening *asked, listener **listeners, size_t *count,
+                      char message[MESSAGE_SIZE])
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (strlen(url->path) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return failed(message, url->text);
+    }
+    strcpy(address.sun_path, url->path);
+    remove_stale(&address);
+    int fd = bind_and_listen((struct sockaddr *)&address, sizeof address, SOCK_STREAM);
+    if (fd < 0)
+        return failed(message, url->text);
+    add(listeners, count, (listener){.fd = fd, .asked = asked, .name = strdup(url->text), .path = strdup(url->path)});
+    return true;
+}
+
+/* What is to come in by an inherited socket; NULL when nothing can. */
+static const char *scheme_of(int fd, const listening *asked, int *type)
+{
+    int accepting = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, type, &(socklen_t){sizeof *type}) != 0)
+        return NULL;
+    if (*type == SOCK_DGRAM)
+        return asked->tls == NULL ? "x-netlog+udp" : NULL;
+    if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &accepting, &(socklen_t){sizeof accepting}) != 0)
+        return NULL;
+    return !accepting || *type != SOCK_STREAM ? NULL : asked->tls != NULL ? "x-netlogs" : "x-netlog";
+}
+
+static bool take_inherited(int fd, const listening *asked, bool remote_allowed, listener **listeners, size_t *count,
+                           char message[MESSAGE_SIZE])
+{
+    int type;
+    struct sockaddr_storage bound = {0};
+    const char *scheme = scheme_of(fd, asked, &type);
+    if (scheme == NULL || getsockname(fd, (struct sockaddr *)&bound, &(socklen_t){sizeof bound}) != 0) {
+        snprintf(message, MESSAGE_SIZE, "listen on inherited:%.80s: it is no socket on which %s can arrive",
+                 inherited_name(fd), asked->tls != NULL ? "TLS" : "clients");
+        return false;
+    }
+    bool remote = !network_is_local((struct sockaddr *)&bound);
+    if (remote && !asked->vouched && !remote_allowed)
+        return open_to_others(message, asked->url);
+    add(listeners, count,
+        (listener){.fd = fd,
+                   .asked = asked,
+                   .remote = remote,
+                   .datagrams = type == SOCK_DGRAM,
+                   .name =
+                       bound.ss_family == AF_UNIX ? strdup(asked->url) : name_of(scheme, (struct sockaddr *)&bound)});
+    return true;
+}
+
+static bool open_inherited(const nl_url *url, const listening *asked, bool remote_allowed, listener **listeners,
+                           size_t *count, char message[MESSAGE_SIZE])
+{
+    int fd = inherited_next(url->path, 0);
+    if (fd < 0)
+        snprintf(message, MESSAGE_SIZE, "listen on %s: no such socket was handed over", url->text);
+    bool good = fd >= 0;
+    for (; good && fd >= 0; fd = inherited_next(url->path, fd))
+        good = take_inherited(fd, asked, remote_allowed, listeners, count, message);
+    return good;
+}
+
+bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count,
+                   char message[MESSAGE_SIZE])
+{
+    nl_url *url = nl_url_parse(asked->url); /* it was parsed before: see settings.c */
+    bool good;
+    if (url->scheme == NL_SCHEME_UNIX)
+        good = open_unix(url, asked, listeners, count, message);
+    else if (url->scheme == NL_SCHEME_INHERITED)
+        good = open_inherited(url, asked, remote_allowed, listeners, count, message);
+    else
+        good = open_internet(url, asked, remote_allowed, listeners, count, message);
+    nl_url_free(url);
+    return good;
+}
+
+void listener_close_all(listener *listeners, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        close(listeners[i].fd);
+        if (listeners[i].path != NULL)
+            unlink(listeners[i].path);
+        free(listeners[i].path);
+        free(listeners[i].name);
+    }
+    free(listeners);
+}

@@ -1,0 +1,39 @@
+/* Sockets on which clients arrive: opened from a URL before anything else starts, so that what is wrong is said at
+ * once. */
+#ifndef NETLOGGER_SERVICE_LISTENER_H
+#define NETLOGGER_SERVICE_LISTENER_H
+
+#include "transport/channel.h"
+
+/* One of the places where clients connect, or from where what others collected is read. */
+typedef struct listening {
+    char *url;    /* without its options; of NATS with those that tell one reader from another */
+    char *nats;   /* of NATS: the whole URL; NULL: clients connect there */
+    nl_tls *tls;  /* NULL: plain */
+    bool vouched; /* who connects has shown a certificate that is vouched for */
+} listening;
+
+typedef struct listener {
+    int fd;
+    const listening *asked; /* what it was opened for */
+    bool remote;            /* other machines can reach it */
+    bool datagrams;         /* not connections */
+    char *name;             /* as a URL, with the port that was really taken */
+    char *path;             /* of a Unix socket, to be removed at the end; NULL otherwise */
+} listener;
+
+/*
+ * Opens the sockets that asked names (a host name may have several addresses) and appends them to *listeners. Any
+ * address off this machine is refused unless clients are vouched for there or remote_allowed. False with the reason in
+ * message.
+ */
+bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count, char message[256]);
+
+/* Closes them all, removes Unix sockets and frees the array. */
+void listener_close_all(listener *listeners, size_t count);
+
+/* A socket address in words: "127.0.0.1:5000", "[::1]:5000", "a local client". */
+struct sockaddr;
+void listener_address_text(const struct sockaddr *address, char *out, size_t size);
+
+#endif

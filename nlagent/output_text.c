@@ -1,0 +1,50 @@
+#include "config.h"
+
+#include "output.h"
+
+#include "program/program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void output_open(output *out, const char *destination)
+{
+    const char *host = secure_getenv("NETLOGGER_HOST"); /* as the library has it */
+    (void)destination;
+    if (host != NULL && *host != '\0')
+        snprintf(out->host, sizeof out->host, "%s", host);
+    else if (gethostname(out->host, sizeof out->host - 1) != 0)
+        snprintf(out->host, sizeof out->host, "localhost");
+}
+
+bool output_put(output *out, nl_record *record)
+{
+    if (record->time_ns == 0)
+        nl_record_set_time(record, nl_time_now_ns());
+    nl_record_set_host(record, out->host, strlen(out->host));
+    nl_record_set_prog(record, "nlsensor", strlen("nlsensor"));
+    nl_record_encode(record, NL_FORMAT_ULM, &out->text);
+    return true;
+}
+
+bool output_flush(output *out)
+{
+    for (size_t done = 0; done < out->text.size;) {
+        ssize_t wrote = write(STDOUT_FILENO, out->text.data + done, out->text.size - done);
+        if (wrote < 0 && errno != EINTR) {
+            program_error("write to standard output: %s", strerror(errno));
+            return false;
+        }
+        done += wrote > 0 ? (size_t)wrote : 0;
+    }
+    out->text.size = 0;
+    return true;
+}
+
+bool output_close(output *out)
+{
+    nl_buffer_free(&out->text);
+    return out->good;
+}

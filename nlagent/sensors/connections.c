@@ -1,0 +1,237 @@
+/*
+ * TCP connections one by one, as the kernel sees each: windows, round trips, what held the sender up. By sock_diag(7)
+ * and struct tcp_info; in the manner of Web100 (RFC 4898).
+ */
+#include "config.h"
+
+#include "sensors/sensor.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fnmatch.h>
+#include <inttypes.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sock_diag.h>
+#include <linux/tcp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum { SHOWN_MOST = 512, ESTABLISHED = 1, LISTENING = 10, STATES = 12 };
+
+typedef struct connections_state {
+    int fd;
+    long port;     /* of either side; 0: any */
+    char peer[64]; /* a glob; "": any */
+    int shown;
+} connections_state;
+
+static bool start(void *state, const sensor_spec *spec)
+{
+    connections_state *s = state;
+    char words[SPEC_WORDS];
+    const char *peer = spec_argument(spec, "peer");
+    if (!spec_number(spec, "port", 1, 65535, 0, &s->port, words)) {
+        proc_set_error("connections", words);
+        return false;
+    }
+    snprintf(s->peer, sizeof s->peer, "%s", peer != NULL ? peer : "");
+    s->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    if (s->fd < 0)
+        proc_set_error("sock_diag", strerror(errno));
+    return s->fd >= 0;
+}
+
+/* Asks for all connections of a family but those that only listen or have ended. */
+static bool ask(int fd, int family)
+{
+    struct {
+        struct nlmsghdr head;
+        struct inet_diag_req_v2 what;
+    } request = {.head = {.nlmsg_len = sizeof request,
+                          .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+                          .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP},
+                 .what = {.sdiag_family = (unsigned char)family,
+                          .sdiag_protocol = IPPROTO_TCP,
+                          .idiag_ext = 1 << (INET_DIAG_INFO - 1) | 1 << (INET_DIAG_CONG - 1),
+                          .idiag_states = ((1u << STATES) - 1) & ~(1u << LISTENING | 1u << 6 | 1u << 7)}};
+    return send(fd, &request, sizeof request, 0) == (ssize_t)sizeof request;
+}
+
+static void address_text(const struct inet_diag_msg *d, const uint32_t *address, unsigned port, char out[64])
+{
+    char host[INET6_ADDRSTRLEN];
+    inet_ntop(d->idiag_family, address, host, sizeof host);
+    snprintf(out, 64, d->idiag_family == AF_INET6 ? "[%s]:%u" : "%s:%u", host, port);
+}
+
+static const char *state_name(unsigned state)
+{
+    static const char *const names[STATES] = {"",           "established", "syn-sent",  "syn-received",
+                                              "fin-wait-1", "fin-wait-2",  "time-wait", "closed",
+                                              "close-wait", "last-ack",    "listen",    "closing"};
+    return state < STATES ? names[state] : "";
+}
+
+/* What the kernel tells counts from the connection's beginning; so do these. */
+static void add_info(nl_record *record, const struct tcp_info *i)
+{
+    const struct {
+        const char *name;
+        uint64_t value;
+    } values[] = {
+        {"TCP.CWND", i->tcpi_snd_cwnd},
+        {"TCP.SSTHRESH", i->tcpi_snd_ssthresh},
+        {"TCP.MSS", i->tcpi_snd_mss},
+        {"TCP.WINDOW", i->tcpi_snd_wnd},
+        {"TCP.WINDOW.RECEIVE", i->tcpi_rcv_space},
+        {"TCP.RTT", i->tcpi_rtt},
+        {"TCP.RTT.VAR", i->tcpi_rttvar},
+        {"TCP.RTT.MIN", i->tcpi_min_rtt},
+        {"TCP.RTO", i->tcpi_rto},
+        {"TCP.UNACKED", i->tcpi_unacked},
+        {"TCP.LOST", i->tcpi_lost},
+        {"TCP.RETRANS", i->tcpi_total_retrans},
+        {"TCP.BYTES.SENT", i->tcpi_bytes_sent},
+        {"TCP.BYTES.ACKED", i->tcpi_bytes_acked},
+        {"TCP.BYTES.RECEIVED", i->tcpi_bytes_received},
+        {"TCP.BYTES.RETRANS", i->tcpi_bytes_retrans},
+        {"TCP.UNSENT", i->tcpi_notsent_bytes},
+        {"TCP.RATE", i->tcpi_delivery_rate},
+        {"TCP.BUSY", i->tcpi_busy_time},
+        {"TCP.LIMITED.RECEIVER", i->tcpi_rwnd_limited},
+        {"TCP.LIMITED.BUFFER", i->tcpi_sndbuf_limited},
+    };
+    for (size_t v = 0; v < sizeof values / sizeof values[0]; v++)
+        nl_record_add_uint(record, values[v].name, values[v].value);
+    uint64_t limited = i->tcpi_rwnd_limited + i->tcpi_sndbuf_limited;
+    nl_record_add_uint(record, "TCP.LIMITED.NETWORK", i->tcpi_busy_time > limited ? i->tcpi_busy_time - limited : 0);
+}
+
+static void log_connection(sensor_look *look, const struct inet_diag_msg *d, const struct tcp_info *info,
+                           const char *algorithm)
+{
+    connections_state *s = look->state;
+    char local[64], peer[64];
+    unsigned ports[2] = {ntohs(d->id.idiag_sport), ntohs(d->id.idiag_dport)};
+    address_text(d, d->id.idiag_src, ports[0], local);
+    address_text(d, d->id.idiag_dst, ports[1], peer);
+    if ((s->port != 0 && ports[0] != s->port && ports[1] != s->port) ||
+        (s->peer[0] != '\0' && fnmatch(s->peer, peer, 0) != 0) || s->shown++ >= SHOWN_MOST)
+        return;
+    nl_record *record = look_begin(look, "TcpConnection");
+    add_text(record, "TCP.LOCAL", local);
+    add_text(record, "TCP.PEER", peer);
+    add_text(record, "TCP.STATE", state_name(d->idiag_state));
+    nl_record_add_uint(record, "TCP.INODE", d->idiag_inode);
+    nl_record_add_uint(record, "TCP.QUEUE.IN", d->idiag_rqueue);
+    nl_record_add_uint(record, "TCP.QUEUE.OUT", d->idiag_wqueue);
+    add_text(record, "TCP.ALGORITHM", algorithm);
+    add_info(record, info);
+    look_end(look);
+}
+
+static void take_message(sensor_look *look, const struct nlmsghdr *head)
+{
+    const struct inet_diag_msg *d = NLMSG_DATA(head);
+    struct tcp_info info = {0};
+    char algorithm[24] = "";
+    bool has_info = false;
+    int left = (int)(head->nlmsg_len - NLMSG_LENGTH(sizeof *d));
+    for (const struct rtattr *a = (const struct rtattr *)(d + 1); RTA_OK(a, left); a = RTA_NEXT(a, left)) {
+        size_t size = RTA_PAYLOAD(a);
+        if (a->rta_type == INET_DIAG_INFO) {
+            memcpy(&info, RTA_DATA(a), size < sizeof info ? size : sizeof info); /* older kernels tell less */
+            has_info = true;
+        } else if (a->rta_type == INET_DIAG_CONG) {
+            snprintf(algorithm, sizeof algorithm, "%.*s", (int)size, (const char *)RTA_DATA(a));
+        }
+    }
+    if (has_info)
+        log_connection(look, d, &info, algorithm);
+}
+
+/* Reads the answer to its end. */
+static bool read_answer(sensor_look *look, int fd)
+{
+    static _Alignas(struct nlmsghdr) char bytes[32 << 10];
+    for (;;) {
+        ssize_t got = recv(fd, bytes, sizeof bytes, 0);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return false;
+        for (const struct nlmsghdr *head = (const struct nlmsghdr *)(void *)bytes; NLMSG_OK(head, got);
+             head = NLMSG_NEXT(head, got)) {
+            if (head->nlmsg_type == NLMSG_DONE)
+                return true;
+            if (head->nlmsg_type == NLMSG_ERROR)
+                return false;
+            take_message(look, head);
+        }
+    }
+}
+
+static bool look(sensor_look *look)
+{
+    connections_state *s = look->state;
+    s->shown = 0;
+    bool four = ask(s->fd, AF_INET) && read_answer(look, s->fd);
+    bool six = ask(s->fd, AF_INET6) && read_answer(look, s->fd);
+    if (!four && !six)
+        proc_set_error("sock_diag", "the kernel does not tell of its connections");
+    return four || six;
+}
+
+#define TCP(name, unit, meaning)                                                                                       \
+    {                                                                                                                  \
+        "TcpConnection", name, unit, meaning                                                                           \
+    }
+
+static const sensor_field fields[] = {
+    TCP("TCP.LOCAL", "", "address and port here"),
+    TCP("TCP.PEER", "", "address and port there"),
+    TCP("TCP.STATE", "", "established, close-wait ..."),
+    TCP("TCP.INODE", "", "of the socket, which tells it from others"),
+    TCP("TCP.QUEUE.IN", "bytes", "received that the program has not read"),
+    TCP("TCP.QUEUE.OUT", "bytes", "written that were not acknowledged"),
+    TCP("TCP.ALGORITHM", "", "of congestion control"),
+    TCP("TCP.CWND", "segments", "the congestion window"),
+    TCP("TCP.SSTHRESH", "segments", "where slow start ends"),
+    TCP("TCP.MSS", "bytes", "the largest segment"),
+    TCP("TCP.WINDOW", "bytes", "that the peer offers to take"),
+    TCP("TCP.WINDOW.RECEIVE", "bytes", "that are offered to the peer, about"),
+    TCP("TCP.RTT", "us", "there and back, smoothed"),
+    TCP("TCP.RTT.VAR", "us", "by which that varies"),
+    TCP("TCP.RTT.MIN", "us", "there and back, at least"),
+    TCP("TCP.RTO", "us", "until an unacknowledged segment is sent again"),
+    TCP("TCP.UNACKED", "segments", "that are on their way"),
+    TCP("TCP.LOST", "segments", "that are thought lost, now"),
+    TCP("TCP.RETRANS", "segments", "sent again since the connection began"),
+    TCP("TCP.BYTES.SENT", "bytes", "sent since the connection began, again ones too"),
+    TCP("TCP.BYTES.ACKED", "bytes", "acknowledged since the connection began"),
+    TCP("TCP.BYTES.RECEIVED", "bytes", "received since the connection began"),
+    TCP("TCP.BYTES.RETRANS", "bytes", "sent again since the connection began"),
+    TCP("TCP.UNSENT", "bytes", "written and not sent yet"),
+    TCP("TCP.RATE", "bytes/s", "delivered, as measured lately"),
+    TCP("TCP.BUSY", "us", "with something to send, since the connection began"),
+    TCP("TCP.LIMITED.RECEIVER", "us", "of these held up by the peer's window"),
+    TCP("TCP.LIMITED.BUFFER", "us", "of these held up by the send buffer"),
+    TCP("TCP.LIMITED.NETWORK", "us", "of these the rest: held up by congestion control"),
+    {0},
+};
+
+const sensor_kind connections_sensor = {
+    .name = "connections",
+    .what = "TCP connections one by one: windows, round trips, what holds the sender up",
+    .arguments = " port peer ",
+    .arguments_help =
+        "port=N: those with that port on either side; peer=GLOB: of the peer's ADDRESS:PORT; the first 512",
+    .fields = fields,
+    .open = start,
+    .look = look,
+    .state_size = sizeof(connections_state)};

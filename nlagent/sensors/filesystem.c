@@ -1,0 +1,125 @@
+/*
+ * Space on filesystems that are kept on devices of this host. Those of others, over the network, are left out: asking
+ * for them may take for ever. proc_pid_mountinfo(5), statvfs(3).
+ */
+#include "config.h"
+
+#include "sensors/sensor.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+enum { MOUNTS_MOST = 64, DEVICE_SIZE = 24 };
+
+typedef struct filesystem_state {
+    nl_buffer text;
+    char devices[MOUNTS_MOST][DEVICE_SIZE]; /* seen in this look */
+    size_t count;
+    const char *only; /* a place that was asked for; NULL: all */
+} filesystem_state;
+
+static bool start(void *state, const sensor_spec *spec)
+{
+    static char only[SPEC_SIZE_MOST];
+    filesystem_state *s = state;
+    const char *mount = spec_argument(spec, "mount");
+    if (mount != NULL) {
+        snprintf(only, sizeof only, "%s", mount);
+        s->only = only;
+    }
+    return true;
+}
+
+/* \040 is a blank. */
+static void unescape(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from != '\0'; from++)
+        if (from[0] == '\\' && isdigit((unsigned char)from[1]) && isdigit((unsigned char)from[2]) &&
+            isdigit((unsigned char)from[3])) {
+            *to++ = (char)((from[1] - '0') * 64 + (from[2] - '0') * 8 + (from[3] - '0'));
+            from += 3;
+        } else {
+            *to++ = *from;
+        }
+    *to = '\0';
+}
+
+/* Whether it is the first mount of its device. */
+static bool is_new(filesystem_state *s, const char *device)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (strcmp(s->devices[i], device) == 0)
+            return false;
+    if (s->count == MOUNTS_MOST)
+        return false;
+    snprintf(s->devices[s->count++], DEVICE_SIZE, "%s", device);
+    return true;
+}
+
+static void log_space(sensor_look *look, const char *mount, const char *type, const char *source)
+{
+    struct statvfs space;
+    if (statvfs(mount, &space) != 0 || space.f_blocks == 0)
+        return;
+    uint64_t unit = space.f_frsize;
+    nl_record *record = look_begin(look, "FilesystemSpace");
+    add_text(record, "FS.MOUNT", mount);
+    add_text(record, "FS.TYPE", type);
+    add_text(record, "FS.DEVICE", source);
+    nl_record_add_uint(record, "FS.TOTAL", space.f_blocks * unit);
+    nl_record_add_uint(record, "FS.FREE", space.f_bfree * unit);
+    nl_record_add_uint(record, "FS.AVAILABLE", space.f_bavail * unit);
+    nl_record_add_uint(record, "FS.FILES", space.f_files);
+    nl_record_add_uint(record, "FS.FILES.FREE", space.f_ffree);
+    look_end(look);
+}
+
+static void look_at_line(sensor_look *look, const char *line)
+{
+    filesystem_state *s = look->state;
+    char device[DEVICE_SIZE], mount[512], type[40], source[256];
+    const char *second = strstr(line, " - ");
+    if (second == NULL || sscanf(line, "%*s %*s %23s %*s %511s", device, mount) != 2 ||
+        sscanf(second, " - %39s %255s", type, source) != 2)
+        return;
+    unescape(mount);
+    bool wanted = s->only != NULL ? strcmp(s->only, mount) == 0 : strncmp(source, "/dev/", 5) == 0;
+    if (wanted && is_new(s, device))
+        log_space(look, mount, type, source);
+}
+
+static bool look(sensor_look *look)
+{
+    filesystem_state *s = look->state;
+    if (!proc_read("/proc/self/mountinfo", &s->text))
+        return false;
+    s->count = 0;
+    for (const char *line = s->text.data; line != NULL && *line != '\0'; line = proc_next_line(line))
+        look_at_line(look, line);
+    return true;
+}
+
+static const sensor_field fields[] = {
+    {"FilesystemSpace", "FS.MOUNT", "", "the folder where it is"},
+    {"FilesystemSpace", "FS.TYPE", "", "ext4, xfs ..."},
+    {"FilesystemSpace", "FS.DEVICE", "", "that it is on"},
+    {"FilesystemSpace", "FS.TOTAL", "bytes", "there are"},
+    {"FilesystemSpace", "FS.FREE", "bytes", "free, for root"},
+    {"FilesystemSpace", "FS.AVAILABLE", "bytes", "free, for everybody"},
+    {"FilesystemSpace", "FS.FILES", "files", "there can be; 0 where there is no bound"},
+    {"FilesystemSpace", "FS.FILES.FREE", "files", "there can be more"},
+    {0},
+};
+
+const sensor_kind filesystem_sensor = {.name = "filesystem",
+                                       .what = "space on the filesystems of this host's devices, or of one mount",
+                                       .arguments = " mount ",
+                                       .arguments_help = "mount=FOLDER: that one alone, of whatever kind",
+                                       .is_default = true,
+                                       .fields = fields,
+                                       .open = start,
+                                       .look = look,
+                                       .state_size = sizeof(filesystem_state)};

@@ -1,0 +1,166 @@
+#include "config.h"
+
+#include "base/time_internal.h"
+#include "sensors/http.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+bool http_place_read(const char *url, http_place *p)
+{
+    bool http = strncmp(url, "http://", 7) == 0;
+    if (!http && strncmp(url, "tcp://", 6) != 0)
+        return false;
+    url += http ? 7 : 6;
+    size_t size = strcspn(url, "/");
+    const char *end = url + size, *port = NULL;
+    p->plain_tcp = !http;
+    if (*url == '[') {
+        const char *close = memchr(url, ']', size);
+        if (close == NULL)
+            return false;
+        snprintf(p->host, sizeof p->host, "%.*s", (int)(close - url - 1), url + 1);
+        port = close[1] == ':' ? close + 2 : NULL;
+    } else {
+        const char *colon = memchr(url, ':', size);
+        snprintf(p->host, sizeof p->host, "%.*s", (int)((colon != NULL ? colon : end) - url), url);
+        port = colon != NULL ? colon + 1 : NULL;
+    }
+    snprintf(p->port, sizeof p->port, "%.*s", port != NULL ? (int)(end - port) : 2, port != NULL ? port : "80");
+    snprintf(p->path, sizeof p->path, "%s", !http ? "" : *end == '/' ? end : "/");
+    bool has_port = p->port[0] != '\0' && strspn(p->port, "0123456789") == strlen(p->port);
+    return p->host[0] != '\0' && has_port && (http || port != NULL) && strpbrk(url, " \r\n") == NULL;
+}
+
+static bool fail(http_answer *a, const char *what, const char *why)
+{
+    snprintf(a->words, sizeof a->words, "%s: %s", what, why);
+    return false;
+}
+
+/* 0, or an errno. */
+static int wait_for(int fd, short what, int64_t deadline_ns)
+{
+    int64_t left_ms = (deadline_ns - nl_monotonic_ns()) / 1000000;
+    struct pollfd ready = {.fd = fd, .events = what};
+    int count = poll(&ready, 1, left_ms > 0 ? (int)left_ms : 0);
+    return count > 0 ? 0 : count == 0 ? ETIMEDOUT : errno;
+}
+
+/* A socket, or -1 with errno. */
+static int connect_to(const struct addrinfo *address, int64_t deadline_ns)
+{
+    int fd = socket(address->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0), why = 0;
+    if (fd < 0)
+        return -1;
+    if (connect(fd, address->ai_addr, address->ai_addrlen) != 0)
+        why = errno == EINPROGRESS ? wait_for(fd, POLLOUT, deadline_ns) : errno;
+    if (why == 0)
+        getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &(socklen_t){sizeof why});
+    if (why == 0)
+        return fd;
+    close(fd);
+    errno = why;
+    return -1;
+}
+
+static int dial(const http_place *p, int64_t deadline_ns, http_answer *a)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses;
+    int why = getaddrinfo(p->host, p->port, &hints, &addresses), fd = -1;
+    if (why != 0) {
+        fail(a, "look up the host", gai_strerror(why));
+        return -1;
+    }
+    for (const struct addrinfo *one = addresses; one != NULL && fd < 0; one = one->ai_next)
+        fd = connect_to(one, deadline_ns);
+    if (fd < 0)
+        fail(a, "connect", strerror(errno));
+    freeaddrinfo(addresses);
+    return fd;
+}
+
+static bool send_all(int fd, const char *text, int64_t deadline_ns)
+{
+    for (size_t left = strlen(text); left > 0;) {
+        ssize_t sent = send(fd, text, left, MSG_NOSIGNAL);
+        if (sent < 0 && errno == EAGAIN && (errno = wait_for(fd, POLLOUT, deadline_ns)) == 0)
+            continue;
+        if (sent < 0)
+            return false;
+        text += sent;
+        left -= (size_t)sent;
+    }
+    return true;
+}
+
+/* Reads until the other side ends. */
+static bool read_all(int fd, size_t most, int64_t deadline_ns, nl_buffer *body)
+{
+    body->size = 0;
+    for (;;) {
+        nl_buffer_reserve(body, 16 << 10);
+        ssize_t got = recv(fd, body->data + body->size, body->capacity - body->size - 1, 0);
+        if (got < 0 && errno == EAGAIN && (errno = wait_for(fd, POLLIN, deadline_ns)) == 0)
+            continue;
+        if (got < 0)
+            return false;
+        body->size += (size_t)got;
+        body->data[body->size] = '\0';
+        if (got == 0)
+            return true;
+        if (body->size > most) {
+            errno = EMSGSIZE;
+            return false;
+        }
+    }
+}
+
+/* Takes the head off. */
+static bool take_head(http_answer *a)
+{
+    const char *end = strstr(a->body.data, "\r\n\r\n");
+    if (sscanf(a->body.data, "HTTP/1.%*1[01] %d", &a->status) != 1 || end == NULL)
+        return fail(a, "read", "that is no answer of HTTP");
+    size_t head = (size_t)(end + 4 - a->body.data);
+    a->body.size -= head;
+    memmove(a->body.data, a->body.data + head, a->body.size + 1);
+    return true;
+}
+
+static bool ask(int fd, const http_place *p, size_t most, int64_t deadline_ns, http_answer *a)
+{
+    char request[1024];
+    /* HTTP/1.0: the answer ends with the connection, and is in one piece. */
+    snprintf(request, sizeof request, "GET %s HTTP/1.0\r\nHost: %s:%s\r\nUser-Agent: netlogger/%s\r\n\r\n", p->path,
+             p->host, p->port, PACKAGE_VERSION);
+    if (!send_all(fd, request, deadline_ns))
+        return fail(a, "send", strerror(errno));
+    if (!read_all(fd, most, deadline_ns, &a->body))
+        return fail(a, "read", strerror(errno));
+    return take_head(a);
+}
+
+bool http_get(const http_place *p, int timeout_ms, size_t most, http_answer *a)
+{
+    int64_t start_ns = nl_monotonic_ns(), deadline_ns = start_ns + timeout_ms * INT64_C(1000000);
+    a->connected = false;
+    a->status = 0;
+    a->words[0] = '\0';
+    int fd = dial(p, deadline_ns, a);
+    a->connect_ms = a->answer_ms = (double)(nl_monotonic_ns() - start_ns) / 1e6;
+    if (fd < 0)
+        return false;
+    a->connected = true;
+    bool good = p->plain_tcp || ask(fd, p, most, deadline_ns, a);
+    a->answer_ms = (double)(nl_monotonic_ns() - start_ns) / 1e6;
+    close(fd);
+    return good;
+}

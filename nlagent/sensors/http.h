@@ -1,0 +1,34 @@
+/* One HTTP GET, for sensors that look at servers: within a time, of a bounded answer. */
+#ifndef NLAGENT_HTTP_H
+#define NLAGENT_HTTP_H
+
+#include <netlogger.h>
+
+enum { HTTP_WORDS = 160 };
+
+typedef struct http_place {
+    char host[256];
+    char port[8];
+    char path[512]; /* with its query; "" when the URL is tcp:// */
+    bool plain_tcp; /* connect only */
+} http_place;
+
+/* Reads http://HOST[:PORT][/PATH] or tcp://HOST:PORT. False when it is neither. */
+bool http_place_read(const char *url, http_place *place);
+
+typedef struct http_answer {
+    bool connected;
+    int status;             /* 0: it was not asked, or has not answered */
+    double connect_ms;      /* how long connecting took */
+    double answer_ms;       /* and all of it */
+    nl_buffer body;         /* NUL-terminated; the caller's, used again by the next call */
+    char words[HTTP_WORDS]; /* what went wrong; "" when nothing did */
+} http_answer;
+
+/*
+ * Connects, asks and reads the answer, all within timeout_ms, at most most bytes of it. True when all went well,
+ * whatever the status.
+ */
+bool http_get(const http_place *place, int timeout_ms, size_t most, http_answer *answer);
+
+#endif

@@ -1,0 +1,126 @@
+/* Interrupts, context switches and what interrupts leave to be done. proc_stat(5); each line of proc_interrupts(5)
+ * where that is asked for. */
+#include "config.h"
+
+#include "sensors/sensor.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SOFT_KINDS = 10, ALL, SWITCHES, SOFT_ALL, SOFT_FIRST, VALUES = SOFT_FIRST + SOFT_KINDS };
+
+static const char *const soft_names[SOFT_KINDS] = {
+    "SOFTIRQ.HI",   "SOFTIRQ.TIMER",   "SOFTIRQ.NET.TX", "SOFTIRQ.NET.RX",  "SOFTIRQ.BLOCK",
+    "SOFTIRQ.POLL", "SOFTIRQ.TASKLET", "SOFTIRQ.SCHED",  "SOFTIRQ.HRTIMER", "SOFTIRQ.RCU"};
+
+typedef struct interrupts_state {
+    nl_buffer text;
+    uint64_t values[VALUES];
+    bool each;
+    counters counters;
+} interrupts_state;
+
+static bool start(void *state, const sensor_spec *spec)
+{
+    const char *each = spec_argument(spec, "each");
+    ((interrupts_state *)state)->each = each != NULL && strcmp(each, "yes") == 0;
+    if (each == NULL || strcmp(each, "yes") == 0 || strcmp(each, "no") == 0)
+        return true;
+    proc_set_error("interrupts", "each=yes or each=no is wanted");
+    return false;
+}
+
+static void log_all(sensor_look *look, const uint64_t *rise)
+{
+    nl_record *record = look_begin(look, "InterruptRate");
+    add_rate(record, "IRQ.ALL", rise[ALL], look->seconds);
+    add_rate(record, "SWITCHES", rise[SWITCHES], look->seconds);
+    add_rate(record, "SOFTIRQ.ALL", rise[SOFT_ALL], look->seconds);
+    for (int i = 0; i < SOFT_KINDS; i++)
+        add_rate(record, soft_names[i], rise[SOFT_FIRST + i], look->seconds);
+    look_end(look);
+}
+
+/* "  24:   12   3  PCI-MSI ... virtio0-config" */
+static void look_at_line(sensor_look *look, const char *line)
+{
+    interrupts_state *s = look->state;
+    uint64_t sum = 0, one, rise;
+    char name[COUNTERS_KEY], device[80] = "";
+    const char *colon = strchr(line, ':'), *end = line + strcspn(line, "\n");
+    line += strspn(line, " ");
+    if (colon == NULL || colon > end)
+        return;
+    snprintf(name, sizeof name, "%.*s", (int)(colon - line), line);
+    colon++;
+    while (proc_numbers(&colon, &one, 1) == 1)
+        sum += one;
+    if (!counters_rise(&s->counters, name, &sum, 1, &rise) || rise == 0 || look->seconds <= 0)
+        return;
+    colon += strspn(colon, " ");
+    snprintf(device, sizeof device, "%.*s", (int)(colon < end ? end - colon : 0), colon);
+    nl_record *record = look_begin(look, "InterruptLine");
+    add_text(record, "IRQ.NAME", name);
+    add_rate(record, "IRQ.RATE", rise, look->seconds);
+    add_text(record, "IRQ.DEVICE", device);
+    look_end(look);
+}
+
+static bool look(sensor_look *look)
+{
+    interrupts_state *s = look->state;
+    uint64_t now[VALUES] = {0}, rise[VALUES];
+    if (!proc_read("/proc/stat", &s->text))
+        return false;
+    const char *soft = strstr(s->text.data, "\nsoftirq ");
+    if (!proc_find(s->text.data, "intr ", &now[ALL]) || !proc_find(s->text.data, "ctxt ", &now[SWITCHES])) {
+        proc_set_error("/proc/stat", "it says nothing of interrupts");
+        return false;
+    }
+    if (soft != NULL) {
+        soft += strlen("\nsoftirq ");
+        proc_numbers(&soft, &now[SOFT_ALL], SOFT_KINDS + 1);
+    }
+    for (int i = ALL; i < VALUES; i++)
+        rise[i] = proc_rise(s->values[i], now[i]);
+    memcpy(s->values, now, sizeof now);
+    if (look->seconds > 0)
+        log_all(look, rise);
+    if (s->each && proc_read("/proc/interrupts", &s->text)) {
+        counters_begin(&s->counters);
+        for (const char *line = s->text.data; line != NULL; line = proc_next_line(line))
+            look_at_line(look, line);
+    }
+    return true;
+}
+
+static const sensor_field fields[] = {
+    {"InterruptRate", "IRQ.ALL", "interrupts/s", "of hardware"},
+    {"InterruptRate", "SWITCHES", "switches/s", "from task to task"},
+    {"InterruptRate", "SOFTIRQ.ALL", "softirqs/s", "of all kinds"},
+    {"InterruptRate", "SOFTIRQ.HI", "softirqs/s", "urgent tasklets"},
+    {"InterruptRate", "SOFTIRQ.TIMER", "softirqs/s", "timers"},
+    {"InterruptRate", "SOFTIRQ.NET.TX", "softirqs/s", "packets sent"},
+    {"InterruptRate", "SOFTIRQ.NET.RX", "softirqs/s", "packets received"},
+    {"InterruptRate", "SOFTIRQ.BLOCK", "softirqs/s", "block devices"},
+    {"InterruptRate", "SOFTIRQ.POLL", "softirqs/s", "polled devices"},
+    {"InterruptRate", "SOFTIRQ.TASKLET", "softirqs/s", "tasklets"},
+    {"InterruptRate", "SOFTIRQ.SCHED", "softirqs/s", "the scheduler's balancing"},
+    {"InterruptRate", "SOFTIRQ.HRTIMER", "softirqs/s", "timers of high resolution"},
+    {"InterruptRate", "SOFTIRQ.RCU", "softirqs/s", "read-copy-update"},
+    {"InterruptLine", "IRQ.NAME", "", "of the line, as /proc/interrupts has it"},
+    {"InterruptLine", "IRQ.RATE", "interrupts/s", "on all processors"},
+    {"InterruptLine", "IRQ.DEVICE", "", "controller and devices"},
+    {0},
+};
+
+const sensor_kind interrupts_sensor = {.name = "interrupts",
+                                       .what = "interrupts, context switches and softirqs",
+                                       .arguments = " each ",
+                                       .arguments_help = "each=yes: InterruptLine too, of each line that had any",
+                                       .is_default = true,
+                                       .fields = fields,
+                                       .open = start,
+                                       .look = look,
+                                       .state_size = sizeof(interrupts_state)};

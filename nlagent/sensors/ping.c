@@ -1,0 +1,214 @@
+/*
+ * Round trips to a host by ICMP echo, and how many are lost. A look takes the answers that came since the last one,
+ * with the time when the kernel received each, and sends the next; so it never waits. What is not answered by the look
+ * after the next is lost. Uses ICMP sockets (net.ipv4.ping_group_range), or raw ones where this user may.
+ */
+#include "config.h"
+
+#include "sensors/sensor.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/icmp6.h>
+#include <netinet/ip.h>
+#include <netinet/ip_icmp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { COUNT_MOST = 100, ANSWERS = 4 * COUNT_MOST };
+
+/* What goes there and back behind the head of ICMP. */
+typedef struct payload {
+    uint64_t mark; /* tells ours from others' */
+    uint32_t look, number;
+    int64_t sent_ns;
+} payload;
+
+typedef struct ping_state {
+    int fd;
+    bool raw;
+    struct sockaddr_storage peer;
+    socklen_t peer_size;
+    char host[256], address[INET6_ADDRSTRLEN];
+    uint64_t mark;
+    uint32_t look;
+    long count;
+    uint32_t sent[2]; /* in this look and in the one before, by the look's number modulo 2 */
+    uint32_t answered[2];
+    double sum_us, least_us, most_us; /* of the answers that this look finds */
+    uint32_t found;
+} ping_state;
+
+static bool open_socket(ping_state *s)
+{
+    int family = s->peer.ss_family, protocol = family == AF_INET6 ? (int)IPPROTO_ICMPV6 : (int)IPPROTO_ICMP;
+    s->fd = socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+    s->raw = s->fd < 0;
+    if (s->raw)
+        s->fd = socket(family, SOCK_RAW | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
+    if (s->fd < 0) {
+        proc_set_error("ping", strerror(errno));
+        return false;
+    }
+    setsockopt(s->fd, SOL_SOCKET, SO_TIMESTAMPNS, &(int){1}, sizeof(int));
+    return true;
+}
+
+static bool start(void *state, const sensor_spec *spec)
+{
+    ping_state *s = state;
+    char words[SPEC_WORDS] = "host=NAME is wanted";
+    const char *host = spec_argument(spec, "host");
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
+    if (host == NULL || !spec_number(spec, "count", 1, COUNT_MOST, 1, &s->count, words)) {
+        proc_set_error("ping", words);
+        return false;
+    }
+    int why = getaddrinfo(host, NULL, &hints, &found);
+    if (why != 0) {
+        proc_set_error(host, gai_strerror(why));
+        return false;
+    }
+    memcpy(&s->peer, found->ai_addr, found->ai_addrlen);
+    s->peer_size = found->ai_addrlen;
+    getnameinfo(found->ai_addr, found->ai_addrlen, s->address, sizeof s->address, NULL, 0, NI_NUMERICHOST);
+    freeaddrinfo(found);
+    snprintf(s->host, sizeof s->host, "%s", host);
+    s->mark = (uint64_t)nl_time_now_ns() ^ (uint64_t)getpid() << 40;
+    return open_socket(s);
+}
+
+static uint16_t checksum(const void *data, size_t size)
+{
+    const unsigned char *at = data;
+    uint32_t sum = 0;
+    for (size_t i = 0; i + 1 < size; i += 2)
+        sum += (uint32_t)at[i] << 8 | at[i + 1];
+    while (sum >> 16)
+        sum = (sum & 0xffff) + (sum >> 16);
+    return htons((uint16_t)~sum);
+}
+
+static void send_one(ping_state *s, uint32_t number)
+{
+    struct {
+        struct icmphdr head; /* of the same size and shape for IPv6 */
+        payload load;
+    } packet = {.head = {.type = s->peer.ss_family == AF_INET6 ? ICMP6_ECHO_REQUEST : ICMP_ECHO,
+                         .un.echo = {.id = htons((uint16_t)getpid()), .sequence = htons((uint16_t)s->look)}},
+                .load = {.mark = s->mark, .look = s->look, .number = number}};
+    packet.load.sent_ns = nl_time_now_ns();
+    if (s->peer.ss_family == AF_INET)
+        packet.head.checksum = checksum(&packet, sizeof packet); /* of IPv6 the kernel makes it */
+    s->sent[s->look % 2]++;                                      /* what cannot be sent is lost too */
+    if (sendto(s->fd, &packet, sizeof packet, 0, (const struct sockaddr *)&s->peer, s->peer_size) < 0)
+        return;
+}
+
+/* When the kernel received it. */
+static int64_t received_ns(struct msghdr *message)
+{
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c != NULL; c = CMSG_NXTHDR(message, c))
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_TIMESTAMPNS) {
+            struct timespec at;
+            memcpy(&at, CMSG_DATA(c), sizeof at);
+            return (int64_t)at.tv_sec * NL_NS_PER_SECOND + at.tv_nsec;
+        }
+    return nl_time_now_ns();
+}
+
+static void take_answer(ping_state *s, const unsigned char *bytes, size_t size, int64_t at_ns)
+{
+    payload load;
+    struct icmphdr head;
+    bool six = s->peer.ss_family == AF_INET6;
+    size_t skip = s->raw && !six && size > 0 ? (size_t)(bytes[0] & 15) * 4 : 0; /* the head of IP */
+    if (size < skip + sizeof head + sizeof load)
+        return;
+    memcpy(&head, bytes + skip, sizeof head);
+    memcpy(&load, bytes + skip + sizeof head, sizeof load);
+    if (head.type != (six ? ICMP6_ECHO_REPLY : ICMP_ECHOREPLY) || load.mark != s->mark || s->look - load.look > 1)
+        return; /* another's, or too late */
+    double us = (double)(at_ns - load.sent_ns) / 1e3;
+    us = us > 0 ? us : 0; /* the clock was set back meanwhile */
+    s->least_us = s->found == 0 || us < s->least_us ? us : s->least_us;
+    s->most_us = s->found == 0 || us > s->most_us ? us : s->most_us;
+    s->sum_us = (s->found == 0 ? 0 : s->sum_us) + us;
+    s->found++;
+    s->answered[load.look % 2]++;
+}
+
+static void take_answers(ping_state *s)
+{
+    s->found = 0;
+    for (int i = 0; i < ANSWERS; i++) {
+        unsigned char bytes[256];
+        _Alignas(struct cmsghdr) char control[128];
+        struct iovec part = {bytes, sizeof bytes};
+        struct msghdr message = {
+            .msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+        ssize_t got = recvmsg(s->fd, &message, 0);
+        if (got < 0)
+            break;
+        take_answer(s, bytes, (size_t)got, received_ns(&message));
+    }
+}
+
+static void log_round_trips(sensor_look *look, uint32_t sent, uint32_t lost)
+{
+    const ping_state *s = look->state;
+    nl_record *record = look_begin(look, "Ping");
+    add_text(record, "PING.HOST", s->host);
+    add_text(record, "PING.ADDRESS", s->address);
+    if (s->found > 0) {
+        add_rounded(record, "PING.RTT", s->sum_us / s->found, 1);
+        add_rounded(record, "PING.RTT.MIN", s->least_us, 1);
+        add_rounded(record, "PING.RTT.MAX", s->most_us, 1);
+    }
+    nl_record_add_uint(record, "PING.ANSWERED", s->found);
+    add_rounded(record, "PING.LOSS", sent > 0 ? 100.0 * lost / sent : 0, 1);
+    look_end(look);
+}
+
+static bool look(sensor_look *look)
+{
+    ping_state *s = look->state;
+    take_answers(s);
+    if (look->seconds > 0) {
+        /* Those of the look before last that are not here have had two intervals' time. */
+        uint32_t before = (s->look - 1) % 2, now = s->look % 2;
+        uint32_t sent = s->look > 1 ? s->sent[before] : s->sent[now];
+        uint32_t lost = s->look > 1 ? s->sent[before] - s->answered[before] : 0;
+        log_round_trips(look, sent, lost);
+    }
+    s->look++;
+    s->sent[s->look % 2] = s->answered[s->look % 2] = 0;
+    for (long i = 0; i < s->count; i++)
+        send_one(s, (uint32_t)i);
+    return true;
+}
+
+static const sensor_field fields[] = {
+    {"Ping", "PING.HOST", "", "that was asked"},
+    {"Ping", "PING.ADDRESS", "", "of that host"},
+    {"Ping", "PING.RTT", "us", "there and back, on the average; not there when nothing came back"},
+    {"Ping", "PING.RTT.MIN", "us", "there and back, at least"},
+    {"Ping", "PING.RTT.MAX", "us", "there and back, at most"},
+    {"Ping", "PING.ANSWERED", "packets", "that came back since the record before"},
+    {"Ping", "PING.LOSS", "%", "of the packets of the look before the last that have not come back"},
+    {0},
+};
+
+const sensor_kind ping_sensor = {.name = "ping",
+                                 .what = "round trips to a host, and loss",
+                                 .arguments = " host count ",
+                                 .arguments_help =
+                                     "host=NAME, which has to be said; count=N packets a look (default 1)",
+                                 .fields = fields,
+                                 .open = start,
+                                 .look = look,
+                                 .state_size = sizeof(ping_state)};

@@ -1,0 +1,157 @@
+#include "config.h"
+
+#include "spec.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_name(const char *text, size_t size)
+{
+    for (size_t i = 0; i < size; i++)
+        if (!isalnum((unsigned char)text[i]) && strchr("-_.", text[i]) == NULL)
+            return false;
+    return size > 0 && isalpha((unsigned char)text[0]);
+}
+
+static int hex(char digit)
+{
+    return digit >= '0' && digit <= '9' ? digit - '0' : isxdigit((unsigned char)digit) ? (digit | 32) - 'a' + 10 : -1;
+}
+
+/* Decodes %XX in place. False when what comes out could not be written again. */
+static bool decode(char *text)
+{
+    char *to = text;
+    for (const char *from = text; *from != '\0'; from++) {
+        int byte = (unsigned char)*from;
+        if (byte == '%') {
+            if (hex(from[1]) < 0 || hex(from[2]) < 0)
+                return false;
+            byte = hex(from[1]) * 16 + hex(from[2]);
+            from += 2;
+        }
+        if (byte < ' ' || byte == 0x7f)
+            return false;
+        *to++ = (char)byte;
+    }
+    *to = '\0';
+    return true;
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(((const sensor_argument *)a)->name, ((const sensor_argument *)b)->name);
+}
+
+static bool fail(char words[SPEC_WORDS], const char *what, const char *text)
+{
+    snprintf(words, SPEC_WORDS, "%s: \"%.60s\"", what, text);
+    return false;
+}
+
+/* Takes name=value&name=value apart in place. */
+static bool read_arguments(sensor_spec *s, char *text, char words[SPEC_WORDS])
+{
+    for (char *rest = text, *part; (part = strsep(&rest, "&")) != NULL;) {
+        char *value = part + strcspn(part, "=");
+        if (*value != '=' || !is_name(part, (size_t)(value - part)))
+            return fail(words, "NAME=VALUE is wanted", part);
+        *value++ = '\0';
+        if (s->count == SPEC_ARGUMENTS_MOST)
+            return fail(words, "there are too many arguments", part);
+        if (spec_argument(s, part) != NULL)
+            return fail(words, "it is said twice", part);
+        if (!decode(value))
+            return fail(words, "its value can't be read", part);
+        s->arguments[s->count++] = (sensor_argument){strdup(part), strdup(value)};
+    }
+    return true;
+}
+
+static void make_canonical(sensor_spec *s)
+{
+    size_t size = strlen(s->name) + 2;
+    qsort(s->arguments, s->count, sizeof *s->arguments, compare);
+    for (size_t i = 0; i < s->count; i++)
+        size += strlen(s->arguments[i].name) + 3 * strlen(s->arguments[i].value) + 2;
+    s->text = malloc(size);
+    if (s->text == NULL)
+        abort();
+    char *to = stpcpy(s->text, s->name);
+    for (size_t i = 0; i < s->count; i++) {
+        to += sprintf(to, "%c%s=", i == 0 ? '?' : '&', s->arguments[i].name);
+        for (const char *v = s->arguments[i].value; *v != '\0'; v++)
+            to += strchr("&%+ #\"'<>\\", *v) != NULL ? sprintf(to, "%%%02X", (unsigned char)*v) : sprintf(to, "%c", *v);
+    }
+}
+
+sensor_spec *spec_parse(const char *text, char words[SPEC_WORDS])
+{
+    size_t name_size = strcspn(text, "?");
+    if (strlen(text) > SPEC_SIZE_MOST || !is_name(text, name_size)) {
+        fail(words, "it is no name of a sensor", text);
+        return NULL;
+    }
+    sensor_spec *s = calloc(1, sizeof *s);
+    char *copy = strdup(text);
+    if (s == NULL || copy == NULL)
+        abort();
+    s->name = strndup(text, name_size);
+    bool good = text[name_size] == '\0' || read_arguments(s, copy + name_size + 1, words);
+    free(copy);
+    if (good) {
+        make_canonical(s);
+        return s;
+    }
+    spec_free(s);
+    return NULL;
+}
+
+void spec_free(sensor_spec *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < s->count; i++) {
+        free(s->arguments[i].name);
+        free(s->arguments[i].value);
+    }
+    free(s->name);
+    free(s->text);
+    free(s);
+}
+
+const char *spec_argument(const sensor_spec *s, const char *name)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (strcmp(s->arguments[i].name, name) == 0)
+            return s->arguments[i].value;
+    return NULL;
+}
+
+bool spec_number(const sensor_spec *s, const char *name, long least, long most, long otherwise, long *value,
+                 char words[SPEC_WORDS])
+{
+    const char *text = spec_argument(s, name);
+    char *end;
+    *value = otherwise;
+    if (text == NULL)
+        return true;
+    *value = strtol(text, &end, 10);
+    if (end != text && *end == '\0' && *value >= least && *value <= most)
+        return true;
+    snprintf(words, SPEC_WORDS, "%s=%.40s: a whole number from %ld to %ld is wanted", name, text, least, most);
+    return false;
+}
+
+const char *spec_unknown(const sensor_spec *s, const char *names)
+{
+    for (size_t i = 0; i < s->count; i++) {
+        char padded[SPEC_SIZE_MOST + 3];
+        snprintf(padded, sizeof padded, " %s ", s->arguments[i].name);
+        if (strstr(names, padded) == NULL)
+            return s->arguments[i].name;
+    }
+    return NULL;
+}
