@@ -3,7 +3,7 @@ if BUILD_NLARCHIVE
 dist_man_MANS += %D%/man/nlarchive.1
 endif
 if BUILD_NLSTAT
-dist_man_MANS += %D%/man/nlstat.1 %D%/man/nlschema.1
+dist_man_MANS += %D%/man/nlstat.1 %D%/man/nldiag.1 %D%/man/nlschema.1
 endif
 if BUILD_NLV
 dist_man_MANS += %D%/man/nlv.1
@@ -14,4 +14,4 @@ endif
 if BUILD_NLKERNEL
 dist_man_MANS += %D%/man/nlkernel.1
 endif
-EXTRA_DIST += %D%/dpss.png %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/synthesis.md %D%/formats.md %D%/netlogger.xsd %D%/expressions.md %D%/archive.md %D%/sensors.md
+EXTRA_DIST += %D%/dpss.png %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/synthesis.md %D%/formats.md %D%/expressions.md %D%/archive.md %D%/sensors.md

@@ -81,6 +81,7 @@ EXTRA_DIST += %D%/libnetlogger.map %D%/abi
 # What the command-line programs share; not installed.
 noinst_LTLIBRARIES += %D%/libprogram.la
 %C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/reading.h \
+	%D%/program/encoding.c %D%/program/encoding.h %D%/program/record_xml.c %D%/program/record_xml.h \
 	%D%/program/units.c %D%/program/units.h %D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c
 %C%_libprogram_la_LIBADD = %D%/libnetlogger.la
 

@@ -80,6 +80,9 @@ static const struct {
     {"subscribe", "yes|no", "Whether clients may subscribe to the records as they come (default yes)"},
     {"subscriber-queue", "SIZE",
      "What a subscriber that does not keep up may leave unread; what comes then it misses, and is told (default 4M)"},
+    {"max-subscribers", "N",
+     "More of them are refused; each takes up to 100 KiB beside its queue, and with an expression of its own up to a "
+     "microsecond of each record (default 1000)"},
     {"control", "unix:PATH", "A socket for netlogctl; only this user may open it"},
     {"metrics", "URL", "http://HOST:PORT, where Prometheus is answered GET /metrics; off loopback only with --allow"},
     {"recover", "SECONDS",

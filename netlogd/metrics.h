@@ -12,9 +12,6 @@
 int metrics_bind(const settings *s);
 
 /* Answers on that socket from then on. */
-struct evhttp *metrics_start(server *srv, int fd);
-
-/* How long one who asks may take over it, seconds; 0: as long as he likes. */
-void metrics_set_timeout(struct evhttp *http, unsigned seconds);
+struct http *metrics_start(server *srv, int fd);
 
 #endif

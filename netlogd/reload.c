@@ -2,7 +2,6 @@
 
 #include "reload.h"
 
-#include "metrics.h"
 #include "output/failure.h"
 #include "program/program.h"
 #include "subscription.h"
@@ -94,8 +93,6 @@ bool reload(server *srv)
     srv->settings = srv->reloaded = now;
     subscriptions_outputs_changed(srv->subscriptions);
     nl_set_level(srv->log, now->level);
-    if (srv->metrics != NULL)
-        metrics_set_timeout(srv->metrics, now->handshake_s);
     nl_write(srv->log, NL_USAGE, "Netlogd.Reload", "LISTEN.COUNT=%zu", now->listen_count);
     return true;
 }

@@ -5,6 +5,7 @@
 #include "connection.h"
 #include "datagrams.h"
 #include "ending.h"
+#include "http.h"
 #include "service/inherited.h"
 #include "metrics.h"
 #include "nats/reader.h"
@@ -14,7 +15,6 @@
 #include "request.h"
 #include "subscription.h"
 
-#include <event2/http.h>
 #include <event2/listener.h>
 
 #include <errno.h>
@@ -207,6 +207,8 @@ static bool has_too_many(const server *srv, const char *address)
     size_t count = 0, most = srv->settings->max_per_address;
     for (const connection *c = srv->connections; c != NULL && most > 0 && count < most; c = connection_next(c))
         count += connection_is_from(c, address);
+    for (const request *r = srv->requests; r != NULL && most > 0 && count < most; r = r->next)
+        count += !r->control && listener_is_same_address(r->peer, address);
     return most > 0 && count >= most;
 }
 
@@ -261,6 +263,8 @@ static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct s
 
 static void enable_listeners(server *srv, bool enable)
 {
+    if (srv->control != NULL && enable)
+        evconnlistener_enable(srv->control);
     for (size_t i = 0; i < srv->listener_count; i++)
         if (srv->listeners[i] == NULL)
             continue;
@@ -273,9 +277,9 @@ static void enable_listeners(server *srv, bool enable)
 /* Out of descriptors: whoever knocks waits in the kernel until some are free, and the loop does not spin meanwhile. */
 static void on_accept_error(struct evconnlistener *from, void *user)
 {
-    (void)from;
     server *srv = user;
     program_error("accept: %s; trying again", strerror(errno));
+    evconnlistener_disable(from);
     enable_listeners(srv, false);
     struct timeval interval = milliseconds(RETRY_MS);
     event_add(srv->accept_event, &interval);
@@ -293,6 +297,9 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     server *srv = user;
     int64_t now_ns = server_now_ns();
+    srv->rate = (double)(srv->counts.records - srv->rate_records) * 1e9 / (double)(now_ns - srv->rate_ns);
+    srv->rate_records = srv->counts.records;
+    srv->rate_ns = now_ns;
     for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
         next = connection_next(c);
         connection_check_time(c, now_ns);
@@ -383,11 +390,12 @@ static void start(server *srv, const server_extras *extras)
     srv->settle_event = new_event(srv, -1, 0, on_settle);
     srv->accept_event = new_event(srv, -1, 0, on_accept_again);
     srv->subscriptions = subscriptions_new(srv);
-    srv->started_ns = server_now_ns();
+    srv->started_ns = srv->rate_ns = server_now_ns();
     if (extras->control != NULL) {
         srv->control = evconnlistener_new(srv->base, on_control, srv, LEV_OPT_CLOSE_ON_EXEC, 0, extras->control->fd);
         if (srv->control == NULL)
             program_fail(PROGRAM_PROBLEM, "out of memory");
+        evconnlistener_set_error_cb(srv->control, on_accept_error);
     }
     if (extras->metrics_fd >= 0)
         srv->metrics = metrics_start(srv, extras->metrics_fd);
@@ -463,8 +471,7 @@ static int stop(server *srv)
     for (size_t i = 0; i < srv->listener_count; i++)
         if (srv->listeners[i] != NULL)
             evconnlistener_free(srv->listeners[i]);
-    if (srv->metrics != NULL)
-        evhttp_free(srv->metrics);
+    http_free(srv->metrics);
     if (srv->control != NULL)
         evconnlistener_free(srv->control);
     while (srv->datagrams != NULL) {

@@ -25,6 +25,7 @@ enum {
     DEFAULT_RECORD_S = 300,
     DEFAULT_STOP_S = 10,
     DEFAULT_QUEUE = 4 << 20,
+    DEFAULT_SUBSCRIBERS = 1000,
     LEAST_QUEUE = 4 << 10
 };
 
@@ -52,6 +53,7 @@ void settings_init(settings *s)
         .recover_s = DEFAULT_RECOVER_S,
         .subscribe = true,
         .subscriber_queue = DEFAULT_QUEUE,
+        .max_subscribers = DEFAULT_SUBSCRIBERS,
     };
 }
 
@@ -322,6 +324,8 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_subscribe(s, value);
     if (strcmp(name, "subscriber-queue") == 0)
         return set_size(&s->subscriber_queue, value, LEAST_QUEUE);
+    if (strcmp(name, "max-subscribers") == 0)
+        return set_size(&s->max_subscribers, value, 0);
     if (strcmp(name, "recover") == 0)
         return set_seconds(&s->recover_s, value, 0);
     if (strcmp(name, "stop-timeout") == 0)

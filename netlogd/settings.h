@@ -23,7 +23,8 @@ typedef struct settings {
     char *metrics;           /* the x-netlog URL with host and port of the HTTP listener; NULL: none */
     bool subscribe;          /* clients may */
     size_t subscriber_queue; /* bytes for each */
-    char *activation;        /* a file whose commands clients are sent; NULL: none */
+    size_t max_subscribers;
+    char *activation; /* a file whose commands clients are sent; NULL: none */
     char *pid_file;
     bool foreground;
     nl_level level; /* of its own events */

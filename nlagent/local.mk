@@ -1,6 +1,7 @@
 # nlsensor, and what nlagentd starts, of the same sources but for where records go.
-nlagent_sensor_sources = \
-	%D%/nlsensor.c %D%/output.h %D%/spec.c %D%/spec.h %D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c \
+nlagent_sensor_sources = %D%/nlsensor.c %D%/output.h %D%/spec.c %D%/spec.h $(nlagent_sensor_kinds)
+nlagent_sensor_kinds = \
+	%D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c \
 	%D%/sensors/http.c %D%/sensors/http.h \
 	%D%/sensors/clock.c %D%/sensors/connections.c %D%/sensors/cpu.c %D%/sensors/disk.c %D%/sensors/filesystem.c \
 	%D%/sensors/interrupts.c %D%/sensors/load.c %D%/sensors/memory.c %D%/sensors/network.c %D%/sensors/ping.c \
@@ -18,3 +19,38 @@ nlagent_sensor_SOURCES = $(nlagent_sensor_sources) %D%/output_text.c libnetlogge
 nlagent_sensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlagent_sensor_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed -Wl,--gc-sections
 nlagent_sensor_LDADD = libnetlogger/libcore.la -lm
+
+# The agent, and who asks it. Both use the library's inside (dial.h), hence libcore.la and the sources of libprogram.la.
+nlagent_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/%D% -DBINDIR='"$(bindir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
+	-DPKGDATADIR='"$(pkgdatadir)"' -DSOURCE_DOC='"$(abs_top_srcdir)/doc"'
+nlagent_client_sources = %D%/agent/soap.c %D%/agent/soap.h %D%/agent/directory.c %D%/agent/directory.h \
+	%D%/client/client.c %D%/client/client.h %D%/client/ldap_directory.h \
+	libnetlogger/program/program.c libnetlogger/program/encoding.c libnetlogger/program/record_xml.c \
+	%D%/spec.c %D%/spec.h
+if BUILD_LDAP
+nlagent_client_sources += %D%/client/ldap_directory.c
+else
+nlagent_client_sources += %D%/client/ldap_absent.c
+endif
+
+if BUILD_NLAGENT
+sbin_PROGRAMS += nlagent/nlagentd
+bin_PROGRAMS += nlagent/nlagent
+dist_pkgdata_DATA = doc/nlagent.wsdl doc/netlogger.xsd doc/nlagent.schema
+endif
+nlagent_nlagentd_SOURCES = \
+	%D%/agent/main.c %D%/agent/agent.h %D%/agent/active.c %D%/agent/subscription.c %D%/agent/condition.c \
+	%D%/agent/condition.h %D%/agent/summary.c %D%/agent/summary.h %D%/agent/process.c %D%/agent/process.h \
+	%D%/agent/definition.c %D%/agent/definition.h %D%/agent/http_server.c %D%/agent/http_server.h \
+	%D%/agent/service.c %D%/agent/service.h %D%/agent/access.c %D%/agent/access.h %D%/agent/registrar.c \
+	%D%/agent/registrar.h %D%/agent/collections.c %D%/agent/collections.h \
+	$(nlagent_client_sources) $(nlagent_sensor_kinds)
+nlagent_nlagentd_CPPFLAGS = $(nlagent_cppflags)
+nlagent_nlagentd_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
+nlagent_nlagentd_LDADD = libnetlogger/libservice.la libnetlogger/libcore.la $(AGENT_LIBS) $(LDAP_LIBS) -lm
+
+nlagent_nlagent_SOURCES = %D%/nlagent.c %D%/client/gather.c %D%/client/gather.h $(nlagent_client_sources) \
+	libnetlogger/program/log.c libnetlogger/program/source.c libnetlogger/program/reading.c libnetlogger/program/archive.c
+nlagent_nlagent_CPPFLAGS = $(nlagent_cppflags)
+nlagent_nlagent_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
+nlagent_nlagent_LDADD = libnetlogger/libcore.la $(AGENT_LIBS) $(LDAP_LIBS)

@@ -29,8 +29,11 @@ bool output_put(output *out, nl_record *record)
     return true;
 }
 
+/* An empty line where there is no record, so that who reads knows that the sensor is alive. */
 bool output_flush(output *out)
 {
+    if (out->text.size == 0)
+        nl_buffer_append(&out->text, "\n", 1);
     for (size_t done = 0; done < out->text.size;) {
         ssize_t wrote = write(STDOUT_FILENO, out->text.data + done, out->text.size - done);
         if (wrote < 0 && errno != EINTR) {

@@ -34,7 +34,7 @@ void summary_write(const summary *s, char kind, double value, char out[32])
 static void print_label(const char *label, int width)
 {
     int size = 0;
-    for (; label[size] != '\0' && size < LABEL_MOST; size++)
+    for (; size < LABEL_MOST && label[size] != '\0'; size++)
         putchar((unsigned char)label[size] < ' ' || label[size] == 127 ? '?' : label[size]);
     printf("%*s", width - size + 2, "");
 }

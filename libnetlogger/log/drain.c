@@ -296,7 +296,7 @@ static uint64_t pass_over(nl_drain *drain, nl_ring *ring, nl_buffer *out)
     if (ring->at >= ring->end || nl_ring_event(ring, &header) != NULL ||
         (drain->one_level && out->size > 0 && drain->level != NL_WARNING))
         return 0;
-    int64_t now_ns = drain->clock.points[drain->clock.count - 1].time_ns;
+    int64_t now_ns = nl_clock_latest_ns(&drain->clock);
     int64_t from_ns = ring->last_time_ns != 0 ? ring->last_time_ns : now_ns;
     lost_record(drain, ring, 1, 0, from_ns, now_ns);
     nl_record_add_uint(drain->record, "BYTES", ring->end - ring->at);

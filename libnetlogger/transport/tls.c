@@ -274,6 +274,15 @@ void nl_tls_free(nl_tls *tls)
 
 /* ---- connections ---- */
 
+SSL *nl_tls_new_ssl(nl_tls *tls)
+{
+    if (!enter())
+        return NULL;
+    SSL *ssl = SSL_new(tls->context);
+    leave();
+    return ssl;
+}
+
 /* Whom the certificate must be for. */
 static bool expect(SSL *ssl, const char *name)
 {

@@ -429,6 +429,7 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
     }
     nl_status status = nl_encoder_put(out->encoder, record);
     out->counts.records += status == NL_OK;
+    out->counts.unwritten += status != NL_OK;
     if (status != NL_OK && !out->failed) {
         out->failed = true;
         program_error("%s: %s; it is left out", out->file.name, nl_error_message());

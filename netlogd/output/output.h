@@ -30,8 +30,9 @@ typedef enum output_past {
 } output_past;
 
 typedef struct output_counts {
-    uint64_t records; /* put */
-    uint64_t bytes;   /* written, as encoded */
+    uint64_t records;   /* put */
+    uint64_t unwritten; /* too large for the format */
+    uint64_t bytes;     /* written, as encoded */
 } output_counts;
 
 /*

@@ -85,7 +85,7 @@ static bool take_special(json_fields *r, nl_string key, nl_string kind)
         return false;
     if (equals(kind, "$bytes")) {
         char *bytes = builder_bytes(r->builder, text.size);
-        size_t size = bytes != NULL ? json_base64(text, bytes) : SIZE_MAX;
+        size_t size = bytes != NULL ? base64_get(text, bytes) : SIZE_MAX;
         return size != SIZE_MAX ? take_text(r, key, (nl_string){bytes, size})
                                 : json_fail(&r->scan, "$bytes is no base64");
     }

@@ -241,34 +241,6 @@ bool json_any(json_scan *j, nl_string *text)
 
 /* ---- what strings and numbers mean ---- */
 
-static int base64_value(char c)
-{
-    if (c >= 'A' && c <= 'Z')
-        return c - 'A';
-    if (c >= 'a' && c <= 'z')
-        return c - 'a' + 26;
-    if (c >= '0' && c <= '9')
-        return c - '0' + 52;
-    return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
-}
-
-size_t json_base64(nl_string text, char *bytes)
-{
-    while (text.size > 0 && text.data[text.size - 1] == '=')
-        text.size--;
-    uint32_t bits = 0;
-    size_t count = 0, size = 0;
-    for (size_t i = 0; i < text.size; i++) {
-        int value = base64_value(text.data[i]);
-        if (value < 0)
-            return SIZE_MAX;
-        bits = bits << 6 | (uint32_t)value;
-        if ((count += 6) >= 8)
-            bytes[size++] = (char)(bits >> (count -= 8) & 0xff);
-    }
-    return text.size % 4 == 1 ? SIZE_MAX : size;
-}
-
 static bool same(nl_string a, nl_string b)
 {
     return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;

@@ -7,6 +7,8 @@
 #ifndef NLTOOLS_CONVERT_JSON_SCAN_H
 #define NLTOOLS_CONVERT_JSON_SCAN_H
 
+#include "program/encoding.h"
+
 #include <netlogger.h>
 
 typedef struct json_scan {
@@ -65,9 +67,6 @@ bool json_next(json_scan *j, char close, bool *first);
 
 /* Takes a member's name and the colon. */
 bool json_key(json_scan *j, nl_string *key);
-
-/* Base64 into bytes, which may be the same memory: its size, or SIZE_MAX when it is none. */
-size_t json_base64(nl_string text, char *bytes);
 
 /* Digits as a number. False when text is something else, or does not fit. */
 bool json_unsigned(nl_string text, uint64_t *value);

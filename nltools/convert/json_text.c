@@ -21,21 +21,6 @@ static inline bool is_special8(uint64_t v)
            has_zero(v ^ EACH('\\')) != 0;
 }
 
-size_t utf8_size(const unsigned char *at, const unsigned char *end)
-{
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t size = *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
-    if (*at < 0xc2 || *at > 0xf4 || (size_t)(end - at) < size)
-        return 0;
-    uint32_t code = *at & (0xffu >> (size + 1));
-    for (size_t i = 1; i < size; i++) {
-        if ((at[i] & 0xc0) != 0x80)
-            return 0;
-        code = code << 6 | (at[i] & 0x3f);
-    }
-    return code >= least[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? size : 0;
-}
-
 static char *put_escape(char *to, unsigned char byte)
 {
     static const char digits[] = "0123456789abcdef";
@@ -104,32 +89,12 @@ bool json_put_quoted(nl_buffer *out, nl_string text)
     return true;
 }
 
-void json_put_base64(nl_buffer *out, nl_string bytes)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    nl_buffer_reserve(out, (bytes.size + 2) / 3 * 4);
-    char *to = out->data + out->size;
-    for (size_t i = 0; i < bytes.size; i += 3, to += 4) {
-        size_t count = bytes.size - i < 3 ? bytes.size - i : 3;
-        uint32_t three = (uint32_t)(unsigned char)bytes.data[i] << 16;
-        if (count > 1)
-            three |= (uint32_t)(unsigned char)bytes.data[i + 1] << 8;
-        if (count > 2)
-            three |= (unsigned char)bytes.data[i + 2];
-        to[0] = letters[three >> 18];
-        to[1] = letters[three >> 12 & 63];
-        to[2] = count > 1 ? letters[three >> 6 & 63] : '=';
-        to[3] = count > 2 ? letters[three & 63] : '=';
-    }
-    out->size = (size_t)(to - out->data);
-}
-
 void json_put_text(nl_buffer *out, nl_string text)
 {
     if (json_put_quoted(out, text))
         return;
     JSON_PUT(out, "{\"$bytes\":\"");
-    json_put_base64(out, text);
+    base64_put(out, text);
     JSON_PUT(out, "\"}");
 }
 

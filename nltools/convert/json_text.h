@@ -8,6 +8,7 @@
 #define NLTOOLS_CONVERT_JSON_TEXT_H
 
 #include "convert/convert.h"
+#include "program/encoding.h"
 
 /* Appends a word of JSON that needs no escapes. */
 static inline void json_put(nl_buffer *out, const char *text, size_t size)
@@ -16,17 +17,11 @@ static inline void json_put(nl_buffer *out, const char *text, size_t size)
 }
 #define JSON_PUT(out, literal) json_put(out, literal, sizeof literal - 1)
 
-/* The size of the UTF-8 sequence at at, which is beyond ASCII; 0 when it is none. */
-size_t utf8_size(const unsigned char *at, const unsigned char *end);
-
 /* Appends text in quotes. False, with nothing appended, when it is no UTF-8. */
 bool json_put_quoted(nl_buffer *out, nl_string text);
 
 /* Appends text, whatever its bytes. */
 void json_put_text(nl_buffer *out, nl_string text);
-
-/* Appends bytes as base64, without quotes. */
-void json_put_base64(nl_buffer *out, nl_string bytes);
 
 /* Appends a field's value. typed: as its type says; otherwise text that is a number, and comes back as it is, is one.
  */

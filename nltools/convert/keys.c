@@ -115,19 +115,3 @@ nl_string key_name(nl_string key, bool *repeated)
         *repeated = key.data[at] >= '0' && key.data[at] <= '9';
     return *repeated ? (nl_string){key.data, (size_t)(sharp - key.data)} : key;
 }
-
-static bool equals(nl_string text, const char *word)
-{
-    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
-}
-
-nl_string level_as_text(const nl_record *record)
-{
-    nl_string text = record->level_text;
-    const char *name = nl_level_bp_name(record->level);
-    if (record->level == NL_LEVEL_NONE)
-        return text;
-    if (text.data != NULL && !equals(text, nl_level_name(record->level)))
-        return text;
-    return (nl_string){name, strlen(name)};
-}

@@ -8,6 +8,8 @@
 #ifndef NLTOOLS_CONVERT_KEYS_H
 #define NLTOOLS_CONVERT_KEYS_H
 
+#include "program/encoding.h"
+
 #include <netlogger.h>
 
 typedef enum member { MEMBER_NONE, MEMBER_TIME, MEMBER_EVENT, MEMBER_LEVEL, MEMBER_HOST, MEMBER_PROG } member;
@@ -36,8 +38,5 @@ void keys_put(keys *k, nl_string name, nl_buffer *out);
 
 /* The name in a key: what is before "#" and digits at its end. *repeated is whether there was such an end. */
 nl_string key_name(nl_string key, bool *repeated);
-
-/* The level as BP spells it, or, when it is none of its, as it was spelt; data is NULL when there is none. */
-nl_string level_as_text(const nl_record *record);
 
 #endif

@@ -103,7 +103,7 @@ static bool bytes_of(otlp_reader *r, nl_string text, nl_string *out)
     if (!text_of(r, text, out))
         return false;
     char *bytes = builder_bytes(&r->builder, out->size);
-    size_t size = bytes != NULL ? json_base64(*out, bytes) : SIZE_MAX;
+    size_t size = bytes != NULL ? base64_get(*out, bytes) : SIZE_MAX;
     *out = (nl_string){bytes, size};
     return size != SIZE_MAX || fail(r, "a bytesValue is no base64");
 }

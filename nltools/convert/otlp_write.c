@@ -51,7 +51,7 @@ void otlp_put_text(nl_buffer *out, nl_string text)
     if (!json_put_quoted(out, text)) {
         out->size = before;
         JSON_PUT(out, "{\"bytesValue\":\"");
-        json_put_base64(out, text);
+        base64_put(out, text);
         JSON_PUT(out, "\"");
     }
     JSON_PUT(out, "}");

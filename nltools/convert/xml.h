@@ -3,19 +3,7 @@
 #define NLTOOLS_CONVERT_XML_H
 
 #include "convert/builder.h"
-
-#define XML_NAMESPACE "urn:netlogger:log:1"
-
-/* A type as an f's t says it; NULL: it says nothing of text. */
-static inline const char *xml_type_name(nl_type type)
-{
-    static const char *const names[] = {[NL_TYPE_STRING] = NULL,
-                                        [NL_TYPE_INT] = "int",
-                                        [NL_TYPE_UINT] = "uint",
-                                        [NL_TYPE_DOUBLE] = "double",
-                                        [NL_TYPE_BOOL] = "bool"};
-    return names[type];
-}
+#include "program/record_xml.h"
 
 /* The type of that name. False when there is none. */
 bool xml_type(nl_string name, nl_type *type);

@@ -183,7 +183,7 @@ static nl_string view(const xml_reader *r, size_t at, size_t size)
 static bool unpack(xml_reader *r, nl_string *value)
 {
     char *bytes = r->text.data + (value->data - r->text.data);
-    size_t size = json_base64(*value, bytes);
+    size_t size = base64_get(*value, bytes);
     if (size == SIZE_MAX) {
         refuse(r, "a value is no base64");
         return false;

@@ -13,8 +13,8 @@
 #include "config.h"
 
 #include "convert/json_text.h"
-#include "convert/keys.h"
 #include "convert/xml.h"
+#include "program/record_xml.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +22,7 @@
 typedef struct xml_writer {
     exporter base;
     time_text time;
+    nl_buffer text; /* the time's */
 } xml_writer;
 
 static exporter *open_writer(void *shared)
@@ -36,122 +37,20 @@ static exporter *open_writer(void *shared)
 
 static void close_writer(exporter *base)
 {
+    nl_buffer_free(&((xml_writer *)base)->text);
     free(base);
 }
 
-/* What stands for a byte; NULL: itself. In attributes white space must be told from what parsers make of it. */
-static const char *reference(char byte, bool attribute)
-{
-    switch (byte) {
-    case '&':
-        return "&amp;";
-    case '<':
-        return "&lt;";
-    case '>':
-        return "&gt;";
-    case '"':
-        return attribute ? "&quot;" : NULL;
-    case '\n':
-        return attribute ? "&#10;" : NULL;
-    case '\t':
-        return attribute ? "&#9;" : NULL;
-    case '\r':
-        return "&#13;";
-    }
-    return NULL;
-}
-
-/* The size of the character at at, 0 when XML can't hold it. */
-static size_t character(const unsigned char *at, const unsigned char *end)
-{
-    if (*at < 0x80)
-        return *at >= ' ' || *at == '\n' || *at == '\t' || *at == '\r';
-    size_t size = utf8_size(at, end);
-    bool is_none = size == 3 && at[0] == 0xef && at[1] == 0xbf && at[2] >= 0xbe; /* U+FFFE and U+FFFF */
-    return is_none ? 0 : size;
-}
-
-/* Appends text with what needs it replaced. False, with nothing appended, when XML can't hold it. */
-static bool put_text(nl_buffer *out, nl_string text, bool attribute)
-{
-    nl_buffer_reserve(out, 6 * text.size);
-    const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
-    char *to = out->data + out->size;
-    while (at < end) {
-        size_t size = character(at, end);
-        if (size == 0)
-            return false;
-        const char *instead = reference((char)*at, attribute);
-        if (instead != NULL)
-            to = stpcpy(to, instead);
-        else
-            to = mempcpy(to, at, size);
-        at += size;
-    }
-    out->size = (size_t)(to - out->data);
-    return true;
-}
-
 #define PUT(out, literal) nl_buffer_append(out, literal, sizeof literal - 1)
-
-/* Whether it had to be put in base64. */
-static bool put_attribute(nl_buffer *out, const char *name, nl_string text)
-{
-    if (text.data == NULL)
-        return false;
-    PUT(out, " ");
-    nl_buffer_append(out, name, strlen(name));
-    PUT(out, "=\"");
-    bool as_it_is = put_text(out, text, true);
-    if (!as_it_is)
-        json_put_base64(out, text);
-    PUT(out, "\"");
-    return !as_it_is;
-}
-
-static void put_field(nl_buffer *out, const nl_field *field)
-{
-    char scratch[NL_FIELD_TEXT_SIZE];
-    PUT(out, "<f n=\"");
-    nl_buffer_append(out, field->name.data, field->name.size);
-    if (field->type != NL_TYPE_STRING) {
-        PUT(out, "\" t=\"");
-        nl_buffer_append(out, xml_type_name(field->type), strlen(xml_type_name(field->type)));
-    }
-    size_t before = out->size;
-    PUT(out, "\">");
-    nl_string text = nl_field_text(field, scratch);
-    if (!put_text(out, text, false)) {
-        out->size = before;
-        PUT(out, "\" e=\"base64\">");
-        json_put_base64(out, text);
-    }
-    PUT(out, "</f>");
-}
 
 static void put(exporter *base, const nl_record *record, bool typed, sink *s)
 {
     (void)typed;
     xml_writer *w = (xml_writer *)base;
-    nl_buffer *out = &s->bytes;
-    const struct {
-        const char *name;
-        nl_string text;
-    } members[] = {
-        {"event", record->event}, {"level", level_as_text(record)}, {"host", record->host}, {"prog", record->prog}};
-    char packed[40] = "";
-    PUT(out, "<record time=\"");
-    time_text_put(&w->time, record->time_ns, out);
-    PUT(out, "\"");
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
-        if (put_attribute(out, members[i].name, members[i].text))
-            strcat(strcat(packed, packed[0] == '\0' ? "" : " "), members[i].name);
-    if (packed[0] != '\0')
-        put_attribute(out, "base64", (nl_string){packed, strlen(packed)});
-    PUT(out, ">");
-    for (size_t i = 0; i < record->field_count; i++)
-        put_field(out, &record->fields[i]);
-    PUT(out, "</record>\n");
+    w->text.size = 0;
+    time_text_put(&w->time, record->time_ns, &w->text);
+    record_xml_put(record, (nl_string){w->text.data, w->text.size}, NULL, &s->bytes);
+    PUT(&s->bytes, "\n");
 }
 
 static void begin(exporter *base, sink *s)

@@ -232,6 +232,7 @@ static GtkWidget *make_title(editor *e)
     GtkWidget *row = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 8), *label = gtk_label_new_with_mnemonic("_Title");
     e->title = gtk_entry_new();
     gtk_label_set_mnemonic_widget(GTK_LABEL(label), e->title);
+    atk_object_set_name(gtk_widget_get_accessible(e->title), "Title");
     gtk_widget_set_tooltip_text(e->title, "What the picture shows, above it");
     g_signal_connect(e->title, "changed", G_CALLBACK(on_title), e);
     gtk_box_pack_start(GTK_BOX(row), label, FALSE, FALSE, 0);

@@ -25,6 +25,7 @@ static void add_labelled(GtkWidget *row, const char *text, GtkWidget *widget, bo
 {
     GtkWidget *label = gtk_label_new_with_mnemonic(text);
     gtk_label_set_mnemonic_widget(GTK_LABEL(label), widget);
+    atk_object_set_name(gtk_widget_get_accessible(widget), gtk_label_get_text(GTK_LABEL(label)));
     gtk_box_pack_start(GTK_BOX(row), label, FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(row), widget, grows, grows, 0);
 }

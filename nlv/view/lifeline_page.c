@@ -315,6 +315,8 @@ static void add_row(GtkWidget *grid, int row, const char *label, GtkWidget *widg
     gtk_label_set_xalign(GTK_LABEL(name), 0);
     gtk_label_set_mnemonic_widget(GTK_LABEL(name), entry);
     gtk_widget_set_tooltip_text(entry, tip);
+    atk_object_set_name(gtk_widget_get_accessible(entry), gtk_label_get_text(GTK_LABEL(name)));
+    atk_object_set_name(gtk_widget_get_accessible(widget), gtk_label_get_text(GTK_LABEL(name)));
     gtk_widget_set_hexpand(widget, TRUE);
     gtk_grid_attach(GTK_GRID(grid), name, 0, row, 1, 1);
     gtk_grid_attach(GTK_GRID(grid), widget, 1, row, 1, 1);

@@ -685,7 +685,7 @@ static GtkWidget *make_info(window *w)
     w->info_text = gtk_label_new("");
     gtk_label_set_line_wrap(GTK_LABEL(w->info_text), TRUE);
     gtk_label_set_xalign(GTK_LABEL(w->info_text), 0);
-    gtk_info_bar_set_show_close_button(GTK_INFO_BAR(w->info), TRUE);
+    gtk_info_bar_add_button(GTK_INFO_BAR(w->info), "_Close", GTK_RESPONSE_CLOSE);
     gtk_info_bar_set_message_type(GTK_INFO_BAR(w->info), GTK_MESSAGE_INFO);
     gtk_container_add(GTK_CONTAINER(gtk_info_bar_get_content_area(GTK_INFO_BAR(w->info))), w->info_text);
     g_signal_connect(w->info, "response", G_CALLBACK(on_info_response), w);

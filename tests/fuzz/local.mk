@@ -6,7 +6,7 @@ fuzz_import_ldadd = nltools/libconvert.la libnetlogger/libprogram.la $(fuzz_ldad
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict \
-	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict
+	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/soap.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -75,6 +75,14 @@ fuzz_replays += %D%/import_xml.replay
 tests_fuzz_import_xml_replay_SOURCES = %D%/import_xml.c %D%/replay.c %D%/importing.h
 tests_fuzz_import_xml_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_xml"'
 tests_fuzz_import_xml_replay_LDADD = $(fuzz_import_ldadd)
+endif
+
+if BUILD_NLAGENT
+fuzz_replays += %D%/soap.replay
+tests_fuzz_soap_replay_SOURCES = %D%/soap.c %D%/replay.c libnetlogger/program/encoding.c libnetlogger/program/record_xml.c
+tests_fuzz_soap_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlagent -DFUZZ_TARGET='"soap"'
+tests_fuzz_soap_replay_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS)
+tests_fuzz_soap_replay_LDADD = $(fuzz_ldadd) $(AGENT_LIBS)
 endif
 
 fuzz_replays += %D%/import_otlp.replay

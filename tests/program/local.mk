@@ -1,14 +1,18 @@
 # A line each, so that additions do not meet.
 EXTRA_DIST += \
+	tests/program/accessible.py \
 	tests/program/collector.py \
 	tests/program/guest.py \
 	tests/program/nlb_decoder.py \
+	tests/program/nlv_window.py \
 	tests/program/oracle_producer.c \
-	tests/program/producer.py
+	tests/program/producer.py \
+	tests/program/slow_logs.py
 # The long ones begin first, so that none is left running alone.
 program_tests += \
 	tests/program/test_netlogd_oracle.py \
 	tests/program/test_netlogd_output.py \
+	tests/program/test_nlagentd.py \
 	tests/program/test_nlarchive.py \
 	tests/program/test_nlschema.py \
 	tests/program/test_netlogd_routing.py \
@@ -36,12 +40,14 @@ program_tests += \
 	tests/program/test_netlogd_udp.py \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
+	tests/program/test_nldiag.py \
 	tests/program/test_nlkernel.py \
 	tests/program/test_nlkernel_functions.py \
 	tests/program/test_nlkernel_schema.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlv.py \
+	tests/program/test_nlv_window.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
 	tests/program/test_perl.py \

@@ -308,6 +308,49 @@ int main(int argc, char **argv)
         self.assertEqual(result.returncode, 3)
         self.assertFalse(self.log.exists())
 
+    def test_url_and_signals_are_left_alone(self):
+        program = self.compile_client(r"""
+#define _GNU_SOURCE
+#include <NetLogger.h>
+#include <signal.h>
+#include <string.h>
+/* What is done at each signal, and whether it is blocked. */
+typedef struct { void (*handler)(int); int flags, blocked; } state;
+static void find(state *all)
+{
+    sigset_t mask;
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    for (int i = 1; i < 65; i++) {
+        struct sigaction action = {0};
+        sigaction(i, NULL, &action);
+        all[i] = (state){action.sa_handler, action.sa_flags, sigismember(&mask, i)};
+    }
+}
+int main(int argc, char **argv)
+{
+    static state before[65], after[65];
+    char url[1000], tag[] = "TAG=1", format[] = "A=%d B=%s";
+    find(before);
+    for (int i = 1; i < argc; i++) {
+        NLhandle *log = NetLoggerOpen("p", strcpy(url, argv[i]), NL_APPEND);
+        NetLoggerSetTag(log, tag);
+        NetLoggerWrite(log, "E", format, format, 1, "x y");
+        NetLoggerFlush(log);
+        NetLoggerClose(log);
+        if (strcmp(url, argv[i]) != 0 || strcmp(tag, "TAG=1") != 0 || strcmp(format, "A=%d B=%s") != 0)
+            return 1;
+    }
+    find(after);
+    for (int i = 1; i < 65; i++)
+        if (before[i].handler != after[i].handler || before[i].flags != after[i].flags || before[i].blocked != after[i].blocked)
+            return 2;
+    return 0;
+}
+""")
+        result = self.run_program(program, f"file://{self.log}?policy=block", "x-netlog://127.0.0.1:1", "x-syslog://", "gopher://x",
+                                  self.log)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
+
     def test_threads_and_fork(self):
         program = self.compile_client(THREADS)
         self.assertEqual(self.run_program(program, f"file://{self.log}").returncode, 0)

@@ -88,6 +88,68 @@ public class Client {
         other.join();
     }
 
+    /* A log that is closed and opened again while others use it: what they were told is written is there. */
+    static void closing(String path) throws InterruptedException {
+        NetLogger log = new NetLogger("closing");
+        var written = new java.util.concurrent.atomic.AtomicLong();
+        var ends = new java.util.concurrent.atomic.AtomicBoolean();
+        List<Thread> all = new ArrayList<>();
+        for (int t = 0; t < 3; t++) {
+            int me = t;
+            all.add(new Thread(() -> {
+                for (int i = 0; !ends.get(); i++) {
+                    boolean there = me == 0 ? log.write("Text", "A=1") : log.event("Typed").put("T", "x".repeat(i % 100)).write();
+                    if (there)
+                        written.incrementAndGet();
+                    log.isOn(Level.USAGE);
+                    if (i % 1000 == 0)
+                        log.flush();
+                }
+            }));
+        }
+        for (Thread thread : all)
+            thread.start();
+        for (int round = 0; round < 100; round++) {
+            log.open("file://" + path + "?append=yes&policy=block&block=600&ring=64k");
+            Thread.sleep(2);
+            log.close();
+        }
+        ends.set(true);
+        for (Thread thread : all)
+            thread.join();
+        long found = 0;
+        try (Reader reader = new Reader(path)) {
+            for (LogRecord record : reader)
+                found++;
+            check(reader.malformed() == 0, "all can be read");
+        }
+        check(found == written.get() && found > 0, found + " events of " + written.get());
+    }
+
+    /* A reader that waits is closed by another thread, or interrupted. */
+    static void waiting(String path) throws Exception {
+        for (boolean closes : new boolean[] {true, false}) {
+            Reader reader = new Reader(path, "NL.EVNT == Never", true);
+            var outcome = new java.util.concurrent.CompletableFuture<String>();
+            Thread thread = new Thread(() -> {
+                try {
+                    outcome.complete(reader.hasNext() ? "a record" : "the end");
+                } catch (NetLoggerException e) {
+                    outcome.complete(e.getMessage());
+                }
+            });
+            thread.start();
+            while (thread.getState() != Thread.State.TIMED_WAITING)
+                Thread.yield();
+            if (closes)
+                reader.close();
+            else
+                thread.interrupt();
+            check(outcome.get().equals(closes ? "the end" : "interrupted"), outcome.get());
+            reader.close();
+        }
+    }
+
     static void spans(NetLogger log) {
         try (NetLogger.Span span = log.span("Read").put("ID", 7).put("WHAT", "x").start()) {
             span.put("BYTES", 12);
@@ -183,6 +245,8 @@ public class Client {
         log.close();
         check(!log.event("Never").write(), "closed");
         read(args[0]);
+        waiting(args[0]);
+        closing(args[0] + ".closing");
         System.out.println("done");
     }
 }

@@ -131,6 +131,14 @@ unit_tests += %D%/convert.unit
 tests_unit_convert_unit_SOURCES = %D%/convert.c libnetlogger/program/program.c
 tests_unit_convert_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nltools
 tests_unit_convert_unit_LDADD = nltools/libconvert.la $(unit_ldadd)
+if BUILD_NLAGENT
+unit_tests += %D%/nlagent.unit
+endif
+tests_unit_nlagent_unit_SOURCES = %D%/nlagent.c nlagent/spec.c nlagent/agent/condition.c nlagent/agent/summary.c \
+	nlagent/agent/directory.c nlagent/agent/soap.c libnetlogger/program/encoding.c libnetlogger/program/record_xml.c
+tests_unit_nlagent_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlagent
+tests_unit_nlagent_unit_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(CMOCKA_CFLAGS)
+tests_unit_nlagent_unit_LDADD = $(unit_ldadd) $(AGENT_LIBS)
 if BUILD_NLV
 unit_tests += %D%/nlv.unit
 endif

@@ -12,7 +12,8 @@ import java.util.function.Consumer;
  */
 public final class NetLogger implements AutoCloseable {
     private final String prog;
-    private volatile long handle;
+    private final long handle = Native.newLog();
+    private volatile boolean isOpen;
 
     /**
      * A log, which is to be opened.
@@ -55,7 +56,7 @@ public final class NetLogger implements AutoCloseable {
 
     private synchronized void open(byte[] url) {
         close();
-        handle = Native.open(Native.bytes(prog), url);
+        isOpen = Native.open(handle, Native.bytes(prog), url);
     }
 
     /**
@@ -64,7 +65,7 @@ public final class NetLogger implements AutoCloseable {
      * @return false too when logging is switched off
      */
     public boolean isOpen() {
-        return handle != 0;
+        return isOpen;
     }
 
     /**
@@ -96,7 +97,7 @@ public final class NetLogger implements AutoCloseable {
      * @return to be given fields, and to be written
      */
     public Event event(String name) {
-        return Event.begin(handle, Level.USAGE, name);
+        return Event.begin(isOpen ? handle : 0, Level.USAGE, name);
     }
 
     /**
@@ -107,7 +108,7 @@ public final class NetLogger implements AutoCloseable {
      * @return to be given fields, and to be written
      */
     public Event event(Level level, String name) {
-        return Event.begin(handle, level, name);
+        return Event.begin(isOpen ? handle : 0, level, name);
     }
 
     /**
@@ -151,15 +152,15 @@ public final class NetLogger implements AutoCloseable {
     }
 
     /**
-     * Flushes and closes; it is closed even when this throws. No other thread may be logging to it any more.
+     * Flushes and closes; it is closed even when this throws. What other threads log at the same time is in it when their
+     * call says so.
      *
      * @throws NetLoggerException when not all of it could be sent
      */
     @Override
     public synchronized void close() {
-        long closed = handle;
-        handle = 0;
-        if (!Native.close(closed))
+        isOpen = false;
+        if (!Native.close(handle))
             throw Native.failure();
     }
 

@@ -5,7 +5,7 @@ import java.util.NoSuchElementException;
 
 /**
  * The records of a source, once, in their order: a file, "-" for standard input, a collector (x-netlog://HOST), in any of
- * the library's formats. For one thread at a time.
+ * the library's formats. Threads take turns.
  *
  * <pre>{@code
  * try (Reader reader = new Reader("all.log", "LVL <= Warning")) {
@@ -58,17 +58,37 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
         return this;
     }
 
+    /**
+     * Whether there is another record. It waits for that where the source has no end; another thread may close the reader
+     * meanwhile, which is the end, or interrupt this one.
+     *
+     * @throws NetLoggerException when the source cannot be read, or the thread is interrupted while it waits
+     */
     @Override
-    public boolean hasNext() {
-        if (ahead == null && handle != 0) {
+    public synchronized boolean hasNext() {
+        for (long pause = 1; ahead == null && handle != 0; pause = Math.min(2 * pause, 16)) {
             byte[] packed = Native.next(handle);
-            ahead = packed == null ? null : new LogRecord(packed);
+            if (packed == null)
+                return false;
+            if (packed.length > 0)
+                ahead = new LogRecord(packed);
+            else
+                pause(pause);
         }
         return ahead != null;
     }
 
+    private void pause(long milliseconds) {
+        try {
+            wait(milliseconds);
+        } catch (InterruptedException e) {
+            Thread.currentThread().interrupt();
+            throw new NetLoggerException("interrupted");
+        }
+    }
+
     @Override
-    public LogRecord next() {
+    public synchronized LogRecord next() {
         if (!hasNext())
             throw new NoSuchElementException();
         LogRecord record = ahead;
@@ -81,14 +101,15 @@ public final class Reader implements Iterable<LogRecord>, Iterator<LogRecord>, A
      *
      * @return so far; 0 when it is closed
      */
-    public long malformed() {
+    public synchronized long malformed() {
         return handle == 0 ? 0 : Native.malformed(handle);
     }
 
     @Override
-    public void close() {
+    public synchronized void close() {
         Native.closeReader(handle);
         handle = 0;
         ahead = null;
+        notifyAll();
     }
 }

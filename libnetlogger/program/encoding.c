@@ -1,0 +1,84 @@
+#include "config.h"
+
+#include "program/encoding.h"
+
+#include <string.h>
+
+size_t utf8_size(const unsigned char *at, const unsigned char *end)
+{
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t size = *at >= 0xf0 ? 4 : *at >= 0xe0 ? 3 : 2;
+    if (*at < 0xc2 || *at > 0xf4 || (size_t)(end - at) < size)
+        return 0;
+    uint32_t code = *at & (0xffu >> (size + 1));
+    for (size_t i = 1; i < size; i++) {
+        if ((at[i] & 0xc0) != 0x80)
+            return 0;
+        code = code << 6 | (at[i] & 0x3f);
+    }
+    return code >= least[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? size : 0;
+}
+
+void base64_put(nl_buffer *out, nl_string bytes)
+{
+    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    nl_buffer_reserve(out, (bytes.size + 2) / 3 * 4);
+    char *to = out->data + out->size;
+    for (size_t i = 0; i < bytes.size; i += 3, to += 4) {
+        size_t count = bytes.size - i < 3 ? bytes.size - i : 3;
+        uint32_t three = (uint32_t)(unsigned char)bytes.data[i] << 16;
+        if (count > 1)
+            three |= (uint32_t)(unsigned char)bytes.data[i + 1] << 8;
+        if (count > 2)
+            three |= (unsigned char)bytes.data[i + 2];
+        to[0] = letters[three >> 18];
+        to[1] = letters[three >> 12 & 63];
+        to[2] = count > 1 ? letters[three >> 6 & 63] : '=';
+        to[3] = count > 2 ? letters[three & 63] : '=';
+    }
+    out->size = (size_t)(to - out->data);
+}
+
+static int base64_value(char c)
+{
+    if (c >= 'A' && c <= 'Z')
+        return c - 'A';
+    if (c >= 'a' && c <= 'z')
+        return c - 'a' + 26;
+    if (c >= '0' && c <= '9')
+        return c - '0' + 52;
+    return c == '+' || c == '-' ? 62 : c == '/' || c == '_' ? 63 : -1;
+}
+
+size_t base64_get(nl_string text, char *bytes)
+{
+    while (text.size > 0 && text.data[text.size - 1] == '=')
+        text.size--;
+    uint32_t bits = 0;
+    size_t count = 0, size = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        int value = base64_value(text.data[i]);
+        if (value < 0)
+            return SIZE_MAX;
+        bits = bits << 6 | (uint32_t)value;
+        if ((count += 6) >= 8)
+            bytes[size++] = (char)(bits >> (count -= 8) & 0xff);
+    }
+    return text.size % 4 == 1 ? SIZE_MAX : size;
+}
+
+static bool equals(nl_string text, const char *word)
+{
+    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
+}
+
+nl_string level_as_text(const nl_record *record)
+{
+    nl_string text = record->level_text;
+    const char *name = nl_level_bp_name(record->level);
+    if (record->level == NL_LEVEL_NONE)
+        return text;
+    if (text.data != NULL && !equals(text, nl_level_name(record->level)))
+        return text;
+    return (nl_string){name, strlen(name)};
+}

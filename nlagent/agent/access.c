@@ -1,0 +1,177 @@
+#include "config.h"
+
+#include "agent/access.h"
+
+#include "program/program.h"
+#include "service/listener.h"
+#include "service/network.h"
+
+#include <errno.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct entry {
+    enum { TOKEN, CERTIFICATE, NETWORK, LOOPBACK } kind;
+    char *text; /* the token, or the glob */
+    char *name; /* of who has the token */
+    network net;
+    unsigned rights;
+} entry;
+
+struct access {
+    entry *entries;
+    size_t count;
+    bool has_loopback;
+    bool has_file;
+};
+
+static unsigned read_right(const char *word)
+{
+    static const struct {
+        const char *name;
+        unsigned rights;
+    } known[] = {
+        {"none", 0},
+        {"summaries", RIGHT_SUMMARIES},
+        {"read", RIGHT_SUMMARIES | RIGHT_READ},
+        {"start", RIGHT_SUMMARIES | RIGHT_READ | RIGHT_START},
+        {"register", RIGHT_REGISTER},
+        {"collect", RIGHT_COLLECT},
+        {"all", RIGHT_ALL},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(word, known[i].name) == 0)
+            return known[i].rights;
+    return ~0u;
+}
+
+/* Takes the next word off; NULL at the end. */
+static char *next_word(char **rest)
+{
+    char *word;
+    do
+        word = strsep(rest, " \t\r\n");
+    while (word != NULL && *word == '\0');
+    return word;
+}
+
+static const char *read_line(access_list *a, char *line)
+{
+    entry e = {0};
+    line[strcspn(line, "#")] = '\0';
+    char *kind = next_word(&line);
+    if (kind == NULL)
+        return NULL;
+    char *subject = strcmp(kind, "loopback") != 0 ? next_word(&line) : kind;
+    char *name = strcmp(kind, "token") == 0 ? next_word(&line) : subject;
+    if (subject == NULL || name == NULL)
+        return "of whom does it speak?";
+    if (strcmp(kind, "token") == 0)
+        e.kind = TOKEN;
+    else if (strcmp(kind, "certificate") == 0)
+        e.kind = CERTIFICATE;
+    else if (strcmp(kind, "network") == 0)
+        e.kind = NETWORK;
+    else if (strcmp(kind, "loopback") == 0)
+        e.kind = LOOPBACK;
+    else
+        return "token, certificate, network or loopback is wanted";
+    if (e.kind == NETWORK && !network_parse(subject, &e.net))
+        return "it is no network";
+    if (e.kind == TOKEN && strlen(subject) < 16)
+        return "a token of less than 16 bytes could be guessed";
+    char *word = next_word(&line);
+    if (word == NULL)
+        return "which rights?";
+    for (; word != NULL; word = next_word(&line)) {
+        unsigned right = read_right(word);
+        if (right == ~0u)
+            return "summaries, read, start, register, collect, all and none are rights";
+        e.rights |= right;
+    }
+    e.text = strdup(subject);
+    e.name = strdup(name);
+    a->entries = realloc(a->entries, (a->count + 1) * sizeof *a->entries);
+    if (a->entries == NULL || e.text == NULL || e.name == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    a->entries[a->count++] = e;
+    a->has_loopback = a->has_loopback || e.kind == LOOPBACK;
+    return NULL;
+}
+
+access_list *access_read(const char *path, char words[300])
+{
+    access_list *a = calloc(1, sizeof *a);
+    if (a == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    if (path == NULL)
+        return a;
+    FILE *file = fopen(path, "re");
+    const char *why = file == NULL ? strerror(errno) : NULL;
+    char *line = NULL;
+    size_t capacity = 0;
+    unsigned number = 0;
+    a->has_file = true;
+    while (why == NULL && getline(&line, &capacity, file) >= 0) {
+        number++;
+        why = read_line(a, line);
+    }
+    free(line);
+    if (file != NULL)
+        fclose(file);
+    if (why == NULL)
+        return a;
+    snprintf(words, 300, "%.150s:%u: %.100s", path, number, why);
+    access_free(a);
+    return NULL;
+}
+
+void access_free(access_list *a)
+{
+    if (a == NULL)
+        return;
+    for (size_t i = 0; i < a->count; i++) {
+        free(a->entries[i].text);
+        free(a->entries[i].name);
+    }
+    free(a->entries);
+    free(a);
+}
+
+/* Takes as long whatever the bytes: nobody learns where they begin to differ. */
+static bool same_token(const char *a, const char *b)
+{
+    size_t size = strlen(a);
+    unsigned char differ = strlen(b) != size;
+    for (size_t i = 0; i < size && b[i] != '\0'; i++)
+        differ |= (unsigned char)(a[i] ^ b[i]);
+    return differ == 0;
+}
+
+unsigned access_rights(const access_list *a, const struct sockaddr *peer, const char *token, const char *certificate,
+                       char name[ACCESS_NAME])
+{
+    bool local = network_is_local(peer);
+    unsigned rights = local && !a->has_loopback ? RIGHT_ALL : 0;
+    if (!local && !a->has_file)
+        rights = RIGHT_SUMMARIES | RIGHT_READ;
+    listener_address_text(peer, name, ACCESS_NAME);
+    if (strrchr(name, ':') != NULL)
+        *strrchr(name, ':') = '\0'; /* a consumer is a host, not a connection */
+    if (certificate != NULL)
+        snprintf(name, ACCESS_NAME, "%s", certificate);
+    for (size_t i = 0; i < a->count; i++) {
+        const entry *e = &a->entries[i];
+        bool is_meant = e->kind == TOKEN         ? token != NULL && same_token(e->text, token)
+                        : e->kind == CERTIFICATE ? certificate != NULL && fnmatch(e->text, certificate, 0) == 0
+                        : e->kind == NETWORK     ? network_contains(&e->net, peer)
+                                                 : local;
+        if (!is_meant)
+            continue;
+        rights |= e->rights;
+        if (e->kind == TOKEN)
+            snprintf(name, ACCESS_NAME, "%s", e->name);
+    }
+    return rights;
+}

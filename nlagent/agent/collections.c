@@ -1,0 +1,166 @@
+#include "config.h"
+
+#include "agent/collections.h"
+
+#include "program/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { COLLECTIONS_MOST = 32, ARGUMENTS_MOST = 400 };
+
+typedef struct collection {
+    struct collection *next;
+    agent *agent;
+    char name[24];
+    definition definition;
+    sensor_spec *spec;
+    sensor_process *process;
+} collection;
+
+struct collections {
+    agent *agent;
+    collection *first;
+    char *directory;
+    size_t count;
+    unsigned number;
+};
+
+collections *collections_new(agent *a)
+{
+    collections *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    c->agent = a;
+    return c;
+}
+
+void collections_set_directory(collections *c, const char *url)
+{
+    free(c->directory);
+    c->directory = url != NULL ? strdup(url) : NULL;
+}
+
+static void free_one(collection *one)
+{
+    if (one->process != NULL)
+        process_free(one->process);
+    spec_free(one->spec);
+    for (size_t i = 0; one->definition.program[i] != NULL; i++)
+        free(one->definition.program[i]);
+    free(one->definition.program);
+    free(one);
+}
+
+void collections_free(collections *c)
+{
+    while (c->first != NULL) {
+        collection *one = c->first;
+        c->first = one->next;
+        free_one(one);
+    }
+    free(c->directory);
+    free(c);
+}
+
+/* nlagent writes what it sends away on standard output never, so nothing comes. */
+static void on_record(void *user, const nl_record *record)
+{
+    (void)user, (void)record;
+}
+
+static void on_ended(void *user, const char *reason, double again_s)
+{
+    collection *one = user;
+    nl_record *record = agent_record(one->agent, NL_WARNING, "Nlagentd.CollectionFailed");
+    nl_record_add_string(record, "COLLECTION", one->name, strlen(one->name));
+    nl_record_add_string(record, "REASON", reason, strlen(reason));
+    nl_record_add_double(record, "AGAIN", again_s);
+    if (one->agent->log != NULL)
+        nl_write_record(one->agent->log, record);
+    nl_record_free(record);
+}
+
+static void on_started(void *user, bool again)
+{
+    (void)user, (void)again;
+}
+
+static void add(char **to, size_t *count, const char *option, const char *value)
+{
+    if (value == NULL || *count >= ARGUMENTS_MOST)
+        return;
+    if (asprintf(&to[*count], "%s%s", option, value) < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    ++*count;
+}
+
+static char *client_path(void)
+{
+    char path[4096];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 16);
+    while (size > 0 && path[size - 1] != '/')
+        size--;
+    strcpy(path + (size > 0 ? size : 0), "nlagent");
+    return strdup(access(path, X_OK) == 0 ? path : BINDIR "/nlagent");
+}
+
+static char **make_command(const collections *c, const collection_wish *w)
+{
+    size_t count = 0;
+    char **command = calloc(ARGUMENTS_MOST + 1, sizeof *command);
+    if (command == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    command[count++] = client_path();
+    add(command, &count, "", "collect");
+    add(command, &count, "--directory=", c->directory);
+    add(command, &count, "--to=", w->destination);
+    add(command, &count, "--interval=", w->interval);
+    add(command, &count, "--where=", w->where);
+    add(command, &count, "--hosts=", w->hosts);
+    for (const char **url = w->urls; *url != NULL; url++)
+        add(command, &count, "--agent=", *url);
+    add(command, &count, "", "--"); /* nothing of what follows is an option */
+    for (const char **sensor = w->sensors; *sensor != NULL; sensor++)
+        add(command, &count, "", *sensor);
+    return command;
+}
+
+const char *collections_begin(collections *c, const collection_wish *w, char words[SPEC_WORDS])
+{
+    const process_watcher watcher = {on_record, on_ended, on_started, NULL};
+    if (c->count == COLLECTIONS_MOST) {
+        snprintf(words, SPEC_WORDS, "there are %d collections, which is as many as may be", COLLECTIONS_MOST);
+        return NULL;
+    }
+    collection *one = calloc(1, sizeof *one);
+    if (one == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    one->agent = c->agent;
+    snprintf(one->name, sizeof one->name, "collection-%u", ++c->number);
+    one->definition.name = one->name;
+    one->definition.program = make_command(c, w);
+    one->spec = spec_parse(one->name, words);
+    process_watcher own = watcher;
+    own.user = one;
+    one->process = process_new(c->agent->base, &c->agent->definitions, &one->definition, one->spec, 1, &own);
+    one->next = c->first;
+    c->first = one;
+    c->count++;
+    return one->name;
+}
+
+bool collections_end(collections *c, const char *name)
+{
+    collection **link = &c->first;
+    while (*link != NULL && strcmp((*link)->name, name) != 0)
+        link = &(*link)->next;
+    if (*link == NULL)
+        return false;
+    collection *gone = *link;
+    *link = gone->next;
+    c->count--;
+    free_one(gone);
+    return true;
+}

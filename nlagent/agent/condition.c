@@ -1,0 +1,169 @@
+#include "config.h"
+
+#include "agent/condition.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS = 1024, VALUE_SIZE = 64 };
+
+/* What was seen last of a thing; things that share a slot take turns, and are then sent more often, never less. */
+typedef struct slot {
+    char key[CONDITION_KEY];
+    char text[VALUE_SIZE]; /* of the latest that was sent */
+    double value;
+    bool high;
+} slot;
+
+struct condition {
+    double interval_s;
+    nl_filter *filter;
+    char *field;
+    bool on_change;
+    double above, below, percent;
+    uint64_t look; /* the latest that was judged */
+    bool wants_look;
+    int64_t next_ns; /* from when on a look is wanted */
+    slot *slots;
+};
+
+static condition *refuse(condition *c, char words[CONDITION_WORDS], const char *why)
+{
+    snprintf(words, CONDITION_WORDS, "%s", why);
+    condition_free(c);
+    return NULL;
+}
+
+condition *condition_new(const wish *w, char words[CONDITION_WORDS])
+{
+    condition *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        abort();
+    c->interval_s = w->interval_s;
+    c->on_change = w->on_change;
+    c->above = w->above;
+    c->below = isnan(w->below) ? w->above : w->below;
+    c->percent = w->percent;
+    bool about_field = w->on_change || !isnan(w->above) || !isnan(w->percent);
+    if (!(w->interval_s >= 0 && w->interval_s <= 86400))
+        return refuse(c, words, "the interval is not from 0 to 86400 seconds");
+    if (about_field != (w->field != NULL))
+        return refuse(c, words, "a field is wanted, and what is to become of it: change, above, or percent");
+    if (!isnan(w->below) && !(w->below <= w->above))
+        return refuse(c, words, "below is not at or below above");
+    if (!isnan(w->percent) && !(w->percent >= 0))
+        return refuse(c, words, "the percentage is less than 0");
+    if (w->where != NULL && (c->filter = nl_filter_parse(w->where)) == NULL)
+        return refuse(c, words, nl_error_message());
+    if (about_field) {
+        c->field = strdup(w->field);
+        c->slots = calloc(SLOTS, sizeof *c->slots);
+        if (c->field == NULL || c->slots == NULL)
+            abort();
+    }
+    return c;
+}
+
+void condition_free(condition *c)
+{
+    if (c == NULL)
+        return;
+    nl_filter_free(c->filter);
+    free(c->field);
+    free(c->slots);
+    free(c);
+}
+
+static bool names_a_thing(nl_string name)
+{
+    static const char *const ends[] = {".NAME", ".ID", ".HOST", ".URL", ".LOCAL", ".PEER", ".MOUNT", ".RESOURCE"};
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        size_t size = strlen(ends[i]);
+        if (name.size > size && memcmp(name.data + name.size - size, ends[i], size) == 0)
+            return true;
+    }
+    return false;
+}
+
+void condition_key(const nl_record *record, char key[CONDITION_KEY])
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    int used = snprintf(key, CONDITION_KEY, "%.*s", (int)record->event.size, record->event.data);
+    for (size_t i = 0; i < record->field_count && used < CONDITION_KEY; i++) {
+        const nl_field *f = &record->fields[i];
+        if (!names_a_thing(f->name))
+            continue;
+        nl_string text = nl_field_text(f, scratch);
+        used += snprintf(key + used, (size_t)(CONDITION_KEY - used), " %.*s=%.*s", (int)f->name.size, f->name.data,
+                         (int)text.size, text.data);
+    }
+}
+
+static slot *find_slot(condition *c, const char *key, bool *is_new)
+{
+    uint32_t hash = 2166136261u;
+    for (const char *k = key; *k != '\0'; k++)
+        hash = (hash ^ (unsigned char)*k) * 16777619u;
+    slot *s = &c->slots[hash % SLOTS];
+    *is_new = strcmp(s->key, key) != 0;
+    if (*is_new)
+        *s = (slot){0};
+    strcpy(s->key, key); /* both are of that size */
+    return s;
+}
+
+static bool differs(const condition *c, const slot *s, double value)
+{
+    return fabs(value - s->value) > fabs(s->value) * c->percent / 100;
+}
+
+/* Above once, it stays high until it is below. Those that begin low are not crossing anything. */
+static bool crosses(const condition *c, slot *s, bool is_new, double value)
+{
+    bool high = value > c->above || (s->high && value >= c->below);
+    bool crossed = high != s->high && (!is_new || high);
+    s->high = high;
+    return crossed;
+}
+
+static bool judge_field(condition *c, const nl_record *record)
+{
+    char key[CONDITION_KEY], scratch[NL_FIELD_TEXT_SIZE], text[VALUE_SIZE];
+    nl_field field;
+    double value = NAN;
+    bool is_new;
+    if (!nl_record_find(record, c->field, &field))
+        return false;
+    bool is_number = nl_field_double(&field, &value);
+    nl_string shown = nl_field_text(&field, scratch);
+    snprintf(text, sizeof text, "%.*s", (int)shown.size, shown.data);
+    condition_key(record, key);
+    slot *s = find_slot(c, key, &is_new);
+    bool wanted = true;
+    if (c->on_change)
+        wanted = wanted && (is_new || strcmp(text, s->text) != 0);
+    if (!isnan(c->above))
+        wanted = is_number && crosses(c, s, is_new, value) && wanted;
+    if (!isnan(c->percent))
+        wanted = wanted && is_number && (is_new || differs(c, s, value));
+    if (wanted || is_new) {
+        s->value = value;
+        strcpy(s->text, text); /* both are of that size */
+    }
+    return wanted;
+}
+
+bool condition_wants(condition *c, const nl_record *record, uint64_t look, int64_t look_ns)
+{
+    if (look != c->look) {
+        /* A tenth of the interval early is in time: looks are not quite regular. */
+        int64_t interval_ns = (int64_t)(c->interval_s * 1e9);
+        c->look = look;
+        c->wants_look = look_ns >= c->next_ns - interval_ns / 10;
+        if (c->wants_look)
+            c->next_ns = c->next_ns + interval_ns > look_ns ? c->next_ns + interval_ns : look_ns + interval_ns;
+    }
+    return c->wants_look && nl_filter_matches(c->filter, record) && (c->field == NULL || judge_field(c, record));
+}

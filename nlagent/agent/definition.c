@@ -1,0 +1,169 @@
+#include "config.h"
+
+#include "agent/definition.h"
+
+#include "program/program.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char *copy(const char *text)
+{
+    char *result = strdup(text);
+    if (result == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return result;
+}
+
+static definition *add(definitions *all, const char *name, const char *what)
+{
+    definition *d = calloc(1, sizeof *d);
+    if (d == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    d->name = copy(name);
+    d->what = copy(what);
+    d->arguments_help = copy("");
+    d->next = all->first;
+    all->first = d;
+    return d;
+}
+
+/* Where a program of ours is: as it was said, beside this one, as in a build, or where it is installed. */
+static char *find_program(const char *said, const char *beside, const char *installed)
+{
+    char path[4096];
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path - 64);
+    if (said != NULL)
+        return copy(said);
+    for (path[size > 0 ? size : 0] = '\0'; size > 0 && path[size - 1] != '/';)
+        path[--size] = '\0';
+    snprintf(path + (size > 0 ? size : 0), 64, "%s", beside);
+    return copy(size > 0 && access(path, X_OK) == 0 ? path : installed);
+}
+
+void definitions_init(definitions *all, const char *program)
+{
+    all->first = NULL;
+    all->program = find_program(program, "sensor", PKGLIBEXECDIR "/sensor");
+    all->nlkernel = find_program(NULL, "../nlkernel/nlkernel", BINDIR "/nlkernel");
+    definition *kernel = add(all, "kernel", "events of the kernel, as nlkernel live logs them");
+    kernel->kernel = true;
+    kernel->arguments = " event filter ";
+    free(kernel->arguments_help);
+    kernel->arguments_help =
+        copy("event=SYSTEM:EVENT, with * and commas between, which has to be said; filter=EXPRESSION");
+    size_t count = 0;
+    while (sensor_kinds[count] != NULL)
+        count++;
+    while (count-- > 0) {
+        const sensor_kind *k = sensor_kinds[count];
+        definition *d = add(all, k->name, k->what);
+        d->arguments = k->arguments;
+        d->fields = k->fields;
+        d->beats = true;
+        free(d->arguments_help);
+        d->arguments_help = copy(k->arguments_help != NULL ? k->arguments_help : "");
+    }
+}
+
+void definitions_free(definitions *all)
+{
+    for (definition *d = all->first, *next; d != NULL; d = next) {
+        next = d->next;
+        free(d->name);
+        free(d->what);
+        free(d->arguments_help);
+        free(d->command);
+        free(d);
+    }
+    free(all->program);
+    free(all->nlkernel);
+}
+
+const char *definitions_add(definitions *all, const char *text)
+{
+    char words[SPEC_WORDS], name[64], what[200];
+    size_t size = strcspn(text, "=");
+    if (text[size] != '=' || text[size + 1] == '\0' || size >= sizeof name)
+        return "NAME=COMMAND is wanted";
+    snprintf(name, sizeof name, "%.*s", (int)size, text);
+    sensor_spec *spec = spec_parse(name, words);
+    if (spec == NULL || spec->count > 0) {
+        spec_free(spec);
+        return "it is no name of a sensor";
+    }
+    spec_free(spec);
+    snprintf(what, sizeof what, "what \"%.150s\" prints", text + size + 1);
+    add(all, name, what)->command = copy(text + size + 1);
+    return NULL;
+}
+
+const definition *definitions_find(const definitions *all, const char *name)
+{
+    const definition *d = all->first;
+    while (d != NULL && strcmp(d->name, name) != 0)
+        d = d->next;
+    return d;
+}
+
+bool definition_check(const definition *d, const sensor_spec *spec, char words[SPEC_WORDS])
+{
+    const char *unknown = d->arguments != NULL ? spec_unknown(spec, d->arguments) : NULL;
+    if (unknown != NULL)
+        snprintf(words, SPEC_WORDS, "the sensor %.40s has no argument \"%.60s\"", d->name, unknown);
+    if (unknown == NULL && d->kernel && spec_argument(spec, "event") == NULL) {
+        snprintf(words, SPEC_WORDS, "event=SYSTEM:EVENT is wanted");
+        return false;
+    }
+    return unknown == NULL;
+}
+
+static void execute_kernel(const definitions *all, const sensor_spec *spec)
+{
+    char *arguments[8 + 2 * 32] = {all->nlkernel, "live", "--quiet", "--dest", "-"};
+    size_t count = 5;
+    const char *filter = spec_argument(spec, "filter");
+    char *rest = copy(spec_argument(spec, "event"));
+    for (char *event; (event = strsep(&rest, ",")) != NULL && count < 60;) {
+        arguments[count++] = "--event";
+        arguments[count++] = event;
+    }
+    if (filter != NULL) {
+        arguments[count++] = "--filter";
+        arguments[count++] = (char *)filter;
+    }
+    execv(all->nlkernel, arguments);
+}
+
+/* NL_ARGUMENT_host=dpss1: what is no letter or digit in a name becomes '_'. */
+static void set_environment(const sensor_spec *spec, double interval_s)
+{
+    char name[SPEC_SIZE_MOST + 16], value[32];
+    snprintf(value, sizeof value, "%g", interval_s);
+    setenv("NL_SENSOR_INTERVAL", value, 1);
+    for (size_t i = 0; i < spec->count; i++) {
+        snprintf(name, sizeof name, "NL_ARGUMENT_%s", spec->arguments[i].name);
+        for (char *c = name; *c != '\0'; c++)
+            *c = (char)(isalnum((unsigned char)*c) ? *c : '_');
+        setenv(name, spec->arguments[i].value, 1);
+    }
+}
+
+void definition_execute(const definitions *all, const definition *d, const sensor_spec *spec, double interval_s)
+{
+    char interval[32];
+    snprintf(interval, sizeof interval, "--interval=%g", interval_s);
+    unsetenv("NETLOGGER_DEST");
+    set_environment(spec, interval_s);
+    if (d->program != NULL)
+        execv(d->program[0], d->program);
+    else if (d->kernel)
+        execute_kernel(all, spec);
+    else if (d->command != NULL)
+        execl("/bin/sh", "sh", "-c", d->command, (char *)NULL);
+    else
+        execl(all->program, "sensor", "--controlled", interval, spec->text, (char *)NULL);
+}

@@ -1,0 +1,48 @@
+/*
+ * Which sensors this agent has: those that are shipped, nlkernel's events, and those of the configuration, any program
+ * that prints records.
+ */
+#ifndef NLAGENT_DEFINITION_H
+#define NLAGENT_DEFINITION_H
+
+#include "sensors/sensor.h"
+#include "spec.h"
+
+typedef struct definition definition;
+struct definition {
+    definition *next;
+    char *name;
+    char *what;
+    char *arguments_help;       /* "" for none */
+    const char *arguments;      /* names, each between blanks; NULL: any */
+    const sensor_field *fields; /* NULL: not known */
+    char *command;              /* of sh; NULL: shipped, or the kernel's */
+    char **program;             /* what is executed with these arguments, up to NULL; NULL: one of the above */
+    bool kernel;
+    bool beats; /* writes at least a byte at every look, so that it is known to hang when it does not */
+};
+
+typedef struct definitions {
+    definition *first;
+    char *program;  /* which runs shipped sensors */
+    char *nlkernel; /* which runs the kernel's */
+} definitions;
+
+/* With all that are shipped; program may be NULL: where it is installed, or beside a build's. */
+void definitions_init(definitions *all, const char *program);
+void definitions_free(definitions *all);
+
+/* Adds one as "NAME=COMMAND"; one of that name goes before what is shipped. NULL, or why not. */
+const char *definitions_add(definitions *all, const char *text);
+
+/* NULL when there is none of that name. */
+const definition *definitions_find(const definitions *all, const char *name);
+
+/* Whether a specification may be asked of it. False with the reason in words. */
+bool definition_check(const definition *d, const sensor_spec *spec, char words[SPEC_WORDS]);
+
+/* Starts it in the calling process, a child that has no other purpose: sets the environment and executes. Does not
+ * return but with errno. */
+void definition_execute(const definitions *all, const definition *d, const sensor_spec *spec, double interval_s);
+
+#endif

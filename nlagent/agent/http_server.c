@@ -1,0 +1,368 @@
+#include "config.h"
+
+#include "agent/http_server.h"
+
+#include "agent/access.h"
+#include "agent/service.h"
+#include "agent/soap.h"
+#include "program/program.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
+#include <event2/http.h>
+#include <event2/keyvalq_struct.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    HEADERS_MOST = 16 << 10,
+    TIMEOUT_S = 60,
+    STREAM_TIMEOUT_S = 3600 * 24,
+    STREAM_BUFFER = 64 << 10, /* what waits in the kernel's stead before records wait in the subscription's queue */
+    BEAT_S = 5
+};
+
+struct http_server {
+    agent *agent;
+    struct evhttp *http;
+    nl_tls *tls; /* NULL: plain */
+    const char *wsdl, *schema;
+    const network *allow;
+    size_t allow_count;
+};
+
+struct exchange {
+    struct evhttp_request *request;
+    void (*on_gone)(void *user);
+    void *user;
+};
+
+/* ---- who it is ---- */
+
+static struct evhttp_connection *connection_of(struct evhttp_request *request)
+{
+    return evhttp_request_get_connection(request);
+}
+
+/* The common name of the certificate that was shown and vouched for; false when there is none. */
+static bool certificate_name(struct evhttp_request *request, char name[ACCESS_NAME])
+{
+    struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection_of(request));
+    SSL *ssl = bufferevent_openssl_get_ssl(bytes);
+    X509 *shown = ssl != NULL ? SSL_get1_peer_certificate(ssl) : NULL;
+    bool good = shown != NULL && SSL_get_verify_result(ssl) == X509_V_OK &&
+                X509_NAME_get_text_by_NID(X509_get_subject_name(shown), NID_commonName, name, ACCESS_NAME) > 0;
+    X509_free(shown);
+    return good;
+}
+
+static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool vouched)
+{
+    if (network_is_local(peer) || (vouched && s->allow_count == 0))
+        return true;
+    for (size_t i = 0; i < s->allow_count; i++)
+        if (network_contains(&s->allow[i], peer))
+            return true;
+    return false;
+}
+
+/* The rights of who asks; 0 with a fault sent when there are none at all. */
+static unsigned find_rights(const http_server *s, struct evhttp_request *request, char name[ACCESS_NAME])
+{
+    char certificate[ACCESS_NAME];
+    const struct sockaddr *peer = evhttp_connection_get_addr(connection_of(request));
+    const char *token = evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
+    bool vouched = certificate_name(request, certificate);
+    token = token != NULL && strncasecmp(token, "Bearer ", 7) == 0 ? token + 7 : NULL;
+    if (peer == NULL || !is_allowed(s, peer, vouched || token != NULL))
+        return 0;
+    return access_rights(s->agent->access, peer, token, vouched ? certificate : NULL, name);
+}
+
+/* ---- exchanges ---- */
+
+/* Libevent has let go of a request that was not answered when its connection failed; one that is of a connection still
+ * goes with that. */
+static void free_orphan(struct evhttp_request *request)
+{
+    if (connection_of(request) == NULL)
+        evhttp_request_free(request);
+}
+
+static void on_connection_closed(struct evhttp_connection *connection, void *user)
+{
+    (void)connection;
+    exchange *x = user;
+    void (*on_gone)(void *) = x->on_gone;
+    void *gone = x->user;
+    free_orphan(x->request);
+    free(x);
+    if (on_gone != NULL)
+        on_gone(gone);
+}
+
+void exchange_keep(exchange *x, void (*on_gone)(void *user), void *user)
+{
+    x->on_gone = on_gone;
+    x->user = user;
+    evhttp_connection_set_closecb(connection_of(x->request), on_connection_closed, x);
+}
+
+static void send_body(struct evhttp_request *request, int status, const char *type, const void *data, size_t size)
+{
+    struct evbuffer *out = evbuffer_new();
+    if (out == NULL || evbuffer_add(out, data, size) != 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    char length[24];
+    snprintf(length, sizeof length, "%zu", size); /* libevent says it to HTTP/1.1 only */
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Length", length);
+    evhttp_send_reply(request, status, status == HTTP_OK ? "OK" : "Error", out);
+    evbuffer_free(out);
+}
+
+void exchange_answer(exchange *x, const nl_buffer *message, bool fault)
+{
+    evhttp_connection_set_closecb(connection_of(x->request), NULL, NULL);
+    send_body(x->request, fault ? HTTP_INTERNAL : HTTP_OK, "text/xml; charset=utf-8", message->data, message->size);
+    free(x);
+}
+
+static void send_fault(struct evhttp_request *request, const char *code, const char *words)
+{
+    nl_buffer out = {0};
+    soap_put_fault(&out, code, words);
+    send_body(request, HTTP_INTERNAL, "text/xml; charset=utf-8", out.data, out.size);
+    nl_buffer_free(&out);
+}
+
+/* ---- /soap ---- */
+
+static void on_soap(struct evhttp_request *request, void *user)
+{
+    http_server *s = user;
+    char consumer[ACCESS_NAME] = "";
+    struct evbuffer *in = evhttp_request_get_input_buffer(request);
+    const char *type = evhttp_find_header(evhttp_request_get_input_headers(request), "Content-Type");
+    if (evhttp_request_get_command(request) != EVHTTP_REQ_POST) {
+        send_body(request, HTTP_OK, "text/xml; charset=utf-8", s->wsdl, strlen(s->wsdl));
+        return;
+    }
+    s->agent->counts.requests++;
+    unsigned rights = find_rights(s, request, consumer);
+    /* A page in somebody's browser can post anything but this type to where it should not. */
+    if (type == NULL || strncasecmp(type, "text/xml", 8) != 0) {
+        send_fault(request, "Client", "BadRequest: the Content-Type of SOAP 1.1 is text/xml");
+    } else if (rights == 0) {
+        s->agent->counts.refused++;
+        send_fault(request, "Client", "AccessDenied: nothing is permitted to you here");
+    } else {
+        exchange *x = calloc(1, sizeof *x);
+        if (x == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        x->request = request;
+        size_t size = evbuffer_get_length(in);
+        const char *message = (const char *)evbuffer_pullup(in, -1);
+        service_do(s->agent, x, message != NULL ? message : "", size, consumer, rights);
+    }
+}
+
+/* ---- /stream ---- */
+
+typedef struct stream {
+    struct evhttp_request *request;
+    subscription *subscription;
+    nl_format format; /* NL_FORMAT_UNKNOWN: XML */
+    nl_encoder *encoder;
+    struct event *beat;
+    uint64_t sent;
+} stream;
+
+static void on_written(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *user);
+
+static void on_stream_closed(struct evhttp_connection *connection, void *user)
+{
+    stream *t = user;
+    struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection);
+    evbuffer_remove_cb(bufferevent_get_output(bytes), on_written, t);
+    free_orphan(t->request);
+    event_free(t->beat);
+    nl_encoder_free(t->encoder);
+    subscription_free(t->subscription);
+    free(t);
+}
+
+static size_t waiting(const stream *t)
+{
+    struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection_of(t->request));
+    return evbuffer_get_length(bufferevent_get_output(bytes));
+}
+
+static void send_chunk(stream *t, const nl_buffer *bytes)
+{
+    struct evbuffer *chunk = evbuffer_new();
+    if (chunk == NULL || evbuffer_add(chunk, bytes->data, bytes->size) != 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    evhttp_send_reply_chunk(t->request, chunk);
+    evbuffer_free(chunk);
+}
+
+/* Sends what waits, as far as its client takes it. */
+static void pump(void *user)
+{
+    stream *t = user;
+    const nl_record *record;
+    nl_buffer bytes = {0};
+    while (waiting(t) + bytes.size < STREAM_BUFFER && subscription_take(t->subscription, &record)) {
+        t->sent++;
+        if (t->format == NL_FORMAT_UNKNOWN) {
+            soap_put_record(&bytes, record);
+            nl_buffer_append(&bytes, "\n", 1);
+        } else {
+            nl_encoder_put(t->encoder, record);
+            nl_encoder_finish(t->encoder, &bytes);
+        }
+    }
+    if (bytes.size > 0)
+        send_chunk(t, &bytes);
+    nl_buffer_free(&bytes);
+}
+
+/* A look at a client that takes nothing for a while; in text, an empty line, so that one who is gone is noticed. */
+static void on_beat(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    stream *t = user;
+    uint64_t before = t->sent;
+    pump(t);
+    nl_buffer line = {"\n", 1, 0};
+    if (t->sent == before && t->format != NL_FORMAT_NLB && waiting(t) == 0)
+        send_chunk(t, &line);
+}
+
+/* The kernel took something: there may be room for more. */
+static void on_written(struct evbuffer *buffer, const struct evbuffer_cb_info *info, void *user)
+{
+    stream *t = user;
+    (void)buffer;
+    if (info->n_deleted > 0 && t->subscription->count > 0)
+        event_active(t->subscription->turn, EV_TIMEOUT, 0);
+}
+
+static bool read_format(const char *text, nl_format *format)
+{
+    if (text == NULL || strcmp(text, "xml") == 0) {
+        *format = text == NULL ? NL_FORMAT_ULM : NL_FORMAT_UNKNOWN;
+        return true;
+    }
+    *format = nl_format_parse(text);
+    return *format != NL_FORMAT_UNKNOWN;
+}
+
+static void begin_stream(struct evhttp_request *request, subscription *found, nl_format format)
+{
+    static const char *const types[] = {"text/xml; charset=utf-8", "text/plain; charset=utf-8",
+                                        "text/plain; charset=utf-8", "application/octet-stream"};
+    struct evhttp_connection *connection = connection_of(request);
+    struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection);
+    stream *t = calloc(1, sizeof *t);
+    if (t == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    *t = (stream){.request = request, .subscription = found, .format = format};
+    if (format != NL_FORMAT_UNKNOWN)
+        t->encoder = nl_encoder_new(&(nl_encoder_options){.format = format});
+    t->beat = event_new(found->sensor->agent->base, -1, EV_PERSIST, on_beat, t);
+    if (t->beat == NULL || event_add(t->beat, &(struct timeval){.tv_sec = BEAT_S}) != 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    found->on_records = pump;
+    found->user = t;
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", types[format]);
+    evhttp_connection_set_timeout(connection, STREAM_TIMEOUT_S);
+    evhttp_connection_set_closecb(connection, on_stream_closed, t);
+    evhttp_send_reply_start(request, HTTP_OK, "OK");
+    bufferevent_enable(bytes, EV_READ); /* so that its end is noticed */
+    evbuffer_add_cb(bufferevent_get_output(bytes), on_written, t);
+    pump(t);
+}
+
+static void on_stream(struct evhttp_request *request, void *user)
+{
+    http_server *s = user;
+    char consumer[ACCESS_NAME];
+    struct evkeyvalq query = {0};
+    const char *parameters = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request));
+    nl_format format = NL_FORMAT_ULM;
+    bool good = parameters != NULL && evhttp_parse_query_str(parameters, &query) == 0;
+    const char *id = good ? evhttp_find_header(&query, "subscription") : NULL;
+    subscription *found = id != NULL ? subscription_find(s->agent, id) : NULL;
+    good = good && read_format(evhttp_find_header(&query, "format"), &format);
+    if (find_rights(s, request, consumer) == 0)
+        evhttp_send_error(request, 403, NULL);
+    else if (!good)
+        evhttp_send_error(request, HTTP_BADREQUEST, NULL);
+    else if (found == NULL || found->on_records != NULL || strcmp(found->owner, consumer) != 0)
+        evhttp_send_error(request, HTTP_NOTFOUND, NULL);
+    else
+        begin_stream(request, found, format);
+    evhttp_clear_headers(&query);
+}
+
+/* ---- the server ---- */
+
+static void on_wsdl(struct evhttp_request *request, void *user)
+{
+    const http_server *s = user;
+    send_body(request, HTTP_OK, "text/xml; charset=utf-8", s->wsdl, strlen(s->wsdl));
+}
+
+static void on_schema(struct evhttp_request *request, void *user)
+{
+    const http_server *s = user;
+    send_body(request, HTTP_OK, "text/xml; charset=utf-8", s->schema, strlen(s->schema));
+}
+
+/* A connection within TLS. */
+static struct bufferevent *new_connection(struct event_base *base, void *user)
+{
+    const http_server *s = user;
+    SSL *ssl = nl_tls_new_ssl(s->tls);
+    return ssl == NULL
+               ? NULL
+               : bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+}
+
+http_server *http_server_new(agent *a, const listener *l, const char *wsdl, const char *schema, const network *allow,
+                             size_t allow_count)
+{
+    http_server *s = calloc(1, sizeof *s);
+    if (s == NULL || (s->http = evhttp_new(a->base)) == NULL || evhttp_accept_socket(s->http, l->fd) != 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->agent = a;
+    s->tls = l->asked->tls;
+    s->wsdl = wsdl;
+    s->schema = schema;
+    s->allow = allow;
+    s->allow_count = allow_count;
+    if (s->tls != NULL)
+        evhttp_set_bevcb(s->http, new_connection, s);
+    evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
+    evhttp_set_max_headers_size(s->http, HEADERS_MOST);
+    evhttp_set_max_body_size(s->http, HTTP_BODY_MOST);
+    evhttp_set_timeout(s->http, TIMEOUT_S);
+    evhttp_set_cb(s->http, "/soap", on_soap, s);
+    evhttp_set_cb(s->http, "/stream", on_stream, s);
+    evhttp_set_cb(s->http, "/nlagent.wsdl", on_wsdl, s);
+    evhttp_set_cb(s->http, "/netlogger.xsd", on_schema, s);
+    return s;
+}
+
+void http_server_free(http_server *s)
+{
+    evhttp_free(s->http);
+    free(s);
+}

@@ -1,0 +1,176 @@
+#include "config.h"
+
+#include "agent/registrar.h"
+
+#include "agent/directory.h"
+#include "program/program.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct registrar {
+    const registrar_options *options;
+    const definitions *definitions;
+    nl_log *log;
+    client *client; /* NULL: LDAP */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wakes;
+    bool stopping;
+};
+
+static bool is_ldap(const char *url)
+{
+    return strncmp(url, "ldap", 4) == 0;
+}
+
+/* The names of a sensor's events with blanks between, allocated. */
+static char *events_of(const definition *d)
+{
+    nl_buffer text = {0};
+    for (const sensor_field *f = d->fields; f != NULL && f->event != NULL; f++) {
+        if (f > d->fields && strcmp(f->event, f[-1].event) == 0)
+            continue;
+        if (text.size > 0)
+            nl_buffer_append(&text, " ", 1);
+        nl_buffer_append(&text, f->event, strlen(f->event));
+    }
+    nl_buffer_append(&text, "", 1);
+    return text.data;
+}
+
+static size_t gather(const definitions *all, directory_sensor sensors[DIRECTORY_SENSORS_MOST])
+{
+    size_t count = 0;
+    for (const definition *d = all->first; d != NULL && count < DIRECTORY_SENSORS_MOST; d = d->next)
+        sensors[count++] = (directory_sensor){d->name, d->what, events_of(d)};
+    return count;
+}
+
+static bool tell_agent(registrar *r, const directory_sensor *sensors, size_t count, char words[CLIENT_WORDS])
+{
+    nl_buffer message = {0};
+    soap_call answer;
+    soap_begin(&message, "Register");
+    soap_open(&message, "agent");
+    soap_put(&message, "host", r->options->host);
+    soap_put(&message, "url", r->options->url);
+    soap_put_number(&message, "ttl", r->options->ttl_s);
+    for (size_t i = 0; i < count; i++) {
+        soap_open(&message, "sensor");
+        soap_put(&message, "name", sensors[i].name);
+        soap_put(&message, "what", sensors[i].what);
+        soap_put(&message, "events", sensors[i].events);
+        soap_close(&message, "sensor");
+    }
+    soap_close(&message, "agent");
+    soap_end(&message, "Register");
+    bool good = client_call(r->client, &message, &answer, words);
+    soap_call_free(&answer);
+    nl_buffer_free(&message);
+    return good;
+}
+
+static bool do_register(registrar *r, char words[CLIENT_WORDS])
+{
+    directory_sensor sensors[DIRECTORY_SENSORS_MOST];
+    size_t count = gather(r->definitions, sensors);
+    const registrar_options *o = r->options;
+    bool good = r->client == NULL ? ldap_register(&o->ldap, o->host, o->url, o->ttl_s, sensors, count, words)
+                                  : tell_agent(r, sensors, count, words);
+    for (size_t i = 0; i < count; i++)
+        free((char *)sensors[i].events);
+    return good;
+}
+
+static void do_withdraw(registrar *r)
+{
+    char words[CLIENT_WORDS];
+    if (r->client == NULL) {
+        ldap_withdraw(&r->options->ldap, r->options->url, words);
+        return;
+    }
+    nl_buffer message = {0};
+    soap_call answer;
+    soap_begin(&message, "Withdraw");
+    soap_put(&message, "url", r->options->url);
+    soap_end(&message, "Withdraw");
+    client_call(r->client, &message, &answer, words);
+    soap_call_free(&answer);
+    nl_buffer_free(&message);
+}
+
+/* Three times within the time to live, so that one that fails is nothing. False when it is to end. */
+static bool wait_for_turn(registrar *r)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += r->options->ttl_s >= 6 ? (time_t)(r->options->ttl_s / 3) : 1;
+    pthread_mutex_lock(&r->lock);
+    while (!r->stopping && pthread_cond_timedwait(&r->wakes, &r->lock, &until) == 0)
+        continue;
+    bool goes_on = !r->stopping;
+    pthread_mutex_unlock(&r->lock);
+    return goes_on;
+}
+
+static void *run(void *user)
+{
+    registrar *r = user;
+    bool was_good = false, was_said = false;
+    char words[CLIENT_WORDS];
+    do {
+        bool good = do_register(r, words);
+        if (good && !was_good)
+            nl_write(r->log, NL_USAGE, "Nlagentd.Registered", "DIRECTORY=%s URL=%s", r->options->directory,
+                     r->options->url);
+        if (!good && (was_good || !was_said))
+            nl_write(r->log, NL_WARNING, "Nlagentd.NotRegistered", "DIRECTORY=%s REASON=%s", r->options->directory,
+                     words);
+        was_said = was_said || !good;
+        was_good = good;
+    } while (wait_for_turn(r));
+    if (was_good)
+        do_withdraw(r);
+    return NULL;
+}
+
+registrar *registrar_start(const registrar_options *o, const definitions *all, nl_log *log, char words[CLIENT_WORDS])
+{
+    registrar *r = calloc(1, sizeof *r);
+    if (r == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    r->options = o;
+    r->definitions = all;
+    r->log = log;
+    if (!is_ldap(o->directory) && (r->client = client_new(o->directory, &o->client, words)) == NULL) {
+        free(r);
+        return NULL;
+    }
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&r->wakes, &attributes);
+    pthread_condattr_destroy(&attributes);
+    pthread_mutex_init(&r->lock, NULL);
+    if (pthread_create(&r->thread, NULL, run, r) != 0)
+        program_fail(PROGRAM_PROBLEM, "a thread cannot be made");
+    return r;
+}
+
+void registrar_stop(registrar *r)
+{
+    if (r == NULL)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->stopping = true;
+    pthread_cond_signal(&r->wakes);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
+    client_free(r->client);
+    pthread_mutex_destroy(&r->lock);
+    pthread_cond_destroy(&r->wakes);
+    free(r);
+}

@@ -1,0 +1,29 @@
+/*
+ * Has an agent registered with directories, again and again, from a thread of its own: a directory that is dead or slow
+ * holds up nothing. Directories are agents with --directory (http://, https://) and LDAP servers (ldap://, ldaps://,
+ * ldapi://). What goes wrong is said once, and when it goes well again.
+ */
+#ifndef NLAGENT_REGISTRAR_H
+#define NLAGENT_REGISTRAR_H
+
+#include "agent/agent.h"
+#include "client/client.h"
+#include "client/ldap_directory.h"
+
+typedef struct registrar registrar;
+
+typedef struct registrar_options {
+    const char *directory;  /* a URL */
+    const char *host, *url; /* of this agent */
+    double ttl_s;
+    client_options client;
+    ldap_options ldap;
+} registrar_options;
+
+/* Starts the thread; the options and definitions must last. NULL with the reason in words. */
+registrar *registrar_start(const registrar_options *o, const definitions *all, nl_log *log, char words[CLIENT_WORDS]);
+
+/* Withdraws the registration, within a second or two, and ends the thread. NULL is allowed. */
+void registrar_stop(registrar *r);
+
+#endif

@@ -1,0 +1,427 @@
+#include "config.h"
+
+#include "agent/soap.h"
+
+#include "program/encoding.h"
+#include "program/record_xml.h"
+
+#include <libxml/parser.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MOST = 16, ELEMENTS_MOST = 20000, ATTRIBUTE_WORDS = 5 /* of libxml2, for each attribute */ };
+
+/* Where in a message an element is, by its depth. */
+enum { ENVELOPE, HEADER_OR_BODY, OPERATION, ARGUMENT };
+
+typedef struct soap_reader {
+    soap_call *call;
+    xmlParserCtxtPtr parser;
+    int depth;
+    size_t elements;
+    bool in_body, has_body, in_header, has_operation;
+    char path[SOAP_NAME];
+    size_t starts[DEPTH_MOST]; /* of the path's parts */
+    size_t open;               /* the argument whose text comes, from 1; 0: none */
+    nl_record *record;         /* that is being read */
+    char field[256];
+    nl_type type;
+    bool packed, in_field;
+    nl_buffer value;
+} soap_reader;
+
+static bool is(const xmlChar *name, const char *wanted)
+{
+    return name != NULL && strcmp((const char *)name, wanted) == 0;
+}
+
+static void refuse(soap_reader *r, const char *code, const char *words)
+{
+    if (r->call->fault_code == NULL) {
+        r->call->fault_code = code;
+        snprintf(r->call->fault, sizeof r->call->fault, "%s", words);
+    }
+    xmlStopParser(r->parser);
+}
+
+/* ---- records within ---- */
+
+/* One of an element's attributes, cut to size. */
+static nl_string attribute(const xmlChar **attributes, int count, const char *name)
+{
+    for (int i = 0; i < count; i++, attributes += ATTRIBUTE_WORDS)
+        if (is(attributes[0], name))
+            return (nl_string){(const char *)attributes[3], (size_t)(attributes[4] - attributes[3])};
+    return (nl_string){NULL, 0};
+}
+
+static bool equals(nl_string text, const char *word)
+{
+    return text.size == strlen(word) && memcmp(text.data, word, text.size) == 0;
+}
+
+/* A standard field, which may be in base64. */
+static nl_string unpack_attribute(soap_reader *r, const xmlChar **attributes, int count, const char *name)
+{
+    nl_string text = attribute(attributes, count, name), packed = attribute(attributes, count, "base64");
+    if (text.data == NULL || packed.data == NULL || memmem(packed.data, packed.size, name, strlen(name)) == NULL)
+        return text;
+    r->value.size = 0;
+    nl_buffer_reserve(&r->value, text.size + 1);
+    size_t size = base64_get(text, r->value.data);
+    return (nl_string){r->value.data, size == SIZE_MAX ? 0 : size};
+}
+
+static void begin_record(soap_reader *r, const xmlChar **attributes, int count)
+{
+    int64_t time_ns = 0;
+    nl_string time = attribute(attributes, count, "time");
+    r->record = nl_record_new();
+    if (time.data != NULL && nl_time_parse(time.data, time.size, NL_FRACTION_DECIMAL, &time_ns) != NL_OK)
+        refuse(r, "Client", "a record's time can't be read");
+    nl_record_set_time(r->record, time_ns);
+    nl_string text = unpack_attribute(r, attributes, count, "level");
+    if (text.data != NULL)
+        nl_record_set_level(r->record, nl_level_parse(text.data, text.size));
+    if ((text = unpack_attribute(r, attributes, count, "host")).data != NULL)
+        nl_record_set_host(r->record, text.data, text.size);
+    if ((text = unpack_attribute(r, attributes, count, "prog")).data != NULL)
+        nl_record_set_prog(r->record, text.data, text.size);
+    if ((text = unpack_attribute(r, attributes, count, "event")).data != NULL)
+        nl_record_set_event(r->record, text.data, text.size);
+}
+
+static void begin_field(soap_reader *r, const xmlChar **attributes, int count)
+{
+    nl_string name = attribute(attributes, count, "n"), type = attribute(attributes, count, "t");
+    snprintf(r->field, sizeof r->field, "%.*s", (int)name.size, name.data != NULL ? name.data : "");
+    r->type = NL_TYPE_STRING;
+    for (nl_type t = NL_TYPE_INT; t <= NL_TYPE_BOOL; t++)
+        if (type.data != NULL && equals(type, xml_type_name(t)))
+            r->type = t;
+    r->packed = equals(attribute(attributes, count, "e"), "base64");
+    r->in_field = true;
+    r->value.size = 0;
+}
+
+static void end_field(soap_reader *r)
+{
+    nl_buffer_append(&r->value, "", 1);
+    size_t size = r->value.size - 1;
+    const char *text = r->value.data;
+    nl_field as_text = {.type = NL_TYPE_STRING, .string = {text, size}};
+    double number;
+    int64_t integer;
+    r->in_field = false;
+    if (r->packed && (size = base64_get((nl_string){text, size}, r->value.data)) == SIZE_MAX)
+        refuse(r, "Client", "a value is no base64");
+    else if (r->type == NL_TYPE_INT && nl_field_int(&as_text, &integer))
+        nl_record_add_int(r->record, r->field, integer);
+    else if (r->type == NL_TYPE_UINT)
+        nl_record_add_uint(r->record, r->field, strtoull(text, NULL, 10));
+    else if (r->type == NL_TYPE_DOUBLE && nl_field_double(&as_text, &number))
+        nl_record_add_double(r->record, r->field, number);
+    else if (r->type == NL_TYPE_BOOL)
+        nl_record_add_bool(r->record, r->field, strcmp(text, "true") == 0);
+    else
+        nl_record_add_string(r->record, r->field, text, size);
+}
+
+/* ---- calls ---- */
+
+static void add_argument(soap_reader *r, const char *name)
+{
+    soap_call *c = r->call;
+    int level = r->depth - ARGUMENT;
+    r->starts[level] = strlen(r->path);
+    size_t used = r->starts[level];
+    if (used + strlen(name) + 2 > sizeof r->path) {
+        refuse(r, "Client", "a name is too long");
+        return;
+    }
+    snprintf(r->path + used, sizeof r->path - used, "%s%s", used > 0 ? "." : "", name);
+    if (c->count == c->capacity) {
+        c->capacity = c->capacity * 2 + 16;
+        c->arguments = realloc(c->arguments, c->capacity * sizeof *c->arguments);
+        if (c->arguments == NULL)
+            abort();
+    }
+    soap_argument *a = &c->arguments[c->count++];
+    strcpy(a->name, r->path); /* both are of that size */
+    a->depth = level;
+    a->value = c->text.size;
+    nl_buffer_append(&c->text, "", 1);
+    r->open = c->count;
+}
+
+/* A header that has to be understood is not. */
+static void check_header(soap_reader *r, const xmlChar **attributes, int count)
+{
+    nl_string must = attribute(attributes, count, "mustUnderstand");
+    if (must.data != NULL && !equals(must, "0"))
+        refuse(r, "MustUnderstand", "there are no headers that are understood here");
+}
+
+static void begin_operation(soap_reader *r, const xmlChar *name, const xmlChar *uri)
+{
+    bool fault = is(uri, SOAP_NAMESPACE) && is(name, "Fault");
+    if (r->has_operation)
+        refuse(r, "Client", "there is more than one element in the Body");
+    else if (!fault && !is(uri, AGENT_NAMESPACE))
+        refuse(r, "Client", "the operation is not of the namespace " AGENT_NAMESPACE);
+    else if (strlen((const char *)name) >= SOAP_NAME)
+        refuse(r, "Client", "a name is too long");
+    else
+        strcpy(r->call->operation, (const char *)name);
+    r->has_operation = true;
+}
+
+static void begin_part(soap_reader *r, const xmlChar *name, const xmlChar *uri)
+{
+    bool ours = is(uri, SOAP_NAMESPACE);
+    r->in_header = ours && is(name, "Header") && !r->has_body;
+    r->in_body = ours && is(name, "Body") && !r->has_body;
+    if (!r->in_header && !r->in_body && ours)
+        refuse(r, "Client", "an Envelope holds a Header and a Body");
+    r->has_body = r->has_body || r->in_body;
+}
+
+static void start_element(void *user, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri, int namespaces,
+                          const xmlChar **uris, int count, int defaulted, const xmlChar **attributes)
+{
+    (void)prefix, (void)namespaces, (void)uris, (void)defaulted;
+    soap_reader *r = user;
+    if (r->depth >= DEPTH_MOST || ++r->elements > ELEMENTS_MOST) {
+        refuse(r, "Client", r->depth >= DEPTH_MOST ? "it is nested too deep" : "it has too many elements");
+        return;
+    }
+    if (r->record != NULL) {
+        if (is(uri, XML_NAMESPACE) && is(name, "f") && !r->in_field)
+            begin_field(r, attributes, count);
+    } else if (r->depth == ENVELOPE) {
+        if (!is(name, "Envelope"))
+            refuse(r, "Client", "it is no Envelope of SOAP");
+        else if (!is(uri, SOAP_NAMESPACE))
+            refuse(r, "VersionMismatch", "only SOAP 1.1 is spoken here");
+    } else if (r->depth == HEADER_OR_BODY) {
+        begin_part(r, name, uri);
+    } else if (r->depth == OPERATION && r->in_header) {
+        check_header(r, attributes, count);
+    } else if (r->depth == OPERATION && r->in_body) {
+        begin_operation(r, name, uri);
+    } else if (r->depth >= ARGUMENT && r->in_body) {
+        if (is(uri, XML_NAMESPACE) && is(name, "record"))
+            begin_record(r, attributes, count);
+        else
+            add_argument(r, (const char *)name);
+    }
+    r->depth++;
+}
+
+static void characters(void *user, const xmlChar *text, int size)
+{
+    soap_reader *r = user;
+    if (r->record != NULL) {
+        if (r->in_field)
+            nl_buffer_append(&r->value, text, (size_t)size);
+        return;
+    }
+    if (r->open == 0)
+        return;
+    r->call->text.size--; /* the NUL of the argument that is open, which is the last */
+    nl_buffer_append(&r->call->text, text, (size_t)size);
+    nl_buffer_append(&r->call->text, "", 1);
+}
+
+static void end_element(void *user, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri)
+{
+    (void)prefix;
+    soap_reader *r = user;
+    r->depth--;
+    if (r->record != NULL) {
+        if (is(name, "f") && is(uri, XML_NAMESPACE) && r->in_field) {
+            end_field(r);
+        } else if (is(name, "record") && is(uri, XML_NAMESPACE)) {
+            nl_record_encode(r->record, NL_FORMAT_ULM, &r->call->records);
+            nl_record_free(r->record);
+            r->record = NULL;
+        }
+        return;
+    }
+    r->open = 0;
+    if (r->in_body && r->depth >= ARGUMENT)
+        r->path[r->starts[r->depth - ARGUMENT]] = '\0';
+}
+
+/* Entities could make much of little, or have files read. */
+static void refuse_document_type(void *user, const xmlChar *name, const xmlChar *external, const xmlChar *system)
+{
+    (void)name, (void)external, (void)system;
+    refuse(user, "Client", "a message of SOAP has no document type");
+}
+
+static void refuse_instruction(void *user, const xmlChar *target, const xmlChar *data)
+{
+    (void)target, (void)data;
+    refuse(user, "Client", "a message of SOAP has no processing instructions");
+}
+
+static void ignore(void *user, const char *format, ...)
+{
+    (void)user, (void)format;
+}
+
+/* What libxml2 found. */
+static void say_error(soap_reader *r)
+{
+    const xmlError *error = xmlCtxtGetLastError(r->parser);
+    char words[SOAP_WORDS];
+    snprintf(words, sizeof words, "line %d: %.200s", error != NULL ? error->line : 0,
+             error != NULL && error->message != NULL ? error->message : "it is not well-formed");
+    words[strcspn(words, "\n")] = '\0';
+    refuse(r, "Client", words);
+}
+
+bool soap_read(const char *data, size_t size, soap_call *call)
+{
+    *call = (soap_call){0};
+    soap_reader r = {.call = call};
+    xmlSAXHandler handler = {.initialized = XML_SAX2_MAGIC,
+                             .startElementNs = start_element,
+                             .endElementNs = end_element,
+                             .characters = characters,
+                             .cdataBlock = characters,
+                             .internalSubset = refuse_document_type,
+                             .processingInstruction = refuse_instruction,
+                             .error = ignore,
+                             .warning = ignore};
+    r.parser = xmlCreatePushParserCtxt(&handler, &r, NULL, 0, NULL);
+    if (r.parser == NULL)
+        abort();
+    xmlCtxtUseOptions(r.parser, XML_PARSE_NOENT | XML_PARSE_NONET);
+    if ((size == 0 || size > INT32_MAX || xmlParseChunk(r.parser, data, (int)size, 1) != 0) && call->fault_code == NULL)
+        say_error(&r);
+    if (call->fault_code == NULL && !r.has_operation)
+        refuse(&r, "Client", "there is nothing in the Body");
+    if (r.parser->myDoc != NULL)
+        xmlFreeDoc(r.parser->myDoc);
+    xmlFreeParserCtxt(r.parser);
+    nl_record_free(r.record);
+    nl_buffer_free(&r.value);
+    return call->fault_code == NULL;
+}
+
+void soap_call_free(soap_call *call)
+{
+    free(call->arguments);
+    nl_buffer_free(&call->text);
+    nl_buffer_free(&call->records);
+}
+
+const char *soap_next_value(const soap_call *call, const char *name, size_t *place)
+{
+    while (*place < call->count) {
+        const soap_argument *a = &call->arguments[(*place)++];
+        if (strcmp(a->name, name) == 0)
+            return call->text.data + a->value;
+    }
+    return NULL;
+}
+
+const char *soap_value(const soap_call *call, const char *name)
+{
+    size_t place = 0;
+    return soap_next_value(call, name, &place);
+}
+
+/* ---- writing ---- */
+
+static void put(nl_buffer *out, const char *text)
+{
+    nl_buffer_append(out, text, strlen(text));
+}
+
+void soap_open(nl_buffer *out, const char *name)
+{
+    put(out, "<");
+    put(out, name);
+    put(out, ">");
+}
+
+void soap_close(nl_buffer *out, const char *name)
+{
+    put(out, "</");
+    put(out, name);
+    put(out, ">");
+}
+
+static void put_text(nl_buffer *out, nl_string text)
+{
+    if (xml_put_text(out, text, false))
+        return;
+    for (size_t i = 0; i < text.size; i++)
+        if (!xml_put_text(out, (nl_string){text.data + i, 1}, false))
+            put(out, "?");
+}
+
+void soap_put(nl_buffer *out, const char *name, const char *value)
+{
+    soap_open(out, name);
+    put_text(out, (nl_string){value, strlen(value)});
+    soap_close(out, name);
+}
+
+void soap_put_number(nl_buffer *out, const char *name, double value)
+{
+    char text[40];
+    snprintf(text, sizeof text, "%.15g", value);
+    soap_put(out, name, text);
+}
+
+void soap_put_fields(nl_buffer *out, const nl_record *record)
+{
+    for (size_t i = 0; i < record->field_count; i++) {
+        char name[SOAP_NAME], scratch[NL_FIELD_TEXT_SIZE];
+        const nl_field *f = &record->fields[i];
+        snprintf(name, sizeof name, "%.*s", (int)f->name.size, f->name.data);
+        soap_open(out, name);
+        put_text(out, nl_field_text(f, scratch));
+        soap_close(out, name);
+    }
+}
+
+void soap_put_record(nl_buffer *out, const nl_record *record)
+{
+    char time[NL_TIME_TEXT_SIZE];
+    record_xml_put(record, (nl_string){time, nl_time_format_iso(record->time_ns, time)}, XML_NAMESPACE, out);
+}
+
+static void begin_envelope(nl_buffer *out)
+{
+    put(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<s:Envelope xmlns:s=\"" SOAP_NAMESPACE "\"><s:Body>");
+}
+
+void soap_begin(nl_buffer *out, const char *name)
+{
+    begin_envelope(out);
+    put(out, "<");
+    put(out, name);
+    put(out, " xmlns=\"" AGENT_NAMESPACE "\">");
+}
+
+void soap_end(nl_buffer *out, const char *name)
+{
+    soap_close(out, name);
+    put(out, "</s:Body></s:Envelope>\n");
+}
+
+void soap_put_fault(nl_buffer *out, const char *code, const char *words)
+{
+    begin_envelope(out);
+    put(out, "<s:Fault><faultcode>s:");
+    put(out, code);
+    put(out, "</faultcode>");
+    soap_put(out, "faultstring", words);
+    put(out, "</s:Fault></s:Body></s:Envelope>\n");
+}

@@ -1,0 +1,68 @@
+/*
+ * SOAP 1.1 messages, document/literal wrapped, as nlagent.wsdl says: read into calls, and written.
+ *
+ * What is read may come from anybody. It is refused, with the words for a fault, when it is no XML, has a document type
+ * (and so cannot declare entities), is nested deeper than 16 elements, holds more than 20000 elements, or is not what a
+ * SOAP message is; memory is bounded by a small multiple of the message's size, which the caller bounds. libxml2 loads
+ * nothing from anywhere.
+ */
+#ifndef NLAGENT_SOAP_H
+#define NLAGENT_SOAP_H
+
+#include <netlogger.h>
+
+#define SOAP_NAMESPACE "http://schemas.xmlsoap.org/soap/envelope/"
+#define AGENT_NAMESPACE "urn:netlogger:agent:1"
+
+enum { SOAP_WORDS = 300, SOAP_NAME = 64 };
+
+/* An element within the operation's. Its name is the path to it, "agent.sensor"; those that hold others come before
+ * them, with what text they have. */
+typedef struct soap_argument {
+    char name[SOAP_NAME];
+    size_t value; /* where in the call's text it begins, NUL-terminated */
+    int depth;
+} soap_argument;
+
+typedef struct soap_call {
+    char operation[SOAP_NAME];
+    soap_argument *arguments;
+    size_t count, capacity;
+    nl_buffer text;
+    const char *fault_code; /* NULL: it is a call; else Client, VersionMismatch or MustUnderstand */
+    char fault[SOAP_WORDS];
+    nl_buffer records; /* of an answer: the records in it, as lines of ULM */
+} soap_call;
+
+/* Reads a message; false when it is none, with fault_code and fault. To be freed with soap_call_free in any case. */
+bool soap_read(const char *data, size_t size, soap_call *call);
+void soap_call_free(soap_call *call);
+
+/* The first argument of that name; NULL when there is none. */
+const char *soap_value(const soap_call *call, const char *name);
+
+/* The one after the one at *place (0 to begin with), of that name; NULL when there is no more. */
+const char *soap_next_value(const soap_call *call, const char *name, size_t *place);
+
+/* ---- writing ---- */
+
+/* Begins a message whose body is an element of that name; ends it. */
+void soap_begin(nl_buffer *out, const char *name);
+void soap_end(nl_buffer *out, const char *name);
+
+/* An element with text. What XML cannot hold is in it as "?". */
+void soap_put(nl_buffer *out, const char *name, const char *value);
+void soap_put_number(nl_buffer *out, const char *name, double value);
+void soap_open(nl_buffer *out, const char *name);
+void soap_close(nl_buffer *out, const char *name);
+
+/* An element for each field of a record, by its name. */
+void soap_put_fields(nl_buffer *out, const nl_record *record);
+
+/* The record itself, as doc/netlogger.xsd says. */
+void soap_put_record(nl_buffer *out, const nl_record *record);
+
+/* A whole message: a fault. code is Client, Server, VersionMismatch or MustUnderstand. */
+void soap_put_fault(nl_buffer *out, const char *code, const char *words);
+
+#endif

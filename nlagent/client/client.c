@@ -1,0 +1,231 @@
+#include "config.h"
+
+#include "client/client.h"
+
+#include "base/time_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ANSWER_MOST = 64 << 20, PIECE = 64 << 10, HEAD_MOST = 32 << 10 };
+
+struct client {
+    nl_dialer *dialer;
+    char *host; /* with the port */
+    char *token;
+};
+
+static bool fail(char words[CLIENT_WORDS], const char *what)
+{
+    snprintf(words, CLIENT_WORDS, "%s", what);
+    return false;
+}
+
+static void append(nl_buffer *out, const char *text)
+{
+    nl_buffer_append(out, text, strlen(text));
+}
+
+/* As a URL that a dialer knows. */
+static nl_url *make_url(const char *authority, size_t size, bool secure, const client_options *o)
+{
+    nl_buffer text = {0};
+    char port[16] = "";
+    const char *colon = memrchr(authority, ':', size), *bracket = memrchr(authority, ']', size);
+    if (colon == NULL || (bracket != NULL && colon < bracket))
+        snprintf(port, sizeof port, ":%d", CLIENT_DEFAULT_PORT);
+    append(&text, secure ? "x-netlogs://" : "x-netlog://");
+    nl_buffer_append(&text, authority, size);
+    append(&text, port);
+    const char *const names[] = {"ca", "cert", "key"}, *const values[] = {o->ca, o->cert, o->key};
+    bool first = true;
+    for (int i = 0; i < 3 && secure; i++) {
+        if (values[i] == NULL)
+            continue;
+        append(&text, first ? "?" : "&");
+        append(&text, names[i]);
+        append(&text, "=");
+        append(&text, values[i]);
+        first = false;
+    }
+    nl_buffer_append(&text, "", 1);
+    nl_url *url = nl_url_parse(text.data);
+    nl_buffer_free(&text);
+    return url;
+}
+
+client *client_new(const char *url, const client_options *o, char words[CLIENT_WORDS])
+{
+    bool secure = strncmp(url, "https://", 8) == 0;
+    if (!secure && strncmp(url, "http://", 7) != 0) {
+        snprintf(words, CLIENT_WORDS, "%.200s: http://HOST[:PORT] or https://HOST[:PORT] is wanted", url);
+        return NULL;
+    }
+    const char *authority = url + (secure ? 8 : 7);
+    size_t size = strcspn(authority, "/");
+    client *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        abort();
+    nl_url *parsed = make_url(authority, size, secure, o);
+    c->dialer = parsed != NULL ? nl_dialer_new(parsed) : NULL;
+    c->host = strndup(authority, size);
+    c->token = o->token != NULL ? strdup(o->token) : NULL;
+    nl_url_free(parsed);
+    if (c->dialer != NULL)
+        return c;
+    snprintf(words, CLIENT_WORDS, "%.150s: %.200s", url, nl_error_message());
+    client_free(c);
+    return NULL;
+}
+
+void client_free(client *c)
+{
+    if (c == NULL)
+        return;
+    nl_dialer_free(c->dialer);
+    free(c->host);
+    free(c->token);
+    free(c);
+}
+
+/* ---- bytes ---- */
+
+static bool cannot(client *c, const char *what, const nl_channel *channel, int why, char words[CLIENT_WORDS])
+{
+    nl_dialer_cannot(c->dialer, what, channel, why);
+    return fail(words, nl_error_message());
+}
+
+static bool send_all(client *c, nl_channel *channel, const nl_buffer *bytes, int64_t deadline_ns,
+                     char words[CLIENT_WORDS])
+{
+    for (size_t done = 0; done < bytes->size;) {
+        ssize_t sent = nl_channel_write(channel, bytes->data + done, bytes->size - done);
+        int why = sent < 0 ? errno : 0;
+        if (why == EAGAIN)
+            why = nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLOUT), deadline_ns);
+        if (why != 0 && why != EINTR)
+            return cannot(c, "send to", channel, why, words);
+        done += sent > 0 ? (size_t)sent : 0;
+    }
+    return true;
+}
+
+/* Reads some more. False at the end, or with words when something went wrong. */
+static bool read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t deadline_ns, char words[CLIENT_WORDS])
+{
+    for (;;) {
+        nl_buffer_reserve(in, PIECE + 1);
+        ssize_t got = nl_channel_read(channel, in->data + in->size, PIECE);
+        int why = got < 0 ? errno : 0;
+        if (got >= 0) {
+            in->size += (size_t)got;
+            in->data[in->size] = '\0';
+            return got > 0;
+        }
+        if (why == EAGAIN)
+            why = nl_channel_has_more(channel)
+                      ? 0
+                      : nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns);
+        if (why != 0 && why != EINTR)
+            return cannot(c, "read from", channel, why, words);
+    }
+}
+
+/* An answer's head: HTTP's status, and how long the body is, ANSWER_MOST when that is not said. */
+typedef struct head {
+    int status;
+    size_t body_size;
+} head;
+
+static bool read_head(const char *text, head *h)
+{
+    const char *length = strcasestr(text, "\r\nContent-Length:");
+    h->body_size = length != NULL ? strtoul(length + strlen("\r\nContent-Length:"), NULL, 10) : ANSWER_MOST;
+    return sscanf(text, "HTTP/1.%*1[01] %d", &h->status) == 1;
+}
+
+/* Connects, sends the request, and reads the answer's head off. */
+static bool begin(client *c, const char *method, const char *path, const nl_buffer *body, nl_channel *channel,
+                  nl_buffer *in, head *answer, char words[CLIENT_WORDS])
+{
+    int64_t deadline_ns = nl_deadline_ns(CLIENT_TIMEOUT_MS);
+    nl_buffer request = {0};
+    char text[1024], *end = NULL;
+    /* Of HTTP/1.0 the answer ends with the connection, and is in one piece. */
+    snprintf(text, sizeof text,
+             "%s %.300s HTTP/1.0\r\nHost: %.255s\r\nContent-Type: text/xml; charset=utf-8\r\nSOAPAction: \"\"\r\n"
+             "Content-Length: %zu\r\n",
+             method, path, c->host, body != NULL ? body->size : 0);
+    append(&request, text);
+    if (c->token != NULL) {
+        append(&request, "Authorization: Bearer ");
+        append(&request, c->token);
+        append(&request, "\r\n");
+    }
+    append(&request, "\r\n");
+    if (body != NULL)
+        nl_buffer_append(&request, body->data, body->size);
+    *channel = (nl_channel){.fd = -1};
+    words[0] = '\0';
+    in->size = 0;
+    bool good = nl_dialer_connect(c->dialer, CLIENT_TIMEOUT_MS, channel) == NL_OK || fail(words, nl_error_message());
+    good = good && send_all(c, channel, &request, deadline_ns, words);
+    nl_buffer_free(&request);
+    while (good && (end = in->size > 0 ? strstr(in->data, "\r\n\r\n") : NULL) == NULL)
+        good = in->size < HEAD_MOST && read_more(c, channel, in, deadline_ns, words);
+    if (good)
+        *end = '\0';
+    good = good && read_head(in->data, answer);
+    if (!good && words[0] == '\0')
+        fail(words, "that is no answer of HTTP");
+    if (good) {
+        size_t size = (size_t)(end + 4 - in->data);
+        in->size -= size;
+        memmove(in->data, in->data + size, in->size + 1);
+    }
+    return good;
+}
+
+bool client_call(client *c, const nl_buffer *message, soap_call *answer, char words[CLIENT_WORDS])
+{
+    head head = {0};
+    nl_channel channel;
+    nl_buffer in = {0};
+    *answer = (soap_call){0};
+    bool good = begin(c, "POST", "/soap", message, &channel, &in, &head, words);
+    int64_t deadline_ns = nl_deadline_ns(CLIENT_TIMEOUT_MS + 60000);
+    while (good && in.size < head.body_size && in.size < ANSWER_MOST && read_more(c, &channel, &in, deadline_ns, words))
+        continue;
+    good = good && words[0] == '\0';
+    if (good && !soap_read(in.data, in.size, answer)) {
+        snprintf(words, CLIENT_WORDS, "the answer (HTTP %d) is none of SOAP: %.200s", head.status, answer->fault);
+        good = false;
+    } else if (good && strcmp(answer->operation, "Fault") == 0) {
+        const char *why = soap_value(answer, "faultstring");
+        good = fail(words, why != NULL ? why : "a fault without words");
+    }
+    if (channel.fd >= 0)
+        nl_channel_close(&channel);
+    nl_buffer_free(&in);
+    return good;
+}
+
+bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begun,
+                        char words[CLIENT_WORDS])
+{
+    char path[200];
+    head head = {0};
+    snprintf(path, sizeof path, "/stream?subscription=%.64s&format=%.8s", subscription, format);
+    bool good = begin(c, "GET", path, NULL, channel, begun, &head, words);
+    if (good && head.status != 200) {
+        snprintf(words, CLIENT_WORDS, "the agent gives no stream (HTTP %d)", head.status);
+        good = false;
+    }
+    if (!good && channel->fd >= 0)
+        nl_channel_close(channel);
+    return good;
+}

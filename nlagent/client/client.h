@@ -1,0 +1,37 @@
+/*
+ * Asking agents: SOAP over HTTP, plain or within TLS. Blocking, within a time; one thread at a time for a client.
+ */
+#ifndef NLAGENT_CLIENT_H
+#define NLAGENT_CLIENT_H
+
+#include "agent/soap.h"
+#include "transport/dial.h"
+
+enum { CLIENT_DEFAULT_PORT = 14831, CLIENT_TIMEOUT_MS = 15000, CLIENT_WORDS = 400 };
+
+/* What connections to all agents have in common. Each may be NULL. */
+typedef struct client_options {
+    const char *ca, *cert, *key; /* PEM files, of https */
+    const char *token;
+} client_options;
+
+typedef struct client client;
+
+/* For http://HOST[:PORT] or https://HOST[:PORT]; connects nothing yet. NULL with the reason in words. */
+client *client_new(const char *url, const client_options *o, char words[CLIENT_WORDS]);
+void client_free(client *c);
+
+/*
+ * Sends a message, and reads the answer into answer, to be freed with soap_call_free in any case. False with the reason
+ * in words: what a fault says, or what else went wrong.
+ */
+bool client_call(client *c, const nl_buffer *message, soap_call *answer, char words[CLIENT_WORDS]);
+
+/*
+ * Opens a stream: a connection whose bytes from here on are records; what came of them already is in begin. It is the
+ * caller's, for nl_channel_close, and must not outlast the client. False with the reason in words.
+ */
+bool client_open_stream(client *c, const char *subscription, const char *format, nl_channel *channel, nl_buffer *begin,
+                        char words[CLIENT_WORDS]);
+
+#endif

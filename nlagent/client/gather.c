@@ -1,0 +1,297 @@
+#include "config.h"
+
+#include "client/gather.h"
+
+#include "base/time_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { AGAIN_MOST_S = 30, POLL_MS = 200, STREAMS_MOST = 64, STACK = 256 << 10, COLLECTOR_PAUSE_MS = 20 };
+
+/* A sensor of an agent. */
+typedef struct stream {
+    const char *sensor;
+    nl_channel channel; /* fd -1: not open */
+    nl_decoder *decoder;
+    int64_t again_ns;
+    unsigned again_s;
+    bool was_open, was_said;
+} stream;
+
+typedef struct source {
+    struct source *next;
+    struct gathering *all;
+    char *url;
+    client *client; /* NULL: a collector */
+    pthread_t thread;
+    stream streams[STREAMS_MOST];
+    size_t count;
+} source;
+
+struct gathering {
+    gather_options options;
+    pthread_mutex_t lock; /* of put, and what follows */
+    source *sources;
+    bool over;
+    char words[CLIENT_WORDS];
+};
+
+gathering *gather_new(const gather_options *o)
+{
+    gathering *g = calloc(1, sizeof *g);
+    if (g == NULL)
+        abort();
+    g->options = *o;
+    pthread_mutex_init(&g->lock, NULL);
+    return g;
+}
+
+static void end(gathering *g, const char *words)
+{
+    pthread_mutex_lock(&g->lock);
+    if (!g->over)
+        snprintf(g->words, sizeof g->words, "%s", words);
+    g->over = true;
+    pthread_mutex_unlock(&g->lock);
+}
+
+bool gather_is_over(gathering *g, char words[CLIENT_WORDS])
+{
+    pthread_mutex_lock(&g->lock);
+    bool over = g->over;
+    if (words != NULL)
+        memcpy(words, g->words, CLIENT_WORDS);
+    pthread_mutex_unlock(&g->lock);
+    return over;
+}
+
+static void put(gathering *g, const nl_record *record)
+{
+    pthread_mutex_lock(&g->lock);
+    if (!g->over && !g->options.put(g->options.user, record))
+        g->over = true;
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* What became of a stream. */
+static void tell(source *s, const stream *t, const char *event, const char *reason)
+{
+    char host[256] = "localhost";
+    nl_record *record = nl_record_new();
+    gethostname(host, sizeof host - 1);
+    nl_record_set_time(record, nl_time_now_ns());
+    nl_record_set_level(record, NL_WARNING);
+    nl_record_set_host(record, host, strlen(host));
+    nl_record_set_prog(record, "nlagent", 7);
+    nl_record_set_event(record, event, strlen(event));
+    nl_record_add_string(record, "AGENT", s->url, strlen(s->url));
+    nl_record_add_string(record, "SENSOR", t->sensor, strlen(t->sensor));
+    if (reason != NULL)
+        nl_record_add_string(record, "REASON", reason, strlen(reason));
+    put(s->all, record);
+    nl_record_free(record);
+}
+
+/* ---- one stream ---- */
+
+static void lose(source *s, stream *t, const char *reason)
+{
+    bool was_open = t->channel.fd >= 0;
+    if (was_open)
+        nl_channel_close(&t->channel);
+    nl_decoder_free(t->decoder);
+    t->decoder = NULL;
+    t->channel.fd = -1;
+    t->again_s = t->again_s == 0 ? 1 : t->again_s * 2 < AGAIN_MOST_S ? t->again_s * 2 : AGAIN_MOST_S;
+    t->again_ns = nl_monotonic_ns() + t->again_s * NL_NS_PER_SECOND;
+    if (!t->was_said)
+        tell(s, t, "Nlagent.Lost", reason);
+    t->was_said = true;
+}
+
+static void take(source *s, stream *t, const char *data, size_t size)
+{
+    const nl_record *record;
+    nl_decoder_feed(t->decoder, data, size);
+    while (nl_decoder_next(t->decoder, &record) == NL_OK)
+        put(s->all, record);
+}
+
+static bool subscribe(source *s, stream *t, char words[CLIENT_WORDS])
+{
+    nl_buffer message = {0}, begun = {0};
+    soap_call answer;
+    soap_begin(&message, "Subscribe");
+    soap_put(&message, "sensor", t->sensor);
+    for (const char *const *a = s->all->options.arguments; a != NULL && a[0] != NULL; a += 2)
+        soap_put(&message, a[0], a[1]);
+    soap_end(&message, "Subscribe");
+    bool good = client_call(s->client, &message, &answer, words);
+    const char *id = good ? soap_value(&answer, "subscription") : NULL;
+    if (good && id == NULL)
+        snprintf(words, CLIENT_WORDS, "the agent's answer has no subscription");
+    good = id != NULL && client_open_stream(s->client, id, "ulm", &t->channel, &begun, words);
+    if (good) {
+        t->decoder = nl_decoder_new(&(nl_decoder_options){.source = s->url});
+        take(s, t, begun.data, begun.size);
+    }
+    soap_call_free(&answer);
+    nl_buffer_free(&message);
+    nl_buffer_free(&begun);
+    return good;
+}
+
+static void open_stream(source *s, stream *t)
+{
+    char words[CLIENT_WORDS];
+    if (nl_monotonic_ns() < t->again_ns)
+        return;
+    if (!subscribe(s, t, words)) {
+        t->channel.fd = -1;
+        if (s->all->options.once && !t->was_open)
+            end(s->all, words);
+        lose(s, t, words);
+        return;
+    }
+    if (t->was_said)
+        tell(s, t, "Nlagent.Back", NULL);
+    t->was_open = true;
+    t->was_said = false;
+    t->again_s = 0;
+}
+
+static void read_stream(source *s, stream *t)
+{
+    static __thread char bytes[64 << 10];
+    ssize_t got = nl_channel_read(&t->channel, bytes, sizeof bytes);
+    int why = errno;
+    if (got > 0) {
+        take(s, t, bytes, (size_t)got);
+    } else if (got == 0 || (why != EAGAIN && why != EINTR)) {
+        char words[NL_CHANNEL_WORDS];
+        lose(s, t, got == 0 ? "the agent has ended it" : nl_channel_words(&t->channel, why, words));
+    }
+}
+
+/* ---- threads ---- */
+
+static void *run(void *user)
+{
+    source *s = user;
+    while (!gather_is_over(s->all, NULL)) {
+        struct pollfd ready[STREAMS_MOST];
+        bool more = false;
+        for (size_t i = 0; i < s->count; i++) {
+            stream *t = &s->streams[i];
+            if (t->channel.fd < 0)
+                open_stream(s, t);
+            ready[i] = (struct pollfd){.fd = t->channel.fd};
+            if (t->channel.fd < 0)
+                continue;
+            ready[i].events = nl_channel_wants(&t->channel, POLLIN);
+            more = more || nl_channel_has_more(&t->channel);
+        }
+        poll(ready, s->count, more ? 0 : POLL_MS);
+        for (size_t i = 0; i < s->count; i++)
+            if (s->streams[i].channel.fd >= 0 && (ready[i].revents != 0 || nl_channel_has_more(&s->streams[i].channel)))
+                read_stream(s, &s->streams[i]);
+    }
+    for (size_t i = 0; i < s->count; i++) {
+        if (s->streams[i].channel.fd >= 0)
+            nl_channel_close(&s->streams[i].channel);
+        nl_decoder_free(s->streams[i].decoder);
+    }
+    return NULL;
+}
+
+static void *run_collector(void *user)
+{
+    source *s = user;
+    const nl_record *record;
+    nl_reader *reader = nl_reader_open(s->url, &(nl_reader_options){.nonblocking = true});
+    nl_status status = reader != NULL ? NL_OK : NL_FAILED;
+    while ((status == NL_OK || status == NL_AGAIN) && !gather_is_over(s->all, NULL)) {
+        status = nl_reader_next(reader, &record);
+        if (status == NL_OK)
+            put(s->all, record);
+        else if (status == NL_AGAIN)
+            usleep(COLLECTOR_PAUSE_MS * 1000);
+    }
+    if (status != NL_OK && status != NL_AGAIN) {
+        char words[CLIENT_WORDS];
+        snprintf(words, sizeof words, "%.100s: %.250s", s->url,
+                 status == NL_END ? "the collector has ended" : nl_error_message());
+        end(s->all, words);
+    }
+    nl_reader_close(reader);
+    return NULL;
+}
+
+static bool start(gathering *g, source *s, void *(*function)(void *), char words[CLIENT_WORDS])
+{
+    pthread_attr_t attributes;
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, STACK);
+    int why = pthread_create(&s->thread, &attributes, function, s);
+    pthread_attr_destroy(&attributes);
+    if (why != 0) {
+        snprintf(words, CLIENT_WORDS, "a thread cannot be made: %s", strerror(why));
+        client_free(s->client);
+        free(s->url);
+        free(s);
+        return false;
+    }
+    s->next = g->sources;
+    g->sources = s;
+    return true;
+}
+
+bool gather_add(gathering *g, const char *url, char words[CLIENT_WORDS])
+{
+    for (const source *s = g->sources; s != NULL; s = s->next)
+        if (strcmp(s->url, url) == 0)
+            return true;
+    source *s = calloc(1, sizeof *s);
+    if (s == NULL || (s->url = strdup(url)) == NULL)
+        abort();
+    s->all = g;
+    s->client = client_new(url, &g->options.client, words);
+    if (s->client == NULL) {
+        free(s->url);
+        free(s);
+        return false;
+    }
+    for (; g->options.sensors[s->count] != NULL && s->count < STREAMS_MOST; s->count++)
+        s->streams[s->count] = (stream){.sensor = g->options.sensors[s->count], .channel = {.fd = -1}};
+    return start(g, s, run, words);
+}
+
+bool gather_add_collector(gathering *g, const char *url, char words[CLIENT_WORDS])
+{
+    source *s = calloc(1, sizeof *s);
+    if (s == NULL || (s->url = strdup(url)) == NULL)
+        abort();
+    s->all = g;
+    return start(g, s, run_collector, words);
+}
+
+void gather_free(gathering *g)
+{
+    end(g, "");
+    while (g->sources != NULL) {
+        source *s = g->sources;
+        g->sources = s->next;
+        pthread_join(s->thread, NULL);
+        client_free(s->client);
+        free(s->url);
+        free(s);
+    }
+    pthread_mutex_destroy(&g->lock);
+    free(g);
+}

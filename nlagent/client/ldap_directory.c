@@ -1,0 +1,268 @@
+#include "config.h"
+
+#include "client/ldap_directory.h"
+
+#include <ldap.h>
+#include <netlogger.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { TIMEOUT_S = 10, DN_SIZE = 2048, FILTER_SIZE = 1024 };
+
+static bool fail(char words[LDAP_WORDS], const char *what, int why)
+{
+    snprintf(words, LDAP_WORDS, "LDAP: %.200s: %.150s", what, ldap_err2string(why));
+    return false;
+}
+
+/* ---- connecting ---- */
+
+static bool read_password(const char *path, char password[256])
+{
+    FILE *file = fopen(path, "re");
+    bool good = file != NULL && fgets(password, 256, file) != NULL;
+    if (file != NULL)
+        fclose(file);
+    if (good)
+        password[strcspn(password, "\r\n")] = '\0';
+    return good;
+}
+
+/* NULL with the reason in words. */
+static LDAP *dial(const ldap_options *o, char words[LDAP_WORDS])
+{
+    LDAP *ldap = NULL;
+    char password[256] = "";
+    struct timeval time = {.tv_sec = TIMEOUT_S};
+    int version = LDAP_VERSION3, why = ldap_initialize(&ldap, o->url);
+    if (o->password_file != NULL && !read_password(o->password_file, password)) {
+        snprintf(words, LDAP_WORDS, "%.200s: the password cannot be read", o->password_file);
+        why = LDAP_OTHER;
+    } else if (why == LDAP_SUCCESS) {
+        ldap_set_option(ldap, LDAP_OPT_PROTOCOL_VERSION, &version);
+        ldap_set_option(ldap, LDAP_OPT_NETWORK_TIMEOUT, &time);
+        ldap_set_option(ldap, LDAP_OPT_TIMEOUT, &time);
+        struct berval secret = {strlen(password), password};
+        why = ldap_sasl_bind_s(ldap, o->bind_dn, LDAP_SASL_SIMPLE, &secret, NULL, NULL, NULL);
+    }
+    explicit_bzero(password, sizeof password);
+    if (why == LDAP_SUCCESS)
+        return ldap;
+    if (words[0] == '\0')
+        fail(words, o->url, why);
+    if (ldap != NULL)
+        ldap_unbind_ext_s(ldap, NULL, NULL);
+    return NULL;
+}
+
+/* ---- names ---- */
+
+/* Appends text with what a name of LDAP gives a meaning escaped. */
+static void put_name(char *out, size_t size, const char *text)
+{
+    size_t used = strlen(out);
+    for (; *text != '\0' && used + 4 < size; text++)
+        used +=
+            (size_t)sprintf(out + used, strchr(",+\"\\<>;=# ", *text) != NULL ? "\\%02x" : "%c", (unsigned char)*text);
+}
+
+static void agent_dn(const ldap_options *o, const char *url, char dn[DN_SIZE])
+{
+    strcpy(dn, "nlURL=");
+    put_name(dn, DN_SIZE / 2, url);
+    snprintf(dn + strlen(dn), DN_SIZE - strlen(dn), ",%s", o->base);
+}
+
+static void sensor_dn(const char *agent, const char *name, char dn[DN_SIZE])
+{
+    strcpy(dn, "nlSensor=");
+    put_name(dn, 200, name);
+    snprintf(dn + strlen(dn), DN_SIZE - strlen(dn), ",%.1700s", agent);
+}
+
+static void time_text(time_t at, char text[32])
+{
+    struct tm parts;
+    gmtime_r(&at, &parts);
+    strftime(text, 32, "%Y%m%d%H%M%SZ", &parts);
+}
+
+/* ---- registering ---- */
+
+/* Attributes of an entry: name, value ... NULL. Empty values are left out, for LDAP has none. */
+static int put_entry(LDAP *ldap, const char *dn, const char *const *pairs)
+{
+    LDAPMod mods[10], *list[11];
+    char *values[10][2];
+    size_t count = 0;
+    for (; pairs[0] != NULL; pairs += 2) {
+        if (*pairs[1] == '\0')
+            continue;
+        values[count][0] = (char *)pairs[1];
+        values[count][1] = NULL;
+        mods[count] = (LDAPMod){.mod_op = LDAP_MOD_ADD, .mod_type = (char *)pairs[0], .mod_values = values[count]};
+        list[count] = &mods[count];
+        count++;
+    }
+    list[count] = NULL;
+    int why = ldap_add_ext_s(ldap, dn, list, NULL, NULL);
+    if (why != LDAP_ALREADY_EXISTS)
+        return why;
+    for (size_t i = 1; i < count; i++)
+        mods[i].mod_op = LDAP_MOD_REPLACE;
+    /* The object class and what names the entry stay. */
+    return ldap_modify_ext_s(ldap, dn, list + 2, NULL, NULL);
+}
+
+/* Deletes an agent's entry with those below it. */
+static int delete_tree(LDAP *ldap, const char *dn)
+{
+    LDAPMessage *found = NULL;
+    char *nothing[] = {LDAP_NO_ATTRS, NULL};
+    ldap_search_ext_s(ldap, dn, LDAP_SCOPE_ONELEVEL, "(objectClass=*)", nothing, 0, NULL, NULL, NULL, 0, &found);
+    for (LDAPMessage *e = ldap_first_entry(ldap, found); e != NULL; e = ldap_next_entry(ldap, e)) {
+        char *name = ldap_get_dn(ldap, e);
+        ldap_delete_ext_s(ldap, name, NULL, NULL);
+        ldap_memfree(name);
+    }
+    ldap_msgfree(found);
+    return ldap_delete_ext_s(ldap, dn, NULL, NULL);
+}
+
+/* Agents whose time is over a good while ago. Who may not delete them leaves them: nobody finds them. */
+static void sweep(LDAP *ldap, const ldap_options *o)
+{
+    char filter[100], limit[32], *nothing[] = {LDAP_NO_ATTRS, NULL};
+    LDAPMessage *found = NULL;
+    time_text(time(NULL) - 60, limit);
+    snprintf(filter, sizeof filter, "(&(objectClass=nlAgent)(nlExpires<=%s))", limit);
+    ldap_search_ext_s(ldap, o->base, LDAP_SCOPE_ONELEVEL, filter, nothing, 0, NULL, NULL, NULL, 0, &found);
+    for (LDAPMessage *e = ldap_first_entry(ldap, found); e != NULL; e = ldap_next_entry(ldap, e)) {
+        char *name = ldap_get_dn(ldap, e);
+        delete_tree(ldap, name);
+        ldap_memfree(name);
+    }
+    ldap_msgfree(found);
+}
+
+bool ldap_register(const ldap_options *o, const char *host, const char *url, double ttl_s,
+                   const directory_sensor *sensors, size_t count, char words[LDAP_WORDS])
+{
+    char agent[DN_SIZE], dn[DN_SIZE], until[32];
+    words[0] = '\0';
+    LDAP *ldap = dial(o, words);
+    if (ldap == NULL)
+        return false;
+    time_text(time(NULL) + (time_t)ttl_s + 1, until);
+    agent_dn(o, url, agent);
+    const char *const entry[] = {"objectClass", "nlAgent", "nlURL", url, "nlHost", host, "nlExpires", until, NULL};
+    int why = put_entry(ldap, agent, entry);
+    for (size_t i = 0; i < count && why == LDAP_SUCCESS; i++) {
+        const char *const one[] = {"objectClass", "nlSensorEntry",   "nlSensor", sensors[i].name, "nlURL",
+                                   url,           "nlHost",          host,       "nlExpires",     until,
+                                   "nlEvents",    sensors[i].events, "nlWhat",   sensors[i].what, NULL};
+        sensor_dn(agent, sensors[i].name, dn);
+        why = put_entry(ldap, dn, one);
+    }
+    if (why == LDAP_SUCCESS)
+        sweep(ldap, o);
+    else
+        fail(words, agent, why);
+    ldap_unbind_ext_s(ldap, NULL, NULL);
+    return why == LDAP_SUCCESS;
+}
+
+bool ldap_withdraw(const ldap_options *o, const char *url, char words[LDAP_WORDS])
+{
+    char agent[DN_SIZE];
+    words[0] = '\0';
+    LDAP *ldap = dial(o, words);
+    if (ldap == NULL)
+        return false;
+    agent_dn(o, url, agent);
+    int why = delete_tree(ldap, agent);
+    ldap_unbind_ext_s(ldap, NULL, NULL);
+    return why == LDAP_SUCCESS || fail(words, agent, why);
+}
+
+/* ---- finding ---- */
+
+/* An attribute's value, allocated; "" when there is none. */
+static char *value_of(LDAP *ldap, LDAPMessage *entry, const char *name)
+{
+    struct berval **values = ldap_get_values_len(ldap, entry, name);
+    char *text = values != NULL && values[0] != NULL ? strndup(values[0]->bv_val, values[0]->bv_len) : strdup("");
+    ldap_value_free_len(values);
+    return text;
+}
+
+static void show(LDAP *ldap, LDAPMessage *entry, const nl_filter *filter, nl_record *row,
+                 void (*function)(void *user, const char *host, const char *url, const directory_sensor *sensors,
+                                  size_t count),
+                 void *user)
+{
+    static const char *const attributes[] = {"nlHost", "nlURL", "nlSensor", "nlEvents", "nlWhat"};
+    static const char *const names[] = {"host", "url", "sensor", "events", "what"};
+    char *values[5];
+    nl_record_clear(row);
+    for (int i = 0; i < 5; i++) {
+        values[i] = value_of(ldap, entry, attributes[i]);
+        if (i == 0)
+            nl_record_set_host(row, values[i], strlen(values[i]));
+        else
+            nl_record_add_string(row, names[i], values[i], strlen(values[i]));
+    }
+    const directory_sensor sensor = {values[2], values[4], values[3]};
+    if (nl_filter_matches(filter, row))
+        function(user, values[0], values[1], &sensor, 1);
+    for (int i = 0; i < 5; i++)
+        free(values[i]);
+}
+
+/* What the server can choose by itself of an expression that is tests with & between: sensor=NAME. The rest is looked
+ * at here. */
+static void server_filter(const char *expression, char filter[FILTER_SIZE])
+{
+    char now[32], name[80] = "";
+    time_text(time(NULL), now);
+    const char *sensor = strncmp(expression, "sensor", 6) == 0 ? expression + 6 : NULL;
+    bool simple = sensor != NULL && strpbrk(expression, "|!()") == NULL && strstr(expression, "or") == NULL;
+    if (simple)
+        sscanf(sensor, " = %79[A-Za-z0-9_.-]", name);
+    if (name[0] != '\0' && strchr("*?[", sensor[strcspn(sensor, "*?[& ")]) == NULL)
+        snprintf(filter, FILTER_SIZE, "(&(objectClass=nlSensorEntry)(nlSensor=%s)(nlExpires>=%s))", name, now);
+    else
+        snprintf(filter, FILTER_SIZE, "(&(objectClass=nlSensorEntry)(nlExpires>=%s))", now);
+}
+
+bool ldap_find(const ldap_options *o, const char *expression,
+               void (*function)(void *user, const char *host, const char *url, const directory_sensor *sensors,
+                                size_t count),
+               void *user, char words[LDAP_WORDS])
+{
+    char asked[FILTER_SIZE];
+    nl_filter *filter = NULL;
+    LDAPMessage *found = NULL;
+    words[0] = '\0';
+    if (*expression != '\0' && (filter = directory_filter(expression)) == NULL) {
+        snprintf(words, LDAP_WORDS, "%.300s", nl_error_message());
+        return false;
+    }
+    LDAP *ldap = dial(o, words);
+    if (ldap == NULL) {
+        nl_filter_free(filter);
+        return false;
+    }
+    server_filter(expression, asked);
+    int why = ldap_search_ext_s(ldap, o->base, LDAP_SCOPE_SUBTREE, asked, NULL, 0, NULL, NULL, NULL, 0, &found);
+    nl_record *row = nl_record_new();
+    for (LDAPMessage *e = ldap_first_entry(ldap, found); e != NULL; e = ldap_next_entry(ldap, e))
+        show(ldap, e, filter, row, function, user);
+    nl_record_free(row);
+    nl_filter_free(filter);
+    ldap_msgfree(found);
+    ldap_unbind_ext_s(ldap, NULL, NULL);
+    return why == LDAP_SUCCESS || fail(words, o->base, why);
+}
