@@ -40,18 +40,27 @@ static double of_mean(const summaries *all, const summary *s, summary_row *row)
     return row->count > 0 ? row->sum / (double)row->count : 0;
 }
 
-/* The row of the same labels that has the value which shares are of. */
-static double whole(const summary *s, const summary_row *row)
+static int order_labels(const void *a, const void *b)
 {
-    for (size_t i = 0; i < s->row_count; i++) {
-        const summary_row *other = s->rows[i];
-        bool same = strcmp(s->values[other->value], s->share) == 0;
-        for (unsigned j = 0; same && j < s->by_count; j++)
-            same = strcmp(other->labels[j], row->labels[j]) == 0;
-        if (same)
-            return other->sum;
+    const summary_row *left = a, *right = b;
+    for (unsigned i = 0; i < SUMMARY_FIELDS_MOST && left->labels[i] != NULL && right->labels[i] != NULL; i++) {
+        int order = strcmp(left->labels[i], right->labels[i]);
+        if (order != 0)
+            return order;
     }
     return 0;
+}
+
+/* The sum of the same labels' value which shares are of. */
+static double whole(const summary *s, const summary_row *row)
+{
+    summary_row wanted = {.value = 0};
+    for (unsigned i = 0; i < s->by_count; i++)
+        wanted.labels[i] = row->labels[i];
+    if (s->value_count > 1)
+        wanted.labels[s->by_count] = (char *)s->share;
+    summary_row *const *found = tfind(&wanted, &s->tree, order_labels);
+    return found != NULL ? (*found)->sum : 0;
 }
 
 static double of_share(const summaries *all, const summary *s, summary_row *row)
@@ -227,17 +236,6 @@ bool summaries_read(summaries *all, const schema *of)
 
 /* ---- taking ---- */
 
-static int order_labels(const void *a, const void *b)
-{
-    const summary_row *left = a, *right = b;
-    for (unsigned i = 0; i < SUMMARY_FIELDS_MOST && left->labels[i] != NULL && right->labels[i] != NULL; i++) {
-        int order = strcmp(left->labels[i], right->labels[i]);
-        if (order != 0)
-            return order;
-    }
-    return 0;
-}
-
 static char *label_of(const nl_record *record, const char *name)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -269,6 +267,7 @@ static summary_row *row_of(summary *s, const nl_record *record, unsigned value)
     if (found != NULL || s->row_count >= ROWS_MOST) {
         for (unsigned i = 0; i < SUMMARY_FIELDS_MOST; i++)
             free(wanted.labels[i]);
+        s->left_out += found == NULL;
         return found != NULL ? *found : NULL;
     }
     if (s->row_count == s->row_capacity) {

@@ -58,6 +58,7 @@ typedef struct summary {
 
     summary_row **rows; /* once computed: in their order */
     size_t row_count, row_capacity;
+    uint64_t left_out;   /* values of rows that there was no room for */
     void *tree;          /* of rows, by labels */
     double sum;          /* of the first value */
     nl_distribution all; /* of it */
