@@ -217,7 +217,7 @@ static int order_doubles(const void *a, const void *b)
 
 static double median(const measurement *list, size_t count, bool wall)
 {
-    double values[ROUNDS_MOST];
+    double values[ROUNDS_MOST] = {0};
     for (size_t i = 0; i < count; i++)
         values[i] = wall ? list[i].wall_ns : list[i].call_ns;
     qsort(values, count, sizeof *values, order_doubles);

@@ -3,7 +3,7 @@ import json
 import os
 import re
 import shutil
-import subprocess
+import sys
 
 import support
 
@@ -360,6 +360,18 @@ class OnThisKernel(Case):
         sides = {row["by"]["SIDE"] for row in found["Calls"]}
         self.assertLessEqual({"nothing", "ftrace", "nlkernel"}, sides)
         self.assertEqual(found["Stopwatch"][0]["count"], 100)
+
+    def test_tcp(self):
+        """Addresses as people read them, of this host's own connections."""
+        if "tcp:tcp_probe" not in self.events:
+            self.skipTest("this kernel has no event tcp:tcp_probe")
+        program = ("import socket; l = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(l.getsockname()); s, _ = l.accept()\n"
+                   "for i in range(50): c.send(b'x'); s.recv(1); s.send(b'y'); c.recv(1)\nprint(l.getsockname()[1])")
+        result = self.run_program(NLKERNEL, "schema", "run", "tcp", "--json", "--", sys.executable, "-c", program)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        port, report = result.stdout.split("\n", 1)
+        rows = {r["report"]: r["rows"] for r in json.loads(report)["reports"]}
+        self.assertIn(("127.0.0.1", port), {(row["by"]["TO.ADDR"], row["by"]["TO.PORT"]) for row in rows["Rtt"]})
 
     def test_varied(self):
         found = self.run_schema("stopwatch", "-F", "--vary", "N=1,3", "--", "sh", "-c", "for i in $(seq {N}); do /bin/true; done",
