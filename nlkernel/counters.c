@@ -3,19 +3,12 @@
 #include "counters.h"
 
 #include "base/error.h"
-#include "child.h"
-#include "choice.h"
-#include "convert.h"
-#include "format/record_internal.h"
-#include "realtime.h"
-#include "tasks.h"
+#include "rights.h"
 
-#include <ctype.h>
 #include <errno.h>
-#include <inttypes.h>
+#include <linux/capability.h>
 #include <linux/perf_event.h>
-#include <poll.h>
-#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -24,396 +17,280 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COUNTERS_MOST = 6, POLL_MS = 50, PAGES_MOST = 4096 };
+enum { SAMPLE_TYPE = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU | PERF_SAMPLE_READ | PERF_SAMPLE_RAW };
 
-typedef struct counter {
-    char field[32]; /* in records */
-    uint32_t type;
-    uint64_t config;
-} counter;
+static const counter known[] = {
+    {"cycles", "CYCLES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CPU_CYCLES},
+    {"instructions", "INSTRUCTIONS", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_INSTRUCTIONS},
+    {"cache-references", "CACHE.REFERENCES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_REFERENCES},
+    {"cache-misses", "CACHE.MISSES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_CACHE_MISSES},
+    {"branches", "BRANCHES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_INSTRUCTIONS},
+    {"branch-misses", "BRANCH.MISSES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BRANCH_MISSES},
+    {"bus-cycles", "BUS.CYCLES", "", PERF_TYPE_HARDWARE, PERF_COUNT_HW_BUS_CYCLES},
+    {"page-faults", "PAGE.FAULTS", "", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_PAGE_FAULTS},
+    {"context-switches", "CONTEXT.SWITCHES", "", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CONTEXT_SWITCHES},
+    {"cpu-migrations", "CPU.MIGRATIONS", "", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_MIGRATIONS},
+    {"cpu-clock", "CPU.CLOCK", "", PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK},
+};
 
-#define HARDWARE(what) PERF_TYPE_HARDWARE, PERF_COUNT_HW_##what
-#define SOFTWARE(what) PERF_TYPE_SOFTWARE, PERF_COUNT_SW_##what
+struct counted {
+    int fds[COUNTERS_MOST]; /* of counters; the first one leads the group, and has the buffer */
+    int *event_fds;         /* of tracepoints, by place */
+    size_t counter_count, event_count;
+    bool on;
+    struct perf_event_mmap_page *head;
+    char *data;
+    size_t size, mapped;
+    uint64_t tail, taken; /* what was read, and what of that is behind us */
+    char copy[1 << 16];   /* of a sample that goes round the buffer's end; its size has 16 bits */
+    uint64_t values[COUNTERS_MOST];
+};
 
-static const struct {
-    const char *name;
-    uint32_t type;
-    uint64_t config;
-} known[] = {{"cycles", HARDWARE(CPU_CYCLES)},
-             {"instructions", HARDWARE(INSTRUCTIONS)},
-             {"cache-references", HARDWARE(CACHE_REFERENCES)},
-             {"cache-misses", HARDWARE(CACHE_MISSES)},
-             {"branches", HARDWARE(BRANCH_INSTRUCTIONS)},
-             {"branch-misses", HARDWARE(BRANCH_MISSES)},
-             {"cpu-clock", SOFTWARE(CPU_CLOCK)},
-             {"page-faults", SOFTWARE(PAGE_FAULTS)},
-             {"context-switches", SOFTWARE(CONTEXT_SWITCHES)},
-             {"cpu-migrations", SOFTWARE(CPU_MIGRATIONS)}};
+/* ---- which ---- */
 
-/* One CPU's counters and events, with the memory that the kernel writes samples into. */
-typedef struct counted_cpu {
-    int cpu;
-    int *fds; /* counters, then events */
-    struct perf_event_mmap_page *ring;
-    tasks tasks;
-    uint64_t lost;
-} counted_cpu;
-
-typedef struct counting {
-    const recording_options *options;
-    counter counters[COUNTERS_MOST];
-    size_t counter_count;
-    kernel_events events;
-    counted_cpu *cpus;
-    size_t cpu_count;
-    size_t ring_size; /* bytes of samples */
-    nl_writer *writer;
-    nl_record *record;
-    char host[256];
-    realtime clock;
-    child child;
-    uint64_t recorded, lost;
-    bool failed;
-} counting;
-
-static int perf_open(struct perf_event_attr *attr, int cpu, int group)
+bool counters_choose(counters *c, const char *names)
 {
-    return (int)syscall(SYS_perf_event_open, attr, -1, cpu, group, PERF_FLAG_FD_CLOEXEC);
-}
-
-/* ---- which counters ---- */
-
-static bool is_there(const counter *c)
-{
-    struct perf_event_attr attr = {.size = sizeof attr, .type = c->type, .config = c->config};
-    int fd = perf_open(&attr, 0, -1);
-    if (fd >= 0)
-        close(fd);
-    return fd >= 0;
-}
-
-static void say_absent(const char *name, int error)
-{
-    if (error == EACCES || error == EPERM)
-        program_error("%s: counters want root's rights or CAP_PERFMON: going on without it", name);
-    else
-        program_error("%s: this machine shows no such counter (a virtual machine seldom does): going on without it",
-                      name);
-}
-
-/* Takes those that there are. False when a name is none. */
-static bool find_counters(const char *names, counter *found, size_t *count, bool aloud)
-{
-    char *copy = strdup(names), *save = NULL;
-    NL_REQUIRE(copy != NULL, "out of memory");
-    bool good = true;
-    for (char *name = strtok_r(copy, ",", &save); good && name != NULL; name = strtok_r(NULL, ",", &save)) {
-        size_t i = 0;
-        while (i < sizeof known / sizeof *known && strcmp(known[i].name, name) != 0)
-            i++;
-        good = i < sizeof known / sizeof *known && *count < COUNTERS_MOST;
-        if (!good) {
-            nl_error_set("--counters: there is no \"%s\", or there are more than %d", name, COUNTERS_MOST);
-            break;
+    for (const char *at = names; *at != '\0';) {
+        size_t size = strcspn(at, ","), found = 0;
+        while (found < sizeof known / sizeof *known &&
+               (strlen(known[found].name) != size || memcmp(known[found].name, at, size) != 0))
+            found++;
+        if (found == sizeof known / sizeof *known || c->count == COUNTERS_MOST) {
+            nl_error_set(
+                c->count == COUNTERS_MOST
+                    ? "more than eight counters (%.*s)"
+                    : "\"%.*s\" is no counter: cycles, instructions, cache-references, cache-misses, branches, "
+                      "branch-misses, bus-cycles, page-faults, context-switches, cpu-migrations and cpu-clock "
+                      "are",
+                (int)size, at);
+            return false;
         }
-        counter c = {.type = known[i].type, .config = known[i].config};
-        for (size_t at = 0; name[at] != '\0'; at++)
-            c.field[at] = name[at] == '-' ? '.' : (char)toupper((unsigned char)name[at]);
-        if (is_there(&c))
-            found[(*count)++] = c;
-        else if (aloud)
-            say_absent(name, errno);
+        c->list[c->count++] = known[found];
+        at += size + (at[size] == ',');
     }
-    free(copy);
-    return good;
+    return c->count > 0 || nl_error_set("no counter is named") == NL_OK;
 }
 
-bool counters_any(const char *names)
+static int open_event(struct perf_event_attr *attributes, int cpu, int group)
 {
-    counter found[COUNTERS_MOST];
-    size_t count = 0;
-    nl_error_clear();
-    return find_counters(names, found, &count, true) && count > 0;
+    attributes->size = sizeof *attributes;
+    attributes->read_format = PERF_FORMAT_GROUP;
+    attributes->use_clockid = 1;
+    attributes->clockid = CLOCK_MONOTONIC;
+    return (int)syscall(SYS_perf_event_open, attributes, -1, cpu, group, PERF_FLAG_FD_CLOEXEC);
+}
+
+static void explain_absent(counter *c)
+{
+    int error = errno;
+    if (error == EACCES || error == EPERM)
+        snprintf(c->absent, sizeof c->absent,
+                 "user %u has not CAP_PERFMON, which it wants: sudo setcap cap_perfmon,cap_dac_override+ep %s",
+                 (unsigned)geteuid(), rights_our_path());
+    else if (c->type == PERF_TYPE_HARDWARE && (error == ENOENT || error == ENODEV || error == EOPNOTSUPP))
+        snprintf(c->absent, sizeof c->absent,
+                 "this machine has no such counter (a virtual one has what its host lends it)");
+    else
+        snprintf(c->absent, sizeof c->absent, "%s", strerror(error));
+}
+
+size_t counters_probe(counters *c, int cpu)
+{
+    size_t present = 0;
+    for (size_t i = 0; i < c->count; i++) {
+        struct perf_event_attr attributes = {.type = c->list[i].type, .config = c->list[i].config};
+        int fd = open_event(&attributes, cpu, -1);
+        if (fd < 0) {
+            explain_absent(&c->list[i]);
+            continue;
+        }
+        close(fd);
+        counter moved = c->list[present];
+        c->list[present++] = c->list[i];
+        if (i >= present)
+            c->list[i] = moved;
+    }
+    return present;
 }
 
 /* ---- opening ---- */
 
-static bool choose_events(counting *c)
+static bool open_counters(counted *c, const counters *of, int cpu)
 {
-    tracing t;
-    event_names names = {0};
-    if (!tracing_open(&t, c->options->tracefs))
-        return false;
-    bool good = event_names_read(&names, &t);
-    for (size_t i = 0; good && i < c->options->pattern_count; i++) {
-        const char *pattern = c->options->patterns[i];
-        bool needed = *pattern != '?';
-        good = event_names_choose(&names, needed ? pattern : pattern + 1) || !needed;
-    }
-    good = good && kernel_events_read(&c->events, &names, &t);
-    event_names_free(&names);
-    tracing_close(&t);
-    if (good)
-        kernel_events_index(&c->events);
-    return good;
-}
-
-static bool open_ring(counting *c, counted_cpu *cpu, int fd)
-{
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), pages = 1;
-    while (2 * pages * page <= c->options->buffer_size && 2 * pages <= PAGES_MOST)
-        pages *= 2;
-    c->ring_size = pages * page;
-    void *memory = mmap(NULL, c->ring_size + page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (memory == MAP_FAILED)
-        return nl_error_set_errno("a buffer of %zu KiB for CPU %d", c->ring_size >> 10, cpu->cpu) == NL_OK;
-    cpu->ring = memory;
-    return true;
-}
-
-/* The counters in one group, which the events join: a sample of an event has them all. */
-static bool open_cpu(counting *c, counted_cpu *cpu)
-{
-    size_t count = c->counter_count + c->events.count;
-    cpu->fds = malloc(count * sizeof *cpu->fds);
-    NL_REQUIRE(cpu->fds != NULL, "out of memory");
-    for (size_t i = 0; i < count; i++)
-        cpu->fds[i] = -1;
-    tasks_start(&cpu->tasks, cpu->cpu, c->events.count, NULL);
-    for (size_t i = 0; i < count; i++) {
-        bool is_event = i >= c->counter_count;
-        struct perf_event_attr attr = {.size = sizeof attr,
-                                       .type = is_event ? (uint32_t)PERF_TYPE_TRACEPOINT : c->counters[i].type,
-                                       .config = is_event ? (uint64_t)c->events.list[i - c->counter_count].id
-                                                          : c->counters[i].config,
-                                       .read_format = PERF_FORMAT_GROUP,
-                                       .use_clockid = 1,
-                                       .clockid = CLOCK_MONOTONIC,
-                                       .disabled = i == 0};
-        if (is_event) {
-            attr.sample_period = 1;
-            attr.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_READ | PERF_SAMPLE_RAW;
-            attr.watermark = 1;
-            attr.wakeup_watermark = 16384;
-        }
-        cpu->fds[i] = perf_open(&attr, cpu->cpu, i == 0 ? -1 : cpu->fds[0]);
-        if (cpu->fds[i] < 0)
-            return nl_error_set_errno("%s, with its counters", is_event ? c->events.list[i - c->counter_count].name
-                                                                        : c->counters[i].field) == NL_OK;
-        if (i == c->counter_count && !open_ring(c, cpu, cpu->fds[i]))
-            return false;
-        if (i > c->counter_count && ioctl(cpu->fds[i], PERF_EVENT_IOC_SET_OUTPUT, cpu->fds[c->counter_count]) != 0)
-            return nl_error_set_errno("%s", c->events.list[i - c->counter_count].name) == NL_OK;
-    }
-    return true;
-}
-
-static bool open_cpus(counting *c)
-{
-    long count = sysconf(_SC_NPROCESSORS_ONLN);
-    c->cpus = calloc((size_t)count, sizeof *c->cpus);
-    NL_REQUIRE(c->cpus != NULL, "out of memory");
-    for (long cpu = 0; cpu < count; cpu++) {
-        if (c->options->cpus != NULL && ((size_t)cpu >= c->options->cpu_count || !c->options->cpus[cpu]))
-            continue;
-        c->cpus[c->cpu_count].cpu = (int)cpu;
-        if (!open_cpu(c, &c->cpus[c->cpu_count++]))
-            return false;
-    }
-    return c->cpu_count > 0 || nl_error_set("--cpu: there is none of these here") == NL_OK;
-}
-
-/* ---- samples ---- */
-
-static void put(counting *c, const nl_record *record)
-{
-    if (!c->failed && nl_writer_put(c->writer, record) != NL_OK) {
-        program_error("%s", nl_error_message());
-        c->failed = true;
-    }
-}
-
-static void begin_record(counting *c, const char *event, int64_t time_ns, const char *prog, size_t prog_size)
-{
-    nl_record_clear(c->record);
-    nl_record_set_time(c->record, time_ns);
-    nl_record_set_host(c->record, c->host, strlen(c->host));
-    nl_record_set_prog(c->record, prog, prog_size);
-    nl_record_set_level(c->record, NL_SYSTEM);
-    nl_record_set_event(c->record, event, strlen(event));
-}
-
-/* A sample's body: of whom, when, how many values, the values, the kernel's own record. */
-static void take_sample(counting *c, counted_cpu *cpu, const char *at, size_t size)
-{
-    uint32_t pid, tid, raw_size;
-    uint64_t time_ns, count, number;
-    uint16_t id;
-    if (size < 24)
-        return;
-    memcpy(&pid, at, sizeof pid);
-    memcpy(&tid, at + 4, sizeof tid);
-    memcpy(&time_ns, at + 8, sizeof time_ns);
-    memcpy(&count, at + 16, sizeof count);
-    const char *values = at + 24, *raw = values + 8 * count + 4;
-    if (count < c->counter_count || count > (size - 24) / 8 || size < 24 + 8 * count + 6)
-        return;
-    memcpy(&raw_size, raw - 4, sizeof raw_size);
-    memcpy(&id, raw, sizeof id);
-    const kernel_event *event = id < c->events.id_count ? c->events.by_id[id] : NULL;
-    if (event == NULL || raw_size < event->fixed_size || raw_size > (size_t)(at + size - raw))
-        return;
-    const task *task = tasks_find(&cpu->tasks, (int)tid, (int64_t)time_ns);
-    begin_record(c, event->name, realtime_of(&c->clock, time_ns), task->name->text, task->name->size);
-    nl_record_add_int(c->record, "CPU", cpu->cpu);
-    nl_record_add_int(c->record, "PID", pid);
-    nl_record_add_int(c->record, "TID", tid);
     for (size_t i = 0; i < c->counter_count; i++) {
-        memcpy(&number, values + 8 * i, sizeof number);
-        nl_record_add_uint(c->record, c->counters[i].field, number);
+        struct perf_event_attr attributes = {
+            .type = of->list[i].type, .config = of->list[i].config, .disabled = i == 0};
+        c->fds[i] = open_event(&attributes, cpu, i == 0 ? -1 : c->fds[0]);
+        if (c->fds[i] < 0) {
+            nl_error_set_errno("--counters: %s, together with those before it", of->list[i].name);
+            return false;
+        }
     }
-    convert_fields(c->record, event, raw, raw_size);
-    if (!nl_filter_matches(c->options->filter, c->record))
-        return;
-    c->recorded++;
-    put(c, c->record);
-}
-
-static void take_lost(counting *c, counted_cpu *cpu, const char *at, size_t size)
-{
-    uint64_t count;
-    if (size < 16)
-        return;
-    memcpy(&count, at + 8, sizeof count);
-    c->lost += count;
-    begin_record(c, "NetLogger.Lost", nl_time_now_ns(), "nlkernel", 8);
-    nl_record_add_int(c->record, "CPU", cpu->cpu);
-    nl_record_add_uint(c->record, "COUNT", count);
-    put(c, c->record);
-}
-
-/* What the kernel has written since, which may go round the ring's end. */
-static void read_ring(counting *c, counted_cpu *cpu)
-{
-    char copy[1 << 16];
-    const char *data = (const char *)cpu->ring + sysconf(_SC_PAGESIZE);
-    uint64_t head = __atomic_load_n(&cpu->ring->data_head, __ATOMIC_ACQUIRE), tail = cpu->ring->data_tail;
-    while (tail < head) {
-        struct perf_event_header header;
-        size_t at = tail % c->ring_size;
-        memcpy(&header, data + at, sizeof header); /* headers are whole: all is in eights */
-        if (header.size < sizeof header)
-            break;
-        size_t first = header.size < c->ring_size - at ? header.size : c->ring_size - at;
-        memcpy(copy, data + at, first);
-        memcpy(copy + first, data, header.size - first);
-        if (header.type == PERF_RECORD_SAMPLE)
-            take_sample(c, cpu, copy + sizeof header, header.size - sizeof header);
-        else if (header.type == PERF_RECORD_LOST)
-            take_lost(c, cpu, copy + sizeof header, header.size - sizeof header);
-        tail += header.size;
-    }
-    __atomic_store_n(&cpu->ring->data_tail, tail, __ATOMIC_RELEASE);
-}
-
-/* ---- its course ---- */
-
-static void switch_all(counting *c, bool on)
-{
-    for (size_t i = 0; i < c->cpu_count; i++)
-        ioctl(c->cpus[i].fds[0], on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, PERF_IOC_FLAG_GROUP);
-}
-
-static void record_until_end(counting *c, sigset_t *signals)
-{
-    struct pollfd *waits = calloc(c->cpu_count, sizeof *waits);
-    NL_REQUIRE(waits != NULL, "out of memory");
-    for (size_t i = 0; i < c->cpu_count; i++)
-        waits[i] = (struct pollfd){.fd = c->cpus[i].fds[c->counter_count], .events = POLLIN};
-    const struct timespec none = {0};
-    int64_t end_ns = c->options->duration_ns > 0 ? nl_time_now_ns() + c->options->duration_ns : INT64_MAX;
-    bool over = false;
-    while (!over && !c->failed) {
-        int64_t left_ns = end_ns - nl_time_now_ns();
-        poll(waits, c->cpu_count, left_ns < POLL_MS * INT64_C(1000000) ? (int)(left_ns / 1000000) + 1 : POLL_MS);
-        int signal = sigtimedwait(signals, NULL, &none);
-        child_look(&c->child);
-        over = (signal > 0 && signal != SIGCHLD) || c->child.ended || nl_time_now_ns() >= end_ns;
-        if (over)
-            switch_all(c, false);
-        realtime_update(&c->clock);
-        for (size_t i = 0; i < c->cpu_count; i++)
-            read_ring(c, &c->cpus[i]);
-    }
-    free(waits);
-}
-
-static void close_all(counting *c)
-{
-    for (size_t i = 0; i < c->cpu_count; i++) {
-        if (c->cpus[i].ring != NULL)
-            munmap(c->cpus[i].ring, c->ring_size + (size_t)sysconf(_SC_PAGESIZE));
-        for (size_t j = 0; c->cpus[i].fds != NULL && j < c->counter_count + c->events.count; j++)
-            if (c->cpus[i].fds[j] >= 0)
-                close(c->cpus[i].fds[j]);
-        tasks_free(&c->cpus[i].tasks);
-        free(c->cpus[i].fds);
-    }
-    free(c->cpus);
-    kernel_events_free(&c->events);
-    nl_record_free(c->record);
-}
-
-static bool record(counting *c, const char *output, nl_format format)
-{
-    sigset_t signals;
-    nl_writer_options options = {.format = format, .truncate = true, .buffer_size = 256 << 10};
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigaddset(&signals, SIGCHLD);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
-    signal(SIGPIPE, SIG_IGN);
-    if (!choose_events(c) || (c->options->command != NULL && !child_prepare(&c->child, c->options->command)) ||
-        !open_cpus(c))
-        return false;
-    c->writer = nl_writer_open(output, &options);
-    if (c->writer == NULL)
-        return false;
-    realtime_start(&c->clock);
-    switch_all(c, true);
-    if (c->child.pid != 0 && !child_start(&c->child)) {
-        nl_error_prepend("%s", c->options->command[0]);
-        return false;
-    }
-    record_until_end(c, &signals);
     return true;
 }
 
-int counters_record(const recording_options *options, const char *names, const char *output, nl_format format)
+static bool map_buffer(counted *c, size_t buffer)
 {
-    counting c = {.options = options, .record = nl_record_new(), .clock.timer_fd = -1};
-    const char *host = getenv("NETLOGGER_HOST");
-    if (host != NULL && *host != '\0')
-        snprintf(c.host, sizeof c.host, "%s", host);
-    else if (gethostname(c.host, sizeof c.host - 1) != 0)
-        strcpy(c.host, "localhost");
-    bool good = find_counters(names, c.counters, &c.counter_count, false);
-    if (format == NL_FORMAT_UNKNOWN) {
-        size_t size = strlen(output);
-        format = size > 4 && strcmp(output + size - 4, ".nlb") == 0 ? NL_FORMAT_NLB : NL_FORMAT_ULM;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (c->size = page; 2 * c->size <= buffer;)
+        c->size *= 2;
+    c->mapped = c->size + page;
+    void *at = mmap(NULL, c->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, c->fds[0], 0);
+    if (at == MAP_FAILED) {
+        nl_error_set_errno("--counters: a buffer of %zu KiB for each CPU", c->size >> 10);
+        return false;
     }
-    good = good && record(&c, output, format);
-    if (!good)
-        program_error("%s", nl_error_message());
-    child_end(&c.child);
-    if (c.writer != NULL && nl_writer_close(c.writer) != NL_OK) {
-        program_error("%s", nl_error_message());
-        good = false;
+    c->head = at;
+    c->data = (char *)at + page;
+    return true;
+}
+
+static bool open_tracepoint(counted *c, const kernel_event *event, int cpu, int low_water)
+{
+    struct perf_event_attr attributes = {.type = PERF_TYPE_TRACEPOINT,
+                                         .config = (uint64_t)event->id,
+                                         .sample_period = 1,
+                                         .sample_type = SAMPLE_TYPE,
+                                         .sample_id_all = 1,
+                                         .watermark = 1};
+    attributes.wakeup_watermark = (uint32_t)(c->size / 100 * (size_t)low_water);
+    int fd = c->event_fds[event->place] = open_event(&attributes, cpu, c->fds[0]);
+    if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->fds[0]) == 0 &&
+        (event->kernel_filter == NULL || ioctl(fd, PERF_EVENT_IOC_SET_FILTER, event->kernel_filter) == 0))
+        return true;
+    nl_error_set_errno("--counters: %s:%s", event->system, event->event);
+    return false;
+}
+
+counted *counted_open(const counters *of, size_t present, const kernel_events *events, int cpu, size_t buffer,
+                      int low_water)
+{
+    counted *c = calloc(1, sizeof *c);
+    NL_REQUIRE(c != NULL, "out of memory");
+    c->counter_count = present;
+    c->event_count = events->count;
+    c->event_fds = malloc((events->count + 1) * sizeof *c->event_fds);
+    NL_REQUIRE(c->event_fds != NULL, "out of memory");
+    memset(c->event_fds, -1, (events->count + 1) * sizeof *c->event_fds);
+    memset(c->fds, -1, sizeof c->fds);
+    bool good = open_counters(c, of, cpu) && map_buffer(c, buffer);
+    for (size_t i = 0; good && i < events->count; i++)
+        good = open_tracepoint(c, &events->list[i], cpu, low_water);
+    if (good)
+        return c;
+    counted_close(c);
+    return NULL;
+}
+
+void counted_close(counted *c)
+{
+    if (c == NULL)
+        return;
+    for (size_t i = 0; i < c->event_count; i++)
+        if (c->event_fds[i] >= 0)
+            close(c->event_fds[i]);
+    if (c->head != NULL)
+        munmap(c->head, c->mapped);
+    for (size_t i = c->counter_count; i-- > 0;)
+        if (c->fds[i] >= 0)
+            close(c->fds[i]);
+    free(c->event_fds);
+    free(c);
+}
+
+int counted_fd(const counted *c)
+{
+    return c->fds[0];
+}
+
+static bool switch_fd(int fd, bool on)
+{
+    if (ioctl(fd, on ? PERF_EVENT_IOC_ENABLE : PERF_EVENT_IOC_DISABLE, 0) == 0)
+        return true;
+    nl_error_set_errno("switch an event %s", on ? "on" : "off");
+    return false;
+}
+
+bool counted_switch(counted *c, size_t event, bool on)
+{
+    if (event == SIZE_MAX) {
+        c->on = on;
+        return switch_fd(c->fds[0], on);
     }
-    realtime_stop(&c.clock);
-    close_all(&c);
-    if (good && !options->quiet)
-        fprintf(stderr, "nlkernel: %" PRIu64 " events, %" PRIu64 " lost, to %s\n", c.recorded, c.lost, output);
-    return good && !c.failed ? PROGRAM_DONE : PROGRAM_PROBLEM;
+    if (!switch_fd(c->event_fds[event], on))
+        return false;
+    /* The kernel looks at a group's members when it begins to count for it. */
+    return !on || !c->on || (switch_fd(c->fds[0], false) && switch_fd(c->fds[0], true));
+}
+
+/* ---- reading ---- */
+
+static uint64_t word_at(const char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+/* The bytes of what begins at tail, in one piece. */
+static const char *whole(counted *c, size_t size)
+{
+    size_t at = c->tail & (c->size - 1), first = c->size - at;
+    if (first >= size)
+        return c->data + at;
+    memcpy(c->copy, c->data + at, first);
+    memcpy(c->copy + first, c->data, size - first);
+    return c->copy;
+}
+
+/* pid and tid, time, cpu; nr and the group's values; the size of raw, raw. False when it is none of ours. */
+static bool take_sample(counted *c, const char *at, size_t size, counted_event *event)
+{
+    enum { AT_TIME = 8, AT_COUNT = 24, AT_VALUES = 32 };
+    uint64_t count = size >= AT_VALUES ? word_at(at + AT_COUNT) : 0;
+    if (count < c->counter_count || count > (size - AT_VALUES) / 8 || size - AT_VALUES - 8 * count < 4)
+        return false;
+    uint32_t raw_size;
+    const char *raw = at + AT_VALUES + 8 * count;
+    memcpy(&raw_size, raw, sizeof raw_size);
+    if (raw_size > size - AT_VALUES - 8 * count - 4)
+        return false;
+    memcpy(c->values, at + AT_VALUES, c->counter_count * sizeof *c->values);
+    *event = (counted_event){{raw + 4, raw_size, word_at(at + AT_TIME)}, c->values, 0};
+    return true;
+}
+
+/* id, lost; pid and tid, time, cpu */
+static bool take_lost(const char *at, size_t size, counted_event *event)
+{
+    if (size < 32)
+        return false;
+    *event = (counted_event){.raw.time_ns = word_at(at + 24), .lost = word_at(at + 8)};
+    return event->lost > 0;
+}
+
+bool counted_next(counted *c, counted_event *event)
+{
+    enum { HEADER = 8 };
+    c->tail += c->taken;
+    c->taken = 0;
+    __atomic_store_n(&c->head->data_tail, c->tail, __ATOMIC_RELEASE);
+    uint64_t head = __atomic_load_n(&c->head->data_head, __ATOMIC_ACQUIRE);
+    while (head - c->tail >= HEADER) {
+        struct perf_event_header header;
+        memcpy(&header, whole(c, HEADER), sizeof header);
+        if (header.size < HEADER || header.size > head - c->tail)
+            return false;
+        const char *at = whole(c, header.size) + HEADER;
+        size_t size = header.size - HEADER;
+        bool any = header.type == PERF_RECORD_SAMPLE ? take_sample(c, at, size, event)
+                   : header.type == PERF_RECORD_LOST ? take_lost(at, size, event)
+                                                     : false;
+        c->taken = header.size;
+        if (any)
+            return true;
+        c->tail += header.size;
+        c->taken = 0;
+    }
+    return false;
 }

@@ -19,6 +19,7 @@ enum {
     OPTION_TRACEFS,
     OPTION_FUNCTIONS,
     OPTION_FUNCTION,
+    OPTION_COUNTERS,
     OPTION_ACTIVATION
 };
 
@@ -35,6 +36,10 @@ static const struct argp_option options[] = {
      "Only events that EXPR is true of, such as 'NEXT.PRIO < 100 || PREV.COMM ~ \"kworker*\"'. What the kernel can "
      "test "
      "itself is tested there. doc/expressions.md is about all that it may be",
+     1},
+    {"counters", OPTION_COUNTERS, "NAME[,NAME...]", 0,
+     "With each event what these counters of its CPU were: cycles, instructions, cache-misses, branch-misses, "
+     "page-faults and more. What the machine has not is left out, and said. Of all processes only",
      1},
     {"follow", 'F', NULL, 0, "Only what COMMAND does, and the processes that it starts", 1},
     {"duration", 'd', "TIME", 0, "End after that: 10s, 500ms, 2m, 1h. A COMMAND that still runs is ended (SIGTERM)", 2},
@@ -212,6 +217,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'q':
         o->quiet = true;
         return 0;
+    case OPTION_COUNTERS:
+        if (!counters_choose(&o->counters, argument))
+            argp_error(state, "--counters: %s", nl_error_message());
+        return 0;
     case OPTION_ACTIVATION:
         o->activation = argument;
         return 0;
@@ -222,6 +231,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         o->command = state->argv + state->next;
         return 0;
     case ARGP_KEY_END:
+        if (o->counters.count > 0 && (o->functions || o->pid_count > 0 || o->follow))
+            argp_error(state, "--counters counts for whole CPUs: --pid, --follow and --functions can't go with it; "
+                              "--filter 'PROG == NAME' can");
         if (o->glob_count > 0 && !o->functions)
             argp_error(state, "--filter-function is about --functions, which is not given");
         if (o->pattern_count == 0 && !o->functions && !o->events_elsewhere)

@@ -4,6 +4,8 @@
 #ifndef NLKERNEL_OPTIONS_H
 #define NLKERNEL_OPTIONS_H
 
+#include "counters.h"
+
 #include "program/program.h"
 
 typedef struct recording_options {
@@ -17,6 +19,7 @@ typedef struct recording_options {
     bool *cpus; /* only these, cpu_count of them; NULL: all */
     size_t cpu_count;
     nl_filter *filter;
+    counters counters;
     int64_t duration_ns;   /* 0: until told to end */
     size_t buffer_size;    /* bytes, of each CPU */
     int low_water;         /* per cent of it; -1: not said */

@@ -2,10 +2,7 @@
 #include "config.h"
 
 #include "command.h"
-#include "counters.h"
 #include "session.h"
-
-#include "base/error.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,22 +10,16 @@
 typedef struct arguments {
     recording_options recording;
     const char *output;
-    const char *counters; /* with each event; NULL: none */
     nl_format format;
     int zstd_level;
 } arguments;
 
-enum { OPTION_ZSTD = 0x1000, OPTION_COUNTERS };
+enum { OPTION_ZSTD = 0x1000 };
 
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0,
      "Write there (default nlkernel.nlb; - for standard output): the binary format when it ends in .nlb, else text", 0},
     {"format", 'f', "FORMAT", 0, "ulm, bp or nlb, whatever FILE is called. Only nlb keeps up with millions a second",
-     0},
-    {"counters", OPTION_COUNTERS, "NAME[,NAME...]", 0,
-     "With each event how far the CPU has counted: cycles, instructions, cache-references, cache-misses, branches, "
-     "branch-misses, as far as the machine has them, cpu-clock, page-faults, context-switches, cpu-migrations. By "
-     "perf_event_open, for the whole machine, and slower",
      0},
     {"zstd", OPTION_ZSTD, "LEVEL", 0, "nlb: compress (1 to 19; default: not)", 0},
     {0},
@@ -62,9 +53,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case 'f':
         a->format = read_format(argument, state);
-        return 0;
-    case OPTION_COUNTERS:
-        a->counters = argument;
         return 0;
     case OPTION_ZSTD:
         a->zstd_level = (int)strtol(argument, &end, 10);
@@ -102,16 +90,7 @@ int command_record(int argc, char **argv)
 {
     arguments a = {.output = "nlkernel.nlb"};
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
-    bool counted = a.counters != NULL && counters_any(a.counters);
-    int status = PROGRAM_USAGE;
-    if (a.counters != NULL && !counted && *nl_error_message() != '\0')
-        program_error("%s", nl_error_message());
-    else if (counted && (a.recording.follow || a.recording.pid_count > 0))
-        program_error("--counters counts by CPU: --pid and --follow do not go with it");
-    else if (counted)
-        status = counters_record(&a.recording, a.counters, a.output, a.format);
-    else
-        status = session_run(&a.recording, open_sink, &a);
+    int status = session_run(&a.recording, open_sink, &a);
     recording_options_free(&a.recording);
     return status;
 }

@@ -56,6 +56,7 @@ typedef struct session {
     size_t lane_count;
     child child;
     control control;
+    counters counters;
     sigset_t signals;
     int64_t begun_ns, ended_ns; /* by the monotonic clock */
     uint64_t recorded, lost, strange;
@@ -117,6 +118,21 @@ static void say_begin(session *s)
         nl_record_add_string(record, name, s->options->globs[i], strlen(s->options->globs[i]));
     }
     say(s, record);
+}
+
+/* Which counters events have with them, and which they have not, and why. */
+static void say_counters(session *s)
+{
+    for (size_t i = 0; i < s->counters.count; i++) {
+        const counter *c = &s->counters.list[i];
+        bool absent = *c->absent != '\0';
+        nl_record *record = own_record(s, "NetLogger.Counter");
+        nl_record_add_string(record, "COUNTER", c->name, strlen(c->name));
+        nl_record_add_string(record, "STATE", absent ? "absent" : "present", absent ? 6 : 7);
+        if (absent)
+            nl_record_add_string(record, "REASON", c->absent, strlen(c->absent));
+        say(s, record);
+    }
 }
 
 static void say_finish(session *s)
@@ -206,8 +222,8 @@ static bool enable_event(session *s, const kernel_event *event)
 {
     char file[256];
     bool good = true;
-    if (event->traced)
-        return true; /* it is on with its tracer */
+    if (event->traced || s->setup.counter_count > 0)
+        return true; /* it is on with its tracer, or is perf's */
     if (event->kernel_filter != NULL) {
         snprintf(file, sizeof file, "events/%s/%s/filter", event->system, event->event);
         good = instance_write(&s->instance, file, event->kernel_filter);
@@ -394,6 +410,19 @@ static void set_sink(session *s, sink *to)
     s->setup.interval_ms = s->options->interval_ms > 0 ? s->options->interval_ms : interval_ms;
 }
 
+/* Finds out which counters there are; those that are not the user is told of, and later the log. */
+static void choose_counters(session *s)
+{
+    s->counters = s->options->counters;
+    size_t present = counters_probe(&s->counters, 0);
+    for (size_t i = present; i < s->counters.count; i++)
+        program_error("--counters %s: absent: %s", s->counters.list[i].name, s->counters.list[i].absent);
+    s->setup.counters = &s->counters;
+    s->setup.counter_count = present;
+    s->setup.buffer_size = s->options->buffer_size;
+    s->setup.low_water = s->options->low_water >= 0 ? s->options->low_water : LOW_WATER_DEFAULT;
+}
+
 /* Makes all ready, so that only the switch is left. False with the reason. */
 static bool prepare(session *s)
 {
@@ -404,6 +433,7 @@ static bool prepare(session *s)
     if (!instance_create(&s->instance, &s->tracing))
         return false;
     s->setup.instance_dir = s->instance.dir;
+    choose_counters(s);
     /* The kernel lets nobody choose a tracer once the buffers are open. */
     return set_buffer(s) && choose_processes(s) && choose_functions(s) && choose_cpus(s) && enable_events(s);
 }
@@ -426,19 +456,36 @@ static void say_switch(session *s, const char *event, bool on)
     say(s, record);
 }
 
+/* Events with counters are perf's, and each CPU's. */
+static bool switch_counted(session *s, size_t event, bool on)
+{
+    bool good = true;
+    for (size_t i = 0; i < s->lane_count; i++)
+        good = counted_switch(s->lanes[i].counted, event, on) && good;
+    return good;
+}
+
+static bool switch_in_kernel(session *s, size_t event, bool on)
+{
+    const kernel_event *e = event == SIZE_MAX ? NULL : &s->events.list[event];
+    char file[256] = "tracing_on";
+    if (s->setup.counter_count > 0)
+        return switch_counted(s, event, on);
+    if (e != NULL)
+        snprintf(file, sizeof file, "events/%s/%s/enable", e->system, e->event);
+    return instance_write(&s->instance, file, on ? "1" : "0");
+}
+
 static bool switch_event(void *user, size_t event, bool on)
 {
     session *s = user;
     const kernel_event *e = event == SIZE_MAX ? NULL : &s->events.list[event];
-    char file[256] = "tracing_on";
     if (e != NULL && e->traced) {
         nl_error_set("%s can be switched only with all others: the kernel holds a tracer as long as it is read",
                      event_name_of(s, event));
         return false;
     }
-    if (e != NULL)
-        snprintf(file, sizeof file, "events/%s/%s/enable", e->system, e->event);
-    if (!instance_write(&s->instance, file, on ? "1" : "0"))
+    if (!switch_in_kernel(s, event, on))
         return false;
     say_switch(s, e != NULL ? e->name : "*", on);
     return true;
@@ -455,6 +502,7 @@ static bool begin(session *s)
     const control_target target = {s, s->events.count, event_name_of, switch_event};
     realtime_start(&s->clock);
     say_begin(s);
+    say_counters(s);
     say_clock(s);
     for (size_t i = 0; i < s->lane_count; i++)
         if (!lane_start(&s->lanes[i]))
@@ -462,7 +510,7 @@ static bool begin(session *s)
     s->begun_ns = s->ended_ns = monotonic_ns();
     control_open(&s->control, &target, s->options->activation);
     look_at_file(s);
-    if (s->control.on && !instance_write(&s->instance, "tracing_on", "1"))
+    if (s->control.on && !switch_in_kernel(s, SIZE_MAX, true))
         return false;
     if (s->child.pid == 0 || child_start(&s->child))
         return true;
@@ -517,6 +565,8 @@ static void wait_for_end(session *s)
 static void end(session *s)
 {
     if (s->instance.handle != NULL && !instance_write(&s->instance, "tracing_on", "0"))
+        program_error("%s", nl_error_message());
+    if (s->control.events_on != NULL && s->setup.counter_count > 0 && !switch_counted(s, SIZE_MAX, false))
         program_error("%s", nl_error_message());
     s->ended_ns = monotonic_ns();
     uint64_t one = 1;

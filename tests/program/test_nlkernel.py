@@ -373,6 +373,66 @@ class Switching(Kernel):
         self.assertEqual(self.finish(process), (0, 0, []))
 
 
+class Counters(Kernel):
+    def with_counters(self, names, *arguments):
+        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--counters", names, "--filter",
+                             f"ID == {self.getppid} && PROG == {self.name}", "-o", self.log, *arguments, stderr=subprocess.PIPE, text=True)
+        self.recorders.append(process.pid)
+        said = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 0, said)
+        return said, [fields(line) for line in self.run_program(self.nlsort, self.log).stdout.splitlines()]
+
+    def test_with_each_event(self):
+        said, found = self.with_counters("page-faults,cycles,context-switches", "--", self.program, "3000")
+        states = {f["COUNTER"]: f["STATE"] for f in found if f["NL.EVNT"] == "NetLogger.Counter"}
+        self.assertEqual((states["page-faults"], states["context-switches"]), ("present", "present"))
+        events = [f for f in found if f["NL.EVNT"].startswith("raw_syscalls")]
+        self.assertEqual(len(events), 6000)
+        for cpu in {e["CPU"] for e in events}:
+            for counter in ("PAGE.FAULTS", "CONTEXT.SWITCHES"):
+                values = [int(e[counter]) for e in events if e["CPU"] == cpu]
+                self.assertEqual(values, sorted(values))
+        self.assertEqual({"CYCLES" in e for e in events}, {states["cycles"] == "present"})
+        if states["cycles"] == "absent":
+            self.assertRegex(said, "--counters cycles: absent: .")
+        self.assert_nothing_left()
+
+    def test_that_the_machine_has_none_of(self):
+        said, found = self.with_counters("bus-cycles", "--", self.program, "100")
+        counter = next(f for f in found if f["NL.EVNT"] == "NetLogger.Counter")
+        self.assertEqual(counter["STATE"] == "absent", "bus-cycles: absent" in said)
+        self.assertEqual(sum(f["NL.EVNT"].startswith("raw_syscalls") for f in found), 200)
+
+    def test_losses(self):
+        said, found = self.with_counters("page-faults", "-b", "64k", "--", self.program, "300000")
+        lost = sum(int(f["COUNT"]) for f in found if f["NL.EVNT"] == "NetLogger.Lost")
+        self.assertEqual(sum(f["NL.EVNT"].startswith("raw_syscalls") for f in found) + lost, 600000)
+
+    def test_switched(self):
+        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--counters", "page-faults", "--filter",
+                             f"ID == {self.getppid} && PROG == {self.name}", "-o", self.log, stderr=subprocess.PIPE, text=True)
+        control = lambda *command: self.run_program(self.nlkernel, "control", "-r", process.pid, *command).returncode
+        support.wait_until(lambda: control("on") == 0, what="it listens")
+        support.wait_until(lambda: self.call(1) == "" and control("event", "sys_exit", "off") == 0)
+        self.call(1000)
+        control("off")
+        self.call(100)
+        control("on")
+        self.call(10)
+        control("event", "sys_exit", "on")
+        self.call(10000)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 0, process.stderr.read())
+        found = [fields(line)["NL.EVNT"] for line in self.sorted()]
+        self.assertIn(found.count("raw_syscalls.sys_enter") - 11010, (0, 1))
+        self.assertIn(found.count("raw_syscalls.sys_exit") - 10000, (0, 1))
+
+    def test_wrong_use(self):
+        for arguments, words in ((["--counters", "x"], '"x" is no counter'), (["--counters", ""], "no counter is named"),
+                                 (["--counters", "cycles", "-F", "--", "true"], "counts for whole CPUs")):
+            self.assertIn(words, self.record("-e", "sched", *arguments, status=2).stderr)
+
+
 class Filters(Kernel):
     def kept(self, expression):
         self.record("-e", "raw_syscalls:*", "-F", "--filter", expression, "-o", self.log, "--", self.program, "1000", "clock")

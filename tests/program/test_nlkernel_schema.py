@@ -336,25 +336,6 @@ class OnThisKernel(Case):
         self.assertGreaterEqual(sum("NL.EVNT=Started" in line and "FILENAME=/bin/true" in line for line in lines), 1)
         self.assertIn("RATE=0", "".join(lines))
 
-    def test_counters(self):
-        """With each event, when the machine has them; a word when it has not."""
-        log = self.scratch / "counted.log"
-        result = self.run_program(NLKERNEL, "record", "-e", "sched:sched_process_exec", "--counters", "cpu-clock,page-faults", "-o", log, "--", "sh", "-c",
-                                  "for i in 1 2 3; do /bin/true; done")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        counted = [re.search(r"CPU=(\d+) .*CPU.CLOCK=(\d+) PAGE.FAULTS=(\d+) ", line) for line in log.read_text().splitlines() if "FILENAME=/bin/true" in line]
-        self.assertGreaterEqual(len(counted), 3)
-        for cpu in {c.group(1) for c in counted}:
-            of_cpu = [tuple(map(int, c.groups()[1:])) for c in counted if c.group(1) == cpu]
-            self.assertEqual(of_cpu, sorted(of_cpu))
-        result = self.run_program(NLKERNEL, "record", "-e", "sched:sched_process_exec", "--counters", "cycles", "-o", log, "--", "true")
-        self.assertEqual(result.returncode, 0, result.stderr)
-        if "CYCLES=" not in log.read_text():
-            self.assertIn("cycles: this machine shows no such counter", result.stderr)
-            self.assertIn("sched.sched_process_exec", log.read_text())
-        result = self.run_program(NLKERNEL, "record", "-e", "sched:sched_process_exec", "--counters", "nonsense", "-o", log, "--", "true")
-        self.assertEqual((result.returncode, 'there is no "nonsense"' in result.stderr), (2, True))
-
     def test_bench(self):
         found = {r["report"]: r["rows"] for r in json.loads(self.nlkernel("bench", "-n", "2000", "--rounds", "1", "--json"))["reports"]}
         sides = {row["by"]["SIDE"] for row in found["Calls"]}

@@ -124,13 +124,14 @@ tests_unit_nats_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_nats_unit_LDADD = libnetlogger/libprogram.la $(unit_ldadd)
 
 unit_tests += %D%/nlkernel.unit
-tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c
+tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c nlkernel/kallsyms.c nlkernel/rights.c nlkernel/tracing.c
 tests_unit_nlkernel_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlkernel
-tests_unit_nlkernel_unit_LDADD = $(unit_ldadd)
+tests_unit_nlkernel_unit_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS)
+tests_unit_nlkernel_unit_LDADD = libnetlogger/libprogram.la $(unit_ldadd) $(TRACEFS_LIBS)
 unit_tests += %D%/convert.unit
-tests_unit_convert_unit_SOURCES = %D%/convert.c libnetlogger/program/program.c
+tests_unit_convert_unit_SOURCES = %D%/convert.c
 tests_unit_convert_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nltools
-tests_unit_convert_unit_LDADD = nltools/libconvert.la $(unit_ldadd)
+tests_unit_convert_unit_LDADD = nltools/libconvert.la libnetlogger/libprogram.la $(unit_ldadd)
 if BUILD_NLAGENT
 unit_tests += %D%/nlagent.unit
 endif
