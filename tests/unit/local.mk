@@ -32,6 +32,11 @@ tests_unit_block_unit_SOURCES = %D%/block.c
 tests_unit_block_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_block_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/synthesis.unit
+tests_unit_synthesis_unit_SOURCES = %D%/synthesis.c
+tests_unit_synthesis_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_synthesis_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/filter.unit
 tests_unit_filter_unit_SOURCES = %D%/filter.c
 tests_unit_filter_unit_CPPFLAGS = $(unit_cppflags)
