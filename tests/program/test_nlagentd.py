@@ -508,6 +508,29 @@ class Directory(Agent):
         self.assertEqual(command.wait(20), 0)
 
 
+class Manual(Agent):
+    def test_examples_run(self):
+        agent = self.start_agent("--directory")
+        other = self.start_agent("--register", agent.url, name="dpss1")
+        support.wait_until(lambda: "dpss1" in self.ask(agent, "find", "").stdout)
+        page = (support.SOURCE / "doc/man/nlagent.1").read_text()
+        commands = [line for line in page[page.index(".Sh EXAMPLES"):].splitlines()
+                    if line.startswith("nlagent ") and "x-netlog" not in line]
+        self.assertGreater(len(commands), 8)
+        environment = {**os.environ, "NLAGENT": agent.url, "PATH": f"{support.BUILD / 'nlagent'}:{os.environ['PATH']}"}
+        for command in commands:
+            result = self.run_program("sh", "-c", command, env=environment, cwd=self.scratch)
+            self.assertEqual((result.returncode, result.stderr), (0, ""), command)
+        self.assertIn("TcpSegments", (self.scratch / "sensors.log").read_text())
+        self.assertIsNone(other.poll())
+
+    def test_shell_sensor(self):
+        path = f"{support.BUILD / 'nltools'}:{os.environ['PATH']}"
+        script = support.SOURCE / "examples/sensors/logins"
+        agent = self.start_agent("--sensor", f"logins=PATH={path} {script}")
+        self.assertRegex(self.ask(agent, "query", "logins").stdout, r"PROG=logins LVL=System NL.EVNT=Logins LOGINS=\d+")
+
+
 class Ldap(Agent):
     def start_slapd(self):
         slapd = next((p for p in ("/usr/sbin/slapd", "/usr/local/libexec/slapd") if os.path.exists(p)), None)
