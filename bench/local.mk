@@ -2,7 +2,11 @@
 # their programs themselves, as the peers that they need are optional.
 EXTRA_DIST += \
 	%D%/README.md \
+	%D%/agent/cost \
+	%D%/agent/thousand \
 	%D%/archive/run \
+	%D%/bindings/Events.java \
+	%D%/bindings/events.f90 \
 	%D%/bindings/run \
 	%D%/kernel/getppid.c \
 	%D%/kernel/run \

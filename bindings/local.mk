@@ -1,6 +1,10 @@
 # The library in other languages, a folder each. C++ is a header.
 include_HEADERS += %D%/cxx/netlogger.hpp
 
+# Where a module that is installed looks for the library, unless the linker does so by itself.
+installed_rpath = $(filter-out /lib /usr/lib /usr/lib/%,$(libdir))
+comma = ,
+
 # Fortran: a module, which is the compiler's own kind of file, and a small library behind it.
 EXTRA_DIST += %D%/fortran/netlogger.f90 %D%/fortran/reader_open.c
 if BUILD_FORTRAN

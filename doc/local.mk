@@ -3,7 +3,7 @@ if BUILD_NLARCHIVE
 dist_man_MANS += %D%/man/nlarchive.1
 endif
 if BUILD_NLSTAT
-dist_man_MANS += %D%/man/nlstat.1 %D%/man/nlschema.1
+dist_man_MANS += %D%/man/nlstat.1 %D%/man/nldiag.1 %D%/man/nlschema.1
 endif
 if BUILD_NLV
 dist_man_MANS += %D%/man/nlv.1

@@ -23,3 +23,9 @@ EXTRA_DIST += \
 	%D%/languages/ten.f90 \
 	%D%/languages/ten.pl \
 	%D%/languages/ten.py
+
+# A program that adapts to what the kernel does.
+noinst_PROGRAMS += examples/adaptive/adaptive_send
+examples_adaptive_adaptive_send_SOURCES = %D%/adaptive/adaptive_send.c
+examples_adaptive_adaptive_send_LDADD = libnetlogger/libnetlogger.la
+EXTRA_DIST += %D%/adaptive/adaptive.schema %D%/adaptive/README.md

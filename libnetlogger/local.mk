@@ -6,7 +6,7 @@ nlinclude_HEADERS = \
 	%D%/include/netlogger/event.h %D%/include/netlogger/event_private.h \
 	%D%/include/netlogger/level.h %D%/include/netlogger/lines.h %D%/include/netlogger/log.h %D%/include/netlogger/marker.h \
 	%D%/include/netlogger/marker_private.h %D%/include/netlogger/reader.h \
-	%D%/include/netlogger/record.h %D%/include/netlogger/source.h %D%/include/netlogger/status.h %D%/include/netlogger/time.h \
+	%D%/include/netlogger/record.h %D%/include/netlogger/source.h %D%/include/netlogger/status.h %D%/include/netlogger/synthesis.h %D%/include/netlogger/time.h \
 	%D%/include/netlogger/recover.h %D%/include/netlogger/url.h %D%/include/netlogger/writer.h
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/netlogger.pc
@@ -22,7 +22,8 @@ noinst_LTLIBRARIES += %D%/libchannel.la
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
 	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h \
-	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/pages.h \
+	%D%/base/distribution.c %D%/base/distribution.h \
+	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/text.h %D%/base/pages.h \
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
 	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
 	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/lines.c %D%/format/text_write.c %D%/format/text.h \
@@ -44,13 +45,31 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/log/recover.c %D%/log/recover.h %D%/log/remains.c \
 	%D%/log/session.c %D%/log/session.h %D%/log/shared.h %D%/log/payload.c %D%/log/payload.h \
 	%D%/log/format_arguments.c %D%/log/format_arguments.h %D%/log/format_site.c %D%/log/format_site.h %D%/log/costs.c \
+	%D%/log/scratch.c %D%/log/scratch.h \
 	%D%/log/event_kind.c %D%/log/event_kind.h \
+	%D%/synthesis/sections.c %D%/synthesis/sections.h %D%/synthesis/synthesis_internal.h %D%/synthesis/symbols.h %D%/synthesis/syscalls.h %D%/synthesis/values.c \
+	%D%/synthesis/rules.c %D%/synthesis/queue.c %D%/synthesis/make.c %D%/synthesis/span.c %D%/synthesis/sum.c \
+	%D%/synthesis/states.c %D%/synthesis/follow.c %D%/synthesis/environment.c \
 	%D%/classic/classic.c %D%/classic/classic.h %D%/classic/classic_write.c \
 	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/decoder_blocks.c \
 	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/reader/archive.c %D%/transport/writer.c %D%/transport/writer_internal.h
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread -fno-semantic-interposition
 %C%_libcore_la_LIBADD = %D%/libchannel.la $(ZSTD_LIBS) -lpthread
+
+# The names of this machine's system calls, as its headers have them.
+nodist_%C%_libcore_la_SOURCES = libnetlogger/synthesis/syscall_names.c
+libnetlogger/synthesis/syscall_names.c: Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+	echo '#include <sys/syscall.h>' | $(CC) $(CPPFLAGS) -E -dM - > $@.macros && { \
+	  echo '/* Made by make. */'; \
+	  echo '#include "synthesis/syscalls.h"'; \
+	  echo 'const char *const nl_syscall_names[] = {'; \
+	  sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9][0-9]*\)$$/    [\2] = "\1",/p' $@.macros | sort -u -t']' -k1,1; \
+	  echo '};'; \
+	  echo 'const unsigned nl_syscall_count = sizeof nl_syscall_names / sizeof *nl_syscall_names;'; \
+	} > $@.new && rm $@.macros && mv $@.new $@
+CLEANFILES += libnetlogger/synthesis/syscall_names.c
 
 lib_LTLIBRARIES += %D%/libnetlogger.la
 %C%_libnetlogger_la_SOURCES =
@@ -63,7 +82,7 @@ EXTRA_DIST += %D%/libnetlogger.map %D%/abi
 noinst_LTLIBRARIES += %D%/libprogram.la
 %C%_libprogram_la_SOURCES = %D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/reading.h \
 	%D%/program/encoding.c %D%/program/encoding.h %D%/program/record_xml.c %D%/program/record_xml.h \
-	%D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c
+	%D%/program/units.c %D%/program/units.h %D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c
 %C%_libprogram_la_LIBADD = %D%/libnetlogger.la
 
 # What the daemons share: the sockets on which others arrive, and who may; not installed.
@@ -79,7 +98,17 @@ endif
 %C%_libanalysis_la_SOURCES = \
 	%D%/analysis/trace.c %D%/analysis/trace.h %D%/analysis/drawing.c %D%/analysis/drawing.h \
 	%D%/analysis/infer.c %D%/analysis/infer.h %D%/analysis/lifelines.c %D%/analysis/lifelines.h \
+	%D%/base/distribution.c %D%/base/distribution.h \
 	%D%/analysis/hash64.h %D%/analysis/hash_bytes.h \
 	%D%/analysis/json.c %D%/analysis/json.h
+%C%_libanalysis_la_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
 %C%_libanalysis_la_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 %C%_libanalysis_la_LIBADD = %D%/libnetlogger.la $(GLIB_LIBS) -lm
+
+# Charts, for programs that measure; not installed.
+if BUILD_NLSTAT
+noinst_LTLIBRARIES += %D%/libchart.la
+endif
+%C%_libchart_la_SOURCES = %D%/analysis/chart.c %D%/analysis/chart.h
+%C%_libchart_la_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
+%C%_libchart_la_LIBADD = $(GLIB_LIBS) $(CAIRO_LIBS) -lm

@@ -178,10 +178,16 @@ void connection_acknowledge(connection *c)
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
 }
 
+static void limit_rate(connection *c);
+
 /* Takes records off what the client may send: a second's worth at once, and so much each second. */
 static void spend(connection *c, uint64_t records)
 {
     double rate = (double)c->server->settings->max_rate;
+    if (rate > 0 && c->resume == NULL) /* since a reload */
+        limit_rate(c);
+    if (c->resume == NULL)
+        return;
     int64_t now_ns = server_now_ns();
     if (rate <= 0) { /* there was a limit, and may be one again */
         c->allowance = 0;
@@ -255,8 +261,7 @@ static void take_records(connection *c)
         c->good_at = nl_decoder_get_stats(c->decoder)->bytes;
     if (any > 0 || blocks)
         server_wrote(c->server);
-    if (c->resume != NULL)
-        spend(c, any);
+    spend(c, any);
     if (!nl_decoder_is_midway(c->decoder))
         c->part_ns = 0;
     else if (c->part_ns == 0 || any > 0 || blocks)
@@ -419,6 +424,14 @@ static struct event *new_event(connection *c, evutil_socket_t fd, short what, ev
     return event;
 }
 
+/* From now on the client may send so much and no more. */
+static void limit_rate(connection *c)
+{
+    c->resume = new_event(c, -1, 0, on_resume);
+    c->allowance = (double)c->server->settings->max_rate;
+    c->allowed_ns = server_now_ns();
+}
+
 connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const struct sockaddr *peer)
 {
     connection *c = calloc(1, sizeof *c);
@@ -443,11 +456,8 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
     });
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
     c->readable = new_event(c, fd, EV_READ | EV_PERSIST, on_readable);
-    if (srv->settings->max_rate > 0) {
-        c->resume = new_event(c, -1, 0, on_resume);
-        c->allowance = (double)srv->settings->max_rate;
-        c->allowed_ns = c->opened_ns;
-    }
+    if (srv->settings->max_rate > 0)
+        limit_rate(c);
     c->next = srv->connections;
     c->link = &srv->connections;
     if (c->next != NULL)
@@ -562,8 +572,7 @@ void connection_close(connection *c)
 
 bool connection_is_from(const connection *c, const char *text)
 {
-    const char *colon = strrchr(text, ':');
-    return colon != NULL && strncmp(c->peer, text, (size_t)(colon + 1 - text)) == 0;
+    return listener_is_same_address(c->peer, text);
 }
 
 connection *connection_next(const connection *c)

@@ -24,6 +24,7 @@ static void add_counts(nl_record *record, const server *srv)
     subscription_counts live = subscriptions_count(srv->subscriptions);
     nl_record_add_uint(record, "RECORDS", counts->records);
     nl_record_add_uint(record, "BYTES", counts->bytes);
+    nl_record_add_uint(record, "RATE", (uint64_t)srv->rate);
     nl_record_add_uint(record, "MALFORMED", counts->malformed);
     nl_record_add_uint(record, "LOST", counts->lost);
     nl_record_add_uint(record, "CONNECTIONS", srv->connection_count);
@@ -138,6 +139,14 @@ void control_subscribers(request *r, const nl_record *asked)
     done(r);
 }
 
+static uint64_t count_unwritten(const server *srv)
+{
+    uint64_t count = 0;
+    for (size_t i = 0; outputs_get(srv->outputs, i) != NULL; i++)
+        count += output_get_counts(outputs_get(srv->outputs, i))->unwritten;
+    return count;
+}
+
 void control_drops(request *r, const nl_record *asked)
 {
     (void)asked;
@@ -149,6 +158,8 @@ void control_drops(request *r, const nl_record *asked)
         {"malformed", "pieces of input that could not be read", srv->counts.malformed},
         {"lost", "records missing from the streams of clients that number them", srv->counts.lost},
         {"refused", "connections: not from an allowed network, or too many", srv->counts.refused},
+        {"cut", "connections closed because clients took too much memory", srv->counts.cut_off},
+        {"unwritten", "records too large for the format of an output", count_unwritten(srv)},
         {"failed", "requests that were refused", srv->counts.requests_failed},
         {"missed", "records that subscribers were too slow for", subscriptions_count(srv->subscriptions).missed},
     };

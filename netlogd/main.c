@@ -1,6 +1,7 @@
 /* netlogd: collects records from many machines into one log. Options, and the way into the background. */
 #include "config.h"
 
+#include "ending.h"
 #include "service/inherited.h"
 #include "service/listener.h"
 #include "metrics.h"
@@ -66,7 +67,11 @@ static const struct {
      "Records a second from one client; one who sends more is read later, so that it is held up (default 0: no limit)"},
     {"record-timeout", "SECONDS", "Close a connection that takes longer over one record (default 300; 0: never)"},
     {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 0: never)"},
-    {"handshake-timeout", "SECONDS", "Close a connection on which TLS has not begun by then (default 10; 0: never)"},
+    {"handshake-timeout", "SECONDS",
+     "Close a connection on which TLS has not begun by then, or whose request has not come (default 10; 0: never)"},
+    {"stop-timeout", "SECONDS",
+     "What the end may take, beside writing to the disk: half of it at most for what clients have still to send, the "
+     "rest for what is on its way to others, which stays in its spool after that (default 10)"},
     {"activation", "FILE",
      "Send the commands in it (level, event, marker, and destination with another collector's URL) to the programs "
      "that log here in the binary format, "
@@ -75,6 +80,9 @@ static const struct {
     {"subscribe", "yes|no", "Whether clients may subscribe to the records as they come (default yes)"},
     {"subscriber-queue", "SIZE",
      "What a subscriber that does not keep up may leave unread; what comes then it misses, and is told (default 4M)"},
+    {"max-subscribers", "N",
+     "More of them are refused; each takes up to 100 KiB beside its queue, and with an expression of its own up to a "
+     "microsecond of each record (default 1000)"},
     {"control", "unix:PATH", "A socket for netlogctl; only this user may open it"},
     {"metrics", "URL", "http://HOST:PORT, where Prometheus is answered GET /metrics; off loopback only with --allow"},
     {"recover", "SECONDS",

@@ -2,18 +2,14 @@
 
 #include "metrics.h"
 
+#include "http.h"
 #include "nats/reader.h"
 #include "program/program.h"
 #include "subscription.h"
 
-#include <event2/buffer.h>
-#include <event2/http.h>
-
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { HEADERS_MOST = 8 << 10, BODY_MOST = 1 << 10, TIMEOUT_SECONDS = 10 };
 
 typedef struct metric {
     const char *name, *type, *help;
@@ -113,24 +109,6 @@ static void print_all(const server *srv, struct evbuffer *out)
                         PACKAGE_VERSION);
 }
 
-static void on_metrics(struct evhttp_request *request, void *user)
-{
-    server *srv = user;
-    const struct sockaddr *peer = evhttp_connection_get_addr(evhttp_request_get_connection(request));
-    if (peer == NULL || !server_is_allowed(srv, peer, false)) {
-        evhttp_send_error(request, 403, NULL);
-        return;
-    }
-    struct evbuffer *out = evbuffer_new();
-    if (out == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    print_all(srv, out);
-    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type",
-                      "text/plain; version=0.0.4; charset=utf-8");
-    evhttp_send_reply(request, HTTP_OK, "OK", out);
-    evbuffer_free(out);
-}
-
 int metrics_bind(const settings *s)
 {
     listener *sockets = NULL;
@@ -148,15 +126,7 @@ int metrics_bind(const settings *s)
     return fd;
 }
 
-struct evhttp *metrics_start(server *srv, int fd)
+struct http *metrics_start(server *srv, int fd)
 {
-    struct evhttp *http = evhttp_new(srv->base);
-    if (http == NULL || evhttp_accept_socket(http, fd) != 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    evhttp_set_allowed_methods(http, EVHTTP_REQ_GET | EVHTTP_REQ_HEAD);
-    evhttp_set_max_headers_size(http, HEADERS_MOST);
-    evhttp_set_max_body_size(http, BODY_MOST);
-    evhttp_set_timeout(http, TIMEOUT_SECONDS);
-    evhttp_set_cb(http, "/metrics", on_metrics, srv);
-    return http;
+    return http_new(srv, fd, "/metrics", "text/plain; version=0.0.4; charset=utf-8", print_all);
 }

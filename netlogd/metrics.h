@@ -12,6 +12,6 @@
 int metrics_bind(const settings *s);
 
 /* Answers on that socket from then on. */
-struct evhttp *metrics_start(server *srv, int fd);
+struct http *metrics_start(server *srv, int fd);
 
 #endif

@@ -16,7 +16,6 @@
 enum {
     LINE_MOST = 8 << 10,
     READ_SIZE = 4 << 10,
-    LINE_SECONDS = 10,   /* in which the line is to come */
     ANSWER_SECONDS = 60, /* in which an answer that ends is to be read */
     SENT_AT_ONCE = 1 << 20,
 };
@@ -273,7 +272,8 @@ void request_new(server *srv, nl_channel channel, const char *peer, bool control
     srv->requests = r;
     srv->connection_count += !control;
     listen_for_data(r);
-    event_add(r->deadline, &(struct timeval){.tv_sec = LINE_SECONDS});
+    if (srv->settings->handshake_s > 0) /* in which the line is to come */
+        event_add(r->deadline, &(struct timeval){.tv_sec = srv->settings->handshake_s});
     take(r, data, size);
 }
 

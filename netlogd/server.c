@@ -4,6 +4,8 @@
 
 #include "connection.h"
 #include "datagrams.h"
+#include "ending.h"
+#include "http.h"
 #include "service/inherited.h"
 #include "metrics.h"
 #include "nats/reader.h"
@@ -13,12 +15,12 @@
 #include "request.h"
 #include "subscription.h"
 
-#include <event2/http.h>
 #include <event2/listener.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +37,7 @@ enum {
     RETRY_MS = 250,
     ACTIVATION_MS = 500,
     CLOCK_MS = 1000,
-    DRAIN_SECONDS = 5,
+    TELL_SECONDS = 10, /* the least between two times that the output is said not to be written */
 };
 
 int64_t server_now_ns(void)
@@ -61,12 +63,23 @@ static void set_paused(server *srv, bool pause)
         nats_reader_pause(r, pause);
 }
 
+/* Says once of each pause that there is one, and not too often: who reads a pipe slowly makes one after the other. */
+static void tell_pause(server *srv)
+{
+    int64_t now_ns = server_now_ns();
+    if (srv->pause_told || (srv->told_ns != 0 && now_ns - srv->told_ns < TELL_SECONDS * NL_NS_PER_SECOND))
+        return;
+    program_error("%s; waiting until it can be written, nothing is lost", failure_text());
+    srv->pause_told = true;
+    srv->told_ns = now_ns;
+}
+
 /* The output cannot be written: no client is read until it can, so that nothing is lost and memory does not grow. */
 static void pause_clients(server *srv)
 {
     if (srv->paused)
         return;
-    program_error("%s; waiting until it can be written, nothing is lost", failure_text());
+    tell_pause(srv);
     set_paused(srv, true);
     struct timeval interval = milliseconds(RETRY_MS);
     event_add(srv->retry_event, &interval);
@@ -98,9 +111,12 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
     if (outputs_settle(srv->outputs) != NL_OK) {
         struct timeval interval = milliseconds(RETRY_MS);
         event_add(srv->retry_event, &interval);
+        tell_pause(srv);
         return;
     }
-    program_error("all can be written again");
+    if (srv->pause_told)
+        program_error("all can be written again");
+    srv->pause_told = false;
     acknowledge_all(srv);
     set_paused(srv, false);
 }
@@ -191,6 +207,8 @@ static bool has_too_many(const server *srv, const char *address)
     size_t count = 0, most = srv->settings->max_per_address;
     for (const connection *c = srv->connections; c != NULL && most > 0 && count < most; c = connection_next(c))
         count += connection_is_from(c, address);
+    for (const request *r = srv->requests; r != NULL && most > 0 && count < most; r = r->next)
+        count += !r->control && listener_is_same_address(r->peer, address);
     return most > 0 && count >= most;
 }
 
@@ -245,6 +263,8 @@ static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct s
 
 static void enable_listeners(server *srv, bool enable)
 {
+    if (srv->control != NULL && enable)
+        evconnlistener_enable(srv->control);
     for (size_t i = 0; i < srv->listener_count; i++)
         if (srv->listeners[i] == NULL)
             continue;
@@ -257,9 +277,9 @@ static void enable_listeners(server *srv, bool enable)
 /* Out of descriptors: whoever knocks waits in the kernel until some are free, and the loop does not spin meanwhile. */
 static void on_accept_error(struct evconnlistener *from, void *user)
 {
-    (void)from;
     server *srv = user;
     program_error("accept: %s; trying again", strerror(errno));
+    evconnlistener_disable(from);
     enable_listeners(srv, false);
     struct timeval interval = milliseconds(RETRY_MS);
     event_add(srv->accept_event, &interval);
@@ -277,6 +297,9 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     server *srv = user;
     int64_t now_ns = server_now_ns();
+    srv->rate = (double)(srv->counts.records - srv->rate_records) * 1e9 / (double)(now_ns - srv->rate_ns);
+    srv->rate_records = srv->counts.records;
+    srv->rate_ns = now_ns;
     for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
         next = connection_next(c);
         connection_check_time(c, now_ns);
@@ -367,11 +390,12 @@ static void start(server *srv, const server_extras *extras)
     srv->settle_event = new_event(srv, -1, 0, on_settle);
     srv->accept_event = new_event(srv, -1, 0, on_accept_again);
     srv->subscriptions = subscriptions_new(srv);
-    srv->started_ns = server_now_ns();
+    srv->started_ns = srv->rate_ns = server_now_ns();
     if (extras->control != NULL) {
         srv->control = evconnlistener_new(srv->base, on_control, srv, LEV_OPT_CLOSE_ON_EXEC, 0, extras->control->fd);
         if (srv->control == NULL)
             program_fail(PROGRAM_PROBLEM, "out of memory");
+        evconnlistener_set_error_cb(srv->control, on_accept_error);
     }
     if (extras->metrics_fd >= 0)
         srv->metrics = metrics_start(srv, extras->metrics_fd);
@@ -392,13 +416,9 @@ static void start(server *srv, const server_extras *extras)
             nats_reader_new(srv, srv->settings->listen[i].nats, srv->settings->listen[i].url);
 }
 
-/* What the kernel has taken from clients for us is taken over and written before the program ends. */
-static int stop(server *srv)
+/* What the kernel has taken from clients for us is taken over; all while the output can be written. */
+static void take_what_came(server *srv, int64_t deadline_ns)
 {
-    srv->stopping = true;
-    inherited_notify("STOPPING=1");
-    enable_listeners(srv, false);
-    int64_t deadline_ns = server_now_ns() + DRAIN_SECONDS * NL_NS_PER_SECOND;
     /* First what each has sent already, so that one who goes on sending does not take the others' time. */
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_take_what_came(c);
@@ -406,13 +426,37 @@ static int stop(server *srv)
         connection_drain(c, deadline_ns);
     for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
         datagrams_take_what_came(d);
+}
+
+/* The same, and writes it, again and again while an output is not to be written, until the time is over. */
+static nl_status take_and_write_all(server *srv)
+{
+    int64_t deadline_ns = server_now_ns() + srv->settings->stop_s * NL_NS_PER_SECOND / 2;
+    for (;;) {
+        take_what_came(srv, deadline_ns);
+        bool blocked = outputs_are_blocked(srv->outputs);
+        nl_status status = outputs_settle(srv->outputs);
+        if ((status == NL_OK && !blocked) || server_now_ns() >= deadline_ns)
+            return status;
+        if (status != NL_OK)
+            poll(NULL, 0, RETRY_MS);
+    }
+}
+
+static int stop(server *srv)
+{
+    srv->stopping = true;
+    inherited_notify("STOPPING=1");
+    enable_listeners(srv, false);
+    ending_begin(srv->settings->stop_s);
     int status = PROGRAM_DONE;
-    if (outputs_settle(srv->outputs) != NL_OK) {
+    if (take_and_write_all(srv) != NL_OK) {
         program_error("%s; the last records are lost", failure_text());
         status = PROGRAM_PROBLEM;
     } else {
         acknowledge_all(srv);
     }
+    ending_enforce(srv->settings->pid_file);
     while (srv->connections != NULL)
         connection_close(srv->connections);
     subscriptions_deliver(srv->subscriptions);
@@ -427,8 +471,7 @@ static int stop(server *srv)
     for (size_t i = 0; i < srv->listener_count; i++)
         if (srv->listeners[i] != NULL)
             evconnlistener_free(srv->listeners[i]);
-    if (srv->metrics != NULL)
-        evhttp_free(srv->metrics);
+    http_free(srv->metrics);
     if (srv->control != NULL)
         evconnlistener_free(srv->control);
     while (srv->datagrams != NULL) {

@@ -59,7 +59,12 @@ struct server {
     struct subscriptions *subscriptions;
     int64_t started_ns; /* by server_now_ns */
     server_counts counts;
-    bool paused; /* nothing is read from clients: an output is blocked */
+    uint64_t rate_records; /* counts.records when the rate was reckoned last, */
+    int64_t rate_ns;       /* at that time; */
+    double rate;           /* records a second until then */
+    bool paused;           /* nothing is read from clients: an output is blocked */
+    bool pause_told;       /* it was said */
+    int64_t told_ns;       /* when the latest one was */
     bool stopping;
     char reload_failure[1024]; /* why the latest reload failed, as far as it fits */
     struct event *flush_event;
@@ -73,7 +78,7 @@ struct server {
     listener *sockets;                 /* that they are for */
     size_t listener_count;
     struct evconnlistener *control; /* NULL: none */
-    struct evhttp *metrics;         /* likewise */
+    struct http *metrics;           /* likewise */
     int reject_fd;                  /* -1: none */
 };
 

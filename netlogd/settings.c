@@ -23,7 +23,9 @@ enum {
     DEFAULT_RECOVER_S = 5,
     DEFAULT_HANDSHAKE_S = 10,
     DEFAULT_RECORD_S = 300,
+    DEFAULT_STOP_S = 10,
     DEFAULT_QUEUE = 4 << 20,
+    DEFAULT_SUBSCRIBERS = 1000,
     LEAST_QUEUE = 4 << 10
 };
 
@@ -47,9 +49,11 @@ void settings_init(settings *s)
         .max_memory = DEFAULT_MAX_MEMORY,
         .record_s = DEFAULT_RECORD_S,
         .handshake_s = DEFAULT_HANDSHAKE_S,
+        .stop_s = DEFAULT_STOP_S,
         .recover_s = DEFAULT_RECOVER_S,
         .subscribe = true,
         .subscriber_queue = DEFAULT_QUEUE,
+        .max_subscribers = DEFAULT_SUBSCRIBERS,
     };
 }
 
@@ -216,10 +220,10 @@ static const char *set_size(size_t *place, const char *value, size_t least)
     return NULL;
 }
 
-static const char *set_seconds(unsigned *setting, const char *value)
+static const char *set_seconds(unsigned *setting, const char *value, unsigned least)
 {
     size_t seconds;
-    const char *why = set_size(&seconds, value, 0);
+    const char *why = set_size(&seconds, value, least);
     if (why == NULL && seconds > 86400 * 365)
         return "it is more than a year";
     if (why == NULL)
@@ -301,15 +305,15 @@ const char *settings_set(settings *s, const char *name, const char *value)
     if (strcmp(name, "max-memory") == 0)
         return set_size(&s->max_memory, value, LEAST_MEMORY);
     if (strcmp(name, "idle-timeout") == 0)
-        return set_seconds(&s->idle_timeout_s, value);
+        return set_seconds(&s->idle_timeout_s, value, 0);
     if (strcmp(name, "max-per-address") == 0)
         return set_size(&s->max_per_address, value, 0);
     if (strcmp(name, "max-rate") == 0)
         return set_size(&s->max_rate, value, 0);
     if (strcmp(name, "record-timeout") == 0)
-        return set_seconds(&s->record_s, value);
+        return set_seconds(&s->record_s, value, 0);
     if (strcmp(name, "handshake-timeout") == 0)
-        return set_seconds(&s->handshake_s, value);
+        return set_seconds(&s->handshake_s, value, 0);
     if (strcmp(name, "activation") == 0)
         return set_text(&s->activation, value);
     if (strcmp(name, "control") == 0)
@@ -320,8 +324,12 @@ const char *settings_set(settings *s, const char *name, const char *value)
         return set_subscribe(s, value);
     if (strcmp(name, "subscriber-queue") == 0)
         return set_size(&s->subscriber_queue, value, LEAST_QUEUE);
+    if (strcmp(name, "max-subscribers") == 0)
+        return set_size(&s->max_subscribers, value, 0);
     if (strcmp(name, "recover") == 0)
-        return set_seconds(&s->recover_s, value);
+        return set_seconds(&s->recover_s, value, 0);
+    if (strcmp(name, "stop-timeout") == 0)
+        return set_seconds(&s->stop_s, value, 1);
     return "there is no such directive";
 }
 

@@ -23,7 +23,8 @@ typedef struct settings {
     char *metrics;           /* the x-netlog URL with host and port of the HTTP listener; NULL: none */
     bool subscribe;          /* clients may */
     size_t subscriber_queue; /* bytes for each */
-    char *activation;        /* a file whose commands clients are sent; NULL: none */
+    size_t max_subscribers;
+    char *activation; /* a file whose commands clients are sent; NULL: none */
     char *pid_file;
     bool foreground;
     nl_level level; /* of its own events */
@@ -35,7 +36,8 @@ typedef struct settings {
     size_t max_per_address;  /* connections from one; 0: no limit */
     size_t max_rate;         /* records a second from one client, beyond which it is read later; 0: no limit */
     unsigned record_s;       /* from a record's first byte to its last; 0: no limit */
-    unsigned handshake_s;    /* for TLS to begin; 0: no limit */
+    unsigned handshake_s;    /* for TLS to begin, or a request's line to end; 0: no limit */
+    unsigned stop_s;         /* that the end may take, once all is written */
     unsigned recover_s;      /* how often events of killed processes are looked for; 0: never */
 } settings;
 

@@ -493,6 +493,10 @@ void subscription_start(request *r, const nl_record *asked)
         request_fail(r, "subscriptions are not allowed here");
         return;
     }
+    if (!r->control && all->counts.subscribers >= r->server->settings->max_subscribers) {
+        request_fail(r, "there are as many subscribers as are allowed here");
+        return;
+    }
     if (!read_wish(r, asked, &wanted, where))
         return;
     subscription *s = must(calloc(1, sizeof *s));

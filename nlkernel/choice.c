@@ -192,22 +192,9 @@ bool event_names_choose(event_names *names, const char *pattern)
     return any;
 }
 
-static void index_by_id(kernel_events *events)
-{
-    for (size_t i = 0; i < events->count; i++)
-        if ((size_t)events->list[i].id >= events->id_count)
-            events->id_count = (size_t)events->list[i].id + 1;
-    events->by_id = calloc(events->id_count + 1, sizeof *events->by_id);
-    NL_REQUIRE(events->by_id != NULL, "out of memory");
-    for (size_t i = 0; i < events->count; i++) {
-        events->list[i].place = (unsigned)i;
-        events->by_id[events->list[i].id] = &events->list[i];
-    }
-}
-
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t)
 {
-    *events = (kernel_events){.list = calloc(names->count + 1, sizeof *events->list)};
+    *events = (kernel_events){.list = calloc(names->count + KERNEL_EVENTS_TRACED_MOST, sizeof *events->list)};
     NL_REQUIRE(events->list != NULL, "out of memory");
     for (size_t i = 0; i < names->count; i++) {
         const event_name *name = &names->list[i];
@@ -220,6 +207,5 @@ bool kernel_events_read(kernel_events *events, const event_names *names, const t
             return false;
         }
     }
-    index_by_id(events);
     return true;
 }

@@ -29,7 +29,8 @@ void event_names_free(event_names *names);
 /* Marks those that a pattern means. False with the reason, and names that are like it, when there are none. */
 bool event_names_choose(event_names *names, const char *pattern);
 
-/* Reads what is known of the chosen ones. False with the reason. */
+/* Reads what is known of the chosen ones, and leaves room for so many more in the list. False with the reason. */
+enum { KERNEL_EVENTS_TRACED_MOST = 4 };
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t);
 
 #endif

@@ -4,9 +4,21 @@
 #ifndef NLKERNEL_COMMAND_H
 #define NLKERNEL_COMMAND_H
 
+#include <stdbool.h>
+
 int command_list(int argc, char **argv);
 int command_record(int argc, char **argv);
 int command_live(int argc, char **argv);
 int command_report(int argc, char **argv);
+int command_schema(int argc, char **argv);
+
+/* What a schema has done while it records; for nlkernel itself. */
+int command_workload(int argc, char **argv);
+int command_graph(int argc, char **argv);
+int command_symbols(int argc, char **argv);
+
+/* The one report that is made of calls: when --functions is among the words. */
+bool report_is_of_functions(int argc, char **argv);
+int report_functions(int argc, char **argv);
 
 #endif

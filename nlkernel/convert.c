@@ -2,14 +2,22 @@
 
 #include "convert.h"
 
+#include "kallsyms.h"
+
 #include "format/block_write.h"
 #include "format/record_internal.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+
+/* The longest name that the kernel itself has for a function is shorter. */
+enum { FUNCTION_NAME_MOST = 512 };
 
 size_t convert_most(const kernel_event *event, size_t size)
 {
-    return event->field_count * (NL_VARINT_SIZE + 2 * size);
+    size_t names = event->symbols != NULL ? FUNCTION_NAME_MOST : 0;
+    return event->field_count * (NL_VARINT_SIZE + 2 * size + names);
 }
 
 /* The bytes of a field that may lie anywhere; none when they are said to lie outside. */
@@ -56,6 +64,17 @@ static char *put_text(char *at, const char *records, uint64_t *before, nl_string
     return nl_block_put_text(at, records, text.data, text.size, before, false);
 }
 
+/* The name of the function at an address; its digits, put into room, when it lies in none. */
+static nl_string function_at(const kernel_event *event, const event_field *field, const char *data, char room[24])
+{
+    uint64_t address;
+    memcpy(&address, data + field->offset, sizeof address);
+    nl_string name = event->symbols != NULL ? kallsyms_find(event->symbols, address) : (nl_string){NULL, 0};
+    if (name.data != NULL && name.size <= FUNCTION_NAME_MOST)
+        return name;
+    return (nl_string){room, (size_t)snprintf(room, 24, "0x%" PRIx64, address)};
+}
+
 char *convert_values(char *at, const char *records, uint64_t *before, const kernel_event *event, const char *data,
                      size_t size)
 {
@@ -92,6 +111,11 @@ char *convert_values(char *at, const char *records, uint64_t *before, const kern
         case FIELD_DYNAMIC_BYTES:
             at = put_bytes(at, records, before, dynamic(field, data, size));
             break;
+        case FIELD_FUNCTION: {
+            char room[24];
+            at = put_text(at, records, before, function_at(event, field, data, room));
+            break;
+        }
         }
 #undef PUT
     return at;
@@ -110,7 +134,21 @@ static void set_hexadecimal(nl_record *record, nl_field *added, nl_string bytes)
     set_text(added, (nl_string){digits, 2 * bytes.size});
 }
 
-static void convert_field(nl_record *record, const event_field *field, const char *data, size_t size)
+static void set_function(nl_record *record, nl_field *added, const kernel_event *event, const event_field *field,
+                         const char *data)
+{
+    char room[24];
+    nl_string name = function_at(event, field, data, room);
+    if (name.data == room) {
+        char *kept = nl_record_allocate(record, name.size);
+        memcpy(kept, room, name.size);
+        name.data = kept;
+    }
+    set_text(added, name);
+}
+
+static void convert_field(nl_record *record, const kernel_event *event, const event_field *field, const char *data,
+                          size_t size)
 {
     nl_field *added = nl_record_append(record);
     added->name = (nl_string){field->name, strlen(field->name)};
@@ -146,6 +184,9 @@ static void convert_field(nl_record *record, const event_field *field, const cha
     case FIELD_DYNAMIC_BYTES:
         set_hexadecimal(record, added, dynamic(field, data, size));
         break;
+    case FIELD_FUNCTION:
+        set_function(record, added, event, field, data);
+        break;
     }
 #undef SET
 }
@@ -153,5 +194,5 @@ static void convert_field(nl_record *record, const event_field *field, const cha
 void convert_fields(nl_record *record, const kernel_event *event, const char *data, size_t size)
 {
     for (size_t i = 0; i < event->field_count; i++)
-        convert_field(record, &event->fields[i], data, size);
+        convert_field(record, event, &event->fields[i], data, size);
 }

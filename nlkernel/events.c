@@ -89,14 +89,39 @@ static void add_array(kernel_event *event, const struct tep_format_field *field)
         add(event, field, -1, FIELD_BYTES, offset, (unsigned)field->size);
 }
 
+/* Whether a field of what a tracer writes is the address of a function, and what records call it then. */
+static const char *function_name(const kernel_event *event, const struct tep_format_field *field)
+{
+    static const char *const names[][2] = {
+        {"ip", "FUNCTION"}, {"parent_ip", "CALLER"}, {"func", "FUNCTION"}, {"retaddr", "CALLER"}};
+    if (strcmp(event->system, "ftrace") != 0 || strncmp(event->event, "func", 4) != 0 || field->size != 8)
+        return NULL;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(field->name, names[i][0]) == 0)
+            return names[i][1];
+    return NULL;
+}
+
+static void add_function(kernel_event *event, const struct tep_format_field *field, const char *name)
+{
+    add(event, field, -1, FIELD_FUNCTION, (unsigned)field->offset, (unsigned)field->size);
+    char **added = &event->fields[event->field_count - 1].name;
+    free(*added);
+    *added = strdup(name);
+    NL_REQUIRE(*added != NULL, "out of memory");
+}
+
 static void add_field(kernel_event *event, const struct tep_format_field *field)
 {
+    const char *function = function_name(event, field);
     unsigned offset = (unsigned)field->offset, size = (unsigned)field->size;
     bool text = field->flags & TEP_FIELD_IS_STRING, dynamic = field->flags & TEP_FIELD_IS_DYNAMIC;
     field_kind kind;
-    if (size == 0)
+    if (function != NULL)
+        add_function(event, field, function);
+    else if (size == 0)
         return; /* an array that has no length is what lies behind all others: nothing says how long it is */
-    if (dynamic)
+    else if (dynamic)
         add(event, field, -1, text ? FIELD_DYNAMIC_TEXT : FIELD_DYNAMIC_BYTES, offset, size);
     else if (text && field->flags & TEP_FIELD_IS_ARRAY)
         add(event, field, -1, FIELD_TEXT, offset, size);
@@ -153,7 +178,7 @@ static size_t cut_print_format(char *text, size_t size)
     return (size_t)(at - text) + strlen(start) + strlen(none);
 }
 
-static bool parse(kernel_event *out, char *text, size_t size)
+bool kernel_event_parse(kernel_event *out, char *text, size_t size)
 {
     struct tep_handle *tep = tep_alloc();
     NL_REQUIRE(tep != NULL, "out of memory");
@@ -174,15 +199,20 @@ static bool parse(kernel_event *out, char *text, size_t size)
     return good;
 }
 
-bool kernel_event_read(const tracing *t, const char *system, const char *event, kernel_event *out)
+void kernel_event_name(kernel_event *out, const char *system, const char *event)
 {
     *out = (kernel_event){.system = strdup(system), .event = strdup(event)};
     NL_REQUIRE(out->system != NULL && out->event != NULL && asprintf(&out->name, "%s.%s", system, event) >= 0,
                "out of memory");
+}
+
+bool kernel_event_read(const tracing *t, const char *system, const char *event, kernel_event *out)
+{
+    kernel_event_name(out, system, event);
     char *path = tracing_path(t, "events/%s/%s/format", system, event);
     size_t size;
     char *text = tracing_read(path, &size);
-    bool good = text != NULL && parse(out, text, size);
+    bool good = text != NULL && kernel_event_parse(out, text, size);
     free(text);
     free(path);
     if (!good)
@@ -203,6 +233,19 @@ void kernel_event_free(kernel_event *event)
     free(event->event);
     free(event->name);
     *event = (kernel_event){0};
+}
+
+void kernel_events_index(kernel_events *events)
+{
+    for (size_t i = 0; i < events->count; i++)
+        if ((size_t)events->list[i].id >= events->id_count)
+            events->id_count = (size_t)events->list[i].id + 1;
+    events->by_id = calloc(events->id_count + 1, sizeof *events->by_id);
+    NL_REQUIRE(events->by_id != NULL, "out of memory");
+    for (size_t i = 0; i < events->count; i++) {
+        events->list[i].place = (unsigned)i;
+        events->by_id[events->list[i].id] = &events->list[i];
+    }
 }
 
 void kernel_events_free(kernel_events *events)

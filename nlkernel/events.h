@@ -24,6 +24,7 @@ typedef enum field_kind {
     FIELD_DYNAMIC_TEXT,  /* anywhere in the record: a word at offset says where, and how many bytes */
     FIELD_BYTES,         /* size bytes, as hexadecimal digits */
     FIELD_DYNAMIC_BYTES, /* the same anywhere */
+    FIELD_FUNCTION,      /* an address of 8 bytes, as the name of the function that it lies in */
 } field_kind;
 
 typedef struct event_field {
@@ -53,8 +54,10 @@ typedef struct kernel_event {
     size_t fixed_size; /* bytes that a record of it has at least */
     event_naming namings[EVENT_NAMINGS_MOST];
     size_t naming_count;
-    char *kernel_filter; /* what the kernel passes on; NULL: all */
-    bool evaluate;       /* the filter must be asked about each */
+    char *kernel_filter;            /* what the kernel passes on; NULL: all */
+    bool evaluate;                  /* the filter must be asked about each */
+    bool traced;                    /* what a tracer writes: there is nothing to switch on */
+    const struct kallsyms *symbols; /* what functions are called, where there are any among the fields; borrowed */
 } kernel_event;
 
 typedef struct kernel_events {
@@ -79,6 +82,15 @@ static inline nl_type event_field_type(const event_field *field)
         return NL_TYPE_UINT;
     return field->kind == FIELD_BOOL ? NL_TYPE_BOOL : NL_TYPE_STRING;
 }
+
+/* Reads it from the text of its description, which is changed; *out has its system and event. False with the reason. */
+bool kernel_event_parse(kernel_event *out, char *text, size_t size);
+
+/* Sets its names, which are copied. */
+void kernel_event_name(kernel_event *out, const char *system, const char *event);
+
+/* Makes by_id and places, once all are in the list. */
+void kernel_events_index(kernel_events *events);
 
 /* The field of that name in records, NULL when the event has none. */
 const event_field *kernel_event_field(const kernel_event *event, nl_string name);

@@ -131,6 +131,7 @@ bool instance_destroy(instance *i)
     bool gone = false;
     instance_write(i, "tracing_on", "0");
     instance_write_if_there(i, "events/enable", "0");
+    instance_write_if_there(i, "current_tracer", "nop");
     if (i->free_buffer_fd >= 0)
         close(i->free_buffer_fd);
     for (int tries = 0; !gone && tries < 100; tries++) {

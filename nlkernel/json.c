@@ -2,19 +2,22 @@
 
 #include "json.h"
 
-#include <stdio.h>
-
-void json_print_string(const char *text)
+void json_write_string(FILE *to, const char *text)
 {
-    putchar('"');
+    putc('"', to);
     for (; *text != '\0'; text++) {
         unsigned char byte = (unsigned char)*text;
         if (byte == '"' || byte == '\\')
-            printf("\\%c", byte);
+            fprintf(to, "\\%c", byte);
         else if (byte < 0x20 || byte >= 0x7f)
-            printf("\\u%04x", byte);
+            fprintf(to, "\\u%04x", byte);
         else
-            putchar(byte);
+            putc(byte, to);
     }
-    putchar('"');
+    putc('"', to);
+}
+
+void json_print_string(const char *text)
+{
+    json_write_string(stdout, text);
 }

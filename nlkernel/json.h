@@ -2,7 +2,12 @@
 #ifndef NLKERNEL_JSON_H
 #define NLKERNEL_JSON_H
 
+#include <stdio.h>
+
 /* Prints text as a JSON string, quotes included; bytes beyond ASCII become \u0080 to \u00ff. */
 void json_print_string(const char *text);
+
+/* The same to a file. */
+void json_write_string(FILE *to, const char *text);
 
 #endif

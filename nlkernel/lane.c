@@ -61,7 +61,7 @@ static void note_begun(lane *l, int64_t trace_ns)
 static void put_record(lane *l, const nl_record *record, int64_t trace_ns)
 {
     if (!sink_takes_blocks(l->setup->sink)) {
-        sink_put(l->setup->sink, record);
+        sink_put_record(l->setup->sink, record);
         return;
     }
     note_begun(l, trace_ns);

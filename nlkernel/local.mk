@@ -1,17 +1,65 @@
 # Records are put into blocks where they are read, by the library's own block writer, which no public header offers:
-# hence libcore.la and the sources of libprogram.la, not the shared library.
+# hence libcore.la and the sources of libprogram.la, and of the importers that it shares with nlconv, not the shared
+# library.
 if BUILD_NLKERNEL
 bin_PROGRAMS += nlkernel/nlkernel
 endif
 nlkernel_nlkernel_SOURCES = \
 	%D%/main.c %D%/command.h %D%/list.c %D%/record.c %D%/live.c %D%/report.c %D%/json.c %D%/json.h \
 	%D%/tracing.c %D%/tracing.h %D%/instance.c %D%/instance.h %D%/rights.c %D%/rights.h \
-	%D%/events.c %D%/events.h %D%/choice.c %D%/choice.h %D%/pushdown.c %D%/pushdown.h \
+	%D%/events.c %D%/events.h %D%/kallsyms.c %D%/kallsyms.h %D%/functions.c %D%/functions.h %D%/choice.c %D%/choice.h %D%/pushdown.c %D%/pushdown.h \
 	%D%/options.c %D%/options.h %D%/session.c %D%/session.h %D%/child.c %D%/child.h \
 	%D%/lane.c %D%/lane.h %D%/page.h %D%/convert.c %D%/convert.h %D%/sink.c %D%/sink.h \
-	%D%/tasks.c %D%/tasks.h %D%/realtime.c %D%/realtime.h %D%/scheduler.c %D%/scheduler.h \
+	%D%/tasks.c %D%/tasks.h %D%/realtime.c %D%/realtime.h \
+	%D%/schema.c %D%/schema.h %D%/summary.c %D%/summary_print.c %D%/summary_draw.c %D%/summary.h \
+	%D%/synthesis_run.c %D%/synthesis_run.h %D%/reporting.c %D%/reporting.h %D%/schema_command.c \
+	%D%/workload.c %D%/workload.h %D%/kernel_sum.c %D%/kernel_sum.h %D%/bpf/sum.h \
+	%D%/calls.c %D%/calls.h %D%/calls_read.c %D%/calls_read.h %D%/trace_dat.c %D%/trace_dat.h \
+	%D%/symbol_map.c %D%/symbol_map.h %D%/dwarf.c %D%/symbols.c %D%/call_view.c %D%/call_view.h \
+	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/report_functions.c \
+	nltools/convert/builder.c nltools/convert/keys.c nltools/convert/sink.c nltools/convert/kernel_text.c \
+	nltools/convert/ftrace.c nltools/convert/perf.c \
 	libnetlogger/program/program.c libnetlogger/program/reading.c libnetlogger/program/log.c \
-	libnetlogger/program/source.c libnetlogger/program/archive.c
-nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
-nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) -pthread
-nlkernel_nlkernel_LDADD = libnetlogger/libcore.la $(TRACEFS_LIBS) -lpthread
+	libnetlogger/program/source.c libnetlogger/program/archive.c libnetlogger/program/units.c
+nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -I$(srcdir)/nltools
+nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) -pthread
+nlkernel_nlkernel_LDADD = libnetlogger/libcore.la $(TRACEFS_LIBS) $(ZSTD_LIBS) $(GVC_LIBS) $(DW_LIBS) -lm -lpthread
+if BUILD_NLSTAT
+nlkernel_nlkernel_CPPFLAGS += -DHAVE_CHARTS
+nlkernel_nlkernel_CFLAGS += $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
+nlkernel_nlkernel_LDADD += libnetlogger/libchart.la
+endif
+
+# The part that runs in the kernel, as a skeleton: libbpf's loader with the program within.
+EXTRA_DIST += %D%/bpf/sum.bpf.c
+if BUILD_KERNEL_SUMS
+nodist_nlkernel_nlkernel_SOURCES = nlkernel/bpf/sum.skel.h
+BUILT_SOURCES += nlkernel/bpf/sum.skel.h
+nlkernel_nlkernel_CPPFLAGS += -DHAVE_BPF -Inlkernel
+nlkernel_nlkernel_CFLAGS += $(BPF_CFLAGS)
+nlkernel_nlkernel_LDADD += $(BPF_LIBS)
+CLEANFILES += nlkernel/bpf/sum.skel.h nlkernel/bpf/sum.bpf.o
+endif
+nlkernel/bpf/sum.skel.h: nlkernel/bpf/sum.bpf.c nlkernel/bpf/sum.h
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+	$(BPF_CLANG) -O2 -g -target bpf -Wall -Werror $$($(CC) -print-multiarch 2>/dev/null | sed -n 's|^..*|-I/usr/include/&|p') \
+	  $(BPF_CFLAGS) -I$(srcdir)/nlkernel/bpf -c $(srcdir)/nlkernel/bpf/sum.bpf.c -o nlkernel/bpf/sum.bpf.o && \
+	$(BPFTOOL) gen skeleton nlkernel/bpf/sum.bpf.o name sum_bpf > $@.new && mv $@.new $@
+
+# Schemas are found beside the program, as it is built and as it is installed.
+NLKERNEL_SCHEMAS = \
+	%D%/schemas/scheduler.schema %D%/schemas/stopwatch.schema %D%/schemas/interrupt.schema %D%/schemas/locking.schema \
+	%D%/schemas/disk.schema %D%/schemas/faults.schema %D%/schemas/tcp.schema %D%/schemas/syscalls.schema \
+	%D%/schemas/application.schema %D%/schemas/request.schema
+schemasdir = $(datadir)/netlogger/schemas
+if BUILD_NLKERNEL
+dist_schemas_DATA = $(NLKERNEL_SCHEMAS)
+all-local: nlkernel/schemas/stamp
+endif
+nlkernel/schemas/stamp: $(NLKERNEL_SCHEMAS)
+	$(AM_V_GEN)$(MKDIR_P) nlkernel/schemas && for schema in $(NLKERNEL_SCHEMAS); do \
+	  test -f nlkernel/schemas/$${schema##*/} && test $(srcdir) = . || cp $(srcdir)/$$schema nlkernel/schemas/; done && touch $@
+CLEANFILES += nlkernel/schemas/stamp
+clean-local: clean-schemas
+clean-schemas:
+	test $(srcdir) = . || rm -rf nlkernel/schemas

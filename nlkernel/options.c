@@ -10,13 +10,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_PID = 0x1100, OPTION_CPU, OPTION_FILTER, OPTION_LOW_WATER, OPTION_INTERVAL, OPTION_TRACEFS };
+enum {
+    OPTION_PID = 0x1100,
+    OPTION_CPU,
+    OPTION_FILTER,
+    OPTION_LOW_WATER,
+    OPTION_INTERVAL,
+    OPTION_TRACEFS,
+    OPTION_FUNCTIONS,
+    OPTION_FUNCTION
+};
 
 static const struct argp_option options[] = {
     {"event", 'e', "PATTERN", 0,
      "Record these events: SYSTEM:EVENT, with * ? [a-z] in either, or a system; again for more", 1},
+    {"functions", OPTION_FUNCTIONS, NULL, 0,
+     "Record every call of the kernel's functions, with its caller: ftrace.function. nlkernel graph draws them", 1},
+    {"filter-function", OPTION_FUNCTION, "GLOB", 0,
+     "--functions: only of those called so (tcp_*); !GLOB: not of those; again for more", 1},
     {"pid", OPTION_PID, "PID[,PID...]", 0, "Only what these processes do, and those that they start meanwhile", 1},
-    {"cpu", OPTION_CPU, "LIST", 0, "Only these CPUs: 0,2-5", 1},
+    {"cpu", OPTION_CPU, "LIST", 0, "Only these CPUs: 0,2-5, or a mask: 0x3d", 1},
     {"filter", OPTION_FILTER, "EXPR", 0,
      "Only events that EXPR is true of, such as 'NEXT.PRIO < 100 || PREV.COMM ~ \"kworker*\"'. What the kernel can "
      "test "
@@ -33,11 +46,11 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static void add_pattern(recording_options *o, const char *pattern)
+static void add_word(const char ***words, size_t *count, const char *word)
 {
-    o->patterns = reallocarray(o->patterns, o->pattern_count + 1, sizeof *o->patterns);
-    NL_REQUIRE(o->patterns != NULL, "out of memory");
-    o->patterns[o->pattern_count++] = pattern;
+    *words = reallocarray(*words, *count + 1, sizeof **words);
+    NL_REQUIRE(*words != NULL, "out of memory");
+    (*words)[(*count)++] = word;
 }
 
 /* A number from least to most at *text, which moves on behind it. */
@@ -65,12 +78,42 @@ static void read_pids(recording_options *o, const char *text, struct argp_state 
     } while (*at++ == ',');
 }
 
+static void add_cpu(recording_options *o, size_t cpu)
+{
+    o->cpus[cpu] = true;
+    if (cpu >= o->cpu_count)
+        o->cpu_count = cpu + 1;
+}
+
+/* 0x3d: bits from the right are CPUs from 0 on. False when it is none. */
+static bool read_mask(recording_options *o, const char *digits)
+{
+    size_t count = strlen(digits), before = o->cpu_count;
+    if (count == 0 || count > RECORDING_CPUS_MOST / 4)
+        return false;
+    for (size_t i = 0; i < count; i++) {
+        char c = digits[count - 1 - i];
+        if (!isxdigit((unsigned char)c))
+            return false;
+        int digit = isdigit((unsigned char)c) ? c - '0' : tolower((unsigned char)c) - 'a' + 10;
+        for (size_t bit = 0; bit < 4; bit++)
+            if (digit >> bit & 1)
+                add_cpu(o, 4 * i + bit);
+    }
+    return o->cpu_count > before || before > 0;
+}
+
 static void read_cpus(recording_options *o, const char *text, struct argp_state *state)
 {
     const char *at = text;
     if (o->cpus == NULL)
         o->cpus = calloc(RECORDING_CPUS_MOST, sizeof *o->cpus);
     NL_REQUIRE(o->cpus != NULL, "out of memory");
+    if (strncmp(text, "0x", 2) == 0) {
+        if (!read_mask(o, text + 2))
+            argp_error(state, "--cpu %s: a mask of CPUs in hexadecimal digits is wanted, as in 0x3d", text);
+        return;
+    }
     do {
         long first = 0, last;
         bool good = read_number(&at, 0, RECORDING_CPUS_MOST - 1, &first);
@@ -82,9 +125,7 @@ static void read_cpus(recording_options *o, const char *text, struct argp_state 
         if (!good || (*at != ',' && *at != '\0'))
             argp_error(state, "--cpu %s: numbers and ranges of CPUs are wanted, as in 0,2-5", text);
         for (long cpu = first; cpu <= last; cpu++)
-            o->cpus[cpu] = true;
-        if ((size_t)last >= o->cpu_count)
-            o->cpu_count = (size_t)last + 1;
+            add_cpu(o, (size_t)cpu);
     } while (*at++ == ',');
 }
 
@@ -124,7 +165,15 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         o->low_water = -1;
         return 0;
     case 'e':
-        add_pattern(o, argument);
+        add_word(&o->patterns, &o->pattern_count, argument);
+        return 0;
+    case OPTION_FUNCTIONS:
+        o->functions = true;
+        return 0;
+    case OPTION_FUNCTION:
+        if (*(argument + (*argument == '!')) == '\0')
+            argp_error(state, "--filter-function: the name of a function is wanted, such as 'tcp_*'");
+        add_word(&o->globs, &o->glob_count, argument);
         return 0;
     case OPTION_PID:
         read_pids(o, argument, state);
@@ -165,7 +214,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         o->command = state->argv + state->next;
         return 0;
     case ARGP_KEY_END:
-        if (o->pattern_count == 0)
+        if (o->glob_count > 0 && !o->functions)
+            argp_error(state, "--filter-function is about --functions, which is not given");
+        if (o->pattern_count == 0 && !o->functions && !o->events_elsewhere)
             argp_error(state, "no event is given: -e sched:sched_switch, for one; nlkernel list shows what there is");
         if (o->follow && o->command == NULL)
             argp_error(state, "--follow wants a command to follow");
@@ -180,6 +231,7 @@ const struct argp recording_argp = {.options = options, .parser = parse};
 void recording_options_free(recording_options *o)
 {
     free(o->patterns);
+    free(o->globs);
     free(o->pids);
     free(o->cpus);
     nl_filter_free(o->filter);

@@ -7,18 +7,22 @@
 #include "program/program.h"
 
 typedef struct recording_options {
-    const char **patterns; /* of events */
+    const char **patterns; /* of events; those with "?" in front need not be there */
     size_t pattern_count;
+    bool functions;     /* calls of functions as well */
+    const char **globs; /* only of these functions; !glob: not of these */
+    size_t glob_count;
     int *pids; /* only these processes, and what they start */
     size_t pid_count;
     bool *cpus; /* only these, cpu_count of them; NULL: all */
     size_t cpu_count;
     nl_filter *filter;
-    int64_t duration_ns; /* 0: until told to end */
-    size_t buffer_size;  /* bytes, of each CPU */
-    int low_water;       /* per cent of it; -1: not said */
-    int interval_ms;     /* 0: not said */
-    bool follow;         /* only the command, and what it starts */
+    int64_t duration_ns;   /* 0: until told to end */
+    size_t buffer_size;    /* bytes, of each CPU */
+    int low_water;         /* per cent of it; -1: not said */
+    int interval_ms;       /* 0: not said */
+    bool events_elsewhere; /* set before argp: the command line need not say any */
+    bool follow;           /* only the command, and what it starts */
     bool quiet;
     const char *tracefs;
     char **command; /* NULL: none */

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* How the words before the events lie: the file events/header_page says so. */
@@ -35,6 +36,20 @@ typedef struct page_event {
 
 #define PAGE_COMMIT_MISSED (UINT32_C(1) << 31)
 #define PAGE_COMMIT_COUNTED (UINT32_C(1) << 30)
+
+/* Reads the layout out of the text of events/header_page. False when it is none that can be. */
+static inline bool page_layout_read(page_layout *layout, const char *text)
+{
+    unsigned commit_offset, commit_size, data_offset, data_size;
+    const char *commit = strstr(text, " commit;"), *data = strstr(text, " data;");
+    if (commit == NULL || data == NULL ||
+        sscanf(commit, " commit; offset:%u; size:%u;", &commit_offset, &commit_size) != 2 ||
+        sscanf(data, " data; offset:%u; size:%u;", &data_offset, &data_size) != 2 || commit_size > 8 ||
+        commit_size < 4 || commit_offset > 64 || commit_offset + commit_size > data_offset || data_offset > 64)
+        return false;
+    *layout = (page_layout){commit_offset, commit_size, data_offset};
+    return true;
+}
 
 static inline uint32_t page_word(const char *at)
 {

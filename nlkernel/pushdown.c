@@ -78,7 +78,7 @@ static const char *kernel_field(const kernel_event *event, nl_string name, const
 {
     *field = kernel_event_field(event, name);
     if (*field != NULL)
-        return (*field)->element ? NULL : (*field)->kernel_name;
+        return (*field)->element || (*field)->kind == FIELD_FUNCTION ? NULL : (*field)->kernel_name;
     if (name.size == 3 && memcmp(name.data, "TID", 3) == 0)
         return "common_pid";
     if (name.size == 3 && memcmp(name.data, "CPU", 3) == 0)

@@ -26,8 +26,7 @@ bool rights_has_capability(int capability)
     return effective >> capability & 1;
 }
 
-/* Where this program is. */
-static const char *our_path(void)
+const char *rights_our_path(void)
 {
     static char path[512];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 1);
@@ -78,7 +77,7 @@ void rights_explain_denied(const char *path)
     else if ((error == EACCES || error == EPERM) && !rights_has_capability(CAP_DAC_OVERRIDE))
         nl_error_set("%s: %s: user %u has neither root's rights nor CAP_DAC_OVERRIDE. Run nlkernel as root (sudo), or "
                      "grant it: sudo setcap cap_dac_override+ep %s",
-                     path, strerror(error), (unsigned)geteuid(), our_path());
+                     path, strerror(error), (unsigned)geteuid(), rights_our_path());
     else {
         errno = error;
         nl_error_set_errno("%s", path);
@@ -96,7 +95,7 @@ void rights_explain_no_mount(void)
         nl_error_set("tracefs is not mounted, and mounting it wants CAP_SYS_ADMIN, which user %u has not here. Run "
                      "nlkernel as root (sudo), or mount it and grant the rest: sudo mount -t tracefs tracefs "
                      "/sys/kernel/tracing; sudo setcap cap_dac_override+ep %s",
-                     (unsigned)geteuid(), our_path());
+                     (unsigned)geteuid(), rights_our_path());
     else {
         errno = error;
         nl_error_set_errno("mount tracefs");

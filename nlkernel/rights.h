@@ -9,6 +9,9 @@
 /* Whether this process has a capability now (CAP_... of <linux/capability.h>). */
 bool rights_has_capability(int capability);
 
+/* Where this program lies, for words about how to grant it something. */
+const char *rights_our_path(void);
+
 /* Sets the error message for path, which tracefs did not let us open or change (errno says why). */
 void rights_explain_denied(const char *path);
 

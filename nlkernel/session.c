@@ -5,10 +5,11 @@
 #include "base/error.h"
 #include "child.h"
 #include "choice.h"
-#include "rights.h"
+#include "functions.h"
 #include "instance.h"
 #include "lane.h"
 #include "pushdown.h"
+#include "rights.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -37,6 +38,7 @@ typedef struct session {
     tracing tracing;
     instance instance;
     kernel_events events;
+    kallsyms *symbols; /* NULL: no functions are recorded */
     realtime clock;
     lane_setup setup;
     char *saved_path;
@@ -99,6 +101,11 @@ static void say_begin(session *s)
         const char *text = nl_filter_text(s->options->filter);
         nl_record_add_string(record, "FILTER", text, strlen(text));
     }
+    for (size_t i = 0; i < s->options->glob_count; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "FUNCTIONS.%zu", i);
+        nl_record_add_string(record, name, s->options->globs[i], strlen(s->options->globs[i]));
+    }
     say(s, record);
 }
 
@@ -149,23 +156,35 @@ static void push_filter(session *s)
     }
 }
 
+static bool add_functions(session *s)
+{
+    if (!s->options->functions)
+        return true;
+    s->symbols = kallsyms_read();
+    return s->symbols != NULL && functions_describe(&s->events, &s->tracing, s->symbols);
+}
+
 /* Returns an exit status. */
 static int choose_events(session *s)
 {
     event_names names = {0};
     int status = PROGRAM_PROBLEM;
     bool good = event_names_read(&names, &s->tracing);
-    for (size_t i = 0; good && i < s->options->pattern_count; i++)
-        if (!event_names_choose(&names, s->options->patterns[i])) {
+    for (size_t i = 0; good && i < s->options->pattern_count; i++) {
+        const char *pattern = s->options->patterns[i];
+        bool needed = *pattern != '?';
+        if (!event_names_choose(&names, needed ? pattern : pattern + 1) && needed) {
             good = false;
             status = PROGRAM_USAGE;
         }
-    good = good && kernel_events_read(&s->events, &names, &s->tracing);
+    }
+    good = good && kernel_events_read(&s->events, &names, &s->tracing) && add_functions(s);
     event_names_free(&names);
     if (!good) {
         program_error("%s", nl_error_message());
         return status;
     }
+    kernel_events_index(&s->events);
     push_filter(s);
     if (s->events.count > 0)
         return PROGRAM_DONE;
@@ -177,6 +196,8 @@ static bool enable_event(session *s, const kernel_event *event)
 {
     char file[256];
     bool good = true;
+    if (event->traced)
+        return true; /* it is on with its tracer */
     if (event->kernel_filter != NULL) {
         snprintf(file, sizeof file, "events/%s/%s/filter", event->system, event->event);
         good = instance_write(&s->instance, file, event->kernel_filter);
@@ -201,7 +222,7 @@ static bool enable_events(session *s)
 
 /* ---- of whom ---- */
 
-static bool add_threads(session *s, int pid)
+static bool add_threads(session *s, const char *list, int pid)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", pid);
@@ -212,7 +233,7 @@ static bool add_threads(session *s, int pid)
     }
     bool good = true;
     char *file;
-    NL_REQUIRE(asprintf(&file, "%s/set_event_pid", s->instance.dir) >= 0, "out of memory");
+    NL_REQUIRE(asprintf(&file, "%s/%s", s->instance.dir, list) >= 0, "out of memory");
     int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
     for (struct dirent *entry; good && (entry = readdir(folder)) != NULL;)
         if (entry->d_name[0] != '.' && write(fd, entry->d_name, strlen(entry->d_name)) < 0)
@@ -224,14 +245,25 @@ static bool add_threads(session *s, int pid)
     return good;
 }
 
-static bool choose_processes(session *s)
+static bool choose_processes_for(session *s, const char *list, const char *children)
 {
     if (s->options->pid_count > 0 || s->options->follow)
-        instance_write_if_there(&s->instance, "options/event-fork", "1");
+        instance_write_if_there(&s->instance, children, "1");
     for (size_t i = 0; i < s->options->pid_count; i++)
-        if (!add_threads(s, s->options->pids[i]))
+        if (!add_threads(s, list, s->options->pids[i]))
             return false;
-    return !s->options->follow || add_threads(s, s->child.pid);
+    return !s->options->follow || add_threads(s, list, s->child.pid);
+}
+
+static bool choose_processes(session *s)
+{
+    return choose_processes_for(s, "set_event_pid", "options/event-fork") &&
+           (!s->options->functions || choose_processes_for(s, "set_ftrace_pid", "options/function-fork"));
+}
+
+static bool choose_functions(session *s)
+{
+    return !s->options->functions || functions_choose(&s->instance, s->options->globs, s->options->glob_count);
 }
 
 static bool has_cpu(const session *s, long cpu)
@@ -284,17 +316,8 @@ static long number_in(const instance *i, const char *file)
 static bool read_layout(session *s)
 {
     char *path = tracing_path(&s->tracing, "events/header_page"), *text = tracing_read(path, NULL);
-    page_layout *layout = &s->setup.layout;
-    unsigned commit_offset, commit_size, data_offset, data_size;
-    const char *commit = text != NULL ? strstr(text, " commit;") : NULL,
-               *data = text != NULL ? strstr(text, " data;") : NULL;
-    bool good = commit != NULL && data != NULL &&
-                sscanf(commit, " commit; offset:%u; size:%u;", &commit_offset, &commit_size) == 2 &&
-                sscanf(data, " data; offset:%u; size:%u;", &data_offset, &data_size) == 2 && commit_size <= 8 &&
-                commit_size >= 4 && commit_offset + commit_size <= data_offset && data_offset <= 64;
-    if (good)
-        *layout = (page_layout){commit_offset, commit_size, data_offset};
-    else
+    bool good = text != NULL && page_layout_read(&s->setup.layout, text);
+    if (text != NULL && !good)
         nl_error_set("%s: not understood", path);
     long kb = number_in(&s->instance, "buffer_subbuf_size_kb");
     s->setup.page_size = kb > 0 ? (size_t)kb << 10 : (size_t)sysconf(_SC_PAGESIZE);
@@ -371,7 +394,8 @@ static bool prepare(session *s)
     if (!instance_create(&s->instance, &s->tracing))
         return false;
     s->setup.instance_dir = s->instance.dir;
-    return set_buffer(s) && choose_cpus(s) && choose_processes(s) && enable_events(s);
+    /* The kernel lets nobody choose a tracer once the buffers are open. */
+    return set_buffer(s) && choose_processes(s) && choose_functions(s) && choose_cpus(s) && enable_events(s);
 }
 
 static bool begin(session *s)
@@ -434,6 +458,7 @@ static bool clean_up(session *s)
     free(s->lanes);
     free(s->saved_path);
     kernel_events_free(&s->events);
+    kallsyms_free(s->symbols);
     return gone;
 }
 

@@ -11,6 +11,9 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+/* How long records wait for those of other CPUs that happened before: as often as these are read, and some more. */
+#define OTHERS_NS (INT64_C(300) * 1000000)
+
 static void start(sink *s, const char *name)
 {
     *s = (sink){.fd = -1, .name = strdup(name)};
@@ -22,6 +25,7 @@ static void start(sink *s, const char *name)
 
 static void stop(sink *s)
 {
+    nl_synthesis_free(s->rules);
     nl_block_writer_free(&s->own);
     pthread_mutex_destroy(&s->mutex);
     free(s->name);
@@ -111,8 +115,13 @@ void sink_put_blocks(sink *s, const char *data, size_t size)
     pthread_mutex_unlock(&s->mutex);
 }
 
+void sink_apply(sink *s, nl_synthesis *rules)
+{
+    s->rules = rules;
+}
+
 /* With the mutex held. */
-static void put(sink *s, const nl_record *record)
+static void put_on(sink *s, const nl_record *record)
 {
     if (s->failed)
         return;
@@ -124,7 +133,26 @@ static void put(sink *s, const nl_record *record)
     }
 }
 
-void sink_put(sink *s, const nl_record *record)
+/* Hands on what the rules have made. With the mutex held. */
+static void put_made(sink *s)
+{
+    const nl_record *made;
+    while ((made = nl_synthesis_next(s->rules)) != NULL)
+        put_on(s, made);
+}
+
+/* With the mutex held. */
+static void put(sink *s, const nl_record *record)
+{
+    static const char lost[] = "NetLogger.Lost";
+    if (s->rules != NULL)
+        nl_synthesis_put(s->rules, record);
+    if (s->rules == NULL ||
+        (record->event.size == sizeof lost - 1 && memcmp(record->event.data, lost, sizeof lost - 1) == 0))
+        put_on(s, record);
+}
+
+void sink_put_record(sink *s, const nl_record *record)
 {
     pthread_mutex_lock(&s->mutex);
     put(s, record);
@@ -133,6 +161,8 @@ void sink_put(sink *s, const nl_record *record)
 
 void sink_say(sink *s, const nl_record *record)
 {
+    if (s->rules != NULL)
+        return; /* it is about records that are not there */
     pthread_mutex_lock(&s->mutex);
     if (!sink_takes_blocks(s)) {
         put(s, record);
@@ -149,6 +179,10 @@ void sink_say(sink *s, const nl_record *record)
 void sink_flush(sink *s)
 {
     pthread_mutex_lock(&s->mutex);
+    if (s->rules != NULL) {
+        nl_synthesis_advance(s->rules, nl_time_now_ns() - OTHERS_NS);
+        put_made(s);
+    }
     if (s->writer != NULL && !s->failed && nl_writer_flush(s->writer) != NL_OK)
         fail(s);
     pthread_mutex_unlock(&s->mutex);
@@ -157,6 +191,10 @@ void sink_flush(sink *s)
 bool sink_close(sink *s)
 {
     bool good = true;
+    if (s->rules != NULL) {
+        nl_synthesis_finish(s->rules);
+        put_made(s);
+    }
     if (s->fd >= 0 && close(s->fd) != 0) {
         nl_error_set_errno("%s: close", s->name);
         good = false;

@@ -19,9 +19,10 @@ typedef struct sink {
     int fd;     /* of a file of blocks; -1 */
     nl_writer *writer;
     nl_log *log;
-    int zstd_level;   /* of blocks */
-    uint64_t bytes;   /* of blocks that were written */
-    uint64_t refused; /* records that the log had no room for */
+    int zstd_level;      /* of blocks */
+    uint64_t bytes;      /* of blocks that were written */
+    nl_synthesis *rules; /* what they make goes on instead of what is put; NULL */
+    uint64_t refused;    /* records that the log had no room for */
     _Atomic bool failed;
     char *failure;       /* why */
     nl_block_writer own; /* what the recorder says itself, in blocks */
@@ -37,17 +38,20 @@ bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
 /* A log, as nl_open has it; url may be NULL. False with the reason. */
 bool sink_open_log(sink *s, const char *url);
 
+/* From here on only what rules make of records goes on, and what is said of losses. They are the sink's from now on. */
+void sink_apply(sink *s, nl_synthesis *rules);
+
 /* Whether lanes make blocks. */
 static inline bool sink_takes_blocks(const sink *s)
 {
-    return s->fd >= 0;
+    return s->fd >= 0 && s->rules == NULL;
 }
 
 /* Blocks, whole. */
 void sink_put_blocks(sink *s, const char *data, size_t size);
 
 /* A record, where blocks are not taken. It has its host and program. */
-void sink_put(sink *s, const nl_record *record);
+void sink_put_record(sink *s, const nl_record *record);
 
 /* What the recorder says itself. */
 void sink_say(sink *s, const nl_record *record);

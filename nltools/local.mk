@@ -5,15 +5,25 @@ nltools_nlwrite_SOURCES = %D%/nlwrite.c
 nltools_nlwrite_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la
 
 if BUILD_NLSTAT
-bin_PROGRAMS += nltools/nlstat nltools/nlschema
+bin_PROGRAMS += nltools/nlstat nltools/nldiag nltools/nlschema
 endif
 nltools_nlstat_SOURCES = %D%/nlstat.c \
-	%D%/stat/distribution.c %D%/stat/distribution.h %D%/stat/series.c %D%/stat/series.h %D%/stat/gather.c %D%/stat/gather.h \
+	%D%/stat/series.c %D%/stat/series.h %D%/stat/gather.c %D%/stat/gather.h \
 	%D%/stat/measure.c %D%/stat/measure.h %D%/stat/throughput.c %D%/stat/throughput.h \
-	%D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot_text.c %D%/stat/plot.h
+	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot_text.c %D%/stat/plot.h
 nltools_nlstat_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nlstat_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
-nltools_nlstat_LDADD = libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) $(CAIRO_LIBS) -lm
+nltools_nlstat_LDADD = libnetlogger/libchart.la libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) $(CAIRO_LIBS) -lm
+
+nltools_nldiag_SOURCES = %D%/nldiag.c \
+	%D%/diag/observed.c %D%/diag/observed.h %D%/diag/observed_inside.h %D%/diag/resource.c %D%/diag/clocks.c %D%/diag/legs.c \
+	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/pressure.c %D%/diag/peers.c %D%/diag/hosts.c %D%/diag/network.c \
+	%D%/diag/waiting.c %D%/diag/pauses.c %D%/diag/changes.c \
+	%D%/diag/report.c %D%/diag/report.h %D%/diag/report_html.c %D%/diag/report_changes.c \
+	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/gather.c %D%/stat/gather.h
+nltools_nldiag_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
+nltools_nldiag_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
+nltools_nldiag_LDADD = libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) -lm
 
 nltools_nlschema_SOURCES = %D%/nlschema.c \
 	%D%/schema/schema.c %D%/schema/schema.h %D%/schema/names.c %D%/schema/header.c %D%/schema/doc.c %D%/schema/json.c \
@@ -31,7 +41,8 @@ nltools_libconvert_la_SOURCES = \
 	%D%/convert/csv.h %D%/convert/csv_read.c %D%/convert/csv_write.c %D%/convert/text_set.c %D%/convert/text_set.h \
 	%D%/convert/otlp_read.c %D%/convert/otlp_write.c %D%/convert/otlp.h %D%/convert/chrome_read.c \
 	%D%/convert/lines.h %D%/convert/journal.c %D%/convert/strace.c \
-	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c
+	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c \
+	%D%/convert/kernel_text.c %D%/convert/kernel_text.h %D%/convert/ftrace.c
 nltools_libconvert_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS) $(BABELTRACE_CFLAGS)
 nltools_libconvert_la_LIBADD = $(XML_LIBS)

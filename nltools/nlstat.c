@@ -2,23 +2,24 @@
  * nlstat: the time of lifelines in numbers: each segment's share, mean, percentiles, what is missing, what took
  * longest; how much went through; several logs side by side.
  *
- * Records are read once and not kept: each goes to the measures (stat/measure.h) as it comes. Where nobody says what
- * the lifelines are, the first SAMPLE records wait until that was found out from them.
+ * Records are read once and not kept: each goes to the measures (stat/measure.h) as it comes, once it is known what the
+ * lifelines are (stat/subject.h).
  */
 #include "config.h"
 
-#include "analysis/infer.h"
 #include "program/program.h"
 #include "stat/measure.h"
+#include "analysis/chart.h"
 #include "stat/plot.h"
 #include "stat/report.h"
+#include "stat/subject.h"
 #include "stat/throughput.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SAMPLE = 100000, DEFAULT_EXAMPLES = 3 };
+enum { DEFAULT_EXAMPLES = 3 };
 #define DEFAULT_MEMORY ((size_t)1 << 30)
 
 enum {
@@ -55,11 +56,10 @@ typedef struct study {
 
 typedef struct work {
     const arguments *arguments;
-    drawing *drawing;   /* NULL until the lifelines are known */
-    GPtrArray *sample;  /* nl_record, until then */
-    GHashTable *events; /* that occur in the sample, where it was found out from that; otherwise NULL */
-    uint64_t late;      /* records of other events */
+    subject *subject;
+    const drawing *drawing; /* the subject's, NULL until the lifelines are known */
     study *studies;
+    study *current; /* what is read now belongs to it */
     int count;
 } work;
 
@@ -167,7 +167,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case OPTION_PLOT:
         a->plot = argument;
-        if (strcmp(argument, "-") != 0 && !plot_knows(argument))
+        if (strcmp(argument, "-") != 0 && !chart_knows(argument))
             argp_error(state, "--plot %s: the name has to end in .png or .svg", argument);
         return 0;
     case OPTION_MEMORY:
@@ -197,88 +197,37 @@ static const struct argp argp = {
     .children = children,
 };
 
-/* ---- what the lifelines are ---- */
+/* ---- what is measured ---- */
 
-static void find_drawing(work *w)
+static void take(void *user, const nl_record *record)
 {
-    const arguments *a = w->arguments;
-    if (a->config != NULL) {
-        char *message;
-        w->drawing = drawing_read(a->config, &message);
-        if (w->drawing == NULL)
-            program_fail(PROGRAM_PROBLEM, "%s", message);
-        return;
-    }
-    trace *t = trace_new();
-    w->events = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    for (guint i = 0; i < w->sample->len; i++) {
-        const nl_record *record = g_ptr_array_index(w->sample, i);
-        trace_add(t, record);
-        if (record->event.data != NULL)
-            g_hash_table_add(w->events, g_strndup(record->event.data, record->event.size));
-    }
-    trace_sort(t);
-    w->drawing = infer_drawing_by(t, (const char *const *)a->ids);
-    trace_free(t);
-}
-
-static void add_record(work *w, study *s, const nl_record *record)
-{
+    work *w = user;
+    study *s = w->current;
     if (s->throughput.field != NULL)
         throughput_add(&s->throughput, record);
     for (guint i = 0; i < w->drawing->lifelines->len; i++)
         measure_add(s->measures[i], record);
 }
 
-/* The lifelines are found, and what has waited for that is measured. */
-static void begin(work *w, study *s)
+static void begin(void *user, const drawing *d)
 {
+    work *w = user;
     const arguments *a = w->arguments;
-    find_drawing(w);
-    guint count = w->drawing->lifelines->len;
+    guint count = d->lifelines->len;
+    w->drawing = d;
     for (int i = 0; i < w->count; i++) {
         w->studies[i].measures = g_new0(measure *, count + 1);
         w->studies[i].throughput.field = a->size;
         for (guint k = 0; k < count; k++)
             w->studies[i].measures[k] =
-                measure_new(g_ptr_array_index(w->drawing->lifelines, k), a->by,
-                            a->memory / 2 / sizeof(gather_step) / count, a->slowest, a->examples);
+                measure_new(g_ptr_array_index(d->lifelines, k), a->by, a->memory / 2 / sizeof(gather_step) / count,
+                            a->slowest, a->examples);
     }
-    for (guint i = 0; i < w->sample->len; i++)
-        add_record(w, s, g_ptr_array_index(w->sample, i));
-    g_ptr_array_set_size(w->sample, 0);
 }
 
 /* ---- reading ---- */
 
-/* An event that came after the sample belongs to no lifeline that was found in it. */
-static void note_late(work *w, const nl_record *record)
-{
-    char name[256];
-    if (w->events == NULL || record->event.data == NULL || record->event.size >= sizeof name)
-        return;
-    memcpy(name, record->event.data, record->event.size);
-    name[record->event.size] = '\0';
-    w->late += !g_hash_table_contains(w->events, name);
-}
-
-static void take(work *w, study *s, const nl_record *record)
-{
-    if (record->time_ns < w->arguments->from_ns || record->time_ns >= w->arguments->to_ns)
-        return;
-    if (w->drawing != NULL) {
-        note_late(w, record);
-        add_record(w, s, record);
-        return;
-    }
-    nl_record *kept = nl_record_new();
-    nl_record_copy(kept, record);
-    g_ptr_array_add(w->sample, kept);
-    if (w->sample->len == SAMPLE)
-        begin(w, s);
-}
-
-static bool read_log(work *w, study *s, arguments *a, const char *name)
+static bool read_log(work *w, arguments *a, const char *name)
 {
     program_log *log = program_log_open(&a->reading, name, false, false);
     if (log == NULL)
@@ -286,17 +235,17 @@ static bool read_log(work *w, study *s, arguments *a, const char *name)
     const nl_record *record;
     nl_status status;
     while ((status = program_log_next(log, a->where, &record)) == NL_OK)
-        take(w, s, record);
+        if (record->time_ns >= a->from_ns && record->time_ns < a->to_ns)
+            subject_add(w->subject, record);
     program_log_close(log);
     return status != NL_FAILED;
 }
 
-static void finish(work *w, study *s)
+static void finish(work *w)
 {
-    if (w->drawing == NULL)
-        begin(w, s);
+    subject_settle(w->subject);
     for (guint i = 0; i < w->drawing->lifelines->len; i++)
-        measure_finish(s->measures[i]);
+        measure_finish(w->current->measures[i]);
 }
 
 static bool read_logs(work *w, arguments *a)
@@ -306,9 +255,10 @@ static bool read_logs(work *w, arguments *a)
     int count = a->file_count > 0 ? a->file_count : 1;
     bool good = true;
     for (int i = 0; i < count; i++) {
-        good = read_log(w, &w->studies[a->compare ? i : 0], a, files[i]) && good;
+        w->current = &w->studies[a->compare ? i : 0];
+        good = read_log(w, a, files[i]) && good;
         if (a->compare || i == count - 1)
-            finish(w, &w->studies[a->compare ? i : 0]);
+            finish(w);
     }
     return good;
 }
@@ -368,11 +318,12 @@ static bool report(work *w)
     if (!good)
         program_error(a->ids != NULL ? "no two different events share those ids"
                                      : "no field ties events together: say with --id which one does");
-    if (w->late > 0)
+    uint64_t late = subject_late(w->subject);
+    if (late > 0)
         program_error("%" G_GUINT64_FORMAT
                       " records of events that the first %d did not have belong to no lifeline: say "
                       "with --config what they are",
-                      w->late, SAMPLE);
+                      late, SUBJECT_SAMPLE);
     if (a->json) {
         report_json(w);
     } else if (a->compare) {
@@ -395,15 +346,7 @@ static void end(work *w)
         throughput_clear(&w->studies[i].throughput);
     }
     g_free(w->studies);
-    drawing_free(w->drawing);
-    g_ptr_array_free(w->sample, TRUE);
-    if (w->events != NULL)
-        g_hash_table_destroy(w->events);
-}
-
-static void free_record(gpointer record)
-{
-    nl_record_free(record);
+    subject_free(w->subject);
 }
 
 int main(int argc, char **argv)
@@ -411,9 +354,9 @@ int main(int argc, char **argv)
     program_start("nlstat", argv);
     arguments a = {.from_ns = INT64_MIN, .to_ns = INT64_MAX, .examples = DEFAULT_EXAMPLES, .memory = DEFAULT_MEMORY};
     argp_parse(&argp, argc, argv, 0, NULL, &a);
-    work w = {
-        .arguments = &a, .sample = g_ptr_array_new_with_free_func(free_record), .count = a.compare ? a.file_count : 1};
+    work w = {.arguments = &a, .count = a.compare ? a.file_count : 1};
     w.studies = g_new0(study, w.count);
+    w.subject = subject_new(a.config, (const char *const *)a.ids, (subject_user){begin, take, &w});
     bool good = read_logs(&w, &a);
     good = report(&w) && good;
     end(&w);

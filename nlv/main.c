@@ -17,6 +17,7 @@ enum {
     OPTION_FROM,
     OPTION_TO,
     OPTION_TITLE,
+    OPTION_CAPTION,
     OPTION_DARK,
     OPTION_WRITE_CONFIG,
     OPTION_MOST,
@@ -27,7 +28,7 @@ typedef struct arguments {
     const char *config;
     const char *render;
     const char *write_config;
-    const char *title;
+    const char *title, *caption;
     int width, height;
     bool has_from, has_to, dark;
     int64_t from_ns, to_ns;
@@ -47,6 +48,7 @@ static const struct argp_option options[] = {
     {"from", OPTION_FROM, "TIME", 0, "Begin there: 2026-01-31T12:00:00.5, 20260131120000.5 or seconds since 1970", 0},
     {"to", OPTION_TO, "TIME", 0, "End there", 0},
     {"title", OPTION_TITLE, "TEXT", 0, "Write that above the picture", 0},
+    {"caption", OPTION_CAPTION, "TEXT", 0, "Write that below the picture", 0},
     {"dark", OPTION_DARK, NULL, 0, "Draw on a dark ground", 0},
     {"write-config", OPTION_WRITE_CONFIG, "FILE", 0, "Write what was found out from the log, to be edited", 0},
     {"most", OPTION_MOST, "RECORDS", 0,
@@ -102,6 +104,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case OPTION_TITLE:
         a->title = argument;
+        return 0;
+    case OPTION_CAPTION:
+        a->caption = argument;
         return 0;
     case OPTION_DARK:
         a->dark = true;
@@ -162,6 +167,7 @@ static void render(const arguments *a, const model *m)
 {
     scene_view view = scene_fit(m, a->width, a->height);
     view.title = a->title;
+    view.caption = a->caption;
     view.dark = a->dark;
     if (a->has_from)
         view.from_ns = a->from_ns;
@@ -203,6 +209,6 @@ int main(int argc, char **argv)
     if (a.render != NULL || a.write_config != NULL)
         status = work_headless(&a);
     else
-        status = window_run(read_config(a.config), &a.reading, a.model, a.sources, a.source_count, a.dark);
+        status = window_run(read_config(a.config), a.config, &a.reading, a.model, a.sources, a.source_count, a.dark);
     return program_finish(status);
 }

@@ -2,7 +2,7 @@
 #include <netlogger.h>
 #include "measure.h"
 
-#define SIDE_OPTIONS "buffer=64k"
+#define SIDE_OPTIONS "policy=block"
 #include "netlogger_side.h"
 
 static inline void one(uint64_t i)

@@ -1,4 +1,5 @@
-/*
+/**
+ * @file
  * NetLogger in C++17, over <netlogger.h>; nothing but this header, and -lnetlogger.
  *
  *   using namespace netlogger::literals;
@@ -43,16 +44,19 @@
 #error "netlogger.hpp wants C++17"
 #endif
 
+/** Logs, spans and readers. */
 namespace netlogger
 {
 
-/* What could not be done, in the library's words. */
+/** What could not be done: thrown by all that can fail. */
 class error : public std::runtime_error
 {
   public:
+    /** With the library's words for this thread's latest failure. */
     error() : std::runtime_error(nl_error_message())
     {
     }
+    /** With words of one's own. */
     explicit error(const std::string &what) : std::runtime_error(what)
     {
     }
@@ -60,6 +64,7 @@ class error : public std::runtime_error
 
 /* ---- names, known when the program is compiled ---- */
 
+/** Whether text is a name that a field can have. @param text ends with a NUL */
 constexpr bool is_name(const char *text)
 {
     bool good = (*text | 0x20) >= 'a' && (*text | 0x20) <= 'z';
@@ -69,24 +74,31 @@ constexpr bool is_name(const char *text)
     return good;
 }
 
+/** An event's name, as a type: "WriteData"_e is one. */
 template <char... Text> struct event_name {
+    /** The name, with a NUL at its end. */
     static constexpr char text[] = {Text..., '\0'};
 };
 
+/** A field of a call: its name, and a reference to its value, good until the call returns. */
 template <class Name, class Value> struct field {
+    /** What is logged; not owned. */
     const Value &value;
 };
 
+/** A field's name, as a type: "SEND.SZ"_f is one. */
 template <char... Text> struct field_name {
+    /** The name, with a NUL at its end. */
     static constexpr char text[] = {Text..., '\0'};
 
-    /* The field with that value, for the call in which it stands. */
+    /** The field with that value, for the call in which it stands. */
     template <class Value> constexpr field<field_name, Value> operator=(const Value &value) const
     {
         return {value};
     }
 };
 
+/** What a program uses to write names: using namespace netlogger::literals. */
 namespace literals
 {
 #pragma GCC diagnostic push
@@ -94,14 +106,14 @@ namespace literals
 #ifdef __clang__
 #pragma GCC diagnostic ignored "-Wgnu-string-literal-operator-template"
 #endif
-/* The name of an event. An extension that gcc and clang have in C++17. */
+/** The name of an event. An extension that gcc and clang have in C++17. */
 template <class Char, Char... Text> constexpr event_name<Text...> operator""_e()
 {
     static_assert(sizeof...(Text) > 0, "an event has a name");
     return {};
 }
 
-/* The name of a field: letters, digits, '.', '_' and '-', the first a letter or '_'. */
+/** The name of a field: letters, digits, '.', '_' and '-', the first a letter or '_'. */
 template <class Char, Char... Text> constexpr field_name<Text...> operator""_f()
 {
     static_assert(is_name(field_name<Text...>::text), "a field's name is letters, digits, '.', '_' and '-'");
@@ -231,26 +243,38 @@ using status_name = field_name<'S', 'T', 'A', 'T', 'U', 'S'>;
 
 template <class Event, class... Fields> class span;
 
-/* A log; log.h says what it does. Moved, not copied. */
+/**
+ * A log; log.h says what it does. Moved, not copied. Any number of threads may call what is const. Events may be
+ * logged in signal handlers, as with NL_EVENT, when their names are literals.
+ */
 class log
 {
   public:
-    /* A log that is off: it takes everything and writes nothing. */
+    /** A log that is off: it takes everything and writes nothing. */
     log() = default;
 
-    /* Opens url, nl_open's, or $NETLOGGER_DEST. Off when logging is switched off or there is no destination. */
+    /**
+     * Opens a log. It is off, without an error, when logging is switched off or there is no destination.
+     *
+     * @param prog the program's name in every record
+     * @param url where to, as nl_open takes it; nullptr: $NETLOGGER_DEST
+     * @throws netlogger::error when it cannot be opened
+     */
     explicit log(const char *prog, const char *url = nullptr) : handle(nl_open(prog, url))
     {
         if (handle == nullptr && *nl_error_message() != '\0')
             throw error();
     }
+    /** The same. */
     explicit log(const std::string &prog, const std::string &url) : log(prog.c_str(), url.c_str())
     {
     }
 
+    /** Takes over other's log; other is off then. */
     log(log &&other) noexcept : handle(std::exchange(other.handle, nullptr))
     {
     }
+    /** Closes its own log, and takes over other's. */
     log &operator=(log &&other) noexcept
     {
         if (this != &other) {
@@ -259,24 +283,31 @@ class log
         }
         return *this;
     }
+    /** Flushes and closes. What fails is not told: call close() to know. */
     ~log()
     {
         nl_close(handle);
     }
 
-    /* Whether it is open. */
+    /** Whether it is open. */
     explicit operator bool() const noexcept
     {
         return handle != nullptr;
     }
 
-    /* For the C interface: NL_EVENT(log.get(), ...). The log stays this object's. */
+    /** For the C interface: NL_EVENT(log.get(), ...), NL_MARKER's probes. The log stays this object's. */
     nl_log *get() const noexcept
     {
         return handle;
     }
 
-    /* Writes an event. False when it is off, or lost: then it is counted. */
+    /**
+     * Writes an event: log.event("WriteData"_e, "SEND.SZ"_f = size). Waits for nothing but what the log's policy says.
+     *
+     * @tparam Level its level
+     * @param fields at most 16
+     * @return false when it is off, or lost: then it is counted, and the log says so
+     */
     template <nl_level Level = NL_USAGE, char... Text, class... Names, class... Values>
     bool event(event_name<Text...>, const field<Names, Values> &...fields) const noexcept
     {
@@ -286,7 +317,7 @@ class log
         return detail::put(handle, &site::it, detail::capture(fields.value)...);
     }
 
-    /* The same with a name that is known only now; it takes some times as long. */
+    /** The same with a name that is known only now; it takes some times as long. */
     template <nl_level Level = NL_USAGE, class... Names, class... Values>
     bool event(std::string_view name, const field<Names, Values> &...fields) const noexcept
     {
@@ -301,47 +332,54 @@ class log
         return nl_write_record(handle, &record) == NL_OK;
     }
 
-    /* Of another level than Usage. */
+    /** event() with the level Error; error is the exception's name. */
     template <class... Rest> bool error_event(const Rest &...rest) const noexcept
     {
         return event<NL_ERROR>(rest...);
     }
+    /** event() with the level Warning. */
     template <class... Rest> bool warning(const Rest &...rest) const noexcept
     {
         return event<NL_WARNING>(rest...);
     }
+    /** event() with the level Debug. */
     template <class... Rest> bool debug(const Rest &...rest) const noexcept
     {
         return event<NL_DEBUG>(rest...);
     }
 
-    /* Name.start now, and Name.end when the span ends, both with these fields: see span. */
+    /** Name.start now, and Name.end when what is returned goes out of scope, both with these fields: see span. */
     template <char... Text, class... Names, class... Values>
     [[nodiscard]] auto span(event_name<Text...> name, const field<Names, Values> &...fields) const
     {
         return netlogger::span<event_name<Text...>, field<Names, Values>...>(*this, name, fields...);
     }
 
+    /** Events of levels after this one are not written from now on. */
     void set_level(nl_level level) const noexcept
     {
         nl_set_level(handle, level);
     }
 
-    /* Does what the lines of commands say, as nl_control does. */
+    /** Does what the lines of commands say, as nl_control does. @throws netlogger::error when it can't */
     void control(std::string_view commands) const
     {
         if (nl_control(handle, commands.data(), commands.size()) == NL_FAILED)
             throw error();
     }
 
-    /* Sends what was written, and waits for that. */
+    /** Sends what was written, and waits for that. @throws netlogger::error when not all of it could be sent */
     void flush() const
     {
         if (nl_flush(handle) == NL_FAILED)
             throw error();
     }
 
-    /* Flushes and closes; the log is off from here on, even when this throws. */
+    /**
+     * Flushes and closes; the log is off from here on, even when this throws. No other thread may be logging to it.
+     *
+     * @throws netlogger::error when not all of it could be sent
+     */
     void close()
     {
         if (nl_close(std::exchange(handle, nullptr)) == NL_FAILED)
@@ -352,7 +390,7 @@ class log
     nl_log *handle = nullptr;
 };
 
-/*
+/**
  * The time between Name.start, written when it is made, and Name.end, written when it ends, with the same fields, so
  * that the two are found to belong together. Name.end says STATUS=0, or STATUS=-1 when an exception ends it. The log
  * must outlive it.
@@ -363,6 +401,7 @@ template <char... Text, class... Names, class... Values> class span<event_name<T
     using end_name = typename detail::joined<event_name<Text...>, detail::end_suffix>::type;
 
   public:
+    /** Writes Name.start; log.span() makes it. Text in fields is copied. */
     span(const netlogger::log &log, event_name<Text...>, const field<Names, Values> &...fields)
         : to(&log), exceptions(std::uncaught_exceptions()), values(detail::keep(fields.value)...)
     {
@@ -370,20 +409,21 @@ template <char... Text, class... Names, class... Values> class span<event_name<T
     }
     span(const span &) = delete;
     span &operator=(const span &) = delete;
+    /** Writes Name.end, unless that was done. */
     ~span()
     {
         if (to != nullptr)
             finish(std::uncaught_exceptions() > exceptions ? -1 : 0);
     }
 
-    /* Ends it now, with more fields: what is known only at the end. Later calls do nothing. */
+    /** Ends it now, with more fields: what is known only at the end. Later calls do nothing. */
     template <class... MoreNames, class... MoreValues> void end(const field<MoreNames, MoreValues> &...more)
     {
         if (to != nullptr)
             finish(0, more...);
     }
 
-    /* The same as ended in failure. */
+    /** The same as ended in failure: STATUS=-1. */
     template <class... MoreNames, class... MoreValues> void fail(const field<MoreNames, MoreValues> &...more)
     {
         if (to != nullptr)
@@ -408,24 +448,27 @@ template <char... Text, class... Names, class... Values> class span<event_name<T
 
 /* ---- reading ---- */
 
-/* A field's value, as it was logged. */
+/** A field of a record that was read: its name and its value; good until the reader's next record. */
 class value
 {
   public:
+    /** What field, which the library found, holds. */
     explicit value(const nl_field &field) : field(field)
     {
     }
 
+    /** Its name. */
     std::string_view name() const
     {
         return {field.name.data, field.name.size};
     }
+    /** Its type; text formats have texts only. */
     nl_type type() const
     {
         return field.type;
     }
 
-    /* As ULM writes it. */
+    /** As ULM writes it. */
     std::string text() const
     {
         char scratch[NL_FIELD_TEXT_SIZE];
@@ -433,12 +476,13 @@ class value
         return {text.data, text.size};
     }
 
-    /* As a number, when it is one, whole (integer) or not. */
+    /** As a whole number; nothing when it is none, or has more than 64 bits. */
     std::optional<std::int64_t> integer() const
     {
         std::int64_t number;
         return nl_field_int(&field, &number) ? std::optional(number) : std::nullopt;
     }
+    /** As a number; nothing when it is none. */
     std::optional<double> number() const
     {
         double number;
@@ -449,49 +493,58 @@ class value
     nl_field field;
 };
 
-/* A record that was read; what it returns is good until the reader's next one. */
+/** A record that was read; what it returns is good until the reader's next one. */
 class record
 {
   public:
+    /** What data, the library's, holds. */
     explicit record(const nl_record *data = nullptr) : data(data)
     {
     }
 
+    /** Nanoseconds since 1970 UTC. */
     std::int64_t time_ns() const
     {
         return data->time_ns;
     }
+    /** Its level; NL_LEVEL_NONE when it has none. */
     nl_level level() const
     {
         return data->level;
     }
+    /** Where it comes from; empty, as are those below, when it does not say. */
     std::string_view host() const
     {
         return view(data->host);
     }
+    /** The program. */
     std::string_view prog() const
     {
         return view(data->prog);
     }
+    /** The event's name. */
     std::string_view event() const
     {
         return view(data->event);
     }
+    /** How many fields it has beside these. */
     std::size_t size() const
     {
         return data->field_count;
     }
+    /** The field at a place, from 0. */
     value operator[](std::size_t place) const
     {
         return value(data->fields[place]);
     }
 
-    /* The field of that name, a standard one too ("HOST", "DATE"). */
+    /** The first field of that name, a standard one too ("HOST", "DATE"); nothing when there is none. */
     std::optional<value> find(const char *name) const
     {
         nl_field field;
         return nl_record_find(data, name, &field) ? std::optional(value(field)) : std::nullopt;
     }
+    /** For the C interface: the library's record. */
     const nl_record *get() const
     {
         return data;
@@ -505,17 +558,24 @@ class record
     const nl_record *data;
 };
 
-/*
+/**
  * The records of a source, once, in their order:
  *
  *   for (const netlogger::record &record : netlogger::reader("a.log", "LVL <= Warning"))
  *
- * What cannot be read as a record is passed over and counted (stats().malformed).
+ * What cannot be read as a record is passed over and counted (stats().malformed). For one thread at a time.
  */
 class reader
 {
   public:
-    /* source is nl_reader_open's; where an expression (filter.h), "" for all records. follow: waits for more. */
+    /**
+     * Opens a source.
+     *
+     * @param source a file, "-", a collector: what nl_reader_open takes
+     * @param where an expression that chooses records (filter.h); "" for all
+     * @param follow at the end of a file wait for more
+     * @throws netlogger::error when it cannot be opened, or where is no expression
+     */
     explicit reader(const std::string &source, const std::string &where = "", bool follow = false)
     {
         nl_reader_options options{};
@@ -530,7 +590,7 @@ class reader
             throw error();
     }
 
-    /* The next record, or nothing at the end. */
+    /** The next record, or nothing at the end. @throws netlogger::error when the source cannot be read */
     std::optional<record> next()
     {
         const nl_record *found;
@@ -543,45 +603,55 @@ class reader
         return std::nullopt;
     }
 
+    /** Counts so far; good as long as the reader. */
     const nl_decoder_stats &stats() const
     {
         return *nl_reader_get_stats(handle.get());
     }
 
+    /** An input iterator over the records that are left. */
     class iterator
     {
       public:
-        using iterator_category = std::input_iterator_tag;
-        using value_type = record;
-        using difference_type = std::ptrdiff_t;
-        using pointer = const record *;
-        using reference = const record &;
+        using iterator_category = std::input_iterator_tag; /**< It goes through once. */
+        using value_type = record;                         /**< What it is at. */
+        using difference_type = std::ptrdiff_t;            /**< None is taken. */
+        using pointer = const record *;                    /**< To what it is at. */
+        using reference = const record &;                  /**< The same. */
 
+        /** The end. */
         iterator() = default;
+        /** At the reader's next record. */
         explicit iterator(reader &from) : from(&from), now(from.next())
         {
         }
+        /** The record; good until the next. */
         reference operator*() const
         {
             return *now;
         }
+        /** The same. */
         pointer operator->() const
         {
             return &*now;
         }
+        /** Goes to the next record. @throws netlogger::error when the source cannot be read */
         iterator &operator++()
         {
             now = from->next();
             return *this;
         }
+        /** The same. */
         void operator++(int)
         {
             ++*this;
         }
+        /** Whether both are at the end, or neither. */
         bool operator==(const iterator &other) const
         {
             return now.has_value() == other.now.has_value();
         }
+        /** The opposite. */
         bool operator!=(const iterator &other) const
         {
             return !(*this == other);
@@ -591,10 +661,12 @@ class reader
         reader *from = nullptr;
         std::optional<record> now;
     };
+    /** The record that comes next. */
     iterator begin()
     {
         return iterator(*this);
     }
+    /** Behind the last. */
     iterator end()
     {
         return {};

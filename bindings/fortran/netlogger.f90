@@ -77,6 +77,7 @@ module netlogger
         procedure, private :: get_real => reader_get_real
         !> The value of a field as a number: get_number(name, value, found). value is left alone when it is none.
         generic :: get_number => get_integer, get_real
+        !> Closes it; closed once more it stays so.
         procedure :: close => reader_close
     end type
 

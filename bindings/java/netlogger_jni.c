@@ -9,10 +9,15 @@
 #include "classic/classic.h"
 
 #include <jni.h>
+#include <linux/membarrier.h>
+#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 /* Event.java writes these in place. */
 _Static_assert(sizeof(nl_field) == 40, "FIELD_SIZE");
@@ -31,9 +36,93 @@ typedef struct java_reader {
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define JAVA(result, name) JNIEXPORT result JNICALL Java_netlogger_Native_##name
 
-static nl_log *log_of(jlong handle)
+/* ---- logs that may be closed while others use them ---- */
+
+/* What Java has of a log. Never freed: events that were begun, and threads, may have it still when the log is closed.
+ */
+typedef struct java_log {
+    nl_log *log; /* atomic; NULL: it is not open */
+} java_log;
+
+/* A thread that uses logs. */
+typedef struct user {
+    java_log *busy_with; /* atomic; NULL: with none */
+    struct user *next;
+} user;
+
+static user *users; /* with users_lock */
+static pthread_mutex_t users_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_key_t user_key;
+static __thread user *own_user __attribute__((tls_model("initial-exec")));
+static bool every_use_has_a_fence; /* as the kernel does not let who closes have all threads make one */
+
+static void forget_user(void *gone)
 {
-    return (nl_log *)(intptr_t)handle;
+    pthread_mutex_lock(&users_lock);
+    user **place = &users;
+    while (*place != gone)
+        place = &(*place)->next;
+    *place = (*place)->next;
+    pthread_mutex_unlock(&users_lock);
+    free(gone);
+    own_user = NULL;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+    pthread_key_create(&user_key, forget_user);
+    every_use_has_a_fence = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) != 0;
+}
+
+static user *make_user(void)
+{
+    user *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        abort();
+    pthread_mutex_lock(&users_lock);
+    made->next = users;
+    users = made;
+    pthread_mutex_unlock(&users_lock);
+    pthread_setspecific(user_key, made);
+    return own_user = made;
+}
+
+/* The log, which is not closed before leave is called; NULL, with nothing to leave, when it is not open. */
+static nl_log *enter(jlong handle)
+{
+    java_log *of = (java_log *)(intptr_t)handle;
+    user *me = own_user != NULL ? own_user : make_user();
+    if (of == NULL)
+        return NULL;
+    __atomic_store_n(&me->busy_with, of, __ATOMIC_RELAXED);
+    if (every_use_has_a_fence)
+        __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    else
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    nl_log *log = __atomic_load_n(&of->log, __ATOMIC_ACQUIRE);
+    if (log == NULL)
+        __atomic_store_n(&me->busy_with, NULL, __ATOMIC_RELEASE);
+    return log;
+}
+
+static void leave(void)
+{
+    __atomic_store_n(&own_user->busy_with, NULL, __ATOMIC_RELEASE);
+}
+
+/* Waits for all who entered before it was taken away. */
+static void wait_for_users(const java_log *of)
+{
+    struct timespec pause = {.tv_nsec = 1000};
+    if (!every_use_has_a_fence)
+        syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+    pthread_mutex_lock(&users_lock);
+    for (user *u = users; u != NULL; u = u->next)
+        while (__atomic_load_n(&u->busy_with, __ATOMIC_ACQUIRE) == of) {
+            nanosleep(&pause, NULL);
+            pause.tv_nsec = pause.tv_nsec < 1000000 ? 2 * pause.tv_nsec : pause.tv_nsec;
+        }
+    pthread_mutex_unlock(&users_lock);
 }
 
 /* A copy, NUL-terminated, to be freed; NULL of null. *size may be NULL. */
@@ -78,60 +167,95 @@ JAVA(jbyteArray, errorMessage)(JNIEnv *env, jclass class)
 
 /* ---- writing ---- */
 
-JAVA(jlong, open)(JNIEnv *env, jclass class, jbyteArray prog, jbyteArray url)
+JAVA(jlong, newLog)(JNIEnv *env, jclass class)
+{
+    (void)env, (void)class;
+    java_log *made = calloc(1, sizeof *made);
+    if (made == NULL)
+        abort();
+    return (jlong)(intptr_t)made;
+}
+
+JAVA(jboolean, open)(JNIEnv *env, jclass class, jlong handle, jbyteArray prog, jbyteArray url)
 {
     (void)class;
+    java_log *of = (java_log *)(intptr_t)handle;
     char *prog_text = copy_bytes(env, prog, NULL), *url_text = copy_bytes(env, url, NULL);
     nl_log *log = nl_open(prog_text, url_text);
     free(prog_text);
     free(url_text);
     if (log == NULL && *nl_error_message() != '\0')
         throw_failure(env);
-    return (jlong)(intptr_t)log;
+    __atomic_store_n(&of->log, log, __ATOMIC_RELEASE);
+    return log != NULL;
 }
 
-JAVA(jboolean, flush)(JNIEnv *env, jclass class, jlong log)
+JAVA(jboolean, flush)(JNIEnv *env, jclass class, jlong handle)
 {
     (void)env, (void)class;
-    return nl_flush(log_of(log)) != NL_FAILED;
+    nl_log *log = enter(handle);
+    if (log == NULL)
+        return true;
+    nl_status status = nl_flush(log);
+    leave();
+    return status != NL_FAILED;
 }
 
-JAVA(jboolean, close)(JNIEnv *env, jclass class, jlong log)
+JAVA(jboolean, close)(JNIEnv *env, jclass class, jlong handle)
 {
     (void)env, (void)class;
-    return nl_close(log_of(log)) != NL_FAILED;
+    java_log *of = (java_log *)(intptr_t)handle;
+    nl_log *log = __atomic_exchange_n(&of->log, NULL, __ATOMIC_SEQ_CST);
+    if (log == NULL)
+        return true;
+    wait_for_users(of);
+    return nl_close(log) != NL_FAILED;
 }
 
-JAVA(void, setLevel)(JNIEnv *env, jclass class, jlong log, jint level)
+JAVA(void, setLevel)(JNIEnv *env, jclass class, jlong handle, jint level)
 {
     (void)env, (void)class;
-    nl_set_level(log_of(log), (nl_level)level);
+    nl_log *log = enter(handle);
+    if (log == NULL)
+        return;
+    nl_set_level(log, (nl_level)level);
+    leave();
 }
 
-JAVA(jboolean, control)(JNIEnv *env, jclass class, jlong log, jbyteArray commands)
+JAVA(jboolean, control)(JNIEnv *env, jclass class, jlong handle, jbyteArray commands)
 {
     (void)class;
     size_t size = 0;
+    nl_log *log = enter(handle);
+    if (log == NULL)
+        return true;
     char *text = copy_bytes(env, commands, &size);
-    nl_status status = text != NULL ? nl_control(log_of(log), text, size) : NL_OK;
+    nl_status status = text != NULL ? nl_control(log, text, size) : NL_OK;
+    leave();
     free(text);
     return status != NL_FAILED;
 }
 
-JAVA(jboolean, isOn)(JNIEnv *env, jclass class, jlong log, jint level)
+JAVA(jboolean, isOn)(JNIEnv *env, jclass class, jlong handle, jint level)
 {
     (void)env, (void)class;
-    return nl_is_on(log_of(log), (nl_level)level);
+    nl_log *log = enter(handle);
+    if (log == NULL)
+        return false;
+    bool is_on = nl_is_on(log, (nl_level)level);
+    leave();
+    return is_on;
 }
 
-JAVA(jint, writeText)(JNIEnv *env, jclass class, jlong log, jbyteArray event, jbyteArray fields)
+JAVA(jint, writeText)(JNIEnv *env, jclass class, jlong handle, jbyteArray event, jbyteArray fields)
 {
     (void)class;
-    NL_Handle handle = {.log = log_of(log)};
-    if (handle.log == NULL)
+    NL_Handle classic = {.log = enter(handle)};
+    if (classic.log == NULL)
         return 0;
     char *event_text = copy_bytes(env, event, NULL), *fields_text = copy_bytes(env, fields, NULL);
-    int result = NetLoggerWriteString(&handle, event_text, NULL, fields_text);
+    int result = NetLoggerWriteString(&classic, event_text, NULL, fields_text);
+    leave();
     free(event_text);
     free(fields_text);
     return result;
@@ -169,11 +293,15 @@ JAVA(void, freeKind)(JNIEnv *env, jclass class, jlong kind)
     nl_event_kind_free((nl_event_kind *)(intptr_t)kind);
 }
 
-JAVA(jint, writeEvent)(JNIEnv *env, jclass class, jlong log, jlong kind, jlong address)
+JAVA(jint, writeEvent)(JNIEnv *env, jclass class, jlong handle, jlong kind, jlong address)
 {
     (void)env, (void)class;
     nl_event_kind *of = (nl_event_kind *)(intptr_t)kind;
-    nl_status status = nl_event_write(log_of(log), of, (const nl_field *)(intptr_t)address);
+    nl_log *log = enter(handle);
+    if (log == NULL)
+        return 0;
+    nl_status status = nl_event_write(log, of, (const nl_field *)(intptr_t)address);
+    leave();
     return status == NL_OFF ? 0 : status == NL_FAILED ? -1 : 1;
 }
 
@@ -192,7 +320,7 @@ JAVA(jlong, openReader)(JNIEnv *env, jclass class, jbyteArray source, jboolean f
     java_reader *made = calloc(1, sizeof *made);
     if (made == NULL)
         abort();
-    nl_reader_options options = {.follow = follow};
+    nl_reader_options options = {.follow = follow, .nonblocking = true};
     made->filter = where_text != NULL ? nl_filter_parse(where_text) : NULL;
     if (made->filter != NULL || where_text == NULL)
         made->reader = nl_reader_open(source_text, &options);
@@ -245,7 +373,7 @@ JAVA(jbyteArray, next)(JNIEnv *env, jclass class, jlong handle)
     }
     if (status == NL_FAILED)
         throw_failure(env);
-    return NULL;
+    return status == NL_AGAIN ? new_bytes(env, "", 0) : NULL;
 }
 
 JAVA(jlong, malformed)(JNIEnv *env, jclass class, jlong handle)

@@ -23,6 +23,8 @@ def asked(option):
 
 def library_folders(flags):
     """Where the library is, for the run-time linker, as it need not be where that looks by itself."""
+    if "NETLOGGER_RPATH" in os.environ:
+        return os.environ["NETLOGGER_RPATH"].split()
     return [flag[2:] for flag in flags if flag.startswith("-L")]
 
 

@@ -52,8 +52,8 @@ void drawing_free(drawing *d)
     g_free(d);
 }
 
-void drawing_add_lifeline(drawing *d, const char *name, const char *const *events, const char *const *ids,
-                          const char *color)
+drawing_lifeline *drawing_add_lifeline(drawing *d, const char *name, const char *const *events, const char *const *ids,
+                                       const char *color)
 {
     drawing_lifeline *l = g_new0(drawing_lifeline, 1);
     l->name = g_strdup(name);
@@ -61,6 +61,7 @@ void drawing_add_lifeline(drawing *d, const char *name, const char *const *event
     l->ids = g_strdupv((char **)ids);
     l->color = g_strdup(color != NULL ? color : "HOST");
     g_ptr_array_add(d->lifelines, l);
+    return l;
 }
 
 void drawing_add_loadline(drawing *d, const char *name, const char *event, const char *field, const char *unit)
@@ -120,7 +121,8 @@ static bool read_lifeline(drawing *d, GKeyFile *file, const char *section, const
     char **ids = events == NULL ? NULL : needed_list(file, section, "id", 1, message);
     char *color = g_key_file_get_string(file, section, "color", NULL);
     if (ids != NULL)
-        drawing_add_lifeline(d, name, (const char *const *)events, (const char *const *)ids, color);
+        drawing_add_lifeline(d, name, (const char *const *)events, (const char *const *)ids, color)->again =
+            g_key_file_get_boolean(file, section, "again", NULL);
     bool good = ids != NULL;
     g_strfreev(events);
     g_strfreev(ids);
@@ -178,19 +180,103 @@ static drawing *read_sections(GKeyFile *file, char **message)
     return NULL;
 }
 
+bool drawing_find_id(const nl_record *record, const char *id, nl_field *field)
+{
+    if (strchr(id, '|') == NULL)
+        return nl_record_find(record, id, field);
+    char name[256];
+    for (const char *at = id; *at != '\0';) {
+        size_t size = strcspn(at, "|");
+        if (size < sizeof name) {
+            memcpy(name, at, size);
+            name[size] = '\0';
+            if (size > 0 && nl_record_find(record, name, field))
+                return true;
+        }
+        at += size + (at[size] == '|');
+    }
+    return false;
+}
+
+/* ---- ready-made ones ---- */
+
+/* Folders in which they may be, the user's own first; to be freed with g_strfreev. */
+static char **ready_made_folders(void)
+{
+    GPtrArray *folders = g_ptr_array_new();
+    g_ptr_array_add(folders, g_build_filename(g_get_user_data_dir(), "netlogger", "drawings", NULL));
+    for (const char *const *folder = g_get_system_data_dirs(); *folder != NULL; folder++)
+        g_ptr_array_add(folders, g_build_filename(*folder, "netlogger", "drawings", NULL));
+    g_ptr_array_add(folders, g_strdup(NL_DRAWINGS));
+    g_ptr_array_add(folders, NULL);
+    return (char **)g_ptr_array_free(folders, FALSE);
+}
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void add_names(GPtrArray *names, const char *path)
+{
+    GDir *folder = g_dir_open(path, 0, NULL);
+    const char *file;
+    while (folder != NULL && (file = g_dir_read_name(folder)) != NULL) {
+        guint at;
+        char *name = g_str_has_suffix(file, ".nlv") ? g_strndup(file, strlen(file) - 4) : NULL;
+        if (name != NULL && !g_ptr_array_find_with_equal_func(names, name, g_str_equal, &at))
+            g_ptr_array_add(names, name);
+        else
+            g_free(name);
+    }
+    if (folder != NULL)
+        g_dir_close(folder);
+}
+
+char **drawing_names(void)
+{
+    char **folders = ready_made_folders();
+    GPtrArray *names = g_ptr_array_new();
+    for (char **folder = folders; *folder != NULL; folder++)
+        add_names(names, *folder);
+    g_strfreev(folders);
+    g_ptr_array_sort(names, by_name);
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(names, FALSE);
+}
+
+/* The file of a path, or of a name; to be freed with g_free. */
+static char *find_file(const char *path)
+{
+    char *found = NULL;
+    if (strchr(path, '/') != NULL || g_file_test(path, G_FILE_TEST_EXISTS))
+        return g_strdup(path);
+    char **folders = ready_made_folders(), *file = g_strdup_printf("%s.nlv", path);
+    for (char **folder = folders; *folder != NULL && found == NULL; folder++) {
+        found = g_build_filename(*folder, file, NULL);
+        if (!g_file_test(found, G_FILE_TEST_EXISTS))
+            g_clear_pointer(&found, g_free);
+    }
+    g_free(file);
+    g_strfreev(folders);
+    return found != NULL ? found : g_strdup(path);
+}
+
 drawing *drawing_read(const char *path, char **message)
 {
+    char *found = find_file(path);
     GKeyFile *file = g_key_file_new();
     GError *error = NULL;
     drawing *d = NULL;
     char *reason = NULL;
     *message = NULL;
-    if (g_key_file_load_from_file(file, path, G_KEY_FILE_NONE, &error))
+    if (g_key_file_load_from_file(file, found, G_KEY_FILE_NONE, &error))
         d = read_sections(file, &reason);
     else
         reason = g_strdup(error->message);
     if (d == NULL)
         *message = g_strdup_printf("%s: %s", path, reason);
+    g_free(found);
     g_free(reason);
     g_clear_error(&error);
     g_key_file_free(file);
@@ -230,6 +316,8 @@ static GKeyFile *make_file(const drawing *d)
         g_key_file_set_string_list(file, section, "events", (const char *const *)l->events, g_strv_length(l->events));
         g_key_file_set_string_list(file, section, "id", (const char *const *)l->ids, g_strv_length(l->ids));
         g_key_file_set_string(file, section, "color", l->color);
+        if (l->again)
+            g_key_file_set_boolean(file, section, "again", TRUE);
         g_free(section);
     }
     for (guint i = 0; i < d->loadlines->len; i++) {
@@ -263,7 +351,8 @@ drawing *drawing_copy(const drawing *d)
     copy->title = g_strdup(d->title);
     for (guint i = 0; i < d->lifelines->len; i++) {
         const drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
-        drawing_add_lifeline(copy, l->name, (const char *const *)l->events, (const char *const *)l->ids, l->color);
+        drawing_add_lifeline(copy, l->name, (const char *const *)l->events, (const char *const *)l->ids, l->color)
+            ->again = l->again;
     }
     for (guint i = 0; i < d->loadlines->len; i++) {
         const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
@@ -274,6 +363,19 @@ drawing *drawing_copy(const drawing *d)
         drawing_add_point(copy, p->name, p->event);
     }
     return copy;
+}
+
+bool drawing_check(const drawing *d, char **message)
+{
+    char *text = drawing_text(d);
+    drawing *again = drawing_parse(text, message);
+    bool good = again != NULL && again->lifelines->len == d->lifelines->len &&
+                again->loadlines->len == d->loadlines->len && again->points->len == d->points->len;
+    if (again != NULL && !good)
+        *message = g_strdup("two of a kind have the same name");
+    drawing_free(again);
+    g_free(text);
+    return good;
 }
 
 bool drawing_write(const drawing *d, const char *path, char **message)

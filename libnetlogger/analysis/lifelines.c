@@ -22,19 +22,49 @@ static int32_t *places_of_events(const trace *t, lifelines *l)
 
 /* Finds or makes the object that the id values name: pairs of (object so far, next value) are numbered one after
  * another. */
+enum { CHOICES = 4 /* fields with | between */ };
+
 typedef struct object_finder {
     GHashTable *numbers; /* a pair in 64 bits, to number + 1 */
     guint ids;
-    uint32_t names[16];
+    uint32_t names[16][CHOICES]; /* TRACE_NONE behind the last */
 } object_finder;
 
 enum { ROOT = 0x7fffffff };
+
+static void look_up_names(const trace *t, const char *id, uint32_t names[CHOICES])
+{
+    char **choices = g_strsplit(id, "|", CHOICES);
+    guint count = g_strv_length(choices), known = 0;
+    for (guint i = 0; i < CHOICES; i++)
+        names[i] = TRACE_NONE;
+    for (guint i = 0; i < count; i++) {
+        names[known] = trace_find(t, choices[i]);
+        known += names[known] != TRACE_NONE;
+    }
+    g_strfreev(choices);
+}
+
+static uint32_t value_of(const trace *t, const trace_record *record, const uint32_t names[CHOICES])
+{
+    uint32_t value = TRACE_NONE;
+    for (guint i = 0; i < CHOICES && names[i] != TRACE_NONE && value == TRACE_NONE; i++)
+        value = trace_value(t, record, names[i]);
+    return value;
+}
+
+uint32_t lifelines_id_value(const trace *t, const trace_record *record, const char *id)
+{
+    uint32_t names[CHOICES];
+    look_up_names(t, id, names);
+    return value_of(t, record, names);
+}
 
 static bool find_object(object_finder *f, const trace *t, const trace_record *record, guint64 *key, uint32_t *last)
 {
     uint32_t node = ROOT;
     for (guint i = 0; i < f->ids; i++) {
-        uint32_t value = trace_value(t, record, f->names[i]);
+        uint32_t value = value_of(t, record, f->names[i]);
         if (value == TRACE_NONE)
             return false;
         guint64 pair = (guint64)node << 32 | value;
@@ -61,7 +91,7 @@ static GArray *number_objects(const trace *t, lifelines *l, const int32_t *place
     GHashTable *objects_by_key = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
     GArray *objects = g_array_new(FALSE, TRUE, sizeof(lifeline_object));
     for (finder.ids = 0; finder.ids < 16 && l->definition->ids[finder.ids] != NULL; finder.ids++)
-        finder.names[finder.ids] = trace_find(t, l->definition->ids[finder.ids]);
+        look_up_names(t, l->definition->ids[finder.ids], finder.names[finder.ids]);
     for (size_t i = 0; i < trace_count(t); i++) {
         const trace_record *record = trace_get(t, i);
         guint64 key;
@@ -70,7 +100,7 @@ static GArray *number_objects(const trace *t, lifelines *l, const int32_t *place
         if (record->event == TRACE_NONE || places[record->event] < 0 || !find_object(&finder, t, record, &key, &last))
             continue;
         gpointer found = g_hash_table_lookup(objects_by_key, &key);
-        if (found == NULL) {
+        if (found == NULL || (l->definition->again && places[record->event] == 0)) {
             lifeline_object object = {.color = TRACE_NONE, .name = last};
             g_array_append_val(objects, object);
             guint64 *kept = g_new(guint64, 1);

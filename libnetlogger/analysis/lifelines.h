@@ -35,6 +35,9 @@ typedef struct lifelines {
 lifelines *lifelines_build(const trace *t, const drawing_lifeline *definition);
 void lifelines_free(lifelines *l);
 
+/* The value that an id (drawing.h) has in a record; TRACE_NONE when it has none. */
+uint32_t lifelines_id_value(const trace *t, const trace_record *record, const char *id);
+
 /* The time of a step. */
 int64_t lifelines_time_ns(const lifelines *l, const trace *t, const lifeline_step *step);
 

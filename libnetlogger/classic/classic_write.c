@@ -7,9 +7,9 @@
 #include "format/text.h"
 #include "format/ulm.h"
 #include "log/log_internal.h"
+#include "log/scratch.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,44 +24,6 @@ typedef struct classic_event {
     const char *data;
 } classic_event;
 
-/* What a thread needs to write, kept so that nothing is allocated once warm. */
-typedef struct scratch {
-    nl_record *record;
-    nl_buffer text;
-} scratch;
-
-static __thread scratch *own __attribute__((tls_model("initial-exec")));
-/* In the middle of a call: a signal handler's call then would find scratch in no state to be used. */
-static __thread bool writing __attribute__((tls_model("initial-exec")));
-static pthread_key_t key;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-
-static void free_scratch(void *user)
-{
-    scratch *s = user;
-    own = NULL;
-    nl_record_free(s->record);
-    nl_buffer_free(&s->text);
-    free(s);
-}
-
-static void make_key(void)
-{
-    pthread_key_create(&key, free_scratch);
-}
-
-static scratch *own_scratch(void)
-{
-    if (own != NULL)
-        return own;
-    pthread_once(&key_once, make_key);
-    scratch *s = calloc(1, sizeof *s);
-    NL_REQUIRE(s != NULL, "out of memory");
-    s->record = nl_record_new();
-    pthread_setspecific(key, s);
-    return own = s;
-}
-
 /* ---- text into fields ---- */
 
 /*
@@ -72,13 +34,13 @@ static scratch *own_scratch(void)
 static const char line_start[] = "DATE=20000101000000 NL.EVNT=- ";
 enum { EVENT_START_SIZE = 2 };
 
-static void begin_line(scratch *s)
+static void begin_line(nl_scratch *s)
 {
     s->text.size = 0;
     nl_buffer_append(&s->text, line_start, sizeof line_start - 1);
 }
 
-static void add_text(scratch *s, const char *text)
+static void add_text(nl_scratch *s, const char *text)
 {
     if (text == NULL || *text == '\0')
         return;
@@ -89,7 +51,7 @@ static void add_text(scratch *s, const char *text)
 /* Appends what printf makes of it: the caller's format, which is checked nowhere, as it never was. */
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-static nl_status add_printed(scratch *s, const char *format, va_list *arguments)
+static nl_status add_printed(nl_scratch *s, const char *format, va_list *arguments)
 {
     va_list sized, printed;
     va_copy(sized, *arguments);
@@ -110,7 +72,7 @@ static nl_status add_printed(scratch *s, const char *format, va_list *arguments)
 #pragma GCC diagnostic pop
 
 /* A line cannot have more than one line. */
-static void join_lines(scratch *s)
+static void join_lines(nl_scratch *s)
 {
     nl_buffer *text = &s->text;
     while (text->size > 0 && strchr(" \t\r\n", text->data[text->size - 1]) != NULL)
@@ -121,7 +83,7 @@ static void join_lines(scratch *s)
 }
 
 /* The line's fields into the record; all of it into one field where it cannot be read, such as with a second DATE. */
-static void read_line(scratch *s)
+static void read_line(nl_scratch *s)
 {
     nl_record *record = s->record;
     join_lines(s);
@@ -155,7 +117,7 @@ static void complete(nl_record *record, const classic_event *event)
 
 /* ---- an event ---- */
 
-static nl_status put_text(NL_Handle *handle, scratch *s, const classic_event *event, va_list *arguments)
+static nl_status put_text(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments)
 {
     begin_line(s);
     nl_classic_append_tags(handle, &s->text);
@@ -169,7 +131,7 @@ static nl_status put_text(NL_Handle *handle, scratch *s, const classic_event *ev
 }
 
 /* By the format's fields where it has them; what goes before them is read from its text. */
-static nl_status put(NL_Handle *handle, scratch *s, const classic_event *event, va_list *arguments)
+static nl_status put(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments)
 {
     if (event->format == NULL)
         return put_text(handle, s, event, arguments);
@@ -190,17 +152,20 @@ static int write_event(NL_Handle *handle, const classic_event *event, va_list *a
         nl_error_set("the keyword is NULL");
         return -1;
     }
-    if (writing) {
+    if (nl_scratch_used.by_classic) {
         nl_producer_refuse(handle->log);
         nl_error_set("the event is lost: a signal handler wrote it in the middle of another");
         return -1;
     }
     int saved = errno;
-    writing = true;
+    nl_scratch_used.by_classic = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    nl_status status = put(handle, own_scratch(), event, arguments);
+    nl_scratch *s = nl_scratch_own();
+    if (s->record == NULL)
+        s->record = nl_record_new();
+    nl_status status = put(handle, s, event, arguments);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    writing = false;
+    nl_scratch_used.by_classic = false;
     errno = saved;
     return status == NL_OFF ? 0 : status == NL_FAILED ? -1 : 1;
 }

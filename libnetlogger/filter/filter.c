@@ -18,8 +18,9 @@ static nl_number number_of(const nl_field *field)
     case NL_TYPE_UINT:
         return (nl_number){.kind = NL_NUMBER_INTEGER, .integer = field->uint_value};
     case NL_TYPE_DOUBLE:
-        return isnan(field->double_value) ? (nl_number){.kind = NL_NUMBER_NONE}
-                                          : (nl_number){.kind = NL_NUMBER_REAL, .real = field->double_value};
+        if (isnan(field->double_value))
+            break;
+        return (nl_number){.kind = NL_NUMBER_REAL, .real = field->double_value};
     case NL_TYPE_BOOL:
         break;
     }

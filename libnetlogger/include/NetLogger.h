@@ -14,9 +14,12 @@
  * Events. keyword is the event's name (NL.EVNT). const_fmt is text that is taken as it is, in spite of its name, a row
  * of NAME=value; NULL or "" for none. variable_fmt is printf(3)'s, for another row; the arguments follow. When the
  * format itself is such a row ("A=%d B=%s"), then what is put in stays within its field, whatever bytes it has. Any
- * other format
- * ("%s") is printed first, and fields are found in what comes out, up to the next NAME=. Words that belong to no field
- * become a field MSG. Fields called LVL, HOST and PROG are the record's; without an LVL it is Usage.
+ * other format ("%s") is printed first, and fields are found in what comes out, up to the next NAME=. Words that belong
+ * to no field become a field MSG. Fields called LVL, HOST and PROG are the record's; without an LVL it is Usage.
+ *
+ * In a signal handler these calls are not safe, as they may allocate memory, at a thread's first call in particular:
+ * for handlers there is NL_EVENT (event.h). One that comes in the middle of another of the same thread is refused, and
+ * counted as lost.
  *
  * Compiled with -DOLD_API the calls have no const_fmt (or const_data): the interface before 2000.
  *

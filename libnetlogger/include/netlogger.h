@@ -23,6 +23,7 @@
  *   encoder.h  records into bytes
  *   writer.h   records into any destination
  *   recover.h  what killed processes left behind
+ *   synthesis.h  what many events mean together, and the environment of a program
  */
 #ifndef NETLOGGER_H
 #define NETLOGGER_H
@@ -69,6 +70,8 @@
 #include <netlogger/writer.h>
 
 #include <netlogger/recover.h>
+
+#include <netlogger/synthesis.h>
 #undef NL_INSIDE_UMBRELLA
 
 #endif

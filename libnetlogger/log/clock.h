@@ -66,6 +66,12 @@ static inline int64_t nl_clock_time_ns(nl_clock *clock, uint64_t ticks)
     return nl_clock_find_time_ns(clock, ticks);
 }
 
+/* The time of the latest reading; 0 when there is none. */
+static inline int64_t nl_clock_latest_ns(const nl_clock *clock)
+{
+    return clock->count > 0 ? clock->points[clock->count - 1].time_ns : 0;
+}
+
 /* About how many ticks so many nanoseconds are. */
 uint64_t nl_clock_ticks(const nl_clock *clock, int64_t duration_ns);
 

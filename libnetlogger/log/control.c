@@ -3,6 +3,7 @@
 #include "log/control.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "base/time_internal.h"
 #include "log/log_internal.h"
 #include "log/marker.h"
@@ -102,13 +103,6 @@ static void take_off(nl_log *log, nl_control_probe **at)
     free_probe(probe);
 }
 
-static char *copy_text(const char *text)
-{
-    char *copy = text != NULL ? strdup(text) : NULL;
-    NL_REQUIRE(text == NULL || copy != NULL, "out of memory");
-    return copy;
-}
-
 static nl_status put_on(nl_log *log, nl_control_origin origin, const nl_control_probe *wanted, nl_level level,
                         const char *text)
 {
@@ -127,7 +121,7 @@ static nl_status put_on(nl_log *log, nl_control_origin origin, const nl_control_
     nl_control_probe *made = malloc(sizeof *made);
     NL_REQUIRE(made != NULL, "out of memory");
     *made = (nl_control_probe){
-        NULL, origin, id, wanted->kind, copy_text(wanted->pattern), copy_text(wanted->to), copy_text(text), 0};
+        NULL, origin, id, wanted->kind, nl_text_copy(wanted->pattern), nl_text_copy(wanted->to), nl_text_copy(text), 0};
     *at = made;
     return NL_OK;
 }

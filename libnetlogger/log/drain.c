@@ -106,31 +106,28 @@ static void add_time(nl_record *record, const char *name, int64_t time_ns)
     nl_record_add_string(record, name, text, size);
 }
 
-/* The log's own record of what is missing from it. */
-static void lost_record(nl_drain *drain, nl_ring *ring, const nl_lost_event *lost)
+/* The log's own record of what is missing from it: full and refused as nl_lost_event has them. */
+static void lost_record(nl_drain *drain, const nl_ring *ring, uint64_t full, uint64_t refused, int64_t from_ns,
+                        int64_t to_ns)
 {
     nl_record *record = drain->record;
+    nl_record_clear(record);
     nl_record_set_level(record, NL_WARNING);
     nl_record_set_event(record, "NetLogger.Lost", strlen("NetLogger.Lost"));
-    nl_record_add_uint(record, "COUNT", lost->full + lost->refused);
-    if (lost->refused > 0)
-        nl_record_add_uint(record, "REFUSED", lost->refused);
-    add_time(record, "FROM", nl_clock_time_ns(&drain->clock, lost->from_ticks));
-    add_time(record, "TO", nl_clock_time_ns(&drain->clock, lost->to_ticks));
+    nl_record_add_uint(record, "COUNT", full + refused);
+    if (refused > 0)
+        nl_record_add_uint(record, "REFUSED", refused);
+    add_time(record, "FROM", from_ns);
+    add_time(record, "TO", to_ns);
     nl_record_add_uint(record, "THREAD", ring->shared->thread);
+    drain->lost += full + refused;
 }
 
-/*
- * In place of an event that cannot be decoded, so that those behind it are not lost too: a record that a program has
- * made by hand, with names or types that are none.
- */
-static void undecoded_record(nl_drain *drain, nl_ring *ring, uint64_t ticks)
+void nl_drain_lose(nl_drain *drain, nl_ring *ring, uint64_t ticks, const char *reason)
 {
-    static const char reason[] = "it is no record";
-    nl_record_clear(drain->record);
-    lost_record(drain, ring, &(nl_lost_event){.full = 1, .from_ticks = ticks, .to_ticks = ticks});
-    nl_record_add_string(drain->record, "REASON", reason, sizeof reason - 1);
-    drain->lost++;
+    int64_t time_ns = nl_clock_time_ns(&drain->clock, ticks);
+    lost_record(drain, ring, 1, 0, time_ns, time_ns);
+    nl_record_add_string(drain->record, "REASON", reason, strlen(reason));
 }
 
 /* Text times have six digits. */
@@ -141,36 +138,53 @@ static int64_t round_time(int64_t time_ns)
     return time_ns < INT64_MIN + part ? time_ns : time_ns - part;
 }
 
-bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
+/* What every record has. */
+static void complete(nl_drain *drain, int64_t time_ns)
 {
     nl_record *record = drain->record;
-    nl_record_clear(record);
-    const char *payload = event + sizeof *header;
-    size_t size = header->size - sizeof *header;
-    if (header->site == NL_SITE_RECORD) {
-        if (!nl_payload_get(payload, size, record))
-            undecoded_record(drain, ring, header->ticks);
-    } else if (header->site == NL_SITE_LOST) {
-        nl_lost_event lost;
-        if (size != sizeof lost)
-            return false;
-        memcpy(&lost, payload, sizeof lost);
-        lost_record(drain, ring, &lost);
-        drain->lost += lost.full + lost.refused;
-        ring->sequence += lost.full + lost.refused;
-    } else {
-        const nl_site *site = nl_site_table_get(&drain->sites, header->site);
-        if (site == NULL || !typed_record(drain, site, payload, payload + size))
-            return false;
-    }
-    int64_t time_ns = nl_drain_time_ns(drain, ring, header->ticks);
     if (record->time_ns == 0)
         record->time_ns = drain->format == NL_FORMAT_NLB ? time_ns : round_time(time_ns);
     if (record->host.data == NULL)
         record->host = drain->host;
     if (record->prog.data == NULL)
         record->prog = drain->prog;
+}
+
+static bool put_lost(nl_drain *drain, nl_ring *ring, const char *payload, size_t size)
+{
+    nl_lost_event lost;
+    if (size != sizeof lost)
+        return false;
+    memcpy(&lost, payload, sizeof lost);
+    lost_record(drain, ring, lost.full, lost.refused, nl_clock_time_ns(&drain->clock, lost.from_ticks),
+                nl_clock_time_ns(&drain->clock, lost.to_ticks));
+    ring->sequence += lost.full + lost.refused;
     return true;
+}
+
+/*
+ * What cannot be read is a record that a program has made by hand, with names or types that are none, or memory that it
+ * has overwritten.
+ */
+bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
+{
+    nl_record_clear(drain->record);
+    const char *payload = event + sizeof *header, *reason = "its memory is damaged";
+    size_t size = header->size - sizeof *header;
+    bool good;
+    if (header->site == NL_SITE_RECORD) {
+        good = nl_payload_get(payload, size, drain->record);
+        reason = "it is no record";
+    } else if (header->site == NL_SITE_LOST) {
+        good = put_lost(drain, ring, payload, size);
+    } else {
+        const nl_site *site = nl_site_table_get(&drain->sites, header->site);
+        good = site != NULL && typed_record(drain, site, payload, payload + size);
+    }
+    if (!good)
+        nl_drain_lose(drain, ring, header->ticks, reason);
+    complete(drain, nl_drain_time_ns(drain, ring, header->ticks));
+    return good;
 }
 
 /* ---- the rings by the time of their next event: a binary heap ---- */
@@ -237,10 +251,7 @@ static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *head
                      uint64_t *count)
 {
     uint64_t sequence = ring->sequence, lost = drain->lost;
-    if (!nl_drain_record(drain, ring, header, event)) {
-        ring->at = ring->end; /* damaged memory: nothing behind can be found */
-        return true;
-    }
+    bool good = nl_drain_record(drain, ring, header, event);
     if (drain->one_level && out->size > 0 && drain->record->level != drain->level) {
         ring->sequence = sequence;
         drain->lost = lost;
@@ -248,7 +259,8 @@ static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *head
     }
     drain->level = drain->record->level;
     const nl_text_format *format = nl_text_format_of(drain->format);
-    nl_text_encode(format, drain->record, text_shape(drain, format, header->site), &drain->second, out);
+    const nl_text_shape *shape = good ? text_shape(drain, format, header->site) : NULL;
+    nl_text_encode(format, drain->record, shape, &drain->second, out);
     ring->at += header->size;
     ring->sequence++;
     ++*count;
@@ -274,10 +286,34 @@ static uint64_t take_text(nl_drain *drain, nl_ring *rings, uint64_t until_ticks,
     return count;
 }
 
-uint64_t nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
+/*
+ * Where no event begins the program has overwritten the memory, and none of what is behind can be found: it is passed
+ * over, and a record says how many bytes that was, which is at least one event. Returns how many records that are.
+ */
+static uint64_t pass_over(nl_drain *drain, nl_ring *ring, nl_buffer *out)
 {
-    if (drain->format != NL_FORMAT_NLB)
-        return take_text(drain, rings, until_ticks, out, limit);
+    nl_event_header header;
+    if (ring->at >= ring->end || nl_ring_event(ring, &header) != NULL ||
+        (drain->one_level && out->size > 0 && drain->level != NL_WARNING))
+        return 0;
+    int64_t now_ns = nl_clock_latest_ns(&drain->clock);
+    int64_t from_ns = ring->last_time_ns != 0 ? ring->last_time_ns : now_ns;
+    lost_record(drain, ring, 1, 0, from_ns, now_ns);
+    nl_record_add_uint(drain->record, "BYTES", ring->end - ring->at);
+    nl_record_add_string(drain->record, "REASON", "memory is damaged", strlen("memory is damaged"));
+    complete(drain, from_ns);
+    drain->level = NL_WARNING;
+    if (drain->format == NL_FORMAT_NLB)
+        nl_drain_block_record(drain, ring, out);
+    else
+        nl_text_encode(nl_text_format_of(drain->format), drain->record, NULL, &drain->second, out);
+    ring->at = ring->end;
+    ring->sequence++;
+    return 1;
+}
+
+static uint64_t take_blocks(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
+{
     uint64_t count = 0;
     for (nl_ring *ring = rings; ring != NULL && out->size < limit; ring = ring->next)
         while (out->size < limit && ring->at < ring->end) {
@@ -287,4 +323,14 @@ uint64_t nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl
             count += records;
         }
     return count;
+}
+
+uint64_t nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
+{
+    uint64_t count = 0;
+    for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
+        count += pass_over(drain, ring, out);
+    if (drain->format == NL_FORMAT_NLB)
+        return count + take_blocks(drain, rings, until_ticks, out, limit);
+    return count + take_text(drain, rings, until_ticks, out, limit);
 }

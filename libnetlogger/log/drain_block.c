@@ -111,11 +111,28 @@ static inline __attribute__((always_inline)) char *put_value(char *at, const cha
     return NULL;
 }
 
-/* A typed event into the block. False when the memory is damaged; the block is as before then. */
+/* Whether its strings end within it. Its other values are known to be there. */
+static bool is_whole(const nl_site *site, const nl_event_header *header, const char *event)
+{
+    size_t left = header->size - site->least_size;
+    const char *value = event + sizeof *header;
+    for (unsigned i = 0; i < site->field_count; i++) {
+        uint32_t size = 0;
+        if (site->types[i] == NL_RAW_STRING)
+            memcpy(&size, value, sizeof size);
+        if (size > left)
+            return false;
+        left -= size;
+        value += site->types[i] == NL_RAW_STRING ? sizeof size + size : nl_raw_size(site->types[i]);
+    }
+    return true;
+}
+
+/* A typed event into the block. False when it is damaged; the block is as before then. */
 static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
     const nl_site *site = nl_site_table_get(&drain->sites, header->site);
-    if (site == NULL || header->size < site->least_size)
+    if (site == NULL || header->size < site->least_size || !is_whole(site, header, event))
         return false;
     unsigned shape = shape_of(drain, header->site, site);
     nl_block_writer *block = &drain->block;
@@ -126,22 +143,53 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
     char *records = block->records.data, *at = records + block->records.size;
     const char *from = event + sizeof *header;
     at = nl_block_begin_record(block, at, shape, nl_drain_time_ns(drain, ring, header->ticks));
-    for (unsigned i = 0; i < site->field_count; i++) {
+    for (unsigned i = 0; i < site->field_count; i++)
         at = put_value(at, records, &from, &left, site->types[i], &before[i], false);
-        if (at == NULL) {
-            block->record_count--; /* only ever the last event of damaged memory */
-            return false;
-        }
-    }
     block->records.size = (size_t)(at - records);
     return true;
 }
 
+/* ---- typed events that follow one another ---- */
+
+/* What the latest of them has in common with the next, as a rule. */
+typedef struct run_site {
+    const nl_site *site; /* NULL: there was none yet */
+    uint32_t id;
+    unsigned shape;
+    uint64_t *before;
+} run_site;
+
+static inline __attribute__((always_inline)) bool turn_to_site(nl_drain *drain, uint32_t id, run_site *latest)
+{
+    if (latest->site != NULL && latest->id == id)
+        return true;
+    const nl_site *site = nl_site_table_get(&drain->sites, id);
+    if (site == NULL)
+        return false;
+    unsigned shape = shape_of(drain, id, site);
+    *latest = (run_site){site, id, shape, nl_block_before(&drain->block, shape)};
+    return true;
+}
+
+/* Copies an event into the block, since_ns after the one before it; left as put_value has it, which see. */
+static inline __attribute__((always_inline)) char *put_event(char *at, const char *records, const run_site *of,
+                                                             const char *event, size_t left, int64_t since_ns,
+                                                             bool bmi2)
+{
+    const char *from = event + sizeof(nl_event_header);
+    const unsigned char *types = of->site->types, *end = types + of->site->field_count;
+    uint64_t *before = of->before;
+    at = nl_varint_put_by(at, of->shape, bmi2);
+    at = nl_varint_put_by(at, nl_zigzag(since_ns), bmi2);
+    for (; types < end && at != NULL; types++)
+        at = put_value(at, records, &from, &left, *types, before++, bmi2);
+    return at;
+}
+
 /*
- * The same for as many typed events as follow one another up to until, are not large, and lie within the clock's
- * segment in use.
- * Everything is at hand in variables: a store into the block might, for all that the compiler knows, change whatever
- * lies in memory. The block holds a record already. Returns how many; what stops it is for put_typed.
+ * Puts as many typed events as follow one another up to until, are not large, and lie within the clock's segment in
+ * use. Everything is at hand in variables: a store into the block might, for all that the compiler knows, change
+ * whatever lies in memory. The block holds a record already. Returns how many; what stops it is for put_typed.
  */
 static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *drain, nl_ring *ring, uint64_t until,
                                                                    uint64_t until_ticks, bool bmi2)
@@ -154,37 +202,22 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
     const uint64_t mask = ring->mask, published = ring->end;
     uint64_t position = ring->at;
     int64_t last_ns = ring->last_time_ns, block_last_ns = block->last_time_ns, first_ns = INT64_MAX;
-    uint32_t id = 0, count = 0;
-    unsigned shape = 0;
-    const nl_site *site = NULL;
-    uint64_t *shape_before = NULL;
+    uint32_t count = 0;
+    run_site latest = {0};
     nl_event_header header;
     while (at < full && position < until && published - position >= sizeof header) {
         const char *event = data + (position & mask);
         __builtin_prefetch(event + AHEAD);
         memcpy(&header, event, sizeof header);
-        if (site == NULL || header.site != id) {
-            site = nl_site_table_get(&drain->sites, header.site);
-            if (site == NULL)
-                break;
-            id = header.site;
-            shape = shape_of(drain, id, site);
-            shape_before = nl_block_before(block, shape);
-        }
-        size_t left = (size_t)header.size - site->least_size; /* a very large number when it is none */
+        if (!turn_to_site(drain, header.site, &latest))
+            break;
+        size_t left = (size_t)header.size - latest.site->least_size; /* a very large number when it is none */
         if (left > RUN_EVENT_MOST / 2 || header.size > published - position || header.ticks > until_ticks ||
             !nl_clock_segment_has(&clock, header.ticks))
             break;
         int64_t time_ns = nl_clock_segment_time_ns(&clock, header.ticks);
-        if (time_ns < last_ns)
-            break;
-        char *put = nl_varint_put_by(at, shape, bmi2);
-        put = nl_varint_put_by(put, nl_zigzag((int64_t)((uint64_t)time_ns - (uint64_t)block_last_ns)), bmi2);
-        const char *from = event + sizeof header;
-        const unsigned char *types = site->types, *types_end = types + site->field_count;
-        uint64_t *before = shape_before;
-        for (; types < types_end && put != NULL; types++)
-            put = put_value(put, records, &from, &left, *types, before++, bmi2);
+        int64_t since_ns = (int64_t)((uint64_t)time_ns - (uint64_t)block_last_ns);
+        char *put = time_ns >= last_ns ? put_event(at, records, &latest, event, left, since_ns, bmi2) : NULL;
         if (put == NULL)
             break;
         at = put;
@@ -219,10 +252,33 @@ static uint64_t put_run(nl_drain *drain, nl_ring *ring, uint64_t until, uint64_t
     return put_run_with(drain, ring, until, until_ticks, false);
 }
 
-/* A record of nl_write, or of what was lost. */
-static bool put_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
+/* ---- a block ---- */
+
+/* What does not fit into a block that holds count records begins the next, and if it is too large for any it is lost.
+ */
+static bool put_only(nl_drain *drain, nl_ring *ring, const nl_event_header *header, uint64_t count)
 {
-    return nl_drain_record(drain, ring, header, event) && nl_block_put(&drain->block, drain->record);
+    if (count > 0)
+        return false;
+    nl_drain_lose(drain, ring, header->ticks, "no block has room for it");
+    return nl_block_put(&drain->block, drain->record);
+}
+
+/*
+ * An event into the block, which holds count records. One that is damaged begins a block, with a record that says so:
+ * of what put_run did with it before, nothing may stay. False when it is left for the next block.
+ */
+static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event,
+                              uint64_t count)
+{
+    if (header->site >= NL_SITE_FIRST) {
+        if (put_typed(drain, ring, header, event))
+            return true;
+        if (count > 0)
+            return false;
+    }
+    nl_drain_record(drain, ring, header, event);
+    return nl_block_put(&drain->block, drain->record) || put_only(drain, ring, header, count);
 }
 
 /* At the start of a block: what was lost before it goes into its header. */
@@ -243,10 +299,23 @@ static uint64_t most_of(const nl_ring *ring)
     return part > BLOCK_EVENTS ? part : BLOCK_EVENTS;
 }
 
-uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out)
+static nl_block_identity identity_of(const nl_ring *ring)
 {
     nl_block_identity identity = {.first_sequence = ring->sequence};
     memcpy(identity.stream, ring->shared->stream, sizeof identity.stream);
+    return identity;
+}
+
+void nl_drain_block_record(nl_drain *drain, const nl_ring *ring, nl_buffer *out)
+{
+    const nl_block_identity identity = identity_of(ring);
+    nl_block_put(&drain->block, drain->record);
+    nl_block_finish(&drain->block, &identity, drain->zstd_level, out);
+}
+
+uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out)
+{
+    nl_block_identity identity = identity_of(ring);
     uint64_t count = 0, until = ring->at + most_of(ring);
     nl_event_header header;
     const char *event;
@@ -258,12 +327,8 @@ uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl
             if (header.size == sizeof header + sizeof(nl_lost_event))
                 note_lost(drain, event, &identity);
         }
-        bool good = header.site >= NL_SITE_FIRST ? put_typed(drain, ring, &header, event)
-                                                 : put_record(drain, ring, &header, event);
-        if (!good) {
-            ring->at = ring->end; /* damaged memory: nothing behind can be found */
+        if (!put_event_or_loss(drain, ring, &header, event, count))
             break;
-        }
         ring->at += header.size;
         ring->sequence++;
         count += 1 + put_run(drain, ring, until, until_ticks);

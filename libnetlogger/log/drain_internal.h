@@ -20,8 +20,15 @@ static inline int64_t nl_drain_time_ns(nl_drain *drain, nl_ring *ring, uint64_t 
     return time_ns;
 }
 
-/* Makes drain->record of the event at ring->at. False when the memory is damaged there. */
+/* Makes drain->record of the event at ring->at. False when that cannot be read: the record says then that it is lost.
+ */
 bool nl_drain_record(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event);
+
+/* Makes drain->record the one that says that an event is lost, and why; it is counted. */
+void nl_drain_lose(nl_drain *drain, nl_ring *ring, uint64_t ticks, const char *reason);
+
+/* Appends a block of drain->record alone, which is small, to out. */
+void nl_drain_block_record(nl_drain *drain, const nl_ring *ring, nl_buffer *out);
 
 /* Appends one block of the ring's events to out. Returns the number of records in it. */
 uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out);

@@ -3,6 +3,7 @@
 #include "log/event_kind.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "log/log_internal.h"
 #include "log/site.h"
 
@@ -29,19 +30,9 @@ static unsigned shared_count;
 
 /* ---- making one ---- */
 
-static nl_string copy_text(nl_string text)
-{
-    char *copy = malloc(text.size + 1);
-    NL_REQUIRE(copy != NULL, "out of memory");
-    if (text.size > 0)
-        memcpy(copy, text.data, text.size);
-    copy[text.size] = '\0';
-    return (nl_string){copy, text.size};
-}
-
 static nl_string copy_name(nl_string name)
 {
-    nl_string copy = copy_text(name.size > 0 ? name : (nl_string){"_", 1});
+    nl_string copy = nl_string_copy(name.size > 0 ? name : (nl_string){"_", 1});
     nl_site_clean_name((char *)copy.data, copy.size);
     return copy;
 }
@@ -131,7 +122,7 @@ nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const nl_strin
     NL_REQUIRE(event.data != NULL, "event is NULL");
     nl_event_kind *kind = calloc(1, sizeof *kind);
     NL_REQUIRE(kind != NULL, "out of memory");
-    *kind = (nl_event_kind){.level = level, .event = copy_text(event), .field_count = field_count};
+    *kind = (nl_event_kind){.level = level, .event = nl_string_copy(event), .field_count = field_count};
     kind->names = reallocarray(NULL, field_count + 1, sizeof *kind->names);
     NL_REQUIRE(kind->names != NULL, "out of memory");
     for (size_t i = 0; i < field_count; i++)

@@ -3,6 +3,7 @@
 #include "log/format_site.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "log/log_internal.h"
 
 #include <stdlib.h>
@@ -25,13 +26,6 @@ static bool is_of(const nl_format_site *site, nl_level level, const char *event,
 }
 
 /* ---- making one ---- */
-
-static char *copy_text(const char *text)
-{
-    char *copy = text != NULL ? strdup(text) : NULL;
-    NL_REQUIRE(copy != NULL || text == NULL, "out of memory");
-    return copy;
-}
 
 /* Whether its events can be typed ones: what a site can hold, and what the record way has more room for. */
 static bool can_be_typed(const nl_format_site *site)
@@ -65,8 +59,8 @@ static nl_format_site *make(nl_level level, const char *event, const char *forma
     nl_format_site *site = calloc(1, sizeof *site);
     NL_REQUIRE(site != NULL, "out of memory");
     *site = (nl_format_site){.level = level,
-                             .event = copy_text(event),
-                             .format = copy_text(format),
+                             .event = nl_text_copy(event),
+                             .format = nl_text_copy(format),
                              .event_size = strlen(event),
                              .plan = plan};
     return site;

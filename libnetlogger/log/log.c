@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/signals.h"
+#include "base/text.h"
 #include "log/marker.h"
 #include "log/session.h"
 #include "log/site.h"
@@ -141,23 +142,16 @@ static bool is_switched_off(void)
                           strcasecmp(on, "false") == 0);
 }
 
-static nl_string copy_text(const char *text)
-{
-    char *copy = strdup(text);
-    NL_REQUIRE(copy != NULL, "out of memory");
-    return (nl_string){copy, strlen(copy)};
-}
-
 static nl_string this_host(void)
 {
     const char *host = secure_getenv("NETLOGGER_HOST");
     if (host != NULL && *host != '\0')
-        return copy_text(host);
+        return nl_string_copy((nl_string){host, strlen(host)});
     char name[256];
     if (gethostname(name, sizeof name) != 0)
-        return copy_text("localhost");
+        return nl_string_copy((nl_string){"localhost", strlen("localhost")});
     name[sizeof name - 1] = '\0';
-    return copy_text(name);
+    return nl_string_copy((nl_string){name, strlen(name)});
 }
 
 static int first_threshold(void)
@@ -372,7 +366,9 @@ static nl_log *open_url(const char *prog, nl_url *url)
     NL_REQUIRE(log != NULL, "out of memory");
     log->url = url;
     log->host = this_host();
-    log->prog = copy_text(prog != NULL ? prog : program_invocation_short_name);
+    if (prog == NULL)
+        prog = program_invocation_short_name;
+    log->prog = nl_string_copy((nl_string){prog, strlen(prog)});
     log->gate.threshold = first_threshold();
     pthread_mutex_init(&log->mutex, NULL);
     pthread_mutex_init(&log->control.mutex, NULL);

@@ -103,8 +103,9 @@ static inline void nl_leave(const nl_visit *visit)
 nl_ring_producer *nl_producer_prepare(nl_log *log, nl_level level, size_t size);
 
 /*
- * As nl_vwrite, of an event that has head's level, time, host and program, and head's fields before the format's. event
- * is its name, NUL-terminated. NL_AGAIN, nothing being written, when the format is no row of fields.
+ * As nl_vwrite, of an event that has head's level, time, host and program, and head's fields before the format's, whose
+ * LVL, HOST and PROG are the record's. event is its name, NUL-terminated. NL_AGAIN, nothing being written, when the
+ * format is no row of fields.
  */
 nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event, const char *format, va_list arguments);
 

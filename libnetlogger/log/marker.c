@@ -7,6 +7,7 @@
 #include "log/marker.h"
 
 #include "base/error.h"
+#include "base/text.h"
 #include "log/log_internal.h"
 #include "log/probe.h"
 
@@ -432,13 +433,6 @@ static size_t count_places(const nl_probe_object *probe)
     return count;
 }
 
-static char *copy_text(const char *text)
-{
-    char *copy = text != NULL ? strdup(text) : NULL;
-    NL_REQUIRE(text == NULL || copy != NULL, "out of memory");
-    return copy;
-}
-
 static size_t copy_probes(nl_probe_info **infos)
 {
     size_t count = 0, i = 0;
@@ -448,8 +442,8 @@ static size_t copy_probes(nl_probe_info **infos)
     NL_REQUIRE(*infos != NULL, "out of memory");
     for (const nl_probe_object *probe = probes; probe != NULL; probe = probe->next, i++) {
         nl_probe_sum(probe, &(*infos)[i]);
-        (*infos)[i].pattern = copy_text(probe->pattern);
-        (*infos)[i].to = copy_text(probe->to);
+        (*infos)[i].pattern = nl_text_copy(probe->pattern);
+        (*infos)[i].to = nl_text_copy(probe->to);
         (*infos)[i].markers = count_places(probe);
     }
     return count;

@@ -5,10 +5,10 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
-#include "base/pages.h"
+#include "format/ulm.h"
 #include "log/event_kind.h"
-#include "log/format_site.h"
 #include "log/payload.h"
+#include "log/scratch.h"
 #include "log/site.h"
 
 #include <errno.h>
@@ -17,70 +17,6 @@
 #include <string.h>
 
 enum { SMALL_EVENT = 16 << 10 /* bytes: what any ring takes */ };
-
-/*
- * What a thread needs to write, kept so that nothing is allocated once warm. From no heap, nor are the fields of most
- * events, so that a signal handler's call may be the thread's first.
- */
-typedef struct scratch {
-    nl_format_cache cache;
-    nl_field *fields;
-    size_t field_capacity;
-    nl_buffer bytes; /* of printed values */
-    nl_field usual[NL_FIELDS_MAX];
-} scratch;
-
-static __thread scratch *own __attribute__((tls_model("initial-exec")));
-/* In the middle of nl_vwrite: a signal handler's call then would find scratch in no state to be used. */
-static __thread bool writing __attribute__((tls_model("initial-exec")));
-static pthread_key_t key;
-static pthread_once_t key_once = PTHREAD_ONCE_INIT;
-
-static void free_scratch(void *user)
-{
-    scratch *s = user;
-    writing = true;
-    own = NULL;
-    nl_format_cache_free(&s->cache);
-    nl_buffer_free(&s->bytes);
-    if (s->fields != s->usual)
-        free(s->fields);
-    nl_pages_free(s, sizeof *s);
-    writing = false;
-}
-
-static void make_key(void)
-{
-    pthread_key_create(&key, free_scratch);
-}
-
-/* At once: setting a process's later keys allocates. */
-__attribute__((constructor)) static void on_load(void)
-{
-    pthread_once(&key_once, make_key);
-}
-
-static scratch *own_scratch(void)
-{
-    if (own != NULL)
-        return own;
-    pthread_once(&key_once, make_key);
-    scratch *s = nl_pages_new(sizeof *s);
-    NL_REQUIRE(s != NULL, "out of memory");
-    s->fields = s->usual;
-    s->field_capacity = NL_FIELDS_MAX;
-    pthread_setspecific(key, s);
-    return own = s;
-}
-
-static void want_fields(scratch *s, size_t count)
-{
-    if (count <= s->field_capacity)
-        return;
-    s->field_capacity = count;
-    s->fields = reallocarray(s->fields != s->usual ? s->fields : NULL, count, sizeof *s->fields);
-    NL_REQUIRE(s->fields != NULL, "out of memory");
-}
 
 static bool is_off(const nl_log *log, nl_level level)
 {
@@ -214,14 +150,55 @@ static bool is_bare(const nl_record *head)
            head->level_text.data == NULL;
 }
 
+static nl_member member_of(const nl_plan_field *field)
+{
+    return nl_ulm.member(field->name, field->name_size);
+}
+
+/* Whether a field of the format is called as what every record has, which it then says. */
+static bool says_member(const nl_plan *plan)
+{
+    for (size_t i = 0; i < plan->field_count; i++) {
+        nl_member member = member_of(&plan->fields[i]);
+        if (member == NL_MEMBER_LEVEL || member == NL_MEMBER_HOST || member == NL_MEMBER_PROG)
+            return true;
+    }
+    return false;
+}
+
+/* What the fields of record from place before on, which are the plan's, say of level, host and program. */
+static void take_members(nl_record *record, nl_field *fields, size_t before, const nl_plan *plan,
+                         char scratch[NL_MEMBER_COUNT][NL_FIELD_TEXT_SIZE])
+{
+    record->field_count = before;
+    for (size_t i = 0; i < plan->field_count; i++) {
+        nl_field field = fields[before + i];
+        nl_member member = member_of(&plan->fields[i]);
+        nl_string text = nl_field_text(&field, scratch[member < NL_MEMBER_COUNT ? member : NL_MEMBER_TIME]);
+        if (member == NL_MEMBER_LEVEL) {
+            record->level = nl_level_parse(text.data, text.size);
+            record->level_text = record->level == NL_LEVEL_NONE ? text : (nl_string){0};
+        } else if (member == NL_MEMBER_HOST) {
+            record->host = text;
+        } else if (member == NL_MEMBER_PROG) {
+            record->prog = text;
+        } else {
+            fields[record->field_count++] = field;
+        }
+    }
+}
+
 /* head: what the event has beside its format's fields, which go behind its own; NULL for nothing. */
-static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, scratch *s, int error,
+static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_record *head, nl_scratch *s, int error,
                                va_list *arguments)
 {
-    if (head != NULL && is_bare(head))
+    const bool says = head != NULL && says_member(&site->plan);
+    if (head != NULL && !says && is_off(log, head->level))
+        return NL_OFF;
+    if (head != NULL && is_bare(head) && !says)
         head = NULL;
     size_t before = head != NULL ? head->field_count : 0;
-    want_fields(s, before + site->plan.field_count);
+    nl_scratch_want_fields(s, before + site->plan.field_count);
     if (nl_plan_take(&site->plan, s->fields + before, &s->bytes, error, arguments) != NL_OK)
         return NL_FAILED;
     nl_status status = site->is_typed && head == NULL ? put_typed(log, &site->site, s->fields) : NL_AGAIN;
@@ -233,7 +210,10 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_recor
     record.event = (nl_string){site->event, site->event_size};
     record.fields = s->fields;
     record.field_count = before + site->plan.field_count;
-    return put_record(log, &record);
+    char scratch[NL_MEMBER_COUNT][NL_FIELD_TEXT_SIZE];
+    if (says)
+        take_members(&record, s->fields, before, &site->plan, scratch);
+    return says && is_off(log, record.level) ? NL_OFF : put_record(log, &record);
 }
 
 /* function is the one that the program called; head as write_by_plan has it. NL_AGAIN when the format is bad. */
@@ -244,14 +224,14 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
         nl_abort_call(function, "event is NULL");
     if (level < NL_LEVEL_NONE || level > NL_DEBUG)
         nl_abort_call(function, "level is none");
-    if (is_off(log, level))
+    if (log == NULL || (head == NULL && is_off(log, level)))
         return NL_OFF;
-    if (writing || nl_inside > 0)
+    if (nl_scratch_used.by_write || nl_inside > 0)
         return refuse(log);
     int saved = errno;
-    writing = true;
+    nl_scratch_used.by_write = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    scratch *s = own_scratch();
+    nl_scratch *s = nl_scratch_own();
     nl_format_site *site = nl_format_site_find(&s->cache, level, event, format);
     nl_status status = NL_AGAIN;
     if (site != NULL) {
@@ -261,7 +241,7 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
         va_end(rest);
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
-    writing = false;
+    nl_scratch_used.by_write = false;
     if (status == NL_AGAIN && head == NULL)
         status = NL_FAILED;
     if (status == NL_FAILED || status == NL_MALFORMED)

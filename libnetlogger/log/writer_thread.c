@@ -237,10 +237,13 @@ static bool is_left(const nl_log *log, const nl_ring *rings)
 {
     nl_event_header header;
     bool closing = log->flush_ticks == UINT64_MAX;
-    for (const nl_ring *ring = rings; ring != NULL; ring = ring->next)
-        if ((nl_ring_event(ring, &header) != NULL && header.ticks <= log->flush_ticks) ||
-            (closing && nl_ring_has_lost(ring)))
+    for (const nl_ring *ring = rings; ring != NULL; ring = ring->next) {
+        bool damaged = nl_ring_event(ring, &header) == NULL;
+        if (damaged ? ring->at < ring->end : header.ticks <= log->flush_ticks)
             return true;
+        if (closing && nl_ring_has_lost(ring))
+            return true;
+    }
     return log->control.said_count > 0;
 }
 

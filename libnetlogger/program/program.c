@@ -13,6 +13,7 @@
 
 static const char *program_name = "netlogger";
 static bool progress_shown;
+static void (*program_listener)(const char *message);
 
 static void print_version(FILE *stream, struct argp_state *state)
 {
@@ -38,10 +39,19 @@ void program_start(const char *name, char **argv)
 NL_PRINTF(1, 0)
 static void print_message(const char *format, va_list arguments)
 {
+    char *message;
+    if (vasprintf(&message, format, arguments) < 0)
+        return;
     program_progress_end();
-    fprintf(stderr, "%s: ", program_name);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    fprintf(stderr, "%s: %s\n", program_name, message);
+    if (program_listener != NULL)
+        program_listener(message);
+    free(message);
+}
+
+void program_set_listener(void (*listener)(const char *message))
+{
+    program_listener = listener;
 }
 
 void program_error(const char *format, ...)

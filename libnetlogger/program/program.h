@@ -24,6 +24,12 @@ void program_start(const char *name, char **argv);
 /* Prints "name: MESSAGE" and a newline on standard error. */
 void program_error(const char *format, ...) NL_PRINTF(1, 2);
 
+/*
+ * From here on messages are given to listener too, without the program's name and newline: for programs that have a
+ * window. It may be called by any thread that program_error is. NULL: to nobody.
+ */
+void program_set_listener(void (*listener)(const char *message));
+
 /* As program_error, then exits with status. */
 _Noreturn void program_fail(int status, const char *format, ...) NL_PRINTF(2, 3);
 

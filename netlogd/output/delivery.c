@@ -32,7 +32,6 @@ enum {
     RECORD_MOST = 64 << 20, /* no record is so large */
     BACK_OFF_MS = 250,      /* after a failure, and twice that after the next */
     BACK_OFF_MOST_MS = 5000,
-    FINISH_MS = 5000,
     TELL_MS = 10000, /* the least between two that say that it is away */
 };
 
@@ -550,7 +549,7 @@ void delivery_change(delivery *d, const output_options *options)
     pthread_mutex_unlock(&d->mutex);
 }
 
-void delivery_close(delivery *d)
+void delivery_close(delivery *d, int64_t patience_ms)
 {
     if (d == NULL)
         return;
@@ -560,7 +559,7 @@ void delivery_close(delivery *d)
     }
     pthread_mutex_lock(&d->mutex);
     d->leaving = true;
-    d->leave_ms = now_ms() + FINISH_MS;
+    d->leave_ms = now_ms() + patience_ms;
     d->stop = d->state.why[0] != '\0';
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);

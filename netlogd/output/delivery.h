@@ -46,11 +46,11 @@ void delivery_describe(delivery *d, delivery_state *state);
 void delivery_change(delivery *d, const output_options *options);
 
 /*
- * Lets it go; nobody waits for it: the thread ends by itself when all is delivered, or cannot be, or a while has
- * passed. What was not delivered then stays in the spool. If the spool is opened again before, it just goes on. NULL is
- * allowed.
+ * Lets it go; nobody waits for it: the thread ends by itself when all is delivered, or cannot be, or so many
+ * milliseconds have passed. What was not delivered then stays in the spool. If the spool is opened again before, it
+ * just goes on. NULL is allowed.
  */
-void delivery_close(delivery *d);
+void delivery_close(delivery *d, int64_t patience_ms);
 
 /* Waits for the threads of all that were closed. */
 void deliveries_end(void);

@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,8 @@
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
+
+enum { PATIENCE_MS = 250 }; /* with who reads what is no file */
 
 static char *checked(char *text)
 {
@@ -263,17 +267,35 @@ static void cut_back(output_file *file, size_t *written)
         *written = 0;
 }
 
+/*
+ * What is no file may not be read by whoever is to read it. Then it is as a disk that is full: the server goes on with
+ * all but its clients, and looks again. Of a pipe that has any room, so much can be written at least without waiting.
+ */
+static ssize_t write_some(const output_file *file, const char *data, size_t size)
+{
+    struct pollfd ready = {.fd = file->fd, .events = POLLOUT};
+    if (file->plain)
+        return nl_write_some(file->fd, data, size);
+    int count = poll(&ready, 1, PATIENCE_MS);
+    if (count > 0)
+        return nl_write_some(file->fd, data, size < PIPE_BUF ? size : PIPE_BUF);
+    if (count == 0)
+        errno = EAGAIN;
+    return -1;
+}
+
 nl_status output_file_write(output_file *file, const char *data, size_t size, size_t *written)
 {
     nl_status status = NL_OK;
     *written = 0;
     while (*written < size && status == NL_OK) {
-        ssize_t put = nl_write_some(file->fd, data + *written, size - *written);
+        ssize_t put = write_some(file, data + *written, size - *written);
         if (put >= 0) {
             *written += (size_t)put;
             continue;
         }
-        status = failure_errno("write %s", file->name);
+        bool unread = !file->plain && (errno == EAGAIN || errno == EINTR);
+        status = unread ? failure("write %s: nobody reads it", file->name) : failure_errno("write %s", file->name);
         cut_back(file, written);
     }
     off_t end = file->plain ? lseek(file->fd, 0, SEEK_END) : 0;

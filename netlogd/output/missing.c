@@ -59,6 +59,16 @@ static void say_numbers(look *l, const char *stem, uint64_t from, uint64_t to)
     l->missing = true;
 }
 
+/* The oldest files are removed on purpose, by whoever wants room: that they are gone is worth a word, no more. */
+static void say_pruned(const look *l, const char *stem, uint64_t first)
+{
+    if (first > 2)
+        printf("%s: note: %s begins with number %" PRIu64 ": 1 to %" PRIu64 " were removed\n", l->folder, stem, first,
+               first - 1);
+    else
+        printf("%s: note: %s begins with number 2: 1 was removed\n", l->folder, stem);
+}
+
 /* Says which numbers up to the latest there are no files of. Of the latest nothing was written yet, perhaps. */
 static void look_at_numbers(look *l, const char *stem, const journal_mark *mark)
 {
@@ -68,12 +78,19 @@ static void look_at_numbers(look *l, const char *stem, const journal_mark *mark)
     for (size_t i = 0; i < l->count; i++)
         numbers[i] = number_of(l->files[i], stem);
     qsort(numbers, l->count, sizeof *numbers, by_value);
-    for (size_t i = 0; i < l->count; i++) {
+    last -= mark->size == 0 && last > 0;
+    size_t i = 0;
+    while (i < l->count && numbers[i] == 0) /* other files */
+        i++;
+    if (i < l->count && numbers[i] > 1 && numbers[i] <= mark->number) {
+        say_pruned(l, stem, numbers[i]);
+        next = numbers[i];
+    }
+    for (; i < l->count; i++) {
         if (numbers[i] > next && next <= last)
             say_numbers(l, stem, next, numbers[i] - 1 < last ? numbers[i] - 1 : last);
         next = numbers[i] >= next ? numbers[i] + 1 : next;
     }
-    last -= mark->size == 0 && last > 0;
     if (next <= last)
         say_numbers(l, stem, next, last);
     free(numbers);

@@ -2,6 +2,7 @@
 
 #include "output.h"
 
+#include "ending.h"
 #include "failure.h"
 #include "file.h"
 #include "journal.h"
@@ -18,7 +19,8 @@
 #include <unistd.h>
 
 enum {
-    BATCH = 256 << 10, /* bytes that are written together */
+    BATCH = 256 << 10,      /* bytes that are written together */
+    BATCH_LEAST = 64 << 10, /* and compressed together, however near the file's end is */
     DUE = 4 << 20,
     REPAIRS = 2,
 };
@@ -49,6 +51,7 @@ struct output {
     uint64_t own_next;
     output_counts counts;
     uint64_t put;      /* bytes written since the latest flush */
+    size_t batch_size; /* bytes after which they are written, as encoded but not compressed */
     int64_t settle_ns; /* OUTPUT_SYNC_TIMED: when it is wanted */
     repair repairs[REPAIRS];
 };
@@ -58,6 +61,19 @@ static int64_t now_ns(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/*
+ * How much is to be collected before it is written: so much that the file has the size asked for then, and no more.
+ * What is compressed takes less than that, but is not torn into ever smaller pieces.
+ */
+static void choose_batch_size(output *out)
+{
+    const output_options *o = &out->options;
+    uint64_t left = o->rotate_size > out->file.size ? o->rotate_size - out->file.size : BATCH;
+    if (o->zstd_level > 0 && left < BATCH_LEAST)
+        left = BATCH_LEAST;
+    out->batch_size = left < BATCH ? (size_t)left : BATCH;
 }
 
 /* ---- opening ---- */
@@ -135,6 +151,7 @@ static nl_status open_files(output *out)
         return status;
     if (output_file_open(&out->file, &out->options, number, false) != NL_OK)
         return NL_FAILED;
+    choose_batch_size(out);
     if (!out->file.plain) {
         journal_close(out->journal);
         out->journal = NULL;
@@ -146,7 +163,7 @@ static nl_status open_files(output *out)
 static void free_output(output *out)
 {
     output_file_close(&out->file);
-    delivery_close(out->delivery);
+    delivery_close(out->delivery, ending_left_ms());
     journal_close(out->journal);
     nl_streams_free(out->streams);
     nl_encoder_free(out->encoder);
@@ -262,13 +279,22 @@ nl_status output_begin(output *out)
     return out->noted ? NL_OK : note(out, journal_begin, false);
 }
 
+static bool has_rotate_size(const output *out)
+{
+    return out->options.rotate_size > 0 && out->file.size >= out->options.rotate_size;
+}
+
 static bool is_time_to_rotate(const output *out)
 {
     const output_options *o = &out->options;
     if (!o->numbered || out->ahead || out->file.size == 0)
         return false;
-    return (o->rotate_size > 0 && out->file.size >= o->rotate_size) ||
-           (o->rotate_ns > 0 && now_ns() - out->file.opened_ns >= o->rotate_ns);
+    return has_rotate_size(out) || (o->rotate_ns > 0 && now_ns() - out->file.opened_ns >= o->rotate_ns);
+}
+
+bool output_is_full(const output *out)
+{
+    return out->ahead && !out->blocked && has_rotate_size(out);
 }
 
 static nl_status open_another(output *out)
@@ -282,6 +308,7 @@ static nl_status open_another(output *out)
     if (output_file_open(&out->file, &out->options, number, out->options.numbered) != NL_OK)
         return NL_FAILED;
     out->noted = false;
+    choose_batch_size(out);
     return NL_OK;
 }
 
@@ -326,6 +353,7 @@ static nl_status write_batch(output *out)
         delivery_wrote(out->delivery, written);
     out->batch.size -= written;
     memmove(out->batch.data, out->batch.data + written, out->batch.size);
+    choose_batch_size(out);
     return status;
 }
 
@@ -339,10 +367,13 @@ static nl_status write_all(output *out)
     return status;
 }
 
-static void write_if_full(output *out)
+/* Returns whether the file is to be settled, lest it grow further. */
+static bool write_if_much(output *out)
 {
-    if (!out->blocked && nl_encoder_size(out->encoder) >= BATCH)
-        write_all(out);
+    if (out->blocked || nl_encoder_size(out->encoder) < out->batch_size)
+        return false;
+    write_all(out);
+    return output_is_full(out);
 }
 
 /* Whether the line as it came may stand in a log that others read: nothing before DATE=, no control characters. */
@@ -384,11 +415,11 @@ static void set_stream(output *out, const uint64_t *sequence)
         nl_encoder_set_stream(out->encoder, NULL, 0);
 }
 
-void output_put(output *out, const nl_record *record, const uint64_t *sequence)
+bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
 {
     nl_record clean;
     if ((sequence != NULL && !is_new(out, *sequence)) || !nl_filter_matches(out->options.filter, record))
-        return;
+        return false;
     set_stream(out, sequence);
 
     if (record->raw_format == NL_FORMAT_ULM && !is_plain(record->raw)) {
@@ -398,11 +429,12 @@ void output_put(output *out, const nl_record *record, const uint64_t *sequence)
     }
     nl_status status = nl_encoder_put(out->encoder, record);
     out->counts.records += status == NL_OK;
+    out->counts.unwritten += status != NL_OK;
     if (status != NL_OK && !out->failed) {
         out->failed = true;
         program_error("%s: %s; it is left out", out->file.name, nl_error_message());
     }
-    write_if_full(out);
+    return write_if_much(out);
 }
 
 static bool has_stream(const nl_block_view *block)
@@ -412,16 +444,18 @@ static bool has_stream(const nl_block_view *block)
 }
 
 /* Of a block that was taken whole, this output has had a part: puts the rest of its records. */
-static void put_new_ones(output *out, const nl_block_view *block)
+static bool put_new_ones(output *out, const nl_block_view *block)
 {
+    bool full = false;
     nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.format = NL_FORMAT_NLB});
     const nl_record *record;
     nl_decoder_feed(decoder, block->bytes.data, block->bytes.size);
     while (nl_decoder_next(decoder, &record) == NL_OK) {
         uint64_t sequence = nl_decoder_sequence(decoder);
-        output_put(out, record, has_stream(block) ? &sequence : NULL);
+        full = output_put(out, record, has_stream(block) ? &sequence : NULL) || full;
     }
     nl_decoder_free(decoder);
+    return full;
 }
 
 /* How many of a block's records are new here, of those that are new anywhere. */
@@ -437,17 +471,17 @@ static uint64_t take_numbers(output *out, const nl_block_view *block)
     return count;
 }
 
-void output_put_block(output *out, const nl_block_view *block)
+bool output_put_block(output *out, const nl_block_view *block)
 {
-    bool whole = !has_stream(block) || take_numbers(out, block) == block->record_count;
+    bool full = false, whole = !has_stream(block) || take_numbers(out, block) == block->record_count;
     if (block->taken && whole && (has_stream(block) || !out->options.kind->numbered)) {
         nl_encoder_put_block(out->encoder, block);
         out->counts.records += block->record_count;
     } else if (block->taken) {
-        put_new_ones(out, block);
+        full = put_new_ones(out, block);
     }
     unsettle(out); /* a stream that goes on is noted, even when nothing of the block was new */
-    write_if_full(out);
+    return write_if_much(out) || full;
 }
 
 nl_status output_settle(output *out)
@@ -542,6 +576,7 @@ nl_status output_change(output *out, output_options *options)
     } else {
         nl_encoder_free(out->encoder);
         out->encoder = new_encoder(&out->options);
+        choose_batch_size(out);
         if (out->delivery != NULL)
             delivery_change(out->delivery, &out->options);
     }

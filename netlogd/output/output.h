@@ -30,8 +30,9 @@ typedef enum output_past {
 } output_past;
 
 typedef struct output_counts {
-    uint64_t records; /* put */
-    uint64_t bytes;   /* written, as encoded */
+    uint64_t records;   /* put */
+    uint64_t unwritten; /* too large for the format */
+    uint64_t bytes;     /* written, as encoded */
 } output_counts;
 
 /*
@@ -73,16 +74,23 @@ bool output_takes_raw(const nl_record *record);
  * Adds a record that is meant, as the bytes that came in where those are a plain line of the format. sequence is its
  * number when it is of the block that output_put_block was called with last, else NULL.
  */
-void output_put(output *out, const nl_record *record, const uint64_t *sequence);
+bool output_put(output *out, const nl_record *record, const uint64_t *sequence);
 
 /* Says that a block came, before those of its records that follow are put; one that was taken is added. */
-void output_put_block(output *out, const nl_block_view *block);
+bool output_put_block(output *out, const nl_block_view *block);
 
 /* Writes what was collected. NL_FAILED: it stays, and output_is_blocked until a later flush succeeds. */
 nl_status output_flush(output *out);
 
 /* As output_flush, and whatever the fsync option says of when, it is settled then. */
 nl_status output_settle(output *out);
+
+/*
+ * Whether a numbered file has the size at which another one is begun, but more in it than the journal tells of: it is
+ * to be settled as soon as no block is read in part, and does not grow then. The two that put return it when they have
+ * written something.
+ */
+bool output_is_full(const output *out);
 
 /* Whether all that was put is in the file, settled or not. */
 bool output_is_empty(const output *out);

@@ -13,6 +13,7 @@ struct outputs {
     output **at;
     size_t count;
     nl_streams *streams; /* what all of them have */
+    bool full;           /* output_is_full of one, perhaps */
 };
 
 static void *must(void *memory)
@@ -358,18 +359,6 @@ bool outputs_want_blocks(const outputs *all)
     return true;
 }
 
-void outputs_put(outputs *all, const nl_record *record, const uint64_t *sequence)
-{
-    for (size_t i = 0; i < all->count; i++)
-        output_put(all->at[i], record, sequence);
-}
-
-void outputs_put_block(outputs *all, const nl_block_view *block)
-{
-    for (size_t i = 0; i < all->count; i++)
-        output_put_block(all->at[i], block);
-}
-
 /* Calls a function of each, whatever comes of the others; the words are those of the first failure. */
 static nl_status each(outputs *all, nl_status (*function)(output *out))
 {
@@ -388,6 +377,34 @@ static nl_status each(outputs *all, nl_status (*function)(output *out))
 static nl_status begin(outputs *all)
 {
     return all->count > 1 ? each(all, output_begin) : NL_OK;
+}
+
+/* Settles those whose files are to grow no further. No block is read in part. What fails is tried again. */
+static void end_full_files(outputs *all)
+{
+    bool begun = begin(all) == NL_OK;
+    for (size_t i = 0; i < all->count && begun; i++)
+        if (output_is_full(all->at[i]))
+            output_settle(all->at[i]);
+    all->full = false;
+}
+
+void outputs_put(outputs *all, const nl_record *record, const uint64_t *sequence)
+{
+    for (size_t i = 0; i < all->count; i++)
+        all->full = output_put(all->at[i], record, sequence) || all->full;
+    if (all->full && sequence == NULL)
+        end_full_files(all);
+}
+
+void outputs_put_block(outputs *all, const nl_block_view *block)
+{
+    if (all->full)
+        end_full_files(all);
+    for (size_t i = 0; i < all->count; i++)
+        all->full = output_put_block(all->at[i], block) || all->full;
+    if (all->full && block->taken)
+        end_full_files(all);
 }
 
 nl_status outputs_flush(outputs *all)

@@ -63,7 +63,7 @@ bool outputs_are_settled(const outputs *all);
 int outputs_settle_ms(const outputs *all); /* of those that are not settled */
 nl_status outputs_reopen(outputs *all);
 
-/* Waits, some seconds at most, for what is on its way. */
+/* Waits for what is on its way, about as long as ending.h says is left. */
 nl_status outputs_close(outputs *all);
 
 /* The first output that output_holds_all of; NULL when there is none. */

@@ -9,10 +9,10 @@
 /* The text itself where that is UTF-8 without NUL; else a copy with U+FFFD for what is not. */
 static nl_string clean(nl_string text, nl_buffer *copy)
 {
-    const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size, *good = at;
     copy->size = 0;
     if (text.data == NULL)
         return text;
+    const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size, *good = at;
     while (at < end) {
         size_t size = *at == 0 ? 0 : *at < 0x80 ? 1 : utf8_size(at, end);
         if (size > 0) {

@@ -164,6 +164,6 @@ const importer_kind *importer_kind_detect_folder(const char *path);
 extern const exporter_kind ulm_exporter, bp_exporter, nlb_exporter, json_exporter, csv_exporter, xml_exporter,
     otlp_exporter, chrome_exporter, perfetto_exporter, spans_exporter;
 extern const importer_kind ulm_importer, bp_importer, nlb_importer, json_importer, csv_importer, xml_importer,
-    otlp_importer, chrome_importer, journal_importer, strace_importer, perf_importer, ctf_importer;
+    otlp_importer, chrome_importer, journal_importer, strace_importer, perf_importer, ftrace_importer, ctf_importer;
 
 #endif

@@ -26,7 +26,7 @@ const importer_kind *const importer_kinds[] = {
 #endif
     &otlp_importer, &chrome_importer, &journal_importer,
     &json_importer, &ulm_importer, &bp_importer, &nlb_importer, &csv_importer,
-    &strace_importer, &perf_importer,
+    &strace_importer, &perf_importer, &ftrace_importer,
 #ifdef HAVE_BABELTRACE
     &ctf_importer,
 #endif

@@ -13,6 +13,7 @@
 #include "config.h"
 
 #include "convert/builder.h"
+#include "convert/kernel_text.h"
 #include "convert/lines.h"
 
 #include <stdlib.h>
@@ -33,23 +34,6 @@ typedef struct perf_head {
 } perf_head;
 
 /* ---- heads ---- */
-
-/* SECONDS.FRACTION: */
-static bool take_time(nl_string *text, int64_t *time_ns)
-{
-    enum { SECONDS_MOST = 9 };
-    nl_string seconds, fraction;
-    if (!text_digits(text, &seconds) || seconds.size > SECONDS_MOST || !text_take(text, ".") ||
-        !text_digits(text, &fraction) || fraction.size > 9 || !text_take(text, ":"))
-        return false;
-    int64_t ns = 0;
-    for (size_t i = 0; i < seconds.size; i++)
-        ns = 10 * ns + (seconds.data[i] - '0');
-    for (size_t i = 0; i < 9; i++)
-        ns = 10 * ns + (i < fraction.size ? fraction.data[i] - '0' : 0);
-    *time_ns = ns;
-    return true;
-}
 
 /* A thread's or process's number; -1 is that of one which perf never heard of, ":-1" by name. */
 static bool take_id(nl_string *text, nl_string *id)
@@ -85,7 +69,7 @@ static bool take_numbers(nl_string text, perf_head *h)
             text_skip(&h->cpu, 1);
     }
     h->rest = text;
-    return take_time(&h->rest, &h->time_ns);
+    return kernel_text_time(&h->rest, &h->time_ns);
 }
 
 /* The name may hold blanks and digits: what follows it tells where it ends. */
@@ -151,88 +135,13 @@ static nl_string event_name(builder *b, nl_string event)
     return (nl_string){text, event.size};
 }
 
+/* ---- frames ---- */
+
 static void add(perf_reader *r, const char *name, nl_string value, sink *s)
 {
     if (value.data != NULL)
         builder_add_text(&r->builder, (nl_string){name, strlen(name)}, value, s);
 }
-
-static bool is_name_byte(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-/* A field's name as nlkernel writes it. */
-static nl_string field_name(builder *b, nl_string name)
-{
-    while (name.size > 1 && *name.data == '_')
-        text_skip(&name, 1);
-    bool taken = text_is(name, "pid") || text_is(name, "tid") || text_is(name, "cpu") || text_is(name, "host");
-    char *text = builder_bytes(b, name.size + 3), *to = text;
-    if (text == NULL)
-        return name;
-    if (taken) {
-        memcpy(to, "EV.", 3);
-        to += 3;
-    }
-    for (size_t i = 0; i < name.size; i++, to++)
-        *to = name.data[i] == '_'                          ? '.'
-              : name.data[i] >= 'a' && name.data[i] <= 'z' ? (char)(name.data[i] - 'a' + 'A')
-                                                           : name.data[i];
-    return (nl_string){text, (size_t)(to - text)};
-}
-
-/* A value without what perf puts between values. */
-static nl_string trim_value(nl_string value)
-{
-    text_drop_blanks(&value);
-    if (text_drop(&value, "==>"))
-        text_drop_blanks(&value);
-    text_drop(&value, ",");
-    return value;
-}
-
-/* The next "NAME=" or "NAME: " from at on that begins a word. Its place; SIZE_MAX when there is none. */
-static size_t next_name(nl_string text, size_t at, size_t *size, size_t *sign)
-{
-    while (at < text.size) {
-        size_t start = at;
-        while (at < text.size && is_name_byte(text.data[at]))
-            at++;
-        bool is_long = at + 1 < text.size;
-        bool equals = at < text.size && text.data[at] == '=' && !(is_long && text.data[at + 1] == '=');
-        bool colon = is_long && text.data[at] == ':' && text.data[at + 1] == ' ';
-        if (at > start && (text.data[start] < '0' || text.data[start] > '9') && (equals || colon)) {
-            *size = at - start;
-            *sign = equals ? 1 : 2;
-            return start;
-        }
-        while (at < text.size && text.data[at] != ' ')
-            at++;
-        at += at < text.size;
-    }
-    return SIZE_MAX;
-}
-
-/* "prev_comm=sh prev_pid=5 ==> next_comm=a b", "dfd: 0x1, flags: 0x2", and, when it is neither, text. */
-static void add_fields(perf_reader *r, nl_string text, sink *s)
-{
-    size_t size, sign, at = next_name(text, 0, &size, &sign);
-    nl_string before = trim_value((nl_string){text.data, at != SIZE_MAX ? at : text.size});
-    if (before.size > 0)
-        add(r, "TEXT", before, s);
-    while (at != SIZE_MAX) {
-        nl_string name = {text.data + at, size};
-        size_t start = at + size + sign;
-        const char *blank = start < text.size ? memchr(text.data + start, ' ', text.size - start) : NULL;
-        at = blank != NULL ? next_name(text, (size_t)(blank + 1 - text.data), &size, &sign) : SIZE_MAX;
-        size_t end = at != SIZE_MAX ? at : text.size;
-        nl_string value = {text.data + start, end - start};
-        builder_add_text(&r->builder, field_name(&r->builder, name), trim_value(value), s);
-    }
-}
-
-/* ---- frames ---- */
 
 /* ADDRESS SYMBOL+0xOFFSET (FILE) */
 typedef struct perf_frame {
@@ -307,12 +216,7 @@ static void begin_sample(perf_reader *r, const perf_head *h, sink *s)
 {
     builder *b = &r->builder;
     builder_begin(b, 2 * h->rest.size + h->event.size + (1 << 12));
-    int64_t base_ns = s->about != NULL && s->about->has_base ? s->about->base_ns : 0, time_ns;
-    s->undated = s->undated || base_ns == 0;
-    if (__builtin_add_overflow(base_ns, h->time_ns, &time_ns))
-        time_ns = INT64_MAX;
-    nl_record_set_time(b->record, time_ns);
-    b->seen |= 1u << MEMBER_TIME;
+    kernel_text_date(b, h->time_ns, s);
     b->record->level = NL_SYSTEM;
     b->record->prog = h->comm;
     b->record->event = event_name(b, h->event);
@@ -329,7 +233,7 @@ static void read_sample(perf_reader *r, perf_head *h, text_lines *lines, sink *s
     if (take_frame(h->rest, &f) && f.file.data != NULL)
         add_innermost(r, &f, s);
     else if (h->rest.size > 0)
-        add_fields(r, h->rest, s);
+        kernel_text_fields(&r->builder, h->rest, s);
     take_chain(r, lines, s);
     builder_finish(&r->builder, false, s);
 }

@@ -70,7 +70,7 @@ char *picture_object_name(const picture *p, const lifelines *l, const lifeline_o
     const trace_record *first = trace_get(p->trace, l->steps[object->first_step].record);
     GString *name = g_string_new(l->definition->name);
     for (char **id = l->definition->ids; *id != NULL; id++) {
-        uint32_t value = trace_value(p->trace, first, trace_find(p->trace, *id));
+        uint32_t value = lifelines_id_value(p->trace, first, *id);
         if (value != TRACE_NONE)
             g_string_append_printf(name, " %s", trace_string(p->trace, value));
     }

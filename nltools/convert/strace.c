@@ -124,7 +124,9 @@ static int64_t fraction_ns(nl_string text)
 {
     const char *point = memchr(text.data, '.', text.size);
     int64_t ns = 0, unit = NL_NS_PER_SECOND;
-    for (const char *at = point; at != NULL && ++at < text.data + text.size && (unit /= 10) > 0;)
+    if (point == NULL)
+        return 0;
+    for (const char *at = point; ++at < text.data + text.size && (unit /= 10) > 0;)
         ns += (*at - '0') * unit;
     return ns;
 }

@@ -68,6 +68,13 @@ static nl_string *keep_string(gather *g, nl_string text)
 
 /* ---- objects ---- */
 
+static bool same_name(const gather *g, guint a, guint b)
+{
+    const object *first = &g_array_index(g->objects, object, a), *second = &g_array_index(g->objects, object, b);
+    return first->hash == second->hash && first->name_size == second->name_size &&
+           memcmp(g->names->data + first->name, g->names->data + second->name, first->name_size) == 0;
+}
+
 static void grow_slots(gather *g, size_t count)
 {
     g_free(g->slots);
@@ -75,9 +82,9 @@ static void grow_slots(gather *g, size_t count)
     g->slot_count = count;
     for (guint i = 0; i < g->objects->len; i++) {
         size_t at = g_array_index(g->objects, object, i).hash & (count - 1);
-        while (g->slots[at] != 0)
+        while (g->slots[at] != 0 && !same_name(g, g->slots[at] - 1, i))
             at = (at + 1) & (count - 1);
-        g->slots[at] = i + 1;
+        g->slots[at] = i + 1; /* of several of one name the last is meant */
     }
 }
 
@@ -87,14 +94,17 @@ static bool is_named(const gather *g, const object *o, uint64_t hash)
            memcmp(g->names->data + o->name, g->name->data, o->name_size) == 0;
 }
 
-/* The number of the object that name is of, a new one where there is none yet. */
-static uint32_t find_object(gather *g)
+/* The number of the object that name is of, a new one where there is none yet, or when it begins anew. */
+static uint32_t find_object(gather *g, bool anew)
 {
     uint64_t hash = hash_bytes(g->seed, (const char *)g->name->data, g->name->len);
     size_t at = hash & (g->slot_count - 1);
     for (; g->slots[at] != 0; at = (at + 1) & (g->slot_count - 1))
-        if (is_named(g, &g_array_index(g->objects, object, g->slots[at] - 1), hash))
+        if (is_named(g, &g_array_index(g->objects, object, g->slots[at] - 1), hash)) {
+            if (anew)
+                break;
             return g->slots[at] - 1;
+        }
     object o = {.hash = hash, .name = g->names->len, .name_size = g->name->len};
     g_byte_array_append(g->names, g->name->data, g->name->len);
     g_array_append_val(g->objects, o);
@@ -111,7 +121,7 @@ static bool make_name(gather *g, const nl_record *record)
     for (guint i = 0; i < g->ids; i++) {
         nl_field field;
         char scratch[NL_FIELD_TEXT_SIZE];
-        if (!nl_record_find(record, g->definition->ids[i], &field))
+        if (!drawing_find_id(record, g->definition->ids[i], &field))
             return false;
         nl_string text = nl_field_text(&field, scratch);
         if (i > 0)
@@ -323,7 +333,8 @@ void gather_add(gather *g, const nl_record *record)
         return;
     if (g->step_count == g->steps_most || g->names->len > NAMES_MOST)
         make_room(g);
-    uint32_t number = find_object(g);
+    bool anew = g->definition->again && GPOINTER_TO_UINT(place) == 1;
+    uint32_t number = find_object(g, anew);
     uint16_t by = number_of_by(g, record);
     object *o = &g_array_index(g->objects, object, number);
     o->steps++;
@@ -360,7 +371,7 @@ gather *gather_new(const drawing_lifeline *definition, const char *by, size_t st
     g->user = user;
     g->strings = g_string_chunk_new(64 << 10);
     g->places = g_hash_table_new_full(hash_string, same_string, g_free, NULL);
-    for (guint i = 0; definition->events[i] != NULL && i < PLACES_MOST; i++)
+    for (guint i = 0; i < PLACES_MOST && definition->events[i] != NULL; i++)
         g_hash_table_insert(g->places,
                             keep_string(g, (nl_string){definition->events[i], strlen(definition->events[i])}),
                             GUINT_TO_POINTER(i + 1));

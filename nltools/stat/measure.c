@@ -34,7 +34,7 @@ static void add_segment(measure *m, const gather_object *object, size_t i, size_
 {
     const gather_step *steps = object->steps;
     int64_t time_ns = steps[to].time_ns - steps[i].time_ns;
-    distribution_add(&find_segment(m, steps[i].event, steps[to].event, object->by)->times, time_ns);
+    nl_distribution_add(&find_segment(m, steps[i].event, steps[to].event, object->by)->times, time_ns);
     if (time_ns >= shown->longest_ns) {
         shown->longest_ns = time_ns;
         shown->first = steps[i].event;
@@ -129,8 +129,8 @@ static void close_pair(measure *m, pair *p, int64_t time_ns)
     open_pair closed = g_array_index(m->stack, open_pair, depth - 1);
     g_array_remove_index(m->stack, depth - 1);
     int64_t inclusive_ns = time_ns - closed.start_ns;
-    distribution_add(&p->inclusive, inclusive_ns);
-    distribution_add(&p->exclusive, inclusive_ns - closed.within_ns);
+    nl_distribution_add(&p->inclusive, inclusive_ns);
+    nl_distribution_add(&p->exclusive, inclusive_ns - closed.within_ns);
     if (depth > 1)
         g_array_index(m->stack, open_pair, depth - 2).within_ns += inclusive_ns;
 }
@@ -245,7 +245,7 @@ static void take_object(void *user, const gather_object *object)
     int64_t from_ns = object->steps[0].time_ns, to_ns = object->steps[object->step_count - 1].time_ns;
     example shown = {.by = object->by, .from_ns = from_ns, .total_ns = to_ns - from_ns, .longest_ns = -1};
     m->objects++;
-    distribution_add(&m->totals, shown.total_ns);
+    nl_distribution_add(&m->totals, shown.total_ns);
     series_add(&m->totals_series, to_ns, (double)shown.total_ns);
     measure_segments(m, object, &shown);
     measure_pairs(m, object);
@@ -291,7 +291,7 @@ void measure_finish(measure *m)
 
 double measure_total_ns(const measure *m)
 {
-    return m->totals.total_ns;
+    return m->totals.total;
 }
 
 segment *measure_find(const measure *m, const char *from, const char *to, const char *by)
@@ -319,15 +319,15 @@ static GArray *new_examples(void)
 
 static void free_segment(gpointer s)
 {
-    distribution_clear(&((segment *)s)->times);
+    nl_distribution_clear(&((segment *)s)->times);
     g_free(s);
 }
 
 static void free_pair(gpointer user)
 {
     pair *p = user;
-    distribution_clear(&p->inclusive);
-    distribution_clear(&p->exclusive);
+    nl_distribution_clear(&p->inclusive);
+    nl_distribution_clear(&p->exclusive);
     g_free(p->name);
     g_free(p);
 }
@@ -363,7 +363,7 @@ void measure_free(measure *m)
     if (m == NULL)
         return;
     gather_free(m->gatherer);
-    distribution_clear(&m->totals);
+    nl_distribution_clear(&m->totals);
     series_clear(&m->totals_series);
     g_ptr_array_free(m->segments, TRUE);
     g_ptr_array_free(m->pairs, TRUE);

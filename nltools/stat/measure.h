@@ -13,21 +13,21 @@
 #ifndef NLSTAT_MEASURE_H
 #define NLSTAT_MEASURE_H
 
-#include "stat/distribution.h"
+#include "base/distribution.h"
 #include "stat/gather.h"
 #include "stat/series.h"
 
 typedef struct segment {
     uint16_t from, to; /* places in the order; the same for a repeated event */
     uint16_t by;       /* gather_by's */
-    distribution times;
+    nl_distribution times;
 } segment;
 
 typedef struct pair {
     uint16_t start, end; /* places in the order */
     uint16_t by;
     char *name; /* NAME */
-    distribution inclusive, exclusive;
+    nl_distribution inclusive, exclusive;
     uint64_t no_end, no_start; /* starts without an end, ends without a start */
 } pair;
 
@@ -54,14 +54,14 @@ typedef struct measure {
     size_t slowest_most, examples_most;
 
     uint64_t objects;
-    distribution totals;  /* from the first step to the last */
-    series totals_series; /* by when they ended */
-    GPtrArray *segments;  /* segment; by place after measure_finish */
-    GPtrArray *pairs;     /* pair, likewise */
-    GArray *slowest;      /* example; the slowest first after measure_finish */
-    oddity no_start;      /* lack the first event of the order */
-    oddity no_end;        /* lack the last one */
-    oddity disordered;    /* ran against the order */
+    nl_distribution totals; /* from the first step to the last */
+    series totals_series;   /* by when they ended */
+    GPtrArray *segments;    /* segment; by place after measure_finish */
+    GPtrArray *pairs;       /* pair, likewise */
+    GArray *slowest;        /* example; the slowest first after measure_finish */
+    oddity no_start;        /* lack the first event of the order */
+    oddity no_end;          /* lack the last one */
+    oddity disordered;      /* ran against the order */
 
     GHashTable *segment_ids; /* from, to and by in 64 bits, to segment */
     GHashTable *pair_ids;    /* start and by in 64 bits, to pair */

@@ -8,9 +8,6 @@
 #include "stat/measure.h"
 #include "stat/throughput.h"
 
-/* Whether the name says a format that can be drawn: .png or .svg. */
-bool plot_knows(const char *path);
-
 /* Draws count measures, and the throughput unless it is NULL, into the file. False with the reason in *message, to be
  * freed with g_free. */
 bool plot_write(const char *path, measure *const *measures, int count, throughput *t, char **message);

@@ -8,37 +8,6 @@
 
 enum { NAME_LEAST = 30, NAME_MOST = 72, ROWS_MOST = 30 };
 
-const char *report_time(double ns, char out[REPORT_TIME])
-{
-    if (ns < 0) {
-        char positive[REPORT_TIME];
-        g_snprintf(out, REPORT_TIME, "-%s", report_time(-ns, positive));
-    } else if (ns < 1e3) {
-        g_snprintf(out, REPORT_TIME, "%.0f ns", ns);
-    } else if (ns < 1e6) {
-        g_snprintf(out, REPORT_TIME, "%.1f us", ns / 1e3);
-    } else if (ns < 1e9) {
-        g_snprintf(out, REPORT_TIME, "%.2f ms", ns / 1e6);
-    } else if (ns < 600e9) {
-        g_snprintf(out, REPORT_TIME, "%.3f s", ns / 1e9);
-    } else if (ns < 72 * 3600e9) {
-        g_snprintf(out, REPORT_TIME, "%d:%02d:%02d h", (int)(ns / 3600e9), (int)(ns / 60e9) % 60, (int)(ns / 1e9) % 60);
-    } else {
-        g_snprintf(out, REPORT_TIME, "%.1f days", ns / 86400e9);
-    }
-    return out;
-}
-
-const char *report_quantity(double value, char out[REPORT_TIME])
-{
-    static const char prefixes[] = " kMGTPE";
-    size_t i = 0;
-    for (; (value >= 9999.5 || value <= -9999.5) && i + 2 < sizeof prefixes; i++)
-        value /= 1000;
-    g_snprintf(out, REPORT_TIME, i == 0 && value == (double)(long)value ? "%.0f" : "%.1f %c", value, prefixes[i]);
-    return g_strchomp(out);
-}
-
 /* Names of events are anybody's: a control character would be the terminal's to obey. */
 static char *printable(const char *text)
 {
@@ -78,16 +47,16 @@ static int width_of_names(const measure *m, const GPtrArray *segments)
 
 /* ---- one log ---- */
 
-static void print_times(distribution *d, double total_ns)
+static void print_times(nl_distribution *d, double total_ns)
 {
     static const double shares[] = {0.5, 0.9, 0.99};
-    char text[REPORT_TIME];
-    printf(" %5.1f %% %9" PRIu64, total_ns > 0 ? 100 * d->total_ns / total_ns : 0, d->count);
-    printf(" %11s", report_time(distribution_mean_ns(d), text));
+    char text[UNITS_SIZE];
+    printf(" %5.1f %% %9" PRIu64, total_ns > 0 ? 100 * d->total / total_ns : 0, d->count);
+    printf(" %11s", units_time(nl_distribution_mean(d), text));
     for (size_t i = 0; i < G_N_ELEMENTS(shares); i++)
-        printf(" %s%10s", distribution_is_exact(d) ? " " : "~",
-               report_time((double)distribution_quantile_ns(d, shares[i]), text));
-    printf(" %11s\n", report_time((double)d->max_ns, text));
+        printf(" %s%10s", nl_distribution_is_exact(d) ? " " : "~",
+               units_time((double)nl_distribution_quantile(d, shares[i]), text));
+    printf(" %11s\n", units_time((double)d->most, text));
 }
 
 static void print_head(const char *what, int width, const char *by)
@@ -133,7 +102,7 @@ static void print_pairs(const measure *m, const char *by)
         pair *p = g_ptr_array_index(m->pairs, i);
         print_row(m, p->name, width, p->by);
         print_times(&p->inclusive, measure_total_ns(m));
-        if (p->exclusive.total_ns < p->inclusive.total_ns) {
+        if (p->exclusive.total < p->inclusive.total) {
             print_row(m, "  without inner", width, p->by);
             print_times(&p->exclusive, measure_total_ns(m));
         }
@@ -181,12 +150,12 @@ static void print_slowest(const measure *m)
     printf("\n  the slowest\n");
     for (guint i = 0; i < m->slowest->len; i++) {
         const example *e = &g_array_index(m->slowest, example, i);
-        char text[REPORT_TIME];
+        char text[UNITS_SIZE];
         print_example(m, e);
-        printf("  %s", report_time((double)e->total_ns, text));
+        printf("  %s", units_time((double)e->total_ns, text));
         if (e->longest_ns >= 0) {
             char *name = report_segment_name(m, e->first, e->last);
-            printf(", of it %s", report_time((double)e->longest_ns, text));
+            printf(", of it %s", units_time((double)e->longest_ns, text));
             printf(" %s", name);
             g_free(name);
         }
@@ -196,9 +165,9 @@ static void print_slowest(const measure *m)
 
 void report_measure(const measure *m, const char *by)
 {
-    char *ids = g_strjoinv(", ", m->definition->ids), text[REPORT_TIME];
-    printf("Lifelines by %s: %" PRIu64 ", %s in all", ids, m->objects, report_time(measure_total_ns(m), text));
-    printf(", %s each\n", report_time(distribution_mean_ns(&m->totals), text));
+    char *ids = g_strjoinv(", ", m->definition->ids), text[UNITS_SIZE];
+    printf("Lifelines by %s: %" PRIu64 ", %s in all", ids, m->objects, units_time(measure_total_ns(m), text));
+    printf(", %s each\n", units_time(nl_distribution_mean(&m->totals), text));
     g_free(ids);
     char *without = g_strdup_printf("without %s, their first event", m->definition->events[0]);
     print_oddity(m, &m->no_start, without, true);
@@ -216,7 +185,7 @@ void report_measure(const measure *m, const char *by)
     print_pairs(m, by);
     bool exact = true;
     for (guint i = 0; i < m->segments->len; i++)
-        exact = exact && distribution_is_exact(&((segment *)g_ptr_array_index(m->segments, i))->times);
+        exact = exact && nl_distribution_is_exact(&((segment *)g_ptr_array_index(m->segments, i))->times);
     if (!exact)
         printf("  ~: of so many times that it is exact to 1 %% only\n");
     print_slowest(m);
@@ -238,10 +207,10 @@ static int64_t nice_interval_ns(double span_ns)
 
 void report_throughput(throughput *t, int64_t interval_ns)
 {
-    char text[REPORT_TIME], time[NL_TIME_TEXT_SIZE];
-    printf("%s: %s", t->field, report_quantity(t->total, text));
+    char text[UNITS_SIZE], time[NL_TIME_TEXT_SIZE];
+    printf("%s: %s", t->field, units_quantity(t->total, text));
     printf(" in %" PRIu64 " records", t->records);
-    printf(", %s a second\n", report_quantity(throughput_mean(t), text));
+    printf(", %s a second\n", units_quantity(throughput_mean(t), text));
     if (t->unusable > 0)
         printf("  %" PRIu64 " values are no numbers\n", t->unusable);
     if (interval_ns == 0)
@@ -254,8 +223,8 @@ void report_throughput(throughput *t, int64_t interval_ns)
     for (size_t i = 0; i < t->series.count; i++) {
         const series_interval *interval = &t->series.intervals[i];
         nl_time_format_iso(series_from_ns(&t->series, i), time);
-        printf("  %-28s %9" PRIu64 " %11s", time, interval->count, report_quantity(interval->sum, text));
-        printf(" %12s ", report_quantity(interval->sum / ((double)t->series.width_ns / 1e9), text));
+        printf("  %-28s %9" PRIu64 " %11s", time, interval->count, units_quantity(interval->sum, text));
+        printf(" %12s ", units_quantity(interval->sum / ((double)t->series.width_ns / 1e9), text));
         for (int bar = 0; most > 0 && bar < (int)(30 * interval->sum / most + 0.5); bar++)
             printf("#");
         printf("\n");
@@ -268,7 +237,7 @@ void report_throughput(throughput *t, int64_t interval_ns)
 static void print_compared(measure *const *logs, int count, const segment *s)
 {
     const measure *first_log = logs[0];
-    char text[REPORT_TIME];
+    char text[UNITS_SIZE];
     double first_ns = -1, last_ns = -1;
     for (int i = 0; i < count; i++) {
         segment *other =
@@ -278,11 +247,11 @@ static void print_compared(measure *const *logs, int count, const segment *s)
             continue;
         }
         double total_ns = measure_total_ns(logs[i]);
-        printf(" %11s", report_time(distribution_mean_ns(&other->times), text));
-        printf(" %11s %5.1f %%", report_time((double)distribution_quantile_ns(&other->times, 0.99), text),
-               total_ns > 0 ? 100 * other->times.total_ns / total_ns : 0);
-        first_ns = i == 0 ? distribution_mean_ns(&other->times) : first_ns;
-        last_ns = i == count - 1 ? distribution_mean_ns(&other->times) : last_ns;
+        printf(" %11s", units_time(nl_distribution_mean(&other->times), text));
+        printf(" %11s %5.1f %%", units_time((double)nl_distribution_quantile(&other->times, 0.99), text),
+               total_ns > 0 ? 100 * other->times.total / total_ns : 0);
+        first_ns = i == 0 ? nl_distribution_mean(&other->times) : first_ns;
+        last_ns = i == count - 1 ? nl_distribution_mean(&other->times) : last_ns;
     }
     if (first_ns > 0 && last_ns >= 0)
         printf(" %8.2f\n", last_ns / first_ns);
@@ -313,13 +282,13 @@ static GPtrArray *all_segments(measure *const *logs, int count)
 
 void report_comparison(measure *const *logs, char *const *names, int count)
 {
-    char *ids = g_strjoinv(", ", logs[0]->definition->ids), text[REPORT_TIME];
+    char *ids = g_strjoinv(", ", logs[0]->definition->ids), text[UNITS_SIZE];
     GPtrArray *all = all_segments(logs, count);
     printf("Lifelines by %s\n", ids);
     for (int i = 0; i < count; i++) {
         printf("  %d  ", i + 1);
         print_padded(names[i], 0);
-        printf(": %" PRIu64 ", %s each", logs[i]->objects, report_time(distribution_mean_ns(&logs[i]->totals), text));
+        printf(": %" PRIu64 ", %s each", logs[i]->objects, units_time(nl_distribution_mean(&logs[i]->totals), text));
         printf(", without the first event %" PRIu64 ", without the last %" PRIu64 ", in another order %" PRIu64 "\n",
                logs[i]->no_start.count, logs[i]->no_end.count, logs[i]->disordered.count);
     }

@@ -5,12 +5,7 @@
 #include "stat/measure.h"
 #include "stat/throughput.h"
 
-/* A time in the unit that suits it. out has at least REPORT_TIME bytes; returns it. */
-enum { REPORT_TIME = 32 };
-const char *report_time(double ns, char out[REPORT_TIME]);
-
-/* A number with the prefix that suits it: 12.3 M. Likewise. */
-const char *report_quantity(double value, char out[REPORT_TIME]);
+#include "program/units.h"
 
 /* The name of a segment or of a repeated event, to be freed with g_free. */
 char *report_segment_name(const measure *m, uint16_t from, uint16_t to);

@@ -13,19 +13,19 @@ static void append_name(GString *out, const char *name, const char *text)
     json_append_string(out, text);
 }
 
-static void append_times(GString *out, distribution *d, double total_ns)
+static void append_times(GString *out, nl_distribution *d, double total_ns)
 {
     static const struct {
         const char *name;
         double share;
     } quantiles[] = {{"p50_ns", 0.5}, {"p90_ns", 0.9}, {"p99_ns", 0.99}};
     g_string_append_printf(out, ", \"count\": %" PRIu64 ", \"share\": %.6f, \"mean_ns\": %.0f", d->count,
-                           total_ns > 0 ? d->total_ns / total_ns : 0, distribution_mean_ns(d));
+                           total_ns > 0 ? d->total / total_ns : 0, nl_distribution_mean(d));
     for (size_t i = 0; i < G_N_ELEMENTS(quantiles); i++)
         g_string_append_printf(out, ", \"%s\": %" PRId64, quantiles[i].name,
-                               distribution_quantile_ns(d, quantiles[i].share));
-    g_string_append_printf(out, ", \"max_ns\": %" PRId64 ", \"exact\": %s", d->max_ns,
-                           distribution_is_exact(d) ? "true" : "false");
+                               nl_distribution_quantile(d, quantiles[i].share));
+    g_string_append_printf(out, ", \"max_ns\": %" PRId64 ", \"exact\": %s", d->most,
+                           nl_distribution_is_exact(d) ? "true" : "false");
 }
 
 static void append_by(GString *out, const measure *m, uint16_t by)
@@ -80,7 +80,7 @@ static void append_pairs(GString *out, const measure *m)
         append_by(out, m, p->by);
         append_times(out, &p->inclusive, measure_total_ns(m));
         g_string_append_printf(out, ", \"exclusive_mean_ns\": %.0f, \"exclusive_p50_ns\": %" PRId64 "}",
-                               distribution_mean_ns(&p->exclusive), distribution_quantile_ns(&p->exclusive, 0.5));
+                               nl_distribution_mean(&p->exclusive), nl_distribution_quantile(&p->exclusive, 0.5));
     }
     g_string_append(out, "]");
 }

@@ -63,6 +63,14 @@ static bool find(const nl_record *record, const spec_field *wanted, nl_field *fi
     return nl_record_find(record, wanted->name, field);
 }
 
+static bool find_id(const nl_record *record, const spec_field choices[SPEC_CHOICES], nl_field *field)
+{
+    for (unsigned i = 0; i < SPEC_CHOICES && choices[i].name != NULL; i++)
+        if (find(record, &choices[i], field))
+            return true;
+    return false;
+}
+
 /* The key of the object that a record is a step of; 0 when it lacks one of the id fields. */
 static uint64_t key_of(const spec *s, uint16_t lifeline, const nl_record *record)
 {
@@ -71,7 +79,7 @@ static uint64_t key_of(const spec *s, uint16_t lifeline, const nl_record *record
     for (unsigned i = 0; i < l->id_count; i++) {
         nl_field field;
         char scratch[NL_FIELD_TEXT_SIZE];
-        if (!find(record, &l->ids[i], &field))
+        if (!find_id(record, l->ids[i], &field))
             return 0;
         nl_string text = nl_field_text(&field, scratch);
         key = hash_bytes(key, text.data, text.size);
@@ -99,6 +107,23 @@ static void extract_values(const spec *s, const spec_event *plan, const nl_recor
     }
 }
 
+static bool is_named(nl_string text, const char *name)
+{
+    return text.size == strlen(name) && memcmp(text.data, name, text.size) == 0;
+}
+
+static void extract_clock(const spec *s, const nl_record *record, batch *b, batch_row *row)
+{
+    for (unsigned i = 0; i < SPEC_CLOCKS; i++) {
+        nl_field field;
+        double value;
+        if (is_named(record->event, spec_clocks[i].event) &&
+            find(record, &s->loadlines[s->drawn_loadlines + i], &field) && nl_field_double(&field, &value) &&
+            isfinite((float)value) && value >= 0)
+            batch_add_value(b, row, (uint16_t)(s->drawn_loadlines + i), (float)(value * spec_clocks[i].unit_ns));
+    }
+}
+
 void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
 {
     const spec *s = x->spec;
@@ -111,6 +136,8 @@ void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
     row->event = names_put_cached(x->names.events, &x->events, record->event);
     row->host = names_put_cached(x->names.hosts, &x->hosts, record->host);
     row->prog = names_put_cached(x->names.progs, &x->progs, record->prog);
+    if (record->event.size > 0 && (*record->event.data == 'N' || *record->event.data == 'C'))
+        extract_clock(s, record, b, row);
     if (row->event >= s->event_count)
         return;
     const spec_event *plan = &s->events[row->event];

@@ -128,7 +128,7 @@ static bool is_mixed(const spec *s, unsigned layer)
 
 static void want_hosts(wanted *w, const store *s)
 {
-    for (size_t i = 0; i < s->spec->loadline_count; i++)
+    for (size_t i = 0; i < s->spec->drawn_loadlines; i++)
         for (size_t j = 0; j < s->loadlines[i].count; j++)
             want(w, s, COLOR_BY_HOST, s->loadlines[i].hosts[j].host);
     for (size_t i = 0; i < s->point_count; i++) {

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    INDEX_VERSION = 1,
+    INDEX_VERSION = 2,
     PIECE = 1 << 20,   /* is written and hashed at once */
     ALIGN = 64,        /* of sections */
     WITNESS = 4 << 10, /* bytes of the log whose hash is kept */

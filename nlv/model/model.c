@@ -2,12 +2,14 @@
 
 #include "model/model.h"
 
+#include "model/checks.h"
 #include "model/colors.h"
 #include "model/index.h"
 #include "model/source.h"
 
 #include "analysis/infer.h"
 
+#include <glib/gstdio.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -30,10 +32,13 @@ struct model {
     colors *colors;
     GString *name;
     GArray *texts;                   /* text_file, by number */
+    GPtrArray *notices;              /* char *: not told yet */
     GPtrArray *fresh;                /* source: to be taken over by the loader */
     GArray *jobs;                    /* scan_job: what was read of each text */
     nl_filter *filter, *next_filter; /* the latter is to take the former's place */
     bool filter_changed;
+    drawing *next_drawing; /* likewise; NULL: to be found out */
+    bool drawing_changed;
     bool has_expected;
     int64_t expected_from_ns, expected_to_ns; /* of what was not read yet */
     atomic_uint generation;
@@ -43,12 +48,15 @@ struct model {
     model_options options;
     program_reading *reading;
     GPtrArray *sources;
-    bool inferred, prepared;
+    atomic_bool inferred;
+    bool prepared;
     uint64_t inferred_from; /* bytes */
     char *inferred_text;    /* the drawing then */
     atomic_bool unsettled;
     bool index_tried, index_written;
     gint64 colored_us;
+    GHashTable *told; /* what was told once, so as not to be told again */
+    bool checked;     /* what is odd about the logs was told */
     pthread_t thread;
     bool started;
     atomic_bool stopping;
@@ -82,6 +90,8 @@ model *model_new(drawing *d, program_reading *reading)
     m->name = g_string_new(NULL);
     m->texts = g_array_new(FALSE, FALSE, sizeof(text_file));
     m->jobs = g_array_new(FALSE, TRUE, sizeof(scan_job));
+    m->notices = g_ptr_array_new_with_free_func(g_free);
+    m->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     m->fresh = g_ptr_array_new();
     m->sources = g_ptr_array_new();
     return m;
@@ -116,10 +126,13 @@ void model_free(model *m)
     close_sources(m->fresh);
     for (guint i = 0; i < m->texts->len; i++)
         text_file_close(&g_array_index(m->texts, text_file, i));
+    g_ptr_array_free(m->notices, TRUE);
+    g_hash_table_destroy(m->told);
     g_array_free(m->texts, TRUE);
     g_array_free(m->jobs, TRUE);
     nl_filter_free(m->filter);
     nl_filter_free(m->next_filter);
+    drawing_free(m->next_drawing);
     colors_free(m->colors);
     store_free(m->store);
     drawing_free(m->drawing);
@@ -375,6 +388,7 @@ static void take_over_sources(model *m)
     model_lock(m);
     for (guint i = 0; i < m->fresh->len; i++)
         g_ptr_array_add(m->sources, g_ptr_array_index(m->fresh, i));
+    m->checked = m->checked && m->fresh->len == 0;
     guint first = m->sources->len - m->fresh->len;
     g_ptr_array_set_size(m->fresh, 0);
     model_unlock(m);
@@ -454,6 +468,43 @@ static void take_over_filter(model *m)
     m->generation++;
 }
 
+/* Another drawing than before: likewise, unless an index has it. */
+static void take_over_drawing(model *m)
+{
+    model_lock(m);
+    bool changed = m->drawing_changed;
+    drawing *d = changed ? m->next_drawing : NULL;
+    m->next_drawing = NULL;
+    m->drawing_changed = false;
+    model_unlock(m);
+    if (!changed)
+        return;
+    m->inferred = d == NULL;
+    m->prepared = d != NULL;
+    m->inferred_from = 0;
+    g_clear_pointer(&m->inferred_text, g_free);
+    begin_anew(m, d != NULL ? d : drawing_new());
+    m->index_tried = m->filter != NULL;
+    m->index_written = false;
+    m->unsettled = true;
+    m->generation++;
+}
+
+void model_set_drawing(model *m, drawing *d)
+{
+    model_lock(m);
+    drawing_free(m->next_drawing);
+    m->next_drawing = d;
+    m->drawing_changed = true;
+    m->unsettled = true;
+    model_unlock(m);
+}
+
+bool model_is_inferred(const model *m)
+{
+    return m->inferred;
+}
+
 bool model_set_filter(model *m, const char *expression)
 {
     nl_filter *filter = expression != NULL ? nl_filter_parse(expression) : NULL;
@@ -481,6 +532,65 @@ GArray *model_jobs(const model *m)
     return jobs;
 }
 
+/* ---- what is told ---- */
+
+/* Tells it, once; text is taken over. */
+static void tell(model *m, char *text)
+{
+    if (g_hash_table_contains(m->told, text)) {
+        g_free(text);
+        return;
+    }
+    g_hash_table_add(m->told, g_strdup(text));
+    model_lock(m);
+    g_ptr_array_add(m->notices, text);
+    model_unlock(m);
+}
+
+char *model_take_notice(model *m)
+{
+    model_lock(m);
+    char *text = m->notices->len > 0 ? g_ptr_array_steal_index(m->notices, 0) : NULL;
+    model_unlock(m);
+    return text;
+}
+
+static void take_notice(model *m, source *s)
+{
+    if (s->notice == NULL)
+        return;
+    tell(m, s->notice);
+    s->notice = NULL;
+}
+
+static bool is_empty_file(const source *s)
+{
+    GStatBuf status;
+    return s->path != NULL && s->at == 0 && g_stat(s->path, &status) == 0 && S_ISREG(status.st_mode) &&
+           status.st_size == 0;
+}
+
+/* What is odd about the logs, once all there is was read, the first time. */
+static void check(model *m)
+{
+    if (m->checked || m->sources->len == 0 || m->filter != NULL)
+        return;
+    m->checked = true;
+    for (guint i = 0; i < m->sources->len; i++) {
+        const source *s = g_ptr_array_index(m->sources, i);
+        if (is_empty_file(s))
+            tell(m, g_strdup_printf("%s is empty so far; what is written to it will be shown.", s->url));
+        else if (s->text.fd >= 0 && !s->text.is_spill && text_file_size(&s->text) > s->at)
+            tell(m, g_strdup_printf("The last line of %s is cut short; it is shown once it is whole.", s->url));
+    }
+    const source *only = m->sources->len == 1 ? g_ptr_array_index(m->sources, 0) : NULL;
+    GPtrArray *found = g_ptr_array_new();
+    checks_add(m->store, only != NULL && only->path != NULL, found);
+    for (guint i = 0; i < found->len; i++)
+        tell(m, g_ptr_array_index(found, i));
+    g_ptr_array_free(found, TRUE);
+}
+
 /* Reads on wherever there is something. False when nothing was, *ended when nothing will be. */
 static bool read_on(model *m, bool *ended)
 {
@@ -488,11 +598,13 @@ static bool read_on(model *m, bool *ended)
     *ended = true;
     take_over_sources(m);
     take_over_filter(m);
+    take_over_drawing(m);
     try_index(m);
     for (guint i = 0; i < m->sources->len && !m->stopping; i++) {
         source *s = g_ptr_array_index(m->sources, i);
         bool had_ended = s->ended;
         source_state state = source_look(s);
+        take_notice(m, s);
         if (state == SOURCE_NEW) {
             number_text(m, s);
             any = true;
@@ -556,6 +668,7 @@ static void *load(void *user)
         if (read_on(m, &ended))
             continue;
         settle(m);
+        check(m);
         write_index(m);
         g_usleep(WAIT_MS * 1000);
     }
@@ -656,9 +769,11 @@ unsigned model_object_color(const model *m, size_t lifeline, uint32_t object)
 bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user)
 {
     const store *s = m->store;
-    if (record < s->first || record >= s->count)
-        return false;
-    uint64_t place = store_place(s, record);
+    return record >= s->first && record < s->count && model_record_at(m, store_place(s, record), take, user);
+}
+
+bool model_record_at(const model *m, uint64_t place, void (*take)(void *user, const nl_record *record), void *user)
+{
     return place_text(place) < m->texts->len &&
            text_file_record(&g_array_index(m->texts, text_file, place_text(place)), place_offset(place), take, user);
 }
@@ -686,6 +801,9 @@ char *model_describe(const model *m, uint32_t record)
     g_string_append_printf(
         text, "%s  %s  %s  %s", from != NULL ? from + 1 : time, names_text(s->names.events, store_event(s, record)),
         names_text(s->names.hosts, store_host(s, record)), names_text(s->names.progs, store_prog(s, record)));
+    double error_ns = store_clock_error_ns(s, store_host(s, record), record);
+    if (error_ns >= 1000)
+        g_string_append_printf(text, "  (clock \302\261 %g ms)", error_ns / 1e6);
     if (!model_record(m, record, append_fields, text))
         g_string_append(text, "  (no longer in the log)");
     char *valid = g_utf8_make_valid(text->str, (gssize)text->len);

@@ -44,6 +44,10 @@ void model_start(model *m);
 void model_lock(model *m);
 void model_unlock(model *m);
 
+/* What has happened to the logs, or is odd about them, that was not told yet: a sentence, to be freed with g_free; NULL
+ * when there is none. Needs no lock. */
+char *model_take_notice(model *m);
+
 /* Another number whenever there is something else to be drawn. Needs no lock. */
 unsigned model_generation(const model *m);
 
@@ -89,6 +93,15 @@ bool model_set_filter(model *m, const char *expression);
 /* The expression, NULL when there is none. */
 const char *model_filter(const model *m);
 
+/*
+ * Draws something else: d, taken over; NULL: what is found out from the logs, which are read again for it. Nobody
+ * waits: until all is read again the former drawing, or a part of the new one, is there.
+ */
+void model_set_drawing(model *m, drawing *d);
+
+/* Whether what is drawn was found out. */
+bool model_is_inferred(const model *m);
+
 /* What of the logs was read, as jobs (scan_job, spec, names and filter unset); the caller's, for g_array_free. */
 GArray *model_jobs(const model *m);
 
@@ -97,5 +110,8 @@ char *model_describe(const model *m, uint32_t record);
 
 /* Calls take with a record as it is in the log. False when it is there no more. */
 bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user);
+
+/* The same of the record at a place (batch.h). */
+bool model_record_at(const model *m, uint64_t place, void (*take)(void *user, const nl_record *record), void *user);
 
 #endif

@@ -52,6 +52,7 @@ void source_close(source *s)
     if (s->decoder != NULL)
         program_reading_close_decoder(s->reading, s->decoder);
     program_log_close(s->reader);
+    g_free(s->notice);
     g_free(s->url);
     g_free(s->path);
     g_free(s);
@@ -86,6 +87,13 @@ static bool open_spill(source *s)
     return false;
 }
 
+static void notice(source *s, const char *what)
+{
+    char *text = g_strdup_printf("%s %s", s->url, what);
+    g_free(s->notice);
+    s->notice = text;
+}
+
 /* Records of what is no text become lines of the spill. */
 static void spill(source *s)
 {
@@ -95,6 +103,8 @@ static void spill(source *s)
         nl_status status = program_log_next(s->reader, NULL, &record);
         if (status != NL_OK) {
             s->reader_ended = status != NL_AGAIN;
+            if (s->reader_ended && s->follow && s->path == NULL)
+                notice(s, "has ended, or is gone: what came until now stays");
             break;
         }
         nl_record_encode(record, NL_FORMAT_ULM, &lines);
@@ -112,13 +122,22 @@ static bool was_replaced(source *s, uint64_t size)
     struct stat ours, named;
     if (fstat(s->text.fd, &ours) != 0)
         return false;
-    bool is_other = stat(s->path, &named) == 0 && (named.st_dev != ours.st_dev || named.st_ino != ours.st_ino);
+    bool is_there = stat(s->path, &named) == 0;
+    bool is_other = is_there && (named.st_dev != ours.st_dev || named.st_ino != ours.st_ino);
+    if (!is_there && !s->is_gone)
+        notice(s, "is gone: what was read of it stays, and a new file of that name is read");
+    s->is_gone = !is_there;
     if (size >= s->at && !is_other)
         return false;
+    if (!is_other && size == 0 && s->at > 0 && !s->is_emptied)
+        notice(s, "was emptied: what was read of it stays");
+    s->is_emptied = size == 0;
     text_file fresh;
     if (!text_file_open(&fresh, s->path, s->reading->fraction))
         return false; /* nothing is in it yet */
-    s->text = fresh;  /* the old one is the model's, for the records that it has of it */
+    notice(s,
+           is_other ? "is another file now, which is read too" : "was cut short and is read anew; what was read stays");
+    s->text = fresh; /* the old one is the model's, for the records that it has of it */
     s->at = 0;
     new_decoder(s);
     return true;

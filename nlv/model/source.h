@@ -21,8 +21,11 @@ typedef struct source {
     nl_decoder *decoder; /* of lines that are not plain */
     program_log *reader; /* of what is no text: its records go into text, a spill */
     bool reader_ended;
-    bool ended;  /* nothing will come any more */
-    bool failed; /* spilling did not work; it was said */
+    bool ended;   /* nothing will come any more */
+    char *notice; /* what has happened to it, to be told and freed; NULL: nothing */
+    bool is_emptied;
+    bool is_gone; /* its file has no name any more, which was told */
+    bool failed;  /* spilling did not work; it was said */
 } source;
 
 /* NULL when it can't be opened, which was said. */

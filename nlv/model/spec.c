@@ -4,6 +4,12 @@
 
 #include <string.h>
 
+const spec_clock spec_clocks[SPEC_CLOCKS] = {
+    {"NetLogger.Clock", "ERROR.NS", 1},
+    {"ClockTracking", "CLOCK.ERROR", 1000},
+    {"ClockKernel", "CLOCK.ERROR", 1000},
+};
+
 static spec_field field_of(const char *name)
 {
     return (spec_field){g_strdup(name), strlen(name)};
@@ -38,6 +44,15 @@ static unsigned free_layer(spec *s, names *events, const drawing_lifeline *l)
     return layer;
 }
 
+static void add_choices(spec_field choices[SPEC_CHOICES], const char *id)
+{
+    char **names = g_strsplit(id, "|", -1);
+    for (guint i = 0, count = 0; names[i] != NULL && count < SPEC_CHOICES; i++)
+        if (*names[i] != '\0')
+            choices[count++] = field_of(names[i]);
+    g_strfreev(names);
+}
+
 static void add_lifeline(spec *s, names *events, const drawing_lifeline *l, uint16_t number)
 {
     spec_lifeline *own = &s->lifelines[number];
@@ -47,7 +62,8 @@ static void add_lifeline(spec *s, names *events, const drawing_lifeline *l, uint
         own->layer = 0; /* of events that others have already nothing is drawn here */
     s->layers = MAX(s->layers, own->layer + 1);
     for (; own->id_count < SPEC_IDS && l->ids[own->id_count] != NULL; own->id_count++)
-        own->ids[own->id_count] = field_of(l->ids[own->id_count]);
+        add_choices(own->ids[own->id_count], l->ids[own->id_count]);
+    own->again = l->again;
     own->color = g_ascii_strcasecmp(l->color, "HOST") == 0   ? COLOR_BY_HOST
                  : g_ascii_strcasecmp(l->color, "PROG") == 0 ? COLOR_BY_PROG
                                                              : COLOR_BY_FIELD;
@@ -68,8 +84,11 @@ spec *spec_new(const drawing *d, names *events, uint64_t seed)
     s->lifelines = g_new0(spec_lifeline, s->lifeline_count + 1);
     for (guint i = 0; i < d->lifelines->len; i++)
         add_lifeline(s, events, g_ptr_array_index(d->lifelines, i), (uint16_t)i);
-    s->loadline_count = d->loadlines->len;
+    s->drawn_loadlines = d->loadlines->len;
+    s->loadline_count = s->drawn_loadlines + SPEC_CLOCKS;
     s->loadlines = g_new0(spec_field, s->loadline_count + 1);
+    for (unsigned i = 0; i < SPEC_CLOCKS; i++)
+        s->loadlines[s->drawn_loadlines + i] = field_of(spec_clocks[i].field);
     for (guint i = 0; i < d->loadlines->len; i++) {
         const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
         spec_event *e = event_of(s, events, l->event);
@@ -92,7 +111,8 @@ void spec_free(spec *s)
         return;
     for (size_t i = 0; i < s->lifeline_count; i++) {
         for (unsigned id = 0; id < s->lifelines[i].id_count; id++)
-            g_free(s->lifelines[i].ids[id].name);
+            for (unsigned choice = 0; choice < SPEC_CHOICES; choice++)
+                g_free(s->lifelines[i].ids[id][choice].name);
         g_free(s->lifelines[i].color_field.name);
     }
     for (size_t i = 0; i < s->loadline_count; i++)

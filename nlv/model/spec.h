@@ -13,6 +13,7 @@
 enum {
     SPEC_LAYERS = 4, /* lifelines that share an event lie in different layers; beyond these one is left out */
     SPEC_IDS = 8,
+    SPEC_CHOICES = 4, /* of one id */
     SPEC_ROWS = 1024,
     SPEC_LOADLINES = 8, /* of one event */
     SPEC_NONE = 0xffff,
@@ -28,10 +29,22 @@ typedef struct spec_field {
 typedef struct spec_lifeline {
     unsigned rows, layer;
     unsigned id_count;
-    spec_field ids[SPEC_IDS];
+    spec_field ids[SPEC_IDS][SPEC_CHOICES]; /* the first that a record has counts; name NULL behind the last */
+    bool again;                             /* an object begins with every first event */
     color_kind color;
     spec_field color_field;
 } spec_lifeline;
+
+/*
+ * How wrong a host's clock may be, which is kept as loadlines that are not drawn: where nlkernel says it, the sensor of
+ * clocks has it from chronyd, or from the kernel.
+ */
+enum { SPEC_CLOCKS = 3 };
+typedef struct spec_clock {
+    const char *event, *field;
+    double unit_ns;
+} spec_clock;
+extern const spec_clock spec_clocks[SPEC_CLOCKS];
 
 /* What an event is in a layer. */
 typedef struct spec_step {
@@ -51,7 +64,8 @@ typedef struct spec {
     spec_lifeline *lifelines;
     size_t lifeline_count;
     spec_field *loadlines; /* the field of each */
-    size_t loadline_count;
+    size_t loadline_count; /* those that are drawn, then those of clocks */
+    size_t drawn_loadlines;
     size_t point_count;
     spec_event *events;
     size_t event_count;

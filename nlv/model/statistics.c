@@ -102,7 +102,7 @@ statistics *statistics_new(const model *m, int64_t from_ns, int64_t to_ns)
                 if (l->segments[from * l->rows + to] != NULL)
                     add_segment(&r, i, from, to, l->segments[from * l->rows + to]);
     }
-    for (size_t i = 0; i < s->spec->loadline_count; i++)
+    for (size_t i = 0; i < s->spec->drawn_loadlines; i++)
         for (size_t j = 0; j < s->loadlines[i].count; j++)
             add_loadline(&r, i, &s->loadlines[i].hosts[j]);
     count_events(&r);

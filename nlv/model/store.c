@@ -117,6 +117,12 @@ void store_free(store *s)
 
 /* ---- objects ---- */
 
+static uint64_t key_of(const objects *o, uint32_t number)
+{
+    const uint64_t *keys = o->chunks[number / STORE_CHUNK].keys;
+    return keys != NULL ? keys[number % STORE_CHUNK] : 0;
+}
+
 static void grow_slots(objects *o)
 {
     size_t count = MAX(o->slot_count, LEAST_SLOTS);
@@ -129,7 +135,8 @@ static void grow_slots(objects *o)
         if (o->chunks[i / STORE_CHUNK].keys == NULL)
             continue;
         size_t at = o->chunks[i / STORE_CHUNK].keys[i % STORE_CHUNK] & (count - 1);
-        while (o->slots[at] != 0)
+        /* Of several of one key the last is meant. */
+        while (o->slots[at] != 0 && key_of(o, o->slots[at] - 1) != key_of(o, i))
             at = (at + 1) & (count - 1);
         o->slots[at] = i + 1;
     }
@@ -168,15 +175,19 @@ static uint32_t add_object(objects *o, uint64_t key, uint16_t color)
     return number;
 }
 
-static uint32_t find_object(objects *o, uint64_t key, uint16_t color)
+/* The object of a key, a new one when there is none yet, or it begins anew. */
+static uint32_t find_object(objects *o, uint64_t key, uint16_t color, bool anew)
 {
     if (o->slots == NULL || o->count + 1 > o->slot_count / 3 * 2)
         grow_slots(o);
     size_t at = key & (o->slot_count - 1);
     for (; o->slots[at] != 0; at = (at + 1) & (o->slot_count - 1)) {
         uint32_t number = o->slots[at] - 1;
-        if (o->chunks[number / STORE_CHUNK].keys[number % STORE_CHUNK] == key)
+        if (key_of(o, number) == key) {
+            if (anew)
+                break;
             return number;
+        }
     }
     uint32_t number = add_object(o, key, color);
     o->slots[at] = number + 1;
@@ -188,8 +199,10 @@ static void resolve_objects(store *s, batch *b)
     for (size_t i = 0; i < b->count; i++)
         for (unsigned layer = 0; layer < b->layers; layer++) {
             batch_step *step = &b->steps[i * b->layers + layer];
+            spec_step what = spec_step_of(s->spec, b->rows[i].event, layer);
+            bool anew = step->key != 0 && what.row == 0 && s->spec->lifelines[what.lifeline].again;
             step->object =
-                step->key != 0 ? find_object(&s->objects[layer], step->key, step->color) : (uint32_t)STORE_NONE;
+                step->key != 0 ? find_object(&s->objects[layer], step->key, step->color, anew) : (uint32_t)STORE_NONE;
         }
 }
 
@@ -230,6 +243,29 @@ list *store_loadline_list(store *s, uint16_t loadline, uint16_t host)
     l->hosts = g_renew(host_list, l->hosts, l->count + 1);
     l->hosts[l->count] = (host_list){.host = host};
     return made(&l->hosts[l->count++].list, true);
+}
+
+static list *found_loadline_list(const store *s, size_t loadline, uint16_t host)
+{
+    const loadline_lists *l = &s->loadlines[loadline];
+    for (size_t i = 0; i < l->count; i++)
+        if (l->hosts[i].host == host)
+            return l->hosts[i].list;
+    return NULL;
+}
+
+double store_clock_error_ns(const store *s, uint16_t host, uint32_t record)
+{
+    double least = -1;
+    for (unsigned i = 0; i < SPEC_CLOCKS; i++) {
+        const list *l = found_loadline_list(s, s->spec->drawn_loadlines + i, host);
+        if (l == NULL || l->count == l->start)
+            continue;
+        size_t at = list_find(l, record + 1, l->start); /* what was said last, or else first, holds */
+        double error_ns = list_value(l, at > l->start ? at - 1 : at);
+        least = least < 0 || error_ns < least ? error_ns : least;
+    }
+    return least;
 }
 
 /* The list of points that an event is in; NULL when it is in none. */
@@ -395,6 +431,13 @@ static row_order *order_rows(const batch *b)
 static void take_values(store *s, uint32_t record, batch *to, batch_row *row)
 {
     uint16_t event = store_event(s, record);
+    for (unsigned i = 0; i < SPEC_CLOCKS; i++) {
+        list *l = found_loadline_list(s, s->spec->drawn_loadlines + i, store_host(s, record));
+        if (l == NULL || l->count == l->start || list_at(l, l->count - 1) != record)
+            continue;
+        batch_add_value(to, row, (uint16_t)(s->spec->drawn_loadlines + i), list_value(l, l->count - 1));
+        list_truncate(l, l->count - 1, NULL, NULL);
+    }
     if (event >= s->spec->event_count)
         return;
     const spec_event *e = &s->spec->events[event];
@@ -501,11 +544,21 @@ static void put_late(store *s, const batch *b, size_t i)
     copy_row(&s->late, b, i);
 }
 
+static void count_unordered(store *s, const batch *b)
+{
+    int64_t latest_ns = s->count > s->first ? store_time(s, s->count - 1) : INT64_MIN;
+    for (size_t i = 0; i < b->count; i++) {
+        s->unordered += b->rows[i].time_ns < latest_ns;
+        latest_ns = MAX(latest_ns, b->rows[i].time_ns);
+    }
+}
+
 void store_append(store *s, batch *b)
 {
     if (b->count == 0)
         return;
     resolve_objects(s, b);
+    count_unordered(s, b);
     own_last_chunk(s);
     row_order *order = order_rows(b);
     for (size_t i = 0; i < b->count; i++)

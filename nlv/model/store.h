@@ -80,7 +80,8 @@ typedef struct store {
     int64_t earliest_late; /* time of them */
     void *mapped;          /* the index that chunks and lists are borrowed from; NULL: none */
     size_t mapped_size;
-    uint32_t colored; /* so many records were there when objects were last given their colours */
+    uint64_t unordered; /* so many records came after later ones */
+    uint32_t colored;   /* so many records were there when objects were last given their colours */
 } store;
 
 /* Takes over the spec; names are those that it was made with. */
@@ -110,6 +111,12 @@ list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
 /* The first record that is not before a time; count when there is none. */
 uint32_t store_find_time(const store *s, int64_t time_ns);
+
+/*
+ * How wrong the clock of a host may have been at a record's time, as the log itself says it, in nanoseconds; negative
+ * when it does not.
+ */
+double store_clock_error_ns(const store *s, uint16_t host, uint32_t record);
 
 /* The measure of the end of a segment in a layer: how many nanoseconds it took. */
 typedef struct segment_measure {

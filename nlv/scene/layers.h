@@ -28,6 +28,9 @@ void points_layer_back(const layer_context *c, const pane *p);
 void points_layer_draw(const layer_context *c, const pane *p);
 void loadlines_layer_draw(const layer_context *c, const pane *p); /* back and front: its axis depends on the data */
 
+/* The bookmarks of the view, before all panes. */
+void marks_layer_draw(const layer_context *c);
+
 /* The whole log in a strip, the part that is visible marked. */
 void overview_layer_draw(const layer_context *c);
 

@@ -263,6 +263,37 @@ static void draw_marks(const drawer *d)
     }
 }
 
+/* How far off a record's time may be, as the log says it: a bar, where it is wide enough to be seen. */
+static void draw_clock_error(const drawer *d, uint32_t record, unsigned row)
+{
+    const layer_context *c = d->c;
+    double error_ns = store_clock_error_ns(c->store, store_host(c->store, record), record);
+    double half = error_ns / d->pixel_ns / c->scale, x = layer_x(c, record), y = layout_row_y(d->p, row);
+    if (half < 1.5)
+        return;
+    double left = MAX(x - half, c->layout->left - 2), right = MIN(x + half, c->layout->right + 2);
+    palette_set(c->cr, palette_series(color_of(d, record), c->view->dark), 0.28);
+    cairo_rectangle(c->cr, left, y - 3.5, right - left, 7);
+    cairo_fill(c->cr);
+}
+
+static void draw_clock_errors(const drawer *d)
+{
+    for (guint i = 0; i < d->kinds->len; i++) {
+        const kind *k = &g_array_index(d->kinds, kind, i);
+        for (size_t at = k->first; at < k->end; at++)
+            draw_clock_error(d, list_at(k->list, at), k->to);
+    }
+    const lifeline_lists *l = &d->c->store->lifelines[d->p->index];
+    for (unsigned row = 0; row < l->rows; row++) {
+        const list *starts = l->starts[row];
+        size_t at = starts != NULL ? list_find(starts, d->c->from, starts->start) : 0, drawn = 0;
+        for (; starts != NULL && at < starts->count && list_at(starts, at) < d->c->to && drawn < MARKS_UP_TO;
+             at++, drawn++)
+            draw_clock_error(d, list_at(starts, at), row);
+    }
+}
+
 /* The chosen lifeline, before all others. */
 static void draw_selected(const drawer *d)
 {
@@ -324,6 +355,7 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
         density_paint(d.density, c->cr, c->view->dark, 0);
         density_free(d.density);
     } else if (d.visible <= MARKS_UP_TO) {
+        draw_clock_errors(&d);
         draw_marks(&d);
     }
     draw_selected(&d);

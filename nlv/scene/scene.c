@@ -83,12 +83,41 @@ static void draw_title(const layer_context *c)
               c->view->width - 28);
 }
 
+/* Whether time runs backwards anywhere: what is received before it was sent. */
+static bool has_broken_order(const store *s)
+{
+    for (size_t i = 0; i < s->spec->lifeline_count; i++) {
+        const lifeline_lists *l = &s->lifelines[i];
+        for (unsigned from = 1; from < l->rows; from++)
+            for (unsigned to = 0; to < from; to++) {
+                const list *segments = l->segments[from * l->rows + to];
+                if (segments != NULL && segments->count > segments->start)
+                    return true;
+            }
+    }
+    return false;
+}
+
+static double draw_legend_entry(const layer_context *c, double x, color ink, const char *name)
+{
+    double y = c->layout->legend_y;
+    palette_set(c->cr, ink, 1);
+    cairo_set_line_width(c->cr, 3);
+    cairo_move_to(c->cr, x, y);
+    cairo_line_to(c->cr, x + 16, y);
+    cairo_stroke(c->cr);
+    text_draw(c->cr, name, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + 21, y, 0);
+    return x + text_width(c->cr, name, TEXT_NORMAL) + 38;
+}
+
 /* Which colour is which host (or whatever colours stand for); what finds no room is counted. */
 static void draw_legend(const layer_context *c)
 {
     double x = c->layout->left, y = c->layout->legend_y;
     cairo_t *cr = c->cr;
     size_t count = model_color_count(c->model);
+    if (has_broken_order(c->store))
+        x = draw_legend_entry(c, x, palette_alarm(), "out of order in time");
     if (count == 1 && *model_color_text(c->model, 0) == '\0')
         return;
     for (size_t i = 0; i < count; i++) {
@@ -100,13 +129,7 @@ static void draw_legend(const layer_context *c)
             text_draw(cr, more, TEXT_NORMAL, palette_muted(c->view->dark), TEXT_LEFT, x, y, 0);
             return;
         }
-        palette_set(cr, palette_series(i, c->view->dark), 1);
-        cairo_set_line_width(cr, 3);
-        cairo_move_to(cr, x, y);
-        cairo_line_to(cr, x + 16, y);
-        cairo_stroke(cr);
-        text_draw(cr, name, TEXT_NORMAL, palette_text(c->view->dark), TEXT_LEFT, x + 21, y, 0);
-        x += width + 8;
+        x = draw_legend_entry(c, x, palette_series(i, c->view->dark), name);
     }
 }
 
@@ -120,6 +143,9 @@ static void draw_caption(const layer_context *c)
     text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left, c->layout->caption_y,
               c->layout->right - c->layout->left);
     g_free(text);
+    if (c->view->caption != NULL)
+        text_draw_paragraph(c->cr, c->view->caption, TEXT_NORMAL, palette_text(c->view->dark), c->layout->left,
+                            c->layout->words_y, c->layout->right - c->layout->left);
 }
 
 static void draw_pane(const layer_context *c, const pane *p)
@@ -241,6 +267,7 @@ void scene_draw(const model *m, const scene_view *view, cairo_t *cr)
         draw_pane(&c, &l.panes[i]);
     draw_marked(&c);
     overview_layer_draw(&c);
+    marks_layer_draw(&c);
     draw_title(&c);
     draw_legend(&c);
     draw_caption(&c);

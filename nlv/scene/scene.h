@@ -24,7 +24,9 @@ typedef struct scene_view {
     int64_t range_from_ns, range_to_ns;
     bool has_mark; /* a time is marked: what was searched for */
     int64_t mark_ns;
-    bool overview; /* the strip of the whole log, also when all of it is visible */
+    const GArray *marks; /* session_mark: bookmarks with their notes; NULL: none */
+    const char *caption; /* in words below the picture; NULL: none */
+    bool overview;       /* the strip of the whole log, also when all of it is visible */
 } scene_view;
 
 /* A view of all of a model, with a little room on both sides. */

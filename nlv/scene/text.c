@@ -74,3 +74,30 @@ double text_height(text_size size)
 {
     return size == TEXT_SMALL ? 13 : size == TEXT_NORMAL ? 16 : 20;
 }
+
+static PangoLayout *paragraph(cairo_t *cr, const char *text, text_size size, double width)
+{
+    PangoLayout *layout = new_layout(cr, text, size);
+    pango_layout_set_single_paragraph_mode(layout, FALSE);
+    pango_layout_set_width(layout, (int)(width * PANGO_SCALE));
+    pango_layout_set_wrap(layout, PANGO_WRAP_WORD_CHAR);
+    return layout;
+}
+
+double text_paragraph_height(cairo_t *cr, const char *text, text_size size, double width)
+{
+    PangoLayout *layout = paragraph(cr, text, size, width);
+    int height;
+    pango_layout_get_pixel_size(layout, NULL, &height);
+    g_object_unref(layout);
+    return height;
+}
+
+void text_draw_paragraph(cairo_t *cr, const char *text, text_size size, color c, double x, double y, double width)
+{
+    PangoLayout *layout = paragraph(cr, text, size, width);
+    palette_set(cr, c, 1);
+    cairo_move_to(cr, x, y);
+    pango_cairo_show_layout(cr, layout);
+    g_object_unref(layout);
+}

@@ -19,4 +19,8 @@ double text_width(cairo_t *cr, const char *text, text_size size);
 /* The height of a line. */
 double text_height(text_size size);
 
+/* Several lines, as wide as given: how high they are; draws them from x and the top y on. */
+double text_paragraph_height(cairo_t *cr, const char *text, text_size size, double width);
+void text_draw_paragraph(cairo_t *cr, const char *text, text_size size, color c, double x, double y, double width);
+
 #endif

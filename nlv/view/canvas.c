@@ -22,7 +22,9 @@ struct canvas {
     bool dragged; /* far enough to be no click */
     double press_x, press_y, last_x;
     double pointer_x, pointer_y;
-    char *hovered; /* what is under the pointer; NULL: nothing */
+    bool is_pointed;    /* the pointer is in the canvas */
+    char *hovered;      /* what is under the pointer; NULL: nothing */
+    int64_t hovered_ns; /* and when that was */
 };
 
 /* A context to measure text with, outside of drawing. */
@@ -196,10 +198,13 @@ static void find_hovered(canvas *c, double x, double y)
     char *text = NULL;
     if (scene_find(c->model, &c->view, cr, x, y, &found))
         text = model_describe(c->model, found.record);
+    if (text != NULL)
+        c->hovered_ns = store_time(model_store(c->model), found.record);
     model_unlock(c->model);
     cairo_destroy(cr);
     c->pointer_x = x;
     c->pointer_y = y;
+    c->is_pointed = true;
     if (text != NULL || c->hovered != NULL)
         canvas_redraw(c);
     c->callbacks.hover(c->callbacks.user, text != NULL ? text : "");
@@ -252,6 +257,7 @@ static gboolean on_leave(GtkWidget *widget, GdkEventCrossing *event, gpointer us
     canvas *c = user;
     if (c->hovered != NULL)
         canvas_redraw(c);
+    c->is_pointed = false;
     g_clear_pointer(&c->hovered, g_free);
     c->callbacks.hover(c->callbacks.user, "");
     return FALSE;
@@ -289,6 +295,13 @@ static gboolean on_release(GtkWidget *widget, GdkEventButton *event, gpointer us
         c->callbacks.ranged(c->callbacks.user);
     }
     return TRUE;
+}
+
+bool canvas_pointed(canvas *c, int64_t *time_ns)
+{
+    if (c->is_pointed)
+        *time_ns = c->hovered != NULL ? c->hovered_ns : time_at(c, c->pointer_x);
+    return c->is_pointed;
 }
 
 /* ---- moves ---- */

@@ -39,6 +39,9 @@ void canvas_zoom(canvas *c, double factor);
 void canvas_pan(canvas *c, double share);
 void canvas_go(canvas *c, int step);
 
+/* The time that is pointed at: that of the record there, or of the place; false when the pointer is elsewhere. */
+bool canvas_pointed(canvas *c, int64_t *time_ns);
+
 /* Shows what is marked; nothing is marked or chosen any more. */
 void canvas_show_range(canvas *c);
 void canvas_clear(canvas *c);

@@ -34,6 +34,17 @@ static gint by_name(gconstpointer a, gconstpointer b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
+static void add_box(chooser *c, group *g, const char *name)
+{
+    char *valid = g_utf8_make_valid(name, -1);
+    GtkWidget *button = gtk_check_button_new_with_label(valid);
+    gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(button), TRUE);
+    g_signal_connect(button, "toggled", G_CALLBACK(on_toggled), c);
+    gtk_box_pack_start(GTK_BOX(g->box), button, FALSE, FALSE, 0);
+    g_hash_table_insert(g->known, g_strdup(name), button);
+    g_free(valid);
+}
+
 /* Names that are not known yet get their boxes. What is filtered out keeps its own. */
 static void add_names(chooser *c, group *g, const names *all)
 {
@@ -44,16 +55,8 @@ static void add_names(chooser *c, group *g, const names *all)
             g_ptr_array_add(fresh, (gpointer)name);
     }
     g_ptr_array_sort(fresh, by_name);
-    for (guint i = 0; i < fresh->len && g_hash_table_size(g->known) < NAMES_SHOWN; i++) {
-        const char *name = g_ptr_array_index(fresh, i);
-        char *valid = g_utf8_make_valid(name, -1);
-        GtkWidget *button = gtk_check_button_new_with_label(valid);
-        gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(button), TRUE);
-        g_signal_connect(button, "toggled", G_CALLBACK(on_toggled), c);
-        gtk_box_pack_start(GTK_BOX(g->box), button, FALSE, FALSE, 0);
-        g_hash_table_insert(g->known, g_strdup(name), button);
-        g_free(valid);
-    }
+    for (guint i = 0; i < fresh->len && g_hash_table_size(g->known) < NAMES_SHOWN; i++)
+        add_box(c, g, g_ptr_array_index(fresh, i));
     g_ptr_array_free(fresh, TRUE);
 }
 
@@ -134,6 +137,35 @@ char *chooser_expression(const chooser *c)
     }
     bool any = text->len > 0;
     return g_string_free(text, !any);
+}
+
+char **chooser_hidden(const chooser *c, int group)
+{
+    GPtrArray *names = g_ptr_array_new();
+    GHashTableIter iterator;
+    gpointer name, box;
+    g_hash_table_iter_init(&iterator, c->groups[group].known);
+    while (g_hash_table_iter_next(&iterator, &name, &box))
+        if (!gtk_toggle_button_get_active(GTK_TOGGLE_BUTTON(box)))
+            g_ptr_array_add(names, g_strdup(name));
+    g_ptr_array_sort(names, by_name);
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(names, FALSE);
+}
+
+void chooser_hide(chooser *c, int group, char *const *names)
+{
+    struct group *g = &c->groups[group];
+    GHashTableIter iterator;
+    gpointer name, box;
+    c->is_own = true;
+    for (char *const *one = names; *one != NULL; one++)
+        if (!g_hash_table_contains(g->known, *one))
+            add_box(c, g, *one);
+    g_hash_table_iter_init(&iterator, g->known);
+    while (g_hash_table_iter_next(&iterator, &name, &box))
+        gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(box), !g_strv_contains((const char *const *)names, name));
+    c->is_own = false;
 }
 
 static GtkWidget *small_button(chooser *c, group *g, const char *label, GCallback callback)

@@ -23,7 +23,18 @@ static const entry entries[] = {
     {COMMAND_OPEN, "_File", "_Open a log…", {{GDK_KEY_o, CONTROL}}},
     {COMMAND_CONNECT, "_File", "_Connect to a collector…", {{GDK_KEY_k, CONTROL}}},
     {COMMAND_EXPORT, "_File", "_Save the picture…", {{GDK_KEY_e, CONTROL}}},
+    {COMMAND_EXPORT_RECORDS, "_File", "Save _records…", {{GDK_KEY_e, CONTROL | SHIFT}}},
+    {COMMAND_PRINT, "_File", "_Print…", {{GDK_KEY_p, CONTROL}}},
+    {COMMAND_LAST_TIME, "_File", "_As it was last time", {{GDK_KEY_r, CONTROL}}},
     {COMMAND_QUIT, "_File", "_Quit", {{GDK_KEY_q, CONTROL}}},
+    {COMMAND_UNDO, "_Edit", "_Undo", {{GDK_KEY_z, CONTROL}}},
+    {COMMAND_REDO, "_Edit", "_Redo", {{GDK_KEY_z, CONTROL | SHIFT}, {GDK_KEY_y, CONTROL}}},
+    {COMMAND_BOOKMARK, "_Edit", "_Bookmark here…", {{GDK_KEY_b, 0}}},
+    {COMMAND_BOOKMARKS, "_Edit", "Book_marks…", {{GDK_KEY_b, CONTROL}}},
+    {COMMAND_NEXT_BOOKMARK, "_Edit", "_Next bookmark", {{GDK_KEY_bracketright, 0}}},
+    {COMMAND_PREVIOUS_BOOKMARK, "_Edit", "_Previous bookmark", {{GDK_KEY_bracketleft, 0}}},
+    {COMMAND_MEASURE, "_Edit", "M_easure from here", {{GDK_KEY_m, 0}}},
+    {COMMAND_EDIT, "_Edit", "_What is drawn…", {{GDK_KEY_F4, 0}}},
     {COMMAND_ALL, "_View", "Show _all", {{GDK_KEY_Home, 0}}},
     {COMMAND_ZOOM_IN, "_View", "Zoom _in", {{GDK_KEY_w, 0}, {GDK_KEY_Up, 0}, {GDK_KEY_plus, 0}, {GDK_KEY_KP_Add, 0}}},
     {COMMAND_ZOOM_OUT,
@@ -47,6 +58,7 @@ static const entry entries[] = {
     {COMMAND_PREVIOUS, "_Search", "_Previous match", {{GDK_KEY_n, SHIFT}, {GDK_KEY_F3, SHIFT}}},
     {COMMAND_FILTER, "_Search", "Show _only…", {{GDK_KEY_l, CONTROL}}},
     {COMMAND_CHOOSE, "_Search", "_Events, hosts, programs…", {{GDK_KEY_t, CONTROL}}},
+    {COMMAND_PALETTE, "_Help", "_Find a command…", {{GDK_KEY_p, CONTROL | SHIFT}, {GDK_KEY_F2, 0}}},
     {COMMAND_SHORTCUTS, "_Help", "_Keys and pointer", {{GDK_KEY_F1, 0}}},
 };
 
@@ -120,6 +132,26 @@ command commands_of_key(const GdkEventKey *event, bool typing)
     return COMMAND_NONE;
 }
 
+/* A label without what marks its letter. */
+static char *plain_label(const char *label)
+{
+    char *plain = g_strdup(label), *to = plain;
+    for (const char *at = label; *at != '\0'; at++)
+        if (*at != '_')
+            *to++ = *at;
+    *to = '\0';
+    return plain;
+}
+
+command commands_at(size_t i, char **name, char **key)
+{
+    if (i >= G_N_ELEMENTS(entries))
+        return COMMAND_NONE;
+    *name = plain_label(entries[i].label);
+    *key = gtk_accelerator_get_label(entries[i].keys[0].value, entries[i].keys[0].modifiers);
+    return entries[i].which;
+}
+
 char *commands_help(void)
 {
     GString *text = g_string_new("<b>With the pointer</b>\n"
@@ -133,13 +165,7 @@ char *commands_help(void)
         if (strcmp(entries[i].menu, name) != 0)
             g_string_append_printf(text, "\n<b>%s</b>\n", entries[i].menu + 1);
         name = entries[i].menu;
-        char *plain = g_strdelimit(g_strdup(entries[i].label), "_", ' ');
-        for (char *at = plain, *to = plain;; at++) { /* what marks a letter is taken out */
-            if (entries[i].label[at - plain] != '_')
-                *to++ = *at;
-            if (*at == '\0')
-                break;
-        }
+        char *plain = plain_label(entries[i].label);
         char *shown = gtk_accelerator_get_label(entries[i].keys[0].value, entries[i].keys[0].modifiers);
         g_string_append_printf(text, "<tt>%-12s</tt> %s\n", shown, plain);
         g_free(shown);

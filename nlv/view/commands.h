@@ -13,7 +13,18 @@ typedef enum command {
     COMMAND_OPEN,
     COMMAND_CONNECT,
     COMMAND_EXPORT,
+    COMMAND_EXPORT_RECORDS,
+    COMMAND_PRINT,
+    COMMAND_LAST_TIME,
     COMMAND_QUIT,
+    COMMAND_UNDO,
+    COMMAND_REDO,
+    COMMAND_EDIT,
+    COMMAND_BOOKMARK,
+    COMMAND_BOOKMARKS,
+    COMMAND_NEXT_BOOKMARK,
+    COMMAND_PREVIOUS_BOOKMARK,
+    COMMAND_MEASURE,
     COMMAND_ALL,
     COMMAND_ZOOM_IN,
     COMMAND_ZOOM_OUT,
@@ -34,6 +45,7 @@ typedef enum command {
     COMMAND_PREVIOUS,
     COMMAND_FILTER,
     COMMAND_CHOOSE,
+    COMMAND_PALETTE,
     COMMAND_SHORTCUTS,
 } command;
 
@@ -47,5 +59,9 @@ command commands_of_key(const GdkEventKey *event, bool typing);
 
 /* All of them with their keys, and what the pointer does, as text with markup; to be freed with g_free. */
 char *commands_help(void);
+
+/* The commands one after another: number i with its name and its key as text, to be freed with g_free; COMMAND_NONE
+ * behind the last. */
+command commands_at(size_t i, char **name, char **key);
 
 #endif

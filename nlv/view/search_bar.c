@@ -157,6 +157,12 @@ void search_bar_begin_find(search_bar *b)
     begin(b, b->find);
 }
 
+void search_bar_set_filter(search_bar *b, const char *expression)
+{
+    gtk_entry_set_text(GTK_ENTRY(b->filter), expression != NULL ? expression : "");
+    mark_wrong(b->filter, false);
+}
+
 void search_bar_begin_filter(search_bar *b)
 {
     begin(b, b->filter);

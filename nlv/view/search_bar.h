@@ -27,6 +27,9 @@ void search_bar_begin_find(search_bar *b);
 void search_bar_begin_filter(search_bar *b);
 void search_bar_next(search_bar *b, bool backwards);
 
+/* What is shown only, as it was typed (NULL: all), so that the bar says it too. */
+void search_bar_set_filter(search_bar *b, const char *expression);
+
 /* Hides it; whether it was to be seen. What is shown only stays so. */
 bool search_bar_hide(search_bar *b);
 

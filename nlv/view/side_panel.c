@@ -57,7 +57,7 @@ static void find_name(void *user, const nl_record *record)
     for (char **id = n->ids; *id != NULL; id++) {
         nl_field field;
         char scratch[NL_FIELD_TEXT_SIZE];
-        if (!nl_record_find(record, *id, &field))
+        if (!drawing_find_id(record, *id, &field))
             continue;
         nl_string value = nl_field_text(&field, scratch);
         g_string_append(n->name, n->name->len > 0 ? " / " : "");

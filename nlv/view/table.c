@@ -43,7 +43,7 @@ GtkWidget *table_new(const char *title, const char *const *columns)
     gtk_grid_set_column_spacing(GTK_GRID(grid), 10);
     gtk_grid_set_row_spacing(GTK_GRID(grid), 2);
     gtk_widget_set_margin_top(grid, 6);
-    for (; columns[count] != NULL && count < COLUMNS_MOST; count++) {
+    for (; count < COLUMNS_MOST && columns[count] != NULL; count++) {
         bool is_number = *columns[count] == '#';
         g_object_set_data(G_OBJECT(grid), keys[count], is_number ? grid : NULL);
         put(grid, columns[count] + is_number, count, 1, true);

@@ -210,7 +210,7 @@ static void on_example(GtkButton *button, gpointer user)
 GtkWidget *welcome_new(welcome_callbacks callbacks)
 {
     GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 8);
-    GtkWidget *example = gtk_button_new_with_mnemonic("Look at an _example");
+    GtkWidget *example = gtk_button_new_with_mnemonic("Look at an e_xample");
     choice *c = g_new0(choice, 1);
     c->callbacks = callbacks;
     gtk_widget_set_halign(box, GTK_ALIGN_CENTER);

@@ -3,12 +3,12 @@
 #include "view/window.h"
 
 #include "render.h"
-#include "view/canvas.h"
-#include "view/chooser.h"
+#include "view/command_palette.h"
 #include "view/commands.h"
-#include "view/search_bar.h"
-#include "view/side_panel.h"
+#include "view/exporting.h"
+#include "view/printing.h"
 #include "view/welcome.h"
+#include "view/window_private.h"
 
 #include <limits.h>
 #include <string.h>
@@ -20,38 +20,9 @@ enum {
 
 static const double zoom_step = 0.8, pan_step = 0.1, slowest = 1.0 / 1024, fastest = 4096;
 
-typedef struct window {
-    GtkWidget *top;
-    GtkWidget *stack; /* the canvas and the side panel, or what to do when there is no log */
-    GtkWidget *welcome;
-    GtkWidget *side;
-    GtkWidget *live_button;
-    GtkWidget *status;
-    GtkWidget *info, *info_text; /* what went wrong, until it is closed */
-    canvas *canvas;
-    side_panel *panel;
-    search_bar *search;
-    chooser *chooser;
-    char *typed; /* the expression that was typed of what to show only; NULL: none */
-    model *model;
-    program_reading *reading;
-    bool live;
-    bool own_change; /* the button is being set by the program, not by the user */
-    bool first_shown;
-    bool touched;        /* the user has moved the view: it is no longer fitted to what comes */
-    unsigned generation; /* of the model, when it was last shown */
-    gint64 shown_us;     /* then */
-    uint64_t malformed;  /* when it was last said */
-    int source_count;
-    int openings; /* under way, each in a thread */
-    double speed; /* of playing; 0: not */
-    double last_speed;
-    gint64 played_us;
-} window;
-
 /* ---- what is said ---- */
 
-static void say(window *w, const char *text)
+void window_say(window *w, const char *text)
 {
     gtk_label_set_text(GTK_LABEL(w->info_text), text);
     gtk_widget_show(w->info);
@@ -108,8 +79,39 @@ static void show_malformed(window *w)
         return;
     w->malformed = malformed;
     char *text = g_strdup_printf("%" G_GUINT64_FORMAT " malformed lines were passed over", malformed);
-    say(w, text);
+    window_say(w, text);
     g_free(text);
+}
+
+/* What threads have said, for the tick to show it. */
+static GAsyncQueue *messages;
+
+static void on_message(const char *message)
+{
+    g_async_queue_push(messages, g_strdup(message));
+}
+
+/* One below the other, the latest few. */
+static void add_notice(window *w, char *text)
+{
+    enum { LINES = 5 };
+    const char *shown = gtk_widget_get_visible(w->info) ? gtk_label_get_text(GTK_LABEL(w->info_text)) : "";
+    char **lines = g_strsplit(shown, "\n", -1);
+    guint count = g_strv_length(lines), first = count >= LINES ? count - LINES + 1 : 0;
+    char *before = g_strjoinv("\n", lines + first);
+    char *all = *before != '\0' ? g_strdup_printf("%s\n%s", before, text) : g_strdup(text);
+    window_say(w, all);
+    g_free(all);
+    g_free(before);
+    g_strfreev(lines);
+    g_free(text);
+}
+
+static void show_notices(window *w)
+{
+    char *text;
+    while ((text = g_async_queue_try_pop(messages)) != NULL || (text = model_take_notice(w->model)) != NULL)
+        add_notice(w, text);
 }
 
 /* ---- moving ---- */
@@ -143,9 +145,8 @@ static void on_moved(void *user)
     show_title(w);
 }
 
-static void on_chosen(void *user)
+void window_show_chosen(window *w)
 {
-    window *w = user;
     const scene_view *view = canvas_view(w->canvas);
     if (view->selected < 0) {
         side_panel_show_hint(w->panel);
@@ -153,6 +154,11 @@ static void on_chosen(void *user)
     }
     side_panel_show_lifeline(w->panel, view->selected_lifeline, (uint32_t)view->selected);
     gtk_widget_show(w->side);
+}
+
+static void on_chosen(void *user)
+{
+    window_show_chosen(user);
 }
 
 static void on_ranged(void *user)
@@ -210,7 +216,7 @@ static void set_speed(window *w, double speed)
 
 /* ---- what comes ---- */
 
-static void show_news(window *w)
+void window_show_news(window *w)
 {
     model_lock(w->model);
     size_t count = model_count(w->model);
@@ -223,6 +229,7 @@ static void show_news(window *w)
     }
     if (w->live)
         follow_time(w);
+    window_choose_waiting(w);
     show_counts(w);
     show_title(w);
     canvas_redraw(w->canvas);
@@ -236,6 +243,8 @@ static gboolean on_tick(gpointer user)
     if (w->speed > 0)
         play_on(w);
     show_malformed(w);
+    show_notices(w);
+    window_session_look(w);
     gint64 now_us = g_get_monotonic_time();
     if (generation == w->generation || (model_progress(w->model) < 1 && now_us - w->shown_us < READING_MS * 1000))
         return G_SOURCE_CONTINUE;
@@ -243,7 +252,7 @@ static gboolean on_tick(gpointer user)
     w->generation = generation;
     if (!w->live && !w->touched)
         canvas_fit(w->canvas);
-    show_news(w);
+    window_show_news(w);
     return G_SOURCE_CONTINUE;
 }
 
@@ -279,11 +288,12 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
     const opening *o = g_task_get_task_data(G_TASK(result));
     w->openings--;
     if (o->failure != NULL) {
-        say(w, o->failure);
+        window_say(w, o->failure);
         return;
     }
     w->source_count++;
     w->touched = false; /* all of it is shown */
+    window_session_opened(w, o->url);
     bool is_collector = strstr(o->url, "://") != NULL || g_str_has_prefix(o->url, "unix:");
     gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     gtk_widget_grab_focus(canvas_widget(w->canvas));
@@ -315,24 +325,6 @@ static void choose_log(void *user)
     if (gtk_native_dialog_run(GTK_NATIVE_DIALOG(chooser)) == GTK_RESPONSE_ACCEPT) {
         char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(chooser));
         on_open(w, path);
-        g_free(path);
-    }
-    g_object_unref(chooser);
-}
-
-static void save_picture(window *w)
-{
-    GtkFileChooserNative *chooser = gtk_file_chooser_native_new(
-        "Save the picture (.png, .svg or .pdf)", GTK_WINDOW(w->top), GTK_FILE_CHOOSER_ACTION_SAVE, "_Save", "_Cancel");
-    gtk_file_chooser_set_current_name(GTK_FILE_CHOOSER(chooser), "nlv.png");
-    gtk_file_chooser_set_do_overwrite_confirmation(GTK_FILE_CHOOSER(chooser), TRUE);
-    if (gtk_native_dialog_run(GTK_NATIVE_DIALOG(chooser)) == GTK_RESPONSE_ACCEPT) {
-        char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(chooser)), *message = NULL;
-        model_lock(w->model);
-        bool good = render_knows(path) && render_to_file(w->model, canvas_view(w->canvas), path, &message);
-        model_unlock(w->model);
-        say(w, good ? path : message != NULL ? message : "The name has to end in .png, .svg or .pdf");
-        g_free(message);
         g_free(path);
     }
     g_object_unref(chooser);
@@ -396,7 +388,7 @@ static void on_found(void *user, int64_t time_ns, uint32_t record)
 }
 
 /* What is shown is what was typed and what is ticked. */
-static bool apply_filter(window *w, const char *typed)
+bool window_apply_filter(window *w, const char *typed)
 {
     char *ticked = chooser_expression(w->chooser);
     char *both = typed != NULL && ticked != NULL ? g_strdup_printf("(%s) && %s", typed, ticked) : NULL;
@@ -415,7 +407,7 @@ static bool on_filter(void *user, const char *expression)
     window *w = user;
     /* By itself, as a bracket too many would else be taken for one of ours. */
     nl_filter *alone = expression != NULL ? nl_filter_parse(expression) : NULL;
-    if ((expression != NULL && alone == NULL) || !apply_filter(w, expression)) {
+    if ((expression != NULL && alone == NULL) || !window_apply_filter(w, expression)) {
         nl_filter_free(alone);
         return false;
     }
@@ -428,14 +420,30 @@ static bool on_filter(void *user, const char *expression)
 static void on_ticked(void *user)
 {
     window *w = user;
-    if (!apply_filter(w, w->typed))
-        say(w, nl_error_message());
+    if (!window_apply_filter(w, w->typed))
+        window_say(w, nl_error_message());
 }
 
 static void on_left(void *user)
 {
     window *w = user;
     gtk_widget_grab_focus(canvas_widget(w->canvas));
+}
+
+/* ---- bookmarks ---- */
+
+static void on_marks(void *user)
+{
+    window *w = user;
+    canvas_redraw(w->canvas);
+}
+
+static void on_go(void *user, int64_t time_ns)
+{
+    window *w = user;
+    const scene_view *view = canvas_view(w->canvas);
+    int64_t half = (view->to_ns - view->from_ns) / 2;
+    canvas_show(w->canvas, time_ns - half, time_ns + half);
 }
 
 /* ---- commands ---- */
@@ -490,6 +498,38 @@ static void connect_to(window *w)
     welcome_begin_address(w->welcome);
 }
 
+/* The editor's: another drawing, or (NULL) what is found out. What was chosen is of the former one. */
+static void on_drawing(void *user, drawing *d)
+{
+    window *w = user;
+    canvas_clear(w->canvas);
+    g_free(w->drawing_text);
+    w->drawing_text = d != NULL ? drawing_text(d) : NULL;
+    model_set_drawing(w->model, d);
+}
+
+/* One end of what is measured, then the other: from record to record, where the pointer is on some. */
+static void measure(window *w)
+{
+    scene_view *view = canvas_view(w->canvas);
+    int64_t time_ns;
+    if (!canvas_pointed(w->canvas, &time_ns))
+        return;
+    if (w->measuring) {
+        view->has_range = true;
+        view->is_zooming = false;
+        view->range_from_ns = view->mark_ns;
+        view->range_to_ns = time_ns;
+        on_ranged(w);
+    }
+    view->has_mark = !w->measuring;
+    view->mark_ns = time_ns;
+    w->measuring = !w->measuring;
+    gtk_label_set_text(GTK_LABEL(w->status),
+                       w->measuring ? "M once more at the other end measures what is between" : "");
+    canvas_redraw(w->canvas);
+}
+
 static void on_command(void *user, command which)
 {
     window *w = user;
@@ -501,10 +541,42 @@ static void on_command(void *user, command which)
         connect_to(w);
         break;
     case COMMAND_EXPORT:
-        save_picture(w);
+        exporting_picture(w);
+        break;
+    case COMMAND_EXPORT_RECORDS:
+        exporting_records(w);
+        break;
+    case COMMAND_PRINT:
+        printing_print(w);
+        break;
+    case COMMAND_LAST_TIME:
+        window_as_last_time(w);
+        break;
+    case COMMAND_UNDO:
+    case COMMAND_REDO:
+        window_undo(w, which == COMMAND_UNDO ? -1 : 1);
+        break;
+    case COMMAND_BOOKMARK:
+        window_bookmark(w);
+        break;
+    case COMMAND_BOOKMARKS:
+        window_show_bookmarks(w);
+        break;
+    case COMMAND_NEXT_BOOKMARK:
+    case COMMAND_PREVIOUS_BOOKMARK:
+        window_next_bookmark(w, which == COMMAND_PREVIOUS_BOOKMARK);
+        break;
+    case COMMAND_MEASURE:
+        measure(w);
+        break;
+    case COMMAND_PALETTE:
+        command_palette_show(w->top, on_command, w);
         break;
     case COMMAND_QUIT:
         gtk_widget_destroy(w->top);
+        break;
+    case COMMAND_EDIT:
+        editor_show(w->editor);
         break;
     case COMMAND_ALL:
         show_all(w);
@@ -590,7 +662,7 @@ static void on_live_toggled(GtkToggleButton *button, gpointer user)
     w->speed = 0;
     set_live(w, gtk_toggle_button_get_active(button));
     if (w->live)
-        show_news(w);
+        window_show_news(w);
 }
 
 /* ---- making it ---- */
@@ -613,7 +685,7 @@ static GtkWidget *make_info(window *w)
     w->info_text = gtk_label_new("");
     gtk_label_set_line_wrap(GTK_LABEL(w->info_text), TRUE);
     gtk_label_set_xalign(GTK_LABEL(w->info_text), 0);
-    gtk_info_bar_set_show_close_button(GTK_INFO_BAR(w->info), TRUE);
+    gtk_info_bar_add_button(GTK_INFO_BAR(w->info), "_Close", GTK_RESPONSE_CLOSE);
     gtk_info_bar_set_message_type(GTK_INFO_BAR(w->info), GTK_MESSAGE_INFO);
     gtk_container_add(GTK_CONTAINER(gtk_info_bar_get_content_area(GTK_INFO_BAR(w->info))), w->info_text);
     g_signal_connect(w->info, "response", G_CALLBACK(on_info_response), w);
@@ -627,6 +699,7 @@ static GtkWidget *make_main(window *w, bool dark)
 {
     GtkWidget *pane = gtk_paned_new(GTK_ORIENTATION_HORIZONTAL);
     w->canvas = canvas_new(w->model, dark, (canvas_callbacks){on_hover, on_moved, on_chosen, on_ranged, w});
+    canvas_view(w->canvas)->marks = w->session->marks;
     w->panel = side_panel_new(w->model);
     w->side = side_panel_widget(w->panel);
     gtk_paned_pack1(GTK_PANED(pane), canvas_widget(w->canvas), TRUE, FALSE);
@@ -635,6 +708,13 @@ static GtkWidget *make_main(window *w, bool dark)
     gtk_widget_set_no_show_all(w->side, TRUE);
     gtk_widget_hide(w->side);
     return pane;
+}
+
+static void on_destroy(GtkWidget *widget, gpointer user)
+{
+    (void)widget;
+    window_session_keep(user);
+    gtk_main_quit();
 }
 
 static void build(window *w, bool dark)
@@ -653,6 +733,7 @@ static void build(window *w, bool dark)
     gtk_widget_set_margin_start(w->status, 8);
     GtkWidget *box = gtk_box_new(GTK_ORIENTATION_VERTICAL, 0), *top_bar = make_top_bar(w);
     w->chooser = chooser_new(w->model, top_bar, on_ticked, w);
+    w->bookmarks = bookmarks_new(top_bar, (bookmarks_callbacks){on_marks, on_go, w});
     gtk_box_pack_start(GTK_BOX(box), top_bar, FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), make_info(w), FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), search_bar_widget(w->search), FALSE, FALSE, 0);
@@ -663,7 +744,7 @@ static void build(window *w, bool dark)
     gtk_drag_dest_add_uri_targets(w->top);
     g_signal_connect(w->top, "drag-data-received", G_CALLBACK(on_drop), w);
     g_signal_connect(w->top, "key-press-event", G_CALLBACK(on_key), w);
-    g_signal_connect(w->top, "destroy", G_CALLBACK(gtk_main_quit), NULL);
+    g_signal_connect(w->top, "destroy", G_CALLBACK(on_destroy), w);
     if (dark)
         g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
 }
@@ -674,22 +755,29 @@ static bool add_first_sources(window *w, char **sources, int source_count)
         if (model_add_source(w->model, sources[i], true)) {
             w->source_count++;
             welcome_remember(sources[i]);
+            window_session_opened(w, sources[i]);
         }
     return source_count == 0 || w->source_count > 0;
 }
 
-int window_run(drawing *d, program_reading *reading, model_options options, char **sources, int source_count, bool dark)
+int window_run(drawing *d, const char *config, program_reading *reading, model_options options, char **sources,
+               int source_count, bool dark)
 {
     if (!gtk_init_check(NULL, NULL)) {
         program_error("there is no display; --render FILE draws without one");
         return PROGRAM_PROBLEM;
     }
+    messages = g_async_queue_new_full(g_free);
+    program_set_listener(on_message);
     static window w; /* a thread that waits for a collector may outlive this call */
     w = (window){.reading = reading, .model = model_new(d, reading), .generation = UINT_MAX, .last_speed = 1};
     model_set_options(w.model, options);
+    w.drawing_text = d != NULL ? drawing_text(d) : NULL;
+    window_session_begin(&w);
     if (!add_first_sources(&w, sources, source_count))
         return PROGRAM_PROBLEM;
     build(&w, dark);
+    w.editor = editor_new(GTK_WINDOW(w.top), w.model, config, (editor_callbacks){on_drawing, &w});
     gtk_widget_show_all(w.top);
     gtk_stack_set_visible_child_name(GTK_STACK(w.stack), w.source_count > 0 ? "canvas" : "welcome");
     if (w.source_count > 0)
@@ -698,6 +786,9 @@ int window_run(drawing *d, program_reading *reading, model_options options, char
     guint ticking = g_timeout_add(TICK_MS, on_tick, &w);
     gtk_main();
     g_source_remove(ticking);
+    window_session_end(&w);
+    program_set_listener(NULL);
+    editor_free(w.editor);
     if (w.openings == 0) /* otherwise a thread still waits for a collector, and ends with the program */
         model_free(w.model);
     g_free(w.typed);

@@ -5,9 +5,10 @@
 #include "model/model.h"
 
 /*
- * Shows logs until the window is closed; d is what to draw, taken over (NULL: found out). Returns the exit status.
+ * Shows logs until the window is closed; d is what to draw, taken over (NULL: found out), which came from config (NULL:
+ * no file). Returns the exit status.
  */
-int window_run(drawing *d, program_reading *reading, model_options options, char **sources, int source_count,
-               bool dark);
+int window_run(drawing *d, const char *config, program_reading *reading, model_options options, char **sources,
+               int source_count, bool dark);
 
 #endif

@@ -121,7 +121,7 @@ static void drain_all(nl_drain *drain, nl_ring *rings, const choices *c)
     nl_buffer batch = {0};
     size_t most = 0;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
-        most += (ring->mask + 1) / sizeof(nl_event_header);
+        most += (ring->mask + 1) / sizeof(nl_event_header) + 1; /* and one for what is passed over */
     for (uint64_t records = 1; records > 0; most -= records) {
         batch.size = 0;
         records = nl_drain_take(drain, rings, c->until_ticks, &batch, c->how & HOW_SMALL_BATCH ? 100 : 100000);

@@ -6,7 +6,7 @@ fuzz_import_ldadd = nltools/libconvert.la libnetlogger/libprogram.la $(fuzz_ldad
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict \
-	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/soap.dict
+	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/soap.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -109,6 +109,10 @@ fuzz_replays += %D%/import_perf.replay
 tests_fuzz_import_perf_replay_SOURCES = %D%/import_perf.c %D%/replay.c %D%/importing.h
 tests_fuzz_import_perf_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_perf"'
 tests_fuzz_import_perf_replay_LDADD = $(fuzz_import_ldadd)
+fuzz_replays += %D%/import_ftrace.replay
+tests_fuzz_import_ftrace_replay_SOURCES = %D%/import_ftrace.c %D%/replay.c %D%/importing.h
+tests_fuzz_import_ftrace_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_ftrace"'
+tests_fuzz_import_ftrace_replay_LDADD = $(fuzz_import_ldadd)
 
 check_PROGRAMS += $(fuzz_replays)
 TESTS += $(fuzz_replays)

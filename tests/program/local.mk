@@ -1,9 +1,13 @@
 # A line each, so that additions do not meet.
 EXTRA_DIST += \
+	tests/program/accessible.py \
 	tests/program/collector.py \
+	tests/program/guest.py \
 	tests/program/nlb_decoder.py \
+	tests/program/nlv_window.py \
 	tests/program/oracle_producer.c \
-	tests/program/producer.py
+	tests/program/producer.py \
+	tests/program/slow_logs.py
 # The long ones begin first, so that none is left running alone.
 program_tests += \
 	tests/program/test_netlogd_oracle.py \
@@ -14,6 +18,7 @@ program_tests += \
 	tests/program/test_netlogd_routing.py \
 	tests/program/test_nlsort.py \
 	tests/program/test_abi.py \
+	tests/program/test_adaptive.py \
 	tests/program/test_binary.py \
 	tests/program/test_calls.py \
 	tests/program/test_classic.py \
@@ -23,6 +28,7 @@ program_tests += \
 	tests/program/test_fortran.py \
 	tests/program/test_install.py \
 	tests/program/test_java.py \
+	tests/program/test_language_pages.py \
 	tests/program/test_languages.py \
 	tests/program/test_manual.py \
 	tests/program/test_marker.py \
@@ -34,10 +40,14 @@ program_tests += \
 	tests/program/test_netlogd_udp.py \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
+	tests/program/test_nldiag.py \
 	tests/program/test_nlkernel.py \
+	tests/program/test_nlkernel_functions.py \
+	tests/program/test_nlkernel_schema.py \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlv.py \
+	tests/program/test_nlv_window.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
 	tests/program/test_perl.py \
@@ -45,7 +55,8 @@ program_tests += \
 	tests/program/test_sensors.py \
 	tests/program/test_sources.py \
 	tests/program/test_spool.py \
-	tests/program/test_subscribe.py
+	tests/program/test_subscribe.py \
+	tests/program/test_systemd.py
 
 if HAVE_PROGRAM_TESTS
 TESTS += $(program_tests)

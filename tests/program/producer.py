@@ -1,23 +1,36 @@
 """A program that logs numbered records, and a library that kills a netlogd in the middle of changing its files."""
 
 PROGRAM = r"""
+#include <limits.h>
 #include <netlogger.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-/* client NAME URL COUNT MICROSECONDS: logs numbers, pausing after every hundred. */
+static int is_told_to_end(void)
+{
+    struct pollfd in = {.fd = 0, .events = POLLIN};
+    return poll(&in, 1, 0) != 0;
+}
+/* client NAME URL COUNT MICROSECONDS: logs numbers, pausing after every hundred. COUNT "-": until its standard input
+   ends; then it prints how many. */
 int main(int argc, char **argv)
 {
     nl_log *log = nl_open(argv[1], argv[2]);
     if (argc < 5 || log == NULL)
         return fprintf(stderr, "%s\n", nl_error_message()), 1;
-    for (int i = 0; i < atoi(argv[3]); i++) {
+    int endless = argv[3][0] == '-', count = endless ? INT_MAX : atoi(argv[3]), i;
+    for (i = 0; i < count; i++) {
+        if (i % 100 == 0 && endless && is_told_to_end())
+            break;
         NL_EVENT(log, NL_USAGE, "Step", "I", i, "TEXT", "some text");
         if (i % 100 == 0)
             usleep(atoi(argv[4]));
     }
     if (nl_close(log) != NL_OK)
         return fprintf(stderr, "%s\n", nl_error_message()), 2;
+    if (endless)
+        printf("%d\n", i);
     return 0;
 }
 """

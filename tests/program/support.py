@@ -30,6 +30,13 @@ def program(path):
     return str(full)
 
 
+def pkg_config_folder(folder):
+    """The folder itself, with a netlogger.pc in it that says where the library as built is."""
+    (folder / "netlogger.pc").write_text(f"Name: netlogger\nDescription: d\nVersion: 0.1.0\nCflags: -I{SOURCE}/libnetlogger/include\n"
+                                         f"Libs: -L{BUILD}/libnetlogger/.libs -lnetlogger\n")
+    return str(folder)
+
+
 def free_port():
     """A TCP port of 127.0.0.1 that nothing listens on now."""
     with socket.socket() as s:
@@ -80,6 +87,10 @@ class Case(unittest.TestCase):
             options.pop("stdin")
         return subprocess.run([str(c) for c in command], capture_output=True, **options)
 
+    def run_compiler(self, *command, **options):
+        """The same for a compiler, which takes its time on a machine that does other things too: at most 10 minutes."""
+        return self.run_program(*command, **{"timeout": 600, **options})
+
     def compile_client(self, source, *options):
         """A program of the user's, over the library that was built; skips the test where that is not shared."""
         libraries = BUILD / "libnetlogger" / ".libs"
@@ -87,7 +98,7 @@ class Case(unittest.TestCase):
             self.skipTest("no shared library in this build")
         (self.scratch / "client.c").write_text(source)
         program = self.scratch / "client"
-        result = self.run_program(
+        result = self.run_compiler(
             *CC.split(), "-std=gnu11", "-O1", "-o", program, self.scratch / "client.c", f"-I{SOURCE}/libnetlogger/include",
             f"-L{libraries}", "-lnetlogger", f"-Wl,-rpath,{libraries}", "-lpthread", *options)
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -24,6 +24,8 @@ int main(int argc, char **argv)
     printf("%d", NetLoggerWrite(log, "Whole", "%s", "%s", "X=1 Y=two"));
     printf("%d", emit(log, "Composed", "URL.DEST=x", "BYTES=12 TIME=3.5"));
     printf("%d", NetLoggerWrite(log, "Levelled", "LVL=Error HOST=other", ""));
+    printf("%d", NetLoggerWrite(log, "Said", "A=1", "LVL=%s HOST=%s PROG=%d B=%s", "Warning", "h=1 x", 5, "b LVL=c"));
+    printf("%d", NetLoggerWrite(log, "Odd", "", "LVL=%s LVLS=%d", "loud", 2));
     printf("%d", NetLoggerWrite(log, "Talk", NULL, "just %d words", 3));
     printf("%d", NetLoggerWriteString(log, "Text", "K=1", "V=2"));
     printf("%d", NetLoggerGTWrite(log, 889644821, 333739, "Then", "", "N=%ld", 5L));
@@ -70,6 +72,48 @@ int main(int argc, char **argv)
               NetLoggerGTWriteStringLvl(log, 1, 10L, 20L, "GTWriteStringLvl", "A=1") +
               NetLoggerFastWrite(log, "FastWrite", "A=%d", 1);
     return NetLoggerClose(log) == 1 && sum == 10 ? 0 : 1;
+}
+"""
+
+# As the papers and manuals of that time show it, in the C of that time; FORMAT( is what the call has before its format.
+PAPER = r"""
+#include "NetLogger.h"
+#include <stdlib.h>
+#ifdef OLD_API
+#define FORMAT(format) format
+#else
+#define FORMAT(format) "", format
+#endif
+
+static NLhandle *lp = NULL;
+
+static send_it(size)
+    long size;
+{
+    if (lp)
+        return NetLoggerWrite(lp, "WriteIt", FORMAT("SEND.SZ=%ld"), size);
+    return 0;
+}
+
+main(argc, argv)
+    int argc;
+    char *argv[];
+{
+    int data1 = 1, data2 = 2;
+    char *string = "three";
+    double fdata = 4.0;
+    struct tm_like { long sec, usec; } then;
+
+    if (argc > 1 && !(lp = NetLoggerOpen("testprog", argv[1], NL_MEM))) {
+        fprintf(stderr, "NetLoggerOpen failed, url: %s\n", argv[1]);
+        exit(-1);
+    }
+    NetLoggerWrite(lp, "EVENT_NAME", FORMAT("F1=%d F2=%d F3=%s F4=%.2f"), data1, data2, string, fdata);
+    send_it(49332L);
+    then.sec = 953684586, then.usec = 957943;
+    NetLoggerGTWrite(lp, then.sec, then.usec, "Then", FORMAT("LVL=%s"), "Error");
+    NetLoggerClose(lp);
+    exit(0);
 }
 """
 
@@ -147,7 +191,7 @@ class Classic(support.Case):
         environment = {**os.environ, "NETLOGGER_DEST": f"file://{self.log}"}
         result = self.run_program(program, "file:///nowhere/at/all", env=environment)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertEqual(result.stdout, "11111111-1-1 010111 101111 11 0000\n")
+        self.assertEqual(result.stdout, "1111111111-1-1 010111 101111 11 0000\n")
         events = self.events()
         fields = {event: rest for event, (_, rest) in events.items()}
         self.assertEqual(fields["WriteData"], 'SEND.SZ=49332 FILE="a b=c\\n\\"d\\""')
@@ -155,6 +199,10 @@ class Classic(support.Case):
         self.assertEqual(fields["Whole"], "X=1 Y=two MSG=%s")
         self.assertEqual(fields["Composed"], "URL.DEST=x BYTES=12 TIME=3.5")
         self.assertIn("HOST=other PROG=testprog LVL=Error", events["Levelled"][0])
+        self.assertIn(' HOST="h=1 x" PROG=5 LVL=Warning', events["Said"][0])
+        self.assertEqual(fields["Said"], 'A=1 B="b LVL=c"')
+        self.assertRegex(events["Odd"][0], " LVL=loud$")
+        self.assertEqual(fields["Odd"], "LVLS=2")
         self.assertEqual(fields["Talk"], 'MSG="just 3 words"')
         self.assertEqual(fields["Text"], "K=1 V=2")
         self.assertEqual((events["Then"][0][:26], fields["Then"]), ("DATE=19980311193341.333739", "N=5"))
@@ -177,6 +225,19 @@ class Classic(support.Case):
             self.assertEqual(head.startswith("DATE=19700101000010.000020 "), event.startswith("GT"))
             self.assertRegex(head, r" PROG=\d+ ")
 
+    def test_the_papers_examples(self):
+        for options in [], ["-DOLD_API"]:
+            program = self.compile_client(PAPER, "-std=gnu89", "-fno-common", "-Wno-implicit-int", *options)
+            result = self.run_program(program, f"file://{self.log}")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            events = self.events()
+            self.assertEqual({event: fields for event, (_, fields) in events.items()},
+                             {"EVENT_NAME": "F1=1 F2=2 F3=three F4=4.00", "WriteIt": "SEND.SZ=49332", "Then": ""})
+            self.assertRegex(events["Then"][0], r"^DATE=20000322002306\.957943 HOST=\S+ PROG=testprog LVL=Error$")
+            self.assertEqual(self.run_program(program).returncode, 0)  # without a log all calls do nothing
+            self.run_program(program, f"file://{self.log}", env={**os.environ, "NETLOGGER_LEVEL": "Error"})
+            self.assertEqual(list(self.events()), ["Then"])
+
     def test_both_headers(self):
         self.assertEqual(self.run_program(self.compile_client(BOTH)).returncode, 0)
         swapped = BOTH.replace("#include <netlogger.h>\n", "", 1)
@@ -193,7 +254,7 @@ class Classic(support.Case):
         if compiler == support.CC:
             compiler = "c++"
         program = self.scratch / "cxx"
-        result = self.run_program(*compiler.split(), "-o", program, source, f"-I{support.SOURCE}/libnetlogger/include",
+        result = self.run_compiler(*compiler.split(), "-o", program, source, f"-I{support.SOURCE}/libnetlogger/include",
                                   f"-L{libraries}", "-lnetlogger", f"-Wl,-rpath,{libraries}")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.run_program(program, f"file://{self.log}").returncode, 0)
@@ -246,6 +307,49 @@ int main(int argc, char **argv)
         result = self.run_program(program, f"file://{self.log}", env={**environment, "NETLOGGER_ON": "off"})
         self.assertEqual(result.returncode, 3)
         self.assertFalse(self.log.exists())
+
+    def test_url_and_signals_are_left_alone(self):
+        program = self.compile_client(r"""
+#define _GNU_SOURCE
+#include <NetLogger.h>
+#include <signal.h>
+#include <string.h>
+/* What is done at each signal, and whether it is blocked. */
+typedef struct { void (*handler)(int); int flags, blocked; } state;
+static void find(state *all)
+{
+    sigset_t mask;
+    sigprocmask(SIG_BLOCK, NULL, &mask);
+    for (int i = 1; i < 65; i++) {
+        struct sigaction action = {0};
+        sigaction(i, NULL, &action);
+        all[i] = (state){action.sa_handler, action.sa_flags, sigismember(&mask, i)};
+    }
+}
+int main(int argc, char **argv)
+{
+    static state before[65], after[65];
+    char url[1000], tag[] = "TAG=1", format[] = "A=%d B=%s";
+    find(before);
+    for (int i = 1; i < argc; i++) {
+        NLhandle *log = NetLoggerOpen("p", strcpy(url, argv[i]), NL_APPEND);
+        NetLoggerSetTag(log, tag);
+        NetLoggerWrite(log, "E", format, format, 1, "x y");
+        NetLoggerFlush(log);
+        NetLoggerClose(log);
+        if (strcmp(url, argv[i]) != 0 || strcmp(tag, "TAG=1") != 0 || strcmp(format, "A=%d B=%s") != 0)
+            return 1;
+    }
+    find(after);
+    for (int i = 1; i < 65; i++)
+        if (before[i].handler != after[i].handler || before[i].flags != after[i].flags || before[i].blocked != after[i].blocked)
+            return 2;
+    return 0;
+}
+""")
+        result = self.run_program(program, f"file://{self.log}?policy=block", "x-netlog://127.0.0.1:1", "x-syslog://", "gopher://x",
+                                  self.log)
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
 
     def test_threads_and_fork(self):
         program = self.compile_client(THREADS)

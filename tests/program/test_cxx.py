@@ -122,6 +122,7 @@ int main(int, char **argv)
 }
 """
 
+# A use, and what the compiler says of it.
 WRONG = [
     ('log.event(""_e);', "an event has a name"),
     ('log.event("E"_e, "a b"_f = 1);', "a field's name is letters"),
@@ -145,7 +146,7 @@ class Cxx(support.Case):
             self.skipTest(f"no {compiler} here")
         source, program = self.scratch / "client.cc", self.scratch / f"client-{compiler}"
         source.write_text(text)
-        result = self.run_program(
+        result = self.run_compiler(
             compiler, "-std=c++17", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-o", program, source, *options,
             f"-I{support.SOURCE}/libnetlogger/include", f"-I{support.SOURCE}/bindings/cxx", f"-L{self.libraries}", "-lnetlogger",
             f"-Wl,-rpath,{self.libraries}", "-pthread")
@@ -177,18 +178,21 @@ class Cxx(support.Case):
         ])
 
     def test_gcc(self):
-        self.check("g++", "-O2")
-        self.check("g++", "-O0", "-std=c++20")
+        self.check("g++", "-O2", "-std=c++20")
 
     def test_clang(self):
-        self.check("clang++", "-O2")
+        self.check("clang++", "-O0")
 
     def test_wrong_uses_do_not_compile(self):
+        text = "#include <netlogger.hpp>\nusing namespace netlogger::literals;\n"
+        for use, _ in WRONG:
+            text += f"void wrong(netlogger::log &log) {{ {use} }}\n".replace("wrong", f"wrong{text.count('wrong')}")
+        _, result = self.compile("g++", text, "-fsyntax-only")
+        self.assertNotEqual(result.returncode, 0)
         for use, said in WRONG:
-            text = f'#include <netlogger.hpp>\nusing namespace netlogger::literals;\nint main() {{ netlogger::log log; {use} }}\n'
-            _, result = self.compile("g++", text, "-fsyntax-only")
-            self.assertNotEqual(result.returncode, 0, use)
-            self.assertIn(said, result.stderr, use)
+            with self.subTest(use=use):
+                self.assertIn(said, result.stderr)
+        self.assertGreaterEqual(result.stderr.count("cannot be logged"), 2)
 
 
 if __name__ == "__main__":

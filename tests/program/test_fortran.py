@@ -7,6 +7,7 @@ PROGRAM = """
 program client
     use netlogger
     use, intrinsic :: iso_fortran_env
+    use, intrinsic :: iso_c_binding, only: c_int
     implicit none
     type(nl_log) :: log, off
     type(nl_reader) :: reader
@@ -15,6 +16,21 @@ program client
     real(real64) :: x
     logical :: has
     character(200) :: path, message, padded
+    interface
+        integer(c_int) function fork() bind(c)
+            import :: c_int
+        end function
+        integer(c_int) function waitpid(pid, status, options) bind(c)
+            import :: c_int
+            integer(c_int), value :: pid, options
+            integer(c_int) :: status
+        end function
+        subroutine leave(status) bind(c, name="_exit")
+            import :: c_int
+            integer(c_int), value :: status
+        end subroutine
+    end interface
+    integer(c_int) :: child, ended
     call get_command_argument(1, path)
     padded = "padded"
     call log%open("fortran", trim(path), stat, message)
@@ -32,6 +48,13 @@ program client
     end do
     !$omp end parallel do
     call log%flush()
+    child = fork()
+    if (child == 0) then
+        call log%write("Child", "A", 1)
+        call log%close(stat)
+        call leave(int(stat, c_int))
+    end if
+    if (waitpid(child, ended, 0_c_int) /= child .or. ended /= 0) error stop 14
     call log%close(stat)
     if (stat /= 0 .or. log%is_open()) error stop 3
     call log%write("Never")
@@ -77,7 +100,7 @@ class Fortran(support.Case):
             self.skipTest("no shared library in this build")
         source, program, log = self.scratch / "client.f90", self.scratch / "client", self.scratch / "a.log"
         source.write_text(PROGRAM)
-        result = self.run_program("gfortran", "-Wall", "-Werror", "-fopenmp", f"-I{folder}", "-o", program, source,
+        result = self.run_compiler("gfortran", "-Wall", "-Werror", "-fopenmp", f"-I{folder}", "-o", program, source,
                                   folder / "libnetlogger-fortran.a", f"-L{libraries}", "-lnetlogger", f"-Wl,-rpath,{libraries}")
         self.assertEqual(result.returncode, 0, result.stderr)
         result = self.run_program(program, log)
@@ -89,6 +112,7 @@ class Fortran(support.Case):
             start + "Integers A=1 B=-2 C=3 D=9223372036854775807",
             start + 'Others R=2.5 X=0.1 T=true F=false P=padded E="" Q="a \\"b\\"\\n" BLANKS="b  " Z="(unknown type)"',
             "PROG=fortran LVL=Error NL.EVNT=Bad",
+            start + "Child A=1",
         ])
 
 

@@ -1,21 +1,30 @@
 """What README.md promises: the ten-line program compiles against the installed library, logs, and is seen in nlv."""
 import os
+import pathlib
 import re
 import shutil
-import subprocess
-import unittest
+import sys
+import tempfile
 
 import support
 
 
+def make(case, target, root):
+    result = case.run_compiler("make", "-C", support.BUILD, target, f"DESTDIR={root}")
+    case.assertEqual(result.returncode, 0, result.stderr)
+
+
 class Install(support.Case):
+    root = None  # one installation for all tests
+
     def setUp(self):
         super().setUp()
         if not (support.BUILD / "libnetlogger" / ".libs" / "libnetlogger.so").exists():
             self.skipTest("no shared library in this build")
-        self.root = self.scratch / "root"
-        result = self.run_program("make", "-C", support.BUILD, "install", f"DESTDIR={self.root}", timeout=120)
-        self.assertEqual(result.returncode, 0, result.stderr)
+        if Install.root is None:
+            Install.root = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-test-"))
+            self.addClassCleanup(shutil.rmtree, self.root, ignore_errors=True)
+            make(self, "install", self.root)
         headers = list(self.root.rglob("netlogger.h"))
         self.assertEqual(len(headers), 1)
         self.include = headers[0].parent
@@ -41,7 +50,7 @@ class Install(support.Case):
         found = self.run_program("pkg-config", "--cflags", "--libs", "netlogger", env=pkg_config)
         self.assertEqual(found.returncode, 0, found.stderr)
         program = self.scratch / "program"
-        result = self.run_program(
+        result = self.run_compiler(
             *compiler.split(), *flags, "-Wall", "-Wextra", "-Werror", "-pedantic", source, "-o", program, *found.stdout.split()
         )
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -73,10 +82,80 @@ class Install(support.Case):
         source.write_text(self.readme_program())
         self.compile("g++", source, "-std=c++17")
 
-    def test_uninstall_leaves_no_file(self):
-        result = self.run_program("make", "-C", support.BUILD, "uninstall", f"DESTDIR={self.root}", timeout=120)
+    def installed(self, name):
+        """The folder of an installed file; the test is skipped when it is not built here."""
+        found = list(self.root.rglob(name))
+        if not found:
+            self.skipTest(f"{name} is not built here")
+        self.assertEqual(len(found), 1, found)
+        return found[0].parent
+
+    def check_library(self, module):
+        """A module that is installed finds the library where that is installed, or where all libraries are, and not here."""
+        if shutil.which("readelf") is None:
+            return
+        said = self.run_program("readelf", "-d", module).stdout
+        folders = [folder for found in re.findall(r"R(?:UN)?PATH\).*\[(.*)\]", said) for folder in found.split(":")]
+        prefix = "/" + str(self.lib.relative_to(self.root))
+        self.assertLessEqual(set(folders), {prefix})
+        self.assertTrue(folders or prefix.startswith("/usr/lib"), said)
+        self.assertNotIn(str(support.BUILD), said)
+
+    def say(self, *command, **environment):
+        """Runs a program that logs to scratch/a.log; the rest of that line."""
+        result = self.run_compiler(*command, env={**self.environment(), **environment}, cwd=self.scratch)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        line = (self.scratch / "a.log").read_text()
+        (self.scratch / "a.log").unlink()
+        return line.split(" NL.EVNT=")[1]
+
+    def test_python(self):
+        folder = self.installed("_core.abi3.so")
+        self.check_library(folder / "_core.abi3.so")
+        self.assertEqual(self.say(sys.executable, "-c", "import importlib.metadata, netlogger\n"
+                                  "with netlogger.open('p', 'a.log') as log: log.event('E', A=1)\n"
+                                  "assert importlib.metadata.version('netlogger') == netlogger.__version__",
+                                  PYTHONPATH=str(folder.parent)), "E A=1\n")
+        for name in ("py.typed", "_core.pyi"):
+            self.assertTrue((folder / name).exists(), name)
+
+    def test_perl(self):
+        library = self.installed("NetLogger.so")
+        self.check_library(library / "NetLogger.so")
+        self.assertEqual(self.say("perl", "-MNetLogger", "-e", "my $log = NetLogger->open('p', 'a.log'); $log->event('E', A => 1);",
+                                  PERL5LIB=str(library.parent.parent)), "E A=1\n")
+        page = self.installed("NetLogger.3pm") / "NetLogger.3pm"
+        self.assertIn("NetLogger", page.read_text())
+
+    def test_java(self):
+        jar = self.installed("netlogger.jar") / "netlogger.jar"
+        program = self.scratch / "P.java"
+        program.write_text("public class P { public static void main(String[] a) { var log = new netlogger.NetLogger(\"p\");"
+                           "log.open(\"a.log\"); log.event(\"E\").put(\"A\", 1).write(); log.close(); } }")
+        self.assertEqual(self.say("java", f"-Djava.io.tmpdir={self.scratch}", "-cp", jar, program), "E A=1\n")
+
+    def test_fortran(self):
+        module, program = self.installed("netlogger.mod"), self.scratch / "p.f90"
+        program.write_text("program p\n use netlogger\n type(nl_log) :: log\n call log%open('p', 'a.log')\n"
+                           " call log%write('E', 'A', 1)\n call log%close()\nend program\n")
+        result = self.run_compiler("gfortran", f"-I{module}", program, "-o", self.scratch / "p", f"-L{self.lib}",
+                                   "-lnetlogger-fortran", "-lnetlogger")
         self.assertEqual(result.returncode, 0, result.stderr)
-        left = [str(p) for p in self.root.rglob("*") if not p.is_dir()]
+        self.assertEqual(self.say(self.scratch / "p"), "E A=1\n")
+
+    def test_cxx(self):
+        if shutil.which("g++") is None:
+            self.skipTest("no C++ compiler here")
+        source = self.scratch / "p.cc"
+        source.write_text("#include <netlogger.hpp>\nusing namespace netlogger::literals;\n"
+                          "int main() { netlogger::log log(\"p\", \"a.log\"); log.event(\"E\"_e, \"A\"_f = 1); }\n")
+        self.assertEqual(self.say(self.compile("g++", source, "-std=c++17")), "E A=1\n")
+
+    def test_uninstall_leaves_no_file(self):
+        root = self.scratch / "root"
+        make(self, "install", root)
+        make(self, "uninstall", root)
+        left = [str(p) for p in root.rglob("*") if not p.is_dir()]
         self.assertEqual(left, [])
 
 

@@ -56,6 +56,100 @@ public class Client {
             log.event("Kind" + i).put("F" + i, i).write();
     }
 
+    /* Once it is warm an event allocates nothing, of whatever types its fields are. */
+    static void allocations(NetLogger log) {
+        var threads = (com.sun.management.ThreadMXBean) java.lang.management.ManagementFactory.getThreadMXBean();
+        long me = Thread.currentThread().getId(), took = 0;
+        String[] texts = {"ascii", "gr\u00fc\u00dfe \ud83d\ude00"};
+        byte[] bytes = new byte[20];
+        StringBuilder built = new StringBuilder("built");
+        for (int round = 0; round < 3; round++) {
+            long before = threads.getThreadAllocatedBytes(me);
+            for (int i = 0; i < 10000; i++)
+                log.event("Free").put("I", i).put("D", i / 3.0).put("B", i % 2 == 0).put("T", texts[i % 2]).put("Y", bytes)
+                    .put("S", built).write();
+            took = threads.getThreadAllocatedBytes(me) - before;
+        }
+        check(took < 10000, "10000 events allocated " + took + " bytes");
+    }
+
+    /* Events that were begun and never written, or are open at the same time, or are written by another thread. */
+    static void open(NetLogger log) throws InterruptedException {
+        for (int i = 0; i < 1000; i++)
+            log.event("Forgotten").put("I", i);
+        Event[] all = new Event[10];
+        for (int i = 0; i < all.length; i++)
+            all[i] = log.event("Open").put("I", i);
+        for (int i = all.length; i-- > 0;)
+            all[i].put("J", i).write();
+        Event event = log.event("Elsewhere").put("I", 1);
+        Thread other = new Thread(event::write);
+        other.start();
+        other.join();
+    }
+
+    /* A log that is closed and opened again while others use it: what they were told is written is there. */
+    static void closing(String path) throws InterruptedException {
+        NetLogger log = new NetLogger("closing");
+        var written = new java.util.concurrent.atomic.AtomicLong();
+        var ends = new java.util.concurrent.atomic.AtomicBoolean();
+        List<Thread> all = new ArrayList<>();
+        for (int t = 0; t < 3; t++) {
+            int me = t;
+            all.add(new Thread(() -> {
+                for (int i = 0; !ends.get(); i++) {
+                    boolean there = me == 0 ? log.write("Text", "A=1") : log.event("Typed").put("T", "x".repeat(i % 100)).write();
+                    if (there)
+                        written.incrementAndGet();
+                    log.isOn(Level.USAGE);
+                    if (i % 1000 == 0)
+                        log.flush();
+                }
+            }));
+        }
+        for (Thread thread : all)
+            thread.start();
+        for (int round = 0; round < 100; round++) {
+            log.open("file://" + path + "?append=yes&policy=block&block=600&ring=64k");
+            Thread.sleep(2);
+            log.close();
+        }
+        ends.set(true);
+        for (Thread thread : all)
+            thread.join();
+        long found = 0;
+        try (Reader reader = new Reader(path)) {
+            for (LogRecord record : reader)
+                found++;
+            check(reader.malformed() == 0, "all can be read");
+        }
+        check(found == written.get() && found > 0, found + " events of " + written.get());
+    }
+
+    /* A reader that waits is closed by another thread, or interrupted. */
+    static void waiting(String path) throws Exception {
+        for (boolean closes : new boolean[] {true, false}) {
+            Reader reader = new Reader(path, "NL.EVNT == Never", true);
+            var outcome = new java.util.concurrent.CompletableFuture<String>();
+            Thread thread = new Thread(() -> {
+                try {
+                    outcome.complete(reader.hasNext() ? "a record" : "the end");
+                } catch (NetLoggerException e) {
+                    outcome.complete(e.getMessage());
+                }
+            });
+            thread.start();
+            while (thread.getState() != Thread.State.TIMED_WAITING)
+                Thread.yield();
+            if (closes)
+                reader.close();
+            else
+                thread.interrupt();
+            check(outcome.get().equals(closes ? "the end" : "interrupted"), outcome.get());
+            reader.close();
+        }
+    }
+
     static void spans(NetLogger log) {
         try (NetLogger.Span span = log.span("Read").put("ID", 7).put("WHAT", "x").start()) {
             span.put("BYTES", 12);
@@ -130,7 +224,9 @@ public class Client {
     public static void main(String[] args) throws Exception {
         NetLogger log = new NetLogger("java");
         log.open("file://" + args[0]);
+        allocations(log); // before there are more kinds of events than the library remembers
         values(log);
+        open(log);
         spans(log);
         wrong(log);
         threads(log);
@@ -149,6 +245,8 @@ public class Client {
         log.close();
         check(!log.event("Never").write(), "closed");
         read(args[0]);
+        waiting(args[0]);
+        closing(args[0] + ".closing");
         System.out.println("done");
     }
 }
@@ -176,7 +274,7 @@ def run_java(case, source, *arguments, jars=()):
         case.skipTest("no javac here")
     path = ":".join([str(case.scratch), str(JAR), *map(str, jars)])
     (case.scratch / "Client.java").write_text(source)
-    result = case.run_program("javac", "-Xlint:all", "-Werror", "-cp", path, "-d", case.scratch, case.scratch / "Client.java")
+    result = case.run_compiler("javac", "-Xlint:all", "-Werror", "-cp", path, "-d", case.scratch, case.scratch / "Client.java")
     case.assertEqual(result.returncode, 0, result.stderr)
     return case.run_program("java", "-Xcheck:jni", "-Xmx128m", f"-Djava.io.tmpdir={case.scratch}", "-cp", path, "Client", *arguments)
 
@@ -193,7 +291,7 @@ class Java(support.Case):
         result = run_java(self, PROGRAM, self.log)
         self.assertEqual((result.returncode, result.stdout.splitlines()[-1:]), (0, ["done"]), result.stderr)
         start = "PROG=java LVL=Usage NL.EVNT="
-        lines = [line for line in self.lines() if "NL.EVNT=Step" not in line and "NL.EVNT=Kind" not in line]
+        lines = [line for line in self.lines() if not any(f"NL.EVNT={name}" in line for name in ("Step", "Kind", "Free"))]
         self.assertEqual(lines, [
             start + "Numbers I=1 L=-9223372036854775808 D=0.1 F=0.1 F2=1.5 N=nan M=-inf B=true C=-3",
             start + 'Texts T="a b=\\"c\\"\\n" U=\u00e9\u20ac\U0001f600 H=?! E="" O=null Y="\udcff\\x00x" S=built',
@@ -205,6 +303,8 @@ class Java(support.Case):
             start + "Two N=1",
             'PROG=java LVL=Warning NL.EVNT=Text A=1 B="two words"',
             start + 'Talk MSG="only words"',
+            *[start + f"Open I={i} J={i}" for i in reversed(range(10))],
+            start + "Elsewhere I=1",
             start + "Read.start ID=7 WHAT=x",
             start + "Read.end ID=7 WHAT=x BYTES=12 STATUS=0",
             start + "Fail.start",

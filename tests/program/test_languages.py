@@ -1,10 +1,12 @@
 """The same from every language that is built: the ten events of examples/languages/README.md, and the paper's example."""
 import os
+import re
 import shutil
 import socket
 import sys
 import threading
 
+import collector
 import nlb_decoder
 import support
 
@@ -35,7 +37,7 @@ def compiled(compiler, suffix, folder, needed, *options):
         if shutil.which(compiler) is None or not all(path.exists() for path in (libraries / "libnetlogger.so", *needed)):
             case.skipTest(f"no {compiler}, or it is not built here")
         program = case.scratch / f"{name}-{suffix}"
-        result = case.run_program(compiler, "-o", program, EXAMPLES / f"{name}.{suffix}", f"-I{folder}",
+        result = case.run_compiler(compiler, "-o", program, EXAMPLES / f"{name}.{suffix}", f"-I{folder}",
                                   f"-I{support.SOURCE}/libnetlogger/include", *options, *needed, f"-L{libraries}", "-lnetlogger",
                                   f"-Wl,-rpath,{libraries}")
         case.assertEqual(result.returncode, 0, result.stderr)
@@ -64,7 +66,7 @@ LANGUAGES = {
 }
 
 
-class Collector:
+class OneConnection:
     """Takes one connection's bytes."""
 
     def __init__(self):
@@ -75,10 +77,10 @@ class Collector:
         self.thread.start()
 
     def _take(self):
-        self.socket.settimeout(60)
+        self.socket.settimeout(600)
         try:
             with self.socket.accept()[0] as connection:
-                connection.settimeout(60)
+                connection.settimeout(600)
                 while piece := connection.recv(65536):
                     self.bytes += piece
         except TimeoutError:
@@ -94,7 +96,7 @@ class Languages(support.Case):
     def ten(self, command, suffix):
         """The log of one language."""
         path = self.scratch / f"{len(list(self.scratch.iterdir()))}.{suffix}"
-        result = self.run_program(*command, f"file://{path}")
+        result = self.run_compiler(*command, f"file://{path}")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return path
 
@@ -107,23 +109,31 @@ class Languages(support.Case):
         records = nlb_decoder.records(self.ten(command, "nlb").read_bytes())
         return sorted((r.level, r.event, repr((r.host, r.prog, r.fields))) for r in records)
 
+    reference = None  # the lines and the records of ten.c, which all others are compared with
+
+    def expected(self):
+        if Languages.reference is None:
+            command = compiled_c(self, "ten")
+            Languages.reference = self.lines(command), self.records(command)
+        return Languages.reference
+
     def check_ten(self, language):
-        command, reference = LANGUAGES[language](self, "ten"), compiled_c(self, "ten")
-        expected = self.lines(reference)
-        self.assertEqual(len(expected), 10)
-        self.assertEqual(self.lines(command), expected)
-        self.assertEqual(self.records(command), self.records(reference))
+        command = LANGUAGES[language](self, "ten")
+        lines, records = self.expected()
+        self.assertEqual(len(lines), 10)
+        self.assertEqual(self.lines(command), lines)
+        self.assertEqual(self.records(command), records)
 
     def check_dolly(self, make):
-        collector = Collector()
+        taker = OneConnection()
         try:
             command = make(self, "dolly")
         except BaseException:
-            socket.create_connection(("127.0.0.1", collector.port)).close()
-            collector.taken()
+            socket.create_connection(("127.0.0.1", taker.port)).close()
+            taker.taken()
             raise
-        result = self.run_program(*command, "127.0.0.1", collector.port, timeout=60)
-        line = collector.taken()
+        result = self.run_compiler(*command, "127.0.0.1", taker.port)
+        line = taker.taken()
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertRegex(line, rb"^DATE=\S+ HOST=\S+ PROG=testprog LVL=Usage NL\.EVNT=WriteData SEND\.SZ=49332\n$")
 
@@ -131,7 +141,7 @@ class Languages(support.Case):
         self.check_dolly(compiled_c)
 
     def test_ten_events_of_c_are_as_the_table_says(self):
-        lines = b"\n".join(self.lines(compiled_c(self, "ten"))).decode()
+        lines = b"\n".join(self.expected()[0]).decode()
         for said in (
             "LVL=Usage NL.EVNT=Ten.Integers ZERO=0 NEGATIVE=-49332 LEAST=-9223372036854775808 MOST=9223372036854775807\n",
             "NL.EVNT=Ten.Reals TENTH=0.1 LARGE=-1.5e+300 NAN=nan INFINITE=inf NEGATIVE=-inf\n",
@@ -145,6 +155,37 @@ class Languages(support.Case):
             "F15=15 F16=16",
         ):
             self.assertIn(said, lines)
+
+
+class Readme(collector.Case):
+    """README.md's lines in Python and Perl, as they stand, but for where they log to."""
+
+    def run_block(self, language, *interpreter, **environment):
+        process = self.serve()
+        hello = self.scratch / "hello.log"
+        hello.write_text("DATE=20260101000000 HOST=h PROG=hello LVL=Usage NL.EVNT=Request.Parsed REQ.ID=7 BYTES=700\n"
+                         "DATE=20260101000000 HOST=h PROG=hello LVL=Usage NL.EVNT=Request.Parsed REQ.ID=8 BYTES=100\n")
+        text = (support.SOURCE / "README.md").read_text()
+        block = re.search(rf"```{language}\n(.*?)```", text, re.S).group(1)
+        self.assertIn("x-netlog://localhost", block)
+        block = block.replace("x-netlog://localhost", f"x-netlog://127.0.0.1:{self.port}").replace("/tmp/", f"{self.scratch}/")
+        result = self.run_program(*interpreter, block, env={**os.environ, **environment})
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.stop(process)
+        return result.stdout, [line.split(" NL.EVNT=")[1] for line in self.output.read_text().splitlines()]
+
+    def test_python(self):
+        support.program("bindings/python/built")
+        said, lines = self.run_block("python", sys.executable, "-c", PYTHONPATH=str(support.BUILD / "bindings/python/lib"))
+        self.assertRegex(said, r"^2026-01-01 00:00:00\+00:00 7\n$")
+        self.assertEqual(lines[:2], ["WriteData SEND.SZ=49332", "Read.start FILE=a"])
+        self.assertRegex(lines[2], r"^Read\.end FILE=a STATUS=0 DUR=\S+$")
+
+    def test_perl(self):
+        support.program("bindings/perl/built")
+        work = support.BUILD / "bindings/perl/work/blib"
+        said, lines = self.run_block("perl", "perl", "-we", PERL5LIB=f"{work}/lib:{work}/arch")
+        self.assertEqual((said, lines), ("", ["WriteData SEND.SZ=49332"]))
 
 
 def add_language(language):

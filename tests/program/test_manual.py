@@ -7,7 +7,7 @@ import support
 
 MAN = support.SOURCE / "doc" / "man"
 PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nlsort": "nlsort/nlsort",
-            "nlconv": "nltools/nlconv", "nlwrite": "nltools/nlwrite", "nlstat": "nltools/nlstat", "nlv": "nlv/nlv",
+            "nlconv": "nltools/nlconv", "nlwrite": "nltools/nlwrite", "nlstat": "nltools/nlstat", "nldiag": "nltools/nldiag", "nlv": "nlv/nlv",
             "nlrecover": "nltools/nlrecover", "nlschema": "nltools/nlschema", "nlsensor": "nlagent/nlsensor",
             "nlkernel": "nlkernel/nlkernel", "nlarchive": "nltools/nlarchive",
             "nlagent": "nlagent/nlagent", "nlagentd": "nlagent/nlagentd"}

@@ -101,9 +101,18 @@ class Netlogctl(support.Case):
             self.assertIn(b"Subscribed", s.recv(1000))
             self.assertEqual(self.ask("subscribers")[0]["WHERE"], 'A = "b c"')
         self.assertEqual({d["WHAT"]: d["COUNT"] for d in self.ask("drops")},
-                         {"malformed": 1, "lost": 0, "refused": 0, "failed": 0, "missed": 0})
+                         {"malformed": 1, "lost": 0, "refused": 0, "cut": 0, "unwritten": 0, "failed": 0, "missed": 0})
         self.stop(process)
         self.assertFalse(self.control.exists())
+
+    def test_names_that_are_no_utf8(self):
+        process = self.serve()
+        for name, shown in ((b"a\xff", "a\ufffd"), (b"\xc3\xa9\xf0\x9f\x8c\x8d", "\u00e9\U0001f30d"), (b"\xed\xa0\x80\xc0", "\ufffd" * 4)):
+            with socket.create_connection(("127.0.0.1", self.port)) as s:
+                s.sendall(record(1).replace(b"PROG=p ", b"PROG=" + name + b" "))
+                support.wait_until(lambda: [c["CLIENT"] for c in self.ask("clients") if "CLIENT" in c] == [shown], what=shown)
+            support.wait_until(lambda: not self.ask("clients"))
+        self.stop(process)
 
     def test_many_clients_in_one_answer(self):
         process = self.serve()

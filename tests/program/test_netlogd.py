@@ -194,6 +194,11 @@ class Netlogd(collector.Case):
             self.assertEqual(s.recv(1), b"")
         clients.pop().close()
         support.wait_until(lambda: self.send_if_accepted(record(1, 2)), what="there is room again")
+        clients.append(socket.create_connection(("127.0.0.1", self.port), timeout=20))
+        clients[-1].sendall(b"NETLOGGER/1 subscribe\n")  # who subscribes is one, too
+        self.assertIn(b"Netlogd.Subscribed", clients[-1].recv(1000))
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+            self.assertEqual(s.recv(1), b"")
         for s in clients:
             s.close()
         self.stop(process)
@@ -230,6 +235,27 @@ class Netlogd(collector.Case):
         sender.join()
         self.assertTrue(data.startswith(self.written().replace(record(2, 1), b"")), "nothing is missing between")
 
+    def test_a_limit_that_comes_by_a_reload_holds_for_those_who_are_there(self):
+        config = self.scratch / "netlogd.conf"
+        config.write_text("# none\n")
+        process = self.serve("--config", config)
+        greedy = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        greedy.sendall(record(1, 1))
+        support.wait_until(lambda: record(1, 1) in self.written(), what="that it is there")
+        config.write_text("max-rate 1\n")
+        process.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: "Netlogd.Reload " in self.said(), what="the reload")
+        data = b"".join(record(1, n) for n in range(2, 200))
+        greedy.sendall(data)  # after these, a piece, it owes minutes
+        support.wait_until(lambda: record(1, 199) in self.written(), what="its records")
+        greedy.sendall(record(1, 1000))
+        self.send(record(2, 1))
+        support.wait_until(lambda: record(2, 1) in self.written(), what="the other's record")
+        self.assertNotIn(record(1, 1000), self.written())
+        self.stop(process)  # which takes what has come
+        self.assertIn(record(1, 1000), self.written())
+        greedy.close()
+
     def test_clients_that_never_pause_keep_nobody_out(self):
         """Who comes while others send without an end is let in, read, and written down before any of those ends."""
         process = self.serve()
@@ -262,10 +288,13 @@ class Netlogd(collector.Case):
         process = self.serve("--record-timeout", "1")
         patient = socket.create_connection(("127.0.0.1", self.port), timeout=20)
         patient.sendall(record(1, 1))
+        late = []
         for part in (record(1, 1)[:20], record(1, 1) + b"D", b"NLB1" + b"\0" * 30):
-            with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
-                s.sendall(part)
-                self.assertEqual(s.recv(1), b"")
+            late.append(socket.create_connection(("127.0.0.1", self.port), timeout=20))
+            late[-1].sendall(part)
+        for s in late:
+            self.assertEqual(s.recv(1), b"")
+            s.close()
         patient.sendall(record(1, 2))
         patient.close()
         self.stop(process)

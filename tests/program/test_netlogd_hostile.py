@@ -401,6 +401,17 @@ class Hostile(collector.Case):
                     self.assertNotIn(b" 200 OK", said.split(b"\r\n")[0], sent[:60])
                 else:
                     self.assertRegex(s.recv(65536), b"HTTP/1.[01]" + answer.replace(b"|", b"|HTTP/1.[01]"), sent[:60])
+        # Those who do not come to the point keep out nobody who does.
+        undecided = [self.connect("metrics") for _ in range(200)]
+        for s in undecided:
+            self.send(s, b"GET /")
+        with self.connect("metrics") as s:
+            s.sendall(b"HEAD /metrics?x HTTP/1.1\n\n")
+            said = s.recv(65536)
+            self.assertRegex(said, rb"^HTTP/1.1 200 OK\r\n(.+\r\n)*Content-Length: [1-9]\d+\r\n(.+\r\n)*\r\n$")
+        self.assertLess(self.open_files(), self.files + 80)
+        for s in undecided:
+            s.close()
         self.lives()
 
     def test_tls(self):
@@ -445,7 +456,8 @@ class Hostile(collector.Case):
         """Those who say something, and then a byte now and then, or nothing: closed after the time for each."""
         rows = [(where, begin) for where in self.streams for begin in (b"D", b"DATE=20260101000000 X=", GOOD_BLOCK[:50])]
         rows += [(where, b"NETLOGGER/1 sub") for where in (*self.streams, "control")] + [("control", b"")]
-        rows += [("tls handshake", b""), ("tls handshake", self.hello()[:20]), ("metrics", b"")]
+        rows += [("tls handshake", b""), ("tls handshake", self.hello()[:20]), ("metrics", b""),
+                 ("metrics", b"GET /metrics HTTP/1.1\r\nX: ")]
         ends = threading.Event()
         slow = []
         for where, begin in rows:

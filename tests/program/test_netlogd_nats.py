@@ -178,14 +178,25 @@ class Case(collector.Case):
 
 class Nats(Case):
     CLIENTS, EVENTS = 6, 20000
+    more = 0  # events of other programs
 
     def load(self, port, pause=2000):
         url = f"x-netlog://127.0.0.1:{port}?format=nlb&policy=block&block=60&buffer=4k"
         return [self.start(self.program, url, f"client{i}", self.EVENTS, pause, stderr=subprocess.PIPE, text=True)
                 for i in range(self.CLIENTS)]
 
+    def let_each_have_a_share(self, port, *names):
+        """Which shard a program's stream is in is drawn by lot: others log an event each until all readers have some."""
+        for i in range(100):
+            client = self.start(self.program, f"x-netlog://127.0.0.1:{port}?format=nlb", f"more{i}", "1", "0")
+            self.assertEqual(client.wait(60), 0)
+            self.more += 1
+            self.wait_for_events(self.more, *names)
+            if all(self.events(name) for name in names):
+                return
+
     def check(self, names):
-        total = self.CLIENTS * self.EVENTS
+        total = self.CLIENTS * self.EVENTS + self.more
         self.wait_for_events(total, *names)
         found = self.events(*names)
         twice = [e for e, n in found.items() if n > 1]
@@ -201,6 +212,7 @@ class Nats(Case):
         url = self.output_url("replicas=3&shards=4")
         a = self.launch_publisher(url, port)
         readers = {n: self.launch_reader(n, f"replicas=3&durable=archive&share={i}/2") for i, n in ((1, "b"), (2, "c"))}
+        self.let_each_have_a_share(port, "b", "c")
         clients = self.load(port)
         quarter = self.CLIENTS * self.EVENTS // 5
         self.wait_for_events(quarter // 2, "b", "c")

@@ -15,9 +15,6 @@ def line(number):
     return f"DATE=20260101000000.{number % 1000000:06d} HOST=h PROG=p LVL=Usage NL.EVNT=E N={number}\n".encode()
 
 
-RECORDS = 300000  # of a client that netlogd is killed beside: it must not be done before the last kill
-
-
 class Output(support.Case):
     def setUp(self):
         super().setUp()
@@ -45,9 +42,9 @@ class Output(support.Case):
         netlogd.send_signal(signal.SIGTERM)
         self.assertEqual(netlogd.wait(20), 0, self.said())
 
-    def client(self, name, count, pause, options=""):
+    def client(self, name, count, pause, options="", **more):
         url = f"x-netlog://127.0.0.1:{self.port}?format=nlb&policy=block&block=60{options}"
-        return self.start(self.program, name, url, str(count), str(pause), stderr=subprocess.PIPE)
+        return self.start(self.program, name, url, str(count), str(pause), stderr=subprocess.PIPE, **more)
 
     def files(self):
         return sorted(p for p in self.folder.iterdir() if not p.name.endswith(".streams"))
@@ -98,6 +95,50 @@ class Output(support.Case):
     def test_rotation_by_size_of_compressed_text(self):
         self.rotate(f"file:{self.folder}/a-{{N}}.log.zst?rotate_size=16k&zstd=3", ".log.zst")
 
+    def test_files_end_at_the_size_asked_for_at_full_speed(self):
+        limit = 300 << 10
+        lines = b"".join(line(n) for n in range(100000))
+        netlogd = self.serve(f"file:{self.folder}/a-{{N}}.log?rotate_size={limit}&fsync=50ms")
+        self.send(lines)
+        self.stop(netlogd)
+        files = self.files()
+        self.assertEqual(b"".join(p.read_bytes() for p in files), lines)
+        for path in files[:-1]:
+            self.assertGreaterEqual(path.stat().st_size, limit)
+            self.assertLess(path.stat().st_size, limit + len(line(100000)))
+        for path in files:
+            path.unlink()
+        for asked in ("zstd=0", "zstd=1", "zstd=1&where=N<4000000000"):
+            netlogd = self.serve(f"file:{self.folder}/b-{{N}}.nlb?rotate_size={limit}&{asked}")
+            self.send(lines)
+            self.stop(netlogd)
+            files = self.files()
+            self.assertEqual(self.text(files).encode(), lines)
+            for path in files[:-1]:
+                self.assertGreaterEqual(path.stat().st_size, limit)
+                self.assertLess(path.stat().st_size, limit + (128 << 10))
+            for path in files:
+                path.unlink()
+
+    def test_blocks_at_full_speed_end_files_where_they_should(self):
+        """As they came, made anew for a filter, and as text: in files of several outputs, each of its own size."""
+        limit = 100 << 10
+        self.program = self.compile_client(PROGRAM)
+        netlogd = self.serve(f"file:{self.folder}/a-{{N}}.nlb?rotate_size={limit}&zstd=0", "--output",
+                             f"file:{self.folder}/b-{{N}}.log?rotate_size={limit}", "--output",
+                             f"file:{self.folder}/c-{{N}}.nlb?rotate_size={limit // 2}&zstd=1&where=I>%3D0")
+        client = self.client("c", 300000, 0, "&spool=" + str(self.scratch / "spool"))
+        self.assertEqual(client.wait(60), 0, client.stderr.read())
+        self.stop(netlogd)
+        for letter, least, block in (("a", limit, 64 << 10), ("b", limit, 4 << 20), ("c", limit // 2, 128 << 10)):
+            files = [p for p in self.files() if p.name.startswith(letter)]
+            self.assertEqual(sorted(self.numbers("c", self.text(files))), list(range(300000)))
+            self.assertGreater(len(files), 2, letter)
+            for path in files[:-1]:
+                self.assertGreaterEqual(path.stat().st_size, least)
+                self.assertLess(path.stat().st_size, least + block)
+        self.assertEqual(self.verify(self.folder).returncode, 0)
+
     @staticmethod
     def streams(blocks):
         at = 0
@@ -139,26 +180,29 @@ class Output(support.Case):
         self.program = self.compile_client(PROGRAM)
         rng = random.Random(seed)
         netlogd = self.serve(output)
-        clients = [self.client(f"c{i}", RECORDS, 2000, "&timeout=20") for i in range(2)]
-        done = 0
+        clients = [self.client(f"c{i}", "-", 2000, "&timeout=20", stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(2)]
         size = lambda: sum(p.stat().st_size for p in self.folder.iterdir())
-        while done < kills and any(c.poll() is None for c in clients):
+        for done in range(kills):
             if done % 4 == 3:  # however busy the machine, the clients get on between the kills
                 before = size()
-                support.wait_until(lambda: size() > before or all(c.poll() is not None for c in clients), what="records")
+                support.wait_until(lambda: size() > before or any(c.poll() is not None for c in clients), what="records")
             time.sleep(rng.uniform(0.001, 0.12))
             netlogd.kill()
             netlogd.wait()
             netlogd = self.serve(output)
-            done += 1
+        counts = []
+        for client in clients:
+            self.assertIsNone(client.poll())
+            client.stdin.close()
         for client in clients:
             status = client.wait(100)
             self.assertEqual(status, 0, f"{client.stderr.read()}; netlogd: {netlogd.poll()}, {self.said()[-2000:]}")
+            counts.append(int(client.stdout.read()))
         self.stop(netlogd)
         text = self.text()
-        for i in range(2):
-            self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(RECORDS)))
-        self.assertGreaterEqual(done, kills, "killed often enough")
+        for i, count in enumerate(counts):
+            self.assertGreater(count, 1000)
+            self.assertEqual(sorted(self.numbers(f"c{i}", text)), list(range(count)))
 
     def kills_at_calls(self, output, kills, seed):
         """The same, killed before, in and after the calls that change files, where it matters most."""
@@ -338,18 +382,22 @@ class Output(support.Case):
         last = len(files)
         whole = files[-1].read_bytes()
 
-        def gone(*numbers):
+        def gone(*numbers, status=1):
             for number in numbers:
                 files[number - 1].rename(self.scratch / files[number - 1].name)
             result = self.verify(self.folder)
             for number in numbers:
                 (self.scratch / files[number - 1].name).rename(files[number - 1])
-            self.assertEqual(result.returncode, 1, numbers)
+            self.assertEqual(result.returncode, status, [numbers, result.stdout])
             return result.stdout
 
-        self.assertIn(f"{self.folder}: number 1 of a is missing\n", gone(1))
-        self.assertIn(f"{self.folder}: numbers 1 to 2 of a are missing\n", gone(1, 2))
+        self.assertIn(f"{self.folder}: note: a begins with number 2: 1 was removed\n", gone(1, status=0))
+        self.assertIn(f"{self.folder}: note: a begins with number 3: 1 to 2 were removed\n", gone(1, 2, status=0))
+        self.assertNotIn("missing", gone(*range(1, last), status=0), "only the latest is left")
         self.assertIn(f"{self.folder}: number 2 of a is missing\n", gone(2))
+        said = gone(1, 3)
+        self.assertIn(f"{self.folder}: note: a begins with number 2: 1 was removed\n", said)
+        self.assertIn(f"{self.folder}: number 3 of a is missing\n", said)
         said = gone(last - 1, last)
         self.assertIn(f"{self.folder}: numbers {last - 1} to {last} of a are missing\n", said)
         self.assertRegex(said, r"out: stream [0-9a-f]{32}: \d+ records that were written are missing after 2")

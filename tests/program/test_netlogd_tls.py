@@ -171,11 +171,11 @@ class NetlogdTls(collector.Case):
                         pass
                 except ConnectionError:
                     pass
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as silent:  # says nothing at all
-            self.assertEqual(silent.recv(1), b"")
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as half:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as silent, \
+                socket.create_connection(("127.0.0.1", self.port), timeout=20) as half:
             half.sendall(b"\x16\x03\x01")
             self.assertEqual(half.recv(1), b"")
+            self.assertEqual(silent.recv(1), b"")  # it says nothing at all
         self.assertEqual(self.write(self.url()).returncode, 0)
         self.stop(process)
         self.assertEqual(self.written().count(b"\n"), 1)

@@ -277,6 +277,35 @@ Web Content 12 3456/3457 [000] 100.000002: sched:sched_switch: prev_comm=Web Con
 """
 
 
+FTRACE = """# tracer: function
+#
+            bash-1977    [000] d..1. 17284.993652: sys_close <-system_call_fastpath
+ Web Content-12 (   11) [003] .... 100.5: sched_switch: prev_comm=Web Content prev_pid=512 ==> next_comm=a=b
+  0)   1.250 us    |    lock();
+  0)               |  }
+"""
+
+
+class Ftrace(ImportCase):
+    def test_what_lines_become(self):
+        records, _ = self.convert(FTRACE)
+        self.assertEqual(records[0], {"ts": "1970-01-01T04:48:04.993652Z", "event": "ftrace.function", "level": "System", "prog": "bash", "CPU": 0,
+                                      "TID": 1977, "FUNCTION": "sys_close", "CALLER": "system_call_fastpath"})
+        self.assertEqual([records[1].get(k) for k in ("prog", "event", "CPU", "TID", "PID", "PREV.COMM", "PREV.PID", "NEXT.COMM")],
+                         ["Web Content", "sched_switch", 3, 12, 11, "Web Content", 512, "a=b"])
+        self.assertEqual([records[2].get(k) for k in ("event", "CPU", "FUNCTION", "DEPTH", "DURATION.NS")], ["ftrace.funcgraph_entry", 0, "lock", 1, 1250])
+        self.assertEqual([records[3].get(k) for k in ("event", "DEPTH")], ["ftrace.funcgraph_exit", 0])
+
+    def test_what_cannot_be_read_is_told_with_its_place(self):
+        good = "  cc1-489 [000] 100.000003: f <-g\n"
+        for line in ("rubbish", " cc1 [000] 100.5: f <-g", " cc1-1 [000] 100: f <-g", " cc1-1 [000] 99999999999999999999.5: f <-g", " cc1-1 [000] 100.5: f g",
+                     " 99999) |  f();", " 0) f();", " 5)  a => b"):
+            with self.subTest(line=line):
+                records, errors = self.convert(good + line + "\n" + good, status=1)
+                self.assertEqual(len(records), 2)
+                self.assertIn("input:2: ", errors)
+
+
 class Perf(ImportCase):
     def test_what_samples_become(self):
         records, errors = self.convert(PERF)

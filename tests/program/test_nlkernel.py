@@ -238,10 +238,11 @@ class Recording(Kernel):
                     f"{self.program} 3000000 & {self.program} 3000000; wait")
         result = self.run_program(self.nlkernel, "report", "scheduler", "--json", self.log)
         self.assertEqual(result.returncode, 0, result.stderr)
-        found = json.loads(result.stdout)
-        calls = next(p for p in found["programs"] if p["program"] == self.name)
-        self.assertGreater(calls["quanta"]["count"], 1)
-        self.assertGreater(calls["ousted"], 0)  # two that want one processor
+        rows = {r["report"]: r["rows"] for r in json.loads(result.stdout)["reports"]}
+        quanta = next(row for row in rows["Quanta"] if row["by"]["PROG"] == self.name)
+        self.assertGreater(quanta["count"], 1)
+        ousted = [row for row in rows["Oustings"] if row["by"]["PREV.COMM"] == self.name]
+        self.assertTrue(ousted)  # two that want one processor
 
 
 class Losses(Kernel):
@@ -460,65 +461,6 @@ class WithoutTracefs(support.Case):
             result = self.run_program(nlkernel, *arguments)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertIn(words, result.stderr)
-
-
-class Report(support.Case):
-    """What is computed of events is known beforehand; these are made here, so that no kernel is needed."""
-
-    def log(self):
-        lines = []
-
-        def event(microseconds, name, text, prog="p"):
-            lines.append(f"DATE=20260101000000.{microseconds:06d} HOST=h PROG={prog} LVL=System NL.EVNT={name} CPU=0 {text}\n")
-
-        def switch(at, prev, pid, state, following, next_pid):
-            event(at, "sched.sched_switch", f"PREV.COMM={prev} PREV.PID={pid} PREV.PRIO=120 PREV.STATE={state} NEXT.COMM={following} "
-                  f"NEXT.PID={next_pid} NEXT.PRIO=120")
-
-        switch(0, "swapper/0", 0, 0, "a", 10)
-        event(100, "sched.sched_wakeup", "COMM=b EV.PID=20 PRIO=120 TARGET.CPU=0")
-        switch(150, "a", 10, 256, "b", 20)
-        switch(400, "b", 20, 1, "a", 10)
-        switch(1000, "a", 10, 1, "swapper/0", 0)
-        event(1100, "sched.sched_wakeup_new", "COMM=a EV.PID=10 PRIO=120 TARGET.CPU=0")
-        event(1150, "NetLogger.Lost", "COUNT=5 FROM=20260101000000.001120 TO=20260101000000.001150", "nlkernel")
-        switch(1200, "b", 20, 1, "a", 10)
-        switch(1300, "a", 10, 0, "swapper/0", 0)
-        lines.append("DATE=20260101000000.000200 HOST=h PROG=p LVL=System NL.EVNT=sched.sched_switch CPU=0 PREV.PID=-1\n")
-        lines.append("DATE=20260101000000.000300 HOST=h PROG=p LVL=System NL.EVNT=sched.sched_wakeup CPU=99999999 EV.PID=20\n")
-        log = self.scratch / "s.log"
-        log.write_text("".join(lines[::2] + lines[1::2]))
-        return log
-
-    def report(self, *arguments, status=0):
-        result = self.run_program(support.program("nlkernel/nlkernel"), "report", *arguments)
-        self.assertEqual(result.returncode, status, result.stderr)
-        return result.stdout if status == 0 else result.stderr
-
-    def test_scheduler(self):
-        found = json.loads(self.report("scheduler", "--json", self.log()))
-        programs = {p["program"]: p for p in found["programs"]}
-        self.assertEqual((found["switches"], found["lost"], found["cpus"]), (6, 5, 1))
-        self.assertEqual(programs["a"]["quanta"], {"count": 3, "sum_ns": 850000, "p50_ns": 150000, "p90_ns": 600000, "p99_ns": 600000,
-                                                   "max_ns": 600000})
-        self.assertEqual(programs["a"]["delays"]["count"], 1)
-        self.assertEqual(programs["a"]["delays"]["max_ns"], 250000)
-        self.assertEqual(programs["b"]["quanta"]["sum_ns"], 250000)
-        self.assertEqual(programs["b"]["delays"]["max_ns"], 50000)
-        self.assertEqual(found["oustings"], [{"ousted": "a", "by": "b", "times": 1}])
-        text = self.report("scheduler", self.log())
-        self.assertRegex(text, r"(?m)^0.001 s, 1 CPU, 6 switches, 5 events lost")
-        self.assertRegex(text, r"(?m)^a +0\.850 +3 +150\.0 +600\.0 +600\.0 +600\.0 +1 +250\.0")
-        self.assertRegex(text, r"(?m)^a +b +1$")
-        self.assertEqual(self.report("scheduler", "--cdf", "a", self.log()).splitlines()[33], "150.000 0.34")
-
-    def test_nothing_to_report(self):
-        empty = self.scratch / "empty.log"
-        empty.write_text("")
-        self.assertIn("there is no sched.sched_switch", self.report("scheduler", empty, status=1))
-        self.assertIn('no program "c" ran', self.report("scheduler", "--cdf", "c", self.log(), status=1))
-        self.assertIn('there is no report "what"', self.report("what", empty, status=2))
-        self.assertIn("No such file", self.report("scheduler", self.scratch / "none", status=1))
 
 
 class Listing(Kernel):

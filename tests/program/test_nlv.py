@@ -8,20 +8,9 @@ import time
 import unittest
 import zlib
 
+import nlv_window
 import support
-
-
-def requests(count=50):
-    """A log of requests over two hosts, with a load of the host beside them."""
-    lines = []
-    for i in range(count):
-        t = i * 10000
-        for step, (event, host, offset) in enumerate([("Client.Send", "c", 0), ("Server.Recv", "s", 1000),
-                                                      ("Server.Done", "s", 6000), ("Client.Recv", "c", 7000)]):
-            lines.append((t + offset, f"HOST={host} PROG=p LVL=Usage NL.EVNT={event} REQ.ID=r{i} KIND={i % 2}"))
-        lines.append((t + 5, f"HOST=s PROG=sensor LVL=System NL.EVNT=Load LOAD={i % 7}.5"))
-    lines.append((1234, "HOST=s PROG=p LVL=Error NL.EVNT=Oops"))
-    return "".join(f"DATE=20260101120000.{t:06d} {rest}\n" for t, rest in lines)
+from nlv_window import requests
 
 
 def read_png(path):
@@ -108,6 +97,82 @@ class Render(support.Case):
         self.assertRegex(text, r"\[loadline LOAD\]\nevent=Load\nfield=LOAD\n")
         self.assertIn("[point Oops]\nevent=Oops\n", text)
         self.assertEqual(self.render("b.png", "--config", config, self.log).returncode, 0)
+
+    def ready_made(self):
+        """The environment in which ready-made drawings are found, as if they were installed."""
+        folder = self.scratch / "share" / "netlogger"
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / "drawings").exists():
+            (folder / "drawings").symlink_to((support.SOURCE / "nlv" / "drawings").resolve())
+        return {**os.environ, "XDG_DATA_HOME": str(self.scratch / "share")}
+
+    def test_ready_made_drawings(self):
+        names = sorted(path.stem for path in (support.SOURCE / "nlv" / "drawings").glob("*.nlv"))
+        self.assertEqual(names, ["bp-workflow", "http", "kernel-interrupts", "kernel-sched"])
+        for name in names:
+            result = self.run_program(self.nlv, "--config", name, "--write-config", self.scratch / "again.nlv", self.log,
+                                      env=self.ready_made())
+            self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.run_program(self.nlv, "--config", "no-such", "--render", self.scratch / "a.png", self.log)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no-such", result.stderr)
+
+    def test_what_begins_anew(self):
+        """Threads that are woken again and again: an object each time, though by different fields of the same value."""
+        lines = []
+        for i in range(10):
+            lines.append(f"DATE=2026010112000{i}.1 HOST=h CPU=0 NL.EVNT=sched.sched_wakeup EV.PID=7 COMM=a")
+            lines.append(f"DATE=2026010112000{i}.1002 HOST=h CPU=0 NL.EVNT=sched.sched_switch PREV.PID=0 NEXT.PID=7")
+        self.log.write_text("\n".join(lines) + "\n")
+        result = self.run_program(support.program("nltools/nlstat"), "--config", "kernel-sched", self.log, env=self.ready_made())
+        self.assertIn(": 10, ", result.stdout)
+        self.assertRegex(result.stdout, r"sched_wakeup -> sched.sched_switch\s+10\s")
+        result = self.run_program(self.nlv, "--config", "kernel-sched", "--render", self.scratch / "a.svg", self.log,
+                                  env=self.ready_made())
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("out of order", (self.scratch / "a.svg").read_text())
+        red = re.findall(r"rgb\(87.8\d*%, 0%, 0%\)", (self.scratch / "a.svg").read_text())
+        self.assertEqual(red, [], "going on from the last event to the first is no time that runs backwards")
+
+    def test_clock_errors_are_drawn(self):
+        config = self.scratch / "c.nlv"
+        config.write_text("[lifeline R]\nevents=A;B\nid=ID\n")
+
+        def picture(error):
+            self.log.write_text(f"DATE=20260101120000 HOST=h NL.EVNT=ClockTracking CLOCK.ERROR={error}\n"
+                                "DATE=20260101120001 HOST=h NL.EVNT=A ID=1\nDATE=20260101120003 HOST=h NL.EVNT=B ID=1\n")
+            result = self.render("a.png", "--config", config, "--size", "600x400", self.log)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            rows = read_png(self.scratch / "a.png")[2]
+            return sum(row[x][2] > row[x][0] + 20 for row in rows[80:330] for x in range(600))
+
+        self.assertGreater(picture(200000), picture(1) + 200, "a fifth of a second on either side")
+
+    def test_what_cannot_be_in_order_is_marked(self):
+        config = self.scratch / "c.nlv"
+        config.write_text("[lifeline R]\nevents=Send;Receive\nid=ID\n")
+        self.log.write_text("DATE=20260101120003 HOST=a NL.EVNT=Send ID=1\nDATE=20260101120001 HOST=b NL.EVNT=Receive ID=1\n")
+        self.assertEqual(self.render("a.png", "--config", config, self.log).returncode, 0)
+        rows = read_png(self.scratch / "a.png")[2]
+        red = sum(pixel[0] > 180 and pixel[1] < 90 and pixel[2] < 90 for row in rows[80:700] for pixel in row)
+        self.assertGreater(red, 100)
+
+    def test_caption(self):
+        self.assertEqual(self.render("plain.svg", self.log).returncode, 0)
+        self.assertEqual(self.render("with.svg", "--caption", "What is to be seen", self.log).returncode, 0)
+        self.assertNotEqual((self.scratch / "plain.svg").read_text(), (self.scratch / "with.svg").read_text())
+
+    def test_what_a_desktop_is_told(self):
+        folder = support.SOURCE / "nlv" / "desktop"
+        for words in [["desktop-file-validate", folder / "org.netlogger.nlv.desktop"],
+                      ["appstreamcli", "validate", "--no-net", folder / "org.netlogger.nlv.metainfo.xml"],
+                      ["xmllint", "--noout", folder / "netlogger.xml", folder / "org.netlogger.nlv.svg"]]:
+            if shutil.which(words[0]) is None:
+                self.skipTest(f"no {words[0]} here")
+            result = self.run_program(*words)
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn('<release version="%s"' % self.run_program(self.nlv, "--version").stdout.split()[-1],
+                      (folder / "org.netlogger.nlv.metainfo.xml").read_text())
 
     def test_ids_of_several_fields(self):
         lines = [f"DATE=20260101000000.{w}{j}{s}000 NL.EVNT=job.{e} wf={w} job={j}"
@@ -197,54 +262,7 @@ class Render(support.Case):
         self.assertGreater(differences(plain, picture(slow=15000)), 100, "one slow request among thirty thousand")
 
 
-class Window(support.Case):
-    def setUp(self):
-        super().setUp()
-        self.nlv = support.program("nlv/nlv")
-        for tool in ["Xvfb", "xdotool"]:
-            if shutil.which(tool) is None:
-                self.skipTest(f"no {tool} here")
-        read_end, write_end = os.pipe()
-        # It would start anew whenever its last client, xdotool too, has left, and turn away who comes meanwhile.
-        self.start("Xvfb", "-noreset", "-displayfd", str(write_end), "-screen", "0", "1280x900x24", "-nolisten", "tcp",
-                   pass_fds=[write_end], stderr=subprocess.DEVNULL)
-        os.close(write_end)
-        with os.fdopen(read_end) as pipe:
-            display = pipe.readline().strip()
-        self.environment = {**os.environ, "DISPLAY": f":{display}", "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1",
-                            "HOME": str(self.scratch), "XDG_CACHE_HOME": str(self.scratch / "cache"),
-                            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}  # none is begun for a test
-        self.log = self.scratch / "a.log"
-        self.log.write_text(requests())
-
-    def xdotool(self, *words):
-        return self.run_program("xdotool", *words, env=self.environment).stdout.strip()
-
-    def title(self):
-        return self.xdotool("search", "--onlyvisible", "--name", "^nlv", "getwindowname")
-
-    def range(self):
-        found = re.search(r"(\S+) to (\S+?)Z?(  real time)?$", self.title())
-        return found.groups()[:2] if found and found.group(1).startswith("2") else None
-
-    def settled(self, before, what):
-        """The visible range once it is another than before and no longer changes: several events may be under way."""
-
-        def steady():
-            first = self.range()
-            time.sleep(0.3)
-            return first and first != before and self.range() == first and first
-
-        return support.wait_until(steady, what=what)
-
-    def seconds(self, text):
-        return sum(float(part) * scale for part, scale in zip(text.split("T")[1].split(":"), (3600, 60, 1)))
-
-    def open(self, *arguments):
-        process = self.start(self.nlv, *arguments, env=self.environment, stderr=subprocess.DEVNULL)
-        self.settled(None, "the window shows the log")
-        return process
-
+class Window(nlv_window.WindowCase):
     def test_zoom_pan_and_back(self):
         self.open(self.log)
         whole = self.range()
@@ -260,16 +278,6 @@ class Window(support.Case):
         self.assertAlmostEqual(width(panned), width(zoomed), 2)
         self.xdotool("key", "Home")
         support.wait_until(lambda: self.range() == whole, what="Home shows all")
-
-    def picture(self):
-        """What is on the display, as rows of (red, green, blue)."""
-        dump = subprocess.run(["xwd", "-root", "-silent"], env=self.environment, capture_output=True, timeout=60).stdout
-        header = struct.unpack(">25I", dump[:100])
-        size, width, height, order, line, colors = header[0], header[4], header[5], header[7], header[12], header[19]
-        self.assertEqual(order, 0, "little-endian")
-        pixels, step = dump[size + 12 * colors :], header[11] // 8
-        rows = [pixels[y * line : y * line + step * width] for y in range(height)]
-        return [[(row[x + 2], row[x + 1], row[x]) for x in range(0, step * width, step)] for row in rows]
 
     def test_zoom_to_what_is_dragged_over_and_back_and_forward(self):
         self.open(self.log)
@@ -355,7 +363,7 @@ class Window(support.Case):
     def test_the_example(self):
         process = self.start(self.nlv, env=self.environment, stderr=subprocess.DEVNULL)
         support.wait_until(lambda: "nlv" in self.title().splitlines(), what="the first window")
-        self.xdotool("key", "Tab", "alt+e")
+        self.xdotool("key", "Tab", "alt+x")
         support.wait_until(lambda: "example.log" in self.title(), what="the example is shown")
         self.assertIsNone(process.poll())
 

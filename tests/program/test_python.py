@@ -5,10 +5,16 @@ import math
 import os
 import pathlib
 import pickle
+import re
+import shutil
 import signal
+import subprocess
 import sys
+import sysconfig
 import threading
+import types
 import unittest
+import unittest.mock
 
 import support
 
@@ -553,6 +559,7 @@ class Readers(Case):
     def test_waiting_is_interrupted(self):
         self.path.write_text("")
         self.script("import netlogger, os, signal, sys, threading\n"
+                    "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it\n"
                     "threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
                     "try:\n    next(netlogger.read(sys.argv[1], follow=True))\n"
                     "except KeyboardInterrupt:\n    sys.exit(7)\n", self.path, code=7)
@@ -592,6 +599,25 @@ class Readers(Case):
         self.assertEqual(str(table.schema.field("time").type), "timestamp[ns, tz=UTC]")
 
 
+    def test_what_arrow_is_given(self):
+        """The columns and types that pyarrow is asked for, also where it is not installed."""
+        arrow = types.ModuleType("pyarrow")
+        arrow.timestamp, arrow.string = lambda unit, tz: f"timestamp[{unit}, tz={tz}]", lambda: "string"
+        arrow.uint64 = lambda: "uint64"
+        arrow.array, arrow.table = lambda values, type=None: (values, type), lambda columns: columns
+        self.write(self.path.with_suffix(".nlb"))
+        with unittest.mock.patch.dict(sys.modules, pyarrow=arrow):
+            table = netlogger.read(self.path.with_suffix(".nlb")).to_arrow()
+        none = [None] * 10
+        self.assertEqual(list(table), ["time", "host", "prog", "level", "event", *self.VALUES, "N"])
+        self.assertEqual((len(table["time"][0]), table["time"][1]), (11, "timestamp[ns, tz=UTC]"))
+        self.assertEqual(table["level"], (["Usage"] + ["Warning"] * 10, "string"))
+        self.assertEqual(table["N"], ([None, *range(10)], None))
+        self.assertEqual((table["F"], table["B"]), (([0.1, *none], None), ([True, *none], None)))
+        self.assertEqual(table["U"], ([2**64 - 1, *none], "uint64"))
+        self.assertEqual((table["S"], table["Y"][0][0]), ((['a "b"\n', *none], "string"), "\ufffd\0"))
+
+
 class Installed(Case):
     def test_pip(self):
         """Into a virtual environment, from the source tree, with nothing from the network."""
@@ -606,11 +632,9 @@ class Installed(Case):
         source = self.scratch / "source"  # pip leaves its work there
         self.run_program("cp", "-r", support.SOURCE / "bindings/python", source)
         self.run_program("chmod", "-R", "u+w", source)
-        pc = self.scratch / "netlogger.pc"
-        pc.write_text(f"Name: netlogger\nDescription: d\nVersion: 0.1.0\nLibs: -L{support.BUILD}/libnetlogger/.libs -lnetlogger\n"
-                      f"Cflags: -I{support.SOURCE}/libnetlogger/include\n")
+        pc = support.pkg_config_folder(self.scratch)
         install = [venv / "bin/python", "-m", "pip", "install", "--no-build-isolation", source]
-        result = self.run_program(*install, timeout=300, env=dict(environment, PKG_CONFIG_PATH=str(self.scratch)))
+        result = self.run_program(*install, timeout=300, env=dict(environment, PKG_CONFIG_PATH=pc))
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         said = self.run_program(venv / "bin/python", "-c", "import netlogger; print(netlogger.__file__)\n"
                                 "with netlogger.open('p', 'memory:m') as log: log.event('E', N=1)\n"
@@ -624,6 +648,57 @@ class Installed(Case):
                                   env=dict(environment, PKG_CONFIG_PATH="/none", PKG_CONFIG_LIBDIR="/none"))
         self.assertNotEqual(result.returncode, 0)
         self.assertIn("PKG_CONFIG_PATH=", result.stdout + result.stderr)
+
+    def test_the_limited_api(self):
+        """The extension uses nothing that the headers of the limited API of 3.9 do not declare."""
+        for tool in ("nm", "cc"):
+            if shutil.which(tool) is None:
+                self.skipTest(f"no {tool} here")
+        used = self.run_program("nm", "-D", "--undefined-only", LIB / "netlogger/_core.abi3.so").stdout
+        names = {line.split()[-1] for line in used.splitlines() if re.match(r"_?Py", line.split()[-1])}
+        self.assertGreater(len(names), 50)
+        declared = self.run_compiler("cc", "-E", "-P", "-DPy_LIMITED_API=0x03090000", "-DPY_SSIZE_T_CLEAN",
+                                     f"-I{sysconfig.get_path('include')}", "-include", "Python.h", "-x", "c", "/dev/null")
+        self.assertEqual(declared.returncode, 0, declared.stderr)
+        # With PY_SSIZE_T_CLEAN these are the names behind PyArg_ParseTuple and its like, in every version.
+        names -= {"_PyArg_ParseTuple_SizeT", "_PyArg_ParseTupleAndKeywords_SizeT", "_Py_BuildValue_SizeT"}
+        self.assertEqual(names - set(re.findall(r"\w+", declared.stdout)), set())
+
+    def test_other_versions_of_python(self):
+        """One build is for all of them; those that are here are tried."""
+        tried = 0
+        for minor in range(9, 30):
+            python = shutil.which(f"python3.{minor}")
+            if python is None or minor == sys.version_info.minor or subprocess.run(
+                    [python, "-c", ""], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+                continue
+            tried += 1
+            result = self.run_program(python, "-c", "import netlogger\nwith netlogger.open('p', 'memory:m') as log:\n"
+                                      "    log.event('E', {'A': 1}, B=0.5, C='x')\n    with log.span('S'): pass\n"
+                                      "print(*[r.event for r in netlogger.read('memory:m')])\n",
+                                      env=dict(os.environ, PYTHONPATH=str(LIB), PYTHONDONTWRITEBYTECODE="1"))
+            self.assertEqual((result.stdout, result.stderr), ("E S.start S.end\n", ""), python)
+        if tried == 0:
+            self.skipTest("no other Python here")
+
+    def test_types(self):
+        """What the module says of types is consistent, and the stubs say what the extension is."""
+        if shutil.which("mypy") is None or shutil.which("stubtest") is None:
+            self.skipTest("no mypy here")
+        shutil.copytree(LIB / "netlogger", self.scratch / "netlogger")
+        options = ["--config-file", support.SOURCE / "bindings/python/pyproject.toml", "--cache-dir", self.scratch / "cache"]
+        result = self.run_compiler("mypy", *options, "-p", "netlogger", cwd=self.scratch)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        (self.scratch / "user.py").write_text("import netlogger\nlog = netlogger.open('p', 'memory:m')\n"
+                                              "log.event('E', {'A': 1}, B=2)\nlog.event(1)\n"
+                                              "for record in netlogger.read('a'):\n    record.time_ns + 1\n    record.time + 1\n")
+        result = self.run_compiler("mypy", *options, "user.py", cwd=self.scratch)
+        wrong = [int(line.split(":")[1]) for line in result.stdout.splitlines() if ": error: " in line]
+        self.assertEqual(wrong, [4, 7], result.stdout + result.stderr)
+        version = self.run_program("mypy", "--version").stdout  # stubtest loads the extension with its own Python
+        result = self.run_compiler("stubtest", "--mypy-config-file", options[1], "netlogger._core", cwd=self.scratch,
+                                   env=dict(os.environ, PYTHONPATH=str(self.scratch)))
+        self.assertEqual(result.returncode, 0, version + result.stdout + result.stderr)
 
     def test_every_name_is_explained(self):
         for name in netlogger.__all__:

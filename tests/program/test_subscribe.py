@@ -208,6 +208,16 @@ class Subscribe(support.Case):
         self.join_past_and_present(f"file:{folder}/a-{{N}}.nlb?rotate_size=30k", taken)
         self.assertGreater(len(list(folder.glob("a-*.nlb"))), 5)
 
+    def test_no_more_than_are_allowed(self):
+        process = self.serve("--max-subscribers", "2")
+        two = [self.welcome(), self.welcome()]
+        self.assertIn(b'NL.EVNT=Netlogd.Error REASON="there are as many subscribers as are allowed here"\n',
+                      self.ask(b"NETLOGGER/1 subscribe\n"))
+        self.send(record(1))
+        for s in two:
+            s.wait_for(record(1))
+        self.stop(process)
+
     def test_since_passes_over_files_that_are_older(self):
         folder = self.numbered()
         process = self.serve(output=f"file:{folder}/a-{{N}}.log?rotate_size=100k")

@@ -87,6 +87,11 @@ tests_unit_spool_unit_SOURCES = %D%/spool.c
 tests_unit_spool_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_spool_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/bounds.unit
+tests_unit_bounds_unit_SOURCES = %D%/bounds.c
+tests_unit_bounds_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_bounds_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/surroundings.unit
 tests_unit_surroundings_unit_SOURCES = %D%/surroundings.c
 tests_unit_surroundings_unit_CPPFLAGS = $(unit_cppflags)

@@ -637,13 +637,38 @@ static void names_without_their_folder(void **state)
 
 /* ---- what is no record ---- */
 
+/* What is in a log in memory, which goes: in *good events of this name whose I are 1, 2, 3, ..., in *lost what was. */
+static void read_and_free(const char *name, unsigned *good, unsigned *lost, unsigned *passed_over)
+{
+    nl_buffer bytes = {0};
+    const nl_record *record;
+    nl_field field;
+    *good = *lost = *passed_over = 0;
+    assert_true(nl_memory_read(name, &bytes));
+    nl_decoder *decoder = nl_decoder_new(NULL);
+    nl_decoder_feed(decoder, bytes.data, bytes.size);
+    while (nl_decoder_next(decoder, &record) == NL_OK)
+        if (record->event.size == 4 && memcmp(record->event.data, "Good", 4) == 0) {
+            int64_t i = 0;
+            assert_true(nl_record_find(record, "I", &field) && nl_field_int(&field, &i));
+            assert_int_equal(i, ++*good);
+        } else if (record->event.size == 14 && memcmp(record->event.data, "NetLogger.Lost", 14) == 0) {
+            ++*lost;
+            *passed_over += nl_record_find(record, "BYTES", &field);
+        }
+    nl_decoder_free(decoder);
+    nl_buffer_free(&bytes);
+    nl_memory_free(name);
+}
+
+static const char *const in_memory[] = {"memory:bad", "memory:bad?format=nlb"};
+
 /* One that is made by hand, with a name that is none, takes nothing with it but itself. */
 static void a_record_that_is_none(void **state)
 {
     (void)state;
-    static const char *const urls[] = {"memory:bad", "memory:bad?format=nlb"};
     for (int i = 0; i < 2; i++) {
-        nl_log *log = nl_open("p", urls[i]);
+        nl_log *log = nl_open("p", in_memory[i]);
         nl_field field = {.name = {"a b", 3}, .type = NL_TYPE_INT, .int_value = 1};
         nl_record bad = {.level = NL_USAGE, .event = {"Bad", 3}, .fields = &field, .field_count = 1};
         NL_EVENT(log, NL_USAGE, "Good", "I", 1);
@@ -652,21 +677,57 @@ static void a_record_that_is_none(void **state)
         NL_EVENT(log, NL_USAGE, "Good", "I", 3);
         assert_int_equal(nl_close(log), NL_FAILED);
         assert_non_null(strstr(nl_error_message(), "1 events could not be delivered"));
-        nl_buffer bytes = {0};
-        const nl_record *record;
-        unsigned good = 0, lost = 0;
-        assert_true(nl_memory_read("bad", &bytes));
-        nl_decoder *decoder = nl_decoder_new(NULL);
-        nl_decoder_feed(decoder, bytes.data, bytes.size);
-        while (nl_decoder_next(decoder, &record) == NL_OK) {
-            good += record->event.size == 4 && memcmp(record->event.data, "Good", 4) == 0;
-            lost += record->event.size == 14 && memcmp(record->event.data, "NetLogger.Lost", 14) == 0;
-        }
+        unsigned good, lost, passed_over;
+        read_and_free("bad", &good, &lost, &passed_over);
         assert_int_equal(good, 3);
         assert_int_equal(lost, 1);
-        nl_decoder_free(decoder);
-        nl_buffer_free(&bytes);
-        nl_memory_free("bad");
+    }
+}
+
+/* An event as NL_EVENT makes it, of which the program then overwrites something: claim is what its string claims to be
+ * long, size what all of it does; 0: it stays as it is. */
+static void put_good(nl_log *log, int i, uint32_t claim, uint32_t size)
+{
+    static const char *const names[] = {"I", "S", 0};
+    static const unsigned char types[] = {NL_RAW_INT32, NL_RAW_STRING, 0};
+    static nl_event_site site = {"Good", names, types, 2, NL_USAGE, 0, 0, 0};
+    enum { SIZE = sizeof(nl_event_header) + 4 + 4 + 3 };
+    nl_ring_producer *ring = NULL;
+    char *at = nl_private_begin((nl_log_gate *)(void *)log, &site, SIZE, &ring);
+    uint32_t string_size = claim != 0 ? claim : 3;
+    assert_true(at != NULL && ring != NULL);
+    memcpy(at, &i, 4);
+    memcpy(at + 4, &string_size, 4);
+    memcpy(at + 8, "abc", 3);
+    if (size != 0)
+        memcpy(at - sizeof(nl_event_header), &size, sizeof size);
+    nl_private_commit(ring, SIZE);
+}
+
+/* Memory that the program has overwritten takes with it what was there, which is counted, and nothing else. */
+static void a_ring_that_is_damaged(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        nl_log *log = nl_open("p", in_memory[i]);
+        put_good(log, 1, 0, 0);
+        put_good(log, 2, 0, 0);
+        put_good(log, 77, 5000, 0);
+        put_good(log, 3, 0, 0);
+        put_good(log, 77, 4, 0);
+        put_good(log, 78, UINT32_MAX, 0);
+        put_good(log, 4, 0, 0);
+        put_good(log, 77, 0, 3);
+        assert_int_equal(nl_flush(log), NL_OK);
+        put_good(log, 5, 0, 0);
+        put_good(log, 77, 0, 1 << 20);
+        assert_int_equal(nl_close(log), NL_FAILED);
+        assert_non_null(strstr(nl_error_message(), "5 events could not be delivered"));
+        unsigned good, lost, passed_over;
+        read_and_free("bad", &good, &lost, &passed_over);
+        assert_int_equal(good, 5);
+        assert_int_equal(lost, 5);
+        assert_int_equal(passed_over, 2);
     }
 }
 
@@ -719,6 +780,7 @@ int main(void)
         cmocka_unit_test(many_logs_without_a_lock),
         cmocka_unit_test(names_without_their_folder),
         cmocka_unit_test(a_record_that_is_none),
+        cmocka_unit_test(a_ring_that_is_damaged),
         cmocka_unit_test(sizes_of_events),
     };
     leave_out_under_valgrind("no_shared_memory*");

@@ -7,6 +7,7 @@
 
     for record in netlogger.read("/tmp/a.log", where='NL.EVNT == "WriteData"'):
         print(record.time, record["SEND.SZ"])
+    frame = netlogger.read("/tmp/a.log").to_pandas()    # or to_arrow(), where pandas or pyarrow is installed
 
 An event is put into memory, typed, and a thread of the library writes and sends it; a call waits for nothing unless
 the destination is so slow that this memory is full. Then the interpreter's lock is let go, as it is by open, flush,

@@ -185,7 +185,7 @@ class Span:
         where: Optional[TracebackType],
     ) -> None:
         seconds = (time.perf_counter_ns() - self._begin_ns) / 1e9
-        end = {**self._fields, **self._more, "STATUS": self.status if kind is None else -1, "DUR": seconds}
+        end: Dict[str, object] = {**self._fields, **self._more, "STATUS": self.status if kind is None else -1, "DUR": seconds}
         if kind is not None:
             end["ERROR"] = kind.__name__
         self._log.log(self._level, self._name + ".end", end)

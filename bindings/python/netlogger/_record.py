@@ -212,7 +212,9 @@ def _arrow_array(pyarrow: Any, values: List[Any]) -> Any:
     for kind in (bool, int, float):
         if _are(values, kind) and (kind is not int or _fit(values)):
             return pyarrow.array(values)
-    if all(value is None or type(value) in (int, float) for value in values) and any(v is not None for v in values):
+    if _are(values, int) and all(value is None or 0 <= value < 1 << 64 for value in values):
+        return pyarrow.array(values, pyarrow.uint64())
+    if all(value is None or type(value) in (int, float) for value in values) and any(type(v) is float for v in values):
         return pyarrow.array([None if value is None else float(value) for value in values])
     texts = (None if v is None else str(v).encode("utf-8", "surrogateescape").decode("utf-8", "replace") for v in values)
     return pyarrow.array(list(texts), pyarrow.string())

@@ -507,7 +507,7 @@ static void log_dealloc(PyObject *object)
 }
 
 #define KEYWORDS(function) ((PyCFunction)(void (*)(void))(function))
-#define FIELDS_DOC(level) "(event, fields=None, /, **more)\n--\n\nLogs an event of level " level "; see event()."
+#define FIELDS_DOC(level) "($self, event, fields=None, /, **more)\n--\n\nLogs an event of level " level "; see event()."
 
 static PyMethodDef log_methods[] = {
     {"event", KEYWORDS(log_usage), METH_VARARGS | METH_KEYWORDS,
@@ -526,20 +526,22 @@ static PyMethodDef log_methods[] = {
     {"important", KEYWORDS(log_important), METH_VARARGS | METH_KEYWORDS, "important" FIELDS_DOC("Important")},
     {"debug", KEYWORDS(log_debug), METH_VARARGS | METH_KEYWORDS, "debug" FIELDS_DOC("Debug")},
     {"log", KEYWORDS(log_log), METH_VARARGS | METH_KEYWORDS,
-     "log(level, event, fields=None, /, **more)\n--\n\nLogs an event of that level; see event()."},
+     "log($self, level, event, fields=None, /, **more)\n--\n\nLogs an event of that level; see event()."},
     {"_write_text", log_write_text, METH_VARARGS, NULL},
     {"_write_record", log_write_record, METH_VARARGS, NULL},
-    {"is_on", log_is_on, METH_VARARGS, "is_on(level, /)\n--\n\nWhether events of that level are written."},
+    {"is_on", log_is_on, METH_VARARGS, "is_on($self, level, /)\n--\n\nWhether events of that level are written."},
     {"set_level", log_set_level, METH_O,
-     "set_level(level, /)\n--\n\nSets the threshold: less urgent events are not written from now on."},
+     "set_level($self, level, /)\n--\n\nSets the threshold: less urgent events are not written from now on."},
     {"control", log_control, METH_O,
-     "control(commands, /)\n--\n\nDoes what a text says, a command a line:\n\n"
+     "control($self, commands, /)\n--\n\nDoes what a text says, a command a line:\n\n"
      "    level LEVEL\n    event PATTERN off|on\n    destination URL\n\n"
      "and more (nl_control in the library's log.h). Raises Error, naming the wrong lines, after the others are done."},
     {"flush", log_flush, METH_NOARGS,
-     "flush()\n--\n\nSends what was logged and waits for that. Raises Error when it cannot be sent now; it is kept."},
+     "flush($self)\n--\n\nSends what was logged and waits for that. Raises Error when it cannot be sent now; it is "
+     "kept."},
     {"close", log_close, METH_NOARGS,
-     "close()\n--\n\nFlushes and closes. Raises Error when something is not delivered; it is closed all the same."},
+     "close($self)\n--\n\nFlushes and closes. Raises Error when something is not delivered; it is closed all the "
+     "same."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -10,7 +10,9 @@
  * program, puts those of all threads in order of time, and sends them, within milliseconds. So a call takes no time for
  * the destination's sake, unless the ring is full: then the log's policy holds. (The writer thread goes to another
  * processor, of those it may run on, when it shares one with a thread that fills its ring.) What is lost is counted,
- * and a record NetLogger.Lost says in the log itself how many events there were and between which times.
+ * and a record NetLogger.Lost says in the log itself how many events there were (COUNT) and between which times (FROM,
+ * TO). So is an event whose memory the program has overwritten, which costs no other one; where even its size is gone
+ * the record says how many BYTES were passed over, which is one event at least. The REASON is given then.
  *
  * A log may be used by any number of threads at once. After fork() the child may go on logging: it does not repeat what
  * the parent had logged, and to a collector it opens a connection of its own. (That is fork(), and what goes through

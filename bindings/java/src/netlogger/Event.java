@@ -7,8 +7,10 @@ import java.util.concurrent.ConcurrentHashMap;
 
 /**
  * An event that is being put together: {@link NetLogger#event} begins it, {@link #write} writes it and ends it. It belongs to the
- * thread, and once it is written is used again for another, so keep none. Nothing is allocated once a thread has
- * written an event of that kind. What computes a value may log events itself.
+ * thread, and once it is written is used again for another, so keep none. What computes a value may log events itself.
+ *
+ * <p>Nothing is allocated once a thread has written an event of that kind: of its level, its name and the names of its fields. That
+ * is so for the first 4096 kinds of a process; names that are made up as the program goes, more than that, cost more.
  *
  * <p>At most 16 fields. A name is letters, digits, '.', '_' and '-', and best a constant. A text is written in UTF-8.
  */
@@ -17,7 +19,7 @@ public final class Event {
     private static final int FIELD_SIZE = 40, TYPE_AT = 16, VALUE_AT = 24, SIZE_AT = 32;
     private static final int STRING = 0, INT = 1, DOUBLE = 3, BOOL = 4;
     private static final int FIELDS_MAX = 16, TEXTS_AT = FIELDS_MAX * FIELD_SIZE, TEXTS_SIZE_FIRST = 16384;
-    private static final int CACHE_SIZE = 512, KINDS_MAX = 4096;
+    private static final int CACHE_SIZE = 512, KINDS_MAX = 4096, EVENTS = 4;
 
     /** Level, event's name and fields' names. */
     private static final class Kind {
@@ -71,15 +73,27 @@ public final class Event {
     private static final ConcurrentHashMap<Kind, Kind> KINDS = new ConcurrentHashMap<>();
     private static final ThreadLocal<Own> OWN = ThreadLocal.withInitial(Own::new);
 
-    /** What a thread has: the events that it can use again, and the kinds that it used last. */
+    /** What a thread has: some events that it uses again and again, and the kinds that it used last. */
     private static final class Own {
-        final Thread thread = Thread.currentThread();
         final Kind[] cache = new Kind[CACHE_SIZE];
-        Event free;
+        final Event[] events = new Event[EVENTS];
+        int at; // the one that was begun last
+
+        Own() {
+            events[0] = new Event(this);
+        }
+
+        /* One that is not open. One that was begun and never written makes room when all others are open. */
+        Event another() {
+            for (int i = 0; i < EVENTS; i++)
+                if (events[i] != null && !events[i].isOpen)
+                    return events[at = i];
+            at = (at + 1) % EVENTS;
+            return events[at] = new Event(this);
+        }
     }
 
     private final Own own;
-    private Event next; // among the free ones
     private final String[] names = new String[FIELDS_MAX];
     private ByteBuffer buffer;
     private long address;
@@ -97,13 +111,13 @@ public final class Event {
         if (event.isEmpty())
             throw new IllegalArgumentException("an event has a name");
         Own own = OWN.get();
-        Event begun = own.free;
-        if (begun == null)
-            begun = new Event(own);
-        own.free = begun.next;
+        Event begun = own.events[own.at];
+        if (begun.isOpen)
+            begun = own.another();
         begun.log = log;
         begun.level = level.number();
-        begun.event = event;
+        if (begun.event != event) // here and below: a reference is stored at a price, for the garbage collector's sake
+            begun.event = event;
         begun.count = 0;
         begun.end = TEXTS_AT;
         begun.isOpen = true;
@@ -131,39 +145,113 @@ public final class Event {
             throw new IllegalArgumentException("an event has at most 16 fields");
         if (name.isEmpty())
             throw new IllegalArgumentException("a field has a name");
-        names[count] = name;
+        if (names[count] != name)
+            names[count] = name;
         int at = count++ * FIELD_SIZE;
         buffer.putInt(at + TYPE_AT, type);
         return at;
     }
 
+    /**
+     * Adds a whole number.
+     *
+     * @param name the field's name, best a constant
+     * @param value its value
+     * @return this event
+     * @throws IllegalStateException when the event is written
+     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     */
     public Event put(String name, long value) {
         buffer.putLong(add(name, INT) + VALUE_AT, value);
         return this;
     }
 
+    /**
+     * Adds a real number, NaN and infinities too.
+     *
+     * @param name the field's name, best a constant
+     * @param value its value
+     * @return this event
+     * @throws IllegalStateException when the event is written
+     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     */
     public Event put(String name, double value) {
         buffer.putDouble(add(name, DOUBLE) + VALUE_AT, value);
         return this;
     }
 
-    /** The fewest digits that tell the value from its neighbours: 0.1f is written as 0.1. */
+    /**
+     * Adds a real number, in the fewest digits that tell it from its neighbours: 0.1f is written as 0.1.
+     *
+     * @param name the field's name, best a constant
+     * @param value its value
+     * @return this event
+     * @throws IllegalStateException when the event is written
+     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     */
     public Event put(String name, float value) {
         double wide = value;
         return put(name, value == (int) value || Float.isNaN(value) ? wide : Double.parseDouble(Float.toString(value)));
     }
 
+    /**
+     * Adds true or false.
+     *
+     * @param name the field's name, best a constant
+     * @param value its value
+     * @return this event
+     * @throws IllegalStateException when the event is written
+     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     */
     public Event put(String name, boolean value) {
         buffer.putLong(add(name, BOOL) + VALUE_AT, value ? 1 : 0);
         return this;
     }
 
-    /** A text; null is the text "null". */
-    public Event put(String name, CharSequence value) {
+    /**
+     * Adds a text, in UTF-8; half of a surrogate pair becomes a question mark.
+     *
+     * @param name the field's name, best a constant
+     * @param value the text; null is the text "null"
+     * @return this event
+     * @throws IllegalStateException when the event is written
+     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     */
+    public Event put(String name, String value) {
         if (value == null)
             value = "null";
         int length = value.length();
-        int at = add(name, STRING), start = room(3 * length), to = start;
+        int at = add(name, STRING), start = room(3L * length), all = 0;
+        final ByteBuffer to = buffer;
+        for (int i = 0; i < length; i++) { // without a branch, as nearly all texts are of ASCII
+            char c = value.charAt(i);
+            all |= c;
+            to.put(start + i, (byte) c);
+        }
+        return setText(at, start, all < 0x80 ? start + length : encode(value, start));
+    }
+
+    /**
+     * Adds a text, in UTF-8; half of a surrogate pair becomes a question mark.
+     *
+     * @param name the field's name, best a constant
+     * @param value the text; null is the text "null"
+     * @return this event
+     * @throws IllegalStateException when the event is written
+     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     */
+    public Event put(String name, CharSequence value) {
+        if (value instanceof String)
+            return put(name, (String) value);
+        if (value == null)
+            return put(name, "null");
+        int at = add(name, STRING), start = room(3L * value.length());
+        return setText(at, start, encode(value, start));
+    }
+
+    /* UTF-8 from start on; where it ends. */
+    private int encode(CharSequence value, int start) {
+        int length = value.length(), to = start;
         for (int i = 0; i < length; i++) {
             char c = value.charAt(i);
             if (c < 0x80)
@@ -171,21 +259,29 @@ public final class Event {
             else
                 to = putWide(to, c, value, i);
         }
-        return setText(at, start, to);
+        return to;
     }
 
-    /** Any bytes. */
+    /**
+     * Adds bytes of any kind, as text.
+     *
+     * @param name the field's name, best a constant
+     * @param value the bytes, which are copied
+     * @return this event
+     * @throws IllegalStateException when the event is written
+     * @throws IllegalArgumentException when name is empty, or the event has 16 fields
+     */
     public Event put(String name, byte[] value) {
-        int at = add(name, STRING), start = room(value.length);
+        int at = add(name, STRING), start = room((long) value.length);
         buffer.position(start);
         buffer.put(value).position(0);
         return setText(at, start, start + value.length);
     }
 
     /** Where there is room for so many more bytes of texts. */
-    private int room(int size) {
+    private int room(long size) {
         if (size > buffer.capacity() - end)
-            grow(Math.max(Math.addExact(end, size), (int) Math.min(2L * buffer.capacity(), Integer.MAX_VALUE - 8)));
+            grow(Math.max(Math.toIntExact(end + size), (int) Math.min(2L * buffer.capacity(), Integer.MAX_VALUE - 8)));
         return end;
     }
 
@@ -223,16 +319,17 @@ public final class Event {
         return to + 4;
     }
 
-    /** Writes it, once. False when it is off, or lost: then it is counted. */
+    /**
+     * Writes the event, once; it is not to be used any more.
+     *
+     * @return false when it is off, or lost: then it is counted
+     * @throws IllegalStateException when it is written
+     */
     public boolean write() {
         if (!isOpen)
             throw new IllegalStateException("the event is written");
-        isOpen = false;
         boolean written = log != 0 && put();
-        if (own.thread == Thread.currentThread()) {
-            next = own.free;
-            own.free = this;
-        }
+        isOpen = false; // and may be begun again
         return written;
     }
 

@@ -2,7 +2,26 @@ package netlogger;
 
 /** What kind of event it is, from the most to the least urgent: the levels of ULM. */
 public enum Level {
-    EMERGENCY, ALERT, ERROR, WARNING, AUTH, SECURITY, USAGE, SYSTEM, IMPORTANT, DEBUG;
+    /** The whole does not work. */
+    EMERGENCY,
+    /** Somebody has to act now. */
+    ALERT,
+    /** Something did not work. */
+    ERROR,
+    /** Something may not work soon. */
+    WARNING,
+    /** Who is who. */
+    AUTH,
+    /** What somebody tried who may not. */
+    SECURITY,
+    /** What the program does: the level of events that name none. */
+    USAGE,
+    /** What the system did. */
+    SYSTEM,
+    /** What ought to be kept. */
+    IMPORTANT,
+    /** What only its developers want. */
+    DEBUG;
 
     private static final Level[] ALL = values();
 

@@ -42,54 +42,109 @@ public final class LogRecord {
         return bytes == null ? null : Native.text(bytes);
     }
 
-    /** Nanoseconds since 1970 UTC. */
+    /**
+     * When it was.
+     *
+     * @return nanoseconds since 1970 UTC
+     */
     public long timeNs() {
         return timeNs;
     }
 
+    /**
+     * When it was.
+     *
+     * @return the same time, to the nanosecond
+     */
     public Instant time() {
         return Instant.ofEpochSecond(Math.floorDiv(timeNs, 1_000_000_000L), Math.floorMod(timeNs, 1_000_000_000L));
     }
 
-    /** Null when the record has none, or one of another spelling: {@link #levelText}. */
+    /**
+     * How urgent it is.
+     *
+     * @return null when the record has no level, or one of another spelling: {@link #levelText}
+     */
     public Level level() {
         return level;
     }
 
+    /**
+     * A level that is none of ULM's.
+     *
+     * @return as the record has it; null when {@link #level} says it, or there is none
+     */
     public String levelText() {
         return levelText;
     }
 
-    /** Null, here and below, when the record has none. */
+    /**
+     * Where it comes from.
+     *
+     * @return the host's name; null when the record has none
+     */
     public String host() {
         return host;
     }
 
+    /**
+     * What it comes from.
+     *
+     * @return the program's name; null when the record has none
+     */
     public String prog() {
         return prog;
     }
 
+    /**
+     * What happened.
+     *
+     * @return the event's name; null when the record has none
+     */
     public String event() {
         return event;
     }
 
-    /** The value of a field as text; bytes that are no UTF-8 are replaced: {@link #bytes}. */
+    /**
+     * The value of a field as text; bytes that are no UTF-8 are replaced: {@link #bytes}.
+     *
+     * @param name the field's name
+     * @return its value; null when there is none
+     */
     public String get(String name) {
         byte[] value = fields.get(name);
         return value == null ? null : Native.text(value);
     }
 
+    /**
+     * The value of a field, byte for byte.
+     *
+     * @param name the field's name
+     * @return its value; null when there is none
+     */
     public byte[] bytes(String name) {
         byte[] value = fields.get(name);
         return value == null ? null : value.clone();
     }
 
-    /** The value of a field as a number; NumberFormatException when it is none. */
+    /**
+     * The value of a field as a whole number.
+     *
+     * @param name the field's name
+     * @return its value
+     * @throws NumberFormatException when it is none, or there is no such field
+     */
     public long getLong(String name) {
         return Long.parseLong(String.valueOf(get(name)));
     }
 
-    /** The same; "nan", "inf" and "-inf" are what the library writes. */
+    /**
+     * The value of a field as a number; "nan", "inf" and "-inf" are what the library writes.
+     *
+     * @param name the field's name
+     * @return its value
+     * @throws NumberFormatException when it is none, or there is no such field
+     */
     public double getDouble(String name) {
         String value = String.valueOf(get(name));
         switch (value) {
@@ -104,7 +159,11 @@ public final class LogRecord {
         }
     }
 
-    /** Names and values, in their order; of a name that repeats the first. */
+    /**
+     * All fields.
+     *
+     * @return names and values, in their order; of a name that repeats the first
+     */
     public Map<String, String> fields() {
         Map<String, String> all = new LinkedHashMap<>();
         fields.forEach((name, value) -> all.put(name, Native.text(value)));

@@ -70,12 +70,16 @@ final class Native {
 
     private static native byte[] errorMessage();
 
-    /** A log; 0 when it is off. Throws when it cannot be opened. url may be null. */
-    static native long open(byte[] prog, byte[] url);
+    /** What stands for a log, for ever; 0, below, is one that is never open. Any number of threads may use it meanwhile. */
+    static native long newLog();
 
-    /** All of these: 0 is a log that is off; false or a negative result is a failure. */
+    /** Opens it, when it is not open; false when it is off. Throws when it cannot be opened. url may be null. */
+    static native boolean open(long log, byte[] prog, byte[] url);
+
+    /** All of these do nothing when it is not open; false or a negative result is a failure. */
     static native boolean flush(long log);
 
+    /** Waits for who is using it. */
     static native boolean close(long log);
 
     static native void setLevel(long log, int level);
@@ -99,7 +103,7 @@ final class Native {
 
     static native long openReader(byte[] source, boolean follow, byte[] where);
 
-    /** The next record in one piece, as {@link LogRecord} takes it apart; null at the end. */
+    /** The next record in one piece, as {@link LogRecord} takes it apart; null at the end; empty when none has come yet. */
     static native byte[] next(long reader);
 
     static native long malformed(long reader);

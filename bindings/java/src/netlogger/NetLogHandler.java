@@ -12,14 +12,22 @@ public final class NetLogHandler extends Handler {
     private final NetLogger log;
     private final boolean closes;
 
-    /** Into the log that NETLOGGER_DEST names, which is this handler's. What logging.properties can ask for. */
+    /**
+     * Into the log that NETLOGGER_DEST names, which is this handler's. What logging.properties can ask for.
+     *
+     * @throws NetLoggerException when it cannot be opened
+     */
     public NetLogHandler() {
         log = new NetLogger("java");
         log.open();
         closes = true;
     }
 
-    /** Into a log, which stays the caller's. */
+    /**
+     * Into a log.
+     *
+     * @param log stays the caller's, to be closed after the handler
+     */
     public NetLogHandler(NetLogger log) {
         this.log = log;
         closes = false;

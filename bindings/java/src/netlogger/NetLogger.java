@@ -12,89 +12,155 @@ import java.util.function.Consumer;
  */
 public final class NetLogger implements AutoCloseable {
     private final String prog;
-    private volatile long handle;
+    private final long handle = Native.newLog();
+    private volatile boolean isOpen;
 
-    /** A log of the program of that name, to be opened. */
+    /**
+     * A log, which is to be opened.
+     *
+     * @param prog the program's name in every record
+     */
     public NetLogger(String prog) {
         this.prog = prog;
     }
 
-    /** Opens it: to the collector on host. */
+    /**
+     * Opens it: to a collector.
+     *
+     * @param host its host, by name or address
+     * @param port its port, usually 14830
+     * @throws NetLoggerException when it cannot be opened
+     */
     public void open(String host, int port) {
         open("x-netlog://" + (host.indexOf(':') >= 0 ? "[" + host + "]" : host) + ":" + port);
     }
 
-    /** Opens it: to a destination by its URL, such as file:///tmp/a.log or x-netlog://HOST?format=nlb. */
+    /**
+     * Opens it: to a destination.
+     *
+     * @param url such as file:///tmp/a.log or x-netlog://HOST?format=nlb
+     * @throws NetLoggerException when it cannot be opened
+     */
     public void open(String url) {
         open(Native.bytes(url));
     }
 
-    /** Opens it: to where the environment variable NETLOGGER_DEST says. Nowhere, without a word, when it is not set. */
+    /**
+     * Opens it: to where the environment variable NETLOGGER_DEST says. Nowhere, without a word, when it is not set.
+     *
+     * @throws NetLoggerException when it cannot be opened
+     */
     public void open() {
         open((byte[]) null);
     }
 
     private synchronized void open(byte[] url) {
         close();
-        handle = Native.open(Native.bytes(prog), url);
+        isOpen = Native.open(handle, Native.bytes(prog), url);
     }
 
-    /** Whether it is open. */
+    /**
+     * Whether it is open.
+     *
+     * @return false too when logging is switched off
+     */
     public boolean isOpen() {
-        return handle != 0;
+        return isOpen;
     }
 
-    /** Whether events of that level are written. */
+    /**
+     * Whether events of a level are written.
+     *
+     * @param level the level
+     * @return whether they are
+     */
     public boolean isOn(Level level) {
         return Native.isOn(handle, level.number());
     }
 
     /**
      * Writes an event of level Usage. fields is a row of NAME=value, as ULM has it; words that belong to no field become
-     * the field MSG. Of "LVL=Error" in it the level is taken. False when it is off, or lost.
+     * the field MSG. Of "LVL=Error" in it the level is taken.
+     *
+     * @param event the event's name
+     * @param fields such as "SEND.SZ=49332 FILE=\"a b\""
+     * @return false when it is off, or lost: then it is counted
      */
     public boolean write(String event, String fields) {
         return Native.writeText(handle, Native.bytes(event), Native.bytes(fields)) > 0;
     }
 
-    /** Begins an event of level Usage. */
+    /**
+     * Begins an event of level Usage.
+     *
+     * @param name the event's name, best a constant
+     * @return to be given fields, and to be written
+     */
     public Event event(String name) {
-        return Event.begin(handle, Level.USAGE, name);
+        return Event.begin(isOpen ? handle : 0, Level.USAGE, name);
     }
 
-    /** Begins an event. */
+    /**
+     * Begins an event.
+     *
+     * @param level its level
+     * @param name the event's name, best a constant
+     * @return to be given fields, and to be written
+     */
     public Event event(Level level, String name) {
-        return Event.begin(handle, level, name);
+        return Event.begin(isOpen ? handle : 0, level, name);
     }
 
-    /** Begins a span: name.start when it is started, and name.end when it is closed, with the same fields. */
+    /**
+     * Begins a span: name.start when it is started, and name.end when it is closed, with the same fields.
+     *
+     * @param name what both events' names begin with
+     * @return to be given fields, started, and closed
+     */
     public Span span(String name) {
         return new Span(this, name);
     }
 
-    /** Events of levels after this one are not written. */
+    /**
+     * Events of levels after this one are not written.
+     *
+     * @param level the last one that is written
+     */
     public void setLevel(Level level) {
         Native.setLevel(handle, level.number());
     }
 
-    /** Does what the lines of commands say, such as "event Read* off"; the library's log.h lists them. */
+    /**
+     * Does what the lines of commands say, such as "event Read* off"; the library's log.h lists them.
+     *
+     * @param commands a command a line
+     * @throws NetLoggerException when one cannot be done
+     */
     public void control(String commands) {
         if (!Native.control(handle, Native.bytes(commands)))
             throw Native.failure();
     }
 
-    /** Sends what was written so far, and waits for that. */
+    /**
+     * Sends what was written so far, and waits for that.
+     *
+     * @throws NetLoggerException when not all of it could be sent; it is kept
+     */
     public void flush() {
         if (!Native.flush(handle))
             throw Native.failure();
     }
 
-    /** Flushes and closes; it is closed even when this throws. No other thread may be logging to it any more. */
+    /**
+     * Flushes and closes; it is closed even when this throws. What other threads log at the same time is in it when their
+     * call says so.
+     *
+     * @throws NetLoggerException when not all of it could be sent
+     */
     @Override
     public synchronized void close() {
-        long closed = handle;
-        handle = 0;
-        if (!Native.close(closed))
+        isOpen = false;
+        if (!Native.close(handle))
             throw Native.failure();
     }
 
@@ -115,24 +181,56 @@ public final class NetLogger implements AutoCloseable {
             return this;
         }
 
+        /**
+         * Adds a whole number.
+         *
+         * @param field the field's name
+         * @param value its value
+         * @return this span
+         */
         public Span put(String field, long value) {
             return add(event -> event.put(field, value));
         }
 
+        /**
+         * Adds a real number.
+         *
+         * @param field the field's name
+         * @param value its value
+         * @return this span
+         */
         public Span put(String field, double value) {
             return add(event -> event.put(field, value));
         }
 
+        /**
+         * Adds true or false.
+         *
+         * @param field the field's name
+         * @param value its value
+         * @return this span
+         */
         public Span put(String field, boolean value) {
             return add(event -> event.put(field, value));
         }
 
+        /**
+         * Adds a text.
+         *
+         * @param field the field's name
+         * @param value its value; null is the text "null"
+         * @return this span
+         */
         public Span put(String field, CharSequence value) {
             String kept = String.valueOf(value);
             return add(event -> event.put(field, kept));
         }
 
-        /** Writes name.start, with the fields so far. What is put later is in name.end only. */
+        /**
+         * Writes name.start, with the fields so far. What is put later is in name.end only.
+         *
+         * @return this span
+         */
         public Span start() {
             Event event = log.event(name + ".start");
             fields.accept(event);

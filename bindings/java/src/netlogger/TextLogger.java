@@ -8,27 +8,62 @@ public final class TextLogger {
     private final NetLogger log;
     private final String name;
 
+    /**
+     * A logger of that name.
+     *
+     * @param log where it writes; it stays the caller's
+     * @param name what the field LOGGER says
+     */
     public TextLogger(NetLogger log, String name) {
         this.log = log;
         this.name = name;
     }
 
+    /**
+     * Logs a message of level Error.
+     *
+     * @param message with {@code {}} for each argument
+     * @param arguments what is put there, and perhaps an exception
+     */
     public void error(String message, Object... arguments) {
         write(Level.ERROR, message, arguments);
     }
 
+    /**
+     * Logs a message of level Warning.
+     *
+     * @param message with {@code {}} for each argument
+     * @param arguments what is put there, and perhaps an exception
+     */
     public void warn(String message, Object... arguments) {
         write(Level.WARNING, message, arguments);
     }
 
+    /**
+     * Logs a message of level Usage.
+     *
+     * @param message with {@code {}} for each argument
+     * @param arguments what is put there, and perhaps an exception
+     */
     public void info(String message, Object... arguments) {
         write(Level.USAGE, message, arguments);
     }
 
+    /**
+     * Logs a message of level Debug.
+     *
+     * @param message with {@code {}} for each argument
+     * @param arguments what is put there, and perhaps an exception
+     */
     public void debug(String message, Object... arguments) {
         write(Level.DEBUG, message, arguments);
     }
 
+    /**
+     * Whether messages of level Debug are written.
+     *
+     * @return whether they are
+     */
     public boolean isDebugEnabled() {
         return log.isOn(Level.DEBUG);
     }

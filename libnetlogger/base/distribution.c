@@ -1,0 +1,148 @@
+#include "config.h"
+
+#include "base/distribution.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* For programs and the library alike: it uses nothing else of either, and out of memory it aborts. */
+
+/* Values below TWICE have a bucket each; above, each power of two has EACH, all of the same width. */
+enum { BITS = 6, EACH = 1 << BITS, TWICE = 2 * EACH, BUCKETS = TWICE + (62 - BITS) * EACH };
+
+static size_t bucket_of(int64_t value)
+{
+    if (value < TWICE)
+        return value > 0 ? (size_t)value : 0;
+    unsigned power = 63 - (unsigned)__builtin_clzll((uint64_t)value), shift = power - BITS;
+    return TWICE + (size_t)(power - BITS - 1) * EACH + (size_t)(value >> shift) % EACH;
+}
+
+/* The middle of a bucket, or the extreme that lies in it. */
+static int64_t value_of(const nl_distribution *d, size_t bucket)
+{
+    if (bucket < TWICE)
+        return (int64_t)bucket;
+    unsigned shift = (unsigned)((bucket - TWICE) / EACH) + 1;
+    int64_t value = (int64_t)(((EACH + (bucket - TWICE) % EACH) << shift) + ((UINT64_C(1) << shift) - 1) / 2);
+    if (value >= d->most)
+        return d->most;
+    return value <= d->least ? d->least : value;
+}
+
+static void count_in_buckets(nl_distribution *d)
+{
+    d->buckets = calloc(BUCKETS, sizeof *d->buckets);
+    if (d->buckets == NULL)
+        abort();
+    for (size_t i = 0; i < NL_DISTRIBUTION_EXACT; i++)
+        d->buckets[bucket_of(d->values[i])]++;
+    free(d->values);
+    d->values = NULL;
+}
+
+void nl_distribution_add(nl_distribution *d, int64_t value)
+{
+    d->least = d->count == 0 || value < d->least ? value : d->least;
+    d->most = d->count == 0 || value > d->most ? value : d->most;
+    d->total += (double)value;
+    if (d->buckets == NULL && d->count == NL_DISTRIBUTION_EXACT)
+        count_in_buckets(d);
+    if (d->buckets != NULL) {
+        d->buckets[bucket_of(value)]++;
+    } else {
+        if (d->count == d->capacity) {
+            d->capacity = d->capacity == 0 ? 8 : 2 * d->capacity;
+            d->values = reallocarray(d->values, d->capacity, sizeof *d->values);
+            if (d->values == NULL)
+                abort();
+        }
+        d->values[d->count] = value;
+        d->sorted = false;
+    }
+    d->count++;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const int64_t *first = a, *second = b;
+    return (*first > *second) - (*first < *second);
+}
+
+static void sort(nl_distribution *d)
+{
+    if (!d->sorted && d->count > 0)
+        qsort(d->values, d->count, sizeof *d->values, compare);
+    d->sorted = true;
+}
+
+/* How many are at least a share of all. */
+static uint64_t rank_of(const nl_distribution *d, double share)
+{
+    double exact = share * (double)d->count;
+    uint64_t rank = exact > 0 ? (uint64_t)exact : 0;
+    if ((double)rank < exact)
+        rank++;
+    return rank < 1 ? 1 : rank > d->count ? d->count : rank;
+}
+
+int64_t nl_distribution_quantile(nl_distribution *d, double share)
+{
+    if (d->count == 0)
+        return 0;
+    uint64_t rank = rank_of(d, share);
+    if (d->buckets == NULL) {
+        sort(d);
+        return d->values[rank - 1];
+    }
+    uint64_t so_far = 0;
+    size_t bucket = 0;
+    while (bucket + 1 < BUCKETS && (so_far += d->buckets[bucket]) < rank)
+        bucket++;
+    return rank == d->count ? d->most : value_of(d, bucket);
+}
+
+double nl_distribution_mean(const nl_distribution *d)
+{
+    return d->count > 0 ? d->total / (double)d->count : 0;
+}
+
+/* How many are not above a limit. */
+static uint64_t up_to(nl_distribution *d, int64_t limit)
+{
+    if (d->buckets != NULL) {
+        uint64_t count = 0;
+        for (size_t i = 0; limit >= 0 && i <= bucket_of(limit); i++)
+            count += d->buckets[i];
+        return count;
+    }
+    sort(d);
+    size_t low = 0, high = d->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (d->values[middle] <= limit)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+uint64_t nl_distribution_between(nl_distribution *d, double low, double high)
+{
+    /* INT64_MAX is no double. */
+    return (high < (double)INT64_MAX ? up_to(d, (int64_t)high) : d->count) -
+           (low < (double)INT64_MAX ? up_to(d, (int64_t)low) : d->count);
+}
+
+bool nl_distribution_is_exact(const nl_distribution *d)
+{
+    return d->buckets == NULL;
+}
+
+void nl_distribution_clear(nl_distribution *d)
+{
+    free(d->values);
+    free(d->buckets);
+    memset(d, 0, sizeof *d);
+}

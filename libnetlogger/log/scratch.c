@@ -1,0 +1,60 @@
+#include "config.h"
+
+#include "log/scratch.h"
+
+#include "base/error.h"
+#include "base/pages.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+__thread nl_scratch *nl_scratch_here;
+__thread nl_scratch_use nl_scratch_used;
+static pthread_key_t key;
+static pthread_once_t key_once = PTHREAD_ONCE_INIT;
+
+static void free_scratch(void *user)
+{
+    nl_scratch *s = user;
+    nl_scratch_used = (nl_scratch_use){true, true};
+    nl_scratch_here = NULL;
+    nl_format_cache_free(&s->cache);
+    nl_buffer_free(&s->bytes);
+    if (s->fields != s->usual)
+        free(s->fields);
+    nl_record_free(s->record);
+    nl_buffer_free(&s->text);
+    nl_pages_free(s, sizeof *s);
+    nl_scratch_used = (nl_scratch_use){false, false};
+}
+
+static void make_key(void)
+{
+    pthread_key_create(&key, free_scratch);
+}
+
+/* At once: setting a process's later keys allocates. */
+__attribute__((constructor)) static void on_load(void)
+{
+    pthread_once(&key_once, make_key);
+}
+
+nl_scratch *nl_scratch_make(void)
+{
+    pthread_once(&key_once, make_key);
+    nl_scratch *s = nl_pages_new(sizeof *s);
+    NL_REQUIRE(s != NULL, "out of memory");
+    s->fields = s->usual;
+    s->field_capacity = NL_FIELDS_MAX;
+    pthread_setspecific(key, s);
+    return nl_scratch_here = s;
+}
+
+void nl_scratch_want_fields(nl_scratch *s, size_t count)
+{
+    if (count <= s->field_capacity)
+        return;
+    s->field_capacity = count;
+    s->fields = reallocarray(s->fields != s->usual ? s->fields : NULL, count, sizeof *s->fields);
+    NL_REQUIRE(s->fields != NULL, "out of memory");
+}

@@ -1,0 +1,198 @@
+#include "config.h"
+
+#include "call_view.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+enum { OPTION_SYMBOLS = 0x1400, OPTION_FILEPATH, OPTION_MIN_COUNT, OPTION_TOP };
+
+static const struct argp_option options[] = {
+    {"symbols", OPTION_SYMBOLS, "FILE", 0,
+     "Which source file each function is in: what nlkernel symbols wrote, or a vmlinux with DWARF", 5},
+    {"filter-filepath", OPTION_FILEPATH, "PATH[,PATH...]", 0,
+     "Only functions of these folders and files of the source: net,kernel/sched", 5},
+    {"min-count", OPTION_MIN_COUNT, "NUMBER", 0, "Only functions that were called so often", 5},
+    {"top", OPTION_TOP, "NUMBER", 0, "Only so many functions, the most called ones (0: all)", 5},
+    {0},
+};
+
+static const struct argp_child children[] = {{&program_reading_argp, 0, "reading:", 6}, {0}};
+
+static uint64_t read_number(const char *name, const char *text, struct argp_state *state)
+{
+    char *end;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0')
+        argp_error(state, "%s %s: a whole number is wanted", name, text);
+    return number;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    call_view *v = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &v->reading;
+        return 0;
+    case OPTION_SYMBOLS:
+        v->symbols = argument;
+        return 0;
+    case OPTION_FILEPATH:
+        if (*argument == '\0')
+            argp_error(state, "--filter-filepath: a folder of the source is wanted, such as net");
+        v->filepaths = argument;
+        return 0;
+    case OPTION_MIN_COUNT:
+        v->min_count = read_number("--min-count", argument, state);
+        return 0;
+    case OPTION_TOP:
+        v->top = (size_t)read_number("--top", argument, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp call_view_argp = {.options = options, .parser = parse, .children = children};
+
+/* ---- files ---- */
+
+/* Where the vmlinux of a kernel with its DWARF usually is. NULL after having said what is missing. */
+static char *usual_vmlinux(const char *kernel)
+{
+    static const char *const places[] = {"/usr/lib/debug/boot/vmlinux-%s", "/usr/lib/debug/lib/modules/%s/vmlinux",
+                                         "/lib/modules/%s/build/vmlinux"};
+    char path[512];
+    struct utsname here;
+    if (*kernel == '\0' && uname(&here) == 0)
+        kernel = here.release;
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+        snprintf(path, sizeof path, places[i], kernel);
+#pragma GCC diagnostic pop
+        if (access(path, R_OK) == 0)
+            return strdup(path);
+    }
+    program_error(
+        "--filter-filepath wants to know which source file each function is in: --symbols FILE, which nlkernel "
+        "symbols -k VMLINUX makes of a vmlinux with DWARF (there is none of kernel %s in /usr/lib/debug)",
+        kernel);
+    return NULL;
+}
+
+static bool read_symbols(call_view *v)
+{
+    if (v->symbols == NULL && v->filepaths == NULL)
+        return true;
+    char *usual = v->symbols == NULL ? usual_vmlinux(v->calls.kernel) : NULL;
+    const char *path = v->symbols != NULL ? v->symbols : usual;
+    bool good = path != NULL && symbol_map_read(&v->map, path, NULL);
+    if (path != NULL && !good)
+        program_error("%s", nl_error_message());
+    free(usual);
+    return good;
+}
+
+/* Whether a file is one of those paths, or below one. */
+static bool is_below(const char *file, const char *paths)
+{
+    for (const char *at = paths; *at != '\0';) {
+        size_t size = strcspn(at, ","), plain = size;
+        while (plain > 1 && at[plain - 1] == '/')
+            plain--;
+        if (plain > 0 && strncmp(file, at, plain) == 0 && (file[plain] == '\0' || file[plain] == '/'))
+            return true;
+        at += size + (at[size] == ',');
+    }
+    return false;
+}
+
+static bool is_meant(const call_view *v, uint32_t function)
+{
+    if (v->filepaths == NULL)
+        return true;
+    size_t count;
+    const symbol_place *places = symbol_map_find(&v->map, calls_name(&v->calls, function), &count);
+    for (size_t i = 0; i < count; i++)
+        if (is_below(places[i].file, v->filepaths))
+            return true;
+    return false;
+}
+
+const char *call_view_file(const call_view *v, uint32_t function, size_t *more)
+{
+    size_t count;
+    const symbol_place *places = symbol_map_find(&v->map, calls_name(&v->calls, function), &count);
+    *more = count > 1 ? count - 1 : 0;
+    for (size_t i = 0; i < count && v->filepaths != NULL; i++)
+        if (is_below(places[i].file, v->filepaths))
+            return places[i].file;
+    return count > 0 ? places->file : "";
+}
+
+/* ---- choosing ---- */
+
+static void choose(call_view *v)
+{
+    size_t kept = 0;
+    v->order = calls_in_order(&v->calls, v->chains);
+    v->shown = calloc(v->calls.function_count + 1, sizeof *v->shown);
+    NL_REQUIRE(v->shown != NULL, "out of memory");
+    for (size_t i = 0; i < v->calls.function_count && (v->top == 0 || kept < v->top); i++) {
+        uint64_t heat = calls_heat(&v->calls.functions[v->order[i]], v->chains);
+        if (heat == 0 || heat < v->min_count || !is_meant(v, v->order[i]))
+            continue;
+        v->shown[v->order[i]] = true;
+        v->order[kept++] = v->order[i];
+    }
+    v->count = kept;
+}
+
+int call_view_read(call_view *v, char **names, size_t count)
+{
+    int status = calls_read(&v->calls, &v->reading, names, count);
+    if (v->calls.total == 0)
+        return status;
+    if (!read_symbols(v))
+        return PROGRAM_PROBLEM;
+    calls_sort_edges(&v->calls);
+    choose(v);
+    if (v->count == 0) {
+        program_error("none of the %zu functions is in %s and was called %" PRIu64 " times", v->calls.function_count,
+                      v->filepaths != NULL ? v->filepaths : "the log", v->min_count);
+        status = PROGRAM_PROBLEM;
+    }
+    return status;
+}
+
+char *call_view_summary(const call_view *v)
+{
+    const calls *c = &v->calls;
+    char *text;
+    char lost[64] = "", time[48] = "";
+    if (c->lost > 0)
+        snprintf(lost, sizeof lost, ", %" PRIu64 " events lost", c->lost);
+    if (c->to_ns > c->from_ns)
+        snprintf(time, sizeof time, " in %.3f s", (double)(c->to_ns - c->from_ns) / 1e9);
+    int got = asprintf(&text, "%" PRIu64 " %s of %zu functions%s%s; %zu shown", c->total,
+                       c->samples ? "samples" : "calls", c->function_count, time, lost, v->count);
+    NL_REQUIRE(got >= 0, "out of memory");
+    return text;
+}
+
+void call_view_free(call_view *v)
+{
+    calls_free(&v->calls);
+    symbol_map_free(&v->map);
+    free(v->shown);
+    free(v->order);
+    v->shown = NULL;
+    v->order = NULL;
+}

@@ -1,0 +1,328 @@
+#include "config.h"
+
+#include "calls.h"
+
+#include "analysis/hash_bytes.h"
+#include "base/error.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Functions that are deeper in each other than that have no known caller. */
+enum { DEPTH_MOST = 64 };
+
+struct call_thread {
+    int64_t key;                 /* the thread; of idle threads the CPU, negative */
+    uint32_t within[DEPTH_MOST]; /* by depth; one more than the place, 0: not known */
+};
+
+/* ---- tables ---- */
+
+static void *grow(void *list, size_t count, size_t size)
+{
+    /* When count is a power of two there is no more room. */
+    if (count < 64 ? count > 0 : (count & (count - 1)) != 0)
+        return list;
+    list = reallocarray(list, count < 64 ? 64 : 2 * count, size);
+    NL_REQUIRE(list != NULL, "out of memory");
+    return list;
+}
+
+static void put_place(call_table *t, uint64_t hash, uint32_t place)
+{
+    size_t at = hash & (t->capacity - 1);
+    while (t->places[at] != 0)
+        at = (at + 1) & (t->capacity - 1);
+    t->places[at] = place + 1;
+}
+
+/* Makes room for one more than count. True when the table is empty now, and all are to be put again. */
+static bool widen(call_table *t, size_t count)
+{
+    if (t->capacity > 2 * count + 2)
+        return false;
+    free(t->places);
+    t->capacity = t->capacity == 0 ? 256 : 2 * t->capacity;
+    t->places = calloc(t->capacity, sizeof *t->places);
+    NL_REQUIRE(t->places != NULL, "out of memory");
+    return true;
+}
+
+static uint64_t hash_ends(uint32_t caller, uint32_t function)
+{
+    return hash_mix((uint64_t)caller << 32 | function, UINT64_C(0x9e3779b97f4a7c15));
+}
+
+const char *calls_name(const calls *c, uint32_t function)
+{
+    return c->names.data + c->functions[function].name;
+}
+
+static uint32_t add_function(calls *c, nl_string name, uint64_t hash)
+{
+    if (widen(&c->by_name, c->function_count))
+        for (size_t i = 0; i < c->function_count; i++)
+            put_place(&c->by_name, hash_bytes(0, calls_name(c, (uint32_t)i), c->functions[i].size), (uint32_t)i);
+    c->functions = grow(c->functions, c->function_count, sizeof *c->functions);
+    c->functions[c->function_count] = (call_function){.name = (uint32_t)c->names.size, .size = (uint32_t)name.size};
+    nl_buffer_append(&c->names, name.data, name.size);
+    nl_buffer_append(&c->names, "", 1);
+    put_place(&c->by_name, hash, (uint32_t)c->function_count);
+    return (uint32_t)c->function_count++;
+}
+
+static uint32_t function_of(calls *c, nl_string name)
+{
+    uint64_t hash = hash_bytes(0, name.data, name.size);
+    const call_table *t = &c->by_name;
+    for (size_t at = hash; t->capacity > 0 && t->places[at & (t->capacity - 1)] != 0; at++) {
+        uint32_t place = t->places[at & (t->capacity - 1)] - 1;
+        const call_function *f = &c->functions[place];
+        if (f->size == name.size && memcmp(c->names.data + f->name, name.data, name.size) == 0)
+            return place;
+    }
+    return add_function(c, name, hash);
+}
+
+static void add_edge(calls *c, uint32_t caller, uint32_t function)
+{
+    uint64_t hash = hash_ends(caller, function);
+    call_table *t = &c->by_ends;
+    c->functions[caller].calling++;
+    for (size_t at = hash; t->capacity > 0 && t->places[at & (t->capacity - 1)] != 0; at++) {
+        call_edge *edge = &c->edges[t->places[at & (t->capacity - 1)] - 1];
+        if (edge->caller == caller && edge->function == function) {
+            edge->calls++;
+            return;
+        }
+    }
+    if (widen(t, c->edge_count))
+        for (size_t i = 0; i < c->edge_count; i++)
+            put_place(t, hash_ends(c->edges[i].caller, c->edges[i].function), (uint32_t)i);
+    c->edges = grow(c->edges, c->edge_count, sizeof *c->edges);
+    c->edges[c->edge_count] = (call_edge){caller, function, 1};
+    put_place(t, hash, (uint32_t)c->edge_count++);
+}
+
+uint32_t calls_add(calls *c, nl_string caller, nl_string function)
+{
+    uint32_t called = function_of(c, function);
+    c->functions[called].calls++;
+    if (caller.size > 0)
+        add_edge(c, function_of(c, caller), called);
+    return called;
+}
+
+/* ---- the function graph tracer ---- */
+
+static call_thread *thread_of(calls *c, int64_t key)
+{
+    for (size_t i = c->thread_count; i-- > 0;)
+        if (c->threads[i].key == key)
+            return &c->threads[i];
+    if (c->thread_count == c->thread_capacity) {
+        c->thread_capacity = c->thread_capacity == 0 ? 64 : 2 * c->thread_capacity;
+        c->threads = reallocarray(c->threads, c->thread_capacity, sizeof *c->threads);
+        NL_REQUIRE(c->threads != NULL, "out of memory");
+    }
+    call_thread *made = &c->threads[c->thread_count++];
+    memset(made, 0, sizeof *made);
+    made->key = key;
+    return made;
+}
+
+static int64_t int_of(const nl_record *record, const char *name, int64_t otherwise)
+{
+    nl_field field;
+    int64_t value;
+    return nl_record_find(record, name, &field) && nl_field_int(&field, &value) ? value : otherwise;
+}
+
+static nl_string text_of(const nl_record *record, const char *name)
+{
+    nl_field field;
+    return nl_record_find(record, name, &field) && field.type == NL_TYPE_STRING ? field.string : (nl_string){NULL, 0};
+}
+
+static bool has(const nl_record *record, const char *name)
+{
+    nl_field field;
+    return nl_record_find(record, name, &field);
+}
+
+static void take_entry(calls *c, const nl_record *record, nl_string function)
+{
+    int64_t tid = int_of(record, "TID", 0), depth = int_of(record, "DEPTH", -1), cpu = int_of(record, "CPU", 0);
+    call_thread *t = thread_of(c, tid != 0 ? tid : -1 - cpu);
+    uint32_t called = calls_add(c, (nl_string){NULL, 0}, function);
+    if (depth < 0 || depth >= DEPTH_MOST)
+        return;
+    if (depth > 0 && t->within[depth - 1] != 0)
+        add_edge(c, t->within[depth - 1] - 1, called);
+    t->within[depth] = called + 1;
+    memset(t->within + depth + 1, 0, (size_t)(DEPTH_MOST - 1 - depth) * sizeof t->within[0]);
+}
+
+/* How long it took: as a leaf's entry has it, or an exit's two times. */
+static void take_time(calls *c, const nl_record *record, nl_string function)
+{
+    int64_t begin_ns = int_of(record, "CALLTIME", -1), end_ns = int_of(record, "RETTIME", -1),
+            time_ns = int_of(record, "DURATION.NS", -1);
+    if (time_ns < 0 && begin_ns >= 0 && end_ns >= begin_ns)
+        time_ns = end_ns - begin_ns;
+    if (time_ns < 0)
+        return;
+    uint32_t place = function_of(c, function); /* which may move them all */
+    c->functions[place].time_ns += time_ns;
+    c->timed = true;
+}
+
+/* ---- records ---- */
+
+static void take_chain(calls *c, nl_string stack)
+{
+    nl_string caller = {NULL, 0};
+    for (const char *at = stack.data, *end = stack.data + stack.size; at < end;) {
+        const char *semicolon = memchr(at, ';', (size_t)(end - at)), *stop = semicolon != NULL ? semicolon : end;
+        nl_string function = {at, (size_t)(stop - at)};
+        if (function.size > 0) {
+            calls_add(c, caller, function);
+            caller = function;
+        }
+        at = stop + 1;
+    }
+    c->samples = true;
+}
+
+/* "tcp_v4_rcv <-- ip_local_deliver", as perf and trace-cmd print a call. */
+static bool take_arrow(calls *c, nl_string text)
+{
+    const char *arrow = text.size > 0 ? memmem(text.data, text.size, "<-", 2) : NULL;
+    if (arrow == NULL)
+        return false;
+    nl_string function = {text.data, (size_t)(arrow - text.data)}, caller;
+    const char *after = arrow + 2 + (arrow + 2 < text.data + text.size && arrow[2] == '-');
+    caller = (nl_string){after, (size_t)(text.data + text.size - after)};
+    while (function.size > 0 && *function.data == ' ')
+        function = (nl_string){function.data + 1, function.size - 1};
+    while (function.size > 0 && function.data[function.size - 1] == ' ')
+        function.size--;
+    while (caller.size > 0 && *caller.data == ' ')
+        caller = (nl_string){caller.data + 1, caller.size - 1};
+    caller.size = strnlen(caller.data, caller.size);
+    const char *blank = caller.size > 0 ? memchr(caller.data, ' ', caller.size) : NULL;
+    if (blank != NULL)
+        caller.size = (size_t)(blank - caller.data);
+    if (function.size == 0)
+        return false;
+    calls_add(c, caller, function);
+    return true;
+}
+
+/* Returns whether it was a call. */
+static bool take_call(calls *c, const nl_record *record)
+{
+    nl_string function = text_of(record, "FUNCTION"), stack = text_of(record, "STACK"),
+              symbol = text_of(record, "SYMBOL");
+    bool is_exit = memmem(record->event.data, record->event.size, "_exit", 5) != NULL;
+    if (function.size > 0 && (is_exit || has(record, "DURATION.NS")))
+        take_time(c, record, function);
+    if (function.size > 0 && is_exit)
+        return false;
+    if (function.size > 0 && has(record, "DEPTH"))
+        take_entry(c, record, function);
+    else if (function.size > 0)
+        calls_add(c, text_of(record, "CALLER"), function);
+    else if (stack.size > 0)
+        take_chain(c, stack);
+    else if (symbol.size > 0)
+        calls_add(c, (nl_string){NULL, 0}, symbol);
+    else
+        return take_arrow(c, text_of(record, "TEXT"));
+    return true;
+}
+
+static bool is_event(const nl_record *record, const char *name)
+{
+    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
+}
+
+void calls_take(calls *c, const nl_record *record)
+{
+    if (is_event(record, "NetLogger.Lost")) {
+        int64_t count = int_of(record, "COUNT", 0);
+        c->lost += count > 0 ? (uint64_t)count : 0;
+    } else if (is_event(record, "NetLogger.Record.Begin")) {
+        nl_string kernel = text_of(record, "KERNEL");
+        if (kernel.size > 0 && kernel.size < sizeof c->kernel) {
+            memcpy(c->kernel, kernel.data, kernel.size);
+            c->kernel[kernel.size] = '\0';
+        }
+    } else if (take_call(c, record)) {
+        if (c->total++ == 0)
+            c->from_ns = c->to_ns = record->time_ns;
+        c->from_ns = record->time_ns < c->from_ns ? record->time_ns : c->from_ns;
+        c->to_ns = record->time_ns > c->to_ns ? record->time_ns : c->to_ns;
+    }
+}
+
+/* ---- order ---- */
+
+typedef struct ordering {
+    const calls *calls;
+    bool chains;
+} ordering;
+
+static int hottest_first(const void *a, const void *b, void *user)
+{
+    const ordering *o = user;
+    uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+    uint64_t of_x = calls_heat(&o->calls->functions[x], o->chains),
+             of_y = calls_heat(&o->calls->functions[y], o->chains);
+    if (of_x != of_y)
+        return of_x > of_y ? -1 : 1;
+    return strcmp(calls_name(o->calls, x), calls_name(o->calls, y));
+}
+
+uint32_t *calls_in_order(const calls *c, bool chains)
+{
+    uint32_t *order = calloc(c->function_count + 1, sizeof *order);
+    NL_REQUIRE(order != NULL, "out of memory");
+    for (size_t i = 0; i < c->function_count; i++)
+        order[i] = (uint32_t)i;
+    qsort_r(order, c->function_count, sizeof *order, hottest_first, &(ordering){c, chains});
+    return order;
+}
+
+static int by_function(const void *a, const void *b)
+{
+    const call_edge *x = a, *y = b;
+    if (x->function != y->function)
+        return x->function < y->function ? -1 : 1;
+    if (x->calls != y->calls)
+        return x->calls > y->calls ? -1 : 1;
+    return x->caller < y->caller ? -1 : x->caller > y->caller;
+}
+
+void calls_sort_edges(calls *c)
+{
+    if (c->edge_count > 0)
+        qsort(c->edges, c->edge_count, sizeof *c->edges, by_function);
+    free(c->by_ends.places);
+    c->by_ends = (call_table){0}; /* it knows them by their old places */
+    while (widen(&c->by_ends, c->edge_count))
+        ;
+    for (size_t i = 0; i < c->edge_count; i++)
+        put_place(&c->by_ends, hash_ends(c->edges[i].caller, c->edges[i].function), (uint32_t)i);
+}
+
+void calls_free(calls *c)
+{
+    free(c->functions);
+    free(c->edges);
+    free(c->by_name.places);
+    free(c->by_ends.places);
+    free(c->threads);
+    nl_buffer_free(&c->names);
+    *c = (calls){0};
+}

@@ -1,0 +1,97 @@
+#include "config.h"
+
+#include "functions.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+bool functions_describe(kernel_events *events, const tracing *t, const kallsyms *symbols)
+{
+    kernel_event *event = &events->list[events->count];
+    if (!kernel_event_read(t, "ftrace", "function", event)) {
+        nl_error_prepend("--functions: this kernel has no function tracer (CONFIG_FUNCTION_TRACER)");
+        return false;
+    }
+    event->traced = true;
+    event->symbols = symbols;
+    events->count++;
+    return true;
+}
+
+/* Whether word is one of those in text, which have blanks between. */
+static bool has_word(const char *text, const char *word)
+{
+    size_t size = strlen(word);
+    for (const char *at = text; (at = strstr(at, word)) != NULL; at += size)
+        if ((at == text || strchr(" \n", at[-1]) != NULL) && (at[size] == '\0' || strchr(" \n", at[size]) != NULL))
+            return true;
+    return false;
+}
+
+/* A glob more into a file of filters. */
+static bool add_filter(const instance *i, const char *file, const char *glob)
+{
+    int fd = instance_open(i, file, O_WRONLY | O_APPEND);
+    if (fd < 0) {
+        nl_error_prepend("--filter-function: this kernel can't choose functions");
+        return false;
+    }
+    bool good = dprintf(fd, "%s\n", glob) >= 0; /* what has no end the kernel looks at when nobody can be told */
+    int error = errno;
+    close(fd);
+    if (!good && error == EINVAL)
+        nl_error_set("--filter-function %s: this kernel has no function of that name that can be traced "
+                     "(available_filter_functions lists them)",
+                     glob);
+    else if (!good) {
+        errno = error;
+        nl_error_set_errno("--filter-function %s: %s", glob, file);
+    }
+    return good;
+}
+
+static bool is_refused(const instance *i)
+{
+    char *path;
+    NL_REQUIRE(asprintf(&path, "%s/current_tracer", i->dir) >= 0, "out of memory");
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool refused = fd < 0 || write(fd, "function", 8) < 0;
+    int error = errno;
+    if (fd >= 0)
+        close(fd);
+    free(path);
+    if (refused)
+        nl_error_set("--functions: this kernel has the function tracer, but refuses it: %s. %s", strerror(error),
+                     error == EPERM ? "Where it is locked down (/sys/kernel/security/lockdown), or was told so by who "
+                                      "started it, nothing here can grant it: record on another kernel, and draw here"
+                                    : "sysctl kernel.ftrace_enabled must be 1");
+    return refused;
+}
+
+bool functions_choose(const instance *i, const char *const *globs, size_t count)
+{
+    char *tracers = instance_read(i, "available_tracers");
+    bool there = tracers != NULL && has_word(tracers, "function");
+    if (tracers != NULL && !there)
+        nl_error_set("--functions: this kernel has no function tracer (it was built without CONFIG_FUNCTION_TRACER): "
+                     "its tracers are %.*s",
+                     (int)strcspn(tracers, "\n"), tracers);
+    free(tracers);
+    char self[16];
+    snprintf(self, sizeof self, "%d", getpid());
+    if (there) {
+        /* The threads that read are begun later, and inherit it. */
+        instance_write_if_there(i, "options/function-fork", "1");
+        instance_write_if_there(i, "set_ftrace_notrace_pid", self);
+    }
+    for (size_t g = 0; there && g < count; g++)
+        there = globs[g][0] == '!' ? add_filter(i, "set_ftrace_notrace", globs[g] + 1)
+                                   : add_filter(i, "set_ftrace_filter", globs[g]);
+    return there && !is_refused(i);
+}

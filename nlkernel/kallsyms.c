@@ -1,0 +1,195 @@
+#include "config.h"
+
+#include "kallsyms.h"
+
+#include "base/error.h"
+#include "rights.h"
+#include "tracing.h"
+
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The kernel's own code lies together; so much of it is found by a table, a place for each so many bytes. */
+enum { BUCKET_SHIFT = 7, BUCKETS_MOST = 1 << 20 };
+
+/* A function ends where the next one begins; the last ones before a gap end here. */
+enum { FUNCTION_SIZE_MOST = 1 << 20 };
+
+typedef struct symbol {
+    uint64_t address;
+    uint32_t name, size; /* place among the names */
+} symbol;
+
+struct kallsyms {
+    symbol *symbols; /* by address, each once */
+    size_t count, capacity;
+    nl_buffer names;
+    uint32_t *buckets; /* the first symbol that begins behind the bucket's first byte */
+    size_t bucket_count;
+};
+
+/* ---- making ---- */
+
+static void add(kallsyms *k, uint64_t address, const char *name, size_t size)
+{
+    if (k->count == k->capacity) {
+        k->capacity = k->capacity == 0 ? 4096 : 2 * k->capacity;
+        k->symbols = reallocarray(k->symbols, k->capacity, sizeof *k->symbols);
+        NL_REQUIRE(k->symbols != NULL, "out of memory");
+    }
+    k->symbols[k->count++] = (symbol){address, (uint32_t)k->names.size, (uint32_t)size};
+    nl_buffer_append(&k->names, name, size);
+}
+
+/* "ffffffff81000000 T name	[module]" */
+static void take_line(kallsyms *k, const char *line, const char *end)
+{
+    uint64_t address = 0;
+    const char *at = line;
+    for (; at < end && at - line < 16; at++) {
+        int digit = *at >= '0' && *at <= '9' ? *at - '0' : *at >= 'a' && *at <= 'f' ? *at - 'a' + 10 : -1;
+        if (digit < 0)
+            break;
+        address = address << 4 | (uint64_t)digit;
+    }
+    if (at == line || end - at < 4 || at[0] != ' ' || strchr("tTwW", at[1]) == NULL || at[2] != ' ' || address == 0)
+        return;
+    const char *name = at + 3, *stop = name;
+    while (stop < end && *stop != '\t' && *stop != ' ')
+        stop++;
+    if (stop > name && k->names.size < UINT32_MAX / 2)
+        add(k, address, name, (size_t)(stop - name));
+}
+
+/* Of several names of one place the first one stays. */
+static int order(const void *a, const void *b)
+{
+    const symbol *x = a, *y = b;
+    if (x->address != y->address)
+        return x->address < y->address ? -1 : 1;
+    return x->name < y->name ? -1 : x->name > y->name;
+}
+
+static void sort(kallsyms *k)
+{
+    size_t kept = 0;
+    if (k->count > 0)
+        qsort(k->symbols, k->count, sizeof *k->symbols, order);
+    for (size_t i = 0; i < k->count; i++)
+        if (kept == 0 || k->symbols[kept - 1].address != k->symbols[i].address)
+            k->symbols[kept++] = k->symbols[i];
+    k->count = kept;
+}
+
+static void make_buckets(kallsyms *k)
+{
+    if (k->count == 0)
+        return;
+    uint64_t first = k->symbols[0].address, span = k->symbols[k->count - 1].address - first;
+    uint64_t count = (span >> BUCKET_SHIFT) + 1;
+    k->bucket_count = count < BUCKETS_MOST ? (size_t)count : BUCKETS_MOST;
+    k->buckets = calloc(k->bucket_count, sizeof *k->buckets);
+    NL_REQUIRE(k->buckets != NULL, "out of memory");
+    size_t at = 0;
+    for (size_t i = 0; i < k->bucket_count; i++) {
+        while (at < k->count && k->symbols[at].address <= first + ((uint64_t)i << BUCKET_SHIFT))
+            at++;
+        k->buckets[i] = (uint32_t)at;
+    }
+}
+
+kallsyms *kallsyms_parse(const char *text, size_t size)
+{
+    kallsyms *k = calloc(1, sizeof *k);
+    NL_REQUIRE(k != NULL, "out of memory");
+    for (const char *at = text, *end = text + size; at < end;) {
+        const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline != NULL ? newline : end;
+        take_line(k, at, stop);
+        at = stop + 1;
+    }
+    sort(k);
+    make_buckets(k);
+    return k;
+}
+
+static void explain_hidden(const char *path)
+{
+    char *restrict_text = tracing_read("/proc/sys/kernel/kptr_restrict", NULL);
+    int restricted = restrict_text != NULL ? atoi(restrict_text) : 0;
+    free(restrict_text);
+    if (restricted > 1)
+        nl_error_set("%s shows no addresses to anybody: sudo sysctl kernel.kptr_restrict=1", path);
+    else if (!rights_has_capability(CAP_SYSLOG))
+        nl_error_set("%s shows no addresses to user %u, who has not CAP_SYSLOG: run nlkernel as root (sudo), or grant "
+                     "it: sudo setcap cap_syslog,cap_dac_override+ep %s",
+                     path, (unsigned)geteuid(), rights_our_path());
+    else
+        nl_error_set("%s shows no addresses: this kernel was built without CONFIG_KALLSYMS, or hides them", path);
+}
+
+kallsyms *kallsyms_read(void)
+{
+    static const char path[] = "/proc/kallsyms";
+    size_t size;
+    char *text = tracing_read(path, &size);
+    if (text == NULL)
+        return NULL;
+    kallsyms *k = kallsyms_parse(text, size);
+    free(text);
+    if (k->count > 0)
+        return k;
+    kallsyms_free(k);
+    explain_hidden(path);
+    return NULL;
+}
+
+void kallsyms_free(kallsyms *k)
+{
+    if (k == NULL)
+        return;
+    free(k->symbols);
+    free(k->buckets);
+    nl_buffer_free(&k->names);
+    free(k);
+}
+
+size_t kallsyms_count(const kallsyms *k)
+{
+    return k->count;
+}
+
+/* ---- finding ---- */
+
+/* How many symbols begin at address or before it. */
+static size_t count_up_to(const kallsyms *k, uint64_t address)
+{
+    if (k->count == 0 || address < k->symbols[0].address)
+        return 0;
+    uint64_t bucket = (address - k->symbols[0].address) >> BUCKET_SHIFT;
+    if (bucket < k->bucket_count) {
+        size_t at = k->buckets[bucket];
+        while (at < k->count && k->symbols[at].address <= address)
+            at++;
+        return at;
+    }
+    size_t low = 0, high = k->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (k->symbols[middle].address <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+nl_string kallsyms_find(const kallsyms *k, uint64_t address)
+{
+    size_t count = count_up_to(k, address);
+    if (count == 0 || address - k->symbols[count - 1].address >= FUNCTION_SIZE_MOST)
+        return (nl_string){NULL, 0};
+    const symbol *found = &k->symbols[count - 1];
+    return (nl_string){k->names.data + found->name, found->size};
+}

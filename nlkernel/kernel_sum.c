@@ -1,0 +1,363 @@
+#include "config.h"
+
+#include "kernel_sum.h"
+
+#include "base/error.h"
+
+bool kernel_sums_wanted(const schema *s)
+{
+    for (size_t i = 0; i < s->sections.count; i++)
+        if (strcmp(s->sections.list[i].kind, "kernel") == 0)
+            return true;
+    return false;
+}
+
+#ifdef HAVE_BPF
+
+#include "bpf/sum.h"
+#include "events.h"
+#include "kallsyms.h"
+#include "rights.h"
+#include "bpf/sum.skel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <ctype.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct kernel_sum {
+    const char *name; /* of its records */
+    struct sum_bpf *program;
+    struct bpf_link *links[2];
+    char *by[SUM_FIELDS]; /* names of fields */
+    bool has_program, has_caller;
+} kernel_sum;
+
+struct kernel_sums {
+    const schema *schema;
+    kernel_sum *list;
+    size_t count;
+    kallsyms *symbols;
+};
+
+/* ---- what the schema says ---- */
+
+/* An event's two names, from SYSTEM:EVENT or SYSTEM.EVENT. */
+static bool split(const char *event, char system[64], char name[64])
+{
+    size_t size = strcspn(event, ":.");
+    if (size == 0 || size > 63 || event[size] == '\0' || strlen(event + size + 1) > 63)
+        return false;
+    snprintf(system, 64, "%.*s", (int)size, event);
+    snprintf(name, 64, "%s", event + size + 1);
+    return true;
+}
+
+/* Where a field of the records lies in the kernel's event, as tracefs says. */
+static bool find_field(const tracing *t, const char *event, const char *field, struct sum_field *found)
+{
+    char system[64], name[64], wanted[64];
+    if (!split(event, system, name))
+        return nl_error_set("%s: SYSTEM:EVENT is wanted", event) == NL_OK;
+    char *path = tracing_path(t, "events/%s/%s/format", system, name), *text = tracing_read(path, NULL);
+    free(path);
+    if (text == NULL)
+        return false;
+    snprintf(wanted, sizeof wanted, "%s", field);
+    for (char *at = wanted; *at != '\0'; at++)
+        *at = *at == '.' ? '_' : (char)tolower((unsigned char)*at);
+    bool good = false;
+    for (char *line = text; !good && (line = strstr(line, "field:")) != NULL; line++) {
+        const char *end = strchr(line, ';'), *begin = end;
+        while (begin != NULL && begin > line && begin[-1] != ' ')
+            begin--;
+        good = end != NULL && (size_t)(end - begin) == strlen(wanted) && memcmp(begin, wanted, strlen(wanted)) == 0 &&
+               sscanf(end, "; offset:%u; size:%u;", &found->offset, &found->size) == 2;
+    }
+    free(text);
+    if (!good)
+        return nl_error_set("%s has no field %s", event, field) == NL_OK;
+    if (found->size != 1 && found->size != 2 && found->size != 4 && found->size != 8)
+        return nl_error_set("%s: %s is no number, and can't be a key in the kernel", event, field) == NL_OK;
+    return true;
+}
+
+/* EVENT key FIELD,...: the event's name, to be freed, and where its key lies. */
+static char *read_end(const tracing *t, const char *text, struct sum_field fields[SUM_FIELDS], bool *by_thread)
+{
+    char *event = nl_word_next(&text, ""), *word = nl_word_next(&text, ""), *field;
+    unsigned count = 0;
+    bool good = event != NULL && word != NULL && strcmp(word, "key") == 0;
+    if (!good)
+        nl_error_set("EVENT key FIELD,... is wanted");
+    free(word);
+    while (good && (field = nl_word_next(&text, ",")) != NULL) {
+        if (strcmp(field, "TID") == 0)
+            *by_thread = true;
+        else if (count == SUM_FIELDS)
+            good = nl_error_set("a key of at most %d fields besides TID is wanted", SUM_FIELDS) == NL_OK;
+        else
+            good = find_field(t, event, field, &fields[count++]);
+        free(field);
+    }
+    if (good)
+        return event;
+    free(event);
+    return NULL;
+}
+
+static bool read_by(const tracing *t, kernel_sum *sum, const char *event, const char *text,
+                    struct sum_field fields[SUM_FIELDS])
+{
+    char *field;
+    unsigned count = 0;
+    bool good = true;
+    while (good && text != NULL && (field = nl_word_next(&text, ",")) != NULL) {
+        if (strcmp(field, "PROG") == 0) {
+            sum->has_program = true;
+        } else if (strcmp(field, "CALLER") == 0) {
+            sum->has_caller = true;
+        } else if (count == SUM_FIELDS) {
+            good = nl_error_set("by: at most %d fields besides PROG and CALLER", SUM_FIELDS) == NL_OK;
+        } else {
+            good = find_field(t, event, field, &fields[count]);
+            sum->by[count++] = strdup(field);
+        }
+        free(field);
+    }
+    return good;
+}
+
+/* ---- the program ---- */
+
+static int be_silent(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+    (void)level;
+    (void)format;
+    (void)arguments;
+    return 0;
+}
+
+static bool explain(int error)
+{
+    bool has_bpf = rights_has_capability(CAP_BPF) || rights_has_capability(CAP_SYS_ADMIN);
+    bool has_perfmon = rights_has_capability(CAP_PERFMON) || rights_has_capability(CAP_SYS_ADMIN);
+    if ((error == EPERM || error == EACCES) && !(has_bpf && has_perfmon))
+        return nl_error_set("eBPF: this process has neither root's rights nor%s%s%s: sudo setcap "
+                            "cap_bpf,cap_perfmon,cap_dac_override+ep nlkernel",
+                            has_bpf ? "" : " CAP_BPF", has_bpf || has_perfmon ? "" : " and",
+                            has_perfmon ? "" : " CAP_PERFMON") == NL_OK;
+    errno = error;
+    return nl_error_set_errno("eBPF: this kernel takes no program") == NL_OK;
+}
+
+static bool attach(kernel_sum *sum, const char *begin, const char *end)
+{
+    char system[64], name[64];
+    if (sum_bpf__load(sum->program) != 0)
+        return explain(errno);
+    if (split(begin, system, name))
+        sum->links[0] = bpf_program__attach_tracepoint(sum->program->progs.span_begin, system, name);
+    if (sum->links[0] != NULL && split(end, system, name))
+        sum->links[1] = bpf_program__attach_tracepoint(sum->program->progs.span_end, system, name);
+    return sum->links[1] != NULL || explain(errno);
+}
+
+static bool start(kernel_sum *sum, const tracing *t, const nl_section *section)
+{
+    const char *begin = nl_section_value(section, "begin"), *end = nl_section_value(section, "end");
+    struct sum_field begin_keys[SUM_FIELDS] = {{0}}, end_keys[SUM_FIELDS] = {{0}}, groups[SUM_FIELDS] = {{0}};
+    bool by_thread = false;
+    if (begin == NULL || end == NULL)
+        return nl_error_set("[kernel %s]: begin = and end = are wanted", section->name) == NL_OK;
+    sum->name = section->name;
+    char *first = read_end(t, begin, begin_keys, &by_thread), *last = NULL;
+    bool good = first != NULL && read_by(t, sum, first, nl_section_value(section, "by"), groups) &&
+                (last = read_end(t, end, end_keys, &by_thread)) != NULL;
+    sum->program = good ? sum_bpf__open() : NULL;
+    if (good && sum->program == NULL)
+        good = explain(errno);
+    if (good) {
+        memcpy((void *)sum->program->rodata->begin_keys, begin_keys, sizeof begin_keys);
+        memcpy((void *)sum->program->rodata->end_keys, end_keys, sizeof end_keys);
+        memcpy((void *)sum->program->rodata->groups, groups, sizeof groups);
+        sum->program->rodata->by_program = sum->has_program;
+        sum->program->rodata->by_caller = sum->has_caller;
+        sum->program->rodata->by_thread = by_thread;
+        good = attach(sum, first, last);
+    }
+    free(first);
+    free(last);
+    return good;
+}
+
+kernel_sums *kernel_sums_start(const schema *s, const char *tracefs)
+{
+    tracing t;
+    if (!tracing_open(&t, tracefs))
+        return NULL;
+    libbpf_set_print(be_silent);
+    kernel_sums *k = calloc(1, sizeof *k);
+    NL_REQUIRE(k != NULL, "out of memory");
+    *k = (kernel_sums){.schema = s, .list = calloc(s->sections.count + 1, sizeof *k->list)};
+    NL_REQUIRE(k->list != NULL, "out of memory");
+    bool good = true;
+    for (size_t i = 0; good && i < s->sections.count; i++)
+        if (strcmp(s->sections.list[i].kind, "kernel") == 0)
+            good = start(&k->list[k->count++], &t, &s->sections.list[i]);
+    tracing_close(&t);
+    if (good)
+        return k;
+    kernel_sums_free(k);
+    return NULL;
+}
+
+void kernel_sums_stop(kernel_sums *k)
+{
+    for (size_t i = 0; i < k->count; i++)
+        for (int side = 0; side < 2; side++) {
+            bpf_link__destroy(k->list[i].links[side]);
+            k->list[i].links[side] = NULL;
+        }
+}
+
+/* ---- what came of it ---- */
+
+/* Functions that are about locks themselves are not who wanted one. */
+static bool is_of_locking(nl_string name)
+{
+    static const char *const parts[] = {"lock", "mutex",  "rwsem", "down_",       "rtmutex", "contention",
+                                        "bpf_", "trace_", "perf_", "__traceiter", "queued_", "schedule"};
+    char text[128];
+    snprintf(text, sizeof text, "%.*s", (int)name.size, name.data);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (strstr(text, parts[i]) != NULL)
+            return true;
+    return false;
+}
+
+static void add_stack(kernel_sums *k, const kernel_sum *sum, nl_record *record, __s64 stack)
+{
+    __u64 addresses[SUM_STACK] = {0};
+    char all[SUM_STACK * 64] = "";
+    size_t size = 0;
+    nl_string caller = {NULL, 0};
+    __u32 id = (__u32)stack;
+    if (stack >= 0 && k->symbols != NULL)
+        bpf_map_lookup_elem(bpf_map__fd(sum->program->maps.stacks), &id, addresses);
+    for (int i = 0; i < SUM_STACK && addresses[i] != 0; i++) {
+        nl_string name = kallsyms_find(k->symbols, addresses[i]);
+        if (name.data == NULL || (caller.data == NULL && is_of_locking(name)))
+            continue;
+        if (caller.data == NULL)
+            caller = name;
+        if (size + name.size + 2 < sizeof all)
+            size += (size_t)snprintf(all + size, sizeof all - size, "%s%.*s", size > 0 ? " " : "", (int)name.size,
+                                     name.data);
+    }
+    nl_record_add_string(record, "CALLER", caller.data != NULL ? caller.data : "unknown",
+                         caller.data != NULL ? caller.size : 7);
+    nl_record_add_string(record, "STACK", all, size);
+}
+
+static void read_one(kernel_sums *k, const kernel_sum *sum, const struct sum_key *key, const struct sum_value *values,
+                     int cpus, nl_record *record)
+{
+    struct sum_value all = {0};
+    for (int cpu = 0; cpu < cpus; cpu++) {
+        all.count += values[cpu].count;
+        all.total_ns += values[cpu].total_ns;
+        all.most_ns = values[cpu].most_ns > all.most_ns ? values[cpu].most_ns : all.most_ns;
+    }
+    nl_record_clear(record);
+    nl_record_set_time(record, nl_time_now_ns());
+    nl_record_set_level(record, NL_SYSTEM);
+    nl_record_set_event(record, sum->name, strlen(sum->name));
+    if (sum->has_program)
+        nl_record_set_prog(record, key->program, strnlen(key->program, SUM_PROGRAM));
+    for (int i = 0; i < SUM_FIELDS && sum->by[i] != NULL; i++)
+        nl_record_add_uint(record, sum->by[i], key->fields[i]);
+    if (sum->has_caller)
+        add_stack(k, sum, record, key->stack);
+    nl_record_add_uint(record, "COUNT", all.count);
+    nl_record_add_uint(record, "TOTAL.NS", all.total_ns);
+    nl_record_add_uint(record, "MAX.NS", all.most_ns);
+}
+
+static void read_all(kernel_sums *k, const kernel_sum *sum, void (*put)(void *user, const nl_record *record),
+                     void *user)
+{
+    int map = bpf_map__fd(sum->program->maps.sums), cpus = libbpf_num_possible_cpus();
+    struct sum_value *values = calloc(cpus > 0 ? (size_t)cpus : 1, sizeof *values);
+    nl_record *record = nl_record_new();
+    struct sum_key key, *before = NULL;
+    char host[256] = "localhost";
+    gethostname(host, sizeof host - 1);
+    NL_REQUIRE(values != NULL, "out of memory");
+    while (bpf_map_get_next_key(map, before, &key) == 0) {
+        if (bpf_map_lookup_elem(map, &key, values) == 0) {
+            read_one(k, sum, &key, values, cpus, record);
+            nl_record_set_host(record, host, strlen(host));
+            put(user, record);
+        }
+        before = &key;
+    }
+    nl_record_free(record);
+    free(values);
+}
+
+void kernel_sums_read(kernel_sums *k, void (*put)(void *user, const nl_record *record), void *user)
+{
+    k->symbols = kallsyms_read();
+    for (size_t i = 0; i < k->count; i++)
+        read_all(k, &k->list[i], put, user);
+    kallsyms_free(k->symbols);
+    k->symbols = NULL;
+}
+
+void kernel_sums_free(kernel_sums *k)
+{
+    if (k == NULL)
+        return;
+    kernel_sums_stop(k);
+    for (size_t i = 0; i < k->count; i++) {
+        sum_bpf__destroy(k->list[i].program);
+        for (int j = 0; j < SUM_FIELDS; j++)
+            free(k->list[i].by[j]);
+    }
+    free(k->list);
+    free(k);
+}
+
+#else
+
+kernel_sums *kernel_sums_start(const schema *s, const char *tracefs)
+{
+    (void)s;
+    (void)tracefs;
+    nl_error_set("this nlkernel was built without eBPF (libbpf, clang and bpftool were not there)");
+    return NULL;
+}
+
+void kernel_sums_stop(kernel_sums *k)
+{
+    (void)k;
+}
+
+void kernel_sums_read(kernel_sums *k, void (*put)(void *user, const nl_record *record), void *user)
+{
+    (void)k;
+    (void)put;
+    (void)user;
+}
+
+void kernel_sums_free(kernel_sums *k)
+{
+    (void)k;
+}
+
+#endif

@@ -1,0 +1,231 @@
+#include "config.h"
+
+#include "reporting.h"
+
+#include "base/error.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPTION_TOP = 0x1200, OPTION_CDF, OPTION_DRAW, OPTION_PERL, OPTION_SET, OPTION_MADE, CDF_STEPS = 100 };
+
+static const struct argp_option options[] = {
+    {"json", 'j', NULL, 0, "Print JSON, all rows", 5},
+    {"draw", OPTION_DRAW, "FILE", 0, "Draw a picture: .png or .svg", 5},
+    {"perl", OPTION_PERL, NULL, 0, "Print the events instead, as Perl's hashes, in the form that KLogger had", 5},
+    {"made", OPTION_MADE, "FILE", 0, "Write the records that the rules made: binary when it ends in .nlb, else text",
+     5},
+    {"top", OPTION_TOP, "NUMBER", 0, "So many lines of each table (0: all; otherwise what the schema says)", 5},
+    {"cdf", OPTION_CDF, "NAME", 0,
+     "Print how what is called NAME is distributed, of the first report that is drawn so: lines of a value (times in "
+     "microseconds) and the share of those that are no longer",
+     5},
+    {"set", OPTION_SET, "NAME=VALUE", 0, "A parameter of the schema, as nlkernel schema show says them; again for more",
+     5},
+    {0},
+};
+
+static void add_parameter(reporting_options *o, const char *parameter)
+{
+    o->parameters = reallocarray(o->parameters, o->parameter_count + 2, sizeof *o->parameters);
+    NL_REQUIRE(o->parameters != NULL, "out of memory");
+    o->parameters[o->parameter_count++] = parameter;
+    o->parameters[o->parameter_count] = NULL;
+}
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    reporting_options *o = state->input;
+    char *end;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        o->top = -1;
+        state->child_inputs[0] = &o->reading;
+        return 0;
+    case 'j':
+        o->json = true;
+        return 0;
+    case OPTION_DRAW:
+        o->picture = argument;
+        return 0;
+    case OPTION_PERL:
+        o->perl = true;
+        return 0;
+    case OPTION_MADE:
+        o->output = argument;
+        return 0;
+    case OPTION_CDF:
+        o->cdf = argument;
+        return 0;
+    case OPTION_SET:
+        if (strchr(argument, '=') == NULL)
+            argp_error(state, "--set %s: NAME=VALUE is wanted", argument);
+        add_parameter(o, argument);
+        return 0;
+    case OPTION_TOP:
+        o->top = strtol(argument, &end, 10);
+        if (*argument < '0' || *argument > '9' || *end != '\0')
+            argp_error(state, "--top %s: a whole number is wanted", argument);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {{&program_reading_argp, 0, "reading logs:", 6}, {0}};
+
+const struct argp reporting_argp = {.options = options, .parser = parse, .children = children};
+
+void reporting_options_free(reporting_options *o)
+{
+    free(o->parameters);
+    o->parameters = NULL;
+}
+
+/* ---- reports ---- */
+
+static int print_cdf(const schema_run *run, const char *label)
+{
+    for (size_t i = 0; i < run->summaries.count; i++) {
+        const summary *s = &run->summaries.list[i];
+        double unit = strcmp(s->unit, "ns") == 0 ? 1e3 : 1;
+        for (size_t j = 0; s->plot == PLOT_CDF && j < s->row_count; j++) {
+            summary_row *row = s->rows[j];
+            if (s->by_count == 0 || strcmp(row->labels[0], label) != 0)
+                continue;
+            for (int step = 1; step <= CDF_STEPS; step++)
+                printf("%.3f %.2f\n", (double)nl_distribution_quantile(&row->values, (double)step / CDF_STEPS) / unit,
+                       (double)step / CDF_STEPS);
+            return PROGRAM_DONE;
+        }
+        if (s->plot == PLOT_CDF)
+            break;
+    }
+    program_error("there is nothing called \"%s\" in the report of %s that is drawn as a CDF", label, run->schema.name);
+    return PROGRAM_PROBLEM;
+}
+
+/* Whether anything came of the schema: a log of other events would make an empty report. */
+static bool is_empty(const schema_run *run)
+{
+    for (size_t i = 0; i < run->summaries.count; i++)
+        if (run->summaries.list[i].row_count > 0)
+            return false;
+    return true;
+}
+
+static void explain_empty(const schema_run *run)
+{
+    char patterns[512] = "";
+    size_t size = 0;
+    for (size_t i = 0; i < run->schema.pattern_count && size < sizeof patterns; i++) {
+        const char *pattern = run->schema.patterns[i];
+        if (*pattern != '?')
+            size += (size_t)snprintf(patterns + size, sizeof patterns - size, " -e %s", pattern);
+    }
+    program_error("there is nothing of what the schema %s is about in these records: it is made of nlkernel record%s",
+                  run->schema.name, patterns);
+}
+
+int reporting_say(schema_run *run, const reporting_options *o)
+{
+    nl_synthesis_stats stats;
+    int status = PROGRAM_DONE;
+    nl_synthesis_get_stats(run->rules, &stats);
+    if (is_empty(run)) {
+        explain_empty(run);
+        return PROGRAM_PROBLEM;
+    }
+    if (stats.late > 0) {
+        program_error("%" PRIu64 " records came too late to be taken in order", stats.late);
+        status = PROGRAM_PROBLEM;
+    }
+    if (o->picture != NULL && !summaries_draw(&run->summaries, o->picture)) {
+        program_error("%s", nl_error_message());
+        status = PROGRAM_PROBLEM;
+    }
+    if (o->cdf != NULL)
+        return print_cdf(run, o->cdf) == PROGRAM_DONE ? status : PROGRAM_PROBLEM;
+    if (o->json)
+        summaries_print_json(&run->summaries);
+    else
+        summaries_print(&run->summaries, o->top);
+    return status;
+}
+
+/* ---- Perl ---- */
+
+static void print_perl_string(nl_string text)
+{
+    putchar('"');
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned char byte = (unsigned char)text.data[i];
+        if (byte == '"' || byte == '\\' || byte == '$' || byte == '@')
+            printf("\\%c", byte);
+        else if (byte < 0x20 || byte == 0x7f)
+            printf("\\x%02x", byte);
+        else
+            putchar(byte);
+    }
+    putchar('"');
+}
+
+static void print_perl_field(const char *indent, nl_string name, nl_string value)
+{
+    fputs(indent, stdout);
+    print_perl_string(name);
+    fputs(" => ", stdout);
+    print_perl_string(value);
+    fputs(",\n", stdout);
+}
+
+static nl_string string_of(const char *text)
+{
+    return (nl_string){text, strlen(text)};
+}
+
+enum { SERIALS = 8192 };
+
+/* An event is numbered within its CPU; what was lost has numbers too. */
+static void print_perl(const nl_record *record, uint64_t serials[SERIALS + 1])
+{
+    char scratch[NL_FIELD_TEXT_SIZE], number[32];
+    nl_field field;
+    int64_t cpu = -1, lost = 0;
+    if (!nl_record_find(record, "CPU", &field) || !nl_field_int(&field, &cpu) || cpu < 0 || cpu >= SERIALS)
+        cpu = SERIALS;
+    bool is_lost = record->event.size == 14 && memcmp(record->event.data, "NetLogger.Lost", 14) == 0;
+    if (is_lost && nl_record_find(record, "COUNT", &field) && nl_field_int(&field, &lost))
+        serials[cpu] += (uint64_t)lost;
+    printf("{\n    header => {\n");
+    print_perl_field("        ", string_of("type"), record->event);
+    snprintf(number, sizeof number, "%" PRIu64, serials[cpu]++);
+    print_perl_field("        ", string_of("serial"), string_of(number));
+    snprintf(number, sizeof number, "%" PRId64, record->time_ns);
+    print_perl_field("        ", string_of("timestamp"), string_of(number));
+    print_perl_field("        ", string_of("host"), record->host);
+    print_perl_field("        ", string_of("prog"), record->prog);
+    printf("    },\n");
+    for (size_t i = 0; i < record->field_count; i++)
+        print_perl_field("    ", record->fields[i].name, nl_field_text(&record->fields[i], scratch));
+    printf("},\n");
+}
+
+int reporting_print_perl(reporting_options *o, char *const *logs, size_t count)
+{
+    static uint64_t serials[SERIALS + 1];
+    int status = PROGRAM_DONE;
+    printf("[\n");
+    for (size_t i = 0; i < count; i++) {
+        program_log *log = program_log_open(&o->reading, logs[i], false, false);
+        const nl_record *record;
+        nl_status read = NL_FAILED;
+        while (log != NULL && (read = program_log_next(log, NULL, &record)) == NL_OK)
+            print_perl(record, serials);
+        program_log_close(log);
+        status = read == NL_FAILED ? PROGRAM_PROBLEM : status;
+    }
+    printf("]\n");
+    return program_reading_finish(&o->reading) != PROGRAM_DONE ? PROGRAM_PROBLEM : status;
+}

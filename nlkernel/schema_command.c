@@ -1,0 +1,402 @@
+/* nlkernel schema: the schemas that there are, what one says, and one at work. */
+#include "config.h"
+
+#include "command.h"
+#include "kernel_sum.h"
+#include "reporting.h"
+#include "session.h"
+#include "workload.h"
+
+#include "base/error.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- list and show ---- */
+
+static void list_one(const char *path, void *user)
+{
+    schema s;
+    int *status = user;
+    if (!schema_read(&s, path, NULL)) {
+        program_error("%s", nl_error_message());
+        *status = PROGRAM_PROBLEM;
+        return;
+    }
+    printf("%-12s %s\n", s.name, s.title);
+    schema_free(&s);
+}
+
+static int list(int argc, char **argv)
+{
+    static const struct argp argp = {.doc = "Say which schemas there are.\vThey are files called NAME.schema in the "
+                                            "folders of $NETLOGGER_SCHEMAS (with : between), and those that came with "
+                                            "the program. One that somebody sent is used by its path: ./FILE."};
+    int status = PROGRAM_DONE;
+    argp_parse(&argp, argc, argv, 0, NULL, NULL);
+    schema_each(list_one, &status);
+    return status;
+}
+
+static error_t parse_name(int key, char *argument, struct argp_state *state)
+{
+    const char **name = state->input;
+    if (key == ARGP_KEY_ARG && *name == NULL) {
+        *name = argument;
+        return 0;
+    }
+    if (key == ARGP_KEY_NO_ARGS)
+        argp_error(state, "no schema is given: nlkernel schema list shows what there is");
+    return ARGP_ERR_UNKNOWN;
+}
+
+static int show(int argc, char **argv)
+{
+    static const struct argp argp = {.parser = parse_name,
+                                     .args_doc = "SCHEMA",
+                                     .doc = "Print a schema: what it records, its rules, its reports. What is printed "
+                                            "is the file that others can be given."};
+    const char *name = NULL;
+    schema s;
+    char part[4096];
+    argp_parse(&argp, argc, argv, 0, NULL, &name);
+    if (!schema_read(&s, name, NULL)) {
+        program_error("%s", nl_error_message());
+        return PROGRAM_USAGE;
+    }
+    FILE *file = fopen(s.path, "re");
+    if (file == NULL)
+        program_error("%s: %s", s.path, strerror(errno));
+    for (size_t size; file != NULL && (size = fread(part, 1, sizeof part, file)) > 0;)
+        fwrite(part, 1, size, stdout);
+    if (file != NULL)
+        fclose(file);
+    schema_free(&s);
+    return file != NULL ? PROGRAM_DONE : PROGRAM_PROBLEM;
+}
+
+/* ---- run ---- */
+
+enum { LOGS_MOST = 64, OPTION_KEEP = 0x1300, OPTION_VARY, OPTION_LOG };
+
+typedef struct arguments {
+    recording_options recording;
+    reporting_options reporting;
+    const char *name;
+    const char *kept;             /* where what is recorded stays; NULL: nowhere */
+    const char *extra[LOGS_MOST]; /* logs that are read besides */
+    size_t extra_count;
+    char *vary;      /* NAME=VALUE,VALUE,...; NULL */
+    char folder[64]; /* of files that go at the end */
+} arguments;
+
+static const struct argp_option options[] = {
+    {"keep", OPTION_KEEP, "FILE", 0, "Keep what was recorded there, for nlkernel report", 4},
+    {"log", OPTION_LOG, "SOURCE", 0, "Read this log too, such as COMMAND's own; again for more", 4},
+    {"vary", OPTION_VARY, "NAME=VALUE,VALUE...", 0,
+     "Run COMMAND again and again, with each VALUE in place of {NAME}; records get a field NAME that says which it was",
+     4},
+    {0},
+};
+
+static error_t parse_run(int key, char *argument, struct argp_state *state)
+{
+    arguments *a = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &a->recording;
+        state->child_inputs[1] = &a->reporting;
+        a->recording.events_elsewhere = true;
+        return 0;
+    case OPTION_KEEP:
+        a->kept = argument;
+        return 0;
+    case OPTION_LOG:
+        if (a->extra_count == LOGS_MOST)
+            argp_error(state, "--log: at most %d", LOGS_MOST);
+        a->extra[a->extra_count++] = argument;
+        return 0;
+    case OPTION_VARY:
+        a->vary = argument;
+        if (strchr(argument, '=') == NULL)
+            argp_error(state, "--vary %s: NAME=VALUE,VALUE... is wanted", argument);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {{&recording_argp, 0, "what is recorded, besides the schema's events:", 1},
+                                             {&reporting_argp, 0, "what is said of it:", 2},
+                                             {0}};
+
+static const struct argp run_argp = {
+    .options = options,
+    .parser = parse_run,
+    .children = children,
+    .args_doc = "[-- COMMAND...]",
+    .doc = "Record what a schema is about, until --duration is over, COMMAND has ended, or Ctrl-C, and report."
+           "\vExample: nlkernel schema run scheduler -d 10s --draw scheduler.svg",
+};
+
+static char *file_in(const arguments *a, const char *name)
+{
+    char *path;
+    NL_REQUIRE(asprintf(&path, "%s/%s", a->folder, name) >= 0, "out of memory");
+    return path;
+}
+
+static bool open_sink(sink *s, const void *user)
+{
+    return sink_open_file(s, user, NL_FORMAT_NLB, 0);
+}
+
+/* The command that runs a workload of the schema's, whose records go into log. To be freed, not what is in it. */
+static char **workload_command(const nl_section *section, char *log)
+{
+    char **command = calloc(section->setting_count + 5, sizeof *command);
+    NL_REQUIRE(command != NULL, "out of memory");
+    size_t size = 0;
+    command[size++] = "/proc/self/exe";
+    command[size++] = "workload";
+    command[size++] = section->name;
+    command[size++] = log;
+    for (size_t i = 0; i < section->setting_count; i++)
+        if (strcmp(section->settings[i].key, "argument") == 0)
+            command[size++] = section->settings[i].value;
+    return command;
+}
+
+/* Runs a command beside all recording. */
+static bool run_before(char **command)
+{
+    pid_t child = fork();
+    int status;
+    if (child == 0) {
+        execv(command[0], command);
+        _exit(127);
+    }
+    return child > 0 && waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+static bool runs_before(const nl_section *section)
+{
+    const char *when = nl_section_value(section, "when");
+    return when != NULL && strcmp(when, "before") == 0;
+}
+
+/* Does what the schema wants done before, and sets the command that it wants done while it records. */
+static bool prepare_workloads(arguments *a, const schema *s, char **logs, size_t *log_count)
+{
+    for (size_t i = 0; i < s->sections.count && *log_count + 2 < LOGS_MOST; i++) {
+        const nl_section *section = &s->sections.list[i];
+        bool before = runs_before(section);
+        if (strcmp(section->kind, "workload") != 0 || (!before && a->recording.command != NULL))
+            continue;
+        logs[*log_count] = file_in(a, section->name);
+        char **command = workload_command(section, logs[(*log_count)++]);
+        bool good = true;
+        if (before) {
+            good = run_before(command);
+            free(command);
+        } else {
+            a->recording.command = command;
+        }
+        if (!good)
+            return nl_error_set("the workload %s failed", section->name) == NL_OK;
+    }
+    return true;
+}
+
+static void put_sum(void *user, const nl_record *record)
+{
+    schema_run_take(user, record);
+}
+
+/* What the kernel is to sum meanwhile. Without it there is less to report, which is said. */
+static kernel_sums *start_sums(const arguments *a, const schema_run *run)
+{
+    if (!kernel_sums_wanted(&run->schema))
+        return NULL;
+    kernel_sums *sums = kernel_sums_start(&run->schema, a->recording.tracefs);
+    if (sums == NULL)
+        program_error("%s; going on without what the kernel would sum itself", nl_error_message());
+    return sums;
+}
+
+/* Records into path, and reads it and the workloads' logs. */
+static int record_and_read(arguments *a, schema_run *run, char *path, char **logs, size_t log_count)
+{
+    kernel_sums *sums = start_sums(a, run);
+    int status = session_run(&a->recording, open_sink, path);
+    if (sums != NULL) {
+        kernel_sums_stop(sums);
+        if (status == PROGRAM_DONE)
+            kernel_sums_read(sums, put_sum, run);
+        kernel_sums_free(sums);
+    }
+    if (status != PROGRAM_DONE)
+        return status;
+    for (size_t i = 0; i < log_count; i++)
+        if (access(logs[i], R_OK) == 0 && schema_run_read(run, &a->reporting.reading, logs[i]) != PROGRAM_DONE)
+            status = PROGRAM_PROBLEM;
+    for (size_t i = 0; i < a->extra_count; i++)
+        if (schema_run_read(run, &a->reporting.reading, a->extra[i]) != PROGRAM_DONE)
+            status = PROGRAM_PROBLEM;
+    if (schema_run_read(run, &a->reporting.reading, path) != PROGRAM_DONE)
+        status = PROGRAM_PROBLEM;
+    schema_run_between(run);
+    return status;
+}
+
+/* The command with a value in place of {NAME}. To be freed, with what is in it. */
+static char **varied(char **command, const char *name, const char *value)
+{
+    size_t count = 0;
+    while (command[count] != NULL)
+        count++;
+    char **copy = calloc(count + 1, sizeof *copy), wanted[128];
+    NL_REQUIRE(copy != NULL, "out of memory");
+    snprintf(wanted, sizeof wanted, "{%s}", name);
+    for (size_t i = 0; i < count; i++) {
+        const char *at = strstr(command[i], wanted);
+        int size = at != NULL ? (int)(at - command[i]) : (int)strlen(command[i]);
+        NL_REQUIRE(asprintf(&copy[i], "%.*s%s%s", size, command[i], at != NULL ? value : "",
+                            at != NULL ? at + strlen(wanted) : "") >= 0,
+                   "out of memory");
+    }
+    return copy;
+}
+
+static int run_varied(arguments *a, schema_run *run, char *path, char **logs, size_t log_count)
+{
+    char **command = a->recording.command, *equals = strchr(a->vary, '='), *save = NULL;
+    int status = PROGRAM_DONE;
+    *equals = '\0';
+    run->tag = a->vary;
+    for (char *value = strtok_r(equals + 1, ",", &save); value != NULL && status == PROGRAM_DONE;
+         value = strtok_r(NULL, ",", &save)) {
+        a->recording.command = varied(command, a->vary, value);
+        run->tag_value = value;
+        status = record_and_read(a, run, path, logs, log_count);
+        for (char **word = a->recording.command; *word != NULL; word++)
+            free(*word);
+        free(a->recording.command);
+    }
+    a->recording.command = command;
+    return status;
+}
+
+static int run_and_report(arguments *a, schema_run *run, char **logs, size_t log_count)
+{
+    char *path = a->kept != NULL ? strdup(a->kept) : file_in(a, "kernel.nlb");
+    int status =
+        a->vary != NULL ? run_varied(a, run, path, logs, log_count) : record_and_read(a, run, path, logs, log_count);
+    bool said = false;
+    if (status == PROGRAM_DONE && a->reporting.perl) {
+        said = true;
+        status = reporting_print_perl(&a->reporting, &path, 1);
+    } else if (status == PROGRAM_DONE && program_reading_finish(&a->reporting.reading) != PROGRAM_DONE) {
+        status = PROGRAM_PROBLEM;
+    }
+    if (!schema_run_finish(run)) {
+        program_error("%s", nl_error_message());
+        status = PROGRAM_PROBLEM;
+    }
+    if (status == PROGRAM_DONE && !said)
+        status = reporting_say(run, &a->reporting);
+    if (a->kept == NULL)
+        unlink(path);
+    free(path);
+    return status;
+}
+
+static int run_schema(arguments *a)
+{
+    schema_run run;
+    char *logs[LOGS_MOST];
+    size_t log_count = 0;
+    const char *temporary = getenv("TMPDIR");
+    if (!schema_run_open(&run, a->name, a->reporting.parameters, a->reporting.output)) {
+        program_error("%s", nl_error_message());
+        return PROGRAM_USAGE;
+    }
+    schema_run_is_here(&run);
+    snprintf(a->folder, sizeof a->folder, "%.40s/nlkernel-XXXXXX", temporary != NULL ? temporary : "/tmp");
+    int status = PROGRAM_PROBLEM;
+    bool has_command = a->recording.command != NULL;
+    if (mkdtemp(a->folder) == NULL) {
+        program_error("%s: %s", a->folder, strerror(errno));
+        schema_run_close(&run);
+        return status;
+    }
+    if (schema_choose(&run.schema, &a->recording) && prepare_workloads(a, &run.schema, logs, &log_count))
+        status = run_and_report(a, &run, logs, log_count);
+    else
+        program_error("%s", nl_error_message());
+    if (!has_command)
+        free(a->recording.command);
+    for (size_t i = 0; i < log_count; i++) {
+        unlink(logs[i]);
+        free(logs[i]);
+    }
+    rmdir(a->folder);
+    schema_run_close(&run);
+    return status;
+}
+
+static int run(int argc, char **argv)
+{
+    arguments a = {0};
+    /* The schema's name comes first: the words behind all options are the command's. */
+    if (argc > 1 && argv[1][0] != '-') {
+        a.name = argv[1];
+        argv[1] = argv[0];
+        argc--;
+        argv++;
+    }
+    argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+    int status = PROGRAM_USAGE;
+    if (a.name == NULL)
+        program_error("schema run: the name of a schema is wanted first: nlkernel schema run scheduler -d 10s");
+    else if (a.vary != NULL && a.recording.command == NULL)
+        program_error("--vary wants a COMMAND that is run again and again");
+    else
+        status = run_schema(&a);
+    recording_options_free(&a.recording);
+    reporting_options_free(&a.reporting);
+    return status;
+}
+
+/* ---- the command ---- */
+
+int command_schema(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int argc, char **argv);
+    } commands[] = {{"list", list}, {"show", show}, {"run", run}};
+    for (size_t i = 0; argc > 1 && i < sizeof commands / sizeof *commands; i++)
+        if (strcmp(argv[1], commands[i].name) == 0) {
+            static char name[48];
+            snprintf(name, sizeof name, "nlkernel schema %s", commands[i].name);
+            argv[1] = name;
+            return commands[i].run(argc - 1, argv + 1);
+        }
+    static const struct argp argp = {
+        .args_doc = "list\nshow SCHEMA\nrun SCHEMA [OPTION...] [-- COMMAND...]",
+        .doc =
+            "Schemas: files that say which of the kernel's events tell about something, what they mean together, and "
+            "what is reported of that.\vnlkernel schema COMMAND --help says more of each."};
+    argp_parse(&argp, argc, argv, ARGP_NO_ERRS, NULL, NULL);
+    program_error("schema: list, show SCHEMA or run SCHEMA is wanted");
+    return PROGRAM_USAGE;
+}
+
+int command_workload(int argc, char **argv)
+{
+    return workload_main(argc - 1, argv + 1);
+}

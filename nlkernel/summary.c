@@ -1,0 +1,426 @@
+#include "config.h"
+
+#include "summary.h"
+
+#include "base/error.h"
+
+#include <fnmatch.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOP_DEFAULT = 20, POINTS_MOST = 50000, ROWS_MOST = 100000 };
+
+/* ---- columns ---- */
+
+static double of_count(const summaries *all, const summary *s, summary_row *row)
+{
+    (void)all;
+    (void)s;
+    return (double)row->count;
+}
+
+static double of_rate(const summaries *all, const summary *s, summary_row *row)
+{
+    (void)s;
+    return all->seconds > 0 ? (double)row->count / all->seconds : 0;
+}
+
+static double of_sum(const summaries *all, const summary *s, summary_row *row)
+{
+    (void)all;
+    (void)s;
+    return row->sum;
+}
+
+static double of_mean(const summaries *all, const summary *s, summary_row *row)
+{
+    (void)all;
+    (void)s;
+    return row->count > 0 ? row->sum / (double)row->count : 0;
+}
+
+/* The row of the same labels that has the value which shares are of. */
+static double whole(const summary *s, const summary_row *row)
+{
+    for (size_t i = 0; i < s->row_count; i++) {
+        const summary_row *other = s->rows[i];
+        bool same = strcmp(s->values[other->value], s->share) == 0;
+        for (unsigned j = 0; same && j < s->by_count; j++)
+            same = strcmp(other->labels[j], row->labels[j]) == 0;
+        if (same)
+            return other->sum;
+    }
+    return 0;
+}
+
+static double of_share(const summaries *all, const summary *s, summary_row *row)
+{
+    (void)all;
+    double of = s->share != NULL && s->value_count > 0 ? whole(s, row) : s->sum;
+    double own = s->value_count > 0 ? row->sum : (double)row->count;
+    return of > 0 ? own / of : 0;
+}
+
+static double of_cpu(const summaries *all, const summary *s, summary_row *row)
+{
+    (void)s;
+    double time_ns = all->seconds * 1e9 * (all->cpus > 0 ? all->cpus : 1);
+    return time_ns > 0 ? row->sum / time_ns : 0;
+}
+
+#define QUANTILE(name, share)                                                                                          \
+    static double name(const summaries *all, const summary *s, summary_row *row)                                       \
+    {                                                                                                                  \
+        (void)all;                                                                                                     \
+        (void)s;                                                                                                       \
+        return (double)nl_distribution_quantile(&row->values, share);                                                  \
+    }
+QUANTILE(of_p1, 0.01)
+QUANTILE(of_p10, 0.1)
+QUANTILE(of_p50, 0.5)
+QUANTILE(of_p90, 0.9)
+QUANTILE(of_p99, 0.99)
+QUANTILE(of_p999, 0.999)
+QUANTILE(of_max, 1)
+QUANTILE(of_min, 0)
+
+const summary_column summary_columns[] = {{"count", of_count, 'n'}, {"rate", of_rate, 'r'}, {"sum", of_sum, 'v'},
+                                          {"share", of_share, '%'}, {"cpu", of_cpu, '%'},   {"mean", of_mean, 'v'},
+                                          {"min", of_min, 'v'},     {"p1", of_p1, 'v'},     {"p10", of_p10, 'v'},
+                                          {"p50", of_p50, 'v'},     {"p90", of_p90, 'v'},   {"p99", of_p99, 'v'},
+                                          {"p999", of_p999, 'v'},   {"max", of_max, 'v'},   {NULL, NULL, 0}};
+
+/* ---- reading ---- */
+
+typedef struct reading {
+    const schema *schema;
+    const nl_setting *setting;
+} reading;
+
+#define WRONG(r, ...) nl_sections_error(&(r)->schema->sections, (r)->setting->line, __VA_ARGS__)
+
+static bool read_list(const reading *r, char **list, unsigned *count)
+{
+    const char *at = r->setting->value;
+    char *word;
+    while ((word = nl_word_next(&at, ",")) != NULL) {
+        /* One place stays free: which of several values it is. */
+        if (*count == SUMMARY_FIELDS_MOST - 1) {
+            free(word);
+            return WRONG(r, "at most %d fields", SUMMARY_FIELDS_MOST - 1);
+        }
+        list[(*count)++] = word;
+    }
+    return true;
+}
+
+static bool read_columns(const reading *r, summary *s)
+{
+    const char *at = r->setting->value;
+    char *word;
+    while ((word = nl_word_next(&at, ",")) != NULL) {
+        unsigned i = 0;
+        while (summary_columns[i].name != NULL && strcmp(summary_columns[i].name, word) != 0)
+            i++;
+        bool good = summary_columns[i].name != NULL && s->column_count < SUMMARY_COLUMNS_MOST;
+        if (good)
+            s->columns[s->column_count++] = i;
+        else
+            WRONG(r, "there is no column \"%s\", or there are too many", word);
+        free(word);
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
+static bool read_of(const reading *r, summary *s)
+{
+    const char *at = r->setting->value;
+    s->event = nl_word_next(&at, "");
+    char *word = nl_word_next(&at, "");
+    bool good = s->event != NULL && (word == NULL || strcmp(word, "where") == 0);
+    if (!good)
+        WRONG(r, "of = EVENT, or of = EVENT where EXPR is wanted");
+    else if (word != NULL)
+        s->where = nl_filter_parse(at);
+    if (good && word != NULL && s->where == NULL) {
+        char *reason = strdup(nl_error_message());
+        good = WRONG(r, "%s", reason != NULL ? reason : "");
+        free(reason);
+    }
+    char *colon = s->event != NULL ? strchr(s->event, ':') : NULL;
+    if (colon != NULL)
+        *colon = '.';
+    free(word);
+    return good;
+}
+
+static bool read_word(const reading *r, const char *const *words, unsigned *number)
+{
+    for (*number = 0; words[*number] != NULL; (*number)++)
+        if (strcmp(words[*number], r->setting->value) == 0)
+            return true;
+    return WRONG(r, "%s: there is no \"%s\"", r->setting->key, r->setting->value);
+}
+
+static bool read_setting(const reading *r, summary *s)
+{
+    static const char *const plots[] = {"none", "cdf", "histogram", "bars", "series", "points", NULL};
+    static const char *const orders[] = {"sum", "count", "max", "key", NULL};
+    const char *key = r->setting->key, *value = r->setting->value;
+    unsigned number = 0;
+    bool good = true;
+    if (strcmp(key, "title") == 0)
+        s->title = value;
+    else if (strcmp(key, "of") == 0)
+        good = read_of(r, s);
+    else if (strcmp(key, "by") == 0)
+        good = read_list(r, s->by, &s->by_count);
+    else if (strcmp(key, "value") == 0)
+        good = read_list(r, s->values, &s->value_count);
+    else if (strcmp(key, "unit") == 0)
+        s->unit = value;
+    else if (strcmp(key, "share") == 0)
+        s->share = value;
+    else if (strcmp(key, "columns") == 0)
+        good = read_columns(r, s);
+    else if (strcmp(key, "top") == 0)
+        s->top = strtoul(value, NULL, 10);
+    else if (strcmp(key, "plot") == 0 && (good = read_word(r, plots, &number)))
+        s->plot = (summary_plot)number;
+    else if (strcmp(key, "order") == 0 && (good = read_word(r, orders, &number)))
+        s->order = (summary_order)number;
+    else if (good)
+        good = WRONG(r, "\"%s\" is nothing that is said of a report", key);
+    return good;
+}
+
+static bool read_summary(summary *s, const schema *of, const nl_section *section)
+{
+    *s = (summary){.name = section->name, .title = section->name, .unit = "", .top = TOP_DEFAULT};
+    for (size_t i = 0; i < section->setting_count; i++)
+        if (!read_setting(&(reading){of, &section->settings[i]}, s))
+            return false;
+    if (s->event == NULL)
+        return nl_sections_error(&of->sections, section->line, "[report %s]: of = is missing", section->name);
+    if (s->column_count == 0)
+        s->columns[s->column_count++] = 0;
+    if (s->value_count == 0 && s->order == ORDER_SUM)
+        s->order = ORDER_COUNT;
+    return true;
+}
+
+bool summaries_read(summaries *all, const schema *of)
+{
+    *all = (summaries){.schema = of, .list = calloc(of->sections.count + 1, sizeof *all->list)};
+    NL_REQUIRE(all->list != NULL, "out of memory");
+    for (size_t i = 0; i < of->sections.count; i++)
+        if (strcmp(of->sections.list[i].kind, "report") == 0 &&
+            !read_summary(&all->list[all->count++], of, &of->sections.list[i])) {
+            summaries_free(all);
+            return false;
+        }
+    return true;
+}
+
+/* ---- taking ---- */
+
+static int order_labels(const void *a, const void *b)
+{
+    const summary_row *left = a, *right = b;
+    for (unsigned i = 0; i < SUMMARY_FIELDS_MOST && left->labels[i] != NULL && right->labels[i] != NULL; i++) {
+        int order = strcmp(left->labels[i], right->labels[i]);
+        if (order != 0)
+            return order;
+    }
+    return 0;
+}
+
+static char *label_of(const nl_record *record, const char *name)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_field field;
+    if (!nl_record_find(record, name, &field))
+        return strdup("-");
+    nl_string text = nl_field_text(&field, scratch);
+    return strndup(text.data != NULL ? text.data : "", text.size);
+}
+
+static void free_row(summary_row *row)
+{
+    for (unsigned i = 0; i < SUMMARY_FIELDS_MOST; i++)
+        free(row->labels[i]);
+    nl_distribution_clear(&row->values);
+    free(row->points);
+    free(row);
+}
+
+/* NULL when there are too many. */
+static summary_row *row_of(summary *s, const nl_record *record, unsigned value)
+{
+    summary_row wanted = {.value = value, .point_step = 1};
+    for (unsigned i = 0; i < s->by_count; i++)
+        wanted.labels[i] = label_of(record, s->by[i]);
+    if (s->value_count > 1)
+        wanted.labels[s->by_count] = strdup(s->values[value]);
+    summary_row **found = tfind(&wanted, &s->tree, order_labels);
+    if (found != NULL || s->row_count >= ROWS_MOST) {
+        for (unsigned i = 0; i < SUMMARY_FIELDS_MOST; i++)
+            free(wanted.labels[i]);
+        return found != NULL ? *found : NULL;
+    }
+    if (s->row_count == s->row_capacity) {
+        s->row_capacity = s->row_capacity == 0 ? 16 : 2 * s->row_capacity;
+        s->rows = reallocarray(s->rows, s->row_capacity, sizeof(summary_row *));
+        NL_REQUIRE(s->rows != NULL, "out of memory");
+    }
+    summary_row *row = malloc(sizeof *row);
+    NL_REQUIRE(row != NULL, "out of memory");
+    *row = wanted;
+    s->rows[s->row_count++] = row;
+    NL_REQUIRE(tsearch(row, &s->tree, order_labels) != NULL, "out of memory");
+    return row;
+}
+
+/* Of many points every second, fourth, ... one is kept. */
+static void add_point(summary_row *row, int64_t time_ns, double value)
+{
+    if (++row->point_skipped < row->point_step)
+        return;
+    row->point_skipped = 0;
+    if (row->point_count == POINTS_MOST) {
+        for (size_t i = 0; 2 * i < row->point_count; i++)
+            row->points[i] = row->points[2 * i];
+        row->point_count = (row->point_count + 1) / 2;
+        row->point_step *= 2;
+    }
+    if (row->point_count == row->point_capacity) {
+        row->point_capacity = row->point_capacity == 0 ? 64 : 2 * row->point_capacity;
+        row->points = reallocarray(row->points, row->point_capacity, sizeof *row->points);
+        NL_REQUIRE(row->points != NULL, "out of memory");
+    }
+    row->points[row->point_count++] = (summary_point){time_ns, value};
+}
+
+static void add_value(summary *s, const nl_record *record, unsigned value, double number)
+{
+    summary_row *row = row_of(s, record, value);
+    if (row == NULL)
+        return;
+    int64_t whole = number < 0 ? 0 : number > 9e18 ? INT64_MAX : (int64_t)(number + 0.5);
+    row->count++;
+    row->sum += number;
+    if (s->value_count > 0)
+        nl_distribution_add(&row->values, whole);
+    if (value == 0) {
+        s->sum += s->value_count > 0 ? number : 1;
+        if (s->value_count > 0)
+            nl_distribution_add(&s->all, whole);
+    }
+    if (s->plot == PLOT_SERIES || s->plot == PLOT_POINTS)
+        add_point(row, record->time_ns, s->value_count > 0 ? number : 1);
+}
+
+static void take(summary *s, const nl_record *record, const char *event)
+{
+    if (fnmatch(s->event, event, 0) != 0 || !nl_filter_matches(s->where, record))
+        return;
+    if (s->value_count == 0)
+        add_value(s, record, 0, 0);
+    for (unsigned i = 0; i < s->value_count; i++) {
+        nl_field field;
+        double number;
+        if (nl_record_find(record, s->values[i], &field) && nl_field_double(&field, &number))
+            add_value(s, record, i, number);
+    }
+}
+
+static bool number_of(const nl_record *record, const char *name, double *number)
+{
+    nl_field field;
+    return nl_record_find(record, name, &field) && nl_field_double(&field, number);
+}
+
+/* What the recorder said of the recording. */
+static void take_facts(summaries *all, const nl_record *record, const char *event)
+{
+    double number;
+    if (strcmp(event, "NetLogger.Lost") == 0 && number_of(record, "COUNT", &number))
+        all->lost += (uint64_t)number;
+    else if (strcmp(event, "NetLogger.Record.Begin") == 0 && number_of(record, "CPUS", &number))
+        all->cpus = number > 0 && number < 1e6 ? (unsigned)number : 1;
+    else if (strcmp(event, "NetLogger.Record.Finish") == 0 && number_of(record, "SECONDS", &number))
+        all->seconds += number;
+}
+
+void summaries_take(summaries *all, const nl_record *record)
+{
+    char event[256];
+    size_t size = record->event.size < sizeof event ? record->event.size : sizeof event - 1;
+    memcpy(event, record->event.data != NULL ? record->event.data : "", size);
+    event[size] = '\0';
+    all->from_ns = all->records == 0 || record->time_ns < all->from_ns ? record->time_ns : all->from_ns;
+    all->to_ns = all->records == 0 || record->time_ns > all->to_ns ? record->time_ns : all->to_ns;
+    all->records++;
+    if (strncmp(event, "NetLogger.", 10) == 0)
+        take_facts(all, record, event);
+    nl_field field;
+    int64_t cpu;
+    if (nl_record_find(record, "CPU", &field) && nl_field_int(&field, &cpu) && cpu >= 0 && cpu < 8192 &&
+        cpu >= (int64_t)all->cpus)
+        all->cpus = (unsigned)cpu + 1;
+    for (size_t i = 0; i < all->count; i++)
+        take(&all->list[i], record, event);
+}
+
+/* ---- order ---- */
+
+static double rank_of(const summary_row *row, summary_order order)
+{
+    return order == ORDER_SUM ? row->sum : order == ORDER_COUNT ? (double)row->count : (double)row->values.most;
+}
+
+static int order_rows(const void *a, const void *b, void *user)
+{
+    const summary_row *left = *(summary_row *const *)a, *right = *(summary_row *const *)b;
+    summary_order order = *(const summary_order *)user;
+    if (order != ORDER_KEY && rank_of(left, order) != rank_of(right, order))
+        return rank_of(left, order) > rank_of(right, order) ? -1 : 1;
+    return order_labels(left, right);
+}
+
+void summaries_compute(summaries *all)
+{
+    if (all->seconds <= 0)
+        all->seconds = (double)(all->to_ns - all->from_ns) / 1e9;
+    for (size_t i = 0; i < all->count; i++)
+        if (all->list[i].row_count > 0)
+            qsort_r(all->list[i].rows, all->list[i].row_count, sizeof(summary_row *), order_rows, &all->list[i].order);
+}
+
+static void keep_row(void *row)
+{
+    (void)row;
+}
+
+void summaries_free(summaries *all)
+{
+    for (size_t i = 0; i < all->count; i++) {
+        summary *s = &all->list[i];
+        tdestroy(s->tree, keep_row);
+        for (size_t j = 0; j < s->row_count; j++)
+            free_row(s->rows[j]);
+        for (unsigned j = 0; j < SUMMARY_FIELDS_MOST; j++) {
+            free(s->by[j]);
+            free(s->values[j]);
+        }
+        nl_distribution_clear(&s->all);
+        nl_filter_free(s->where);
+        free(s->event);
+        free(s->rows);
+    }
+    free(all->list);
+    *all = (summaries){0};
+}

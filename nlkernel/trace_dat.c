@@ -1,0 +1,433 @@
+#include "config.h"
+
+#include "trace_dat.h"
+
+#include "base/error.h"
+#include "convert.h"
+#include "format/record_internal.h"
+#include "kallsyms.h"
+#include "page.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+static const char magic[] = "\x17\x08\x44tracing";
+
+/* What a file may claim that something compressed is large, at most. */
+enum { UNPACKED_MOST = 1 << 30, EVENT_IDS = 65536 };
+
+/* Sections and options of version 7; options of version 6 are the first ones. */
+enum {
+    OPTION_DONE = 0,
+    OPTION_BUFFER = 3,
+    OPTION_HEADER_INFO = 16,
+    OPTION_FTRACE_EVENTS = 17,
+    OPTION_KALLSYMS = 19,
+    SECTION_COMPRESSED = 1,
+};
+
+/* Bytes that are read from the front; bad once there were too few. */
+typedef struct bytes {
+    const char *at, *end;
+    bool bad;
+} bytes;
+
+typedef struct trace_dat {
+    calls *calls;
+    bytes file; /* all of it */
+    const char *start;
+    bool packed; /* some sections are compressed by zstd */
+    size_t page_size;
+    page_layout layout;
+    kallsyms *symbols;
+    kernel_event *events; /* by number; those of calls only */
+    nl_record *record;
+    nl_buffer unpacked; /* the section that is read */
+} trace_dat;
+
+/* ---- bytes ---- */
+
+static const char *take(bytes *b, uint64_t size)
+{
+    if (b->bad || size > (uint64_t)(b->end - b->at)) {
+        b->bad = true;
+        return NULL;
+    }
+    b->at += size;
+    return b->at - size;
+}
+
+static uint64_t take_number(bytes *b, size_t size)
+{
+    uint64_t number = 0;
+    const char *at = take(b, size);
+    if (at != NULL)
+        memcpy(&number, at, size);
+    return number;
+}
+
+/* A text with its NUL; "" when there is none. */
+static const char *take_text(bytes *b)
+{
+    const char *nul = b->bad ? NULL : memchr(b->at, '\0', (size_t)(b->end - b->at));
+    const char *text = nul != NULL ? take(b, (uint64_t)(nul - b->at) + 1) : NULL;
+    b->bad = text == NULL;
+    return text != NULL ? text : "";
+}
+
+/* A number of so many bytes, and as many bytes as it says. */
+static bytes take_sized(bytes *b, size_t number_size)
+{
+    uint64_t size = take_number(b, number_size);
+    const char *at = take(b, size);
+    return at != NULL ? (bytes){at, at + size, false} : (bytes){NULL, NULL, true};
+}
+
+static bool take_word(bytes *b, const char *word, size_t size)
+{
+    const char *at = take(b, size);
+    b->bad = at == NULL || memcmp(at, word, size) != 0;
+    return !b->bad;
+}
+
+static bytes part_of(const trace_dat *t, uint64_t offset, uint64_t size)
+{
+    uint64_t whole = (uint64_t)(t->file.end - t->start);
+    if (offset > whole || size > whole - offset)
+        return (bytes){NULL, NULL, true};
+    return (bytes){t->start + offset, t->start + offset + size, false};
+}
+
+static bool say_damaged(const char *what)
+{
+    nl_error_set("trace.dat: %s is not as it should be: the file is cut short or damaged", what);
+    return false;
+}
+
+/* ---- what events look like ---- */
+
+static bool read_header_page(trace_dat *t, bytes *b)
+{
+    bytes text = take_word(b, "header_page", 12) ? take_sized(b, 8) : (bytes){NULL, NULL, true};
+    char *copy = text.bad ? NULL : strndup(text.at, (size_t)(text.end - text.at));
+    bool good = copy != NULL && page_layout_read(&t->layout, copy);
+    free(copy);
+    if (good && take_word(b, "header_event", 13))
+        take_sized(b, 8);
+    return good && !b->bad ? true : say_damaged("the description of pages");
+}
+
+static void add_event(trace_dat *t, bytes text)
+{
+    size_t size = (size_t)(text.end - text.at);
+    char *copy = strndup(text.at, size), name[64];
+    NL_REQUIRE(copy != NULL, "out of memory");
+    kernel_event event;
+    if (sscanf(copy, "name: %63s", name) == 1 && strncmp(name, "func", 4) == 0) {
+        kernel_event_name(&event, "ftrace", name);
+        if (kernel_event_parse(&event, copy, strlen(copy)) && t->events[event.id].name == NULL)
+            t->events[event.id] = event;
+        else
+            kernel_event_free(&event);
+    }
+    free(copy);
+}
+
+static bool read_ftrace_events(trace_dat *t, bytes *b)
+{
+    uint64_t count = take_number(b, 4);
+    for (uint64_t i = 0; i < count && !b->bad; i++) {
+        bytes text = take_sized(b, 8);
+        if (!text.bad)
+            add_event(t, text);
+    }
+    return b->bad ? say_damaged("the description of events") : true;
+}
+
+static bool read_kallsyms(trace_dat *t, bytes *b)
+{
+    bytes text = take_sized(b, 4);
+    if (text.bad)
+        return say_damaged("the list of symbols");
+    kallsyms_free(t->symbols);
+    t->symbols = kallsyms_parse(text.at, (size_t)(text.end - text.at));
+    return true;
+}
+
+/* ---- pages ---- */
+
+static void take_event(trace_dat *t, uint64_t cpu, const page_event *raw)
+{
+    uint16_t id;
+    int32_t tid;
+    if (raw->size < 8)
+        return;
+    memcpy(&id, raw->data, sizeof id);
+    memcpy(&tid, raw->data + 4, sizeof tid);
+    kernel_event *event = &t->events[id];
+    if (event->name == NULL || raw->size < event->fixed_size)
+        return;
+    event->symbols = t->symbols;
+    nl_record *record = t->record;
+    nl_record_clear(record);
+    nl_record_set_time(record, (int64_t)(raw->time_ns & INT64_MAX));
+    record->event = (nl_string){event->name, strlen(event->name)};
+    nl_record_add_int(record, "CPU", (int64_t)cpu);
+    nl_record_add_int(record, "TID", tid);
+    convert_fields(record, event, raw->data, raw->size);
+    calls_take(t->calls, record);
+}
+
+static void take_pages(trace_dat *t, uint64_t cpu, bytes pages)
+{
+    for (; pages.at < pages.end; pages.at += t->page_size) {
+        size_t size = (size_t)(pages.end - pages.at);
+        page_walk walk;
+        page_event raw;
+        if (size > t->page_size)
+            size = t->page_size;
+        bool any = page_begin(&walk, &t->layout, pages.at, size);
+        if (walk.missed && walk.counted)
+            t->calls->lost += walk.missed_count;
+        while (any && page_next(&walk, &raw))
+            take_event(t, cpu, &raw);
+        if (size < t->page_size)
+            break;
+    }
+}
+
+/* Unpacks one piece, and leaves it in unpacked. */
+static bool unpack(trace_dat *t, bytes *b)
+{
+    uint64_t size = take_number(b, 4), whole = take_number(b, 4);
+    const char *at = take(b, size);
+    if (at == NULL || whole > UNPACKED_MOST)
+        return false;
+    nl_buffer *out = &t->unpacked;
+    out->size = 0;
+    nl_buffer_reserve(out, whole + 1);
+    size_t got = ZSTD_decompress(out->data, whole, at, size);
+    out->size = ZSTD_isError(got) ? 0 : got;
+    return !ZSTD_isError(got); /* the last piece may have fewer bytes than it says: whole pages */
+}
+
+static bool take_cpu(trace_dat *t, uint64_t cpu, bytes data)
+{
+    if (!t->packed || data.at == data.end) {
+        take_pages(t, cpu, data);
+        return true;
+    }
+    data.end = t->file.end; /* the size that is said lacks the count of pieces; these say their own */
+    uint64_t count = take_number(&data, 4);
+    for (uint64_t i = 0; i < count; i++) {
+        if (!unpack(t, &data))
+            return say_damaged("compressed trace data");
+        take_pages(t, cpu, (bytes){t->unpacked.data, t->unpacked.data + t->unpacked.size, false});
+    }
+    return !data.bad;
+}
+
+/* ---- version 6 ---- */
+
+static bool skip_event_formats(bytes *b)
+{
+    uint64_t systems = take_number(b, 4);
+    for (uint64_t i = 0; i < systems && !b->bad; i++) {
+        take_text(b);
+        uint64_t count = take_number(b, 4);
+        for (uint64_t j = 0; j < count && !b->bad; j++)
+            take_sized(b, 8);
+    }
+    return !b->bad;
+}
+
+/* The buffers of each CPU: places and sizes. */
+static bool take_cpus_6(trace_dat *t, bytes *b, uint64_t cpus)
+{
+    for (uint64_t cpu = 0; cpu < cpus && !b->bad; cpu++) {
+        uint64_t offset = take_number(b, 8), size = take_number(b, 8);
+        bytes data = part_of(t, offset, b->bad ? 0 : size);
+        if (data.bad)
+            return say_damaged("a CPU's trace data");
+        take_pages(t, cpu, data);
+    }
+    return b->bad ? say_damaged("the table of CPUs") : true;
+}
+
+static bool take_buffer_6(trace_dat *t, bytes option, uint64_t cpus)
+{
+    uint64_t offset = take_number(&option, 8);
+    if (option.bad)
+        return false;
+    bytes data = part_of(t, offset, 0);
+    data.end = t->file.end;
+    return !data.bad && (take_word(&data, "flyrecord", 10) ? take_cpus_6(t, &data, cpus) : true);
+}
+
+static bool read_6(trace_dat *t, bytes *b)
+{
+    t->page_size = (size_t)take_number(b, 4);
+    if (!read_header_page(t, b) || !read_ftrace_events(t, b))
+        return false;
+    if (!skip_event_formats(b))
+        return say_damaged("the description of events");
+    if (!read_kallsyms(t, b))
+        return false;
+    take_sized(b, 4);
+    take_sized(b, 8);
+    uint64_t cpus = take_number(b, 4);
+    const char *kind = take(b, 10);
+    if (kind != NULL && memcmp(kind, "options  ", 10) == 0) {
+        for (uint64_t id; (id = take_number(b, 2)) != OPTION_DONE && !b->bad;) {
+            bytes option = take_sized(b, 4);
+            if (!option.bad && id == OPTION_BUFFER && !take_buffer_6(t, option, cpus))
+                return false;
+        }
+        kind = take(b, 10);
+    }
+    if (kind == NULL)
+        return say_damaged("its head");
+    if (memcmp(kind, "flyrecord", 10) != 0) {
+        nl_error_set("trace.dat: it holds text of a latency tracer, and no calls");
+        return false;
+    }
+    return take_cpus_6(t, b, cpus);
+}
+
+/* ---- version 7 ---- */
+
+/* The section at an offset, unpacked where it must be. */
+static bytes section_at(trace_dat *t, uint64_t offset, unsigned want)
+{
+    bytes head = part_of(t, offset, 16);
+    uint64_t id = take_number(&head, 2), flags = take_number(&head, 2);
+    take_number(&head, 4);
+    uint64_t size = take_number(&head, 8);
+    bytes section = head.bad ? head : part_of(t, offset + 16, size);
+    section.bad = section.bad || id != want;
+    if (section.bad || !(flags & SECTION_COMPRESSED))
+        return section;
+    if (!unpack(t, &section))
+        return (bytes){NULL, NULL, true};
+    return (bytes){t->unpacked.data, t->unpacked.data + t->unpacked.size, false};
+}
+
+static bool take_buffer_7(trace_dat *t, bytes option)
+{
+    take_number(&option, 8);
+    take_text(&option);
+    take_text(&option);
+    t->page_size = (size_t)take_number(&option, 4);
+    uint64_t cpus = take_number(&option, 4);
+    if (t->page_size < 64)
+        return say_damaged("a page's size");
+    for (uint64_t i = 0; i < cpus && !option.bad; i++) {
+        uint64_t cpu = take_number(&option, 4), offset = take_number(&option, 8), size = take_number(&option, 8);
+        bytes data = part_of(t, offset, option.bad ? 0 : size);
+        if (data.bad)
+            return say_damaged("a CPU's trace data");
+        if (!take_cpu(t, cpu, data))
+            return false;
+    }
+    return option.bad ? say_damaged("the table of CPUs") : true;
+}
+
+static bool take_option_7(trace_dat *t, uint64_t id, bytes option, bool buffers)
+{
+    if (id == OPTION_BUFFER)
+        return !buffers || take_buffer_7(t, option);
+    if (buffers || (id != OPTION_HEADER_INFO && id != OPTION_FTRACE_EVENTS && id != OPTION_KALLSYMS))
+        return true;
+    bytes section = section_at(t, take_number(&option, 8), (unsigned)id);
+    if (option.bad || section.bad)
+        return say_damaged("a section");
+    if (id == OPTION_HEADER_INFO)
+        return read_header_page(t, &section);
+    return id == OPTION_FTRACE_EVENTS ? read_ftrace_events(t, &section) : read_kallsyms(t, &section);
+}
+
+/* Goes through all options: what describes first, the buffers in a second round. */
+static bool take_options_7(trace_dat *t, uint64_t offset, bool buffers)
+{
+    enum { SECTIONS_MOST = 1000 };
+    nl_buffer copy = {0};
+    bool good = true;
+    for (int sections = 0; good && offset != 0 && sections < SECTIONS_MOST; sections++) {
+        bytes section = section_at(t, offset, 0);
+        if (section.bad) {
+            good = say_damaged("a section of options");
+            break;
+        }
+        copy.size = 0; /* what it describes is unpacked to where it may lie itself */
+        nl_buffer_append(&copy, section.at, (size_t)(section.end - section.at));
+        bytes options = {copy.data, copy.data + copy.size, false};
+        offset = 0;
+        while (good && options.at < options.end) {
+            uint64_t id = take_number(&options, 2);
+            bytes option = take_sized(&options, 4);
+            if (option.bad) {
+                good = say_damaged("an option");
+            } else if (id == OPTION_DONE) {
+                offset = take_number(&option, 8);
+                break;
+            } else {
+                good = take_option_7(t, id, option, buffers);
+            }
+        }
+    }
+    nl_buffer_free(&copy);
+    return good;
+}
+
+static bool read_7(trace_dat *t, bytes *b)
+{
+    t->page_size = (size_t)take_number(b, 4);
+    const char *packer = take_text(b);
+    take_text(b);
+    uint64_t options = take_number(b, 8);
+    if (b->bad)
+        return say_damaged("its head");
+    t->packed = strcmp(packer, "none") != 0;
+    if (t->packed && strcmp(packer, "zstd") != 0) {
+        nl_error_set("trace.dat: it is compressed by %s, which is not read here: trace-cmd convert --compression zstd",
+                     packer);
+        return false;
+    }
+    return take_options_7(t, options, false) && take_options_7(t, options, true);
+}
+
+/* ---- the whole ---- */
+
+bool trace_dat_detect(const char *data, size_t size)
+{
+    return size >= sizeof magic - 1 && memcmp(data, magic, sizeof magic - 1) == 0;
+}
+
+bool trace_dat_read(calls *c, const char *data, size_t size)
+{
+    trace_dat t = {.calls = c, .start = data, .file = {data + sizeof magic - 1, data + size, false}};
+    bytes *b = &t.file;
+    const char *version = take_text(b);
+    unsigned endian = (unsigned)take_number(b, 1);
+    take_number(b, 1);
+    if (b->bad)
+        return say_damaged("its head");
+    if (endian != 0 || (strcmp(version, "6") != 0 && strcmp(version, "7") != 0)) {
+        nl_error_set("trace.dat: %s, which is not read here: trace-cmd report prints what is",
+                     endian != 0 ? "of a machine of the other byte order" : "of another version than 6 and 7");
+        return false;
+    }
+    t.events = calloc(EVENT_IDS, sizeof *t.events);
+    t.record = nl_record_new();
+    NL_REQUIRE(t.events != NULL, "out of memory");
+    bool good = version[0] == '6' ? read_6(&t, b) : read_7(&t, b);
+    for (size_t i = 0; i < EVENT_IDS; i++)
+        if (t.events[i].name != NULL)
+            kernel_event_free(&t.events[i]);
+    free(t.events);
+    nl_record_free(t.record);
+    kallsyms_free(t.symbols);
+    nl_buffer_free(&t.unpacked);
+    return good;
+}

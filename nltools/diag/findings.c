@@ -1,0 +1,209 @@
+#include "config.h"
+
+#include "diag/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+static void free_finding(gpointer data)
+{
+    finding *f = data;
+    g_free(f->title);
+    g_free(f->advice);
+    g_ptr_array_free(f->evidence, TRUE);
+    g_free(f);
+}
+
+findings *findings_new(const observed *o)
+{
+    findings *f = g_new0(findings, 1);
+    f->observed = o;
+    f->list = g_ptr_array_new_with_free_func(free_finding);
+    return f;
+}
+
+void findings_free(findings *f)
+{
+    if (f == NULL)
+        return;
+    g_ptr_array_free(f->list, TRUE);
+    g_free(f);
+}
+
+finding *findings_add(findings *f, const char *cause, double share, double sure, const char *title, ...)
+{
+    finding *made = g_new0(finding, 1);
+    va_list arguments;
+    va_start(arguments, title);
+    made->title = g_strdup_vprintf(title, arguments);
+    va_end(arguments);
+    made->cause = cause;
+    made->share = CLAMP(share, 0, 1);
+    made->sure = CLAMP(sure, 0, 1);
+    made->evidence = g_ptr_array_new_with_free_func(g_free);
+    made->from_ns = observed_from_ns(f->observed);
+    made->to_ns = observed_to_ns(f->observed);
+    g_ptr_array_add(f->list, made);
+    return made;
+}
+
+void finding_evidence(finding *f, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_ptr_array_add(f->evidence, g_strdup_vprintf(format, arguments));
+    va_end(arguments);
+}
+
+void finding_advice(finding *f, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_free(f->advice);
+    f->advice = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+}
+
+void finding_place(finding *f, const observed *o, guint host, const leg *l)
+{
+    f->host = host != 0 ? observed_host(o, host) : NULL;
+    f->leg = l;
+}
+
+static gint compare_weights(gconstpointer a, gconstpointer b)
+{
+    const finding *first = *(finding *const *)a, *second = *(finding *const *)b;
+    double left = first->share * first->sure, right = second->share * second->sure;
+    return (left < right) - (left > right);
+}
+
+static bool is_same(const finding *a, const finding *b)
+{
+    bool legs = a->leg == NULL || b->leg == NULL
+                    ? a->leg == b->leg
+                    : strcmp(a->leg->from, b->leg->from) == 0 && strcmp(a->leg->to, b->leg->to) == 0;
+    return strcmp(a->cause, b->cause) == 0 && (a->host == b->host || (legs && a->host != NULL && b->host != NULL));
+}
+
+/* Takes the same cause on other hosts into one; two ways to find it on one host, too. */
+static void take_in(findings *f, guint first)
+{
+    finding *kept = g_ptr_array_index(f->list, first);
+    GString *hosts = g_string_new(NULL);
+    for (guint i = first + 1; i < f->list->len;) {
+        const finding *next = g_ptr_array_index(f->list, i);
+        if (!is_same(kept, next)) {
+            i++;
+            continue;
+        }
+        if (next->host != kept->host) {
+            kept->share = MIN(1, kept->share + next->share);
+            g_string_append_printf(hosts, "%s%s", hosts->len > 0 ? ", " : "", next->host);
+        }
+        g_ptr_array_remove_index(f->list, i);
+    }
+    if (hosts->len > 0)
+        finding_evidence(kept, "the same on %s", hosts->str);
+    g_string_free(hosts, TRUE);
+}
+
+void findings_rank(findings *f)
+{
+    g_ptr_array_sort(f->list, compare_weights);
+    for (guint i = 0; i < f->list->len; i++)
+        take_in(f, i);
+    g_ptr_array_sort(f->list, compare_weights);
+    while (f->list->len > 0) {
+        const finding *last = g_ptr_array_index(f->list, f->list->len - 1);
+        if (last->share * last->sure >= FINDING_LEAST)
+            break;
+        g_ptr_array_remove_index(f->list, f->list->len - 1);
+    }
+}
+
+/* ---- words ---- */
+
+char *text_ns(double ns)
+{
+    static const struct {
+        double ns;
+        const char *unit;
+    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}};
+    size_t i = 0;
+    while (i + 1 < G_N_ELEMENTS(units) && fabs(ns) < units[i].ns)
+        i++;
+    double value = ns / units[i].ns;
+    return g_strdup_printf("%.*f %s", fabs(value) < 10 ? 2 : fabs(value) < 100 ? 1 : 0, value, units[i].unit);
+}
+
+char *text_share(double share)
+{
+    return g_strdup_printf("%.*f %%", share < 0.0995 ? 1 : 0, 100 * share);
+}
+
+char *text_leg(const observed *o, const leg *l)
+{
+    GString *out = g_string_new(NULL);
+    if (strcmp(l->from, l->to) == 0)
+        g_string_printf(out, "%s, first to last", l->from);
+    else
+        g_string_printf(out, "%s -> %s", l->from, l->to);
+    if (leg_is_local(l) && l->from_host != 0)
+        g_string_append_printf(out, " on %s", observed_host(o, l->from_host));
+    else if (!leg_is_local(l))
+        g_string_append_printf(out, " from %s to %s", observed_host(o, l->from_host), observed_host(o, l->to_host));
+    return g_string_free(out, FALSE);
+}
+
+double leg_share(const observed *o, const leg *l)
+{
+    double all = observed_total_ns(o);
+    return all > 0 ? l->total_ns / all : 0;
+}
+
+bool leg_is_local(const leg *l)
+{
+    return l->from_host == l->to_host;
+}
+
+bool leg_sends(const observed *o, const leg *l)
+{
+    const GPtrArray *legs = observed_legs(o);
+    for (guint i = 0; leg_is_local(l) && i < legs->len; i++) {
+        const leg *next = g_ptr_array_index(legs, i);
+        if (next->lifeline == l->lifeline && next->from_place == l->to_place && next->from_host == l->to_host &&
+            !leg_is_local(next) && next->count > l->count / 2)
+            return true;
+    }
+    return false;
+}
+
+/* ---- clocks ---- */
+
+/* A wrong clock does not slow a program down, but nothing that is said of ways between hosts is worth much before. */
+void find_clocks(findings *f)
+{
+    const observed *o = f->observed;
+    const GArray *errors = observed_clock_errors(o);
+    double objects = observed_objects(o)->len, mean_ns = objects > 0 ? observed_total_ns(o) / objects : 0;
+    for (guint i = 0; i < errors->len; i++) {
+        const clock_error *e = &g_array_index(errors, clock_error, i);
+        char *off = text_ns(fabs((double)e->taken_ns)), *least = text_ns((double)e->least_ns),
+             *most = text_ns((double)e->most_ns);
+        const char *host = observed_host(o, e->host), *reference = observed_host(o, e->reference);
+        finding *made = findings_add(f, "clock", mean_ns > 0 ? fabs((double)e->taken_ns) / mean_ns : 1, 0.95,
+                                     "the clock of %s is %s %s", host, off, e->taken_ns > 0 ? "fast" : "slow");
+        finding_evidence(made,
+                         "%" G_GUINT64_FORMAT " messages between %s and %s seem to be received before they were sent",
+                         e->violations, reference, host);
+        finding_evidence(made, "by the shortest ways there and back its offset from %s is between %s and %s", reference,
+                         least, most);
+        finding_evidence(made, "all that is said here counts with its times corrected by %s%s",
+                         e->taken_ns > 0 ? "-" : "+", off);
+        finding_advice(made, "keep %s's clock right: chronyc tracking there says by what it goes now", host);
+        finding_place(made, o, e->host, NULL);
+        g_free(off);
+        g_free(least);
+        g_free(most);
+    }
+}

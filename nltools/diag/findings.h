@@ -1,0 +1,93 @@
+/*
+ * Causes: what nldiag says of why a program is slow, each with what it explains, how sure it is, and its evidence.
+ *
+ * A principle is a function that looks at an observed log and adds the causes that it finds. It claims a share of the
+ * time of all objects, and says how sure it is that removing the cause would give that time back; the product is what
+ * causes are ranked by. One that explains less than FINDING_LEAST is not told.
+ */
+#ifndef NLDIAG_FINDINGS_H
+#define NLDIAG_FINDINGS_H
+
+#include "diag/observed.h"
+
+#define FINDING_LEAST 0.1
+
+typedef struct finding {
+    const char *cause; /* one word, for programs: those of causes.md */
+    char *title;
+    double share, sure;  /* 0 to 1 */
+    GPtrArray *evidence; /* char * */
+    char *advice;
+    int64_t from_ns, to_ns; /* when */
+    const char *host;       /* NULL when it is of no one host */
+    const leg *leg;         /* whose time it is, NULL when it is no one's */
+} finding;
+
+typedef struct findings {
+    const observed *observed;
+    GPtrArray *list; /* finding; the weightiest first after findings_rank */
+} findings;
+
+findings *findings_new(const observed *o);
+void findings_free(findings *f);
+
+/* A new finding that holds for the time of all objects, to be filled in; the list's own. title is printf's. */
+finding *findings_add(findings *f, const char *cause, double share, double sure, const char *title, ...)
+    G_GNUC_PRINTF(5, 6);
+
+void finding_evidence(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
+void finding_advice(finding *f, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/* Where: the host's name and the leg. Either may be 0 or NULL. */
+void finding_place(finding *f, const observed *o, guint host, const leg *l);
+
+/* Puts them in order, and takes out those that explain too little. */
+void findings_rank(findings *f);
+
+/* ---- the principles ---- */
+
+void find_clocks(findings *f);  /* clocks.c's corrections: clock */
+void find_peers(findings *f);   /* one host slower than those that do the same: disk, cpu, memory, loss, straggler */
+void find_hosts(findings *f);   /* a host's resource used up: cpu, disk, memory, softirq */
+void find_network(findings *f); /* TCP: window, buffer, loss, streams */
+void find_waiting(findings *f); /* one after another, or for a timer: lock, timer */
+void find_pauses(findings *f);  /* everything stops at regular times: pause */
+void find_changes(findings *f); /* slow at some times, and what was different then: varies */
+
+/* ---- what they share ---- */
+
+/* "1.2 ms", "35 %", "1.3 MB": the caller's to free. */
+char *text_ns(double ns);
+char *text_share(double share);
+
+/* "DiskReadStart -> DiskReadEnd on dpss3", "... from a to b": the caller's to free. */
+char *text_leg(const observed *o, const leg *l);
+
+/* The share of all objects' time that a leg takes. */
+double leg_share(const observed *o, const leg *l);
+
+/* Whether a leg stays on one host. */
+bool leg_is_local(const leg *l);
+
+/* Whether a leg on a host ends where one to another host begins: a program that waits until it could send does so
+ * there. */
+bool leg_sends(const observed *o, const leg *l);
+
+/* What a host's processors, disks and memory were under, from whatever sensors the log has; NAN where it has none. */
+typedef struct pressure {
+    double cpu_busy;      /* %, of all processors */
+    double cpu_waited;    /* %, of the time some task waited for one */
+    double softirq_most;  /* %, of the processor that had most of it */
+    double disk_busy;     /* %, of the busiest disk */
+    double disk_ms;       /* a request took, of the slowest disk in use */
+    double io_waited;     /* %, of the time some task waited for I/O */
+    double memory_waited; /* %, of the time some task waited for memory */
+    double swapped;       /* bytes/s to and from swap space */
+    double major_faults;  /* faults/s */
+    double retransmits;   /* share of TCP segments that were sent again */
+    double drops;         /* packets dropped by interfaces, in all */
+} pressure;
+
+pressure pressure_of(const observed *o, guint host);
+
+#endif

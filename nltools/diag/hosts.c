@@ -1,0 +1,131 @@
+/*
+ * A host whose resources are used up, whatever other hosts do: what it does by itself, and what ends there, waits for
+ * that. How much of that time would come back is not known: the legs' own best, their 10th percentile, says how long
+ * they take when they need not wait, and where all are slow it says too little, hence the share of at least half.
+ */
+#include "config.h"
+
+#include "diag/findings.h"
+
+#include <math.h>
+
+/* Time of legs on, or to, a host; and how much of it is above what these legs take at best. */
+typedef struct burden {
+    double total_ns, excess_ns;
+    const leg *worst;
+} burden;
+
+static void add(burden *b, const leg *l)
+{
+    double excess = l->total_ns - (double)l->low_ns * (double)l->count;
+    b->total_ns += l->total_ns;
+    b->excess_ns += excess;
+    if (b->worst == NULL || l->total_ns > b->worst->total_ns)
+        b->worst = l;
+}
+
+static burden burden_of(const observed *o, guint host, bool local)
+{
+    const GPtrArray *legs = observed_legs(o);
+    burden b = {0};
+    for (guint i = 0; i < legs->len; i++) {
+        const leg *l = g_ptr_array_index(legs, i);
+        if (local ? leg_is_local(l) && l->from_host == host
+                  : !leg_is_local(l) && (l->from_host == host || l->to_host == host))
+            add(&b, l);
+    }
+    return b;
+}
+
+static double share_of(const observed *o, const burden *b)
+{
+    double all = observed_total_ns(o);
+    return all > 0 ? MAX(b->excess_ns, b->total_ns / 2) / all : 0;
+}
+
+static finding *tell(findings *f, guint host, const char *cause, const burden *b, double sure, const char *title)
+{
+    const observed *o = f->observed;
+    finding *made = findings_add(f, cause, share_of(o, b), sure, "%s %s", title, observed_host(o, host));
+    finding_place(made, o, host, b->worst);
+    if (b->worst != NULL) {
+        char *where = text_leg(o, b->worst), *part = text_share(leg_share(o, b->worst)),
+             *mean = text_ns(b->worst->mean_ns), *low = text_ns((double)b->worst->low_ns);
+        finding_evidence(made, "%s takes %s of all time: %s on the average, %s or less one time in ten", where, part,
+                         mean, low);
+        g_free(where);
+        g_free(part);
+        g_free(mean);
+        g_free(low);
+    }
+    return made;
+}
+
+static void find_memory(findings *f, guint host, const pressure *p)
+{
+    bool swaps = p->swapped >= 1 << 20, waits = p->memory_waited >= 5, faults = p->major_faults >= 100;
+    if (!swaps && !waits)
+        return;
+    burden b = burden_of(f->observed, host, true);
+    finding *made = tell(f, host, "memory", &b, swaps && (waits || faults) ? 0.9 : 0.7, "too little memory on");
+    if (swaps)
+        finding_evidence(made, "%.1f MB/s go to and come from swap space", p->swapped / 1e6);
+    if (waits)
+        finding_evidence(made, "some task waited for memory %.0f %% of the time", p->memory_waited);
+    if (faults)
+        finding_evidence(made, "%.0f page faults a second had to be read from a disk", p->major_faults);
+    finding_advice(made, "give it memory, or find what takes it: sensor processes says who");
+}
+
+/* Disks that are busy and memory that is short go together: swapping makes the disk busy. */
+static void find_disk(findings *f, guint host, const pressure *p)
+{
+    bool busy = p->disk_busy >= 85, waits = p->io_waited >= 30;
+    if ((!busy && !waits) || p->swapped >= 1 << 20)
+        return;
+    burden b = burden_of(f->observed, host, true);
+    finding *made = tell(f, host, "disk", &b, busy && waits ? 0.85 : 0.7, "a disk that does no more than it does on");
+    if (busy)
+        finding_evidence(made, "the disk is busy %.0f %% of the time", p->disk_busy);
+    if (waits)
+        finding_evidence(made, "some task waited for I/O %.0f %% of the time", p->io_waited);
+    if (p->disk_ms > 0)
+        finding_evidence(made, "a request to it takes %.1f ms", p->disk_ms);
+    finding_advice(made, "read less, ask for more at once, spread the data over more disks, or find who else uses it");
+}
+
+static void find_cpu(findings *f, guint host, const pressure *p)
+{
+    bool busy = p->cpu_busy >= 90, waits = p->cpu_waited >= 40;
+    if (!busy && !waits)
+        return;
+    burden b = burden_of(f->observed, host, true);
+    finding *made = tell(f, host, "cpu", &b, busy && waits ? 0.85 : 0.7, "too little processor on");
+    if (busy)
+        finding_evidence(made, "the processors are %.0f %% busy", p->cpu_busy);
+    if (waits)
+        finding_evidence(made, "some task waited for a processor %.0f %% of the time", p->cpu_waited);
+    finding_advice(made, "find what runs there: sensor processes says who, nlkernel record who ran instead");
+}
+
+static void find_softirq(findings *f, guint host, const pressure *p)
+{
+    if (!(p->softirq_most >= 60))
+        return;
+    burden b = burden_of(f->observed, host, false);
+    finding *made = tell(f, host, "softirq", &b, 0.8, "a processor that only receives packets on");
+    finding_evidence(made, "softirqs take %.0f %% of one processor", p->softirq_most);
+    finding_advice(made, "spread the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors");
+}
+
+void find_hosts(findings *f)
+{
+    const observed *o = f->observed;
+    for (guint host = 1; host < observed_host_count(o); host++) {
+        pressure p = pressure_of(o, host);
+        find_memory(f, host, &p);
+        find_disk(f, host, &p);
+        find_cpu(f, host, &p);
+        find_softirq(f, host, &p);
+    }
+}

@@ -1,0 +1,166 @@
+/* Legs: the passages of all objects, put together by where they lead. */
+#include "config.h"
+
+#include "diag/observed_inside.h"
+
+#include "analysis/hash64.h"
+
+#include <stdlib.h>
+
+enum { PLACES_MOST = 1 << 12, LIFELINES_MOST = 1 << 8 };
+
+typedef struct maker {
+    GHashTable *by_key; /* to leg's number + 1 */
+    GArray *keys;       /* guint64, by number */
+    GArray *passages;   /* passage */
+} maker;
+
+static guint64 key_of(guint lifeline, const step *from, const step *to)
+{
+    return (guint64)lifeline << 56 | (guint64)from->place << 44 | (guint64)to->place << 32 | (guint64)from->host << 16 |
+           to->host;
+}
+
+static guint number_of(maker *m, guint64 key)
+{
+    guint number = GPOINTER_TO_UINT(g_hash_table_lookup(m->by_key, &key));
+    if (number > 0)
+        return number - 1;
+    g_array_append_val(m->keys, key);
+    guint64 *kept = g_new(guint64, 1);
+    *kept = key;
+    g_hash_table_insert(m->by_key, kept, GUINT_TO_POINTER(m->keys->len));
+    return m->keys->len - 1;
+}
+
+static void pass(maker *m, const walk *w, guint lifeline, const step *from, const step *to)
+{
+    passage p = {from->time_ns, to->time_ns - from->time_ns, w->object, number_of(m, key_of(lifeline, from, to))};
+    g_array_append_val(m->passages, p);
+}
+
+/* A repeated event's first to last is one passage, so that passages add up to all of an object's time. */
+static void walk_through(maker *m, const walk *w, const step *steps, guint lifeline)
+{
+    for (guint i = 0; i < w->count;) {
+        guint last = i;
+        while (last + 1 < w->count && steps[last + 1].place == steps[i].place && steps[last + 1].host == steps[i].host)
+            last++;
+        if (last > i)
+            pass(m, w, lifeline, &steps[i], &steps[last]);
+        if (last + 1 < w->count)
+            pass(m, w, lifeline, &steps[last], &steps[last + 1]);
+        i = last + 1;
+    }
+}
+
+/* ---- grouping ---- */
+
+static int compare_passages(const void *a, const void *b)
+{
+    const passage *first = a, *second = b;
+    return (first->from_ns > second->from_ns) - (first->from_ns < second->from_ns);
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+    int64_t first = *(const int64_t *)a, second = *(const int64_t *)b;
+    return (first > second) - (first < second);
+}
+
+static void sum_up(leg *l)
+{
+    int64_t *took = g_new(int64_t, l->count);
+    for (size_t i = 0; i < l->count; i++) {
+        took[i] = l->passages[i].took_ns;
+        l->total_ns += (double)took[i];
+    }
+    qsort(took, l->count, sizeof *took, compare_ns);
+    l->mean_ns = l->total_ns / (double)l->count;
+    l->min_ns = took[0];
+    l->low_ns = took[l->count / 10];
+    l->median_ns = took[l->count / 2];
+    l->high_ns = took[l->count - 1 - l->count / 10];
+    l->max_ns = took[l->count - 1];
+    g_free(took);
+}
+
+static leg *make_leg(const drawing *d, guint64 key, passage *passages, size_t count)
+{
+    leg *l = g_new0(leg, 1);
+    l->lifeline = g_ptr_array_index(d->lifelines, key >> 56);
+    l->from_place = key >> 44 & 0xfff;
+    l->to_place = key >> 32 & 0xfff;
+    l->from = l->lifeline->events[l->from_place];
+    l->to = l->lifeline->events[l->to_place];
+    l->from_host = key >> 16 & 0xffff;
+    l->to_host = key & 0xffff;
+    l->passages = passages;
+    l->count = count;
+    qsort(passages, count, sizeof *passages, compare_passages);
+    sum_up(l);
+    return l;
+}
+
+/* Counts, then places: the passages of one leg beside each other. */
+static GPtrArray *group(const maker *m, const drawing *d, passage **grouped)
+{
+    guint legs = m->keys->len;
+    size_t *ends = g_new0(size_t, legs + 1), total = 0;
+    for (guint i = 0; i < m->passages->len; i++)
+        ends[g_array_index(m->passages, passage, i).leg]++;
+    for (guint i = 0; i < legs; i++) {
+        size_t count = ends[i];
+        ends[i] = total;
+        total += count;
+    }
+    *grouped = g_new(passage, total + 1);
+    for (guint i = 0; i < m->passages->len; i++) {
+        const passage *p = &g_array_index(m->passages, passage, i);
+        (*grouped)[ends[p->leg]++] = *p;
+    }
+    GPtrArray *list = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < legs; i++) {
+        size_t first = i > 0 ? ends[i - 1] : 0;
+        g_ptr_array_add(list, make_leg(d, g_array_index(m->keys, guint64, i), *grouped + first, ends[i] - first));
+    }
+    g_free(ends);
+    return list;
+}
+
+static gint compare_legs(gconstpointer a, gconstpointer b)
+{
+    const leg *first = *(leg *const *)a, *second = *(leg *const *)b;
+    if (first->lifeline != second->lifeline)
+        return first->lifeline < second->lifeline ? -1 : 1;
+    if (first->from_place != second->from_place)
+        return (int)first->from_place - (int)second->from_place;
+    if (first->to_place != second->to_place)
+        return (int)first->to_place - (int)second->to_place;
+    if (first->from_host != second->from_host)
+        return (int)first->from_host - (int)second->from_host;
+    return (int)first->to_host - (int)second->to_host;
+}
+
+GPtrArray *legs_make(const walks *all, const GArray *objects, const drawing *d, passage **passages)
+{
+    maker m = {g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL), g_array_new(FALSE, FALSE, sizeof(guint64)),
+               g_array_new(FALSE, FALSE, sizeof(passage))};
+    for (guint i = 0; i < all->list->len; i++) {
+        const walk *w = &g_array_index(all->list, walk, i);
+        guint lifeline = g_array_index(objects, object, w->object).lifeline;
+        if (lifeline < LIFELINES_MOST)
+            walk_through(&m, w, &g_array_index(all->steps, step, w->first), lifeline);
+    }
+    GPtrArray *list = group(&m, d, passages);
+    g_ptr_array_sort(list, compare_legs);
+    for (guint i = 0; i < list->len; i++) {
+        leg *l = g_ptr_array_index(list, i);
+        for (size_t k = 0; k < l->count; k++)
+            l->passages[k].leg = i;
+    }
+    g_hash_table_destroy(m.by_key);
+    g_array_free(m.keys, TRUE);
+    g_array_free(m.passages, TRUE);
+    return list;
+}

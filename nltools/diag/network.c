@@ -1,0 +1,213 @@
+/*
+ * What holds TCP up, from each connection's own accounts (sensor connections, which has them from the kernel's
+ * TCP_INFO; RFC 4898 is the idea) and from the host's. The time that objects spend between hosts is what is at stake.
+ */
+#include "config.h"
+
+#include "diag/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+/* All connections of a host together, over the time of all objects. */
+typedef struct tcp {
+    guint connections;
+    double busy_us, receiver_us, buffer_us; /* rises */
+    double sent, again;                     /* bytes */
+    double rtt_us, rtt_least_us, window;    /* means, weighted by bytes sent; least: the least of all */
+    double cwnd;                            /* bytes */
+    double wall_us;
+} tcp;
+
+static double rise(const observed *o, const resource *beside, const char *field)
+{
+    const resource *r = observed_find(o, beside->host, "TcpConnection", field, beside->instance);
+    return r != NULL ? resource_rise(r, observed_from_ns(o), observed_to_ns(o)) : 0;
+}
+
+static double mean(const observed *o, const resource *beside, const char *field)
+{
+    const resource *r = observed_find(o, beside->host, "TcpConnection", field, beside->instance);
+    return r != NULL ? resource_mean(r, observed_from_ns(o), observed_to_ns(o)) : NAN;
+}
+
+static void add_weighted(double *sum, double value, double weight)
+{
+    if (!isnan(value))
+        *sum += value * weight;
+}
+
+/* Only what sent enough to be held up by anything: a window's worth. */
+static tcp tcp_of(const observed *o, guint host)
+{
+    const GPtrArray *all = observed_resources(o);
+    tcp t = {.rtt_least_us = INFINITY};
+    for (guint i = 0; i < all->len; i++) {
+        const resource *r = g_ptr_array_index(all, i);
+        if (r->host != host || strcmp(r->event, "TcpConnection") != 0 || strcmp(r->field, "TCP.BYTES.SENT") != 0)
+            continue;
+        double sent = resource_rise(r, observed_from_ns(o), observed_to_ns(o)), least = mean(o, r, "TCP.RTT.MIN");
+        if (sent < 65536)
+            continue;
+        t.connections++;
+        t.sent += sent;
+        t.again += rise(o, r, "TCP.BYTES.RETRANS");
+        t.busy_us += rise(o, r, "TCP.BUSY");
+        t.receiver_us += rise(o, r, "TCP.LIMITED.RECEIVER");
+        t.buffer_us += rise(o, r, "TCP.LIMITED.BUFFER");
+        add_weighted(&t.rtt_us, mean(o, r, "TCP.RTT"), sent);
+        add_weighted(&t.window, mean(o, r, "TCP.WINDOW"), sent);
+        add_weighted(&t.cwnd, mean(o, r, "TCP.CWND") * mean(o, r, "TCP.MSS"), sent);
+        t.rtt_least_us = least < t.rtt_least_us ? least : t.rtt_least_us;
+    }
+    t.wall_us = (double)(observed_to_ns(o) - observed_from_ns(o)) / 1e3 * t.connections;
+    if (t.sent > 0) {
+        t.rtt_us /= t.sent;
+        t.window /= t.sent;
+        t.cwnd /= t.sent;
+    }
+    return t;
+}
+
+/*
+ * The share of all time on the ways from and to a host (of all when host is 0), and in legs that wait until they could
+ * send, of which busy is the share that TCP has something to send; *most is the leg that has most of it.
+ */
+static double between(const observed *o, guint host, double busy, const leg **most)
+{
+    const GPtrArray *legs = observed_legs(o);
+    double total = 0;
+    *most = NULL;
+    for (guint i = 0; i < legs->len; i++) {
+        const leg *l = g_ptr_array_index(legs, i);
+        if (host != 0 && l->from_host != host && l->to_host != host)
+            continue;
+        bool local = leg_is_local(l);
+        if (local && (busy == 0 || !leg_sends(o, l)))
+            continue;
+        total += leg_share(o, l) * (local ? busy : 1);
+        if (*most == NULL || l->total_ns > (*most)->total_ns)
+            *most = l;
+    }
+    return total;
+}
+
+/* How much of the time of its connections TCP had something to send; all of it where that is not known. */
+static double busy_of(const tcp *t)
+{
+    return t->wall_us > 0 && t->busy_us > 0 ? MIN(1, t->busy_us / t->wall_us) : 1;
+}
+
+static void find_window(findings *f, guint host, const tcp *t, double share, const leg *most)
+{
+    const observed *o = f->observed;
+    double receiver = t->receiver_us / t->busy_us, buffer = t->buffer_us / t->busy_us;
+    if (!(t->busy_us > 0) || (receiver < 0.3 && buffer < 0.3))
+        return;
+    bool by_receiver = receiver >= buffer;
+    finding *made = findings_add(f, "window", share * MIN(1, 1.2 * MAX(receiver, buffer)), 0.9,
+                                 by_receiver ? "TCP windows too small for the path from %s"
+                                             : "TCP send buffers too small for the path from %s",
+                                 observed_host(o, host));
+    finding_evidence(made, "of the time that its %u connections had something to send, %.0f %% was waiting for the %s",
+                     t->connections, 100 * MAX(receiver, buffer), by_receiver ? "receiver's window" : "send buffer");
+    finding_evidence(made, "window %.0f kB, round trip %.1f ms: no more than %.1f MB/s a connection", t->window / 1e3,
+                     t->rtt_us / 1e3, t->window / t->rtt_us);
+    finding_place(made, o, host, most);
+    finding_advice(made,
+                   "let buffers grow to rate times round trip: no SO_RCVBUF or SO_SNDBUF of the program's own, larger "
+                   "net.ipv4.tcp_rmem and tcp_wmem");
+}
+
+/* With a share p lost TCP gets no more than MSS / RTT * sqrt(3/2) / sqrt(p) (Mathis and others, CCR 27(3), 1997). */
+static void find_loss(findings *f, guint host, const tcp *t, double share, const leg *most)
+{
+    const observed *o = f->observed;
+    double of_connections = t->sent > 0 ? t->again / t->sent : 0, of_host = pressure_of(o, host).retransmits;
+    double lost = MAX(of_connections, isnan(of_host) ? 0 : of_host);
+    if (lost < 0.0005)
+        return;
+    finding *made = findings_add(f, "loss", share, lost < 0.002 ? 0.6 : 0.85, "packets are lost on the way from %s",
+                                 observed_host(o, host));
+    finding_evidence(made, "%.2f %% of what TCP sent was sent again", 100 * lost);
+    if (t->rtt_us > 0)
+        finding_evidence(made, "at a round trip of %.1f ms that allows a connection some %.1f MB/s", t->rtt_us / 1e3,
+                         1448 / (t->rtt_us / 1e6) * sqrt(1.5 / lost) / 1e6);
+    finding_place(made, o, host, most);
+    finding_advice(made,
+                   "look for errors and drops along that path: ip -s link, the switches' counts; where the path is "
+                   "just full, drops are how TCP finds that out");
+}
+
+/* ---- too little on the way at once ---- */
+
+/* How many objects are under way, on the average. */
+static double in_flight(const observed *o)
+{
+    double wall = (double)(observed_to_ns(o) - observed_from_ns(o));
+    return wall > 0 ? observed_total_ns(o) / wall : 0;
+}
+
+/* Nothing is used up: the processors, the disks and the connections have time left. */
+static bool is_idle(const observed *o)
+{
+    for (guint h = 1; h < observed_host_count(o); h++) {
+        pressure p = pressure_of(o, h);
+        if (p.cpu_busy >= 80 || p.disk_busy >= 70 || p.cpu_waited >= 40 || p.io_waited >= 30)
+            return false;
+    }
+    return true;
+}
+
+/*
+ * Objects take a round trip and little else, whatever they carry, and few are under way: more at once would take no
+ * longer each. Where they queued for something their times would vary, and the round trip would be above its least.
+ */
+static void find_streams(findings *f)
+{
+    const observed *o = f->observed;
+    const leg *most;
+    double share = between(o, 0, 0, &most), rtt_us = 0, least_us = INFINITY, busy = 0, wall = 0;
+    for (guint h = 1; h < observed_host_count(o); h++) {
+        tcp t = tcp_of(o, h);
+        if (t.connections == 0)
+            continue;
+        rtt_us = MAX(rtt_us, t.rtt_us);
+        least_us = MIN(least_us, t.rtt_least_us);
+        busy += t.busy_us;
+        wall += t.wall_us;
+    }
+    bool queues = isfinite(least_us) && least_us > 0 && rtt_us > 1.5 * least_us;
+    if (share < 0.5 || most == NULL || most->low_ns < 2000000 || (double)most->high_ns > 1.5 * (double)most->low_ns ||
+        queues || !is_idle(o) || (wall > 0 && busy / wall > 0.7))
+        return;
+    char *took = text_ns((double)most->median_ns), *where = text_leg(o, most), *part = text_share(share);
+    finding *made = findings_add(f, "streams", share, wall > 0 ? 0.8 : 0.6,
+                                 "too little is under way at once: %.1f on the average", in_flight(o));
+    finding_evidence(made, "%s of all time goes between hosts; %s takes %s nearly every time, as long as the way is",
+                     part, where, took);
+    if (wall > 0)
+        finding_evidence(made,
+                         "connections have something to send %.0f %% of the time only; no processor or disk is busy",
+                         100 * busy / wall);
+    finding_place(made, o, 0, most);
+    finding_advice(made, "ask for the next ones before the last have come: more streams, more requests ahead on each");
+    g_free(took);
+    g_free(where);
+    g_free(part);
+}
+
+void find_network(findings *f)
+{
+    const observed *o = f->observed;
+    for (guint h = 1; h < observed_host_count(o); h++) {
+        const leg *most;
+        tcp t = tcp_of(o, h);
+        double share = between(o, h, busy_of(&t), &most);
+        if (most == NULL)
+            continue;
+        find_window(f, h, &t, share, most);
+        find_loss(f, h, &t, share, most);
+    }
+    find_streams(f);
+}

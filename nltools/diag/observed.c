@@ -1,0 +1,275 @@
+#include "config.h"
+
+#include "diag/observed_inside.h"
+
+#include "stat/subject.h"
+
+#include <string.h>
+
+enum { HOSTS_MOST = 65535, STEP_PLACES = 4096 };
+
+/* One lifeline's objects on their way into the walks. */
+typedef struct gathering {
+    observed *observed;
+    guint lifeline, places;
+    gather *gatherer;
+    GArray *hosts; /* guint16: the gatherer's number of a host to ours + 1 */
+} gathering;
+
+struct observed {
+    subject *subject;
+    const drawing *drawing;
+    size_t steps_most;
+    gathering *gatherings;
+    GHashTable *step_events; /* of all lifelines */
+    GHashTable *host_numbers;
+    GPtrArray *hosts;
+    GArray *objects;
+    walks walks;
+    resources resources;
+    GPtrArray *legs;
+    passage *passages;
+    GArray *clock_errors;
+    int64_t from_ns, to_ns; /* of records; of objects once these are known */
+    uint64_t records;
+    double total_ns;
+};
+
+/* ---- hosts ---- */
+
+static guint host_number(observed *o, nl_string name)
+{
+    char text[256];
+    if (name.data == NULL || name.size == 0)
+        return 0;
+    size_t size = MIN(name.size, sizeof text - 1);
+    memcpy(text, name.data, size);
+    text[size] = '\0';
+    gpointer found = g_hash_table_lookup(o->host_numbers, text);
+    if (found != NULL || o->hosts->len > HOSTS_MOST)
+        return GPOINTER_TO_UINT(found);
+    char *kept = g_strdup(text);
+    g_hash_table_insert(o->host_numbers, kept, GUINT_TO_POINTER(o->hosts->len));
+    g_ptr_array_add(o->hosts, kept);
+    return o->hosts->len - 1;
+}
+
+static uint16_t host_of(gathering *g, uint16_t by)
+{
+    if (by == 0)
+        return 0;
+    if (by >= g->hosts->len)
+        g_array_set_size(g->hosts, by + 1u);
+    guint *known = &g_array_index(g->hosts, guint, by);
+    if (*known == 0) {
+        const char *name = gather_by(g->gatherer, by);
+        *known = 1 + host_number(g->observed, (nl_string){name, strlen(name)});
+    }
+    return (uint16_t)(*known - 1);
+}
+
+/* ---- objects ---- */
+
+static void take_object(void *user, const gather_object *given)
+{
+    gathering *g = user;
+    observed *o = g->observed;
+    bool first = false, last = false;
+    walk w = {o->objects->len, (uint32_t)given->step_count, o->walks.steps->len};
+    for (size_t i = 0; i < given->step_count; i++) {
+        const gather_step *from = &given->steps[i];
+        step made = {from->time_ns, (uint16_t)MIN(from->event, STEP_PLACES - 1), host_of(g, from->by)};
+        g_array_append_val(o->walks.steps, made);
+        first = first || from->event == 0;
+        last = last || from->event == g->places - 1;
+    }
+    object made = {given->steps[0].time_ns, given->steps[given->step_count - 1].time_ns, (uint16_t)g->lifeline,
+                   host_of(g, given->by), first && last};
+    g_array_append_val(o->objects, made);
+    g_array_append_val(o->walks.list, w);
+}
+
+static void begin(void *user, const drawing *d)
+{
+    observed *o = user;
+    guint count = d->lifelines->len;
+    o->drawing = d;
+    o->gatherings = g_new0(gathering, count + 1);
+    for (guint i = 0; i < count; i++) {
+        const drawing_lifeline *lifeline = g_ptr_array_index(d->lifelines, i);
+        gathering *g = &o->gatherings[i];
+        *g = (gathering){o, i, g_strv_length(lifeline->events), NULL, g_array_new(FALSE, TRUE, sizeof(guint))};
+        g->gatherer = gather_new(lifeline, "HOST", o->steps_most / count, take_object, g);
+        for (char **event = lifeline->events; *event != NULL; event++)
+            g_hash_table_add(o->step_events, g_strdup(*event));
+    }
+}
+
+static bool is_step(const observed *o, nl_string event)
+{
+    char name[256];
+    if (event.data == NULL || event.size >= sizeof name)
+        return false;
+    memcpy(name, event.data, event.size);
+    name[event.size] = '\0';
+    return g_hash_table_contains(o->step_events, name);
+}
+
+static void take(void *user, const nl_record *record)
+{
+    observed *o = user;
+    o->from_ns = o->records == 0 ? record->time_ns : MIN(o->from_ns, record->time_ns);
+    o->to_ns = o->records == 0 ? record->time_ns : MAX(o->to_ns, record->time_ns);
+    o->records++;
+    if (is_step(o, record->event)) {
+        for (guint i = 0; i < o->drawing->lifelines->len; i++)
+            gather_add(o->gatherings[i].gatherer, record);
+    } else if (record->event.data != NULL) {
+        resources_add(&o->resources, host_number(o, record->host), record);
+    }
+}
+
+/* ---- the end ---- */
+
+/* Objects' times are what their steps' corrected ones are. */
+static void take_times(observed *o)
+{
+    for (guint i = 0; i < o->walks.list->len; i++) {
+        const walk *w = &g_array_index(o->walks.list, walk, i);
+        const step *steps = &g_array_index(o->walks.steps, step, w->first);
+        object *made = &g_array_index(o->objects, object, w->object);
+        made->from_ns = steps[0].time_ns;
+        made->to_ns = steps[w->count - 1].time_ns;
+        o->total_ns += (double)(made->to_ns - made->from_ns);
+        o->from_ns = i == 0 ? made->from_ns : MIN(o->from_ns, made->from_ns);
+        o->to_ns = i == 0 ? made->to_ns : MAX(o->to_ns, made->to_ns);
+    }
+}
+
+static void correct_resources(observed *o)
+{
+    for (guint i = 0; i < o->resources.list->len; i++) {
+        resource *r = g_ptr_array_index(o->resources.list, i);
+        int64_t taken = clocks_taken_ns(o->clock_errors, r->host);
+        for (guint k = 0; taken != 0 && k < r->samples->len; k++)
+            g_array_index(r->samples, sample, k).time_ns -= taken;
+    }
+}
+
+void observed_finish(observed *o)
+{
+    subject_settle(o->subject);
+    for (guint i = 0; i < o->drawing->lifelines->len; i++)
+        gather_finish(o->gatherings[i].gatherer);
+    o->clock_errors = clocks_correct(&o->walks, o->hosts->len);
+    take_times(o);
+    correct_resources(o);
+    resources_finish(&o->resources);
+    o->legs = legs_make(&o->walks, o->objects, o->drawing, &o->passages);
+    g_array_set_size(o->walks.steps, 0);
+}
+
+/* ---- life ---- */
+
+observed *observed_new(const char *config, const char *const *ids, size_t steps_most)
+{
+    observed *o = g_new0(observed, 1);
+    o->steps_most = steps_most;
+    o->step_events = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    o->host_numbers = g_hash_table_new(g_str_hash, g_str_equal);
+    o->hosts = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(o->hosts, g_strdup(""));
+    o->objects = g_array_new(FALSE, FALSE, sizeof(object));
+    o->walks.steps = g_array_new(FALSE, FALSE, sizeof(step));
+    o->walks.list = g_array_new(FALSE, FALSE, sizeof(walk));
+    resources_init(&o->resources);
+    o->subject = subject_new(config, ids, (subject_user){begin, take, o});
+    return o;
+}
+
+void observed_free(observed *o)
+{
+    if (o == NULL)
+        return;
+    for (guint i = 0; o->drawing != NULL && i < o->drawing->lifelines->len; i++) {
+        gather_free(o->gatherings[i].gatherer);
+        g_array_free(o->gatherings[i].hosts, TRUE);
+    }
+    g_free(o->gatherings);
+    g_hash_table_destroy(o->step_events);
+    g_hash_table_destroy(o->host_numbers);
+    g_ptr_array_free(o->hosts, TRUE);
+    g_array_free(o->objects, TRUE);
+    g_array_free(o->walks.steps, TRUE);
+    g_array_free(o->walks.list, TRUE);
+    resources_clear(&o->resources);
+    if (o->legs != NULL)
+        g_ptr_array_free(o->legs, TRUE);
+    if (o->clock_errors != NULL)
+        g_array_free(o->clock_errors, TRUE);
+    g_free(o->passages);
+    subject_free(o->subject);
+    g_free(o);
+}
+
+void observed_add(observed *o, const nl_record *record)
+{
+    subject_add(o->subject, record);
+}
+
+/* ---- asking ---- */
+
+const drawing *observed_drawing(const observed *o)
+{
+    return o->drawing;
+}
+
+int64_t observed_from_ns(const observed *o)
+{
+    return o->from_ns;
+}
+
+int64_t observed_to_ns(const observed *o)
+{
+    return o->to_ns;
+}
+
+uint64_t observed_records(const observed *o)
+{
+    return o->records;
+}
+
+guint observed_host_count(const observed *o)
+{
+    return o->hosts->len;
+}
+
+const char *observed_host(const observed *o, guint number)
+{
+    return g_ptr_array_index(o->hosts, number);
+}
+
+const GArray *observed_objects(const observed *o)
+{
+    return o->objects;
+}
+
+const GPtrArray *observed_legs(const observed *o)
+{
+    return o->legs;
+}
+
+const GPtrArray *observed_resources(const observed *o)
+{
+    return o->resources.list;
+}
+
+const GArray *observed_clock_errors(const observed *o)
+{
+    return o->clock_errors;
+}
+
+double observed_total_ns(const observed *o)
+{
+    return o->total_ns;
+}

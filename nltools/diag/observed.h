@@ -1,0 +1,112 @@
+/*
+ * A log as nldiag looks at it: how long each object took from step to step and where (legs), and what the hosts' and
+ * connections' numbers were meanwhile (resources).
+ *
+ * A leg is the way from one event to the next one on given hosts: DiskReadStart to DiskReadEnd on dpss3, BlockSendEnd
+ * on dpss3 to BlockRead on client. A passage is one object's way over a leg. All passages are kept, 24 bytes each. A
+ * resource is a numeric field of an event that comes again and again and is no step; it is told apart by host and by
+ * what its event's text fields say (a disk's, a connection's name). Of each at most RESOURCE_SAMPLES are kept: then two
+ * neighbours become their mean. One thread at a time.
+ */
+#ifndef NLDIAG_OBSERVED_H
+#define NLDIAG_OBSERVED_H
+
+#include "analysis/drawing.h"
+
+enum { RESOURCE_SAMPLES = 1 << 14, RESOURCES_MOST = 1 << 16 };
+
+typedef struct passage {
+    int64_t from_ns, took_ns;
+    uint32_t object; /* of objects */
+    uint32_t leg;    /* of legs */
+} passage;
+
+typedef struct leg {
+    const drawing_lifeline *lifeline;
+    const char *from, *to; /* events; the same for one that is repeated */
+    guint from_place, to_place;
+    guint from_host, to_host; /* of hosts; 0: not said */
+    passage *passages;        /* by time */
+    size_t count;
+    double total_ns, mean_ns;
+    int64_t min_ns, low_ns, median_ns, high_ns, max_ns; /* low and high are the 10th and 90th percentiles */
+} leg;
+
+typedef struct object {
+    int64_t from_ns, to_ns;
+    uint16_t lifeline; /* of the drawing's */
+    uint16_t host;     /* the least common one of those that it visits */
+    bool whole;        /* it has its lifeline's first and last event */
+} object;
+
+typedef struct sample {
+    int64_t time_ns;
+    double value;
+} sample;
+
+typedef struct resource {
+    const char *event, *field, *instance; /* instance is "" where there is but one */
+    guint host;
+    GArray *samples; /* sample, by time after observed_finish */
+    guint joined;    /* how many values a sample is the mean of */
+    double last;     /* of those that wait to be joined */
+    guint waiting;
+} resource;
+
+/* What a host's clock is ahead of the reference host's, as causality shows it: positive, it is fast. */
+typedef struct clock_error {
+    guint host, reference;
+    int64_t least_ns, most_ns; /* bounds */
+    int64_t taken_ns;          /* what was taken off its times */
+    uint64_t violations;       /* received before sent, by these hosts' clocks */
+} clock_error;
+
+typedef struct observed observed;
+
+/* ids and config as subject_new has them; at most steps_most steps are kept at a time. */
+observed *observed_new(const char *config, const char *const *ids, size_t steps_most);
+void observed_free(observed *o);
+void observed_add(observed *o, const nl_record *record);
+
+/* After the last record. */
+void observed_finish(observed *o);
+
+/* All below: after that; what is returned is the observed's own. */
+
+const drawing *observed_drawing(const observed *o);
+
+/* When the first object began and the last one ended; of records where there are no objects. */
+int64_t observed_from_ns(const observed *o);
+int64_t observed_to_ns(const observed *o);
+
+/* How many records there were. */
+uint64_t observed_records(const observed *o);
+
+/* Number 0 is "", no host. */
+guint observed_host_count(const observed *o);
+const char *observed_host(const observed *o, guint number);
+
+const GArray *observed_objects(const observed *o);      /* object */
+const GPtrArray *observed_legs(const observed *o);      /* leg; by place, then host */
+const GPtrArray *observed_resources(const observed *o); /* resource */
+const GArray *observed_clock_errors(const observed *o); /* clock_error */
+
+/* The time of all objects, from first to last step, together. */
+double observed_total_ns(const observed *o);
+
+/* ---- resources ---- */
+
+/* The mean of its samples in a range of time; NAN where there is none. */
+double resource_mean(const resource *r, int64_t from_ns, int64_t to_ns);
+
+/* Of a counter: how much it rose between its first and last sample in the range. */
+double resource_rise(const resource *r, int64_t from_ns, int64_t to_ns);
+
+/* The share (0 to 1) of its samples in the range that are at least low. */
+double resource_share_above(const resource *r, double low, int64_t from_ns, int64_t to_ns);
+
+/* The resource of that name; any instance when instance is NULL. NULL when there is none. */
+const resource *observed_find(const observed *o, guint host, const char *event, const char *field,
+                              const char *instance);
+
+#endif

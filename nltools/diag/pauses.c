@@ -1,0 +1,191 @@
+/*
+ * Times at which nothing happens, though there are objects under way. Steps are counted in bins of a width that some
+ * ten of them fall into on the average; empty bins in a row, so many that chance would not make them (by Poisson's law
+ * it has to the e to the minus CHANCE), are a pause. Three and more that begin at even distances are one cause: garbage
+ * collection, a checkpoint, a timer's work, a burst of something else. Hosts are looked at one by one, and all
+ * together.
+ */
+#include "config.h"
+
+#include "diag/findings.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#define CHANCE 25.0
+enum { BINS_MOST = 200000, PAUSES_LEAST = 3, STEPS_A_BIN = 10, STEPS_LEAST = 100 };
+
+typedef struct pause_at {
+    int64_t from_ns, took_ns;
+} pause_at;
+
+typedef struct rhythm {
+    GArray *pauses;
+    double period_ns, spread, total_ns; /* spread: of the distances, by the period */
+} rhythm;
+
+/* Ends of passages that end on a host, all when host is 0. */
+static GArray *steps_of(const observed *o, guint host)
+{
+    const GPtrArray *legs = observed_legs(o);
+    GArray *times = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    for (guint i = 0; i < legs->len; i++) {
+        const leg *l = g_ptr_array_index(legs, i);
+        for (size_t k = 0; (host == 0 || l->to_host == host) && k < l->count; k++) {
+            int64_t end = l->passages[k].from_ns + l->passages[k].took_ns;
+            g_array_append_val(times, end);
+        }
+    }
+    return times;
+}
+
+static guint *count_bins(const GArray *times, int64_t from_ns, int64_t width_ns, guint bins)
+{
+    guint *counts = g_new0(guint, bins + 1);
+    for (guint i = 0; i < times->len; i++) {
+        int64_t bin = (g_array_index(times, int64_t, i) - from_ns) / width_ns;
+        if (bin >= 0 && bin < bins)
+            counts[bin]++;
+    }
+    return counts;
+}
+
+static GArray *find_gaps(const GArray *times, int64_t from_ns, int64_t to_ns)
+{
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(pause_at));
+    guint bins = CLAMP(times->len / STEPS_A_BIN, 1, BINS_MOST);
+    int64_t width_ns = MAX((to_ns - from_ns) / bins, 1);
+    guint *counts = count_bins(times, from_ns, width_ns, bins);
+    double a_bin = (double)times->len / bins;
+    for (guint i = 0; i < bins;) {
+        guint end = i;
+        while (end < bins && counts[end] == 0)
+            end++;
+        if ((end - i) * a_bin >= CHANCE && end < bins) {
+            pause_at p = {from_ns + i * width_ns, (end - i) * width_ns};
+            g_array_append_val(found, p);
+        }
+        i = MAX(end, i + 1);
+    }
+    g_free(counts);
+    return found;
+}
+
+static int compare_doubles(const void *a, const void *b)
+{
+    double first = *(const double *)a, second = *(const double *)b;
+    return (first > second) - (first < second);
+}
+
+/* The distances between pauses' beginnings, each taken as so many periods as fit (one may be missed). */
+static rhythm rhythm_of(GArray *pauses)
+{
+    rhythm r = {.pauses = pauses, .spread = INFINITY};
+    guint count = pauses->len > 0 ? pauses->len - 1 : 0;
+    double *distances = g_new(double, count + 1);
+    for (guint i = 0; i < pauses->len; i++)
+        r.total_ns += (double)g_array_index(pauses, pause_at, i).took_ns;
+    for (guint i = 0; i < count; i++)
+        distances[i] =
+            (double)(g_array_index(pauses, pause_at, i + 1).from_ns - g_array_index(pauses, pause_at, i).from_ns);
+    qsort(distances, count, sizeof *distances, compare_doubles);
+    if (count >= PAUSES_LEAST - 1) {
+        double squares = 0;
+        r.period_ns = distances[count / 2];
+        for (guint i = 0; i < count; i++) {
+            double times = MAX(1, round(distances[i] / r.period_ns));
+            squares += pow(distances[i] / times / r.period_ns - 1, 2) / count;
+        }
+        r.spread = sqrt(squares);
+    }
+    g_free(distances);
+    return r;
+}
+
+/* Of those at least least_ns long. */
+static GArray *long_ones(const GArray *pauses, int64_t least_ns)
+{
+    GArray *kept = g_array_new(FALSE, FALSE, sizeof(pause_at));
+    for (guint i = 0; i < pauses->len; i++)
+        if (g_array_index(pauses, pause_at, i).took_ns >= least_ns)
+            g_array_append_val(kept, g_array_index(pauses, pause_at, i));
+    return kept;
+}
+
+/*
+ * The most regular of: all pauses, those at least a quarter as long as the longest, those at least half as long.
+ * Shorter ones come from the queues that a long one leaves behind.
+ */
+static rhythm best_rhythm(GArray *pauses)
+{
+    rhythm best = rhythm_of(pauses);
+    int64_t longest = 0;
+    for (guint i = 0; i < pauses->len; i++)
+        longest = MAX(longest, g_array_index(pauses, pause_at, i).took_ns);
+    for (int part = 4; part >= 2; part -= 2) {
+        rhythm other = rhythm_of(long_ones(pauses, longest / part));
+        rhythm *worse = other.spread < best.spread ? &best : &other;
+        g_array_free(worse->pauses, TRUE);
+        if (worse == &best)
+            best = other;
+        pauses = best.pauses;
+    }
+    return best;
+}
+
+static bool is_regular(const rhythm *r)
+{
+    return r->pauses->len >= PAUSES_LEAST && r->spread <= 0.2;
+}
+
+static void tell(findings *f, guint host, const rhythm *r)
+{
+    const observed *o = f->observed;
+    double wall = (double)(observed_to_ns(o) - observed_from_ns(o));
+    char first[NL_TIME_TEXT_SIZE], *period = text_ns(r->period_ns), *each = text_ns(r->total_ns / r->pauses->len),
+                                   *part = text_share(r->total_ns / wall);
+    finding *made = findings_add(f, "pause", r->total_ns / wall, 0.95 - r->spread, "%s stops every %s for %s",
+                                 host == 0 ? "everything" : observed_host(o, host), period, each);
+    finding_evidence(made, "%u times nothing happened for %s, %s of the time; the distances differ by %.0f %%",
+                     r->pauses->len, each, part, 100 * r->spread);
+    nl_time_format_iso(g_array_index(r->pauses, pause_at, 0).from_ns, first);
+    finding_evidence(made, "the first time at %s", first);
+    finding_place(made, o, host, NULL);
+    finding_advice(
+        made,
+        "look for what happens every %s there: garbage collection, a checkpoint, a cron job, a burst of writing "
+        "back (nlkernel record shows who runs then)",
+        period);
+    g_free(period);
+    g_free(each);
+    g_free(part);
+}
+
+/*
+ * Where one host pauses the others have nothing to do before long: the one that stands still longest is it, unless
+ * everything stands still as long.
+ */
+void find_pauses(findings *f)
+{
+    const observed *o = f->observed;
+    guint longest = 0, count = observed_host_count(o);
+    rhythm *found = g_new0(rhythm, count);
+    for (guint h = 0; h < count; h++) {
+        GArray *times = steps_of(o, h);
+        found[h].pauses = g_array_new(FALSE, FALSE, sizeof(pause_at));
+        if (times->len >= STEPS_LEAST) {
+            g_array_free(found[h].pauses, TRUE);
+            found[h] = best_rhythm(find_gaps(times, observed_from_ns(o), observed_to_ns(o)));
+        }
+        g_array_free(times, TRUE);
+        if (!is_regular(&found[h]))
+            found[h].total_ns = 0;
+        if (found[h].total_ns > 1.3 * found[longest].total_ns)
+            longest = h;
+    }
+    if (is_regular(&found[longest]))
+        tell(f, longest, &found[longest]);
+    for (guint h = 0; h < count; h++)
+        g_array_free(found[h].pauses, TRUE);
+    g_free(found);
+}

@@ -1,0 +1,262 @@
+/*
+ * One host slower than those that do the same. Legs between the same events on different hosts should take alike;
+ * what a host's legs take above the median of the others' is its excess. What differs on that host beside its time, its
+ * disk, its processors, its retransmits, is why; where nothing does, or nothing is known, it is a straggler.
+ */
+#include "config.h"
+
+#include "diag/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+#define SLOWER 1.3
+enum { PASSAGES_LEAST = 5 };
+
+typedef struct peer {
+    guint host;
+    double local_ns, between_ns; /* excess of its own legs, and of those to and from it */
+    const leg *worst;
+    double worst_ns, usual_ns; /* the worst leg's excess, and what that takes elsewhere */
+    double others;             /* how many peers that leg has */
+} peer;
+
+/* The host in which the legs of a family differ; 0 when they differ in both ends at once. */
+static guint varying_host(const leg *l, bool from_varies, bool to_varies)
+{
+    if (leg_is_local(l))
+        return l->from_host;
+    return from_varies == to_varies ? 0 : from_varies ? l->from_host : l->to_host;
+}
+
+static int compare_means(const void *a, const void *b)
+{
+    double first = *(const double *)a, second = *(const double *)b;
+    return (first > second) - (first < second);
+}
+
+/* The median of the other legs' means and medians: what the leg usually takes. */
+static double usual(const leg *const *family, guint count, guint left_out)
+{
+    double *means = g_new(double, count);
+    guint others = 0;
+    for (guint i = 0; i < count; i++)
+        if (i != left_out && family[i]->count >= PASSAGES_LEAST)
+            means[others++] = family[i]->mean_ns;
+    double middle = NAN;
+    if (others > 0) {
+        qsort(means, others, sizeof *means, compare_means);
+        middle = others % 2 != 0 ? means[others / 2] : (means[others / 2 - 1] + means[others / 2]) / 2;
+    }
+    g_free(means);
+    return middle;
+}
+
+static void charge(GArray *peers, guint host, const leg *l, double usual_ns, guint others)
+{
+    peer *p = &g_array_index(peers, peer, host);
+    double excess = (l->mean_ns - usual_ns) * (double)l->count;
+    *(leg_is_local(l) ? &p->local_ns : &p->between_ns) += excess;
+    if (excess <= p->worst_ns)
+        return;
+    p->worst = l;
+    p->worst_ns = excess;
+    p->usual_ns = usual_ns;
+    p->others = others;
+}
+
+/* A family: the legs of the same two events. One host's mean may be large for one accident: the median counts too. */
+static void compare_family(GArray *peers, const leg *const *family, guint count)
+{
+    bool from_varies = false, to_varies = false;
+    for (guint i = 1; i < count; i++) {
+        from_varies = from_varies || family[i]->from_host != family[0]->from_host;
+        to_varies = to_varies || family[i]->to_host != family[0]->to_host;
+    }
+    for (guint i = 0; i < count; i++) {
+        const leg *l = family[i];
+        double usual_ns = usual(family, count, i);
+        guint host = varying_host(l, from_varies, to_varies);
+        if (host == 0 || l->count < PASSAGES_LEAST || isnan(usual_ns) || l->mean_ns < SLOWER * usual_ns ||
+            (double)l->high_ns < usual_ns)
+            continue;
+        charge(peers, host, l, usual_ns, count - 1);
+    }
+}
+
+static GArray *compare_hosts(const observed *o)
+{
+    const GPtrArray *legs = observed_legs(o);
+    GArray *peers = g_array_new(FALSE, TRUE, sizeof(peer));
+    g_array_set_size(peers, observed_host_count(o));
+    for (guint first = 0, end; first < legs->len; first = end) {
+        const leg *head = g_ptr_array_index(legs, first);
+        for (end = first + 1; end < legs->len; end++) {
+            const leg *l = g_ptr_array_index(legs, end);
+            if (l->lifeline != head->lifeline || l->from_place != head->from_place || l->to_place != head->to_place)
+                break;
+        }
+        if (end - first >= 2)
+            compare_family(peers, (const leg *const *)&legs->pdata[first], end - first);
+    }
+    return peers;
+}
+
+/* ---- why ---- */
+
+/* What the other hosts that have legs are under, on the median. */
+static double elsewhere(const observed *o, guint host, size_t member)
+{
+    guint count = observed_host_count(o), known = 0;
+    double *values = g_new(double, count);
+    for (guint h = 1; h < count; h++) {
+        pressure p = pressure_of(o, h);
+        double value = *(const double *)(const void *)((const char *)&p + member);
+        if (h != host && !isnan(value))
+            values[known++] = value;
+    }
+    qsort(values, known, sizeof *values, compare_means);
+    double middle = known > 0 ? values[known / 2] : NAN;
+    g_free(values);
+    return middle;
+}
+
+/* A resource that may be why a host is slower: above least, and well above what the others have of it. */
+typedef struct reason {
+    const char *cause;
+    size_t member;
+    double least, times;
+    bool local; /* it makes what a host does by itself slow; else the ways to and from it */
+    const char *title, *name, *unit, *advice;
+} reason;
+
+#define DISK_ADVICE "look at that disk: smartctl, a rebuild, other programs on it"
+#define CPU_ADVICE "find what runs there: sensor processes says who"
+#define MEMORY_ADVICE "give it memory, or find what takes it: sensor processes says who"
+#define PATH_ADVICE "look for errors and drops along that path: ip -s link, the switches' counts"
+
+static const reason reasons[] = {
+    {"memory", offsetof(pressure, swapped), 1 << 20, 3, true, "too little memory on", "swapping", "bytes/s",
+     MEMORY_ADVICE},
+    {"memory", offsetof(pressure, memory_waited), 5, 3, true, "too little memory on", "time that tasks wait for memory",
+     "%", MEMORY_ADVICE},
+    {"cpu", offsetof(pressure, cpu_busy), 80, 1.4, true, "processors taken by something else on",
+     "processors' busy time", "%", CPU_ADVICE},
+    {"cpu", offsetof(pressure, cpu_waited), 20, 2, true, "processors taken by something else on",
+     "time that tasks wait for a processor", "%", CPU_ADVICE},
+    {"disk", offsetof(pressure, disk_busy), 60, 1.5, true, "a slow disk on", "disk's busy time", "%", DISK_ADVICE},
+    {"disk", offsetof(pressure, disk_ms), 5, 2, true, "a slow disk on", "a disk request", "ms", DISK_ADVICE},
+    {"disk", offsetof(pressure, io_waited), 20, 1.5, true, "a slow disk on", "time that tasks wait for I/O", "%",
+     DISK_ADVICE},
+    {"loss", offsetof(pressure, retransmits), 0.0005, 3, false, "lost packets to or from",
+     "share of TCP segments sent again", "", PATH_ADVICE},
+    {"softirq", offsetof(pressure, softirq_most), 60, 2, false, "a processor that only receives packets on",
+     "softirqs on one processor", "%",
+     "spread the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors"},
+};
+
+static double member_of(const pressure *p, size_t member)
+{
+    return *(const double *)(const void *)((const char *)p + member);
+}
+
+static bool is_reason(const observed *o, const reason *r, const peer *p, const pressure *here, double *there)
+{
+    double value = member_of(here, r->member);
+    bool kind = r->local ? p->local_ns >= p->between_ns / 2 : p->between_ns >= p->local_ns / 2;
+    if (!kind || !(value >= r->least))
+        return false;
+    *there = elsewhere(o, p->host, r->member);
+    return isnan(*there) || value >= r->times * *there;
+}
+
+/* The events' names tell a disk's leg where no sensor does: the word is in both. */
+static bool names_disk(const leg *l)
+{
+    static const char *const words[] = {"disk", "file", "fsync", "seek"};
+    char *from = g_ascii_strdown(l->from, -1), *to = g_ascii_strdown(l->to, -1);
+    bool found = false;
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++)
+        found = found || (strstr(from, words[i]) != NULL && strstr(to, words[i]) != NULL);
+    g_free(from);
+    g_free(to);
+    return found && leg_is_local(l);
+}
+
+static void show(finding *made, const observed *o, const peer *p)
+{
+    char *where = text_leg(o, p->worst), *mean = text_ns(p->worst->mean_ns), *usual_text = text_ns(p->usual_ns),
+         *part = text_share(p->worst_ns / observed_total_ns(o));
+    finding_evidence(made,
+                     "%s: %s on the average, elsewhere %s (%.0f to compare with); the difference is %s of all time",
+                     where, mean, usual_text, p->others, part);
+    finding_place(made, o, p->host, p->worst);
+    g_free(where);
+    g_free(mean);
+    g_free(usual_text);
+    g_free(part);
+}
+
+static void show_pressure(finding *made, const reason *r, double here, double there)
+{
+    if (isnan(there))
+        finding_evidence(made, "%s there: %.3g %s", r->name, here, r->unit);
+    else
+        finding_evidence(made, "%s there: %.3g %s, elsewhere %.3g", r->name, here, r->unit, there);
+}
+
+static void explain(findings *f, const peer *p, double share)
+{
+    const observed *o = f->observed;
+    const char *host = observed_host(o, p->host);
+    double sure = p->others >= 2 ? 0.9 : 0.7;
+    pressure here = pressure_of(o, p->host);
+    for (size_t i = 0; i < G_N_ELEMENTS(reasons); i++) {
+        const reason *r = &reasons[i];
+        double there;
+        if (!is_reason(o, r, p, &here, &there))
+            continue;
+        finding *made = findings_add(f, r->cause, share, sure, "%s %s", r->title, host);
+        show(made, o, p);
+        show_pressure(made, r, member_of(&here, r->member), there);
+        finding_advice(made, "%s", r->advice);
+        return;
+    }
+    bool disk = p->local_ns > p->between_ns && names_disk(p->worst);
+    finding *made =
+        disk ? findings_add(f, "disk", share, sure - 0.1, "a slow disk on %s", host)
+             : findings_add(f, "straggler", share, sure - 0.1, "%s is slower than the hosts that do the same", host);
+    show(made, o, p);
+    if (!disk)
+        finding_evidence(made, "nothing in the log says what else is different there");
+    finding_advice(made, "%s",
+                   disk ? DISK_ADVICE
+                        : "compare it with the others: hardware, load, configuration; log its sensors too");
+}
+
+/* The time of the objects that each host is known by: with many hosts one's part of all time is small, however slow. */
+static double *objects_of_hosts(const observed *o)
+{
+    double *own_ns = g_new0(double, observed_host_count(o));
+    const GArray *objects = observed_objects(o);
+    for (guint i = 0; i < objects->len; i++) {
+        const object *one = &g_array_index(objects, object, i);
+        own_ns[one->host] += (double)(one->to_ns - one->from_ns);
+    }
+    return own_ns;
+}
+
+void find_peers(findings *f)
+{
+    const observed *o = f->observed;
+    GArray *peers = compare_hosts(o);
+    double *own_ns = objects_of_hosts(o);
+    for (guint h = 1; h < peers->len; h++) {
+        peer *p = &g_array_index(peers, peer, h);
+        p->host = h;
+        if (p->worst != NULL && own_ns[h] > 0)
+            explain(f, p, (p->local_ns + p->between_ns) / own_ns[h]);
+    }
+    g_free(own_ns);
+    g_array_free(peers, TRUE);
+}

@@ -1,0 +1,75 @@
+/* What a host was under while the objects were on their way, from the records of its sensors (doc/sensors.md). */
+#include "config.h"
+
+#include "diag/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The largest mean of a field over an event's instances whose name begins with that; NAN when there is none. */
+static double most_of(const observed *o, guint host, const char *event, const char *field, const char *instance)
+{
+    const GPtrArray *all = observed_resources(o);
+    double most = NAN;
+    for (guint i = 0; i < all->len; i++) {
+        const resource *r = g_ptr_array_index(all, i);
+        if (r->host != host || strcmp(r->event, event) != 0 || strcmp(r->field, field) != 0 ||
+            !g_str_has_prefix(r->instance, instance))
+            continue;
+        double mean = resource_mean(r, observed_from_ns(o), observed_to_ns(o));
+        if (!isnan(mean) && !(mean <= most))
+            most = mean;
+    }
+    return most;
+}
+
+static double mean_of(const observed *o, guint host, const char *event, const char *field)
+{
+    return most_of(o, host, event, field, "");
+}
+
+/* A sum in which what is not known counts nothing; NAN when nothing is known. */
+static double sum(double a, double b)
+{
+    return isnan(a) ? b : isnan(b) ? a : a + b;
+}
+
+/* Segments sent again of all sent. RETRANS is a count since the record before, OUT a rate. */
+static double retransmits(const observed *o, guint host)
+{
+    const resource *again = observed_find(o, host, "TcpSegments", "TCP.RETRANS", NULL);
+    double out = mean_of(o, host, "TcpSegments", "TCP.OUT"), count = mean_of(o, host, "TcpSegments", "TCP.RETRANS");
+    if (again == NULL || again->samples->len < 2 || !(out > 0))
+        return NAN;
+    const sample *first = &g_array_index(again->samples, sample, 0),
+                 *last = &g_array_index(again->samples, sample, again->samples->len - 1);
+    double seconds = (double)(last->time_ns - first->time_ns) / 1e9 / (again->samples->len - 1) / again->joined;
+    return seconds > 0 ? count / (out * seconds) : NAN;
+}
+
+/* How long requests took, of disks that did anything to speak of. */
+static double disk_ms(const observed *o, guint host)
+{
+    double read = most_of(o, host, "DiskDevice", "DISK.READ.MS", ""),
+           write = most_of(o, host, "DiskDevice", "DISK.WRITE.MS", "");
+    return isnan(read) || write > read ? write : read;
+}
+
+pressure pressure_of(const observed *o, guint host)
+{
+    double devices = most_of(o, host, "DiskDevice", "DISK.BUSY", "");
+    return (pressure){
+        .cpu_busy = mean_of(o, host, "CpuLoad", "CPU.BUSY"),
+        .cpu_waited = most_of(o, host, "Pressure", "PSI.SOME", "cpu"),
+        .softirq_most = most_of(o, host, "CpuOne", "CPU.SOFTIRQ", ""),
+        .disk_busy = isnan(devices) ? mean_of(o, host, "DiskIo", "DISK.BUSY") : devices,
+        .disk_ms = disk_ms(o, host),
+        .io_waited = most_of(o, host, "Pressure", "PSI.SOME", "io"),
+        .memory_waited = most_of(o, host, "Pressure", "PSI.SOME", "memory"),
+        .swapped = sum(mean_of(o, host, "SwapUse", "SWAP.IN"), mean_of(o, host, "SwapUse", "SWAP.OUT")),
+        .major_faults = mean_of(o, host, "VmActivity", "VM.FAULTS.MAJOR"),
+        .retransmits = retransmits(o, host),
+        .drops = sum(most_of(o, host, "NetworkInterface", "NET.IN.DROPS", ""),
+                     most_of(o, host, "NetworkInterface", "NET.OUT.DROPS", "")),
+    };
+}

@@ -1,0 +1,157 @@
+#include "config.h"
+
+#include "diag/report.h"
+
+#include "analysis/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- words ---- */
+
+char *report_view(const finding *cause, const report_sources *sources)
+{
+    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
+    GString *out = g_string_new("nlv");
+    if (sources->config != NULL) {
+        char *quoted = g_shell_quote(sources->config);
+        g_string_append_printf(out, " --config %s", quoted);
+        g_free(quoted);
+    }
+    nl_time_format_iso(cause->from_ns, from);
+    nl_time_format_iso(cause->to_ns, to);
+    g_string_append_printf(out, " --from %s --to %s", from, to);
+    for (int i = 0; i < sources->count; i++) {
+        char *quoted = g_shell_quote(sources->names[i]);
+        g_string_append_printf(out, " %s", quoted);
+        g_free(quoted);
+    }
+    return g_string_free(out, FALSE);
+}
+
+static void print_head(const observed *o)
+{
+    char *wall = text_ns((double)(observed_to_ns(o) - observed_from_ns(o)));
+    guint objects = observed_objects(o)->len;
+    printf("%" G_GUINT64_FORMAT " records, %u objects on %u hosts in %s", observed_records(o), objects,
+           observed_host_count(o) - 1, wall);
+    if (objects > 0) {
+        char *mean = text_ns(observed_total_ns(o) / objects);
+        printf("; %s each on the average", mean);
+        g_free(mean);
+    }
+    printf("\n");
+    g_free(wall);
+}
+
+/* The legs that take most, for who wants to look himself. */
+static int compare_totals(const void *a, const void *b)
+{
+    const leg *first = *(leg *const *)a, *second = *(leg *const *)b;
+    return (first->total_ns < second->total_ns) - (first->total_ns > second->total_ns);
+}
+
+static void print_legs(const observed *o)
+{
+    enum { SHOWN = 5 };
+    const GPtrArray *legs = observed_legs(o);
+    const leg **sorted = g_new(const leg *, legs->len + 1);
+    memcpy(sorted, legs->pdata, legs->len * sizeof *sorted);
+    qsort(sorted, legs->len, sizeof *sorted, compare_totals);
+    printf("\nWhere the time goes:\n");
+    for (guint i = 0; i < legs->len && i < SHOWN; i++) {
+        char *where = text_leg(o, sorted[i]), *part = text_share(leg_share(o, sorted[i])),
+             *mean = text_ns(sorted[i]->mean_ns);
+        printf("  %7s  %s, %s on the average\n", part, where, mean);
+        g_free(where);
+        g_free(part);
+        g_free(mean);
+    }
+    g_free(sorted);
+}
+
+static void print_cause(const finding *cause, guint number, const report_sources *sources)
+{
+    char *part = text_share(cause->share), *sure = text_share(cause->sure), *view = report_view(cause, sources);
+    printf("\n%u. %s [%s]\n   explains %s of all time; %s sure\n", number, cause->title, cause->cause, part, sure);
+    for (guint i = 0; i < cause->evidence->len; i++)
+        printf("   - %s\n", (const char *)g_ptr_array_index(cause->evidence, i));
+    if (cause->advice != NULL)
+        printf("   try: %s\n", cause->advice);
+    printf("   see: %s\n", view);
+    g_free(part);
+    g_free(sure);
+    g_free(view);
+}
+
+void report_text(const findings *f, const report_sources *sources)
+{
+    print_head(f->observed);
+    if (f->list->len == 0)
+        printf("\nHealthy: nothing found that would give %.0f %% of the time or more back.\n", 100 * FINDING_LEAST);
+    for (guint i = 0; i < f->list->len; i++)
+        print_cause(g_ptr_array_index(f->list, i), i + 1, sources);
+    if (observed_objects(f->observed)->len > 0)
+        print_legs(f->observed);
+}
+
+/* ---- JSON ---- */
+
+static void append(GString *out, const char *name, const char *text)
+{
+    g_string_append_printf(out, ", \"%s\": ", name);
+    if (text != NULL)
+        json_append_string(out, text);
+    else
+        g_string_append(out, "null");
+}
+
+static void append_leg(GString *out, const observed *o, const leg *l)
+{
+    if (l == NULL)
+        return;
+    append(out, "from_event", l->from);
+    append(out, "to_event", l->to);
+    append(out, "from_host", observed_host(o, l->from_host));
+    append(out, "to_host", observed_host(o, l->to_host));
+}
+
+static void append_cause(GString *out, const findings *f, const finding *cause, const report_sources *sources)
+{
+    char *view = report_view(cause, sources);
+    g_string_append_printf(
+        out, "{\"share\": %.4f, \"sure\": %.4f, \"from_ns\": %" G_GINT64_FORMAT ", \"to_ns\": %" G_GINT64_FORMAT,
+        cause->share, cause->sure, cause->from_ns, cause->to_ns);
+    append(out, "cause", cause->cause);
+    append(out, "title", cause->title);
+    append(out, "host", cause->host);
+    append_leg(out, f->observed, cause->leg);
+    g_string_append(out, ", \"evidence\": [");
+    for (guint i = 0; i < cause->evidence->len; i++) {
+        g_string_append(out, i > 0 ? ", " : "");
+        json_append_string(out, g_ptr_array_index(cause->evidence, i));
+    }
+    g_string_append(out, "]");
+    append(out, "advice", cause->advice);
+    append(out, "view", view);
+    g_string_append(out, "}");
+    g_free(view);
+}
+
+void report_json(const findings *f, const report_sources *sources)
+{
+    const observed *o = f->observed;
+    GString *out = g_string_new(NULL);
+    g_string_append_printf(out,
+                           "{\"records\": %" G_GUINT64_FORMAT ", \"objects\": %u, \"from_ns\": %" G_GINT64_FORMAT
+                           ", \"to_ns\": %" G_GINT64_FORMAT ", \"healthy\": %s, \"causes\": [",
+                           observed_records(o), observed_objects(o)->len, observed_from_ns(o), observed_to_ns(o),
+                           f->list->len == 0 ? "true" : "false");
+    for (guint i = 0; i < f->list->len; i++) {
+        g_string_append(out, i > 0 ? ",\n " : "\n ");
+        append_cause(out, f, g_ptr_array_index(f->list, i), sources);
+    }
+    g_string_append(out, "]}\n");
+    fputs(out->str, stdout);
+    g_string_free(out, TRUE);
+}

@@ -1,0 +1,26 @@
+/* What nldiag says, on standard output or into a file. */
+#ifndef NLDIAG_REPORT_H
+#define NLDIAG_REPORT_H
+
+#include "diag/findings.h"
+
+/* sources are as they were given, count of them: for the commands that are proposed. */
+typedef struct report_sources {
+    char *const *names;
+    int count;
+    const char *config; /* NULL when there is none */
+} report_sources;
+
+void report_text(const findings *f, const report_sources *sources);
+void report_json(const findings *f, const report_sources *sources);
+
+/* A page that needs nothing else, with a picture by nlv where that runs. False with the reason in *message. */
+bool report_html(const findings *f, const report_sources *sources, const char *path, char **message);
+
+/* The command that shows a cause in nlv: the caller's to free. */
+char *report_view(const finding *cause, const report_sources *sources);
+
+/* What changed from one log to another: objects' time, and which legs and resources it is due to. */
+void report_changes(const observed *before, const observed *after);
+
+#endif

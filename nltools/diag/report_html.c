@@ -1,0 +1,122 @@
+#include "config.h"
+
+#include "diag/report.h"
+
+#include <glib/gstdio.h>
+#include <unistd.h>
+
+static void append_escaped(GString *out, const char *text)
+{
+    char *escaped = g_markup_escape_text(text, -1);
+    g_string_append(out, escaped);
+    g_free(escaped);
+}
+
+/* nlv where this program is, else where the shell finds it. */
+static char *find_nlv(void)
+{
+    char *self = g_file_read_link("/proc/self/exe", NULL);
+    char *folder = self != NULL ? g_path_get_dirname(self) : NULL;
+    char *beside = folder != NULL ? g_build_filename(folder, "nlv", NULL) : NULL;
+    g_free(self);
+    g_free(folder);
+    if (beside != NULL && g_file_test(beside, G_FILE_TEST_IS_EXECUTABLE))
+        return beside;
+    g_free(beside);
+    return g_find_program_in_path("nlv");
+}
+
+/* nlv's picture of a time as an <img> that holds it; what it said is no part of the report. */
+static void append_picture(GString *out, const finding *cause, const report_sources *sources)
+{
+    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE], *picture = NULL, *nlv = find_nlv(), *bytes = NULL;
+    gsize size = 0;
+    int fd = nlv != NULL ? g_file_open_tmp("nldiag-XXXXXX.png", &picture, NULL) : -1;
+    if (fd >= 0) {
+        close(fd);
+        nl_time_format_iso(cause->from_ns, from);
+        nl_time_format_iso(cause->to_ns, to);
+        GPtrArray *command = g_ptr_array_new();
+        const char *const fixed[] = {nlv, "--render", picture, "--no-index", "--from", from, "--to", to};
+        for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
+            g_ptr_array_add(command, (gpointer)fixed[i]);
+        if (sources->config != NULL) {
+            g_ptr_array_add(command, (gpointer) "--config");
+            g_ptr_array_add(command, (gpointer)sources->config);
+        }
+        for (int i = 0; i < sources->count; i++)
+            g_ptr_array_add(command, sources->names[i]);
+        g_ptr_array_add(command, NULL);
+        int status = 0;
+        bool ran =
+            g_spawn_sync(NULL, (char **)command->pdata, NULL, G_SPAWN_STDOUT_TO_DEV_NULL | G_SPAWN_STDERR_TO_DEV_NULL,
+                         NULL, NULL, NULL, NULL, &status, NULL);
+        if (ran && status == 0 && g_file_get_contents(picture, &bytes, &size, NULL) && size > 0) {
+            char *text = g_base64_encode((const guchar *)bytes, size);
+            g_string_append_printf(out, "<img alt=\"lifelines\" src=\"data:image/png;base64,%s\">\n", text);
+            g_free(text);
+        }
+        g_ptr_array_free(command, TRUE);
+        g_unlink(picture);
+    }
+    g_free(bytes);
+    g_free(picture);
+    g_free(nlv);
+}
+
+static void append_cause(GString *out, const finding *cause, const report_sources *sources)
+{
+    char *part = text_share(cause->share), *sure = text_share(cause->sure), *view = report_view(cause, sources);
+    g_string_append(out, "<li><h2>");
+    append_escaped(out, cause->title);
+    g_string_append_printf(out, "</h2>\n<p>Explains %s of all time; %s sure.</p>\n<ul>\n", part, sure);
+    for (guint i = 0; i < cause->evidence->len; i++) {
+        g_string_append(out, "<li>");
+        append_escaped(out, g_ptr_array_index(cause->evidence, i));
+        g_string_append(out, "</li>\n");
+    }
+    g_string_append(out, "</ul>\n");
+    if (cause->advice != NULL) {
+        g_string_append(out, "<p>Try: ");
+        append_escaped(out, cause->advice);
+        g_string_append(out, "</p>\n");
+    }
+    append_picture(out, cause, sources);
+    g_string_append(out, "<pre>");
+    append_escaped(out, view);
+    g_string_append(out, "</pre></li>\n");
+    g_free(part);
+    g_free(sure);
+    g_free(view);
+}
+
+bool report_html(const findings *f, const report_sources *sources, const char *path, char **message)
+{
+    const observed *o = f->observed;
+    char *wall = text_ns((double)(observed_to_ns(o) - observed_from_ns(o)));
+    GString *out =
+        g_string_new("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>nldiag</title>\n<style>"
+                     "body{font:16px/1.5 sans-serif;max-width:60em;margin:2em auto;padding:0 1em;color:#222}"
+                     "img{max-width:100%;border:1px solid #ccc}pre{background:#f4f4f4;padding:.5em;overflow:auto}"
+                     "h2{margin-bottom:0}</style></head><body>\n<h1>Where the time goes, and why</h1>\n<p>");
+    for (int i = 0; i < sources->count; i++) {
+        append_escaped(out, sources->names[i]);
+        g_string_append(out, " ");
+    }
+    g_string_append_printf(out, "<br>%" G_GUINT64_FORMAT " records, %u objects on %u hosts in %s</p>\n",
+                           observed_records(o), observed_objects(o)->len, observed_host_count(o) - 1, wall);
+    if (f->list->len == 0)
+        g_string_append(out, "<p><b>Healthy</b>: nothing found that would give a tenth of the time back.</p>\n");
+    g_string_append(out, "<ol>\n");
+    for (guint i = 0; i < f->list->len; i++)
+        append_cause(out, g_ptr_array_index(f->list, i), sources);
+    g_string_append(out, "</ol></body></html>\n");
+    GError *error = NULL;
+    bool written = g_file_set_contents(path, out->str, (gssize)out->len, &error);
+    if (!written)
+        *message = g_strdup(error->message);
+    g_clear_error(&error);
+    g_string_free(out, TRUE);
+    g_free(wall);
+    return written;
+}

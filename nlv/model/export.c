@@ -1,0 +1,181 @@
+#include "config.h"
+
+#include "model/export.h"
+
+#include "convert/convert.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { AT_ONCE = 256, /* records between which the model is let go */ DRAIN_SIZE = 1 << 20 };
+
+const char *export_format(size_t i)
+{
+    return exporter_kinds[i] != NULL ? exporter_kinds[i]->name : NULL;
+}
+
+const char *export_format_what(size_t i)
+{
+    return exporter_kinds[i]->what;
+}
+
+/* ---- what is selected ---- */
+
+GArray *export_places_of_range(const model *m, int64_t from_ns, int64_t to_ns)
+{
+    const store *s = model_store(m);
+    GArray *places = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    uint32_t end = to_ns == INT64_MAX ? s->count : store_find_time(s, to_ns + 1);
+    for (uint32_t record = store_find_time(s, from_ns); record < end; record++) {
+        uint64_t place = store_place(s, record);
+        g_array_append_val(places, place);
+    }
+    return places;
+}
+
+GArray *export_places_of_object(const model *m, size_t lifeline, uint32_t object)
+{
+    const store *s = model_store(m);
+    GArray *places = g_array_new(FALSE, FALSE, sizeof(uint64_t));
+    if (lifeline >= s->spec->lifeline_count)
+        return places;
+    unsigned layer = s->spec->lifelines[lifeline].layer;
+    for (uint32_t record = store_last_step(s, object, layer); record < s->count;
+         record = store_previous(s, record, layer)) {
+        uint64_t place = store_place(s, record);
+        g_array_prepend_val(places, place);
+    }
+    return places;
+}
+
+/* ---- writing ---- */
+
+/* One pass over the records. */
+typedef struct passing {
+    const exporter_kind *kind;
+    void *shared;
+    exporter *exporter;
+    sink sink;
+    FILE *file;
+    uint64_t records;
+    int why; /* errno of what failed first; 0: nothing */
+    bool unlearned;
+} passing;
+
+static void drain(passing *p)
+{
+    sink *s = &p->sink;
+    if (p->kind->learn != NULL)
+        p->unlearned = p->unlearned || !p->kind->learn(p->shared, (nl_string){s->bytes.data, s->bytes.size});
+    else if (s->bytes.size > 0 && p->why == 0 && fwrite(s->bytes.data, 1, s->bytes.size, p->file) != s->bytes.size)
+        p->why = errno;
+    s->bytes.size = 0;
+}
+
+static void take(void *user, const nl_record *record)
+{
+    passing *p = user;
+    p->records++;
+    sink_put(&p->sink, record, false);
+}
+
+static void run_pass(passing *p, model *m, const GArray *places)
+{
+    p->exporter = p->kind->open(p->shared);
+    p->sink.out = p->exporter;
+    if (p->kind->begin != NULL)
+        p->kind->begin(p->exporter, &p->sink);
+    for (guint i = 0; i < places->len && p->why == 0 && !p->unlearned;) {
+        model_lock(m);
+        for (guint end = MIN(places->len, i + AT_ONCE); i < end; i++)
+            model_record_at(m, g_array_index(places, uint64_t, i), take, p);
+        model_unlock(m);
+        if (p->sink.bytes.size < DRAIN_SIZE)
+            continue;
+        if (p->kind->flush != NULL)
+            p->kind->flush(p->exporter, &p->sink);
+        drain(p);
+    }
+    if (p->kind->flush != NULL)
+        p->kind->flush(p->exporter, &p->sink);
+    if (p->kind->end != NULL)
+        p->kind->end(p->exporter, &p->sink);
+    drain(p);
+    p->kind->close(p->exporter);
+    nl_buffer_free(&p->sink.bytes);
+    nl_buffer_free(&p->sink.words);
+}
+
+/* What is drawn, in a file, for formats that hold lifelines; NULL when it can't be written. To be removed and freed. */
+static char *drawing_file(model *m)
+{
+    char *path = NULL, *message = NULL;
+    int fd = g_file_open_tmp("nlv-XXXXXX.nlv", &path, NULL);
+    if (fd < 0)
+        return NULL;
+    close(fd);
+    model_lock(m);
+    bool good = model_drawing(m)->lifelines->len > 0 && drawing_write(model_drawing(m), path, &message);
+    model_unlock(m);
+    g_free(message);
+    if (!good) {
+        unlink(path);
+        g_clear_pointer(&path, g_free);
+    }
+    return path;
+}
+
+static bool write_passes(model *m, const GArray *places, const exporter_kind *kind, FILE *file, uint64_t *written,
+                         char **message)
+{
+    char *drawn = kind->share != NULL ? drawing_file(m) : NULL;
+    void *shared = kind->share != NULL ? kind->share(drawn) : NULL;
+    passing last = {.kind = kind, .shared = shared, .file = file};
+    bool good = kind->share == NULL || shared != NULL;
+    if (good && kind->first_pass != NULL) {
+        passing first = {.kind = kind->first_pass, .shared = shared};
+        run_pass(&first, m, places);
+        good = !first.unlearned;
+    }
+    if (good)
+        run_pass(&last, m, places);
+    if (kind->unshare != NULL && shared != NULL)
+        kind->unshare(shared);
+    if (drawn != NULL)
+        unlink(drawn);
+    g_free(drawn);
+    *written = last.records;
+    if (!good)
+        *message = g_strdup_printf("%s cannot hold these records", kind->name);
+    else if (last.why != 0)
+        *message = g_strdup(g_strerror(last.why));
+    return good && last.why == 0;
+}
+
+bool export_records(model *m, const GArray *places, const char *format, const char *path, uint64_t *written,
+                    char **message)
+{
+    const exporter_kind *kind = exporter_kind_find(format);
+    *message = NULL;
+    *written = 0;
+    if (kind == NULL) {
+        *message = g_strdup_printf("%s is no format", format);
+        return false;
+    }
+    char *aside = g_strdup_printf("%s.part", path), *why = NULL;
+    FILE *file = fopen(aside, "we");
+    bool good = file != NULL && write_passes(m, places, kind, file, written, &why);
+    if (file == NULL || fclose(file) != 0 || (good && rename(aside, path) != 0)) {
+        why = why != NULL ? why : g_strdup(g_strerror(errno));
+        good = false;
+    }
+    if (!good) {
+        *message = g_strdup_printf("write %s: %s", path, why);
+        if (file != NULL)
+            unlink(aside);
+    }
+    g_free(why);
+    g_free(aside);
+    return good;
+}

@@ -1,0 +1,65 @@
+/* Bookmarks: a flag with its note where each is, above each other where they are too close; in the overview a tick. */
+#include "config.h"
+
+#include "scene/layers.h"
+
+#include "model/session.h"
+#include "scene/text.h"
+
+#include <math.h>
+
+enum { ROWS = 4 /* of notes, above each other */ };
+
+static const double note_most = 220;
+
+/* The topmost row in which there is room from x on; the last one when there is none. */
+static unsigned row_for(const double ends[ROWS], double x)
+{
+    for (unsigned row = 0; row < ROWS; row++)
+        if (ends[row] <= x)
+            return row;
+    return ROWS - 1;
+}
+
+static void draw_note(const layer_context *c, const char *note, double x, double y)
+{
+    bool dark = c->view->dark;
+    double width = MIN(text_width(c->cr, note, TEXT_SMALL), note_most) + 8, height = text_height(TEXT_SMALL) + 3;
+    palette_set(c->cr, palette_accent(dark), 1);
+    cairo_rectangle(c->cr, x, y, width, height);
+    cairo_fill(c->cr);
+    text_draw(c->cr, note, TEXT_SMALL, palette_background(dark), TEXT_LEFT, x + 4, y + height / 2, note_most);
+}
+
+void marks_layer_draw(const layer_context *c)
+{
+    const layout *l = c->layout;
+    const GArray *marks = c->view->marks;
+    double ends[ROWS] = {0}, top = l->pane_count > 0 ? l->panes[0].top : l->axis_y - 20;
+    for (guint i = 0; marks != NULL && i < marks->len; i++) {
+        const session_mark *mark = &g_array_index(marks, session_mark, i);
+        if (l->overview_bottom > l->overview_top) {
+            double at = floor(layout_overview_x(l, mark->time_ns)) + 0.5;
+            palette_set(c->cr, palette_accent(c->view->dark), 1);
+            cairo_rectangle(c->cr, CLAMP(at, l->left, l->right) - 1, l->overview_top - 4, 3, 5);
+            cairo_fill(c->cr);
+        }
+        if (mark->time_ns < c->view->from_ns || mark->time_ns > c->view->to_ns)
+            continue;
+        double x = floor(layout_x(l, c->view, mark->time_ns)) + 0.5, dashes[] = {3, 3};
+        const char *note = *mark->note != '\0' ? mark->note : "⚑";
+        double wide = MIN(text_width(c->cr, note, TEXT_SMALL), note_most) + 8;
+        double left = MIN(x, l->right - wide); /* the last one leans to the left */
+        unsigned row = row_for(ends, left);
+        double y = top + row * (text_height(TEXT_SMALL) + 5);
+        palette_set(c->cr, palette_accent(c->view->dark), 1);
+        cairo_set_line_width(c->cr, 1);
+        cairo_set_dash(c->cr, dashes, 2, 0);
+        cairo_move_to(c->cr, x, y);
+        cairo_line_to(c->cr, x, l->axis_y);
+        cairo_stroke(c->cr);
+        cairo_set_dash(c->cr, NULL, 0, 0);
+        draw_note(c, note, left, y);
+        ends[row] = left + wide + 4;
+    }
+}

@@ -1,0 +1,194 @@
+#include "config.h"
+
+#include "view/exporting.h"
+
+#include "model/export.h"
+#include "render.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A dialog for a name with a row of widgets below the files. */
+static GtkWidget *save_dialog(window *w, const char *title, const char *name, GtkWidget *extra)
+{
+    GtkWidget *dialog = gtk_file_chooser_dialog_new(title, GTK_WINDOW(w->top), GTK_FILE_CHOOSER_ACTION_SAVE, "_Cancel",
+                                                    GTK_RESPONSE_CANCEL, "_Save", GTK_RESPONSE_ACCEPT, NULL);
+    gtk_dialog_set_default_response(GTK_DIALOG(dialog), GTK_RESPONSE_ACCEPT);
+    gtk_file_chooser_set_current_name(GTK_FILE_CHOOSER(dialog), name);
+    gtk_file_chooser_set_do_overwrite_confirmation(GTK_FILE_CHOOSER(dialog), TRUE);
+    gtk_file_chooser_set_extra_widget(GTK_FILE_CHOOSER(dialog), extra);
+    gtk_widget_show_all(extra);
+    return dialog;
+}
+
+static void add_labelled(GtkWidget *row, const char *text, GtkWidget *widget, bool grows)
+{
+    GtkWidget *label = gtk_label_new_with_mnemonic(text);
+    gtk_label_set_mnemonic_widget(GTK_LABEL(label), widget);
+    atk_object_set_name(gtk_widget_get_accessible(widget), gtk_label_get_text(GTK_LABEL(label)));
+    gtk_box_pack_start(GTK_BOX(row), label, FALSE, FALSE, 0);
+    gtk_box_pack_start(GTK_BOX(row), widget, grows, grows, 0);
+}
+
+/* ---- the picture ---- */
+
+static void write_picture(window *w, const char *path)
+{
+    char *message = NULL;
+    scene_view view = *canvas_view(w->canvas);
+    view.caption = w->caption;
+    model_lock(w->model);
+    bool good = render_knows(path) && render_to_file(w->model, &view, path, &message);
+    model_unlock(w->model);
+    char *said = good ? g_strdup_printf("Saved %s", path) : NULL;
+    window_say(w, good ? said : message != NULL ? message : "The name has to end in .png, .svg or .pdf");
+    g_free(said);
+    g_free(message);
+}
+
+void exporting_picture(window *w)
+{
+    GtkWidget *row = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6), *caption = gtk_entry_new();
+    gtk_entry_set_text(GTK_ENTRY(caption), w->caption != NULL ? w->caption : "");
+    gtk_entry_set_placeholder_text(GTK_ENTRY(caption), "What is to be seen, below the picture");
+    add_labelled(row, "Ca_ption", caption, true);
+    GtkWidget *dialog = save_dialog(w, "Save the picture (.png, .svg or .pdf)", "nlv.png", row);
+    if (gtk_dialog_run(GTK_DIALOG(dialog)) == GTK_RESPONSE_ACCEPT) {
+        char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(dialog));
+        const char *text = gtk_entry_get_text(GTK_ENTRY(caption));
+        g_free(w->caption);
+        w->caption = *text != '\0' ? g_strdup(text) : NULL;
+        write_picture(w, path);
+        g_free(path);
+    }
+    gtk_widget_destroy(dialog);
+}
+
+/* ---- records ---- */
+
+enum { OF_CHOSEN, OF_MARKED, OF_VISIBLE, OF_ALL };
+
+typedef struct writing {
+    window *w;
+    GArray *places;
+    char *format, *path, *message;
+    uint64_t written;
+} writing;
+
+static void free_writing(gpointer data)
+{
+    writing *o = data;
+    g_array_free(o->places, TRUE);
+    g_free(o->format);
+    g_free(o->path);
+    g_free(o->message);
+    g_free(o);
+}
+
+static void write_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
+{
+    (void)source, (void)cancellable;
+    writing *o = data;
+    g_task_return_boolean(task, export_records(o->w->model, o->places, o->format, o->path, &o->written, &o->message));
+}
+
+static void on_written(GObject *source, GAsyncResult *result, gpointer user)
+{
+    (void)source;
+    window *w = user;
+    const writing *o = g_task_get_task_data(G_TASK(result));
+    char *said = o->message != NULL ? g_strdup(o->message)
+                                    : g_strdup_printf("Saved %" G_GUINT64_FORMAT " of %u records as %s in %s",
+                                                      o->written, o->places->len, o->format, o->path);
+    w->openings--;
+    window_say(w, said);
+    g_free(said);
+}
+
+static GArray *places_of(window *w, int which)
+{
+    const scene_view *view = canvas_view(w->canvas);
+    model_lock(w->model);
+    GArray *places;
+    if (which == OF_CHOSEN)
+        places = export_places_of_object(w->model, view->selected_lifeline, (uint32_t)view->selected);
+    else if (which == OF_MARKED)
+        places = export_places_of_range(w->model, MIN(view->range_from_ns, view->range_to_ns),
+                                        MAX(view->range_from_ns, view->range_to_ns));
+    else if (which == OF_VISIBLE)
+        places = export_places_of_range(w->model, view->from_ns, view->to_ns);
+    else
+        places = export_places_of_range(w->model, INT64_MIN, INT64_MAX);
+    model_unlock(w->model);
+    return places;
+}
+
+static void write_records(window *w, int which, const char *format, char *path)
+{
+    writing *o = g_new0(writing, 1);
+    *o = (writing){.w = w, .places = places_of(w, which), .format = g_strdup(format), .path = path};
+    w->openings++; /* the model is needed until it is done */
+    GTask *task = g_task_new(NULL, NULL, on_written, w);
+    g_task_set_task_data(task, o, free_writing);
+    g_task_run_in_thread(task, write_in_thread);
+    g_object_unref(task);
+}
+
+/* The name ends as the format is called, unless the user has given it another end. */
+static void on_format(GtkComboBox *box, gpointer user)
+{
+    GtkFileChooser *dialog = user;
+    char *name = gtk_file_chooser_get_current_name(dialog), *dot = name != NULL ? strrchr(name, '.') : NULL;
+    const char *format = gtk_combo_box_get_active_id(box);
+    bool ours = false;
+    for (size_t i = 0; dot != NULL && export_format(i) != NULL; i++)
+        ours = ours || strcmp(dot + 1, export_format(i)) == 0;
+    if (ours) {
+        char *changed = g_strdup_printf("%.*s.%s", (int)(dot - name), name, format);
+        gtk_file_chooser_set_current_name(dialog, changed);
+        g_free(changed);
+    }
+    g_free(name);
+}
+
+static GtkWidget *format_box(void)
+{
+    GtkWidget *box = gtk_combo_box_text_new();
+    for (size_t i = 0; export_format(i) != NULL; i++) {
+        char *text = g_strdup_printf("%s: %s", export_format(i), export_format_what(i));
+        gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), export_format(i), text);
+        g_free(text);
+    }
+    gtk_combo_box_set_active(GTK_COMBO_BOX(box), 0);
+    return box;
+}
+
+static GtkWidget *which_box(const scene_view *view)
+{
+    GtkWidget *box = gtk_combo_box_text_new();
+    if (view->selected >= 0)
+        gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "0", "the chosen lifeline");
+    if (view->has_range)
+        gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "1", "the marked time");
+    gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "2", "what is visible");
+    gtk_combo_box_text_append(GTK_COMBO_BOX_TEXT(box), "3", "all");
+    gtk_combo_box_set_active_id(GTK_COMBO_BOX(box), view->has_range ? "1" : view->selected >= 0 ? "0" : "2");
+    return box;
+}
+
+void exporting_records(window *w)
+{
+    GtkWidget *row = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 6);
+    GtkWidget *which = which_box(canvas_view(w->canvas)), *format = format_box();
+    add_labelled(row, "_Records of", which, false);
+    add_labelled(row, "_in the format", format, true);
+    char *name = g_strdup_printf("records.%s", export_format(0));
+    GtkWidget *dialog = save_dialog(w, "Save records", name, row);
+    g_free(name);
+    g_signal_connect(format, "changed", G_CALLBACK(on_format), dialog);
+    if (gtk_dialog_run(GTK_DIALOG(dialog)) == GTK_RESPONSE_ACCEPT)
+        write_records(w, atoi(gtk_combo_box_get_active_id(GTK_COMBO_BOX(which))),
+                      gtk_combo_box_get_active_id(GTK_COMBO_BOX(format)),
+                      gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(dialog)));
+    gtk_widget_destroy(dialog);
+}

@@ -1,0 +1,97 @@
+/* What the parts of the window share: window.c makes it and shows what comes, window_session.c is how it is looked at.
+ */
+#ifndef NLV_WINDOW_PRIVATE_H
+#define NLV_WINDOW_PRIVATE_H
+
+#include "model/model.h"
+#include "model/session.h"
+#include "view/bookmarks.h"
+#include "view/canvas.h"
+#include "view/chooser.h"
+#include "view/editor.h"
+#include "view/search_bar.h"
+#include "view/side_panel.h"
+#include "view/undo.h"
+
+#include <gtk/gtk.h>
+
+typedef struct window window;
+
+struct window {
+    GtkWidget *top;
+    GtkWidget *stack; /* the canvas and the side panel, or what to do when there is no log */
+    GtkWidget *welcome;
+    GtkWidget *side;
+    GtkWidget *live_button;
+    GtkWidget *status;
+    GtkWidget *info, *info_text; /* what went wrong, until it is closed */
+    canvas *canvas;
+    side_panel *panel;
+    search_bar *search;
+    chooser *chooser;
+    editor *editor;
+    char *typed; /* the expression that was typed of what to show only; NULL: none */
+    model *model;
+    program_reading *reading;
+    bool live;
+    bool own_change; /* the button is being set by the program, not by the user */
+    bool first_shown;
+    bool touched;        /* the user has moved the view: it is no longer fitted to what comes */
+    unsigned generation; /* of the model, when it was last shown */
+    gint64 shown_us;     /* then */
+    uint64_t malformed;  /* when it was last said */
+    int source_count;
+    int openings;       /* under way, each in a thread */
+    GPtrArray *sources; /* what was opened, by path or URL */
+    session *session;   /* how all is looked at; its marks are here alone, the rest is what it was when last asked */
+    session *last;      /* how the same logs were left the last time; NULL: never */
+    char *session_path; /* where that is kept */
+    bool choice_waits;  /* the lifeline that the session tells is not there yet */
+    char *drawing_text; /* what the user draws; NULL: what is found out */
+    undo undo;
+    gint64 looked_us; /* when it was last looked whether something changed */
+    bookmarks *bookmarks;
+    bool measuring; /* one end of what is measured is marked */
+    char *caption;  /* of pictures; NULL: none so far */
+    double speed;   /* of playing; 0: not */
+    double last_speed;
+    gint64 played_us;
+};
+
+/* Says something in the bar above the canvas, until it is closed. */
+void window_say(window *w, const char *text);
+
+/* Shows only what was typed and what is ticked; false: that is no expression. */
+bool window_apply_filter(window *w, const char *typed);
+
+/* What is chosen has changed; what is there is to be shown anew. */
+void window_show_chosen(window *w);
+void window_show_news(window *w);
+
+/* ---- window_session.c ---- */
+
+void window_session_begin(window *w);
+void window_session_end(window *w);
+
+/* Writes down how all is looked at, and keeps it for the next time; while the widgets are still there. */
+void window_session_keep(window *w);
+
+/* Another log was opened: what was noted about them is shown again. */
+void window_session_opened(window *w, const char *url);
+
+/* To be called now and then: what changed becomes a step that can be undone. */
+void window_session_look(window *w);
+void window_undo(window *w, int step);
+
+/* Shows all as it was when these logs were closed the last time. */
+void window_as_last_time(window *w);
+
+/* Puts a bookmark where the pointer is; shows the list; goes to the next one or that before. */
+void window_bookmark(window *w);
+void window_show_bookmarks(window *w);
+void window_next_bookmark(window *w, bool backwards);
+
+/* Once the log is there, what the session says is chosen is chosen. */
+void window_choose_waiting(window *w);
+
+#endif

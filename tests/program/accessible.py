@@ -1,0 +1,83 @@
+"""What a screen reader finds of a window, and does there: accessible.py PROGRAM COMMAND... by AT-SPI, on the session bus.
+
+tree: every widget that is shown, a line of JSON each: role, name, focusable, actions, text.
+press ROLE NAME: does the first action of that widget. type NAME TEXT: puts a text into a field.
+choose ROLE NAME: chooses a row of a list, a page. combo NAME PLACE: chooses what is at a place of a combo box.
+"""
+import json
+import sys
+import time
+
+import gi
+
+gi.require_version("Atspi", "2.0")
+from gi.repository import Atspi  # noqa: E402
+
+
+def children(node):
+    for i in range(node.get_child_count()):
+        child = node.get_child_at_index(i)
+        if child is not None:
+            yield child
+
+
+def walk(node, showing_only=True):
+    states = node.get_state_set()
+    if showing_only and node.get_role_name() != "application" and not states.contains(Atspi.StateType.SHOWING):
+        return
+    yield node
+    for child in children(node):
+        yield from walk(child, showing_only)
+
+
+def application(program):
+    for _ in range(100):
+        for i in range(Atspi.get_desktop_count()):
+            for child in children(Atspi.get_desktop(i)):
+                if child.get_name() == program:
+                    return child
+        time.sleep(0.1)
+    sys.exit(f"{program} is not there")
+
+
+def find(program, role, name):
+    for _ in range(50):
+        for node in walk(application(program)):
+            if (role is None or node.get_role_name() == role) and node.get_name() == name:
+                return node
+        time.sleep(0.1)
+    sys.exit(f"no {role} {name!r}")
+
+
+def describe(node):
+    states = node.get_state_set()
+    action = node.get_action_iface()
+    text = node.get_text_iface()
+    return {"role": node.get_role_name(), "name": node.get_name(),
+            "focusable": states.contains(Atspi.StateType.FOCUSABLE),
+            "sensitive": states.contains(Atspi.StateType.SENSITIVE),
+            "actions": action.get_n_actions() if action is not None else 0,
+            "text": Atspi.Text.get_text(text, 0, -1) if text is not None else None}
+
+
+def main():
+    program, command, *words = sys.argv[1:]
+    if command == "tree":
+        for node in walk(application(program)):
+            print(json.dumps(describe(node)))
+    elif command == "press":
+        find(program, words[0], words[1]).get_action_iface().do_action(0)
+    elif command == "type":
+        find(program, "text", words[0]).get_editable_text_iface().set_text_contents(words[1])
+    elif command == "choose":
+        node = find(program, words[0], words[1])
+        parent = node.get_parent()
+        parent.get_selection_iface().select_child(node.get_index_in_parent())
+    elif command == "combo":
+        find(program, "combo box", words[0]).get_selection_iface().select_child(int(words[1]))
+    else:
+        sys.exit(__doc__)
+
+
+if __name__ == "__main__":
+    main()

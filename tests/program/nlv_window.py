@@ -1,0 +1,115 @@
+"""nlv's window under a virtual display, moved by real input events; and as a screen reader finds it."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import struct
+import subprocess
+import time
+
+import support
+
+
+def requests(count=50):
+    """A log of requests over two hosts, with a load of the host beside them."""
+    lines = []
+    for i in range(count):
+        t = i * 10000
+        for step, (event, host, offset) in enumerate([("Client.Send", "c", 0), ("Server.Recv", "s", 1000),
+                                                      ("Server.Done", "s", 6000), ("Client.Recv", "c", 7000)]):
+            lines.append((t + offset, f"HOST={host} PROG=p LVL=Usage NL.EVNT={event} REQ.ID=r{i} KIND={i % 2}"))
+        lines.append((t + 5, f"HOST=s PROG=sensor LVL=System NL.EVNT=Load LOAD={i % 7}.5"))
+    lines.append((1234, "HOST=s PROG=p LVL=Error NL.EVNT=Oops"))
+    return "".join(f"DATE=20260101120000.{t:06d} {rest}\n" for t, rest in lines)
+
+
+class WindowCase(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.nlv = support.program("nlv/nlv")
+        for tool in ["Xvfb", "xdotool"]:
+            if shutil.which(tool) is None:
+                self.skipTest(f"no {tool} here")
+        read_end, write_end = os.pipe()
+        # It would start anew whenever its last client, xdotool too, has left, and turn away who comes meanwhile.
+        self.start("Xvfb", "-noreset", "-displayfd", str(write_end), "-screen", "0", "1280x900x24", "-nolisten", "tcp",
+                   pass_fds=[write_end], stderr=subprocess.DEVNULL)
+        os.close(write_end)
+        with os.fdopen(read_end) as pipe:
+            display = pipe.readline().strip()
+        self.environment = {**os.environ, "DISPLAY": f":{display}", "GDK_BACKEND": "x11", "NO_AT_BRIDGE": "1",
+                            "HOME": str(self.scratch), "XDG_CACHE_HOME": str(self.scratch / "cache"),
+                            "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nonexistent"}  # none is begun for a test
+        self.log = self.scratch / "a.log"
+        self.log.write_text(requests())
+
+    def start_bus(self):
+        """A bus on which the window can be looked at as a screen reader does: accessible()."""
+        for tool in ["/usr/bin/python3", "dbus-daemon"]:
+            if shutil.which(tool) is None:
+                self.skipTest(f"no {tool} here")
+        if subprocess.run(["/usr/bin/python3", "-c", "import gi; gi.require_version('Atspi', '2.0')"],
+                          capture_output=True).returncode != 0:
+            self.skipTest("no AT-SPI for Python here")
+        read_end, write_end = os.pipe()
+        self.start("dbus-daemon", "--session", "--nofork", f"--print-address={write_end}", pass_fds=[write_end],
+                   env=self.environment, stderr=subprocess.DEVNULL)
+        os.close(write_end)
+        with os.fdopen(read_end) as pipe:
+            self.environment["DBUS_SESSION_BUS_ADDRESS"] = pipe.readline().strip()
+        del self.environment["NO_AT_BRIDGE"]
+
+    def accessible(self, *words):
+        """accessible.py's answer; it waits a few seconds for what is not there yet."""
+        script = pathlib.Path(__file__).with_name("accessible.py")
+        result = self.run_program("/usr/bin/python3", "-W", "ignore", script, "nlv", *words, env=self.environment)
+        self.assertEqual(result.returncode, 0, (words, result.stderr))
+        return [json.loads(line) for line in result.stdout.splitlines()]
+
+    def texts(self):
+        return [widget["text"] for widget in self.accessible("tree") if widget["text"]]
+
+    def focus(self, name):
+        """The keyboard to a window of that title, which a window manager would see to."""
+        support.wait_until(lambda: self.xdotool("search", "--onlyvisible", "--name", name), what=f"a window {name}")
+        self.xdotool("search", "--onlyvisible", "--name", name, "windowfocus", "--sync")
+        time.sleep(0.5)
+
+    def xdotool(self, *words):
+        return self.run_program("xdotool", *words, env=self.environment).stdout.strip()
+
+    def title(self):
+        return self.xdotool("search", "--onlyvisible", "--name", "^nlv", "getwindowname")
+
+    def range(self):
+        found = re.search(r"(\S+) to (\S+?)Z?(  real time)?$", self.title())
+        return found.groups()[:2] if found and found.group(1).startswith("2") else None
+
+    def settled(self, before, what):
+        """The visible range once it is another than before and no longer changes: several events may be under way."""
+
+        def steady():
+            first = self.range()
+            time.sleep(0.3)
+            return first and first != before and self.range() == first and first
+
+        return support.wait_until(steady, what=what)
+
+    def seconds(self, text):
+        return sum(float(part) * scale for part, scale in zip(text.split("T")[1].split(":"), (3600, 60, 1)))
+
+    def open(self, *arguments):
+        process = self.start(self.nlv, *arguments, env=self.environment, stderr=subprocess.DEVNULL)
+        self.settled(None, "the window shows the log")
+        return process
+
+    def picture(self):
+        """What is on the display, as rows of (red, green, blue)."""
+        dump = subprocess.run(["xwd", "-root", "-silent"], env=self.environment, capture_output=True, timeout=60).stdout
+        header = struct.unpack(">25I", dump[:100])
+        size, width, height, order, line, colors = header[0], header[4], header[5], header[7], header[12], header[19]
+        self.assertEqual(order, 0, "little-endian")
+        pixels, step = dump[size + 12 * colors :], header[11] // 8
+        rows = [pixels[y * line : y * line + step * width] for y in range(height)]
+        return [[(row[x + 2], row[x + 1], row[x]) for x in range(0, step * width, step)] for row in rows]

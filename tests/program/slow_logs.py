@@ -1,0 +1,221 @@
+"""Logs of a modelled program that is slow for a reason that is known: a client fetches blocks from four servers.
+
+A small simulation of discrete events: every stream asks its server for a block at a time; the server's threads share a
+disk (first come, first served) and processors, all share one path. Sensors report what the model's resources were under,
+as nlsensor does. fault says what is wrong; "" is a healthy run.
+"""
+import heapq
+import random
+
+FAULTS = ["window", "loss", "disk", "client-cpu", "server-cpu", "streams", "lock", "straggler", "timer", "memory", "softirq",
+          "pause", "clock"]
+START = 1_700_000_000_000_000_000
+CLIENT = "client"
+
+
+class Resource:
+    """So many at a time, first come, first served; knows how long it was busy."""
+
+    def __init__(self, model, places=1):
+        self.model, self.places, self.used, self.queue, self.busy, self.since = model, places, 0, [], 0.0, 0.0
+
+    def account(self):
+        self.busy += self.used * (self.model.now - self.since)
+        self.since = self.model.now
+
+    def take(self, process):
+        self.account()
+        if self.used < self.places:
+            self.used += 1
+            self.model.at(0, process)
+        else:
+            self.queue.append(process)
+
+    def give(self):
+        self.account()
+        if self.queue:
+            self.model.at(0, self.queue.pop(0))
+        else:
+            self.used -= 1
+
+
+class Model:
+    """Processes are generators: they yield a time to wait, or a resource to have."""
+
+    def __init__(self):
+        self.now, self.heap, self.count = 0.0, [], 0
+
+    def at(self, delay, process):
+        self.count += 1
+        heapq.heappush(self.heap, (self.now + delay, self.count, process))
+
+    def run(self, until):
+        while self.heap and self.heap[0][0] <= until:
+            self.now, _, process = heapq.heappop(self.heap)
+            wanted = next(process, None)
+            if isinstance(wanted, Resource):
+                wanted.take(process)
+            elif wanted is not None:
+                self.at(wanted, process)
+
+
+class Run:
+    def __init__(self, fault="", seconds=20.0, seed=1, rtt=0.06, rate=60e6, block=256 << 10, servers=4, streams=12):
+        self.random = random.Random(seed)
+        self.fault, self.seconds, self.rtt, self.block = fault, seconds, rtt, block
+        self.model = Model()
+        self.lines = []
+        self.servers = [f"server{i + 1}" for i in range(servers)]
+        self.streams = 1 if fault == "streams" else streams
+        self.path = Resource(self.model)
+        self.path_time = block / rate
+        self.disk = {h: Resource(self.model) for h in self.servers}
+        self.cpu = {h: Resource(self.model, 4) for h in [CLIENT, *self.servers]}
+        self.lock = {h: Resource(self.model) for h in self.servers}
+        self.sent = dict.fromkeys(self.servers, 0)
+        self.blocks = 0
+        self.clock = {"server2": 2_300_000_000} if fault == "clock" else {}
+
+    def log(self, host, event, **fields):
+        at = START + int(self.model.now * 1e9) + self.clock.get(host, 0)
+        named = " ".join(f"{k.replace('_', '.')}={v}" for k, v in fields.items())
+        self.lines.append((START + int(self.model.now * 1e9), at, f"HOST={host} PROG=dpss LVL=Usage NL.EVNT={event} {named}"))
+
+    def about(self, mean):
+        return self.random.lognormvariate(0, 0.25) * mean
+
+    def paused(self):
+        """The client does nothing in the first 0.4 of every 2.5 seconds."""
+        at = self.model.now % 2.5
+        return 0.4 - at if self.fault == "pause" and at < 0.4 else 0.0
+
+    def compute(self, host, seconds):
+        if (self.fault, host) in (("client-cpu", CLIENT), ("server-cpu", "server2")):
+            seconds *= self.random.uniform(8, 20)
+        if self.fault == "straggler" and host == "server4":
+            yield self.random.uniform(0.02, 0.15)
+        if self.fault == "memory" and host == "server3":
+            seconds *= self.random.choice([1, 1, 60])
+        yield self.cpu[host]
+        yield self.about(seconds)
+        self.cpu[host].give()
+
+    def serve(self, host, number):
+        """What the server does from the request on; ends with the block on its way."""
+        self.log(host, "BlockRequestRecv", BLOCK_ID=number)
+        yield from self.compute(host, 0.003)
+        if self.fault == "lock":
+            yield self.lock[host]
+            yield self.about(0.045)
+            self.lock[host].give()
+        self.log(host, "DiskReadStart", BLOCK_ID=number)
+        yield self.disk[host]
+        slow = {"disk": 12 if host == "server3" else 1, "memory": 8 if host == "server3" else 1}.get(self.fault, 1)
+        yield self.about(0.004) * slow
+        self.disk[host].give()
+        self.log(host, "DiskReadEnd", BLOCK_ID=number)
+        yield from self.compute(host, 0.001)
+        self.log(host, "BlockSendStart", BLOCK_ID=number)
+
+    def travel(self, host, number):
+        """The block's way: the path's bottleneck, then half a round trip; windows and losses make it more of them."""
+        if self.fault == "window":
+            yield self.about(self.rtt) * (self.block / 65536 - 1)
+        if self.fault == "loss":
+            for _ in range(8):
+                if self.random.random() < 0.25:
+                    yield self.rtt * self.random.choice([1, 1, 2, 4])
+        yield self.path
+        yield self.about(self.path_time) / 1.05
+        self.path.give()
+        self.log(host, "BlockSendEnd", BLOCK_ID=number)
+        yield self.rtt / 2 * self.random.uniform(1, 1.1)
+        if self.fault == "softirq":
+            yield self.about(0.3)
+        self.sent[host] += self.block
+
+    def stream(self, host):
+        yield self.random.uniform(0, 0.1)
+        while True:
+            yield self.paused()
+            self.blocks += 1
+            number = self.blocks
+            self.log(CLIENT, "BlockRequestSend", BLOCK_ID=number, BLOCK_SIZE=self.block)
+            yield self.rtt / 2 * self.random.uniform(1, 1.1)
+            yield from self.serve(host, number)
+            yield from self.travel(host, number)
+            yield self.paused()
+            self.log(CLIENT, "BlockRead", BLOCK_ID=number)
+            yield from self.compute(CLIENT, 0.004)
+            if self.fault == "timer":
+                yield 0.1 + self.random.uniform(0.0001, 0.0008)
+            yield self.paused()
+            self.log(CLIENT, "BlockDone", BLOCK_ID=number)
+
+    def sense(self, host):
+        """Every half second, what nlsensor would say."""
+        step, seen, before = 0.5, {}, 0
+        connections = {}
+        while True:
+            yield step
+            cpu, disk = self.cpu[host], self.disk.get(host)
+            cpu.account()
+            busy = 100 * (cpu.busy - seen.get("cpu", 0)) / step / cpu.places
+            seen["cpu"] = cpu.busy
+            hogged = (self.fault, host) in (("client-cpu", CLIENT), ("server-cpu", "server2"))
+            busy = self.random.uniform(96, 100) if hogged else min(100, busy + self.random.uniform(1, 4))
+            self.log(host, "CpuLoad", CPU_BUSY=f"{busy:.1f}", CPU_SOFTIRQ="3.0")
+            self.log(host, "Pressure", PSI_RESOURCE="cpu", PSI_SOME=f"{self.random.uniform(60, 90) if hogged else 2:.1f}")
+            soft = 93 if self.fault == "softirq" and host == CLIENT else self.random.uniform(1, 6)
+            self.log(host, "CpuOne", CPU_ID=0, CPU_SOFTIRQ=f"{soft:.1f}")
+            swaps = self.fault == "memory" and host == "server3"
+            self.log(host, "SwapUse", SWAP_IN=self.random.randint(8, 20) * 10**6 if swaps else 0, SWAP_OUT=0)
+            self.log(host, "VmActivity", VM_FAULTS_MAJOR=900 if swaps else 0)
+            self.log(host, "Pressure", PSI_RESOURCE="memory", PSI_SOME="41.0" if swaps else "0.0")
+            if disk:
+                disk.account()
+                used = 100 * (disk.busy - seen.get("disk", 0)) / step
+                seen["disk"] = disk.busy
+                self.log(host, "DiskDevice", DISK_NAME="sda", DISK_BUSY=f"{min(100, used):.1f}", DISK_READ_MS="4.1")
+                self.log_tcp(host, step, self.sent[host] - before, connections)
+                before = self.sent[host]
+
+    def log_tcp(self, host, step, sent, state):
+        segments = sent / 1448
+        lost = segments * (0.012 if self.fault == "loss" else 0.00002)
+        again = int(lost) + (self.random.random() < lost % 1)
+        self.log(host, "TcpSegments", TCP_RETRANS=again, TCP_OUT=f"{segments / step:.1f}")
+        busy = min(step, sent / 60e6 * 4 + (0.8 * step if self.fault in ("window", "loss") else 0))
+        for name, value in (("sent", sent), ("again", again * 1448), ("busy", busy * 1e6)):
+            state[name] = state.get(name, 0) + value
+        limited = 0.9 * state["busy"] if self.fault == "window" else 0
+        self.log(host, "TcpConnection", TCP_LOCAL=f"{host}:14900", TCP_PEER="client:40000", TCP_STATE="established",
+                 TCP_MSS=1448, TCP_CWND=400, TCP_WINDOW=65536 if self.fault == "window" else 4 << 20,
+                 TCP_RTT=int(self.rtt * 1e6 * 1.02), TCP_RTT_MIN=int(self.rtt * 1e6), TCP_BYTES_SENT=int(state["sent"]),
+                 TCP_BYTES_RETRANS=state["again"], TCP_BUSY=int(state["busy"]), TCP_LIMITED_RECEIVER=int(limited),
+                 TCP_LIMITED_BUFFER=0)
+
+    def write(self, path):
+        for host in self.servers:
+            for _ in range(self.streams):
+                self.model.at(0, self.stream(host))
+        for host in [CLIENT, *self.servers]:
+            self.model.at(0, self.sense(host))
+        self.model.run(self.seconds)
+        with open(path, "w", encoding="utf-8") as out:
+            for _, at, text in self.lines:
+                out.write(f"DATE={ulm(at)} {text}\n")
+        return self.blocks
+
+
+def ulm(ns):
+    import datetime
+
+    when = datetime.datetime.fromtimestamp(ns // 10**9, datetime.timezone.utc)
+    return when.strftime("%Y%m%d%H%M%S") + f".{ns % 10**9 // 1000:06d}"
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(Run(sys.argv[2] if len(sys.argv) > 2 else "", seed=int(sys.argv[3]) if len(sys.argv) > 3 else 1).write(sys.argv[1]))

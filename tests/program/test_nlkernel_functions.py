@@ -1,0 +1,332 @@
+"""The kernel's functions: who calls whom, recorded in a guest, read from what others wrote, reported and drawn."""
+import json
+import os
+import re
+import shlex
+import shutil
+import struct
+import subprocess
+import unittest
+
+import guest
+import support
+
+# What the calls below come to: (caller, function): calls.
+CALLS = {("entry", "vfs_read"): 5, ("vfs_read", "tcp_recvmsg"): 4, ("vfs_read", "lock"): 5, ("tcp_recvmsg", "lock"): 8}
+TRACE = """# tracer: function
+#
+# entries-in-buffer/entries-written: 22/22   #P:1
+#
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+#              | |         |   |||||     |         |
+"""
+GRAPH = """# tracer: function_graph
+#
+# CPU  DURATION                  FUNCTION CALLS
+# |     |   |                     |   |   |   |
+ 0)   0.100 us    |  } /* left_over */
+ 0)               |  vfs_read() {
+ 0)   1.250 us    |    lock();
+ 0)               |    /* sched_waking: comm=x pid=1 prio=120 target_cpu=000 */
+ 1)               |  softirq [mod]() {
+ 0)               |    tcp_recvmsg(sk=0x1, n=2) {
+ 0) + 10.000 us   |      lock();
+ 1)   0.500 us    |    lock();
+ 1)   2.000 us    |  }
+ 0) ! 120.500 us  |    }
+ 0) ! 130.000 us  |  }
+ ------------------------------------------
+ 0)   a b-c-12    =>   d-13
+ ------------------------------------------
+ 0)   3.000 us    |    lock();
+"""
+
+
+def calls():
+    return [pair for pair, count in CALLS.items() for _ in range(count)]
+
+
+class Functions(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.nlkernel = support.program("nlkernel/nlkernel")
+
+    def write(self, name, text):
+        path = self.scratch / name
+        path.write_text(text)
+        return path
+
+    def log(self):
+        return self.write("calls.log", "".join(
+            f"DATE=20260101000000.{i:06d} HOST=h PROG=p LVL=System NL.EVNT=ftrace.function CPU=0 PID=1 TID=1 FUNCTION={function} CALLER={caller}\n"
+            for i, (caller, function) in enumerate(calls())))
+
+    def report(self, *arguments, status=0, **options):
+        result = self.run_program(self.nlkernel, "report", "--functions", "--top", "0", "--json", *arguments, **options)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return json.loads(result.stdout) if status == 0 else result.stderr
+
+    def edges(self, report):
+        return {(c["function"], f["function"]): c["calls"] for f in report["list"] for c in f["callers"]}
+
+    def graph(self, *arguments, status=0):
+        result = self.run_program(self.nlkernel, "graph", *arguments)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stderr
+
+    def dot(self, *arguments):
+        """({function: colour}, {(caller, function): calls}) as drawn."""
+        path = self.scratch / "calls.dot"
+        self.graph("-o", path, *arguments)
+        text = path.read_text()
+        nodes = {n.strip('"'): c for n, c in re.findall(r'^\t("?[\w.]+"?)\t\[fillcolor="(#\w+)"', text, re.M)}
+        edges = {(a.strip('"'), b.strip('"')): l for a, b, l in re.findall(r'^\t("?[\w.]+"?) -> ("?[\w.]+"?)\t\[.*?label="?([^",]+)', text, re.M | re.S)}
+        return nodes, edges
+
+
+class Sources(Functions):
+    def assert_calls(self, *arguments, **options):
+        found = self.report(*arguments, **options)
+        self.assertEqual(self.edges(found), CALLS)
+        self.assertEqual(found["calls"], sum(CALLS.values()))
+
+    def test_logs(self):
+        self.assert_calls(self.log())
+        self.assert_calls(input=self.log().read_text())
+        nlb = self.scratch / "calls.nlb"
+        self.assertEqual(self.run_program(support.program("nltools/nlconv"), "--to", "nlb", "-o", nlb, self.log()).returncode, 0)
+        self.assert_calls(nlb)
+        self.assertEqual(self.report(nlb, self.log())["calls"], 2 * sum(CALLS.values()))
+
+    def test_text_of_trace(self):
+        for head, line in (
+                (TRACE, "            bash-1977    [000] d..1. 17284.{i:06d}: {f} <-{c}\n"), ("", "  a-b [001] c-12 (   12) [003] .... 1.{i:06d}: {f} <-{c}\n"),
+                ("", "  <idle>-0     (-------) [003] 1.{i:06d}: {f} <-{c}\n"), ("cpus=2\n", "  trace-cmd-5 [001] 1.{i:06d}: function:             {f} <-- {c}\n")):
+            with self.subTest(line):
+                text = head + "".join(line.format(i=i, f=f, c=c) for i, (c, f) in enumerate(calls()))
+                self.assert_calls(self.write("trace", text))
+                self.assert_calls(input=text)
+
+    def test_text_of_the_function_graph(self):
+        with_more = re.sub(r"(?m)^( ([01])\))(.*\|)", r"  12.345678 |  \1 bash-7\2 |\3", GRAPH.partition(" ---")[0])
+        for text, locks in ((GRAPH, 4), (with_more, 3)):
+            found = self.report(self.write("trace", text))
+            self.assertEqual(self.edges(found), {("vfs_read", "lock"): 1, ("vfs_read", "tcp_recvmsg"): 1, ("tcp_recvmsg", "lock"): 1, ("softirq", "lock"): 1})
+            functions = {f["function"]: f for f in found["list"]}
+            self.assertEqual(functions["lock"]["calls"], locks)
+            self.assertEqual(functions["tcp_recvmsg"]["time_ns"], 120500)
+            self.assertEqual(functions["lock"]["time_ns"], 11750 + 3000 * (locks - 3))
+
+    def test_what_perf_script_prints(self):
+        samples = "".join(
+            f" cc1   489 [000] 100.{i:06d}:     250000 cpu-clock:pppH: \n" + "".join(f"\tffffffff8171a79{n} {s}+0x55 ([kernel.kallsyms])\n" for n, s in enumerate(chain)) + "\n"
+            for i, chain in enumerate([["lock", "tcp_recvmsg", "vfs_read"]] * 3 + [["lock", "vfs_read"]]))
+        self.assertEqual(self.edges(self.report(self.write("perf", samples))), {("vfs_read", "tcp_recvmsg"): 3, ("tcp_recvmsg", "lock"): 3, ("vfs_read", "lock"): 1})
+        found = self.report(input=" cc1   489 [000] 100.5: ftrace:function:  tcp_recvmsg <-- vfs_read\n")
+        self.assertEqual(self.edges(found), {("vfs_read", "tcp_recvmsg"): 1})
+
+    def trace_dat(self, calls_count=100):
+        """A file of version 6, made here."""
+        page_header = b"\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n" \
+                      b"\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n"
+        function = b"name: function\nID: 1\nformat:\n" + b"".join(
+            b"\tfield:%s;\toffset:%d;\tsize:%d;\tsigned:%d;\n%s" % (*f, b"\n" * (f[1] == 4)) for f in (
+                (b"unsigned short common_type", 0, 2, 0), (b"unsigned char common_flags", 2, 1, 0), (b"unsigned char common_preempt_count", 3, 1, 0),
+                (b"int common_pid", 4, 4, 1), (b"unsigned long ip", 8, 8, 0), (b"unsigned long parent_ip", 16, 8, 0))) + b'\nprint fmt: ""\n'
+        symbols = b"ffffffff81000000 T _text\nffffffff81000100 T vfs_read\nffffffff81000200 t lock\t[mod]\nffffffff81000300 D data\n"
+        sized = lambda size, data: struct.pack(size, len(data)) + data
+        head = b"\x17\x08\x44tracing6\0\0\x08" + struct.pack("<I", 4096) + b"header_page\0" + sized("<Q", page_header) + b"header_event\0" + sized("<Q", b"x")
+        head += struct.pack("<I", 1) + sized("<Q", function) + struct.pack("<I", 0) + sized("<I", symbols) + sized("<I", b"") + sized("<Q", b"1 x\n")
+        head += struct.pack("<I", 1) + b"options  \0" + struct.pack("<H", 0) + b"flyrecord\0"
+        event = struct.pack("<I", 6 | 100 << 5) + struct.pack("<HBBiQQ", 1, 0, 0, 7, 0xffffffff81000204, 0xffffffff81000150)
+        pages = b""
+        while calls_count > 0:
+            count = min(calls_count, 4080 // len(event))
+            pages += (struct.pack("<QQ", 10**9, count * len(event)) + event * count).ljust(4096, b"\0")
+            calls_count -= count
+        return head + struct.pack("<QQ", len(head) + 16, len(pages)) + pages
+
+    def test_trace_dat(self):
+        data = self.trace_dat(1000)
+        path = self.scratch / "trace.dat"
+        path.write_bytes(data)
+        self.assertEqual(self.edges(self.report(path)), {("vfs_read", "lock"): 1000})
+
+    def test_damaged_trace_dat(self):
+        data = self.trace_dat(5)
+        path = self.scratch / "trace.dat"
+        for size in list(range(10, 1100, 37)) + [len(data) - 4000]:
+            path.write_bytes(data[:size])
+            self.assertIn("trace.dat: ", self.report(path, status=1))
+        for what, said in ((data.replace(b"tracing6\0\0", b"tracing6\0\1"), "other byte order"), (data.replace(b"tracing6", b"tracing9"), "another version"),
+                           (data.replace(b"offset:16;\tsize:4080", b"offset:99;\tsize:4080"), "description of pages")):
+            path.write_bytes(what)
+            self.assertIn(said, self.report(path, status=1))
+
+    def test_nothing_of_calls(self):
+        self.assertIn("there are no calls of functions in it", self.report(self.write("x", "DATE=20260101000000 PROG=p NL.EVNT=e\n"), status=1))
+        self.assertIn("No such file", self.report(self.scratch / "none", status=1))
+        bad = self.write("trace", TRACE + "  a-1 [000] 1.5: f <-g\nrubbish\n")
+        self.assertIn("trace:8: ", self.report(bad, status=1))
+
+
+class Pictures(Functions):
+    def test_hot_is_redder(self):
+        nodes, edges = self.dot(self.log())
+        self.assertEqual(edges, {pair: str(count) for pair, count in CALLS.items()})
+        self.assertEqual(set(nodes), {"entry", "vfs_read", "tcp_recvmsg", "lock"})
+        green = {name: int(color[3:5], 16) for name, color in nodes.items()}
+        self.assertLess(green["lock"], green["vfs_read"])
+        self.assertLess(green["vfs_read"], green["entry"])
+
+    def test_what_is_left_out(self):
+        self.assertEqual(set(self.dot("--min-count", "8", self.log())[0]), {"vfs_read", "tcp_recvmsg", "lock"})
+        self.assertEqual(set(self.dot("--top", "1", self.log())[0]), {"lock"})
+        self.assertIn("none of the 4 functions", self.graph("--min-count", "1000", "-o", self.scratch / "x.dot", self.log(), status=1))
+        self.assertFalse((self.scratch / "x.dot").exists())
+
+    def test_formats(self):
+        starts = {"pdf": b"%PDF", "svg": b"<?xml", "png": b"\x89PNG", "dot": b"digraph"}
+        for name, start in starts.items():
+            for command in ("graph", "-o"), ("report", "--functions", "--draw"):
+                path = self.scratch / f"calls.{name}"
+                path.unlink(missing_ok=True)
+                result = self.run_program(self.nlkernel, *command, path, self.log())
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertTrue(path.read_bytes().startswith(start))
+        self.assertIn("ends in .pdf, .svg, .png or .dot", self.graph("-o", "calls.gif", self.log(), status=2))
+        self.assertIn("/nonexistent/x.svg: No such file or directory", self.graph("-o", "/nonexistent/x.svg", self.log(), status=1))
+
+    def test_names_that_mean_something_elsewhere(self):
+        log = self.write("x.log", 'DATE=20260101000000 PROG=p NL.EVNT=ftrace.function FUNCTION="a<b>&\\"c" CALLER="{x|y}"\n')
+        for command in ("graph", "-o"), ("report", "--functions", "--draw"):
+            result = self.run_program(self.nlkernel, *command, self.scratch / "x.svg", log)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("a&lt;b&gt;&amp;", (self.scratch / "x.svg").read_text())
+
+    def test_text(self):
+        result = self.run_program(self.nlkernel, "report", "--functions", self.log())
+        self.assertRegex(result.stdout, r"^22 calls of 4 functions in 0.000 s; 3 shown\n")
+        self.assertRegex(result.stdout, r"(?m)^ +13  59.1 %  lock +tcp_recvmsg 62 %, vfs_read 38 %$")
+
+
+class Symbols(Functions):
+    SOURCES = {"net/ipv4/tcp.c": "int tcp_recvmsg(int a) { return a * 2; }\nstatic int __attribute__((noinline)) lock(int a) { return a; }\nint use(int a) { return lock(a); }\n",
+               "kernel/sched/core.c": "static int __attribute__((noinline)) lock(int a) { return a + 1; }\nint sched(int a) { return lock(a); }\n",
+               "fs/read_write.c": "int tcp_recvmsg(int); int use(int); int sched(int);\nint main(void) { return tcp_recvmsg(1) + use(1) + sched(1); }\n"}
+
+    def setUp(self):
+        super().setUp()
+        if "libdw" not in self.run_program("ldd", self.nlkernel).stdout:
+            self.skipTest("built without libdw")
+
+    def vmlinux(self, *options, folder=None):
+        source = self.scratch / "linux"
+        for name, text in self.SOURCES.items():
+            (source / name).parent.mkdir(parents=True, exist_ok=True)
+            (source / name).write_text(text)
+        folder = folder or source
+        folder.mkdir(exist_ok=True)
+        program = self.scratch / "vmlinux"
+        result = self.run_program(*shlex.split(support.CC), "-g", "-O1", *options, "-o", program, *(os.path.relpath(source / n, folder) for n in self.SOURCES), cwd=folder)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return program
+
+    def map(self, program, *arguments, status=0):
+        result = self.run_program(self.nlkernel, "symbols", "-k", program, *arguments)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stdout if status == 0 else result.stderr
+
+    def test_map(self):
+        wanted = "lock\tkernel/sched/core.c:1\nlock\tnet/ipv4/tcp.c:2\nmain\tfs/read_write.c:2\nsched\tkernel/sched/core.c:2\ntcp_recvmsg\tnet/ipv4/tcp.c:1\nuse\tnet/ipv4/tcp.c:3\n"
+        self.assertEqual(self.map(self.vmlinux()), wanted)
+        # Compiled elsewhere than the sources are, as distributions do.
+        self.assertEqual(self.map(self.vmlinux(folder=self.scratch / "out")), wanted)
+        self.assertEqual(self.map(self.vmlinux(), "--root", self.scratch).splitlines()[0], "lock\tlinux/kernel/sched/core.c:1")
+        listed = json.loads(self.map(self.vmlinux(), "--json"))
+        self.assertEqual(listed[2], {"function": "main", "file": "fs/read_write.c", "line": 2})
+
+    def test_functions_of_some_files(self):
+        path = self.scratch / "kernel.map"
+        self.map(self.vmlinux(), "-o", path)
+        for symbols in (path, self.scratch / "vmlinux"):
+            nodes, edges = self.dot("--symbols", symbols, "--filter-filepath", "net,kernel/sched", self.log())
+            self.assertEqual((set(nodes), edges), ({"tcp_recvmsg", "lock"}, {("tcp_recvmsg", "lock"): "8"}))
+        self.assertEqual(set(self.dot("--symbols", path, "--filter-filepath", "kernel/sched/", self.log())[0]), {"lock"})
+        self.assertIn("none of the 4 functions is in ne", self.graph("--symbols", path, "--filter-filepath", "ne", "-o", "x.dot", self.log(), status=1))
+        found = self.report("--symbols", path, "--filter-filepath", "net/ipv4/tcp.c", self.log())
+        self.assertEqual({f["function"]: f["file"] for f in found["list"]}, {"tcp_recvmsg": "net/ipv4/tcp.c", "lock": "net/ipv4/tcp.c"})
+
+    def test_what_compilers_append(self):
+        path = self.write("kernel.map", "lock\tkernel/locking/mutex.c:7\n")
+        log = self.write("x.log", "DATE=20260101000000 PROG=p NL.EVNT=ftrace.function FUNCTION=lock.isra.0 CALLER=f\n")
+        self.assertEqual(self.report("--symbols", path, log)["list"][0]["file"], "kernel/locking/mutex.c")
+
+    def test_what_is_no_map(self):
+        self.assertIn("it has no DWARF", self.map(self.vmlinux("-s"), status=1))
+        self.assertIn("neither a map of symbols", self.map(self.write("x", "no map\n"), status=1))
+        self.assertIn("No such file", self.map(self.scratch / "none", status=1))
+        (self.scratch / "cut").write_bytes(self.vmlinux().read_bytes()[:3000])
+        self.map(self.scratch / "cut", status=1)
+        result = self.run_program(self.nlkernel, "graph", "--filter-filepath", "net", "-o", self.scratch / "x.dot", self.log())
+        self.assertRegex(result.stderr, "--symbols FILE|none of the 4 functions")
+
+
+class Recording(Functions):
+    def test_where_it_is_refused(self):
+        """Whatever this kernel says to it: calls, or words that say why there are none."""
+        log = self.scratch / "k.nlb"
+        result = self.run_program(self.nlkernel, "record", "--functions", "--filter-function", "vfs_*", "-d", "200ms", "-o", log)
+        if result.returncode == 0:
+            return
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, "function tracer|CAP_|tracefs|kallsyms|--filter-function")
+
+    def test_wrong_use(self):
+        for arguments, words in ((["--filter-function", "x", "-e", "sched"], "is about --functions"), (["--functions", "--filter-function", ""], "the name of a function"),
+                                 (["--functions", "--cpu", "0xz"], "a mask of CPUs"), (["--functions", "--cpu", "0x"], "a mask of CPUs")):
+            result = self.run_program(self.nlkernel, "record", *arguments)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(words, result.stderr)
+
+    def test_in_a_guest(self):
+        """Debian's kernel in qemu, with this program in its initramfs: recorded there, drawn here."""
+        machine = guest.Guest(self)
+        machine.add(self.nlkernel)
+        record = ["/bin/nlkernel", "record", "--functions"]
+        work = ["--", "/init", "work", "200"]
+        commands = [[*record, "-F", "-o", "/k.nlb", *work],
+                    [*record, "--filter-function", "udp*", "--filter-function", "!udp_recvmsg", "--cpu", "0x1", "-o", "/u.log", *work],
+                    [*record, "--filter-function", "no_such_function*", "-o", "/n.log", *work],
+                    [*record, "-e", "raw_syscalls:sys_enter", "-F", "--filter", "FUNCTION == udp_sendmsg || ID == 45", "-o", "/e.log", *work]]
+        trace_cmd = shutil.which("trace-cmd")
+        if trace_cmd:
+            machine.add(trace_cmd)
+            commands.append([f"/bin/{os.path.basename(trace_cmd)}", "record", "-q", "-p", "function", "-l", "udp*", "-F", "-o", "/t.dat", *work[1:]])
+        files = machine.run(commands, ["/k.nlb", "/u.log", "/n.log", "/e.log", "/t.dat"])
+        for name, data in files.items():
+            (self.scratch / name.strip("/")).write_bytes(data)
+        self.assertIn("/k.nlb", files, machine.said)
+        found = self.report(self.scratch / "k.nlb")
+        edges = self.edges(found)
+        self.assertGreater(found["calls"], 10000)
+        self.assertEqual(found["lost"], 0)
+        self.assertEqual(edges["ksys_write", "vfs_write"], 200)
+        self.assertEqual({f["function"]: f["calls"] for f in found["list"]}["udp_sendmsg"], 200)
+        functions = {f["function"]: f["calls"] for f in self.report(self.scratch / "u.log")["list"]}
+        self.assertTrue(all(name.startswith("udp") for name in functions), functions)
+        self.assertEqual(functions["udp_sendmsg"], 200)
+        self.assertNotIn("udp_recvmsg", functions)
+        self.assertIn("--filter-function no_such_function*: this kernel has no function of that name", machine.said)
+        log = files["/e.log"].decode().splitlines()
+        self.assertEqual(sum("FUNCTION=udp_sendmsg " in line for line in log), 200)
+        self.assertEqual(sum("NL.EVNT=raw_syscalls.sys_enter" in line and " ID=45 " in line for line in log), 200)
+        if trace_cmd:
+            functions = {f["function"]: f["calls"] for f in self.report(self.scratch / "t.dat")["list"]}
+            self.assertEqual((functions["udp_sendmsg"], functions["udp_recvmsg"]), (200, 200))
+        for name in ("pdf", "svg", "png"):
+            self.graph("-o", self.scratch / f"calls.{name}", self.scratch / "k.nlb")
+        self.assertIn(">vfs_write<", (self.scratch / "calls.svg").read_text())
+
+
+support.main()

@@ -1,0 +1,282 @@
+"""nlkernel's schemas: what they make of events that are known, and of this host's own kernel."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import support
+
+NLKERNEL = support.program("nlkernel/nlkernel")
+SCHEMAS = ["application", "disk", "faults", "interrupt", "locking", "request", "scheduler", "stopwatch", "syscalls", "tcp"]
+
+
+class Case(support.Case):
+    """Events whose meaning is known beforehand: they are made here, so that no kernel is needed."""
+
+    def scheduler_log(self):
+        lines = []
+
+        def event(microseconds, name, text, prog="p"):
+            lines.append(f"DATE=20260101000000.{microseconds:06d} HOST=h PROG={prog} LVL=System NL.EVNT={name} CPU=0 {text}\n")
+
+        def switch(at, prev, pid, state, following, next_pid):
+            event(at, "sched.sched_switch", f"PREV.COMM={prev} PREV.PID={pid} PREV.PRIO=120 PREV.STATE={state} NEXT.COMM={following} "
+                  f"NEXT.PID={next_pid} NEXT.PRIO=120")
+
+        switch(0, "swapper/0", 0, 0, "a", 10)
+        event(100, "sched.sched_wakeup", "COMM=b EV.PID=20 PRIO=120 TARGET.CPU=0")
+        switch(150, "a", 10, 256, "b", 20)
+        switch(400, "b", 20, 1, "a", 10)
+        switch(1000, "a", 10, 1, "swapper/0", 0)
+        event(1100, "sched.sched_wakeup_new", "COMM=a EV.PID=10 PRIO=120 TARGET.CPU=0")
+        event(1150, "NetLogger.Lost", "COUNT=5 FROM=20260101000000.001120 TO=20260101000000.001150", "nlkernel")
+        switch(1200, "b", 20, 1, "a", 10)
+        switch(1300, "a", 10, 0, "swapper/0", 0)
+        lines.append("DATE=20260101000000.000200 HOST=h PROG=p LVL=System NL.EVNT=sched.sched_switch CPU=0 PREV.PID=-1\n")
+        lines.append("DATE=20260101000000.000300 HOST=h PROG=p LVL=System NL.EVNT=sched.sched_wakeup CPU=99999999 EV.PID=20\n")
+        log = self.scratch / "s.log"
+        log.write_text("".join(lines[::2] + lines[1::2]))
+        return log
+
+    def nlkernel(self, *arguments, status=0, **options):
+        result = self.run_program(NLKERNEL, *arguments, **options)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stdout if status == 0 else result.stderr
+
+    def lines(self, events, name="made.log"):
+        """A log of events: (microseconds, name, fields, program)."""
+        log = self.scratch / name
+        log.write_text("".join(f"DATE=20260101000000.{at:06d} HOST=h PROG={prog} LVL=System NL.EVNT={event} {fields}\n"
+                               for at, event, fields, prog in events))
+        return log
+
+    def report(self, schema, events):
+        found = json.loads(self.nlkernel("report", schema, "--json", self.lines(events)))
+        return {r["report"]: r["rows"] for r in found["reports"]}
+
+
+class Reports(Case):
+    def test_scheduler(self):
+        found = json.loads(self.nlkernel("report", "scheduler", "--json", self.scheduler_log()))
+        self.assertEqual((found["lost"], found["cpus"]), (5, 1))
+        rows = {r["report"]: {tuple(row["by"].values()): row for row in r["rows"]} for r in found["reports"]}
+        a, b = rows["Quanta"][("a",)], rows["Quanta"][("b",)]
+        self.assertEqual([a[c] for c in ("count", "sum", "p50", "p90", "max")], [3, 850000, 150000, 600000, 600000])
+        self.assertEqual(b["sum"], 250000)
+        a, b = rows["Delays"][("a",)], rows["Delays"][("b",)]
+        self.assertEqual((a["count"], a["max"], b["max"]), (1, 250000, 50000))
+        self.assertEqual({by: row["count"] for by, row in rows["Oustings"].items()}, {("a", "b"): 1})
+        text = self.nlkernel("report", "scheduler", self.scheduler_log())
+        self.assertRegex(text, r"(?m)^0.001 s, 1 CPU, \d+ records, 5 events lost")
+        self.assertRegex(text, r"(?m)^a +3 +850\.0 us .* 150\.0 us +600\.0 us")
+        self.assertRegex(text, r"(?m)^a +b +1 ")
+        self.assertEqual(self.nlkernel("report", "scheduler", "--cdf", "a", self.scheduler_log()).splitlines()[33], "150.000 0.34")
+
+    def test_pictures(self):
+        for name, begin in (("p.png", b"\x89PNG"), ("p.svg", b"<?xml")):
+            picture = self.scratch / name
+            self.nlkernel("report", "scheduler", "--draw", picture, self.scheduler_log())
+            self.assertTrue(picture.read_bytes().startswith(begin))
+            self.assertGreater(picture.stat().st_size, 2000)
+        self.assertIn("the name of a picture ends in", self.nlkernel("report", "scheduler", "--draw", self.scratch / "p.gif",
+                                                                     self.scheduler_log(), status=1))
+
+    def test_records_that_were_made(self):
+        made = self.scratch / "made.out"
+        self.nlkernel("report", "scheduler", "--made", made, self.scheduler_log())
+        lines = made.read_text().splitlines()
+        self.assertEqual(sum("NL.EVNT=Quantum" in line for line in lines), 4)
+        self.assertIn("PROG=b LVL=System NL.EVNT=RunQueue TID=20 CPU=0 WAKER=p FROM=20260101000000.000100 DUR.NS=50000", "\n".join(lines))
+
+    def test_perl(self):
+        text = self.nlkernel("report", "scheduler", "--perl", self.scheduler_log())
+        self.assertIn('{\n    header => {\n        "type" => "sched.sched_switch",\n        "serial" => "0",\n'
+                      '        "timestamp" => "1767225600000000000",\n', text)
+        if not shutil.which("perl"):
+            self.skipTest("perl is not installed")
+        (self.scratch / "log.pl").write_text(text)
+        program = 'my $l = do "./log.pl"; print scalar(@$l), " $l->[0]{header}{type} $l->[0]{q(NEXT.COMM)}"'
+        result = self.run_program("perl", "-e", program, cwd=self.scratch)
+        self.assertEqual(result.stdout, "11 sched.sched_switch a")
+
+    def test_stopwatch(self):
+        events = [(10, "a.b", "TID=1 CPU=0", "x"), (20, "a.b", "TID=2 CPU=1", "x"), (110, "c.d", "TID=1 CPU=0", "x"),
+                  (320, "c.d", "TID=2 CPU=1", "y"), (400, "c.d", "TID=2 CPU=1", "y")]
+        log = self.lines(events)
+        found = json.loads(self.nlkernel("report", "stopwatch", "--set", "BEGIN=a:b", "--set", "END=c:d", "--json", log))
+        rows = {row["by"]["PROG"]: row for row in found["reports"][0]["rows"]}
+        self.assertEqual((rows["x"]["count"], rows["x"]["max"], rows["y"]["count"], rows["y"]["max"]), (1, 100000, 1, 300000))
+        self.assertIn("from a:b to c:d", found["title"])
+
+    def test_interrupts_and_noise(self):
+        events = [(1000, "Noise.Begin", "CPU=1 TID=7", "nlkernel"), (1100, "irq_vectors.local_timer_entry", "CPU=1 TID=7 VECTOR=236", "nlkernel-noise"),
+                  (1110, "irq_vectors.local_timer_exit", "CPU=1 TID=7 VECTOR=236", "nlkernel-noise"),
+                  (1110, "irq.softirq_entry", "CPU=1 TID=7 VEC=1", "nlkernel-noise"),
+                  (1115, "irq.irq_handler_entry", "CPU=1 TID=7 IRQ=5 NAME=eth0", "nlkernel-noise"),
+                  (1118, "irq.irq_handler_exit", "CPU=1 TID=7 IRQ=5 RET=1", "nlkernel-noise"),
+                  (1130, "irq.softirq_exit", "CPU=1 TID=7 VEC=1", "nlkernel-noise"),
+                  (1500, "sched.sched_switch", "CPU=1 TID=7 PREV.COMM=nlkernel-noise PREV.PID=7 PREV.STATE=0 NEXT.COMM=other NEXT.PID=8", "nlkernel-noise"),
+                  (1700, "sched.sched_switch", "CPU=1 TID=8 PREV.COMM=other PREV.PID=8 PREV.STATE=1 NEXT.COMM=nlkernel-noise NEXT.PID=7", "other"),
+                  (2250, "Noise.End", "CPU=1 TID=7 TOOK.NS=1250000 NOISE.NS=250000", "nlkernel")]
+        found = self.report("interrupt", events)
+        noise = {row["value"]: row for row in found["Noise"]}
+        self.assertEqual({v: row["sum"] for v, row in noise.items()},
+                         {"NOISE.NS": 250000, "INTERRUPT.NS": 13000, "SOFTIRQ.NS": 17000, "OTHERS.NS": 200000})
+        self.assertAlmostEqual(noise["OTHERS.NS"]["share"], 0.8)
+        handlers = {row["by"]["HANDLER"]: row["sum"] for row in found["Handlers"]}
+        self.assertEqual(handlers, {"local_timer": 10000, "TIMER": 20000, "eth0": 3000})
+
+    def test_locks_and_futexes(self):
+        events = [(10, "lock.contention_begin", "TID=1 CPU=0 LOCK.ADDR=18446612682090000000 FLAGS=1", "x"),
+                  (14, "lock.contention_end", "TID=1 CPU=0 LOCK.ADDR=18446612682090000000 RET=0", "x"),
+                  (20, "lock.contention_begin", "TID=2 CPU=1 LOCK.ADDR=18446612682090000000 FLAGS=32", "y"),
+                  (50, "lock.contention_end", "TID=2 CPU=1 LOCK.ADDR=18446612682090000000 RET=0", "y"),
+                  (60, "syscalls.sys_enter_futex", "TID=3 CPU=1 PID=3 UADDR=4096 OP=128 VAL=2", "z"),
+                  (65, "syscalls.sys_enter_futex", "TID=4 CPU=0 PID=3 UADDR=4096 OP=129 VAL=1", "z"),
+                  (66, "syscalls.sys_exit_futex", "TID=4 CPU=0 PID=3 RET=1", "z"),
+                  (70, "syscalls.sys_exit_futex", "TID=3 CPU=1 PID=3 RET=0", "z")]
+        found = self.report("locking", events)
+        self.assertEqual({row["by"]["KIND"]: row["sum"] for row in found["Kinds"]}, {"spinlock": 4000, "mutex": 30000})
+        self.assertEqual([(row["by"]["UADDR"], row["count"], row["sum"]) for row in found["Futexes"]], [("4096", 1, 10000)])
+
+    def test_disk(self):
+        events = [(10, "block.block_rq_insert", "TID=1 CPU=0 DEV=8 SECTOR=100 NR.SECTOR=8 BYTES=4096 RWBS=R COMM=x", "x"),
+                  (30, "block.block_rq_issue", "TID=1 CPU=0 DEV=8 SECTOR=100 NR.SECTOR=8 BYTES=4096 RWBS=R COMM=x", "x"),
+                  (530, "block.block_rq_complete", "TID=0 CPU=1 DEV=8 SECTOR=100 NR.SECTOR=8 RWBS=R", "swapper/1")]
+        found = self.report("disk", events)
+        self.assertEqual([(r["by"]["RWBS"], r["sum"]) for r in found["Requests"]], [("R", 500000)])
+        self.assertEqual(found["Queue"][0]["sum"], 20000)
+        self.assertEqual((found["Bytes"][0]["by"]["PROG"], found["Bytes"][0]["sum"]), ("x", 4096))
+
+    def test_tcp(self):
+        def sockaddr(*parts):
+            return "0200" + "%04x" % 5001 + "%02x%02x%02x%02x" % parts + "00" * 20
+        probe = f"SADDR={sockaddr(10, 0, 0, 1)} DADDR={sockaddr(10, 0, 0, 2)} SPORT=5001 DPORT=80 SND.CWND=%d SSTHRESH=7 SND.WND=1000 SRTT=%d RCV.WND=1 SKADDR=5 CPU=0"
+        events = [(10, "tcp.tcp_probe", probe % (10, 300), "x"), (20, "tcp.tcp_probe", probe % (20, 500), "x"),
+                  (30, "tcp.tcp_retransmit_skb", "SADDR=0a000001 DADDR=0a000002 SPORT=5001 DPORT=80 SKADDR=5 CPU=0", "x")]
+        found = self.report("tcp", events)
+        row = found["Rtt"][0]
+        self.assertEqual(list(row["by"].values()), ["10.0.0.1", "5001", "10.0.0.2", "80"])
+        self.assertEqual((row["min"], row["max"], found["Window"][0]["max"]), (300, 500, 20))
+        self.assertEqual(list(found["Retransmits"][0]["by"].values()), ["10.0.0.1", "5001", "10.0.0.2", "80"])
+
+    def test_system_calls(self):
+        number = os.uname().machine == "x86_64" and 110
+        if not number:
+            self.skipTest("the numbers of system calls are another machine's")
+        events = [(10, "raw_syscalls.sys_enter", f"TID=1 CPU=0 ID={number}", "x"), (12, "raw_syscalls.sys_exit", f"TID=1 CPU=0 ID={number} RET=-2", "x")]
+        found = self.report("syscalls", events)
+        self.assertEqual((found["Calls"][0]["by"]["CALL"], found["Calls"][0]["sum"]), ("getppid", 2000))
+        self.assertEqual(found["Errors"][0]["by"], {"PROG": "x", "CALL": "getppid", "RET": "-2"})
+
+    def test_faults(self):
+        found = self.report("faults", [(10, "exceptions.page_fault_user", "TID=1 CPU=0 ADDRESS=4096 IP=77 ERROR.CODE=6", "x")] * 3)
+        self.assertEqual((found["Programs"][0]["count"], found["Places"][0]["by"]), (3, {"PROG": "x", "IP": "77"}))
+
+    def test_nothing_to_report(self):
+        empty = self.scratch / "empty.log"
+        empty.write_text("")
+        said = self.nlkernel("report", "scheduler", empty, status=1)
+        self.assertIn("there is nothing of what the schema scheduler is about", said)
+        self.assertIn("-e sched:sched_switch", said)
+        self.assertIn('there is nothing called "c"', self.nlkernel("report", "scheduler", "--cdf", "c", self.scheduler_log(), status=1))
+        self.assertIn('there is no schema "what"', self.nlkernel("report", "what", empty, status=2))
+        self.assertIn("No such file", self.nlkernel("report", "scheduler", self.scratch / "none", status=1))
+
+
+class Files(Case):
+    def test_list_and_show(self):
+        listed = {line.split()[0] for line in self.nlkernel("schema", "list").splitlines()}
+        self.assertLessEqual(set(SCHEMAS), listed)
+        for name in SCHEMAS:
+            self.assertIn("[schema]", self.nlkernel("schema", "show", name))
+
+    def test_ones_own(self):
+        own = self.scratch / "own.schema"
+        own.write_text("[schema]\ntitle = Mine\n[event sched:sched_switch]\n[report R]\nof = a.b\n")
+        listed = self.nlkernel("schema", "list", env={**os.environ, "NETLOGGER_SCHEMAS": str(self.scratch)})
+        self.assertRegex(listed, r"(?m)^own +Mine$")
+        log = self.lines([(1, "a.b", "X=1", "p")])
+        self.assertIn("Mine", self.nlkernel("report", own, log))
+        shutil.copy(own, self.scratch / "scheduler.schema")
+        listed = self.nlkernel("schema", "list", env={**os.environ, "NETLOGGER_SCHEMAS": str(self.scratch)})
+        self.assertRegex(listed, r"(?m)^scheduler +Mine$")
+
+    def test_wrong_ones_say_where(self):
+        for text, words in [("x = 1\n", "1: a [SECTION] is wanted"), ("[span A\n", "1: a section's name ends in ]"),
+                            ("[span A]\nbegin = a key B\n", "[A]: end = is missing"),
+                            ("[span A]\nbegin = a key B\nend = c key B,C\n", "3: a key of 2 fields, and of 1 in line 2"),
+                            ("[span A]\nbegin = a key B where X ==\nend = c key B\n", "2: filter"),
+                            ("[nonsense]\n", "1: [nonsense]: there is no such section"),
+                            ("[sum A]\nof = a\nevery = fast\n", '3: "fast": a time is wanted'),
+                            ("[span A]\nbegin = ${X} key B\nend = c key B\n", "there is no [parameter] for ${X}"),
+                            ("[report A]\nof = a\ncolumns = what\n", '3: there is no column "what"'),
+                            ("[report A]\n", "of = is missing"), ("[event a:b]\nwhat = 1\n", "2: need or where is wanted"),
+                            ("[make A]\nof = a\nfield = B T[C]\n", "3: "), ("no equals\n", "1: neither [SECTION] nor"),
+                            ("[states A]\nstate = run: a\n", "2: key FIELD is wanted"),
+                            ("[follow A]\nbegin = a to thread TID\npass = b from thread TID\n", "3: pass: from KIND FIELD and to"),
+                            ("[span A]\nbegin = " + "\xff" * 3 + "\n", "end = is missing")]:
+            with self.subTest(words):
+                wrong = self.scratch / "wrong.schema"
+                wrong.write_text(text)
+                self.assertIn(words, self.nlkernel("report", wrong, self.scheduler_log(), status=2))
+        self.assertIn('there is no parameter "NO"', self.nlkernel("report", "stopwatch", "--set", "NO=1", self.scheduler_log(), status=2))
+
+    def test_wrong_use(self):
+        for arguments, words in [(["schema"], "list, show SCHEMA or run SCHEMA is wanted"), (["schema", "what"], "list, show SCHEMA or run SCHEMA"),
+                                 (["schema", "run"], "the name of a schema is wanted first"), (["schema", "show"], "no schema is given"),
+                                 (["schema", "run", "scheduler", "--vary", "N=1"], "--vary wants a COMMAND"),
+                                 (["schema", "run", "nosuch"], 'there is no schema "nosuch"'), (["report"], "no schema is given"),
+                                 (["live"], "no event is given"), (["live", "--rules", "nosuch"], 'there is no schema "nosuch"')]:
+            self.assertIn(words, self.nlkernel(*arguments, status=2))
+
+
+class OnThisKernel(Case):
+    """Each schema, at work here."""
+
+    def setUp(self):
+        super().setUp()
+        if os.geteuid() != 0:
+            self.skipTest("recording wants root")
+        listed = self.run_program(NLKERNEL, "list", "--json")
+        if listed.returncode != 0:
+            self.skipTest(f"no events of the kernel here: {listed.stderr.strip()}")
+        self.events = {e["event"].replace(".", ":", 1) for e in json.loads(listed.stdout)}
+
+    def run_schema(self, name, *arguments, needs=()):
+        missing = [event for event in needs if event not in self.events]
+        if missing:
+            self.skipTest(f"this kernel has no event {missing[0]}")
+        found = json.loads(self.nlkernel("schema", "run", name, "--json", *arguments))
+        return {r["report"]: r["rows"] for r in found["reports"]}
+
+    def test_scheduler(self):
+        found = self.run_schema("scheduler", "--", "sh", "-c", "sleep 0.1; true", needs=["sched:sched_switch"])
+        self.assertIn("sleep", {row["by"]["PROG"] for row in found["Quanta"]})
+        self.assertGreater(found["Cost"][0]["p50"], 0)
+
+    def test_interrupt(self):
+        found = self.run_schema("interrupt", "--set", "LOOPS=100", needs=["irq:softirq_entry"])
+        self.assertEqual(found["Loops"][0]["count"], 100)
+        self.assertTrue(found["Handlers"])
+
+    def test_stopwatch(self):
+        found = self.run_schema("stopwatch", "-F", "--", "true", needs=["raw_syscalls:sys_enter"])
+        self.assertGreater(found["All"][0]["count"], 3)
+
+    def test_system_calls(self):
+        found = self.run_schema("syscalls", "-F", "--", "cat", "/nonexistent", needs=["raw_syscalls:sys_enter"])
+        self.assertIn(("cat", "-2"), {(row["by"]["PROG"], row["by"]["RET"]) for row in found["Errors"]})
+
+    def test_faults(self):
+        found = self.run_schema("faults", "-F", "--", "true", needs=["exceptions:page_fault_user"])
+        self.assertTrue(found["Programs"])
+
+    def test_varied(self):
+        found = self.run_schema("stopwatch", "-F", "--vary", "N=1,3", "--", "sh", "-c", "for i in $(seq {N}); do /bin/true; done",
+                                needs=["raw_syscalls:sys_enter"])
+        self.assertTrue(found["All"])
+
+
+support.main()

@@ -1,0 +1,211 @@
+"""What nlv's window offers, done as a user does it, and found as a screen reader finds it."""
+import json
+import signal
+import subprocess
+import time
+
+import nlv_window
+import support
+
+
+class Accessible(nlv_window.WindowCase):
+    def setUp(self):
+        super().setUp()
+        self.start_bus()
+
+    def check_names(self, where):
+        unnamed = [widget for widget in self.accessible("tree")
+                   if not widget["name"] and (widget["actions"] > 0 or widget["role"] in ("text", "combo box", "table"))]
+        self.assertEqual(unnamed, [], where)
+
+    def test_every_widget_has_a_name(self):
+        self.start(self.nlv, env=self.environment, stderr=subprocess.DEVNULL)
+        self.focus("^nlv$")
+        self.check_names("the first window")
+
+    def test_every_widget_of_a_log_has_a_name(self):
+        self.open(self.log)
+        self.check_names("the window")
+        self.focus("^nlv")
+        self.xdotool("key", "ctrl+f")
+        time.sleep(0.5)
+        self.check_names("the search bar")
+        self.xdotool("key", "Escape", "F9", "b")
+        time.sleep(0.5)
+        self.check_names("bookmarks")
+        self.xdotool("key", "Escape", "ctrl+t")
+        time.sleep(0.5)
+        self.check_names("what is chosen")
+        self.xdotool("key", "Escape", "F4")
+        for page in ["Lifelines", "Loadlines", "Points"]:
+            self.accessible("choose", "page tab", page)
+            time.sleep(0.3)
+            self.check_names(f"the editor, {page}")
+
+    def test_what_is_drawn_is_edited_and_saved(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("key", "F4")
+        self.accessible("type", "Name", "Request")
+        self.accessible("type", "Title", "What there is")
+        self.accessible("choose", "table cell", "Server.Recv")  # of the log's events, which are there already
+        self.accessible("press", "push button", "Draw")
+        self.accessible("choose", "page tab", "Loadlines")
+        self.accessible("type", "Unit", "%")
+        self.accessible("press", "push button", "Draw")
+        saved = self.scratch / "mine.nlv"
+        self.accessible("press", "push button", "Save…")
+        self.focus("Save what is drawn")
+        self.xdotool("key", "ctrl+a")
+        self.xdotool("type", str(saved))
+        self.xdotool("key", "Return")
+        support.wait_until(saved.exists, what="it is saved")
+        text = saved.read_text()
+        self.assertIn("title=What there is\n", text)
+        self.assertIn("[lifeline Request]\nevents=Client.Send;Server.Recv;Server.Done;Client.Recv;\nid=REQ.ID;\n", text)
+        self.assertIn("[loadline LOAD]\nevent=Load\nfield=LOAD\nunit=%\n", text)
+        result = self.run_program(self.nlv, "--config", saved, "--render", self.scratch / "a.png", self.log)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_a_lifeline_that_would_not_do_is_refused(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("key", "F4")
+        self.accessible("press", "push button", "New lifeline")
+        self.accessible("press", "push button", "Draw")
+        support.wait_until(lambda: any("at least 2" in text for text in self.texts()), what="the reason")
+
+    def test_bookmarks_stay(self):
+        process = self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("mousemove", "500", "300")
+        self.xdotool("key", "b")
+        time.sleep(0.7)
+        self.xdotool("type", "look here")
+        self.xdotool("key", "Return")
+        time.sleep(0.3)
+        self.xdotool("key", "ctrl+q")
+        self.assertEqual(process.wait(10), 0)
+        self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("key", "ctrl+b")
+        support.wait_until(lambda: "look here" in self.texts(), what="the note is there again")
+        self.accessible("press", "push button", "Remove the bookmark")
+        self.xdotool("key", "Escape", "ctrl+z")
+        time.sleep(0.5)
+        self.xdotool("key", "ctrl+b")
+        support.wait_until(lambda: "look here" in self.texts(), what="undone")
+
+    def test_undo_of_filter_and_view(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        whole = self.range()
+        time.sleep(1)  # that all was so for a moment makes it a step
+        self.xdotool("key", "w")
+        zoomed = self.settled(whole, "zoomed")
+        time.sleep(1)
+        self.xdotool("key", "ctrl+l")
+        time.sleep(0.5)
+        self.xdotool("type", "REQ.ID == r7")
+        self.xdotool("key", "Return")
+        support.wait_until(lambda: any(text.startswith("5 records   only") or text.startswith("4 records   only")
+                                       for text in self.texts()), what="filtered")
+        time.sleep(1)
+        self.xdotool("key", "ctrl+z")
+        support.wait_until(lambda: any("251 records" in text or text == "Undone: the filter" for text in self.texts()),
+                           what="the filter is undone")
+        self.assertEqual(self.range(), zoomed)
+        self.xdotool("key", "ctrl+z")
+        support.wait_until(lambda: self.range() == whole, what="the view is undone")
+        self.xdotool("key", "ctrl+shift+z")
+        support.wait_until(lambda: self.range() == zoomed, what="done again")
+
+    def test_records_are_saved_in_any_format(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("key", "ctrl+shift+e")
+        self.focus("Save records")
+        out = self.scratch / "out.json"
+        self.accessible("combo", "in the format", "3")
+        self.focus("Save records")
+        self.xdotool("key", "ctrl+a")
+        self.xdotool("type", str(out))
+        self.xdotool("key", "Return")
+        support.wait_until(out.exists, what="the records are saved")
+        records = [json.loads(line) for line in out.read_text().splitlines()]
+        self.assertEqual(len(records), 251)
+        self.assertEqual(len({record["REQ.ID"] for record in records if "REQ.ID" in record}), 50)
+
+    def test_a_command_is_found_by_a_part_of_its_name(self):
+        self.open(self.log)
+        whole = self.range()
+        self.focus("^nlv")
+        self.xdotool("key", "F2")
+        self.focus("Find a command")
+        self.xdotool("type", "zoom in")
+        self.xdotool("key", "Return")
+        self.settled(whole, "zoomed in")
+
+    def test_print_into_a_file(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        self.xdotool("key", "ctrl+p")
+        self.focus("Print")
+        self.accessible("press", "push button", "Print")
+        out = self.scratch / "output.pdf"
+        places = [out, self.scratch / "Documents" / "output.pdf"]
+        support.wait_until(lambda: any(place.exists() for place in places), what="the page")
+
+    def notices(self, text, expected):
+        log = self.scratch / "odd.log"
+        log.write_text(text)
+        process = self.start(self.nlv, log, env=self.environment, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: any(expected in said for said in self.texts()), what=expected)
+        self.assertIsNone(process.poll())
+        process.kill()
+        process.wait()
+
+    def test_what_is_odd_is_said(self):
+        event = "DATE={} HOST=h NL.EVNT={} ID={}\n"
+        many = "".join(event.format(f"200001010000{i:02d}", "A", i) for i in range(20))
+        for text, expected in [
+            ("", "is empty so far"),
+            (event.format("20260101000000", "A", 1), "one record only"),
+            (event.format("20260101000009", "B", 1) + event.format("20260101000000", "A", 1), "1 of 2 records were not in order"),
+            (event.format("19700101000001", "A", 1) + event.format("20260101000000", "B", 1), "of 1970-01-01"),
+            (event.format("20260101000000", "A", 1) + event.format("21060207062815", "B", 1), "of 2106-02-07"),
+            (many + event.format("20310909014640", "A", 1), "there is nothing: 11574"),
+            (event.format("20260101000000", "A", 1) * 2 + "DATE=2026", "cut short"),
+            (event.format("20260101000000", "A", 1) + "nonsense\n" + event.format("20260101000001", "B", 1), "malformed"),
+        ]:
+            self.notices(text, expected)
+
+    def test_what_happens_to_a_log_is_said(self):
+        process = self.open(self.log)
+        self.log.write_text("")
+        support.wait_until(lambda: any("was emptied" in text for text in self.texts()), what="emptied")
+        with open(self.log, "a") as log:
+            log.write(nlv_window.requests(2))
+        support.wait_until(lambda: any("was cut short" in text or "is read anew" in text for text in self.texts()), what="anew")
+        self.log.unlink()
+        support.wait_until(lambda: any("is gone" in text for text in self.texts()), what="gone")
+        self.log.write_text(nlv_window.requests(3))
+        support.wait_until(lambda: any("another file now" in text for text in self.texts()), what="another")
+        self.assertIsNone(process.poll())
+
+    def test_a_collector_that_goes_away(self):
+        netlogd = support.program("netlogd/netlogd")
+        port = support.free_port() if hasattr(support, "free_port") else 34830
+        collector = self.start(netlogd, "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}", "--output",
+                               self.scratch / "all.log", stderr=subprocess.DEVNULL)
+        time.sleep(1)
+        process = self.start(self.nlv, f"x-netlog://127.0.0.1:{port}", env=self.environment, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: "nlv" in self.title(), what="the window")
+        time.sleep(1)
+        collector.send_signal(signal.SIGKILL)
+        support.wait_until(lambda: any(f"127.0.0.1:{port}" in text for text in self.texts()), what="it is said")
+        self.assertIsNone(process.poll())
+
+
+if __name__ == "__main__":
+    support.main()
