@@ -32,6 +32,7 @@ enum {
 };
 
 struct http_server {
+    http_server *next;
     agent *agent;
     struct evhttp *http;
     struct evconnlistener *accepting;
@@ -343,11 +344,19 @@ static struct bufferevent *new_connection(struct event_base *base, void *user)
                : bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 }
 
+/* All of them: a listener's error says nothing of whose it is, for libevent has set its user itself. */
+static http_server *all_servers;
+
 /* Out of descriptors: whoever knocks waits in the kernel until some are free, and the loop does not spin meanwhile. */
 static void on_accept_error(struct evconnlistener *accepting, void *user)
 {
+    (void)user;
     const struct timeval pause = {.tv_usec = RETRY_MS * 1000};
-    http_server *s = user;
+    http_server *s = all_servers;
+    while (s != NULL && s->accepting != accepting)
+        s = s->next;
+    if (s == NULL)
+        return;
     program_error("accept: %s; trying again", strerror(errno));
     evconnlistener_disable(accepting);
     event_add(s->again, &pause);
@@ -369,6 +378,8 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
         (s->again = evtimer_new(a->base, on_again, s)) == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     s->accepting = evhttp_bound_socket_get_listener(bound);
+    s->next = all_servers;
+    all_servers = s;
     s->agent = a;
     evconnlistener_set_error_cb(s->accepting, on_accept_error);
     s->tls = l->asked->tls;
@@ -391,6 +402,10 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
 
 void http_server_free(http_server *s)
 {
+    http_server **link = &all_servers;
+    while (*link != s)
+        link = &(*link)->next;
+    *link = s->next;
     event_free(s->again);
     evhttp_free(s->http);
     free(s);
