@@ -13,7 +13,6 @@ EXTRA_DIST += \
 program_tests += \
 	tests/program/test_netlogd_oracle.py \
 	tests/program/test_netlogd_output.py \
-	tests/program/test_nlagentd.py \
 	tests/program/test_nlarchive.py \
 	tests/program/test_nlschema.py \
 	tests/program/test_netlogd_routing.py \
@@ -39,6 +38,7 @@ program_tests += \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_netlogd_tls.py \
 	tests/program/test_netlogd_udp.py \
+	tests/program/test_nlagentd.py \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nldiag.py \
