@@ -11,6 +11,7 @@ int command_record(int argc, char **argv);
 int command_live(int argc, char **argv);
 int command_report(int argc, char **argv);
 int command_schema(int argc, char **argv);
+int command_bench(int argc, char **argv);
 
 /* What a schema has done while it records; for nlkernel itself. */
 int command_workload(int argc, char **argv);

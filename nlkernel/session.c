@@ -29,7 +29,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { LOW_WATER_DEFAULT = 5, INTERVAL_DEFAULT_MS = 200, INTERVAL_LIVE_MS = 50, LOOK_EVERY_MS = 100 };
+enum {
+    LOW_WATER_DEFAULT = 5,
+    INTERVAL_DEFAULT_MS = 200,
+    INTERVAL_LIVE_MS = 50,
+    LOOK_EVERY_MS = 100,
+    SWITCHES_EVERY = 5
+};
 
 /* Sizes of a page of the ring buffer: the larger one is asked for where the kernel knows of it and buffers are large.
  */

@@ -32,6 +32,11 @@ tests_unit_block_unit_SOURCES = %D%/block.c
 tests_unit_block_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_block_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/synthesis.unit
+tests_unit_synthesis_unit_SOURCES = %D%/synthesis.c
+tests_unit_synthesis_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_synthesis_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/filter.unit
 tests_unit_filter_unit_SOURCES = %D%/filter.c
 tests_unit_filter_unit_CPPFLAGS = $(unit_cppflags)
@@ -118,7 +123,9 @@ tests_unit_nats_unit_SOURCES = %D%/nats.c netlogd/nats/place.c netlogd/nats/cut.
 tests_unit_nats_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_nats_unit_LDADD = libnetlogger/libprogram.la $(unit_ldadd)
 
+if BUILD_NLKERNEL
 unit_tests += %D%/nlkernel.unit
+endif
 tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c nlkernel/kallsyms.c nlkernel/rights.c nlkernel/tracing.c
 tests_unit_nlkernel_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlkernel
 tests_unit_nlkernel_unit_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS)
