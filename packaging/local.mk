@@ -19,6 +19,11 @@ packaging/nlagentd.service: packaging/nlagentd.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
 		$(srcdir)/packaging/nlagentd.service.in >$@
 
+# A desktop's caches of MIME types, entries and icons, where it has any; what is staged for a package has them made later.
+refresh_desktop = test -n "$(DESTDIR)" || test ! -e "$(datadir)/mime/mime.cache" || { \
+	update-mime-database "$(datadir)/mime"; update-desktop-database "$(datadir)/applications"; \
+	gtk-update-icon-cache -q -t -f "$(datadir)/icons/hicolor"; } >/dev/null 2>&1 || true
+
 # A configuration that is there stays as it is, and is not taken away unless it is still the example.
 install-data-hook:
 if BUILD_NETLOGD
@@ -26,9 +31,15 @@ if BUILD_NETLOGD
 	test -e "$(DESTDIR)$(sysconfdir)/netlogd.conf" || \
 		$(INSTALL_DATA) "$(srcdir)/packaging/netlogd.conf" "$(DESTDIR)$(sysconfdir)/netlogd.conf"
 endif
+if BUILD_NLV
+	$(refresh_desktop)
+endif
 
 uninstall-hook:
 if BUILD_NETLOGD
 	if cmp -s "$(srcdir)/packaging/netlogd.conf" "$(DESTDIR)$(sysconfdir)/netlogd.conf"; then \
 		rm -f "$(DESTDIR)$(sysconfdir)/netlogd.conf"; fi
+endif
+if BUILD_NLV
+	$(refresh_desktop)
 endif
