@@ -52,9 +52,10 @@ class Packaging(support.Case):
         self.assertEqual([p.name for p in pages if p.suffix[1:].isdigit()], [p.name for p in pages])
         result = self.run_program("mandoc", "-Tlint", "-Wwarning", *pages)
         self.assertEqual((result.returncode, result.stdout + result.stderr), (0, ""))
+        others = {("ssh", "1")}
         for page in pages:
             for name, section in re.findall(r"\.Xr (\S+) (\d)", page.read_text()):
-                self.assertTrue((MAN / f"{name}.{section}").exists(), f"{page.name} names {name}({section})")
+                self.assertTrue((name, section) in others or (MAN / f"{name}.{section}").exists(), f"{page.name} names {name}({section})")
 
     def example(self):
         """Its lines for this test: (directive, value) of those that hold, and of those that are commented out."""
