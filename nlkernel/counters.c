@@ -34,6 +34,7 @@ static const counter known[] = {
 };
 
 struct counted {
+    size_t words; /* of a member of the group in a sample: its value and, where the kernel tells it, what it lost */
     int fds[COUNTERS_MOST]; /* of counters; the first one leads the group, and has the buffer */
     int *event_fds;         /* of tracepoints, by place */
     size_t counter_count, event_count;
@@ -71,10 +72,11 @@ bool counters_choose(counters *c, const char *names)
     return c->count > 0 || nl_error_set("no counter is named") == NL_OK;
 }
 
-static int open_event(struct perf_event_attr *attributes, int cpu, int group)
+/* words as counted has it: 2 also asks for what is lost, which kernels before 6.0 do not know. */
+static int open_event(struct perf_event_attr *attributes, int cpu, int group, size_t words)
 {
     attributes->size = sizeof *attributes;
-    attributes->read_format = PERF_FORMAT_GROUP;
+    attributes->read_format = PERF_FORMAT_GROUP | (words == 2 ? PERF_FORMAT_LOST : 0);
     attributes->use_clockid = 1;
     attributes->clockid = CLOCK_MONOTONIC;
     return (int)syscall(SYS_perf_event_open, attributes, -1, cpu, group, PERF_FLAG_FD_CLOEXEC);
@@ -99,7 +101,7 @@ size_t counters_probe(counters *c, int cpu)
     size_t present = 0;
     for (size_t i = 0; i < c->count; i++) {
         struct perf_event_attr attributes = {.type = c->list[i].type, .config = c->list[i].config};
-        int fd = open_event(&attributes, cpu, -1);
+        int fd = open_event(&attributes, cpu, -1, 1);
         if (fd < 0) {
             explain_absent(&c->list[i]);
             continue;
@@ -115,12 +117,23 @@ size_t counters_probe(counters *c, int cpu)
 
 /* ---- opening ---- */
 
+/* Whether the kernel says what an event has lost. */
+static bool tells_lost(const counter *first, int cpu)
+{
+    struct perf_event_attr attributes = {.type = first->type, .config = first->config, .disabled = 1};
+    int fd = open_event(&attributes, cpu, -1, 2);
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 static bool open_counters(counted *c, const counters *of, int cpu)
 {
+    c->words = tells_lost(&of->list[0], cpu) ? 2 : 1;
     for (size_t i = 0; i < c->counter_count; i++) {
         struct perf_event_attr attributes = {
             .type = of->list[i].type, .config = of->list[i].config, .disabled = i == 0};
-        c->fds[i] = open_event(&attributes, cpu, i == 0 ? -1 : c->fds[0]);
+        c->fds[i] = open_event(&attributes, cpu, i == 0 ? -1 : c->fds[0], c->words);
         if (c->fds[i] < 0) {
             nl_error_set_errno("--counters: %s, together with those before it", of->list[i].name);
             return false;
@@ -154,7 +167,7 @@ static bool open_tracepoint(counted *c, const kernel_event *event, int cpu, int 
                                          .sample_id_all = 1,
                                          .watermark = 1};
     attributes.wakeup_watermark = (uint32_t)(c->size / 100 * (size_t)low_water);
-    int fd = c->event_fds[event->place] = open_event(&attributes, cpu, c->fds[0]);
+    int fd = c->event_fds[event->place] = open_event(&attributes, cpu, c->fds[0], c->words);
     if (fd >= 0 && ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, c->fds[0]) == 0 &&
         (event->kernel_filter == NULL || ioctl(fd, PERF_EVENT_IOC_SET_FILTER, event->kernel_filter) == 0))
         return true;
@@ -243,19 +256,21 @@ static const char *whole(counted *c, size_t size)
     return c->copy;
 }
 
-/* pid and tid, time, cpu; nr and the group's values; the size of raw, raw. False when it is none of ours. */
+/* pid and tid, time, cpu; nr and the group's words; the size of raw, raw. False when it is none of ours. */
 static bool take_sample(counted *c, const char *at, size_t size, counted_event *event)
 {
     enum { AT_TIME = 8, AT_COUNT = 24, AT_VALUES = 32 };
     uint64_t count = size >= AT_VALUES ? word_at(at + AT_COUNT) : 0;
-    if (count < c->counter_count || count > (size - AT_VALUES) / 8 || size - AT_VALUES - 8 * count < 4)
+    size_t member = c->words * sizeof *c->values;
+    if (count < c->counter_count || count > (size - AT_VALUES) / member || size - AT_VALUES - member * count < 4)
         return false;
     uint32_t raw_size;
-    const char *raw = at + AT_VALUES + 8 * count;
+    const char *raw = at + AT_VALUES + member * count;
     memcpy(&raw_size, raw, sizeof raw_size);
-    if (raw_size > size - AT_VALUES - 8 * count - 4)
+    if (raw_size > size - AT_VALUES - member * count - 4)
         return false;
-    memcpy(c->values, at + AT_VALUES, c->counter_count * sizeof *c->values);
+    for (size_t i = 0; i < c->counter_count; i++)
+        c->values[i] = word_at(at + AT_VALUES + i * member);
     *event = (counted_event){{raw + 4, raw_size, word_at(at + AT_TIME)}, c->values, 0};
     return true;
 }
@@ -293,4 +308,16 @@ bool counted_next(counted *c, counted_event *event)
         c->taken = 0;
     }
     return false;
+}
+
+/* nr, and of each member its words. */
+uint64_t counted_lost(const counted *c)
+{
+    size_t members = c->counter_count + c->event_count, size = (1 + 2 * members) * sizeof(uint64_t);
+    uint64_t *words = c->words == 2 ? malloc(size) : NULL, lost = 0;
+    ssize_t got = words != NULL ? read(c->fds[0], words, size) : 0;
+    for (size_t i = 0; got >= (ssize_t)sizeof *words && i < words[0] && (2 * i + 3) * sizeof *words <= (size_t)got; i++)
+        lost += words[2 * i + 2];
+    free(words);
+    return lost;
 }

@@ -57,4 +57,8 @@ bool counted_switch(counted *c, size_t event, bool on);
 /* The next event, valid until the next call. False: there is none now. */
 bool counted_next(counted *c, counted_event *event);
 
+/* How many were lost in all; the buffer tells of those only that are followed by an event that was not. 0 where the
+ * kernel, one before 6.0, does not say. */
+uint64_t counted_lost(const counted *c);
+
 #endif

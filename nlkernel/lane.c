@@ -263,6 +263,8 @@ static void take_loss(lane *l, const page_walk *walk)
 /* What the kernel counts: "overrun" and its like in the file stats. 0 when it can't be read. */
 static uint64_t overwritten(const lane *l)
 {
+    if (l->counted != NULL)
+        return counted_lost(l->counted);
     static const char *const counts[] = {"\noverrun: ", "\ncommit overrun: ", "\ndropped events: "};
     char path[512];
     snprintf(path, sizeof path, "%s/per_cpu/cpu%d/stats", l->setup->instance_dir, l->cpu);
@@ -363,7 +365,7 @@ static void dump(lane *l, bool last)
     bool caught_up = false;
     while ((last || !caught_up) && bytes < DUMP_MOST && !l->setup->sink->failed && read_some(l, &caught_up))
         bytes += l->setup->page_size;
-    if (caught_up && l->counted == NULL)
+    if (caught_up && (l->counted == NULL || last))
         settle_losses(l, last);
     if (l->events != events || l->accounted != lost) {
         say_dump(l, "NetLogger.Dump.Begin", begin_ns, 0, 0, 0);

@@ -256,7 +256,8 @@ static void process_waiting(nl_synthesis *s, int64_t before_ns, size_t most)
     }
     s->waiting_count -= done;
     s->sorted = s->waiting_count;
-    memmove(s->waiting, s->waiting + done, s->waiting_count * sizeof *s->waiting);
+    if (done > 0)
+        memmove(s->waiting, s->waiting + done, s->waiting_count * sizeof *s->waiting);
 }
 
 static void wait_for_others(nl_synthesis *s, event *e)

@@ -496,19 +496,24 @@ class Surroundings(Kernel):
         self.assertEqual(self.log.read_text(), "what was there")
 
     def test_a_killed_one_is_cleaned_up_after(self):
-        process = self.start_recording("-e", "raw_syscalls:*", "-b", "4m", "-o", self.log)
-        self.call(300000)
-        name = self.instance_of(process)
-        process.kill()
-        process.wait()
-        left = self.tracing / "instances" / name
-        self.assertTrue(left.exists())
-        support.wait_until(lambda: (left / "tracing_on").read_text() == "0\n", what="the kernel has stopped it")
-        result = self.run_program(self.nlsort, "-o", "/dev/null", self.log)  # what was written is good
-        self.assertNotIn("malformed", result.stderr)
-        other = self.record("-e", "raw_syscalls:sys_enter", "-F", "-o", self.scratch / "next.nlb", "--", self.program, "10")
+        """By the next one: another recorder on this machine may have been that, then once more."""
+        for attempt in range(5):
+            process = self.start_recording("-e", "raw_syscalls:*", "-b", "4m", "-o", self.log)
+            self.call(300000)
+            name = self.instance_of(process)
+            process.kill()
+            process.wait()
+            left = self.tracing / "instances" / name
+            if left.exists():
+                support.wait_until(lambda: not left.exists() or (left / "tracing_on").read_text() == "0\n",
+                                   what="the kernel has stopped it")
+            result = self.run_program(self.nlsort, "-o", "/dev/null", self.log)  # what was written is good
+            self.assertNotIn("malformed", result.stderr)
+            other = self.record("-e", "raw_syscalls:sys_enter", "-F", "-o", self.scratch / "next.nlb", "--", self.program, "10")
+            self.assertFalse(left.exists())
+            if "of a recorder that was killed taken away" in other.stderr:
+                break
         self.assertIn("of a recorder that was killed taken away", other.stderr)
-        self.assertFalse(left.exists())
         self.assert_nothing_left()
 
     def test_two_at_once_and_a_strangers(self):
