@@ -2,6 +2,8 @@
 # their programs themselves, as the peers that they need are optional.
 EXTRA_DIST += \
 	%D%/README.md \
+	%D%/agent/cost \
+	%D%/agent/thousand \
 	%D%/archive/run \
 	%D%/bindings/Events.java \
 	%D%/bindings/events.f90 \

@@ -14,4 +14,7 @@ endif
 if BUILD_NLKERNEL
 dist_man_MANS += %D%/man/nlkernel.1
 endif
-EXTRA_DIST += %D%/dpss.png %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/formats.md %D%/expressions.md %D%/archive.md %D%/sensors.md
+if BUILD_NLAGENT
+dist_man_MANS += %D%/man/nlagentd.8 %D%/man/nlagent.1
+endif
+EXTRA_DIST += %D%/dpss.png %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/synthesis.md %D%/formats.md %D%/expressions.md %D%/archive.md %D%/sensors.md %D%/agents.md

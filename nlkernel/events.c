@@ -111,11 +111,18 @@ static void add_function(kernel_event *event, const struct tep_format_field *fie
     NL_REQUIRE(*added != NULL, "out of memory");
 }
 
+/* libtraceevent takes for a string what is printed by any %p that takes bytes, such as a socket's address. */
+static bool is_text(const struct tep_format_field *field)
+{
+    return (field->flags & TEP_FIELD_IS_STRING) != 0 && strstr(field->type, "char") != NULL &&
+           strstr(field->type, "unsigned char") == NULL;
+}
+
 static void add_field(kernel_event *event, const struct tep_format_field *field)
 {
     const char *function = function_name(event, field);
     unsigned offset = (unsigned)field->offset, size = (unsigned)field->size;
-    bool text = field->flags & TEP_FIELD_IS_STRING, dynamic = field->flags & TEP_FIELD_IS_DYNAMIC;
+    bool text = is_text(field), dynamic = field->flags & TEP_FIELD_IS_DYNAMIC;
     field_kind kind;
     if (function != NULL)
         add_function(event, field, function);

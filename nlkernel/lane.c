@@ -77,7 +77,8 @@ static void put_record(lane *l, const nl_record *record, int64_t trace_ns)
 
 static unsigned add_shape(lane *l, unsigned source, const kernel_event *event)
 {
-    size_t count = OWN_FIELDS + event->field_count;
+    const lane_setup *setup = l->setup;
+    size_t before = OWN_FIELDS + setup->counter_count, count = before + event->field_count;
     nl_string *names = calloc(count, sizeof *names);
     nl_type *types = calloc(count, sizeof *types);
     NL_REQUIRE(names != NULL && types != NULL, "out of memory");
@@ -85,9 +86,13 @@ static unsigned add_shape(lane *l, unsigned source, const kernel_event *event)
         names[i] = (nl_string){own_fields[i], strlen(own_fields[i])};
         types[i] = NL_TYPE_INT;
     }
+    for (size_t i = 0; i < setup->counter_count; i++) {
+        names[OWN_FIELDS + i] = (nl_string){setup->counters->list[i].field, strlen(setup->counters->list[i].field)};
+        types[OWN_FIELDS + i] = NL_TYPE_UINT;
+    }
     for (size_t i = 0; i < event->field_count; i++) {
-        names[OWN_FIELDS + i] = (nl_string){event->fields[i].name, strlen(event->fields[i].name)};
-        types[OWN_FIELDS + i] = event_field_type(&event->fields[i]);
+        names[before + i] = (nl_string){event->fields[i].name, strlen(event->fields[i].name)};
+        types[before + i] = event_field_type(&event->fields[i]);
     }
     unsigned shape = nl_block_add_shape(&l->block, &(nl_block_shape){.source = source,
                                                                      .level = NL_SYSTEM,
@@ -118,7 +123,8 @@ static void put_in_block(lane *l, const kernel_event *event, const page_event *r
     nl_block_writer *block = &l->block;
     note_begun(l, (int64_t)raw->time_ns);
     unsigned shape = shape_of(l, task->name, event);
-    size_t most = NL_BLOCK_RECORD_HEAD + OWN_FIELDS * NL_VARINT_SIZE + convert_most(event, raw->size);
+    size_t own = OWN_FIELDS + l->setup->counter_count;
+    size_t most = NL_BLOCK_RECORD_HEAD + own * NL_VARINT_SIZE + convert_most(event, raw->size);
     if (__builtin_expect(block->records.capacity - block->records.size < most, 0))
         nl_buffer_reserve(&block->records, most);
     char *records = block->records.data, *at = records + block->records.size;
@@ -127,6 +133,8 @@ static void put_in_block(lane *l, const kernel_event *event, const page_event *r
     at = nl_block_put_number(at, (uint64_t)l->cpu, before++, false);
     at = nl_block_put_number(at, (uint64_t)task->pid, before++, false);
     at = nl_block_put_number(at, (uint64_t)task->tid, before++, false);
+    for (size_t i = 0; i < l->setup->counter_count; i++)
+        at = nl_block_put_number(at, l->values[i], before++, false);
     at = convert_values(at, records, before, event, raw->data, raw->size);
     block->records.size = (size_t)(at - records);
     if (nl_block_is_full(block))
@@ -161,6 +169,8 @@ static bool put_as_record(lane *l, const kernel_event *event, const page_event *
     add_int(record, own_fields[0], l->cpu);
     add_int(record, own_fields[1], task->pid);
     add_int(record, own_fields[2], task->tid);
+    for (size_t i = 0; i < l->setup->counter_count; i++)
+        nl_record_add_uint(record, l->setup->counters->list[i].field, l->values[i]);
     convert_fields(record, event, raw->data, raw->size);
     if (event->evaluate && !nl_filter_matches(l->setup->filter, record))
         return false;
@@ -304,6 +314,29 @@ static bool read_page(lane *l, bool *caught_up)
     return true;
 }
 
+/* The same of events with counters, some of them at a time. */
+static bool read_counted(lane *l, bool *caught_up)
+{
+    enum { EVENTS_MOST = 256 };
+    counted_event event;
+    int count = 0;
+    for (; count < EVENTS_MOST && counted_next(l->counted, &event); count++) {
+        int64_t time_ns = realtime_of(l->setup->clock, event.raw.time_ns);
+        l->values = event.values;
+        if (event.lost > 0)
+            say_lost(l, event.lost, l->last_ns != 0 ? l->last_ns : time_ns, time_ns);
+        else
+            take_event(l, &event.raw);
+    }
+    *caught_up = count < EVENTS_MOST;
+    return count > 0;
+}
+
+static bool read_some(lane *l, bool *caught_up)
+{
+    return l->counted != NULL ? read_counted(l, caught_up) : read_page(l, caught_up);
+}
+
 static void say_dump(lane *l, const char *event, int64_t time_ns, uint64_t events, uint64_t lost, size_t bytes)
 {
     nl_record *record = record_of(l, NL_SYSTEM, our_name, event, time_ns);
@@ -328,9 +361,9 @@ static void dump(lane *l, bool last)
     uint64_t events = l->events, lost = l->accounted;
     size_t bytes = 0;
     bool caught_up = false;
-    while ((last || !caught_up) && bytes < DUMP_MOST && !l->setup->sink->failed && read_page(l, &caught_up))
+    while ((last || !caught_up) && bytes < DUMP_MOST && !l->setup->sink->failed && read_some(l, &caught_up))
         bytes += l->setup->page_size;
-    if (caught_up)
+    if (caught_up && l->counted == NULL)
         settle_losses(l, last);
     if (l->events != events || l->accounted != lost) {
         say_dump(l, "NetLogger.Dump.Begin", begin_ns, 0, 0, 0);
@@ -371,16 +404,28 @@ static void *run(void *user)
 
 /* ---- its life ---- */
 
+static bool open_buffer(lane *l)
+{
+    const lane_setup *setup = l->setup;
+    char path[512];
+    if (setup->counter_count > 0) {
+        l->counted = counted_open(setup->counters, setup->counter_count, setup->events, l->cpu, setup->buffer_size,
+                                  setup->low_water);
+        l->fd = l->counted != NULL ? counted_fd(l->counted) : -1;
+        return l->counted != NULL;
+    }
+    snprintf(path, sizeof path, "%s/per_cpu/cpu%d/trace_pipe_raw", setup->instance_dir, l->cpu);
+    l->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (l->fd < 0)
+        rights_explain_denied(path);
+    return l->fd >= 0;
+}
+
 bool lane_open(lane *l, const lane_setup *setup, int cpu)
 {
     *l = (lane){.setup = setup, .cpu = cpu, .generation = 1};
-    char path[512];
-    snprintf(path, sizeof path, "%s/per_cpu/cpu%d/trace_pipe_raw", setup->instance_dir, cpu);
-    l->fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (l->fd < 0) {
-        rights_explain_denied(path);
+    if (!open_buffer(l))
         return false;
-    }
     l->page = malloc(setup->page_size);
     l->record = nl_record_new();
     NL_REQUIRE(l->page != NULL, "out of memory");
@@ -416,7 +461,9 @@ void lane_close(lane *l)
 {
     if (l->record == NULL)
         return;
-    close(l->fd);
+    if (l->counted == NULL)
+        close(l->fd);
+    counted_close(l->counted);
     free(l->page);
     tasks_free(&l->tasks);
     nl_record_free(l->record);

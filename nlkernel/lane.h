@@ -9,6 +9,7 @@
 #ifndef NLKERNEL_LANE_H
 #define NLKERNEL_LANE_H
 
+#include "counters.h"
 #include "events.h"
 #include "page.h"
 #include "realtime.h"
@@ -29,6 +30,9 @@ typedef struct lane_setup {
     page_layout layout;
     size_t page_size;
     int interval_ms;
+    const counters *counters; /* events have these with them: the first counter_count; NULL: none */
+    size_t counter_count, buffer_size;
+    int low_water;
     int stop_fd; /* readable when the recording ends */
 } lane_setup;
 
@@ -39,6 +43,8 @@ typedef struct lane {
     pthread_t thread;
     bool running;
     char *page;
+    counted *counted;       /* where its events come from when they have counters; NULL: fd is the ring buffer */
+    const uint64_t *values; /* of the counters, at the event that is taken */
     tasks tasks;
     nl_record *record;
 

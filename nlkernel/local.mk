@@ -13,8 +13,8 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/tasks.c %D%/tasks.h %D%/realtime.c %D%/realtime.h \
 	%D%/schema.c %D%/schema.h %D%/summary.c %D%/summary_print.c %D%/summary_draw.c %D%/summary.h \
 	%D%/synthesis_run.c %D%/synthesis_run.h %D%/reporting.c %D%/reporting.h %D%/schema_command.c \
-	%D%/workload.c %D%/workload.h %D%/kernel_sum.c %D%/kernel_sum.h %D%/bpf/sum.h \
-	%D%/calls.c %D%/calls.h %D%/calls_read.c %D%/calls_read.h %D%/trace_dat.c %D%/trace_dat.h \
+	%D%/workload.c %D%/workload.h %D%/bench.c %D%/kernel_sum.c %D%/kernel_sum.h %D%/bpf/sum.h \
+	%D%/control.c %D%/control.h %D%/counters.c %D%/counters.h %D%/control_command.c %D%/calls.c %D%/calls.h %D%/calls_read.c %D%/calls_read.h %D%/trace_dat.c %D%/trace_dat.h \
 	%D%/symbol_map.c %D%/symbol_map.h %D%/dwarf.c %D%/symbols.c %D%/call_view.c %D%/call_view.h \
 	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/report_functions.c \
 	nltools/convert/builder.c nltools/convert/keys.c nltools/convert/sink.c nltools/convert/kernel_text.c \
@@ -50,7 +50,7 @@ nlkernel/bpf/sum.skel.h: nlkernel/bpf/sum.bpf.c nlkernel/bpf/sum.h
 NLKERNEL_SCHEMAS = \
 	%D%/schemas/scheduler.schema %D%/schemas/stopwatch.schema %D%/schemas/interrupt.schema %D%/schemas/locking.schema \
 	%D%/schemas/disk.schema %D%/schemas/faults.schema %D%/schemas/tcp.schema %D%/schemas/syscalls.schema \
-	%D%/schemas/application.schema %D%/schemas/request.schema
+	%D%/schemas/application.schema %D%/schemas/request.schema %D%/schemas/bench.schema
 schemasdir = $(datadir)/netlogger/schemas
 if BUILD_NLKERNEL
 dist_schemas_DATA = $(NLKERNEL_SCHEMAS)

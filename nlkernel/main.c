@@ -12,9 +12,11 @@ typedef struct command {
     int (*run)(int argc, char **argv);
 } command;
 
-static const command commands[] = {
-    {"list", command_list},   {"record", command_record},   {"live", command_live},     {"report", command_report},
-    {"graph", command_graph}, {"symbols", command_symbols}, {"schema", command_schema}, {"workload", command_workload}};
+static const command commands[] = {{"list", command_list},       {"record", command_record},
+                                   {"live", command_live},       {"report", command_report},
+                                   {"control", command_control}, {"graph", command_graph},
+                                   {"symbols", command_symbols}, {"schema", command_schema},
+                                   {"bench", command_bench},     {"workload", command_workload}};
 
 typedef struct arguments {
     const command *command;
@@ -30,8 +32,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             if (strcmp(argument, commands[i].name) == 0)
                 a->command = &commands[i];
         if (a->command == NULL)
-            argp_error(state, "\"%s\" is no command: list, record, live, report, schema, graph and symbols are",
-                       argument);
+            argp_error(
+                state,
+                "\"%s\" is no command: list, record, live, control, report, schema, bench, graph and symbols are",
+                argument);
         a->first = state->next - 1;
         state->next = state->argc;
         return 0;
@@ -46,8 +50,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .parser = parse,
     .args_doc = "list [PATTERN...]\nrecord -e EVENT... [-o FILE] [-- COMMAND...]\nlive -e EVENT... [--dest URL] [-- "
-                "COMMAND...]\nreport SCHEMA [LOG...]\nreport --functions [LOG...]\nschema list\nschema show SCHEMA\n"
-                "schema run SCHEMA [-- COMMAND...]\ngraph [-o FILE] [LOG...]\nsymbols -k VMLINUX",
+                "COMMAND...]\ncontrol [-r PID] off|on\ncontrol [-r PID] event PATTERN off|on\nreport SCHEMA "
+                "[LOG...]\nreport --functions [LOG...]\nschema list\nschema show SCHEMA\n"
+                "schema run SCHEMA [-- COMMAND...]\nbench\ngraph [-o FILE] [LOG...]\nsymbols -k VMLINUX",
     .doc = "Bring the kernel's own events into a log, on the same timeline as the programs' events."
            "\vnlkernel COMMAND --help says more of each. Recording wants root, or access to tracefs.",
 };

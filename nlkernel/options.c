@@ -18,7 +18,9 @@ enum {
     OPTION_INTERVAL,
     OPTION_TRACEFS,
     OPTION_FUNCTIONS,
-    OPTION_FUNCTION
+    OPTION_FUNCTION,
+    OPTION_COUNTERS,
+    OPTION_ACTIVATION
 };
 
 static const struct argp_option options[] = {
@@ -35,12 +37,20 @@ static const struct argp_option options[] = {
      "test "
      "itself is tested there. doc/expressions.md is about all that it may be",
      1},
+    {"counters", OPTION_COUNTERS, "NAME[,NAME...]", 0,
+     "With each event what these counters of its CPU were: cycles, instructions, cache-misses, branch-misses, "
+     "page-faults and more. What the machine has not is left out, and said. Of all processes only",
+     1},
     {"follow", 'F', NULL, 0, "Only what COMMAND does, and the processes that it starts", 1},
     {"duration", 'd', "TIME", 0, "End after that: 10s, 500ms, 2m, 1h. A COMMAND that still runs is ended (SIGTERM)", 2},
     {"buffer", 'b', "SIZE", 0, "The kernel's buffer of each CPU (default 16m)", 3},
     {"low-water", OPTION_LOW_WATER, "PERCENT", 0,
      "Read a CPU's buffer as soon as so much of it is filled (default 5), or after the interval", 3},
     {"interval", OPTION_INTERVAL, "TIME", 0, "Read the buffers at least so often (default 200ms; live: 50ms)", 3},
+    {"activation", OPTION_ACTIVATION, "FILE", 0,
+     "Do what the lines of FILE say, whenever it has changed: off, on, event PATTERN off. nlkernel control does the "
+     "same by hand",
+     2},
     {"quiet", 'q', NULL, 0, "Say nothing when all went well", 3},
     {"tracefs", OPTION_TRACEFS, "FOLDER", 0, "Where tracefs is mounted (default: wherever it is)", 3},
     {0},
@@ -207,6 +217,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'q':
         o->quiet = true;
         return 0;
+    case OPTION_COUNTERS:
+        if (!counters_choose(&o->counters, argument))
+            argp_error(state, "--counters: %s", nl_error_message());
+        return 0;
+    case OPTION_ACTIVATION:
+        o->activation = argument;
+        return 0;
     case OPTION_TRACEFS:
         o->tracefs = argument;
         return 0;
@@ -214,6 +231,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         o->command = state->argv + state->next;
         return 0;
     case ARGP_KEY_END:
+        if (o->counters.count > 0 && (o->functions || o->pid_count > 0 || o->follow))
+            argp_error(state, "--counters counts for whole CPUs: --pid, --follow and --functions can't go with it; "
+                              "--filter 'PROG == NAME' can");
         if (o->glob_count > 0 && !o->functions)
             argp_error(state, "--filter-function is about --functions, which is not given");
         if (o->pattern_count == 0 && !o->functions && !o->events_elsewhere)

@@ -4,6 +4,8 @@
 #ifndef NLKERNEL_OPTIONS_H
 #define NLKERNEL_OPTIONS_H
 
+#include "counters.h"
+
 #include "program/program.h"
 
 typedef struct recording_options {
@@ -17,6 +19,7 @@ typedef struct recording_options {
     bool *cpus; /* only these, cpu_count of them; NULL: all */
     size_t cpu_count;
     nl_filter *filter;
+    counters counters;
     int64_t duration_ns;   /* 0: until told to end */
     size_t buffer_size;    /* bytes, of each CPU */
     int low_water;         /* per cent of it; -1: not said */
@@ -24,6 +27,7 @@ typedef struct recording_options {
     bool events_elsewhere; /* set before argp: the command line need not say any */
     bool follow;           /* only the command, and what it starts */
     bool quiet;
+    const char *activation; /* a file of commands, which is watched; NULL: none */
     const char *tracefs;
     char **command; /* NULL: none */
 } recording_options;

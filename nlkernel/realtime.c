@@ -4,8 +4,11 @@
 
 #include <netlogger.h>
 
+#include <errno.h>
 #include <stdio.h>
+#include <sys/timerfd.h>
 #include <time.h>
+#include <unistd.h>
 
 enum { TRIES = 7 };
 
@@ -45,17 +48,50 @@ static int64_t namespace_ns(void)
     return result;
 }
 
+/* Has the kernel tell when the clock is set: a time that never comes is waited for. */
+static void await_setting(realtime *r)
+{
+    const struct itimerspec never = {.it_value.tv_sec = INT32_MAX};
+    uint64_t count;
+    if (r->timer_fd >= 0 && read(r->timer_fd, &count, sizeof count) < 0 && errno == EAGAIN)
+        return; /* it waits already */
+    if (r->timer_fd >= 0)
+        timerfd_settime(r->timer_fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
+}
+
 void realtime_start(realtime *r)
 {
+    const struct itimerspec never = {.it_value.tv_sec = INT32_MAX};
+    r->timer_fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (r->timer_fd >= 0)
+        timerfd_settime(r->timer_fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &never, NULL);
     int64_t offset_ns = 0;
     r->namespace_ns = namespace_ns();
     measure(r, &offset_ns, &r->error_ns);
+    atomic_store(&r->offset_ns, offset_ns);
+    atomic_store(&r->before_ns, offset_ns);
+    atomic_store(&r->since_ns, INT64_MIN);
+}
+
+void realtime_stop(realtime *r)
+{
+    if (r->timer_fd >= 0)
+        close(r->timer_fd);
+    r->timer_fd = -1;
+}
+
+/* What happens from now on has another offset. */
+static void change(realtime *r, int64_t offset_ns)
+{
+    atomic_store(&r->before_ns, atomic_load(&r->offset_ns));
+    atomic_store(&r->since_ns, read_ns(CLOCK_MONOTONIC) - r->namespace_ns);
     atomic_store(&r->offset_ns, offset_ns);
 }
 
 bool realtime_update(realtime *r)
 {
     int64_t offset_ns = 0, error_ns, before_ns = atomic_load(&r->offset_ns);
+    await_setting(r);
     measure(r, &offset_ns, &error_ns);
     int64_t apart = offset_ns > before_ns ? offset_ns - before_ns : before_ns - offset_ns;
     if (apart <= error_ns + r->error_ns) {
@@ -67,6 +103,6 @@ bool realtime_update(realtime *r)
         return false;
     }
     r->error_ns = error_ns;
-    atomic_store(&r->offset_ns, offset_ns);
+    change(r, offset_ns);
     return true;
 }

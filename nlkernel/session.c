@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "child.h"
 #include "choice.h"
+#include "control.h"
 #include "functions.h"
 #include "instance.h"
 #include "lane.h"
@@ -19,14 +20,22 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { LOW_WATER_DEFAULT = 5, INTERVAL_DEFAULT_MS = 200, INTERVAL_LIVE_MS = 50, LOOK_EVERY_MS = 100 };
+enum {
+    LOW_WATER_DEFAULT = 5,
+    INTERVAL_DEFAULT_MS = 200,
+    INTERVAL_LIVE_MS = 50,
+    LOOK_EVERY_MS = 100,
+    SWITCHES_EVERY = 5
+};
 
 /* Sizes of a page of the ring buffer: the larger one is asked for where the kernel knows of it and buffers are large.
  */
@@ -46,6 +55,8 @@ typedef struct session {
     lane *lanes;
     size_t lane_count;
     child child;
+    control control;
+    counters counters;
     sigset_t signals;
     int64_t begun_ns, ended_ns; /* by the monotonic clock */
     uint64_t recorded, lost, strange;
@@ -107,6 +118,21 @@ static void say_begin(session *s)
         nl_record_add_string(record, name, s->options->globs[i], strlen(s->options->globs[i]));
     }
     say(s, record);
+}
+
+/* Which counters events have with them, and which they have not, and why. */
+static void say_counters(session *s)
+{
+    for (size_t i = 0; i < s->counters.count; i++) {
+        const counter *c = &s->counters.list[i];
+        bool absent = *c->absent != '\0';
+        nl_record *record = own_record(s, "NetLogger.Counter");
+        nl_record_add_string(record, "COUNTER", c->name, strlen(c->name));
+        nl_record_add_string(record, "STATE", absent ? "absent" : "present", absent ? 6 : 7);
+        if (absent)
+            nl_record_add_string(record, "REASON", c->absent, strlen(c->absent));
+        say(s, record);
+    }
 }
 
 static void say_finish(session *s)
@@ -196,8 +222,8 @@ static bool enable_event(session *s, const kernel_event *event)
 {
     char file[256];
     bool good = true;
-    if (event->traced)
-        return true; /* it is on with its tracer */
+    if (event->traced || s->setup.counter_count > 0)
+        return true; /* it is on with its tracer, or is perf's */
     if (event->kernel_filter != NULL) {
         snprintf(file, sizeof file, "events/%s/%s/filter", event->system, event->event);
         good = instance_write(&s->instance, file, event->kernel_filter);
@@ -384,6 +410,19 @@ static void set_sink(session *s, sink *to)
     s->setup.interval_ms = s->options->interval_ms > 0 ? s->options->interval_ms : interval_ms;
 }
 
+/* Finds out which counters there are; those that are not the user is told of, and later the log. */
+static void choose_counters(session *s)
+{
+    s->counters = s->options->counters;
+    size_t present = counters_probe(&s->counters, 0);
+    for (size_t i = present; i < s->counters.count; i++)
+        program_error("--counters %s: absent: %s", s->counters.list[i].name, s->counters.list[i].absent);
+    s->setup.counters = &s->counters;
+    s->setup.counter_count = present;
+    s->setup.buffer_size = s->options->buffer_size;
+    s->setup.low_water = s->options->low_water >= 0 ? s->options->low_water : LOW_WATER_DEFAULT;
+}
+
 /* Makes all ready, so that only the switch is left. False with the reason. */
 static bool prepare(session *s)
 {
@@ -394,20 +433,84 @@ static bool prepare(session *s)
     if (!instance_create(&s->instance, &s->tracing))
         return false;
     s->setup.instance_dir = s->instance.dir;
+    choose_counters(s);
     /* The kernel lets nobody choose a tracer once the buffers are open. */
     return set_buffer(s) && choose_processes(s) && choose_functions(s) && choose_cpus(s) && enable_events(s);
 }
 
+/* ---- off and on, while it records ---- */
+
+static const char *event_name_of(void *user, size_t event)
+{
+    static char name[256]; /* the one thread that controls asks for it */
+    const session *s = user;
+    snprintf(name, sizeof name, "%s:%s", s->events.list[event].system, s->events.list[event].event);
+    return name;
+}
+
+static void say_switch(session *s, const char *event, bool on)
+{
+    nl_record *record = own_record(s, "NetLogger.Record.Switch");
+    nl_record_add_string(record, "EVENT", event, strlen(event));
+    nl_record_add_string(record, "STATE", on ? "on" : "off", on ? 2 : 3);
+    say(s, record);
+}
+
+/* Events with counters are perf's, and each CPU's. */
+static bool switch_counted(session *s, size_t event, bool on)
+{
+    bool good = true;
+    for (size_t i = 0; i < s->lane_count; i++)
+        good = counted_switch(s->lanes[i].counted, event, on) && good;
+    return good;
+}
+
+static bool switch_in_kernel(session *s, size_t event, bool on)
+{
+    const kernel_event *e = event == SIZE_MAX ? NULL : &s->events.list[event];
+    char file[256] = "tracing_on";
+    if (s->setup.counter_count > 0)
+        return switch_counted(s, event, on);
+    if (e != NULL)
+        snprintf(file, sizeof file, "events/%s/%s/enable", e->system, e->event);
+    return instance_write(&s->instance, file, on ? "1" : "0");
+}
+
+static bool switch_event(void *user, size_t event, bool on)
+{
+    session *s = user;
+    const kernel_event *e = event == SIZE_MAX ? NULL : &s->events.list[event];
+    if (e != NULL && e->traced) {
+        nl_error_set("%s can be switched only with all others: the kernel holds a tracer as long as it is read",
+                     event_name_of(s, event));
+        return false;
+    }
+    if (!switch_in_kernel(s, event, on))
+        return false;
+    say_switch(s, e != NULL ? e->name : "*", on);
+    return true;
+}
+
+static void look_at_file(session *s)
+{
+    if (!control_look(&s->control))
+        program_error("--activation: %s", nl_error_message());
+}
+
 static bool begin(session *s)
 {
+    const control_target target = {s, s->events.count, event_name_of, switch_event};
     realtime_start(&s->clock);
     say_begin(s);
+    say_counters(s);
     say_clock(s);
     for (size_t i = 0; i < s->lane_count; i++)
         if (!lane_start(&s->lanes[i]))
             return false;
     s->begun_ns = s->ended_ns = monotonic_ns();
-    if (!instance_write(&s->instance, "tracing_on", "1"))
+    control_open(&s->control, &target, s->options->activation);
+    look_at_file(s);
+    if (s->control.on && !switch_in_kernel(s, SIZE_MAX, true))
         return false;
     if (s->child.pid == 0 || child_start(&s->child))
         return true;
@@ -415,29 +518,55 @@ static bool begin(session *s)
     return false;
 }
 
+/* Whether a signal says that it is over. */
+static bool is_told_to_end(const session *s)
+{
+    const struct timespec now = {0};
+    int signal;
+    while ((signal = sigtimedwait(&s->signals, NULL, &now)) > 0)
+        if (signal != SIGCHLD)
+            return true;
+    return false;
+}
+
+/* Waits until something happens, or it is time to look. */
+static void wait_for_something(session *s, int signal_fd, int64_t most_ns)
+{
+    struct pollfd waits[] = {{.fd = signal_fd, .events = POLLIN},
+                             {.fd = s->clock.timer_fd, .events = POLLIN},
+                             {.fd = s->control.fd, .events = POLLIN}};
+    struct timespec wait = {.tv_nsec = LOOK_EVERY_MS * 1000000};
+    if (most_ns < wait.tv_nsec)
+        wait.tv_nsec = most_ns;
+    if (ppoll(waits, sizeof waits / sizeof *waits, &wait, NULL) > 0 && waits[2].revents != 0)
+        control_answer(&s->control);
+}
+
 /* Waits until it is over. */
 static void wait_for_end(session *s)
 {
-    const struct timespec look_every = {.tv_nsec = LOOK_EVERY_MS * 1000000};
     int64_t end_ns = s->options->duration_ns > 0 ? s->begun_ns + s->options->duration_ns : INT64_MAX, left_ns;
+    int signal_fd = signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK);
     while ((left_ns = end_ns - monotonic_ns()) > 0 && !s->sink->failed && !s->child.ended) {
-        struct timespec wait = look_every;
-        if (left_ns < wait.tv_nsec)
-            wait.tv_nsec = left_ns;
-        int signal = sigtimedwait(&s->signals, NULL, &wait);
-        if (signal > 0 && signal != SIGCHLD)
-            return;
+        wait_for_something(s, signal_fd, left_ns);
+        if (is_told_to_end(s))
+            break;
         child_look(&s->child);
         if (realtime_update(&s->clock))
             say_clock(s);
+        look_at_file(s);
         sink_flush(s->sink);
     }
+    if (signal_fd >= 0)
+        close(signal_fd);
 }
 
 /* Stops recording, and reads what is left. */
 static void end(session *s)
 {
     if (s->instance.handle != NULL && !instance_write(&s->instance, "tracing_on", "0"))
+        program_error("%s", nl_error_message());
+    if (s->control.events_on != NULL && s->setup.counter_count > 0 && !switch_counted(s, SIZE_MAX, false))
         program_error("%s", nl_error_message());
     s->ended_ns = monotonic_ns();
     uint64_t one = 1;
@@ -451,6 +580,8 @@ static bool clean_up(session *s)
 {
     for (size_t i = 0; i < s->lane_count; i++)
         lane_close(&s->lanes[i]);
+    control_close(&s->control);
+    realtime_stop(&s->clock);
     bool gone = instance_destroy(&s->instance);
     if (!child_end(&s->child))
         program_error("%s does not end, and is left running", s->options->command[0]);
@@ -528,7 +659,8 @@ static int record_into(session *s, bool (*open)(sink *s, const void *user), cons
 
 int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user)
 {
-    session s = {.options = options, .instance = {.free_buffer_fd = -1}};
+    session s = {
+        .options = options, .instance = {.free_buffer_fd = -1}, .clock = {.timer_fd = -1}, .control = {.fd = -1}};
     if (!tracing_open(&s.tracing, options->tracefs)) {
         program_error("%s", nl_error_message());
         return PROGRAM_PROBLEM;

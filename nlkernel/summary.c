@@ -40,18 +40,27 @@ static double of_mean(const summaries *all, const summary *s, summary_row *row)
     return row->count > 0 ? row->sum / (double)row->count : 0;
 }
 
-/* The row of the same labels that has the value which shares are of. */
-static double whole(const summary *s, const summary_row *row)
+static int order_labels(const void *a, const void *b)
 {
-    for (size_t i = 0; i < s->row_count; i++) {
-        const summary_row *other = s->rows[i];
-        bool same = strcmp(s->values[other->value], s->share) == 0;
-        for (unsigned j = 0; same && j < s->by_count; j++)
-            same = strcmp(other->labels[j], row->labels[j]) == 0;
-        if (same)
-            return other->sum;
+    const summary_row *left = a, *right = b;
+    for (unsigned i = 0; i < SUMMARY_FIELDS_MOST && left->labels[i] != NULL && right->labels[i] != NULL; i++) {
+        int order = strcmp(left->labels[i], right->labels[i]);
+        if (order != 0)
+            return order;
     }
     return 0;
+}
+
+/* The sum of the same labels' value which shares are of. */
+static double whole(const summary *s, const summary_row *row)
+{
+    summary_row wanted = {.value = 0};
+    for (unsigned i = 0; i < s->by_count; i++)
+        wanted.labels[i] = row->labels[i];
+    if (s->value_count > 1)
+        wanted.labels[s->by_count] = (char *)s->share;
+    summary_row *const *found = tfind(&wanted, &s->tree, order_labels);
+    return found != NULL ? (*found)->sum : 0;
 }
 
 static double of_share(const summaries *all, const summary *s, summary_row *row)
@@ -227,17 +236,6 @@ bool summaries_read(summaries *all, const schema *of)
 
 /* ---- taking ---- */
 
-static int order_labels(const void *a, const void *b)
-{
-    const summary_row *left = a, *right = b;
-    for (unsigned i = 0; i < SUMMARY_FIELDS_MOST && left->labels[i] != NULL && right->labels[i] != NULL; i++) {
-        int order = strcmp(left->labels[i], right->labels[i]);
-        if (order != 0)
-            return order;
-    }
-    return 0;
-}
-
 static char *label_of(const nl_record *record, const char *name)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
@@ -269,6 +267,7 @@ static summary_row *row_of(summary *s, const nl_record *record, unsigned value)
     if (found != NULL || s->row_count >= ROWS_MOST) {
         for (unsigned i = 0; i < SUMMARY_FIELDS_MOST; i++)
             free(wanted.labels[i]);
+        s->left_out += found == NULL;
         return found != NULL ? *found : NULL;
     }
     if (s->row_count == s->row_capacity) {
@@ -385,10 +384,15 @@ static double rank_of(const summary_row *row, summary_order order)
 static int order_rows(const void *a, const void *b, void *user)
 {
     const summary_row *left = *(summary_row *const *)a, *right = *(summary_row *const *)b;
-    summary_order order = *(const summary_order *)user;
-    if (order != ORDER_KEY && rank_of(left, order) != rank_of(right, order))
-        return rank_of(left, order) > rank_of(right, order) ? -1 : 1;
-    return order_labels(left, right);
+    const summary *s = user;
+    if (s->order != ORDER_KEY && rank_of(left, s->order) != rank_of(right, s->order))
+        return rank_of(left, s->order) > rank_of(right, s->order) ? -1 : 1;
+    for (unsigned i = 0; i < s->by_count; i++) {
+        int order = strcmp(left->labels[i], right->labels[i]);
+        if (order != 0)
+            return order;
+    }
+    return (int)left->value - (int)right->value; /* as the file says them */
 }
 
 void summaries_compute(summaries *all)
@@ -397,7 +401,7 @@ void summaries_compute(summaries *all)
         all->seconds = (double)(all->to_ns - all->from_ns) / 1e9;
     for (size_t i = 0; i < all->count; i++)
         if (all->list[i].row_count > 0)
-            qsort_r(all->list[i].rows, all->list[i].row_count, sizeof(summary_row *), order_rows, &all->list[i].order);
+            qsort_r(all->list[i].rows, all->list[i].row_count, sizeof(summary_row *), order_rows, &all->list[i]);
 }
 
 static void keep_row(void *row)

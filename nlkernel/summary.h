@@ -21,7 +21,7 @@
 #include "base/distribution.h"
 #include "schema.h"
 
-enum { SUMMARY_FIELDS_MOST = 8, SUMMARY_COLUMNS_MOST = 12 };
+enum { SUMMARY_FIELDS_MOST = 16, SUMMARY_COLUMNS_MOST = 12 };
 
 typedef struct summary_point {
     int64_t time_ns;
@@ -58,6 +58,7 @@ typedef struct summary {
 
     summary_row **rows; /* once computed: in their order */
     size_t row_count, row_capacity;
+    uint64_t left_out;   /* values of rows that there was no room for */
     void *tree;          /* of rows, by labels */
     double sum;          /* of the first value */
     nl_distribution all; /* of it */

@@ -34,7 +34,7 @@ void summary_write(const summary *s, char kind, double value, char out[32])
 static void print_label(const char *label, int width)
 {
     int size = 0;
-    for (; label[size] != '\0' && size < LABEL_MOST; size++)
+    for (; size < LABEL_MOST && label[size] != '\0'; size++)
         putchar((unsigned char)label[size] < ' ' || label[size] == 127 ? '?' : label[size]);
     printf("%*s", width - size + 2, "");
 }
@@ -82,6 +82,8 @@ static void print_table(const summaries *all, const summary *s, long top)
         print_row(all, s, i, widths);
     if (rows < s->row_count)
         printf("  (%zu more: --top 0 shows all)\n", s->row_count - rows);
+    if (s->left_out > 0)
+        printf("  (and %" PRIu64 " that would be in more rows than are kept)\n", s->left_out);
 }
 
 void summaries_print(summaries *all, long top)
@@ -141,7 +143,7 @@ void summaries_print_json(summaries *all)
         json_print_string(s->title);
         printf(",\"unit\":");
         json_print_string(s->unit);
-        printf(",\"rows\":[");
+        printf(",\"left_out\":%" PRIu64 ",\"rows\":[", s->left_out);
         for (size_t j = 0; j < s->row_count; j++) {
             printf("%s\n  ", j > 0 ? "," : "");
             print_json_row(all, s, s->rows[j]);

@@ -258,7 +258,9 @@ static bool take_cpus_6(trace_dat *t, bytes *b, uint64_t cpus)
 static bool take_buffer_6(trace_dat *t, bytes option, uint64_t cpus)
 {
     uint64_t offset = take_number(&option, 8);
-    bytes data = option.bad ? (bytes){.bad = true} : part_of(t, offset, 0);
+    if (option.bad)
+        return false;
+    bytes data = part_of(t, offset, 0);
     data.end = t->file.end;
     return !data.bad && (take_word(&data, "flyrecord", 10) ? take_cpus_6(t, &data, cpus) : true);
 }

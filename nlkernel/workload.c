@@ -190,6 +190,36 @@ static bool run_switch(nl_writer *to, int argc, char **argv)
     return waitpid(other, NULL, 0) == other && good;
 }
 
+/* ---- syscalls: nothing but calls of getppid, for who measures what recording them costs ---- */
+
+static int64_t own_time_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+static void call(uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        syscall(SYS_getppid);
+}
+
+static bool run_syscalls(nl_writer *to, int argc, char **argv)
+{
+    uint64_t count = argc > 0 ? strtoull(argv[0], NULL, 10) : 1000000;
+    stay_on_one();
+    call(count / 10);
+    int64_t wall_ns = monotonic_ns(), own_ns = own_time_ns();
+    call(count);
+    own_ns = own_time_ns() - own_ns;
+    wall_ns = monotonic_ns() - wall_ns;
+    nl_record *record = own_record("Calls", nl_time_now_ns());
+    nl_record_add_double(record, "OWN.NS", (double)own_ns / (double)count);
+    nl_record_add_double(record, "WALL.NS", (double)wall_ns / (double)count);
+    return put(to, record);
+}
+
 /* ---- all of them ---- */
 
 int workload_main(int argc, char **argv)
@@ -197,7 +227,7 @@ int workload_main(int argc, char **argv)
     static const struct {
         const char *name;
         bool (*run)(nl_writer *to, int argc, char **argv);
-    } loads[] = {{"noise", run_noise}, {"switch", run_switch}};
+    } loads[] = {{"noise", run_noise}, {"switch", run_switch}, {"syscalls", run_syscalls}};
     const nl_writer_options options = {.truncate = true, .format = NL_FORMAT_NLB};
     nl_writer *to = argc >= 2 ? nl_writer_open(argv[1], &options) : NULL;
     bool found = false, good = to != NULL;

@@ -13,6 +13,7 @@
 #include "table.h"
 
 #include <inttypes.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 enum {
@@ -23,6 +24,9 @@ enum {
     LOG_MOST = 8 << 20, /* bytes of memory for one of them */
     LOG_LEAST = 1 << 20,
     LINE_SHOWN = 200,
+    PAGE_MOST = 64 << 10, /* more that a file may take where it is mapped */
+    SHORT_LINE = 100,     /* bytes of a line, as is guessed: lines are rather longer */
+    SHARES_MOST = 16,     /* of the result, for each of which all files are gone through */
 };
 
 typedef struct sorting {
@@ -32,20 +36,52 @@ typedef struct sorting {
     size_t planned; /* runs of t->goal bytes */
 } sorting;
 
+/* The bytes of all plain files. */
+static size_t size_of_files(const by_time *what)
+{
+    size_t total = 0;
+    for (size_t i = 0; i < what->file_count; i++) {
+        struct stat status;
+        if (stat(what->files[i], &status) == 0 && S_ISREG(status.st_mode))
+            total += (size_t)status.st_size + PAGE_MOST;
+    }
+    return total;
+}
+
+/* Bytes that the kernel could use for its cache of files, as it guesses. */
+static size_t memory_of_cache(void)
+{
+    FILE *info = fopen("/proc/meminfo", "re");
+    char line[128];
+    unsigned long long kilobytes = 0;
+    while (info != NULL && fgets(line, sizeof line, info) != NULL)
+        if (sscanf(line, "MemAvailable: %llu kB", &kilobytes) == 1)
+            break;
+    if (info != NULL)
+        fclose(info);
+    return (size_t)kilobytes << 10;
+}
+
+/*
+ * Whether it is better to leave the text in its files, and go through them again for each share of the result, than to
+ * write it to runs: its lines' list fits into the memory, the shares are few, the files stay in the kernel's cache, and
+ * there are addresses for all of them.
+ */
+static bool should_refer(size_t total, size_t memory)
+{
+    struct rlimit addresses;
+    size_t lines = total / SHORT_LINE;
+    return getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur == RLIM_INFINITY &&
+           lines * TABLE_LINE_COST <= memory / 4 * 3 && gather_share(memory, lines) >= total / SHARES_MOST &&
+           memory_of_cache() >= total + memory;
+}
+
 /*
  * What is in memory at the end needs no run. So that this is as much as can be, files that do not fit are parted
  * evenly: so many runs, and the rest.
  */
-static void plan_runs(sorting *s)
+static void plan_runs(sorting *s, size_t total, size_t fits)
 {
-    size_t total = 0, fits = s->t->memory / 8 * 5; /* of text: the rest is for its lists */
-    for (size_t i = 0; i < s->what->file_count; i++) {
-        struct stat status;
-        if (stat(s->what->files[i], &status) == 0 && S_ISREG(status.st_mode))
-            total += (size_t)status.st_size;
-    }
-    if (total <= fits)
-        return;
     s->planned = (total - 1) / fits;
     s->t->goal = (total - fits) / s->planned;
 }
@@ -95,7 +131,7 @@ static void read_log(sorting *s, const char *path)
 static void write_table(const by_time *what, table *t)
 {
     order o = order_table(t);
-    gather_lines(t->text, o.lines, o.count, WRITTEN_AT_ONCE, what->with_places, what->put, what->user);
+    gather_lines(t, o.lines, o.count, WRITTEN_AT_ONCE, what->with_places, what->put, what->user);
     order_free(&o);
 }
 
@@ -134,8 +170,13 @@ by_time_result by_time_sort(const by_time *what)
     if (pass_through(what))
         return BY_TIME_DONE;
     size_t memory = what->memory > 2 * OVERHEAD ? what->memory - OVERHEAD : what->memory / 2;
-    sorting s = {.what = what, .t = table_new(memory, what->reverse), .r = runs_new(what->directory, memory)};
-    plan_runs(&s);
+    size_t total = size_of_files(what), fits = memory / 8 * 5; /* of text: the rest is for its lists */
+    bool refers = total > fits && should_refer(total, memory);
+    sorting s = {.what = what,
+                 .t = table_new(memory, refers ? total : 0, what->reverse),
+                 .r = runs_new(what->directory, memory)};
+    if (total > fits && !refers)
+        plan_runs(&s, total, fits);
     for (size_t i = 0; i < what->file_count; i++)
         read_log(&s, what->files[i]);
     what->begin(what->user);

@@ -5,21 +5,25 @@
 #include "big.h"
 #include "program/program.h"
 #include "table.h"
+#include "windows.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    AHEAD = 12,  /* lines that are fetched into the cache before they are copied */
-    THREADS = 2, /* one writes, the other fetches: more would wait */
+    AHEAD = 12,       /* lines that are fetched into the cache before they are copied */
+    THREADS = 2,      /* one writes, the other fetches: more would wait */
+    BESIDE = 4 << 20, /* bytes, about, that handing on takes */
 };
 
 typedef struct gathering {
-    const char *text;
+    table *t;
     const nl_scanned_line *lines;
     size_t count;
-    size_t piece;
+    size_t piece;     /* bytes that are handed on at once */
+    size_t taken;     /* bytes, their lines' cost included, that a thread takes at once */
+    size_t line_cost; /* of a line that is taken */
     bool with_places;
     gather_sink *sink;
     void *user;
@@ -27,9 +31,16 @@ typedef struct gathering {
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t turned;
     size_t next;      /* line that nobody took yet */
-    uint64_t tickets; /* pieces that were taken */
-    uint64_t turn;    /* the piece that is to be handed on */
+    uint64_t tickets; /* shares that were taken */
+    uint64_t turn;    /* the share that is to be handed on */
 } gathering;
+
+/* Some lines that one thread fetches. */
+typedef struct share {
+    size_t from, to; /* of all lines */
+    size_t size;     /* bytes, newlines included */
+    uint64_t ticket;
+} share;
 
 /* What a thread works with. */
 typedef struct scratch {
@@ -37,115 +48,159 @@ typedef struct scratch {
     size_t capacity;
     nl_scanned_line *places;
     size_t place_capacity;
+    windows windows;
 } scratch;
 
-/* Takes the next lines, about a piece of them. False when there are none left. */
-static bool take(gathering *g, size_t *from, size_t *to, size_t *size, uint64_t *ticket)
+static size_t size_at(const gathering *g, size_t at)
+{
+    return table_line_size(g->t->text, g->lines[at]) + 1;
+}
+
+/* Takes the next lines. False when there are none left. */
+static bool take(gathering *g, share *s)
 {
     pthread_mutex_lock(&g->lock);
-    *from = g->next;
-    *ticket = g->tickets++;
-    size_t at = *from, bytes = 0;
-    for (; at < g->count && bytes < g->piece; at++)
-        bytes += table_line_size(g->text, g->lines[at]) + 1;
-    g->next = at;
+    *s = (share){.from = g->next, .to = g->next, .ticket = g->tickets++};
+    size_t most = s->ticket == 0 ? g->taken / 2 : g->taken; /* so that one thread writes while another fetches */
+    for (size_t cost = 0; s->to < g->count && cost < most; s->to++) {
+        s->size += size_at(g, s->to);
+        cost = s->size + (s->to - s->from) * g->line_cost;
+    }
+    g->next = s->to;
     pthread_mutex_unlock(&g->lock);
-    *to = at;
-    *size = bytes;
-    return at > *from;
+    return s->to > s->from;
 }
 
 /* Whether the lines lie one behind the other, so that they need not be copied. */
-static bool are_together(const gathering *g, size_t from, size_t to, size_t size)
+static bool are_together(const gathering *g, const share *s)
 {
-    uint64_t start = nl_line_offset(g->lines[from]);
-    nl_scanned_line last = g->lines[to - 1];
-    if (nl_line_offset(last) - start != size - table_line_size(g->text, last) - 1 || g->text[start + size - 1] != '\n')
+    uint64_t start = nl_line_offset(g->lines[s->from]);
+    const char *text = g->t->text;
+    if (nl_line_offset(g->lines[s->to - 1]) - start != s->size - size_at(g, s->to - 1) ||
+        text[start + s->size - 1] != '\n')
         return false;
-    for (size_t i = from; i + 1 < to; i++)
+    for (size_t i = s->from; i + 1 < s->to; i++)
         if (nl_line_offset(g->lines[i]) + nl_line_size(g->lines[i]) + 1 != nl_line_offset(g->lines[i + 1]))
             return false;
     return true;
 }
 
-static void make_room(scratch *s, size_t size, size_t places)
+static void copy_lines(const gathering *g, const share *s, char *out)
 {
-    if (size > s->capacity) {
-        s->text = big_resize(s->text, s->capacity, size);
-        s->capacity = size;
-    }
-    if (places > s->place_capacity) {
-        s->place_capacity = places + places / 4;
-        s->places = realloc(s->places, s->place_capacity * sizeof *s->places);
-        if (s->places == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-    }
-}
-
-static void copy_lines(const gathering *g, size_t from, size_t to, char *out)
-{
-    for (size_t i = from; i < to; i++) {
+    const char *text = g->t->text;
+    for (size_t i = s->from; i < s->to; i++) {
         if (i + AHEAD < g->count)
-            table_prefetch(g->text, g->lines[i + AHEAD]);
-        size_t size = table_line_size(g->text, g->lines[i]);
-        memcpy(out, g->text + nl_line_offset(g->lines[i]), size);
+            table_prefetch(text, g->lines[i + AHEAD]);
+        size_t size = table_line_size(text, g->lines[i]);
+        memcpy(out, text + nl_line_offset(g->lines[i]), size);
         out[size] = '\n';
         out += size + 1;
     }
 }
 
-static void place_lines(const gathering *g, size_t from, size_t to, nl_scanned_line *places)
+/* The lines of a share, one behind the other: where they lie, or copied. */
+static const char *fetch(const gathering *g, const share *s, scratch *own)
 {
+    bool refers = table_refers(g->t);
+    if (!refers && are_together(g, s))
+        return g->t->text + nl_line_offset(g->lines[s->from]);
+    if (s->size > own->capacity) {
+        own->text = big_resize(own->text, own->capacity, s->size);
+        own->capacity = s->size;
+    }
+    if (refers)
+        windows_copy(&own->windows, g->t, g->lines + s->from, s->to - s->from, s->ticket % 2 != 0, own->text);
+    else
+        copy_lines(g, s, own->text);
+    return own->text;
+}
+
+static const nl_scanned_line *place_lines(const gathering *g, size_t from, size_t to, scratch *own)
+{
+    if (!g->with_places)
+        return NULL;
+    if (to - from > own->place_capacity) {
+        own->place_capacity = (to - from) + (to - from) / 4;
+        own->places = realloc(own->places, own->place_capacity * sizeof *own->places);
+        if (own->places == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
     uint64_t offset = 0;
     for (size_t i = from; i < to; i++) {
         nl_scanned_line line = g->lines[i];
-        places[i - from] = (nl_scanned_line){line.time_ns, nl_line_place(offset, nl_line_size(line), true)};
-        offset += table_line_size(g->text, line) + 1;
+        own->places[i - from] = (nl_scanned_line){line.time_ns, nl_line_place(offset, nl_line_size(line), true)};
+        offset += size_at(g, i);
     }
+    return own->places;
+}
+
+/* Hands a share on, a piece at a time. */
+static void hand_on(const gathering *g, const share *s, const char *text, scratch *own)
+{
+    for (size_t from = s->from, to = from; from < s->to; from = to) {
+        size_t size = 0;
+        while (to < s->to && size < g->piece)
+            size += size_at(g, to++);
+        g->sink(g->user, text, size, place_lines(g, from, to, own), to - from);
+        text += size;
+    }
+}
+
+/* Memory of the table's list, which is not wanted any more, as it is: what is new has to be cleared first. */
+static void take_over(line_list *list, scratch *own)
+{
+    own->text = (char *)list->lines;
+    own->capacity = list->capacity * sizeof *list->lines;
+    *list = (line_list){0};
 }
 
 static void work(void *user, size_t worker)
 {
-    (void)worker;
     gathering *g = user;
-    scratch s = {0};
-    size_t from, to, size;
-    uint64_t ticket;
-    while (take(g, &from, &to, &size, &ticket)) {
-        const char *text = g->text + nl_line_offset(g->lines[from]);
-        bool together = are_together(g, from, to, size);
-        make_room(&s, together ? 0 : size, g->with_places ? to - from : 0);
-        if (!together) {
-            copy_lines(g, from, to, s.text);
-            text = s.text;
-        }
-        if (g->with_places)
-            place_lines(g, from, to, s.places);
+    scratch own = {0};
+    if (table_refers(g->t))
+        take_over(&g->t->lists[worker], &own);
+    share s;
+    while (take(g, &s)) {
+        const char *text = fetch(g, &s, &own);
         pthread_mutex_lock(&g->lock);
-        while (g->turn != ticket)
+        while (g->turn != s.ticket)
             pthread_cond_wait(&g->turned, &g->lock);
         pthread_mutex_unlock(&g->lock);
-        g->sink(g->user, text, size, g->with_places ? s.places : NULL, to - from);
+        hand_on(g, &s, text, &own);
         pthread_mutex_lock(&g->lock);
         g->turn++;
         pthread_cond_broadcast(&g->turned);
         pthread_mutex_unlock(&g->lock);
     }
-    big_free(s.text, s.capacity);
-    free(s.places);
+    big_free(own.text, own.capacity);
+    free(own.places);
+    windows_free(&own.windows);
 }
 
-void gather_lines(const char *text, const nl_scanned_line *lines, size_t count, size_t piece, bool with_places,
+size_t gather_share(size_t memory, size_t lines)
+{
+    size_t fixed = lines * sizeof(nl_scanned_line) + THREADS * WINDOWS_COST + BESIDE;
+    return memory > fixed ? (memory - fixed) / THREADS : 0;
+}
+
+void gather_lines(table *t, const nl_scanned_line *lines, size_t count, size_t piece, bool with_places,
                   gather_sink *sink, void *user)
 {
-    gathering g = {.text = text,
+    gathering g = {.t = t,
                    .lines = lines,
                    .count = count,
                    .piece = piece,
+                   .taken = piece,
                    .with_places = with_places,
                    .sink = sink,
                    .user = user,
                    .lock = PTHREAD_MUTEX_INITIALIZER,
                    .turned = PTHREAD_COND_INITIALIZER};
+    if (table_refers(t)) {
+        size_t most = gather_share(t->memory > t->kept ? t->memory - t->kept : 0, count);
+        g.taken = most > g.taken ? most : g.taken;
+        g.line_cost = WINDOWS_LINE_COST;
+    }
     workers_run(workers_count() < THREADS ? 1 : THREADS, work, &g);
 }

@@ -173,10 +173,11 @@ static bool claim(segment *s, size_t *index)
 {
     pthread_mutex_lock(&s->lock);
     size_t read_bytes = s->start + (s->count + 1) * s->piece;
+    size_t text_cost = s->t->refers ? s->t->kept + (s->busy + 1) * s->piece : read_bytes;
     size_t lines_cost = (s->t->line_count + s->lines) * TABLE_LINE_COST;
     size_t busy_cost = (s->busy + 1) * (s->piece / SHORTEST_LINE + 2) * TABLE_LINE_COST;
     s->full = s->full || (s->t->goal > 0 && read_bytes > s->t->goal) ||
-              read_bytes + lines_cost + busy_cost > s->t->memory - s->t->memory / SIDE_SHARE;
+              text_cost + lines_cost + busy_cost > s->t->memory - s->t->memory / SIDE_SHARE;
     bool more = !s->full && s->start + s->count * s->piece < s->end;
     if (more) {
         if (s->count == s->capacity) {
@@ -225,6 +226,7 @@ static void read_parts(void *user, size_t worker)
         p.end = s->end - p.start < s->piece ? s->end : p.start + s->piece;
         table_fetch(s->t, p.start, p.end);
         scan_part(s, scanner, &s->t->lists[worker], &p);
+        table_forget(s->t, p.start, p.end);
         pthread_mutex_lock(&s->lock);
         s->parts[index] = p;
         s->lines += p.count;
@@ -345,6 +347,7 @@ static bool join(joining *j)
         size_t before = 0, count = 0;
         room = take_seam(j, p, p->lines, &before) && take_lines(j, p, &count);
         table_add_piece(s->t, p->list, p->first - before, before + count);
+        table_forget(s->t, s->parts[i > 0 ? i - 1 : i].start, p->end);
     }
     return room;
 }

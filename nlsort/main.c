@@ -76,7 +76,7 @@ static const struct argp_option options[] = {
 };
 
 static const struct argp_child children[] = {
-    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {0}};
+    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {&program_strict_argp, 0, NULL, 1}, {0}};
 
 /* The format that the output's URL asks for, or else its name, if either does. */
 static nl_format format_of_output(const arguments *a)
@@ -109,6 +109,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &a->input.where;
         state->child_inputs[1] = &a->input.reading;
+        state->child_inputs[2] = &a->input.reading.strict;
         return 0;
     case 'k':
         why = key_add(a->key, argument);

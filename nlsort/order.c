@@ -13,7 +13,9 @@
 enum {
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
-    NEAR = 16, /* so many pieces that a line may be away from its place are near */
+    NEAR = 16,              /* so many pieces that a line may be away from its place are near */
+    GROUP_MOST = 128 << 10, /* lines of one first digit that are ordered in a processor's cache, or nearly */
+    GROUP_LEAST = 32,       /* fewer are put in order one by one */
 };
 
 /* Lines that are read one behind the other. */
@@ -58,17 +60,12 @@ static unsigned digits_of_range(int64_t least, int64_t most, unsigned *bits)
     return passes;
 }
 
-void order_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare)
+/* Orders lines of times from least to most by all digits: to next first, and to and fro between that and other. */
+static nl_scanned_line *sort_span(span s, int64_t least, int64_t most, nl_scanned_line *next, nl_scanned_line *other)
 {
-    span s = {p->list->lines + p->first, p->count};
-    if (p->ordered) {
-        memcpy(to, s.lines, s.count * sizeof *to);
-        return;
-    }
-    unsigned bits, passes = digits_of_range(p->least, p->most, &bits);
-    nl_scanned_line *next = passes % 2 == 1 ? to : spare;
+    unsigned bits, passes = digits_of_range(least, most, &bits);
     for (unsigned pass = 0; pass < passes; pass++) {
-        digit d = {p->least, pass * bits, (1u << bits) - 1};
+        digit d = {least, pass * bits, (1u << bits) - 1};
         size_t counts[DIGITS] = {0};
         count_digits(s, d, counts);
         for (size_t i = 0, sum = 0; i <= d.mask; i++) {
@@ -78,8 +75,19 @@ void order_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare)
         }
         distribute(s, d, counts, next);
         s.lines = next;
-        next = next == to ? spare : to;
+        nl_scanned_line *filled = next;
+        next = other;
+        other = filled;
     }
+    return other;
+}
+
+void order_piece(const piece *p, nl_scanned_line *to, nl_scanned_line *spare)
+{
+    span s = {p->list->lines + p->first, p->count};
+    nl_scanned_line *ordered = p->ordered ? NULL : sort_span(s, p->least, p->most, to, spare);
+    if (ordered != to)
+        memcpy(to, p->ordered ? s.lines : ordered, s.count * sizeof *to);
 }
 
 /* One pass over all lines, which several workers do together. */
@@ -119,9 +127,9 @@ static void distribute_own(void *user, size_t worker)
         distribute(spans[i], p->digit, p->counts[worker], p->to);
 }
 
-static void do_pass(pass *p)
+/* Distributes lines whose digits were counted. */
+static void distribute_counted(pass *p)
 {
-    workers_run(p->workers, count_own, p);
     size_t sum = 0;
     for (size_t i = 0; i <= p->digit.mask; i++)
         for (size_t worker = 0; worker < p->workers; worker++) {
@@ -130,6 +138,12 @@ static void do_pass(pass *p)
             sum += count;
         }
     workers_run(p->workers, distribute_own, p);
+}
+
+static void do_pass(pass *p)
+{
+    workers_run(p->workers, count_own, p);
+    distribute_counted(p);
 }
 
 /* Cuts lines into as many spans as there are workers. */
@@ -151,6 +165,76 @@ static void free_lines(nl_scanned_line *lines, size_t count)
     big_free(lines, (count + 1) * sizeof *lines);
 }
 
+/* ---- the first digit first ---- */
+
+/* Lines that were distributed by their first digit, and are to be ordered by the rest. */
+typedef struct groups {
+    nl_scanned_line *lines;
+    const size_t *ends; /* of each group, behind that of the one before */
+    size_t count, largest;
+    atomic_size_t next; /* group to be ordered */
+} groups;
+
+static void sort_few(nl_scanned_line *lines, size_t count)
+{
+    for (size_t i = 1; i < count; i++) {
+        nl_scanned_line moving = lines[i];
+        size_t at = i;
+        for (; at > 0 && lines[at - 1].time_ns > moving.time_ns; at--)
+            lines[at] = lines[at - 1];
+        lines[at] = moving;
+    }
+}
+
+static void sort_group(nl_scanned_line *lines, size_t count, nl_scanned_line *spare)
+{
+    if (count < GROUP_LEAST) {
+        sort_few(lines, count);
+        return;
+    }
+    int64_t least = lines[0].time_ns, most = least;
+    for (size_t i = 1; i < count; i++) {
+        least = lines[i].time_ns < least ? lines[i].time_ns : least;
+        most = lines[i].time_ns > most ? lines[i].time_ns : most;
+    }
+    nl_scanned_line *ordered = sort_span((span){lines, count}, least, most, spare, lines);
+    if (ordered != lines)
+        memcpy(lines, ordered, count * sizeof *lines);
+}
+
+static void sort_own_groups(void *user, size_t worker)
+{
+    (void)worker;
+    groups *g = user;
+    nl_scanned_line *spare = new_lines(g->largest);
+    for (size_t i; (i = atomic_fetch_add(&g->next, 1)) < g->count;) {
+        size_t from = i > 0 ? g->ends[i - 1] : 0;
+        sort_group(g->lines + from, g->ends[i] - from, spare);
+    }
+    free_lines(spare, g->largest);
+}
+
+/* Distributes lines by the first of their digits, and orders what is then together. False when that is too much. */
+static bool sort_by_groups(const span *spans, size_t span_count, digit first, size_t (*counts)[DIGITS],
+                           nl_scanned_line *to)
+{
+    pass p = {spans, span_count, workers_count(), first, to, counts};
+    workers_run(p.workers, count_own, &p);
+    groups g = {.lines = to, .count = (size_t)first.mask + 1};
+    for (size_t i = 0; i < g.count; i++) {
+        size_t own = 0;
+        for (size_t worker = 0; worker < p.workers; worker++)
+            own += counts[worker][i];
+        g.largest = own > g.largest ? own : g.largest;
+    }
+    if (g.largest > GROUP_MOST)
+        return false;
+    distribute_counted(&p);
+    g.ends = counts[p.workers - 1]; /* where the last worker's lines of each digit ended */
+    workers_run(p.workers, sort_own_groups, &g);
+    return true;
+}
+
 static nl_scanned_line *sort_by_digits(table *t, int64_t least, int64_t most)
 {
     size_t workers = workers_count();
@@ -162,6 +246,11 @@ static nl_scanned_line *sort_by_digits(table *t, int64_t least, int64_t most)
         spans[i] = (span){t->pieces[i].list->lines + t->pieces[i].first, t->pieces[i].count};
     unsigned bits, passes = digits_of_range(least, most, &bits);
     nl_scanned_line *to = new_lines(t->line_count), *from = NULL;
+    if (sort_by_groups(spans, t->piece_count, (digit){least, (passes - 1) * bits, (1u << bits) - 1}, counts, to)) {
+        free(spans);
+        free(counts);
+        return to;
+    }
     pass p = {spans, t->piece_count, workers, {least, 0, (1u << bits) - 1}, to, counts};
     do_pass(&p);
     table_free_lists(t);
@@ -277,7 +366,6 @@ static nl_scanned_line *sort_near(table *t)
         order_merge(o.to, o.starts[first_piece(&o, i)], o.starts[first_piece(&o, i + 1)], &spare);
     line_list_free(&spare);
     free(o.starts);
-    table_free_lists(t);
     return o.to;
 }
 

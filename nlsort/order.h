@@ -2,15 +2,16 @@
  * Puts a table's lines in the order of their times. Stable.
  *
  * Lines that come from a collector are nearly in order: then each piece is put in order by itself, in the processor's
- * cache, and only where neighbours overlap are they merged. Otherwise they are distributed by the digits of their
- * times, the least significant first, which takes the same time whatever the order was.
+ * cache, and only where neighbours overlap are they merged. Otherwise they are distributed by the first digit of their
+ * times, and what has the same is put in order in the cache. Where too many have the same they are distributed by all
+ * digits, the least significant first, which takes the same time whatever the times are.
  */
 #ifndef NLSORT_ORDER_H
 #define NLSORT_ORDER_H
 
 #include "table.h"
 
-/* All lines in order, room for capacity of them. Freed with order_free. The table's lists are given back. */
+/* All lines in order, room for capacity of them. Freed with order_free. The table's lists may be given back. */
 typedef struct order {
     nl_scanned_line *lines;
     size_t count;

@@ -34,7 +34,7 @@ ordered_log *ordered_open(input_settings *settings, const char *path, size_t mem
     if (o == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     *o = (ordered_log){
-        .path = path, .l = l, .in = in, .t = table_new(memory, reverse), .disorder = disorder, .user = user};
+        .path = path, .l = l, .in = in, .t = table_new(memory, 0, reverse), .disorder = disorder, .user = user};
     return o;
 }
 

@@ -116,7 +116,7 @@ void runs_add(runs *r, table *t)
     order o = order_table(t);
     block_sink to = {r, &r->file};
     begin_run(r, &r->file);
-    gather_lines(t->text, o.lines, o.count, r->block, true, write_block, &to);
+    gather_lines(t, o.lines, o.count, r->block, true, write_block, &to);
     end_run(&r->file);
     order_free(&o);
     table_clear(t);
@@ -225,7 +225,7 @@ static size_t merge_size(const runs *r, size_t count)
 
 void runs_merge(runs *r, table *t, gather_sink *sink, void *user)
 {
-    if (table_size(t) + merge_size(r, r->file.count) > r->memory) {
+    if (table_refers(t) || table_size(t) + merge_size(r, r->file.count) > r->memory) {
         runs_add(r, t);
         table_release(t);
     }

@@ -65,13 +65,15 @@ bool table_is_damaged(void)
     return damaged;
 }
 
-table *table_new(size_t memory, bool reverse)
+table *table_new(size_t memory, size_t files, bool reverse)
 {
     table *t = calloc(1, sizeof *t);
     if (t == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     t->memory = memory;
-    t->reserved = memory + SLACK;
+    t->refers = files > 0;
+    t->room = t->refers ? files + memory : memory;
+    t->reserved = t->room + SLACK;
     t->text = big_new(t->reserved);
     t->reverse = reverse;
     guard(t);
@@ -94,6 +96,7 @@ void table_free(table *t)
     table_free_lists(t);
     big_free(t->text, t->reserved);
     free(t->pieces);
+    free(t->ranges);
     free(t);
 }
 
@@ -103,6 +106,7 @@ void table_clear(table *t)
         t->lists[i].count = 0;
     t->piece_count = 0;
     t->line_count = 0;
+    t->kept = 0;
     table_unmap(t, 0);
 }
 
@@ -118,14 +122,26 @@ static size_t round_up(size_t size)
     return (size + page - 1) / page * page;
 }
 
+static void add_range(table *t, size_t start, size_t end)
+{
+    if (!t->refers)
+        return;
+    if (t->range_count == t->range_capacity) {
+        t->range_capacity = 2 * t->range_capacity + 16;
+        t->ranges = realloc(t->ranges, t->range_capacity * sizeof *t->ranges);
+        if (t->ranges == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
+    t->ranges[t->range_count++] = (text_range){start, end};
+}
+
 bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *whole)
 {
     struct stat status;
     if (fstat(fd, &status) != 0)
         return false;
     size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (size_t)at % page, place = round_up(t->used);
-    size_t left = status.st_size > at ? (size_t)(status.st_size - at) : 0,
-           room = t->memory > place ? t->memory - place : 0;
+    size_t left = status.st_size > at ? (size_t)(status.st_size - at) : 0, room = t->room > place ? t->room - place : 0;
     size_t size = left < room ? left : room;
     *start = place + before;
     *end = *start + size;
@@ -135,6 +151,7 @@ bool table_map(table *t, int fd, off_t at, size_t *start, size_t *end, bool *who
     if (mmap(t->text + place, before + size, PROT_READ, MAP_SHARED | MAP_FIXED, fd, at - (off_t)before) == MAP_FAILED)
         return false;
     t->mapped = round_up(*end);
+    add_range(t, place, t->mapped);
     return true;
 }
 
@@ -150,12 +167,16 @@ static void unmap_from(table *t, size_t from)
 void table_keep_mapped(table *t, size_t end)
 {
     t->used = round_up(end); /* nothing can be added to a page of a file */
+    if (t->range_count > 0)
+        t->ranges[t->range_count - 1].end = t->used;
     unmap_from(t, t->used);
 }
 
 void table_unmap(table *t, size_t used)
 {
     t->used = used;
+    while (t->range_count > 0 && t->ranges[t->range_count - 1].end > used)
+        t->range_count--;
     unmap_from(t, round_up(used));
 }
 
@@ -165,9 +186,25 @@ void table_fetch(const table *t, size_t start, size_t end)
     madvise(t->text + from, end - from, MADV_POPULATE_READ); /* a kernel that does not know it reads page by page */
 }
 
+void table_forget(const table *t, size_t start, size_t end)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), from = start / page * page, to = round_up(end);
+    for (size_t i = 0; i < t->range_count; i++) {
+        text_range r = t->ranges[i];
+        size_t first = from > r.start ? from : r.start, last = to < r.end ? to : r.end;
+        if (first < last)
+            madvise(t->text + first, last - first, MADV_DONTNEED);
+    }
+}
+
+bool table_refers(const table *t)
+{
+    return t->range_count > 0;
+}
+
 size_t table_size(const table *t)
 {
-    return t->used + t->line_count * TABLE_LINE_COST;
+    return (t->refers ? t->kept : t->used) + t->line_count * TABLE_LINE_COST;
 }
 
 bool table_is_full(const table *t)
@@ -237,6 +274,7 @@ nl_scanned_line table_keep(table *t, int64_t time_ns, nl_string line)
     nl_scanned_line kept = {time_ns,
                             nl_line_place(t->used, line.size < NL_LINE_LONGEST ? line.size : NL_LINE_LONGEST, true)};
     t->used += line.size + 1;
+    t->kept += line.size + 1;
     return kept;
 }
 

@@ -30,14 +30,25 @@ typedef struct piece {
     bool ordered;
 } piece;
 
+/* Where in the text a file is mapped, in whole pages. */
+typedef struct text_range {
+    size_t start, end;
+} text_range;
+
 typedef struct table {
     struct table *next; /* of all tables */
     char *text;
-    size_t used;     /* bytes of text */
-    size_t mapped;   /* up to there files may be mapped */
-    size_t reserved; /* that may be used: some more than memory */
-    size_t memory;   /* bytes that all of this may take, ordering it included */
-    size_t goal;     /* bytes of text of files of which there is to be no more; 0: as many as there is memory for */
+    size_t used;        /* bytes of text */
+    size_t kept;        /* of these, such as lie in memory of ours, not in a file that is mapped */
+    size_t mapped;      /* up to there files may be mapped */
+    size_t room;        /* bytes of text of files that may be mapped */
+    size_t reserved;    /* that may be used: some more than that */
+    size_t memory;      /* bytes that all of this may take, ordering it included */
+    bool refers;        /* text of files is mapped only while it is looked at, and does not count as memory */
+    text_range *ranges; /* where files are, from the first on, when it refers to them */
+    size_t range_count;
+    size_t range_capacity;
+    size_t goal; /* bytes of text of files of which there is to be no more; 0: as many as there is memory for */
     line_list lists[WORKERS_MOST];
     piece *pieces;
     size_t piece_count;
@@ -46,7 +57,11 @@ typedef struct table {
     bool reverse; /* times are turned round, so that the latest is the least */
 } table;
 
-table *table_new(size_t memory, bool reverse);
+/*
+ * files: 0, or the bytes of all the files whose text the table is to refer to: then they lie where they lie, in the
+ * kernel's cache, and are mapped piece by piece while somebody looks at them (table_fetch, table_forget).
+ */
+table *table_new(size_t memory, size_t files, bool reverse);
 void table_free(table *t);
 
 /* What a line takes in the lists and while they are ordered. */
@@ -93,6 +108,12 @@ void table_unmap(table *t, size_t used);
 
 /* Says that the text from start to end is wanted at once. */
 void table_fetch(const table *t, size_t start, size_t end);
+
+/* Says that the text from start to end is not wanted for now, if the table refers to files: it takes no memory then. */
+void table_forget(const table *t, size_t start, size_t end);
+
+/* Whether text of files is referred to: none of it may be read for long without table_forget. */
+bool table_refers(const table *t);
 
 /* Whether part of a file that was mapped was gone, or could not be read, when it was wanted. Of all tables. */
 bool table_is_damaged(void);

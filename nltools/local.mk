@@ -41,6 +41,7 @@ nltools_libconvert_la_SOURCES = \
 	%D%/convert/csv.h %D%/convert/csv_read.c %D%/convert/csv_write.c %D%/convert/text_set.c %D%/convert/text_set.h \
 	%D%/convert/otlp_read.c %D%/convert/otlp_write.c %D%/convert/otlp.h %D%/convert/chrome_read.c \
 	%D%/convert/lines.h %D%/convert/journal.c %D%/convert/strace.c \
+	%D%/convert/strace_line.c %D%/convert/strace_line.h %D%/convert/strace_time.c %D%/convert/strace_time.h \
 	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c \
 	%D%/convert/kernel_text.c %D%/convert/kernel_text.h %D%/convert/ftrace.c
 nltools_libconvert_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools

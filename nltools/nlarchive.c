@@ -46,8 +46,10 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const struct argp_child children[] = {
-    {&program_where_argp, 0, NULL, 3}, {&program_reading_argp, 0, "load, reading sources:", 4}, {0}};
+static const struct argp_child children[] = {{&program_where_argp, 0, NULL, 3},
+                                             {&program_reading_argp, 0, "load, reading sources:", 4},
+                                             {&program_strict_argp, 0, NULL, 4},
+                                             {0}};
 
 static void take_words(arguments *a, struct argp_state *state)
 {
@@ -99,6 +101,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &a->where;
         state->child_inputs[1] = &a->reading;
+        state->child_inputs[2] = &a->reading.strict;
         return 0;
     case 'f':
         a->follow = true;

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPTION_STRICT = 0x1000, OPTION_FORMATS, OPTION_THREADS, OPTION_HOST, OPTION_BASE };
+enum { OPTION_FORMATS = 0x1000, OPTION_THREADS, OPTION_HOST, OPTION_BASE };
 
 typedef struct arguments {
     const importer_kind *from;
@@ -35,7 +35,6 @@ static const struct argp_option options[] = {
     {"to", 't', "FORMAT", 0, "The output's format", 0},
     {"output", 'o', "FILE", 0, "Write to FILE, which takes its name when all is done (default: standard output)", 0},
     {"config", 'c', "FILE", 0, "Take lifelines and loadlines from an nlv file (default: found from the log)", 0},
-    {"strict", OPTION_STRICT, NULL, 0, "Stop at the first piece of input that can't be read", 0},
     {"quiet", 'q', NULL, 0, "Do not say what the output's format can't hold", 0},
     {"threads", OPTION_THREADS, "N", 0, "Convert with so many threads (default: as many as there are processors)", 0},
     {"host", OPTION_HOST, "NAME", 0, "The host of records that name none (strace, perf)", 0},
@@ -47,7 +46,7 @@ static const struct argp_option options[] = {
 };
 
 static const struct argp_child children[] = {
-    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {0}};
+    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {&program_strict_argp, 0, NULL, 1}, {0}};
 
 static void list_formats(void)
 {
@@ -95,6 +94,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &a->where;
         state->child_inputs[1] = &a->reading;
+        state->child_inputs[2] = &a->strict;
         return 0;
     case 'f':
         a->from = importer_kind_find(argument);
@@ -111,9 +111,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case 'c':
         a->drawing = argument;
-        return 0;
-    case OPTION_STRICT:
-        a->strict = true;
         return 0;
     case 'q':
         a->quiet = true;

@@ -90,7 +90,7 @@ static const struct argp_option options[] = {
 };
 
 static const struct argp_child children[] = {
-    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {0}};
+    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {&program_strict_argp, 0, NULL, 1}, {0}};
 
 static size_t parse_count(struct argp_state *state, const char *text)
 {
@@ -128,6 +128,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &a->where;
         state->child_inputs[1] = &a->reading;
+        state->child_inputs[2] = &a->reading.strict;
         return 0;
     case 'i':
         g_strfreev(a->ids);

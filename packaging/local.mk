@@ -1,10 +1,11 @@
 # What a machine needs to run the collector as a service: units for systemd, and a configuration that explains itself.
+nodist_systemdsystemunit_DATA =
 if BUILD_NETLOGD
-nodist_systemdsystemunit_DATA = %D%/netlogd.service
+nodist_systemdsystemunit_DATA += %D%/netlogd.service
 dist_systemdsystemunit_DATA = %D%/netlogd.socket
 endif
-CLEANFILES += %D%/netlogd.service
-EXTRA_DIST += %D%/dependencies %D%/install-dependencies %D%/netlogd.conf %D%/netlogd.service.in
+CLEANFILES += %D%/netlogd.service %D%/nlagentd.service
+EXTRA_DIST += %D%/dependencies %D%/install-dependencies %D%/netlogd.conf %D%/netlogd.service.in %D%/nlagentd.service.in
 
 # Debian's packages, by packaging/make-packages.
 EXTRA_DIST += \
@@ -27,6 +28,19 @@ packaging/netlogd.service: packaging/netlogd.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@bindir[@]|$(bindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
 		$(srcdir)/packaging/netlogd.service.in >$@
 
+if BUILD_NLAGENT
+nodist_systemdsystemunit_DATA += %D%/nlagentd.service
+endif
+
+packaging/nlagentd.service: packaging/nlagentd.service.in Makefile
+	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
+		$(srcdir)/packaging/nlagentd.service.in >$@
+
+# A desktop's caches of MIME types, entries and icons, where it has any; what is staged for a package has them made later.
+refresh_desktop = test -n "$(DESTDIR)" || test ! -e "$(datadir)/mime/mime.cache" || { \
+	update-mime-database "$(datadir)/mime"; update-desktop-database "$(datadir)/applications"; \
+	gtk-update-icon-cache -q -t -f "$(datadir)/icons/hicolor"; } >/dev/null 2>&1 || true
+
 # A configuration that is there stays as it is, and is not taken away unless it is still the example.
 install-data-hook:
 if BUILD_NETLOGD
@@ -34,9 +48,15 @@ if BUILD_NETLOGD
 	test -e "$(DESTDIR)$(sysconfdir)/netlogd.conf" || \
 		$(INSTALL_DATA) "$(srcdir)/packaging/netlogd.conf" "$(DESTDIR)$(sysconfdir)/netlogd.conf"
 endif
+if BUILD_NLV
+	$(refresh_desktop)
+endif
 
 uninstall-hook:
 if BUILD_NETLOGD
 	if cmp -s "$(srcdir)/packaging/netlogd.conf" "$(DESTDIR)$(sysconfdir)/netlogd.conf"; then \
 		rm -f "$(DESTDIR)$(sysconfdir)/netlogd.conf"; fi
+endif
+if BUILD_NLV
+	$(refresh_desktop)
 endif

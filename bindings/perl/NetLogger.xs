@@ -8,39 +8,80 @@
 
 #include <time.h>
 
-/* ---- what an object holds, shared by its copies in other interpreter threads ---- */
+/* ---- what an object holds ---- */
 
-typedef struct handle {
-    unsigned references;
+/* What the copies of an object in all interpreter threads have together: the last that lets go closes it. */
+typedef struct shared {
+    unsigned references; /* atomic */
     nl_log *log;
-    bool is_open;
+    nl_reader *reader;
+    nl_filter *filter;
+} shared;
+
+/* One interpreter's. */
+typedef struct handle {
+    shared *of; /* NULL: closed here; so are those below */
+    nl_log *log; /* NULL too when logging is off */
     nl_reader *reader;
     nl_filter *filter;
 } handle;
 
-static void let_go(handle *h)
+/* flushes: also when others go on with it. What failed is in the library's words. */
+static nl_status let_go(handle *h, bool flushes)
 {
-    if (__atomic_sub_fetch(&h->references, 1, __ATOMIC_ACQ_REL) > 0)
-        return;
-    nl_close(h->log);
-    nl_reader_close(h->reader);
-    nl_filter_free(h->filter);
-    free(h);
+    shared *of = h->of;
+    nl_status status = NL_OK;
+    if (of == NULL)
+        return NL_OK;
+    if (flushes && __atomic_load_n(&of->references, __ATOMIC_ACQUIRE) > 1)
+        status = nl_flush(of->log);
+    *h = (handle){0};
+    if (__atomic_sub_fetch(&of->references, 1, __ATOMIC_ACQ_REL) > 0)
+        return status;
+    status = nl_close(of->log);
+    nl_reader_close(of->reader);
+    nl_filter_free(of->filter);
+    free(of);
+    return status;
 }
 
 static int free_handle(pTHX_ SV *object, MAGIC *magic)
 {
     PERL_UNUSED_VAR(object);
-    let_go((handle *)(void *)magic->mg_ptr);
+    handle *h = (handle *)(void *)magic->mg_ptr;
+    let_go(h, false);
+    free(h);
     return 0;
+}
+
+static handle *new_handle(pTHX_ shared *of)
+{
+    handle *h = calloc(1, sizeof *h);
+    if (h == NULL)
+        croak("out of memory");
+    if (of != NULL)
+        *h = (handle){of, of->log, of->reader, of->filter};
+    return h;
+}
+
+/* Of what was opened, which it takes over. */
+static handle *first_handle(pTHX_ nl_log *log, nl_reader *reader, nl_filter *filter)
+{
+    shared *of = calloc(1, sizeof *of);
+    if (of == NULL)
+        croak("out of memory");
+    *of = (shared){1, log, reader, filter};
+    return new_handle(aTHX_ of);
 }
 
 #ifdef USE_ITHREADS
 static int copy_handle(pTHX_ MAGIC *magic, CLONE_PARAMS *parameters)
 {
     PERL_UNUSED_VAR(parameters);
-    handle *h = (handle *)(void *)magic->mg_ptr;
-    __atomic_add_fetch(&h->references, 1, __ATOMIC_RELAXED);
+    shared *of = ((handle *)(void *)magic->mg_ptr)->of;
+    if (of != NULL)
+        __atomic_add_fetch(&of->references, 1, __ATOMIC_RELAXED);
+    magic->mg_ptr = (char *)(void *)new_handle(aTHX_ of);
     return 0;
 }
 #define COPY copy_handle
@@ -70,7 +111,7 @@ static handle *handle_of(pTHX_ SV *object)
 static handle *open_log_of(pTHX_ SV *object)
 {
     handle *h = handle_of(aTHX_ object);
-    if (!h->is_open)
+    if (h->of == NULL)
         croak("the log is closed");
     return h;
 }
@@ -347,11 +388,7 @@ open(const char *class_name, const char *prog, SV *url = &PL_sv_undef)
     nl_log *log = nl_open(prog, SvOK(url) ? SvPV_nolen(url) : NULL);
     if (log == NULL && *nl_error_message() != '\0')
         die_with_words(aTHX_ "open failed");
-    handle *h = calloc(1, sizeof *h);
-    if (h == NULL)
-        croak("out of memory");
-    *h = (handle){.references = 1, .log = log, .is_open = true};
-    RETVAL = object_of(aTHX_ h, class_name);
+    RETVAL = object_of(aTHX_ first_handle(aTHX_ log, NULL, NULL), class_name);
   OUTPUT:
     RETVAL
 
@@ -401,7 +438,7 @@ bool
 is_on(SV *self, SV *level_value)
   CODE:
     handle *h = handle_of(aTHX_ self);
-    RETVAL = h->is_open && nl_is_on(h->log, level_of(aTHX_ level_value));
+    RETVAL = h->of != NULL && nl_is_on(h->log, level_of(aTHX_ level_value));
   OUTPUT:
     RETVAL
 
@@ -428,19 +465,13 @@ flush(SV *self)
 void
 close(SV *self)
   CODE:
-    handle *h = handle_of(aTHX_ self);
-    if (h->is_open) {
-        nl_log *log = h->log;
-        h->is_open = false;
-        h->log = NULL;
-        if (nl_close(log) == NL_FAILED)
-            die_with_words(aTHX_ "close failed");
-    }
+    if (let_go(handle_of(aTHX_ self), true) == NL_FAILED)
+        die_with_words(aTHX_ "close failed");
 
 bool
 is_open(SV *self)
   CODE:
-    RETVAL = handle_of(aTHX_ self)->is_open;
+    RETVAL = handle_of(aTHX_ self)->of != NULL;
   OUTPUT:
     RETVAL
 
@@ -466,11 +497,7 @@ _open(const char *class_name, const char *url, SV *where, bool follow)
         nl_filter_free(filter);
         die_with_words(aTHX_ "open failed");
     }
-    handle *h = calloc(1, sizeof *h);
-    if (h == NULL)
-        croak("out of memory");
-    *h = (handle){.references = 1, .reader = reader, .filter = filter};
-    RETVAL = object_of(aTHX_ h, class_name);
+    RETVAL = object_of(aTHX_ first_handle(aTHX_ NULL, reader, filter), class_name);
   OUTPUT:
     RETVAL
 
@@ -508,6 +535,4 @@ stats(SV *self)
 void
 close(SV *self)
   CODE:
-    handle *h = handle_of(aTHX_ self);
-    nl_reader_close(h->reader);
-    h->reader = NULL;
+    let_go(handle_of(aTHX_ self), false);

@@ -154,12 +154,29 @@ bool chart_knows(const char *path)
     return g_str_has_suffix(path, ".png") || g_str_has_suffix(path, ".svg");
 }
 
+static cairo_status_t keep_bytes(void *user, const unsigned char *data, unsigned size)
+{
+    g_byte_array_append(user, data, size);
+    return CAIRO_STATUS_SUCCESS;
+}
+
+/* The file takes its name when it is whole. */
+static bool write_aside(const char *path, const GByteArray *bytes, char **message)
+{
+    GError *error = NULL;
+    bool good = g_file_set_contents(path, (const char *)bytes->data, bytes->len, &error);
+    *message = good ? NULL : g_strdup(error->message);
+    g_clear_error(&error);
+    return good;
+}
+
 bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user,
                 char **message)
 {
     bool png = g_str_has_suffix(path, ".png");
+    GByteArray *bytes = g_byte_array_new();
     cairo_surface_t *surface = png ? cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height)
-                                   : cairo_svg_surface_create(path, width, height);
+                                   : cairo_svg_surface_create_for_stream(keep_bytes, bytes, width, height);
     cairo_t *cr = cairo_create(surface);
     chart_color(cr, 0xffffff, 1);
     cairo_paint(cr);
@@ -168,11 +185,14 @@ bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *c
     cairo_status_t status = cairo_status(cr);
     cairo_destroy(cr);
     if (status == CAIRO_STATUS_SUCCESS && png)
-        status = cairo_surface_write_to_png(surface, path);
+        status = cairo_surface_write_to_png_stream(surface, keep_bytes, bytes);
     cairo_surface_finish(surface);
     if (status == CAIRO_STATUS_SUCCESS)
         status = cairo_surface_status(surface);
     cairo_surface_destroy(surface);
-    *message = status == CAIRO_STATUS_SUCCESS ? NULL : g_strdup(cairo_status_to_string(status));
-    return status == CAIRO_STATUS_SUCCESS;
+    bool good = status == CAIRO_STATUS_SUCCESS && write_aside(path, bytes, message);
+    if (status != CAIRO_STATUS_SUCCESS)
+        *message = g_strdup(cairo_status_to_string(status));
+    g_byte_array_free(bytes, TRUE);
+    return good;
 }

@@ -171,6 +171,39 @@ static bool take_usual_date(const char *text, civil *t)
     return true;
 }
 
+static bool learn_day(const char *text, nl_known_day *known, int64_t *time_ns)
+{
+    enum { FIRST_YEAR = 1700, LAST_YEAR = 2200 }; /* whose days have all of their nanoseconds */
+    civil t;
+    if (!take_usual_date(text, &t) || civil_to_ns(&t, time_ns) != NL_OK)
+        return false;
+    if (t.year >= FIRST_YEAR && t.year <= LAST_YEAR) {
+        known->digits = eight_bytes(text);
+        known->begin_ns = days_from_civil(t.year, t.month, t.day) * (SECONDS_PER_DAY * NL_NS_PER_SECOND);
+    }
+    return true;
+}
+
+bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int64_t *time_ns)
+{
+    if (size != USUAL_DATE)
+        return false;
+    if (eight_bytes(text) != known->digits)
+        return learn_day(text, known, time_ns);
+    uint64_t time = eight_bytes(text + 6), fraction = eight_bytes(text + 13) >> 16 | UINT64_C(0x3030) << 48;
+    if (text[14] != '.' || !are_digits(time) || !are_digits(fraction))
+        return false;
+    time = pairs_of(time);
+    fraction = pairs_of(fraction);
+    unsigned hour = pair(time, 1), minute = pair(time, 2), second = pair(time, 3);
+    if (hour > 23 || minute > 59 || second > 60)
+        return false;
+    unsigned microseconds = pair(fraction, 0) * 10000 + pair(fraction, 1) * 100 + pair(fraction, 2);
+    *time_ns = known->begin_ns + (int64_t)(hour * 3600 + minute * 60 + second) * NL_NS_PER_SECOND +
+               (int64_t)microseconds * 1000;
+    return true;
+}
+
 /* 14 digits are known to be there, and to be followed by the end or a point. */
 static nl_status parse_date(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns)
 {

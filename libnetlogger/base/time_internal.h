@@ -14,6 +14,18 @@
 /* As nl_time_parse, but only a ULM DATE or an ISO 8601 time: no bare seconds. */
 nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
 
+/* A day in text, kept for the next time that is in it: most records of a row are. Zeroes at first. */
+typedef struct nl_known_day {
+    uint64_t digits; /* its eight bytes */
+    int64_t begin_ns;
+} nl_known_day;
+
+/*
+ * As nl_time_parse_calendar, of YYYYMMDDhhmmss.ffffff alone, which is the same by any reading of the fraction. False,
+ * without a message: it is none, or no time.
+ */
+bool nl_time_parse_usual(const char *text, size_t size, nl_known_day *known, int64_t *time_ns);
+
 /* A second in text, kept for the next time that is in it: most records of a row are. Zeroes at first; one format's. */
 typedef struct nl_known_second {
     int64_t seconds;

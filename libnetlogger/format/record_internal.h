@@ -9,6 +9,7 @@
 #ifndef NETLOGGER_FORMAT_RECORD_INTERNAL_H
 #define NETLOGGER_FORMAT_RECORD_INTERNAL_H
 
+#include "base/time_internal.h"
 #include "format/bytes.h"
 
 #include <netlogger.h>
@@ -40,6 +41,7 @@ typedef struct nl_known_name {
 typedef struct nl_known_names {
     const struct nl_text_format *format;     /* that they are of */
     nl_known_name names[NL_KNOWN_NAMES + 1]; /* the last stays empty */
+    nl_known_day day;
 } nl_known_names;
 
 typedef struct nl_record_storage {

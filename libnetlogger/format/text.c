@@ -127,6 +127,8 @@ static nl_string unescape_value(nl_record *record, const char *at, const char *e
 static void take_time(scan *s, nl_string value)
 {
     nl_record *record = s->record;
+    if (nl_time_parse_usual(value.data, value.size, &s->known->day, &record->time_ns))
+        return;
     if (s->format->parse_time(value.data, value.size, s->fraction, &record->time_ns) != NL_OK) {
         s->bad_time = true;
         return;

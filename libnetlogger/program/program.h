@@ -47,6 +47,7 @@ typedef struct program_reading {
     nl_fraction fraction;
     const char *reject_path; /* malformed input goes there, byte for byte, a line each; NULL when not asked for */
     FILE *reject_file;
+    bool strict;           /* the first malformed input ends the program, with PROGRAM_PROBLEM */
     bool interleaved;      /* set by the program: files of an archive are not read one after another */
     uint64_t malformed;    /* so far, over all sources */
     uint64_t gaps;         /* places where records are missing */
@@ -57,6 +58,9 @@ typedef struct program_reading {
 } program_reading;
 
 extern const struct argp program_reading_argp;
+
+/* The option --strict, for programs that are not to go on after malformed input; its child input is a bool. */
+extern const struct argp program_strict_argp;
 
 /* What --help of every such program says of its sources, a sentence or two. */
 #define PROGRAM_SOURCES                                                                                                \

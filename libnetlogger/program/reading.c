@@ -10,7 +10,7 @@
 
 enum { SHOWN = 5, TEXT_SHOWN = 60 };
 
-enum { OPTION_FRACTION = 0x2000, OPTION_REJECT };
+enum { OPTION_FRACTION = 0x2000, OPTION_REJECT, OPTION_STRICT };
 
 static const struct argp_option options[] = {
     {"fraction", OPTION_FRACTION, "HOW", 0,
@@ -42,6 +42,21 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 const struct argp program_reading_argp = {.options = options, .parser = parse};
+
+static const struct argp_option strict_options[] = {
+    {"strict", OPTION_STRICT, NULL, 0, "Stop at the first piece of input that can't be read, with exit status 1", 10},
+    {0}};
+
+static error_t parse_strict(int key, char *argument, struct argp_state *state)
+{
+    (void)argument;
+    if (key != OPTION_STRICT)
+        return ARGP_ERR_UNKNOWN;
+    *(bool *)state->input = true;
+    return 0;
+}
+
+const struct argp program_strict_argp = {.options = strict_options, .parser = parse_strict};
 
 static void keep_rejected(program_reading *reading, const nl_malformed *what)
 {
@@ -78,6 +93,8 @@ void program_malformed(void *user, const nl_malformed *what)
     else
         program_error("%s:%" PRIu64 ": %s: \"%s\"%s", what->source, what->line, what->reason, text,
                       what->text.size > TEXT_SHOWN ? "..." : "");
+    if (reading->strict)
+        program_fail(PROGRAM_PROBLEM, "stopped there, as --strict says");
 }
 
 static void say_lost(program_reading *reading, const nl_lost *what)

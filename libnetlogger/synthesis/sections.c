@@ -128,8 +128,9 @@ static bool take_lines(nl_sections *s, const char *text)
         while (stop > at && (stop[-1] == '\r' || stop[-1] == ' ' || stop[-1] == '\t'))
             stop--;
         bool goes_on = stop > at && stop[-1] == '\\' && *end != '\0';
-        joined = realloc(joined, size + (size_t)(stop - at) + 1);
-        NL_REQUIRE(joined != NULL, "out of memory");
+        char *larger = realloc(joined, size + (size_t)(stop - at) + 1);
+        NL_REQUIRE(larger != NULL, "out of memory");
+        joined = larger;
         memcpy(joined + size, at, (size_t)(stop - at));
         size += (size_t)(stop - at) - (goes_on ? 1 : 0);
         if (!goes_on) {

@@ -22,9 +22,11 @@
 
 enum { UNKNOWN = NO_FIELD };
 
-/* A state that is over, and not said yet, for what it was may become known later. */
+/* States that are over, and not said yet: what a wait was for may become known after it. */
+enum { PASTS = 8 };
+
 typedef struct past {
-    bool any, guessed; /* guessed: a wait without a mark */
+    bool guessed; /* a wait without a mark */
     unsigned label;
     int64_t from_ns, to_ns;
 } past;
@@ -37,7 +39,8 @@ typedef struct subject {
     int64_t since_ns;
     unsigned marks;                /* a bit for each label */
     int64_t spent_ns[LABELS_MOST]; /* in this segment */
-    past past;
+    past pasts[PASTS];
+    unsigned past_count;
     event *segment; /* with which it began */
 } subject;
 
@@ -47,16 +50,23 @@ static void free_subject(subject *t)
     free(t);
 }
 
+/* The first of them. */
 static void say_past(nl_synthesis *s, rule *r, subject *t)
 {
-    past p = t->past;
-    t->past.any = false;
-    if (!p.any || !r->changes || t->segment == NULL)
+    past p = t->pasts[0];
+    memmove(t->pasts, t->pasts + 1, --t->past_count * sizeof *t->pasts);
+    if (!r->changes || t->segment == NULL)
         return;
     nl_record *record = make_record(s, r, r->labels[p.label], p.from_ns, t->segment);
     make_fields(s, record, r, t->segment, t->segment);
     nl_record_add_int(record, "DUR.NS", p.to_ns - p.from_ns);
     make_put(s, r, record);
+}
+
+static void say_pasts(nl_synthesis *s, rule *r, subject *t)
+{
+    while (t->past_count > 0)
+        say_past(s, r, t);
 }
 
 /* Counts what the state took so far. */
@@ -75,8 +85,9 @@ static void enter_state(nl_synthesis *s, rule *r, subject *t, unsigned label, bo
     int64_t from_ns = t->since_ns;
     settle(t, now_ns);
     if (t->label != UNKNOWN) {
-        say_past(s, r, t);
-        t->past = (past){true, t->guessed, t->label, from_ns, now_ns};
+        if (t->past_count == PASTS)
+            say_past(s, r, t);
+        t->pasts[t->past_count++] = (past){t->guessed, t->label, from_ns, now_ns};
     }
     t->label = label;
     t->guessed = guessed;
@@ -110,14 +121,19 @@ static void change_state(nl_synthesis *s, rule *r, subject *t, unsigned label, i
 static void enter_wait(nl_synthesis *s, rule *r, subject *t, unsigned label, int64_t now_ns)
 {
     bool marked = t->marks != 0;
+    /* With the present one, that is the thread's own before it waits, all is known of what was. */
+    say_pasts(s, r, t);
     enter_state(s, r, t, marked ? (unsigned)__builtin_ctz(t->marks) : label, !marked, now_ns);
 }
 
 /* What was waited for last is known now. The wait is over: the thread that says so runs. */
 static void become(subject *t, unsigned label)
 {
-    past *p = &t->past;
-    if (!p->any || !p->guessed)
+    past *p = NULL;
+    for (unsigned i = t->past_count; p == NULL && i-- > 0;)
+        if (t->pasts[i].guessed)
+            p = &t->pasts[i];
+    if (p == NULL)
         return;
     int64_t ns = p->to_ns - p->from_ns;
     if (t->segment != NULL && p->from_ns < t->segment->time_ns)
@@ -164,7 +180,7 @@ static void take_segment(nl_synthesis *s, rule *r, subject *t, unsigned label, e
     settle(t, e->time_ns);
     if (r->segments && t->segment != NULL && e->time_ns >= t->segment->time_ns)
         say_segment(s, r, t, e);
-    say_past(s, r, t);
+    say_pasts(s, r, t);
     memset(t->spent_ns, 0, sizeof t->spent_ns);
     event_release(t->segment);
     t->segment = event_hold(e);

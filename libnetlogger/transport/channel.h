@@ -34,8 +34,8 @@ typedef struct nl_tls_options {
 nl_tls *nl_tls_new(bool server, const nl_tls_options *options, char words[NL_CHANNEL_WORDS]);
 void nl_tls_free(nl_tls *tls); /* NULL is allowed */
 
-/* For who reads and writes by OpenSSL himself: a connection of a listener's, an SSL of OpenSSL's, which is the caller's.
- * NULL when memory is short. */
+/* For who reads and writes by OpenSSL himself: a connection of a listener's, an SSL of OpenSSL's, which is the
+ * caller's. NULL when memory is short. */
 struct ssl_st *nl_tls_new_ssl(nl_tls *tls);
 
 typedef struct nl_channel {

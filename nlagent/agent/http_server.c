@@ -12,6 +12,8 @@
 #include <event2/bufferevent_ssl.h>
 #include <event2/http.h>
 #include <event2/keyvalq_struct.h>
+#include <event2/listener.h>
+#include <errno.h>
 #include <netinet/tcp.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
@@ -24,12 +26,17 @@ enum {
     TIMEOUT_S = 60,
     STREAM_TIMEOUT_S = 3600 * 24,
     STREAM_BUFFER = 64 << 10, /* what waits in the kernel's stead before records wait in the subscription's queue */
-    BEAT_S = 5
+    BEAT_S = 5,
+    RETRY_MS = 250,
+    UNWANTED_MOST = 16 << 10
 };
 
 struct http_server {
+    http_server *next;
     agent *agent;
     struct evhttp *http;
+    struct evconnlistener *accepting;
+    struct event *again;
     nl_tls *tls; /* NULL: plain */
     const char *wsdl, *schema;
     const network *allow;
@@ -285,7 +292,8 @@ static void begin_stream(struct evhttp_request *request, subscription *found, nl
     evhttp_connection_set_timeout(connection, STREAM_TIMEOUT_S);
     evhttp_connection_set_closecb(connection, on_stream_closed, t);
     evhttp_send_reply_start(request, HTTP_OK, "OK");
-    bufferevent_enable(bytes, EV_READ); /* so that its end is noticed */
+    /* Libevent goes on reading, so that the end is noticed; what comes is of no use. */
+    bufferevent_setwatermark(bytes, EV_READ, 0, UNWANTED_MOST);
     evbuffer_add_cb(bufferevent_get_output(bytes), on_written, t);
     pump(t);
 }
@@ -336,13 +344,44 @@ static struct bufferevent *new_connection(struct event_base *base, void *user)
                : bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 }
 
+/* All of them: a listener's error says nothing of whose it is, for libevent has set its user itself. */
+static http_server *all_servers;
+
+/* Out of descriptors: whoever knocks waits in the kernel until some are free, and the loop does not spin meanwhile. */
+static void on_accept_error(struct evconnlistener *accepting, void *user)
+{
+    (void)user;
+    const struct timeval pause = {.tv_usec = RETRY_MS * 1000};
+    http_server *s = all_servers;
+    while (s != NULL && s->accepting != accepting)
+        s = s->next;
+    if (s == NULL)
+        return;
+    program_error("accept: %s; trying again", strerror(errno));
+    evconnlistener_disable(accepting);
+    event_add(s->again, &pause);
+}
+
+static void on_again(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    evconnlistener_enable(((http_server *)user)->accepting);
+}
+
 http_server *http_server_new(agent *a, const listener *l, const char *wsdl, const char *schema, const network *allow,
                              size_t allow_count)
 {
     http_server *s = calloc(1, sizeof *s);
-    if (s == NULL || (s->http = evhttp_new(a->base)) == NULL || evhttp_accept_socket(s->http, l->fd) != 0)
+    struct evhttp_bound_socket *bound = NULL;
+    if (s == NULL || (s->http = evhttp_new(a->base)) == NULL ||
+        (bound = evhttp_accept_socket_with_handle(s->http, l->fd)) == NULL ||
+        (s->again = evtimer_new(a->base, on_again, s)) == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->accepting = evhttp_bound_socket_get_listener(bound);
+    s->next = all_servers;
+    all_servers = s;
     s->agent = a;
+    evconnlistener_set_error_cb(s->accepting, on_accept_error);
     s->tls = l->asked->tls;
     s->wsdl = wsdl;
     s->schema = schema;
@@ -363,6 +402,11 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
 
 void http_server_free(http_server *s)
 {
+    http_server **link = &all_servers;
+    while (*link != s)
+        link = &(*link)->next;
+    *link = s->next;
+    event_free(s->again);
     evhttp_free(s->http);
     free(s);
 }

@@ -23,7 +23,8 @@ enum {
     CALM_AFTER_S = 60,
     AGAIN_MOST_S = 60,
     KILL_AFTER_MS = 2000,
-    LEAVING_MOST = 1024
+    LEAVING_MOST = 1024,
+    REAP_TURNS = 100 /* of 10 ms, at the end */
 };
 
 struct sensor_process {
@@ -52,23 +53,26 @@ static struct leaving {
 } leaving[LEAVING_MOST];
 static size_t leaving_count;
 
+/* Nothing here waits: a process that hangs in the kernel does not end even when it is killed. */
 static void look_after_leaving(bool kill_now)
 {
     for (size_t i = 0; i < leaving_count;) {
-        if (kill_now || nl_monotonic_ns() >= leaving[i].kill_ns)
-            kill(-leaving[i].pid, SIGKILL);
-        if (waitpid(leaving[i].pid, NULL, kill_now ? 0 : WNOHANG) != 0)
+        bool ended = waitpid(leaving[i].pid, NULL, WNOHANG) != 0;
+        if (ended || kill_now || nl_monotonic_ns() >= leaving[i].kill_ns)
+            kill(-leaving[i].pid, SIGKILL); /* what it has started goes with it */
+        if (ended)
             leaving[i] = leaving[--leaving_count];
         else
             i++;
     }
 }
 
-static void let_go(pid_t pid)
+static void let_go(pid_t pid, int signal)
 {
+    kill(-pid, signal);
     look_after_leaving(leaving_count == LEAVING_MOST);
-    kill(-pid, SIGTERM);
-    leaving[leaving_count++] = (struct leaving){pid, nl_monotonic_ns() + KILL_AFTER_MS * INT64_C(1000000)};
+    if (leaving_count < LEAVING_MOST)
+        leaving[leaving_count++] = (struct leaving){pid, nl_monotonic_ns() + KILL_AFTER_MS * INT64_C(1000000)};
 }
 
 void process_reap(void)
@@ -78,12 +82,10 @@ void process_reap(void)
 
 void process_reap_all(void)
 {
-    for (int i = 0; i < 20 && leaving_count > 0; i++) {
-        look_after_leaving(false);
-        if (leaving_count > 0)
-            usleep(10000);
+    for (int i = 0; i < REAP_TURNS && leaving_count > 0; i++) {
+        look_after_leaving(i >= REAP_TURNS / 5);
+        usleep(10000);
     }
-    look_after_leaving(true);
 }
 
 /* ---- starting ---- */
@@ -226,8 +228,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     double patience_s = p->interval_s * 3 > HANGS_AFTER_S ? p->interval_s * 3 : HANGS_AFTER_S;
     if (check_end(p) || !p->definition->beats || (double)(nl_monotonic_ns() - p->heard_ns) < patience_s * 1e9)
         return;
-    kill(-p->pid, SIGKILL);
-    waitpid(p->pid, NULL, 0);
+    let_go(p->pid, SIGKILL);
     ended(p, "it hung, and was killed");
 }
 
@@ -306,7 +307,7 @@ void process_free(sensor_process *p)
 {
     close_ends(p);
     if (p->pid > 0)
-        let_go(p->pid);
+        let_go(p->pid, SIGTERM);
     event_free(p->clock);
     event_free(p->again);
     free(p);

@@ -17,7 +17,8 @@ enum {
     WAIT_MOST_S = 50, /* below what HTTP's own timeout is */
     QUERY_WAIT_S = 10,
     LOOK_MS = 150, /* how long records of one look may take to come */
-    LISTED_MOST = 300
+    LISTED_MOST = 300,
+    ANSWER_MOST = 32 << 20 /* bytes */
 };
 
 typedef struct call {
@@ -450,7 +451,9 @@ static void stop(call *c)
 
 static void put_one(void *user, const nl_record *record)
 {
-    soap_put_record(user, record);
+    call *c = user;
+    if (c->out.size < ANSWER_MOST)
+        soap_put_record(&c->out, record);
 }
 
 static void summaries_of(call *c)
@@ -471,7 +474,9 @@ static void summaries_of(call *c)
     if (s == NULL)
         fail_sensor(c, words);
     else
-        summaries_list(s->summaries, (unsigned)minutes, since_ns, put_one, &c->out);
+        summaries_list(s->summaries, (unsigned)minutes, since_ns, put_one, c);
+    if (c->out.size >= ANSWER_MOST)
+        fail(c, "LimitReached", "that is too much for one answer; ask for less, with since");
 }
 
 /* ---- the directory ---- */

@@ -78,8 +78,7 @@ static void begin_record(soap_reader *r, const xmlChar **attributes, int count)
     int64_t time_ns = 0;
     nl_string time = attribute(attributes, count, "time");
     r->record = nl_record_new();
-    if (time.data != NULL && nl_time_parse(time.data, time.size, NL_FRACTION_DECIMAL, &time_ns) != NL_OK)
-        refuse(r, "Client", "a record's time can't be read");
+    bool good = time.data == NULL || nl_time_parse(time.data, time.size, NL_FRACTION_DECIMAL, &time_ns) == NL_OK;
     nl_record_set_time(r->record, time_ns);
     nl_string text = unpack_attribute(r, attributes, count, "level");
     if (text.data != NULL)
@@ -90,6 +89,8 @@ static void begin_record(soap_reader *r, const xmlChar **attributes, int count)
         nl_record_set_prog(r->record, text.data, text.size);
     if ((text = unpack_attribute(r, attributes, count, "event")).data != NULL)
         nl_record_set_event(r->record, text.data, text.size);
+    if (!good) /* at the end: a parser that is stopped has no attributes any more */
+        refuse(r, "Client", "a record's time can't be read");
 }
 
 static void begin_field(soap_reader *r, const xmlChar **attributes, int count)

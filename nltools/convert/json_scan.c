@@ -116,13 +116,27 @@ static bool unescape_string(json_scan *j, const char *start, const char *from, n
     return true;
 }
 
+/* The first byte from at on that stands for something else than itself in a string: '"', '\\', control characters. */
+static const char *skip_plain(const char *at, const char *end)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
+    for (uint64_t word; (size_t)(end - at) >= sizeof word; at += sizeof word) {
+        memcpy(&word, at, sizeof word);
+        uint64_t quote = word ^ ones * '"', backslash = word ^ ones * '\\';
+        uint64_t low = (word - ones * ' ') & ~word;
+        if (((low | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash)) & highs) != 0)
+            break; /* one of these bytes is such a one */
+    }
+    while (at < end && *at != '"' && *at != '\\' && (unsigned char)*at >= ' ')
+        at++;
+    return at;
+}
+
 bool json_string(json_scan *j, nl_string *string)
 {
     if (!json_take(j, '"'))
         return json_fail(j, "a string is missing");
-    const char *start = j->at, *at = start;
-    while (at < j->end && *at != '"' && *at != '\\' && (unsigned char)*at >= ' ')
-        at++;
+    const char *start = j->at, *at = skip_plain(start, j->end);
     if (at == j->end)
         return json_fail(j, "a string does not end");
     if (*at == '\\')

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,8 +15,9 @@
 
 struct output {
     int fd;
-    char *path;  /* NULL: standard output */
-    char *aside; /* what the file is called until it is whole; NULL when it is written in place */
+    char *path;    /* NULL: standard output */
+    bool nameless; /* it has no name until it is whole: whatever becomes of this process, nothing is left behind */
+    char *aside;   /* what it is called until then, if it has a name of its own; NULL when it is written in place */
 };
 
 static bool fail(const char *doing, const char *path)
@@ -30,11 +33,25 @@ static bool is_written_aside(const char *path)
     return stat(path, &status) != 0 || S_ISREG(status.st_mode);
 }
 
+static int open_nameless(const char *path)
+{
+    char *copy = strdup(path);
+    if (copy == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    int fd = open(dirname(copy), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    free(copy);
+    return fd;
+}
+
 static bool open_aside(output *o)
 {
-    if (asprintf(&o->aside, "%s.XXXXXX", o->path) < 0)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    o->fd = mkostemp(o->aside, O_CLOEXEC);
+    o->fd = open_nameless(o->path);
+    o->nameless = o->fd >= 0;
+    if (!o->nameless) { /* the file system has no such files */
+        if (asprintf(&o->aside, "%s.XXXXXX", o->path) < 0)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        o->fd = mkostemp(o->aside, O_CLOEXEC);
+    }
     if (o->fd < 0)
         return false;
     struct stat before;
@@ -84,9 +101,25 @@ bool output_write(output *o, const char *data, size_t size)
     return true;
 }
 
+/* Gives a file its first name: its own, or, where there is a file of that name, one beside it. */
+static bool name_it(output *o)
+{
+    enum { ATTEMPTS = 100 };
+    char self[40];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", o->fd);
+    bool named = linkat(AT_FDCWD, self, AT_FDCWD, o->path, AT_SYMLINK_FOLLOW) == 0;
+    for (int i = 0; !named && errno == EEXIST && i < ATTEMPTS; i++) {
+        free(o->aside);
+        if (asprintf(&o->aside, "%s.%ld-%d", o->path, (long)getpid(), i) < 0)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        named = linkat(AT_FDCWD, self, AT_FDCWD, o->aside, AT_SYMLINK_FOLLOW) == 0;
+    }
+    return named || fail("write", o->path);
+}
+
 bool output_close(output *o, bool keep)
 {
-    bool good = true;
+    bool good = !o->nameless || !keep || name_it(o);
     if (o->path != NULL && close(o->fd) != 0)
         good = fail("write", o->path);
     if (o->aside != NULL && good && keep && rename(o->aside, o->path) != 0)

@@ -6,6 +6,7 @@
 #include "model/colors.h"
 #include "model/index.h"
 #include "model/source.h"
+#include "model/subset.h"
 
 #include "analysis/infer.h"
 
@@ -22,6 +23,7 @@ enum {
     WAIT_MS = 20,
     COLORS_EVERY_MS = 200,
     VERIFIED_AT_ONCE = 256 << 20,
+    LAST_LINE = 1 << 20,    /* bytes of a line that is not whole yet, at most */
     INDEX_LEAST = 64 << 20, /* bytes of a log: a smaller one is read again as fast */
 };
 
@@ -53,8 +55,10 @@ struct model {
     uint64_t inferred_from; /* bytes */
     char *inferred_text;    /* the drawing then */
     atomic_bool unsettled;
-    bool index_tried, index_written;
+    bool index_tried, index_written, index_settled;
+    uint64_t indexed_at; /* bytes of the log that the index knows */
     gint64 colored_us;
+    store *full;      /* while there is a filter: all that was read before; NULL: not known any more */
     GHashTable *told; /* what was told once, so as not to be told again */
     bool checked;     /* what is odd about the logs was told */
     pthread_t thread;
@@ -134,6 +138,7 @@ void model_free(model *m)
     nl_filter_free(m->next_filter);
     drawing_free(m->next_drawing);
     colors_free(m->colors);
+    store_free(m->full);
     store_free(m->store);
     drawing_free(m->drawing);
     g_string_free(m->name, TRUE);
@@ -203,10 +208,9 @@ static uint64_t bytes_there(const model *m)
     return sum;
 }
 
-/* All is read again, for another drawing. */
-static void begin_anew(model *m, drawing *d)
+/* Another store and drawing, both taken over; gives the former store, the caller's. */
+static store *replace_store(model *m, store *fresh, drawing *d)
 {
-    store *fresh = new_store(d, m->inferred);
     model_lock(m);
     store *old_store = m->store;
     drawing *old_drawing = m->drawing;
@@ -214,8 +218,21 @@ static void begin_anew(model *m, drawing *d)
     m->drawing = d;
     colors_assign(m->colors, m->store, true);
     model_unlock(m);
-    store_free(old_store);
     drawing_free(old_drawing);
+    return old_store;
+}
+
+static void forget_full(model *m)
+{
+    store_free(m->full);
+    m->full = NULL;
+}
+
+/* All is read again, for another drawing. */
+static void begin_anew(model *m, drawing *d)
+{
+    forget_full(m);
+    store_free(replace_store(m, new_store(d, m->inferred), d));
     for (guint i = 0; i < m->sources->len; i++)
         source_rewind(g_ptr_array_index(m->sources, i));
 }
@@ -434,7 +451,7 @@ static void try_index(model *m)
     s->at = at;
     g_array_index(m->jobs, scan_job, s->number).to = at;
     m->prepared = m->index_written = true;
-    m->inferred_from = at;
+    m->inferred_from = m->indexed_at = at;
     m->generation++;
     /* What is large is looked at only where somebody has a picture meanwhile. */
     if ((m->started || found->mapped_size < VERIFIED_AT_ONCE) && !index_is_sound(found)) {
@@ -446,6 +463,62 @@ static void try_index(model *m)
 }
 
 /* Another filter than before: all is read again. */
+static bool has_read_all(const model *m)
+{
+    for (guint i = 0; i < m->sources->len; i++) {
+        const source *s = g_ptr_array_index(m->sources, i);
+        bool is_open = s->reader != NULL && !s->reader_ended;
+        if (is_open || s->text.fd < 0 || s->at + LAST_LINE < text_file_size(&s->text))
+            return false;
+    }
+    return m->sources->len > 0;
+}
+
+/* The store is of all that there is: keeps it so. */
+static void keep_full(model *m)
+{
+    for (guint i = 0; i < m->sources->len; i++) {
+        source *s = g_ptr_array_index(m->sources, i);
+        s->full_at = s->at;
+    }
+    model_lock(m);
+    store_settle(m->store);
+    model_unlock(m);
+    m->full = m->store;
+}
+
+/*
+ * Shows what the filter leaves without reading the logs again, where the store of all is here and that is enough; or
+ * all, when there is no filter any more. The store of all is kept as long as nothing new comes.
+ */
+static bool take_from_full(model *m, bool is_all)
+{
+    if (m->full == NULL && is_all && m->options.records_most == 0 && has_read_all(m))
+        keep_full(m);
+    if (m->full == NULL)
+        return false;
+    drawing *d = drawing_copy(m->drawing);
+    store *fresh = m->filter == NULL             ? m->full
+                   : subset_is_enough(m->filter) ? subset_new(m->full, m->filter, d, &m->stopping)
+                                                 : NULL;
+    bool read_again = fresh == NULL;
+    if (read_again)
+        fresh = new_store(d, m->inferred);
+    store *old = replace_store(m, fresh, d);
+    if (old != m->full)
+        store_free(old);
+    if (fresh == m->full)
+        m->full = NULL;
+    for (guint i = 0; i < m->sources->len; i++) {
+        source *s = g_ptr_array_index(m->sources, i);
+        if (read_again)
+            source_rewind(s);
+        else
+            s->at = s->full_at;
+    }
+    return true;
+}
+
 static void take_over_filter(model *m)
 {
     model_lock(m);
@@ -459,10 +532,15 @@ static void take_over_filter(model *m)
     model_unlock(m);
     if (!changed)
         return;
+    bool is_all = old == NULL;
     nl_filter_free(old);
-    drawing *d = drawing_copy(m->drawing);
-    begin_anew(m, d);
-    m->index_tried = m->filter != NULL;
+    if (take_from_full(m, is_all)) {
+        m->index_tried = true;
+    } else {
+        begin_anew(m, drawing_copy(m->drawing));
+        m->index_tried = m->filter != NULL;
+        m->index_written = m->index_settled = false;
+    }
     m->prepared = true;
     m->unsettled = true;
     m->generation++;
@@ -612,6 +690,8 @@ static bool read_on(model *m, bool *ended)
         prepare(m);
         if (state == SOURCE_MORE) {
             scan_source(m, s);
+            if (s->at > s->full_at)
+                forget_full(m); /* there is more now, of which it does not know */
             any = true;
         }
         if (state == SOURCE_ENDED && !had_ended)
@@ -640,12 +720,18 @@ static void settle(model *m)
     m->generation++;
 }
 
+/* An index is written anew when the log has grown by enough to be worth it: much, or, since it was opened, a little. */
 static void write_index(model *m)
 {
     source *s = indexed_source(m);
-    if (s == NULL || m->index_written)
+    if (s == NULL || s->at < m->indexed_at)
+        return;
+    uint64_t enough = m->index_settled ? MAX(INDEX_LEAST, m->indexed_at / 8) : INDEX_LEAST;
+    m->index_settled = true;
+    if (m->index_written && s->at - m->indexed_at < enough)
         return;
     m->index_written = true; /* or can't be */
+    m->indexed_at = s->at;
     index_write(m->store, m->drawing, m->inferred, s->path, &s->text, s->at);
 }
 

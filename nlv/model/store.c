@@ -256,16 +256,22 @@ static list *found_loadline_list(const store *s, size_t loadline, uint16_t host)
 
 double store_clock_error_ns(const store *s, uint16_t host, uint32_t record)
 {
-    double least = -1;
+    double least = -1, first = -1;
+    uint32_t first_record = STORE_NONE;
     for (unsigned i = 0; i < SPEC_CLOCKS; i++) {
         const list *l = found_loadline_list(s, s->spec->drawn_loadlines + i, host);
         if (l == NULL || l->count == l->start)
             continue;
-        size_t at = list_find(l, record + 1, l->start); /* what was said last, or else first, holds */
-        double error_ns = list_value(l, at > l->start ? at - 1 : at);
-        least = least < 0 || error_ns < least ? error_ns : least;
+        size_t at = list_find(l, record + 1, l->start);
+        if (at > l->start) {
+            double error_ns = list_value(l, at - 1);
+            least = least < 0 || error_ns < least ? error_ns : least;
+        } else if (list_at(l, at) < first_record) {
+            first_record = list_at(l, at);
+            first = list_value(l, at);
+        }
     }
-    return least;
+    return least >= 0 ? least : first; /* what was said last, or else first, holds */
 }
 
 /* The list of points that an event is in; NULL when it is in none. */

@@ -19,7 +19,7 @@ enum {
     MARKS_UP_TO = 1200,  /* segments */
     BETWEEN = 2,         /* segments of a column, besides its extremes */
     REACHING_MOST = 500, /* segments of one kind that end beyond the plot's right end */
-    WORK_MOST = 260000,  /* pixels to be touched in a frame */
+    WORK_MOST = 190000,  /* pixels to be touched in a frame */
     FIND_MOST = 2000,    /* segments of one kind that are looked at for the nearest */
 };
 

@@ -10,6 +10,8 @@
 
 static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 
+enum { TAUGHT_MOST = 12 /* then who looks knows */ };
+
 typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW } drag;
 
 struct canvas {
@@ -25,6 +27,7 @@ struct canvas {
     bool is_pointed;    /* the pointer is in the canvas */
     char *hovered;      /* what is under the pointer; NULL: nothing */
     int64_t hovered_ns; /* and when that was */
+    unsigned taught;    /* so often it was said what a click does */
 };
 
 /* A context to measure text with, outside of drawing. */
@@ -69,7 +72,13 @@ static void draw_hovered(const canvas *c, GtkWidget *widget, cairo_t *cr)
 {
     if (c->hovered == NULL || c->drag != DRAG_NONE)
         return;
-    PangoLayout *layout = gtk_widget_create_pango_layout(widget, c->hovered);
+    const char *more = c->taught > TAUGHT_MOST
+                           ? ""
+                           : "\n\nClick: all of this one's way, and what each step took.\nM: measure "
+                             "from here. B: a bookmark. Right button: statistics of a time.";
+    char *text = g_strconcat(c->hovered, more, NULL);
+    PangoLayout *layout = gtk_widget_create_pango_layout(widget, text);
+    g_free(text);
     double most = MIN(c->view.width * 0.5, 460);
     pango_layout_set_width(layout, (int)(most * PANGO_SCALE));
     pango_layout_set_wrap(layout, PANGO_WRAP_WORD_CHAR);
@@ -198,6 +207,8 @@ static void find_hovered(canvas *c, double x, double y)
     char *text = NULL;
     if (scene_find(c->model, &c->view, cr, x, y, &found))
         text = model_describe(c->model, found.record);
+    if (text != NULL && c->hovered == NULL)
+        c->taught++;
     if (text != NULL)
         c->hovered_ns = store_time(model_store(c->model), found.record);
     model_unlock(c->model);

@@ -6,6 +6,8 @@
 #include <netlogger.h>
 #include <string.h>
 
+static const char log_type[] = "application/x-netlogger-ulm"; /* told by their content when they are opened */
+
 enum { RECENT_MOST = 8, REQUESTS = 300 };
 
 typedef struct choice {
@@ -86,7 +88,7 @@ char *welcome_make_example(char **message)
 void welcome_remember(const char *path)
 {
     char *absolute = g_canonicalize_filename(path, NULL), *uri = g_filename_to_uri(absolute, NULL, NULL);
-    GtkRecentData data = {.mime_type = (char *)"text/plain", .app_name = (char *)"nlv", .app_exec = (char *)"nlv %f"};
+    GtkRecentData data = {.mime_type = (char *)log_type, .app_name = (char *)"nlv", .app_exec = (char *)"nlv %f"};
     if (uri != NULL && g_file_test(absolute, G_FILE_TEST_EXISTS))
         gtk_recent_manager_add_full(gtk_recent_manager_get_default(), uri, &data);
     g_free(uri);
@@ -128,11 +130,14 @@ static void add_recent(GtkWidget *box, welcome_callbacks callbacks)
     for (GList *at = items; at != NULL && shown < RECENT_MOST; at = at->next) {
         GtkRecentInfo *info = at->data;
         char *path = g_filename_from_uri(gtk_recent_info_get_uri(info), NULL, NULL);
-        if (path != NULL && gtk_recent_info_has_application(info, "nlv") && g_file_test(path, G_FILE_TEST_EXISTS)) {
+        bool is_log = g_strcmp0(gtk_recent_info_get_mime_type(info), log_type) == 0; /* and nothing that was printed */
+        if (path != NULL && is_log && gtk_recent_info_has_application(info, "nlv") &&
+            g_file_test(path, G_FILE_TEST_EXISTS)) {
             GtkWidget *button = choice_button("", path, path, callbacks);
             char *label = g_path_get_basename(path);
             gtk_button_set_use_underline(GTK_BUTTON(button), FALSE);
             gtk_button_set_label(GTK_BUTTON(button), label);
+            gtk_widget_set_halign(gtk_bin_get_child(GTK_BIN(button)), GTK_ALIGN_START);
             gtk_button_set_relief(GTK_BUTTON(button), GTK_RELIEF_NONE);
             gtk_box_pack_start(GTK_BOX(box), button, FALSE, FALSE, 0);
             g_free(label);

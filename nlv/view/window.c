@@ -174,6 +174,8 @@ static void on_ranged(void *user)
     gtk_widget_show(w->side);
 }
 
+static void set_speed(window *w, double speed);
+
 /* In real time the newest record is near the right edge; the width of the view stays. */
 static void follow_time(window *w)
 {
@@ -189,6 +191,24 @@ static void follow_time(window *w)
     view->from_ns = view->to_ns - width;
 }
 
+/* Where playing ends: with what is marked, or with the log. */
+static int64_t end_of_play(const window *w)
+{
+    const scene_view *view = canvas_view(w->canvas);
+    int64_t from_ns, to_ns = INT64_MAX;
+    if (view->has_range)
+        return MAX(view->range_from_ns, view->range_to_ns);
+    model_lock(w->model);
+    model_time_range(w->model, &from_ns, &to_ns);
+    model_unlock(w->model);
+    return to_ns;
+}
+
+static int64_t middle_of(const scene_view *view)
+{
+    return view->from_ns + (view->to_ns - view->from_ns) / 2;
+}
+
 static void play_on(window *w)
 {
     gint64 now_us = g_get_monotonic_time();
@@ -199,8 +219,62 @@ static void play_on(window *w)
         return;
     view->from_ns = from_ns;
     view->to_ns = to_ns;
+    if (middle_of(view) >= end_of_play(w))
+        set_speed(w, 0);
     show_title(w);
     canvas_redraw(w->canvas);
+}
+
+/* What is marked is played from its start, unless one is within. */
+static void play(window *w)
+{
+    scene_view *view = canvas_view(w->canvas);
+    int64_t start_ns = MIN(view->range_from_ns, view->range_to_ns), half = (view->to_ns - view->from_ns) / 2;
+    if (w->speed == 0 && view->has_range && (middle_of(view) < start_ns || middle_of(view) >= end_of_play(w)))
+        canvas_show(w->canvas, start_ns - half, start_ns + half);
+    set_speed(w, w->speed > 0 ? 0 : w->last_speed);
+}
+
+static void on_play(void *user)
+{
+    play(user);
+}
+
+static void on_faster(void *user, bool is_it)
+{
+    window *w = user;
+    set_speed(w, w->last_speed * (is_it ? 2 : 0.5));
+}
+
+/* Playing goes on from there. */
+static void on_seek(void *user, double share)
+{
+    window *w = user;
+    const scene_view *view = canvas_view(w->canvas);
+    int64_t from_ns, to_ns, half = (view->to_ns - view->from_ns) / 2;
+    double speed = w->speed;
+    model_lock(w->model);
+    bool any = model_time_range(w->model, &from_ns, &to_ns);
+    model_unlock(w->model);
+    if (!any)
+        return;
+    int64_t middle_ns = from_ns + (int64_t)(share * ((double)to_ns - (double)from_ns));
+    canvas_show(w->canvas, middle_ns - half, middle_ns + half);
+    if (speed > 0)
+        set_speed(w, speed);
+}
+
+static void show_player(window *w)
+{
+    const scene_view *view = canvas_view(w->canvas);
+    int64_t from_ns = 0, to_ns = 0;
+    gtk_widget_set_visible(player_widget(w->player), w->first_shown);
+    model_lock(w->model);
+    model_time_range(w->model, &from_ns, &to_ns);
+    model_unlock(w->model);
+    double whole = (double)to_ns - (double)from_ns;
+    player_show(w->player, whole > 0 ? ((double)middle_of(view) - (double)from_ns) / whole : 0, w->speed,
+                w->last_speed);
 }
 
 static void set_speed(window *w, double speed)
@@ -245,6 +319,7 @@ static gboolean on_tick(gpointer user)
     show_malformed(w);
     show_notices(w);
     window_session_look(w);
+    show_player(w);
     gint64 now_us = g_get_monotonic_time();
     if (generation == w->generation || (model_progress(w->model) < 1 && now_us - w->shown_us < READING_MS * 1000))
         return G_SOURCE_CONTINUE;
@@ -615,7 +690,7 @@ static void on_command(void *user, command which)
         gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(w->live_button), !w->live);
         break;
     case COMMAND_PLAY:
-        set_speed(w, w->speed > 0 ? 0 : w->last_speed);
+        play(w);
         break;
     case COMMAND_FASTER:
         set_speed(w, w->last_speed * 2);
@@ -738,7 +813,11 @@ static void build(window *w, bool dark)
     gtk_box_pack_start(GTK_BOX(box), make_info(w), FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), search_bar_widget(w->search), FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), w->stack, TRUE, TRUE, 0);
-    gtk_box_pack_start(GTK_BOX(box), w->status, FALSE, FALSE, 4);
+    GtkWidget *foot = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 8);
+    w->player = player_new((player_callbacks){on_play, on_faster, on_seek, w});
+    gtk_box_pack_start(GTK_BOX(foot), w->status, TRUE, TRUE, 0);
+    gtk_box_pack_end(GTK_BOX(foot), player_widget(w->player), FALSE, FALSE, 4);
+    gtk_box_pack_start(GTK_BOX(box), foot, FALSE, FALSE, 0);
     gtk_container_add(GTK_CONTAINER(w->top), box);
     gtk_drag_dest_set(w->top, GTK_DEST_DEFAULT_ALL, NULL, 0, GDK_ACTION_COPY);
     gtk_drag_dest_add_uri_targets(w->top);

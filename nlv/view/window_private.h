@@ -9,6 +9,7 @@
 #include "view/canvas.h"
 #include "view/chooser.h"
 #include "view/editor.h"
+#include "view/player.h"
 #include "view/search_bar.h"
 #include "view/side_panel.h"
 #include "view/undo.h"
@@ -30,6 +31,7 @@ struct window {
     search_bar *search;
     chooser *chooser;
     editor *editor;
+    player *player;
     char *typed; /* the expression that was typed of what to show only; NULL: none */
     model *model;
     program_reading *reading;

@@ -2,7 +2,7 @@
 
 tree: every widget that is shown, a line of JSON each: role, name, focusable, actions, text.
 press ROLE NAME: does the first action of that widget. type NAME TEXT: puts a text into a field.
-choose ROLE NAME: chooses a row of a list, a page. combo NAME PLACE: chooses what is at a place of a combo box.
+choose ROLE NAME: chooses a row of a list, a page. value NAME NUMBER: moves a slider. combo NAME PLACE: chooses what is at a place of a combo box.
 """
 import json
 import sys
@@ -71,8 +71,13 @@ def main():
         find(program, "text", words[0]).get_editable_text_iface().set_text_contents(words[1])
     elif command == "choose":
         node = find(program, words[0], words[1])
+        if words[0] == "table cell":
+            node.get_component_iface().grab_focus()
+            return
         parent = node.get_parent()
         parent.get_selection_iface().select_child(node.get_index_in_parent())
+    elif command == "value":
+        find(program, "slider", words[0]).get_value_iface().set_current_value(float(words[1]))
     elif command == "combo":
         find(program, "combo box", words[0]).get_selection_iface().select_child(int(words[1]))
     else:

@@ -33,6 +33,7 @@ INIT = r"""
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 /* So many datagrams of UDP over lo, and bytes through a pipe: what is recorded. */
@@ -49,6 +50,27 @@ static int work(int count)
             write(ends[1], &byte, 1) != 1 || read(ends[0], &byte, 1) != 1)
             return 1;
     return 0;
+}
+
+/* Reads the clock, between two calls of gettid each, and sets it on after the first half of the times. */
+static int set_clock(const char *path)
+{
+    FILE *out = fopen(path, "w");
+    struct timespec now, wait = {.tv_nsec = 150000000};
+    for (int i = 0; i < 20; i++) {
+        if (i == 10) {
+            nanosleep(&wait, NULL);
+            clock_gettime(CLOCK_REALTIME, &now);
+            now.tv_sec += 4000;
+            clock_settime(CLOCK_REALTIME, &now);
+            nanosleep(&wait, NULL);
+        }
+        syscall(SYS_gettid);
+        clock_gettime(CLOCK_REALTIME, &now);
+        syscall(SYS_gettid);
+        fprintf(out, "%ld%09ld\n", (long)now.tv_sec, now.tv_nsec);
+    }
+    return fclose(out);
 }
 
 static void load_modules(void)
@@ -124,6 +146,8 @@ int main(int argc, char **argv)
 {
     if (argc > 2 && strcmp(argv[1], "work") == 0)
         return work(atoi(argv[2]));
+    if (argc > 2 && strcmp(argv[1], "clock") == 0)
+        return set_clock(argv[2]);
     mount("proc", "/proc", "proc", 0, NULL);
     mount("sys", "/sys", "sysfs", 0, NULL);
     mount("dev", "/dev", "devtmpfs", 0, NULL);

@@ -7,12 +7,12 @@ EXTRA_DIST += \
 	tests/program/nlv_window.py \
 	tests/program/oracle_producer.c \
 	tests/program/producer.py \
-	tests/program/slow_logs.py
+	tests/program/slow_logs.py \
+	tests/program/workflow.py
 # The long ones begin first, so that none is left running alone.
 program_tests += \
 	tests/program/test_netlogd_oracle.py \
 	tests/program/test_netlogd_output.py \
-	tests/program/test_nlagentd.py \
 	tests/program/test_nlarchive.py \
 	tests/program/test_nlschema.py \
 	tests/program/test_netlogd_routing.py \
@@ -38,6 +38,7 @@ program_tests += \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_netlogd_tls.py \
 	tests/program/test_netlogd_udp.py \
+	tests/program/test_nlagentd.py \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nldiag.py \

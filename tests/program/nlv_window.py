@@ -100,7 +100,7 @@ class WindowCase(support.Case):
         return sum(float(part) * scale for part, scale in zip(text.split("T")[1].split(":"), (3600, 60, 1)))
 
     def open(self, *arguments):
-        process = self.start(self.nlv, *arguments, env=self.environment, stderr=subprocess.DEVNULL)
+        process = self.start(self.nlv, *arguments, env=self.environment, cwd=self.scratch, stderr=subprocess.DEVNULL)
         self.settled(None, "the window shows the log")
         return process
 

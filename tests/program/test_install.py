@@ -56,6 +56,28 @@ class Install(support.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         return program
 
+    def test_what_a_desktop_finds(self):
+        nlv = list(self.root.rglob("bin/nlv"))
+        if not nlv:
+            self.skipTest("no nlv in this build")
+        share = nlv[0].parent.parent / "share"
+        for path in ["applications/org.netlogger.nlv.desktop", "metainfo/org.netlogger.nlv.metainfo.xml",
+                     "mime/packages/netlogger.xml", "icons/hicolor/scalable/apps/org.netlogger.nlv.svg",
+                     *(f"netlogger/drawings/{name}.nlv" for name in
+                       ["dpss", "http", "bp-workflow", "kernel-sched", "kernel-interrupts"])]:
+            self.assertTrue((share / path).is_file(), path)
+        log = self.scratch / "a.log"
+        log.write_text("DATE=20260101000000 HOST=h NL.EVNT=HTTP.Client.Start HTTP.ID=1\n"
+                       "DATE=20260101000001 HOST=h NL.EVNT=HTTP.Client.End HTTP.ID=1\n")
+        result = self.run_program(nlv[0], "--config", "http", "--render", self.scratch / "a.png", log,
+                                  env={**self.environment(), "XDG_DATA_DIRS": str(share)})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        if shutil.which("update-mime-database") and shutil.which("gio"):
+            self.run_program("update-mime-database", share / "mime")
+            told = self.run_program("gio", "info", "-a", "standard::content-type", log.rename(self.scratch / "a"),
+                                    env={**os.environ, "XDG_DATA_DIRS": f"{share}:/usr/share"})
+            self.assertIn("application/x-netlogger-ulm", told.stdout)
+
     def test_readme_program(self):
         source = self.scratch / "hello.c"
         source.write_text(self.readme_program())

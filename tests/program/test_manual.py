@@ -9,16 +9,19 @@ MAN = support.SOURCE / "doc" / "man"
 PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nlsort": "nlsort/nlsort",
             "nlconv": "nltools/nlconv", "nlwrite": "nltools/nlwrite", "nlstat": "nltools/nlstat", "nldiag": "nltools/nldiag", "nlv": "nlv/nlv",
             "nlrecover": "nltools/nlrecover", "nlschema": "nltools/nlschema", "nlsensor": "nlagent/nlsensor",
-            "nlkernel": "nlkernel/nlkernel", "nlarchive": "nltools/nlarchive"}
+            "nlkernel": "nlkernel/nlkernel", "nlarchive": "nltools/nlarchive",
+            "nlagent": "nlagent/nlagent", "nlagentd": "nlagent/nlagentd"}
 
 # Examples that do not run here, by what matches them: how many of each, and why.
 NOT_RUN = {
-    "x-netlog://HOST": (6, "there is no collector of that name"),
+    "x-netlog://HOST": (7, "there is no collector of that name"),
     "^nlv dpss.log$": (1, "it opens a window"),
     "netlogd": (2, "it goes into the background; test_netlogd.py is about it"),
     "netlogctl": (3, "it wants a collector; test_netlogctl.py is about it"),
     "nlkernel record": (3, "it wants the kernel's tracefs; test_nlkernel.py is about it"),
     "nlkernel list": (1, "it wants the kernel's tracefs"),
+    "^nlagent ": (9, "it wants an agent; test_nlagentd.py runs these"),
+    "^nlagentd ": (4, "it serves until it is ended; test_nlagentd.py is about it"),
     "&& nlv": (1, "it opens a window"),
     "^strace ": (1, "it traces a program; test_nlconv_import.py is about it"),
     "^journalctl ": (1, "it wants a systemd journal; test_nlconv_import.py is about it"),

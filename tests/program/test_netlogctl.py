@@ -27,6 +27,7 @@ int main(int argc, char **argv)
     while (fgets(line, sizeof line, stdin) != NULL) {
         nl_write(log, NL_USAGE, "Said", NULL);
         nl_write(log, NL_DEBUG, "Debug", NULL);
+        NL_MARKER(disk_read, "BLOCK.ID", 7);
         if (nl_flush(log) != NL_OK)
             return 1;
         puts("flushed");
@@ -182,6 +183,25 @@ class Netlogctl(support.Case):
         self.assertFalse(hears(other, "other"))
         self.ctl("--prog", "one*", "tell", "")
         support.wait_until(lambda: not hears(one, "one"), what="it is undone")
+        self.stop(process)
+
+    def test_markers_are_attached_and_taken_back(self):
+        process = self.serve()
+        talker = self.start(self.compile_client(TALKER), "one", f"x-netlog://127.0.0.1:{self.port}?format=nlb", stdin=-1, stdout=-1)
+
+        def passes():
+            before = self.output.read_text().count("BLOCK.ID=7") if self.output.exists() else 0
+            talker.stdin.write(b"go\n")
+            talker.stdin.flush()
+            self.assertEqual(talker.stdout.readline(), b"flushed\n")
+            return self.output.read_text().count("BLOCK.ID=7") > before
+
+        self.assertFalse(passes())
+        self.assertEqual(self.ask("tell", "marker disk_* log"), {"CLIENTS": 1})
+        support.wait_until(passes, what="what passes the marker is logged")
+        self.assertRegex(self.output.read_text(), r"PROG=one LVL=\w+ NL.EVNT=disk_read .*BLOCK.ID=7")
+        self.ctl("tell", "")
+        support.wait_until(lambda: not passes(), what="the marker lies dormant again")
         self.stop(process)
 
     def test_activation_file_and_told_commands_together(self):

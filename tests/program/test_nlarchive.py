@@ -146,6 +146,15 @@ class OnEach:
         self.assertIn("none: No such file", self.load(self.db, self.scratch / "none", status=1))
         self.assertEqual(len(self.query(self.db).splitlines()), 3)
 
+    def test_strict(self):
+        self.log.write_text(line(1) + "garbage\n" + line(2))
+        said = self.load(self.db, "--strict", self.log, status=1)
+        self.assertIn(f"{self.log}:2: ", said)
+        self.assertIn("stopped there, as --strict says", said)
+        self.assertNotIn("loaded", said)
+        self.load(self.db, self.log, status=1)
+        self.assertEqual(len(self.query(self.db).splitlines()), 2)
+
     def test_killed_at_any_moment(self):
         lines = [line(i) for i in range(400000)]
         self.log.write_text("".join(lines))

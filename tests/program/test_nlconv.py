@@ -7,6 +7,7 @@ import subprocess
 import unittest
 
 import support
+import workflow
 
 TWO_WAY = ["ulm", "bp", "nlb", "json", "csv", "xml", "otlp", "chrome"]
 
@@ -84,6 +85,18 @@ class Nlconv(support.Case):
         for format in self.two_way + self.two_way[::-1] + ["bp"]:
             bytes_ = self.convert("--to", format, input=bytes_).stdout
         self.assertEqual(bytes_.decode(), BP)
+
+    def test_a_workflow_through_all_formats(self):
+        """From each format into each other one, and back, as it was."""
+        log = workflow.workflow_log().encode()
+        written = {format: self.convert("--to", format, input=log).stdout for format in self.two_way}
+        for format in self.two_way:
+            with self.subTest(format=format):
+                self.assertEqual(self.convert("--to", "bp", input=written[format]).stdout, log)
+            for other in self.two_way:
+                with self.subTest(format=format, to=other):
+                    there = self.convert("--to", other, input=written[format]).stdout
+                    self.assertEqual(self.convert("--to", "bp", input=there).stdout, log)
 
     def test_many_records_are_in_order_whatever_the_threads(self):
         log = self.scratch / "many.log"

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """nlconv reading what other programs write: made by those programs where they are there, and by hand what is hard."""
+import concurrent.futures
 import json
 import os
 import re
@@ -92,13 +93,17 @@ class Journal(ImportCase):
 
     def test_an_input_that_ends_anywhere(self):
         data = entry(N=1) + entry(MESSAGE=b"two\nlines")
-        for size in range(1, len(data)):
-            path = self.scratch / "input"
+
+        def read(size):
+            path = self.scratch / f"input{size}"
             path.write_bytes(data[:size])
-            result = self.run_program(self.nlconv, "--from", "journal", "--to", "json", path)
-            self.assertIn(result.returncode, (0, 1))
-            if size > len(entry(N=1)):
-                self.assertIn('"N":1', result.stdout)
+            return size, self.run_program(self.nlconv, "--from", "journal", "--to", "json", path)
+
+        with concurrent.futures.ThreadPoolExecutor(2 * os.cpu_count()) as pool:
+            for size, result in pool.map(read, range(1, len(data))):
+                self.assertIn(result.returncode, (0, 1), size)
+                if size > len(entry(N=1)):
+                    self.assertIn('"N":1', result.stdout, size)
 
     def test_many_entries_are_cut_well(self):
         data = b"".join(entry(time=1700000000000000 + i, N=i, MESSAGE=b"\n\n" * (i % 5) if i % 3 else f"text {i}") for i in range(40000))

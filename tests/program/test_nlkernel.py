@@ -62,6 +62,7 @@ class Kernel(support.Case):
         self.program = self.compile(PROGRAM)
         self.getppid, self.gettid = (int(n) for n in self.run_program(self.program).stdout.split())
         self.log = self.scratch / "k.nlb"
+        self.recorders = []
 
     def compile(self, source):
         (self.scratch / "calls.c").write_text(source)
@@ -71,9 +72,12 @@ class Kernel(support.Case):
         return program
 
     def record(self, *arguments, status=0):
-        result = self.run_program(self.nlkernel, "record", *arguments)
-        self.assertEqual(result.returncode, status, result.stderr)
-        return result
+        command = [str(word) for word in (self.nlkernel, "record", *arguments)]
+        process = self.start(*command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.recorders.append(process.pid)
+        out, errors = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, status, errors)
+        return subprocess.CompletedProcess(command, process.returncode, out, errors)
 
     def sorted(self, log=None, *arguments, status=0):
         result = self.run_program(self.nlsort, *arguments, log or self.log)
@@ -87,13 +91,14 @@ class Kernel(support.Case):
         return next((name for name in self.instances() if f"-{process.pid}-" in name), None)
 
     def assert_nothing_left(self):
-        """No instance of a recorder that is no more; others may be recording at the same time."""
-        gone = lambda name: not os.path.exists(f"/proc/{name.split('-')[2]}")
-        self.assertEqual([name for name in self.instances() if gone(name)], [])
+        """No instance of a recorder of this test that is no more; others, of whoever, may be recording or may have been killed."""
+        mine = lambda name: int(name.split("-")[2]) in self.recorders and not os.path.exists(f"/proc/{name.split('-')[2]}")
+        self.assertEqual([name for name in self.instances() if mine(name)], [])
 
     def start_recording(self, *arguments, **options):
         """A recorder that is recording by the time this returns."""
         process = self.start(self.nlkernel, "record", *arguments, stderr=subprocess.PIPE, text=True, **options)
+        self.recorders.append(process.pid)
 
         def is_on():
             self.assertIsNone(process.poll())
@@ -295,6 +300,137 @@ class Losses(Kernel):
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = self.run_program(self.nlsort, self.log).stdout.splitlines()
         self.assertEqual(len(self.calls(lines)) + self.count(lines), 300000)
+
+
+class Switching(Kernel):
+    def control(self, process, *command, status=0):
+        result = self.run_program(self.nlkernel, "control", "--recorder", process.pid, *command)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stderr
+
+    def begin(self, *arguments):
+        return self.start_recording("-e", "raw_syscalls:*", "--filter", f"ID in ({self.getppid}, {self.gettid}) && PROG == {self.name}", "-o",
+                                    self.log, *arguments)
+
+    def finish(self, process):
+        """(enters, exits, [(event, state)]) of what was recorded."""
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 0, process.stderr.read())
+        found = [fields(line) for line in self.sorted()]
+        count = lambda name: sum(f["NL.EVNT"] == f"raw_syscalls.{name}" for f in found)
+        return count("sys_enter"), count("sys_exit"), [(f["EVENT"], f["STATE"]) for f in found if f["NL.EVNT"] == "NetLogger.Record.Switch"]
+
+    def test_by_command(self):
+        process = self.begin()
+        self.call(1000)
+        self.control(process, "off")
+        self.call(100)
+        self.control(process, "on")
+        self.call(10)
+        self.control(process, "event", "raw_syscalls:*exit", "off")
+        self.call(1)
+        self.control(process, "event sys_exit off")  # which it is
+        self.assertIn('no event that is recorded is called "sched"', self.control(process, "event", "sched", "off", status=1))
+        self.assertIn('"event on" is no command', self.control(process, "event", "on", status=1))
+        self.assertIn("is no command", self.control(process, "x" * 3000, status=1))
+        self.assertEqual(self.finish(process), (1011, 1010, [("*", "off"), ("*", "on"), ("raw_syscalls.sys_exit", "off")]))
+        self.assertIn("no nlkernel records as process", self.control(process, "on", status=1))
+
+    def test_by_file(self):
+        activation = self.scratch / "activation"
+        activation.write_text("# until told otherwise\n\noff\n")
+        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--filter", f"ID in ({self.getppid}, {self.gettid}) && PROG == {self.name}",
+                             "-o", self.log, "--activation", activation, stderr=subprocess.PIPE, text=True)
+        self.recorders.append(process.pid)
+        instance = lambda file: (self.tracing / "instances" / self.instance_of(process) / file).read_text().strip()
+        support.wait_until(lambda: self.instance_of(process) and instance("events/raw_syscalls/sys_exit/enable") == "1" and instance("tracing_on") == "0")
+        self.call(1000)
+        activation.write_text("event raw_syscalls:sys_enter off\n")
+        support.wait_until(lambda: instance("tracing_on") == "1")
+        self.call(100)
+        activation.write_text("rubbish\nevent sys_exit off\n")
+        support.wait_until(lambda: instance("events/raw_syscalls/sys_exit/enable") == "0")
+        self.call(10)
+        activation.unlink()
+        support.wait_until(lambda: instance("events/raw_syscalls/sys_exit/enable") == "1")
+        self.call(1)
+        process.send_signal(signal.SIGINT)
+        said = process.communicate(timeout=60)[1]
+        self.assertIn(f'{activation}:1: "rubbish" is no command', said)
+        found = [fields(line) for line in self.sorted()]
+        self.assertEqual(sum(f["NL.EVNT"] == "raw_syscalls.sys_enter" for f in found), 11)
+        self.assertEqual(sum(f["NL.EVNT"] == "raw_syscalls.sys_exit" for f in found), 101)
+
+    def test_of_who_may_not(self):
+        process = self.begin()
+        copy = self.scratch / "nlkernel"
+        copy.write_bytes(open(self.nlkernel, "rb").read())
+        copy.chmod(0o755)
+        self.scratch.chmod(0o755)
+        result = self.run_program("setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", copy, "control", "-r", process.pid, "off")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("only user 0, who records, and root may command it", result.stderr)
+        self.assertEqual(self.finish(process), (0, 0, []))
+
+
+class Counters(Kernel):
+    def with_counters(self, names, *arguments):
+        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--counters", names, "--filter",
+                             f"ID == {self.getppid} && PROG == {self.name}", "-o", self.log, *arguments, stderr=subprocess.PIPE, text=True)
+        self.recorders.append(process.pid)
+        said = process.communicate(timeout=60)[1]
+        self.assertEqual(process.returncode, 0, said)
+        return said, [fields(line) for line in self.run_program(self.nlsort, self.log).stdout.splitlines()]
+
+    def test_with_each_event(self):
+        said, found = self.with_counters("page-faults,cycles,context-switches", "--", self.program, "3000")
+        states = {f["COUNTER"]: f["STATE"] for f in found if f["NL.EVNT"] == "NetLogger.Counter"}
+        self.assertEqual((states["page-faults"], states["context-switches"]), ("present", "present"))
+        events = [f for f in found if f["NL.EVNT"].startswith("raw_syscalls")]
+        self.assertEqual(len(events), 6000)
+        for cpu in {e["CPU"] for e in events}:
+            for counter in ("PAGE.FAULTS", "CONTEXT.SWITCHES"):
+                values = [int(e[counter]) for e in events if e["CPU"] == cpu]
+                self.assertEqual(values, sorted(values))
+        self.assertEqual({"CYCLES" in e for e in events}, {states["cycles"] == "present"})
+        if states["cycles"] == "absent":
+            self.assertRegex(said, "--counters cycles: absent: .")
+        self.assert_nothing_left()
+
+    def test_that_the_machine_has_none_of(self):
+        said, found = self.with_counters("bus-cycles", "--", self.program, "100")
+        counter = next(f for f in found if f["NL.EVNT"] == "NetLogger.Counter")
+        self.assertEqual(counter["STATE"] == "absent", "bus-cycles: absent" in said)
+        self.assertEqual(sum(f["NL.EVNT"].startswith("raw_syscalls") for f in found), 200)
+
+    def test_losses(self):
+        said, found = self.with_counters("page-faults", "-b", "64k", "--", self.program, "300000")
+        lost = sum(int(f["COUNT"]) for f in found if f["NL.EVNT"] == "NetLogger.Lost")
+        self.assertEqual(sum(f["NL.EVNT"].startswith("raw_syscalls") for f in found) + lost, 600000)
+
+    def test_switched(self):
+        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--counters", "page-faults", "--filter",
+                             f"ID == {self.getppid} && PROG == {self.name}", "-o", self.log, stderr=subprocess.PIPE, text=True)
+        control = lambda *command: self.run_program(self.nlkernel, "control", "-r", process.pid, *command).returncode
+        support.wait_until(lambda: control("on") == 0, what="it listens")
+        support.wait_until(lambda: self.call(1) == "" and control("event", "sys_exit", "off") == 0)
+        self.call(1000)
+        control("off")
+        self.call(100)
+        control("on")
+        self.call(10)
+        control("event", "sys_exit", "on")
+        self.call(10000)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 0, process.stderr.read())
+        found = [fields(line)["NL.EVNT"] for line in self.sorted()]
+        self.assertIn(found.count("raw_syscalls.sys_enter") - 11010, (0, 1))
+        self.assertIn(found.count("raw_syscalls.sys_exit") - 10000, (0, 1))
+
+    def test_wrong_use(self):
+        for arguments, words in ((["--counters", "x"], '"x" is no counter'), (["--counters", ""], "no counter is named"),
+                                 (["--counters", "cycles", "-F", "--", "true"], "counts for whole CPUs")):
+            self.assertIn(words, self.record("-e", "sched", *arguments, status=2).stderr)
 
 
 class Filters(Kernel):

@@ -1,4 +1,5 @@
 """The kernel's functions: who calls whom, recorded in a guest, read from what others wrote, reported and drawn."""
+import datetime
 import json
 import os
 import re
@@ -289,6 +290,20 @@ class Recording(Functions):
             self.assertEqual(result.returncode, 2)
             self.assertIn(words, result.stderr)
 
+    def assert_times(self, log, times):
+        """What a program reads of a clock that is set meanwhile lies between the calls of gettid (186) around it."""
+        result = self.run_program(support.program("nltools/nlconv"), "--to", "json", log)
+        records = [json.loads(line) for line in result.stdout.splitlines()]
+        calls = [r["ts"] for r in records if r.get("ID") == 186]
+        seconds = lambda ts: datetime.datetime.fromisoformat(ts[:19] + "+00:00").timestamp() * 10**9 + int(ts[20:].rstrip("Z").ljust(9, "0"))
+        calls = [seconds(ts) for ts in calls]
+        self.assertEqual(len(calls), 2 * len(times))
+        self.assertGreater(max(times) - min(times), 10**9 * 3600)  # it was set by more than an hour
+        for i, time_ns in enumerate(times):
+            self.assertLess(calls[2 * i] - 10**6, time_ns)
+            self.assertGreater(calls[2 * i + 1] + 10**6, time_ns)
+        self.assertGreaterEqual(sum(r["event"] == "NetLogger.Clock" for r in records), 3)
+
     def test_in_a_guest(self):
         """Debian's kernel in qemu, with this program in its initramfs: recorded there, drawn here."""
         machine = guest.Guest(self)
@@ -299,11 +314,12 @@ class Recording(Functions):
                     [*record, "--filter-function", "udp*", "--filter-function", "!udp_recvmsg", "--cpu", "0x1", "-o", "/u.log", *work],
                     [*record, "--filter-function", "no_such_function*", "-o", "/n.log", *work],
                     [*record, "-e", "raw_syscalls:sys_enter", "-F", "--filter", "FUNCTION == udp_sendmsg || ID == 45", "-o", "/e.log", *work]]
+        commands.append(["/bin/nlkernel", "record", "-e", "raw_syscalls:sys_enter", "-F", "-o", "/c.nlb", "--", "/init", "clock", "/c.txt"])
         trace_cmd = shutil.which("trace-cmd")
         if trace_cmd:
             machine.add(trace_cmd)
             commands.append([f"/bin/{os.path.basename(trace_cmd)}", "record", "-q", "-p", "function", "-l", "udp*", "-F", "-o", "/t.dat", *work[1:]])
-        files = machine.run(commands, ["/k.nlb", "/u.log", "/n.log", "/e.log", "/t.dat"])
+        files = machine.run(commands, ["/k.nlb", "/u.log", "/n.log", "/e.log", "/t.dat", "/c.nlb", "/c.txt"])
         for name, data in files.items():
             (self.scratch / name.strip("/")).write_bytes(data)
         self.assertIn("/k.nlb", files, machine.said)
@@ -323,7 +339,8 @@ class Recording(Functions):
         self.assertEqual(sum("NL.EVNT=raw_syscalls.sys_enter" in line and " ID=45 " in line for line in log), 200)
         if trace_cmd:
             functions = {f["function"]: f["calls"] for f in self.report(self.scratch / "t.dat")["list"]}
-            self.assertEqual((functions["udp_sendmsg"], functions["udp_recvmsg"]), (200, 200))
+            self.assertEqual(functions["udp_sendmsg"], functions["udp_recvmsg"])
+        self.assert_times(self.scratch / "c.nlb", [int(line) for line in files["/c.txt"].split()])
         for name in ("pdf", "svg", "png"):
             self.graph("-o", self.scratch / f"calls.{name}", self.scratch / "k.nlb")
         self.assertIn(">vfs_write<", (self.scratch / "calls.svg").read_text())

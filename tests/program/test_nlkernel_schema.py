@@ -3,16 +3,20 @@ import json
 import os
 import re
 import shutil
-import subprocess
+import sys
 
 import support
 
-NLKERNEL = support.program("nlkernel/nlkernel")
-SCHEMAS = ["application", "disk", "faults", "interrupt", "locking", "request", "scheduler", "stopwatch", "syscalls", "tcp"]
+NLKERNEL = support.BUILD / "nlkernel/nlkernel"
+SCHEMAS = ["application", "bench", "disk", "faults", "interrupt", "locking", "request", "scheduler", "stopwatch", "syscalls", "tcp"]
 
 
 class Case(support.Case):
     """Events whose meaning is known beforehand: they are made here, so that no kernel is needed."""
+
+    def setUp(self):
+        super().setUp()
+        support.program("nlkernel/nlkernel")
 
     def scheduler_log(self):
         lines = []
@@ -174,6 +178,38 @@ class Reports(Case):
         found = self.report("faults", [(10, "exceptions.page_fault_user", "TID=1 CPU=0 ADDRESS=4096 IP=77 ERROR.CODE=6", "x")] * 3)
         self.assertEqual((found["Programs"][0]["count"], found["Places"][0]["by"]), (3, {"PROG": "x", "IP": "77"}))
 
+    def test_application(self):
+        """What a thread waited for in a read(2) is known when it is over."""
+        switch = "PREV.COMM=%s PREV.PID=%d PREV.STATE=%d NEXT.COMM=%s NEXT.PID=%d CPU=0"
+        events = [(0, "Begin", "ID=7 TID=5", "app"), (100, "sched.sched_switch", switch % ("app", 5, 1, "swapper/0", 0), "app"),
+                  (400, "sched.sched_wakeup", "EV.PID=5 COMM=app CPU=0", "swapper/0"), (450, "sched.sched_switch", switch % ("swapper/0", 0, 0, "app", 5), "x"),
+                  (460, "sock.sock_recv_length", "TID=5 CPU=0 RET=8", "app"),
+                  (500, "sched.sched_switch", switch % ("app", 5, 2, "swapper/0", 0), "app"), (800, "sched.sched_wakeup", "EV.PID=5 COMM=app CPU=0", "x"),
+                  (800, "sched.sched_switch", switch % ("swapper/0", 0, 0, "app", 5), "x"), (900, "syscalls.sys_enter_futex", "TID=5 CPU=0 OP=128", "app"),
+                  (910, "sched.sched_switch", switch % ("app", 5, 1, "swapper/0", 0), "app"), (990, "sched.sched_wakeup", "EV.PID=5 COMM=app CPU=0", "x"),
+                  (990, "sched.sched_switch", switch % ("swapper/0", 0, 0, "app", 5), "x"), (995, "syscalls.sys_exit_futex", "TID=5 CPU=0 RET=0", "app"),
+                  (1000, "End", "ID=7 TID=5", "app")]
+        log = self.lines([(at, name, text, prog) for at, name, text, prog in events])
+        text = log.read_text().replace("LVL=System NL.EVNT=Begin", "LVL=Usage NL.EVNT=Begin").replace("LVL=System NL.EVNT=End", "LVL=Usage NL.EVNT=End")
+        log.write_text(text)
+        made = self.scratch / "made.out"
+        found = json.loads(self.nlkernel("report", "application", "--json", "--made", made, log))
+        rows = {row["value"]: row["sum"] for row in found["reports"][0]["rows"]}
+        self.assertEqual(rows, {"DUR.NS": 1000000, "RUN.NS": 270000, "CPU.NS": 50000, "DISK.NS": 300000, "LOCK.NS": 80000, "NETWORK.NS": 300000,
+                                "SLEEP.NS": 0, "UNKNOWN.NS": 0})
+        self.assertRegex(made.read_text(), r"DATE=20260101000000\.000100 .*NL.EVNT=Segment.network TID=5 ID=7 .*DUR.NS=300000")
+
+    def test_request(self):
+        events = [(0, "syscalls.sys_enter_sendto", "TID=1 CPU=0 FD=4", "client"), (1, "net.net_dev_queue", "TID=1 CPU=0 SKBADDR=100 LEN=60", "client"),
+                  (2, "net.netif_receive_skb", "TID=1 CPU=0 SKBADDR=100 LEN=60", "client"), (3, "sched.sched_wakeup", "TID=1 CPU=0 COMM=server EV.PID=2", "client"),
+                  (4, "irq.softirq_exit", "TID=1 CPU=0 VEC=3", "client"),
+                  (5, "sched.sched_switch", "CPU=1 PREV.COMM=x PREV.PID=0 PREV.STATE=0 NEXT.COMM=server NEXT.PID=2 TID=0", "x"),
+                  (9, "syscalls.sys_exit_recvfrom", "TID=2 CPU=1 RET=8", "server")]
+        found = self.report("request", events)
+        self.assertEqual({row["by"]["NL.EVNT"]: row["max"] for row in found["Steps"]},
+                         {"Request.sent": 0, "Request.packet": 1000, "Request.received": 2000, "Request.woken": 3000, "Request.running": 5000,
+                          "Request.answered": 9000})
+
     def test_nothing_to_report(self):
         empty = self.scratch / "empty.log"
         empty.write_text("")
@@ -272,6 +308,51 @@ class OnThisKernel(Case):
     def test_faults(self):
         found = self.run_schema("faults", "-F", "--", "true", needs=["exceptions:page_fault_user"])
         self.assertTrue(found["Programs"])
+
+    def test_locks_are_summed_by_the_kernel(self):
+        """Some locks are always waited for; what matters is that eBPF is loaded, or says why not."""
+        result = self.run_program(NLKERNEL, "schema", "run", "locking", "--json", "--set", "X=1")
+        self.assertIn('there is no parameter "X"', result.stderr)
+        result = self.run_program(NLKERNEL, "schema", "run", "locking", "--json", "--", "sh", "-c",
+                                  "for i in $(seq 40); do (for j in $(seq 20); do :; done; cat /proc/self/maps > /dev/null) & done; wait")
+        if "going on without what the kernel would sum itself" in result.stderr:
+            self.skipTest(result.stderr.strip())
+        if "there is nothing of what the schema" in result.stderr:
+            self.skipTest("no lock was waited for")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        json.loads(result.stdout)
+
+    def test_rules_live(self):
+        """What is logged is what the rules make, as it comes."""
+        log = self.scratch / "live.log"
+        schema = self.scratch / "live.schema"
+        schema.write_text("[event sched:sched_process_exec]\n[make Started]\nof = sched.sched_process_exec where FILENAME ~ */${NAME}\n"
+                          "field = FILENAME\n[parameter NAME]\ndefault = x\n[rate Rate]\nof = sched.sched_process_exec\nevery = 100ms\n")
+        result = self.run_program(NLKERNEL, "live", "--rules", schema, "--set", "NAME=true", "--dest", log, "--", "sh", "-c", "sleep 0.6; /bin/true; sleep 0.3")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lines = log.read_text().splitlines()
+        events = [re.search(r"NL.EVNT=(\S+)", line).group(1) for line in lines]
+        self.assertLessEqual(set(events), {"Started", "Rate"})
+        self.assertGreaterEqual(sum("NL.EVNT=Started" in line and "FILENAME=/bin/true" in line for line in lines), 1)
+        self.assertIn("RATE=0", "".join(lines))
+
+    def test_bench(self):
+        found = {r["report"]: r["rows"] for r in json.loads(self.nlkernel("bench", "-n", "2000", "--rounds", "1", "--json"))["reports"]}
+        sides = {row["by"]["SIDE"] for row in found["Calls"]}
+        self.assertLessEqual({"nothing", "ftrace", "nlkernel"}, sides)
+        self.assertEqual(found["Stopwatch"][0]["count"], 100)
+
+    def test_tcp(self):
+        """Addresses as people read them, of this host's own connections."""
+        if "tcp:tcp_probe" not in self.events:
+            self.skipTest("this kernel has no event tcp:tcp_probe")
+        program = ("import socket; l = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(l.getsockname()); s, _ = l.accept()\n"
+                   "for i in range(50): c.send(b'x'); s.recv(1); s.send(b'y'); c.recv(1)\nprint(l.getsockname()[1])")
+        result = self.run_program(NLKERNEL, "schema", "run", "tcp", "--json", "--", sys.executable, "-c", program)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        port, report = result.stdout.split("\n", 1)
+        rows = {r["report"]: r["rows"] for r in json.loads(report)["reports"]}
+        self.assertIn(("127.0.0.1", port), {(row["by"]["TO.ADDR"], row["by"]["TO.PORT"]) for row in rows["Rtt"]})
 
     def test_varied(self):
         found = self.run_schema("stopwatch", "-F", "--vary", "N=1,3", "--", "sh", "-c", "for i in $(seq {N}); do /bin/true; done",

@@ -310,6 +310,57 @@ class Nlsort(support.Case):
             self.assertLess(int(result.stdout), 32 << 10)
         self.assertEqual((self.scratch / "out").stat().st_size, path.stat().st_size)
 
+    def long_lines(self, name, count, seed):
+        rng = random.Random(seed)
+        words = ["x" * rng.randrange(800, 1600) for _ in range(100)]
+        return self.write(name, [line(rng.randrange(80000), FILE=name, N=i, W=rng.choice(words)) for i in range(count)])
+
+    def test_text_that_is_left_in_its_files(self):
+        """Few lines for so much text: nothing is written to disk but the result, which is the same."""
+        first, second = self.long_lines("a", 30000, 1), self.long_lines("b", 12000, 2)
+        odd = self.scratch / "odd"
+        far = "DATE=20260101070000 NL.EVNT=LONG W=" + "y" * (9 << 20) + "\n"
+        with open(first) as lines:
+            rest = "".join(f"[{i}] Thu Jul 27 12:59:42 2023 :: Transfer: {l}" if i % 3 else l.replace("\n", "\r\n") for i, l in enumerate(lines) if i < 2000)
+        odd.write_text(rest + "rubbish\n" + far + line(5, N="cut"), newline="")
+        for options in ([], ["-r"], ["-u"]):
+            with self.subTest(options=options):
+                out = {}
+                for memory in ("64M", "1G"):
+                    path = self.scratch / f"out{memory}"
+                    result = self.sort(*options, "-S", memory, "-T", "/nowhere", "-o", path, first, odd, second)
+                    self.assertEqual(result.returncode, 1, result.stderr)
+                    self.assertIn(f"{odd}:2001: ", result.stderr)
+                    out[memory] = path.read_bytes()
+                self.assertTrue(out["64M"] == out["1G"])
+                self.assertGreater(len(out["64M"]), 50 << 20)
+
+    def test_shorter_lines_than_guessed_go_by_way_of_the_disk(self):
+        rng = random.Random(1)
+        paths = [self.scratch / "a", self.scratch / "b"]
+        for path in paths:
+            path.write_text("".join(f"DATE=2026010100{rng.randrange(3600) // 60:02d}{i % 60:02d}.5\n" for i in range(1200000)))
+        both = [self.scratch / "out", self.scratch / "all"]
+        for memory, out in zip(("64M", "1G"), both):
+            result = self.sort("-S", memory, "-T", self.scratch, "-o", out, *paths)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(both[0].read_bytes() == both[1].read_bytes())
+
+    def test_strict(self):
+        path = self.write("a", [line(2), "rubbish", line(1), "more rubbish"])
+        for options in ([], ["-m"], ["-c"], ["-k", "NL.EVNT"], ["--window", "5s"]):
+            result = self.sort("--strict", *options, path)
+            self.assertEqual(result.returncode, 1, options)
+            self.assertIn(f'{path}:2: no DATE= field: "rubbish"', result.stderr)
+            self.assertNotIn("more rubbish", result.stderr)
+            self.assertIn("stopped there, as --strict says", result.stderr)
+        out = self.write("out", ["as it was"])
+        self.assertEqual(self.sort("--strict", "-o", out, path).returncode, 1)
+        self.assertEqual(out.read_text(), "as it was\n")
+        self.assertEqual(sorted(p.name for p in self.scratch.iterdir()), ["a", "out"])
+        good = self.write("good", [line(2), line(1)])
+        self.assertEqual(self.sort("--strict", good).returncode, 0)
+
     def test_many_inputs(self):
         lines = self.random_lines(10000)
         paths = [self.write(f"part{i:03d}", lines[i * 100:(i + 1) * 100]) for i in range(100)]

@@ -2,8 +2,11 @@
 import json
 import os
 import random
+import resource
+import signal
 
 import support
+import workflow
 
 EVENTS = ("Client.Send", "Server.Recv", "Server.Done", "Client.Recv")
 
@@ -88,6 +91,19 @@ class Nlstat(support.Case):
                          [("slow", 701_000_000), ("r0", 7_000_000), ("r1", 7_000_000)])
         self.assertEqual((slowest[0]["longest_from"], slowest[0]["longest_ns"]), ("Server.Recv", 699_000_000))
 
+    def test_a_workflows_jobs(self):
+        log = self.log(workflow.workflow_log(jobs=40, unfinished=(7, 30)), "a.bp")
+        jobs = ("--id", "xwf.id,job.id,job_inst.id", "--where", 'NL.EVNT ~ "stampede.job_inst.*"')
+        text = self.run_program(self.nlstat, *jobs, log)
+        self.assertEqual(text.returncode, 0, text.stderr)
+        self.assertIn("Lifelines by xwf.id, job.id, job_inst.id: 40,", text.stdout)
+        self.assertIn("2 of them without stampede.job_inst.post.end", text.stdout)
+        for number in (7, 30):
+            self.assertRegex(text.stdout, f"/merge_mProjectPP-3.3_PID{number}_ID{number}/{number} .*lacks stampede.job_inst.post.start")
+        found = self.found(*jobs, log)[0]
+        counts = {s["from"].removeprefix("stampede.job_inst.") + " " + s["to"].removeprefix("stampede.job_inst."): s["count"] for s in found["segments"]}
+        self.assertEqual(counts, {f"{a} {b}": 40 if i < 5 else 38 for i, (a, b) in enumerate(zip(workflow.STEPS, workflow.STEPS[1:]))})
+
     def test_pairs(self):
         text = ""
         for i in range(10):
@@ -171,6 +187,30 @@ class Nlstat(support.Case):
             result = self.run_program(self.nlstat, "--plot", path, log)
             self.assertEqual(result.returncode, 1)
             self.assertIn(f"write {path}: ", result.stderr)
+
+    def test_a_plot_that_cannot_be_written_leaves_what_was_there(self):
+        """The file may not grow beyond a kilobyte: as on a full disk."""
+        def little():
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))
+
+        log = self.log(requests())
+        for name in ("a.png", "a.svg"):
+            old = self.log("old", name)
+            result = self.run_program(self.nlstat, "--plot", old, log, preexec_fn=little)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("write ", result.stderr)
+            self.assertEqual(old.read_text(), "old")
+        self.assertEqual(sorted(p.name for p in self.scratch.iterdir()), ["a.log", "a.png", "a.svg"])
+
+    def test_strict(self):
+        log = self.log(requests() + "rubbish\n" + requests())
+        result = self.run_program(self.nlstat, log)
+        self.assertIn("Lifelines by REQ.ID", result.stdout)
+        strict = self.run_program(self.nlstat, "--strict", log)
+        self.assertEqual((strict.returncode, strict.stdout), (1, ""))
+        self.assertIn(f"{log}:201: ", strict.stderr)
+        self.assertIn("--strict", strict.stderr)
 
     def test_odd_input(self):
         empty = self.run_program(self.nlstat, self.log(""))

@@ -126,7 +126,7 @@ class Render(support.Case):
         self.log.write_text("\n".join(lines) + "\n")
         result = self.run_program(support.program("nltools/nlstat"), "--config", "kernel-sched", self.log, env=self.ready_made())
         self.assertIn(": 10, ", result.stdout)
-        self.assertRegex(result.stdout, r"sched_wakeup -> sched.sched_switch\s+10\s")
+        self.assertRegex(result.stdout, r"sched_wakeup -> sched.sched_switch\s+100.0 %\s+10\s")
         result = self.run_program(self.nlv, "--config", "kernel-sched", "--render", self.scratch / "a.svg", self.log,
                                   env=self.ready_made())
         self.assertEqual(result.returncode, 0, result.stderr)

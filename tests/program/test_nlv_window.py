@@ -1,6 +1,8 @@
 """What nlv's window offers, done as a user does it, and found as a screen reader finds it."""
 import json
+import shutil
 import signal
+import socket
 import subprocess
 import time
 
@@ -146,15 +148,32 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("key", "Return")
         self.settled(whole, "zoomed in")
 
+    def test_playing(self):
+        self.open(self.log)
+        self.focus("^nlv")
+        whole = self.range()
+        for _ in range(8):
+            self.xdotool("key", "w")
+        zoomed = self.settled(whole, "zoomed in")
+        self.accessible("press", "push button", "Slower (,)")
+        moved = self.settled(zoomed, "it has played to the end")
+        self.assertGreater(self.seconds(moved[0]), self.seconds(zoomed[0]))
+        self.accessible("value", "Where in the log", "0")
+        self.settled(moved, "at the start")
+        self.assertLess(self.seconds(self.range()[0]), 12 * 3600)
+
     def test_print_into_a_file(self):
         self.open(self.log)
         self.focus("^nlv")
         self.xdotool("key", "ctrl+p")
         self.focus("Print")
+        self.accessible("choose", "table cell", "Print to File")
         self.accessible("press", "push button", "Print")
-        out = self.scratch / "output.pdf"
-        places = [out, self.scratch / "Documents" / "output.pdf"]
-        support.wait_until(lambda: any(place.exists() for place in places), what="the page")
+
+        def pages():
+            return [path for path in self.scratch.rglob("*.pdf") if path.read_bytes().rstrip().endswith(b"%%EOF")]
+
+        support.wait_until(pages, what="the page")
 
     def notices(self, text, expected):
         log = self.scratch / "odd.log"
@@ -204,6 +223,31 @@ class Accessible(nlv_window.WindowCase):
         time.sleep(1)
         collector.send_signal(signal.SIGKILL)
         support.wait_until(lambda: any(f"127.0.0.1:{port}" in text for text in self.texts()), what="it is said")
+        self.assertIsNone(process.poll())
+
+
+    def test_in_a_browser(self):
+        if shutil.which("broadwayd") is None:
+            self.skipTest("no broadwayd here")
+        port = support.free_port()
+        display = f":{port % 1000}"
+        environment = {key: value for key, value in self.environment.items() if key not in ("DISPLAY", "XDG_CACHE_HOME")}
+        environment |= {"GDK_BACKEND": "broadway", "BROADWAY_DISPLAY": display, "XDG_RUNTIME_DIR": str(self.scratch)}
+        self.start("broadwayd", "--address", "127.0.0.1", "--port", str(port), display, env=environment,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: support.can_connect(port), what="broadwayd")
+        process = self.start(self.nlv, self.log, env=environment, stderr=subprocess.DEVNULL)
+        with socket.create_connection(("127.0.0.1", port), timeout=30) as browser:
+            browser.sendall(f"GET /socket HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nUpgrade: websocket\r\n"
+                            f"Connection: Upgrade\r\nOrigin: http://127.0.0.1:{port}\r\n"
+                            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
+                            "Sec-WebSocket-Protocol: broadway\r\n\r\n".encode())
+            got = b""
+            while len(got) < 20000:
+                data = browser.recv(65536)
+                self.assertNotEqual(data, b"", "a picture of the window comes")
+                got += data
+        self.assertIn(b"101 ", got[:20])
         self.assertIsNone(process.poll())
 
 

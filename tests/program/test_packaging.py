@@ -128,6 +128,21 @@ class Packaging(support.Case):
         ours = [line for line in (result.stdout + result.stderr).splitlines() if "netlogd" in line]
         self.assertEqual(ours, [])
 
+    def test_agents_service(self):
+        """It is well-formed, and may do little."""
+        if shutil.which("systemd-analyze") is None:
+            self.skipTest("no systemd-analyze here")
+        text = (support.SOURCE / "packaging" / "nlagentd.service.in").read_text()
+        service = self.scratch / "nlagentd.service"
+        service.write_text(text.replace("@sbindir@/nlagentd", "/bin/true").replace("@sysconfdir@", "/etc"))
+        result = self.run_program("systemd-analyze", "verify", "--man=no", service)
+        self.assertEqual(re.findall(r"^.*nlagentd\.service.*$", result.stderr, re.M), [])
+        result = self.run_program("systemd-analyze", "security", "--offline=yes", "--no-pager", service)
+        level = re.search(r"Overall exposure level for nlagentd\.service: ([0-9.]+)", result.stdout)
+        if level is None:
+            self.skipTest(f"systemd-analyze does not say: {result.stderr.strip()}")
+        self.assertLess(float(level.group(1)), 4)
+
     def test_service_may_do_little(self):
         service, _ = self.units()
         result = self.run_program("systemd-analyze", "security", "--offline=yes", "--no-pager", service)

@@ -220,6 +220,23 @@ class Perl(support.Case):
             """)
         self.assertEqual(sorted(self.lines()), sorted(f"E T={t} N={n}" for t in range(1, 5) for n in range(1, 2001)))
 
+    def test_closing_in_threads(self):
+        """One thread's close is its own; what others log meanwhile is there, too."""
+        if not self.has("threads"):
+            self.skipTest("this perl has no threads")
+        self.perl("""
+            use threads;
+            my $log = NetLogger->open('p', "file://$path?policy=block&block=60");
+            my @threads = map { my $t = $_; threads->create(sub {
+                for my $n (1 .. 2000) { $log->event('E', T => $t, N => $n) or die }
+                $log->close; $log->close; die if $log->is_open or eval { $log->event('Late'); 1 };
+            }) } 1 .. 4;
+            $log->event('Main'); $log->close; die if $log->is_open;
+            $_->join for @threads;
+            """)
+        self.assertEqual(sorted(self.lines()),
+                         sorted(["Main", *(f"E T={t} N={n}" for t in range(1, 5) for n in range(1, 2001))]))
+
     def test_round_trip(self):
         for suffix in ("log", "nlb"):
             said = self.perl(r"""

@@ -88,9 +88,9 @@ class Values(support.Case):
         result = self.run_program(self.sensor, *options, *command)
         self.assertEqual(result.returncode, 0, result.stderr)
         found = []
-        for line in result.stdout.splitlines():
+        for line in result.stdout.split("\n"):
             fields = dict(re.findall(r'([A-Z][A-Z0-9_.]*)=("(?:[^"\\\\]|\\\\.)*"|\S*)', line))
-            if fields["NL.EVNT"] == event:
+            if fields.get("NL.EVNT") == event:  # an empty line is a sign of life
                 found.append({k: v.strip('"') for k, v in fields.items()})
         return found
 
@@ -105,7 +105,7 @@ class Values(support.Case):
         out += self.run_program(self.sensor, *self.once, "connections", "ping?host=127.0.0.1", "processes?pid=1&files=yes",
                                 "server?url=http://127.0.0.1:1/", "interrupts?each=yes").stdout
         self.assertIn("NL.EVNT=CpuOne", out)
-        for line in out.splitlines():
+        for line in filter(None, out.splitlines()):
             event = re.search(r"NL\.EVNT=(\S+)", line).group(1)
             for name in re.findall(r" ([A-Z][A-Z0-9.]+)=", line.split("NL.EVNT=")[1]):
                 self.assertIn((event, name), known)
@@ -206,6 +206,30 @@ class Values(support.Case):
         self.assertIn("NL.EVNT=last VALUE=1500\n", out)
         self.assertIn("NL.EVNT=b VALUE=nan\n", out)
         self.assertIn("SAMPLES=3 SERVER.STATUS=200\n", out)
+
+    def test_clock_is_what_chronyc_says(self):
+        if os.geteuid() != 0 or self.run_program("sh", "-c", "command -v chronyd chronyc").returncode != 0:
+            self.skipTest("chronyd is not here, or may not be started")
+        configuration = self.scratch / "chrony.conf"
+        configuration.write_text(f"local stratum 7\npidfile {self.scratch}/pid\ndriftfile {self.scratch}/drift\n"
+                                 f"port 0\nbindcmdaddress 127.0.0.1\nbindcmdaddress /\ncmdport 323\n")
+        script = f"""
+            ip link set lo up
+            chronyd -x -d -u root -f {configuration} > /dev/null 2>&1 &
+            for i in $(seq 100); do chronyc -h 127.0.0.1 -c tracking 2>/dev/null | grep -q ,7, && break; sleep 0.1; done
+            chronyc -h 127.0.0.1 -c tracking
+            {self.sensor} --count 1 --interval 0.1 clock
+            kill %1; wait"""
+        result = self.run_program("unshare", "-n", "bash", "-c", script)
+        if "unshare" in result.stderr or not result.stdout.count(","):
+            self.skipTest(f"no namespace or chronyd here: {result.stderr[:100]}")
+        told = result.stdout.splitlines()[0].split(",")
+        self.assertIn("NL.EVNT=ClockTracking", result.stdout)
+        seen = dict(re.findall(r"(CLOCK\.\S+)=(\S+)", result.stdout[result.stdout.index("ClockTracking"):].splitlines()[0]))
+        self.assertEqual(seen["CLOCK.STRATUM"], told[2])
+        self.assertAlmostEqual(float(seen["CLOCK.FREQUENCY"]), float(told[7]), delta=0.01)
+        self.assertAlmostEqual(float(seen["CLOCK.SKEW"]), float(told[9]), delta=0.01)
+        self.assertAlmostEqual(float(seen["CLOCK.OFFSET.RMS"]), float(told[6]) * 1e6, delta=1)
 
     def test_arguments_are_checked(self):
         for wrong in ["cpu?x=1", "ping", "ping?host=", "connections?port=0", "server?url=ftp://a", "cpu?", "c pu",

@@ -32,6 +32,11 @@ tests_unit_block_unit_SOURCES = %D%/block.c
 tests_unit_block_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_block_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/synthesis.unit
+tests_unit_synthesis_unit_SOURCES = %D%/synthesis.c
+tests_unit_synthesis_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_synthesis_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/filter.unit
 tests_unit_filter_unit_SOURCES = %D%/filter.c
 tests_unit_filter_unit_CPPFLAGS = $(unit_cppflags)
@@ -118,14 +123,17 @@ tests_unit_nats_unit_SOURCES = %D%/nats.c netlogd/nats/place.c netlogd/nats/cut.
 tests_unit_nats_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_nats_unit_LDADD = libnetlogger/libprogram.la $(unit_ldadd)
 
+if BUILD_NLKERNEL
 unit_tests += %D%/nlkernel.unit
-tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c
+endif
+tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c nlkernel/kallsyms.c nlkernel/rights.c nlkernel/tracing.c
 tests_unit_nlkernel_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlkernel
-tests_unit_nlkernel_unit_LDADD = $(unit_ldadd)
+tests_unit_nlkernel_unit_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS)
+tests_unit_nlkernel_unit_LDADD = libnetlogger/libprogram.la $(unit_ldadd) $(TRACEFS_LIBS)
 unit_tests += %D%/convert.unit
-tests_unit_convert_unit_SOURCES = %D%/convert.c libnetlogger/program/program.c
+tests_unit_convert_unit_SOURCES = %D%/convert.c
 tests_unit_convert_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nltools
-tests_unit_convert_unit_LDADD = nltools/libconvert.la $(unit_ldadd)
+tests_unit_convert_unit_LDADD = nltools/libconvert.la libnetlogger/libprogram.la $(unit_ldadd)
 if BUILD_NLAGENT
 unit_tests += %D%/nlagent.unit
 endif

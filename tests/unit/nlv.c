@@ -2,8 +2,11 @@
 #include "config.h"
 
 #include "analysis/lifelines.h"
+#include "model/catalog.h"
+#include "model/export.h"
 #include "model/index.h"
 #include "model/model.h"
+#include "model/session.h"
 
 #include <stdarg.h>
 #include <setjmp.h>
@@ -425,6 +428,255 @@ static void test_odd_logs(void **unused)
     g_string_free(text, TRUE);
 }
 
+/* ---- filters ---- */
+
+static int by_place(const void *a, const void *b)
+{
+    uint64_t first = *(const uint64_t *)a, second = *(const uint64_t *)b;
+    return (first > second) - (first < second);
+}
+
+/* The places of the records of an object up to a step, from the last back, as a hash. */
+static uint64_t way_of(const store *s, uint32_t record)
+{
+    uint64_t hash = 1;
+    for (; record != STORE_NONE; record = store_previous(s, record, 0))
+        hash = hash * 31 + store_place(s, record);
+    return hash;
+}
+
+/* Whether two stores hold the same, whatever its numbers. */
+static void compare_stores(const store *a, const store *b)
+{
+    assert_int_equal(a->count, b->count);
+    for (uint32_t record = 0; record < a->count; record++) {
+        assert_int_equal(store_time(a, record), store_time(b, record));
+        assert_int_equal(store_place(a, record), store_place(b, record));
+        assert_string_equal(names_text(a->names.events, store_event(a, record)),
+                            names_text(b->names.events, store_event(b, record)));
+        assert_string_equal(names_text(a->names.hosts, store_host(a, record)),
+                            names_text(b->names.hosts, store_host(b, record)));
+        assert_int_equal(way_of(a, record), way_of(b, record));
+    }
+    assert_int_equal(a->point_count, b->point_count);
+    for (size_t i = 0; i < a->point_count; i++)
+        assert_int_equal(a->points[i].count, b->points[i].count);
+    double sums[2] = {0, 0};
+    const store *both[2] = {a, b};
+    for (int which = 0; which < 2; which++)
+        for (size_t j = 0; j < both[which]->loadlines[0].count; j++) {
+            const list *l = both[which]->loadlines[0].hosts[j].list;
+            for (size_t i = 0; i < l->count; i++)
+                sums[which] += list_value(l, i);
+        }
+    assert_true(sums[0] == sums[1]);
+}
+
+static void test_filters(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 30000 };
+    static const char *const expressions[] = {
+        "HOST == h1",      "NL.EVNT != Send", "!(HOST in (\"h1\", \"h2\")) && PROG == p0",
+        "HOST == none",    "LOAD > 50.5",     "NL.EVNT ~ *e* || PROG == p1",
+        "NL.EVNT == Load", "REQ.ID == r17"};
+    const char *path = path_of("filter.log");
+    line *lines = make_lines(COUNT, 30);
+    write_lines(path, lines, COUNT, "w");
+    program_reading reading = {0};
+    model *all = read_model(make_drawing(), path, &reading, (model_options){.no_index = true});
+    model *m = read_model(make_drawing(), path, &reading, (model_options){.no_index = true});
+    uint64_t *places = g_new(uint64_t, COUNT);
+    for (size_t i = 0; i < G_N_ELEMENTS(expressions); i++) {
+        model *read = model_new(make_drawing(), &reading);
+        model_set_options(read, (model_options){.no_index = true});
+        assert_true(model_set_filter(read, expressions[i]));
+        assert_true(model_add_source(read, path, false));
+        model_load(read);
+        assert_true(model_set_filter(m, expressions[i]));
+        model_load(m);
+        compare_stores(model_store(read), model_store(m));
+        model_free(read);
+        if (i % 2 == 0)
+            continue; /* from one filter to the next */
+        assert_true(model_set_filter(m, NULL));
+        model_load(m);
+        compare_stores(model_store(all), model_store(m));
+    }
+    for (uint32_t record = 0; record < COUNT; record++)
+        places[record] = store_place(model_store(m), record);
+    qsort(places, COUNT, sizeof *places, by_place);
+    for (uint32_t record = 1; record < COUNT; record++)
+        assert_true(places[record] > places[record - 1]);
+    g_free(places);
+    model_free(all);
+    model_free(m);
+    g_free(lines);
+}
+
+/* ---- what is made of it ---- */
+
+static void test_what_begins_anew(void **unused)
+{
+    (void)unused;
+    enum { COUNT = 20000 };
+    const char *path = path_of("again.log");
+    line *lines = make_lines(COUNT, 0);
+    write_lines(path, lines, COUNT, "w");
+    program_reading reading = {0};
+    drawing *d = make_drawing();
+    drawing_lifeline *l = g_ptr_array_index(d->lifelines, 0);
+    l->again = true;
+    g_strfreev(l->ids);
+    l->ids = g_strsplit("NONE|REQ.ID", ";", -1); /* the first field that there is */
+    trace *t = read_trace(path);
+    model *m = read_model(drawing_copy(d), path, &reading, (model_options){.no_index = true});
+    lifelines *expected = lifelines_build(t, l);
+    compare_objects(model_store(m), t, expected);
+    size_t begins = 0;
+    for (uint32_t record = 0; record < model_store(m)->count; record++)
+        begins += store_event(model_store(m), record) == 0;
+    assert_true(expected->object_count >= begins);
+    lifelines_free(expected);
+    trace_free(t);
+    model_free(m);
+    drawing_free(d);
+    g_free(lines);
+}
+
+static void test_clock_errors(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("clock.log");
+    FILE *file = fopen(path, "w");
+    fputs("DATE=20260101000000 HOST=a NL.EVNT=Send REQ.ID=1\n"
+          "DATE=20260101000002 HOST=a NL.EVNT=ClockTracking CLOCK.ERROR=1500.5\n"
+          "DATE=20260101000003 HOST=a NL.EVNT=Send REQ.ID=2\n"
+          "DATE=20260101000005 HOST=a NL.EVNT=NetLogger.Clock ERROR.NS=700\n"
+          "DATE=20260101000006 HOST=a NL.EVNT=Send REQ.ID=3\n"
+          "DATE=20260101000006 HOST=b NL.EVNT=ClockKernel CLOCK.ERROR=-1\n"
+          "DATE=20260101000001 HOST=b NL.EVNT=Send REQ.ID=4\n", /* it is late: others are moved for it */
+          file);
+    fclose(file);
+    program_reading reading = {0};
+    model *m = read_model(make_drawing(), path, &reading, (model_options){.no_index = true});
+    const store *s = model_store(m);
+    assert_int_equal(s->unordered, 1);
+    uint16_t a = names_find(s->names.hosts, "a"), b = names_find(s->names.hosts, "b");
+    assert_true(store_clock_error_ns(s, a, 0) == 1500500); /* as it was said first */
+    assert_true(store_clock_error_ns(s, a, 3) == 1500500);
+    assert_true(store_clock_error_ns(s, a, 5) == 700); /* the better one */
+    assert_true(store_clock_error_ns(s, b, 5) < 0);
+    assert_int_equal(model_color_count(m), 2); /* clocks by themselves make no host seen */
+    model_free(m);
+}
+
+static void test_sessions(void **unused)
+{
+    (void)unused;
+    session *s = session_new();
+    s->all = false;
+    s->from_ns = -5;
+    s->to_ns = INT64_MAX;
+    s->filter = g_strdup("A == \"b;\\n\" && C > 1");
+    g_strfreev(s->hidden[1]);
+    s->hidden[1] = g_strsplit("h1,h;2,\303\244", ",", -1);
+    s->drawing = g_strdup("[view]\ntitle=x=y\n");
+    session_mark_add(s, 20, "second\nline");
+    session_mark_add(s, 10, "");
+    assert_int_equal(session_mark_add(s, 20, "third"), 2);
+    session *copy = session_copy(s);
+    char *one = session_text(s), *other = session_text(copy);
+    assert_string_equal(one, other);
+    assert_string_equal(copy->filter, s->filter);
+    assert_string_equal(copy->drawing, s->drawing);
+    assert_string_equal(copy->hidden[1][1], "h;2");
+    assert_string_equal(g_array_index(copy->marks, session_mark, 1).note, "second\nline");
+    assert_int_equal(session_mark_next(copy, 10, false)->time_ns, 20);
+    assert_int_equal(session_mark_next(copy, 20, true)->time_ns, 10);
+    assert_null(session_mark_next(copy, 20, false));
+    session_mark_note(copy, 1, "another");
+    assert_string_equal(session_difference(s, copy), "a note");
+    char *message;
+    assert_true(session_write(s, path_of("sessions/one"), &message));
+    session *again = session_read(path_of("sessions/one"));
+    char *third = session_text(again);
+    assert_string_equal(one, third);
+    assert_null(session_read(path_of("none")));
+    assert_null(session_parse("\377 no [file"));
+    session_free(session_parse("[mark 1]\ntime=x\n[view]\nfrom=9\nto=1\n"));
+    session_free(again);
+    session_free(copy);
+    session_free(s);
+    g_free(one);
+    g_free(other);
+    g_free(third);
+}
+
+static void test_what_there_is_to_be_drawn(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("catalog.log");
+    line *lines = make_lines(5000, 0);
+    write_lines(path, lines, 5000, "w");
+    program_reading reading = {0};
+    model *m = read_model(NULL, path, &reading, (model_options){.no_index = true});
+    catalog *c = catalog_new(m);
+    assert_int_equal(c->events->len, 6);
+    assert_null(catalog_find(c, "None"));
+    assert_int_equal(catalog_find(c, "Oops")->fields->len, 2);
+    char **numbers = catalog_fields(c, NULL, true), **all = catalog_fields(c, "Load", false);
+    assert_int_equal(g_strv_length(numbers), 1);
+    assert_string_equal(numbers[0], "LOAD");
+    assert_int_equal(g_strv_length(all), 2);
+    g_strfreev(numbers);
+    g_strfreev(all);
+    catalog_free(c);
+    model_free(m);
+    g_free(lines);
+}
+
+static void test_export(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("export.log");
+    line *lines = make_lines(3000, 0);
+    write_lines(path, lines, 3000, "w");
+    program_reading reading = {0};
+    model *m = read_model(make_drawing(), path, &reading, (model_options){.no_index = true});
+    for (size_t i = 0; export_format(i) != NULL; i++) {
+        char *message;
+        uint64_t written;
+        GArray *some = export_places_of_range(m, lines[100].time_ns, lines[1099].time_ns);
+        assert_int_equal(some->len, 1000);
+        bool good = export_records(m, some, export_format(i), path_of("out"), &written, &message);
+        assert_true(good);
+        assert_int_equal(written, 1000);
+        assert_false(export_records(m, some, export_format(i), path_of("no/out"), &written, &message));
+        assert_non_null(message);
+        g_free(message);
+        g_array_free(some, TRUE);
+    }
+    uint32_t first = 0;
+    while (store_object(model_store(m), first, 0) == STORE_NONE)
+        first++;
+    GArray *object = export_places_of_object(m, 0, store_object(model_store(m), first, 0));
+    assert_true(object->len >= 1);
+    char *message, *text;
+    uint64_t written;
+    assert_true(export_records(m, object, "ulm", path_of("out"), &written, &message));
+    assert_true(g_file_get_contents(path_of("out"), &text, NULL, NULL));
+    char name[32];
+    snprintf(name, sizeof name, "REQ.ID=r%u", lines[first].object);
+    assert_non_null(strstr(text, name));
+    assert_false(export_records(m, object, "none", path_of("out"), &written, &message));
+    g_free(message);
+    g_free(text);
+    g_array_free(object, TRUE);
+    model_free(m);
+    g_free(lines);
+}
+
 static int make_folder(void **unused)
 {
     (void)unused;
@@ -443,8 +695,18 @@ static int remove_folder(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists), cmocka_unit_test(test_stores),   cmocka_unit_test(test_what_is_late),
-        cmocka_unit_test(test_index), cmocka_unit_test(test_odd_logs), cmocka_unit_test(test_the_oldest_are_dropped),
+        cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_stores),
+        cmocka_unit_test(test_what_is_late),
+        cmocka_unit_test(test_index),
+        cmocka_unit_test(test_odd_logs),
+        cmocka_unit_test(test_the_oldest_are_dropped),
+        cmocka_unit_test(test_filters),
+        cmocka_unit_test(test_what_begins_anew),
+        cmocka_unit_test(test_clock_errors),
+        cmocka_unit_test(test_sessions),
+        cmocka_unit_test(test_what_there_is_to_be_drawn),
+        cmocka_unit_test(test_export),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

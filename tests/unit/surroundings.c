@@ -731,6 +731,80 @@ static void a_ring_that_is_damaged(void **state)
     }
 }
 
+/* ---- a destination out of an environment that wants no good ---- */
+
+static unsigned count_entries(void)
+{
+    unsigned count = 0;
+    DIR *d = opendir(folder);
+    assert_non_null(d);
+    while (readdir(d) != NULL)
+        count++;
+    closedir(d);
+    return count;
+}
+
+/* It is refused in words, of one line, and nothing is made for it. */
+static void expect_refused(const char *destination)
+{
+    unsigned before = count_entries();
+    setenv("NETLOGGER_DEST", destination, 1);
+    assert_null(nl_open("p", NULL));
+    assert_true(*nl_error_message() != '\0');
+    assert_null(strchr(nl_error_message(), '\n'));
+    assert_int_equal(count_entries(), before);
+    unsetenv("NETLOGGER_DEST");
+}
+
+static void hostile_destinations(void **state)
+{
+    (void)state;
+    static const char *const refused[] = {
+        "x-nothing://host",
+        "http://host/",
+        "x-netlog://",
+        "x-netlog://[::1",
+        "x-netlog://h:99999",
+        "x-netlog://h:-1",
+        "x-netlog://h:1x",
+        "file:%00",
+        "file:%zz",
+        "file:a%",
+        "file://other/a",
+        "no-such-file?policy=never",
+        "file:a?policy=never",
+        "file:a?unknown=1",
+        "file:a?ring=999999g",
+        "file:a?block=-1",
+        "file:a?timeout=nan",
+        "file:a?format=%s%n%s%n",
+        "file:a?ring=1&ring=2%",
+        "unix:",
+        "unix:/nonexistent/sock",
+        "memory:",
+        "/nonexistent/a",
+        "nats://h/stream",
+        "inherited:x",
+        "x-syslog://nothing",
+        "file:",
+    };
+    assert_int_equal(chdir(folder), 0);
+    for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++)
+        expect_refused(refused[i]);
+    expect_refused(folder); /* a folder is no log */
+    enum { MANY = 1 << 17 };
+    static char many[MANY + 1];
+    memset(many, 'a', MANY);
+    expect_refused(many);
+    memcpy(many, "unix:/", 6);
+    expect_refused(many);
+    memset(many, '?', MANY);
+    expect_refused(many);
+    memcpy(many, "x-netlog://", 11);
+    expect_refused(many);
+    assert_int_equal(chdir("/"), 0);
+}
+
 /* ---- sizes ---- */
 
 static double bytes_an_event(const char *options)
@@ -781,6 +855,7 @@ int main(void)
         cmocka_unit_test(names_without_their_folder),
         cmocka_unit_test(a_record_that_is_none),
         cmocka_unit_test(a_ring_that_is_damaged),
+        cmocka_unit_test(hostile_destinations),
         cmocka_unit_test(sizes_of_events),
     };
     leave_out_under_valgrind("no_shared_memory*");

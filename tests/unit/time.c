@@ -214,14 +214,46 @@ static void known_seconds_are_those_of_the_time(void **state)
     }
 }
 
+/* Whatever the time before was, and whichever byte is wrong. */
+static void a_known_day_changes_nothing(void **state)
+{
+    (void)state;
+    static const char *const times[] = {
+        "20000330112320.957943", "20000330235959.999999", "20000330235960.000000", "20000330240000.000000",
+        "20000330116020.957943", "20000330112361.957943", "20000229000000.000000", "20010229000000.000000",
+        "20000229120000.5",      "00010101000000.000000", "16770921001243.145225", "16770922000000.000000",
+        "22620411234716.854775", "22620411234717.854775", "99991231235959.999999", "20000330 12320.957943",
+        "2000033011232x.957943", "20000330112320,957943", "20000330112320.95794:", "x0000330112320.957943",
+    };
+    enum { COUNT = sizeof times / sizeof times[0] };
+    for (size_t before = 0; before < COUNT; before++) {
+        for (size_t now = 0; now < COUNT; now++) {
+            nl_known_day known = {0};
+            int64_t first_ns, plain_ns = 0, known_ns = 0;
+            size_t size = strlen(times[now]);
+            nl_time_parse_usual(times[before], strlen(times[before]), &known, &first_ns);
+            bool good = nl_time_parse_calendar(times[now], size, NL_FRACTION_DECIMAL, &plain_ns) == NL_OK;
+            bool taken = nl_time_parse_usual(times[now], size, &known, &known_ns);
+            if (taken != (good && size == 21) || (taken && known_ns != plain_ns))
+                fail_msg("%s behind %s: %d, %lld", times[now], times[before], taken, (long long)known_ns);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads_ulm_dates),           cmocka_unit_test(reads_unpadded_microseconds_when_told),
-        cmocka_unit_test(reads_iso_times),           cmocka_unit_test(reads_seconds_to_the_nanosecond),
-        cmocka_unit_test(refuses_what_is_no_time),   cmocka_unit_test(refuses_times_beyond_64_bits),
-        cmocka_unit_test(writes_what_it_reads),      cmocka_unit_test(known_seconds_are_those_of_the_time),
-        cmocka_unit_test(agrees_with_the_c_library), cmocka_unit_test(names_levels_in_both_formats),
+        cmocka_unit_test(reads_ulm_dates),
+        cmocka_unit_test(reads_unpadded_microseconds_when_told),
+        cmocka_unit_test(reads_iso_times),
+        cmocka_unit_test(reads_seconds_to_the_nanosecond),
+        cmocka_unit_test(refuses_what_is_no_time),
+        cmocka_unit_test(refuses_times_beyond_64_bits),
+        cmocka_unit_test(writes_what_it_reads),
+        cmocka_unit_test(known_seconds_are_those_of_the_time),
+        cmocka_unit_test(a_known_day_changes_nothing),
+        cmocka_unit_test(agrees_with_the_c_library),
+        cmocka_unit_test(names_levels_in_both_formats),
     };
     return cmocka_run_group_tests_name("time", tests, NULL, NULL);
 }

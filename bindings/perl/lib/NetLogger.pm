@@ -227,7 +227,8 @@ repeat. Text that is UTF-8 is a string of characters, any other one of bytes.
 
 =head1 THREADS AND PROCESSES
 
-A log may be used by several threads; each has its own copy of the object, and the last that goes closes it. After
+A log may be used by several threads; each has its own copy of the object, which it closes for itself: what was logged is
+sent then, and the last that is closed, or goes, closes the log. A reader is for one thread. After
 C<fork> a child goes on with the logs of its parent, as a stream of its own. A child that ends by C<POSIX::_exit> should
 flush them before.
 

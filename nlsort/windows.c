@@ -1,0 +1,108 @@
+#include "config.h"
+
+#include "windows.h"
+
+#include "big.h"
+#include "program/program.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    AHEAD = 12, /* lines that are fetched into the cache before they are copied */
+    CACHE_LINE = 64,
+    PREFETCHED = 4 * CACHE_LINE, /* of where a line goes */
+    MANY = 4 * 4 << 10,          /* bytes of a window for each line from which on not all of it is fetched beforehand */
+};
+
+/* A line, and where it is copied to. */
+typedef struct moved_line {
+    uint64_t place;
+    size_t to;
+} moved_line;
+
+_Static_assert(sizeof(moved_line) == WINDOWS_LINE_COST, "what a line takes is known");
+
+static size_t window_of(nl_scanned_line line)
+{
+    return nl_line_offset(line) / WINDOWS_COST;
+}
+
+static void make_room(windows *w, size_t window_count, size_t lines)
+{
+    size_t size = lines * sizeof *w->moved;
+    if (size > w->capacity) {
+        w->moved = big_resize(w->moved, w->capacity, size);
+        w->capacity = size;
+    }
+    if (window_count > w->count_capacity) {
+        w->counts = realloc(w->counts, window_count * sizeof *w->counts);
+        if (w->counts == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        w->count_capacity = window_count;
+    }
+}
+
+/* Puts the lines in the order of their windows; counts[i] is then where those of window i end. */
+static void distribute(windows *w, const table *t, const nl_scanned_line *lines, size_t count, size_t window_count)
+{
+    memset(w->counts, 0, window_count * sizeof *w->counts);
+    for (size_t i = 0; i < count; i++)
+        w->counts[window_of(lines[i])]++;
+    for (size_t i = 0, sum = 0; i < window_count; i++) {
+        size_t own = w->counts[i];
+        w->counts[i] = sum;
+        sum += own;
+    }
+    size_t to = 0;
+    for (size_t i = 0; i < count; i++) {
+        w->moved[w->counts[window_of(lines[i])]++] = (moved_line){lines[i].place, to};
+        to += table_line_size(t->text, lines[i]) + 1;
+    }
+}
+
+static nl_scanned_line line_at(moved_line m)
+{
+    return (nl_scanned_line){.place = m.place};
+}
+
+static void copy_window(const table *t, size_t window, const moved_line *moved, size_t count, char *out)
+{
+    size_t start = window * WINDOWS_COST, end = start + WINDOWS_COST < t->used ? start + WINDOWS_COST : t->used;
+    if (WINDOWS_COST / count < MANY)
+        table_fetch(t, start, end);
+    for (size_t i = 0; i < count; i++) {
+        if (i + AHEAD < count) {
+            nl_scanned_line ahead = line_at(moved[i + AHEAD]);
+            table_prefetch(t->text, ahead);
+            for (size_t at = 0; at < nl_line_size(ahead) && at < PREFETCHED; at += CACHE_LINE)
+                __builtin_prefetch(out + moved[i + AHEAD].to + at, 1);
+        }
+        nl_scanned_line line = line_at(moved[i]);
+        size_t size = table_line_size(t->text, line);
+        memcpy(out + moved[i].to, t->text + nl_line_offset(line), size);
+        out[moved[i].to + size] = '\n';
+        end = nl_line_offset(line) + size > end ? nl_line_offset(line) + size : end;
+    }
+    table_forget(t, start, end);
+}
+
+void windows_copy(windows *w, const table *t, const nl_scanned_line *lines, size_t count, bool backwards, char *out)
+{
+    size_t window_count = t->used / WINDOWS_COST + 1;
+    make_room(w, window_count, count);
+    distribute(w, t, lines, count, window_count);
+    for (size_t i = 0; i < window_count; i++) {
+        size_t window = backwards ? window_count - 1 - i : i, from = window > 0 ? w->counts[window - 1] : 0;
+        if (w->counts[window] > from)
+            copy_window(t, window, w->moved + from, w->counts[window] - from, out);
+    }
+}
+
+void windows_free(windows *w)
+{
+    big_free(w->moved, w->capacity);
+    free(w->counts);
+    *w = (windows){0};
+}
