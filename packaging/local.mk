@@ -17,6 +17,7 @@ EXTRA_DIST += \
 	%D%/debian/libnetlogger-java.install \
 	%D%/debian/libnetlogger-perl.install \
 	%D%/debian/libnetlogger0.install \
+	%D%/debian/netlogger-common.install \
 	%D%/debian/netlogger.install \
 	%D%/debian/nlv.install \
 	%D%/debian/python3-netlogger.install \
