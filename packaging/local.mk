@@ -7,6 +7,24 @@ endif
 CLEANFILES += %D%/netlogd.service %D%/nlagentd.service
 EXTRA_DIST += %D%/dependencies %D%/install-dependencies %D%/netlogd.conf %D%/netlogd.service.in %D%/nlagentd.service.in
 
+# Debian's packages, by packaging/make-packages.
+EXTRA_DIST += \
+	%D%/debian/changelog \
+	%D%/debian/control \
+	%D%/debian/copyright \
+	%D%/debian/libnetlogger-dev.install \
+	%D%/debian/libnetlogger-fortran-dev.install \
+	%D%/debian/libnetlogger-java.install \
+	%D%/debian/libnetlogger-perl.install \
+	%D%/debian/libnetlogger0.install \
+	%D%/debian/netlogger-common.install \
+	%D%/debian/netlogger.install \
+	%D%/debian/nlv.install \
+	%D%/debian/python3-netlogger.install \
+	%D%/debian/rules \
+	%D%/debian/source/format \
+	%D%/make-packages
+
 packaging/netlogd.service: packaging/netlogd.service.in Makefile
 	$(AM_V_GEN)$(MKDIR_P) packaging && sed -e 's|@sbindir[@]|$(sbindir)|g' -e 's|@bindir[@]|$(bindir)|g' -e 's|@sysconfdir[@]|$(sysconfdir)|g' \
 		$(srcdir)/packaging/netlogd.service.in >$@
