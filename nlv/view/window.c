@@ -787,8 +787,10 @@ static GtkWidget *make_main(window *w, bool dark)
 
 static void on_destroy(GtkWidget *widget, gpointer user)
 {
+    window *w = user;
     (void)widget;
-    window_session_keep(user);
+    g_source_remove(w->ticking); /* what else is due in this turn of the loop finds no widgets any more */
+    window_session_keep(w);
     gtk_main_quit();
 }
 
@@ -862,9 +864,8 @@ int window_run(drawing *d, const char *config, program_reading *reading, model_o
     if (w.source_count > 0)
         gtk_widget_grab_focus(canvas_widget(w.canvas));
     model_start(w.model);
-    guint ticking = g_timeout_add(TICK_MS, on_tick, &w);
+    w.ticking = g_timeout_add(TICK_MS, on_tick, &w);
     gtk_main();
-    g_source_remove(ticking);
     window_session_end(&w);
     program_set_listener(NULL);
     editor_free(w.editor);

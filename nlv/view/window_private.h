@@ -57,6 +57,7 @@ struct window {
     char *caption;  /* of pictures; NULL: none so far */
     double speed;   /* of playing; 0: not */
     double last_speed;
+    guint ticking; /* the timer of all that is looked at again and again */
     gint64 played_us;
 };
 
