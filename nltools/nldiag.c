@@ -7,46 +7,31 @@
 
 #include "diag/report.h"
 #include "program/program.h"
-#include "stat/gather.h"
+#include "stat/subject_options.h"
 
 #include <stdlib.h>
 
-#define DEFAULT_MEMORY ((size_t)1 << 30)
-
-enum { OPTION_FROM = 0x1000, OPTION_TO, OPTION_HTML, OPTION_COMPARE, OPTION_MEMORY };
+enum { OPTION_HTML = 0x1000, OPTION_COMPARE };
 
 typedef struct arguments {
-    char **ids;
-    const char *config, *html;
+    subject_options subject;
+    const char *html;
     bool json, compare;
-    int64_t from_ns, to_ns;
-    size_t memory;
     char **files;
     int file_count;
-    nl_filter *where;
-    program_reading reading;
 } arguments;
 
 static const struct argp_option options[] = {
-    {"id", 'i', "FIELD,...", 0, "The fields that name an object (default: found from the log)", 0},
-    {"config", 'c', "FILE", 0, "Take the lifelines from an nlv file", 0},
-    {"from", OPTION_FROM, "TIME", 0,
-     "Only records of then or later: 2026-01-31T12:00:00.5, 20260131120000.5 or seconds since 1970", 0},
-    {"to", OPTION_TO, "TIME", 0, "Only records before that", 0},
     {"compare", OPTION_COMPARE, NULL, 0, "Of two SOURCEs, before and after: say what changed", 0},
     {"html", OPTION_HTML, "FILE", 0, "Write a report to be mailed into FILE, with nlv's pictures", 0},
     {"json", 'j', NULL, 0, "Print JSON; times are nanoseconds", 0},
-    {"memory", OPTION_MEMORY, "SIZE", 0, "Keep at most so much of objects under way (default 1G)", 0},
     {0},
 };
 
-static const struct argp_child children[] = {
-    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {0}};
+static const struct argp_child children[] = {{&subject_argp, 0, NULL, 0}, {0}};
 
 static void check(struct argp_state *state, const arguments *a)
 {
-    if (a->from_ns >= a->to_ns)
-        argp_error(state, "--from is not before --to");
     if (a->compare && a->file_count != 2)
         argp_error(state, "--compare wants two logs");
     if (a->compare && (a->json || a->html != NULL))
@@ -58,36 +43,16 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     arguments *a = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->where;
-        state->child_inputs[1] = &a->reading;
-        return 0;
-    case 'i':
-        g_strfreev(a->ids);
-        a->ids = g_strsplit(argument, ",", 0);
-        if (*argument == '\0')
-            argp_error(state, "--id needs a field's name");
-        return 0;
-    case 'c':
-        a->config = argument;
+        state->child_inputs[0] = &a->subject;
         return 0;
     case 'j':
         a->json = true;
-        return 0;
-    case OPTION_FROM:
-        a->from_ns = program_parse_time(state, argument);
-        return 0;
-    case OPTION_TO:
-        a->to_ns = program_parse_time(state, argument);
         return 0;
     case OPTION_HTML:
         a->html = argument;
         return 0;
     case OPTION_COMPARE:
         a->compare = true;
-        return 0;
-    case OPTION_MEMORY:
-        if (!nl_size_parse(argument, &a->memory) || a->memory < (1 << 20))
-            argp_error(state, "--memory %s: a size of 1M or more is wanted", argument);
         return 0;
     case ARGP_KEY_ARGS:
         a->files = state->argv + state->next;
@@ -102,37 +67,27 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 }
 
 static const struct argp argp = {
-    options,
-    parse,
-    "[SOURCE...]",
-    "Says why a program is slow, out of its log: the causes, the weightiest first, how much of the time each explains, "
-    "how "
-    "sure that is, what shows it, and what to try.\v" PROGRAM_SOURCES
-    ". The more the log holds of what hosts and kernel did meanwhile (nlsensor, nlkernel), the more can be told.\n\n"
-    "Exit status: 0 when it could be looked at, healthy or not; 1 when something could not be read; 2 wrong use.",
-    children,
-    NULL,
-    NULL};
+    .options = options,
+    .parser = parse,
+    .args_doc = "[SOURCE...]",
+    .doc = "Say why a program is slow, out of its log: the causes, the weightiest first, how much of the time each "
+           "explains, how sure that is, what shows it, and what to try.\v" PROGRAM_SOURCES
+           ". The more the log holds of what hosts and kernel did meanwhile (nlsensor, nlkernel), the more can be told."
+           "\n\nExit status: 0 when it could be looked at, healthy or not; 1 when something could not be read; 2 wrong "
+           "use.",
+    .children = children,
+};
 
-static bool read_log(observed *o, arguments *a, const char *name)
+static void add(void *user, const nl_record *record)
 {
-    program_log *log = program_log_open(&a->reading, name, false, false);
-    if (log == NULL)
-        return false;
-    const nl_record *record;
-    nl_status status;
-    while ((status = program_log_next(log, a->where, &record)) == NL_OK)
-        if (record->time_ns >= a->from_ns && record->time_ns < a->to_ns)
-            observed_add(o, record);
-    program_log_close(log);
-    return status != NL_FAILED;
+    observed_add(user, record);
 }
 
 static observed *observe(arguments *a, char *const *files, int count, bool *good)
 {
-    observed *o = observed_new(a->config, (const char *const *)a->ids, a->memory / 2 / sizeof(gather_step));
+    observed *o = observed_new(a->subject.config, (const char *const *)a->subject.ids, subject_steps(&a->subject));
     for (int i = 0; i < count; i++)
-        *good = read_log(o, a, files[i]) && *good;
+        *good = subject_read(&a->subject, files[i], add, o) && *good;
     observed_finish(o);
     return o;
 }
@@ -150,7 +105,7 @@ static bool diagnose(arguments *a)
 {
     static char *standard_input[] = {"-"};
     report_sources sources = {a->file_count > 0 ? a->files : standard_input, a->file_count > 0 ? a->file_count : 1,
-                              a->config};
+                              a->subject.config};
     bool good = true;
     char *message = NULL;
     observed *o = observe(a, sources.names, sources.count, &good);
@@ -185,11 +140,9 @@ static bool compare(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("nldiag", argv);
-    arguments a = {.from_ns = INT64_MIN, .to_ns = INT64_MAX, .memory = DEFAULT_MEMORY};
+    arguments a = {0};
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     bool good = a.compare ? compare(&a) : diagnose(&a);
-    g_strfreev(a.ids);
-    nl_filter_free(a.where);
-    good = program_reading_finish(&a.reading) == PROGRAM_DONE && good;
+    good = subject_options_finish(&a.subject) && good;
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

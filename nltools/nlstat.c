@@ -12,7 +12,7 @@
 #include "analysis/chart.h"
 #include "stat/plot.h"
 #include "stat/report.h"
-#include "stat/subject.h"
+#include "stat/subject_options.h"
 #include "stat/throughput.h"
 
 #include <math.h>
@@ -20,32 +20,19 @@
 #include <string.h>
 
 enum { DEFAULT_EXAMPLES = 3 };
-#define DEFAULT_MEMORY ((size_t)1 << 30)
 
-enum {
-    OPTION_FROM = 0x1000,
-    OPTION_TO,
-    OPTION_SIZE,
-    OPTION_INTERVAL,
-    OPTION_COMPARE,
-    OPTION_PLOT,
-    OPTION_MEMORY,
-    OPTION_MISSING
-};
+enum { OPTION_SIZE = 0x1000, OPTION_INTERVAL, OPTION_COMPARE, OPTION_PLOT, OPTION_MISSING };
 
 typedef struct arguments {
-    char **ids;
+    subject_options subject;
     char *by;
-    const char *config;
     const char *size;
     const char *plot;
     bool json, compare;
-    int64_t from_ns, to_ns, interval_ns;
-    size_t slowest, examples, memory;
+    int64_t interval_ns;
+    size_t slowest, examples;
     char **files;
     int file_count;
-    nl_filter *where;
-    program_reading reading;
 } arguments;
 
 /* What is found out about one log, or about all of them together. */
@@ -64,12 +51,7 @@ typedef struct work {
 } work;
 
 static const struct argp_option options[] = {
-    {"id", 'i', "FIELD,...", 0, "The fields that name an object (default: found from the log)", 0},
     {"by", 'b', "FIELD", 0, "Tell objects apart by that field; HOST is the least common host that an object visits", 0},
-    {"config", 'c', "FILE", 0, "Take the lifelines from an nlv file", 0},
-    {"from", OPTION_FROM, "TIME", 0,
-     "Only records of then or later: 2026-01-31T12:00:00.5, 20260131120000.5 or seconds since 1970", 0},
-    {"to", OPTION_TO, "TIME", 0, "Only records before that", 0},
     {"slowest", 'n', "COUNT", 0, "Name the COUNT slowest objects, and where most of their time went", 0},
     {"missing", OPTION_MISSING, "COUNT", 0,
      "Of objects that lack their first or last event, or ran in another order, name the first COUNT (default 3)", 0},
@@ -82,15 +64,10 @@ static const struct argp_option options[] = {
     {"plot", OPTION_PLOT, "FILE", 0,
      "Draw how long objects took, and the throughput, into FILE.png or .svg; - prints histograms", 0},
     {"json", 'j', NULL, 0, "Print JSON; times are nanoseconds", 0},
-    {"memory", OPTION_MEMORY, "SIZE", 0,
-     "Keep at most so much of objects under way (default 1G); when there is more, those that have waited longest are "
-     "measured as they are",
-     0},
     {0},
 };
 
-static const struct argp_child children[] = {
-    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {&program_strict_argp, 0, NULL, 1}, {0}};
+static const struct argp_child children[] = {{&subject_argp, 0, NULL, 0}, {0}};
 
 static size_t parse_count(struct argp_state *state, const char *text)
 {
@@ -111,8 +88,6 @@ static void parse_interval(struct argp_state *state, arguments *a, const char *t
 
 static void check(struct argp_state *state, const arguments *a)
 {
-    if (a->from_ns >= a->to_ns)
-        argp_error(state, "--from is not before --to");
     if (a->compare && a->file_count < 2)
         argp_error(state, "--compare wants two logs or more");
     if (a->compare && (a->by != NULL || a->size != NULL || a->json || a->plot != NULL))
@@ -126,21 +101,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     arguments *a = state->input;
     switch (key) {
     case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->where;
-        state->child_inputs[1] = &a->reading;
-        state->child_inputs[2] = &a->reading.strict;
-        return 0;
-    case 'i':
-        g_strfreev(a->ids);
-        a->ids = g_strsplit(argument, ",", 0);
-        if (*argument == '\0')
-            argp_error(state, "--id needs a field's name");
+        state->child_inputs[0] = &a->subject;
         return 0;
     case 'b':
         a->by = argument;
-        return 0;
-    case 'c':
-        a->config = argument;
         return 0;
     case 'j':
         a->json = true;
@@ -150,12 +114,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case OPTION_MISSING:
         a->examples = parse_count(state, argument);
-        return 0;
-    case OPTION_FROM:
-        a->from_ns = program_parse_time(state, argument);
-        return 0;
-    case OPTION_TO:
-        a->to_ns = program_parse_time(state, argument);
         return 0;
     case OPTION_SIZE:
         a->size = argument;
@@ -170,10 +128,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         a->plot = argument;
         if (strcmp(argument, "-") != 0 && !chart_knows(argument))
             argp_error(state, "--plot %s: the name has to end in .png or .svg", argument);
-        return 0;
-    case OPTION_MEMORY:
-        if (!nl_size_parse(argument, &a->memory) || a->memory < 1 << 20)
-            argp_error(state, "--memory %s: a size of at least 1M, such as 500M, is wanted", argument);
         return 0;
     case ARGP_KEY_ARGS:
         a->files = state->argv + state->next;
@@ -220,26 +174,16 @@ static void begin(void *user, const drawing *d)
         w->studies[i].measures = g_new0(measure *, count + 1);
         w->studies[i].throughput.field = a->size;
         for (guint k = 0; k < count; k++)
-            w->studies[i].measures[k] =
-                measure_new(g_ptr_array_index(d->lifelines, k), a->by, a->memory / 2 / sizeof(gather_step) / count,
-                            a->slowest, a->examples);
+            w->studies[i].measures[k] = measure_new(g_ptr_array_index(d->lifelines, k), a->by,
+                                                    subject_steps(&a->subject) / count, a->slowest, a->examples);
     }
 }
 
 /* ---- reading ---- */
 
-static bool read_log(work *w, arguments *a, const char *name)
+static void add(void *user, const nl_record *record)
 {
-    program_log *log = program_log_open(&a->reading, name, false, false);
-    if (log == NULL)
-        return false;
-    const nl_record *record;
-    nl_status status;
-    while ((status = program_log_next(log, a->where, &record)) == NL_OK)
-        if (record->time_ns >= a->from_ns && record->time_ns < a->to_ns)
-            subject_add(w->subject, record);
-    program_log_close(log);
-    return status != NL_FAILED;
+    subject_add(user, record);
 }
 
 static void finish(work *w)
@@ -257,7 +201,7 @@ static bool read_logs(work *w, arguments *a)
     bool good = true;
     for (int i = 0; i < count; i++) {
         w->current = &w->studies[a->compare ? i : 0];
-        good = read_log(w, a, files[i]) && good;
+        good = subject_read(&a->subject, files[i], add, w->subject) && good;
         if (a->compare || i == count - 1)
             finish(w);
     }
@@ -317,8 +261,8 @@ static bool report(work *w)
     const arguments *a = w->arguments;
     bool good = w->drawing->lifelines->len > 0 || a->size != NULL;
     if (!good)
-        program_error(a->ids != NULL ? "no two different events share those ids"
-                                     : "no field ties events together: say with --id which one does");
+        program_error(a->subject.ids != NULL ? "no two different events share those ids"
+                                             : "no field ties events together: say with --id which one does");
     uint64_t late = subject_late(w->subject);
     if (late > 0)
         program_error("%" G_GUINT64_FORMAT
@@ -353,16 +297,14 @@ static void end(work *w)
 int main(int argc, char **argv)
 {
     program_start("nlstat", argv);
-    arguments a = {.from_ns = INT64_MIN, .to_ns = INT64_MAX, .examples = DEFAULT_EXAMPLES, .memory = DEFAULT_MEMORY};
+    arguments a = {.examples = DEFAULT_EXAMPLES};
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     work w = {.arguments = &a, .count = a.compare ? a.file_count : 1};
     w.studies = g_new0(study, w.count);
-    w.subject = subject_new(a.config, (const char *const *)a.ids, (subject_user){begin, take, &w});
+    w.subject = subject_new(a.subject.config, (const char *const *)a.subject.ids, (subject_user){begin, take, &w});
     bool good = read_logs(&w, &a);
     good = report(&w) && good;
     end(&w);
-    g_strfreev(a.ids);
-    nl_filter_free(a.where);
-    good = program_reading_finish(&a.reading) == PROGRAM_DONE && good;
+    good = subject_options_finish(&a.subject) && good;
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }
