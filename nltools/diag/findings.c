@@ -18,6 +18,7 @@ findings *findings_new(const observed *o)
 {
     findings *f = g_new0(findings, 1);
     f->observed = o;
+    f->pressures = pressures_new(o);
     f->list = g_ptr_array_new_with_free_func(free_finding);
     return f;
 }
@@ -27,6 +28,7 @@ void findings_free(findings *f)
     if (f == NULL)
         return;
     g_ptr_array_free(f->list, TRUE);
+    g_free(f->pressures);
     g_free(f);
 }
 
@@ -164,18 +166,6 @@ double leg_share(const observed *o, const leg *l)
 bool leg_is_local(const leg *l)
 {
     return l->from_host == l->to_host;
-}
-
-bool leg_sends(const observed *o, const leg *l)
-{
-    const GPtrArray *legs = observed_legs(o);
-    for (guint i = 0; leg_is_local(l) && i < legs->len; i++) {
-        const leg *next = g_ptr_array_index(legs, i);
-        if (next->lifeline == l->lifeline && next->from_place == l->to_place && next->from_host == l->to_host &&
-            !leg_is_local(next) && next->count > l->count / 2)
-            return true;
-    }
-    return false;
 }
 
 /* ---- clocks ---- */

@@ -23,9 +23,25 @@ typedef struct finding {
     const leg *leg;         /* whose time it is, NULL when it is no one's */
 } finding;
 
+/* What a host's processors, disks and memory were under, from whatever sensors the log has; NAN where it has none. */
+typedef struct pressure {
+    double cpu_busy;      /* %, of all processors */
+    double cpu_waited;    /* %, of the time some task waited for one */
+    double softirq_most;  /* %, of the processor that had most of it */
+    double disk_busy;     /* %, of the busiest disk */
+    double disk_ms;       /* a request took, of the slowest disk in use */
+    double io_waited;     /* %, of the time some task waited for I/O */
+    double memory_waited; /* %, of the time some task waited for memory */
+    double swapped;       /* bytes/s to and from swap space */
+    double major_faults;  /* faults/s */
+    double retransmits;   /* share of TCP segments that were sent again */
+    double drops;         /* packets dropped by interfaces, in all */
+} pressure;
+
 typedef struct findings {
     const observed *observed;
-    GPtrArray *list; /* finding; the weightiest first after findings_rank */
+    pressure *pressures; /* by host */
+    GPtrArray *list;     /* finding; the weightiest first after findings_rank */
 } findings;
 
 findings *findings_new(const observed *o);
@@ -69,25 +85,7 @@ double leg_share(const observed *o, const leg *l);
 /* Whether a leg stays on one host. */
 bool leg_is_local(const leg *l);
 
-/* Whether a leg on a host ends where one to another host begins: a program that waits until it could send does so
- * there. */
-bool leg_sends(const observed *o, const leg *l);
-
-/* What a host's processors, disks and memory were under, from whatever sensors the log has; NAN where it has none. */
-typedef struct pressure {
-    double cpu_busy;      /* %, of all processors */
-    double cpu_waited;    /* %, of the time some task waited for one */
-    double softirq_most;  /* %, of the processor that had most of it */
-    double disk_busy;     /* %, of the busiest disk */
-    double disk_ms;       /* a request took, of the slowest disk in use */
-    double io_waited;     /* %, of the time some task waited for I/O */
-    double memory_waited; /* %, of the time some task waited for memory */
-    double swapped;       /* bytes/s to and from swap space */
-    double major_faults;  /* faults/s */
-    double retransmits;   /* share of TCP segments that were sent again */
-    double drops;         /* packets dropped by interfaces, in all */
-} pressure;
-
-pressure pressure_of(const observed *o, guint host);
+/* Of each host, by its number; the caller's to free. */
+pressure *pressures_new(const observed *o);
 
 #endif

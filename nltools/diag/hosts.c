@@ -122,7 +122,7 @@ void find_hosts(findings *f)
 {
     const observed *o = f->observed;
     for (guint host = 1; host < observed_host_count(o); host++) {
-        pressure p = pressure_of(o, host);
+        pressure p = f->pressures[host];
         find_memory(f, host, &p);
         find_disk(f, host, &p);
         find_cpu(f, host, &p);

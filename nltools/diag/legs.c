@@ -142,6 +142,33 @@ static gint compare_legs(gconstpointer a, gconstpointer b)
     return (int)first->to_host - (int)second->to_host;
 }
 
+/* A place on a host, in 64 bits. */
+static guint64 place_of(const leg *l, bool end)
+{
+    return (guint64)(end ? l->to_place : l->from_place) << 16 | (end ? l->to_host : l->from_host);
+}
+
+/* Of one lifeline's legs: the most that leave each place for another host; then who ends there. */
+static void mark_senders(GPtrArray *list, const drawing_lifeline *lifeline)
+{
+    GHashTable *leaving = g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL);
+    for (guint i = 0; i < list->len; i++) {
+        const leg *l = g_ptr_array_index(list, i);
+        guint64 place = place_of(l, false);
+        if (l->lifeline != lifeline || l->from_host == l->to_host)
+            continue;
+        if (l->count > GPOINTER_TO_SIZE(g_hash_table_lookup(leaving, &place)))
+            g_hash_table_insert(leaving, g_memdup2(&place, sizeof place), GSIZE_TO_POINTER(l->count));
+    }
+    for (guint i = 0; i < list->len; i++) {
+        leg *l = g_ptr_array_index(list, i);
+        guint64 place = place_of(l, true);
+        if (l->lifeline == lifeline && l->from_host == l->to_host)
+            l->sends = GPOINTER_TO_SIZE(g_hash_table_lookup(leaving, &place)) > l->count / 2;
+    }
+    g_hash_table_destroy(leaving);
+}
+
 GPtrArray *legs_make(const walks *all, const GArray *objects, const drawing *d, passage **passages)
 {
     maker m = {g_hash_table_new_full(hash64, g_int64_equal, g_free, NULL), g_array_new(FALSE, FALSE, sizeof(guint64)),
@@ -154,6 +181,8 @@ GPtrArray *legs_make(const walks *all, const GArray *objects, const drawing *d, 
     }
     GPtrArray *list = group(&m, d, passages);
     g_ptr_array_sort(list, compare_legs);
+    for (guint i = 0; i < d->lifelines->len; i++)
+        mark_senders(list, g_ptr_array_index(d->lifelines, i));
     for (guint i = 0; i < list->len; i++) {
         leg *l = g_ptr_array_index(list, i);
         for (size_t k = 0; k < l->count; k++)

@@ -83,7 +83,7 @@ static double between(const observed *o, guint host, double busy, const leg **mo
         if (host != 0 && l->from_host != host && l->to_host != host)
             continue;
         bool local = leg_is_local(l);
-        if (local && (busy == 0 || !leg_sends(o, l)))
+        if (local && (busy == 0 || !l->sends))
             continue;
         total += leg_share(o, l) * (local ? busy : 1);
         if (*most == NULL || l->total_ns > (*most)->total_ns)
@@ -123,7 +123,7 @@ static void find_window(findings *f, guint host, const tcp *t, double share, con
 static void find_loss(findings *f, guint host, const tcp *t, double share, const leg *most)
 {
     const observed *o = f->observed;
-    double of_connections = t->sent > 0 ? t->again / t->sent : 0, of_host = pressure_of(o, host).retransmits;
+    double of_connections = t->sent > 0 ? t->again / t->sent : 0, of_host = f->pressures[host].retransmits;
     double lost = MAX(of_connections, isnan(of_host) ? 0 : of_host);
     if (lost < 0.0005)
         return;
@@ -149,10 +149,10 @@ static double in_flight(const observed *o)
 }
 
 /* Nothing is used up: the processors, the disks and the connections have time left. */
-static bool is_idle(const observed *o)
+static bool is_idle(const findings *f)
 {
-    for (guint h = 1; h < observed_host_count(o); h++) {
-        pressure p = pressure_of(o, h);
+    for (guint h = 1; h < observed_host_count(f->observed); h++) {
+        pressure p = f->pressures[h];
         if (p.cpu_busy >= 80 || p.disk_busy >= 70 || p.cpu_waited >= 40 || p.io_waited >= 30)
             return false;
     }
@@ -179,7 +179,7 @@ static void find_streams(findings *f)
     }
     bool queues = isfinite(least_us) && least_us > 0 && rtt_us > 1.5 * least_us;
     if (share < 0.5 || most == NULL || most->low_ns < 2000000 || (double)most->high_ns > 1.5 * (double)most->low_ns ||
-        queues || !is_idle(o) || (wall > 0 && busy / wall > 0.7))
+        queues || !is_idle(f) || (wall > 0 && busy / wall > 0.7))
         return;
     char *took = text_ns((double)most->median_ns), *where = text_leg(o, most), *part = text_share(share);
     finding *made = findings_add(f, "streams", share, wall > 0 ? 0.8 : 0.6,

@@ -26,7 +26,9 @@ typedef struct leg {
     const char *from, *to; /* events; the same for one that is repeated */
     guint from_place, to_place;
     guint from_host, to_host; /* of hosts; 0: not said */
-    passage *passages;        /* by time */
+    bool sends; /* it is on one host, and what follows mostly leads to another: who waits until he could send does here
+                 */
+    passage *passages; /* by time */
     size_t count;
     double total_ns, mean_ns;
     int64_t min_ns, low_ns, median_ns, high_ns, max_ns; /* low and high are the 10th and 90th percentiles */
@@ -88,13 +90,16 @@ const char *observed_host(const observed *o, guint number);
 
 const GArray *observed_objects(const observed *o);      /* object */
 const GPtrArray *observed_legs(const observed *o);      /* leg; by place, then host */
-const GPtrArray *observed_resources(const observed *o); /* resource */
+const GPtrArray *observed_resources(const observed *o); /* resource; by host */
 const GArray *observed_clock_errors(const observed *o); /* clock_error */
 
 /* The time of all objects, from first to last step, together. */
 double observed_total_ns(const observed *o);
 
 /* ---- resources ---- */
+
+/* Those of a host, *count of them. */
+resource *const *observed_resources_of(const observed *o, guint host, guint *count);
 
 /* The mean of its samples in a range of time; NAN where there is none. */
 double resource_mean(const resource *r, int64_t from_ns, int64_t to_ns);

@@ -105,12 +105,12 @@ static GArray *compare_hosts(const observed *o)
 /* ---- why ---- */
 
 /* What the other hosts that have legs are under, on the median. */
-static double elsewhere(const observed *o, guint host, size_t member)
+static double elsewhere(const findings *f, guint host, size_t member)
 {
-    guint count = observed_host_count(o), known = 0;
+    guint count = observed_host_count(f->observed), known = 0;
     double *values = g_new(double, count);
     for (guint h = 1; h < count; h++) {
-        pressure p = pressure_of(o, h);
+        pressure p = f->pressures[h];
         double value = *(const double *)(const void *)((const char *)&p + member);
         if (h != host && !isnan(value))
             values[known++] = value;
@@ -160,13 +160,13 @@ static double member_of(const pressure *p, size_t member)
     return *(const double *)(const void *)((const char *)p + member);
 }
 
-static bool is_reason(const observed *o, const reason *r, const peer *p, const pressure *here, double *there)
+static bool is_reason(const findings *f, const reason *r, const peer *p, const pressure *here, double *there)
 {
     double value = member_of(here, r->member);
     bool kind = r->local ? p->local_ns >= p->between_ns / 2 : p->between_ns >= p->local_ns / 2;
     if (!kind || !(value >= r->least))
         return false;
-    *there = elsewhere(o, p->host, r->member);
+    *there = elsewhere(f, p->host, r->member);
     return isnan(*there) || value >= r->times * *there;
 }
 
@@ -210,11 +210,11 @@ static void explain(findings *f, const peer *p, double share)
     const observed *o = f->observed;
     const char *host = observed_host(o, p->host);
     double sure = p->others >= 2 ? 0.9 : 0.7;
-    pressure here = pressure_of(o, p->host);
+    pressure here = f->pressures[p->host];
     for (size_t i = 0; i < G_N_ELEMENTS(reasons); i++) {
         const reason *r = &reasons[i];
         double there;
-        if (!is_reason(o, r, p, &here, &there))
+        if (!is_reason(f, r, p, &here, &there))
             continue;
         finding *made = findings_add(f, r->cause, share, sure, "%s %s", r->title, host);
         show(made, o, p);

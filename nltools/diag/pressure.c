@@ -9,12 +9,12 @@
 /* The largest mean of a field over an event's instances whose name begins with that; NAN when there is none. */
 static double most_of(const observed *o, guint host, const char *event, const char *field, const char *instance)
 {
-    const GPtrArray *all = observed_resources(o);
+    guint count;
+    resource *const *of_host = observed_resources_of(o, host, &count);
     double most = NAN;
-    for (guint i = 0; i < all->len; i++) {
-        const resource *r = g_ptr_array_index(all, i);
-        if (r->host != host || strcmp(r->event, event) != 0 || strcmp(r->field, field) != 0 ||
-            !g_str_has_prefix(r->instance, instance))
+    for (guint i = 0; i < count; i++) {
+        const resource *r = of_host[i];
+        if (strcmp(r->event, event) != 0 || strcmp(r->field, field) != 0 || !g_str_has_prefix(r->instance, instance))
             continue;
         double mean = resource_mean(r, observed_from_ns(o), observed_to_ns(o));
         if (!isnan(mean) && !(mean <= most))
@@ -55,7 +55,7 @@ static double disk_ms(const observed *o, guint host)
     return isnan(read) || write > read ? write : read;
 }
 
-pressure pressure_of(const observed *o, guint host)
+static pressure measure(const observed *o, guint host)
 {
     double devices = most_of(o, host, "DiskDevice", "DISK.BUSY", "");
     return (pressure){
@@ -72,4 +72,13 @@ pressure pressure_of(const observed *o, guint host)
         .drops = sum(most_of(o, host, "NetworkInterface", "NET.IN.DROPS", ""),
                      most_of(o, host, "NetworkInterface", "NET.OUT.DROPS", "")),
     };
+}
+
+pressure *pressures_new(const observed *o)
+{
+    guint count = observed_host_count(o);
+    pressure *all = g_new(pressure, count);
+    for (guint h = 0; h < count; h++)
+        all[h] = measure(o, h);
+    return all;
 }

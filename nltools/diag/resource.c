@@ -106,8 +106,15 @@ static gint compare_samples(gconstpointer a, gconstpointer b)
     return (first->time_ns > second->time_ns) - (first->time_ns < second->time_ns);
 }
 
+static gint compare_hosts(gconstpointer a, gconstpointer b)
+{
+    const resource *first = *(resource *const *)a, *second = *(resource *const *)b;
+    return (first->host > second->host) - (first->host < second->host);
+}
+
 void resources_finish(resources *all)
 {
+    g_ptr_array_sort(all->list, compare_hosts); /* it is stable */
     for (guint i = 0; i < all->list->len; i++) {
         resource *r = g_ptr_array_index(all->list, i);
         g_array_sort(r->samples, compare_samples);
@@ -182,12 +189,35 @@ double resource_share_above(const resource *r, double low, int64_t from_ns, int6
     return end > first ? (double)above / (end - first) : 0;
 }
 
-const resource *observed_find(const observed *o, guint host, const char *event, const char *field, const char *instance)
+/* The first one of that host or a later one. */
+static guint first_of(const GPtrArray *all, guint host)
+{
+    guint low = 0, high = all->len;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        if (((const resource *)g_ptr_array_index(all, middle))->host < host)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+resource *const *observed_resources_of(const observed *o, guint host, guint *count)
 {
     const GPtrArray *all = observed_resources(o);
-    for (guint i = 0; i < all->len; i++) {
-        const resource *r = g_ptr_array_index(all, i);
-        if (r->host == host && strcmp(r->event, event) == 0 && strcmp(r->field, field) == 0 &&
+    guint first = first_of(all, host);
+    *count = first_of(all, host + 1) - first;
+    return (resource *const *)all->pdata + first;
+}
+
+const resource *observed_find(const observed *o, guint host, const char *event, const char *field, const char *instance)
+{
+    guint count;
+    resource *const *of_host = observed_resources_of(o, host, &count);
+    for (guint i = 0; i < count; i++) {
+        const resource *r = of_host[i];
+        if (strcmp(r->event, event) == 0 && strcmp(r->field, field) == 0 &&
             (instance == NULL || strcmp(r->instance, instance) == 0))
             return r;
     }

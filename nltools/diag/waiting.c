@@ -112,7 +112,7 @@ static void find_serial(findings *f, const leg *l)
     if (found.mean_waiting < 1 || (!by_line && !by_ends))
         return;
     guint host = l->from_host;
-    pressure p = pressure_of(o, host);
+    pressure p = f->pressures[host];
     double waited = 1 - MIN(1, served_ns / l->mean_ns);
     bool other = p.disk_busy >= 70 || p.cpu_busy >= 85 || p.io_waited >= 30;
     char *where = text_leg(o, l), *one = text_ns(served_ns), *mean = text_ns(l->mean_ns),
@@ -181,7 +181,7 @@ static void find_timer(findings *f, const leg *l)
     const observed *o = f->observed;
     mode m = find_mode(l);
     double timer = round_ns(m.low_ns);
-    pressure p = pressure_of(o, l->from_host);
+    pressure p = f->pressures[l->from_host];
     if (m.share < 0.4 || m.low_ns < 1e6 || timer == 0 || p.cpu_busy >= 70 || p.disk_busy >= 50)
         return;
     double share = leg_share(o, l) * MIN(1, m.share * m.low_ns / l->mean_ns);
@@ -208,7 +208,7 @@ void find_waiting(findings *f)
         const leg *l = g_ptr_array_index(legs, i);
         if (!leg_is_local(l) || l->count < PASSAGES_LEAST || leg_share(o, l) < FINDING_LEAST / 2)
             continue;
-        if (!leg_sends(o, l))
+        if (!l->sends)
             find_serial(f, l);
         find_timer(f, l);
     }
