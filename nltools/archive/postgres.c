@@ -130,9 +130,18 @@ static char *name_of(const char *url)
     return name;
 }
 
+/* One loads at a time. A load that was killed goes on in the server until that has noticed, and may commit yet: what it
+ * has done is to be known before the next one reads how far it was. Nothing else in the database uses this number. */
+static nl_status be_the_only_one(postgres *p)
+{
+    if (run(&p->base, "SET lock_timeout = '20s'") == NL_OK &&
+        run(&p->base, "SELECT pg_advisory_lock(8241947160312)") == NL_OK && run(&p->base, "RESET lock_timeout") == NL_OK)
+        return NL_OK;
+    return store_prepend("another nlarchive loads into it");
+}
+
 static store *open_store(const char *where, store_purpose purpose)
 {
-    (void)purpose;
     postgres *p = calloc(1, sizeof *p);
     if (p == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
@@ -141,9 +150,11 @@ static store *open_store(const char *where, store_purpose purpose)
     p->connection = PQconnectdb(where);
     if (PQstatus(p->connection) == CONNECTION_OK) {
         PQsetNoticeProcessor(p->connection, hear_nothing, NULL);
-        return &p->base;
+        if (purpose == STORE_READ || be_the_only_one(p) == NL_OK)
+            return &p->base;
+    } else {
+        fail(p, "connect");
     }
-    fail(p, "connect");
     close_store(&p->base);
     return NULL;
 }

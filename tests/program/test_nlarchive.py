@@ -374,6 +374,24 @@ class Postgres(OnEach, Archive):
 
     change = sql
 
+    def test_the_killed_loads_session_goes_on(self):
+        """The server may be at work for a load that is gone; the next one waits for what comes of it."""
+        lines = [line(i) for i in range(60000)]
+        self.log.write_text("".join(lines))
+        load = self.start(self.nlarchive, "load", "-q", "--follow", self.db, self.log)
+        support.wait_until(lambda: self.exists() and self.sql("SELECT count(*) FROM entry") != [["0"]], what="some is loaded")
+        session = int(self.sql("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted")[0][0])
+        os.kill(session, signal.SIGSTOP)
+        load.kill()
+        load.wait()
+        after = self.start(self.nlarchive, "load", "-q", self.db, self.log, stderr=subprocess.PIPE)
+        try:
+            self.assertRaises(subprocess.TimeoutExpired, after.wait, 1)
+        finally:
+            os.kill(session, signal.SIGCONT)
+        self.assertEqual(after.wait(60), 0, after.stderr.read())
+        self.assertEqual(self.sql("SELECT count(*) FROM events"), [[str(len(lines))]])
+
     def exists(self):
         return self.sql("SELECT count(*) FROM information_schema.views WHERE table_name = 'events'") == [["1"]]
 
