@@ -326,6 +326,29 @@ class Netlogd(collector.Case):
             others = [line for line in output if b" HOST=h0 " not in line]
         self.assertEqual(others, [record(newcomer, 7) for newcomer in range(1, 4)])
 
+    def test_a_record_is_written_though_others_never_pause(self):
+        """And though nothing of theirs is for the output, so that it never has much to write."""
+        process = self.serve(output=f"file:{self.output}?where=LVL <= Error")
+        flood, ends = b"".join(record(1, n) for n in range(20000)), threading.Event()
+
+        def send():
+            with socket.create_connection(("127.0.0.1", self.port)) as s:
+                while not ends.is_set():
+                    s.sendall(flood)
+        senders = [threading.Thread(target=send) for _ in range(2)]
+        for t in senders:
+            t.start()
+        try:
+            line = record(2, 1).replace(b"Usage", b"Error")
+            with socket.create_connection(("127.0.0.1", self.port)) as s:
+                s.sendall(line)
+                support.wait_until(lambda: self.written() == line, what="the record")
+        finally:
+            ends.set()
+            for t in senders:
+                t.join()
+        self.stop(process)
+
     def test_a_record_that_does_not_end(self):
         process = self.serve("--record-timeout", "1")
         patient = socket.create_connection(("127.0.0.1", self.port), timeout=20)
