@@ -14,7 +14,8 @@ enum {
     NL_BLOCK_PAYLOAD_LIMIT = 16 << 20, /* bytes, stored and raw */
     NL_BLOCK_SOURCE_LIMIT = 1 << 16,
     NL_BLOCK_SHAPE_LIMIT = 1 << 16,
-    NL_BLOCK_FIELD_LIMIT = 1 << 20, /* of all shapes together */
+    NL_BLOCK_FIELD_LIMIT = 1 << 20,  /* of all shapes together */
+    NL_BLOCK_WHOLE_LIMIT = 64 << 20, /* bytes of strings and names, when each record has its own */
     NL_BLOCK_STREAM_SIZE = 16,
 };
 

@@ -239,8 +239,8 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record)
 {
     size_t size = most_bytes(record);
     if (nl_block_size(w) + size + 3 * NL_VARINT_SIZE > NL_BLOCK_PAYLOAD_LIMIT ||
-        w->field_count + record->field_count > NL_BLOCK_FIELD_LIMIT || w->shape_count >= NL_BLOCK_SHAPE_LIMIT ||
-        w->source_count >= NL_BLOCK_SOURCE_LIMIT)
+        w->whole + size > NL_BLOCK_WHOLE_LIMIT || w->field_count + record->field_count > NL_BLOCK_FIELD_LIMIT ||
+        w->shape_count >= NL_BLOCK_SHAPE_LIMIT || w->source_count >= NL_BLOCK_SOURCE_LIMIT)
         return false;
     unsigned shape = shape_of(w, record);
     nl_buffer_reserve(&w->records, size);
@@ -250,6 +250,7 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record)
     for (size_t i = 0; i < record->field_count; i++)
         at = put_value(at, records, &record->fields[i], &before[i]);
     w->records.size = (size_t)(at - records);
+    w->whole += size;
     return true;
 }
 
@@ -371,6 +372,7 @@ void nl_block_clear(nl_block_writer *w)
 {
     w->sources.size = w->shapes.size = w->records.size = 0;
     w->source_count = w->shape_count = w->record_count = w->field_count = 0;
+    w->whole = 0;
     clear_index(&w->source_index);
     clear_index(&w->shape_index);
 }

@@ -425,6 +425,15 @@ uint64_t nl_decoder_sequence(const nl_decoder *d)
     return d->first_sequence + d->place - 1;
 }
 
+/* Whether the next block is to wait; then what is left of the piece is held. */
+static bool pause_before_block(nl_decoder *d)
+{
+    d->paused = d->may != NULL && nl_input_left(&d->in) > 0 && !d->may(d->may_user);
+    if (d->paused)
+        nl_input_pull(&d->in, SIZE_MAX);
+    return d->paused;
+}
+
 nl_status nl_decoder_next_in_blocks(nl_decoder *d, const nl_record **record)
 {
     d->line = 0;
@@ -432,6 +441,8 @@ nl_status nl_decoder_next_in_blocks(nl_decoder *d, const nl_record **record)
         if (d->open && next_of_block(d, record) == NL_OK)
             return NL_OK;
         nl_input_advance(&d->in);
+        if (!d->damaged && pause_before_block(d))
+            return NL_AGAIN;
         nl_status status = d->damaged ? pass_damage(d) : take_block(d);
         if (status != NL_OK)
             return status;

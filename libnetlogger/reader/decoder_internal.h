@@ -77,6 +77,10 @@ struct nl_decoder {
     void *block_user;
     bool take_blocks;
     bool unread_blocks; /* they are passed on as they are */
+
+    bool (*may)(void *user); /* whether the next block may be decoded; NULL: any may */
+    void *may_user;
+    bool paused; /* it may not */
 };
 
 /* Counts and reports something that can't be read. */

@@ -148,6 +148,15 @@ NL_API void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(voi
                                        void *user);
 
 /*
+ * Asks before each block whether it may be decoded now: when not, nl_decoder_next returns NL_AGAIN, what is left of the
+ * piece is copied, and nl_decoder_is_paused is true until nl_decoder_next goes on there, which is to be before anything
+ * is fed. For who cannot take all records that a piece may hold at once: there may be very many of them in few bytes.
+ * may NULL: they always may.
+ */
+NL_API void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user);
+NL_API bool nl_decoder_is_paused(const nl_decoder *decoder);
+
+/*
  * Gives the decoder more bytes. It borrows data until nl_decoder_next has returned NL_AGAIN; calling this again before
  * that aborts. The bytes are not changed.
  */
