@@ -142,7 +142,12 @@ class Packaging(support.Case):
         level = re.search(r"Overall exposure level for nlagentd\.service: ([0-9.]+)", result.stdout)
         if level is None:
             self.skipTest(f"systemd-analyze does not say: {result.stderr.strip()}")
-        self.assertLess(float(level.group(1)), 4)
+        self.assertLessEqual(float(level.group(1)), 2.0, result.stdout)
+
+    def test_packages_have_the_version_of_what_is_in_them(self):
+        configured = re.search(r"^AC_INIT\(\[netlogger\], \[(.*?)\]\)", (support.SOURCE / "configure.ac").read_text(), re.M)[1]
+        changelog = (support.SOURCE / "packaging" / "debian" / "changelog").read_text()
+        self.assertEqual(re.match(r"netlogger \((.*?)\)", changelog)[1], configured)
 
     def test_service_may_do_little(self):
         service, _ = self.units()
