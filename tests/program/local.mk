@@ -51,6 +51,7 @@ program_tests += \
 	tests/program/test_nlv_window.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
+	tests/program/test_pages.py \
 	tests/program/test_perl.py \
 	tests/program/test_python.py \
 	tests/program/test_sensors.py \
