@@ -108,18 +108,18 @@ def undocumented(parsed):
 
 
 def examples(folder):
-    """Where each name is used first: name -> (file, the function or comment around it)."""
+    """Where each name is used: name -> [(file, the function around it)]."""
     found = {}
     for path in sorted(folder.glob("*.c")):
         content = path.read_text()
         for part in re.split(r"\n(?=/\*|static |int main)", content):
             for name in re.findall(r"\b(nl_\w+|NL_[A-Z]+|NetLogger\w+)\b(?=\s*\()", part):
-                found.setdefault(name, (path, part))
-    # A comment belongs to what it stands above.
-    return {name: (path, with_comment(path.read_text(), part)) for name, (path, part) in found.items()}
+                found.setdefault(name, []).append((path, with_comment(content, part)))
+    return found
 
 
 def with_comment(content, part):
+    """A function with the comment that it stands below."""
     at = content.index(part)
     above = re.search(r"(?:\A|\n)(/\*(?:(?!\*/).)*\*/)\n\Z", content[:at], re.S)
     return (above.group(1) + "\n" if above else "") + part.rstrip()
@@ -141,7 +141,8 @@ class Pages:
         return re.sub(r"(?<![\w/-])(nl_\w+|NL_[A-Z]\w*|NetLogger\w+|\w+\.h)\b(?!\.\w)", linked, escaped)
 
     def source(self, part, member):
-        return self.link(html.escape("\n".join(part.lines[member.line - 1:member.end]), quote=False))
+        text = re.sub(r"^(NL_API|NETLOGGER_CLASSIC_API) ", "", "\n".join(part.lines[member.line - 1:member.end]))
+        return self.link(html.escape(text, quote=False))
 
     def remarks(self, part):
         """Comments that stand by themselves: line -> text."""
@@ -150,10 +151,12 @@ class Pages:
             line = lines.count("\n", 0, found.start() + len(part.essay)) + 2
             yield line, "\n".join(re.sub(r"^ ?\*( |$)", "", text) for text in found.group(1).strip(" \n").splitlines())
 
-    def example(self, names):
+    def example(self, names, about):
+        """A use of each name, if there is one in the example that is called like the header from there."""
         shown, parts = set(), []
         for name in names:
-            path, part = self.used.get(name, (None, None))
+            uses = self.used.get(name, [(None, None)])
+            path, part = next((use for use in uses if use[0] and use[0].stem.startswith(about[:4].rstrip("."))), uses[0])
             if path is not None and part not in shown:
                 shown.add(part)
                 parts.append(f'<details><summary>Example, from <a href="../examples/{path.name}.html">{path.name}</a></summary>'
@@ -175,7 +178,7 @@ class Pages:
             body.append('<section class="member">' + "".join(f'<h2 id="{name}">{name}</h2>' for name in names))
             body.append(text.comment_html(group[0].words or "", self.link))
             body.append("<pre class=\"declaration\">" + "\n".join(self.source(part, member) for member in group) + "</pre>")
-            body += [self.example(names), "</section>"]
+            body += [self.example(names, part.name), "</section>"]
         return "\n".join(body)
 
     def index(self):

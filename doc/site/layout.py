@@ -46,7 +46,7 @@ def navigation(sections, page):
             links.append(f'<li><a href="{relative(target, page)}"{here}>{html.escape(name, quote=False)}</a></li>')
         inside = any(target == page for target, _ in entries)
         items = "<ul>" + "".join(links) + "</ul>"
-        if len(entries) > 12:  # long ones are folded where one is not
+        if len(entries) > 14:  # long ones are folded where one is not
             parts.append(f'<details class="long"{" open" if inside else ""}><summary>{title}</summary>{items}</details>')
         else:
             parts.append(f"<h2>{title}</h2>{items}")

@@ -96,14 +96,14 @@ class Failed(Exception):
 def run(path, scratch, build, source, timeout=300):
     """Runs a page's commands in the folder scratch/work, which is then the reader's; Failed says what went wrong.
 
-    In a network namespace of its own where there may be one, so that the ports a reader uses are free.
+    In namespaces of its own where there may be some: so the ports that a reader uses are free, and nothing runs on afterwards.
     """
     page = list(blocks(path.read_text()))
     for folder in "work", "printed", "surroundings":
         (scratch / folder).mkdir(parents=True)
     text = script(page, scratch)
     (scratch / "script").write_text(text)
-    alone = ["unshare", "-rn", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
+    alone = ["unshare", "-rn", "--pid", "--fork", "--kill-child", "sh", "-c", 'ip link set lo up && exec "$@"', "sh"]
     if subprocess.run([*alone, "true"], capture_output=True).returncode != 0:
         alone = []
     try:
