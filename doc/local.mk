@@ -23,7 +23,10 @@ EXTRA_DIST += %D%/dpss.png %D%/binary-format.md %D%/requests.md %D%/routing.md %
 site: all
 	$(MKDIR_P) doc/site
 	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) $(srcdir)/doc/site/make_site.py --source $(srcdir) --build . --output doc/site/html --version $(PACKAGE_VERSION)
-.PHONY: site
+.PHONY: site clean-site
+clean-local: clean-site
+clean-site:
+	rm -rf doc/site/html
 
 # A line each, so that additions do not meet.
 EXTRA_DIST += \

@@ -14,7 +14,7 @@ AM_TESTS_ENVIRONMENT = \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
 
 program_tests =
-EXTRA_DIST += %D%/full %D%/cppcheck.suppressions %D%/program/support.py $(program_tests)
+EXTRA_DIST += %D%/full %D%/documented.py %D%/cppcheck.suppressions %D%/program/support.py $(program_tests)
 
 # A unit test NAME is tests/unit/NAME.c and is listed in unit_tests in the folder's own local.mk below.
 unit_cppflags = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -62,7 +62,7 @@ def environment(build, source, folder):
     for path in [*(source / "nlv" / "drawings").glob("*.nlv"), source / "examples" / "dpss" / "dpss.nlv"]:
         shutil.copy(path, drawings)
     kept = {name: value for name, value in os.environ.items() if not name.startswith("NETLOGGER_")}
-    return {**kept, "PATH": ":".join(str(build / name) for name in PROGRAM_FOLDERS) + ":" + os.environ["PATH"],
+    return {**kept, "PATH": ":".join(str(build / name) for name in PROGRAM_FOLDERS) + f":{os.environ['PATH']}:/usr/sbin",
             "PKG_CONFIG_PATH": str(folder), "NETLOGGER_SHM": str(folder / "rings"), "HOME": str(folder), "XDG_DATA_HOME": str(folder / "share"),
             "LC_ALL": "C.UTF-8",
             "ASAN_OPTIONS": "detect_leaks=0"}
