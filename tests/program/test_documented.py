@@ -22,10 +22,11 @@ class Documented(support.Case):
         copy = self.scratch / "tree"
         shutil.rmtree(copy, ignore_errors=True)
         shutil.copytree(support.SOURCE, copy, symlinks=True, ignore=shutil.ignore_patterns("build", ".git", "bench", "fuzz", "autom4te.cache", "*.png"))
+        for path in [copy, *copy.rglob("*")]:
+            path.chmod(0o755)  # a release is tested read-only
         text = (copy / file).read_text()
         changed = re.sub(old, new, text, count=1, flags=re.M | re.S)
         self.assertTrue(changed != text, f"{file} has no {old}")
-        (copy / file).chmod(0o644)
         (copy / file).write_text(changed)
         return documented.Tree(copy, support.BUILD)
 
