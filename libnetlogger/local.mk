@@ -100,7 +100,8 @@ endif
 	%D%/analysis/infer.c %D%/analysis/infer.h %D%/analysis/lifelines.c %D%/analysis/lifelines.h \
 	%D%/base/distribution.c %D%/base/distribution.h \
 	%D%/analysis/hash64.h %D%/analysis/hash_bytes.h \
-	%D%/analysis/json.c %D%/analysis/json.h
+	%D%/analysis/json.c %D%/analysis/json.h \
+	%D%/analysis/printable.c %D%/analysis/printable.h
 %C%_libanalysis_la_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
 %C%_libanalysis_la_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 %C%_libanalysis_la_LIBADD = %D%/libnetlogger.la $(GLIB_LIBS) -lm

@@ -18,11 +18,13 @@ program_tests += \
 	tests/program/test_netlogd_routing.py \
 	tests/program/test_nlsort.py \
 	tests/program/test_abi.py \
+	tests/program/test_api_examples.py \
 	tests/program/test_adaptive.py \
 	tests/program/test_binary.py \
 	tests/program/test_calls.py \
 	tests/program/test_classic.py \
 	tests/program/test_cxx.py \
+	tests/program/test_documented.py \
 	tests/program/test_dpss.py \
 	tests/program/test_event_errors.py \
 	tests/program/test_fortran.py \
@@ -51,9 +53,11 @@ program_tests += \
 	tests/program/test_nlv_window.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
+	tests/program/test_pages.py \
 	tests/program/test_perl.py \
 	tests/program/test_python.py \
 	tests/program/test_sensors.py \
+	tests/program/test_site.py \
 	tests/program/test_sources.py \
 	tests/program/test_spool.py \
 	tests/program/test_subscribe.py \

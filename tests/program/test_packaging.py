@@ -10,40 +10,13 @@ MAN = support.SOURCE / "doc" / "man"
 CONFIGURATION = support.SOURCE / "packaging" / "netlogd.conf"
 
 
-def directives():
-    """As the table of netlogd/main.c has them."""
-    source = (support.SOURCE / "netlogd" / "main.c").read_text()
-    table = source[source.index("} directives[] = {"):]
-    return set(re.findall(r'^    \{"([a-z-]+)",', table[:table.index("\n};")], re.M))
-
-
 class Packaging(support.Case):
-    def options(self, program):
-        """The long options that --help lists."""
-        result = self.run_program(support.program(program), "--help")
-        self.assertEqual(result.returncode, 0)
-        return set(re.findall(r"^ +(?:-\S(?:, )?)? *--([a-z-]+)", result.stdout, re.M))
-
-    def assert_options_are_in(self, page, program):
-        text = (MAN / page).read_text()
-        items = "\n".join(line for line in text.splitlines() if line.startswith(".It "))
-        self.assertEqual(set(re.findall(r"Fl -([a-z-]+)", items)), self.options(program), page)
-
-    def test_every_option_is_in_its_page(self):
-        self.assertIn("verify", self.options("netlogd/netlogd"))
-        self.assert_options_are_in("netlogd.8", "netlogd/netlogd")
-        self.assert_options_are_in("netlogctl.8", "netlogd/netlogctl")
-
     def test_every_verb_is_in_its_page(self):
         result = self.run_program(support.program("netlogd/netlogctl"), "--help")
         verbs = set(re.findall(r"^  ([a-z]+)  +", result.stdout, re.M))
         self.assertIn("status", verbs)
         text = (MAN / "netlogctl.8").read_text()
         self.assertEqual(set(re.findall(r"^\.It Cm (\w+)", text, re.M)), verbs)
-
-    def test_every_directive_is_in_its_page(self):
-        text = (MAN / "netlogd.conf.5").read_text()
-        self.assertEqual(set(re.findall(r"^\.It Ic ([a-z-]+)", text, re.M)), directives())
 
     def test_pages_are_well_written(self):
         if shutil.which("mandoc") is None:
@@ -64,10 +37,6 @@ class Packaging(support.Case):
             text = text.replace(path, str(self.scratch))
         text = re.sub(r":148\d\d\b", lambda m: f":{support.free_port()}", text)
         return (re.findall(rf"^{mark}([a-z-]+) (\S.*)$", text, re.M) for mark in ("", "#"))
-
-    def test_example_names_every_directive(self):
-        active, commented = self.example()
-        self.assertEqual({name for name, _ in active + commented}, directives())
 
     def serve(self, lines):
         """Whether netlogd takes these lines; what it says otherwise."""
