@@ -6,6 +6,11 @@ examples_dpss_dpss_server_LDADD = libnetlogger/libnetlogger.la -lpthread
 examples_dpss_dpss_get_SOURCES = %D%/dpss/dpss_get.c %D%/dpss/dpss_protocol.c %D%/dpss/dpss_protocol.h
 examples_dpss_dpss_get_CFLAGS = $(AM_CFLAGS) -pthread
 examples_dpss_dpss_get_LDADD = libnetlogger/libnetlogger.la -lpthread
+
+# The wide-area experiment with it.
+noinst_PROGRAMS += examples/dpss/path_emulator
+examples_dpss_path_emulator_SOURCES = %D%/dpss/path_emulator.c %D%/dpss/path.c %D%/dpss/path.h
+
 EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/dpss.schema %D%/dpss/README.md %D%/sensors/logins
 
 # The same in six languages: tests/program/test_languages.py compiles and runs them.
