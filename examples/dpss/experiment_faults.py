@@ -47,6 +47,7 @@ class Plan:
     path: dict = dataclasses.field(default_factory=dict)  # of World.make_path
     environment: dict = dataclasses.field(default_factory=dict)  # of hosts' programs, over fault.so
     before: Callable = None  # (world), when all is there but the programs
+    beside: Callable = None  # (world), when all run but the client
     during: Callable = None  # (world, programs), a generator of how long to wait; it is ended with the client
 
 
@@ -79,9 +80,14 @@ def hog(host, count):
     return start
 
 
-def slow_disk(world):
+def limit_reading(world, host, rate):
+    """Bytes/s that a host reads of the disk on which are its own and its swap space."""
     device = os.stat(world.work).st_dev
-    world.host("server3").group.limit_reading(f"{os.major(device)}:{os.minor(device)}", int(world.rate / 8 / 4 / 4))
+    host.group.limit_reading(f"{os.major(device)}:{os.minor(device)}", int(rate))
+
+
+def slow_disk(world):
+    limit_reading(world, world.host("server3"), world.rate / 8 / 4 / 4)
 
 
 def little_memory(world):
@@ -92,13 +98,14 @@ def little_memory(world):
     os.chmod(swap, 0o600)
     world.run("mkswap", swap)
     world.run("swapon", swap)
-    host.group.limit_memory(24 << 20)
+    limit_reading(world, host, 6e6)  # a disk of the time when memory was short
+    host.group.limit_memory(16 << 20)
     for _ in range(2):
         host.start(sys.executable, "-c", GLUTTON, "32")
 
 
 def look_at_packets(world):
-    world.client.start(sys.executable, "-c", LOOKER, "24")
+    world.client.start(sys.executable, "-c", LOOKER, "96")
 
 
 PLANS = {
@@ -106,8 +113,8 @@ PLANS = {
     "window": Plan("the client's TCP windows are 32 kB (net.ipv4.tcp_rmem)", "window", before=small_window),
     "loss": Plan("1 % of packets are lost on the path", "loss", path={"loss": 0.01}),
     "disk": Plan("server3's disk reads a quarter of what it is asked for (blkio, io.max)", "disk", "server3", before=slow_disk),
-    "client-cpu": Plan("others take the client's processor", "cpu", "client", before=hog("client", 3)),
-    "server-cpu": Plan("others take server2's processor", "cpu", "server2", before=hog("server2", 3)),
+    "client-cpu": Plan("others take the client's processor", "cpu", "client", beside=hog("client", 3)),
+    "server-cpu": Plan("others take server2's processor", "cpu", "server2", beside=hog("server2", 3)),
     "streams": Plan("one stream to each server, one request at a time", "streams", streams=1, pipeline=1, block=64 << 10),
     "lock": Plan("the client's threads store blocks under one lock (fault.so)", "lock", "client",
                  environment={"client": {"FAULT_STORE_LOCK": "0.025"}}),
@@ -115,9 +122,9 @@ PLANS = {
                       during=lambda world, programs: start_stop(world, programs["server4"], (0.02, 0.12), (0.005, 0.03))),
     "timer": Plan("the client sleeps for 100 ms before it stores a block (fault.so)", "timer", "client",
                   environment={"client": {"FAULT_STORE": "0.1"}}),
-    "memory": Plan("server3 has less memory than its programs want, and swaps (memory.max)", "memory", "server3", before=little_memory),
+    "memory": Plan("server3 has less memory than its programs want, and swaps (memory.max)", "memory", "server3", beside=little_memory),
     "softirq": Plan("each packet costs the receiving processor much (packet sockets with long filters)", "softirq", "client",
-                    before=look_at_packets),
+                    beside=look_at_packets),
     "pause": Plan("the client stands still for 0.4 s every 2.5 s (SIGSTOP)", "pause", "client",
                   during=lambda world, programs: start_stop(world, programs["client"], (0.4, 0.4), (2.1, 2.1))),
     "clock": Plan("server2's clock is 2.3 s fast (fault.so)", "clock", "server2", environment={"server2": {"FAULT_CLOCK": "2.3"}}),

@@ -169,10 +169,11 @@ def sweep(gone):
 
 
 class Host:
-    """processors: how many it has, as a share of this machine's; cpu: the one it is bound to, of this machine."""
+    """processors: how many it has, a part of one too; cpus: which of this machine's it runs on, as taskset(1) has them;
+    has_own: that one is its alone, softirqs there are its."""
 
-    def __init__(self, world, name, processors=1.0, cpus=None):
-        self.world, self.name, self.processors, self.cpus = world, name, processors, cpus
+    def __init__(self, world, name, processors=1.0, cpus=None, has_own=False):
+        self.world, self.name, self.processors, self.cpus, self.has_own = world, name, processors, cpus, has_own
         self.space, self.group = f"{world.name}-{name}", Group(f"{world.name}-{name}")
         self.view, self.disk = world.shm / f"view-{name}", None
 
@@ -190,6 +191,11 @@ class Host:
 
     def ip(self, *command):
         run("ip", "-n", self.space, *command)
+
+    def listens(self, port):
+        """Whether something does, on TCP."""
+        lines = (line.split() for line in run("ip", "netns", "exec", self.space, "cat", "/proc/net/tcp").splitlines()[1:])
+        return any(line[1].endswith(f":{port:04X}") and line[3] == "0A" for line in lines)
 
     def set(self, name, value, check=True):
         run("ip", "netns", "exec", self.space, "sh", "-c", f"echo '{value}' >/proc/sys/{name}", check=check)
@@ -236,7 +242,7 @@ class Views:
         user, system = host.group.cpu_us()
         all_us = int((time.monotonic() - self.began) * 1e6 * host.processors)
         lines, soft = read("/proc/stat").splitlines(), 0
-        if host.cpus is not None and "," not in host.cpus and "-" not in host.cpus:
+        if host.has_own:
             line = next((line.split() for line in lines if line.startswith(f"cpu{host.cpus} ")), None)
             soft = int(line[7]) * 1000000 // os.sysconf("SC_CLK_TCK") if line else 0
         host.soft_began = getattr(host, "soft_began", soft)
@@ -306,7 +312,7 @@ class World:
         (self.shm / "rings").mkdir()
         self.collector = f"unix:{self.work}/collector"
         self.site = Host(self, "site", cpus=self.rest_cpus)
-        self.client = Host(self, CLIENT, cpus=self.client_cpu)
+        self.client = Host(self, CLIENT, cpus=self.client_cpu, has_own=self.client_cpu is not None)
         self.servers = {name: Host(self, name, processors=0.2, cpus=self.rest_cpus) for name in SERVERS}
         self.hosts = [self.client, *self.servers.values()]
         for host in (self.site, *self.hosts):
