@@ -75,7 +75,7 @@ def small_window(world):
 def hog(host, count):
     def start(world):
         for _ in range(count):
-            world.host(host).start("nice", "-n", "-10", "sh", "-c", HOG)
+            world.host(host).start("nice", "-n", "-15", "sh", "-c", HOG)
 
     return start
 

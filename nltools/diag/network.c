@@ -75,8 +75,9 @@ static tcp tcp_of(const observed *o, guint host)
 }
 
 /*
- * The share of all time on the ways from and to a host (of all when host is 0), and in legs that wait until they could
- * send, of which busy is the share that TCP has something to send; *most is the leg that has most of it.
+ * The share of all time on the ways from a host (of all when host is 0), which is what its own TCP has to do with, and
+ * in legs that wait until they could send, of which busy is the share that TCP has something to send; *most is the leg
+ * that has most of it.
  */
 static double between(const observed *o, guint host, double busy, const leg **most)
 {
@@ -85,7 +86,7 @@ static double between(const observed *o, guint host, double busy, const leg **mo
     *most = NULL;
     for (guint i = 0; i < legs->len; i++) {
         const leg *l = g_ptr_array_index(legs, i);
-        if (host != 0 && l->from_host != host && l->to_host != host)
+        if (host != 0 && l->from_host != host)
             continue;
         bool local = leg_is_local(l);
         if (local && (busy == 0 || !l->sends))

@@ -174,13 +174,15 @@ static rhythm best_rhythm(GArray *pauses)
 
 /*
  * A rhythm goes on: most of the pauses that its period asks for are there. Two distances that happen to be alike are
- * none; of few pauses they are to be very much alike.
+ * none; of few pauses they are to be very much alike. And a pause is an exception: what stands still for most of the
+ * time is slow, and does what it does in bursts.
  */
 static bool is_regular(const rhythm *r)
 {
     guint count = r->pauses->len;
     double asked = r->period_ns > 0 ? r->span_ns / r->period_ns : INFINITY;
-    return count >= PAUSES_LEAST && r->spread <= (count > PAUSES_LEAST + 1 ? 0.2 : 0.05) && count + 1 >= 0.7 * asked;
+    return count >= PAUSES_LEAST && r->spread <= (count > PAUSES_LEAST + 1 ? 0.2 : 0.05) && count + 1 >= 0.7 * asked &&
+           r->total_ns <= 0.5 * r->span_ns;
 }
 
 /*
