@@ -4,6 +4,7 @@ Everything in it has a name that begins with "nlx" and the number of the process
 do not meet and what a killed one left is found: sweep() removes it.
 """
 import contextlib
+import ctypes
 import os
 import pathlib
 import shutil
@@ -19,6 +20,7 @@ SERVERS = [f"server{i}" for i in range(1, 5)]
 CLIENT = "client"
 PORT = 14835
 
+LIBC = ctypes.CDLL(None)
 CGROUP = pathlib.Path("/sys/fs/cgroup")
 CONTROLLERS = ["cpu", "cpuacct", "memory", "blkio"]
 
@@ -45,6 +47,11 @@ def numbers(text):
     """Lines "name number" as a dictionary."""
     pairs = (line.split() for line in text.splitlines())
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+
+
+def end_with_parent():
+    """A program of ours does not outlive us, even when we are killed: PR_SET_PDEATHSIG."""
+    LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)
 
 
 # ---- control groups ----
@@ -142,8 +149,8 @@ def owner(name):
     return int(digits) if name.startswith(PREFIX) and digits.isdigit() else None
 
 
-def sweep(gone):
-    """Removes all whose owner, a process number, gone() says is gone."""
+def sweep(gone, kept=None):
+    """Removes all whose owner, a process number, gone() says is gone, but for the folder kept."""
 
     def ours(names):
         return [name for name in names if owner(name) is not None and gone(owner(name))]
@@ -162,7 +169,8 @@ def sweep(gone):
             run("losetup", "--detach", device, check=False)
     for folder in (tempfile.gettempdir(), "/dev/shm"):
         for name in ours(os.listdir(folder) if os.path.isdir(folder) else []):
-            shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
+            if name != kept:
+                shutil.rmtree(os.path.join(folder, name), ignore_errors=True)
 
 
 # ---- hosts ----
@@ -279,10 +287,11 @@ class Views:
 
 
 class World:
-    """Hosts as they are in the paper: a site of four block servers, a client far away."""
+    """Hosts as they are in the paper: a site of four block servers, a client far away. data is a file, what the disks
+    hold; its folder outlives the world."""
 
-    def __init__(self, build, scale, kernel=True):
-        self.build, self.scale = pathlib.Path(build), scale
+    def __init__(self, build, scale, data, kernel=True):
+        self.build, self.scale, self.disk_image, self.data = pathlib.Path(build), scale, data, data.parent.name
         self.name = f"{PREFIX}{os.getpid()}"
         self.rate = LINK_MBIT * 1e6 * scale  # bits/s
         self.programs, self.views, self.kernel = [], None, None
@@ -381,14 +390,14 @@ class World:
 
     # ---- disks ----
 
-    def make_disks(self, data):
-        """Each server has a disk of its own, a loop device over data, which is read past the memory."""
+    def make_disks(self):
+        """Each server has a disk of its own, a loop device over the data, which is read past the memory."""
         for host in self.servers.values():
             options = ["--find", "--show", "--read-only"]
             try:
-                host.disk = run("losetup", "--direct-io=on", *options, data).strip()
+                host.disk = run("losetup", "--direct-io=on", *options, self.disk_image).strip()
             except Failure:
-                host.disk = run("losetup", *options, data).strip()
+                host.disk = run("losetup", *options, self.disk_image).strip()
             run("blockdev", "--flushbufs", host.disk)
             run("blockdev", "--setra", 256, host.disk)  # sectors: no more than a block ahead
 
@@ -397,7 +406,7 @@ class World:
     def spawn(self, command, environment, stdout=None):
         with open(self.work / "programs.log", "ab") as log:
             process = subprocess.Popen([str(c) for c in command], env=environment, stdin=subprocess.DEVNULL, stdout=stdout or log,
-                                       stderr=log, start_new_session=True)
+                                       stderr=log, start_new_session=True, preexec_fn=end_with_parent)
         self.programs.append(process)
         return process
 
@@ -472,7 +481,7 @@ class World:
             if process.poll() is None:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
-        sweep(lambda pid: pid == os.getpid())
+        sweep(lambda pid: pid == os.getpid(), kept=self.data)
         for process in self.programs:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(5)

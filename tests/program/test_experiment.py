@@ -1,9 +1,11 @@
 """The wide-area experiment: its path emulator between real network namespaces, and short runs of it."""
+import glob
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 import unittest
 
 import support
@@ -123,6 +125,84 @@ class Emulator(support.Case):
         result = self.run_program(self.emulator, "nlt-no-such-namespace:wan0", "nlt-none:wan0")
         self.assertEqual(result.returncode, 1)
         self.assertIn("nlt-no-such-namespace", result.stderr)
+
+
+def left(pid):
+    """What an experiment of that number has left on the machine."""
+    name = f"nlx{pid}"
+    found = [line for line in subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout.splitlines() if line.startswith(name)]
+    found += [line for line in subprocess.run(["losetup", "--list"], capture_output=True, text=True).stdout.splitlines() if name in line]
+    for folder in (tempfile.gettempdir(), "/dev/shm"):
+        found += [entry for entry in os.listdir(folder) if entry.startswith(name)]
+    for folder, names, _ in os.walk("/sys/fs/cgroup"):
+        found += [os.path.join(folder, one) for one in names if one.startswith(name)]
+    return found
+
+
+@unittest.skipUnless(CAN, "only root with /dev/net/tun may make network namespaces and TUN devices")
+class Experiment(support.Case):
+    """That it runs, collects what it should, and leaves nothing. How well nldiag does on it is for --score (tests/full)."""
+
+    def setUp(self):
+        super().setUp()
+        support.program("examples/dpss/path_emulator")
+        if not os.path.exists("/dev/loop-control") or not os.access("/sys/fs/cgroup", os.W_OK):
+            self.skipTest("no loop devices or no control groups here")
+        self.experiment = support.SOURCE / "examples/dpss/experiment"
+
+    def arguments(self, *options):
+        return [sys.executable, str(self.experiment), "--build", str(support.BUILD), "--keep", str(self.scratch / "out"), *options]
+
+    def begin(self, *options):
+        """Starts one, and waits until its programs run."""
+        process = self.start(*self.arguments(*options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        support.wait_until(lambda: process.poll() is not None or any("kernel" in entry or "view" in entry for folder in glob.glob(f"/dev/shm/nlx{process.pid}.*")
+                                                                     for entry in os.listdir(folder)), what="the experiment begins")
+        self.assertIsNone(process.poll(), process.stderr.read() if process.poll() is not None else "")
+        return process
+
+    def test_healthy_and_loss(self):
+        result = self.run_program(*self.arguments("--fault", "healthy", "--fault", "loss", "--seconds", "4"), timeout=300)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("155.5 Mbit/s (1/4 of OC-12)", result.stdout)
+        self.assertRegex(result.stdout, r"(?s)healthy: .*10\.83\.4\.2:14835 .* % of what the link carries.*loss: ")
+        log = (self.scratch / "out/healthy.log").read_text()
+        for host in "client", "server1", "server2", "server3", "server4":
+            for event in "CpuLoad", "TcpSegments", "BlockRead" if host == "client" else "DiskReadEnd":
+                self.assertRegex(log, rf"HOST={host} PROG=\S+ LVL=\S+ NL.EVNT={event} ")
+        self.assertEqual(self.run_program(support.program("nlsort/nlsort"), "-c", self.scratch / "out/healthy.log").returncode, 0)
+        self.assertNotRegex((self.scratch / "out/healthy.txt").read_text(), r"\[(clock|window|streams|loss)\]")
+        self.assertRegex((self.scratch / "out/loss.log").read_text(), r"NL.EVNT=TcpRetransmit TCP.RETRANS=[1-9]")
+        self.assertIn("[loss]", (self.scratch / "out/loss.txt").read_text())
+        if (support.BUILD / "nlv/nlv").exists():
+            self.assertTrue((self.scratch / "out/loss.png").read_bytes().startswith(b"\x89PNG"))
+
+    def test_leaves_nothing(self):
+        """Interrupted it cleans up; killed, its programs end with it, and the next one, beside another, cleans up."""
+        interrupted = self.begin("--seconds", "60")
+        interrupted.send_signal(signal.SIGINT)
+        self.assertEqual(interrupted.wait(60), 130)
+        self.assertEqual(left(interrupted.pid), [])
+        killed = self.begin("--seconds", "60")
+        killed.kill()
+        killed.wait(60)
+        self.assertNotEqual(left(killed.pid), [])
+        both = [self.start(*self.arguments("--fault", "healthy", "--seconds", "2", "--keep", str(self.scratch / name)), stderr=subprocess.PIPE, text=True,
+                           stdout=subprocess.DEVNULL) for name in "ab"]
+        for process in both:
+            self.assertEqual(process.wait(120), 0, process.stderr.read())
+            self.assertEqual(left(process.pid), [])
+        self.assertEqual(left(killed.pid), [])
+
+    def test_says_what_is_wrong(self):
+        listed = self.run_program(*self.arguments("--list"))
+        self.assertEqual(listed.returncode, 0)
+        self.assertEqual(len(listed.stdout.splitlines()), 14)
+        for options in (["--fault", "none"], ["--seconds", "0"], ["--scale", "0"], ["--scale", "x"], ["--repeat", "0"]):
+            self.assertEqual(self.run_program(*self.arguments(*options)).returncode, 2, options)
+        nowhere = self.run_program(*self.arguments("--build", str(self.scratch)))
+        self.assertEqual(nowhere.returncode, 1)
+        self.assertIn("not built", nowhere.stderr)
 
 
 if __name__ == "__main__":
