@@ -27,6 +27,7 @@ program_tests += \
 	tests/program/test_documented.py \
 	tests/program/test_dpss.py \
 	tests/program/test_event_errors.py \
+	tests/program/test_experiment.py \
 	tests/program/test_fortran.py \
 	tests/program/test_install.py \
 	tests/program/test_java.py \
