@@ -2,6 +2,7 @@
 
 #include "datagrams.h"
 
+#include "clocks.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -48,6 +49,7 @@ static void take_records(datagrams *d, size_t size)
     nl_decoder_finish(decoder);
     while (nl_decoder_next(decoder, &record) == NL_OK) {
         outputs_put(srv->outputs, record, NULL);
+        clocks_put(srv->clocks, record);
         srv->counts.records++;
     }
     nl_decoder_free(decoder);

@@ -22,6 +22,7 @@ program_tests += \
 	tests/program/test_binary.py \
 	tests/program/test_calls.py \
 	tests/program/test_classic.py \
+	tests/program/test_clocks.py \
 	tests/program/test_cxx.py \
 	tests/program/test_dpss.py \
 	tests/program/test_event_errors.py \
