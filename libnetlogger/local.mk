@@ -22,6 +22,13 @@ noinst_LTLIBRARIES += %D%/libchannel.la
 noinst_LTLIBRARIES += %D%/libtimekeeping.la
 %C%_libtimekeeping_la_SOURCES = %D%/timekeeping/quality.c %D%/timekeeping/quality.h
 
+# One time base for the records of many hosts; for programs.
+noinst_LTLIBRARIES += %D%/libcorrection.la
+%C%_libcorrection_la_SOURCES = %D%/timekeeping/correction.c %D%/timekeeping/correction.h %D%/timekeeping/fit.c \
+	%D%/timekeeping/fit.h %D%/timekeeping/messages.c %D%/timekeeping/messages.h %D%/timekeeping/name_table.c \
+	%D%/timekeeping/name_table.h
+%C%_libcorrection_la_LIBADD = -lm
+
 # All of the library, hidden symbols within reach: what the shared library is made of and the unit tests link.
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \

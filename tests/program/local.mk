@@ -6,6 +6,7 @@ EXTRA_DIST += \
 	tests/program/nlb_decoder.py \
 	tests/program/nlv_window.py \
 	tests/program/oracle_producer.c \
+	tests/program/pingpong.c \
 	tests/program/producer.py \
 	tests/program/slow_logs.py \
 	tests/program/workflow.py
@@ -26,6 +27,7 @@ program_tests += \
 	tests/program/test_cxx.py \
 	tests/program/test_dpss.py \
 	tests/program/test_event_errors.py \
+	tests/program/test_fix_clocks.py \
 	tests/program/test_fortran.py \
 	tests/program/test_install.py \
 	tests/program/test_java.py \
