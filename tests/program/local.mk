@@ -3,6 +3,8 @@ EXTRA_DIST += \
 	tests/program/accessible.py \
 	tests/program/collector.py \
 	tests/program/guest.py \
+	tests/program/guest_clock.c \
+	tests/program/test_clocks_guests.py \
 	tests/program/nlb_decoder.py \
 	tests/program/nlv_window.py \
 	tests/program/oracle_producer.c \
