@@ -2,9 +2,11 @@
 
 #include "connection.h"
 
+#include "clocks.h"
 #include "request.h"
 #include "subscription.h"
 
+#include "format/block.h"
 #include "program/program.h"
 
 #include <endian.h>
@@ -33,6 +35,7 @@ struct connection {
     bool rest;             /* the decoder holds blocks that are for its next turn */
     uint64_t gaps;         /* in the streams that it sent */
     size_t held;           /* bytes of memory for what came in part, as counted by the server */
+    int64_t came_ns;       /* by the real-time clock: when the latest bytes were read */
     int64_t opened_ns;
     int64_t part_ns;      /* since when part of a record is there whose rest is not; 0: none is */
     double allowance;     /* records that it may send now; below 0 it is not read */
@@ -182,6 +185,23 @@ void connection_acknowledge(connection *c)
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
 }
 
+/* Tells a client what time it is here, at once: what it waits for is no time on the way. */
+static void on_question(void *user, int64_t sent_ns)
+{
+    enum { HEAD = 8 };
+    connection *c = user;
+    const server *srv = c->server;
+    char frame[HEAD + NL_TIME_ANSWER_LEAST + sizeof srv->host] = NL_TIME_ANSWER_MAGIC;
+    size_t name = strlen(srv->host);
+    const uint64_t parts[] = {htole64((uint64_t)sent_ns), htole64((uint64_t)c->came_ns),
+                              htole64((uint64_t)nl_time_now_ns())};
+    uint32_t size = htole32((uint32_t)(NL_TIME_ANSWER_LEAST + name));
+    memcpy(frame + 4, &size, sizeof size);
+    memcpy(frame + HEAD, parts, sizeof parts);
+    memcpy(frame + HEAD + NL_TIME_ANSWER_LEAST, srv->host, name);
+    say(c, (nl_string){frame, HEAD + NL_TIME_ANSWER_LEAST + name});
+}
+
 static void limit_rate(connection *c);
 
 /* Takes records off what the client may send: a second's worth at once, and so much each second. */
@@ -225,6 +245,8 @@ static void on_block(void *user, const nl_block_view *block)
     c->numbered = memcmp(block->stream, none, sizeof none) != 0;
     if (block->taken)
         c->server->counts.records += block->record_count;
+    if (block->taken && !c->numbered) /* as a program's own records are, those of its clock among them */
+        clocks_put_block(c->server->clocks, block);
 }
 
 /*
@@ -266,6 +288,7 @@ static void take_records(connection *c)
         bool numbered = c->numbered && record->raw.data == NULL; /* of the latest block, not a line */
         outputs_put(c->server->outputs, record, numbered ? &sequence : NULL);
         subscriptions_put(c->server->subscriptions, record);
+        clocks_put(c->server->clocks, record);
         c->server->counts.records++;
     }
     c->rest = nl_decoder_is_paused(c->decoder);
@@ -369,6 +392,7 @@ static outcome read_some(connection *c)
         report_tls(c);
     if (got < 0)
         return errno == EINTR ? MORE : errno == EAGAIN ? NOTHING_NOW : BROKEN;
+    c->came_ns = nl_time_now_ns();
     c->ready = true;
     if (got == 0)
         return ENDED;
@@ -488,6 +512,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
         .user = c,
     });
     nl_decoder_ask(c->decoder, may_take_block, c);
+    nl_decoder_on_question(c->decoder, on_question, c);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
     c->readable = new_event(c, fd, EV_READ | EV_PERSIST, on_readable);
     if (srv->settings->max_rate > 0)

@@ -2,6 +2,7 @@
 
 #include "datagrams.h"
 
+#include "clocks.h"
 #include "program/program.h"
 #include "subscription.h"
 
@@ -65,6 +66,7 @@ static void take_records(datagrams *d, size_t size)
     while (nl_decoder_next(decoder, &record) == NL_OK) {
         outputs_put(srv->outputs, record, NULL);
         subscriptions_put(srv->subscriptions, record);
+        clocks_put(srv->clocks, record);
         srv->counts.records++;
     }
     if (nl_decoder_is_paused(decoder))

@@ -2,6 +2,7 @@
 
 #include "server.h"
 
+#include "clocks.h"
 #include "connection.h"
 #include "datagrams.h"
 #include "ending.h"
@@ -594,12 +595,23 @@ static int stop(server *srv)
         event_free(srv->activation_event);
     event_base_free(srv->base);
     activation_free(srv->activation);
+    clocks_free(srv->clocks);
     settings_delete(srv->reloaded);
     free(srv->listeners);
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
         close(srv->reject_fd);
     return status;
+}
+
+/* As programs on this host name it. */
+static void name_host(server *srv)
+{
+    const char *host = getenv("NETLOGGER_HOST");
+    if (host != NULL && *host != '\0')
+        snprintf(srv->host, sizeof srv->host, "%s", host);
+    else if (gethostname(srv->host, sizeof srv->host - 1) != 0)
+        strcpy(srv->host, "localhost");
 }
 
 int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
@@ -621,6 +633,8 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
         }
     }
     srv.streams = outputs_streams(out);
+    name_host(&srv);
+    srv.clocks = clocks_new(log);
     srv.activation = activation_new(s->activation);
     activation_look(srv.activation);
     start(&srv, extras);

@@ -43,7 +43,9 @@ struct server {
     void *read_user;
     struct event_base *base;
     outputs *outputs;
-    nl_log *log; /* its own events; NULL when it has none */
+    nl_log *log;    /* its own events; NULL when it has none */
+    char host[256]; /* this one's name, as clients compare their clocks with it */
+    struct clocks *clocks;
     char *read_buffer;
     activation *activation; /* what clients are told */
     struct event *activation_event;

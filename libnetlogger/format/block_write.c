@@ -361,6 +361,20 @@ void nl_block_repack(nl_block_writer *w, nl_string block, int zstd_level, nl_buf
     nl_le32_put(header + NL_BLOCK_AT_CRC, nl_block_checksum(header, header_size, header + header_size, stored_size));
 }
 
+void nl_time_question_put(char block[NL_TIME_QUESTION_SIZE], int64_t sent_ns)
+{
+    enum { SIZE = NL_TIME_QUESTION_SIZE - NL_BLOCK_HEADER_SIZE };
+    memset(block, 0, NL_BLOCK_HEADER_SIZE);
+    memcpy(block, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE);
+    nl_le16_put(block + NL_BLOCK_AT_HEADER_SIZE, NL_BLOCK_HEADER_SIZE);
+    block[NL_BLOCK_AT_TYPE] = NL_BLOCK_TYPE_TIME;
+    nl_le32_put(block + NL_BLOCK_AT_STORED_SIZE, SIZE);
+    nl_le32_put(block + NL_BLOCK_AT_RAW_SIZE, SIZE);
+    nl_le64_put(block + NL_BLOCK_HEADER_SIZE, (uint64_t)sent_ns);
+    nl_le32_put(block + NL_BLOCK_AT_CRC,
+                nl_block_checksum(block, NL_BLOCK_HEADER_SIZE, block + NL_BLOCK_HEADER_SIZE, SIZE));
+}
+
 static void clear_index(nl_block_index *index)
 {
     if (index->count > 0)

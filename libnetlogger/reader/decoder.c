@@ -93,6 +93,12 @@ void nl_decoder_restart(nl_decoder *decoder)
     decoder->in_blocks = decoder->format == NL_FORMAT_NLB;
 }
 
+void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user)
+{
+    decoder->on_question = on_question;
+    decoder->question_user = user;
+}
+
 void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *user, const nl_block_view *block),
                          void *user)
 {

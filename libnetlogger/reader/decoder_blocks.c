@@ -7,6 +7,7 @@
 #include "format/bp.h"
 #include "format/bytes.h"
 #include "format/ulm.h"
+#include "format/varint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,6 +343,13 @@ static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
     d->stats.records += header->record_count;
 }
 
+/* Hands a question for the time to who answers it; that of a later version may have more in its payload. */
+static void hear_question(nl_decoder *d, const nl_block_header *header)
+{
+    if (header->type == NL_BLOCK_TYPE_TIME && header->flags == 0 && header->stored_size >= 8 && d->on_question != NULL)
+        d->on_question(d->question_user, (int64_t)nl_le64_get(d->block_bytes.data + header->header_size));
+}
+
 /* Takes a whole block from the input and opens it. NL_OK, whatever it was; or NL_AGAIN, NL_END. */
 static nl_status take_block(nl_decoder *d)
 {
@@ -371,6 +379,7 @@ static nl_status take_block(nl_decoder *d)
     d->format = NL_FORMAT_NLB;
     if (header.type != NL_BLOCK_TYPE_RECORDS) {
         d->stats.blocks++;
+        hear_question(d, &header);
         return NL_OK;
     }
     d->place = d->fresh_at = 0;

@@ -75,6 +75,8 @@ struct nl_decoder {
 
     void (*on_block)(void *user, const nl_block_view *block); /* NULL: nobody asks for blocks */
     void *block_user;
+    void (*on_question)(void *user, int64_t sent_ns); /* NULL: nobody answers */
+    void *question_user;
     bool take_blocks;
     bool unread_blocks; /* they are passed on as they are */
 

@@ -3,14 +3,18 @@ EXTRA_DIST += \
 	tests/program/accessible.py \
 	tests/program/collector.py \
 	tests/program/guest.py \
+	tests/program/guest_clock.c \
 	tests/program/nlb_decoder.py \
 	tests/program/nlv_window.py \
 	tests/program/oracle_producer.c \
+	tests/program/pingpong.c \
 	tests/program/producer.py \
 	tests/program/slow_logs.py \
+	tests/program/test_clocks_guests.py \
 	tests/program/workflow.py
 # The long ones begin first, so that none is left running alone.
 program_tests += \
+	tests/program/test_nlagentd.py \
 	tests/program/test_netlogd_oracle.py \
 	tests/program/test_netlogd_output.py \
 	tests/program/test_nlarchive.py \
@@ -18,16 +22,18 @@ program_tests += \
 	tests/program/test_netlogd_routing.py \
 	tests/program/test_nlsort.py \
 	tests/program/test_abi.py \
-	tests/program/test_api_examples.py \
 	tests/program/test_adaptive.py \
+	tests/program/test_api_examples.py \
 	tests/program/test_binary.py \
 	tests/program/test_calls.py \
 	tests/program/test_classic.py \
+	tests/program/test_clocks.py \
 	tests/program/test_cxx.py \
 	tests/program/test_documented.py \
 	tests/program/test_dpss.py \
 	tests/program/test_event_errors.py \
 	tests/program/test_experiment.py \
+	tests/program/test_fix_clocks.py \
 	tests/program/test_fortran.py \
 	tests/program/test_install.py \
 	tests/program/test_java.py \
@@ -41,7 +47,6 @@ program_tests += \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_netlogd_tls.py \
 	tests/program/test_netlogd_udp.py \
-	tests/program/test_nlagentd.py \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nldiag.py \

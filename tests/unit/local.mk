@@ -164,3 +164,8 @@ if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 endif
+
+unit_tests += %D%/timekeeping.unit
+tests_unit_timekeeping_unit_SOURCES = %D%/timekeeping.c
+tests_unit_timekeeping_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_timekeeping_unit_LDADD = libnetlogger/libcorrection.la $(unit_ldadd) -lm
