@@ -28,7 +28,7 @@ static void check_times(const store *s, GPtrArray *notices)
 static int64_t end_of_chunk(const store *s, uint32_t number)
 {
     uint32_t next = (number + 1) * (uint32_t)STORE_CHUNK;
-    return store_time(s, MIN(next, s->count - 1));
+    return next < s->count ? s->marks[next / STORE_MARK] : store_time(s, s->count - 1);
 }
 
 /*
@@ -40,7 +40,7 @@ static void check_gap(const store *s, GPtrArray *notices)
     int64_t whole_ns = store_time(s, s->count - 1) - store_time(s, s->first), widest_ns = 0;
     uint32_t widest = s->first / STORE_CHUNK, before = s->first;
     for (uint32_t chunk = widest; chunk <= (s->count - 1) / STORE_CHUNK; chunk++) {
-        int64_t own_ns = end_of_chunk(s, chunk) - s->starts[chunk];
+        int64_t own_ns = end_of_chunk(s, chunk) - s->marks[chunk * (STORE_CHUNK / STORE_MARK)];
         if (own_ns > widest_ns) {
             widest_ns = own_ns;
             widest = chunk;

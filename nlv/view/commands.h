@@ -37,6 +37,7 @@ typedef enum command {
     COMMAND_SIDE,
     COMMAND_DARK,
     COMMAND_REAL_TIME,
+    COMMAND_KEEP,
     COMMAND_PLAY,
     COMMAND_FASTER,
     COMMAND_SLOWER,
