@@ -35,6 +35,7 @@ EXTRA_DIST += \
 	%D%/api-examples/classic_old.c \
 	%D%/api-examples/control.c \
 	%D%/api-examples/decoding.c \
+	%D%/api-examples/decoding_slowly.c \
 	%D%/api-examples/kinds.c \
 	%D%/api-examples/lines.c \
 	%D%/api-examples/logging.c \
@@ -45,6 +46,7 @@ EXTRA_DIST += \
 	%D%/api-examples/synthesis.c \
 	%D%/api-examples/urls.c \
 	%D%/api-examples/writing.c \
+	%D%/clocks.md \
 	%D%/concepts.md \
 	%D%/events.md \
 	%D%/howto/a-thousand-hosts.md \
