@@ -139,9 +139,32 @@ static double own_memory(void)
     return kib * 1024;
 }
 
+/* What this process had to wait for the disk for so far: page faults, and bytes that were read. */
+typedef struct disk {
+    long faults;
+    double bytes;
+} disk;
+
+static disk disk_so_far(void)
+{
+    struct rusage used;
+    char line[256];
+    disk sum = {0};
+    FILE *file = fopen("/proc/self/io", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL)
+        if (strncmp(line, "read_bytes:", 11) == 0)
+            sum.bytes = strtod(line + 11, NULL);
+    if (file != NULL)
+        fclose(file);
+    getrusage(RUSAGE_SELF, &used);
+    sum.faults = used.ru_majflt;
+    return sum;
+}
+
 static void read_log(driver *d, double begin, bool again)
 {
     double first_s = 0, indexed_s = 0;
+    disk before_first = disk_so_far(), at_first = before_first;
     double before = own_memory();
     static frames meanwhile;
     unsigned shown = 0;
@@ -159,6 +182,7 @@ static void read_log(driver *d, double begin, bool again)
             draw(d, &meanwhile, NULL);
             if (any && first_s == 0) {
                 first_s = now_s() - begin;
+                at_first = disk_so_far();
                 save(d, "first");
             }
         } else if (any && progress >= 1 && model_is_settled(d->model)) {
@@ -168,6 +192,8 @@ static void read_log(driver *d, double begin, bool again)
     }
     size_t count = model_count(d->model);
     printf("  first picture %.3f s, all of it %.3f s, %zu records\n", first_s, indexed_s, count);
+    printf("  until the first picture %ld page faults waited for the disk, %.1f MB were read from it\n",
+           at_first.faults - before_first.faults, (at_first.bytes - before_first.bytes) / 1e6);
     printf("  memory %.1f bytes a record of its own, %.1f of the store\n", (own_memory() - before) / (double)count,
            (double)store_memory(model_store(d->model)) / (double)count);
     print_frames("while it was read", &meanwhile);

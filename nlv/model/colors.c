@@ -12,7 +12,7 @@ enum {
 colors *colors_new(void)
 {
     colors *c = g_new0(colors, 1);
-    c->texts = g_ptr_array_new();
+    c->texts = g_ptr_array_new_with_free_func(g_free);
     for (int kind = 0; kind < 3; kind++)
         c->of[kind] = memset(g_new(uint16_t, NAMES_ROOM), 0xff, NAMES_ROOM * sizeof(uint16_t));
     return c;
@@ -66,7 +66,7 @@ static void give(colors *c, wanted *w)
         while (number < c->texts->len && strcmp(g_ptr_array_index(c->texts, number), f.text) != 0)
             number++;
         if (number == c->texts->len && number < NAMES_MOST)
-            g_ptr_array_add(c->texts, (gpointer)f.text);
+            g_ptr_array_add(c->texts, g_strdup(f.text));
         c->of[f.kind][f.name] = (uint16_t)MIN(number, c->texts->len - 1);
     }
     g_array_set_size(w->fresh, 0);
@@ -132,15 +132,15 @@ static void want_hosts(wanted *w, const store *s)
             want(w, s, COLOR_BY_HOST, (uint16_t)host);
 }
 
-void colors_assign(colors *c, const store *s, bool anew)
+void colors_assign(colors *c, const store *s, colors_mode mode)
 {
     wanted w = {.colors = c, .fresh = g_array_new(FALSE, FALSE, sizeof(fresh_name))};
     for (int kind = 0; kind < 3; kind++) {
         w.seen[kind] = g_new0(bool, NAMES_ROOM);
-        if (anew)
+        if (mode != COLORS_MORE)
             memset(c->of[kind], 0xff, NAMES_ROOM * sizeof *c->of[kind]);
     }
-    if (anew)
+    if (mode == COLORS_ANEW)
         g_ptr_array_set_size(c->texts, 0);
     for (unsigned layer = 0; layer < s->spec->layers; layer++)
         if (is_mixed(s->spec, layer))

@@ -5,15 +5,21 @@
 #include "model/store.h"
 
 typedef struct colors {
-    GPtrArray *texts; /* of each colour; the names' own */
+    GPtrArray *texts; /* of each colour */
     uint16_t *of[3];  /* by color_kind and name: its number; NAMES_NONE: none yet */
 } colors;
 
 colors *colors_new(void);
 void colors_free(colors *c);
 
-/* Gives numbers to what has none yet, all that are new by name; anew: as if none had any. */
-void colors_assign(colors *c, const store *s, bool anew);
+typedef enum colors_mode {
+    COLORS_MORE,  /* what has none yet gets one */
+    COLORS_AGAIN, /* likewise, but names may have other numbers now: they keep the colours of their texts */
+    COLORS_ANEW,  /* as if none had any */
+} colors_mode;
+
+/* Gives numbers to what has none yet, all that are new by name. */
+void colors_assign(colors *c, const store *s, colors_mode mode);
 
 static inline unsigned colors_get(const colors *c, color_kind kind, uint16_t name)
 {

@@ -6,7 +6,10 @@
 #include <math.h>
 #include <string.h>
 
-enum { SNAP = 8 /* nodes: from so many on a range's ends are moved to theirs */ };
+enum {
+    SNAP = 8,        /* nodes: from so many on a range's ends are moved to theirs */
+    OF_A_COLUMN = 4, /* nodes of a column: from so many on it begins and ends with one */
+};
 
 static void free_block(list_block *b)
 {
@@ -220,7 +223,7 @@ size_t list_find(const list *l, uint32_t record, size_t from)
 size_t list_grain(size_t entries, size_t columns)
 {
     size_t each = entries / MAX(columns, 1);
-    return each >= SNAP * LIST_BLOCK ? LIST_BLOCK : each >= SNAP * LIST_NODE ? LIST_NODE : 1;
+    return each >= OF_A_COLUMN * LIST_BLOCK ? LIST_BLOCK : each >= OF_A_COLUMN * LIST_NODE ? LIST_NODE : 1;
 }
 
 size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)

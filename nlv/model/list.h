@@ -77,7 +77,7 @@ size_t list_find(const list *l, uint32_t record, size_t from);
 
 /*
  * How exactly places are to be known where so many entries fall on so many columns: 1, LIST_NODE or LIST_BLOCK, at most
- * an eighth of a column.
+ * a quarter of a column.
  */
 size_t list_grain(size_t entries, size_t columns);
 

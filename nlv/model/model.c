@@ -24,6 +24,7 @@ enum {
     COLORS_EVERY_MS = 200,
     VERIFIED_AT_ONCE = 256 << 20,
     VERIFIED_EACH_TIME = 16 << 20, /* bytes, before it is looked whether there is something more urgent */
+    VERIFY_AFTER_MS = 1000,        /* once the first picture had the disk for itself */
     VERIFIED_PIECES = 16,          /* of the log, likewise */
     KEPT_MOST = 8,                 /* results of filters */
     LAST_LINE = 1 << 20,           /* bytes of a line that is not whole yet, at most */
@@ -67,6 +68,7 @@ struct model {
         VERIFY_LOG
     } verifying;             /* what is yet to be looked at of the index that was found */
     index_position verified; /* of the index */
+    gint64 opened_us;        /* the index, then */
     size_t verified_prints;  /* of the log */
     bool is_sure;            /* that the log is the one that the index is of */
     uint64_t indexed_at;     /* bytes of the log that the index knows */
@@ -263,25 +265,25 @@ static uint64_t bytes_there(const model *m)
 }
 
 /* Another store and drawing, both taken over; gives the former store, the caller's. */
-static store *replace_store(model *m, store *fresh, drawing *d)
+static store *replace_store(model *m, store *fresh, drawing *d, colors_mode mode)
 {
     model_lock(m);
     store *old_store = m->store;
     drawing *old_drawing = m->drawing;
     m->store = fresh;
     m->drawing = d;
-    colors_assign(m->colors, m->store, true);
+    colors_assign(m->colors, m->store, mode);
     model_unlock(m);
     drawing_free(old_drawing);
     return old_store;
 }
 
 /* All is read again, for another drawing. */
-static void begin_anew(model *m, drawing *d)
+static void begin_anew(model *m, drawing *d, colors_mode mode)
 {
     forget_full(m);
     m->verifying = VERIFY_NOTHING;
-    store_free(replace_store(m, new_store(d, m->inferred), d));
+    store_free(replace_store(m, new_store(d, m->inferred), d, mode));
     for (guint i = 0; i < m->sources->len; i++)
         source_rewind(g_ptr_array_index(m->sources, i));
 }
@@ -309,7 +311,7 @@ static void prepare(model *m)
         if (m->inferred_text != NULL && strcmp(text, m->inferred_text) == 0)
             drawing_free(d);
         else
-            begin_anew(m, d);
+            begin_anew(m, d, COLORS_ANEW);
         g_free(m->inferred_text);
         m->inferred_text = text;
     }
@@ -337,9 +339,9 @@ static void add_found_points(model *m)
     }
 }
 
-static void assign_colors(model *m, bool anew)
+static void assign_colors(model *m, colors_mode mode)
 {
-    colors_assign(m->colors, m->store, anew);
+    colors_assign(m->colors, m->store, mode);
     m->colored_us = g_get_monotonic_time();
 }
 
@@ -367,7 +369,7 @@ static void take_rows(model *m, batch *rows)
         drop_oldest(m);
     add_found_points(m);
     if (g_get_monotonic_time() - m->colored_us > COLORS_EVERY_MS * 1000)
-        assign_colors(m, false);
+        assign_colors(m, COLORS_MORE);
     model_unlock(m);
     m->generation++;
     m->unsettled = true;
@@ -446,7 +448,7 @@ static void scan_source(model *m, source *s)
         m->prepared = false;
         m->inferred_from = 0;
         g_clear_pointer(&m->inferred_text, g_free);
-        begin_anew(m, drawing_copy(m->drawing));
+        begin_anew(m, drawing_copy(m->drawing), COLORS_ANEW);
     }
 }
 
@@ -505,7 +507,7 @@ static void try_index(model *m)
     drawing *old_drawing = m->drawing;
     m->store = found.store;
     m->drawing = found.drawing;
-    assign_colors(m, true);
+    assign_colors(m, COLORS_ANEW);
     s->at = found.at;
     g_array_index(m->jobs, scan_job, s->number).to = found.at;
     model_unlock(m);
@@ -519,6 +521,7 @@ static void try_index(model *m)
     m->is_sure = found.is_sure;
     m->verified = (index_position){0};
     m->verified_prints = 0;
+    m->opened_us = g_get_monotonic_time();
     /* What is large is looked at only where somebody has a picture meanwhile. */
     m->verifying = m->started || found.store->mapped_size < VERIFIED_AT_ONCE ? VERIFY_INDEX : VERIFY_LOG;
 }
@@ -539,7 +542,7 @@ static void discard_index(model *m, source *s)
     m->inferred_from = m->indexed_at = 0;
     m->verifying = VERIFY_NOTHING;
     prints_free(&s->prints);
-    begin_anew(m, drawing_copy(m->drawing));
+    begin_anew(m, drawing_copy(m->drawing), COLORS_ANEW);
     m->generation++;
 }
 
@@ -552,6 +555,8 @@ static bool verify(model *m)
     source *s = m->verifying != VERIFY_NOTHING ? indexed_source(m) : NULL;
     if (s == NULL)
         return false; /* while there is a filter it waits */
+    if (m->started && g_get_monotonic_time() - m->opened_us < VERIFY_AFTER_MS * 1000)
+        return false;
     if (m->verifying == VERIFY_INDEX) {
         index_state state = index_check(m->store, &m->verified, VERIFIED_EACH_TIME);
         if (state == INDEX_DAMAGED)
@@ -661,7 +666,7 @@ static bool take_from_full(model *m, const char *former)
     if (read_again)
         fresh = new_store(d, m->inferred);
     drawing *old_drawing = drawing_copy(m->drawing);
-    store *old = replace_store(m, fresh, d);
+    store *old = replace_store(m, fresh, d, COLORS_AGAIN);
     if (old != m->full)
         keep(m, former, old_drawing, old);
     drawing_free(old_drawing);
@@ -693,7 +698,7 @@ static void take_over_filter(model *m)
     if (take_from_full(m, former)) {
         m->index_tried = true;
     } else {
-        begin_anew(m, drawing_copy(m->drawing));
+        begin_anew(m, drawing_copy(m->drawing), COLORS_AGAIN);
         m->index_tried = m->filter != NULL;
         m->index_written = m->index_settled = false;
     }
@@ -718,7 +723,7 @@ static void take_over_drawing(model *m)
     m->prepared = d != NULL;
     m->inferred_from = 0;
     g_clear_pointer(&m->inferred_text, g_free);
-    begin_anew(m, d != NULL ? d : drawing_new());
+    begin_anew(m, d != NULL ? d : drawing_new(), COLORS_ANEW);
     m->index_tried = m->filter != NULL;
     m->index_written = false;
     m->unsettled = true;
@@ -870,7 +875,9 @@ static void settle(model *m)
     store_color_objects(m->store); /* takes long: nobody waits for it */
     model_lock(m);
     add_found_points(m);
-    assign_colors(m, !m->index_written);
+    /* By name, once all is known; but who has seen them in another order, before there was a filter, goes on so. */
+    bool is_first = !m->index_written && m->filter == NULL && m->full == NULL;
+    assign_colors(m, is_first ? COLORS_ANEW : COLORS_MORE);
     m->has_expected = false;
     model_unlock(m);
     m->unsettled = false;

@@ -4,6 +4,8 @@
 
 #include <glib.h>
 #include <math.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 
 typedef struct cell {
@@ -246,36 +248,88 @@ static bool find_rows(const density *d, int *first, int *end)
     return *first < *end;
 }
 
-enum { FILLED_AT_ONCE = 16 /* columns: their cells, and a row of pixels, are near each other in memory */ };
+enum {
+    FILLED_AT_ONCE = 16,   /* columns: their cells, and a row of pixels, are near each other in memory */
+    SHARED_LEAST = 100000, /* pixels that are worth another thread */
+};
 
-static void fill(const density *d, cairo_surface_t *surface, int first, int end, bool dark, float most)
-{
+/* A picture that is filled, a strip after the other, by who has time. */
+typedef struct filling {
+    const density *density;
+    unsigned char *data;
+    int stride, first, end;
     uint8_t strengths[STRENGTHS];
     ink inks[256];
-    uint32_t *tables[256] = {NULL}; /* of a colour: the pixel of each strength, made when it is met */
-    unsigned char *data = cairo_image_surface_get_data(surface);
-    int stride = cairo_image_surface_get_stride(surface);
-    if (data == NULL)
-        return;
-    make_strengths(strengths, d->single, logf(MAX(most, 16)));
-    make_inks(inks, dark);
-    for (int left = 0; left < d->width; left += FILLED_AT_ONCE)
-        for (int y = first; y < end; y++) {
-            uint32_t *row = (uint32_t *)(void *)(data + (size_t)(y - first) * stride);
-            for (int x = left; x < MIN(left + FILLED_AT_ONCE, d->width); x++) {
-                size_t at = (size_t)x * d->height + y;
-                float total = d->cells[at].total;
-                if (total > 0) {
-                    uint8_t own = d->colors[at];
-                    if (tables[own] == NULL)
-                        tables[own] = make_table(&inks[own], strengths);
-                    row[x] = tables[own][place_of(total)];
-                } else if (total < 0)
-                    row[x] = pixel_of(&inks[d->colors[at]], (uint32_t)(MIN(-total, 1) * 242));
-            }
+    int strips;
+    atomic_int next, done; /* strips */
+    atomic_int users;
+} filling;
+
+static void fill_strip(const filling *f, int left, uint32_t *tables[256])
+{
+    const density *d = f->density;
+    int right = MIN(left + FILLED_AT_ONCE, d->width);
+    for (int y = f->first; y < f->end; y++) {
+        uint32_t *row = (uint32_t *)(void *)(f->data + (size_t)(y - f->first) * f->stride);
+        for (int x = left; x < right; x++) {
+            size_t at = (size_t)x * d->height + y;
+            float total = d->cells[at].total;
+            if (total > 0) {
+                uint8_t own = d->colors[at];
+                if (tables[own] == NULL)
+                    tables[own] = make_table(&f->inks[own], f->strengths);
+                row[x] = tables[own][place_of(total)];
+            } else if (total < 0)
+                row[x] = pixel_of(&f->inks[d->colors[at]], (uint32_t)(MIN(-total, 1) * 242));
         }
+    }
+}
+
+static void fill_strips(filling *f)
+{
+    uint32_t *tables[256] = {NULL}; /* of a colour: the pixel of each strength, made when it is met */
+    for (int strip; (strip = f->next++) < f->strips; f->done++)
+        fill_strip(f, strip * FILLED_AT_ONCE, tables);
     for (unsigned i = 0; i < 256; i++)
         g_free(tables[i]);
+    if (--f->users == 0)
+        g_free(f);
+}
+
+static void help_fill(gpointer data, gpointer user)
+{
+    (void)user;
+    fill_strips(data);
+}
+
+/* Another thread helps, if it has time: nobody waits for more of it than a strip that it has begun. */
+static void fill(const density *d, cairo_surface_t *surface, int first, int end, bool dark, float most)
+{
+    static GThreadPool *helpers;
+    unsigned char *data = cairo_image_surface_get_data(surface);
+    if (data == NULL)
+        return;
+    filling *f = g_new0(filling, 1);
+    f->density = d;
+    f->data = data;
+    f->stride = cairo_image_surface_get_stride(surface);
+    f->first = first;
+    f->end = end;
+    f->strips = (d->width + FILLED_AT_ONCE - 1) / FILLED_AT_ONCE;
+    f->users = 2; /* this one until all is done */
+    make_strengths(f->strengths, d->single, logf(MAX(most, 16)));
+    make_inks(f->inks, dark);
+    if ((int64_t)d->width * (end - first) >= SHARED_LEAST && g_get_num_processors() > 1) {
+        if (g_once_init_enter(&helpers))
+            g_once_init_leave(&helpers, g_thread_pool_new(help_fill, NULL, 1, FALSE, NULL));
+        f->users++;
+        g_thread_pool_push(helpers, f, NULL);
+    }
+    fill_strips(f);
+    while (f->done < f->strips)
+        sched_yield();
+    if (--f->users == 0)
+        g_free(f);
     cairo_surface_mark_dirty(surface);
 }
 

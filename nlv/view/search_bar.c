@@ -174,6 +174,7 @@ static void on_filter_icon(GtkEntry *entry, GtkEntryIconPosition position, GdkEv
 static void begin(search_bar *b, GtkWidget *entry)
 {
     gtk_revealer_set_reveal_child(GTK_REVEALER(b->widget), TRUE);
+    gtk_widget_realize(entry); /* keys come before the revealer has done so */
     gtk_widget_grab_focus(entry);
 }
 

@@ -529,13 +529,16 @@ static void show_keys(window *w)
     GtkWidget *dialog = gtk_dialog_new_with_buttons("Keys and pointer", GTK_WINDOW(w->top),
                                                     GTK_DIALOG_MODAL | GTK_DIALOG_DESTROY_WITH_PARENT, "_Close",
                                                     GTK_RESPONSE_CLOSE, NULL);
-    GtkWidget *label = gtk_label_new(NULL);
+    GtkWidget *label = gtk_label_new(NULL), *scrolled = gtk_scrolled_window_new(NULL, NULL);
     char *text = commands_help();
     gtk_label_set_markup(GTK_LABEL(label), text);
     gtk_label_set_xalign(GTK_LABEL(label), 0);
     g_free(text);
     g_object_set(label, "margin", 12, NULL);
-    gtk_container_add(GTK_CONTAINER(gtk_dialog_get_content_area(GTK_DIALOG(dialog))), label);
+    g_object_set(scrolled, "propagate-natural-height", TRUE, "max-content-height", 560, "hscrollbar-policy",
+                 GTK_POLICY_NEVER, "vexpand", TRUE, NULL);
+    gtk_container_add(GTK_CONTAINER(scrolled), label);
+    gtk_container_add(GTK_CONTAINER(gtk_dialog_get_content_area(GTK_DIALOG(dialog))), scrolled);
     gtk_widget_show_all(dialog);
     gtk_dialog_run(GTK_DIALOG(dialog));
     gtk_widget_destroy(dialog);
@@ -723,14 +726,27 @@ static void on_command(void *user, command which)
     }
 }
 
+/* Whether what has the keyboard, in a popover that was just asked for, is not there yet: it can't take a key. */
+static bool is_focus_coming(GtkWidget *top)
+{
+    GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(top));
+    return focus != NULL && !gtk_widget_get_realized(focus);
+}
+
 static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
 {
     window *w = user;
     command which = commands_of_key(event, GTK_IS_EDITABLE(gtk_window_get_focus(GTK_WINDOW(widget))));
     if (which == COMMAND_NONE)
-        return FALSE;
+        return is_focus_coming(widget);
     on_command(w, which);
     return TRUE;
+}
+
+static gboolean on_key_release(GtkWidget *widget, GdkEventKey *event, gpointer user)
+{
+    (void)event, (void)user;
+    return is_focus_coming(widget);
 }
 
 static void on_live_toggled(GtkToggleButton *button, gpointer user)
@@ -829,6 +845,7 @@ static void build(window *w, bool dark)
     gtk_drag_dest_add_uri_targets(w->top);
     g_signal_connect(w->top, "drag-data-received", G_CALLBACK(on_drop), w);
     g_signal_connect(w->top, "key-press-event", G_CALLBACK(on_key), w);
+    g_signal_connect(w->top, "key-release-event", G_CALLBACK(on_key_release), w);
     g_signal_connect(w->top, "destroy", G_CALLBACK(on_destroy), w);
     if (dark)
         g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", TRUE, NULL);
