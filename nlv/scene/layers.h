@@ -14,6 +14,7 @@ typedef struct layer_context {
     uint32_t from, to; /* the records that are visible: [from, to) */
     uint32_t *columns; /* the first record in each of column_count columns of the plot, one unit wide; then to */
     unsigned column_count;
+    bool is_near;   /* columns begin so many records apart that their first ones are known only about (STORE_MARK) */
     bool is_raster; /* drawn on pixels; otherwise (SVG, PDF) on paper */
     double scale;   /* pixels to a unit */
 } layer_context;

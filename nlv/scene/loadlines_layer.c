@@ -119,7 +119,9 @@ static unsigned draw_bands(const curve *k, const list *l, size_t from, unsigned 
         if (to == from)
             continue;
         list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
-        double x = grain > 1 ? c->layout->left + (column + 0.5) * unit : floor(layer_x(c, list_at(l, from))) + 0.5;
+        /* A record's own time would have to be fetched from far away. */
+        double x = grain > 1 || c->is_near ? c->layout->left + (column + 0.5) * unit
+                                           : floor(layer_x(c, list_at(l, from))) + 0.5;
         density_line(k->pixels, x, y_of(k, e.least) + 0.5, x, y_of(k, e.most) - 0.5, 0.45f, number);
         means[count++] = (mean){x, y_of(k, e.sum / (double)e.count)};
         from = to;

@@ -109,11 +109,6 @@ static void show_filtering(search_bar *b)
     double progress = model_progress(b->model), shown = filters && progress < 1 ? progress : 0;
     if (shown != gtk_entry_get_progress_fraction(entry))
         gtk_entry_set_progress_fraction(entry, shown);
-    const char *icon = filters ? "edit-clear-symbolic" : NULL;
-    if (g_strcmp0(icon, gtk_entry_get_icon_name(entry, GTK_ENTRY_ICON_SECONDARY)) != 0) {
-        gtk_entry_set_icon_from_icon_name(entry, GTK_ENTRY_ICON_SECONDARY, icon);
-        gtk_entry_set_icon_tooltip_text(entry, GTK_ENTRY_ICON_SECONDARY, "Show all again");
-    }
 }
 
 void search_bar_tick(search_bar *b)
@@ -162,11 +157,12 @@ static void on_filter(GtkEntry *entry, gpointer user)
     g_free(expression);
 }
 
-static void on_filter_icon(GtkEntry *entry, GtkEntryIconPosition position, GdkEvent *event, gpointer user)
+static void on_show_all(GtkButton *button, gpointer user)
 {
-    (void)position, (void)event;
-    gtk_entry_set_text(entry, "");
-    on_filter(entry, user);
+    (void)button;
+    search_bar *b = user;
+    gtk_entry_set_text(GTK_ENTRY(b->filter), "");
+    on_filter(GTK_ENTRY(b->filter), b);
 }
 
 /* ---- life ---- */
@@ -253,10 +249,11 @@ search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
     gtk_label_set_xalign(GTK_LABEL(b->status), 0);
     gtk_box_pack_start(GTK_BOX(box), b->status, FALSE, FALSE, 0);
     b->filter = add_entry(box, "Show _only", "Show only: as above; empty: all", tip);
+    /* No icon within the entry: its accessible makes ATK complain. */
+    add_button(box, "edit-clear-symbolic", "Show all again", G_CALLBACK(on_show_all), b);
     gtk_container_add(GTK_CONTAINER(b->widget), box);
     g_signal_connect(b->find, "activate", G_CALLBACK(on_find), b);
     g_signal_connect(b->filter, "activate", G_CALLBACK(on_filter), b);
-    g_signal_connect(b->filter, "icon-press", G_CALLBACK(on_filter_icon), b);
     g_signal_connect(b->widget, "destroy", G_CALLBACK(on_destroy), b);
     return b;
 }
