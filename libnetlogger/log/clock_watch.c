@@ -20,7 +20,8 @@ enum {
     LAST_WAIT_MS = 5,              /* for its answer, when the log is closed */
     BURST = 4,                     /* exchanges one after the other, to begin with */
     BURST_PAUSE_NS = 10 * 1000000, /* between them */
-    STEP_NS = 50 * 1000,           /* by which a clock jumps, at least, that was set */
+    STEP_NS = 50 * 1000,           /* by which a clock jumps, at least, that was set, ... */
+    STEP_PPM = 1000,               /* ... and so much of the time since the look before: two clocks may run apart */
     APART_NS = 10 * 1000,          /* what two readings of clocks may take that are compared */
     DRIFT_PPM = 15,                /* of a clock, as RFC 5905 supposes */
 };
@@ -181,10 +182,11 @@ static void look_for_step(nl_log *log, int64_t now_ns)
     if (!compare_clocks(&ahead_ns))
         return;
     int64_t step_ns = ahead_ns - w->ahead_ns;
+    int64_t least_ns = STEP_NS + (now_ns - w->compared_ns) / 1000000 * STEP_PPM;
     bool compared = w->compared_ns != 0;
     w->compared_ns = now_ns;
     w->ahead_ns = ahead_ns;
-    if (!compared || (step_ns < STEP_NS && step_ns > -STEP_NS))
+    if (!compared || (step_ns < least_ns && step_ns > -least_ns))
         return;
     nl_record *record = nl_log_record(log, NL_WARNING, NL_CLOCK_STEP);
     nl_quality_add(record, "CLOCK.STEP", (double)step_ns / 1e3);
