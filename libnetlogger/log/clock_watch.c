@@ -13,13 +13,15 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 enum {
     GIVE_UP_NS = 200 * 1000000,    /* after which chronyd answers no more */
     LAST_WAIT_MS = 5,              /* for its answer, when the log is closed */
     BURST = 4,                     /* exchanges one after the other, to begin with */
     BURST_PAUSE_NS = 10 * 1000000, /* between them */
-    STEP_NS = 50 * 1000,           /* by which a clock jumps, at least, that was set */
+    STEP_NS = 50 * 1000,           /* by which a clock jumps, at least, that was set, ... */
+    STEP_PPM = 1000,               /* ... and so much of the time since the look before: two clocks may run apart */
     APART_NS = 10 * 1000,          /* what two readings of clocks may take that are compared */
     DRIFT_PPM = 15,                /* of a clock, as RFC 5905 supposes */
 };
@@ -37,13 +39,13 @@ struct nl_clock_watch {
     uint32_t number;
     int64_t give_up_ns;
 
-    nl_exchange
-        samples[NL_CLOCK_SAMPLES]; /* since the latest report, or before, while there are none; the latest ... */
-    unsigned sample_count;         /* ... of so many is at (sample_count - 1) % NL_CLOCK_SAMPLES */
-    int64_t exchange_ns;           /* the next */
-    unsigned in_burst;             /* exchanges that are still to follow one another quickly */
+    /* Exchanges since the latest report, in a circle; the latest is at (sample_count - 1) % NL_CLOCK_SAMPLES. */
+    nl_exchange samples[NL_CLOCK_SAMPLES];
+    unsigned sample_count;
+    int64_t exchange_ns; /* the next */
+    unsigned in_burst;   /* exchanges that are still to follow one another quickly */
 
-    int64_t ahead_ns;    /* the real-time clock before the monotonic one ... */
+    int64_t ahead_ns;    /* the real-time clock before one that nobody sets ... */
     int64_t compared_ns; /* ... when they were compared; 0: they were not */
 };
 
@@ -156,10 +158,18 @@ static void exchange(nl_log *log, int64_t now_ns)
 
 /* ---- clocks that are set ---- */
 
-/* The real-time clock before the monotonic one. False when the two could not be read at one time. */
+/* The monotonic clock that goes on while the machine sleeps, as the real-time clock does. */
+static int64_t boot_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/* The real-time clock before that one. False when the two could not be read at one time. */
 static bool compare_clocks(int64_t *ahead_ns)
 {
-    int64_t before_ns = nl_monotonic_ns(), real_ns = nl_time_now_ns(), after_ns = nl_monotonic_ns();
+    int64_t before_ns = boot_ns(), real_ns = nl_time_now_ns(), after_ns = boot_ns();
     *ahead_ns = real_ns - before_ns - (after_ns - before_ns) / 2;
     return after_ns - before_ns < APART_NS;
 }
@@ -172,10 +182,11 @@ static void look_for_step(nl_log *log, int64_t now_ns)
     if (!compare_clocks(&ahead_ns))
         return;
     int64_t step_ns = ahead_ns - w->ahead_ns;
+    int64_t least_ns = STEP_NS + (now_ns - w->compared_ns) / 1000000 * STEP_PPM;
     bool compared = w->compared_ns != 0;
     w->compared_ns = now_ns;
     w->ahead_ns = ahead_ns;
-    if (!compared || (step_ns < STEP_NS && step_ns > -STEP_NS))
+    if (!compared || (step_ns < least_ns && step_ns > -least_ns))
         return;
     nl_record *record = nl_log_record(log, NL_WARNING, NL_CLOCK_STEP);
     nl_quality_add(record, "CLOCK.STEP", (double)step_ns / 1e3);
@@ -187,6 +198,15 @@ static void look_for_step(nl_log *log, int64_t now_ns)
 
 /* ---- */
 
+/* Without a thread there is nobody who could be given records at the end: saying one would have it started. */
+static bool is_running(nl_log *log)
+{
+    pthread_mutex_lock(&log->mutex);
+    bool running = log->running;
+    pthread_mutex_unlock(&log->mutex);
+    return running;
+}
+
 void nl_clock_watch_begin(nl_log *log)
 {
     if (log->options.clock_ns == 0)
@@ -195,10 +215,7 @@ void nl_clock_watch_begin(nl_log *log)
     NL_REQUIRE(w != NULL, "out of memory");
     w->fd = -1;
     w->every_ns = log->options.clock_ns;
-    w->report_ns = nl_monotonic_ns() + w->every_ns;
-    w->to_ask = true;
     w->in_burst = BURST;
-    say_kernel(log);
 }
 
 void nl_clock_watch_look(nl_log *log)
@@ -227,9 +244,13 @@ void nl_clock_watch_look(nl_log *log)
 void nl_clock_watch_finish(nl_log *log)
 {
     nl_clock_watch *w = log->watch;
-    if (w == NULL)
+    if (w == NULL || !is_running(log))
         return;
     int64_t now_ns = nl_monotonic_ns();
+    if (w->report_ns == 0) { /* this is the first look */
+        say_kernel(log);
+        w->to_ask = true;
+    }
     if (w->to_ask)
         ask(w, false, now_ns);
     struct pollfd answer = {.fd = w->fd, .events = POLLIN};

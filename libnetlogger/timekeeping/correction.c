@@ -15,6 +15,10 @@
 /* Times in text are cut to microseconds, and reading a clock takes its time. */
 #define ROUNDING_NS 2000.0
 
+/* An event's time is reckoned from the processor's counter between readings of the clock, which on a machine that is
+ * much too busy may be some way off: messages that contradict by no more count, and bend the line. */
+#define STAMPS_NS 200e3
+
 enum { HOSTS_MOST = 1 << 16, NO_HOST = UINT32_MAX };
 
 /* other's clock minus host's was offset_ns at time_ns of host's, give or take error_ns. */
@@ -255,8 +259,7 @@ static size_t drop_contradictions(host *h, const fit *measured, fit_bound *bound
     size_t kept = 0;
     for (size_t i = 0; i < count; i++) {
         bool is_message = isinf(bounds[i].low_ns) || isinf(bounds[i].high_ns);
-        double at = fit_at(measured, bounds[i].time_ns),
-               error = fit_error_at(measured, bounds[i].time_ns) + ROUNDING_NS;
+        double at = fit_at(measured, bounds[i].time_ns), error = fit_error_at(measured, bounds[i].time_ns) + STAMPS_NS;
         if (is_message && (bounds[i].high_ns < at - error || bounds[i].low_ns > at + error))
             h->contradictions++;
         else

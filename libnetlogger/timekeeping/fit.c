@@ -13,6 +13,7 @@ enum {
 
 #define STEEPEST 0.002 /* 2000 ppm: no clock drifts as fast, nor is it adjusted as fast by the kernel */
 #define UNUSUAL 0.0007 /* between two pieces: what is steeper than that was set, not slewed */
+#define UNSURE 0.0005  /* by which a clock may run otherwise where nothing is known of it */
 #define PREFERENCE 1e-3
 
 static int compare_bounds(const void *a, const void *b)
@@ -300,15 +301,25 @@ double fit_at(const fit *f, int64_t time_ns)
     return end_ns + (after->at_ns - end_ns) * passed / (double)(after->from_ns - p->to_ns);
 }
 
+/* How far a time lies outside of a piece. */
+static double outside(const fit_piece *p, int64_t time_ns)
+{
+    return time_ns < p->from_ns ? (double)(p->from_ns - time_ns)
+           : time_ns > p->to_ns ? (double)(time_ns - p->to_ns)
+                                : 0;
+}
+
 double fit_error_at(const fit *f, int64_t time_ns)
 {
     if (f->count == 0)
         return INFINITY;
     const fit_piece *p = piece_at(f, time_ns), *after = p + 1;
-    double error = fmax(p->low_error_ns, p->high_error_ns);
-    if (time_ns > p->to_ns && after < f->pieces + f->count && !after->set)
+    double error = fmax(p->low_error_ns, p->high_error_ns), away = outside(p, time_ns);
+    if (time_ns > p->to_ns && after < f->pieces + f->count && !after->set) {
         error = fmax(error, fmax(after->low_error_ns, after->high_error_ns));
-    return error;
+        away = fmin(away, outside(after, time_ns));
+    }
+    return error + UNSURE * away;
 }
 
 void fit_free(fit *f)

@@ -50,7 +50,7 @@ fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count
 /* c(time); before the first piece, and behind the last, as these say. 0 of an empty one. */
 double fit_at(const fit *f, int64_t time_ns);
 
-/* The larger of the two errors there. */
+/* The larger of the two errors there; it grows with the time from what is known. */
 double fit_error_at(const fit *f, int64_t time_ns);
 
 void fit_free(fit *f);

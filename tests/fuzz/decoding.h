@@ -40,6 +40,12 @@ static inline void fuzz_note_lost(void *user, const nl_lost *what)
     fuzz_put_number(user, what->to_ns);
 }
 
+static inline void fuzz_note_question(void *user, int64_t sent_ns)
+{
+    nl_buffer_append(user, "t", 1);
+    fuzz_put_number(user, sent_ns);
+}
+
 /* Takes all the records that there are for now. */
 static inline void fuzz_drain(nl_decoder *decoder, nl_status last, nl_buffer *out)
 {
@@ -74,6 +80,7 @@ static inline nl_buffer fuzz_decode(nl_decoder_options options, const uint8_t *p
     options.on_lost = fuzz_note_lost;
     options.user = &out;
     nl_decoder *decoder = nl_decoder_new(&options);
+    nl_decoder_on_question(decoder, fuzz_note_question, &out);
     size_t turn = 0;
     for (size_t at = 0, piece; at < size; at += piece) {
         piece = pieces != NULL ? pieces[turn++ % (FUZZ_CHOICES - 1)] : size;

@@ -229,6 +229,15 @@ class AtTheCollector(collector.Case):
         warned = {r["CLOCK.HOST"] for r in records(own.read_text(), "Netlogd.Clock")}
         self.assertEqual(warned, {r["HOST"] for r in kernel if r["CLOCK.SYNCHRONIZED"] == "false"})
 
+    def test_nlagentd_says_that_its_host_is_not_synchronized(self):
+        nlagentd, log = support.program("nlagent/nlagentd"), self.scratch / "agent.log"
+        said = self.run_program(support.program("nlagent/nlsensor"), "--count", "1", "--interval", "0.1", "clock").stdout
+        self.start(nlagentd, "--listen", f"http://127.0.0.1:{support.free_port()}", "--host", "a", "--log", f"file://{log}")
+        if "CLOCK.SYNCHRONIZED=true" in said:
+            self.skipTest("this host's clock is synchronized")
+        warned = support.wait_until(lambda: log.exists() and records(log.read_text(), "ClockKernel"), what="the warning")
+        self.assertEqual((warned[0]["LVL"], warned[0]["HOST"], warned[0]["CLOCK.SYNCHRONIZED"]), ("Warning", "a", "false"))
+
     def test_blocks_that_are_not_decoded_are_looked_at(self):
         """A binary output takes blocks whole; what is said of clocks in them is heard all the same."""
         client = self.compile_client(CLIENT)

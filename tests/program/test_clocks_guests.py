@@ -18,6 +18,7 @@ import unittest
 import collector
 import guest
 import support
+from test_clocks import CLIENT
 from test_fix_clocks import fields, rounds_of, to_ns, violations
 
 HOST, FIRST, SECOND = "10.77.0.1", "10.77.0.2", "10.77.0.3"
@@ -176,17 +177,16 @@ class Guests(collector.Case):
                    stderr=subprocess.DEVNULL)
         there = (f"server {HOST} iburst minpoll -2 maxpoll 0\nmakestep 0.1 -1\npidfile /tmp/pid\ndriftfile /tmp/drift\n"
                  "bindcmdaddress 127.0.0.1\nbindcmdaddress /\nrtcsync\n")
-        commands = []
+        client, commands = self.compile("client", CLIENT), []
         for each, name, address, seconds, drift in zip(self.guests, ("first", "second"), (FIRST, SECOND), ("5", "-3"), ("100", "-100")):
-            for program in (self.clock, self.pingpong, shutil.which("chronyd"), shutil.which("chronyc")):
+            for program in (self.clock, client, shutil.which("chronyd"), shutil.which("chronyc")):
                 each.add(program)
             each.files["etc/chrony.conf"] = there.encode()
             each.files["etc/passwd"] = b"root:x:0:0::/:/bin/sh\n"
             commands.append([["/bin/guest_clock", name, address, seconds, drift],
                              ["/bin/chronyd", "-u", "root", "-f", "/etc/chrony.conf"],
                              ["/bin/chronyc", "-h", "127.0.0.1", "waitsync", "60", "0.05", "0", "1"],
-                             ["/bin/pingpong", f"x-netlog://{HOST}:14830?format=nlb&clock=1",
-                              "listen" if name == "first" else FIRST, "7777", "100"],
+                             ["/bin/client", f"x-netlog://{HOST}:14830?format=nlb&clock=1", "4000"],
                              ["/bin/chronyc", "-h", "127.0.0.1", "-c", "tracking"]])
         self.boot(commands)
         server.send_signal(signal.SIGTERM)

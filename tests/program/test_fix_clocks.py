@@ -190,9 +190,9 @@ class Faked(collector.Case):
         self.assertEqual(violations(rounds_of(before)), 150)
         self.assertEqual(violations(rounds_of(lines)), 0)
         errors = dict(re.findall(r"clock of (\S+): .* error at most ([\d.]+) us", result.stderr))
-        for record in map(fields, lines):  # TRUE was read a moment before the event's own time
-            off = to_ns(record["DATE"]) - int(record["TRUE"])
-            self.assertLess(abs(off), float(errors[record["HOST"]]) * 1000 + 2_000_000, result.stderr)
+        for host in "ab":  # TRUE was read a moment before the event's own time; where it was interrupted, longer before
+            off = sorted(abs(to_ns(r["DATE"]) - int(r["TRUE"])) for r in map(fields, lines) if r["HOST"] == host)
+            self.assertLess(off[len(off) // 2], float(errors[host]) * 1000 + 100_000, result.stderr)
 
 
 if __name__ == "__main__":

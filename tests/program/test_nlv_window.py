@@ -195,6 +195,8 @@ class Accessible(nlv_window.WindowCase):
             (event.format("20260101000000", "A", 1) + event.format("21060207062815", "B", 1), "of 2106-02-07"),
             (many + event.format("20310909014640", "A", 1), "there is nothing: 11574"),
             (event.format("20260101000000", "A", 1) * 2 + "DATE=2026", "cut short"),
+            (event.format("20260101000000", "ClockKernel", "1 CLOCK.SYNCHRONIZED=false CLOCK.ERROR=16000000")
+             + event.format("20260101000001", "B", 1), "Clocks are not synchronized: h."),
             (event.format("20260101000000", "A", 1) + "nonsense\n" + event.format("20260101000001", "B", 1), "malformed"),
         ]:
             self.notices(text, expected)

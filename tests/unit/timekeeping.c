@@ -157,6 +157,25 @@ static void test_messages_tighten(void **state)
     correction_free(c);
 }
 
+/* What was measured in one second says little of the minutes after it: messages then contradict nothing. */
+static void test_measured_for_a_moment(void **state)
+{
+    (void)state;
+    const wrong a = {"a", 2e9, 100e-6, 0, 0}, right = {"right", 0, 0, 0, 0};
+    const correction_options options = {0};
+    correction *c = correction_new(&options);
+    for (int i = 0; i < 3; i++)
+        measure(c, &a, BEGIN + i * SECOND / 3, 60000, 40000);
+    for (int i = 0; i < 1000; i++) {
+        send(c, &a, &right, BEGIN + i * SECOND / 10, 50000 + (int64_t)(random_unit() * 1e5), 2 * i);
+        send(c, &right, &a, BEGIN + i * SECOND / 10 + 300000, 50000 + (int64_t)(random_unit() * 1e5), 2 * i + 1);
+    }
+    correction_solve(c);
+    assert_int_equal(host_named(c, "a").contradictions, 0);
+    assert_true(worst_ns(c, &a, BEGIN, BEGIN + 100 * SECOND) < 60e3);
+    correction_free(c);
+}
+
 static void test_messages_alone(void **state)
 {
     (void)state;
@@ -305,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_asymmetric),
         cmocka_unit_test(test_messages_tighten),
         cmocka_unit_test(test_messages_alone),
+        cmocka_unit_test(test_measured_for_a_moment),
         cmocka_unit_test(test_one_way),
         cmocka_unit_test(test_steps),
         cmocka_unit_test(test_drift_that_changes),
