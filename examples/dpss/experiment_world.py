@@ -108,7 +108,10 @@ class Group:
         return tuple(int(read(account / f"cpuacct.usage_{kind}") or 0) // 1000 for kind in ("user", "sys"))
 
     def memory(self):
-        return numbers(read((self.v2 if self.pure else self.v1["memory"]) / "memory.stat"))
+        """Its memory.stat, with what is swapped out."""
+        if self.pure:
+            return {"swap": int(read(self.v2 / "memory.swap.current") or 0), **numbers(read(self.v2 / "memory.stat"))}
+        return numbers(read(self.v1["memory"] / "memory.stat"))
 
     def pids(self):
         return {int(pid) for folder in self.folders() for pid in read(folder / "cgroup.procs").split()}
@@ -264,7 +267,7 @@ class Views:
     def vmstat(self, host):
         found = host.group.memory()
         now = self.traffic()
-        if found.get("swap", found.get("swapcached", 0)) > 0 or "pswpin" in found:
+        if found.get("swap", 0) > 0 or "pswpin" in found:
             for i, name in enumerate(("pswpin", "pswpout")):
                 self.swapped[host.name][i] = found.get(name, self.swapped[host.name][i] + now[i] - self.swap_before[i])
         swapped = self.swapped[host.name]
