@@ -105,7 +105,7 @@ def little_memory(world):
 
 
 def look_at_packets(world):
-    world.client.start(sys.executable, "-c", LOOKER, "96")
+    world.client.start(sys.executable, "-c", LOOKER, "128")
 
 
 PLANS = {
