@@ -75,7 +75,7 @@ def small_window(world):
 def hog(host, count):
     def start(world):
         for _ in range(count):
-            world.host(host).start("nice", "-n", "-15", "sh", "-c", HOG)
+            world.host(host).start("nice", "-n", "-20", "sh", "-c", HOG)
 
     return start
 
@@ -105,7 +105,7 @@ def little_memory(world):
 
 
 def look_at_packets(world):
-    world.client.start(sys.executable, "-c", LOOKER, "96")
+    world.client.start(sys.executable, "-c", LOOKER, "128")
 
 
 PLANS = {
@@ -113,7 +113,7 @@ PLANS = {
     "window": Plan("the client's TCP windows are 32 kB (net.ipv4.tcp_rmem)", "window", before=small_window),
     "loss": Plan("1 % of packets are lost on the path", "loss", path={"loss": 0.01}),
     "disk": Plan("server3's disk reads a quarter of what it is asked for (blkio, io.max)", "disk", "server3", before=slow_disk),
-    "client-cpu": Plan("others take the client's processor", "cpu", "client", beside=hog("client", 3)),
+    "client-cpu": Plan("others take the client's processor", "cpu", "client", beside=hog("client", 4)),
     "server-cpu": Plan("others take server2's processor", "cpu", "server2", beside=hog("server2", 3)),
     "streams": Plan("one stream to each server, one request at a time", "streams", streams=1, pipeline=1, block=64 << 10),
     "lock": Plan("the client's threads store blocks under one lock (fault.so)", "lock", "client",

@@ -89,6 +89,10 @@ class Group:
         for name, value in v2 if self.pure else v1:
             (self.v2 if self.pure else self.v1[controller]).joinpath(name).write_text(str(value))
 
+    def prefer(self):
+        """Before whatever else this machine does, which is not to be seen in what is measured."""
+        self.set("cpu", [("cpu.shares", 8192)], [("cpu.weight", 800)])
+
     def limit_cpu(self, share, period_us=10000):
         quota = int(share * period_us)
         self.set("cpu", [("cpu.cfs_period_us", period_us), ("cpu.cfs_quota_us", quota)], [("cpu.max", f"{quota} {period_us}")])
@@ -108,7 +112,10 @@ class Group:
         return tuple(int(read(account / f"cpuacct.usage_{kind}") or 0) // 1000 for kind in ("user", "sys"))
 
     def memory(self):
-        return numbers(read((self.v2 if self.pure else self.v1["memory"]) / "memory.stat"))
+        """Its memory.stat, with what is swapped out."""
+        if self.pure:
+            return {"swap": int(read(self.v2 / "memory.swap.current") or 0), **numbers(read(self.v2 / "memory.stat"))}
+        return numbers(read(self.v1["memory"] / "memory.stat"))
 
     def pids(self):
         return {int(pid) for folder in self.folders() for pid in read(folder / "cgroup.procs").split()}
@@ -193,6 +200,7 @@ class Host:
         self.set("net/ipv4/tcp_congestion_control", "reno")
         self.set("net/ipv4/tcp_no_metrics_save", 1)
         self.group.make()
+        self.group.prefer()
         if self.processors < 1:
             self.group.limit_cpu(self.processors)
         self.view.mkdir()
@@ -212,14 +220,18 @@ class Host:
         """A program on this host: it sees the host's own /proc, and counts against its control group."""
         environment = {**os.environ, "NETLOGGER_HOST": self.name, "NETLOGGER_DEST": self.world.collector,
                        "NETLOGGER_SHM": str(self.world.shm / "rings"), **(env or {})}
-        join = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit 1; shift; done; shift; exec "$@"'
         bind = ('cd "$1"; shift; find . -type f | while read -r f; do mount --bind "$f" "/proc/$f"; done; '
                 'exec env ${FAULT_PRELOAD:+LD_PRELOAD="$FAULT_PRELOAD"} "$@"')
         if preload:
             environment["FAULT_PRELOAD"] = str(preload)
+        return self.world.spawn(self.joined("ip", "netns", "exec", self.space, "sh", "-c", bind, "view", self.view, *command), environment,
+                                stdout)
+
+    def joined(self, *command):
+        """The command in this host's control group, on its processors."""
+        join = 'while [ "$1" != -- ]; do echo $$ >"$1/cgroup.procs" || exit 1; shift; done; shift; exec "$@"'
         pinned = ["taskset", "-c", self.cpus] if self.cpus else []
-        return self.world.spawn(["sh", "-c", join, "join", *self.group.folders(), "--", *pinned, "ip", "netns", "exec", self.space,
-                                 "sh", "-c", bind, "view", self.view, *command], environment, stdout)
+        return ["sh", "-c", join, "join", *self.group.folders(), "--", *pinned, *command]
 
 
 class Views:
@@ -264,7 +276,7 @@ class Views:
     def vmstat(self, host):
         found = host.group.memory()
         now = self.traffic()
-        if found.get("swap", found.get("swapcached", 0)) > 0 or "pswpin" in found:
+        if found.get("swap", 0) > 0 or "pswpin" in found:
             for i, name in enumerate(("pswpin", "pswpout")):
                 self.swapped[host.name][i] = found.get(name, self.swapped[host.name][i] + now[i] - self.swap_before[i])
         swapped = self.swapped[host.name]
@@ -382,10 +394,10 @@ class World:
     def start_emulator(self, loss, overtaking, jitter_ms):
         log = self.work / "emulator"
         with open(log, "w") as out:
-            self.emulator = self.spawn(
-                [*(["taskset", "-c", self.rest_cpus] if self.rest_cpus else []), self.build / "examples/dpss/path_emulator", "--delay",
-                 f"{RTT_MS / 2}ms", "--jitter", f"{jitter_ms}ms", "--loss", str(loss), "--overtaking", str(overtaking),
-                 f"{self.site.space}:wan0", f"{self.client.space}:wan0"], None, stdout=out)
+            self.emulator = self.spawn(  # a path waits for nobody's processor
+                self.site.joined("nice", "-n", "-20", self.build / "examples/dpss/path_emulator", "--delay", f"{RTT_MS / 2}ms", "--jitter",
+                                 f"{jitter_ms}ms", "--loss", loss, "--overtaking", overtaking, f"{self.site.space}:wan0",
+                                 f"{self.client.space}:wan0"), None, stdout=out)
         self.wait(lambda: read(log).startswith("ready"), "path_emulator", self.emulator)
 
     # ---- disks ----

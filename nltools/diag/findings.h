@@ -12,6 +12,9 @@
 
 #define FINDING_LEAST 0.1
 
+/* From this share on what is unread says that a program does not keep up with what comes. */
+#define UNREAD 0.2
+
 typedef struct finding {
     const char *cause; /* one word, for programs: those of causes.md */
     char *title;
@@ -36,6 +39,7 @@ typedef struct pressure {
     double major_faults;  /* faults/s */
     double retransmits;   /* share of TCP segments that were sent again */
     double drops;         /* packets dropped by interfaces, in all */
+    double unread;        /* share of what TCP would take in that came and waits to be read by the program */
 } pressure;
 
 typedef struct findings {

@@ -37,6 +37,22 @@ static burden burden_of(const observed *o, guint host, bool local)
     return b;
 }
 
+/* What the ways to a host take above their best. */
+static void add_arrivals(burden *b, const observed *o, guint host)
+{
+    const GPtrArray *legs = observed_legs(o);
+    for (guint i = 0; i < legs->len; i++) {
+        const leg *l = g_ptr_array_index(legs, i);
+        if (leg_is_local(l) || l->to_host != host)
+            continue;
+        double excess = l->total_ns - (double)l->low_ns * (double)l->count;
+        b->total_ns += excess;
+        b->excess_ns += excess;
+        if (b->worst == NULL || l->total_ns > b->worst->total_ns)
+            b->worst = l;
+    }
+}
+
 static double share_of(const observed *o, const burden *b)
 {
     double all = observed_total_ns(o);
@@ -94,17 +110,25 @@ static void find_disk(findings *f, guint host, const pressure *p)
     finding_advice(made, "read less, ask for more at once, spread the data over more disks, or find who else uses it");
 }
 
+/*
+ * A program that does not get to run leaves what came unread: the ways to it are longer, too, by what they take above
+ * their best. Processors that softirqs take are another cause.
+ */
 static void find_cpu(findings *f, guint host, const pressure *p)
 {
     bool busy = p->cpu_busy >= 90, waits = p->cpu_waited >= 40;
-    if (!busy && !waits)
+    if ((!busy && !waits) || p->softirq_most >= 60)
         return;
     burden b = burden_of(f->observed, host, true);
+    if (p->unread >= UNREAD)
+        add_arrivals(&b, f->observed, host);
     finding *made = tell(f, host, "cpu", &b, busy && waits ? 0.85 : 0.7, "too little processor on");
     if (busy)
         finding_evidence(made, "the processors are %.0f %% busy", p->cpu_busy);
     if (waits)
         finding_evidence(made, "some task waited for a processor %.0f %% of the time", p->cpu_waited);
+    if (p->unread >= UNREAD)
+        finding_evidence(made, "what came there waits to be read: %.0f %% of what TCP would take in", 100 * p->unread);
     finding_advice(made, "find what runs there: sensor processes says who, nlkernel record who ran instead");
 }
 

@@ -104,6 +104,20 @@ static double busy_of(const tcp *t)
     return t->wall_us > 0 && t->busy_us > 0 ? MIN(1, t->busy_us / t->wall_us) : 1;
 }
 
+/* The host that objects spend most time on the way to, from that one; 0 when there is none. */
+static guint receiver_of(const observed *o, guint host)
+{
+    const GPtrArray *legs = observed_legs(o);
+    const leg *most = NULL;
+    for (guint i = 0; i < legs->len; i++) {
+        const leg *l = g_ptr_array_index(legs, i);
+        if (l->from_host == host && !leg_is_local(l) && (most == NULL || l->total_ns > most->total_ns))
+            most = l;
+    }
+    return most != NULL ? most->to_host : 0;
+}
+
+/* A window is small, too, where what came is not read: then that is what is slow, whatever the window could be. */
 static void find_window(findings *f, guint host, const tcp *t, double share, const leg *most)
 {
     const observed *o = f->observed;
@@ -111,6 +125,8 @@ static void find_window(findings *f, guint host, const tcp *t, double share, con
     if (!(t->busy_us > 0) || (receiver < 0.3 && buffer < 0.3))
         return;
     bool by_receiver = receiver >= buffer;
+    if (by_receiver && f->pressures[receiver_of(o, host)].unread >= UNREAD)
+        return;
     finding *made = findings_add(f, "window", share * MIN(1, 1.2 * MAX(receiver, buffer)), 0.9,
                                  by_receiver ? "TCP windows too small for the path from %s"
                                              : "TCP send buffers too small for the path from %s",
@@ -125,6 +141,18 @@ static void find_window(findings *f, guint host, const tcp *t, double share, con
                    "net.ipv4.tcp_rmem and tcp_wmem");
 }
 
+/*
+ * What losses at some times have to do with all the time: a loss is felt for some round trips after it, so that those
+ * in a third of the looks are felt all the time. 1 where the log does not say when.
+ */
+static double felt(const observed *o, guint host)
+{
+    const resource *again = observed_find(o, host, "TcpSegments", "TCP.RETRANS", NULL);
+    if (again == NULL)
+        return 1;
+    return MIN(1, 3 * resource_share_above(again, 0.01, observed_from_ns(o), observed_to_ns(o)));
+}
+
 /* With a share p lost TCP gets no more than MSS / RTT * sqrt(3/2) / sqrt(p) (Mathis and others, CCR 27(3), 1997). */
 static void find_loss(findings *f, guint host, const tcp *t, double share, const leg *most)
 {
@@ -133,8 +161,8 @@ static void find_loss(findings *f, guint host, const tcp *t, double share, const
     double lost = MAX(of_connections, isnan(of_host) ? 0 : of_host);
     if (lost < 0.0005)
         return;
-    finding *made = findings_add(f, "loss", share, lost < 0.002 ? 0.6 : 0.85, "packets are lost on the way from %s",
-                                 observed_host(o, host));
+    finding *made = findings_add(f, "loss", share * felt(o, host), lost < 0.002 ? 0.6 : 0.85,
+                                 "packets are lost on the way from %s", observed_host(o, host));
     finding_evidence(made, "%.2f %% of what TCP sent was sent again", 100 * lost);
     if (t->rtt_us > 0)
         finding_evidence(made, "at a round trip of %.1f ms that allows a connection some %.1f MB/s", t->rtt_us / 1e3,

@@ -152,7 +152,7 @@ static GArray *long_ones(const GArray *pauses, int64_t least_ns)
 }
 
 /*
- * The most regular of: all pauses, those at least a quarter as long as the longest, those at least half as long.
+ * The most regular of: all pauses, those at least a quarter as long as the longest, half as long, three quarters.
  * Shorter ones come from the queues that a long one leaves behind.
  */
 static rhythm best_rhythm(GArray *pauses)
@@ -161,8 +161,8 @@ static rhythm best_rhythm(GArray *pauses)
     int64_t longest = 0;
     for (guint i = 0; i < pauses->len; i++)
         longest = MAX(longest, g_array_index(pauses, pause_at, i).took_ns);
-    for (int part = 4; part >= 2; part -= 2) {
-        rhythm other = rhythm_of(long_ones(pauses, longest / part));
+    for (int quarters = 1; quarters <= 3; quarters++) {
+        rhythm other = rhythm_of(long_ones(pauses, longest / 4 * quarters));
         rhythm *worse = other.spread < best.spread ? &best : &other;
         g_array_free(worse->pauses, TRUE);
         if (worse == &best)
@@ -267,8 +267,9 @@ void find_pauses(findings *f)
         if (found[h].total_ns > 1.3 * found[longest].total_ns)
             longest = h;
     }
-    if (longest == 0 && is_regular(&found[0]))
-        longest = leader(found, count);
+    guint first = leader(found, count);
+    if (first != 0 && 1.3 * found[first].total_ns >= found[longest].total_ns)
+        longest = first;
     if (is_regular(&found[longest]))
         tell(f, longest, &found[longest]);
     for (guint h = 0; h < count; h++)

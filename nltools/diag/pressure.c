@@ -55,6 +55,33 @@ static double disk_ms(const observed *o, guint host)
     return isnan(read) || write > read ? write : read;
 }
 
+static double connection_mean(const observed *o, const resource *beside, const char *field)
+{
+    const resource *r = observed_find(o, beside->host, "TcpConnection", field, beside->instance);
+    return r != NULL ? resource_mean(r, observed_from_ns(o), observed_to_ns(o)) : NAN;
+}
+
+/* Of connections over which more came than a window: what waits to be read, of that and what there is still room for.
+ */
+static double unread(const observed *o, guint host)
+{
+    guint count;
+    resource *const *of_host = observed_resources_of(o, host, &count);
+    double waits = 0, room = 0;
+    for (guint i = 0; i < count; i++) {
+        const resource *r = of_host[i];
+        if (strcmp(r->event, "TcpConnection") != 0 || strcmp(r->field, "TCP.BYTES.RECEIVED") != 0 ||
+            resource_rise(r, observed_from_ns(o), observed_to_ns(o)) < 65536)
+            continue;
+        double queue = connection_mean(o, r, "TCP.QUEUE.IN"), window = connection_mean(o, r, "TCP.WINDOW.RECEIVE");
+        if (!isnan(queue) && !isnan(window)) {
+            waits += queue;
+            room += window;
+        }
+    }
+    return waits + room > 0 ? waits / (waits + room) : NAN;
+}
+
 static pressure measure(const observed *o, guint host)
 {
     double devices = most_of(o, host, "DiskDevice", "DISK.BUSY", "");
@@ -71,6 +98,7 @@ static pressure measure(const observed *o, guint host)
         .retransmits = retransmits(o, host),
         .drops = sum(most_of(o, host, "NetworkInterface", "NET.IN.DROPS", ""),
                      most_of(o, host, "NetworkInterface", "NET.OUT.DROPS", "")),
+        .unread = unread(o, host),
     };
 }
 

@@ -157,7 +157,7 @@ class Experiment(support.Case):
         """Starts one, and waits until its programs run."""
         process = self.start(*self.arguments(*options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         support.wait_until(lambda: process.poll() is not None or any("kernel" in entry or "view" in entry for folder in glob.glob(f"/dev/shm/nlx{process.pid}.*")
-                                                                     for entry in os.listdir(folder)), what="the experiment begins")
+                                                                     for entry in os.listdir(folder)), seconds=180, what="the experiment begins")
         self.assertIsNone(process.poll(), process.stderr.read() if process.poll() is not None else "")
         return process
 
@@ -179,18 +179,18 @@ class Experiment(support.Case):
 
     def test_leaves_nothing(self):
         """Interrupted it cleans up; killed, its programs end with it, and the next one, beside another, cleans up."""
-        interrupted = self.begin("--seconds", "60")
+        interrupted = self.begin("--seconds", "10")
         interrupted.send_signal(signal.SIGINT)
         self.assertEqual(interrupted.wait(60), 130)
         self.assertEqual(left(interrupted.pid), [])
-        killed = self.begin("--seconds", "60")
+        killed = self.begin("--seconds", "10")
         killed.kill()
         killed.wait(60)
         self.assertNotEqual(left(killed.pid), [])
         both = [self.start(*self.arguments("--fault", "healthy", "--seconds", "2", "--keep", str(self.scratch / name)), stderr=subprocess.PIPE, text=True,
                            stdout=subprocess.DEVNULL) for name in "ab"]
         for process in both:
-            self.assertEqual(process.wait(120), 0, process.stderr.read())
+            self.assertEqual(process.wait(300), 0, process.stderr.read())
             self.assertEqual(left(process.pid), [])
         self.assertEqual(left(killed.pid), [])
 
