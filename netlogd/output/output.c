@@ -486,12 +486,26 @@ bool output_put_block(output *out, const nl_block_view *block)
     return write_if_much(out) || full;
 }
 
+/*
+ * The kernel says once that what was written did not reach the disk, and may have let go of it: that a second fsync
+ * succeeds means nothing. So this is as a kill: nothing of it was acknowledged, whoever begins again takes it back, and
+ * it is sent again.
+ */
+static void sync_file(output *out)
+{
+    if (output_file_sync(&out->file) != NL_OK)
+        program_fail(
+            PROGRAM_PROBLEM,
+            "%s: what was written last may be lost; it was not acknowledged, and is taken back at the next start",
+            nl_error_message());
+}
+
 nl_status output_settle(output *out)
 {
     nl_status status = write_all(out);
     nl_encoder_set_stream(out->encoder, NULL, 0);
     if (status == NL_OK && !out->settled && out->options.sync != OUTPUT_SYNC_NEVER)
-        status = output_file_sync(&out->file);
+        sync_file(out);
     if (status == NL_OK && !out->settled)
         status = note(out, journal_write, false);
     out->settled = status == NL_OK;

@@ -15,6 +15,28 @@ def line(number):
     return f"DATE=20260101000000.{number % 1000000:06d} HOST=h PROG=p LVL=Usage NL.EVNT=E N={number}\n".encode()
 
 
+FAILING_SYNC = r"""
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <stdio.h>
+int fdatasync(int fd)
+{
+    static int calls;
+    char link[64], name[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    ssize_t size = readlink(link, name, sizeof name - 1);
+    name[size > 0 ? size : 0] = 0;
+    if (strstr(name, "all.nlb") != NULL && strstr(name, "streams") == NULL && ++calls == 3) {
+        errno = EIO;
+        return -1;
+    }
+    return fsync(fd);
+}
+"""
+
+
 class Output(support.Case):
     def setUp(self):
         super().setUp()
@@ -233,6 +255,26 @@ class Output(support.Case):
         self.assertEqual(self.verify(self.folder).returncode, 0)
         self.assertGreater(killed, kills / 2)
         self.assertGreater(self.own.read_text().count("Netlogd.Repaired"), 0, "something was written and taken back")
+
+    def test_what_the_disk_did_not_take_is_not_acknowledged(self):
+        """The kernel says of a write that failed behind its back once only: the next fsync succeeds."""
+        self.program = self.compile_client(PROGRAM)
+        failing, source = self.scratch / "failing.so", self.scratch / "failing.c"
+        source.write_text(FAILING_SYNC)
+        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", failing, source, "-ldl")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        output, spool = f"file:{self.folder}/all.nlb?fsync=flush", f"&spool={self.scratch}/spool&timeout=5"
+        netlogd = self.serve(output, environment={"LD_PRELOAD": str(failing), "ASAN_OPTIONS": "verify_asan_link_order=0"})
+        client = self.client("c", 3000, 1000, spool)
+        self.assertEqual(netlogd.wait(30), 1)
+        self.assertIn("Input/output error", self.said())
+        self.assertIn("not acknowledged", self.said())
+        netlogd = self.serve(output)
+        self.assertEqual(client.wait(60), 0, client.stderr.read())
+        client = self.client("last", 1, 0, spool)
+        self.assertEqual(client.wait(60), 0, client.stderr.read())
+        self.stop(netlogd)
+        self.assertEqual(sorted(self.numbers("c", self.text())), list(range(3000)))
 
     def test_killed_at_calls_with_text(self):
         self.kills_at_calls(f"file:{self.folder}/all.log", 25, 4)
