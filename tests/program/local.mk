@@ -4,6 +4,7 @@ EXTRA_DIST += \
 	tests/program/collector.py \
 	tests/program/guest.py \
 	tests/program/nlb_decoder.py \
+	tests/program/nlagents.py \
 	tests/program/nlv_window.py \
 	tests/program/oracle_producer.c \
 	tests/program/producer.py \
@@ -39,6 +40,8 @@ program_tests += \
 	tests/program/test_netlogd_tls.py \
 	tests/program/test_netlogd_udp.py \
 	tests/program/test_nlagentd.py \
+	tests/program/test_nlagentd_hostile.py \
+	tests/program/test_nlagentd_others.py \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nldiag.py \
