@@ -51,6 +51,7 @@ program_tests += \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlv.py \
+	tests/program/test_nlv_sensors.py \
 	tests/program/test_nlv_window.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
