@@ -18,3 +18,54 @@ if BUILD_NLAGENT
 dist_man_MANS += %D%/man/nlagentd.8 %D%/man/nlagent.1
 endif
 EXTRA_DIST += %D%/dpss.png %D%/binary-format.md %D%/requests.md %D%/routing.md %D%/nats.md %D%/kernel-events.md %D%/synthesis.md %D%/formats.md %D%/expressions.md %D%/archive.md %D%/sensors.md %D%/agents.md
+
+# One static site of all of it: make site, then doc/site/html/index.html in the build folder. Its pictures are made by the programs.
+site: all
+	$(MKDIR_P) doc/site
+	PYTHONDONTWRITEBYTECODE=1 $(PYTHON) $(srcdir)/doc/site/make_site.py --source $(srcdir) --build . --output doc/site/html --version $(PACKAGE_VERSION)
+.PHONY: site clean-site
+clean-local: clean-site
+clean-site:
+	rm -rf doc/site/html
+
+# A line each, so that additions do not meet.
+EXTRA_DIST += \
+	%D%/api-examples/buffers.c \
+	%D%/api-examples/classic.c \
+	%D%/api-examples/classic_old.c \
+	%D%/api-examples/control.c \
+	%D%/api-examples/decoding.c \
+	%D%/api-examples/kinds.c \
+	%D%/api-examples/lines.c \
+	%D%/api-examples/logging.c \
+	%D%/api-examples/markers.c \
+	%D%/api-examples/reading.c \
+	%D%/api-examples/records.c \
+	%D%/api-examples/recovering.c \
+	%D%/api-examples/synthesis.c \
+	%D%/api-examples/urls.c \
+	%D%/api-examples/writing.c \
+	%D%/concepts.md \
+	%D%/events.md \
+	%D%/howto/a-thousand-hosts.md \
+	%D%/howto/from-opentelemetry.md \
+	%D%/howto/from-syslog.md \
+	%D%/howto/instrument-a-server.md \
+	%D%/howto/kernel-and-program.md \
+	%D%/howto/watch-live.md \
+	%D%/howto/wide-area-throughput.md \
+	%D%/index.md \
+	%D%/security.md \
+	%D%/site/Doxyfile \
+	%D%/site/api.py \
+	%D%/site/contents \
+	%D%/site/header_filter.py \
+	%D%/site/layout.py \
+	%D%/site/links.py \
+	%D%/site/make_site.py \
+	%D%/site/manual.py \
+	%D%/site/pages.py \
+	%D%/site/search.js \
+	%D%/site/site.css \
+	%D%/site/text.py \
+	%D%/tutorial.md

@@ -6,7 +6,17 @@ examples_dpss_dpss_server_LDADD = libnetlogger/libnetlogger.la -lpthread
 examples_dpss_dpss_get_SOURCES = %D%/dpss/dpss_get.c %D%/dpss/dpss_protocol.c %D%/dpss/dpss_protocol.h
 examples_dpss_dpss_get_CFLAGS = $(AM_CFLAGS) -pthread
 examples_dpss_dpss_get_LDADD = libnetlogger/libnetlogger.la -lpthread
-EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/dpss.schema %D%/dpss/README.md %D%/sensors/logins
+
+# The wide-area experiment with it.
+noinst_PROGRAMS += examples/dpss/path_emulator
+noinst_LTLIBRARIES += examples/dpss/fault.la
+examples_dpss_fault_la_SOURCES = %D%/dpss/fault.c
+examples_dpss_fault_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
+examples_dpss_fault_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+examples_dpss_path_emulator_SOURCES = %D%/dpss/path_emulator.c %D%/dpss/path.c %D%/dpss/path.h
+
+EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/dpss.schema %D%/dpss/README.md \
+	%D%/dpss/experiment %D%/dpss/experiment_faults.py %D%/dpss/experiment_world.py %D%/sensors/logins
 
 # The same in six languages: tests/program/test_languages.py compiles and runs them.
 EXTRA_DIST += \

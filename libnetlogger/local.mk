@@ -18,6 +18,17 @@ noinst_LTLIBRARIES += %D%/libchannel.la
 %C%_libchannel_la_CFLAGS = $(AM_CFLAGS) $(OPENSSL_CFLAGS) -pthread
 %C%_libchannel_la_LIBADD = $(OPENSSL_LIBS) -lpthread
 
+# What the library and the sensors both are made of: how good this host's clock is.
+noinst_LTLIBRARIES += %D%/libtimekeeping.la
+%C%_libtimekeeping_la_SOURCES = %D%/timekeeping/quality.c %D%/timekeeping/quality.h
+
+# One time base for the records of many hosts; for programs.
+noinst_LTLIBRARIES += %D%/libcorrection.la
+%C%_libcorrection_la_SOURCES = %D%/timekeeping/correction.c %D%/timekeeping/correction.h %D%/timekeeping/fit.c \
+	%D%/timekeeping/fit.h %D%/timekeeping/messages.c %D%/timekeeping/messages.h %D%/timekeeping/name_table.c \
+	%D%/timekeeping/name_table.h
+%C%_libcorrection_la_LIBADD = -lm
+
 # All of the library, hidden symbols within reach: what the shared library is made of and the unit tests link.
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
@@ -41,7 +52,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/log/marker.c %D%/log/marker.h %D%/log/probe.c %D%/log/probe.h %D%/log/grace.c %D%/log/grace.h \
 	%D%/log/options.c %D%/log/options.h %D%/log/outbox.c %D%/log/outbox.h \
 	%D%/log/drain.c %D%/log/drain.h %D%/log/drain_internal.h %D%/log/drain_block.c \
-	%D%/log/ring.c %D%/log/ring.h %D%/log/site.c %D%/log/site.h %D%/log/clock.c %D%/log/clock.h %D%/log/counter.c \
+	%D%/log/ring.c %D%/log/ring.h %D%/log/site.c %D%/log/site.h %D%/log/clock.c %D%/log/clock.h %D%/log/counter.c %D%/log/clock_watch.c %D%/log/clock_watch.h \
 	%D%/log/recover.c %D%/log/recover.h %D%/log/remains.c \
 	%D%/log/session.c %D%/log/session.h %D%/log/shared.h %D%/log/payload.c %D%/log/payload.h \
 	%D%/log/format_arguments.c %D%/log/format_arguments.h %D%/log/format_site.c %D%/log/format_site.h %D%/log/costs.c \
@@ -55,7 +66,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/reader/archive.c %D%/transport/writer.c %D%/transport/writer_internal.h
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread -fno-semantic-interposition
-%C%_libcore_la_LIBADD = %D%/libchannel.la $(ZSTD_LIBS) -lpthread
+%C%_libcore_la_LIBADD = %D%/libchannel.la %D%/libtimekeeping.la $(ZSTD_LIBS) -lpthread
 
 # The names of this machine's system calls, as its headers have them.
 nodist_%C%_libcore_la_SOURCES = libnetlogger/synthesis/syscall_names.c
@@ -100,7 +111,8 @@ endif
 	%D%/analysis/infer.c %D%/analysis/infer.h %D%/analysis/lifelines.c %D%/analysis/lifelines.h \
 	%D%/base/distribution.c %D%/base/distribution.h \
 	%D%/analysis/hash64.h %D%/analysis/hash_bytes.h \
-	%D%/analysis/json.c %D%/analysis/json.h
+	%D%/analysis/json.c %D%/analysis/json.h \
+	%D%/analysis/printable.c %D%/analysis/printable.h
 %C%_libanalysis_la_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
 %C%_libanalysis_la_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 %C%_libanalysis_la_LIBADD = %D%/libnetlogger.la $(GLIB_LIBS) -lm

@@ -2,9 +2,11 @@
 
 #include "connection.h"
 
+#include "clocks.h"
 #include "request.h"
 #include "subscription.h"
 
+#include "format/block.h"
 #include "program/program.h"
 
 #include <endian.h>
@@ -15,8 +17,10 @@
 #include <unistd.h>
 
 enum {
-    REPORTED = 10,            /* malformed pieces, and gaps, that are reported one by one, per connection */
-    GARBAGE_LIMIT = 20 << 20, /* bytes without a single record after which a client is cut off: more than a block */
+    REPORTED = 10,             /* malformed pieces, and gaps, that are reported one by one, per connection */
+    GARBAGE_LIMIT = 20 << 20,  /* bytes without a single record, beside one that is long, after which a client is cut
+                                  off: more than a block */
+    RECORDS_AT_ONCE = 1 << 17, /* about, in a turn: blocks may hold very many in few bytes */
 };
 
 struct connection {
@@ -27,15 +31,18 @@ struct connection {
     nl_decoder *decoder;
     uint64_t good_at;      /* bytes that had come when the latest record was complete */
     uint64_t acknowledged; /* blocks */
+    uint64_t turn_began;   /* records that had come when its turn began */
+    bool rest;             /* the decoder holds blocks that are for its next turn */
     uint64_t gaps;         /* in the streams that it sent */
     size_t held;           /* bytes of memory for what came in part, as counted by the server */
+    int64_t came_ns;       /* by the real-time clock: when the latest bytes were read */
     int64_t opened_ns;
     int64_t part_ns;      /* since when part of a record is there whose rest is not; 0: none is */
     double allowance;     /* records that it may send now; below 0 it is not read */
     int64_t allowed_ns;   /* when that was reckoned */
     struct event *resume; /* when it is read again; NULL unless there is a limit */
     bool held_up;
-    bool ready;          /* for data: TLS has begun, where it is wanted */
+    bool ready;          /* for data: TLS has begun, where it is wanted, as far as is known */
     bool told;           /* what the collector asks */
     bool to_acknowledge; /* in the server's list of those */
     connection *next_to_acknowledge;
@@ -178,6 +185,23 @@ void connection_acknowledge(connection *c)
         c->acknowledged = nl_decoder_get_stats(c->decoder)->blocks;
 }
 
+/* Tells a client what time it is here, at once: what it waits for is no time on the way. */
+static void on_question(void *user, int64_t sent_ns)
+{
+    enum { HEAD = 8 };
+    connection *c = user;
+    const server *srv = c->server;
+    char frame[HEAD + NL_TIME_ANSWER_LEAST + sizeof srv->host] = NL_TIME_ANSWER_MAGIC;
+    size_t name = strlen(srv->host);
+    const uint64_t parts[] = {htole64((uint64_t)sent_ns), htole64((uint64_t)c->came_ns),
+                              htole64((uint64_t)nl_time_now_ns())};
+    uint32_t size = htole32((uint32_t)(NL_TIME_ANSWER_LEAST + name));
+    memcpy(frame + 4, &size, sizeof size);
+    memcpy(frame + HEAD, parts, sizeof parts);
+    memcpy(frame + HEAD + NL_TIME_ANSWER_LEAST, srv->host, name);
+    say(c, (nl_string){frame, HEAD + NL_TIME_ANSWER_LEAST + name});
+}
+
 static void limit_rate(connection *c);
 
 /* Takes records off what the client may send: a second's worth at once, and so much each second. */
@@ -221,6 +245,8 @@ static void on_block(void *user, const nl_block_view *block)
     c->numbered = memcmp(block->stream, none, sizeof none) != 0;
     if (block->taken)
         c->server->counts.records += block->record_count;
+    if (block->taken && !c->numbered) /* as a program's own records are, those of its clock among them */
+        clocks_put_block(c->server->clocks, block);
 }
 
 /*
@@ -233,7 +259,17 @@ static bool was_cut(const connection *c, const nl_record *record)
     return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 && nl_decoder_get_stats(c->decoder)->records > 1;
 }
 
-/* Hands every complete record to the output. */
+/* Whether another block of what was read may be taken in this turn: there may be gigabytes of records in a few
+ * kilobytes, which others are not to wait for, and which do not fit into memory while the output is blocked. */
+static bool may_take_block(void *user)
+{
+    const connection *c = user;
+    const outputs *out = c->server->outputs;
+    return c->ended || (!outputs_are_blocked(out) && !outputs_are_due(out) &&
+                        nl_decoder_get_stats(c->decoder)->records - c->turn_began < RECORDS_AT_ONCE);
+}
+
+/* Hands every complete record to the output, but those of blocks that are for the next turn. */
 static void take_records(connection *c)
 {
     const nl_record *record;
@@ -252,8 +288,10 @@ static void take_records(connection *c)
         bool numbered = c->numbered && record->raw.data == NULL; /* of the latest block, not a line */
         outputs_put(c->server->outputs, record, numbered ? &sequence : NULL);
         subscriptions_put(c->server->subscriptions, record);
+        clocks_put(c->server->clocks, record);
         c->server->counts.records++;
     }
+    c->rest = nl_decoder_is_paused(c->decoder);
     uint64_t any = c->server->counts.records - before;
     count_rate(c, any);
     bool blocks = want_acknowledgement(c);
@@ -272,11 +310,17 @@ static void take_records(connection *c)
  * Blocks are not taken whole while somebody is to get their records, or the client's name, which is in them, is not
  * known yet.
  */
-static void feed(connection *c, const char *data, size_t size)
+static void begin_turn(connection *c)
 {
     bool whole = outputs_want_blocks(c->server->outputs) && c->prog[0] != '\0' &&
                  !subscriptions_want_records(c->server->subscriptions);
     nl_decoder_on_block(c->decoder, whole, on_block, c);
+    c->turn_began = nl_decoder_get_stats(c->decoder)->records;
+}
+
+static void feed(connection *c, const char *data, size_t size)
+{
+    begin_turn(c);
     nl_decoder_feed(c->decoder, data, size);
     take_records(c);
 }
@@ -338,11 +382,17 @@ static void count_held(connection *c)
 
 static outcome read_some(connection *c)
 {
+    if (c->rest) {
+        begin_turn(c);
+        take_records(c);
+        return MORE;
+    }
     ssize_t got = nl_channel_read(&c->channel, c->server->read_buffer, SERVER_READ_SIZE);
     if (got < 0 && errno == EPROTO)
         report_tls(c);
     if (got < 0)
         return errno == EINTR ? MORE : errno == EAGAIN ? NOTHING_NOW : BROKEN;
+    c->came_ns = nl_time_now_ns();
     c->ready = true;
     if (got == 0)
         return ENDED;
@@ -350,7 +400,8 @@ static outcome read_some(connection *c)
     if (!c->logs && !look_at_mark(c, (size_t)got))
         return c->channel.fd >= 0 ? MORE : BROKEN;
     feed(c, c->server->read_buffer, (size_t)got);
-    if (nl_decoder_get_stats(c->decoder)->bytes - c->good_at > GARBAGE_LIMIT) {
+    uint64_t in_vain = nl_decoder_get_stats(c->decoder)->bytes - c->good_at;
+    if (in_vain > GARBAGE_LIMIT && in_vain - GARBAGE_LIMIT > c->server->settings->max_record_size) {
         nl_write(c->server->log, NL_WARNING, "Netlogd.Garbage", "PEER=%s NOTE=\"cut off: it sends no records\"",
                  c->peer);
         return BROKEN;
@@ -365,11 +416,17 @@ static outcome read_once(connection *c)
     return result;
 }
 
+/* Whether there is something to do that the kernel does not tell of. */
+static bool has_more(const connection *c)
+{
+    return c->rest || nl_channel_has_more(&c->channel);
+}
+
 /* After a read: what is within the channel is read when the others had their turn. */
 static void go_on(connection *c)
 {
     hold_up(c);
-    if (nl_channel_has_more(&c->channel) && !c->server->paused && !c->held_up)
+    if (has_more(c) && !c->server->paused && !c->held_up)
         event_active(c->readable, EV_READ, 0);
 }
 
@@ -404,7 +461,7 @@ static void listen_for_data(connection *c)
     unsigned seconds = c->server->settings->idle_timeout_s;
     struct timeval timeout = {.tv_sec = seconds};
     event_add(c->readable, seconds > 0 ? &timeout : NULL);
-    if (nl_channel_has_more(&c->channel))
+    if (has_more(c))
         event_active(c->readable, EV_READ, 0);
 }
 
@@ -454,6 +511,8 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
         .streams = srv->streams,
         .user = c,
     });
+    nl_decoder_ask(c->decoder, may_take_block, c);
+    nl_decoder_on_question(c->decoder, on_question, c);
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
     c->readable = new_event(c, fd, EV_READ | EV_PERSIST, on_readable);
     if (srv->settings->max_rate > 0)
@@ -492,6 +551,7 @@ static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
 void connection_check_time(connection *c, int64_t now_ns)
 {
     const settings *s = c->server->settings;
+    c->ready = c->ready || nl_channel_is_ready(&c->channel); /* who is silent after that may be */
     if (!c->ready && is_over(c->opened_ns, s->handshake_s, now_ns))
         close_late(c, "closed: TLS has not begun in time");
     else if (c->part_ns != 0 && !c->held_up && is_over(c->part_ns, s->record_s, now_ns))
@@ -532,10 +592,12 @@ void connection_take_what_came(connection *c)
     int left = 0;
     if (ioctl(c->channel.fd, FIONREAD, &left) != 0)
         return;
-    /* A read takes SERVER_READ_SIZE bytes at most, and that many when there are so many. */
-    for (; left > 0 && !outputs_are_blocked(c->server->outputs) && !is_too_much(c->server); left -= SERVER_READ_SIZE)
+    while ((left > 0 || c->rest) && !outputs_are_blocked(c->server->outputs) && !is_too_much(c->server)) {
+        /* A read takes SERVER_READ_SIZE bytes at most, and that many when there are so many. */
+        left -= c->rest ? 0 : SERVER_READ_SIZE;
         if (read_once(c) != MORE)
             return;
+    }
 }
 
 void connection_drain(connection *c, int64_t deadline_ns)

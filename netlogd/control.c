@@ -2,6 +2,7 @@
 
 #include "control.h"
 
+#include "clocks.h"
 #include "connection.h"
 #include "nats/reader.h"
 #include "subscription.h"
@@ -37,6 +38,10 @@ static void add_counts(nl_record *record, const server *srv)
     nl_record_add_uint(record, "MISSED", live.missed);
     nl_record_add_uint(record, "QUEUED", live.queued);
     nl_record_add_bool(record, "BLOCKED", srv->paused);
+    size_t clock_hosts, clocks_wrong;
+    clocks_count(srv->clocks, &clock_hosts, &clocks_wrong);
+    nl_record_add_uint(record, "CLOCKS", clock_hosts);
+    nl_record_add_uint(record, "CLOCKS.WRONG", clocks_wrong);
     nats_counts nats = nats_readers_count(srv);
     if (nats.places == 0)
         return;
@@ -145,6 +150,13 @@ static uint64_t count_unwritten(const server *srv)
     for (size_t i = 0; outputs_get(srv->outputs, i) != NULL; i++)
         count += output_get_counts(outputs_get(srv->outputs, i))->unwritten;
     return count;
+}
+
+void control_clocks(request *r, const nl_record *asked)
+{
+    (void)asked;
+    clocks_describe(r->server->clocks, r);
+    done(r);
 }
 
 void control_drops(request *r, const nl_record *asked)

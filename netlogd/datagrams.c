@@ -2,7 +2,9 @@
 
 #include "datagrams.h"
 
+#include "clocks.h"
 #include "program/program.h"
+#include "subscription.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -13,6 +15,7 @@ enum {
     LEFT_BEHIND = 1 << 16, /* datagrams read at the end at most */
     REPORTED = 10,         /* malformed pieces that are reported one by one */
     KERNEL_BUFFER = 4 << 20,
+    FLUSHES_MOST = 16, /* for one datagram: in few bytes may be gigabytes of records */
 };
 
 struct datagrams {
@@ -21,6 +24,7 @@ struct datagrams {
     const listener *from;
     struct event *readable;
     uint64_t malformed;
+    int flushes;   /* for the datagram that is read */
     char peer[80]; /* of the latest */
 };
 
@@ -35,6 +39,17 @@ static void on_malformed(void *user, const nl_malformed *what)
                  d->malformed == REPORTED ? " NOTE=\"further ones in datagrams are only counted\"" : "");
 }
 
+/* Whether another block of the datagram may be taken. */
+static bool may_take_block(void *user)
+{
+    datagrams *d = user;
+    if (outputs_are_due(d->server->outputs)) {
+        server_flush(d->server);
+        d->flushes++;
+    }
+    return d->flushes < FLUSHES_MOST && !outputs_are_blocked(d->server->outputs);
+}
+
 static void take_records(datagrams *d, size_t size)
 {
     server *srv = d->server;
@@ -44,12 +59,19 @@ static void take_records(datagrams *d, size_t size)
                                                                .max_record_size = srv->settings->max_record_size,
                                                                .on_malformed = on_malformed,
                                                                .user = d});
+    d->flushes = 0;
+    nl_decoder_ask(decoder, may_take_block, d);
     nl_decoder_feed(decoder, srv->read_buffer, size);
     nl_decoder_finish(decoder);
     while (nl_decoder_next(decoder, &record) == NL_OK) {
         outputs_put(srv->outputs, record, NULL);
+        subscriptions_put(srv->subscriptions, record);
+        clocks_put(srv->clocks, record);
         srv->counts.records++;
     }
+    if (nl_decoder_is_paused(decoder))
+        on_malformed(d, &(nl_malformed){.reason = "there are more records in its blocks than can be taken",
+                                        .text = {srv->read_buffer, size}});
     nl_decoder_free(decoder);
     server_wrote(srv);
 }

@@ -13,7 +13,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/take_out.c %D%/output/take_out.h %D%/output/missing.c %D%/output/missing.h \
 	%D%/server.c %D%/server.h %D%/ending.c %D%/ending.h \
 	%D%/recovery.c %D%/recovery.h %D%/activation.c %D%/activation.h \
-	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/past.c %D%/past.h %D%/control.c %D%/control.h \
+	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/past.c %D%/past.h %D%/clocks.c %D%/clocks.h %D%/control.c %D%/control.h \
 	%D%/metrics.c %D%/metrics.h %D%/http.c %D%/http.h \
 	%D%/reload.c %D%/reload.h %D%/datagrams.c %D%/datagrams.h
 if BUILD_NATS
@@ -24,7 +24,7 @@ endif
 EXTRA_netlogd_netlogd_SOURCES = %D%/nats/place.h %D%/nats/link.h %D%/nats/cut.h %D%/nats/intake.h %D%/nats/reader.h
 netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS)
-netlogd_netlogd_LDADD = libnetlogger/libservice.la libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS) $(NATS_LIBS)
+netlogd_netlogd_LDADD = libnetlogger/libservice.la libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS) $(NATS_LIBS) -lm
 
 netlogd_netlogctl_SOURCES = %D%/netlogctl.c
 netlogd_netlogctl_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la

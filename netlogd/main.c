@@ -393,6 +393,7 @@ int main(int argc, char **argv)
     program_start("netlogd", argv);
     inherited_find();
     signal(SIGPIPE, SIG_IGN); /* an output that is a pipe fails like any other */
+    signal(SIGXFSZ, SIG_IGN); /* and a file that may not be larger is as a disk that is full */
     arguments a = {.argc = argc, .argv = argv, .settings = new_settings()};
     read_arguments(&a);
     int status = a.verify ? verify(a.paths, a.path_count, a.repair) : serve(&a);

@@ -67,13 +67,14 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 static const struct argp argp = {
     .options = options,
     .parser = parse,
-    .args_doc = "status|clients|streams|subscribers|drops|reload|tail\ntell COMMAND",
+    .args_doc = "status|clients|streams|subscribers|clocks|drops|reload|tail\ntell COMMAND",
     .doc =
         "Ask a running netlogd how it is, or tell it what to do."
         "\v  status       how long it runs, what it has taken, what waits, in all and for each output\n"
         "  clients      who is connected and logs: records, a second too, what was malformed\n"
         "  streams      the numbered streams of programs that log in the binary format\n"
         "  subscribers  who reads along, and what they missed\n"
+        "  clocks       the hosts that log and how right their clocks are, as they say themselves and by this one's\n"
         "  drops        all that was not taken, or not passed on, and why\n"
         "  reload       reads the configuration anew and opens the outputs anew, as SIGHUP does\n"
         "  tail         prints records as they come\n"
@@ -437,7 +438,8 @@ static int tail(const arguments *a)
 
 int main(int argc, char **argv)
 {
-    static const char *const verbs[] = {"status", "clients", "streams", "subscribers", "drops", "reload", "tell"};
+    static const char *const verbs[] = {"status", "clients", "streams", "subscribers",
+                                        "clocks", "drops",   "reload",  "tell"};
     program_start("netlogctl", argv);
     const char *named = getenv("NETLOGD_CONTROL");
     arguments a = {.socket = named != NULL && *named != '\0' ? named : DEFAULT_SOCKET};

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #define AHEAD_NS (3600 * NL_NS_PER_SECOND)
 
@@ -34,33 +33,24 @@ static bool is_wanted(const past *p, uint64_t number)
     return p->since_ns < INT64_MIN + AHEAD_NS || written_ns >= p->since_ns - AHEAD_NS;
 }
 
-static bool is_there(const past *p, uint64_t number)
-{
-    char *name = output_file_name(&p->files, number);
-    bool there = access(name, F_OK) == 0;
-    free(name);
-    return there;
-}
-
-/* The first number above that is wanted. Files become younger with their numbers; some may have been removed. */
+/* The first number above that is wanted. Files become younger with their numbers. */
 static bool find_first(const past *p, uint64_t above, uint64_t *number)
 {
-    uint64_t low = above + 1, highest;
-    if (output_file_highest(&p->files, &highest) != NL_OK || highest <= above)
+    uint64_t *numbers;
+    size_t count, low = 0;
+    if (output_file_list(&p->files, above, &numbers, &count) != NL_OK || count == 0) {
+        free(numbers);
         return false;
-    uint64_t high = highest;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2, there = middle;
-        while (there < high && !is_there(p, there))
-            there++;
-        if (there == high || is_wanted(p, there))
+    }
+    for (size_t high = count - 1; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        if (is_wanted(p, numbers[middle]))
             high = middle;
         else
-            low = there + 1;
+            low = middle + 1;
     }
-    while (low < highest && !is_there(p, low))
-        low++;
-    *number = low;
+    *number = numbers[low];
+    free(numbers);
     return true;
 }
 

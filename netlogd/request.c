@@ -169,6 +169,7 @@ static const request_verb verbs[] = {
     {"clients", "", true, control_clients},
     {"streams", "", true, control_streams},
     {"subscribers", "", true, control_subscribers},
+    {"clocks", "", true, control_clocks},
     {"drops", "", true, control_drops},
     {"reload", "", true, control_reload},
     {"tell", " COMMAND PROG ", true, control_tell},

@@ -2,6 +2,7 @@
 
 #include "server.h"
 
+#include "clocks.h"
 #include "connection.h"
 #include "datagrams.h"
 #include "ending.h"
@@ -20,10 +21,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -34,10 +38,14 @@ enum {
      */
     PRIORITIES = 3,
     ACCEPTED_AT_ONCE = 64,
+    CALLS_AT_ONCE = 16, /* between looks for who else wants something */
     RETRY_MS = 250,
+    LATE_MS = 50, /* after which the output does not wait any longer until clients have nothing to be read */
     ACTIVATION_MS = 500,
     CLOCK_MS = 1000,
-    TELL_SECONDS = 10, /* the least between two times that the output is said not to be written */
+    TELL_SECONDS = 10,    /* the least between two times that the same is said of outputs, or of descriptors */
+    LEFT_BEHIND = 4096,   /* clients of a place that are taken at the end at most: more than the kernel lets wait */
+    OWN_DESCRIPTORS = 64, /* which clients leave: files are rotated and certificates read, however many they are */
 };
 
 int64_t server_now_ns(void)
@@ -124,7 +132,8 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 /* Writes what was put, at a moment when no client's block is read in part. */
 static void flush(server *srv)
 {
-    if (srv->paused)
+    srv->wrote_ns = 0;
+    if (srv->paused && !srv->stopping)
         return;
     if (outputs_flush(srv->outputs) != NL_OK) {
         pause_clients(srv);
@@ -160,11 +169,24 @@ static void on_settle(evutil_socket_t fd, short what, void *user)
         acknowledge_all(srv);
 }
 
+/* Whether what was put waits for too long: there may always be somebody who is to be read. */
+static bool is_late(const server *srv)
+{
+    return srv->wrote_ns != 0 && server_now_ns() - srv->wrote_ns >= LATE_MS * INT64_C(1000000);
+}
+
+void server_take_turn(server *srv)
+{
+    if (is_late(srv))
+        flush(srv);
+}
+
 void server_wrote(server *srv)
 {
+    srv->wrote_ns = srv->wrote_ns == 0 ? server_now_ns() : srv->wrote_ns;
     if (outputs_are_blocked(srv->outputs))
         pause_clients(srv);
-    else if (outputs_are_due(srv->outputs))
+    else if (outputs_are_due(srv->outputs) || is_late(srv))
         flush(srv);
     else if (!srv->stopping)
         event_active(srv->flush_event, EV_TIMEOUT, 0);
@@ -235,6 +257,43 @@ static void give_way(server *srv, struct evconnlistener *from)
     event_active(srv->accept_event, EV_TIMEOUT, 0);
 }
 
+static void enable_listeners(server *srv, bool enable)
+{
+    if (srv->control != NULL && enable)
+        evconnlistener_enable(srv->control);
+    for (size_t i = 0; i < srv->listener_count; i++)
+        if (srv->listeners[i] == NULL)
+            continue;
+        else if (enable)
+            evconnlistener_enable(srv->listeners[i]);
+        else
+            evconnlistener_disable(srv->listeners[i]);
+}
+
+/* Whether another client leaves enough of them: the kernel gives the lowest number that is free. */
+static bool has_descriptors(const server *srv)
+{
+    if (srv->listener_count == 0)
+        return true;
+    int lowest = fcntl(srv->sockets[0].fd, F_DUPFD_CLOEXEC, 0);
+    if (lowest >= 0)
+        close(lowest);
+    return lowest >= 0 && lowest < srv->client_descriptors;
+}
+
+/* Whoever knocks waits in the kernel until some descriptors are free, and the loop does not spin meanwhile. */
+static void wait_for_descriptors(server *srv, const char *why)
+{
+    int64_t now_ns = server_now_ns();
+    if (srv->accept_told_ns == 0 || now_ns - srv->accept_told_ns >= TELL_SECONDS * NL_NS_PER_SECOND) {
+        program_error("accept: %s; who connects waits until others are gone", why);
+        srv->accept_told_ns = now_ns;
+    }
+    enable_listeners(srv, false);
+    struct timeval interval = milliseconds(RETRY_MS);
+    event_add(srv->accept_event, &interval);
+}
+
 static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)size;
@@ -242,6 +301,8 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
     const listening *asked = socket_of(srv, from)->asked;
     srv->counts.connections++;
     give_way(srv, from);
+    if (fd + 1 >= srv->client_descriptors)
+        wait_for_descriptors(srv, "as many files are open as clients may take");
     char address[80];
     listener_address_text(peer, address, sizeof address);
     const char *why = why_refused(srv, peer, asked, address);
@@ -261,35 +322,23 @@ static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct s
     request_new(user, (nl_channel){.fd = fd}, "control", true, NULL, 0);
 }
 
-static void enable_listeners(server *srv, bool enable)
-{
-    if (srv->control != NULL && enable)
-        evconnlistener_enable(srv->control);
-    for (size_t i = 0; i < srv->listener_count; i++)
-        if (srv->listeners[i] == NULL)
-            continue;
-        else if (enable)
-            evconnlistener_enable(srv->listeners[i]);
-        else
-            evconnlistener_disable(srv->listeners[i]);
-}
-
-/* Out of descriptors: whoever knocks waits in the kernel until some are free, and the loop does not spin meanwhile. */
 static void on_accept_error(struct evconnlistener *from, void *user)
 {
-    server *srv = user;
-    program_error("accept: %s; trying again", strerror(errno));
+    const char *why = strerror(errno);
     evconnlistener_disable(from);
-    enable_listeners(srv, false);
-    struct timeval interval = milliseconds(RETRY_MS);
-    event_add(srv->accept_event, &interval);
+    wait_for_descriptors(user, why);
 }
 
 static void on_accept_again(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
-    ((server *)user)->accepted = 0;
-    enable_listeners(user, true);
+    server *srv = user;
+    srv->accepted = 0;
+    if (!has_descriptors(srv)) {
+        wait_for_descriptors(srv, "as many files are open as clients may take");
+        return;
+    }
+    enable_listeners(srv, true);
 }
 
 static void on_clock(evutil_socket_t fd, short what, void *user)
@@ -376,9 +425,38 @@ static void listen_on(server *srv, size_t i)
     evconnlistener_set_error_cb(srv->listeners[i], on_accept_error);
 }
 
+/*
+ * Some descriptors are never clients': were an output to find none for its next file, nobody would be read any more,
+ * and so nobody be seen to go.
+ */
+static int descriptors_for_clients(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
+        return INT_MAX;
+    rlim_t own = limit.rlim_cur / 4 < OWN_DESCRIPTORS ? limit.rlim_cur / 4 : OWN_DESCRIPTORS;
+    return (int)(limit.rlim_cur - own);
+}
+
+/*
+ * One whose event makes itself active again (what is within a channel, the past of a subscriber) would otherwise be
+ * called again and again before anybody else is looked for, even a signal.
+ */
+static struct event_base *new_base(void)
+{
+    struct event_config *config = event_config_new();
+    if (config == NULL)
+        return NULL;
+    event_config_set_max_dispatch_interval(config, NULL, CALLS_AT_ONCE, 0);
+    struct event_base *base = event_base_new_with_config(config);
+    event_config_free(config);
+    return base;
+}
+
 static void start(server *srv, const server_extras *extras)
 {
-    srv->base = event_base_new();
+    srv->client_descriptors = descriptors_for_clients();
+    srv->base = new_base();
     srv->read_buffer = malloc(SERVER_READ_SIZE);
     srv->listeners = calloc(srv->listener_count + 1, sizeof *srv->listeners);
     if (srv->base == NULL || srv->read_buffer == NULL || srv->listeners == NULL)
@@ -416,6 +494,26 @@ static void start(server *srv, const server_extras *extras)
             nats_reader_new(srv, srv->settings->listen[i].nats, srv->settings->listen[i].url);
 }
 
+/* Who has connected, and perhaps said all and gone, is a client, too. Where systemd listens they wait for the next
+ * process. */
+static void accept_who_came(server *srv)
+{
+    static const char inherited[] = "inherited:";
+    for (size_t i = 0; i < srv->listener_count; i++) {
+        if (srv->listeners[i] == NULL || strncmp(srv->sockets[i].asked->url, inherited, sizeof inherited - 1) == 0)
+            continue;
+        for (int left = LEFT_BEHIND; left > 0; left--) {
+            struct sockaddr_storage peer = {0};
+            socklen_t size = sizeof peer;
+            int fd = accept4(srv->sockets[i].fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+            if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
+                break;
+            if (fd >= 0)
+                on_accept(srv->listeners[i], fd, (struct sockaddr *)&peer, (int)size, srv);
+        }
+    }
+}
+
 /* What the kernel has taken from clients for us is taken over; all while the output can be written. */
 static void take_what_came(server *srv, int64_t deadline_ns)
 {
@@ -449,6 +547,7 @@ static int stop(server *srv)
     inherited_notify("STOPPING=1");
     enable_listeners(srv, false);
     ending_begin(srv->settings->stop_s);
+    accept_who_came(srv);
     int status = PROGRAM_DONE;
     if (take_and_write_all(srv) != NL_OK) {
         program_error("%s; the last records are lost", failure_text());
@@ -496,12 +595,23 @@ static int stop(server *srv)
         event_free(srv->activation_event);
     event_base_free(srv->base);
     activation_free(srv->activation);
+    clocks_free(srv->clocks);
     settings_delete(srv->reloaded);
     free(srv->listeners);
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
         close(srv->reject_fd);
     return status;
+}
+
+/* As programs on this host name it. */
+static void name_host(server *srv)
+{
+    const char *host = getenv("NETLOGGER_HOST");
+    if (host != NULL && *host != '\0')
+        snprintf(srv->host, sizeof srv->host, "%s", host);
+    else if (gethostname(srv->host, sizeof srv->host - 1) != 0)
+        strcpy(srv->host, "localhost");
 }
 
 int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
@@ -523,6 +633,8 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
         }
     }
     srv.streams = outputs_streams(out);
+    name_host(&srv);
+    srv.clocks = clocks_new(log);
     srv.activation = activation_new(s->activation);
     activation_look(srv.activation);
     start(&srv, extras);

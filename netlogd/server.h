@@ -43,7 +43,9 @@ struct server {
     void *read_user;
     struct event_base *base;
     outputs *outputs;
-    nl_log *log; /* its own events; NULL when it has none */
+    nl_log *log;    /* its own events; NULL when it has none */
+    char host[256]; /* this one's name, as clients compare their clocks with it */
+    struct clocks *clocks;
     char *read_buffer;
     activation *activation; /* what clients are told */
     struct event *activation_event;
@@ -67,11 +69,14 @@ struct server {
     int64_t told_ns;       /* when the latest one was */
     bool stopping;
     char reload_failure[1024]; /* why the latest reload failed, as far as it fits */
+    int64_t wrote_ns; /* when the first was put of what is not flushed; 0: all is */
     struct event *flush_event;
     struct event *retry_event;
     struct event *settle_event; /* what was written is to be made safe, and acknowledged */
     struct event *accept_event; /* tries again after the process ran out of descriptors */
     unsigned accepted;          /* since listeners last gave way to those who are connected */
+    int client_descriptors;     /* clients get lower ones */
+    int64_t accept_told_ns;     /* when it was said last that there are none; 0: never */
     struct event *signals[3];
     struct event *clock_event;         /* looks every second for clients that take too long */
     struct evconnlistener **listeners; /* NULL where datagrams come */
@@ -111,6 +116,7 @@ void server_wrote(server *srv);                       /* something was put into 
 void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
 
 /* For requests. */
+void server_take_turn(server *srv);     /* called by who has much to do, between pieces of it: others may be late */
 bool server_flush(server *srv);         /* writes the output now; false while it can't be written */
 const char *server_reload(server *srv); /* what SIGHUP does; NULL, or what failed: it was reported */
 int64_t server_now_ns(void);            /* the monotonic clock */

@@ -401,6 +401,7 @@ static void on_past(evutil_socket_t fd, short what, void *user)
     nl_status status = read_slice(s);
     send_past(s);
     if (status == NL_OK) {
+        server_take_turn(s->all->server);
         if (is_half_empty(s)) /* otherwise it is called when it has sent some */
             event_active(s->turn, EV_TIMEOUT, 0);
     } else if (status == NL_AGAIN && (s->live || outputs_are_empty(s->all->server->outputs))) {

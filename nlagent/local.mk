@@ -11,7 +11,7 @@ nlagent_sensor_kinds = \
 bin_PROGRAMS += nlagent/nlsensor
 nlagent_nlsensor_SOURCES = $(nlagent_sensor_sources) %D%/output_log.c
 nlagent_nlsensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
-nlagent_nlsensor_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la -lm
+nlagent_nlsensor_LDADD = libnetlogger/libtimekeeping.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la -lm
 
 # Of the library's inside it takes only what it needs, and so no shared library but libc's.
 pkglibexec_PROGRAMS = nlagent/sensor

@@ -93,14 +93,16 @@ static bool is_own(nl_string name)
 }
 
 /* Whether a field of that kind can hold the number: the kernel refuses others, or wraps them round. */
-static bool fits(field_kind kind, nl_wide_integer value)
+static bool fits(field_kind kind, const nl_number *number)
 {
     static const unsigned bits[] = {[FIELD_INT8] = 7,  [FIELD_INT16] = 15,  [FIELD_INT32] = 31,  [FIELD_INT64] = 63,
                                     [FIELD_UINT8] = 8, [FIELD_UINT16] = 16, [FIELD_UINT32] = 32, [FIELD_UINT64] = 64};
-    if (kind > FIELD_UINT64)
+    if (number->kind == NL_NUMBER_LARGE)
+        return kind == FIELD_UINT64;
+    if (kind > FIELD_UINT64 || number->kind != NL_NUMBER_INTEGER)
         return false;
-    nl_wide_integer top = (nl_wide_integer)1 << bits[kind];
-    return value < top && value >= (kind <= FIELD_INT64 ? -top : 0);
+    int64_t top = bits[kind] < 63 ? (INT64_C(1) << bits[kind]) - 1 : INT64_MAX;
+    return number->integer <= top && number->integer >= (kind <= FIELD_INT64 ? -top - 1 : 0);
 }
 
 static part number_part(const char *name, field_kind kind, nl_operator operator, const nl_operand * operand)
@@ -108,11 +110,11 @@ static part number_part(const char *name, field_kind kind, nl_operator operator,
     static const char *const words[] = {
         [NL_OPERATOR_EQUAL] = "==",      [NL_OPERATOR_NOT_EQUAL] = "!=", [NL_OPERATOR_LESS] = "<",
         [NL_OPERATOR_LESS_EQUAL] = "<=", [NL_OPERATOR_GREATER] = ">",    [NL_OPERATOR_GREATER_EQUAL] = ">="};
-    if (operand->number.kind != NL_NUMBER_INTEGER || !fits(kind, operand->number.integer))
+    if (!fits(kind, &operand->number))
         return perhaps;
-    if (kind <= FIELD_INT64)
-        return text_part("%s %s %" PRId64, name, words[operator], (int64_t)operand->number.integer);
-    return text_part("%s %s %" PRIu64, name, words[operator], (uint64_t)operand->number.integer);
+    if (operand->number.kind == NL_NUMBER_LARGE)
+        return text_part("%s %s %" PRIu64, name, words[operator], operand->number.large);
+    return text_part("%s %s %" PRId64, name, words[operator], operand->number.integer);
 }
 
 /* Whether the kernel reads the text between quotes as it is. */

@@ -44,6 +44,15 @@ void input_make_line(input_settings *settings, const nl_record *record, nl_buffe
     }
 }
 
+void input_make_entry(input_settings *settings, const nl_record *record, nl_buffer *key, nl_buffer *line)
+{
+    input_make_line(settings, record, line);
+    key->size = 0;
+    key_encode(settings->key, record, key);
+    if (settings->unique)
+        nl_buffer_append(key, line->data, line->size);
+}
+
 bool input_next(input *in, nl_string *key, nl_string *line)
 {
     const nl_record *record;
@@ -53,12 +62,7 @@ bool input_next(input *in, nl_string *key, nl_string *line)
     if (status != NL_OK)
         return false;
     in->records++;
-    input_settings *settings = in->settings;
-    input_make_line(settings, record, &in->line);
-    in->key.size = 0;
-    key_encode(settings->key, record, &in->key);
-    if (settings->unique)
-        nl_buffer_append(&in->key, in->line.data, in->line.size);
+    input_make_entry(in->settings, record, &in->key, &in->line);
     *key = (nl_string){in->key.data, in->key.size};
     *line = (nl_string){in->line.data, in->line.size};
     return true;

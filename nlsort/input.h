@@ -27,6 +27,9 @@ typedef struct input input;
 /* Makes of a record what is written of it: a line with its newline, or packed. The first one settles the format. */
 void input_make_line(input_settings *settings, const nl_record *record, nl_buffer *line);
 
+/* The same, and its key. */
+void input_make_entry(input_settings *settings, const nl_record *record, nl_buffer *key, nl_buffer *line);
+
 /* Opens a log; NULL after having said why not. */
 input *input_open(input_settings *settings, const char *path);
 

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include "by_time.h"
+#include "fix_clocks.h"
 #include "input.h"
 #include "key.h"
 #include "live.h"
@@ -23,6 +24,10 @@ enum {
     OPTION_FORMAT = 0x1000,
     OPTION_WINDOW,
     OPTION_LATE,
+    OPTION_FIX_CLOCKS,
+    OPTION_REFERENCE,
+    OPTION_ID,
+    OPTION_MESSAGE,
     WRITE_SIZE = 256 << 10,
     RUN_BUFFER = 1 << 20,
     RUN_BUFFER_LEAST = 16 << 10,
@@ -35,6 +40,9 @@ typedef struct arguments {
     input_settings input;
     key *key;
     bool merge, check, reverse;
+    bool fix; /* clocks */
+    fix_options clocks;
+    fix_clocks *fixed;
     size_t memory; /* bytes */
     const char *directory;
     const char *output;
@@ -68,6 +76,19 @@ static const struct argp_option options[] = {
      0},
     {"late", OPTION_LATE, "FILE", 0, "With --window: append what comes too late to FILE instead", 0},
     {"follow", 'f', NULL, 0, "With --window: wait at the end of files for what is appended", 0},
+    {"fix-clocks", OPTION_FIX_CLOCKS, NULL, 0,
+     "Put the times of all hosts on one base, by what the logs say of their clocks (ClockOffset), and by messages, "
+     "which "
+     "cannot come before they go; tell what was done. DATE.ORIGINAL keeps the time that was logged",
+     2},
+    {"reference", OPTION_REFERENCE, "HOST", 0,
+     "With --fix-clocks: the host whose clock is right (default: the collector that most were compared with)", 2},
+    {"id", OPTION_ID, "FIELD,...", 0,
+     "With --fix-clocks: the fields that tell messages apart (default: those whose names end in ID, and SEQ)", 2},
+    {"message", OPTION_MESSAGE, "SENT:RECEIVED", 0,
+     "With --fix-clocks: the events of a message that goes and comes; again for others (default: pairs of names that "
+     "differ in such words alone, as Ping.Send and Ping.Receive)",
+     2},
     {"format", OPTION_FORMAT, "ulm|bp|nlb", 0,
      "Write in that format (default: nlb when the output's name ends in .nlb, else the first record's, ULM when that "
      "is nlb)",
@@ -148,6 +169,19 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'f':
         a->follow = true;
         return 0;
+    case OPTION_FIX_CLOCKS:
+        a->fix = true;
+        return 0;
+    case OPTION_REFERENCE:
+        a->clocks.what.reference = argument;
+        return 0;
+    case OPTION_ID:
+        fix_options_ids(&a->clocks, argument);
+        return 0;
+    case OPTION_MESSAGE:
+        if (!fix_options_message(&a->clocks, argument))
+            argp_error(state, "--message %s: it takes two events, SENT:RECEIVED", argument);
+        return 0;
     case OPTION_FORMAT:
         a->input.format = nl_format_parse(argument);
         if (a->input.format == NL_FORMAT_UNKNOWN)
@@ -164,6 +198,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
             argp_error(state, "--window orders by time alone: without -k, -m, -c, -r and -u");
         if (a->window_ns == 0 && (a->follow || a->late != NULL))
             argp_error(state, "--follow and --late go with --window");
+        if (a->fix && (a->merge || a->check || a->window_ns > 0))
+            argp_error(state, "--fix-clocks sorts: without -m, -c and --window");
+        if (!a->fix && (a->clocks.what.reference != NULL || a->clocks.id_room > 0 || a->clocks.message_room > 0))
+            argp_error(state, "--reference, --id and --message go with --fix-clocks");
         settle_format(a);
         return 0;
     default:
@@ -292,7 +330,7 @@ static bool is_written_aside(const char *output)
 /* By time alone, into text. */
 static bool is_by_time(const arguments *a)
 {
-    return key_is_time(a->key) && !a->input.packed;
+    return key_is_time(a->key) && !a->input.packed && !a->fix;
 }
 
 static by_time by_time_of(arguments *a, result *r)
@@ -334,10 +372,26 @@ static void spill_store(spill *runs, store *items)
     store_clear(items);
 }
 
+static void read_fixed(arguments *a, store *items, spill *runs)
+{
+    nl_buffer key = {0}, line = {0};
+    const nl_record *record;
+    while ((record = fix_clocks_next(a->fixed)) != NULL) {
+        input_make_entry(&a->input, record, &key, &line);
+        store_add(items, key.data, key.size, line.data, line.size);
+        if (store_memory(items) > a->memory)
+            spill_store(runs, items);
+    }
+    nl_buffer_free(&key);
+    nl_buffer_free(&line);
+}
+
 static void read_all(arguments *a, store *items, spill *runs)
 {
     uint64_t records = 0;
-    for (size_t i = 0; i < a->file_count; i++) {
+    if (a->fix)
+        read_fixed(a, items, runs);
+    for (size_t i = 0; i < a->file_count && !a->fix; i++) {
         input *in = input_open(&a->input, a->files[i]);
         if (in == NULL)
             continue;
@@ -559,6 +613,8 @@ int main(int argc, char **argv)
         good = check_order(&a);
     } else {
         result r = {.a = &a};
+        if (a.fix)
+            a.fixed = fix_clocks_read(&a.clocks, &a.input, a.files, a.file_count, a.directory);
         if (a.merge)
             good = merge_sorted(&a, &r);
         else if (is_by_time(&a)) {
@@ -567,7 +623,9 @@ int main(int argc, char **argv)
         } else
             sort(&a, &r);
         close_result(&r);
+        fix_clocks_free(a.fixed);
     }
+    fix_options_free(&a.clocks);
     program_progress_end();
     if (program_reading_finish(&a.input.reading) != PROGRAM_DONE || a.input.failed)
         good = false;

@@ -19,7 +19,7 @@ enum {
 /* A line, and where it is copied to. */
 typedef struct moved_line {
     uint64_t place;
-    size_t to;
+    uint64_t to;
 } moved_line;
 
 _Static_assert(sizeof(moved_line) == WINDOWS_LINE_COST, "what a line takes is known");

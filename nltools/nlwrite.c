@@ -190,6 +190,7 @@ static nl_status pass_records_on(nl_log *log, arguments *a, bool *read)
 
 int main(int argc, char **argv)
 {
+    setenv("NETLOGGER_CLOCK", "no", 0); /* one event is one event; a URL may still ask for it */
     program_start("nlwrite", argv);
     arguments a = {.prog = "nlwrite", .level = NL_USAGE, .destination = getenv("NETLOGGER_DEST")};
     argp_parse(&argp, argc, argv, 0, NULL, &a);

@@ -7,7 +7,7 @@ nlv_libscene_la_SOURCES = \
 	%D%/render.c %D%/render.h \
 	%D%/model/names.c %D%/model/names.h %D%/model/spec.c %D%/model/spec.h %D%/model/batch.c %D%/model/batch.h \
 	%D%/model/list.c %D%/model/list.h %D%/model/store.c %D%/model/store.h %D%/model/scan.c %D%/model/scan.h \
-	%D%/model/text_file.c %D%/model/text_file.h %D%/model/source.c %D%/model/source.h %D%/model/index.c %D%/model/index.h \
+	%D%/model/text_file.c %D%/model/text_file.h %D%/model/source.c %D%/model/source.h %D%/model/prints.c %D%/model/prints.h %D%/model/index.c %D%/model/index.h \
 	%D%/model/statistics.c %D%/model/statistics.h %D%/model/search.c %D%/model/search.h %D%/model/subset.c %D%/model/subset.h %D%/model/checks.c %D%/model/checks.h %D%/model/session.c %D%/model/session.h %D%/model/export.c %D%/model/export.h \
 	%D%/model/catalog.c %D%/model/catalog.h %D%/model/colors.c %D%/model/colors.h %D%/model/model.c %D%/model/model.h \
 	%D%/scene/scene.c %D%/scene/scene.h %D%/scene/layout.c %D%/scene/layout.h %D%/scene/axis.c %D%/scene/axis.h \
@@ -23,7 +23,7 @@ nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas
 	%D%/view/editor.c %D%/view/editor.h %D%/view/lifeline_page.c %D%/view/lifeline_page.h \
 	%D%/view/row_page.c %D%/view/row_page.h %D%/view/name_list.c %D%/view/name_list.h \
 	%D%/view/window_private.h %D%/view/window_session.c %D%/view/undo.c %D%/view/undo.h %D%/view/bookmarks.c %D%/view/bookmarks.h \
-	%D%/view/command_palette.c %D%/view/command_palette.h %D%/view/exporting.c %D%/view/exporting.h %D%/view/printing.c %D%/view/printing.h %D%/view/player.c %D%/view/player.h \
+	%D%/view/command_palette.c %D%/view/command_palette.h %D%/view/exporting.c %D%/view/exporting.h %D%/view/printing.c %D%/view/printing.h %D%/view/player.c %D%/view/player.h %D%/view/keeping.c %D%/view/keeping.h \
 	%D%/agents/agents.c %D%/agents/agents.h %D%/agents/stream.c %D%/agents/stream.h \
 	%D%/view/sensor_pane.c %D%/view/sensor_pane.h %D%/view/window_sensors.c \
 	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/welcome.c %D%/view/welcome.h

@@ -55,7 +55,9 @@ static const struct argp_option options[] = {
     {"dark", OPTION_DARK, NULL, 0, "Draw on a dark ground", 0},
     {"write-config", OPTION_WRITE_CONFIG, "FILE", 0, "Write what was found out from the log, to be edited", 0},
     {"most", OPTION_MOST, "RECORDS", 0,
-     "Keep so many records, the latest, for logs that go on without end (default: all); 1k is 1024", 0},
+     "Keep so many records, the latest, of logs that go on without end (default: all of files, 20 million of what "
+     "comes over the network); 1k is 1024",
+     0},
     {"no-index", OPTION_NO_INDEX, NULL, 0,
      "Neither use nor leave LOG.nlv-index, by which a large log is there at once when it is opened again", 0},
     {"directory", OPTION_DIRECTORY, "URL", 0,

@@ -18,7 +18,11 @@ EXTRA_DIST += \
 	%D%/debian/libnetlogger-perl.install \
 	%D%/debian/libnetlogger0.install \
 	%D%/debian/netlogger-common.install \
+	%D%/debian/netlogger.docs \
 	%D%/debian/netlogger.install \
+	%D%/debian/netlogger.postinst \
+	%D%/debian/netlogger.postrm \
+	%D%/debian/netlogger.prerm \
 	%D%/debian/nlv.install \
 	%D%/debian/python3-netlogger.install \
 	%D%/debian/rules \
@@ -60,7 +64,12 @@ if BUILD_NLV
 	$(refresh_desktop)
 endif
 
+# Folders that are nobody else's, where nothing was put into them.
+own_folders = $(includedir)/netlogger/fortran $(includedir)/netlogger $(libexecdir)/netlogger \
+	$(datadir)/netlogger/drawings $(datadir)/netlogger/schemas $(datadir)/netlogger
+
 uninstall-hook:
+	for folder in $(own_folders); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done
 	for file in $(configurations); do \
 		if cmp -s "$(srcdir)/packaging/$$file" "$(DESTDIR)$(sysconfdir)/$$file"; then \
 			rm -f "$(DESTDIR)$(sysconfdir)/$$file"; fi; done

@@ -9,12 +9,15 @@ PY_LOG_COMPILER = $(PYTHON)
 AM_TESTS_ENVIRONMENT = \
 	CMOCKA_MESSAGE_OUTPUT=TAP; export CMOCKA_MESSAGE_OUTPUT; \
 	NL_BUILD_DIR='$(abs_top_builddir)'; export NL_BUILD_DIR; \
+	NETLOGGER_CLOCK=no; export NETLOGGER_CLOCK; \
 	NL_SOURCE_DIR='$(abs_top_srcdir)'; export NL_SOURCE_DIR; \
 	NL_CC='$(CC)'; export NL_CC; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
 
 program_tests =
-EXTRA_DIST += %D%/full %D%/cppcheck.suppressions %D%/program/support.py $(program_tests)
+EXTRA_DIST += %D%/clean-root/enter %D%/clean-root/first-steps %D%/clean-root/make %D%/clean-root/packages %D%/clean-root/use
+EXTRA_DIST += %D%/full %D%/architecture %D%/hardened %D%/cppcheck.suppressions %D%/program/support.py $(program_tests)
+EXTRA_DIST += %D%/documented.py
 
 # A unit test NAME is tests/unit/NAME.c and is listed in unit_tests in the folder's own local.mk below.
 unit_cppflags = $(AM_CPPFLAGS) $(CMOCKA_CFLAGS)

@@ -1,20 +1,30 @@
 /*
  * Drives nlv's model and scene as its window does, without one, and prints what that takes:
- * drive LOG [--again] [--size WxH] [--png FOLDER]
+ * drive LOG [--again] [--cold] [--scale N] [--size WxH] [--png FOLDER]
+ * drive LOG --live RECORDS-A-SECOND SECONDS MOST-RECORDS
  *
  * A log is opened and read by the model's own thread while frames are drawn into a picture in memory; then a scripted
  * way through it is gone, at every scale from all of the log down to a microsecond: zoom in at a place, pan a bit.
+ * --cold: nothing of the log and its index is in the page cache when it is opened.
+ *
+ * --live: another process lets LOG.live grow by the lines of LOG, so many a second, and the model follows it and keeps
+ * so many records, while sixty frames a second are drawn of its last seconds, as the window does in real time.
  */
 #include "config.h"
 
 #include "model/model.h"
 #include "scene/scene.h"
 
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -212,22 +222,141 @@ static void go_through(driver *d)
     print_frames("all scales", &d->all);
 }
 
+/* ---- real time ---- */
+
+/* Lets a file grow by the lines of another, so many a second; counts them in *written. Until it is killed. */
+static void grow(const char *from, const char *to, double rate, volatile uint64_t *written)
+{
+    int in = open(from, O_RDONLY), out = open(to, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    struct stat status;
+    if (in < 0 || out < 0 || fstat(in, &status) != 0)
+        _exit(1);
+    const char *data = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, in, 0), *at = data;
+    const char *end = data + status.st_size;
+    double begin = now_s();
+    while (at < end) {
+        uint64_t due = (uint64_t)((now_s() - begin) * rate), lines = 0;
+        const char *stop = at;
+        while (stop < end && *written + lines < due) {
+            stop = (const char *)memchr(stop, '\n', (size_t)(end - stop)) + 1;
+            lines++;
+        }
+        if (stop > at && write(out, at, (size_t)(stop - at)) != stop - at)
+            _exit(1);
+        *written += lines;
+        at = stop;
+        usleep(5000);
+    }
+    pause();
+}
+
+static double processor_s(void)
+{
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+}
+
+/* How many records were taken: those that were dropped, too. */
+static uint64_t taken(const model *m)
+{
+    return model_store(m)->count + model_store(m)->late.count;
+}
+
+static int follow(driver *d, const char *log, double rate, double seconds, uint32_t most)
+{
+    char *live = g_strdup_printf("%s.live", log);
+    volatile uint64_t *written = mmap(NULL, sizeof *written, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    pid_t child = fork();
+    if (child == 0)
+        grow(log, live, rate, written);
+    while (*written == 0)
+        usleep(1000);
+    model_set_options(d->model, (model_options){.records_most = most});
+    if (!model_add_source(d->model, live, true))
+        return 1;
+    model_start(d->model);
+    double begin = now_s(), spent = processor_s(), told = begin;
+    uint64_t behind_most = 0;
+    while (now_s() - begin < seconds) {
+        double frame_begin = now_s();
+        model_lock(d->model);
+        uint64_t wrote = *written, have = taken(d->model);
+        int64_t from_ns, to_ns;
+        if (model_time_range(d->model, &from_ns, &to_ns)) {
+            d->view.to_ns = to_ns;
+            d->view.from_ns = to_ns - INT64_C(5) * NL_NS_PER_SECOND;
+        }
+        model_unlock(d->model);
+        if (now_s() - begin > 1) /* what was there when it began has to be read first */
+            behind_most = MAX(behind_most, wrote - MIN(have, wrote));
+        draw(d, &d->all, NULL);
+        if (now_s() - told > seconds / 5) {
+            told = now_s();
+            printf("  %3.0f s: %9llu written, %6llu behind, %9zu kept, %.0f MB\n", told - begin,
+                   (unsigned long long)wrote, (unsigned long long)(wrote - MIN(have, wrote)), model_count(d->model),
+                   own_memory() / 1e6);
+        }
+        double left = 1 / 60.0 - (now_s() - frame_begin);
+        if (left > 0)
+            usleep((useconds_t)(left * 1e6));
+    }
+    printf("  at most %llu records behind (%.3f s), %.0f %% of a processor\n", (unsigned long long)behind_most,
+           (double)behind_most / rate, 100 * (processor_s() - spent) / seconds);
+    print_frames("in real time", &d->all);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    unlink(live);
+    g_free(live);
+    model_free(d->model);
+    return 0;
+}
+
+/* Has the system forget what it has of a file in memory. */
+static void forget(const char *path)
+{
+    int fd = open(path, O_RDONLY);
+    if (fd >= 0 && fdatasync(fd) == 0)
+        posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+    if (fd >= 0)
+        close(fd);
+}
+
+static void forget_all(const char *log)
+{
+    char *index = g_strdup_printf("%s.nlv-index", log);
+    forget(log);
+    forget(index);
+    g_free(index);
+}
+
 int main(int argc, char **argv)
 {
     bool again = false;
+    double scale = 1, rate = 0, seconds = 0, most = 0;
     int width = 1280, height = 800;
     static driver d;
     program_start("drive", argv);
     for (int i = 2; i < argc; i++)
         if (strcmp(argv[i], "--again") == 0)
             again = true;
-        else if (strcmp(argv[i], "--png") == 0 && i + 1 < argc)
+        else if (strcmp(argv[i], "--cold") == 0)
+            forget_all(argv[1]);
+        else if (strcmp(argv[i], "--scale") == 0 && i + 1 < argc)
+            scale = strtod(argv[++i], NULL);
+        else if (strcmp(argv[i], "--live") == 0 && i + 3 < argc) {
+            rate = strtod(argv[++i], NULL);
+            seconds = strtod(argv[++i], NULL);
+            most = strtod(argv[++i], NULL);
+        } else if (strcmp(argv[i], "--png") == 0 && i + 1 < argc)
             d.folder = argv[++i];
         else if (strcmp(argv[i], "--size") == 0 && i + 1 < argc && sscanf(argv[++i], "%dx%d", &width, &height) != 2)
             return 2;
     if (argc < 2)
         return 2;
-    d.surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
+    d.surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * scale), (int)(height * scale));
+    cairo_surface_set_device_scale(d.surface, scale, scale);
     d.cr = cairo_create(d.surface);
     d.view = (scene_view){
         .from_ns = 0, .to_ns = 1000000, .width = width, .height = height, .selected = -1, .overview = true};
@@ -236,6 +365,8 @@ int main(int argc, char **argv)
     d.model = model_new(NULL, &reading);
     draw(&d, NULL, NULL); /* the empty window: fonts are found here */
     printf("  empty window %.3f s\n", now_s() - begin);
+    if (rate > 0)
+        return follow(&d, argv[1], rate, seconds, (uint32_t)most);
     begin = now_s();
     if (!model_add_source(d.model, argv[1], true))
         return 1;

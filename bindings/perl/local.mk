@@ -8,12 +8,12 @@ EXTRA_DIST += $(perl_binding) %D%/missing.pl %D%/folder.pl
 	$(AM_V_GEN)rm -rf %D%/work && $(MKDIR_P) %D%/work && \
 	(cd $(srcdir)/%D% && tar -cf - -T MANIFEST) | (cd %D%/work && tar -xf - && chmod -R u+w .) && \
 	(cd %D%/work && unset MAKEFLAGS MAKELEVEL MFLAGS && \
-		NETLOGGER_CFLAGS='-I$(abs_top_srcdir)/libnetlogger/include $(CPPFLAGS)' \
+		NETLOGGER_CFLAGS='-I$(abs_top_srcdir)/libnetlogger/include $(CPPFLAGS) $(NL_HARDENING)' \
 		NETLOGGER_LIBS='-L$(abs_top_builddir)/libnetlogger/.libs -lnetlogger' $(PERL) Makefile.PL && $(MAKE)) \
 		> %D%/build.log 2>&1 || { cat %D%/build.log >&2; exit 1; }
 	$(AM_V_at)rm -rf %D%/installed && cp -Rp %D%/work %D%/installed && (cd %D%/installed && \
 		rm -f blib/arch/auto/NetLogger/NetLogger.so && unset MAKEFLAGS MAKELEVEL MFLAGS && \
-		$(MAKE) -s LD_RUN_PATH= OTHERLDFLAGS='$(addprefix -Wl$(comma)-rpath$(comma),$(installed_rpath))') \
+		$(MAKE) -s LD_RUN_PATH= OTHERLDFLAGS='$(addprefix -Wl$(comma)-rpath$(comma),$(installed_rpath)) $(NL_HARDENING_LDFLAGS)') \
 		> %D%/build.log 2>&1 || { cat %D%/build.log >&2; exit 1; }
 	$(AM_V_at)touch $@
 if BUILD_PERL

@@ -7,8 +7,8 @@ EXTRA_DIST += $(python_binding) %D%/missing.py %D%/folder.py %D%/MANIFEST.in
 
 # Into FOLDER, with the library as built here, which is looked for in FOUND_IN when the module is loaded.
 python_build = $(MKDIR_P) %D%/FOLDER && \
-	NETLOGGER_CFLAGS="-I$(abs_top_srcdir)/libnetlogger/include $(CPPFLAGS)" CC='$(CC)' NETLOGGER_RPATH='FOUND_IN' \
-	NETLOGGER_LIBS='-L$(abs_top_builddir)/libnetlogger/.libs -lnetlogger' PYTHONDONTWRITEBYTECODE=1 \
+	NETLOGGER_CFLAGS="-I$(abs_top_srcdir)/libnetlogger/include $(CPPFLAGS) $(NL_HARDENING)" CC='$(CC)' NETLOGGER_RPATH='FOUND_IN' \
+	NETLOGGER_LIBS='-L$(abs_top_builddir)/libnetlogger/.libs -lnetlogger $(NL_HARDENING_LDFLAGS)' PYTHONDONTWRITEBYTECODE=1 \
 	$(BINDING_PYTHON) $(srcdir)/%D%/setup.py -q build --force --build-base '$(abs_top_builddir)/%D%/work' \
 		--build-lib '$(abs_top_builddir)/%D%/FOLDER' > %D%/build.log 2>&1 || { cat %D%/build.log >&2; exit 1; }
 

@@ -43,6 +43,7 @@ typedef struct transfer {
     uint32_t block_size;
     unsigned depth; /* requests under way at once on each connection */
     int file;       /* -1: what arrives is thrown away */
+    int64_t end_ns; /* nothing is asked for after that; 0: all is */
     nl_log *log;
     atomic_bool failed;
 } transfer;
@@ -128,6 +129,10 @@ static bool receive_response(stream *s, dpss_response *response)
 static bool request_next(stream *s, bool *asked)
 {
     transfer *t = s->transfer;
+    if (t->end_ns != 0 && now_ns() >= t->end_ns) {
+        *asked = false;
+        return true;
+    }
     uint64_t block = atomic_fetch_add(&s->server->next, 1) * t->server_count + s->server_index;
     *asked = block < t->block_count;
     if (!*asked)
@@ -275,7 +280,7 @@ static void print_table(const transfer *t, int64_t start_ns, bool json)
 
 typedef struct arguments {
     transfer transfer;
-    unsigned streams;
+    unsigned streams, seconds;
     const char *output;
     const char *log;
     bool json;
@@ -323,6 +328,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'b':
         a->transfer.block_size = (uint32_t)number(state, "block-size", argument, DPSS_BLOCK_MAX);
         return 0;
+    case 't':
+        a->seconds = (unsigned)number(state, "seconds", argument, 86400);
+        return 0;
     case 'd':
         a->log = argument;
         return 0;
@@ -346,6 +354,7 @@ static const struct argp_option options[] = {
     {"streams", 's', "N", 0, "Connections to each server (default 1)", 0},
     {"pipeline", 'p', "N", 0, "Requests under way at once on each connection (default 2)", 0},
     {"block-size", 'b', "BYTES", 0, "Bytes of a block (default 65536)", 0},
+    {"seconds", 't', "N", 0, "Ask for nothing more after that time, and be content with what has come", 0},
     {"log", 'd', "URL", 0, "Where events go (default $NETLOGGER_DEST)", 0},
     {"json", 'j', NULL, 0, "Print the table as JSON", 0},
     {0},
@@ -396,6 +405,7 @@ int main(int argc, char **argv)
     bool good = ask_size(t, &t->servers[0], &t->file_size);
     t->block_count = (t->file_size + t->block_size - 1) / t->block_size;
     int64_t start_ns = now_ns();
+    t->end_ns = a.seconds > 0 ? start_ns + a.seconds * NL_NS_PER_SECOND : 0;
     nl_write(t->log, NL_USAGE, "TransferStart", "FILE.SZ=%" PRIu64 " BLOCKS=%" PRIu64, t->file_size, t->block_count);
     good = good && run_streams(t, a.streams);
     nl_write(t->log, NL_USAGE, "TransferEnd", "FILE.SZ=%" PRIu64 " OK=%d", t->file_size, good);

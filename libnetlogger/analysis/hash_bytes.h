@@ -11,8 +11,15 @@
 
 static inline uint64_t hash_mix(uint64_t a, uint64_t b)
 {
+#ifdef __SIZEOF_INT128__
     __uint128_t product = (__uint128_t)a * b;
     return (uint64_t)product ^ (uint64_t)(product >> 64);
+#else /* by halves, on processors of 32 bits */
+    uint64_t low = (a & UINT32_MAX) * (b & UINT32_MAX), high = (a >> 32) * (b >> 32);
+    uint64_t left = (a >> 32) * (b & UINT32_MAX) + (low >> 32),
+             right = (a & UINT32_MAX) * (b >> 32) + (left & UINT32_MAX);
+    return (a * b) ^ (high + (left >> 32) + (right >> 32));
+#endif
 }
 
 static inline uint64_t hash_bytes(uint64_t seed, const char *data, size_t size)

@@ -94,12 +94,16 @@ static unsigned fraction_ns(const char *digits, size_t count, nl_fraction fracti
     return count == 0 ? 0 : value * scale[used];
 }
 
-static nl_status seconds_to_ns(__int128 seconds, int64_t ns, int64_t *time_ns)
+static nl_status seconds_to_ns(int64_t seconds, int64_t ns, int64_t *time_ns)
 {
-    __int128 total = seconds * NL_NS_PER_SECOND + ns;
-    if (total < INT64_MIN || total > INT64_MAX)
+    if (seconds < 0 && ns > 0) { /* both of one sign: what is in between does not overflow where the sum does not */
+        seconds++;
+        ns -= NL_NS_PER_SECOND;
+    }
+    int64_t total;
+    if (__builtin_mul_overflow(seconds, NL_NS_PER_SECOND, &total) || __builtin_add_overflow(total, ns, &total))
         return no_time_form("before 1678 or after 2261");
-    *time_ns = (int64_t)total;
+    *time_ns = total;
     return NL_OK;
 }
 

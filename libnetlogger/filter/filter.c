@@ -16,7 +16,7 @@ static nl_number number_of(const nl_field *field)
     case NL_TYPE_INT:
         return (nl_number){.kind = NL_NUMBER_INTEGER, .integer = field->int_value};
     case NL_TYPE_UINT:
-        return (nl_number){.kind = NL_NUMBER_INTEGER, .integer = field->uint_value};
+        return nl_number_of_uint(field->uint_value);
     case NL_TYPE_DOUBLE:
         if (isnan(field->double_value))
             break;

@@ -35,12 +35,13 @@ typedef enum nl_operator {
     NL_OPERATOR_HAS,
 } nl_operator;
 
-__extension__ typedef __int128 nl_wide_integer; /* all integers of 64 bits, with and without sign */
-
 typedef struct nl_number {
-    enum { NL_NUMBER_NONE, NL_NUMBER_INTEGER, NL_NUMBER_REAL } kind;
-    nl_wide_integer integer;
-    double real;
+    enum { NL_NUMBER_NONE, NL_NUMBER_INTEGER, NL_NUMBER_LARGE, NL_NUMBER_REAL } kind;
+    union {
+        int64_t integer;
+        uint64_t large; /* above INT64_MAX */
+        double real;
+    };
 } nl_number;
 
 /* A value in an expression. Its number is the time or the level when it is compared with one. */
@@ -95,6 +96,7 @@ static inline bool nl_operator_is_pattern(nl_operator operator)
 
 /* The number that text is from first byte to last; NL_NUMBER_NONE when it is none, or no number at all (nan). */
 nl_number nl_number_read(nl_string text);
+nl_number nl_number_of_uint(uint64_t value);
 
 /* How a stands to b: one NL_ORDER_... */
 unsigned nl_number_order(const nl_number *a, const nl_number *b);

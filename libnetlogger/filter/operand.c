@@ -25,6 +25,13 @@ static bool read_large(nl_string text, uint64_t *value)
     return true;
 }
 
+nl_number nl_number_of_uint(uint64_t value)
+{
+    if (value > INT64_MAX)
+        return (nl_number){.kind = NL_NUMBER_LARGE, .large = value};
+    return (nl_number){.kind = NL_NUMBER_INTEGER, .integer = (int64_t)value};
+}
+
 nl_number nl_number_read(nl_string text)
 {
     if (text.size == 0 || text.size > NUMBER_SIZE_MAX)
@@ -35,7 +42,7 @@ nl_number nl_number_read(nl_string text)
     if (nl_number_parse_int(text, &integer))
         return (nl_number){.kind = NL_NUMBER_INTEGER, .integer = integer};
     if (read_large(text, &large))
-        return (nl_number){.kind = NL_NUMBER_INTEGER, .integer = large};
+        return nl_number_of_uint(large);
     if (nl_number_parse_double(text, &real) && !isnan(real))
         return (nl_number){.kind = NL_NUMBER_REAL, .real = real};
     return (nl_number){.kind = NL_NUMBER_NONE};
@@ -46,29 +53,32 @@ static unsigned opposite(unsigned order)
     return order == NL_ORDER_LESS ? NL_ORDER_GREATER : order == NL_ORDER_GREATER ? NL_ORDER_LESS : order;
 }
 
+#define ORDER(a, b) ((a) < (b) ? NL_ORDER_LESS : (a) > (b) ? NL_ORDER_GREATER : NL_ORDER_EQUAL)
+
 /* Exactly: a double has too few bits for every integer, and an integer none behind the point. */
-static unsigned order_with_real(nl_wide_integer integer, double real)
+static unsigned order_with_real(const nl_number *whole, double real)
 {
-    if (real >= 0x1p100)
+    bool large = whole->kind == NL_NUMBER_LARGE;
+    if (real >= (large ? 0x1p64 : 0x1p63))
         return NL_ORDER_LESS;
-    if (real <= -0x1p100)
+    if (real < (large ? 0x1p63 : -0x1p63))
         return NL_ORDER_GREATER;
-    nl_wide_integer whole = (nl_wide_integer)real;
-    if (integer != whole)
-        return integer < whole ? NL_ORDER_LESS : NL_ORDER_GREATER;
-    double rest = real - (double)whole;
-    return rest > 0 ? NL_ORDER_LESS : rest < 0 ? NL_ORDER_GREATER : NL_ORDER_EQUAL;
+    unsigned order = large ? ORDER(whole->large, (uint64_t)real) : ORDER(whole->integer, (int64_t)real);
+    double rest = real - (large ? (double)(uint64_t)real : (double)(int64_t)real);
+    return order != NL_ORDER_EQUAL ? order : ORDER(0, rest);
 }
 
 unsigned nl_number_order(const nl_number *a, const nl_number *b)
 {
-    if (a->kind == NL_NUMBER_INTEGER && b->kind == NL_NUMBER_INTEGER)
-        return a->integer < b->integer ? NL_ORDER_LESS : a->integer > b->integer ? NL_ORDER_GREATER : NL_ORDER_EQUAL;
-    if (a->kind == NL_NUMBER_INTEGER)
-        return order_with_real(a->integer, b->real);
-    if (b->kind == NL_NUMBER_INTEGER)
-        return opposite(order_with_real(b->integer, a->real));
-    return a->real < b->real ? NL_ORDER_LESS : a->real > b->real ? NL_ORDER_GREATER : NL_ORDER_EQUAL;
+    if (a->kind == NL_NUMBER_REAL && b->kind == NL_NUMBER_REAL)
+        return ORDER(a->real, b->real);
+    if (b->kind == NL_NUMBER_REAL)
+        return order_with_real(a, b->real);
+    if (a->kind == NL_NUMBER_REAL)
+        return opposite(order_with_real(b, a->real));
+    if (a->kind != b->kind)
+        return a->kind == NL_NUMBER_INTEGER ? NL_ORDER_LESS : NL_ORDER_GREATER;
+    return a->kind == NL_NUMBER_LARGE ? ORDER(a->large, b->large) : ORDER(a->integer, b->integer);
 }
 
 unsigned nl_text_order(nl_string a, nl_string b)

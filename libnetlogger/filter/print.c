@@ -50,7 +50,7 @@ static void put_operand(const nl_filter_test *test, const nl_operand *operand, n
         char *end = nl_text_put_quoted(out->data + out->size, operand->text);
         out->size = (size_t)(end - out->data);
     } else if (test->member == NL_MEMBER_TIME) {
-        nl_buffer_append(out, time, nl_filter_time_text(test->name, (int64_t)operand->number.integer, time));
+        nl_buffer_append(out, time, nl_filter_time_text(test->name, operand->number.integer, time));
     } else if (test->member == NL_MEMBER_LEVEL) {
         put(out, format_of_name(test->name)->level_name((nl_level)operand->number.integer));
     } else {

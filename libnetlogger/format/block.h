@@ -14,7 +14,8 @@ enum {
     NL_BLOCK_PAYLOAD_LIMIT = 16 << 20, /* bytes, stored and raw */
     NL_BLOCK_SOURCE_LIMIT = 1 << 16,
     NL_BLOCK_SHAPE_LIMIT = 1 << 16,
-    NL_BLOCK_FIELD_LIMIT = 1 << 20, /* of all shapes together */
+    NL_BLOCK_FIELD_LIMIT = 1 << 20,  /* of all shapes together */
+    NL_BLOCK_WHOLE_LIMIT = 64 << 20, /* bytes of strings and names, when each record has its own */
     NL_BLOCK_STREAM_SIZE = 16,
 };
 
@@ -36,11 +37,21 @@ enum {
     NL_BLOCK_AT_LOST_TO = 80,
 };
 
-enum { NL_BLOCK_TYPE_RECORDS = 1 };
+enum { NL_BLOCK_TYPE_RECORDS = 1, NL_BLOCK_TYPE_TIME = 2 };
 enum { NL_BLOCK_FLAG_ZSTD = 1 };
 
 /* What a value's type is in a shape: nl_type and one. */
 enum { NL_BLOCK_TYPE_OFFSET = 1 };
+
+/*
+ * A question for the time, and its answer (doc/binary-format.md, "Time"). The question is a block whose payload is one
+ * time; the answer a frame with that time, two of the collector's, and its name.
+ */
+enum { NL_TIME_QUESTION_SIZE = NL_BLOCK_HEADER_SIZE + 8, NL_TIME_ANSWER_LEAST = 24 };
+#define NL_TIME_ANSWER_MAGIC "NLT1"
+
+/* Writes the block that asks, sent at sent_ns by this clock. */
+void nl_time_question_put(char block[NL_TIME_QUESTION_SIZE], int64_t sent_ns);
 
 /* The checksum of a block, whose header is in memory whole; the place of the checksum itself counts as zero. */
 uint32_t nl_block_checksum(const char *header, size_t header_size, const char *payload, size_t payload_size);

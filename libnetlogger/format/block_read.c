@@ -23,6 +23,7 @@ typedef struct nl_block_shape_view {
     nl_string event;
     size_t first_field;
     size_t field_count;
+    size_t size; /* bytes of all strings and names that each record of the shape has of it */
 } shape_view;
 
 static nl_status malformed(const char *reason)
@@ -185,7 +186,12 @@ static bool get_shape(nl_block_reader *r, shape_view *shape)
         return false;
     shape->first_field = r->field_count;
     shape->field_count = (size_t)count;
-    return get_fields(r, shape->field_count);
+    shape->size = shape->source.host.size + shape->source.prog.size + shape->level_text.size + shape->event.size;
+    if (!get_fields(r, shape->field_count))
+        return false;
+    for (size_t i = 0; i < shape->field_count; i++)
+        shape->size += r->fields[shape->first_field + i].name.size;
+    return true;
 }
 
 static bool get_shapes(nl_block_reader *r)
@@ -234,6 +240,7 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
     if (!get_shapes(reader))
         return malformed("block's shapes are damaged");
     reader->left = header->record_count;
+    reader->whole = 0;
     reader->time_ns = header->min_time_ns;
     if (reader->left == 0 && reader->at != reader->end)
         return malformed("block goes on after its last record");
@@ -254,6 +261,7 @@ static bool get_text(nl_block_reader *r, nl_string *string)
         *string = (nl_string){data, (size_t)code - 1};
         r->at += string->size;
     }
+    r->whole += string->size;
     return true;
 }
 
@@ -305,6 +313,7 @@ static bool get_record(nl_block_reader *r, nl_record *record)
     record->host = shape->source.host;
     record->prog = shape->source.prog;
     record->event = shape->event;
+    r->whole += shape->size;
     if (shape->field_count == 0)
         return true;
     nl_field *fields = nl_record_append_many(record, shape->field_count);
@@ -323,24 +332,40 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
     if (reader->left == 0)
         return NL_END;
     reader->left--;
-    bool good = get_record(reader, record);
-    if (good && (reader->left > 0 || reader->at == reader->end))
+    bool good = get_record(reader, record), endless = reader->whole > NL_BLOCK_WHOLE_LIMIT;
+    if (good && !endless && (reader->left > 0 || reader->at == reader->end))
         return NL_OK;
     reader->left = 0;
     nl_record_clear(record);
+    if (endless)
+        return malformed("block's records are larger than 64 MiB together");
     return malformed(good ? "block goes on after its last record" : "block's record is damaged");
 }
 
+/* What records come to whose strings are the same as before, without looking for how long these are. */
+typedef struct most_whole {
+    uint64_t bytes;    /* of strings that are there, and of shapes */
+    uint64_t repeated; /* strings */
+    uint64_t longest;  /* bytes of one */
+} most_whole;
+
 /* Passes over the values of a record. NULL when they are damaged. */
-static const char *skip_values(const nl_field *fields, size_t count, const char *at, const char *end)
+static const char *skip_values(const nl_field *fields, size_t count, const char *at, const char *end, most_whole *most)
 {
     for (size_t i = 0; i < count && at != NULL; i++) {
         uint64_t code; /* get_text has what it says */
         switch (fields[i].type) {
         case NL_TYPE_STRING:
             at = nl_varint_get(at, end, &code);
-            if (at != NULL && code > 0)
-                at = code - 1 <= (size_t)(end - at) ? at + (code - 1) : NULL;
+            if (at == NULL)
+                break;
+            if (code == 0) {
+                most->repeated++;
+                break;
+            }
+            at = code - 1 <= (size_t)(end - at) ? at + (code - 1) : NULL;
+            most->bytes += code - 1;
+            most->longest = code - 1 > most->longest ? code - 1 : most->longest;
             break;
         case NL_TYPE_INT:
         case NL_TYPE_UINT:
@@ -361,18 +386,21 @@ bool nl_block_check(nl_block_reader *reader)
 {
     const char *at = reader->at, *end = reader->end;
     uint32_t left = reader->left;
+    most_whole most = {0};
     for (reader->left = 0; left > 0; left--) {
         uint64_t place;
         at = nl_varint_get(at, end, &place);
         if (at == NULL || place >= reader->shape_count || (at = nl_varint_skip(at, end)) == NULL)
             return false;
         const shape_view *shape = &reader->shapes[place];
+        most.bytes += shape->size;
         if (shape->field_count > 0)
-            at = skip_values(reader->fields + shape->first_field, shape->field_count, at, end);
+            at = skip_values(reader->fields + shape->first_field, shape->field_count, at, end, &most);
         if (at == NULL)
             return false;
     }
-    return at == end;
+    return at == end && most.bytes <= NL_BLOCK_WHOLE_LIMIT &&
+           (most.longest == 0 || most.repeated <= (NL_BLOCK_WHOLE_LIMIT - most.bytes) / most.longest);
 }
 
 nl_status nl_record_unpack(nl_record *record, const char *data, size_t size)

@@ -4,7 +4,7 @@
  * In three steps, so that a caller with bytes in pieces knows how many it needs: the header is parsed; when all the
  * bytes that it speaks of are there the checksum is verified; then the block is opened and gives its records. Whatever
  * the bytes are, nothing is read outside of them, and memory is bounded by the format's own limits (16 MiB of payload,
- * 1,048,576 fields).
+ * 1,048,576 fields), and so is what the records come to that are made of them (64 MiB).
  */
 #ifndef NETLOGGER_FORMAT_BLOCK_READ_H
 #define NETLOGGER_FORMAT_BLOCK_READ_H
@@ -48,6 +48,7 @@ typedef struct nl_block_reader {
     const char *at, *end; /* what is left of the payload */
     int64_t time_ns;      /* of the record before */
     uint32_t left;        /* records */
+    uint64_t whole;       /* bytes that those before came to: NL_BLOCK_WHOLE_LIMIT */
 
     struct nl_block_source_view *sources;
     size_t source_count, source_capacity;
@@ -74,8 +75,8 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
 nl_status nl_block_next(nl_block_reader *reader, nl_record *record);
 
 /*
- * Whether all records that are left can be read: what nl_block_next would find, without making them. There are none
- * afterwards.
+ * Whether all records that are left can be read: what nl_block_next would find, without making them. Now and then false
+ * where they can be, but are nearly as much together as a block's may be. There are none afterwards.
  */
 bool nl_block_check(nl_block_reader *reader);
 

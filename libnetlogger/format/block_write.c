@@ -239,8 +239,8 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record)
 {
     size_t size = most_bytes(record);
     if (nl_block_size(w) + size + 3 * NL_VARINT_SIZE > NL_BLOCK_PAYLOAD_LIMIT ||
-        w->field_count + record->field_count > NL_BLOCK_FIELD_LIMIT || w->shape_count >= NL_BLOCK_SHAPE_LIMIT ||
-        w->source_count >= NL_BLOCK_SOURCE_LIMIT)
+        w->whole + size > NL_BLOCK_WHOLE_LIMIT || w->field_count + record->field_count > NL_BLOCK_FIELD_LIMIT ||
+        w->shape_count >= NL_BLOCK_SHAPE_LIMIT || w->source_count >= NL_BLOCK_SOURCE_LIMIT)
         return false;
     unsigned shape = shape_of(w, record);
     nl_buffer_reserve(&w->records, size);
@@ -250,6 +250,7 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record)
     for (size_t i = 0; i < record->field_count; i++)
         at = put_value(at, records, &record->fields[i], &before[i]);
     w->records.size = (size_t)(at - records);
+    w->whole += size;
     return true;
 }
 
@@ -360,6 +361,20 @@ void nl_block_repack(nl_block_writer *w, nl_string block, int zstd_level, nl_buf
     nl_le32_put(header + NL_BLOCK_AT_CRC, nl_block_checksum(header, header_size, header + header_size, stored_size));
 }
 
+void nl_time_question_put(char block[NL_TIME_QUESTION_SIZE], int64_t sent_ns)
+{
+    enum { SIZE = NL_TIME_QUESTION_SIZE - NL_BLOCK_HEADER_SIZE };
+    memset(block, 0, NL_BLOCK_HEADER_SIZE);
+    memcpy(block, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE);
+    nl_le16_put(block + NL_BLOCK_AT_HEADER_SIZE, NL_BLOCK_HEADER_SIZE);
+    block[NL_BLOCK_AT_TYPE] = NL_BLOCK_TYPE_TIME;
+    nl_le32_put(block + NL_BLOCK_AT_STORED_SIZE, SIZE);
+    nl_le32_put(block + NL_BLOCK_AT_RAW_SIZE, SIZE);
+    nl_le64_put(block + NL_BLOCK_HEADER_SIZE, (uint64_t)sent_ns);
+    nl_le32_put(block + NL_BLOCK_AT_CRC,
+                nl_block_checksum(block, NL_BLOCK_HEADER_SIZE, block + NL_BLOCK_HEADER_SIZE, SIZE));
+}
+
 static void clear_index(nl_block_index *index)
 {
     if (index->count > 0)
@@ -371,6 +386,7 @@ void nl_block_clear(nl_block_writer *w)
 {
     w->sources.size = w->shapes.size = w->records.size = 0;
     w->source_count = w->shape_count = w->record_count = w->field_count = 0;
+    w->whole = 0;
     clear_index(&w->source_index);
     clear_index(&w->shape_index);
 }

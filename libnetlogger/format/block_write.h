@@ -30,6 +30,7 @@ typedef struct nl_block_index {
 typedef struct nl_block_writer {
     nl_buffer sources, shapes, records; /* the payload's three parts, without their counts */
     uint32_t source_count, shape_count, record_count, field_count;
+    size_t whole; /* bytes that records of nl_block_put come to, when each has its own of what is there once */
     int64_t min_time_ns, max_time_ns, last_time_ns; /* of the records; nothing while there are none */
 
     /* The first record's time is only put down at the end, when the earliest is known: at this place of records. */
@@ -170,7 +171,7 @@ static inline size_t nl_block_size(const nl_block_writer *w)
 /* Whether it is time for nl_block_finish: a block that gets lost should not take much along. */
 static inline bool nl_block_is_full(const nl_block_writer *w)
 {
-    return nl_block_size(w) >= 64 << 10;
+    return nl_block_size(w) >= 64 << 10 || w->whole >= NL_BLOCK_WHOLE_LIMIT / 4;
 }
 
 /*

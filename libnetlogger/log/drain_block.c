@@ -292,10 +292,14 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
     identity->first_sequence += identity->lost;
 }
 
-/* What a block may take out of a ring: a part, so that its thread has room again while the rest is being encoded. */
+/*
+ * What a block may take out of a ring: a part, so that its thread has room again while the rest is being encoded; and
+ * of a very large one no more than a block's records may come to, though the same strings again take no room in it.
+ */
 static uint64_t most_of(const nl_ring *ring)
 {
     uint64_t part = (ring->mask + 1) / 8;
+    part = part < NL_BLOCK_WHOLE_LIMIT / 4 ? part : NL_BLOCK_WHOLE_LIMIT / 4;
     return part > BLOCK_EVENTS ? part : BLOCK_EVENTS;
 }
 

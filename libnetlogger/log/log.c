@@ -76,6 +76,7 @@ static void forget_parent(nl_log *log)
     nl_outbox_after_fork(&log->outbox);
     log->drain_ready = false; /* what it had allocated is lost: the parent's thread may have been in the middle of it */
     log->encoded = (nl_buffer){0};
+    nl_clock_watch_after_fork(log->watch);
     if (log->control.next.url != NULL)
         nl_destination_after_fork(log->control.next.destination);
     log->control.said = NULL;
@@ -328,6 +329,7 @@ static nl_status open_destination(nl_log *log)
 
 static void free_log(nl_log *log)
 {
+    nl_clock_watch_free(log->watch);
     nl_control_free(log);
     nl_buffer_free(&log->encoded);
     if (log->drain_ready)
@@ -386,6 +388,7 @@ static nl_log *open_url(const char *prog, nl_url *url)
     }
     nl_log_note_url(log);
     add_to_registry(log);
+    nl_clock_watch_begin(log);
     begin_activation(log);
     /* Not at the first event, which may come from a signal handler: starting a thread allocates. */
     nl_log_start(log);

@@ -5,6 +5,7 @@
  *   write.c           nl_write and its like, through the same ring
  *   writer_thread.c   takes events out of the rings and sends them
  *   log.c             open, close, fork
+ *   clock_watch.c     how good the clock is, said in the log
  *   control.c         what is changed while the program runs; activation.c: by a file; own_records.c: said in the log
  *
  * Two kinds of lock: the registry's, one a process (which logs and threads there are), and each log's (its list of
@@ -15,6 +16,7 @@
 #ifndef NETLOGGER_LOG_LOG_INTERNAL_H
 #define NETLOGGER_LOG_LOG_INTERNAL_H
 
+#include "log/clock_watch.h"
 #include "log/control.h"
 #include "log/drain.h"
 #include "log/options.h"
@@ -47,6 +49,7 @@ struct nl_log {
     char message[512];
 
     nl_log_control control;
+    nl_clock_watch *watch; /* the writer thread's; NULL: nothing is watched */
 
     uint32_t wake; /* futex: 1 when the writer thread is to look at once */
 

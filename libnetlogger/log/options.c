@@ -6,6 +6,7 @@
 #include "format/number.h"
 #include "transport/writer_internal.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -16,6 +17,7 @@ enum {
     SPOOL_DEFAULT = 256 << 20,
     SPOOL_LEAST = 1 << 20,
     BLOCK_DEFAULT_S = 10,
+    CLOCK_DEFAULT_S = 60,
 };
 
 /* "block", "newest", "oldest", or a level: events less urgent than it are dropped first. */
@@ -39,6 +41,27 @@ static bool read_seconds(const char *value, int64_t *time_ns)
         return false;
     *time_ns = (int64_t)(seconds * 1e9);
     return true;
+}
+
+#define CLOCK_LEAST_NS (NL_NS_PER_SECOND / 10)
+
+/* "no", or seconds. */
+static bool read_clock(const char *value, int64_t *every_ns)
+{
+    *every_ns = 0;
+    if (strcasecmp(value, "no") == 0 || strcasecmp(value, "off") == 0)
+        return true;
+    return read_seconds(value, every_ns) && (*every_ns == 0 || *every_ns >= CLOCK_LEAST_NS);
+}
+
+/* Of logs whose URL does not say. What goes to a collector is compared with what others have sent there. */
+static int64_t default_clock(bool collector)
+{
+    const char *named = secure_getenv("NETLOGGER_CLOCK");
+    int64_t every_ns;
+    if (named != NULL && *named != '\0' && read_clock(named, &every_ns))
+        return every_ns;
+    return collector ? CLOCK_DEFAULT_S * NL_NS_PER_SECOND : 0;
 }
 
 static bool read_ring_size(const char *value, size_t *size)
@@ -71,6 +94,7 @@ static const char *values_of(const char *name)
         {"spool_full", "stop or oldest"},
         {"backup", "a destination"},
         {"activation", "a file"},
+        {"clock", "no, or seconds, from 0.1"},
     };
     for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(all[i].name, name) == 0)
@@ -99,6 +123,8 @@ static nl_status read_own(const nl_url_option *option, nl_log_options *options)
         good = *(options->backup = value) != '\0';
     else if (strcmp(name, "activation") == 0)
         good = *(options->activation = value) != '\0';
+    else if (strcmp(name, "clock") == 0)
+        good = read_clock(value, &options->clock_ns);
     else
         return NL_END;
     return good ? NL_OK : nl_error_set("\"%s\" is no value for option %s, which is %s", value, name, values_of(name));
@@ -113,6 +139,7 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
                    .block_ns = BLOCK_DEFAULT_S * NL_NS_PER_SECOND},
         .ring_size = RING_DEFAULT,
         .spool_size = SPOOL_DEFAULT,
+        .clock_ns = default_clock(collector),
     };
     for (size_t i = 0; i < url->option_count; i++) {
         nl_status status = read_own(&url->options[i], options);
@@ -120,7 +147,7 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
             status = nl_writer_read_option(url, &url->options[i], &options->writer);
         if (status == NL_END)
             nl_error_set("unknown option \"%s\": policy, block, ring, spool, spool_size, spool_full, backup, "
-                         "activation, append, format, zstd and timeout are known%s",
+                         "activation, clock, append, format, zstd and timeout are known%s",
                          url->options[i].name, url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
         if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);

@@ -5,6 +5,8 @@
 #include "log/drain.h"
 #include "log/outbox.h"
 
+#include <sys/types.h>
+
 typedef struct nl_remains {
     int folder; /* descriptor */
     int lock;   /* descriptor; the lock is this process's now */

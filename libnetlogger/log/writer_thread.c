@@ -411,6 +411,9 @@ static void *run(void *user)
             nl_activation_look(log);
             nl_control_report(log);
             tell_unnamed(log);
+            nl_clock_watch_look(log);
+        } else {
+            nl_clock_watch_finish(log);
         }
         log->flush_ticks = stop ? UINT64_MAX : 0;
         log->outbox.hurry = flush || stop;

@@ -57,7 +57,7 @@ void nl_decoder_free(nl_decoder *decoder)
 
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
 {
-    NL_REQUIRE(nl_input_is_used_up(&decoder->in) && !decoder->open,
+    NL_REQUIRE(nl_input_is_used_up(&decoder->in) && !decoder->open && !decoder->paused,
                "the piece before is not used up: nl_decoder_next has not returned NL_AGAIN");
     NL_REQUIRE(!decoder->in.finished, "nl_decoder_finish was called");
     nl_input_feed(&decoder->in, data, size);
@@ -93,6 +93,12 @@ void nl_decoder_restart(nl_decoder *decoder)
     decoder->in_blocks = decoder->format == NL_FORMAT_NLB;
 }
 
+void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user)
+{
+    decoder->on_question = on_question;
+    decoder->question_user = user;
+}
+
 void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *user, const nl_block_view *block),
                          void *user)
 {
@@ -107,6 +113,17 @@ void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user
 {
     nl_decoder_on_block(decoder, true, on_block, user);
     decoder->unread_blocks = true;
+}
+
+void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user)
+{
+    decoder->may = may;
+    decoder->may_user = user;
+}
+
+bool nl_decoder_is_paused(const nl_decoder *decoder)
+{
+    return decoder->paused;
 }
 
 nl_format nl_decoder_format(const nl_decoder *decoder)

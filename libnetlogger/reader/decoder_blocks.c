@@ -7,6 +7,7 @@
 #include "format/bp.h"
 #include "format/bytes.h"
 #include "format/ulm.h"
+#include "format/varint.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -342,6 +343,13 @@ static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
     d->stats.records += header->record_count;
 }
 
+/* Hands a question for the time to who answers it; that of a later version may have more in its payload. */
+static void hear_question(nl_decoder *d, const nl_block_header *header)
+{
+    if (header->type == NL_BLOCK_TYPE_TIME && header->flags == 0 && header->stored_size >= 8 && d->on_question != NULL)
+        d->on_question(d->question_user, (int64_t)nl_le64_get(d->block_bytes.data + header->header_size));
+}
+
 /* Takes a whole block from the input and opens it. NL_OK, whatever it was; or NL_AGAIN, NL_END. */
 static nl_status take_block(nl_decoder *d)
 {
@@ -371,6 +379,7 @@ static nl_status take_block(nl_decoder *d)
     d->format = NL_FORMAT_NLB;
     if (header.type != NL_BLOCK_TYPE_RECORDS) {
         d->stats.blocks++;
+        hear_question(d, &header);
         return NL_OK;
     }
     d->place = d->fresh_at = 0;
@@ -425,6 +434,15 @@ uint64_t nl_decoder_sequence(const nl_decoder *d)
     return d->first_sequence + d->place - 1;
 }
 
+/* Whether the next block is to wait; then what is left of the piece is held. */
+static bool pause_before_block(nl_decoder *d)
+{
+    d->paused = d->may != NULL && nl_input_left(&d->in) > 0 && !d->may(d->may_user);
+    if (d->paused)
+        nl_input_pull(&d->in, SIZE_MAX);
+    return d->paused;
+}
+
 nl_status nl_decoder_next_in_blocks(nl_decoder *d, const nl_record **record)
 {
     d->line = 0;
@@ -432,6 +450,8 @@ nl_status nl_decoder_next_in_blocks(nl_decoder *d, const nl_record **record)
         if (d->open && next_of_block(d, record) == NL_OK)
             return NL_OK;
         nl_input_advance(&d->in);
+        if (!d->damaged && pause_before_block(d))
+            return NL_AGAIN;
         nl_status status = d->damaged ? pass_damage(d) : take_block(d);
         if (status != NL_OK)
             return status;

@@ -75,8 +75,14 @@ struct nl_decoder {
 
     void (*on_block)(void *user, const nl_block_view *block); /* NULL: nobody asks for blocks */
     void *block_user;
+    void (*on_question)(void *user, int64_t sent_ns); /* NULL: nobody answers */
+    void *question_user;
     bool take_blocks;
     bool unread_blocks; /* they are passed on as they are */
+
+    bool (*may)(void *user); /* whether the next block may be decoded; NULL: any may */
+    void *may_user;
+    bool paused; /* it may not */
 };
 
 /* Counts and reports something that can't be read. */

@@ -70,7 +70,7 @@ static value address_of(nl_synthesis *s, value v)
         family = count == 4 ? AF_INET : AF_INET6;
         at = bytes;
     } else if (count == sizeof bytes) {
-        memcpy(&family, bytes, sizeof family);
+        family = bytes[0] | bytes[1]; /* the other one is 0, in the order of whichever machine wrote it */
         at = family == AF_INET ? bytes + 4 : family == AF_INET6 ? bytes + 8 : NULL;
     }
     if (at == NULL || inet_ntop(family, at, out, sizeof out) == NULL)

@@ -53,6 +53,9 @@ bool nl_channel_secure(nl_channel *channel, nl_tls *tls, const char *name);
 /* 0 when the channel is ready for data; -1 with errno: EAGAIN, or as reading and writing have it. */
 int nl_channel_handshake(nl_channel *channel);
 
+/* Whether the handshake is over: asked of who only reads, and may have read nothing yet. */
+bool nl_channel_is_ready(const nl_channel *channel);
+
 /*
  * For a client, after the handshake. TLS 1.3 lets it begin before the server has looked at its certificate: 0 when the
  * server has shown that it took it (or did not want any), -1 with errno as reading has it. A server need not show it.

@@ -84,6 +84,11 @@ int64_t nl_destination_size(nl_destination *destination)
     return destination->kind->size != NULL ? destination->kind->size(destination) : -1;
 }
 
+nl_status nl_destination_exchange(nl_destination *destination, nl_exchange *exchange)
+{
+    return destination->kind->exchange != NULL ? destination->kind->exchange(destination, exchange) : NL_OFF;
+}
+
 void nl_destination_poll(nl_destination *destination)
 {
     if (destination->kind->poll != NULL)

@@ -41,6 +41,22 @@ int64_t nl_destination_size(nl_destination *destination);
 /* Hears what the other side has to say, when nothing is written for a while. */
 void nl_destination_poll(nl_destination *destination);
 
+/* How this host's clock and a collector's differ, by one exchange of timestamps. */
+typedef struct nl_exchange {
+    int64_t time_ns;      /* by this clock: the middle of it */
+    int64_t monotonic_ns; /* when it ended */
+    int64_t offset_ns;    /* the collector's clock minus this one, give or take half of: */
+    int64_t delay_ns;     /* what it took there and back; the collector's part is taken off */
+    char collector[256];  /* its host's name, as it says it; "" when it does not */
+} nl_exchange;
+
+/*
+ * Exchanges timestamps with a collector that acknowledges, waiting for its answer, at most half a second. NL_OK; NL_OFF
+ * where that cannot be done (files, text, no connection now, or a collector that does not know of it); NL_FAILED with
+ * the reason. One that did not answer is not asked again before it has acknowledged what it was sent.
+ */
+nl_status nl_destination_exchange(nl_destination *destination, nl_exchange *exchange);
+
 /* Files: opens the name again. Others: nothing. */
 nl_status nl_destination_reopen(nl_destination *destination);
 
@@ -54,11 +70,12 @@ nl_status nl_destination_close(nl_destination *destination, bool keep);
 
 typedef struct nl_destination_kind {
     nl_status (*write)(nl_destination *destination, nl_level level, const char *data, size_t size, size_t *written);
-    int64_t (*size)(nl_destination *destination);               /* may be NULL */
-    void (*poll)(nl_destination *destination);                  /* may be NULL */
-    nl_status (*reopen)(nl_destination *destination);           /* may be NULL */
-    void (*after_fork)(nl_destination *destination);            /* may be NULL */
-    nl_status (*close)(nl_destination *destination, bool keep); /* frees it */
+    int64_t (*size)(nl_destination *destination);                              /* may be NULL */
+    void (*poll)(nl_destination *destination);                                 /* may be NULL */
+    nl_status (*exchange)(nl_destination *destination, nl_exchange *exchange); /* may be NULL */
+    nl_status (*reopen)(nl_destination *destination);                          /* may be NULL */
+    void (*after_fork)(nl_destination *destination);                           /* may be NULL */
+    nl_status (*close)(nl_destination *destination, bool keep);                /* frees it */
 } nl_destination_kind;
 
 /* Every kind's own structure begins with this. */

@@ -12,12 +12,14 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/time_internal.h"
 #include "format/block_read.h"
 #include "format/varint.h"
 #include "transport/dial.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -26,6 +28,7 @@ enum {
     DEFAULT_TIMEOUT_MS = 10000,
     BACK_OFF_MS = 1000,
     LINGER_MS = 1000,
+    EXCHANGE_MS = 500,
     FRAME_MOST = 64 << 10,
     HEARD_AT_ONCE = 64, /* reads: who says more than so many buffers hold must not keep the log from its work */
 };
@@ -40,6 +43,12 @@ typedef struct socket_destination {
     bool acknowledged;            /* blocks: what counts as written is what the collector says it has written */
     uint64_t blocks_sent;         /* over this connection */
     uint64_t blocks_acknowledged; /* of these */
+    uint64_t asked;               /* the place of the latest question for the time among blocks_sent */
+    int64_t asked_ns;             /* when it was sent; 0: none waits for its answer */
+    bool answered;                /* it was: */
+    int64_t answer[2];            /* when it came and when the answer went, by the collector's clock */
+    char collector[256];          /* the name that it gave itself */
+    bool knows_no_time;           /* it acknowledged a question and did not answer */
     nl_buffer said;               /* by the collector, and not a whole frame yet */
     void (*on_control)(void *user, const char *commands, size_t size);
     void *user;
@@ -48,7 +57,9 @@ typedef struct socket_destination {
 static void disconnect(socket_destination *s)
 {
     nl_channel_close(&s->channel);
-    s->blocks_sent = s->blocks_acknowledged = 0;
+    s->blocks_sent = s->blocks_acknowledged = s->asked = 0;
+    s->asked_ns = 0;
+    s->knows_no_time = false;
     s->said.size = 0;
 }
 
@@ -81,6 +92,23 @@ static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
 
 /* ---- what a collector says: frames of a magic, a size and that many bytes (doc/binary-format.md) ---- */
 
+/* The answer to a question for the time. One that comes too late is for a question that nobody waits for. */
+static void take_time(socket_destination *s, const char *bytes, size_t size)
+{
+    if (size < NL_TIME_ANSWER_LEAST || s->asked_ns == 0 || (int64_t)nl_le64_get(bytes) != s->asked_ns)
+        return;
+    uint64_t came = nl_le64_get(bytes + 8), left = nl_le64_get(bytes + 16);
+    if (came > INT64_MAX / 2 || left > INT64_MAX / 2) /* no time of our days, and differences are to fit */
+        return;
+    s->answer[0] = (int64_t)came;
+    s->answer[1] = (int64_t)left;
+    size_t name = size - NL_TIME_ANSWER_LEAST;
+    snprintf(s->collector, sizeof s->collector, "%.*s", name < sizeof s->collector ? (int)name : 0,
+             bytes + NL_TIME_ANSWER_LEAST);
+    s->answered = true;
+    s->asked_ns = 0;
+}
+
 /* Takes the first whole frame off what was said. False when there is none, or none that could be one. */
 static bool take_frame(socket_destination *s, bool *understood)
 {
@@ -92,6 +120,8 @@ static bool take_frame(socket_destination *s, bool *understood)
         return false;
     if (memcmp(at, "NLA1", 4) == 0 && size == sizeof s->blocks_acknowledged)
         s->blocks_acknowledged = nl_le64_get(at + HEAD);
+    else if (memcmp(at, NL_TIME_ANSWER_MAGIC, 4) == 0)
+        take_time(s, at + HEAD, size);
     else if (memcmp(at, "NLC1", 4) == 0 && s->on_control != NULL)
         s->on_control(s->user, at + HEAD, size);
     s->said.size -= HEAD + size;
@@ -236,6 +266,68 @@ static nl_status socket_write(nl_destination *destination, nl_level level, const
     return status;
 }
 
+/* ---- time ---- */
+
+/* Waits for the answer to the latest question. False when there is none. */
+static bool await_time(socket_destination *s, int64_t deadline_ns)
+{
+    while (!s->answered) {
+        if (s->blocks_acknowledged >= s->asked) {
+            s->knows_no_time = true;
+            return false;
+        }
+        if (wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns) != 0)
+            return false;
+        if (is_closed(s) && !s->answered) {
+            disconnect(s);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The four timestamps of RFC 5905; what passed here is counted by the monotonic clock, which nobody sets meanwhile. */
+static void reckon(const socket_destination *s, int64_t sent_ns, int64_t passed_ns, nl_exchange *e)
+{
+    int64_t there_ns = s->answer[0] - sent_ns, back_ns = s->answer[1] - (sent_ns + passed_ns);
+    e->time_ns = sent_ns + passed_ns / 2;
+    e->monotonic_ns = nl_monotonic_ns();
+    e->offset_ns = there_ns / 2 + back_ns / 2;
+    e->delay_ns = passed_ns - (s->answer[1] - s->answer[0]);
+    if (e->delay_ns < 0) /* the collector's clock was set just then, or it says anything */
+        e->delay_ns = passed_ns;
+    memcpy(e->collector, s->collector, sizeof e->collector);
+}
+
+static nl_status socket_exchange(nl_destination *destination, nl_exchange *exchange)
+{
+    socket_destination *s = (socket_destination *)destination;
+    char question[NL_TIME_QUESTION_SIZE];
+    check_descriptor(s);
+    if (s->channel.fd >= 0 && s->acknowledged && is_closed(s))
+        disconnect(s);
+    if (!s->acknowledged || s->channel.fd < 0 || s->knows_no_time || s->blocks_acknowledged < s->asked)
+        return NL_OFF;
+    int64_t deadline_ns = nl_deadline_ns(s->timeout_ms < EXCHANGE_MS ? s->timeout_ms : EXCHANGE_MS);
+    int64_t sent_ns = nl_time_now_ns(), start_ns = nl_monotonic_ns();
+    size_t sent;
+    s->asked = ++s->blocks_sent;
+    s->asked_ns = sent_ns;
+    s->answered = false;
+    nl_time_question_put(question, sent_ns);
+    if (send_all(s, question, sizeof question, deadline_ns, &sent) != NL_OK) {
+        disconnect(s); /* part of it may be on its way */
+        return NL_FAILED;
+    }
+    bool answered = await_time(s, deadline_ns);
+    int64_t passed_ns = nl_monotonic_ns() - start_ns;
+    s->asked_ns = 0;
+    if (!answered)
+        return nl_error_set("the collector did not say what time it has");
+    reckon(s, sent_ns, passed_ns, exchange);
+    return NL_OK;
+}
+
 static void socket_poll(nl_destination *destination)
 {
     socket_destination *s = (socket_destination *)destination;
@@ -280,8 +372,11 @@ static nl_status socket_close(nl_destination *destination, bool keep)
     return NL_OK;
 }
 
-static const nl_destination_kind socket_kind = {
-    .write = socket_write, .poll = socket_poll, .after_fork = socket_after_fork, .close = socket_close};
+static const nl_destination_kind socket_kind = {.write = socket_write,
+                                                .poll = socket_poll,
+                                                .exchange = socket_exchange,
+                                                .after_fork = socket_after_fork,
+                                                .close = socket_close};
 
 nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options)
 {

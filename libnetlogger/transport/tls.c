@@ -383,6 +383,12 @@ int nl_channel_handshake(nl_channel *channel)
     return result;
 }
 
+bool nl_channel_is_ready(const nl_channel *channel)
+{
+    const nl_tls_session *session = channel->tls;
+    return session == NULL || (session->failed == 0 && SSL_is_init_finished(session->ssl));
+}
+
 int nl_channel_confirm(nl_channel *channel)
 {
     nl_tls_session *session = channel->tls;

@@ -120,6 +120,43 @@ nl_status output_file_highest(const output_options *options, uint64_t *number)
     return list_numbers(options, take_higher, number);
 }
 
+typedef struct number_list {
+    uint64_t above;
+    uint64_t *at;
+    size_t count, capacity;
+} number_list;
+
+static void take_above(void *user, uint64_t number)
+{
+    number_list *list = user;
+    if (number <= list->above)
+        return;
+    if (list->count == list->capacity) {
+        list->capacity = list->capacity == 0 ? 64 : 2 * list->capacity;
+        list->at = reallocarray(list->at, list->capacity, sizeof *list->at);
+        if (list->at == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
+    list->at[list->count++] = number;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
+    return (one > other) - (one < other);
+}
+
+nl_status output_file_list(const output_options *options, uint64_t above, uint64_t **numbers, size_t *count)
+{
+    number_list list = {.above = above};
+    nl_status status = list_numbers(options, take_above, &list);
+    if (list.count > 0)
+        qsort(list.at, list.count, sizeof *list.at, by_value);
+    *numbers = list.at;
+    *count = list.count;
+    return status;
+}
+
 typedef struct removal {
     const output_options *options;
     uint64_t below;
@@ -184,8 +221,7 @@ static nl_status say_holder(const char *name, const struct stat *status)
     return failure("%s: %s (process %ld) writes it", name, program, holder);
 }
 
-/* Where files cannot be locked they are not. */
-static nl_status lock(int fd, const char *name)
+nl_status output_file_lock(int fd, const char *name)
 {
     struct stat status;
     if (fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || flock(fd, LOCK_EX | LOCK_NB) == 0 ||
@@ -205,7 +241,7 @@ nl_status output_file_claim(const output_options *options, int *claim)
     nl_status result = NL_OK;
     if (stat(name, &status) == 0 && S_ISREG(status.st_mode)) /* to open a pipe and close it would end its reader */
         *claim = open(name, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (*claim >= 0 && (result = lock(*claim, name)) != NL_OK) {
+    if (*claim >= 0 && (result = output_file_lock(*claim, name)) != NL_OK) {
         close(*claim);
         *claim = -1;
     }
@@ -247,7 +283,7 @@ nl_status output_file_open(output_file *file, const output_options *options, uin
         /* A file that was not moved away is opened anew all the same. */
         if (file->fd >= 0 && file->plain && file->inode == opened.inode)
             flock(file->fd, LOCK_UN);
-        status = lock(opened.fd, opened.name);
+        status = output_file_lock(opened.fd, opened.name);
     }
     if (status != NL_OK) {
         output_file_close(&opened);

@@ -28,6 +28,9 @@ char *output_file_journal_name(const output_options *options);
 /* The highest number of the files that are there, 0 when there are none. */
 nl_status output_file_highest(const output_options *options, uint64_t *number);
 
+/* The numbers above that of the files that are there, rising; to be freed, NULL when there are none. */
+nl_status output_file_list(const output_options *options, uint64_t above, uint64_t **numbers, size_t *count);
+
 /* Removes those of lower numbers. */
 void output_file_remove_below(const output_options *options, uint64_t number);
 
@@ -37,6 +40,10 @@ void output_file_remove_below(const output_options *options, uint64_t number);
  * somebody does, and failure_text() says who.
  */
 nl_status output_file_claim(const output_options *options, int *claim);
+
+/* Locks a file that is open until it is closed; where files cannot be locked they are not. NL_FAILED: somebody else
+ * writes it, and failure_text() says who. */
+nl_status output_file_lock(int fd, const char *name);
 
 /* Opens the file of that number, to append to it, and locks it; fresh: it must not be there. *file is as it was on
  * NL_FAILED, else what it had open is closed. {.fd = -1} has nothing open. */

@@ -70,7 +70,9 @@ static int64_t now_ns(void)
 static void choose_batch_size(output *out)
 {
     const output_options *o = &out->options;
-    uint64_t left = o->rotate_size > out->file.size ? o->rotate_size - out->file.size : BATCH;
+    uint64_t left = o->rotate_size == 0               ? BATCH
+                    : o->rotate_size > out->file.size ? o->rotate_size - out->file.size
+                                                      : o->rotate_size; /* it goes into the next one */
     if (o->zstd_level > 0 && left < BATCH_LEAST)
         left = BATCH_LEAST;
     out->batch_size = left < BATCH ? (size_t)left : BATCH;

@@ -91,6 +91,13 @@ static bool split(FILE *in, FILE *good, FILE *damaged, const regions *r, uint64_
            fsync(fileno(damaged)) == 0;
 }
 
+/* Root may repair what netlogd's own user goes on with. Who may not give a file away is its owner already. */
+static bool make_alike(int fd, const struct stat *as)
+{
+    bool given = fchown(fd, as->st_uid, as->st_gid) == 0 || errno == EPERM;
+    return given && fchmod(fd, as->st_mode & 07777) == 0;
+}
+
 bool take_out(const char *path, const regions *r)
 {
     char *beside, *aside;
@@ -100,8 +107,8 @@ bool take_out(const char *path, const regions *r)
     FILE *in = fopen(path, "re"), *good = fopen(beside, "wxe"), *damaged = fopen(aside, "ae");
     bool made = good != NULL;
     bool done = in != NULL && good != NULL && damaged != NULL && fstat(fileno(in), &status) == 0 &&
-                fchmod(fileno(good), status.st_mode & 07777) == 0 &&
-                split(in, good, damaged, r, (uint64_t)status.st_size) && rename(beside, path) == 0;
+                make_alike(fileno(good), &status) && split(in, good, damaged, r, (uint64_t)status.st_size) &&
+                rename(beside, path) == 0;
     if (!done)
         program_error("repair %s: %s", path, strerror(errno));
     if (!done && made)

@@ -2,13 +2,17 @@
 
 #include "verify.h"
 
+#include "failure.h"
+#include "file.h"
 #include "missing.h"
 #include "program/program.h"
 #include "take_out.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { LONGEST = 256 << 20 };
 
@@ -94,8 +98,32 @@ static void forget_places_in_compressed(check *c)
     c->regions.count = 0;
 }
 
+/*
+ * Opens and locks a file that may be repaired, before it is read: who writes it meanwhile would go on writing what was
+ * put aside. -1 when it can't be opened, which reading it says, or when somebody writes it: then *why says who.
+ */
+static int claim(const char *path, const char **why)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+    if (fd < 0 || output_file_lock(fd, path) == NL_OK)
+        return fd;
+    *why = failure_text();
+    close(fd);
+    return -1;
+}
+
+static void mend(check *c, const char *path, const char *writer)
+{
+    if (writer != NULL)
+        program_error("%s: it is not repaired", writer);
+    else if (take_out(path, &c->regions))
+        printf("%s: repaired, what was damaged is in %s.damaged\n", path, path);
+}
+
 static void check_file(check *c, const char *path)
 {
+    const char *writer = NULL;
+    int claimed = c->repair ? claim(path, &writer) : -1;
     c->path = path;
     c->regions.count = 0;
     c->missing = 0;
@@ -118,8 +146,10 @@ static void check_file(check *c, const char *path)
         printf(", %" PRIu64 " records twice", stats.repeated);
     putchar('\n');
     c->damaged = c->damaged || !good;
-    if (c->repair && c->regions.count > 0 && take_out(path, &c->regions))
-        printf("%s: repaired, what was damaged is in %s.damaged\n", path, path);
+    if (c->repair && c->regions.count > 0)
+        mend(c, path, writer);
+    if (claimed >= 0)
+        close(claimed);
 }
 
 /* ---- folders ---- */

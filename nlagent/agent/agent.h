@@ -47,6 +47,8 @@ struct agent {
     nl_log *log; /* its own events; NULL when it has none */
     char host[256];
     struct event *clock;
+    unsigned clock_looks; /* seconds */
+    bool clock_warned;    /* it was said that this host's clock is not synchronized */
     struct access *access;
     struct directory *directory; /* NULL: it is none */
     struct collections *collections;

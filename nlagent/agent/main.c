@@ -11,6 +11,7 @@
 #include "program/program.h"
 #include "service/inherited.h"
 #include "service/listener.h"
+#include "timekeeping/quality.h"
 
 #include <errno.h>
 #include <libxml/parser.h>
@@ -19,7 +20,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OPTION_FIRST = 0x1000, OPTION_CONFIG = 'c', CLOCK_S = 1, SERVERS_MOST = SETTINGS_LISTEN_MOST * 4 };
+enum {
+    OPTION_FIRST = 0x1000,
+    OPTION_CONFIG = 'c',
+    SERVERS_MOST = SETTINGS_LISTEN_MOST * 4,
+    CLOCK_S = 1,
+    CLOCK_LOOKS = 60 /* of these a look at this host's clock */
+};
 
 /* The directives, each an option and a line of the configuration file. */
 static const struct {
@@ -151,6 +158,22 @@ static void on_stop(evutil_socket_t signal, short what, void *user)
     event_base_loopbreak(user);
 }
 
+/* Says in the log, a minute at the latest after it came about, that this host's clock is not synchronized, or is again.
+ */
+static void look_at_clock(agent *a)
+{
+    bool synchronized;
+    if (a->log == NULL || a->clock_looks++ % CLOCK_LOOKS != 0)
+        return;
+    nl_record *record = agent_record(a, NL_USAGE, NL_CLOCK_KERNEL);
+    if (nl_quality_add_kernel(record, &synchronized) && synchronized == a->clock_warned) {
+        nl_record_set_level(record, synchronized ? NL_USAGE : NL_WARNING);
+        nl_write_record(a->log, record);
+        a->clock_warned = !synchronized;
+    }
+    nl_record_free(record);
+}
+
 static void on_clock(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
@@ -158,6 +181,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     process_reap();
     subscriptions_sweep(a);
     active_sweep(a);
+    look_at_clock(a);
     if (a->directory != NULL)
         directory_expire(a->directory);
 }

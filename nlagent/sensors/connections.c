@@ -120,7 +120,7 @@ static void log_connection(sensor_look *look, const struct inet_diag_msg *d, con
     unsigned ports[2] = {ntohs(d->id.idiag_sport), ntohs(d->id.idiag_dport)};
     address_text(d, d->id.idiag_src, ports[0], local);
     address_text(d, d->id.idiag_dst, ports[1], peer);
-    if ((s->port != 0 && ports[0] != s->port && ports[1] != s->port) ||
+    if ((s->port != 0 && (long)ports[0] != s->port && (long)ports[1] != s->port) ||
         (s->peer[0] != '\0' && fnmatch(s->peer, peer, 0) != 0) || s->shown++ >= SHOWN_MOST)
         return;
     nl_record *record = look_begin(look, "TcpConnection");

@@ -15,7 +15,8 @@ typedef struct tcp {
     double busy_us, receiver_us, buffer_us; /* rises */
     double sent, again;                     /* bytes */
     double rtt_us, rtt_least_us, window;    /* means, weighted by bytes sent; least: the least of all */
-    double cwnd;                            /* bytes */
+    double cwnd, unsent;                    /* bytes; unsent is written and waits to be sent */
+    bool knows_unsent;
     double wall_us;
 } tcp;
 
@@ -46,7 +47,8 @@ static tcp tcp_of(const observed *o, guint host)
         const resource *r = g_ptr_array_index(all, i);
         if (r->host != host || strcmp(r->event, "TcpConnection") != 0 || strcmp(r->field, "TCP.BYTES.SENT") != 0)
             continue;
-        double sent = resource_rise(r, observed_from_ns(o), observed_to_ns(o)), least = mean(o, r, "TCP.RTT.MIN");
+        double sent = resource_rise(r, observed_from_ns(o), observed_to_ns(o)), least = mean(o, r, "TCP.RTT.MIN"),
+               unsent = mean(o, r, "TCP.UNSENT");
         if (sent < 65536)
             continue;
         t.connections++;
@@ -58,6 +60,8 @@ static tcp tcp_of(const observed *o, guint host)
         add_weighted(&t.rtt_us, mean(o, r, "TCP.RTT"), sent);
         add_weighted(&t.window, mean(o, r, "TCP.WINDOW"), sent);
         add_weighted(&t.cwnd, mean(o, r, "TCP.CWND") * mean(o, r, "TCP.MSS"), sent);
+        add_weighted(&t.unsent, unsent, sent);
+        t.knows_unsent = t.knows_unsent || !isnan(unsent);
         t.rtt_least_us = least < t.rtt_least_us ? least : t.rtt_least_us;
     }
     t.wall_us = (double)(observed_to_ns(o) - observed_from_ns(o)) / 1e3 * t.connections;
@@ -65,13 +69,15 @@ static tcp tcp_of(const observed *o, guint host)
         t.rtt_us /= t.sent;
         t.window /= t.sent;
         t.cwnd /= t.sent;
+        t.unsent /= t.sent;
     }
     return t;
 }
 
 /*
- * The share of all time on the ways from and to a host (of all when host is 0), and in legs that wait until they could
- * send, of which busy is the share that TCP has something to send; *most is the leg that has most of it.
+ * The share of all time on the ways from a host (of all when host is 0), which is what its own TCP has to do with, and
+ * in legs that wait until they could send, of which busy is the share that TCP has something to send; *most is the leg
+ * that has most of it.
  */
 static double between(const observed *o, guint host, double busy, const leg **most)
 {
@@ -80,7 +86,7 @@ static double between(const observed *o, guint host, double busy, const leg **mo
     *most = NULL;
     for (guint i = 0; i < legs->len; i++) {
         const leg *l = g_ptr_array_index(legs, i);
-        if (host != 0 && l->from_host != host && l->to_host != host)
+        if (host != 0 && l->from_host != host)
             continue;
         bool local = leg_is_local(l);
         if (local && (busy == 0 || !l->sends))
@@ -160,6 +166,16 @@ static bool is_idle(const findings *f)
 }
 
 /*
+ * Whether it is TCP that holds connections up. Busy it is as long as something is not acknowledged: one small thing at
+ * a time keeps it busy for the round trip, though it sends all of it at once. Nothing waits to be sent then.
+ */
+static bool tcp_waits(const tcp *t)
+{
+    bool starved = t->knows_unsent && t->unsent < 0.05 * t->cwnd;
+    return !starved && t->wall_us > 0 && t->busy_us > 0.7 * t->wall_us;
+}
+
+/*
  * Objects take a round trip and little else, whatever they carry, and few are under way: more at once would take no
  * longer each. Where they queued for something their times would vary, and the round trip would be above its least.
  */
@@ -168,6 +184,7 @@ static void find_streams(findings *f)
     const observed *o = f->observed;
     const leg *most;
     double share = between(o, 0, 0, &most), rtt_us = 0, least_us = INFINITY, busy = 0, wall = 0;
+    bool waits = false;
     for (guint h = 1; h < observed_host_count(o); h++) {
         tcp t = tcp_of(o, h);
         if (t.connections == 0)
@@ -176,10 +193,11 @@ static void find_streams(findings *f)
         least_us = MIN(least_us, t.rtt_least_us);
         busy += t.busy_us;
         wall += t.wall_us;
+        waits = waits || tcp_waits(&t);
     }
     bool queues = isfinite(least_us) && least_us > 0 && rtt_us > 1.5 * least_us;
     if (share < 0.5 || most == NULL || most->low_ns < 2000000 || (double)most->high_ns > 1.5 * (double)most->low_ns ||
-        queues || !is_idle(f) || (wall > 0 && busy / wall > 0.7))
+        queues || !is_idle(f) || waits)
         return;
     char *took = text_ns((double)most->median_ns), *where = text_leg(o, most), *part = text_share(share);
     finding *made = findings_add(f, "streams", share, wall > 0 ? 0.8 : 0.6,
@@ -188,7 +206,8 @@ static void find_streams(findings *f)
                      part, where, took);
     if (wall > 0)
         finding_evidence(made,
-                         "connections have something to send %.0f %% of the time only; no processor or disk is busy",
+                         "connections have something under way %.0f %% of the time and nothing waits to be sent; no "
+                         "processor or disk is busy",
                          100 * busy / wall);
     finding_place(made, o, 0, most);
     finding_advice(made, "ask for the next ones before the last have come: more streams, more requests ahead on each");

@@ -22,6 +22,7 @@ typedef struct pause_at {
 typedef struct rhythm {
     GArray *pauses;
     double period_ns, spread, total_ns; /* spread: of the distances, by the period */
+    double span_ns;                     /* in which they were looked for */
 } rhythm;
 
 /* Ends of passages that end on a host, all when host is 0. */
@@ -50,6 +51,39 @@ static guint *count_bins(const GArray *times, int64_t from_ns, int64_t width_ns,
     return counts;
 }
 
+/* A pause is from the last step before its empty bins to the first one after them: edges has, for the bins before and
+ * after some, which pauses these are + 1. */
+typedef struct edges {
+    guint *before, *after;
+} edges;
+
+static void set_edges(const edges *e, GArray *pauses, const GArray *times, int64_t from_ns, int64_t width_ns,
+                      guint bins)
+{
+    for (guint i = 0; i < pauses->len; i++) {
+        pause_at *p = &g_array_index(pauses, pause_at, i);
+        *p = (pause_at){INT64_MIN, INT64_MAX}; /* took_ns is when it ends, for now */
+    }
+    for (guint i = 0; i < times->len; i++) {
+        int64_t time_ns = g_array_index(times, int64_t, i), bin = (time_ns - from_ns) / width_ns;
+        if (bin < 0 || bin >= bins)
+            continue;
+        if (e->before[bin] != 0) {
+            pause_at *p = &g_array_index(pauses, pause_at, e->before[bin] - 1);
+            p->from_ns = MAX(p->from_ns, time_ns);
+        }
+        if (e->after[bin] != 0) {
+            pause_at *p = &g_array_index(pauses, pause_at, e->after[bin] - 1);
+            p->took_ns = MIN(p->took_ns, time_ns);
+        }
+    }
+    for (guint i = 0; i < pauses->len; i++) {
+        pause_at *p = &g_array_index(pauses, pause_at, i);
+        p->took_ns -= p->from_ns;
+    }
+}
+
+/* A host's first steps may come late: what is before them is no pause. */
 static GArray *find_gaps(const GArray *times, int64_t from_ns, int64_t to_ns)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(pause_at));
@@ -57,16 +91,21 @@ static GArray *find_gaps(const GArray *times, int64_t from_ns, int64_t to_ns)
     int64_t width_ns = MAX((to_ns - from_ns) / bins, 1);
     guint *counts = count_bins(times, from_ns, width_ns, bins);
     double a_bin = (double)times->len / bins;
+    edges e = {g_new0(guint, bins + 1), g_new0(guint, bins + 1)};
     for (guint i = 0; i < bins;) {
         guint end = i;
         while (end < bins && counts[end] == 0)
             end++;
-        if ((end - i) * a_bin >= CHANCE && end < bins) {
-            pause_at p = {from_ns + i * width_ns, (end - i) * width_ns};
+        if ((end - i) * a_bin >= CHANCE && end < bins && i > 0) {
+            pause_at p = {0};
             g_array_append_val(found, p);
+            e.before[i - 1] = e.after[end] = found->len;
         }
         i = MAX(end, i + 1);
     }
+    set_edges(&e, found, times, from_ns, width_ns, bins);
+    g_free(e.before);
+    g_free(e.after);
     g_free(counts);
     return found;
 }
@@ -133,9 +172,53 @@ static rhythm best_rhythm(GArray *pauses)
     return best;
 }
 
+/*
+ * A rhythm goes on: most of the pauses that its period asks for are there. Two distances that happen to be alike are
+ * none; of few pauses they are to be very much alike. And a pause is an exception: what stands still for most of the
+ * time is slow, and does what it does in bursts.
+ */
 static bool is_regular(const rhythm *r)
 {
-    return r->pauses->len >= PAUSES_LEAST && r->spread <= 0.2;
+    guint count = r->pauses->len;
+    double asked = r->period_ns > 0 ? r->span_ns / r->period_ns : INFINITY;
+    return count >= PAUSES_LEAST && r->spread <= (count > PAUSES_LEAST + 1 ? 0.2 : 0.05) && count + 1 >= 0.7 * asked &&
+           r->total_ns <= 0.5 * r->span_ns;
+}
+
+/*
+ * By how much earlier the pauses of a end than those of b that overlap them, on the average; NAN where none do. Their
+ * beginnings say less: who has nothing to do just then seems to stand still already.
+ */
+static double lead_ns(const rhythm *a, const rhythm *b)
+{
+    double sum = 0;
+    guint count = 0;
+    for (guint i = 0, k = 0; i < a->pauses->len && k < b->pauses->len;) {
+        const pause_at *p = &g_array_index(a->pauses, pause_at, i), *q = &g_array_index(b->pauses, pause_at, k);
+        if (p->from_ns < q->from_ns + q->took_ns && q->from_ns < p->from_ns + p->took_ns) {
+            sum += (double)(q->from_ns + q->took_ns - p->from_ns - p->took_ns);
+            count++;
+        }
+        if (p->from_ns + p->took_ns < q->from_ns + q->took_ns)
+            i++;
+        else
+            k++;
+    }
+    return count > 0 ? sum / count : NAN;
+}
+
+/* The host that goes on before each other one that stood still; 0 when there is none. */
+static guint leader(const rhythm *found, guint count)
+{
+    for (guint h = 1; h < count; h++) {
+        bool first = is_regular(&found[h]);
+        for (guint k = 1; first && k < count; k++)
+            if (k != h && is_regular(&found[k]))
+                first = lead_ns(&found[h], &found[k]) > 0.02 * found[h].total_ns / found[h].pauses->len;
+        if (first)
+            return h;
+    }
+    return 0;
 }
 
 static void tell(findings *f, guint host, const rhythm *r)
@@ -162,8 +245,8 @@ static void tell(findings *f, guint host, const rhythm *r)
 }
 
 /*
- * Where one host pauses the others have nothing to do before long: the one that stands still longest is it, unless
- * everything stands still as long.
+ * Where one host pauses the others have nothing to do before long: the one that stands still longest is it, or, where
+ * all do as long, the one that the others go on after; unless all go on at once.
  */
 void find_pauses(findings *f)
 {
@@ -177,12 +260,15 @@ void find_pauses(findings *f)
             g_array_free(found[h].pauses, TRUE);
             found[h] = best_rhythm(find_gaps(times, observed_from_ns(o), observed_to_ns(o)));
         }
+        found[h].span_ns = (double)(observed_to_ns(o) - observed_from_ns(o));
         g_array_free(times, TRUE);
         if (!is_regular(&found[h]))
             found[h].total_ns = 0;
         if (found[h].total_ns > 1.3 * found[longest].total_ns)
             longest = h;
     }
+    if (longest == 0 && is_regular(&found[0]))
+        longest = leader(found, count);
     if (is_regular(&found[longest]))
         tell(f, longest, &found[longest]);
     for (guint h = 0; h < count; h++)

@@ -2,6 +2,7 @@
 
 #include "diag/report.h"
 
+#include "analysis/printable.h"
 #include "analysis/json.h"
 
 #include <stdio.h>
@@ -33,14 +34,14 @@ static void print_head(const observed *o)
 {
     char *wall = text_ns((double)(observed_to_ns(o) - observed_from_ns(o)));
     guint objects = observed_objects(o)->len;
-    printf("%" G_GUINT64_FORMAT " records, %u objects on %u hosts in %s", observed_records(o), objects,
-           observed_host_count(o) - 1, wall);
+    printable_print("%" G_GUINT64_FORMAT " records, %u objects on %u hosts in %s", observed_records(o), objects,
+                    observed_host_count(o) - 1, wall);
     if (objects > 0) {
         char *mean = text_ns(observed_total_ns(o) / objects);
-        printf("; %s each on the average", mean);
+        printable_print("; %s each on the average", mean);
         g_free(mean);
     }
-    printf("\n");
+    printable_print("\n");
     g_free(wall);
 }
 
@@ -58,11 +59,11 @@ static void print_legs(const observed *o)
     const leg **sorted = g_new(const leg *, legs->len + 1);
     memcpy(sorted, legs->pdata, legs->len * sizeof *sorted);
     qsort(sorted, legs->len, sizeof *sorted, compare_totals);
-    printf("\nWhere the time goes:\n");
+    printable_print("\nWhere the time goes:\n");
     for (guint i = 0; i < legs->len && i < SHOWN; i++) {
         char *where = text_leg(o, sorted[i]), *part = text_share(leg_share(o, sorted[i])),
              *mean = text_ns(sorted[i]->mean_ns);
-        printf("  %7s  %s, %s on the average\n", part, where, mean);
+        printable_print("  %7s  %s, %s on the average\n", part, where, mean);
         g_free(where);
         g_free(part);
         g_free(mean);
@@ -73,12 +74,13 @@ static void print_legs(const observed *o)
 static void print_cause(const finding *cause, guint number, const report_sources *sources)
 {
     char *part = text_share(cause->share), *sure = text_share(cause->sure), *view = report_view(cause, sources);
-    printf("\n%u. %s [%s]\n   explains %s of all time; %s sure\n", number, cause->title, cause->cause, part, sure);
+    printable_print("\n%u. %s [%s]\n   explains %s of all time; %s sure\n", number, cause->title, cause->cause, part,
+                    sure);
     for (guint i = 0; i < cause->evidence->len; i++)
-        printf("   - %s\n", (const char *)g_ptr_array_index(cause->evidence, i));
+        printable_print("   - %s\n", (const char *)g_ptr_array_index(cause->evidence, i));
     if (cause->advice != NULL)
-        printf("   try: %s\n", cause->advice);
-    printf("   see: %s\n", view);
+        printable_print("   try: %s\n", cause->advice);
+    printable_print("   see: %s\n", view);
     g_free(part);
     g_free(sure);
     g_free(view);
@@ -88,7 +90,8 @@ void report_text(const findings *f, const report_sources *sources)
 {
     print_head(f->observed);
     if (f->list->len == 0)
-        printf("\nHealthy: nothing found that would give %.0f %% of the time or more back.\n", 100 * FINDING_LEAST);
+        printable_print("\nHealthy: nothing found that would give %.0f %% of the time or more back.\n",
+                        100 * FINDING_LEAST);
     for (guint i = 0; i < f->list->len; i++)
         print_cause(g_ptr_array_index(f->list, i), i + 1, sources);
     if (observed_objects(f->observed)->len > 0)

@@ -2,6 +2,8 @@
 
 #include "diag/report.h"
 
+#include "analysis/printable.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,10 +91,10 @@ static void print_legs(const observed *before, const observed *after)
     for (guint i = 0; i < count; i++)
         list[i]->weight = list[i]->after - list[i]->before;
     qsort(list, count, sizeof *list, compare_weights);
-    printf("\nWhere an object's time changed:\n");
+    printable_print("\nWhere an object's time changed:\n");
     for (guint i = 0; i < count && i < SHOWN; i++) {
         char *from = text_ns(list[i]->before), *to = text_ns(list[i]->after), *by = text_ns(fabs(list[i]->weight));
-        printf("  %c%-9s %s: %s, was %s\n", list[i]->weight < 0 ? '-' : '+', by, list[i]->name, to, from);
+        printable_print("  %c%-9s %s: %s, was %s\n", list[i]->weight < 0 ? '-' : '+', by, list[i]->name, to, from);
         g_free(from);
         g_free(to);
         g_free(by);
@@ -117,8 +119,8 @@ static void print_resources(const observed *before, const observed *after)
     for (guint i = 0; i < count && shown < SHOWN; i++) {
         if (fabs(list[i]->weight) < 0.3)
             break;
-        printf("%s  %s: %.4g, was %.4g\n", shown++ == 0 ? "\nWhat else changed:\n" : "", list[i]->name, list[i]->after,
-               list[i]->before);
+        printable_print("%s  %s: %.4g, was %.4g\n", shown++ == 0 ? "\nWhat else changed:\n" : "", list[i]->name,
+                        list[i]->after, list[i]->before);
     }
     g_free(list);
     g_hash_table_destroy(changes);
@@ -130,9 +132,9 @@ void report_changes(const observed *before, const observed *after)
          *is = text_ns(observed_total_ns(after) / objects_of(after));
     double wall_before = (double)(observed_to_ns(before) - observed_from_ns(before)) / 1e9,
            wall_after = (double)(observed_to_ns(after) - observed_from_ns(after)) / 1e9;
-    printf("An object takes %s on the average, it was %s; ", is, was);
-    printf("%.4g objects/s, it was %.4g\n", wall_after > 0 ? objects_of(after) / wall_after : 0,
-           wall_before > 0 ? objects_of(before) / wall_before : 0);
+    printable_print("An object takes %s on the average, it was %s; ", is, was);
+    printable_print("%.4g objects/s, it was %.4g\n", wall_after > 0 ? objects_of(after) / wall_after : 0,
+                    wall_before > 0 ? objects_of(before) / wall_before : 0);
     print_legs(before, after);
     print_resources(before, after);
     g_free(was);

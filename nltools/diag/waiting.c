@@ -5,7 +5,8 @@
  * passage takes then grows with how many were on the leg when it began, by the time that one is served: a straight line
  * through (how many, how long) that explains most of what passages differ by. Served one by one they leave no faster
  * than that, and when they leave about as fast all the time it is what holds everything up (utilization, as queueing
- * theory has it).
+ * theory has it). Plainer still where the log has the service as a leg of its own, behind the wait: no two are ever on
+ * it at once, and hardly ever none, while others wait.
  *
  * A timer: passages that all take the same time though nothing else does, a round one, on a host that is not busy.
  */
@@ -100,6 +101,33 @@ static double kept_distance(const leg *l, bool at_end)
     return kept;
 }
 
+/* Whether of this leg no two passages are under way at once (but for a fiftieth), and mostly one is. */
+static bool is_one_at_a_time(const leg *l)
+{
+    double shared_ns = 0;
+    int64_t end_ns = INT64_MIN;
+    for (size_t i = 0; i < l->count; i++) {
+        int64_t from = l->passages[i].from_ns, to = from + l->passages[i].took_ns;
+        if (end_ns > from)
+            shared_ns += (double)(MIN(end_ns, to) - from);
+        end_ns = MAX(end_ns, to);
+    }
+    return shared_ns <= 0.02 * l->total_ns && l->total_ns >= 0.6 * span_ns(l);
+}
+
+/* The leg behind l on its host that one object has at a time; NULL where there is none. */
+static const leg *served_behind(const observed *o, const leg *l)
+{
+    const GPtrArray *legs = observed_legs(o);
+    for (guint i = 0; i < legs->len; i++) {
+        const leg *next = g_ptr_array_index(legs, i);
+        if (next->lifeline == l->lifeline && next->from_place == l->to_place && next->from_host == l->to_host &&
+            leg_is_local(next) && 2 * next->count >= l->count && is_one_at_a_time(next))
+            return next;
+    }
+    return NULL;
+}
+
 static void find_serial(findings *f, const leg *l)
 {
     const observed *o = f->observed;
@@ -109,7 +137,8 @@ static void find_serial(findings *f, const leg *l)
         found.r2 >= 0.5 && found.slope_ns > 0 && found.slope_ns >= 0.6 * served_ns && found.slope_ns <= 1.5 * served_ns;
     /* Not where they came at such distances already. */
     bool by_ends = kept >= 0.35 && kept_distance(l, false) < 0.6 * kept && l->mean_ns >= 2 * served_ns;
-    if (found.mean_waiting < 1 || (!by_line && !by_ends))
+    const leg *behind = found.mean_waiting < 1 || l->mean_ns < 2 * served_ns ? NULL : served_behind(o, l);
+    if (found.mean_waiting < 1 || (!by_line && !by_ends && behind == NULL))
         return;
     guint host = l->from_host;
     pressure p = f->pressures[host];
@@ -125,8 +154,12 @@ static void find_serial(findings *f, const leg *l)
         finding_evidence(
             made, "each one that is there before makes it %.2f ms longer; that explains %.0f %% of its differences",
             found.slope_ns / 1e6, 100 * found.r2);
-    else
+    else if (by_ends)
         finding_evidence(made, "they leave one at a time: the distance is hardly ever below %.2f of its mean", kept);
+    if (behind != NULL)
+        finding_evidence(made,
+                         "behind it, from %s to %s, there are never two at once, and one is there %.0f %% of the time",
+                         behind->from, behind->to, 100 * MIN(1, behind->total_ns / span_ns(behind)));
     if (!other && !isnan(p.cpu_busy))
         finding_evidence(made, "its host's processors are %.0f %% busy%s", p.cpu_busy,
                          isnan(p.disk_busy) ? "" : ", its disks less than 70 %");

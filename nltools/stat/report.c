@@ -2,21 +2,13 @@
 
 #include "stat/report.h"
 
+#include "analysis/printable.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { NAME_LEAST = 30, NAME_MOST = 72, ROWS_MOST = 30 };
-
-/* Names of events are anybody's: a control character would be the terminal's to obey. */
-static char *printable(const char *text)
-{
-    char *valid = g_utf8_make_valid(text, -1);
-    for (char *at = valid; *at != '\0'; at++)
-        if ((unsigned char)*at < ' ' || *at == 127)
-            *at = '?';
-    return valid;
-}
 
 static void print_padded(const char *text, int width)
 {

@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+enum { HOSTS_NAMED = 5 };
+
+#define UNKEPT_NS 1e9 /* what a clock may be off that something keeps right is less by far */
+
 static const int64_t year_ns = INT64_C(31556952) * NL_NS_PER_SECOND;
 
 static void check_times(const store *s, GPtrArray *notices)
@@ -24,7 +28,7 @@ static void check_times(const store *s, GPtrArray *notices)
 static int64_t end_of_chunk(const store *s, uint32_t number)
 {
     uint32_t next = (number + 1) * (uint32_t)STORE_CHUNK;
-    return store_time(s, MIN(next, s->count - 1));
+    return next < s->count ? s->marks[next / STORE_MARK] : store_time(s, s->count - 1);
 }
 
 /*
@@ -36,7 +40,7 @@ static void check_gap(const store *s, GPtrArray *notices)
     int64_t whole_ns = store_time(s, s->count - 1) - store_time(s, s->first), widest_ns = 0;
     uint32_t widest = s->first / STORE_CHUNK, before = s->first;
     for (uint32_t chunk = widest; chunk <= (s->count - 1) / STORE_CHUNK; chunk++) {
-        int64_t own_ns = end_of_chunk(s, chunk) - s->starts[chunk];
+        int64_t own_ns = end_of_chunk(s, chunk) - s->marks[chunk * (STORE_CHUNK / STORE_MARK)];
         if (own_ns > widest_ns) {
             widest_ns = own_ns;
             widest = chunk;
@@ -59,6 +63,25 @@ static void check_gap(const store *s, GPtrArray *notices)
                                     (double)gap_ns / 86400e9, time));
 }
 
+/* Hosts that say themselves that nothing keeps their clocks right: the kernel then says 16 s of their error. */
+static void check_clocks(const store *s, GPtrArray *notices)
+{
+    GString *hosts = g_string_new(NULL);
+    unsigned count = 0;
+    for (size_t host = 0; host < names_count(s->names.hosts); host++) {
+        if (store_clock_error_ns(s, (uint16_t)host, s->count - 1) < UNKEPT_NS || ++count > HOSTS_NAMED)
+            continue;
+        g_string_append_printf(hosts, "%s%s", count > 1 ? ", " : "", names_text(s->names.hosts, (uint16_t)host));
+    }
+    if (count > HOSTS_NAMED)
+        g_string_append_printf(hosts, " and %u more", count - HOSTS_NAMED);
+    if (count > 0)
+        g_ptr_array_add(notices, g_strdup_printf("Clocks are not synchronized: %s. Times of different hosts may be "
+                                                 "seconds apart; nlsort --fix-clocks compares them.",
+                                                 hosts->str));
+    g_string_free(hosts, TRUE);
+}
+
 void checks_add(const store *s, bool in_order, GPtrArray *notices)
 {
     if (s->count <= s->first)
@@ -67,6 +90,7 @@ void checks_add(const store *s, bool in_order, GPtrArray *notices)
         g_ptr_array_add(notices, g_strdup("There is one record only."));
     check_times(s, notices);
     check_gap(s, notices);
+    check_clocks(s, notices);
     if (in_order && s->unordered > 0)
         g_ptr_array_add(notices,
                         g_strdup_printf("%" G_GUINT64_FORMAT " of %u records were not in order; they are shown "

@@ -1,6 +1,6 @@
 /*
  * What is odd about a log as a whole, so that who looks at it need not wonder: a single record, times that cannot be,
- * a long stretch of nothing, records out of order.
+ * a long stretch of nothing, clocks that nothing keeps right, records out of order.
  */
 #ifndef NLV_CHECKS_H
 #define NLV_CHECKS_H

@@ -6,9 +6,7 @@
 
 enum {
     NAMES_ROOM = NAMES_NONE + 1,
-    POINTS_LOOKED_AT = 20000,
-    OBJECTS_LOOKED_AT = 2000000, /* all of them; of more, those at the start of each chunk, a page or two of it */
-    OF_A_CHUNK = 1024,
+    OBJECTS_LOOKED_AT = 2000000, /* all of them; of more, none, as every name may be a colour of theirs */
 };
 
 colors *colors_new(void)
@@ -92,15 +90,13 @@ static void want_objects(wanted *w, const store *s, unsigned layer)
         if (s->spec->lifelines[i].layer == layer)
             kind = s->spec->lifelines[i].color;
     const objects *o = &s->objects[layer];
-    bool all = o->count <= OBJECTS_LOOKED_AT;
-    for (uint32_t i = 0; i < o->count; i++) {
-        if (!all && i % STORE_CHUNK == OF_A_CHUNK)
-            i += STORE_CHUNK - OF_A_CHUNK;
-        if (i < o->count && store_last_step(s, i, layer) != STORE_NONE)
-            want(w, s, kind, store_color(s, i, layer));
-    }
-    if (!all)
+    if (o->count > OBJECTS_LOOKED_AT) {
         want_all(w, s, kind);
+        return;
+    }
+    for (uint32_t i = 0; i < o->count; i++)
+        if (store_last_step(s, i, layer) != STORE_NONE)
+            want(w, s, kind, store_color(s, i, layer));
 }
 
 /* Lifelines of one layer may be coloured by different things: then each object says what it is. */
@@ -131,12 +127,9 @@ static void want_hosts(wanted *w, const store *s)
     for (size_t i = 0; i < s->spec->drawn_loadlines; i++)
         for (size_t j = 0; j < s->loadlines[i].count; j++)
             want(w, s, COLOR_BY_HOST, s->loadlines[i].hosts[j].host);
-    for (size_t i = 0; i < s->point_count; i++) {
-        const list *l = &s->points[i];
-        size_t step = (l->count - l->start) / POINTS_LOOKED_AT + 1;
-        for (size_t at = l->start; at < l->count; at += step)
-            want(w, s, COLOR_BY_HOST, store_host(s, list_at(l, at)));
-    }
+    for (size_t host = 0; host <= NAMES_NONE; host++)
+        if (s->point_hosts[host])
+            want(w, s, COLOR_BY_HOST, (uint16_t)host);
 }
 
 void colors_assign(colors *c, const store *s, bool anew)

@@ -14,11 +14,11 @@
 #include <unistd.h>
 
 enum {
-    INDEX_VERSION = 2,
+    INDEX_VERSION = 3,
     PIECE = 1 << 20,   /* is written and hashed at once */
     ALIGN = 64,        /* of sections */
     WITNESS = 4 << 10, /* bytes of the log whose hash is kept */
-    SMALL = 16 << 20,  /* sections up to that size are looked at when it is opened */
+    SAMPLES = 8,       /* pieces of a log that is not sure to be the same, looked at at once */
     MOST_SECTIONS = 1 << 20,
 };
 
@@ -32,14 +32,16 @@ typedef struct header {
     char magic[8];
     uint32_t version, byte_order;
     uint64_t inode, log_size, log_at;
-    int64_t mtime_ns;
+    int64_t mtime_ns, ctime_ns;
     uint64_t first_hash, last_hash; /* of the log's first bytes, and of those before log_at */
     uint64_t seed;
     uint32_t fraction, inferred;
     uint32_t layers, count, colored, list_count;
     uint32_t object_counts[SPEC_LAYERS];
     uint64_t section_count, sections_offset, sections_hash;
-    uint64_t hash; /* of all before it */
+    uint64_t at_once_count,
+        at_once_size; /* of sections and bytes, at the start: they are looked at when it is opened */
+    uint64_t hash;    /* of all before it */
 } header;
 
 typedef enum list_kind { LIST_SEGMENT, LIST_START, LIST_LOADLINE, LIST_POINT } list_kind;
@@ -50,7 +52,10 @@ typedef struct list_entry {
     uint64_t count;
 } list_entry;
 
-/* The first sections; those of objects and lists follow. */
+/*
+ * The first sections. There follow, of each list, its tops and the records that its blocks begin with; then the nodes
+ * of each list: that is what a picture is made of. Then the columns, the objects, and the entries of each list.
+ */
 enum {
     SECTION_DRAWING,
     SECTION_EVENTS,
@@ -58,12 +63,10 @@ enum {
     SECTION_PROGS,
     SECTION_COLORS,
     SECTION_VISITS,
+    SECTION_POINT_HOSTS,
+    SECTION_MARKS,
+    SECTION_PRINTS,
     SECTION_LISTS,
-    SECTION_TIMES,
-    SECTION_PLACES,
-    SECTION_EVENT,
-    SECTION_HOST,
-    SECTION_PROG,
     SECTIONS_FIXED
 };
 
@@ -110,6 +113,7 @@ static bool identify(const text_file *text, uint64_t at, header *h)
     h->log_size = (uint64_t)status.st_size;
     h->log_at = at;
     h->mtime_ns = (int64_t)status.st_mtim.tv_sec * NL_NS_PER_SECOND + status.st_mtim.tv_nsec;
+    h->ctime_ns = (int64_t)status.st_ctim.tv_sec * NL_NS_PER_SECOND + status.st_ctim.tv_nsec;
     size_t size = (size_t)MIN(at, WITNESS);
     h->first_hash = witness(text, 0, size);
     h->last_hash = witness(text, at - size, size);
@@ -117,13 +121,16 @@ static bool identify(const text_file *text, uint64_t at, header *h)
     return true;
 }
 
-static bool is_of_log(const header *h, const text_file *text)
+/* Whether the log may be the one; *is_sure: it is. */
+static bool is_of_log(const header *h, const text_file *text, bool *is_sure)
 {
     header now = {.version = INDEX_VERSION};
-    if (!identify(text, h->log_at, &now) || now.inode != h->inode || now.fraction != h->fraction ||
+    if (!identify(text, h->log_at, &now) || now.fraction != h->fraction || now.log_size < h->log_at ||
         now.first_hash != h->first_hash || now.last_hash != h->last_hash)
         return false;
-    return now.log_size > h->log_size || (now.log_size == h->log_size && now.mtime_ns == h->mtime_ns);
+    *is_sure = now.inode == h->inode && now.log_size == h->log_size && now.mtime_ns == h->mtime_ns &&
+               now.ctime_ns == h->ctime_ns;
+    return true;
 }
 
 /* ---- writing ---- */
@@ -134,6 +141,7 @@ typedef struct writing {
     size_t used;
     uint64_t offset; /* of what is in the piece */
     GArray *sections;
+    const atomic_bool *stopping;
     bool failed;
 } writing;
 
@@ -142,6 +150,7 @@ static void write_piece(writing *w)
     section *own = &g_array_index(w->sections, section, w->sections->len - 1);
     own->hash = hash_bytes(own->hash, w->piece, w->used);
     own->size += w->used;
+    w->failed = w->failed || *w->stopping;
     for (size_t done = 0; done < w->used && !w->failed;) {
         ssize_t put = pwrite(w->fd, w->piece + done, w->used - done, (off_t)(w->offset + done));
         if (put < 0 && errno == EINTR)
@@ -223,7 +232,15 @@ static size_t blocks_of(uint64_t count)
     return (size_t)((count + LIST_BLOCK - 1) / LIST_BLOCK);
 }
 
-static void put_list(writing *w, const list *l)
+static void put_nodes(writing *w, const list *l)
+{
+    begin_section(w);
+    for (size_t i = 0; i < blocks_of(l->count); i++)
+        put(w, l->blocks[i].nodes, LIST_NODES * sizeof *l->blocks[i].nodes);
+    end_section(w);
+}
+
+static void put_entries(writing *w, const list *l)
 {
     size_t blocks = blocks_of(l->count);
     begin_section(w);
@@ -234,12 +251,6 @@ static void put_list(writing *w, const list *l)
     for (size_t i = 0; i < blocks && l->has_values; i++)
         put(w, l->blocks[i].values, LIST_BLOCK * sizeof *l->blocks[i].values);
     end_section(w);
-    begin_section(w);
-    for (size_t i = 0; i < blocks; i++)
-        put(w, l->blocks[i].nodes, LIST_NODES * sizeof *l->blocks[i].nodes);
-    end_section(w);
-    put_section(w, l->tops, blocks * sizeof *l->tops);
-    put_section(w, l->first, blocks * sizeof *l->first);
 }
 
 typedef struct list_of {
@@ -275,26 +286,27 @@ static GArray *all_lists(const store *s)
     return all;
 }
 
+/* What lists there are, and their upper levels. */
 static void put_lists(writing *w, const GArray *all)
 {
     begin_section(w);
     for (guint i = 0; i < all->len; i++)
         put(w, &g_array_index(all, list_of, i).entry, sizeof(list_entry));
     end_section(w);
+    for (guint i = 0; i < all->len; i++) {
+        const list *l = g_array_index(all, list_of, i).list;
+        put_section(w, l->tops, blocks_of(l->count) * sizeof *l->tops);
+        put_section(w, l->first, blocks_of(l->count) * sizeof *l->first);
+    }
 }
 
-static void put_all(writing *w, const store *s, const drawing *d, header *h)
+static size_t marks_of(uint64_t count)
 {
-    char *text = drawing_text(d);
-    GArray *lists = all_lists(s);
-    h->list_count = lists->len;
-    put_section(w, text, strlen(text) + 1);
-    put_names(w, s->names.events);
-    put_names(w, s->names.hosts);
-    put_names(w, s->names.progs);
-    put_names(w, s->names.colors);
-    put_section(w, s->visits, (NAMES_NONE + 1) * sizeof *s->visits);
-    put_lists(w, lists);
+    return (size_t)((count + STORE_MARK - 1) / STORE_MARK);
+}
+
+static void put_columns(writing *w, const store *s, header *h)
+{
     put_column(w, s, offsetof(chunk, times), 8);
     put_column(w, s, offsetof(chunk, places), 8);
     put_column(w, s, offsetof(chunk, events), 2);
@@ -308,25 +320,58 @@ static void put_all(writing *w, const store *s, const drawing *d, header *h)
         put_objects(w, &s->objects[layer], offsetof(objects_chunk, colors), 2);
         h->object_counts[layer] = s->objects[layer].count;
     }
+}
+
+static void put_all(writing *w, const store *s, const drawing *d, const prints *p, header *h)
+{
+    char *text = drawing_text(d);
+    GArray *lists = all_lists(s);
+    h->list_count = lists->len;
+    put_section(w, text, strlen(text) + 1);
+    put_names(w, s->names.events);
+    put_names(w, s->names.hosts);
+    put_names(w, s->names.progs);
+    put_names(w, s->names.colors);
+    put_section(w, s->visits, (NAMES_NONE + 1) * sizeof *s->visits);
+    put_section(w, s->point_hosts, (NAMES_NONE + 1) * sizeof *s->point_hosts);
+    put_section(w, s->marks, marks_of(s->count) * sizeof *s->marks);
+    put_section(w, p->all, p->count * sizeof *p->all);
+    put_lists(w, lists);
+    h->at_once_count = w->sections->len;
+    h->at_once_size = w->offset;
     for (guint i = 0; i < lists->len; i++)
-        put_list(w, g_array_index(lists, list_of, i).list);
+        put_nodes(w, g_array_index(lists, list_of, i).list);
+    put_columns(w, s, h);
+    for (guint i = 0; i < lists->len; i++)
+        put_entries(w, g_array_index(lists, list_of, i).list);
     g_array_free(lists, TRUE);
     g_free(text);
 }
 
-static bool write_to(int fd, const store *s, const drawing *d, bool inferred, const text_file *text, uint64_t at)
+typedef struct contents {
+    const store *store;
+    const drawing *drawing;
+    bool inferred;
+    const text_file *text;
+    uint64_t at;
+    const prints *prints;
+    const atomic_bool *stopping;
+} contents;
+
+static bool write_to(int fd, const contents *c)
 {
-    header h = {.version = INDEX_VERSION, .byte_order = 0x01020304, .inferred = inferred};
-    if (!identify(text, at, &h))
+    const store *s = c->store;
+    header h = {.version = INDEX_VERSION, .byte_order = 0x01020304, .inferred = c->inferred};
+    if (!identify(c->text, c->at, &h))
         return false;
     memcpy(h.magic, magic, sizeof magic);
     h.seed = s->spec->seed;
     h.layers = s->spec->layers;
     h.count = s->count;
     h.colored = s->colored;
-    writing w = {.fd = fd, .piece = g_malloc(PIECE), .offset = sizeof h};
+    writing w = {.fd = fd, .piece = g_malloc(PIECE), .offset = sizeof h, .stopping = c->stopping};
     w.sections = g_array_new(FALSE, FALSE, sizeof(section));
-    put_all(&w, s, d, &h);
+    put_all(&w, s, c->drawing, c->prints, &h);
     h.section_count = w.sections->len;
     h.sections_offset = (w.offset + ALIGN - 1) / ALIGN * ALIGN;
     size_t size = w.sections->len * sizeof(section);
@@ -339,12 +384,11 @@ static bool write_to(int fd, const store *s, const drawing *d, bool inferred, co
     return good;
 }
 
-static bool write_at(const char *place, const store *s, const drawing *d, bool inferred, const text_file *text,
-                     uint64_t at)
+static bool write_at(const char *place, const contents *c)
 {
     char *draft = g_strdup_printf("%s.%ld", place, (long)getpid());
     int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    bool good = fd >= 0 && write_to(fd, s, d, inferred, text, at);
+    bool good = fd >= 0 && write_to(fd, c);
     if (fd >= 0 && (close(fd) != 0 || !good || rename(draft, place) != 0)) {
         unlink(draft);
         good = false;
@@ -353,16 +397,18 @@ static bool write_at(const char *place, const store *s, const drawing *d, bool i
     return good;
 }
 
-bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const text_file *text, uint64_t at)
+bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const text_file *text, uint64_t at,
+                 const prints *p, const atomic_bool *stopping)
 {
-    char *place = beside(path), *other = in_cache(path);
-    if (s->first > 0 || s->count == 0)
+    contents c = {s, d, inferred, text, at, p, stopping};
+    if (s->first > 0 || s->count == 0 || prints_end(p) != at)
         return false;
-    bool good = write_at(place, s, d, inferred, text, at);
-    if (!good) {
+    char *place = beside(path), *other = in_cache(path);
+    bool good = write_at(place, &c);
+    if (!good && !*stopping) {
         char *folder = g_path_get_dirname(other);
         if (g_mkdir_with_parents(folder, 0700) == 0)
-            good = write_at(other, s, d, inferred, text, at);
+            good = write_at(other, &c);
         g_free(folder);
     }
     g_free(place);
@@ -375,6 +421,7 @@ bool index_write(const store *s, const drawing *d, bool inferred, const char *pa
 typedef struct mapping {
     char *data;
     size_t size;
+    int fd;
     const header *h;
     const section *sections;
     size_t next; /* section to be taken */
@@ -393,20 +440,22 @@ static bool is_sane(mapping *m)
 {
     const header *h = (const header *)(const void *)m->data;
     m->h = h;
-    if (m->size < sizeof *h || memcmp(h->magic, magic, sizeof magic) != 0 || h->version != INDEX_VERSION ||
-        h->byte_order != 0x01020304 || h->hash != hash_bytes(0, m->data, offsetof(header, hash)) ||
-        h->section_count > MOST_SECTIONS || h->layers == 0 || h->layers > SPEC_LAYERS)
+    if (m->size < sizeof *h || h->at_once_count < SECTIONS_FIXED || h->at_once_count > h->section_count ||
+        memcmp(h->magic, magic, sizeof magic) != 0 || h->version != INDEX_VERSION || h->byte_order != 0x01020304 ||
+        h->hash != hash_bytes(0, m->data, offsetof(header, hash)) || h->section_count > MOST_SECTIONS ||
+        h->layers == 0 || h->layers > SPEC_LAYERS)
         return false;
     size_t size = h->section_count * sizeof(section);
     if (h->sections_offset > m->size || size > m->size - h->sections_offset || h->section_count < SECTIONS_FIXED ||
         hash_bytes(0, m->data + h->sections_offset, size) != h->sections_hash)
         return false;
     m->sections = (const section *)(const void *)(m->data + h->sections_offset);
+    madvise(m->data, (size_t)MIN(h->at_once_size, m->size), MADV_WILLNEED);
     for (size_t i = 0; i < h->section_count; i++) {
         const section *own = &m->sections[i];
         if (own->offset > m->size || own->size > m->size - own->offset || own->offset % ALIGN != 0)
             return false;
-        if (own->size <= SMALL && hash_of(m->data + own->offset, own->size) != own->hash)
+        if (i < h->at_once_count && hash_of(m->data + own->offset, own->size) != own->hash)
             return false;
     }
     return true;
@@ -435,6 +484,16 @@ static void take_names(mapping *m, names *n)
         names_put(n, (nl_string){at, (size_t)(stop - at)});
         at = stop + 1;
     }
+}
+
+/* A section's own copy, in something of at least room bytes. */
+static void *copy(mapping *m, uint64_t size, size_t room)
+{
+    const void *from = take(m, size);
+    void *own = g_malloc0(MAX(room, size) + 1);
+    if (from != NULL)
+        memcpy(own, from, size);
+    return own;
 }
 
 static void take_columns(mapping *m, store *s)
@@ -468,7 +527,6 @@ static void take_columns(mapping *m, store *s)
     uint32_t chunks = (uint32_t)((count + STORE_CHUNK - 1) / STORE_CHUNK);
     s->room = chunks;
     s->chunks = g_new0(chunk, chunks + 1);
-    s->starts = g_new0(int64_t, chunks + 1);
     for (uint32_t i = 0; i < chunks; i++) {
         size_t from = (size_t)i * STORE_CHUNK;
         s->chunks[i] = (chunk){
@@ -477,7 +535,6 @@ static void take_columns(mapping *m, store *s)
             s->chunks[i].objects[layer] = objects[layer] + from;
             s->chunks[i].previous[layer] = previous[layer] + from;
         }
-        s->starts[i] = times[from];
     }
     s->count = (uint32_t)count;
 }
@@ -502,34 +559,75 @@ static list *place_of(store *s, const list_entry *e)
     return e->owner < s->point_count ? &s->points[e->owner] : NULL;
 }
 
-static void take_list(mapping *m, store *s, const list_entry *e)
+static bool take_upper_levels(mapping *m, store *s, const list_entry *e, list **to)
 {
     uint64_t blocks = blocks_of(e->count);
     list *l = e->count <= s->count && e->count > 0 ? place_of(s, e) : NULL;
-    uint32_t *records = take(m, blocks * LIST_BLOCK * sizeof *records);
-    float *values = take(m, e->has_values ? blocks * LIST_BLOCK * sizeof *values : 0);
-    list_node *nodes = take(m, blocks * LIST_NODES * sizeof *nodes);
     const list_node *tops = take(m, blocks * sizeof *tops);
     const uint32_t *first = take(m, blocks * sizeof *first);
-    if (l == NULL || m->bad || l->count > 0) {
-        m->bad = true;
-        return;
-    }
+    *to = l;
+    if (l == NULL || m->bad || l->count > 0)
+        return false;
     l->has_values = e->has_values;
     l->count = e->count;
+    l->colored = e->count - e->count % LIST_NODE;
     l->room = blocks;
     l->tops = g_memdup2(tops, blocks * sizeof *tops);
     l->first = g_memdup2(first, blocks * sizeof *first);
     l->most = -INFINITY;
-    for (size_t i = 0; i < blocks; i++)
-        l->most = MAX(l->most, tops[i].most);
     l->blocks = g_new0(list_block, blocks);
-    for (size_t i = 0; i < blocks; i++)
-        l->blocks[i] = (list_block){records + i * LIST_BLOCK, e->has_values ? values + i * LIST_BLOCK : NULL,
-                                    nodes + i * LIST_NODES, true};
+    for (size_t i = 0; i < blocks; i++) {
+        l->most = MAX(l->most, tops[i].most);
+        l->blocks[i].borrowed = true;
+    }
+    return true;
 }
 
-static store *build(mapping *m, const drawing *d)
+static bool take_nodes(mapping *m, list *l)
+{
+    size_t blocks = blocks_of(l->count);
+    list_node *nodes = take(m, blocks * LIST_NODES * sizeof *nodes);
+    for (size_t i = 0; i < blocks && nodes != NULL; i++)
+        l->blocks[i].nodes = nodes + i * LIST_NODES;
+    return nodes != NULL;
+}
+
+static bool take_entries(mapping *m, list *l)
+{
+    size_t blocks = blocks_of(l->count);
+    uint32_t *records = take(m, blocks * LIST_BLOCK * sizeof *records);
+    float *values = take(m, l->has_values ? blocks * LIST_BLOCK * sizeof *values : 0);
+    for (size_t i = 0; i < blocks && values != NULL; i++) {
+        l->blocks[i].records = records + i * LIST_BLOCK;
+        l->blocks[i].values = l->has_values ? values + i * LIST_BLOCK : NULL;
+    }
+    return values != NULL;
+}
+
+static void take_all(mapping *m, store *s, const list_entry *entries)
+{
+    uint32_t count = m->h->list_count;
+    list **lists = g_new0(list *, count + 1);
+    s->count = (uint32_t)m->h->count; /* what lists are compared with */
+    for (uint32_t i = 0; i < count && !m->bad; i++)
+        m->bad = !take_upper_levels(m, s, &entries[i], &lists[i]);
+    s->count = 0;
+    m->bad = m->bad || m->next != m->h->at_once_count;
+    uint64_t from = m->bad || m->next >= m->h->section_count ? 0 : m->sections[m->next].offset;
+    for (uint32_t i = 0; i < count && !m->bad; i++)
+        m->bad = !take_nodes(m, lists[i]);
+    uint64_t to = m->bad || m->next >= m->h->section_count ? 0 : m->sections[m->next].offset;
+    if (to > from) /* they are wanted soon, but not waited for */
+        madvise(m->data + from / 4096 * 4096, (size_t)(to - from / 4096 * 4096), MADV_WILLNEED);
+    if (!m->bad)
+        take_columns(m, s);
+    for (uint32_t i = 0; i < count && !m->bad; i++)
+        m->bad = !take_entries(m, lists[i]);
+    g_free(lists);
+}
+
+/* The store that is in the mapping, which is its own then; NULL when there is none. */
+static store *build(mapping *m, const drawing *d, prints *p)
 {
     batch_names names = {names_new(), names_new(), names_new(), names_new()};
     take_names(m, names.events);
@@ -539,17 +637,24 @@ static store *build(mapping *m, const drawing *d)
     store *s = store_new(spec_new(d, names.events, m->h->seed), names, m->h->inferred);
     s->mapped = m->data;
     s->mapped_size = m->size;
-    const uint32_t *visits = take(m, (NAMES_NONE + 1) * sizeof *visits);
+    s->mapped_fd = m->fd;
+    m->bad = m->bad || s->spec->layers != m->h->layers;
+    g_free(s->visits);
+    g_free(s->point_hosts);
+    s->visits = copy(m, (NAMES_NONE + 1) * sizeof *s->visits, (NAMES_NONE + 1) * sizeof *s->visits);
+    s->point_hosts = copy(m, NAMES_NONE + 1, NAMES_NONE + 1);
+    size_t marks = marks_of(m->h->count) * sizeof *s->marks;
+    s->marks = copy(m, marks, marks + STORE_CHUNK / STORE_MARK * sizeof *s->marks);
+    uint64_t size = m->next < m->h->section_count ? m->sections[m->next].size : 0;
+    *p = (prints){copy(m, size, 0), size / sizeof(print), size / sizeof(print)};
     const list_entry *entries = take(m, m->h->list_count * sizeof(list_entry));
-    if (!m->bad && s->spec->layers == m->h->layers) {
-        memcpy(s->visits, visits, (NAMES_NONE + 1) * sizeof *visits);
-        take_columns(m, s);
-        for (uint32_t i = 0; i < m->h->list_count && !m->bad; i++)
-            take_list(m, s, &entries[i]);
+    if (!m->bad)
+        take_all(m, s, entries);
+    if (!m->bad && s->count == m->h->count && prints_end(p) == m->h->log_at) {
         s->colored = m->h->colored;
-        if (!m->bad)
-            return s;
+        return s;
     }
+    prints_free(p);
     store_free(s); /* and the mapping with it */
     m->data = NULL;
     return NULL;
@@ -572,54 +677,123 @@ static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
     return good;
 }
 
-static store *read_from(const char *place, const text_file *text, const drawing *wanted, drawing **d, uint64_t *at)
+/* Whether some pieces of the log are as they were. */
+static bool has_samples(const prints *p, const text_file *text)
 {
-    int fd = open(place, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    struct stat status;
-    mapping m = {.next = SECTION_EVENTS};
-    if (fd < 0)
-        return NULL;
-    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
-        status.st_size > (off_t)sizeof(header)) {
-        m.size = (size_t)status.st_size;
-        m.data = mmap(NULL, m.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, fd, 0);
-    }
-    close(fd);
-    if (m.data == NULL || m.data == MAP_FAILED)
-        return NULL;
-    store *s = NULL;
-    if (is_sane(&m) && is_of_log(m.h, text) && is_wanted(&m, wanted, d)) {
-        *at = m.h->log_at;
-        s = build(&m, *d);
-        if (s == NULL)
-            drawing_free(*d);
-    }
-    if (s == NULL && m.data != NULL)
-        munmap(m.data, m.size);
-    return s;
-}
-
-store *index_read(const char *path, const text_file *text, const drawing *wanted, drawing **d, uint64_t *at)
-{
-    char *places[2] = {beside(path), in_cache(path)};
-    store *s = NULL;
-    for (int i = 0; i < 2; i++) {
-        if (s == NULL)
-            s = read_from(places[i], text, wanted, d, at);
-        g_free(places[i]);
-    }
-    return s;
-}
-
-bool index_is_sound(const store *s)
-{
-    const char *data = s->mapped;
-    if (data == NULL)
-        return true;
-    const header *h = (const header *)(const void *)data;
-    const section *sections = (const section *)(const void *)(data + h->sections_offset);
-    for (size_t i = 0; i < h->section_count; i++)
-        if (sections[i].size > SMALL && hash_of(data + sections[i].offset, sections[i].size) != sections[i].hash)
+    for (size_t i = 0; i < SAMPLES && p->count > 0; i++)
+        if (!prints_is_same(p, (2 * i + 1) * p->count / (2 * SAMPLES), text->fd))
             return false;
     return true;
+}
+
+static void close_mapping(mapping *m)
+{
+    if (m->data == NULL)
+        return;
+    munmap(m->data, m->size);
+    close(m->fd);
+    m->data = NULL;
+}
+
+static bool map(const char *place, mapping *m)
+{
+    struct stat status;
+    *m = (mapping){.next = SECTION_EVENTS};
+    m->fd = open(place, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (m->fd < 0)
+        return false;
+    void *data = MAP_FAILED;
+    if (fstat(m->fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_uid == geteuid() &&
+        status.st_size > (off_t)sizeof(header)) {
+        m->size = (size_t)status.st_size;
+        data = mmap(NULL, m->size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, m->fd, 0);
+    }
+    if (data == MAP_FAILED) {
+        close(m->fd);
+        return false;
+    }
+    m->data = data;
+    return true;
+}
+
+static bool read_from(const char *place, const text_file *text, const drawing *wanted, index_found *found)
+{
+    mapping m;
+    *found = (index_found){.is_sure = false};
+    if (!map(place, &m))
+        return false;
+    if (is_sane(&m) && is_of_log(m.h, text, &found->is_sure) && is_wanted(&m, wanted, &found->drawing)) {
+        found->at = m.h->log_at;
+        found->store = build(&m, found->drawing, &found->prints);
+    }
+    if (found->store != NULL && (found->is_sure || has_samples(&found->prints, text)))
+        return true;
+    if (found->store == NULL)
+        close_mapping(&m);
+    store_free(found->store);
+    drawing_free(found->drawing);
+    prints_free(&found->prints);
+    return false;
+}
+
+bool index_read(const char *path, const text_file *text, const drawing *wanted, index_found *found)
+{
+    char *places[2] = {beside(path), in_cache(path)};
+    bool good = read_from(places[0], text, wanted, found) || read_from(places[1], text, wanted, found);
+    g_free(places[0]);
+    g_free(places[1]);
+    return good;
+}
+
+index_state index_check(const store *s, index_position *at, uint64_t bytes)
+{
+    if (s->mapped == NULL)
+        return INDEX_SOUND;
+    /* The file is read and not the mapping, whose pages may have been changed since, and would all be ours then. */
+    const header *h = (const header *)s->mapped;
+    const section *sections = (const section *)(const void *)((const char *)s->mapped + h->sections_offset);
+    char *piece = g_malloc(PIECE);
+    index_state state = INDEX_MORE;
+    while (state == INDEX_MORE && bytes > 0) {
+        if (at->section == h->section_count) {
+            state = INDEX_SOUND;
+            break;
+        }
+        const section *own = &sections[at->section];
+        size_t size = (size_t)MIN(own->size - at->done, PIECE);
+        if (size > 0 && text_read_at(s->mapped_fd, piece, size, own->offset + at->done) != (ssize_t)size)
+            state = INDEX_DAMAGED;
+        else if (size > 0)
+            at->hash = hash_bytes(at->hash, piece, size);
+        at->done += size;
+        bytes -= MIN(bytes, size + 1);
+        if (at->done < own->size)
+            continue;
+        if (at->hash != own->hash)
+            state = INDEX_DAMAGED;
+        *at = (index_position){.section = at->section + 1};
+    }
+    g_free(piece);
+    return state;
+}
+
+void index_confirm(const store *s, const char *path, const text_file *text)
+{
+    char *places[2] = {beside(path), in_cache(path)};
+    header known, now;
+    if (s->mapped == NULL)
+        return;
+    memcpy(&known, s->mapped, sizeof known);
+    now = known;
+    bool good = identify(text, known.log_at, &now);
+    now.hash = hash_bytes(0, (const char *)&now, offsetof(header, hash));
+    for (int i = 0; i < 2; i++) {
+        header there;
+        int fd = good ? open(places[i], O_RDWR | O_CLOEXEC | O_NOFOLLOW) : -1;
+        if (fd >= 0 && pread(fd, &there, sizeof there, 0) == sizeof there && memcmp(&there, &known, sizeof there) == 0)
+            good = pwrite(fd, &now, sizeof now, 0) == sizeof now;
+        if (fd >= 0)
+            close(fd);
+        g_free(places[i]);
+    }
 }

@@ -33,7 +33,7 @@ void list_free(list *l)
     *l = (list){.has_values = l->has_values};
 }
 
-static const list_node empty_node = {INFINITY, -INFINITY, 0, 0, 0};
+static const list_node empty_node = {INFINITY, -INFINITY, 0, NAN, 0, 0, 0, LIST_COLOR_UNKNOWN, LIST_COLOR_UNKNOWN};
 
 static void add_block(list *l, uint32_t first)
 {
@@ -52,8 +52,12 @@ static void add_block(list *l, uint32_t first)
     l->first[count] = first;
 }
 
-static void add_to_node(list_node *n, float measure, uint16_t at)
+static void add_to_node(list_node *n, uint32_t record, float measure, uint16_t at)
 {
+    if (isnan(n->sample)) {
+        n->sample = measure;
+        n->first = record;
+    }
     n->sum += measure;
     if (measure < n->least) {
         n->least = measure;
@@ -62,6 +66,7 @@ static void add_to_node(list_node *n, float measure, uint16_t at)
     if (measure > n->most) {
         n->most = measure;
         n->most_at = at;
+        n->most_color = LIST_COLOR_UNKNOWN;
     }
 }
 
@@ -79,8 +84,8 @@ void list_append(list *l, uint32_t record, float measure)
         b->values[in_block] = measure;
     if (in_block % LIST_NODE == 0)
         b->nodes[in_block / LIST_NODE] = empty_node;
-    add_to_node(&b->nodes[in_block / LIST_NODE], measure, (uint16_t)in_block);
-    add_to_node(&l->tops[l->count / LIST_BLOCK], measure, (uint16_t)in_block);
+    add_to_node(&b->nodes[in_block / LIST_NODE], record, measure, (uint16_t)in_block);
+    add_to_node(&l->tops[l->count / LIST_BLOCK], record, measure, (uint16_t)in_block);
     l->most = l->count == 0 ? measure : MAX(l->most, measure);
     l->count++;
 }
@@ -92,6 +97,10 @@ static float measure_at(const list *l, size_t i, list_measure *measure, const vo
 
 static void join_node(list_node *to, const list_node *from)
 {
+    if (isnan(to->sample)) {
+        to->sample = from->sample;
+        to->first = from->first;
+    }
     to->sum += from->sum;
     if (from->least < to->least) {
         to->least = from->least;
@@ -100,6 +109,7 @@ static void join_node(list_node *to, const list_node *from)
     if (from->most > to->most) {
         to->most = from->most;
         to->most_at = from->most_at;
+        to->most_color = from->most_color;
     }
 }
 
@@ -128,6 +138,7 @@ void list_truncate(list *l, size_t count, list_measure *measure, const void *use
     for (size_t i = kept; i < blocks; i++)
         free_block(&l->blocks[i]);
     l->count = count;
+    l->colored = MIN(l->colored, count - count % LIST_NODE);
     size_t in_block = count % LIST_BLOCK;
     if (in_block == 0)
         return;
@@ -136,7 +147,8 @@ void list_truncate(list *l, size_t count, list_measure *measure, const void *use
     size_t node = in_block / LIST_NODE;
     b->nodes[node] = empty_node;
     for (size_t i = node * LIST_NODE; i < in_block; i++)
-        add_to_node(&b->nodes[node], measure_at(l, (kept - 1) * LIST_BLOCK + i, measure, user), (uint16_t)i);
+        add_to_node(&b->nodes[node], b->records[i], measure_at(l, (kept - 1) * LIST_BLOCK + i, measure, user),
+                    (uint16_t)i);
     l->tops[kept - 1] = empty_node;
     for (size_t i = 0; i * LIST_NODE < in_block; i++)
         join_node(&l->tops[kept - 1], &b->nodes[i]);
@@ -164,6 +176,24 @@ static size_t lower_bound(const uint32_t *array, size_t low, size_t high, uint32
     return low;
 }
 
+static size_t nodes_of(size_t entries)
+{
+    return (entries + LIST_NODE - 1) / LIST_NODE;
+}
+
+/* The same of a block's nodes, by the records that they begin with. */
+static size_t lower_node(const list_block *b, size_t low, size_t high, uint32_t record)
+{
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (b->nodes[middle].first < record)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 size_t list_find(const list *l, uint32_t record, size_t from)
 {
     size_t blocks = block_count(l), block = from / LIST_BLOCK;
@@ -181,12 +211,82 @@ size_t list_find(const list *l, uint32_t record, size_t from)
     size_t size = MIN(l->count - block * LIST_BLOCK, LIST_BLOCK);
     size_t low = block == from / LIST_BLOCK ? from % LIST_BLOCK : 0;
     const uint32_t *records = l->blocks[block].records;
-    size_t top = low;
-    for (step = 1; top < size && records[top] < record; step *= 2) {
-        low = top + 1;
-        top += step;
+    /* The last node that begins before it, by what nodes know: they lie beside each other. */
+    size_t node = lower_node(&l->blocks[block], low / LIST_NODE + 1, nodes_of(size), record) - 1;
+    low = MAX(low, node * LIST_NODE);
+    return block * LIST_BLOCK + lower_bound(records, low, MIN(size, (node + 1) * LIST_NODE), record);
+}
+
+size_t list_grain(size_t entries, size_t columns)
+{
+    size_t each = entries / MAX(columns, 1);
+    return each >= SNAP * LIST_BLOCK ? LIST_BLOCK : each >= SNAP * LIST_NODE ? LIST_NODE : 1;
+}
+
+size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
+{
+    size_t blocks = block_count(l), block = from / LIST_BLOCK;
+    if (grain == 1)
+        return list_find(l, record, from);
+    if (from >= l->count)
+        return l->count;
+    size_t next = lower_bound(l->first, block, blocks, record); /* all that is before it begins before record */
+    if (grain == LIST_NODE && next > block) {
+        size_t last = next - 1, size = MIN(l->count - last * LIST_BLOCK, LIST_BLOCK);
+        size_t low = last == block ? from % LIST_BLOCK / LIST_NODE : 0;
+        low = lower_node(&l->blocks[last], low, nodes_of(size), record);
+        return CLAMP(last * LIST_BLOCK + low * LIST_NODE, from, l->count);
     }
-    return block * LIST_BLOCK + lower_bound(records, low, MIN(top, size), record);
+    return CLAMP(next * LIST_BLOCK, from, l->count);
+}
+
+/* The colour that most of some have; count of them, every one or, of a node's entries, some. */
+static uint16_t prevailing(const uint16_t *colors, size_t count)
+{
+    uint16_t own = LIST_COLOR_MIXED;
+    size_t lead = 0, same = 0;
+    for (size_t i = 0; i < count; i++)
+        if (lead == 0) {
+            own = colors[i];
+            lead = 1;
+        } else {
+            lead += own == colors[i] ? 1 : (size_t)-1;
+        }
+    for (size_t i = 0; i < count; i++)
+        same += colors[i] == own;
+    return 2 * same > count ? own : LIST_COLOR_MIXED;
+}
+
+static void color_node(list_block *b, size_t node, size_t end, list_color *color, const void *user)
+{
+    enum { ASKED = 8 };
+    uint16_t colors[ASKED];
+    size_t from = node * LIST_NODE, count = end - from, asked = MIN(count, ASKED);
+    list_node *n = &b->nodes[node];
+    for (size_t i = 0; i < asked; i++)
+        colors[i] = color(user, b->records[from + i * count / asked]);
+    n->color = prevailing(colors, asked);
+    n->most_color = color(user, b->records[n->most_at]);
+}
+
+void list_color_nodes(list *l, bool anew, list_color *color, const void *user)
+{
+    size_t from = MAX(anew ? 0 : l->colored, l->start);
+    for (size_t block = from / LIST_BLOCK; block < block_count(l); block++) {
+        list_block *b = &l->blocks[block];
+        list_node *top = &l->tops[block];
+        size_t end = MIN(l->count - block * LIST_BLOCK, LIST_BLOCK);
+        size_t node = block == from / LIST_BLOCK ? from % LIST_BLOCK / LIST_NODE : 0;
+        uint16_t colors[LIST_NODES];
+        for (size_t i = 0; i * LIST_NODE < end; i++) {
+            if (i >= node)
+                color_node(b, i, MIN(end, (i + 1) * LIST_NODE), color, user);
+            colors[i] = b->nodes[i].color;
+        }
+        top->color = prevailing(colors, nodes_of(end));
+        top->most_color = b->nodes[top->most_at / LIST_NODE].most_color;
+    }
+    l->colored = l->count - l->count % LIST_NODE;
 }
 
 static void join_extremes(list_extremes *e, const list_node *n, size_t block)
@@ -199,6 +299,7 @@ static void join_extremes(list_extremes *e, const list_node *n, size_t block)
     if (n->most > e->most) {
         e->most = n->most;
         e->most_at = block * LIST_BLOCK + n->most_at;
+        e->most_color = n->most_color;
     }
 }
 
@@ -215,13 +316,14 @@ static void join_entries(const list *l, list_extremes *e, size_t from, size_t to
         if (m > e->most) {
             e->most = m;
             e->most_at = i;
+            e->most_color = LIST_COLOR_UNKNOWN;
         }
     }
 }
 
 list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_measure *measure, const void *user)
 {
-    list_extremes e = {from, from, INFINITY, -INFINITY, 0, 0};
+    list_extremes e = {from, from, INFINITY, -INFINITY, 0, 0, LIST_COLOR_UNKNOWN};
     size_t first = from;
     if (to - from >= SNAP * LIST_BLOCK) {
         from = from / LIST_BLOCK * LIST_BLOCK;
@@ -246,6 +348,9 @@ list_extremes list_find_extremes(const list *l, size_t from, size_t to, list_mea
     }
     /* Entries that were dropped are still known to their nodes. */
     e.least_at = e.least_at < l->start ? first : e.least_at;
-    e.most_at = e.most_at < l->start ? first : e.most_at;
+    if (e.most_at < l->start) {
+        e.most_at = first;
+        e.most_color = LIST_COLOR_UNKNOWN;
+    }
     return e;
 }

@@ -23,8 +23,11 @@ enum {
     WAIT_MS = 20,
     COLORS_EVERY_MS = 200,
     VERIFIED_AT_ONCE = 256 << 20,
-    LAST_LINE = 1 << 20,    /* bytes of a line that is not whole yet, at most */
-    INDEX_LEAST = 64 << 20, /* bytes of a log: a smaller one is read again as fast */
+    VERIFIED_EACH_TIME = 16 << 20, /* bytes, before it is looked whether there is something more urgent */
+    VERIFIED_PIECES = 16,          /* of the log, likewise */
+    KEPT_MOST = 8,                 /* results of filters */
+    LAST_LINE = 1 << 20,           /* bytes of a line that is not whole yet, at most */
+    INDEX_LEAST = 64 << 20,        /* bytes of a log: a smaller one is read again as fast */
 };
 
 struct model {
@@ -38,10 +41,11 @@ struct model {
     GPtrArray *fresh;                /* source: to be taken over by the loader */
     GArray *jobs;                    /* scan_job: what was read of each text */
     nl_filter *filter, *next_filter; /* the latter is to take the former's place */
-    bool filter_changed;
+    atomic_bool filter_changed;
     drawing *next_drawing; /* likewise; NULL: to be found out */
-    bool drawing_changed;
-    drawing *next_extra; /* NULL: no change */
+    atomic_bool drawing_changed;
+    drawing *next_extra; /* what is drawn beside it */
+    atomic_bool extra_changed;
     bool has_expected;
     int64_t expected_from_ns, expected_to_ns; /* of what was not read yet */
     atomic_uint generation;
@@ -49,6 +53,8 @@ struct model {
 
     /* The loader's own. */
     model_options options;
+    atomic_uint records_most;
+    atomic_bool is_most_said, is_live; /* a source is live when it goes on and is no file */
     program_reading *reading;
     GPtrArray *sources;
     atomic_bool inferred;
@@ -58,15 +64,31 @@ struct model {
     char *inferred_text;    /* the drawing then */
     atomic_bool unsettled;
     bool index_tried, index_written, index_settled;
-    uint64_t indexed_at; /* bytes of the log that the index knows */
+    enum {
+        VERIFY_NOTHING,
+        VERIFY_INDEX,
+        VERIFY_LOG
+    } verifying;             /* what is yet to be looked at of the index that was found */
+    index_position verified; /* of the index */
+    size_t verified_prints;  /* of the log */
+    bool is_sure;            /* that the log is the one that the index is of */
+    uint64_t indexed_at;     /* bytes of the log that the index knows */
     gint64 colored_us;
-    store *full;      /* while there is a filter: all that was read before; NULL: not known any more */
+    GQueue kept;      /* kept: what former filters have left of the full one, the latest first */
+    store *full;      /* once there was a filter: all that was read before; NULL: not known any more */
     GHashTable *told; /* what was told once, so as not to be told again */
     bool checked;     /* what is odd about the logs was told */
     pthread_t thread;
     bool started;
     atomic_bool stopping;
 };
+
+/* What a filter has left, for when it is asked for again. */
+typedef struct kept {
+    char *filter;
+    store *store;
+    drawing *drawing;
+} kept;
 
 /* ---- life ---- */
 
@@ -115,6 +137,38 @@ model *model_of_store(store *s, drawing *d, program_reading *reading)
 void model_set_options(model *m, model_options options)
 {
     m->options = options;
+    if (options.records_most > 0)
+        model_keep_most(m, options.records_most);
+}
+
+uint32_t model_records_most(const model *m)
+{
+    return m->is_most_said ? m->records_most : m->is_live ? MODEL_LIVE_MOST : 0;
+}
+
+void model_keep_most(model *m, uint32_t records)
+{
+    m->records_most = records;
+    m->is_most_said = true;
+}
+
+static void free_kept(kept *k)
+{
+    if (k == NULL)
+        return;
+    g_free(k->filter);
+    store_free(k->store);
+    drawing_free(k->drawing);
+    g_free(k);
+}
+
+static void forget_full(model *m)
+{
+    while (m->kept.length > 0)
+        free_kept(g_queue_pop_head(&m->kept));
+    if (m->full != m->store)
+        store_free(m->full);
+    m->full = NULL;
 }
 
 static void close_sources(GPtrArray *sources)
@@ -144,7 +198,7 @@ void model_free(model *m)
     drawing_free(m->given);
     drawing_free(m->extra);
     colors_free(m->colors);
-    store_free(m->full);
+    forget_full(m);
     store_free(m->store);
     drawing_free(m->drawing);
     g_string_free(m->name, TRUE);
@@ -160,6 +214,7 @@ bool model_add_source(model *m, const char *url, bool follow)
         return false;
     char *base = g_path_get_basename(url);
     model_lock(m);
+    m->is_live = m->is_live || (follow && s->path == NULL);
     g_ptr_array_add(m->fresh, s);
     g_string_append_printf(m->name, "%s%s", m->name->len > 0 ? ", " : "",
                            strcmp(url, "-") == 0 ? "standard input" : base);
@@ -239,16 +294,11 @@ static store *replace_store(model *m, store *fresh, drawing *d)
     return old_store;
 }
 
-static void forget_full(model *m)
-{
-    store_free(m->full);
-    m->full = NULL;
-}
-
 /* All is read again, for another drawing. */
 static void begin_anew(model *m, drawing *d)
 {
     forget_full(m);
+    m->verifying = VERIFY_NOTHING;
     store_free(replace_store(m, new_store(d, m->inferred), d));
     for (guint i = 0; i < m->sources->len; i++)
         source_rewind(g_ptr_array_index(m->sources, i));
@@ -345,7 +395,7 @@ static void drop_oldest(model *m)
 {
     store *s = m->store;
     uint32_t first = s->first;
-    store_drop(s, m->options.records_most);
+    store_drop(s, model_records_most(m));
     if (s->first == first || s->first == s->count)
         return;
     unsigned text = place_text(store_place(s, s->first));
@@ -360,7 +410,7 @@ static void take_rows(model *m, batch *rows)
 {
     model_lock(m);
     store_append(m->store, rows);
-    if (m->options.records_most > 0)
+    if (model_records_most(m) > 0)
         drop_oldest(m);
     add_found_points(m);
     if (g_get_monotonic_time() - m->colored_us > COLORS_EVERY_MS * 1000)
@@ -368,6 +418,12 @@ static void take_rows(model *m, batch *rows)
     model_unlock(m);
     m->generation++;
     m->unsettled = true;
+}
+
+/* Whether somebody wants something else than what is being read. */
+static bool is_interrupted(const model *m)
+{
+    return m->stopping || m->filter_changed || m->drawing_changed || m->extra_changed;
 }
 
 typedef struct reading_part {
@@ -387,6 +443,8 @@ static bool take_part(void *user, scan_part *part)
     source_decode_odd(r->source, part, r->extractor);
     if (part->end > part->from) {
         r->source->at = part->end;
+        if (part->print != 0)
+            prints_add(&r->source->prints, part->from, part->end, part->print);
         model_lock(r->model);
         g_array_index(r->model->jobs, scan_job, r->source->number).to = part->end;
         model_unlock(r->model);
@@ -394,7 +452,7 @@ static bool take_part(void *user, scan_part *part)
     if (part->rows.count > 0)
         take_rows(r->model, &part->rows);
     count_bytes(r->model);
-    return !r->model->stopping;
+    return !is_interrupted(r->model);
 }
 
 static extractor *new_extractor(const model *m)
@@ -406,6 +464,21 @@ static extractor *new_extractor(const model *m)
     return x;
 }
 
+static uint64_t index_least(const model *m)
+{
+    return m->options.index_least > 0 ? m->options.index_least : INDEX_LEAST;
+}
+
+/* The only log, when it is one whose store is worth keeping; NULL otherwise. */
+static source *indexed_source(const model *m)
+{
+    if (m->filter != NULL || m->options.no_index || model_records_most(m) > 0 || m->sources->len != 1)
+        return NULL;
+    source *s = g_ptr_array_index(m->sources, 0);
+    return s->path != NULL && s->text.fd >= 0 && !s->text.is_spill && text_file_size(&s->text) >= index_least(m) ? s
+                                                                                                                 : NULL;
+}
+
 static void scan_source(model *m, source *s)
 {
     scan_job job = source_job(s);
@@ -413,6 +486,7 @@ static void scan_source(model *m, source *s)
     job.spec = m->store->spec;
     job.names = m->store->names;
     job.filter = m->filter;
+    job.has_prints = m->filter == NULL && indexed_source(m) == s;
     scan_run(&job, take_part, &r);
     g_free(r.extractor);
     if (r.met_nul && source_read_as_records(s)) { /* blocks among the text: all of it comes as records instead */
@@ -462,16 +536,6 @@ static void take_over_sources(model *m)
     }
 }
 
-/* The only log, when it is one whose store is worth keeping; NULL otherwise. */
-static source *indexed_source(const model *m)
-{
-    if (m->filter != NULL || m->options.no_index || m->options.records_most > 0 || m->sources->len != 1)
-        return NULL;
-    source *s = g_ptr_array_index(m->sources, 0);
-    return s->path != NULL && s->text.fd >= 0 && !s->text.is_spill && text_file_size(&s->text) >= INDEX_LEAST ? s
-                                                                                                              : NULL;
-}
-
 static void try_index(model *m)
 {
     source *s = indexed_source(m);
@@ -480,35 +544,83 @@ static void try_index(model *m)
     m->index_tried = true;
     if (s == NULL)
         return;
-    drawing *d = NULL;
-    uint64_t at;
-    store *found = index_read(s->path, &s->text, m->inferred ? NULL : m->drawing, &d, &at);
-    if (found == NULL)
+    index_found found;
+    if (!index_read(s->path, &s->text, m->inferred ? NULL : m->drawing, &found))
         return;
     model_lock(m);
     store *old_store = m->store;
     drawing *old_drawing = m->drawing;
-    m->store = found;
-    m->drawing = d;
+    m->store = found.store;
+    m->drawing = found.drawing;
     assign_colors(m, true);
+    s->at = found.at;
+    g_array_index(m->jobs, scan_job, s->number).to = found.at;
     model_unlock(m);
     store_free(old_store);
     drawing_free(old_drawing);
-    s->at = at;
-    g_array_index(m->jobs, scan_job, s->number).to = at;
+    prints_free(&s->prints);
+    s->prints = found.prints;
     m->prepared = m->index_written = true;
-    m->inferred_from = m->indexed_at = at;
+    m->inferred_from = m->indexed_at = found.at;
     m->generation++;
+    m->is_sure = found.is_sure;
+    m->verified = (index_position){0};
+    m->verified_prints = 0;
     /* What is large is looked at only where somebody has a picture meanwhile. */
-    if ((m->started || found->mapped_size < VERIFIED_AT_ONCE) && !index_is_sound(found)) {
-        index_remove(s->path);
-        m->prepared = m->index_written = false;
-        m->inferred_from = 0;
-        begin_anew(m, drawing_copy(m->drawing));
-    }
+    m->verifying = m->started || found.store->mapped_size < VERIFIED_AT_ONCE ? VERIFY_INDEX : VERIFY_LOG;
 }
 
-/* Another filter than before: all is read again. */
+static void tell(model *m, char *text);
+
+/* Whether what the index is of has pieces that were not looked at yet. */
+static bool prints_to_verify(const model *m, const source *s)
+{
+    return m->verified_prints < s->prints.count && s->prints.all[m->verified_prints].end <= m->indexed_at;
+}
+
+/* The index was of no use: all is read again. */
+static void discard_index(model *m, source *s)
+{
+    index_remove(s->path);
+    m->prepared = m->index_written = m->index_settled = false;
+    m->inferred_from = m->indexed_at = 0;
+    m->verifying = VERIFY_NOTHING;
+    prints_free(&s->prints);
+    begin_anew(m, drawing_copy(m->drawing));
+    m->generation++;
+}
+
+/*
+ * Looks on whether the index that was found is as it was written, and, unless that is sure, whether the log is the one
+ * that it is of. Returns whether there is more to be done.
+ */
+static bool verify(model *m)
+{
+    source *s = m->verifying != VERIFY_NOTHING ? indexed_source(m) : NULL;
+    if (s == NULL)
+        return false; /* while there is a filter it waits */
+    if (m->verifying == VERIFY_INDEX) {
+        index_state state = index_check(m->store, &m->verified, VERIFIED_EACH_TIME);
+        if (state == INDEX_DAMAGED)
+            discard_index(m, s);
+        else if (state == INDEX_SOUND)
+            m->verifying = VERIFY_LOG;
+        return true;
+    }
+    for (unsigned i = 0; i < VERIFIED_PIECES && !m->is_sure && prints_to_verify(m, s); i++)
+        if (!prints_is_same(&s->prints, m->verified_prints++, s->text.fd)) {
+            tell(m, g_strdup_printf("%s was changed since it was last opened: it is read anew.", s->url));
+            discard_index(m, s);
+            return true;
+        }
+    if (!m->is_sure && prints_to_verify(m, s))
+        return true;
+    if (!m->is_sure)
+        index_confirm(m->store, s->path, &s->text);
+    m->verifying = VERIFY_NOTHING;
+    return false;
+}
+
 static bool has_read_all(const model *m)
 {
     for (guint i = 0; i < m->sources->len; i++) {
@@ -533,28 +645,73 @@ static void keep_full(model *m)
     m->full = m->store;
 }
 
-/*
- * Shows what the filter leaves without reading the logs again, where the store of all is here and that is enough; or
- * all, when there is no filter any more. The store of all is kept as long as nothing new comes.
- */
-static bool take_from_full(model *m, bool is_all)
+/* Keeps what a filter has left, when it is of all that the full store is of, and there is room beside the others. */
+static void keep(model *m, const char *filter, const drawing *d, store *s)
 {
-    if (m->full == NULL && is_all && m->options.records_most == 0 && has_read_all(m))
+    uint64_t records = s->count;
+    bool is_whole = true;
+    for (guint i = 0; i < m->sources->len; i++) {
+        const source *from = g_ptr_array_index(m->sources, i);
+        is_whole = is_whole && from->at == from->full_at;
+    }
+    if (!is_whole || filter == NULL || records > m->full->count / 2) {
+        store_free(s);
+        return;
+    }
+    for (GList *at = m->kept.head; at != NULL; at = at->next)
+        records += ((const kept *)at->data)->store->count;
+    for (; m->kept.length > 0 && (records > m->full->count || m->kept.length >= KEPT_MOST);) {
+        kept *oldest = g_queue_pop_tail(&m->kept);
+        records -= oldest->store->count;
+        free_kept(oldest);
+    }
+    kept *fresh = g_new0(kept, 1);
+    *fresh = (kept){g_strdup(filter), s, drawing_copy(d)};
+    g_queue_push_head(&m->kept, fresh);
+}
+
+/* What the filter has left before, its drawing in *d; NULL when that is not known. */
+static store *take_kept(model *m, drawing **d)
+{
+    for (GList *at = m->kept.head; at != NULL && m->filter != NULL; at = at->next) {
+        kept *k = at->data;
+        if (strcmp(k->filter, nl_filter_text(m->filter)) != 0)
+            continue;
+        store *s = k->store;
+        drawing_free(*d);
+        *d = k->drawing;
+        k->store = NULL;
+        k->drawing = NULL;
+        free_kept(k);
+        g_queue_delete_link(&m->kept, at);
+        return s;
+    }
+    return NULL;
+}
+
+/*
+ * Shows what the filter leaves without reading the logs again, where the store of all is here and that is enough, or
+ * the same filter was there before; or all, when there is no filter any more. The store of all is kept as long as
+ * nothing new comes. former is the text of the filter until now; NULL: there was none.
+ */
+static bool take_from_full(model *m, const char *former)
+{
+    if (m->full == NULL && former == NULL && model_records_most(m) == 0 && has_read_all(m))
         keep_full(m);
     if (m->full == NULL)
         return false;
     drawing *d = drawing_copy(m->drawing);
-    store *fresh = m->filter == NULL             ? m->full
-                   : subset_is_enough(m->filter) ? subset_new(m->full, m->filter, d, &m->stopping)
-                                                 : NULL;
+    store *fresh = m->filter == NULL ? m->full : take_kept(m, &d);
+    if (fresh == NULL && subset_is_enough(m->filter))
+        fresh = subset_new(m->full, m->filter, d, &m->stopping);
     bool read_again = fresh == NULL;
     if (read_again)
         fresh = new_store(d, m->inferred);
+    drawing *old_drawing = drawing_copy(m->drawing);
     store *old = replace_store(m, fresh, d);
     if (old != m->full)
-        store_free(old);
-    if (fresh == m->full)
-        m->full = NULL;
+        keep(m, former, old_drawing, old);
+    drawing_free(old_drawing);
     for (guint i = 0; i < m->sources->len; i++) {
         source *s = g_ptr_array_index(m->sources, i);
         if (read_again)
@@ -578,15 +735,16 @@ static void take_over_filter(model *m)
     model_unlock(m);
     if (!changed)
         return;
-    bool is_all = old == NULL;
+    char *former = old != NULL ? g_strdup(nl_filter_text(old)) : NULL;
     nl_filter_free(old);
-    if (take_from_full(m, is_all)) {
+    if (take_from_full(m, former)) {
         m->index_tried = true;
     } else {
         begin_anew(m, drawing_copy(m->drawing));
         m->index_tried = m->filter != NULL;
         m->index_written = m->index_settled = false;
     }
+    g_free(former);
     m->prepared = true;
     m->unsettled = true;
     m->generation++;
@@ -596,7 +754,7 @@ static void take_over_filter(model *m)
 static void take_over_drawing(model *m)
 {
     model_lock(m);
-    bool changed = m->drawing_changed, has_extra = m->next_extra != NULL;
+    bool changed = m->drawing_changed, has_extra = m->extra_changed;
     if (changed) {
         drawing_free(m->given);
         m->given = m->next_drawing;
@@ -606,7 +764,7 @@ static void take_over_drawing(model *m)
         m->extra = m->next_extra;
     }
     m->next_drawing = m->next_extra = NULL;
-    m->drawing_changed = false;
+    m->drawing_changed = m->extra_changed = false;
     model_unlock(m);
     if (!changed && !has_extra)
         return;
@@ -637,6 +795,7 @@ void model_set_extra(model *m, drawing *extra)
     model_lock(m);
     drawing_free(m->next_extra);
     m->next_extra = extra;
+    m->extra_changed = true;
     m->unsettled = true;
     model_unlock(m);
 }
@@ -787,15 +946,16 @@ static void settle(model *m)
 static void write_index(model *m)
 {
     source *s = indexed_source(m);
-    if (s == NULL || s->at < m->indexed_at)
+    if (s == NULL || s->at < m->indexed_at || m->verifying != VERIFY_NOTHING)
         return;
-    uint64_t enough = m->index_settled ? MAX(INDEX_LEAST, m->indexed_at / 8) : INDEX_LEAST;
+    uint64_t enough = m->index_settled ? MAX(index_least(m), m->indexed_at / 8) : index_least(m);
     m->index_settled = true;
     if (m->index_written && s->at - m->indexed_at < enough)
         return;
     m->index_written = true; /* or can't be */
     m->indexed_at = s->at;
-    index_write(m->store, m->drawing, m->inferred, s->path, &s->text, s->at);
+    if (prints_complete(&s->prints, s->text.fd))
+        index_write(m->store, m->drawing, m->inferred, s->path, &s->text, s->at, &s->prints, &m->stopping);
 }
 
 void model_load(model *m)
@@ -804,6 +964,8 @@ void model_load(model *m)
         bool any = read_on(m, &ended);
         if (!any && !ended)
             g_usleep(1000);
+        while (ended && verify(m))
+            ended = m->verifying != VERIFY_NOTHING; /* otherwise it was of no use */
     }
     settle(m);
     write_index(m);
@@ -818,6 +980,8 @@ static void *load(void *user)
             continue;
         settle(m);
         check(m);
+        if (verify(m))
+            continue;
         write_index(m);
         g_usleep(WAIT_MS * 1000);
     }
@@ -911,8 +1075,12 @@ unsigned model_host_color(const model *m, uint16_t host)
 
 unsigned model_object_color(const model *m, size_t lifeline, uint32_t object)
 {
-    const spec_lifeline *l = &m->store->spec->lifelines[lifeline];
-    return colors_get(m->colors, l->color, store_color(m->store, object, l->layer));
+    return model_name_color(m, lifeline, store_color(m->store, object, m->store->spec->lifelines[lifeline].layer));
+}
+
+unsigned model_name_color(const model *m, size_t lifeline, uint16_t name)
+{
+    return colors_get(m->colors, m->store->spec->lifelines[lifeline].color, name);
 }
 
 bool model_record(const model *m, uint32_t record, void (*take)(void *user, const nl_record *record), void *user)

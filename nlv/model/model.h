@@ -26,8 +26,18 @@ model *model_of_store(store *s, drawing *d, program_reading *reading);
 typedef struct model_options {
     uint32_t records_most; /* beyond that the oldest are forgotten; 0: no such bound */
     bool no_index;         /* neither read one nor write one */
+    uint64_t index_least;  /* bytes of a log that is worth one; 0: as many as take longer to be read again */
 } model_options;
 void model_set_options(model *m, model_options options);
+
+/*
+ * How many records are kept at most, the latest; 0: all. Where nobody said, all are kept of files, and MODEL_LIVE_MOST
+ * of what comes over the network or a pipe. It can be changed at any time: those that are forgotten already stay so.
+ * Needs no lock.
+ */
+enum { MODEL_LIVE_MOST = 20000000 };
+uint32_t model_records_most(const model *m);
+void model_keep_most(model *m, uint32_t records);
 
 /*
  * Adds a log; follow: go on reading as it grows. False when it can't be opened, which was said on standard error. Once
@@ -83,6 +93,9 @@ const char *model_color_text(const model *m, size_t i); /* "" of those that have
 /* The number of a host's colour, or of an object's of a lifeline. */
 unsigned model_host_color(const model *m, uint16_t host);
 unsigned model_object_color(const model *m, size_t lifeline, uint32_t object);
+
+/* The number of the colour of a name that lifelines' objects are coloured by. */
+unsigned model_name_color(const model *m, size_t lifeline, uint16_t name);
 
 /*
  * Shows only what an expression matches; NULL: all. The logs are read again for it, the drawing stays. False when it is

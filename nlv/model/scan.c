@@ -2,6 +2,7 @@
 
 #include "model/scan.h"
 
+#include "model/prints.h"
 #include "model/text_file.h"
 
 #include <errno.h>
@@ -140,6 +141,7 @@ static void scan_piece(worker *w, scan_part *p, uint64_t start)
         add_odd(p, p->end, stop, (size_t)(end - stop), false);
         p->end = first + w->bytes.size;
     }
+    p->print = job->has_prints ? prints_hash(line, (size_t)(p->end - p->from)) : 0;
     p->met_nul = nl_line_scanner_met_nul(w->scanner);
 }
 

@@ -19,6 +19,7 @@ typedef struct scan_job {
     const spec *spec;
     const nl_filter *filter; /* NULL: all records */
     batch_names names;
+    bool has_prints; /* fingerprints are made */
 } scan_job;
 
 /* A line that is not plain (lines.h): a decoder is to be asked. */
@@ -35,6 +36,7 @@ typedef struct scan_part {
     size_t odd_count, odd_room;
     uint64_t lines_after, bytes_after; /* behind the last odd one */
     uint64_t from, end;                /* what was dealt with: whole lines */
+    uint64_t print;                    /* of the bytes from there to there, when it was asked for (prints.h) */
     bool met_nul;                      /* there may be blocks of the binary format; nothing here means anything then */
 } scan_part;
 

@@ -52,6 +52,7 @@ void source_close(source *s)
     if (s->decoder != NULL)
         program_reading_close_decoder(s->reading, s->decoder);
     program_log_close(s->reader);
+    prints_free(&s->prints);
     g_free(s->notice);
     g_free(s->url);
     g_free(s->path);
@@ -70,6 +71,7 @@ static bool became_text(source *s)
     program_log_close(s->reader);
     s->reader = NULL;
     s->at = 0;
+    prints_free(&s->prints);
     new_decoder(s);
     return true;
 }
@@ -139,6 +141,7 @@ static bool was_replaced(source *s, uint64_t size)
            is_other ? "is another file now, which is read too" : "was cut short and is read anew; what was read stays");
     s->text = fresh; /* the old one is the model's, for the records that it has of it */
     s->at = 0;
+    prints_free(&s->prints);
     new_decoder(s);
     return true;
 }

@@ -5,6 +5,7 @@
 #ifndef NLV_SOURCE_H
 #define NLV_SOURCE_H
 
+#include "model/prints.h"
 #include "model/scan.h"
 #include "model/text_file.h"
 
@@ -18,6 +19,7 @@ typedef struct source {
     text_file text;      /* fd -1: none yet */
     unsigned number;     /* of that text */
     uint64_t at;         /* what is before was scanned */
+    prints prints;       /* of what was scanned of the text */
     uint64_t full_at;    /* by the model: what is before is in its store of all */
     nl_decoder *decoder; /* of lines that are not plain */
     program_log *reader; /* of what is no text: its records go into text, a spill */

@@ -4,6 +4,7 @@
 
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum { LEAST_SLOTS = 1024, TAIL_MOST = 4 * STORE_CHUNK, LATE_SHARE = 4 };
 
@@ -25,6 +26,7 @@ store *store_new(spec *s, batch_names names, bool looks_out)
     st->points = g_new0(list, s->point_count + STORE_POINTS_MOST);
     st->found = g_new0(uint16_t, STORE_POINTS_MOST);
     st->visits = g_new0(uint32_t, NAMES_NONE + 1);
+    st->point_hosts = g_new0(uint8_t, NAMES_NONE + 1);
     st->late.layers = s->layers;
     return st;
 }
@@ -102,16 +104,19 @@ void store_free(store *s)
     g_free(s->points);
     g_free(s->found);
     g_free(s->chunks);
-    g_free(s->starts);
+    g_free(s->marks);
     g_free(s->visits);
+    g_free(s->point_hosts);
     batch_free(&s->late);
     names_free(s->names.events);
     names_free(s->names.hosts);
     names_free(s->names.progs);
     names_free(s->names.colors);
     spec_free(s->spec);
-    if (s->mapped != NULL)
+    if (s->mapped != NULL) {
         munmap(s->mapped, s->mapped_size);
+        close(s->mapped_fd);
+    }
     g_free(s);
 }
 
@@ -296,13 +301,13 @@ static list *point_list(store *s, uint16_t event)
 
 /* ---- adding in order ---- */
 
-static void add_chunk(store *s, int64_t start)
+static void add_chunk(store *s)
 {
     uint32_t number = s->count / STORE_CHUNK;
     if (number >= s->room) {
         s->room = MAX(2 * s->room, 16);
         s->chunks = g_renew(chunk, s->chunks, s->room);
-        s->starts = g_renew(int64_t, s->starts, s->room);
+        s->marks = g_renew(int64_t, s->marks, (size_t)s->room * (STORE_CHUNK / STORE_MARK));
     }
     size_t stride = 8 + 8 + 3 * 2 + s->spec->layers * 8;
     chunk c = {.times = g_malloc(stride * STORE_CHUNK)};
@@ -317,7 +322,6 @@ static void add_chunk(store *s, int64_t start)
     c.hosts = c.events + STORE_CHUNK;
     c.progs = c.hosts + STORE_CHUNK;
     s->chunks[number] = c;
-    s->starts[number] = start;
 }
 
 /* Counts that an object comes to a host, and lets it be coloured by the one that the fewest come to so far. */
@@ -367,7 +371,9 @@ static void add_row(store *s, const batch *b, size_t i)
     if (s->count == STORE_NONE)
         return; /* four thousand million records */
     if (s->count % STORE_CHUNK == 0)
-        add_chunk(s, row->time_ns);
+        add_chunk(s);
+    if (s->count % STORE_MARK == 0)
+        s->marks[s->count / STORE_MARK] = row->time_ns;
     uint32_t record = s->count, at = record % STORE_CHUNK;
     chunk *c = &s->chunks[record / STORE_CHUNK];
     c->times[at] = row->time_ns;
@@ -382,8 +388,10 @@ static void add_row(store *s, const batch *b, size_t i)
         list_append(store_loadline_list(s, value->loadline, row->host), record, value->value);
     }
     list *points = point_list(s, row->event);
-    if (points != NULL)
+    if (points != NULL) {
         list_append(points, record, 0);
+        s->point_hosts[row->host] = true;
+    }
     s->count++;
 }
 
@@ -495,7 +503,7 @@ static void own_last_chunk(store *s)
     uint32_t count = s->count, at = count % STORE_CHUNK;
     chunk old = s->chunks[count / STORE_CHUNK];
     s->count -= at;
-    add_chunk(s, old.times[0]);
+    add_chunk(s);
     s->count = count;
     chunk *c = &s->chunks[count / STORE_CHUNK];
     memcpy(c->times, old.times, at * sizeof *c->times);
@@ -628,10 +636,46 @@ void store_settle(store *s)
         merge_late(s);
 }
 
+typedef struct asked_colors {
+    const store *store;
+    unsigned layer;
+} asked_colors;
+
+static uint16_t color_of_step(const void *user, uint32_t record)
+{
+    const asked_colors *a = user;
+    if (record < a->store->first)
+        return LIST_COLOR_UNKNOWN; /* it was dropped, its node was not yet */
+    return store_color(a->store, store_object(a->store, record, a->layer), a->layer);
+}
+
+static uint16_t color_of_host(const void *user, uint32_t record)
+{
+    const asked_colors *a = user;
+    return record >= a->store->first ? store_host(a->store, record) : LIST_COLOR_UNKNOWN;
+}
+
+/* Lists know the colours of what they draw, so that nobody has to look for them in as many places as there are pixels.
+ */
+static void color_lists(store *s, bool anew)
+{
+    for (size_t i = 0; i < s->spec->lifeline_count; i++) {
+        lifeline_lists *l = &s->lifelines[i];
+        asked_colors asked = {s, s->spec->lifelines[i].layer};
+        for (size_t j = 0; j < (size_t)l->rows * l->rows; j++)
+            if (l->segments[j] != NULL)
+                list_color_nodes(l->segments[j], anew, color_of_step, &asked);
+    }
+    for (size_t i = 0; i < s->point_count; i++)
+        list_color_nodes(&s->points[i], anew, color_of_host, &(asked_colors){s, 0});
+}
+
 void store_color_objects(store *s)
 {
-    if (s->count - s->first > (s->colored - MIN(s->colored, s->first)) / 4 * 5)
+    bool anew = s->count - s->first > (s->colored - MIN(s->colored, s->first)) / 4 * 5;
+    if (anew)
         give_colors(s);
+    color_lists(s, anew);
 }
 
 /* ---- memory ---- */
@@ -710,21 +754,37 @@ size_t store_memory(const store *s)
     return sum;
 }
 
-uint32_t store_find_time(const store *s, int64_t time_ns)
+/* The last mark that is before a time: behind it the time is, or with the next one. The first mark when none is. */
+static uint32_t find_mark(const store *s, int64_t time_ns)
 {
-    uint32_t low = s->first / STORE_CHUNK, high = (uint32_t)(((uint64_t)s->count + STORE_CHUNK - 1) / STORE_CHUNK);
-    if (s->count == s->first)
-        return s->count;
-    /* The last chunk that begins before it: in that it is, or the next begins with it. */
+    uint32_t low = s->first / STORE_MARK, high = (uint32_t)(((uint64_t)s->count + STORE_MARK - 1) / STORE_MARK);
     while (low + 1 < high) {
         uint32_t middle = low + (high - low) / 2;
-        if (s->starts[middle] < time_ns)
+        if (s->marks[middle] < time_ns)
             low = middle;
         else
             high = middle;
     }
-    const int64_t *times = s->chunks[low].times;
-    uint32_t from = 0, to = MIN(s->count - low * (uint32_t)STORE_CHUNK, STORE_CHUNK);
+    return low;
+}
+
+uint32_t store_find_time_near(const store *s, int64_t time_ns)
+{
+    if (s->count == s->first)
+        return s->count;
+    uint32_t mark = find_mark(s, time_ns);
+    uint64_t record = s->marks[mark] < time_ns ? (mark + 1) * (uint64_t)STORE_MARK : mark * (uint64_t)STORE_MARK;
+    return (uint32_t)MIN(record, s->count);
+}
+
+uint32_t store_find_time(const store *s, int64_t time_ns)
+{
+    if (s->count == s->first)
+        return s->count;
+    uint32_t low = find_mark(s, time_ns);
+    const int64_t *times =
+        s->chunks[low / (STORE_CHUNK / STORE_MARK)].times + low % (STORE_CHUNK / STORE_MARK) * STORE_MARK;
+    uint32_t from = 0, to = MIN(s->count - low * (uint32_t)STORE_MARK, STORE_MARK);
     while (from < to) {
         uint32_t middle = from + (to - from) / 2;
         if (times[middle] < time_ns)
@@ -732,5 +792,5 @@ uint32_t store_find_time(const store *s, int64_t time_ns)
         else
             to = middle;
     }
-    return low * STORE_CHUNK + from;
+    return low * STORE_MARK + from;
 }

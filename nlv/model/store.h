@@ -19,7 +19,7 @@
 #include "model/batch.h"
 #include "model/list.h"
 
-enum { STORE_CHUNK = 1 << 16, STORE_NONE = 0xffffffff, STORE_POINTS_MOST = 24 };
+enum { STORE_CHUNK = 1 << 16, STORE_MARK = 1 << 12, STORE_NONE = 0xffffffff, STORE_POINTS_MOST = 24 };
 
 typedef struct chunk {
     int64_t *times;
@@ -64,10 +64,10 @@ typedef struct store {
     spec *spec;
     batch_names names;
     chunk *chunks;
-    int64_t *starts; /* the first time of each chunk */
-    uint32_t count;  /* of records, those that were dropped too */
-    uint32_t first;  /* the first that was not dropped */
-    uint32_t room;   /* of chunks */
+    int64_t *marks; /* the times of every so many records, STORE_MARK, beside each other */
+    uint32_t count; /* of records, those that were dropped too */
+    uint32_t first; /* the first that was not dropped */
+    uint32_t room;  /* of chunks */
     objects objects[SPEC_LAYERS];
     lifeline_lists *lifelines;
     loadline_lists *loadlines;
@@ -76,10 +76,12 @@ typedef struct store {
     size_t point_count;    /* of both */
     bool looks_out;        /* for events that the drawing does not have */
     uint32_t *visits;      /* by host: how often an object came there */
+    uint8_t *point_hosts;  /* by host: whether there is a point on it */
     batch late;            /* records before those that are here already, until it is worth while to move these */
     int64_t earliest_late; /* time of them */
     void *mapped;          /* the index that chunks and lists are borrowed from; NULL: none */
     size_t mapped_size;
+    int mapped_fd;      /* its file */
     uint64_t unordered; /* so many records came after later ones */
     uint32_t colored;   /* so many records were there when objects were last given their colours */
 } store;
@@ -95,8 +97,8 @@ void store_append(store *s, batch *b);
 void store_settle(store *s);
 
 /*
- * Gives objects their colours anew, when there are many more than when it was last done. Who draws meanwhile finds some
- * of the old ones, some of the new.
+ * Gives objects their colours anew, when there are many more than when it was last done, and lets lists know of them.
+ * Who draws meanwhile finds some of the old ones, some of the new.
  */
 void store_color_objects(store *s);
 
@@ -111,6 +113,9 @@ list *store_loadline_list(store *s, uint16_t loadline, uint16_t host);
 
 /* The first record that is not before a time; count when there is none. */
 uint32_t store_find_time(const store *s, int64_t time_ns);
+
+/* The same to STORE_MARK records: the next one whose time is beside others'. */
+uint32_t store_find_time_near(const store *s, int64_t time_ns);
 
 /*
  * How wrong the clock of a host may have been at a record's time, as the log itself says it, in nanoseconds; negative

@@ -13,8 +13,8 @@ typedef struct cell {
 
 struct density {
     double left, top, scale;
-    int width, height;
-    cell *cells; /* column by column, as most lines are upright */
+    int width, height, pen; /* pen: pixels that a line is wide */
+    cell *cells;            /* column by column, as most lines are upright */
     uint8_t *colors;
     uint64_t work;
     int first_row, end_row; /* in which something was drawn */
@@ -30,10 +30,16 @@ density *density_new(double left, double top, double right, double bottom, doubl
     d->width = (int)CLAMP(ceil((right - d->left) * scale), 1, 32000);
     d->height = (int)CLAMP(ceil((bottom - d->top) * scale), 1, 32000);
     d->first_row = d->height;
+    d->pen = 1;
     d->single = 0.5f;
     d->cells = g_new0(cell, (size_t)d->width * d->height);
     d->colors = g_new(uint8_t, (size_t)d->width * d->height);
     return d;
+}
+
+void density_set_line_width(density *d, double width)
+{
+    d->pen = (int)CLAMP(lround(width * d->scale), 1, 8);
 }
 
 void density_free(density *d)
@@ -100,14 +106,19 @@ static void draw_steep(density *d, double x0, double y0, double x1, double y1, f
     double x = x0 + (from + 0.5 - y0) * slope - 0.5;
     d->work += to > from ? (uint64_t)(to - from) : 0;
     if (fabs(slope) < 0.02) {
-        draw_upright(d, (int)floor((x0 + x1) / 2), from, to, weight, color, top);
+        int column = (int)floor((x0 + x1) / 2) - (d->pen - 1) / 2;
+        for (int i = 0; i < d->pen; i++)
+            draw_upright(d, column + i, from, to, weight, color, top);
         return;
     }
+    x -= (d->pen - 1) / 2.0;
     for (int y = from; y < to; y++, x += slope) {
         double left = floor(x);
         float share = (float)(x - left);
         add(d, (int)left, y, weight * (1 - share), color, top);
-        add(d, (int)left + 1, y, weight * share, color, top);
+        for (int i = 1; i < d->pen; i++)
+            add(d, (int)left + i, y, weight, color, top);
+        add(d, (int)left + d->pen, y, weight * share, color, top);
     }
 }
 
@@ -125,11 +136,14 @@ static void draw_flat(density *d, double x0, double y0, double x1, double y1, fl
     double slope = x1 > x0 ? (y1 - y0) / (x1 - x0) : 0;
     double y = y0 + (from + 0.5 - x0) * slope - 0.5;
     d->work += to > from ? (uint64_t)(to - from) : 0;
+    y -= (d->pen - 1) / 2.0;
     for (int x = from; x < to; x++, y += slope) {
         double above = floor(y);
         float share = (float)(y - above);
         add(d, x, (int)above, weight * (1 - share), color, top);
-        add(d, x, (int)above + 1, weight * share, color, top);
+        for (int i = 1; i < d->pen; i++)
+            add(d, x, (int)above + i, weight, color, top);
+        add(d, x, (int)above + d->pen, weight * share, color, top);
     }
 }
 
@@ -141,8 +155,8 @@ static void draw(density *d, double x0, double y0, double x1, double y1, float w
     y1 = (y1 - d->top) * d->scale;
     if (MAX(x0, x1) < 0 || MIN(x0, x1) > d->width)
         return;
-    d->first_row = MIN(d->first_row, (int)floor(MIN(y0, y1)) - 1);
-    d->end_row = MAX(d->end_row, (int)ceil(MAX(y0, y1)) + 2);
+    d->first_row = MIN(d->first_row, (int)floor(MIN(y0, y1)) - d->pen);
+    d->end_row = MAX(d->end_row, (int)ceil(MAX(y0, y1)) + d->pen + 1);
     if (fabs(x1 - x0) > fabs(y1 - y0))
         draw_flat(d, x0, y0, x1, y1, weight, (uint8_t)color, top);
     else

@@ -16,6 +16,9 @@ typedef struct density density;
 density *density_new(double left, double top, double right, double bottom, double scale);
 void density_free(density *d);
 
+/* How wide lines are, in units; at first they are a pixel wide, whatever a unit is. */
+void density_set_line_width(density *d, double width);
+
 /* Adds weight lines from one place to the other (user's units), in a colour below DENSITY_COLORS, or that of what is of
  * many. */
 enum { DENSITY_COLORS = 0xfe, DENSITY_MIXED = 0xfe, DENSITY_ALARM = 0xff };

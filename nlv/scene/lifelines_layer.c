@@ -19,7 +19,7 @@ enum {
     MARKS_UP_TO = 1200,  /* segments */
     BETWEEN = 2,         /* segments of a column, besides its extremes */
     REACHING_MOST = 500, /* segments of one kind that end beyond the plot's right end */
-    WORK_MOST = 190000,  /* pixels to be touched in a frame */
+    WORK_MOST = 190000,  /* units along lines that are drawn in a frame */
     FIND_MOST = 2000,    /* segments of one kind that are looked at for the nearest */
 };
 
@@ -97,20 +97,33 @@ static void draw_segment(const drawer *d, const kind *k, uint32_t end)
     }
 }
 
-/* The colour that most of a column's segments have, by some in its middle, which lie beside each other in memory; when
- * there is no such, that of mixtures. */
-static int prevailing(const drawer *d, const kind *k, size_t from, size_t count)
+static int ink_of_name(const drawer *d, uint16_t name)
+{
+    return name == LIST_COLOR_MIXED ? DENSITY_MIXED
+                                    : (int)(model_name_color(d->c->model, d->p->index, name) % DENSITY_COLORS);
+}
+
+/*
+ * The colour that most of a column's segments have, by some in its middle, which lie beside each other in memory; when
+ * there is no such, that of mixtures. Nodes mostly know it: then the segments' objects need not be asked.
+ */
+static int prevailing(const drawer *d, const kind *k, size_t from, size_t count, size_t grain)
 {
     enum { ASKED = 5 };
-    unsigned colors[ASKED];
-    for (unsigned i = 0; i < ASKED; i++)
-        colors[i] = color_of(d, list_at(k->list, from + (count - MIN(ASKED, count)) / 2 + i % count)) % DENSITY_COLORS;
+    int colors[ASKED];
+    size_t nodes = (count + grain - 1) / grain, asked = MIN(ASKED, nodes);
+    for (unsigned i = 0; i < ASKED; i++) {
+        size_t at = from + ((nodes - asked) / 2 + i % asked) * grain;
+        uint16_t known = grain > 1 ? list_node_of(k->list, at, grain)->color : LIST_COLOR_UNKNOWN;
+        colors[i] = known != LIST_COLOR_UNKNOWN ? ink_of_name(d, known)
+                                                : (int)(color_of(d, list_at(k->list, at)) % DENSITY_COLORS);
+    }
     for (unsigned i = 0; i < ASKED; i++) {
         unsigned same = 0;
         for (unsigned j = 0; j < ASKED; j++)
             same += colors[j] == colors[i];
         if (2 * same > ASKED + 1)
-            return (int)colors[i];
+            return colors[i];
     }
     return DENSITY_MIXED;
 }
@@ -127,31 +140,62 @@ static void draw_quickly(const drawer *d, const kind *k, double x, double long_n
         density_line(d->density, x0, y0, x, y1, weight, (unsigned)ink);
 }
 
-/* The segments of a column, from x on and so wide: all when they are few, otherwise some of them for all. */
-static void draw_column(const drawer *d, const kind *k, double x, double width, size_t from, size_t to)
+/* How long an entry took, or one near it that its node knows. */
+static double long_ns_at(const kind *k, size_t i, size_t grain)
 {
-    size_t count = to - from;
+    return grain > 1 ? list_node_of(k->list, i, grain)->sample : list_value(k->list, i);
+}
+
+/* A column of the plot, and the segments that end in it. */
+typedef struct segment_column {
+    double x, width;
+    size_t from, to, grain;
+    int ink; /* of most of them */
+} segment_column;
+
+/* An entry's place: of one among very many about, by how many are before it. */
+static double column_x(const drawer *d, const kind *k, const segment_column *s, size_t i)
+{
+    if (s->grain == 1)
+        return layer_x(d->c, list_at(k->list, i));
+    double share = ((double)i - (double)s->from) / (double)(s->to - s->from);
+    return s->x + CLAMP(share, 0, 1) * s->width;
+}
+
+/* The colour to draw an entry with, which stands for others: its own where none prevails and it is near. */
+static int column_ink(const drawer *d, const kind *k, const segment_column *s, size_t i)
+{
+    if (s->ink != DENSITY_MIXED || s->grain > 1)
+        return s->ink;
+    return (int)(color_of(d, list_at(k->list, i)) % DENSITY_COLORS);
+}
+
+/* All segments of a column when they are few, otherwise some of them for all. */
+static void draw_column(const drawer *d, const kind *k, segment_column s)
+{
+    size_t from = s.from, to = s.to, count = to - from;
     if (count <= BETWEEN + 2) {
         for (size_t i = from; i < to; i++)
             draw_segment(d, k, list_at(k->list, i));
         return;
     }
-    int ink = prevailing(d, k, from, count);
-    double each = width / (double)count;
+    s.ink = prevailing(d, k, from, count, s.grain);
     list_extremes e = list_find_extremes(k->list, from, to, NULL, NULL);
     if (e.sum / (double)e.count < d->pixel_ns) { /* nearly all of them are upright, in one place */
-        draw_quickly(d, k, x + width / 2, 0, (float)count, ink);
+        draw_quickly(d, k, s.x + s.width / 2, 0, (float)count, s.ink);
     } else {
         for (size_t i = 0; i < BETWEEN; i++) {
-            size_t at = (2 * i + 1) * count / (2 * BETWEEN);
-            draw_quickly(d, k, x + (double)at * each, list_value(k->list, from + at),
-                         (float)(count - 2) / (float)BETWEEN, ink);
+            size_t at = from + (2 * i + 1) * count / (2 * BETWEEN);
+            draw_quickly(d, k, column_x(d, k, &s, at), long_ns_at(k, at, s.grain), (float)(count - 2) / (float)BETWEEN,
+                         column_ink(d, k, &s, at));
         }
-        draw_quickly(d, k, x + CLAMP((double)e.least_at - (double)from, 0, (double)count) * each, e.least, 1, ink);
+        draw_quickly(d, k, column_x(d, k, &s, e.least_at), e.least, 1, column_ink(d, k, &s, e.least_at));
     }
     if (e.most >= d->pixel_ns)
-        draw_quickly(d, k, x + CLAMP((double)e.most_at - (double)from, 0, (double)count) * each, e.most, 1,
-                     (int)(color_of(d, list_at(k->list, e.most_at)) % DENSITY_COLORS));
+        draw_quickly(d, k, column_x(d, k, &s, e.most_at), e.most, 1,
+                     e.most_color != LIST_COLOR_UNKNOWN
+                         ? ink_of_name(d, e.most_color)
+                         : (int)(color_of(d, list_at(k->list, e.most_at)) % DENSITY_COLORS));
 }
 
 /* How wide a segment of a kind is, in units: of some of them, the mean. */
@@ -161,9 +205,10 @@ static double width_of(const drawer *d, const kind *k)
     double width = c->layout->right - c->layout->left, sum = 0;
     double per_ns = width / (double)(c->view->to_ns - c->view->from_ns);
     enum { LOOKED_AT = 16 };
+    size_t grain = list_grain(k->end - k->first, c->column_count);
     for (size_t i = 0; i < LOOKED_AT; i++) {
         size_t at = k->first + i * (k->end - k->first) / LOOKED_AT;
-        double long_ns = list_value(k->list, at);
+        double long_ns = long_ns_at(k, at, grain);
         sum += MIN(long_ns * per_ns, width);
     }
     return sum / LOOKED_AT;
@@ -177,7 +222,7 @@ static void draw_kind(const drawer *d, const kind *k)
     if (count == 0)
         return;
     double width = width_of(d, k), height = fabs(layout_row_y(d->p, k->from) - layout_row_y(d->p, k->to));
-    double lines = WORK_MOST / (double)MAX(d->kinds->len, 1) / (MAX(MAX(width, height), 1) * c->scale);
+    double lines = WORK_MOST / (double)MAX(d->kinds->len, 1) / MAX(MAX(width, height), 1);
     if (d->density == NULL || (double)count <= lines) {
         for (size_t i = k->first; i < k->end; i++)
             draw_segment(d, k, list_at(k->list, i));
@@ -186,12 +231,14 @@ static void draw_kind(const drawer *d, const kind *k)
     /* Upright ones are one line a column; columns left out would be seen. Slanting ones cover them. */
     double wanted = width * c->scale < 1 ? 0 : c->column_count * (BETWEEN + 2) / lines;
     unsigned step = (unsigned)CLAMP(ceil(wanted), 1, MAX(c->column_count / 8, 1));
-    size_t from = k->first;
+    size_t from = k->first, grain = list_grain(count, c->column_count);
     double unit = (c->layout->right - c->layout->left) / c->column_count;
     for (unsigned column = 0; column < c->column_count; column += step) {
-        size_t to = list_find(k->list, c->columns[MIN(column + step, c->column_count)], from);
+        bool is_last = column + step >= c->column_count;
+        size_t to = is_last ? k->end : list_find_near(k->list, c->columns[column + step], from, grain);
+        to = MIN(to, k->end);
         if (to > from)
-            draw_column(d, k, c->layout->left + column * unit, step * unit, from, to);
+            draw_column(d, k, (segment_column){c->layout->left + column * unit, step * unit, from, to, grain, 0});
         from = to;
     }
 }
@@ -232,10 +279,12 @@ static void draw_starts(const drawer *d)
             continue;
         double y = layout_row_y(d->p, row), half = d->density != NULL ? 1.5 : 2;
         size_t from = list_find(starts, c->from, starts->start);
+        size_t grain = list_grain(list_find(starts, c->to, from) - from, c->column_count);
+        double unit = (c->layout->right - c->layout->left) / c->column_count;
         for (unsigned column = 0; column < c->column_count; column++) {
-            size_t to = list_find(starts, c->columns[column + 1], from);
+            size_t to = list_find_near(starts, c->columns[column + 1], from, grain);
             if (to > from && d->density != NULL) {
-                double x = layer_x(c, list_at(starts, from));
+                double x = to - from > 3 ? c->layout->left + (column + 0.5) * unit : layer_x(c, list_at(starts, from));
                 density_line(d->density, x, y - half, x, y + half, (float)(to - from),
                              to - from > 3 ? DENSITY_MIXED : color_of(d, list_at(starts, from)) % DENSITY_COLORS);
             }
@@ -342,6 +391,8 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
         d.density = density_new(c->layout->left, p->top, c->layout->right, p->bottom, c->is_raster ? c->scale : 2);
     cairo_set_line_width(c->cr, 1.1);
     cairo_set_line_cap(c->cr, CAIRO_LINE_CAP_ROUND);
+    if (d.density != NULL)
+        density_set_line_width(d.density, 1);
     for (int backwards = 0; backwards < 2; backwards++)
         for (guint i = 0; i < d.kinds->len; i++) {
             const kind *k = &g_array_index(d.kinds, kind, i);

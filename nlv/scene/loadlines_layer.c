@@ -112,12 +112,14 @@ static unsigned draw_bands(const curve *k, const list *l, size_t from, unsigned 
 {
     const layer_context *c = k->c;
     unsigned count = 0;
+    size_t grain = list_grain(list_find(l, c->to, from) - from, c->column_count);
+    double unit = (c->layout->right - c->layout->left) / c->column_count;
     for (unsigned column = 0; column < c->column_count; column++) {
-        size_t to = list_find(l, c->columns[column + 1], from);
+        size_t to = list_find_near(l, c->columns[column + 1], from, grain);
         if (to == from)
             continue;
         list_extremes e = list_find_extremes(l, from, to, NULL, NULL);
-        double x = floor(layer_x(c, list_at(l, from))) + 0.5;
+        double x = grain > 1 ? c->layout->left + (column + 0.5) * unit : floor(layer_x(c, list_at(l, from))) + 0.5;
         density_line(k->pixels, x, y_of(k, e.least) + 0.5, x, y_of(k, e.most) - 0.5, 0.45f, number);
         means[count++] = (mean){x, y_of(k, e.sum / (double)e.count)};
         from = to;

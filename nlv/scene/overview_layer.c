@@ -22,6 +22,7 @@ static void count_records(const layer_context *c, unsigned width)
     const store *s = c->store;
     double most = 0;
     uint32_t before = s->first;
+    bool near = (s->count - s->first) / width >= 8 * STORE_MARK;
     if (kept.store == s && kept.first == s->first && kept.count == s->count && kept.width == width &&
         kept.from_ns == l->whole_from_ns && kept.to_ns == l->whole_to_ns)
         return;
@@ -33,7 +34,8 @@ static void count_records(const layer_context *c, unsigned width)
     kept.to_ns = l->whole_to_ns;
     kept.heights = g_renew(double, kept.heights, width + 1);
     for (unsigned x = 0; x < width; x++) {
-        uint32_t next = x + 1 < width ? store_find_time(s, layout_overview_time(l, l->left + x + 1)) : s->count;
+        int64_t end_ns = layout_overview_time(l, l->left + x + 1);
+        uint32_t next = x + 1 == width ? s->count : near ? store_find_time_near(s, end_ns) : store_find_time(s, end_ns);
         kept.heights[x] = log1p(next > before ? next - before : 0);
         most = MAX(most, kept.heights[x]);
         before = MAX(before, next);

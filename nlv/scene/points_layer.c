@@ -64,6 +64,35 @@ static unsigned color_of(const layer_context *c, uint32_t record)
     return model_host_color(c->model, store_host(c->store, record));
 }
 
+/* The number of the first one's colour, or of that which prevails among those that are near it. */
+static unsigned color_at(const points_row *r, size_t at, size_t grain)
+{
+    uint16_t known = grain > 1 ? list_node_of(r->list, at, grain)->color : LIST_COLOR_UNKNOWN;
+    if (known == LIST_COLOR_UNKNOWN)
+        return color_of(r->c, list_at(r->list, at)) % DENSITY_COLORS;
+    return known == LIST_COLOR_MIXED ? DENSITY_MIXED : model_host_color(r->c->model, known) % DENSITY_COLORS;
+}
+
+static double bar_height(const points_row *r, size_t count)
+{
+    return r->half * MIN(0.35 + log10((double)count) / 6, 1);
+}
+
+/* A bar in each column: there are many in all of them. */
+static void draw_bars(const points_row *r, size_t from, size_t end, size_t grain)
+{
+    const layer_context *c = r->c;
+    double unit = (c->layout->right - c->layout->left) / c->column_count;
+    for (unsigned column = 0; column < c->column_count; column++) {
+        size_t to = MIN(list_find_near(r->list, c->columns[column + 1], from, grain), end);
+        double x = c->layout->left + (column + 0.5) * unit;
+        if (to > from)
+            density_line_on_top(r->bars, x, r->y - bar_height(r, to - from), x, r->y + bar_height(r, to - from),
+                                color_at(r, from, grain));
+        from = to;
+    }
+}
+
 static void draw_column(const points_row *r, size_t from, size_t to, bool alone)
 {
     const layer_context *c = r->c;
@@ -75,7 +104,7 @@ static void draw_column(const points_row *r, size_t from, size_t to, bool alone)
         glyph(c->cr, r->row, x, r->y, r->size);
         return;
     }
-    double height = r->half * MIN(0.35 + log10((double)(to - from)) / 6, 1);
+    double height = bar_height(r, to - from);
     density_line_on_top(r->bars, floor(x) + 0.5, r->y - height, floor(x) + 0.5, r->y + height,
                         color_of(c, record) % DENSITY_COLORS);
 }
@@ -83,7 +112,12 @@ static void draw_column(const points_row *r, size_t from, size_t to, bool alone)
 static void draw_row(const points_row *r)
 {
     const layer_context *c = r->c;
-    size_t from = list_find(r->list, c->from, r->list->start);
+    size_t from = list_find(r->list, c->from, r->list->start), end = list_find(r->list, c->to, from);
+    size_t grain = list_grain(end - from, c->column_count);
+    if (grain > 1) {
+        draw_bars(r, from, end, grain);
+        return;
+    }
     double last_x = -1e9;
     for (unsigned column = 0; column < c->column_count; column++) {
         size_t to = list_find(r->list, c->columns[column + 1], from);

@@ -233,8 +233,13 @@ static void find_columns(layer_context *c)
     double width = (l->right - l->left) / c->column_count;
     c->from = store_find_time(c->store, c->view->from_ns);
     c->to = c->view->to_ns == INT64_MAX ? c->store->count : store_find_time(c->store, c->view->to_ns + 1);
-    for (unsigned i = 0; i < c->column_count; i++)
-        c->columns[i] = MIN(store_find_time(c->store, layout_time(l, c->view, l->left + i * width)), c->to);
+    /* Where a column has many records it need not be known to the last one where it begins. */
+    bool near = (c->to - c->from) / c->column_count >= 8 * STORE_MARK;
+    for (unsigned i = 0; i < c->column_count; i++) {
+        int64_t time_ns = layout_time(l, c->view, l->left + i * width);
+        uint32_t record = near ? store_find_time_near(c->store, time_ns) : store_find_time(c->store, time_ns);
+        c->columns[i] = CLAMP(record, c->from, c->to);
+    }
     c->columns[0] = c->from;
     c->columns[c->column_count] = c->to;
 }

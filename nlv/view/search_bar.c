@@ -99,8 +99,26 @@ void search_bar_next(search_bar *b, bool backwards)
     search_bar_tick(b);
 }
 
+/* How far the logs have been read for what is shown only; and a way out of it. */
+static void show_filtering(search_bar *b)
+{
+    GtkEntry *entry = GTK_ENTRY(b->filter);
+    model_lock(b->model);
+    bool filters = model_filter(b->model) != NULL;
+    model_unlock(b->model);
+    double progress = model_progress(b->model), shown = filters && progress < 1 ? progress : 0;
+    if (shown != gtk_entry_get_progress_fraction(entry))
+        gtk_entry_set_progress_fraction(entry, shown);
+    const char *icon = filters ? "edit-clear-symbolic" : NULL;
+    if (g_strcmp0(icon, gtk_entry_get_icon_name(entry, GTK_ENTRY_ICON_SECONDARY)) != 0) {
+        gtk_entry_set_icon_from_icon_name(entry, GTK_ENTRY_ICON_SECONDARY, icon);
+        gtk_entry_set_icon_tooltip_text(entry, GTK_ENTRY_ICON_SECONDARY, "Show all again");
+    }
+}
+
 void search_bar_tick(search_bar *b)
 {
+    show_filtering(b);
     if (b->search == NULL || !b->waits)
         return;
     if (!search_is_done(b->search)) {
@@ -142,6 +160,13 @@ static void on_filter(GtkEntry *entry, gpointer user)
     if (good)
         b->callbacks.left(b->callbacks.user);
     g_free(expression);
+}
+
+static void on_filter_icon(GtkEntry *entry, GtkEntryIconPosition position, GdkEvent *event, gpointer user)
+{
+    (void)position, (void)event;
+    gtk_entry_set_text(entry, "");
+    on_filter(entry, user);
 }
 
 /* ---- life ---- */
@@ -230,6 +255,7 @@ search_bar *search_bar_new(model *m, search_bar_callbacks callbacks)
     gtk_container_add(GTK_CONTAINER(b->widget), box);
     g_signal_connect(b->find, "activate", G_CALLBACK(on_find), b);
     g_signal_connect(b->filter, "activate", G_CALLBACK(on_filter), b);
+    g_signal_connect(b->filter, "icon-press", G_CALLBACK(on_filter_icon), b);
     g_signal_connect(b->widget, "destroy", G_CALLBACK(on_destroy), b);
     return b;
 }

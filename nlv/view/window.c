@@ -6,6 +6,7 @@
 #include "view/command_palette.h"
 #include "view/commands.h"
 #include "view/exporting.h"
+#include "view/keeping.h"
 #include "view/printing.h"
 #include "view/welcome.h"
 #include "view/window_private.h"
@@ -68,7 +69,7 @@ static void show_counts(window *w)
         g_string_append_printf(text, "   reading, %.0f %%", 100 * model_progress(w->model));
     if (w->speed > 0)
         g_string_append_printf(text, "   playing at %g times real time (, and . change it)", w->speed);
-    gtk_label_set_text(GTK_LABEL(w->status), text->str);
+    gtk_label_set_text(GTK_LABEL(w->status), w->source_count > 0 ? text->str : "");
     g_string_free(text, TRUE);
 }
 
@@ -694,6 +695,9 @@ static void on_command(void *user, command which)
         break;
     case COMMAND_DARK:
         set_dark(w, !canvas_view(w->canvas)->dark);
+        break;
+    case COMMAND_KEEP:
+        keeping_ask(w);
         break;
     case COMMAND_REAL_TIME:
         gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(w->live_button), !w->live);

@@ -196,8 +196,13 @@ def cpio(entries):
 
 
 class Guest:
-    def __init__(self, case):
+    """name: of several guests of one test; modules: of the kernel, besides those that every guest has."""
+
+    def __init__(self, case, name="guest", modules=()):
         self.case = case
+        self.folder = case.scratch / name
+        self.folder.mkdir()
+        self.wanted = MODULES + tuple(modules)
         if platform.machine() != "x86_64":
             raise unittest.SkipTest("the guest is an x86_64")
         self.qemu = shutil.which("qemu-system-x86_64")
@@ -213,7 +218,7 @@ class Guest:
         self._add_modules()
 
     def _add_init(self):
-        source, program = self.case.scratch / "init.c", self.case.scratch / "init"
+        source, program = self.folder / "init.c", self.folder / "init"
         source.write_text(INIT)
         result = self.case.run_program(*shlex.split(support.CC), "-std=gnu11", "-O1", "-static", "-o", program, source)
         if result.returncode != 0:
@@ -231,7 +236,7 @@ class Guest:
             if path not in order:
                 order.append(path)
 
-        for name in MODULES:
+        for name in self.wanted:
             if name in by_name:  # else it is within the kernel
                 want(by_name[name])
         for path in order:
@@ -243,7 +248,7 @@ class Guest:
     def add(self, program, name=None):
         """A program with the libraries that it needs, without what is for debuggers only."""
         program = pathlib.Path(program)
-        copy = self.case.scratch / "stripped"
+        copy = self.folder / "stripped"
         shutil.copy(program, copy)
         subprocess.run(["strip", str(copy)], capture_output=True, check=False)
         self.files[f"bin/{name or program.name}"] = copy.read_bytes()
@@ -258,17 +263,18 @@ class Guest:
         entries = [(folder, 0o040755, b"") for folder in sorted(folders)]
         return cpio(entries + [(path, 0o100755, data) for path, data in self.files.items()])
 
-    def run(self, commands, files, cpus=1, seconds=300):
-        """Boots, runs the commands one after the other, returns {path: bytes} of the files that there are."""
+    def run(self, commands, files, cpus=1, seconds=300, prefix=(), options=()):
+        """Boots, runs the commands one after the other, returns {path: bytes} of the files that there are. prefix: what
+        runs qemu; options: more of qemu's."""
         self.files["commands"] = "".join("".join(f"{word}\n" for word in command) + "\n" for command in commands).encode()
         self.files["files"] = "".join(f"{path}\n" for path in files).encode()
-        initrd, port = self.case.scratch / "initrd", self.case.scratch / "port"
+        initrd, port = self.folder / "initrd", self.folder / "port"
         initrd.write_bytes(self._archive())
         result = self.case.run_program(
-            self.qemu, "-machine", "pc,accel=tcg", "-cpu", "max", "-m", "768", "-smp", cpus, "-nodefaults", "-no-user-config",
+            *prefix, self.qemu, "-machine", "pc,accel=tcg", "-cpu", "max", "-m", "768", "-smp", cpus, "-nodefaults", "-no-user-config",
             "-display", "none", "-no-reboot", "-serial", "stdio", "-kernel", self.image, "-initrd", initrd, "-append",
             "console=ttyS0 quiet panic=-1 mitigations=off nokaslr audit=0", "-device", "virtio-serial-pci", "-chardev",
-            f"file,id=port,path={port}", "-device", "virtserialport,chardev=port,name=files", timeout=seconds, errors="replace")
+            f"file,id=port,path={port}", "-device", "virtserialport,chardev=port,name=files", *options, timeout=seconds, errors="replace")
         self.said = result.stdout + result.stderr
         return self._read(port.read_bytes() if port.exists() else b"")
 

@@ -3,15 +3,19 @@ EXTRA_DIST += \
 	tests/program/accessible.py \
 	tests/program/collector.py \
 	tests/program/guest.py \
+	tests/program/guest_clock.c \
 	tests/program/nlb_decoder.py \
 	tests/program/nlagents.py \
 	tests/program/nlv_window.py \
 	tests/program/oracle_producer.c \
+	tests/program/pingpong.c \
 	tests/program/producer.py \
 	tests/program/slow_logs.py \
+	tests/program/test_clocks_guests.py \
 	tests/program/workflow.py
 # The long ones begin first, so that none is left running alone.
 program_tests += \
+	tests/program/test_nlagentd.py \
 	tests/program/test_netlogd_oracle.py \
 	tests/program/test_netlogd_output.py \
 	tests/program/test_nlarchive.py \
@@ -20,12 +24,17 @@ program_tests += \
 	tests/program/test_nlsort.py \
 	tests/program/test_abi.py \
 	tests/program/test_adaptive.py \
+	tests/program/test_api_examples.py \
 	tests/program/test_binary.py \
 	tests/program/test_calls.py \
 	tests/program/test_classic.py \
+	tests/program/test_clocks.py \
 	tests/program/test_cxx.py \
+	tests/program/test_documented.py \
 	tests/program/test_dpss.py \
 	tests/program/test_event_errors.py \
+	tests/program/test_experiment.py \
+	tests/program/test_fix_clocks.py \
 	tests/program/test_fortran.py \
 	tests/program/test_install.py \
 	tests/program/test_java.py \
@@ -39,7 +48,6 @@ program_tests += \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_netlogd_tls.py \
 	tests/program/test_netlogd_udp.py \
-	tests/program/test_nlagentd.py \
 	tests/program/test_nlagentd_hostile.py \
 	tests/program/test_nlagentd_others.py \
 	tests/program/test_nlconv.py \
@@ -55,9 +63,11 @@ program_tests += \
 	tests/program/test_nlv_window.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \
+	tests/program/test_pages.py \
 	tests/program/test_perl.py \
 	tests/program/test_python.py \
 	tests/program/test_sensors.py \
+	tests/program/test_site.py \
 	tests/program/test_sources.py \
 	tests/program/test_spool.py \
 	tests/program/test_subscribe.py \

@@ -2,6 +2,7 @@
 import concurrent.futures
 import os
 import re
+import resource
 import signal
 import socket
 import struct
@@ -74,6 +75,18 @@ class Netlogd(collector.Case):
         lines = self.output.read_bytes().splitlines(keepends=True)
         for c, d in enumerate(data):
             self.assertEqual(b"".join(l for l in lines if f"HOST=h{c} ".encode() in l), d)
+
+    def test_sigterm_takes_those_who_wait_to_be_accepted(self):
+        process = self.serve()
+        process.send_signal(signal.SIGSTOP)
+        sent = [record(1, n) for n in range(200)]
+        for line in sent:  # each connects, says what it has to say and is gone, and only the kernel knows
+            with socket.create_connection(("127.0.0.1", self.port)) as s:
+                s.sendall(line)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(20), 0, self.said())
+        self.assertEqual(sorted(self.output.read_bytes().splitlines(True)), sorted(sent))
 
     def test_sighup_under_load_loses_nothing(self):
         process = self.serve()
@@ -183,6 +196,35 @@ class Netlogd(collector.Case):
         self.stop(process)
         self.assertEqual(self.output.read_bytes(), record(1, 1))
 
+    def test_files_are_rotated_however_many_are_connected(self):
+        few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+        folder = self.scratch / "numbered"
+        folder.mkdir()
+        process = self.serve(output=f"file:{folder}/a-{{N}}.log?rotate_size=20k", preexec_fn=few)
+        data = [b"".join(record(1, n) for n in range(k, k + 1000)) for k in (0, 1000)]
+        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+            idle = [socket.create_connection(("127.0.0.1", self.port), timeout=20) for _ in range(70)]
+            support.wait_until(lambda: "as many files are open as clients may take" in self.said(), what="the message")
+            s.sendall(data[0])
+            support.wait_until(lambda: len(list(folder.glob("a-*.log"))) > 2, what="files are rotated")
+            support.wait_until(lambda: sum(f.stat().st_size for f in folder.glob("a-*.log")) == len(data[0]), what="all of it")
+        for c in idle:
+            c.close()
+        self.send(data[1])  # there is room again
+        self.stop(process)
+        self.assertEqual(b"".join(f.read_bytes() for f in sorted(folder.glob("a-*.log"))), b"".join(data))
+
+    def test_a_file_that_may_not_be_larger_is_as_a_full_disk(self):
+        process = self.serve(preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100000, resource.RLIM_INFINITY)))
+        data = b"".join(record(1, n) for n in range(5000))
+        sender = threading.Thread(target=self.send, args=(data,))
+        sender.start()
+        support.wait_until(lambda: "File too large" in self.said(), what="the message")
+        resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        sender.join(20)
+        self.stop(process)
+        self.assertEqual(self.output.read_bytes(), data)
+
     def test_limit_for_an_address(self):
         process = self.serve("--max-per-address", "3")
         clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(3)]
@@ -284,6 +326,29 @@ class Netlogd(collector.Case):
             others = [line for line in output if b" HOST=h0 " not in line]
         self.assertEqual(others, [record(newcomer, 7) for newcomer in range(1, 4)])
 
+    def test_a_record_is_written_though_others_never_pause(self):
+        """And though nothing of theirs is for the output, so that it never has much to write."""
+        process = self.serve(output=f"file:{self.output}?where=LVL <= Error")
+        flood, ends = b"".join(record(1, n) for n in range(20000)), threading.Event()
+
+        def send():
+            with socket.create_connection(("127.0.0.1", self.port)) as s:
+                while not ends.is_set():
+                    s.sendall(flood)
+        senders = [threading.Thread(target=send) for _ in range(2)]
+        for t in senders:
+            t.start()
+        try:
+            line = record(2, 1).replace(b"Usage", b"Error")
+            with socket.create_connection(("127.0.0.1", self.port)) as s:
+                s.sendall(line)
+                support.wait_until(lambda: self.written() == line, what="the record")
+        finally:
+            ends.set()
+            for t in senders:
+                t.join()
+        self.stop(process)
+
     def test_a_record_that_does_not_end(self):
         process = self.serve("--record-timeout", "1")
         patient = socket.create_connection(("127.0.0.1", self.port), timeout=20)
@@ -300,6 +365,13 @@ class Netlogd(collector.Case):
         self.stop(process)
         self.assertEqual(self.output.read_bytes(), record(1, 1) * 2 + record(1, 2))
         self.assertIn("the rest of a record has not come in time", self.said())
+
+    def test_a_record_as_long_as_is_allowed(self):
+        process = self.serve("--max-record-size", "64M")
+        data = record(1, 1, " X=" + "y" * (40 << 20))
+        self.send(data)
+        self.stop(process)
+        self.assertEqual(self.output.stat().st_size, len(data))
 
     def test_hundreds_of_clients(self):
         process = self.serve()

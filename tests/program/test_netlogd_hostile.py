@@ -10,6 +10,7 @@ behaves is served; and in the end netlogd lives, has not grown, and has no more 
 import os
 import random
 import re
+import signal
 import socket
 import ssl
 import struct
@@ -83,6 +84,18 @@ def zstd(size):
     """A frame of that many zeros, which is some thousand times as small."""
     with subprocess.Popen(["head", "-c", str(size), "/dev/zero"], stdout=subprocess.PIPE) as zeros:
         return subprocess.run(["zstd", "-q", "-c", "-1"], stdin=zeros.stdout, capture_output=True, check=True).stdout
+
+
+def repeats(size, count, first=1, pad=b"a"):
+    """A payload of records that all have the same long string, which is there once, and a number, which rises."""
+    sources = varint(1) + string(b"h") + string(b"p")
+    shape = varint(0) + bytes([7]) + string(b"E") + varint(2) + bytes([1]) + string(b"PAD") + bytes([3]) + string(b"N")
+    begin = varint(0) + varint(0) + varint(size + 1) + pad * size + varint(2 * first)
+    return sources + varint(1) + shape + begin + b"\0\0\0\2" * (count - 1)
+
+
+def packed(data):
+    return subprocess.run(["zstd", "-q", "-c", "-1"], input=data, capture_output=True, check=True).stdout
 
 
 def damaged_blocks():
@@ -558,6 +571,94 @@ class Hostile(collector.Case):
         self.assertLessEqual(refused, CONNECTIONS // 10, "those that are gone make room")
         self.assertGreaterEqual(taken - served + refused, sum(lines), "lines of those that ended in good order are taken")
         self.lives()
+
+
+class Bombs(collector.Case):
+    """Blocks of few bytes whose records are very many, or very large, when they are written out."""
+
+    def acknowledged(self, s):
+        frame = b""
+        while len(frame) < 16:
+            frame += s.recv(16 - len(frame)) or self.fail("closed")
+        self.assertEqual(frame[:8], b"NLA1\x08\0\0\0")
+        return struct.unpack("<Q", frame[8:])[0]
+
+    def test_each_record_of_many_blocks_is_taken_once(self):
+        """Much of what was read is left for later turns."""
+        process = self.serve()
+        blocks = [block(repeats(500, 1000, 1 + 1000 * k), 1000, first=1000 * k, stream=b"s" * 16) for k in range(50)]
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            s.sendall(b"".join(blocks))
+            while self.acknowledged(s) < len(blocks):
+                pass
+        found = [int(n) for n in re.findall(rb" N=(\d+)\n", self.written())]
+        self.assertEqual(found, list(range(1, 50001)))
+        self.stop(process)
+
+    def test_what_is_left_for_later_is_taken_at_the_end(self):
+        process = self.serve()
+        blocks = [block(repeats(500, 1000, 1 + 1000 * k), 1000, first=1000 * k, stream=b"s" * 16) for k in range(50)]
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            process.send_signal(signal.SIGSTOP)
+            s.sendall(b"".join(blocks))
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGCONT)
+            self.assertEqual(process.wait(30), 0, self.said())
+        found = [int(n) for n in re.findall(rb" N=(\d+)\n", self.written())]
+        self.assertEqual(found, list(range(1, 50001)))
+
+    def test_a_block_whose_records_do_not_end(self):
+        process = self.serve()
+        payload = repeats(1000000, 100000)
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            s.sendall(block(packed(payload), 100000, flags=1, raw_size=len(payload)))
+            self.assertEqual(self.acknowledged(s), 1)
+        support.wait_until(lambda: 'REASON="block\'s records are larger than 64 MiB together"' in self.said(), what="why")
+        self.assertLess(self.output.stat().st_size, 70 << 20)
+        self.stop(process)
+
+    def test_such_a_block_is_not_passed_on_whole(self):
+        process = self.serve(output=self.scratch / "all.nlb")
+        payload = repeats(1000000, 100000)
+        blocks = [block(repeats(10, 10), 10), block(packed(payload), 100000, flags=1, raw_size=len(payload))]
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            for i, data in enumerate(blocks):
+                s.sendall(data)
+                self.assertEqual(self.acknowledged(s), i + 1)
+        self.stop(process)
+        result = self.run_program(self.netlogd, "--verify", self.scratch / "all.nlb")
+        self.assertEqual(result.returncode, 0, result.stdout)
+
+    def test_memory_while_the_output_is_blocked(self):
+        pipe = self.scratch / "pipe"
+        os.mkfifo(pipe)
+        end = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # and it is not read
+        self.addCleanup(os.close, end)
+        control = self.scratch / "control"
+        process = self.serve("--control", f"unix:{control}", output=pipe)
+        payload = repeats(1000000, 60)
+        bombs = [block(packed(payload), 60, flags=1, raw_size=len(payload)) for _ in range(20)]
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            s.sendall(b"".join(bombs))
+            support.wait_until(lambda: "nobody reads it" in self.said(), what="the output is blocked")
+            with socket.socket(socket.AF_UNIX) as asking:
+                asking.settimeout(30)
+                asking.connect(str(control))
+                asking.sendall(b"NETLOGGER/1 status\n")
+                self.assertIn(b" BLOCKED=true", asking.recv(65536))
+        with open(f"/proc/{process.pid}/status") as status:
+            self.assertLess(int(re.search(r"VmHWM:\s+(\d+)", status.read())[1]), 2 * MEMORY_MOST_KB)
+
+    def test_datagrams(self):
+        process = self.serve(listen="x-netlog+udp://127.0.0.1:0")
+        payload = repeats(1000000, 60)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.sendto(b"".join(block(packed(payload), 60, flags=1, raw_size=len(payload)) for _ in range(30)),
+                     ("127.0.0.1", self.port))
+            support.wait_until(lambda: "more records in its blocks than can be taken" in self.said(), what="it is cut off")
+            s.sendto(record(1, 1), ("127.0.0.1", self.port))
+        support.wait_until(lambda: self.written().endswith(record(1, 1)), what="what comes behind it")
+        self.stop(process)
 
 
 if __name__ == "__main__":

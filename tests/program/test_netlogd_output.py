@@ -376,6 +376,34 @@ class Output(support.Case):
         self.assertEqual((self.folder / "all.log.damaged").read_bytes(), b"what is this\r\n" + line(3)[:50])
         self.assertEqual(self.verify(self.folder).returncode, 0)
 
+    def test_what_is_being_written_is_not_repaired(self):
+        path = self.folder / "all.log"
+        netlogd = self.serve(path)
+        self.send(line(1) + line(2))
+        support.wait_until(lambda: path.exists() and path.read_bytes() == line(1) + line(2), what="both lines")
+        with open(path, "r+b") as file:
+            file.write(b"D\xff")
+        result = self.verify(path, option="--repair")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, rf"netlogd \(process {netlogd.pid}\) writes it: it is not repaired")
+        self.assertFalse((self.folder / "all.log.damaged").exists())
+        self.send(line(3))
+        self.stop(netlogd)
+        self.assertTrue(path.read_bytes().endswith(line(2) + line(3)))
+        self.assertIn("repaired", self.verify(path, option="--repair").stdout)
+        self.assertEqual(path.read_bytes(), line(2) + line(3))
+
+    def test_a_repaired_file_stays_its_owners(self):
+        if os.geteuid() != 0:
+            self.skipTest("giving files away needs root")
+        path = self.folder / "all.log"
+        path.write_bytes(line(1) + b"what is this\n")
+        os.chown(path, 12345, 12345)
+        path.chmod(0o640)
+        self.assertIn("repaired", self.verify(path, option="--repair").stdout)
+        status = path.stat()
+        self.assertEqual((status.st_uid, status.st_gid, status.st_mode & 0o777), (12345, 12345, 0o640))
+
     def test_verify_tells_of_files_that_are_gone(self):
         files = self.rotate(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=16k&zstd=0", ".nlb")
         self.assertEqual(self.verify(self.folder).returncode, 0, self.verify(self.folder).stdout)

@@ -181,6 +181,16 @@ class NetlogdTls(collector.Case):
         self.assertEqual(self.written().count(b"\n"), 1)
         self.assertIn("TLS has not begun in time", self.said())
 
+    def test_who_is_silent_after_the_handshake_may_be(self):
+        process = self.serve_tls("--handshake-timeout", "1")
+        with self.connect() as s:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=20) as later:
+                self.assertEqual(later.recv(1), b"", "it has said nothing at all")
+            s.sendall(record(1, 1))
+            support.wait_until(lambda: self.written() == record(1, 1), what="the line")
+        self.stop(process)
+        self.assertEqual(self.said().count("TLS has not begun in time"), 1)
+
     def test_a_cut_connection_keeps_whole_lines_only(self):
         process = self.serve_tls()
         s = self.connect()

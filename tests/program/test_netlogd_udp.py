@@ -59,6 +59,18 @@ class NetlogdUdp(collector.Case):
         support.wait_until(lambda: self.written() == sent, what="all lines")
         self.stop(process)
 
+    def test_subscribers_get_them(self):
+        process = self.serve("--listen", "unix:" + str(self.scratch / "unix"), listen="x-netlog+udp://127.0.0.1:0")
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(20)
+            s.connect(str(self.scratch / "unix"))
+            s.sendall(b"NETLOGGER/1 subscribe\n")
+            stream = s.makefile("rb")
+            self.assertIn(b"Netlogd.Subscribed", stream.readline())
+            self.give(record(1, 1) + record(1, 2))
+            self.assertEqual([stream.readline(), stream.readline()], [record(1, 1), record(1, 2)])
+        self.stop(process)
+
     def test_what_is_malformed_is_counted_and_costs_nothing_else(self):
         reject = self.scratch / "reject"
         process = self.serve("--reject", reject, listen="udp://127.0.0.1:0")

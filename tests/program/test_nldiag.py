@@ -2,6 +2,7 @@
 import html.parser
 import json
 import os
+import random
 
 import slow_logs
 import support
@@ -54,6 +55,35 @@ class Nldiag(support.Case):
                     if host is not None:
                         self.assertEqual(found["host"], host)
                     self.assertTrue(found["evidence"] and found["advice"] and found["view"].startswith("nlv "))
+
+    def test_one_after_another_in_any_order(self):
+        """A lock that is taken in no order, by threads that are always all there: no line, and no distance, shows it."""
+        for seed in 1, 2, 3:
+            with self.subTest(seed=seed):
+                chance, now, lines, waiting, number = random.Random(seed), 0.0, [], [], 0
+                while number < 200:
+                    while len(waiting) < 8:
+                        waiting.append(number)
+                        lines.append((now, "Request", number))
+                        number += 1
+                    taken = waiting.pop(chance.randrange(len(waiting)))
+                    begun, now = now, now + chance.expovariate(1000)
+                    lines += [(begun + 1e-6, "Work.Begin", taken), (now, "Work.End", taken)]
+                path = self.scratch / "lock.log"
+                path.write_text("".join(f"DATE=202601011200{at:09.6f} HOST=a PROG=b LVL=Usage NL.EVNT={event} ID={i}\n" for at, event, i in lines))
+                found = self.told("--id", "ID", path)["causes"][0]
+                self.assertEqual(found["cause"], "lock")
+                self.assertIn("never two at once", " ".join(found["evidence"]))
+
+    def test_control_characters_are_not_printed(self):
+        path = self.scratch / "hostile.log"
+        path.write_text("".join(f"DATE=2026010112000{i % 10} HOST=a PROG=b LVL=Usage NL.EVNT={event} ID={i}\n"
+                                for i in range(10) for event in ("x\033[31mred", "y")))
+        for options in ["--id", "ID", path], ["--compare", "--id", "ID", path, path]:
+            said = self.run_program(self.nldiag, *options).stdout
+            self.assertNotIn("\033", said)
+            if "--compare" not in options:
+                self.assertIn("x?[31mred", said)
 
     def test_healthy(self):
         for seed in range(1, 6):

@@ -236,6 +236,40 @@ class Subscribe(support.Case):
         support.wait_until(lambda: written() == s.data, what="the stream is what is in the files")
         self.stop(process)
 
+    def test_who_catches_up_delays_nobody(self):
+        """And who wants something else meanwhile does not wait until all of the past was read."""
+        line = record(1, padding=" PAD=" + "x" * 200)
+        with open(self.output, "wb") as output:
+            for _ in range(400):
+                output.write(line * 4000)
+            output.write(record(2, prog="last"))
+        process = self.serve("--control", f"unix:{self.scratch / 'control'}")
+        s = self.welcome(' SINCE=2025-01-01T00:00:00Z WHERE="PROG = last"')
+        with socket.socket(socket.AF_UNIX) as asking:
+            asking.connect(str(self.scratch / "control"))
+            asking.sendall(b"NETLOGGER/1 subscribers\n")
+            self.assertIn(b" STATE=past ", asking.recv(65536))
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as late:
+            late.sendall(record(3))
+            support.wait_until(lambda: self.tail() == record(3), what="it is written")
+        self.assertEqual(bytes(s.data), b"", "there is much to be read yet")
+        s.wait_for(record(2, prog="last"))
+        self.stop(process)
+
+    def tail(self):
+        with open(self.output, "rb") as output:
+            output.seek(-len(record(3)), os.SEEK_END)
+            return output.read()
+
+    def test_since_over_numbers_that_are_far_apart(self):
+        folder = self.numbered()
+        (folder / "a-4000000000.log").write_bytes(record(1))  # as if all before had been removed
+        process = self.serve(output=f"file:{folder}/a-{{N}}.log")
+        self.send(record(2))
+        s = self.welcome(" SINCE=2026-01-01T00:00:00Z")
+        s.wait_for(record(1) + record(2))
+        self.stop(process)
+
     def numbered(self):
         folder = self.scratch / "numbered"
         folder.mkdir()

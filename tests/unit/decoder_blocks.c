@@ -719,6 +719,83 @@ static void blocks_can_be_taken_whole(void **state)
     }
 }
 
+/* However often a long string is the same again, what is written is read: blocks end before they come to too much. */
+static void strings_that_repeat_are_read_again(void **state)
+{
+    (void)state;
+    enum { RECORDS = 300, SIZE = 1 << 20 };
+    nl_buffer out = {0};
+    char *text = malloc(SIZE);
+    assert_non_null(text);
+    memset(text, 'a', SIZE);
+    nl_record *record = nl_record_new();
+    nl_record_add_string(record, "TEXT", text, SIZE);
+    nl_encoder *encoder = nl_encoder_new(&(nl_encoder_options){.format = NL_FORMAT_NLB});
+    for (int i = 0; i < RECORDS; i++)
+        assert_int_equal(nl_encoder_put(encoder, record), NL_OK);
+    nl_encoder_finish(encoder, &out);
+    nl_decoder *decoder = nl_decoder_new(NULL);
+    const nl_record *read;
+    int count = 0;
+    nl_decoder_feed(decoder, out.data, out.size);
+    for (; nl_decoder_next(decoder, &read) == NL_OK; count++)
+        assert_int_equal(read->fields[0].string.size, SIZE);
+    assert_int_equal(count, RECORDS);
+    assert_int_equal(nl_decoder_get_stats(decoder)->malformed, 0);
+    nl_decoder_free(decoder);
+    nl_encoder_free(encoder);
+    nl_record_free(record);
+    nl_buffer_free(&out);
+    free(text);
+}
+
+/* Says no now and then. */
+static bool may_now(void *user)
+{
+    int *asked = user;
+    return ++*asked % 3 != 0;
+}
+
+/* A decoder that has to wait before blocks gives the same, however the input is cut. */
+static void blocks_wait_until_they_may_be_decoded(void **state)
+{
+    (void)state;
+    nl_buffer in = {0};
+    for (int i = 0; i < 12; i++) {
+        add_block(&in, 'a', 3 * i, 3, 0);
+        if (i % 4 == 3)
+            nl_buffer_append(&in, LINE "\n", sizeof LINE);
+    }
+    for (size_t piece = 1; piece <= in.size; piece += 1 + piece / 3) {
+        int asked = 0, records = 0, pauses = 0;
+        nl_decoder *decoder = nl_decoder_new(NULL);
+        nl_decoder_ask(decoder, may_now, &asked);
+        for (size_t at = 0; at < in.size; at += piece) {
+            size_t size = in.size - at < piece ? in.size - at : piece;
+            char *data = malloc(size); /* which is gone when the decoder waits */
+            assert_non_null(data);
+            memcpy(data, in.data + at, size);
+            nl_decoder_feed(decoder, data, size);
+            const nl_record *record;
+            bool waited = false;
+            while (nl_decoder_next(decoder, &record) == NL_OK || nl_decoder_is_paused(decoder)) {
+                if (nl_decoder_is_paused(decoder) && !waited)
+                    memset(data, 'x', size);
+                waited = waited || nl_decoder_is_paused(decoder);
+                pauses += nl_decoder_is_paused(decoder);
+                records += !nl_decoder_is_paused(decoder);
+            }
+            free(data);
+        }
+        assert_int_equal(records, 39);
+        assert_true(pauses > 0);
+        assert_int_equal(nl_decoder_get_stats(decoder)->malformed, 0);
+        assert_int_equal(nl_decoder_get_stats(decoder)->blocks, 12);
+        nl_decoder_free(decoder);
+    }
+    nl_buffer_free(&in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -743,6 +820,8 @@ int main(void)
         cmocka_unit_test(claims_do_not_multiply_the_work),
         cmocka_unit_test(records_can_be_packed),
         cmocka_unit_test(blocks_can_be_taken_whole),
+        cmocka_unit_test(strings_that_repeat_are_read_again),
+        cmocka_unit_test(blocks_wait_until_they_may_be_decoded),
     };
     return cmocka_run_group_tests_name("decoder_blocks", tests, NULL, NULL);
 }

@@ -155,7 +155,17 @@ tests_unit_event_kind_unit_SOURCES = %D%/event_kind.c
 tests_unit_event_kind_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_event_kind_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/path.unit
+tests_unit_path_unit_SOURCES = %D%/path.c examples/dpss/path.c
+tests_unit_path_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/examples/dpss
+tests_unit_path_unit_LDADD = $(unit_ldadd)
+
 if BUILD_UNIT_TESTS
 check_PROGRAMS += $(unit_tests)
 TESTS += $(unit_tests)
 endif
+
+unit_tests += %D%/timekeeping.unit
+tests_unit_timekeeping_unit_SOURCES = %D%/timekeeping.c
+tests_unit_timekeeping_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_timekeeping_unit_LDADD = libnetlogger/libcorrection.la $(unit_ldadd) -lm

@@ -11,8 +11,10 @@
 #include <stdarg.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/netlogger-nlv-XXXXXX";
@@ -75,6 +77,10 @@ static void test_lists(void **unused)
             size_t expected = MIN((record + 2) / 3, 100000), from = draw(100000);
             assert_int_equal(list_find(&l, record, 0), expected);
             assert_int_equal(list_find(&l, record, from), MAX(expected, from));
+            for (size_t grain = LIST_NODE; grain <= LIST_BLOCK; grain *= LIST_BLOCK / LIST_NODE) {
+                size_t near = list_find_near(&l, record, from, grain);
+                assert_int_equal(near, MIN(MAX((expected + grain - 1) / grain * grain, from), 100000));
+            }
         }
         list_drop(&l, 3 * 50000);
         assert_true(l.start > 40000 && l.start <= 50000);
@@ -274,24 +280,40 @@ static void test_what_is_late(void **unused)
 static model *read_from_index(const char *path, program_reading *reading)
 {
     text_file text;
-    drawing *d = NULL, *wanted = make_drawing();
-    uint64_t at;
+    drawing *wanted = make_drawing();
+    index_found found;
     assert_true(text_file_open(&text, path, reading->fraction));
-    store *s = index_read(path, &text, wanted, &d, &at);
+    bool good = index_read(path, &text, wanted, &found);
     drawing_free(wanted);
     text_file_close(&text);
-    if (s == NULL)
+    if (!good)
         return NULL;
-    drawing_free(d);
-    assert_true(index_is_sound(s));
-    return model_of_store(s, make_drawing(), reading);
+    drawing_free(found.drawing);
+    prints_free(&found.prints);
+    index_position at = {0};
+    index_state state = INDEX_MORE;
+    while (state == INDEX_MORE)
+        state = index_check(found.store, &at, 100000);
+    if (state == INDEX_DAMAGED) {
+        store_free(found.store);
+        return NULL;
+    }
+    return model_of_store(found.store, make_drawing(), reading);
 }
 
 static void write_index_of(const model *m, const char *path)
 {
     text_file text;
+    atomic_bool stopping = false;
+    prints p = {0};
     assert_true(text_file_open(&text, path, NL_FRACTION_DECIMAL));
-    assert_true(index_write(model_store(m), model_drawing(m), false, path, &text, text_file_size(&text)));
+    uint64_t size = text_file_size(&text);
+    prints_add(&p, 0, size, 0);
+    assert_true(prints_complete(&p, text.fd));
+    assert_true(index_write(model_store(m), model_drawing(m), false, path, &text, size, &p, &stopping));
+    stopping = true;
+    assert_false(index_write(model_store(m), model_drawing(m), false, path, &text, size, &p, &stopping));
+    prints_free(&p);
     text_file_close(&text);
 }
 
@@ -348,6 +370,105 @@ static void test_index(void **unused)
     g_free(lines);
     g_free(path);
     g_free(index);
+}
+
+static const model_options any_size = {.index_least = 1};
+
+/* Opens a log as the program does, with whatever index there is, and compares it. Whether the index was of use. */
+static bool open_again(const char *path)
+{
+    program_reading reading = {0};
+    model *m = read_model(make_drawing(), path, &reading, any_size);
+    compare(m, path);
+    bool was = model_store(m)->mapped != NULL;
+    model_free(m);
+    return was;
+}
+
+/* Changes a digit of an object's number at about a place, and lets the file look as if nobody had. */
+static void change_quietly(const char *path, double share)
+{
+    struct stat before;
+    gchar *bytes;
+    gsize size;
+    assert_int_equal(stat(path, &before), 0);
+    assert_true(g_file_get_contents(path, &bytes, &size, NULL));
+    char *place = strstr(bytes + (size_t)(share * (double)size), " REQ.ID=r");
+    assert_non_null(place);
+    place += strlen(" REQ.ID=r");
+    FILE *file = fopen(path, "r+");
+    fseek(file, place - bytes, SEEK_SET);
+    fputc(*place == '9' ? '1' : *place + 1, file);
+    fclose(file);
+    struct timespec times[2] = {before.st_atim, before.st_mtim};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+    g_free(bytes);
+}
+
+static void copy_file(const char *from, const char *to)
+{
+    gchar *bytes;
+    gsize size;
+    assert_true(g_file_get_contents(from, &bytes, &size, NULL));
+    assert_true(g_file_set_contents(to, bytes, (gssize)size, NULL));
+    g_free(bytes);
+}
+
+static void test_index_of_a_log_that_changes(void **unused)
+{
+    (void)unused;
+    line *lines = make_lines(160000, 3000);
+    char *path = g_strdup(path_of("changing.log")), *index = g_strdup_printf("%s.nlv-index", path);
+    write_lines(path, lines, 80000, "w");
+    assert_false(open_again(path));
+    assert_true(open_again(path));
+
+    /* It grows, a lot and a little: the index is of use, and what it did not know is in it the next time. */
+    write_lines(path, lines + 80000, 79000, "a");
+    assert_true(open_again(path));
+    write_lines(path, lines + 159000, 1, "a");
+    assert_true(open_again(path));
+    text_file text;
+    index_found found;
+    drawing *wanted = make_drawing();
+    assert_true(text_file_open(&text, path, NL_FRACTION_DECIMAL));
+    assert_true(index_read(path, &text, wanted, &found));
+    assert_true(found.is_sure);
+    assert_int_equal(found.store->count, 159001);
+    store_free(found.store);
+    drawing_free(found.drawing);
+    prints_free(&found.prints);
+    drawing_free(wanted);
+    text_file_close(&text);
+
+    /* It was copied together with it. */
+    char *other = g_strdup(path_of("copied.log")), *other_index = g_strdup_printf("%s.nlv-index", other);
+    copy_file(path, other);
+    copy_file(index, other_index);
+    assert_true(open_again(other));
+
+    /* It was changed, by one who did not leave a trace: near its ends, in its middle; and has grown since. */
+    for (int i = 0; i < 15; i++) {
+        assert_true(open_again(path));
+        change_quietly(path, i / 15.1);
+        if (i % 3 == 2)
+            write_lines(path, lines + 159001 + i, 1, "a");
+        assert_false(open_again(path));
+    }
+
+    /* It was cut short, and written anew from its start: with less, with more, and with something else. */
+    write_lines(path, lines, 70000, "w");
+    assert_false(open_again(path));
+    write_lines(path, lines + 1, 100000, "w");
+    assert_false(open_again(path));
+    assert_true(open_again(path));
+    index_remove(other);
+    index_remove(path);
+    g_free(lines);
+    g_free(path);
+    g_free(index);
+    g_free(other);
+    g_free(other_index);
 }
 
 /* ---- bounds ---- */
@@ -496,6 +617,17 @@ static void test_filters(void **unused)
         assert_true(model_set_filter(m, expressions[i]));
         model_load(m);
         compare_stores(model_store(read), model_store(m));
+        if (i > 0) { /* one before, and this one again: they are kept */
+            const store *was = model_store(m);
+            uint32_t count = was->count;
+            assert_true(model_set_filter(m, i % 3 == 0 ? NULL : expressions[i - 1]));
+            model_load(m);
+            assert_true(model_set_filter(m, expressions[i]));
+            model_load(m);
+            compare_stores(model_store(read), model_store(m));
+            if (count <= COUNT / 4)
+                assert_ptr_equal(was, model_store(m));
+        }
         model_free(read);
         if (i % 2 == 0)
             continue; /* from one filter to the next */
@@ -700,6 +832,7 @@ int main(void)
         cmocka_unit_test(test_what_is_late),
         cmocka_unit_test(test_index),
         cmocka_unit_test(test_odd_logs),
+        cmocka_unit_test(test_index_of_a_log_that_changes),
         cmocka_unit_test(test_the_oldest_are_dropped),
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_what_begins_anew),

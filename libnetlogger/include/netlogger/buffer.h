@@ -24,6 +24,7 @@ typedef struct nl_buffer {
  */
 NL_API void nl_buffer_reserve(nl_buffer *buffer, size_t extra);
 
+/* Copies size bytes at data to the end; data may be NULL when size is 0. */
 NL_API void nl_buffer_append(nl_buffer *buffer, const void *data, size_t size);
 
 /*

@@ -131,6 +131,13 @@ NL_API void nl_decoder_on_block(nl_decoder *decoder, bool take,
                                 void (*on_block)(void *user, const nl_block_view *block), void *user);
 
 /*
+ * Asks for questions for the time (doc/binary-format.md, "Time"): on_question is called with what each holds, the time
+ * sent_ns at which its sender sent it, by the sender's clock. Without it they are passed over, as blocks of unknown
+ * type are. on_question may not touch the decoder.
+ */
+NL_API void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user);
+
+/*
  * Notes that a block, which is of a stream, has come, as a decoder that shares these streams does. Returns how many
  * ranges of its numbers had not come before, which are then in fresh, rising: for who passes blocks on to several
  * places, some of which have had more of a stream than others.
@@ -146,6 +153,15 @@ NL_API size_t nl_streams_take(nl_streams *streams, const nl_block_view *block,
  */
 NL_API void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user, const nl_block_view *block),
                                        void *user);
+
+/*
+ * Asks before each block whether it may be decoded now: when not, nl_decoder_next returns NL_AGAIN, what is left of the
+ * piece is copied, and nl_decoder_is_paused is true until nl_decoder_next goes on there, which is to be before anything
+ * is fed. For who cannot take all records that a piece may hold at once: there may be very many of them in few bytes.
+ * may NULL: they always may.
+ */
+NL_API void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user);
+NL_API bool nl_decoder_is_paused(const nl_decoder *decoder);
 
 /*
  * Gives the decoder more bytes. It borrows data until nl_decoder_next has returned NL_AGAIN; calling this again before

@@ -46,6 +46,7 @@
 /* An nl_string of size bytes at data, as a value of NL_EVENT. */
 #define NL_BYTES(data, size) nl_bytes((data), (size))
 
+/* The same as a function. */
 static inline nl_string nl_bytes(const void *data, size_t size)
 {
     nl_string bytes = {NL_PRIVATE_CAST(const char *, data), size};

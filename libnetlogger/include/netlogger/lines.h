@@ -47,6 +47,7 @@ static inline size_t nl_line_size(nl_scanned_line line)
     return NL_PRIVATE_CAST(size_t, line.place >> 1 & NL_LINE_LONGEST);
 }
 
+/* Whether the line is plain, as on top of this page. */
 static inline bool nl_line_is_plain(nl_scanned_line line)
 {
     return line.place & 1;

@@ -43,6 +43,7 @@
  *   NETLOGGER_ON     0, no, off or false: nothing is opened and nothing written
  *   NETLOGGER_ACTIVATION  the activation file of logs whose url names none; see nl_control
  *   NETLOGGER_LEVEL  the threshold that logs start with, a level's name; what is none counts as Debug, all levels
+ *   NETLOGGER_CLOCK  seconds or no: clock= of logs whose url has none
  *   NETLOGGER_HOST   what HOST says, instead of the host's own name
  *   NETLOGGER_SHM    where rings are kept, instead of /dev/shm
  */
@@ -82,6 +83,11 @@ typedef struct nl_log nl_log;
  *                           there; or the oldest records give way
  *   backup=URL              a second destination, used while the first is away
  *   activation=FILE         a file of commands as nl_control takes them, which is watched
+ *   clock=SECONDS|no        how often the log says how right its host's clock is (default 60 s to collectors; no to
+ *                           others): when it is opened and then every so often the records ClockKernel (what the
+ *                           kernel knows, Warning when nothing keeps the clock right), ClockTracking (chronyd, where it
+ *                           runs) and, to collectors with format=nlb, ClockOffset (by how much the collector's clock and
+ *                           this one differ); ClockStep when the clock was set. doc/clocks.md says what is in them
  *   buffer=SIZE             taken, and without effect: the writer thread collects by itself
  *
  * or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off. NULL when it can't be opened

@@ -67,6 +67,7 @@ typedef struct nl_synthesis_stats {
     uint64_t dropped; /* spans and states that were forgotten, because events were lost, or there were too many */
 } nl_synthesis_stats;
 
+/* Fills *stats with the counts so far. */
 NL_API void nl_synthesis_get_stats(const nl_synthesis *synthesis, nl_synthesis_stats *stats);
 
 typedef struct nl_environment nl_environment;

@@ -1,0 +1,106 @@
+/* Records: made, written as text, read from text, looked into. */
+#define _GNU_SOURCE /* memmem */
+#include <netlogger.h>
+#include <stdio.h>
+#include <string.h>
+
+/* One with a field of each type. To be freed. */
+static nl_record *make(void)
+{
+    nl_record *record = nl_record_new();
+    nl_record_set_time(record, nl_time_now_ns());
+    nl_record_set_host(record, "dpss1", 5);
+    nl_record_set_prog(record, "example", 7);
+    nl_record_set_level(record, NL_USAGE);
+    nl_record_set_event(record, "WriteData", 9);
+    nl_record_add_string(record, "FILE", "a b", 3);
+    nl_record_add_int(record, "OFFSET", -1);
+    nl_record_add_uint(record, "SEND.SZ", 49332);
+    nl_record_add_double(record, "SECONDS", 0.125);
+    nl_record_add_bool(record, "LAST", true);
+    return record;
+}
+
+/* Prints what a record says, whatever there is in it. */
+static void print(const nl_record *record)
+{
+    char date[NL_TIME_TEXT_SIZE], iso[NL_TIME_TEXT_SIZE], scratch[NL_FIELD_TEXT_SIZE];
+    nl_time_format_ulm(record->time_ns, date);
+    nl_time_format_iso(record->time_ns, iso);
+    printf("%s (%s) %s (%s)\n", date, iso, nl_level_name(record->level), nl_level_bp_name(record->level));
+    for (size_t i = 0; i < record->field_count; i++) {
+        nl_string text = nl_field_text(&record->fields[i], scratch);
+        printf("  %.*s is %.*s\n", (int)record->fields[i].name.size, record->fields[i].name.data, (int)text.size,
+               text.data);
+    }
+}
+
+/* What the field of that name has as numbers. */
+static bool sizes(const nl_record *record, int64_t *bytes, double *seconds)
+{
+    nl_field field;
+    return nl_record_find(record, "SEND.SZ", &field) && nl_field_int(&field, bytes) &&
+           nl_record_find(record, "SECONDS", &field) && nl_field_double(&field, seconds);
+}
+
+/* A line of text, and back. */
+static bool there_and_back(const nl_record *record)
+{
+    nl_buffer line = {0};
+    nl_record *read = nl_record_new();
+    nl_format format = nl_format_parse("bp");
+    nl_record_encode(record, format, &line);
+    printf("%s: %.*s", nl_format_name(format), (int)line.size, line.data);
+    bool good = nl_format_detect(line.data, line.size) == NL_FORMAT_BP &&
+                nl_record_decode(read, format, NL_FRACTION_DECIMAL, line.data, line.size - 1) == NL_OK &&
+                read->time_ns / 1000 == record->time_ns / 1000;
+    nl_record_free(read);
+    nl_buffer_free(&line);
+    return good;
+}
+
+/* Laid by as bytes that keep the types, and taken up again. */
+static bool laid_by(const nl_record *record)
+{
+    nl_buffer bytes = {0};
+    nl_record *read = nl_record_new();
+    bool good = nl_record_pack(record, &bytes) && nl_record_unpack(read, bytes.data, bytes.size) == NL_OK &&
+                read->fields[1].type == NL_TYPE_INT;
+    nl_record_clear(read); /* for the next one */
+    nl_record_free(read);
+    nl_buffer_free(&bytes);
+    return good;
+}
+
+/* A record that came from elsewhere, into a log; what is in memory of that log is read. */
+static bool logged(const nl_record *record)
+{
+    nl_log *log = nl_open("example", "memory:records");
+    nl_buffer text = {0};
+    nl_record *copy = nl_record_new();
+    nl_record_copy(copy, record); /* one that outlives where it came from */
+    bool good = nl_write_record(log, copy) == NL_OK && nl_close(log) == NL_OK && nl_memory_read("records", &text) &&
+                memmem(text.data, text.size, "WriteData", 9) != NULL;
+    nl_memory_free("records");
+    nl_record_free(copy);
+    nl_buffer_free(&text);
+    return good;
+}
+
+int main(void)
+{
+    nl_record *record = make();
+    int64_t bytes = 0, time_ns = 0;
+    double seconds = 0;
+    print(record);
+    bool good = sizes(record, &bytes, &seconds) && bytes == 49332 && there_and_back(record) && laid_by(record) &&
+                logged(record);
+    nl_record_free(record);
+
+    /* What a user typed: a time, a level, a size, a format. */
+    size_t size;
+    good = good && nl_time_parse("2026-01-31T12:00:00.5Z", 22, NL_FRACTION_DECIMAL, &time_ns) == NL_OK &&
+           nl_level_parse("warning", 7) == NL_WARNING && nl_size_parse("64k", &size) && size == 65536 &&
+           nl_format_of_name("all.nlb") == NL_FORMAT_NLB;
+    return good ? 0 : 1;
+}

@@ -1,0 +1,34 @@
+"""Text as it stands in comments and source files, into HTML."""
+import html
+import re
+
+
+def slug(words):
+    """A name for a place in a page."""
+    return re.sub(r"[^a-z0-9]+", "-", html.unescape(re.sub(r"<[^>]*>", "", words)).lower()).strip("-") or "part"
+
+
+def comment_html(text, link):
+    """Paragraphs of a comment; what is indented keeps its lines. link(escaped text) adds links."""
+    parts = []
+    for paragraph in re.split(r"\n\s*\n", text.strip("\n")):
+        shown = None
+        for line in paragraph.split("\n"):
+            indented = line.startswith("  ")
+            if indented != shown:
+                parts.append(("pre" if indented else "p", []))
+                shown = indented
+            parts[-1][1].append(line[2:] if indented else line)
+    # Indented paragraphs that follow one another are one.
+    joined = []
+    for kind, lines in parts:
+        if kind == "pre" and joined and joined[-1][0] == "pre":
+            joined[-1][1].extend(["", *lines])
+        else:
+            joined.append((kind, list(lines)))
+    return "\n".join(f"<{kind}>" + link(html.escape("\n".join(lines), quote=False)) + f"</{kind}>" for kind, lines in joined if any(lines))
+
+
+def file_html(text):
+    """A file of the tree as a page shows it."""
+    return f'<pre class="file">{html.escape(text, quote=False)}</pre>'

@@ -1,0 +1,260 @@
+#include "config.h"
+
+#include "log/clock_watch.h"
+
+#include "log/log_internal.h"
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/time_internal.h"
+#include "transport/destination.h"
+#include "timekeeping/quality.h"
+
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GIVE_UP_NS = 200 * 1000000,    /* after which chronyd answers no more */
+    LAST_WAIT_MS = 5,              /* for its answer, when the log is closed */
+    BURST = 4,                     /* exchanges one after the other, to begin with */
+    BURST_PAUSE_NS = 10 * 1000000, /* between them */
+    STEP_NS = 50 * 1000,           /* by which a clock jumps, at least, that was set */
+    APART_NS = 10 * 1000,          /* what two readings of clocks may take that are compared */
+    DRIFT_PPM = 15,                /* of a clock, as RFC 5905 supposes */
+};
+
+enum { NL_CLOCK_SAMPLES = 8 };
+
+struct nl_clock_watch {
+    int64_t every_ns;
+    int64_t report_ns; /* on the monotonic clock, as the others: the next report */
+
+    /* A question to chronyd that is not answered yet. */
+    int fd; /* -1: there is none */
+    nl_identity identity;
+    bool to_ask, own_socket;
+    uint32_t number;
+    int64_t give_up_ns;
+
+    nl_exchange
+        samples[NL_CLOCK_SAMPLES]; /* since the latest report, or before, while there are none; the latest ... */
+    unsigned sample_count;         /* ... of so many is at (sample_count - 1) % NL_CLOCK_SAMPLES */
+    int64_t exchange_ns;           /* the next */
+    unsigned in_burst;             /* exchanges that are still to follow one another quickly */
+
+    int64_t ahead_ns;    /* the real-time clock before the monotonic one ... */
+    int64_t compared_ns; /* ... when they were compared; 0: they were not */
+};
+
+static void say(nl_log *log, nl_record *record, bool synchronized)
+{
+    nl_record_set_level(record, synchronized ? NL_SYSTEM : NL_WARNING);
+    nl_log_say(log, record);
+}
+
+static void say_kernel(nl_log *log)
+{
+    bool synchronized;
+    nl_record *record = nl_log_record(log, NL_SYSTEM, NL_CLOCK_KERNEL);
+    if (nl_quality_add_kernel(record, &synchronized))
+        say(log, record, synchronized);
+    else
+        nl_record_free(record);
+}
+
+/* ---- chronyd ---- */
+
+static void forget_question(nl_clock_watch *w)
+{
+    if (w->fd >= 0 && nl_identity_holds(&w->identity, w->fd))
+        nl_chrony_close(w->fd);
+    w->fd = -1;
+}
+
+static void ask(nl_clock_watch *w, bool own_socket, int64_t now_ns)
+{
+    w->to_ask = false;
+    w->own_socket = own_socket;
+    w->give_up_ns = now_ns + GIVE_UP_NS;
+    w->fd = nl_chrony_ask(++w->number, own_socket);
+    if (w->fd >= 0)
+        w->identity = nl_identity_of(w->fd);
+    else if (!own_socket)
+        ask(w, true, now_ns);
+}
+
+/* Reads the answer, if there is one by now. */
+static void hear(nl_log *log, int64_t now_ns)
+{
+    nl_clock_watch *w = log->watch;
+    if (w->fd < 0)
+        return;
+    if (!nl_identity_holds(&w->identity, w->fd)) { /* the program has closed it */
+        w->fd = -1;
+        return;
+    }
+    bool synchronized, own_socket = w->own_socket;
+    nl_record *record = nl_log_record(log, NL_SYSTEM, NL_CLOCK_TRACKING);
+    nl_chrony_answer answer = nl_chrony_take(w->fd, w->number, record, &synchronized);
+    if (answer == NL_CHRONY_NOT_YET && now_ns >= w->give_up_ns)
+        answer = NL_CHRONY_NONE;
+    if (answer != NL_CHRONY_NOT_YET)
+        forget_question(w);
+    if (answer == NL_CHRONY_ANSWERED)
+        say(log, record, synchronized);
+    else
+        nl_record_free(record);
+    if (answer == NL_CHRONY_NONE && !own_socket)
+        ask(w, true, now_ns);
+}
+
+/* ---- the collector's clock ---- */
+
+static bool can_exchange(const nl_log *log)
+{
+    return log->options.writer.format == NL_FORMAT_NLB && log->outbox.destination != NULL && !log->outbox.away;
+}
+
+/* How far the offset may be off by now. */
+static int64_t error_ns(const nl_exchange *e, int64_t now_ns)
+{
+    return e->delay_ns / 2 + (now_ns - e->monotonic_ns) / 1000000 * DRIFT_PPM;
+}
+
+static void say_offset(nl_log *log, int64_t now_ns)
+{
+    nl_clock_watch *w = log->watch;
+    unsigned count = w->sample_count < NL_CLOCK_SAMPLES ? w->sample_count : NL_CLOCK_SAMPLES;
+    const nl_exchange *best = NULL;
+    for (unsigned i = 0; i < count; i++)
+        if (best == NULL || error_ns(&w->samples[i], now_ns) < error_ns(best, now_ns))
+            best = &w->samples[i];
+    if (best == NULL)
+        return;
+    nl_record *record = nl_log_record(log, NL_SYSTEM, NL_CLOCK_OFFSET);
+    nl_record_set_time(record, best->time_ns - best->time_ns % 1000);
+    nl_record_add_string(record, "CLOCK.COLLECTOR", best->collector, strlen(best->collector));
+    nl_quality_add(record, "CLOCK.OFFSET", (double)best->offset_ns / 1e3);
+    nl_quality_add(record, "CLOCK.DELAY", (double)best->delay_ns / 1e3);
+    nl_quality_add(record, "CLOCK.ERROR", (double)best->delay_ns / 2e3);
+    nl_record_add_uint(record, "CLOCK.SAMPLES", w->sample_count);
+    nl_log_say(log, record);
+    w->sample_count = 0;
+}
+
+static void exchange(nl_log *log, int64_t now_ns)
+{
+    nl_clock_watch *w = log->watch;
+    nl_exchange *sample = &w->samples[w->sample_count % NL_CLOCK_SAMPLES];
+    nl_status status = nl_destination_exchange(log->outbox.destination, sample);
+    w->sample_count += status == NL_OK;
+    if (w->in_burst > 0 && status == NL_OK && --w->in_burst == 0)
+        say_offset(log, nl_monotonic_ns());
+    w->exchange_ns = now_ns + (w->in_burst > 0 ? BURST_PAUSE_NS : w->every_ns / NL_CLOCK_SAMPLES);
+}
+
+/* ---- clocks that are set ---- */
+
+/* The real-time clock before the monotonic one. False when the two could not be read at one time. */
+static bool compare_clocks(int64_t *ahead_ns)
+{
+    int64_t before_ns = nl_monotonic_ns(), real_ns = nl_time_now_ns(), after_ns = nl_monotonic_ns();
+    *ahead_ns = real_ns - before_ns - (after_ns - before_ns) / 2;
+    return after_ns - before_ns < APART_NS;
+}
+
+/* What adjusts a clock's speed does so to both clocks alike: they differ when one was set. */
+static void look_for_step(nl_log *log, int64_t now_ns)
+{
+    nl_clock_watch *w = log->watch;
+    int64_t ahead_ns;
+    if (!compare_clocks(&ahead_ns))
+        return;
+    int64_t step_ns = ahead_ns - w->ahead_ns;
+    bool compared = w->compared_ns != 0;
+    w->compared_ns = now_ns;
+    w->ahead_ns = ahead_ns;
+    if (!compared || (step_ns < STEP_NS && step_ns > -STEP_NS))
+        return;
+    nl_record *record = nl_log_record(log, NL_WARNING, NL_CLOCK_STEP);
+    nl_quality_add(record, "CLOCK.STEP", (double)step_ns / 1e3);
+    nl_log_say(log, record);
+    w->sample_count = 0;
+    w->in_burst = BURST;
+    w->exchange_ns = now_ns;
+}
+
+/* ---- */
+
+void nl_clock_watch_begin(nl_log *log)
+{
+    if (log->options.clock_ns == 0)
+        return;
+    nl_clock_watch *w = log->watch = calloc(1, sizeof *w);
+    NL_REQUIRE(w != NULL, "out of memory");
+    w->fd = -1;
+    w->every_ns = log->options.clock_ns;
+    w->report_ns = nl_monotonic_ns() + w->every_ns;
+    w->to_ask = true;
+    w->in_burst = BURST;
+    say_kernel(log);
+}
+
+void nl_clock_watch_look(nl_log *log)
+{
+    nl_clock_watch *w = log->watch;
+    if (w == NULL)
+        return;
+    int64_t now_ns = nl_monotonic_ns();
+    look_for_step(log, now_ns);
+    bool due = now_ns >= w->report_ns;
+    if (due) {
+        w->report_ns = now_ns + w->every_ns;
+        forget_question(w);
+        w->to_ask = true;
+        say_kernel(log);
+        say_offset(log, now_ns);
+    }
+    if (w->to_ask)
+        ask(w, false, now_ns);
+    else
+        hear(log, now_ns);
+    if (now_ns >= w->exchange_ns && can_exchange(log))
+        exchange(log, now_ns);
+}
+
+void nl_clock_watch_finish(nl_log *log)
+{
+    nl_clock_watch *w = log->watch;
+    if (w == NULL)
+        return;
+    int64_t now_ns = nl_monotonic_ns();
+    if (w->to_ask)
+        ask(w, false, now_ns);
+    struct pollfd answer = {.fd = w->fd, .events = POLLIN};
+    if (w->fd >= 0 && poll(&answer, 1, LAST_WAIT_MS) == 1)
+        hear(log, now_ns);
+    forget_question(w);
+    if (w->in_burst == BURST && w->sample_count == 0 && can_exchange(log))
+        exchange(log, now_ns);
+    say_offset(log, nl_monotonic_ns());
+}
+
+/* It goes on as the parent does, whose host it is on; but the question is the parent's. */
+void nl_clock_watch_after_fork(nl_clock_watch *watch)
+{
+    if (watch == NULL)
+        return;
+    if (watch->fd >= 0)
+        nl_identity_close(&watch->identity, watch->fd);
+    watch->fd = -1;
+    watch->sample_count = 0;
+    watch->in_burst = BURST;
+    watch->exchange_ns = 0;
+}
+
+void nl_clock_watch_free(nl_clock_watch *watch)
+{
+    free(watch);
+}

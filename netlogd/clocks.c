@@ -1,0 +1,207 @@
+#include "config.h"
+
+#include "clocks.h"
+
+#include "program/program.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    HOSTS_MOST = 1024, /* what further ones say is passed over: a stranger makes up as many as he likes */
+    NAME_SIZE = 256,
+    SOURCE_SIZE = 64,
+    BLOCK_MOST = 16, /* records */
+};
+
+/* Microseconds beyond its error bound by which a clock is off that is worth a warning. */
+#define OFF_US 10e3
+
+typedef struct host_clock {
+    char host[NAME_SIZE];
+    char source[SOURCE_SIZE];
+    int64_t time_ns; /* of the latest record */
+    bool has_state, synchronized;
+    bool has_kernel; /* it says how synchronized the clock is; chronyd says how it finds it */
+    bool has_error, has_stratum, has_offset;
+    double error_us, offset_us, offset_error_us, delay_us;
+    int64_t stratum;
+    bool warned;
+} host_clock;
+
+struct clocks {
+    nl_log *log;
+    host_clock *hosts;
+    size_t count;
+};
+
+clocks *clocks_new(nl_log *log)
+{
+    clocks *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    c->log = log;
+    return c;
+}
+
+void clocks_free(clocks *c)
+{
+    free(c->hosts);
+    free(c);
+}
+
+static bool is(nl_string text, const char *name)
+{
+    return text.size == strlen(name) && memcmp(text.data, name, text.size) == 0;
+}
+
+static void copy(char *to, size_t room, nl_string from)
+{
+    size_t size = from.size < room - 1 ? from.size : room - 1;
+    memcpy(to, from.data, size);
+    to[size] = '\0';
+}
+
+/* The host's entry, which is made; NULL when there are too many. */
+static host_clock *find(clocks *c, nl_string name)
+{
+    char host[NAME_SIZE];
+    copy(host, sizeof host, name);
+    for (size_t i = 0; i < c->count; i++)
+        if (strcmp(c->hosts[i].host, host) == 0)
+            return &c->hosts[i];
+    if (c->count >= HOSTS_MOST)
+        return NULL;
+    if ((c->count & (c->count - 1)) == 0) {
+        size_t room = c->count == 0 ? 1 : 2 * c->count;
+        c->hosts = reallocarray(c->hosts, room, sizeof *c->hosts);
+        if (c->hosts == NULL)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
+    host_clock *h = &c->hosts[c->count++];
+    *h = (host_clock){.has_state = false};
+    memcpy(h->host, host, sizeof host);
+    return h;
+}
+
+static bool get_double(const nl_record *record, const char *name, double *value)
+{
+    nl_field field;
+    return nl_record_find(record, name, &field) && nl_field_double(&field, value) && isfinite(*value);
+}
+
+static void take_state(host_clock *h, const nl_record *record, bool of_kernel)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_field field;
+    if ((h->has_kernel && !of_kernel) || !nl_record_find(record, "CLOCK.SYNCHRONIZED", &field))
+        return;
+    h->has_kernel |= of_kernel;
+    h->has_state = true;
+    h->synchronized = is(nl_field_text(&field, scratch), "true");
+}
+
+static void take_tracking(host_clock *h, const nl_record *record)
+{
+    nl_field source, stratum;
+    if (nl_record_find(record, "CLOCK.SOURCE", &source) && source.type == NL_TYPE_STRING)
+        copy(h->source, sizeof h->source, source.string);
+    h->has_stratum = nl_record_find(record, "CLOCK.STRATUM", &stratum) && nl_field_int(&stratum, &h->stratum);
+    h->has_error = get_double(record, "CLOCK.ERROR", &h->error_us);
+}
+
+static bool is_off(const host_clock *h)
+{
+    return h->has_offset && fabs(h->offset_us) - h->offset_error_us > OFF_US;
+}
+
+static bool is_wrong(const host_clock *h)
+{
+    return (h->has_state && !h->synchronized) || is_off(h);
+}
+
+/* Says it when it changes. */
+static void warn(clocks *c, host_clock *h)
+{
+    bool wrong = is_wrong(h);
+    if (wrong == h->warned)
+        return;
+    h->warned = wrong;
+    const char *note = is_off(h) ? "its clock is off"
+                       : wrong   ? "its clock is not synchronized"
+                                 : "its clock is right again";
+    nl_level level = wrong ? NL_WARNING : NL_USAGE;
+    if (h->has_offset)
+        nl_write(c->log, level, "Netlogd.Clock", "CLOCK.HOST=%s CLOCK.OFFSET=%.3f CLOCK.ERROR=%.3f NOTE=%s", h->host,
+                 h->offset_us, h->offset_error_us, note);
+    else
+        nl_write(c->log, level, "Netlogd.Clock", "CLOCK.HOST=%s NOTE=%s", h->host, note);
+}
+
+void clocks_put(clocks *c, const nl_record *record)
+{
+    if (record->event.size < 10 || record->event.size > 13 || memcmp(record->event.data, "Clock", 5) != 0)
+        return;
+    bool kernel = is(record->event, "ClockKernel"), tracking = is(record->event, "ClockTracking");
+    bool offset = is(record->event, "ClockOffset");
+    host_clock *h = kernel || tracking || offset ? find(c, record->host) : NULL;
+    if (h == NULL)
+        return;
+    h->time_ns = record->time_ns;
+    if (kernel || tracking)
+        take_state(h, record, kernel);
+    if (kernel && h->source[0] == '\0')
+        h->has_error = get_double(record, "CLOCK.ERROR", &h->error_us);
+    if (tracking)
+        take_tracking(h, record);
+    if (offset)
+        h->has_offset = get_double(record, "CLOCK.OFFSET", &h->offset_us) &&
+                        get_double(record, "CLOCK.ERROR", &h->offset_error_us) &&
+                        get_double(record, "CLOCK.DELAY", &h->delay_us);
+    warn(c, h);
+}
+
+void clocks_put_block(clocks *c, const nl_block_view *block)
+{
+    const nl_record *record;
+    if (block->record_count > BLOCK_MOST)
+        return;
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.source = "block", .format = NL_FORMAT_NLB});
+    nl_decoder_feed(decoder, block->bytes.data, block->bytes.size);
+    nl_decoder_finish(decoder);
+    while (nl_decoder_next(decoder, &record) == NL_OK)
+        clocks_put(c, record);
+    nl_decoder_free(decoder);
+}
+
+void clocks_count(const clocks *c, size_t *hosts, size_t *wrong)
+{
+    *hosts = c->count;
+    *wrong = 0;
+    for (size_t i = 0; i < c->count; i++)
+        *wrong += is_wrong(&c->hosts[i]);
+}
+
+void clocks_describe(const clocks *c, request *r)
+{
+    for (size_t i = 0; i < c->count; i++) {
+        const host_clock *h = &c->hosts[i];
+        nl_record *record = request_record(r, is_wrong(h) ? NL_WARNING : NL_USAGE, "Netlogd.Clock");
+        request_add_text(record, "CLOCK.HOST", h->host);
+        if (h->has_state)
+            nl_record_add_bool(record, "CLOCK.SYNCHRONIZED", h->synchronized);
+        if (h->source[0] != '\0')
+            request_add_text(record, "CLOCK.SOURCE", h->source);
+        if (h->has_stratum)
+            nl_record_add_int(record, "CLOCK.STRATUM", h->stratum);
+        if (h->has_error)
+            nl_record_add_double(record, "CLOCK.ERROR", h->error_us);
+        if (h->has_offset) {
+            nl_record_add_double(record, "CLOCK.OFFSET", h->offset_us);
+            nl_record_add_double(record, "CLOCK.OFFSET.ERROR", h->offset_error_us);
+        }
+        request_add_time(record, "LATEST", h->time_ns);
+        request_put(r, record);
+    }
+}

@@ -1,0 +1,30 @@
+/*
+ * What the hosts that log have said of their clocks (ClockKernel, ClockTracking, ClockOffset: doc/clocks.md): the
+ * latest of each host, and a warning in netlogd's own log when a host's clock is not synchronized, or far from this
+ * one's, and when it is right again.
+ */
+#ifndef NETLOGD_CLOCKS_H
+#define NETLOGD_CLOCKS_H
+
+#include "request.h"
+
+typedef struct clocks clocks;
+
+/* log may be NULL. */
+clocks *clocks_new(nl_log *log);
+
+/* Looks at a record that came; costs next to nothing when it is not of a clock. */
+void clocks_put(clocks *c, const nl_record *record);
+
+/* The same for a block that is not decoded; only a small one is looked at, as programs' own records are. */
+void clocks_put_block(clocks *c, const nl_block_view *block);
+
+/* How many hosts have said something, and how many of them are not synchronized or off. */
+void clocks_count(const clocks *c, size_t *hosts, size_t *wrong);
+
+/* A Netlogd.Clock for each host. */
+void clocks_describe(const clocks *c, request *r);
+
+void clocks_free(clocks *c);
+
+#endif

@@ -1,0 +1,86 @@
+#include "config.h"
+
+#include "model/prints.h"
+
+#include "analysis/hash_bytes.h"
+#include "model/text_file.h"
+
+#include <glib.h>
+
+enum { KEPT_LEAST = 64 << 10 };
+
+void prints_free(prints *p)
+{
+    g_free(p->all);
+    *p = (prints){0};
+}
+
+uint64_t prints_hash(const char *data, size_t size)
+{
+    uint64_t hash = hash_bytes(0, data, size);
+    return hash != 0 ? hash : 1;
+}
+
+static void append(prints *p, uint64_t end, uint64_t hash)
+{
+    if (p->count == p->room) {
+        p->room = MAX(2 * p->room, 64);
+        p->all = g_renew(print, p->all, p->room);
+    }
+    p->all[p->count++] = (print){end, hash};
+}
+
+void prints_add(prints *p, uint64_t from, uint64_t to, uint64_t hash)
+{
+    if (to <= prints_end(p))
+        return;
+    bool is_kept = from == prints_end(p) && to - from >= KEPT_LEAST;
+    if (!is_kept && p->count > 0 && p->all[p->count - 1].hash == 0)
+        p->all[p->count - 1].end = to;
+    else
+        append(p, to, is_kept ? hash : 0);
+}
+
+/* The fingerprint of what is in the file there; 0 when it is not there. */
+static uint64_t hash_in_file(int fd, uint64_t from, uint64_t to, char **bytes, size_t *room)
+{
+    size_t size = (size_t)(to - from);
+    if (size > *room) {
+        *room = size;
+        *bytes = g_realloc(*bytes, size);
+    }
+    return text_read_at(fd, *bytes, size, from) == (ssize_t)size ? prints_hash(*bytes, size) : 0;
+}
+
+bool prints_complete(prints *p, int fd)
+{
+    prints whole = {0};
+    char *bytes = NULL;
+    size_t room = 0;
+    bool good = true;
+    for (size_t i = 0; i < p->count && good; i++) {
+        if (p->all[i].hash != 0)
+            append(&whole, p->all[i].end, p->all[i].hash);
+        while (good && prints_end(&whole) < p->all[i].end) {
+            uint64_t from = prints_end(&whole), to = MIN(from + PRINTS_PIECE, p->all[i].end);
+            uint64_t hash = hash_in_file(fd, from, to, &bytes, &room);
+            good = hash != 0;
+            append(&whole, to, hash);
+        }
+    }
+    g_free(bytes);
+    prints_free(good ? p : &whole);
+    if (good)
+        *p = whole;
+    return good;
+}
+
+bool prints_is_same(const prints *p, size_t piece, int fd)
+{
+    char *bytes = NULL;
+    size_t room = 0;
+    uint64_t from = piece > 0 ? p->all[piece - 1].end : 0;
+    uint64_t hash = hash_in_file(fd, from, p->all[piece].end, &bytes, &room);
+    g_free(bytes);
+    return hash != 0 && hash == p->all[piece].hash;
+}

@@ -1,0 +1,246 @@
+"""What programs say of their clocks: to the log, to the collector, and what the collector makes of it."""
+import os
+import re
+import shutil
+import socket
+import struct
+import threading
+import time
+import unittest
+
+import support
+import collector
+
+CLIENT = r"""
+#include <netlogger.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+/* URL, milliseconds that it stays, and what it does in between */
+int main(int argc, char **argv)
+{
+    nl_log *log = nl_open("client", argv[1]);
+    if (log == NULL)
+        return puts(nl_error_message()), 1;
+    nl_write(log, NL_USAGE, "Hello", "N=%d", 1);
+    usleep((unsigned)atoi(argv[2]) * 1000);
+    if (argc > 3 && fork() == 0) {
+        nl_write(log, NL_USAGE, "Child", NULL);
+        _exit(nl_close(log));
+    }
+    nl_write(log, NL_USAGE, "Bye", "N=%d", 2);
+    return nl_close(log);
+}
+"""
+
+
+def records(text, event):
+    return [dict(re.findall(r'([A-Z.]+)=("(?:[^"\\]|\\.)*"|\S*)', line)) for line in text.splitlines()
+            if f"NL.EVNT={event} " in line + " "]
+
+
+class Said(collector.Case):
+    def setUp(self):
+        super().setUp()
+        self.client = self.compile_client(CLIENT)
+
+    def log(self, options, *arguments, **more):
+        path = self.scratch / "a.log"
+        path.unlink(missing_ok=True)
+        result = self.run_program(self.client, f"file:{path}?{options}", *(arguments or ["0"]),
+                                  env={**os.environ, "NETLOGGER_CLOCK": "", **more})
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return path.read_text()
+
+    def test_kernel_is_said_on_opening_and_at_intervals(self):
+        text = self.log("clock=0.1", "550")
+        said = records(text, "ClockKernel")
+        self.assertGreaterEqual(len(said), 3)
+        self.assertTrue(text.splitlines()[0].count("ClockKernel"), text)
+        for record in said:
+            self.assertEqual(record["LVL"], "System" if record["CLOCK.SYNCHRONIZED"] == "true" else "Warning")
+            self.assertGreaterEqual(float(record["CLOCK.ERROR"]), 0)
+            self.assertIn("CLOCK.ERROR.ESTIMATED", record)
+            self.assertIn("CLOCK.OFFSET", record)
+        self.assertEqual(len(records(text, "Hello")), 1)
+
+    def test_default_is_off_for_files_and_the_environment_says_otherwise(self):
+        self.assertNotIn("ClockKernel", self.log(""))
+        self.assertIn("ClockKernel", self.log("", NETLOGGER_CLOCK="5"))
+        self.assertNotIn("ClockKernel", self.log("clock=no", NETLOGGER_CLOCK="5"))
+        self.assertNotIn("ClockKernel", self.log("clock=0"))
+
+    def test_values_that_are_none(self):
+        for value in ("often", "-1", "0.01", "1e300", "", "nan"):
+            result = self.run_program(self.client, f"file:{self.scratch}/b.log?clock={value}", "0")
+            self.assertEqual(result.returncode, 1, value)
+            self.assertIn("option clock", result.stdout)
+
+    def test_a_child_says_no_more_than_its_parent(self):
+        text = self.log("clock=100", "0", "fork")
+        self.assertEqual(len(records(text, "Child")), 1)
+        self.assertEqual(len(records(text, "ClockKernel")), 1)
+
+    def test_nlwrite_writes_one_event(self):
+        server = self.serve()
+        result = self.run_program(support.program("nltools/nlwrite"), "--dest", f"x-netlog://127.0.0.1:{self.port}", "Alone",
+                                  env={k: v for k, v in os.environ.items() if k != "NETLOGGER_CLOCK"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.stop(server)
+        self.assertIn(b"NL.EVNT=Alone", self.written())
+        self.assertEqual(self.written().count(b"\n"), 1)
+
+
+class Chrony(support.Case):
+    def test_what_is_logged_is_what_chronyc_says(self):
+        if os.geteuid() != 0 or not shutil.which("chronyd") or not shutil.which("chronyc"):
+            self.skipTest("chronyd is not here, or may not be started")
+        client = self.compile_client(CLIENT)
+        configuration = self.scratch / "chrony.conf"
+        configuration.write_text(f"local stratum 7\npidfile {self.scratch}/pid\ndriftfile {self.scratch}/drift\n"
+                                 f"port 0\nbindcmdaddress 127.0.0.1\nbindcmdaddress /\ncmdport 323\n")
+        script = f"""
+            ip link set lo up
+            chronyd -x -d -u root -f {configuration} > /dev/null 2>&1 &
+            for i in $(seq 100); do chronyc -h 127.0.0.1 -c tracking 2>/dev/null | grep -q ,7, && break; sleep 0.1; done
+            chronyc -h 127.0.0.1 -c tracking
+            {client} 'file:{self.scratch}/a.log?clock=10' 300
+            kill %1; wait"""
+        result = self.run_program("unshare", "-n", "bash", "-c", script)
+        if "unshare" in result.stderr or not result.stdout.count(","):
+            self.skipTest(f"no namespace or chronyd here: {result.stderr[:100]}")
+        told = result.stdout.splitlines()[0].split(",")
+        said, = records((self.scratch / "a.log").read_text(), "ClockTracking")
+        self.assertEqual(said["CLOCK.STRATUM"], told[2])
+        self.assertEqual(said["CLOCK.SOURCE"], told[0])  # a local reference: it has a number and no name
+        self.assertEqual(said["CLOCK.SYNCHRONIZED"], "true")
+        self.assertAlmostEqual(float(said["CLOCK.FREQUENCY"]), float(told[7]), delta=0.01)
+        self.assertAlmostEqual(float(said["CLOCK.SKEW"]), float(told[9]), delta=0.01)
+        self.assertAlmostEqual(float(said["CLOCK.OFFSET.RMS"]), float(told[6]) * 1e6, delta=1)
+
+
+class Measured(support.Case):
+    """Against collectors that answer as these tests want: their clock is ahead by a known time."""
+
+    def setUp(self):
+        super().setUp()
+        self.client = self.compile_client(CLIENT)
+
+    def serve(self, answer, ahead_ns=0, collector=b"far.example"):
+        """A collector of the binary protocol; answer(time block's T1) gives the frame to send, or None."""
+        server = socket.create_server(("127.0.0.1", 0))
+        self.addCleanup(server.close)
+        self.blocks, self.questions = [], []
+
+        def run():
+            connection, _ = server.accept()
+            with connection:
+                data, blocks = b"", 0
+                while True:
+                    got = connection.recv(1 << 16)
+                    came = time.time_ns() + ahead_ns
+                    if not got:
+                        return
+                    data += got
+                    while len(data) >= 96:
+                        size = struct.unpack_from("<H", data, 4)[0] + struct.unpack_from("<I", data, 12)[0]
+                        if len(data) < size:
+                            break
+                        block, data = data[:size], data[size:]
+                        blocks += 1
+                        if block[6] == 2:
+                            t1, = struct.unpack_from("<q", block, 96)
+                            self.questions.append(t1)
+                            frame = answer(t1, came, time.time_ns() + ahead_ns, collector)
+                            if frame:
+                                connection.sendall(frame)
+                        else:
+                            self.blocks.append(block)
+                        connection.sendall(b"NLA1" + struct.pack("<IQ", 8, blocks))
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        self.addCleanup(thread.join, 10)
+        return server.getsockname()[1]
+
+    @staticmethod
+    def right(t1, t2, t3, name):
+        return b"NLT1" + struct.pack("<Iqqq", 24 + len(name), t1, t2, t3) + name
+
+    def talk(self, port, stay=150):
+        result = self.run_program(self.client, f"x-netlog://127.0.0.1:{port}?format=nlb&clock=30", stay)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        (self.scratch / "got.nlb").write_bytes(b"".join(self.blocks))
+        result = self.run_program(support.program("nlsort/nlsort"), self.scratch / "got.nlb")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(records(result.stdout, "Hello")), 1)
+        self.assertEqual(len(records(result.stdout, "Bye")), 1)
+        return result.stdout
+
+    def test_offset_of_seconds(self):
+        said, = records(self.talk(self.serve(self.right, ahead_ns=5_000_000_000)), "ClockOffset")
+        self.assertEqual(said["CLOCK.COLLECTOR"], "far.example")
+        self.assertLessEqual(abs(float(said["CLOCK.OFFSET"]) - 5e6), float(said["CLOCK.ERROR"]) + 1)
+        self.assertEqual(float(said["CLOCK.DELAY"]), float(said["CLOCK.DELAY"]))
+        self.assertGreaterEqual(int(said["CLOCK.SAMPLES"]), 1)
+
+    def test_a_collector_that_knows_no_time(self):
+        text = self.talk(self.serve(lambda *_: None))
+        self.assertEqual(records(text, "ClockOffset"), [])
+        self.assertEqual(len(self.questions), 1)  # it is not asked again and again
+
+    def test_answers_that_are_none(self):
+        for frame in (lambda t1, t2, t3, n: b"NLT1" + struct.pack("<I", 3) + b"abc",
+                      lambda t1, t2, t3, n: self.right(t1 + 1, t2, t3, n),
+                      lambda t1, t2, t3, n: self.right(t1, -(1 << 63), (1 << 63) - 1, n),
+                      lambda t1, t2, t3, n: b"NLX9" + struct.pack("<I", 5) + b"hello"):
+            text = self.talk(self.serve(frame), stay=0)
+            self.assertEqual(records(text, "ClockOffset"), [])
+
+    def test_names_that_are_long_or_strange(self):
+        said, = records(self.talk(self.serve(self.right, collector=b"x" * 1000)), "ClockOffset")
+        self.assertEqual(said["CLOCK.COLLECTOR"], '""')
+        said, = records(self.talk(self.serve(self.right, collector=b'a "b"\n')), "ClockOffset")
+        self.assertIn("b", said["CLOCK.COLLECTOR"])
+
+
+class AtTheCollector(collector.Case):
+    def test_netlogd_measures_warns_and_tells(self):
+        client = self.compile_client(CLIENT)
+        control, own = self.scratch / "control", self.scratch / "own.log"
+        server = self.serve("--control", f"unix:{control}", "--log", own)
+        for host, options in (("one", "format=nlb&"), ("two", "")):
+            result = self.run_program(client, f"x-netlog://127.0.0.1:{self.port}?{options}clock=30", "120",
+                                      env={**os.environ, "NETLOGGER_HOST": host})
+            self.assertEqual(result.returncode, 0, result.stdout)
+        support.wait_until(lambda: self.written().count(b"NL.EVNT=Bye") == 2)
+        told = self.run_program(support.program("netlogd/netlogctl"), "-s", control, "clocks")
+        self.assertEqual(told.returncode, 0, told.stderr)
+        self.assertRegex(told.stdout, r"(?m)^one +(true|false) .*\d")
+        self.assertRegex(told.stdout, r"(?m)^two +(true|false) ")
+        self.stop(server)
+        text = self.written().decode()
+        said = records(text, "ClockOffset")
+        self.assertEqual([r["HOST"] for r in said], ["one"])  # text is not acknowledged, and not measured
+        self.assertLessEqual(abs(float(said[0]["CLOCK.OFFSET"])), float(said[0]["CLOCK.ERROR"]) + 1)
+        kernel = records(text, "ClockKernel")
+        self.assertEqual({r["HOST"] for r in kernel}, {"one", "two"})
+        warned = {r["CLOCK.HOST"] for r in records(own.read_text(), "Netlogd.Clock")}
+        self.assertEqual(warned, {r["HOST"] for r in kernel if r["CLOCK.SYNCHRONIZED"] == "false"})
+
+    def test_blocks_that_are_not_decoded_are_looked_at(self):
+        """A binary output takes blocks whole; what is said of clocks in them is heard all the same."""
+        client = self.compile_client(CLIENT)
+        control, own = self.scratch / "control", self.scratch / "own.log"
+        self.output = self.scratch / "all.nlb"
+        server = self.serve("--control", f"unix:{control}", "--log", own)
+        result = self.run_program(client, f"x-netlog://127.0.0.1:{self.port}?format=nlb&clock=0.1", "600")
+        self.assertEqual(result.returncode, 0, result.stdout)
+        ask = (support.program("netlogd/netlogctl"), "-s", control, "clocks")
+        support.wait_until(lambda: "CLOCK.OFFSET.ERROR" in self.run_program(*ask).stdout, what="the clock's offset")
+        self.stop(server)
+
+
+if __name__ == "__main__":
+    support.main()

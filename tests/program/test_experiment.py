@@ -1,0 +1,209 @@
+"""The wide-area experiment: its path emulator between real network namespaces, and short runs of it."""
+import glob
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import support
+
+CAN = os.geteuid() == 0 and os.path.exists("/dev/net/tun")
+
+# Sends COUNT packets of SIZE bytes each, the next one when the last one's answer has come (or 0.2 s have gone), or all
+# at once; says how many were answered, the least time that took, and the time from the first one to the last answer.
+CLIENT = """
+import socket, sys, time
+count, size, at_once = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3] == "yes"
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+s.connect(("10.83.0.2", 9))
+s.settimeout(2 if at_once else 0.2)
+answered, least, first, last, order = 0, 1e9, time.monotonic(), 0, []
+def take():
+    global answered, last
+    try:
+        order.append(int(s.recv(65536)[:8]))
+    except socket.timeout:
+        return False
+    answered, last = answered + 1, time.monotonic()
+    return True
+for i in range(count):
+    began = time.monotonic()
+    s.send(b"%08d" % i + bytes(size - 8))
+    if not at_once and take():
+        least = min(least, last - began)
+while at_once and answered < count and take():
+    pass
+print(answered, least, last - first, sum(a > b for a, b in zip(order, order[1:])))
+"""
+ECHO = """
+import socket
+s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8 << 20)
+s.bind(("", 9))
+print("ready", flush=True)
+while True:
+    data, peer = s.recvfrom(65536)
+    s.sendto(data, peer)
+"""
+
+
+@unittest.skipUnless(CAN, "only root with /dev/net/tun may make network namespaces and TUN devices")
+class Emulator(support.Case):
+    """Times are asked to be no shorter than they should: longer they may be, on a machine that is busy."""
+
+    def setUp(self):
+        super().setUp()
+        self.emulator = support.program("examples/dpss/path_emulator")
+        self.spaces = [f"nlt{os.getpid()}-{side}" for side in "ab"]
+        for space in self.spaces:
+            self.ip("netns", "add", space)
+            self.addCleanup(subprocess.run, ["ip", "netns", "delete", space], check=False)
+            # Only what is sent here is to be counted: no looking for routers.
+            self.ip("netns", "exec", space, "sh", "-c", "echo 1 >/proc/sys/net/ipv6/conf/default/disable_ipv6 || true")
+
+    def ip(self, *arguments):
+        result = self.run_program("ip", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def through(self, options, count, size, at_once=False):
+        """What the client says, and the emulator's counts, by direction."""
+        a, b = self.spaces
+        emulator = self.start(self.emulator, *options, f"{a}:wan0", f"{b}:wan0", stdout=subprocess.PIPE, text=True)
+        self.assertEqual(emulator.stdout.readline(), "ready\n")
+        for number, space in enumerate(self.spaces):
+            self.ip("-n", space, "address", "add", f"10.83.0.{number + 1}/24", "dev", "wan0")
+            self.ip("-n", space, "link", "set", "wan0", "up", "txqueuelen", "5000")
+        echo = self.start("ip", "netns", "exec", b, sys.executable, "-c", ECHO, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(echo.stdout.readline(), "ready\n")
+        client = self.run_program("ip", "netns", "exec", a, sys.executable, "-c", CLIENT, count, size, "yes" if at_once else "no")
+        self.assertEqual(client.returncode, 0, client.stderr)
+        echo.kill()
+        emulator.send_signal(signal.SIGTERM)
+        said = emulator.communicate(timeout=60)[0]
+        self.assertEqual(emulator.returncode, 0)
+        counts = [dict((key, int(value)) for key, value in re.findall(r"(\w+)=(\d+)", line)) for line in said.splitlines()]
+        return [float(number) for number in client.stdout.split()], counts
+
+    def test_delay(self):
+        (answered, least, _, _), counts = self.through(["--delay", "30ms"], 20, 100)
+        self.assertEqual(answered, 20)
+        self.assertGreaterEqual(least, 0.06)
+        self.assertEqual([c["lost"] + c["overflowed"] + c["refused"] for c in counts], [0, 0])
+
+    def test_loss(self):
+        (answered, _, _, _), counts = self.through(["--loss", "20%", "--seed", "3"], 50, 100)
+        to_a, to_b = counts
+        self.assertGreater(to_b["lost"], 0)
+        self.assertEqual(answered, to_a["arrived"])
+        self.assertLess(answered, 50)
+
+    def test_rate_and_buffer(self):
+        # 200 packets of 1028 bytes with their headers are 1.6 Mbit: 0.16 s at 10 Mbit/s. All fit into the buffer.
+        (answered, _, took, out_of_order), _ = self.through(["--rate", "10mbit", "--buffer", "1m"], 200, 1000, at_once=True)
+        self.assertEqual((answered, out_of_order), (200, 0))
+        self.assertGreaterEqual(took, 200 * 1028 * 8 / 10e6)
+
+    def test_buffer_overflows(self):
+        (answered, _, _, _), counts = self.through(["--rate", "100kbit", "--buffer", "10280"], 200, 1000, at_once=True)
+        self.assertGreater(counts[1]["overflowed"], 100)
+        self.assertEqual(answered, counts[0]["arrived"])
+
+    def test_overtaking(self):
+        (answered, _, _, out_of_order), counts = self.through(["--delay", "20ms", "--overtaking", "10%"], 200, 100, at_once=True)
+        self.assertEqual(answered, 200)
+        self.assertGreater(counts[0]["overtook"] + counts[1]["overtook"], 0)
+        self.assertGreater(out_of_order, 0)
+
+    def test_refuses_what_is_none(self):
+        for arguments in (["a:b"], ["--rate", "fast", "a:b", "c:d"], ["--loss", "2", "a:b", "c:d"], ["a", "b"],
+                          ["a:b=1.2.3", "c:d"], ["a:b=1.2.3.4/33", "c:d"]):
+            self.assertEqual(self.run_program(self.emulator, *arguments).returncode, 2, arguments)
+        result = self.run_program(self.emulator, "nlt-no-such-namespace:wan0", "nlt-none:wan0")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("nlt-no-such-namespace", result.stderr)
+
+
+def left(pid):
+    """What an experiment of that number has left on the machine."""
+    name = f"nlx{pid}"
+    found = [line for line in subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout.splitlines() if line.startswith(name)]
+    found += [line for line in subprocess.run(["losetup", "--list"], capture_output=True, text=True).stdout.splitlines() if name in line]
+    for folder in (tempfile.gettempdir(), "/dev/shm"):
+        found += [entry for entry in os.listdir(folder) if entry.startswith(name)]
+    for folder, names, _ in os.walk("/sys/fs/cgroup"):
+        found += [os.path.join(folder, one) for one in names if one.startswith(name)]
+    return found
+
+
+@unittest.skipUnless(CAN, "only root with /dev/net/tun may make network namespaces and TUN devices")
+class Experiment(support.Case):
+    """That it runs, collects what it should, and leaves nothing. How well nldiag does on it is for --score (tests/full)."""
+
+    def setUp(self):
+        super().setUp()
+        support.program("examples/dpss/path_emulator")
+        if not os.path.exists("/dev/loop-control") or not os.access("/sys/fs/cgroup", os.W_OK):
+            self.skipTest("no loop devices or no control groups here")
+        self.experiment = support.SOURCE / "examples/dpss/experiment"
+
+    def arguments(self, *options):
+        return [sys.executable, str(self.experiment), "--build", str(support.BUILD), "--keep", str(self.scratch / "out"), *options]
+
+    def begin(self, *options):
+        """Starts one, and waits until its programs run."""
+        process = self.start(*self.arguments(*options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        support.wait_until(lambda: process.poll() is not None or any("kernel" in entry or "view" in entry for folder in glob.glob(f"/dev/shm/nlx{process.pid}.*")
+                                                                     for entry in os.listdir(folder)), what="the experiment begins")
+        self.assertIsNone(process.poll(), process.stderr.read() if process.poll() is not None else "")
+        return process
+
+    def test_healthy_and_loss(self):
+        result = self.run_program(*self.arguments("--fault", "healthy", "--fault", "loss", "--seconds", "4"), timeout=300)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("155.5 Mbit/s (1/4 of OC-12)", result.stdout)
+        self.assertRegex(result.stdout, r"(?s)healthy: .*10\.83\.4\.2:14835 .* % of what the link carries.*loss: ")
+        log = (self.scratch / "out/healthy.log").read_text()
+        for host in "client", "server1", "server2", "server3", "server4":
+            for event in "CpuLoad", "TcpSegments", "BlockRead" if host == "client" else "DiskReadEnd":
+                self.assertRegex(log, rf"HOST={host} PROG=\S+ LVL=\S+ NL.EVNT={event} ")
+        self.assertEqual(self.run_program(support.program("nlsort/nlsort"), "-c", self.scratch / "out/healthy.log").returncode, 0)
+        self.assertNotRegex((self.scratch / "out/healthy.txt").read_text(), r"\[(clock|window|streams|loss)\]")
+        self.assertRegex((self.scratch / "out/loss.log").read_text(), r"NL.EVNT=TcpRetransmit TCP.RETRANS=[1-9]")
+        self.assertIn("[loss]", (self.scratch / "out/loss.txt").read_text())
+        if (support.BUILD / "nlv/nlv").exists():
+            self.assertTrue((self.scratch / "out/loss.png").read_bytes().startswith(b"\x89PNG"))
+
+    def test_leaves_nothing(self):
+        """Interrupted it cleans up; killed, its programs end with it, and the next one, beside another, cleans up."""
+        interrupted = self.begin("--seconds", "60")
+        interrupted.send_signal(signal.SIGINT)
+        self.assertEqual(interrupted.wait(60), 130)
+        self.assertEqual(left(interrupted.pid), [])
+        killed = self.begin("--seconds", "60")
+        killed.kill()
+        killed.wait(60)
+        self.assertNotEqual(left(killed.pid), [])
+        both = [self.start(*self.arguments("--fault", "healthy", "--seconds", "2", "--keep", str(self.scratch / name)), stderr=subprocess.PIPE, text=True,
+                           stdout=subprocess.DEVNULL) for name in "ab"]
+        for process in both:
+            self.assertEqual(process.wait(120), 0, process.stderr.read())
+            self.assertEqual(left(process.pid), [])
+        self.assertEqual(left(killed.pid), [])
+
+    def test_says_what_is_wrong(self):
+        listed = self.run_program(*self.arguments("--list"))
+        self.assertEqual(listed.returncode, 0)
+        self.assertEqual(len(listed.stdout.splitlines()), 14)
+        for options in (["--fault", "none"], ["--seconds", "0"], ["--scale", "0"], ["--scale", "x"], ["--repeat", "0"]):
+            self.assertEqual(self.run_program(*self.arguments(*options)).returncode, 2, options)
+        nowhere = self.run_program(*self.arguments("--build", str(self.scratch)))
+        self.assertEqual(nowhere.returncode, 1)
+        self.assertIn("not built", nowhere.stderr)
+
+
+if __name__ == "__main__":
+    support.main()

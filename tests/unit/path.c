@@ -1,0 +1,150 @@
+/* The path emulator's model: what goes in comes out when it should. Time is a number here. */
+#include "text_support.h"
+
+#include "path.h"
+
+#include <stdlib.h>
+
+#define MS INT64_C(1000000)
+
+typedef struct outcome {
+    unsigned arrived, late; /* late: after one that was put in later */
+    int64_t first_ns, last_ns, least_ns, most_ns;
+    uint64_t bytes;
+    path_counts counts;
+} outcome;
+
+/* Puts in so many packets of a size, evenly apart, takes them out as they are due, and frees the path. */
+static outcome send(path_settings settings, unsigned count, size_t size, int64_t apart_ns)
+{
+    path *p = path_new(&settings);
+    outcome o = {.least_ns = INT64_MAX, .most_ns = INT64_MIN};
+    unsigned char bytes[65536] = {0};
+    unsigned latest = 0;
+    assert_non_null(p);
+    for (unsigned i = 0; i <= count; i++) {
+        int64_t now_ns = i < count ? i * apart_ns : INT64_MAX - 1;
+        for (int64_t next_ns; (next_ns = path_next_ns(p)) <= now_ns;) {
+            path_packet *packet = path_take(p, next_ns);
+            unsigned number;
+            assert_non_null(packet);
+            assert_int_equal(packet->size, size);
+            memcpy(&number, packet->bytes, sizeof number);
+            int64_t took_ns = packet->due_ns - number * apart_ns;
+            o.least_ns = took_ns < o.least_ns ? took_ns : o.least_ns;
+            o.most_ns = took_ns > o.most_ns ? took_ns : o.most_ns;
+            o.first_ns = o.arrived == 0 ? packet->due_ns : o.first_ns;
+            o.last_ns = packet->due_ns;
+            o.late += number < latest;
+            latest = number > latest ? number : latest;
+            o.bytes += size;
+            o.arrived++;
+            free(packet);
+        }
+        if (i < count) {
+            memcpy(bytes, &i, sizeof i);
+            assert_true(path_put(p, bytes, size, now_ns));
+        }
+    }
+    o.counts = path_count(p);
+    assert_int_equal(o.counts.packets, count);
+    assert_int_equal(o.counts.arrived, o.arrived);
+    assert_int_equal(o.counts.arrived + o.counts.lost + o.counts.overflowed, count);
+    path_free(p);
+    return o;
+}
+
+static void delays(void **state)
+{
+    (void)state;
+    outcome o = send((path_settings){.delay_ns = 30 * MS}, 1000, 1500, MS);
+    assert_int_equal(o.arrived, 1000);
+    assert_true(o.least_ns == 30 * MS && o.most_ns == 30 * MS);
+    assert_int_equal(o.late, 0);
+}
+
+static void carries_its_rate(void **state)
+{
+    (void)state;
+    /* Twice as many come as go through: 1250 bytes each 0.5 ms, 10 Mbit/s. */
+    outcome o = send((path_settings){.rate = 10e6, .delay_ns = 30 * MS}, 2000, 1250, MS / 2);
+    assert_int_equal(o.arrived, 2000);
+    assert_true(o.first_ns == 31 * MS);
+    assert_true(o.last_ns == 2030 * MS);
+    /* What waits for the link is no more than its buffer: the 11th packet of a burst is too much. */
+    o = send((path_settings){.rate = 10e6, .buffer_bytes = 12500}, 30, 1250, 0);
+    assert_int_equal(o.counts.overflowed, 20);
+    assert_true(o.last_ns == 10 * MS);
+    /* Less than the rate waits for nothing. */
+    o = send((path_settings){.rate = 10e6, .buffer_bytes = 1250}, 1000, 1250, MS);
+    assert_int_equal(o.counts.overflowed, 0);
+    assert_true(o.most_ns == MS);
+}
+
+static void loses_by_chance(void **state)
+{
+    (void)state;
+    const double shares[] = {0.0001, 0.01, 0.3};
+    for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++) {
+        outcome o = send((path_settings){.loss = shares[i], .seed = 7}, 1000000, 64, 1);
+        /* Four standard deviations of the binomial distribution. */
+        double expected = 1e6 * shares[i], off = (double)o.counts.lost - expected;
+        assert_true(off * off <= 16 * expected * (1 - shares[i]));
+        outcome again = send((path_settings){.loss = shares[i], .seed = 7}, 1000000, 64, 1);
+        assert_int_equal(o.counts.lost, again.counts.lost);
+    }
+    assert_int_equal(send((path_settings){.loss = 1}, 1000, 64, 1).arrived, 0);
+}
+
+static void jitter_keeps_the_order(void **state)
+{
+    (void)state;
+    outcome o = send((path_settings){.delay_ns = 30 * MS, .jitter_ns = 5 * MS}, 10000, 64, MS / 10);
+    assert_int_equal(o.arrived, 10000);
+    assert_int_equal(o.late, 0);
+    assert_true(o.least_ns >= 25 * MS && o.most_ns <= 35 * MS);
+    assert_true(o.most_ns - o.least_ns > 3 * MS);
+    /* More jitter than delay does not bring packets before they are sent. */
+    o = send((path_settings){.delay_ns = MS, .jitter_ns = 5 * MS}, 1000, 64, MS);
+    assert_true(o.least_ns >= 0);
+}
+
+static void some_overtake(void **state)
+{
+    (void)state;
+    outcome o = send((path_settings){.delay_ns = 30 * MS, .overtaking = 0.05}, 100000, 64, MS);
+    assert_int_equal(o.arrived, 100000);
+    assert_true(o.counts.overtook > 4700 && o.counts.overtook < 5300);
+    assert_true(o.least_ns == 0);
+    assert_true(o.late > 0);
+}
+
+static void keeps_bytes(void **state)
+{
+    (void)state;
+    path *p = path_new(&(path_settings){.delay_ns = 5});
+    unsigned char in[300];
+    for (size_t i = 0; i < sizeof in; i++)
+        in[i] = (unsigned char)i;
+    assert_true(path_next_ns(p) == INT64_MAX);
+    assert_null(path_take(p, INT64_MAX - 1));
+    path_put(p, in, sizeof in, 100);
+    path_put(p, in, 0, 100);
+    assert_true(path_next_ns(p) == 105);
+    assert_null(path_take(p, 104));
+    path_packet *out = path_take(p, 105);
+    assert_memory_equal(out->bytes, in, sizeof in);
+    free(out);
+    path_free(p); /* with one still in it */
+    path_free(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(delays),          cmocka_unit_test(carries_its_rate),
+        cmocka_unit_test(loses_by_chance), cmocka_unit_test(jitter_keeps_the_order),
+        cmocka_unit_test(some_overtake),   cmocka_unit_test(keeps_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
