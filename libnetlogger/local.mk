@@ -100,7 +100,7 @@ noinst_LTLIBRARIES += %D%/libprogram.la
 noinst_LTLIBRARIES += %D%/libservice.la
 %C%_libservice_la_SOURCES = \
 	%D%/service/listener.c %D%/service/listener.h %D%/service/network.c %D%/service/network.h \
-	%D%/service/inherited.c %D%/service/inherited.h
+	%D%/service/inherited.c %D%/service/inherited.h %D%/service/config_file.c %D%/service/config_file.h
 
 # What a log means: for programs that look at all of one. Uses GLib; not installed.
 if BUILD_NLSTAT

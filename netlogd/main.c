@@ -107,7 +107,7 @@ typedef struct arguments {
     bool verify, repair;
     char **paths; /* to verify */
     int path_count;
-    settings_report report; /* while the process runs; NULL at its start, when what is wrong ends it */
+    config_report report; /* while the process runs; NULL at its start, when what is wrong ends it */
     void *report_user;
 } arguments;
 
@@ -216,7 +216,7 @@ static settings *new_settings(void)
     return s;
 }
 
-static settings *read_again(void *user, settings_report report, void *report_user)
+static settings *read_again(void *user, config_report report, void *report_user)
 {
     arguments again = *(const arguments *)user;
     again.settings = new_settings();

@@ -34,7 +34,7 @@ typedef struct server_counts {
 
 /* Reads the configuration again. The caller's, to be freed with settings_delete; NULL after the reasons were reported.
  */
-typedef settings *(*server_read_settings)(void *user, settings_report report, void *report_user);
+typedef settings *(*server_read_settings)(void *user, config_report report, void *report_user);
 
 struct server {
     const settings *settings;

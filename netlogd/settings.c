@@ -7,8 +7,6 @@
 #include "nats/reader.h"
 #include "program/program.h"
 
-#include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -333,52 +331,12 @@ const char *settings_set(settings *s, const char *name, const char *value)
     return "there is no such directive";
 }
 
-/* Cuts comment and blanks off a line. Returns its first byte. */
-static char *trim(char *line)
+static const char *set_directive(void *s, const char *name, const char *value)
 {
-    line[strcspn(line, "#\r\n")] = '\0';
-    char *end = line + strlen(line);
-    while (end > line && isspace((unsigned char)end[-1]))
-        *--end = '\0';
-    while (isspace((unsigned char)*line))
-        line++;
-    return line;
+    return settings_set(s, name, value);
 }
 
-bool settings_read_file(settings *s, const char *path, settings_report report, void *user)
+bool settings_read_file(settings *s, const char *path, config_report report, void *user)
 {
-    char message[1024];
-    FILE *file = fopen(path, "re");
-    if (file == NULL) {
-        snprintf(message, sizeof message, "open %s: %s", path, strerror(errno));
-        report(user, message);
-        return false;
-    }
-    char *line = NULL;
-    size_t capacity = 0;
-    bool good = true;
-    for (unsigned number = 1; getline(&line, &capacity, file) >= 0; number++) {
-        char *name = trim(line);
-        if (*name == '\0')
-            continue;
-        char *value = name + strcspn(name, " \t");
-        if (*value != '\0')
-            *value++ = '\0';
-        value += strspn(value, " \t");
-        const char *why = settings_set(s, name, value);
-        if (why != NULL) {
-            snprintf(message, sizeof message, "%s:%u: %s%s%s: %s", path, number, name, *value != '\0' ? " " : "", value,
-                     why);
-            report(user, message);
-            good = false;
-        }
-    }
-    if (ferror(file)) {
-        snprintf(message, sizeof message, "read %s: %s", path, strerror(errno));
-        report(user, message);
-        good = false;
-    }
-    free(line);
-    fclose(file);
-    return good;
+    return config_file_read(path, set_directive, s, report, user);
 }

@@ -5,6 +5,7 @@
 #ifndef NETLOGD_SETTINGS_H
 #define NETLOGD_SETTINGS_H
 
+#include "service/config_file.h"
 #include "service/listener.h"
 #include "service/network.h"
 
@@ -52,9 +53,6 @@ bool settings_logs_to_stderr(const settings *s);
 /* The name of a directive that differs and whose change a running server cannot take over; NULL when there is none. */
 const char *settings_fixed_difference(const settings *a, const settings *b);
 
-/* Takes the words for what is wrong, a line without its end. */
-typedef void (*settings_report)(void *user, const char *message);
-
 /*
  * Sets one by name. Certificates are read at once. NULL when done, otherwise why not ("there is no directive
  * \"lisen\""), valid until the next call. A listen, output, allow adds to those given before.
@@ -65,6 +63,6 @@ const char *settings_set(settings *s, const char *name, const char *value);
  * Reads a file of "name value" lines; '#' begins a comment. False after having reported all that is wrong and in which
  * line; s may then be partly changed.
  */
-bool settings_read_file(settings *s, const char *path, settings_report report, void *user);
+bool settings_read_file(settings *s, const char *path, config_report report, void *user);
 
 #endif

@@ -3,7 +3,7 @@ nlagent_sensor_sources = %D%/nlsensor.c %D%/output.h %D%/spec.c %D%/spec.h $(nla
 nlagent_sensor_kinds = \
 	%D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c \
 	%D%/sensors/http.c %D%/sensors/http.h \
-	%D%/sensors/clock.c %D%/sensors/connections.c %D%/sensors/cpu.c %D%/sensors/disk.c %D%/sensors/filesystem.c \
+	%D%/sensors/clock.c %D%/sensors/collectd.c %D%/sensors/connections.c %D%/sensors/cpu.c %D%/sensors/disk.c %D%/sensors/filesystem.c \
 	%D%/sensors/interrupts.c %D%/sensors/load.c %D%/sensors/memory.c %D%/sensors/network.c %D%/sensors/ping.c \
 	%D%/sensors/pressure.c %D%/sensors/processes.c %D%/sensors/prometheus.c %D%/sensors/server.c %D%/sensors/swap.c \
 	%D%/sensors/tcp.c %D%/sensors/vm.c
@@ -43,7 +43,7 @@ nlagent_nlagentd_SOURCES = \
 	%D%/agent/condition.h %D%/agent/summary.c %D%/agent/summary.h %D%/agent/process.c %D%/agent/process.h \
 	%D%/agent/definition.c %D%/agent/definition.h %D%/agent/http_server.c %D%/agent/http_server.h \
 	%D%/agent/service.c %D%/agent/service.h %D%/agent/access.c %D%/agent/access.h %D%/agent/registrar.c \
-	%D%/agent/registrar.h %D%/agent/collections.c %D%/agent/collections.h \
+	%D%/agent/registrar.h %D%/agent/settings.c %D%/agent/settings.h %D%/agent/collections.c %D%/agent/collections.h \
 	$(nlagent_client_sources) $(nlagent_sensor_kinds)
 nlagent_nlagentd_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagentd_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread

@@ -46,7 +46,7 @@ enum {
 typedef struct arguments {
     const char *agents[AGENTS_MOST + 1];
     size_t agent_count;
-    const char *directory, *hosts, *output, *to, *with;
+    const char *directory, *hosts, *output, *to, *with, *token_file;
     client_options client;
     ldap_options ldap;
     const char *wishes[WISHES_MOST + 1]; /* of Subscribe: name, value, ... */
@@ -104,11 +104,11 @@ static void add_wish(arguments *a, const char *name, const char *value)
     a->wishes[a->wish_count++] = value;
 }
 
-static void read_token(arguments *a, const char *path, struct argp_state *state)
+static void read_token(arguments *a, const char *path)
 {
     FILE *file = fopen(path, "re");
     if (file == NULL || fgets(a->token, sizeof a->token, file) == NULL)
-        argp_error(state, "--token-file %s: it cannot be read", path);
+        program_fail(PROGRAM_USAGE, "--token-file %s: it cannot be read", path);
     fclose(file);
     a->token[strcspn(a->token, "\r\n")] = '\0';
     a->client.token = a->token;
@@ -122,6 +122,8 @@ static const char **place_of(arguments *a, int key)
         return &a->directory;
     case OPTION_HOSTS:
         return &a->hosts;
+    case OPTION_TOKEN_FILE:
+        return &a->token_file;
     case OPTION_TO:
         return &a->to;
     case OPTION_WITH:
@@ -189,9 +191,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case OPTION_DETAILS:
         a->details = true;
-        return 0;
-    case OPTION_TOKEN_FILE:
-        read_token(a, argument, state);
         return 0;
     case ARGP_KEY_ARGS:
         a->words = state->argv + state->next;
@@ -527,11 +526,33 @@ static int run(const arguments *a)
                  verb);
 }
 
+/* What the environment says holds unless an option says otherwise. */
+static void take_environment(arguments *a, const char **token_file)
+{
+    const struct {
+        const char *name, **place;
+    } known[] = {{"NLAGENT_CA", &a->client.ca},
+                 {"NLAGENT_CERT", &a->client.cert},
+                 {"NLAGENT_KEY", &a->client.key},
+                 {"NLAGENT_TOKEN_FILE", token_file},
+                 {"NLAGENT_LDAP_BASE", &a->ldap.base},
+                 {"NLAGENT_LDAP_BIND", &a->ldap.bind_dn},
+                 {"NLAGENT_LDAP_PASSWORD", &a->ldap.password_file}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const char *said = getenv(known[i].name);
+        if (said != NULL && *said != '\0')
+            *known[i].place = said;
+    }
+}
+
 int main(int argc, char **argv)
 {
     program_start("nlagent", argv);
     static arguments a;
+    take_environment(&a, &a.token_file);
     argp_parse(&argp, argc, argv, 0, NULL, &a);
+    if (a.token_file != NULL)
+        read_token(&a, a.token_file);
     signal(SIGPIPE, SIG_IGN);
     xmlInitParser();
     int status = run(&a);

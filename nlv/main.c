@@ -21,7 +21,8 @@ enum {
     OPTION_DARK,
     OPTION_WRITE_CONFIG,
     OPTION_MOST,
-    OPTION_NO_INDEX
+    OPTION_NO_INDEX,
+    OPTION_DIRECTORY
 };
 
 typedef struct arguments {
@@ -29,6 +30,7 @@ typedef struct arguments {
     const char *render;
     const char *write_config;
     const char *title, *caption;
+    const char *directory;
     int width, height;
     bool has_from, has_to, dark;
     int64_t from_ns, to_ns;
@@ -58,6 +60,10 @@ static const struct argp_option options[] = {
      0},
     {"no-index", OPTION_NO_INDEX, NULL, 0,
      "Neither use nor leave LOG.nlv-index, by which a large log is there at once when it is opened again", 0},
+    {"directory", OPTION_DIRECTORY, "URL", 0,
+     "Show the pane of hosts and sensors, which are looked up there: an nlagentd --directory, http://HOST:14831, or "
+     "ldap://HOST",
+     0},
     {0},
 };
 
@@ -119,6 +125,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case OPTION_NO_INDEX:
         a->model.no_index = true;
+        return 0;
+    case OPTION_DIRECTORY:
+        a->directory = argument;
         return 0;
     case OPTION_WRITE_CONFIG:
         a->write_config = argument;
@@ -212,6 +221,7 @@ int main(int argc, char **argv)
     if (a.render != NULL || a.write_config != NULL)
         status = work_headless(&a);
     else
-        status = window_run(read_config(a.config), a.config, &a.reading, a.model, a.sources, a.source_count, a.dark);
+        status = window_run(read_config(a.config), a.config, &a.reading, a.model, a.sources, a.source_count,
+                            a.directory, a.dark);
     return program_finish(status);
 }

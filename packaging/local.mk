@@ -5,7 +5,7 @@ nodist_systemdsystemunit_DATA += %D%/netlogd.service
 dist_systemdsystemunit_DATA = %D%/netlogd.socket
 endif
 CLEANFILES += %D%/netlogd.service %D%/nlagentd.service
-EXTRA_DIST += %D%/dependencies %D%/install-dependencies %D%/netlogd.conf %D%/netlogd.service.in %D%/nlagentd.service.in
+EXTRA_DIST += %D%/dependencies %D%/install-dependencies %D%/netlogd.conf %D%/nlagentd.conf %D%/netlogd.service.in %D%/nlagentd.service.in
 
 # Debian's packages, by packaging/make-packages.
 EXTRA_DIST += \
@@ -46,13 +46,20 @@ refresh_desktop = test -n "$(DESTDIR)" || test ! -e "$(datadir)/mime/mime.cache"
 	update-mime-database "$(datadir)/mime"; update-desktop-database "$(datadir)/applications"; \
 	gtk-update-icon-cache -q -t -f "$(datadir)/icons/hicolor"; } >/dev/null 2>&1 || true
 
+# Configurations of what is built.
+configurations =
+if BUILD_NETLOGD
+configurations += netlogd.conf
+endif
+if BUILD_NLAGENT
+configurations += nlagentd.conf
+endif
+
 # A configuration that is there stays as it is, and is not taken away unless it is still the example.
 install-data-hook:
-if BUILD_NETLOGD
 	$(MKDIR_P) "$(DESTDIR)$(sysconfdir)"
-	test -e "$(DESTDIR)$(sysconfdir)/netlogd.conf" || \
-		$(INSTALL_DATA) "$(srcdir)/packaging/netlogd.conf" "$(DESTDIR)$(sysconfdir)/netlogd.conf"
-endif
+	for file in $(configurations); do test -e "$(DESTDIR)$(sysconfdir)/$$file" || \
+		$(INSTALL_DATA) "$(srcdir)/packaging/$$file" "$(DESTDIR)$(sysconfdir)/$$file" || exit 1; done
 if BUILD_NLV
 	$(refresh_desktop)
 endif
@@ -63,10 +70,9 @@ own_folders = $(includedir)/netlogger/fortran $(includedir)/netlogger $(libexecd
 
 uninstall-hook:
 	for folder in $(own_folders); do rmdir "$(DESTDIR)$$folder" 2>/dev/null || true; done
-if BUILD_NETLOGD
-	if cmp -s "$(srcdir)/packaging/netlogd.conf" "$(DESTDIR)$(sysconfdir)/netlogd.conf"; then \
-		rm -f "$(DESTDIR)$(sysconfdir)/netlogd.conf"; fi
-endif
+	for file in $(configurations); do \
+		if cmp -s "$(srcdir)/packaging/$$file" "$(DESTDIR)$(sysconfdir)/$$file"; then \
+			rm -f "$(DESTDIR)$(sysconfdir)/$$file"; fi; done
 if BUILD_NLV
 	$(refresh_desktop)
 endif

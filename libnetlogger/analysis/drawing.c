@@ -38,6 +38,7 @@ drawing *drawing_new(void)
     d->lifelines = g_ptr_array_new_with_free_func(free_lifeline);
     d->loadlines = g_ptr_array_new_with_free_func(free_loadline);
     d->points = g_ptr_array_new_with_free_func(free_point);
+    d->quiet = g_ptr_array_new_with_free_func(g_free);
     return d;
 }
 
@@ -49,6 +50,7 @@ void drawing_free(drawing *d)
     g_ptr_array_free(d->lifelines, TRUE);
     g_ptr_array_free(d->loadlines, TRUE);
     g_ptr_array_free(d->points, TRUE);
+    g_ptr_array_free(d->quiet, TRUE);
     g_free(d);
 }
 
@@ -362,6 +364,8 @@ drawing *drawing_copy(const drawing *d)
         const drawing_point *p = g_ptr_array_index(d->points, i);
         drawing_add_point(copy, p->name, p->event);
     }
+    for (guint i = 0; i < d->quiet->len; i++)
+        g_ptr_array_add(copy->quiet, g_strdup(g_ptr_array_index(d->quiet, i)));
     return copy;
 }
 

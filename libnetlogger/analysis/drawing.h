@@ -56,6 +56,7 @@ typedef struct drawing {
     GPtrArray *lifelines; /* drawing_lifeline */
     GPtrArray *loadlines; /* drawing_loadline */
     GPtrArray *points;    /* drawing_point */
+    GPtrArray *quiet;     /* char *: events that are nothing of it, and known to be; they are in no file */
 } drawing;
 
 drawing *drawing_new(void);

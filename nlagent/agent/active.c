@@ -183,6 +183,8 @@ active *active_get(agent *a, const char *text, char words[SPEC_WORDS])
         snprintf(words, SPEC_WORDS, "%zu sensors run, which is as many as may", a->limits.sensors);
         good = false;
     }
+    if (good && s != NULL && s->process == NULL)
+        s->definition = d; /* another than when it last ran, perhaps */
     if (s != NULL || !good) {
         spec_free(spec);
         return good ? s : NULL;

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
+enum { NAME_MOST = 64 };
+
 static char *copy(const char *text)
 {
     char *result = strdup(text);
@@ -46,15 +48,17 @@ static char *find_program(const char *said, const char *beside, const char *inst
 
 void definitions_init(definitions *all, const char *program)
 {
-    all->first = NULL;
+    all->first = all->retired = NULL;
+    pthread_mutex_init(&all->lock, NULL);
     all->program = find_program(program, "sensor", PKGLIBEXECDIR "/sensor");
     all->nlkernel = find_program(NULL, "../nlkernel/nlkernel", BINDIR "/nlkernel");
     definition *kernel = add(all, "kernel", "events of the kernel, as nlkernel live logs them");
     kernel->kernel = true;
-    kernel->arguments = " event filter ";
+    kernel->arguments = " event filter rules ";
     free(kernel->arguments_help);
     kernel->arguments_help =
-        copy("event=SYSTEM:EVENT, with * and commas between, which has to be said; filter=EXPRESSION");
+        copy("event=SYSTEM:EVENT, with * and commas between, or rules=SCHEMA, of those that nlkernel schema list "
+             "names: one has to be said; filter=EXPRESSION");
     size_t count = 0;
     while (sensor_kinds[count] != NULL)
         count++;
@@ -69,9 +73,9 @@ void definitions_init(definitions *all, const char *program)
     }
 }
 
-void definitions_free(definitions *all)
+static void free_list(definition *first)
 {
-    for (definition *d = all->first, *next; d != NULL; d = next) {
+    for (definition *d = first, *next; d != NULL; d = next) {
         next = d->next;
         free(d->name);
         free(d->what);
@@ -79,26 +83,73 @@ void definitions_free(definitions *all)
         free(d->command);
         free(d);
     }
+}
+
+void definitions_free(definitions *all)
+{
+    free_list(all->first);
+    free_list(all->retired);
+    pthread_mutex_destroy(&all->lock);
     free(all->program);
     free(all->nlkernel);
 }
 
-const char *definitions_add(definitions *all, const char *text)
+const char *definition_check_own(const char *text)
 {
-    char words[SPEC_WORDS], name[64], what[200];
+    char words[SPEC_WORDS], name[NAME_MOST];
     size_t size = strcspn(text, "=");
     if (text[size] != '=' || text[size + 1] == '\0' || size >= sizeof name)
         return "NAME=COMMAND is wanted";
     snprintf(name, sizeof name, "%.*s", (int)size, text);
     sensor_spec *spec = spec_parse(name, words);
-    if (spec == NULL || spec->count > 0) {
-        spec_free(spec);
-        return "it is no name of a sensor";
-    }
+    bool good = spec != NULL && spec->count == 0;
     spec_free(spec);
+    return good ? NULL : "it is no name of a sensor";
+}
+
+static void add_own(definitions *all, const char *text)
+{
+    char name[NAME_MOST], what[200];
+    size_t size = strcspn(text, "=");
+    snprintf(name, sizeof name, "%.*s", (int)size, text);
     snprintf(what, sizeof what, "what \"%.150s\" prints", text + size + 1);
     add(all, name, what)->command = copy(text + size + 1);
-    return NULL;
+}
+
+static bool is_of(const definition *d, const char *text)
+{
+    size_t size = strlen(d->name);
+    return d->command != NULL && strncmp(text, d->name, size) == 0 && text[size] == '=' &&
+           strcmp(text + size + 1, d->command) == 0;
+}
+
+static bool has_own(const definitions *all, const char *text)
+{
+    const definition *d = all->first;
+    while (d != NULL && !is_of(d, text))
+        d = d->next;
+    return d != NULL;
+}
+
+void definitions_set_own(definitions *all, char *const *texts)
+{
+    pthread_mutex_lock(&all->lock);
+    for (definition **link = &all->first, *d; (d = *link) != NULL;) {
+        bool stays = d->command == NULL;
+        for (char *const *text = texts; *text != NULL && !stays; text++)
+            stays = is_of(d, *text);
+        if (stays) {
+            link = &d->next;
+            continue;
+        }
+        *link = d->next;
+        d->next = all->retired;
+        all->retired = d;
+    }
+    for (; *texts != NULL; texts++)
+        if (!has_own(all, *texts))
+            add_own(all, *texts);
+    pthread_mutex_unlock(&all->lock);
 }
 
 const definition *definitions_find(const definitions *all, const char *name)
@@ -114,19 +165,29 @@ bool definition_check(const definition *d, const sensor_spec *spec, char words[S
     const char *unknown = d->arguments != NULL ? spec_unknown(spec, d->arguments) : NULL;
     if (unknown != NULL)
         snprintf(words, SPEC_WORDS, "the sensor %.40s has no argument \"%.60s\"", d->name, unknown);
-    if (unknown == NULL && d->kernel && spec_argument(spec, "event") == NULL) {
-        snprintf(words, SPEC_WORDS, "event=SYSTEM:EVENT is wanted");
-        return false;
-    }
-    return unknown == NULL;
+    const char *rules = d->kernel ? spec_argument(spec, "rules") : NULL;
+    if (unknown != NULL || !d->kernel)
+        return unknown == NULL;
+    if (rules != NULL && (strchr(rules, '/') != NULL || *rules == '\0')) /* no file of this host is read for others */
+        snprintf(words, SPEC_WORDS, "rules= is the name of a schema");
+    else if (rules == NULL && spec_argument(spec, "event") == NULL)
+        snprintf(words, SPEC_WORDS, "event=SYSTEM:EVENT or rules=SCHEMA is wanted");
+    else
+        return true;
+    return false;
 }
 
 static void execute_kernel(const definitions *all, const sensor_spec *spec)
 {
     char *arguments[8 + 2 * 32] = {all->nlkernel, "live", "--quiet", "--dest", "-"};
     size_t count = 5;
-    const char *filter = spec_argument(spec, "filter");
-    char *rest = copy(spec_argument(spec, "event"));
+    const char *filter = spec_argument(spec, "filter"), *events = spec_argument(spec, "event");
+    const char *rules = spec_argument(spec, "rules");
+    char *rest = events != NULL ? copy(events) : NULL;
+    if (rules != NULL) {
+        arguments[count++] = "--rules";
+        arguments[count++] = (char *)rules;
+    }
     for (char *event; (event = strsep(&rest, ",")) != NULL && count < 60;) {
         arguments[count++] = "--event";
         arguments[count++] = event;

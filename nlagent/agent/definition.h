@@ -8,6 +8,8 @@
 #include "sensors/sensor.h"
 #include "spec.h"
 
+#include <pthread.h>
+
 typedef struct definition definition;
 struct definition {
     definition *next;
@@ -24,16 +26,22 @@ struct definition {
 
 typedef struct definitions {
     definition *first;
-    char *program;  /* which runs shipped sensors */
-    char *nlkernel; /* which runs the kernel's */
+    char *program;        /* which runs shipped sensors */
+    char *nlkernel;       /* which runs the kernel's */
+    definition *retired;  /* that are no more, but may still be running */
+    pthread_mutex_t lock; /* of the list, for whoever looks at it from another thread */
 } definitions;
 
 /* With all that are shipped; program may be NULL: where it is installed, or beside a build's. */
 void definitions_init(definitions *all, const char *program);
 void definitions_free(definitions *all);
 
-/* Adds one as "NAME=COMMAND"; one of that name goes before what is shipped. NULL, or why not. */
-const char *definitions_add(definitions *all, const char *text);
+/* Whether it is "NAME=COMMAND": NULL, or why not. */
+const char *definition_check_own(const char *text);
+
+/* The configuration's are these from now on, up to NULL, each checked; they go before what is shipped. One that is the
+ * same as before stays what it was, and what runs goes on until nobody looks. */
+void definitions_set_own(definitions *all, char *const *texts);
 
 /* NULL when there is none of that name. */
 const definition *definitions_find(const definitions *all, const char *name);

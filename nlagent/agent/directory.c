@@ -3,24 +3,42 @@
 #include "agent/directory.h"
 
 #include "base/time_internal.h"
+#include "filter/filter_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-enum { BUCKETS = 4096 };
+enum { BUCKETS = 4096, KIND_BUCKETS = 1024, REMEMBERED = 16 };
+
+/* What tests of a filter said of something: 0 not asked yet, 1 false, 2 true. */
+typedef struct answers {
+    unsigned char of[REMEMBERED];
+} answers;
+
+/* A sensor as many agents have it: it is there once, and looked at once in a look-up. */
+typedef struct kind {
+    struct kind *next;
+    directory_sensor sensor;
+    nl_record *row; /* for filters */
+    size_t users;
+    uint64_t turn; /* the look-up that the answers are of */
+    answers answers;
+} kind;
 
 typedef struct entry {
     struct entry *next;
     char *host, *url;
     int64_t expires_ns;
-    directory_sensor *sensors;
-    nl_record **rows; /* of each sensor, for filters */
+    nl_record *row; /* for filters: what is no sensor's own */
+    kind **kinds;
     size_t count;
 } entry;
 
 struct directory {
     entry *buckets[BUCKETS];
+    kind *kinds[KIND_BUCKETS];
     size_t count;
+    uint64_t turn;
 };
 
 static char *copy(const char *text)
@@ -31,24 +49,74 @@ static char *copy(const char *text)
     return result;
 }
 
-static size_t bucket_of(const char *url)
+static uint32_t hash(uint32_t seed, const char *text)
 {
-    uint32_t hash = 2166136261u;
-    for (; *url != '\0'; url++)
-        hash = (hash ^ (unsigned char)*url) * 16777619u;
-    return hash % BUCKETS;
+    for (; *text != '\0'; text++)
+        seed = (seed ^ (unsigned char)*text) * 16777619u;
+    return seed;
 }
 
-static void free_entry(entry *e)
+static size_t bucket_of(const char *url)
 {
-    for (size_t i = 0; i < e->count; i++) {
-        free((char *)e->sensors[i].name);
-        free((char *)e->sensors[i].what);
-        free((char *)e->sensors[i].events);
-        nl_record_free(e->rows[i]);
-    }
-    free(e->sensors);
-    free(e->rows);
+    return hash(2166136261u, url) % BUCKETS;
+}
+
+/* ---- kinds of sensors ---- */
+
+static kind **kind_bucket(directory *d, const directory_sensor *s)
+{
+    return &d->kinds[hash(hash(hash(2166136261u, s->name), s->what), s->events) % KIND_BUCKETS];
+}
+
+static void add_text(nl_record *row, const char *name, const char *value)
+{
+    nl_record_add_string(row, name, value, strlen(value));
+}
+
+static kind *use_kind(directory *d, const directory_sensor *s)
+{
+    kind **bucket = kind_bucket(d, s);
+    for (kind *k = *bucket; k != NULL; k = k->next)
+        if (strcmp(k->sensor.name, s->name) == 0 && strcmp(k->sensor.what, s->what) == 0 &&
+            strcmp(k->sensor.events, s->events) == 0) {
+            k->users++;
+            return k;
+        }
+    kind *k = calloc(1, sizeof *k);
+    if (k == NULL)
+        abort();
+    *k = (kind){
+        .next = *bucket, .sensor = {copy(s->name), copy(s->what), copy(s->events)}, .row = nl_record_new(), .users = 1};
+    add_text(k->row, "sensor", s->name);
+    add_text(k->row, "events", s->events);
+    add_text(k->row, "what", s->what);
+    *bucket = k;
+    return k;
+}
+
+static void let_go_of_kind(directory *d, kind *k)
+{
+    if (--k->users > 0)
+        return;
+    kind **link = kind_bucket(d, &k->sensor);
+    while (*link != k)
+        link = &(*link)->next;
+    *link = k->next;
+    free((char *)k->sensor.name);
+    free((char *)k->sensor.what);
+    free((char *)k->sensor.events);
+    nl_record_free(k->row);
+    free(k);
+}
+
+/* ---- agents ---- */
+
+static void free_entry(directory *d, entry *e)
+{
+    for (size_t i = 0; i < e->count; i++)
+        let_go_of_kind(d, e->kinds[i]);
+    nl_record_free(e->row);
+    free(e->kinds);
     free(e->host);
     free(e->url);
     free(e);
@@ -67,7 +135,7 @@ void directory_free(directory *d)
     for (size_t b = 0; d != NULL && b < BUCKETS; b++)
         for (entry *e = d->buckets[b], *next; e != NULL; e = next) {
             next = e->next;
-            free_entry(e);
+            free_entry(d, e);
         }
     free(d);
 }
@@ -86,7 +154,7 @@ void directory_withdraw(directory *d, const char *url)
         return;
     entry *gone = *link;
     *link = gone->next;
-    free_entry(gone);
+    free_entry(d, gone);
     d->count--;
 }
 
@@ -100,20 +168,9 @@ void directory_expire(directory *d)
                 continue;
             }
             *link = e->next;
-            free_entry(e);
+            free_entry(d, e);
             d->count--;
         }
-}
-
-static nl_record *make_row(const entry *e, const directory_sensor *s)
-{
-    nl_record *row = nl_record_new();
-    nl_record_set_host(row, e->host, strlen(e->host));
-    nl_record_add_string(row, "sensor", s->name, strlen(s->name));
-    nl_record_add_string(row, "url", e->url, strlen(e->url));
-    nl_record_add_string(row, "events", s->events, strlen(s->events));
-    nl_record_add_string(row, "what", s->what, strlen(s->what));
-    return row;
 }
 
 bool directory_register(directory *d, const char *host, const char *url, double ttl_s, const directory_sensor *sensors,
@@ -123,17 +180,16 @@ bool directory_register(directory *d, const char *host, const char *url, double 
     if (d->count >= DIRECTORY_AGENTS_MOST || count > DIRECTORY_SENSORS_MOST)
         return false;
     entry *e = calloc(1, sizeof *e);
-    if (e == NULL || (e->sensors = calloc(count + 1, sizeof *e->sensors)) == NULL ||
-        (e->rows = calloc(count + 1, sizeof *e->rows)) == NULL)
+    if (e == NULL || (e->kinds = calloc(count + 1, sizeof(kind *))) == NULL)
         abort();
     e->host = copy(host);
     e->url = copy(url);
     e->expires_ns = nl_monotonic_ns() + (int64_t)(ttl_s * 1e9);
-    for (e->count = 0; e->count < count; e->count++) {
-        const directory_sensor *s = &sensors[e->count];
-        e->sensors[e->count] = (directory_sensor){copy(s->name), copy(s->what), copy(s->events)};
-        e->rows[e->count] = make_row(e, &e->sensors[e->count]);
-    }
+    e->row = nl_record_new();
+    nl_record_set_host(e->row, host, strlen(host));
+    add_text(e->row, "url", url);
+    for (; e->count < count; e->count++)
+        e->kinds[e->count] = use_kind(d, &sensors[e->count]);
     entry **bucket = &d->buckets[bucket_of(url)];
     e->next = *bucket;
     *bucket = e;
@@ -176,18 +232,63 @@ nl_filter *directory_filter(const char *expression)
     return filter;
 }
 
+/* A test of an agent, by its host or URL; every other is one of a sensor. */
+static bool is_of_agent(const nl_filter_test *test)
+{
+    return test->member == NL_MEMBER_HOST || (test->name.size == 3 && memcmp(test->name.data, "url", 3) == 0);
+}
+
+/* What one test says, asked again only where it is not remembered. */
+static bool answer(const nl_filter *filter, size_t number, const nl_record *row, answers *known)
+{
+    if (number < REMEMBERED && known->of[number] != 0)
+        return known->of[number] == 2;
+    nl_filter_test test = filter->tests[number];
+    nl_filter alone = *filter;
+    test.next[0] = NL_FILTER_NO;
+    test.next[1] = NL_FILTER_YES;
+    alone.tests = &test;
+    alone.test_count = 1;
+    bool result = nl_filter_matches(&alone, row);
+    if (number < REMEMBERED)
+        known->of[number] = result ? 2 : 1;
+    return result;
+}
+
+/*
+ * Whether a sensor of an agent is meant. An expression's tests are of agents or of sensors, and there are few different
+ * ones of these: so that each test is done once for each agent, and once for each kind of sensor.
+ */
+static bool is_meant(const nl_filter *filter, const entry *e, answers *of_agent, kind *k)
+{
+    size_t number = 0;
+    while (number < filter->test_count) {
+        bool agents = is_of_agent(&filter->tests[number]);
+        bool result = answer(filter, number, agents ? e->row : k->row, agents ? of_agent : &k->answers);
+        number = filter->tests[number].next[result];
+    }
+    return number == NL_FILTER_YES;
+}
+
 void directory_find(directory *d, const nl_filter *filter,
                     void (*function)(void *user, const char *host, const char *url, const directory_sensor *sensors,
                                      size_t count),
                     void *user)
 {
     directory_sensor meant[DIRECTORY_SENSORS_MOST];
+    d->turn++;
     for (size_t b = 0; b < BUCKETS; b++)
         for (const entry *e = d->buckets[b]; e != NULL; e = e->next) {
             size_t count = 0;
-            for (size_t i = 0; i < e->count; i++)
-                if (nl_filter_matches(filter, e->rows[i]))
-                    meant[count++] = e->sensors[i];
+            answers of_agent = {{0}};
+            for (size_t i = 0; i < e->count; i++) {
+                kind *k = e->kinds[i];
+                if (k->turn != d->turn)
+                    k->answers = (answers){{0}};
+                k->turn = d->turn;
+                if (filter == NULL || is_meant(filter, e, &of_agent, k))
+                    meant[count++] = k->sensor;
+            }
             if (count > 0)
                 function(user, e->host, e->url, meant, count);
         }

@@ -400,6 +400,13 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
     return s;
 }
 
+void http_server_change(http_server *s, const listener *l, const network *allow, size_t allow_count)
+{
+    s->tls = l->asked->tls;
+    s->allow = allow;
+    s->allow_count = allow_count;
+}
+
 void http_server_free(http_server *s)
 {
     http_server **link = &all_servers;

@@ -18,6 +18,9 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
                              size_t allow_count);
 void http_server_free(http_server *s);
 
+/* The same socket, with other certificates (l->asked) and networks from now on: connections that are there go on. */
+void http_server_change(http_server *s, const listener *l, const network *allow, size_t allow_count);
+
 /* ---- for service.c: a request that is being answered ---- */
 
 typedef struct exchange exchange;

@@ -7,6 +7,7 @@
 #include "agent/directory.h"
 #include "agent/http_server.h"
 #include "agent/registrar.h"
+#include "agent/settings.h"
 #include "program/program.h"
 #include "service/inherited.h"
 #include "service/listener.h"
@@ -20,256 +21,134 @@
 #include <unistd.h>
 
 enum {
-    OPTION_ALLOW = 0x1000,
-    OPTION_ACCESS,
-    OPTION_SENSOR,
-    OPTION_SENSOR_PROGRAM,
-    OPTION_DIRECTORY,
-    OPTION_REGISTER,
-    OPTION_REGISTER_TOKEN,
-    OPTION_REGISTER_CA,
-    OPTION_REGISTER_CERT,
-    OPTION_LDAP_BASE,
-    OPTION_LDAP_BIND,
-    OPTION_LDAP_PASSWORD,
-    OPTION_TTL,
-    OPTION_URL,
-    OPTION_HOST,
-    OPTION_LOG,
-    OPTION_MAX_SENSORS,
-    OPTION_MAX_SUBSCRIPTIONS,
-    OPTION_MAX_PER_CONSUMER,
-    OPTION_QUEUE,
-    OPTION_LEAST_INTERVAL,
-    LISTEN_MOST = 16,
-    ALLOW_MOST = 64,
+    OPTION_FIRST = 0x1000,
+    OPTION_CONFIG = 'c',
+    SERVERS_MOST = SETTINGS_LISTEN_MOST * 4,
     CLOCK_S = 1,
     CLOCK_LOOKS = 60 /* of these a look at this host's clock */
 };
 
-typedef struct arguments {
-    const char *listen[LISTEN_MOST];
-    listening asked[LISTEN_MOST];
-    size_t listen_count;
-    network allow[ALLOW_MOST];
-    size_t allow_count;
-    const char *access, *sensor_program, *log, *url, *host;
-    const char *sensors[256];
-    size_t sensor_count;
-    bool is_directory;
-    char token[300];
-    registrar_options registrar;
-    agent_limits limits;
-} arguments;
-
-static const struct argp_option options[] = {
-    {"listen", 'l', "URL", 0,
+/* The directives, each an option and a line of the configuration file. */
+static const struct {
+    const char *name, *argument, *doc;
+    int group;
+} directives[] = {
+    {"listen", "URL",
      "Where to be asked, again and again: http://HOST[:PORT] (port 14831 unless said), "
      "https://HOST[:PORT]?cert=FILE&key=FILE (with &ca=FILE consumers must show certificates that those in it vouch "
      "for), inherited:NAME, a socket that systemd opened. Default http://127.0.0.1",
      1},
-    {"allow", OPTION_ALLOW, "NETWORK", 0, "Who may connect from other machines, again and again: 10.0.0.0/8", 1},
-    {"access", OPTION_ACCESS, "FILE", 0,
-     "Who may do what. Default: everything from this machine, reading for others who may connect", 1},
-    {"sensor", OPTION_SENSOR, "NAME=COMMAND", 0, "A sensor of one's own: what COMMAND prints, again and again", 2},
-    {"sensor-program", OPTION_SENSOR_PROGRAM, "FILE", 0, "What runs the sensors that are shipped", 2},
-    {"directory", OPTION_DIRECTORY, NULL, 0, "Be a directory too, where agents register and are found", 3},
-    {"register", OPTION_REGISTER, "URL", 0,
-     "Register with that directory: http://HOST[:PORT], https://, or ldap://HOST", 3},
-    {"register-token", OPTION_REGISTER_TOKEN, "FILE", 0, "The token to show there, the first line of FILE", 3},
-    {"register-ca", OPTION_REGISTER_CA, "FILE", 0, "Who vouches for that directory, of https", 3},
-    {"register-cert", OPTION_REGISTER_CERT, "FILE", 0, "Certificate and key to show there, of https", 3},
-    {"ldap-base", OPTION_LDAP_BASE, "DN", 0, "Of LDAP: below which entry agents are", 3},
-    {"ldap-bind", OPTION_LDAP_BIND, "DN", 0, "Of LDAP: as whom", 3},
-    {"ldap-password", OPTION_LDAP_PASSWORD, "FILE", 0, "Of LDAP: the password, the first line of FILE", 3},
-    {"ttl", OPTION_TTL, "SECONDS", 0, "How long a registration holds without being renewed (default 60)", 3},
-    {"url", OPTION_URL, "URL", 0, "What it registers as: where others find this agent (default: the first --listen)",
-     3},
-    {"host", OPTION_HOST, "NAME", 0, "What this host is called (default: its name)", 3},
-    {"log", OPTION_LOG, "URL", 0, "Where its own events go (default file:///dev/stderr)", 4},
-    {"max-sensors", OPTION_MAX_SENSORS, "N", 0, "So many sensors run at once, at most (default 100)", 5},
-    {"max-subscriptions", OPTION_MAX_SUBSCRIPTIONS, "N", 0, "So many subscriptions there are, at most (default 1000)",
-     5},
-    {"max-per-consumer", OPTION_MAX_PER_CONSUMER, "N", 0, "And of one consumer (default 100)", 5},
-    {"queue", OPTION_QUEUE, "N", 0, "So many records wait for a slow consumer, at most (default 2000)", 5},
-    {"least-interval", OPTION_LEAST_INTERVAL, "SECONDS", 0, "No sensor looks more often (default 0.01)", 5},
-    {0},
+    {"allow", "NETWORK", "Who may connect from other machines, again and again: 10.0.0.0/8", 1},
+    {"access", "FILE", "Who may do what. Default: everything from this machine, reading for others who may connect", 1},
+    {"sensor", "NAME=COMMAND", "A sensor of one's own: what COMMAND prints, again and again", 2},
+    {"sensor-program", "FILE", "What runs the sensors that are shipped", 2},
+    {"directory", NULL, "Be a directory too, where agents register and are found", 3},
+    {"register", "URL", "Register with that directory: http://HOST[:PORT], https://, or ldap://HOST", 3},
+    {"register-token", "FILE", "The token to show there, the first line of FILE", 3},
+    {"register-ca", "FILE", "Who vouches for that directory, of https", 3},
+    {"register-cert", "FILE", "Certificate and key to show there, of https", 3},
+    {"ldap-base", "DN", "Of LDAP: below which entry agents are", 3},
+    {"ldap-bind", "DN", "Of LDAP: as whom", 3},
+    {"ldap-password", "FILE", "Of LDAP: the password, the first line of FILE", 3},
+    {"ttl", "SECONDS", "How long a registration holds without being renewed (default 60)", 3},
+    {"url", "URL", "What it registers as: where others find this agent (default: the first --listen)", 3},
+    {"host", "NAME", "What this host is called (default: its name)", 3},
+    {"log", "URL", "Where its own events go (default file:///dev/stderr)", 4},
+    {"max-sensors", "N", "So many sensors run at once, at most (default 100)", 5},
+    {"max-subscriptions", "N", "So many subscriptions there are, at most (default 1000)", 5},
+    {"max-per-consumer", "N", "And of one consumer (default 100)", 5},
+    {"queue", "N", "So many records wait for a slow consumer, at most (default 2000)", 5},
+    {"least-interval", "SECONDS", "No sensor looks more often (default 0.01)", 5},
 };
 
-/* http://HOST becomes what a listener takes. */
-static void add_listen(arguments *a, const char *text, struct argp_state *state)
+enum { DIRECTIVE_COUNT = sizeof directives / sizeof directives[0] };
+
+typedef struct arguments {
+    int argc;
+    char **argv;
+    agent_settings *settings;
+    config_report report; /* while the agent runs; NULL at its start, when what is wrong ends it */
+    void *report_user;
+} arguments;
+
+static void report_at_start(void *unused, const char *message)
 {
-    char words[NL_CHANNEL_WORDS], url[1024];
-    bool secure = strncmp(text, "https://", 8) == 0;
-    const char *rest = text + (secure ? 8 : 7);
-    size_t size = strcspn(rest, "/?");
-    bool has_port = memchr(rest, ':', size) != NULL && rest[size - 1] != ']';
-    if (a->listen_count == LISTEN_MOST)
-        argp_error(state, "so many --listen are too many");
-    if (strncmp(text, "inherited:", 10) == 0)
-        snprintf(url, sizeof url, "%s", text);
-    else if (secure || strncmp(text, "http://", 7) == 0)
-        snprintf(url, sizeof url, "x-netlog%s://%.*s%s%s", secure ? "s" : "", (int)size, rest, has_port ? "" : ":14831",
-                 rest + size + strspn(rest + size, "/"));
-    else
-        argp_error(state, "--listen %s: http://, https:// or inherited: is wanted", text);
-    nl_url *parsed = nl_url_parse(url);
-    if (parsed == NULL)
-        argp_error(state, "--listen %s: %s", text, nl_error_message());
-    listening *l = &a->asked[a->listen_count];
-    if (parsed->option_count > 0 || secure) {
-        nl_tls_options tls = {.ca = nl_url_option_value(parsed, "ca"),
-                              .cert = nl_url_option_value(parsed, "cert"),
-                              .key = nl_url_option_value(parsed, "key")};
-        l->tls = nl_tls_new(true, &tls, words);
-        l->vouched = tls.ca != NULL;
-        if (l->tls == NULL)
-            argp_error(state, "--listen %s: %s", text, words);
-    }
-    nl_url_free(parsed);
-    url[strcspn(url, "?")] = '\0';
-    l->url = strdup(url);
-    a->listen[a->listen_count++] = text;
+    (void)unused;
+    program_error("%s", message);
 }
 
-static size_t read_number(struct argp_state *state, const char *name, const char *text)
+static const char *set_directive(void *settings, const char *name, const char *value)
 {
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end != '\0' || value == 0 || value > 1000000)
-        argp_error(state, "--%s %s: a whole number from 1 to 1000000 is wanted", name, text);
-    return value;
+    return agent_settings_set(settings, name, value);
 }
 
-static double read_seconds(struct argp_state *state, const char *name, const char *text)
+static error_t read_config(arguments *a, const char *path)
 {
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value >= 0.001 && value <= 86400))
-        argp_error(state, "--%s %s: 0.001 to 86400 seconds are wanted", name, text);
-    return value;
+    if (config_file_read(path, set_directive, a->settings, a->report != NULL ? a->report : report_at_start,
+                         a->report_user))
+        return 0;
+    if (a->report == NULL)
+        exit(PROGRAM_USAGE);
+    return EINVAL;
 }
 
-static void read_token(arguments *a, const char *path, struct argp_state *state)
+static error_t refuse_option(arguments *a, const char *message, struct argp_state *state)
 {
-    FILE *file = fopen(path, "re");
-    if (file == NULL || fgets(a->token, sizeof a->token, file) == NULL)
-        argp_error(state, "--register-token %s: it cannot be read", path);
-    fclose(file);
-    a->token[strcspn(a->token, "\r\n")] = '\0';
-    a->registrar.client.token = a->token;
+    if (a->report == NULL)
+        argp_error(state, "%s", message);
+    a->report(a->report_user, message);
+    return EINVAL;
 }
 
-static error_t parse_directory(arguments *a, int key, char *argument, struct argp_state *state)
+static error_t set(arguments *a, const char *name, const char *value, struct argp_state *state)
 {
-    switch (key) {
-    case OPTION_DIRECTORY:
-        a->is_directory = true;
+    char message[1024];
+    const char *why = agent_settings_set(a->settings, name, value != NULL ? value : "");
+    if (why == NULL)
         return 0;
-    case OPTION_REGISTER:
-        a->registrar.directory = a->registrar.ldap.url = argument;
-        return 0;
-    case OPTION_REGISTER_TOKEN:
-        read_token(a, argument, state);
-        return 0;
-    case OPTION_REGISTER_CA:
-        a->registrar.client.ca = argument;
-        return 0;
-    case OPTION_REGISTER_CERT:
-        a->registrar.client.cert = argument;
-        return 0;
-    case OPTION_LDAP_BASE:
-        a->registrar.ldap.base = argument;
-        return 0;
-    case OPTION_LDAP_BIND:
-        a->registrar.ldap.bind_dn = argument;
-        return 0;
-    case OPTION_LDAP_PASSWORD:
-        a->registrar.ldap.password_file = argument;
-        return 0;
-    case OPTION_TTL:
-        a->registrar.ttl_s = read_seconds(state, "ttl", argument);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static error_t parse_limit(arguments *a, int key, const char *argument, struct argp_state *state)
-{
-    switch (key) {
-    case OPTION_MAX_SENSORS:
-        a->limits.sensors = read_number(state, "max-sensors", argument);
-        return 0;
-    case OPTION_MAX_SUBSCRIPTIONS:
-        a->limits.subscriptions = read_number(state, "max-subscriptions", argument);
-        return 0;
-    case OPTION_MAX_PER_CONSUMER:
-        a->limits.per_consumer = read_number(state, "max-per-consumer", argument);
-        return 0;
-    case OPTION_QUEUE:
-        a->limits.queue = read_number(state, "queue", argument);
-        return 0;
-    case OPTION_LEAST_INTERVAL:
-        a->limits.least_interval_s = read_seconds(state, "least-interval", argument);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    snprintf(message, sizeof message, "--%s %s: %s", name, value != NULL ? value : "", why);
+    return refuse_option(a, message, state);
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     arguments *a = state->input;
-    switch (key) {
-    case 'l':
-        add_listen(a, argument, state);
-        return 0;
-    case OPTION_ALLOW:
-        if (a->allow_count == ALLOW_MOST || !network_parse(argument, &a->allow[a->allow_count]))
-            argp_error(state, "--allow %s: ADDRESS or ADDRESS/BITS is wanted", argument);
-        a->allow_count++;
-        return 0;
-    case OPTION_ACCESS:
-        a->access = argument;
-        return 0;
-    case OPTION_SENSOR:
-        if (a->sensor_count == sizeof a->sensors / sizeof a->sensors[0])
-            argp_error(state, "so many --sensor are too many");
-        a->sensors[a->sensor_count++] = argument;
-        return 0;
-    case OPTION_SENSOR_PROGRAM:
-        a->sensor_program = argument;
-        return 0;
-    case OPTION_URL:
-        a->url = argument;
-        return 0;
-    case OPTION_HOST:
-        a->host = argument;
-        return 0;
-    case OPTION_LOG:
-        a->log = argument;
-        return 0;
-    case ARGP_KEY_ARG:
+    if (key == OPTION_CONFIG)
+        return read_config(a, argument);
+    if (key == 'l')
+        return set(a, "listen", argument, state);
+    if (key >= OPTION_FIRST && key < OPTION_FIRST + DIRECTIVE_COUNT)
+        return set(a, directives[key - OPTION_FIRST].name, argument, state);
+    if (key == ARGP_KEY_ARG)
         argp_error(state, "what is \"%s\"? Only options are known", argument);
-        return EINVAL;
-    case ARGP_KEY_END:
-        if (a->listen_count == 0)
-            add_listen(a, inherited_count() > 0 ? "inherited:*" : "http://127.0.0.1", state);
-        if (a->registrar.directory != NULL && strncmp(a->registrar.directory, "ldap", 4) == 0 &&
-            a->registrar.ldap.base == NULL)
-            argp_error(state, "with --register ldap://, --ldap-base is wanted");
-        return 0;
-    default:
-        return parse_directory(a, key, argument, state) == 0 ? 0 : parse_limit(a, key, argument, state);
-    }
+    const char *why = key == ARGP_KEY_END ? agent_settings_finish(a->settings) : NULL;
+    if (why != NULL)
+        return refuse_option(a, why, state);
+    return key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
 }
 
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .doc = "Run sensors of this host when somebody asks for what they say, and stop them when nobody does any more. "
-           "Asked by nlagent, or by anything that speaks SOAP (nlagent.wsdl)."};
+/* Into a->settings. False after having reported why not. */
+static bool read_arguments(arguments *a)
+{
+    struct argp_option options[DIRECTIVE_COUNT + 2] = {
+        {"config", OPTION_CONFIG, "FILE", 0, "Read directives from FILE: lines \"listen URL\", as the options below",
+         0}};
+    for (int i = 0; i < DIRECTIVE_COUNT; i++)
+        options[i + 1] = (struct argp_option){.name = directives[i].name,
+                                              .key = i == 0 ? 'l' : OPTION_FIRST + i,
+                                              .arg = directives[i].argument,
+                                              .doc = directives[i].doc,
+                                              .group = directives[i].group};
+    const struct argp argp = {
+        .options = options,
+        .parser = parse,
+        .doc =
+            "Run sensors of this host when somebody asks for what they say, and stop them when nobody does any "
+            "more. Asked by nlagent, or by anything that speaks SOAP (nlagent.wsdl)."
+            "\vSIGHUP reads the configuration, the access file and certificates anew, which hold from then on if they "
+            "can be used; SIGTERM ends all sensors, and the agent."};
+    return argp_parse(&argp, a->argc, a->argv, 0, NULL, a) == 0;
+}
 
 /* ---- running ---- */
 
@@ -327,7 +206,7 @@ static char *read_shipped(const char *name)
     return text.data;
 }
 
-static bool open_listeners(arguments *a, listener **listeners, size_t *count)
+static bool open_listeners(const agent_settings *a, listener **listeners, size_t *count)
 {
     char message[256];
     for (size_t i = 0; i < a->listen_count; i++)
@@ -345,7 +224,7 @@ static bool open_listeners(arguments *a, listener **listeners, size_t *count)
 
 /* Where others find this agent, unless it was said: the first listener, by this host's name when it is on all
  * addresses. */
-static char *own_url(const arguments *a, const agent *agent, const listener *first)
+static char *own_url(const agent_settings *a, const agent *agent, const listener *first)
 {
     char text[600];
     const char *rest = strstr(first->name, "://"), *port = strrchr(first->name, ':');
@@ -360,7 +239,7 @@ static char *own_url(const arguments *a, const agent *agent, const listener *fir
     return strdup(text);
 }
 
-static bool prepare(agent *a, const arguments *given)
+static bool prepare(agent *a, const agent_settings *given)
 {
     char words[300];
     a->limits = given->limits;
@@ -370,13 +249,7 @@ static bool prepare(agent *a, const arguments *given)
         strcpy(a->host, "localhost");
     setenv("NETLOGGER_HOST", a->host, 1);
     definitions_init(&a->definitions, given->sensor_program);
-    for (size_t i = 0; i < given->sensor_count; i++) {
-        const char *why = definitions_add(&a->definitions, given->sensors[i]);
-        if (why != NULL) {
-            program_error("--sensor %s: %s", given->sensors[i], why);
-            return false;
-        }
-    }
+    definitions_set_own(&a->definitions, given->sensors);
     a->access = access_read(given->access, words);
     if (a->access == NULL) {
         program_error("%s", words);
@@ -391,50 +264,152 @@ static bool prepare(agent *a, const arguments *given)
     return true;
 }
 
+/* ---- SIGHUP ---- */
+
+/* What serves as long as the agent runs. */
+typedef struct serving {
+    agent *agent;
+    arguments *given; /* its settings are those that hold */
+    const listener *listeners;
+    http_server *servers[SERVERS_MOST];
+    size_t count;
+    registrar *registrar; /* NULL: it registers nowhere */
+} serving;
+
+static void report_refused(void *user, const char *message)
+{
+    const serving *s = user;
+    program_error("%s", message);
+    nl_write(s->agent->log, NL_ERROR, "Nlagentd.ReloadRefused", "REASON=%s", message);
+}
+
+/* What asked becomes: both have the same listeners, in the same order. */
+static const listening *find(const agent_settings *before, const agent_settings *now, const listening *asked)
+{
+    return &now->asked[asked - before->asked];
+}
+
+static bool may_change(serving *s, const agent_settings *now)
+{
+    char message[300];
+    const char *fixed = agent_settings_fixed_difference(s->given->settings, now);
+    if (fixed != NULL) {
+        snprintf(message, sizeof message, "%s: it changes when nlagentd is started anew only", fixed);
+        report_refused(s, message);
+        return false;
+    }
+    /* Somebody whom neither a network nor a certificate lets in must not get in by a change. */
+    for (size_t i = 0; i < s->count; i++)
+        if (s->listeners[i].remote && now->allow_count == 0 &&
+            !find(s->given->settings, now, s->listeners[i].asked)->vouched) {
+            report_refused(s, "listen: that is open to other machines, and no network is allowed");
+            return false;
+        }
+    return true;
+}
+
+static bool take_over(serving *s, agent_settings *now)
+{
+    char words[300];
+    if (!may_change(s, now))
+        return false;
+    access_list *access = access_read(now->access, words);
+    if (access == NULL) {
+        report_refused(s, words);
+        return false;
+    }
+    agent *a = s->agent;
+    access_free(a->access);
+    a->access = access;
+    a->limits = now->limits;
+    definitions_set_own(&a->definitions, now->sensors);
+    for (size_t i = 0; i < s->count; i++) {
+        listener *l = (listener *)&s->listeners[i];
+        l->asked = find(s->given->settings, now, l->asked);
+        http_server_change(s->servers[i], l, now->allow, now->allow_count);
+    }
+    registrar_again(s->registrar);
+    return true;
+}
+
+static void on_reload(evutil_socket_t signal, short what, void *user)
+{
+    (void)signal, (void)what;
+    serving *s = user;
+    arguments again = *s->given;
+    again.settings = agent_settings_new();
+    again.report = report_refused;
+    again.report_user = s;
+    inherited_notify("RELOADING=1");
+    bool good = read_arguments(&again) && take_over(s, again.settings);
+    agent_settings *over = good ? s->given->settings : again.settings;
+    if (good) {
+        s->given->settings = again.settings;
+        nl_write(s->agent->log, NL_USAGE, "Nlagentd.Reload", "SENSORS=%zu", again.settings->sensor_count);
+    } else {
+        program_error("the configuration is not changed");
+    }
+    agent_settings_free(over);
+    inherited_notify("READY=1");
+}
+
+/* What comes before all is there waits until it is. */
+static void hold_signals(int how)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGHUP);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigprocmask(how, &set, NULL);
+}
+
 /* The loop, and what comes to its end with it. */
 static int serve(agent *a, arguments *given, listener *listeners, size_t count)
 {
     char words[CLIENT_WORDS], *wsdl = read_shipped("nlagent.wsdl"), *schema = read_shipped("netlogger.xsd");
-    struct event *signals[2] = {evsignal_new(a->base, SIGTERM, on_stop, a->base),
-                                evsignal_new(a->base, SIGINT, on_stop, a->base)};
-    http_server *servers[LISTEN_MOST * 4];
-    registrar *registered = NULL;
+    const agent_settings *said = given->settings;
+    serving s = {
+        .agent = a, .given = given, .listeners = listeners, .count = count < SERVERS_MOST ? count : SERVERS_MOST};
+    struct event *signals[] = {evsignal_new(a->base, SIGTERM, on_stop, a->base),
+                               evsignal_new(a->base, SIGINT, on_stop, a->base),
+                               evsignal_new(a->base, SIGHUP, on_reload, &s)};
     int result = PROGRAM_DONE;
-    for (size_t i = 0; i < count && i < LISTEN_MOST * 4; i++)
-        servers[i] = http_server_new(a, &listeners[i], wsdl != NULL ? wsdl : "", schema != NULL ? schema : "",
-                                     given->allow, given->allow_count);
+    for (size_t i = 0; i < s.count; i++)
+        s.servers[i] = http_server_new(a, &listeners[i], wsdl != NULL ? wsdl : "", schema != NULL ? schema : "",
+                                       said->allow, said->allow_count);
     a->clock = event_new(a->base, -1, EV_PERSIST, on_clock, a);
     event_add(a->clock, &(struct timeval){.tv_sec = CLOCK_S});
-    event_add(signals[0], NULL);
-    event_add(signals[1], NULL);
-    char *url = own_url(given, a, &listeners[0]);
-    if (given->registrar.directory != NULL) {
-        given->registrar.host = a->host;
-        given->registrar.url = url;
-        registered = registrar_start(&given->registrar, &a->definitions, a->log, words);
-        if (registered == NULL) {
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        event_add(signals[i], NULL);
+    hold_signals(SIG_UNBLOCK);
+    char *url = own_url(said, a, &listeners[0]);
+    if (said->directory != NULL) {
+        registrar_options registering = agent_settings_registrar(said);
+        registering.host = a->host;
+        registering.url = url;
+        s.registrar = registrar_start(&registering, &a->definitions, a->log, words);
+        if (s.registrar == NULL) {
             program_error("--register: %s", words);
             result = PROGRAM_USAGE;
         }
     }
-    collections_set_directory(a->collections, given->is_directory                  ? url
-                                              : given->registrar.directory != NULL ? given->registrar.directory
-                                                                                   : NULL);
+    collections_set_directory(a->collections, said->is_directory ? url : said->directory);
     inherited_notify("READY=1");
     if (result == PROGRAM_DONE)
         event_base_dispatch(a->base);
     inherited_notify("STOPPING=1");
-    registrar_stop(registered);
-    for (size_t i = 0; i < count && i < LISTEN_MOST * 4; i++)
-        http_server_free(servers[i]);
+    registrar_stop(s.registrar);
+    for (size_t i = 0; i < s.count; i++)
+        http_server_free(s.servers[i]);
     while (a->subscriptions != NULL)
         subscription_free(a->subscriptions);
     collections_free(a->collections);
     active_free_all(a);
     process_reap_all();
     event_free(a->clock);
-    event_free(signals[0]);
-    event_free(signals[1]);
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
+        event_free(signals[i]);
     free(url);
     free(wsdl);
     free(schema);
@@ -445,19 +420,19 @@ int main(int argc, char **argv)
 {
     program_start("nlagentd", argv);
     inherited_find();
-    static arguments given = {
-        .limits = {100, 1000, 100, 2000, 0.01}, .registrar = {.ttl_s = 60}, .log = "file:///dev/stderr"};
+    arguments given = {.argc = argc, .argv = argv, .settings = agent_settings_new()};
     static agent a;
-    argp_parse(&argp, argc, argv, 0, NULL, &given);
+    hold_signals(SIG_BLOCK);
+    read_arguments(&given);
     signal(SIGPIPE, SIG_IGN);
     xmlInitParser();
     listener *listeners = NULL;
     size_t count = 0;
     int result = PROGRAM_USAGE;
-    if (prepare(&a, &given)) {
+    if (prepare(&a, given.settings)) {
         result = PROGRAM_PROBLEM;
-        if (open_listeners(&given, &listeners, &count)) {
-            a.log = nl_open("nlagentd", given.log);
+        if (open_listeners(given.settings, &listeners, &count)) {
+            a.log = nl_open("nlagentd", given.settings->log);
             if (a.log == NULL)
                 program_error("its own events go nowhere: %s", nl_error_message());
             result = serve(&a, &given, listeners, count);
@@ -471,10 +446,7 @@ int main(int argc, char **argv)
     directory_free(a.directory);
     access_free(a.access);
     definitions_free(&a.definitions);
-    for (size_t i = 0; i < given.listen_count; i++) {
-        nl_tls_free(given.asked[i].tls);
-        free(given.asked[i].url);
-    }
+    agent_settings_free(given.settings);
     xmlCleanupParser();
     return program_finish(result);
 }

@@ -11,14 +11,14 @@
 #include <time.h>
 
 struct registrar {
-    const registrar_options *options;
-    const definitions *definitions;
+    registrar_options options;
+    definitions *definitions;
     nl_log *log;
     client *client; /* NULL: LDAP */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wakes;
-    bool stopping;
+    bool stopping, again;
 };
 
 static bool is_ldap(const char *url)
@@ -41,11 +41,14 @@ static char *events_of(const definition *d)
     return text.data;
 }
 
-static size_t gather(const definitions *all, directory_sensor sensors[DIRECTORY_SENSORS_MOST])
+/* Definitions stay as long as the agent runs, only which there are may change meanwhile. */
+static size_t gather(definitions *all, directory_sensor sensors[DIRECTORY_SENSORS_MOST])
 {
     size_t count = 0;
+    pthread_mutex_lock(&all->lock);
     for (const definition *d = all->first; d != NULL && count < DIRECTORY_SENSORS_MOST; d = d->next)
         sensors[count++] = (directory_sensor){d->name, d->what, events_of(d)};
+    pthread_mutex_unlock(&all->lock);
     return count;
 }
 
@@ -55,9 +58,9 @@ static bool tell_agent(registrar *r, const directory_sensor *sensors, size_t cou
     soap_call answer;
     soap_begin(&message, "Register");
     soap_open(&message, "agent");
-    soap_put(&message, "host", r->options->host);
-    soap_put(&message, "url", r->options->url);
-    soap_put_number(&message, "ttl", r->options->ttl_s);
+    soap_put(&message, "host", r->options.host);
+    soap_put(&message, "url", r->options.url);
+    soap_put_number(&message, "ttl", r->options.ttl_s);
     for (size_t i = 0; i < count; i++) {
         soap_open(&message, "sensor");
         soap_put(&message, "name", sensors[i].name);
@@ -77,7 +80,7 @@ static bool do_register(registrar *r, char words[CLIENT_WORDS])
 {
     directory_sensor sensors[DIRECTORY_SENSORS_MOST];
     size_t count = gather(r->definitions, sensors);
-    const registrar_options *o = r->options;
+    const registrar_options *o = &r->options;
     bool good = r->client == NULL ? ldap_register(&o->ldap, o->host, o->url, o->ttl_s, sensors, count, words)
                                   : tell_agent(r, sensors, count, words);
     for (size_t i = 0; i < count; i++)
@@ -89,13 +92,13 @@ static void do_withdraw(registrar *r)
 {
     char words[CLIENT_WORDS];
     if (r->client == NULL) {
-        ldap_withdraw(&r->options->ldap, r->options->url, words);
+        ldap_withdraw(&r->options.ldap, r->options.url, words);
         return;
     }
     nl_buffer message = {0};
     soap_call answer;
     soap_begin(&message, "Withdraw");
-    soap_put(&message, "url", r->options->url);
+    soap_put(&message, "url", r->options.url);
     soap_end(&message, "Withdraw");
     client_call(r->client, &message, &answer, words);
     soap_call_free(&answer);
@@ -107,11 +110,12 @@ static bool wait_for_turn(registrar *r)
 {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += r->options->ttl_s >= 6 ? (time_t)(r->options->ttl_s / 3) : 1;
+    until.tv_sec += r->options.ttl_s >= 6 ? (time_t)(r->options.ttl_s / 3) : 1;
     pthread_mutex_lock(&r->lock);
-    while (!r->stopping && pthread_cond_timedwait(&r->wakes, &r->lock, &until) == 0)
+    while (!r->stopping && !r->again && pthread_cond_timedwait(&r->wakes, &r->lock, &until) == 0)
         continue;
     bool goes_on = !r->stopping;
+    r->again = false;
     pthread_mutex_unlock(&r->lock);
     return goes_on;
 }
@@ -124,10 +128,10 @@ static void *run(void *user)
     do {
         bool good = do_register(r, words);
         if (good && !was_good)
-            nl_write(r->log, NL_USAGE, "Nlagentd.Registered", "DIRECTORY=%s URL=%s", r->options->directory,
-                     r->options->url);
+            nl_write(r->log, NL_USAGE, "Nlagentd.Registered", "DIRECTORY=%s URL=%s", r->options.directory,
+                     r->options.url);
         if (!good && (was_good || !was_said))
-            nl_write(r->log, NL_WARNING, "Nlagentd.NotRegistered", "DIRECTORY=%s REASON=%s", r->options->directory,
+            nl_write(r->log, NL_WARNING, "Nlagentd.NotRegistered", "DIRECTORY=%s REASON=%s", r->options.directory,
                      words);
         was_said = was_said || !good;
         was_good = good;
@@ -137,15 +141,15 @@ static void *run(void *user)
     return NULL;
 }
 
-registrar *registrar_start(const registrar_options *o, const definitions *all, nl_log *log, char words[CLIENT_WORDS])
+registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log, char words[CLIENT_WORDS])
 {
     registrar *r = calloc(1, sizeof *r);
     if (r == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->options = o;
+    r->options = *o;
     r->definitions = all;
     r->log = log;
-    if (!is_ldap(o->directory) && (r->client = client_new(o->directory, &o->client, words)) == NULL) {
+    if (!is_ldap(o->directory) && (r->client = client_new(o->directory, &r->options.client, words)) == NULL) {
         free(r);
         return NULL;
     }
@@ -158,6 +162,16 @@ registrar *registrar_start(const registrar_options *o, const definitions *all, n
     if (pthread_create(&r->thread, NULL, run, r) != 0)
         program_fail(PROGRAM_PROBLEM, "a thread cannot be made");
     return r;
+}
+
+void registrar_again(registrar *r)
+{
+    if (r == NULL)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->again = true;
+    pthread_cond_signal(&r->wakes);
+    pthread_mutex_unlock(&r->lock);
 }
 
 void registrar_stop(registrar *r)

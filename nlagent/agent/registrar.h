@@ -20,8 +20,11 @@ typedef struct registrar_options {
     ldap_options ldap;
 } registrar_options;
 
-/* Starts the thread; the options and definitions must last. NULL with the reason in words. */
-registrar *registrar_start(const registrar_options *o, const definitions *all, nl_log *log, char words[CLIENT_WORDS]);
+/* Starts the thread; what the options point to, and the definitions, must last. NULL with the reason in words. */
+registrar *registrar_start(const registrar_options *o, definitions *all, nl_log *log, char words[CLIENT_WORDS]);
+
+/* Tells the directory what sensors there are now. NULL is allowed. */
+void registrar_again(registrar *r);
 
 /* Withdraws the registration, within a second or two, and ends the thread. NULL is allowed. */
 void registrar_stop(registrar *r);

@@ -10,7 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEPTH_MOST = 16, ELEMENTS_MOST = 20000, ATTRIBUTE_WORDS = 5 /* of libxml2, for each attribute */ };
+enum {
+    DEPTH_MOST = 16,
+    ELEMENTS_MOST = 20000,
+    ATTRIBUTES_MOST = 64, /* of an element, namespaces by themselves */
+    ATTRIBUTE_MOST = 8 << 10,
+    ATTRIBUTE_WORDS = 5 /* of libxml2, for each attribute */
+};
 
 /* Where in a message an element is, by its depth. */
 enum { ENVELOPE, HEADER_OR_BODY, OPERATION, ARGUMENT };
@@ -188,11 +194,30 @@ static void begin_part(soap_reader *r, const xmlChar *name, const xmlChar *uri)
     r->has_body = r->has_body || r->in_body;
 }
 
+/* What no message needs is there only to cost something; NULL when there is nothing of the kind. */
+static const char *excess(int namespaces, const xmlChar **uris, int count, const xmlChar **attributes)
+{
+    if (namespaces > ATTRIBUTES_MOST || count > ATTRIBUTES_MOST)
+        return "it has too many attributes";
+    for (int i = 0; i < namespaces; i++)
+        if (uris[2 * i + 1] != NULL && strlen((const char *)uris[2 * i + 1]) > ATTRIBUTE_MOST)
+            return "an attribute is too large";
+    for (int i = 0; i < count; i++)
+        if (attributes[ATTRIBUTE_WORDS * i + 4] - attributes[ATTRIBUTE_WORDS * i + 3] > ATTRIBUTE_MOST)
+            return "an attribute is too large";
+    return NULL;
+}
+
 static void start_element(void *user, const xmlChar *name, const xmlChar *prefix, const xmlChar *uri, int namespaces,
                           const xmlChar **uris, int count, int defaulted, const xmlChar **attributes)
 {
-    (void)prefix, (void)namespaces, (void)uris, (void)defaulted;
+    (void)prefix, (void)defaulted;
     soap_reader *r = user;
+    const char *too_much = excess(namespaces, uris, count, attributes);
+    if (too_much != NULL) {
+        refuse(r, "Client", too_much);
+        return;
+    }
     if (r->depth >= DEPTH_MOST || ++r->elements > ELEMENTS_MOST) {
         refuse(r, "Client", r->depth >= DEPTH_MOST ? "it is nested too deep" : "it has too many elements");
         return;

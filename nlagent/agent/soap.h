@@ -2,7 +2,8 @@
  * SOAP 1.1 messages, document/literal wrapped, as nlagent.wsdl says: read into calls, and written.
  *
  * What is read may come from anybody. It is refused, with the words for a fault, when it is no XML, has a document type
- * (and so cannot declare entities), is nested deeper than 16 elements, holds more than 20000 elements, or is not what a
+ * (and so cannot declare entities), is nested deeper than 16 elements, holds more than 20000 elements, an attribute of
+ * more than 8 KiB or an element with more than 64 of them, or is not what a
  * SOAP message is; memory is bounded by a small multiple of the message's size, which the caller bounds. libxml2 loads
  * nothing from anywhere.
  */

@@ -66,6 +66,7 @@ subscription *subscription_new(agent *a, const char *spec, const subscription_wi
     subscription *s = calloc(1, sizeof *s);
     if (s == NULL || (s->queue = calloc(a->limits.queue, sizeof *s->queue)) == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->room = a->limits.queue;
     make_id(s->id);
     s->owner = strdup(w->owner);
     s->sensor = sensor;
@@ -101,7 +102,7 @@ void subscription_free(subscription *s)
     *link = s->next_member;
     active *sensor = s->sensor;
     for (size_t i = 0; i < s->count; i++)
-        let_go(s->queue[(s->first + i) % a->limits.queue]);
+        let_go(s->queue[(s->first + i) % s->room]);
     event_free(s->turn);
     condition_free(s->condition);
     free(s->owner);
@@ -137,7 +138,7 @@ static void note_missed(subscription *s, int64_t time_ns)
 /* The oldest give way: who is slow wants to see how things are now. */
 static void enqueue(subscription *s, shared_record *shared)
 {
-    size_t size = s->sensor->agent->limits.queue;
+    size_t size = s->room;
     if (s->count == size) {
         note_missed(s, s->queue[s->first]->record->time_ns);
         let_go(s->queue[s->first]);
@@ -199,7 +200,7 @@ bool subscription_take(subscription *s, const nl_record **record)
         s->missed = 0;
     } else if (s->count > 0) {
         shared_record *shared = s->queue[s->first];
-        s->first = (s->first + 1) % s->sensor->agent->limits.queue;
+        s->first = (s->first + 1) % s->room;
         s->count--;
         s->sent++;
         taken = nl_record_new();

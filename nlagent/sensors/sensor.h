@@ -59,7 +59,7 @@ extern const sensor_kind *const sensor_kinds[];
 /* NULL when there is none of that name. */
 const sensor_kind *sensor_kind_find(const char *name);
 
-extern const sensor_kind clock_sensor, connections_sensor, cpu_sensor, disk_sensor, filesystem_sensor,
+extern const sensor_kind clock_sensor, collectd_sensor, connections_sensor, cpu_sensor, disk_sensor, filesystem_sensor,
     interrupts_sensor, load_sensor, memory_sensor, network_sensor, ping_sensor, pressure_sensor, processes_sensor,
     prometheus_sensor, server_sensor, swap_sensor, tcp_sensor, vm_sensor;
 

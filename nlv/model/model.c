@@ -45,6 +45,8 @@ struct model {
     atomic_bool filter_changed;
     drawing *next_drawing; /* likewise; NULL: to be found out */
     atomic_bool drawing_changed;
+    drawing *next_extra; /* what is drawn beside it */
+    atomic_bool extra_changed;
     bool has_expected;
     int64_t expected_from_ns, expected_to_ns; /* of what was not read yet */
     atomic_uint generation;
@@ -57,6 +59,7 @@ struct model {
     program_reading *reading;
     GPtrArray *sources;
     atomic_bool inferred;
+    drawing *given, *extra; /* NULL: it is inferred; nothing is drawn beside it */
     bool prepared;
     uint64_t inferred_from; /* bytes */
     char *inferred_text;    /* the drawing then */
@@ -112,6 +115,7 @@ model *model_new(drawing *d, program_reading *reading)
     m->reading = reading;
     m->inferred = d == NULL;
     m->drawing = d != NULL ? d : drawing_new();
+    m->given = d != NULL ? drawing_copy(d) : NULL;
     m->store = new_store(m->drawing, m->inferred);
     m->colors = colors_new();
     m->name = g_string_new(NULL);
@@ -192,6 +196,9 @@ void model_free(model *m)
     nl_filter_free(m->filter);
     nl_filter_free(m->next_filter);
     drawing_free(m->next_drawing);
+    drawing_free(m->next_extra);
+    drawing_free(m->given);
+    drawing_free(m->extra);
     colors_free(m->colors);
     forget_full(m);
     store_free(m->store);
@@ -222,14 +229,25 @@ bool model_add_source(model *m, const char *url, bool follow)
 
 typedef struct sampling {
     trace *trace;
+    const drawing *extra; /* events that it knows are not to be found out about */
     bool any;
     int64_t from_ns, to_ns;
 } sampling;
 
+static bool is_quiet(const drawing *extra, const nl_record *record)
+{
+    for (guint i = 0; extra != NULL && i < extra->quiet->len; i++) {
+        const char *event = g_ptr_array_index(extra->quiet, i);
+        if (strlen(event) == record->event.size && memcmp(event, record->event.data, record->event.size) == 0)
+            return true;
+    }
+    return false;
+}
+
 static void sample_record(void *user, const nl_record *record)
 {
     sampling *s = user;
-    if (s->trace != NULL)
+    if (s->trace != NULL && !is_quiet(s->extra, record))
         trace_add(s->trace, record);
     s->from_ns = s->any ? MIN(s->from_ns, record->time_ns) : record->time_ns;
     s->to_ns = s->any ? MAX(s->to_ns, record->time_ns) : record->time_ns;
@@ -288,6 +306,35 @@ static void begin_anew(model *m, drawing *d, colors_mode mode)
         source_rewind(g_ptr_array_index(m->sources, i));
 }
 
+static bool has_loadline(const drawing *d, const char *name)
+{
+    for (guint i = 0; i < d->loadlines->len; i++)
+        if (strcmp(((const drawing_loadline *)g_ptr_array_index(d->loadlines, i))->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Adds to d, and gives it back, what is drawn beside it and it does not have itself. */
+static drawing *with_extra(const model *m, drawing *d)
+{
+    for (guint i = 0; m->extra != NULL && i < m->extra->loadlines->len; i++) {
+        const drawing_loadline *l = g_ptr_array_index(m->extra->loadlines, i);
+        bool there = false;
+        for (guint j = 0; j < d->loadlines->len && !there; j++) {
+            const drawing_loadline *other = g_ptr_array_index(d->loadlines, j);
+            there = strcmp(other->event, l->event) == 0 && strcmp(other->field, l->field) == 0;
+        }
+        if (there)
+            continue;
+        char *longer = g_strdup_printf("%s of %s", l->name, l->event);
+        drawing_add_loadline(d, has_loadline(d, l->name) ? longer : l->name, l->event, l->field, l->unit);
+        g_free(longer);
+    }
+    for (guint i = 0; m->extra != NULL && i < m->extra->quiet->len; i++)
+        g_ptr_array_add(d->quiet, g_strdup(g_ptr_array_index(m->extra->quiet, i)));
+    return d;
+}
+
 /* Finds out what to draw, when there is enough more of the logs than when it was last done. */
 static void prepare(model *m)
 {
@@ -295,7 +342,7 @@ static void prepare(model *m)
     bool again = m->inferred && m->inferred_from < SAMPLE_START && bytes > m->inferred_from * INFER_AGAIN;
     if (bytes == 0 || (m->prepared && !again))
         return;
-    sampling s = {.trace = m->inferred ? trace_new() : NULL};
+    sampling s = {.trace = m->inferred ? trace_new() : NULL, .extra = m->extra};
     take_samples(m, &s);
     model_lock(m);
     m->has_expected = s.any;
@@ -304,7 +351,7 @@ static void prepare(model *m)
     model_unlock(m);
     if (s.trace != NULL) {
         trace_sort(s.trace);
-        drawing *d = infer_drawing(s.trace);
+        drawing *d = with_extra(m, infer_drawing(s.trace));
         char *text = drawing_text(d);
         trace_free(s.trace);
         m->inferred_from = bytes;
@@ -378,7 +425,7 @@ static void take_rows(model *m, batch *rows)
 /* Whether somebody wants something else than what is being read. */
 static bool is_interrupted(const model *m)
 {
-    return m->stopping || m->filter_changed || m->drawing_changed;
+    return m->stopping || m->filter_changed || m->drawing_changed || m->extra_changed;
 }
 
 typedef struct reading_part {
@@ -708,17 +755,25 @@ static void take_over_filter(model *m)
     m->generation++;
 }
 
-/* Another drawing than before: likewise, unless an index has it. */
+/* Another drawing than before, or something else beside it: likewise, unless an index has it. */
 static void take_over_drawing(model *m)
 {
     model_lock(m);
-    bool changed = m->drawing_changed;
-    drawing *d = changed ? m->next_drawing : NULL;
-    m->next_drawing = NULL;
-    m->drawing_changed = false;
+    bool changed = m->drawing_changed, has_extra = m->extra_changed;
+    if (changed) {
+        drawing_free(m->given);
+        m->given = m->next_drawing;
+    }
+    if (has_extra) {
+        drawing_free(m->extra);
+        m->extra = m->next_extra;
+    }
+    m->next_drawing = m->next_extra = NULL;
+    m->drawing_changed = m->extra_changed = false;
     model_unlock(m);
-    if (!changed)
+    if (!changed && !has_extra)
         return;
+    drawing *d = m->given != NULL ? with_extra(m, drawing_copy(m->given)) : NULL;
     m->inferred = d == NULL;
     m->prepared = d != NULL;
     m->inferred_from = 0;
@@ -736,6 +791,16 @@ void model_set_drawing(model *m, drawing *d)
     drawing_free(m->next_drawing);
     m->next_drawing = d;
     m->drawing_changed = true;
+    m->unsettled = true;
+    model_unlock(m);
+}
+
+void model_set_extra(model *m, drawing *extra)
+{
+    model_lock(m);
+    drawing_free(m->next_extra);
+    m->next_extra = extra;
+    m->extra_changed = true;
     m->unsettled = true;
     model_unlock(m);
 }

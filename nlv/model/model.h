@@ -112,6 +112,12 @@ const char *model_filter(const model *m);
  */
 void model_set_drawing(model *m, drawing *d);
 
+/*
+ * Draws loadlines beside all else, whether that is given or found out: extra, taken over, is all there is of the kind.
+ * Its quiet events are not looked at in finding out. Otherwise as model_set_drawing.
+ */
+void model_set_extra(model *m, drawing *extra);
+
 /* Whether what is drawn was found out. */
 bool model_is_inferred(const model *m);
 

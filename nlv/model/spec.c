@@ -102,6 +102,8 @@ spec *spec_new(const drawing *d, names *events, uint64_t seed)
         if (e != NULL)
             e->point = (uint16_t)i;
     }
+    for (guint i = 0; i < d->quiet->len; i++)
+        event_of(s, events, g_ptr_array_index(d->quiet, i));
     return s;
 }
 

@@ -36,6 +36,7 @@ typedef enum command {
     COMMAND_CLEAR,
     COMMAND_SIDE,
     COMMAND_DARK,
+    COMMAND_SENSORS,
     COMMAND_REAL_TIME,
     COMMAND_KEEP,
     COMMAND_PLAY,

@@ -374,10 +374,16 @@ static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
     gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     gtk_widget_grab_focus(canvas_widget(w->canvas));
     if (is_collector)
-        set_live(w, true);
+        window_follow(w);
     else
         welcome_remember(o->url);
     show_title(w);
+}
+
+void window_follow(window *w)
+{
+    gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
+    set_live(w, true);
 }
 
 /* A collector may take long to answer: the window lives on meanwhile. */
@@ -687,6 +693,9 @@ static void on_command(void *user, command which)
     case COMMAND_SIDE:
         gtk_widget_set_visible(w->side, !gtk_widget_get_visible(w->side));
         break;
+    case COMMAND_SENSORS:
+        window_sensors_toggle(w);
+        break;
     case COMMAND_DARK:
         set_dark(w, !canvas_view(w->canvas)->dark);
         break;
@@ -736,7 +745,9 @@ static bool is_focus_coming(GtkWidget *top)
 static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
 {
     window *w = user;
-    command which = commands_of_key(event, GTK_IS_EDITABLE(gtk_window_get_focus(GTK_WINDOW(widget))));
+    GtkWidget *focus = gtk_window_get_focus(GTK_WINDOW(widget));
+    bool in_pane = focus != NULL && gtk_widget_is_ancestor(focus, sensor_pane_widget(w->sensors));
+    command which = commands_of_key(event, GTK_IS_EDITABLE(focus) || in_pane);
     if (which == COMMAND_NONE)
         return is_focus_coming(widget);
     on_command(w, which);
@@ -814,7 +825,7 @@ static void on_destroy(GtkWidget *widget, gpointer user)
     gtk_main_quit();
 }
 
-static void build(window *w, bool dark)
+static void build(window *w, const char *directory, bool dark)
 {
     w->top = gtk_window_new(GTK_WINDOW_TOPLEVEL);
     gtk_window_set_default_size(GTK_WINDOW(w->top), 1200, 800);
@@ -834,7 +845,7 @@ static void build(window *w, bool dark)
     gtk_box_pack_start(GTK_BOX(box), top_bar, FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), make_info(w), FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), search_bar_widget(w->search), FALSE, FALSE, 0);
-    gtk_box_pack_start(GTK_BOX(box), w->stack, TRUE, TRUE, 0);
+    gtk_box_pack_start(GTK_BOX(box), window_sensors_beside(w, directory, w->stack), TRUE, TRUE, 0);
     GtkWidget *foot = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 8);
     w->player = player_new((player_callbacks){on_play, on_faster, on_seek, w});
     gtk_box_pack_start(GTK_BOX(foot), w->status, TRUE, TRUE, 0);
@@ -863,7 +874,7 @@ static bool add_first_sources(window *w, char **sources, int source_count)
 }
 
 int window_run(drawing *d, const char *config, program_reading *reading, model_options options, char **sources,
-               int source_count, bool dark)
+               int source_count, const char *directory, bool dark)
 {
     if (!gtk_init_check(NULL, NULL)) {
         program_error("there is no display; --render FILE draws without one");
@@ -878,13 +889,15 @@ int window_run(drawing *d, const char *config, program_reading *reading, model_o
     window_session_begin(&w);
     if (!add_first_sources(&w, sources, source_count))
         return PROGRAM_PROBLEM;
-    build(&w, dark);
+    build(&w, directory, dark);
     w.editor = editor_new(GTK_WINDOW(w.top), w.model, config, (editor_callbacks){on_drawing, &w});
     gtk_widget_show_all(w.top);
     gtk_stack_set_visible_child_name(GTK_STACK(w.stack), w.source_count > 0 ? "canvas" : "welcome");
     if (w.source_count > 0)
         gtk_widget_grab_focus(canvas_widget(w.canvas));
     model_start(w.model);
+    if (directory != NULL)
+        sensor_pane_show(w.sensors);
     w.ticking = g_timeout_add(TICK_MS, on_tick, &w);
     gtk_main();
     window_session_end(&w);

@@ -6,9 +6,9 @@
 
 /*
  * Shows logs until the window is closed; d is what to draw, taken over (NULL: found out), which came from config (NULL:
- * no file). Returns the exit status.
+ * no file); directory is where sensors are looked up at once (NULL: when it is asked for). Returns the exit status.
  */
 int window_run(drawing *d, const char *config, program_reading *reading, model_options options, char **sources,
-               int source_count, bool dark);
+               int source_count, const char *directory, bool dark);
 
 #endif

@@ -11,6 +11,7 @@
 #include "view/editor.h"
 #include "view/player.h"
 #include "view/search_bar.h"
+#include "view/sensor_pane.h"
 #include "view/side_panel.h"
 #include "view/undo.h"
 
@@ -32,6 +33,7 @@ struct window {
     chooser *chooser;
     editor *editor;
     player *player;
+    sensor_pane *sensors;
     char *typed; /* the expression that was typed of what to show only; NULL: none */
     model *model;
     program_reading *reading;
@@ -70,6 +72,15 @@ bool window_apply_filter(window *w, const char *typed);
 /* What is chosen has changed; what is there is to be shown anew. */
 void window_show_chosen(window *w);
 void window_show_news(window *w);
+
+/* There is something that comes as it happens: shows it so. */
+void window_follow(window *w);
+
+/* ---- window_sensors.c ---- */
+
+/* The pane of sensors, hidden, beside main; what holds both. directory: where to look up; NULL: not said. */
+GtkWidget *window_sensors_beside(window *w, const char *directory, GtkWidget *main);
+void window_sensors_toggle(window *w);
 
 /* ---- window_session.c ---- */
 

@@ -5,6 +5,7 @@ EXTRA_DIST += \
 	tests/program/guest.py \
 	tests/program/guest_clock.c \
 	tests/program/nlb_decoder.py \
+	tests/program/nlagents.py \
 	tests/program/nlv_window.py \
 	tests/program/oracle_producer.c \
 	tests/program/pingpong.c \
@@ -47,6 +48,8 @@ program_tests += \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_netlogd_tls.py \
 	tests/program/test_netlogd_udp.py \
+	tests/program/test_nlagentd_hostile.py \
+	tests/program/test_nlagentd_others.py \
 	tests/program/test_nlconv.py \
 	tests/program/test_nlconv_import.py \
 	tests/program/test_nldiag.py \
@@ -56,6 +59,7 @@ program_tests += \
 	tests/program/test_nlrecover.py \
 	tests/program/test_nlstat.py \
 	tests/program/test_nlv.py \
+	tests/program/test_nlv_sensors.py \
 	tests/program/test_nlv_window.py \
 	tests/program/test_nlwrite.py \
 	tests/program/test_packaging.py \

@@ -1,5 +1,4 @@
 """What comes with the collector: its manual pages, the configuration that explains itself, the units of systemd."""
-import os
 import re
 import shutil
 import subprocess
@@ -8,6 +7,13 @@ import support
 
 MAN = support.SOURCE / "doc" / "man"
 CONFIGURATION = support.SOURCE / "packaging" / "netlogd.conf"
+
+
+def directives(main="netlogd/main.c"):
+    """As its table has them."""
+    source = (support.SOURCE / main).read_text()
+    table = source[source.index("} directives[] = {"):]
+    return set(re.findall(r'^    \{"([a-z-]+)",', table[:table.index("\n};")], re.M))
 
 
 class Packaging(support.Case):
@@ -30,13 +36,48 @@ class Packaging(support.Case):
             for name, section in re.findall(r"\.Xr (\S+) (\d)", page.read_text()):
                 self.assertTrue((name, section) in others or (MAN / f"{name}.{section}").exists(), f"{page.name} names {name}({section})")
 
-    def example(self):
+    def example(self, configuration=CONFIGURATION):
         """Its lines for this test: (directive, value) of those that hold, and of those that are commented out."""
-        text = CONFIGURATION.read_text()
+        text = configuration.read_text()
         for path in ("/var/lib/netlogd", "/run/netlogd", "/etc/netlogd"):
             text = text.replace(path, str(self.scratch))
         text = re.sub(r":148\d\d\b", lambda m: f":{support.free_port()}", text)
         return (re.findall(rf"^{mark}([a-z-]+) (\S.*)$", text, re.M) for mark in ("", "#"))
+
+    def agents_example(self):
+        active, commented = self.example(support.SOURCE / "packaging" / "nlagentd.conf")
+        return active, [(name, value.replace("/etc/netlogger", str(self.scratch))) for name, value in commented]
+
+    def test_agents_example_names_every_directive(self):
+        active, commented = self.agents_example()
+        self.assertEqual({name for name, _ in active + commented}, directives("nlagent/agent/main.c"))
+        page = (MAN / "nlagentd.8").read_text()
+        self.assertEqual(set(re.findall(r"^\.It (?:Fl l Ar URL , )?Fl -([a-z-]+)", page, re.M)) - {"config", "usage"},
+                         directives("nlagent/agent/main.c"))
+
+    def test_agents_example_is_taken(self):
+        """As it is, and with all that is commented out in it; a bound that it names is the default."""
+        self.certify()
+        (self.scratch / "access").write_text("loopback all\n")
+        (self.scratch / "token").write_text("x" * 20 + "\n")
+        active, commented = self.agents_example()
+        port = f"listen http://127.0.0.1:{support.free_port()}\n"
+        path = self.scratch / "nlagentd.conf"
+        some = [(name, value) for name, value in commented
+                if not value.startswith("inherited:") and value != "http://127.0.0.1" and name != "sensor-program"]
+        for lines in active, active + some:
+            path.write_text("".join(f"{name} {value}\n" for name, value in lines) + port)
+            agent = self.start(support.program("nlagent/nlagentd"), "--config", path, stderr=subprocess.PIPE,
+                               stdout=subprocess.DEVNULL, text=True)
+            self.assertIn("listening on", agent.stderr.readline())
+            agent.terminate()
+            said = agent.stderr.read()
+            self.assertEqual(agent.wait(30), 0, said)
+        text = " ".join(self.run_program(support.program("nlagent/nlagentd"), "--help").stdout.split())
+        for name, value in commented:
+            said = re.search(rf"--{name}=(?:(?!--).)*?\(default ([0-9.]+)\)", text)
+            if said:
+                self.assertEqual(said[1], value, name)
 
     def serve(self, lines):
         """Whether netlogd takes these lines; what it says otherwise."""

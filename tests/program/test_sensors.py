@@ -1,4 +1,5 @@
 """nlsensor: what it says against what the kernel says."""
+import grp
 import os
 import re
 import signal
@@ -206,6 +207,59 @@ class Values(support.Case):
         self.assertIn("NL.EVNT=last VALUE=1500\n", out)
         self.assertIn("NL.EVNT=b VALUE=nan\n", out)
         self.assertIn("SAMPLES=3 SERVER.STATUS=200\n", out)
+
+    def test_collectd(self):
+        """A real one, in this folder, whose values come once each, with their times; and none."""
+        program = next((p for p in ("/usr/sbin/collectd", "/usr/local/sbin/collectd") if os.path.exists(p)), None)
+        if program is None:
+            self.skipTest("no collectd here")
+        path = self.scratch / "socket"
+        missing = self.run_program(self.sensor, *self.once, f"collectd?socket={path}").stdout
+        self.assertIn('NL.EVNT=CollectdRead', missing)
+        self.assertIn('SAMPLES=0 COLLECTD.ERROR="No such file or directory"', missing)
+        configuration = self.scratch / "collectd.conf"
+        configuration.write_text(f'Hostname "there"\nFQDNLookup false\nBaseDir "{self.scratch}"\nPIDFile "{self.scratch}/pid"\n'
+                                 'Interval 1\nLoadPlugin load\nLoadPlugin memory\nLoadPlugin interface\nLoadPlugin unixsock\n'
+                                 f'<Plugin unixsock>\nSocketFile "{path}"\nSocketGroup "{grp.getgrgid(os.getgid()).gr_name}"\n'
+                                 '</Plugin>\n')
+        daemon = self.start(program, "-f", "-C", configuration, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: "NL.EVNT=load.load" in self.run_program(
+            self.sensor, *self.once, f"collectd?socket={path}").stdout, what="collectd's first values")
+        out = self.run_program(self.sensor, "--interval", "0.2", "--count", "15", f"collectd?socket={path}").stdout
+        loads = re.findall(r"^DATE=(\S+) .*NL.EVNT=load.load COLLECTD.HOST=there SHORTTERM=(\S+) MIDTERM=\S+ LONGTERM=", out, re.M)
+        self.assertIn(len(loads), range(2, 7), out)
+        self.assertEqual(len({date for date, _ in loads}), len(loads), "each once")
+        self.assertRegex(out, r"NL.EVNT=memory.memory COLLECTD.HOST=there TYPE.INSTANCE=used VALUE=\d")
+        out = self.run_program(self.sensor, *self.once, f"collectd?socket={path}&match=load/*").stdout
+        self.assertEqual(set(re.findall(r"NL.EVNT=(\S+)", out)), {"load.load", "CollectdRead"})
+        stopped = self.start(self.sensor, "--interval", "0.1", f"collectd?socket={path}", stdout=subprocess.PIPE, text=True)
+        stopped.stdout.readline()
+        daemon.kill()
+        for line in stopped.stdout:
+            if "COLLECTD.ERROR" in line:
+                break
+        self.assertIn("SAMPLES=0", line, "its end is said, and it is tried again")
+        stopped.kill()
+
+    def test_collectd_that_is_none(self):
+        """Whatever answers, the sensor says so, and neither hangs nor grows."""
+        for answer in b"hello\n", b"99999999 Values found\n", b"x" * 100000, b"", b"3 Values found\n1 a\n\n/\n", b"-1 no\n":
+            path = self.scratch / "socket"
+            with socket.socket(socket.AF_UNIX) as listener:
+                listener.bind(str(path))
+                listener.listen(1)
+                reader = self.start(self.sensor, *self.once, f"collectd?socket={path}", stdout=subprocess.PIPE, text=True)
+                connection, _ = listener.accept()
+                connection.settimeout(20)
+                connection.recv(100)
+                try:
+                    connection.sendall(answer)
+                    connection.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass
+                self.assertIn("SAMPLES=0", reader.communicate(timeout=60)[0], answer[:30])
+                connection.close()
+            path.unlink()
 
     def test_clock_is_what_chronyc_says(self):
         if os.geteuid() != 0 or self.run_program("sh", "-c", "command -v chronyd chronyc").returncode != 0:

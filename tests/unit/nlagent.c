@@ -296,6 +296,16 @@ static void test_directory(void **state)
     assert_int_equal(find(d, "sensor=cpu & (host=dpss1.* | host=\"dpss2.*\")"), 2);
     assert_int_equal(find(d, "events ~ *TcpSegments* & !(host=dpss*)"), 0);
     assert_int_equal(find(d, "host != x & sensor >= d"), 1000);
+    /* More tests than are remembered. */
+    nl_buffer many = {0};
+    for (int i = 0; i < 40; i++) {
+        snprintf(url, sizeof url, "%s(host=dpss%d.lbl.gov & sensor=%s)", i > 0 ? " | " : "", i, i % 2 ? "cpu" : "none");
+        nl_buffer_append(&many, url, strlen(url));
+    }
+    nl_buffer_append(&many, "", 1);
+    assert_int_equal(find(d, many.data), 20);
+    nl_buffer_free(&many);
+    assert_int_equal(find(d, "url ~ *dpss1.lbl* & what=w & events ~ *One"), 1);
     assert_true(directory_register(d, "other", "http://dpss1.lbl.gov:14831", 10, sensors, 1)); /* in its place */
     assert_int_equal(directory_size(d), 1000);
     directory_expire(d);

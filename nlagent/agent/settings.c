@@ -1,0 +1,270 @@
+#include "config.h"
+
+#include "agent/settings.h"
+
+#include "program/program.h"
+#include "service/inherited.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOKEN_MOST = 300 };
+
+static char *copy(const char *text)
+{
+    char *result = strdup(text);
+    if (result == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return result;
+}
+
+agent_settings *agent_settings_new(void)
+{
+    agent_settings *s = calloc(1, sizeof *s);
+    if (s == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    s->limits = (agent_limits){100, 1000, 100, 2000, 0.01};
+    s->ttl_s = 60;
+    s->log = copy("file:///dev/stderr");
+    return s;
+}
+
+void agent_settings_free(agent_settings *s)
+{
+    if (s == NULL)
+        return;
+    for (size_t i = 0; i < s->listen_count; i++) {
+        free(s->listen[i]);
+        free(s->asked[i].url);
+        nl_tls_free(s->asked[i].tls);
+    }
+    for (size_t i = 0; i < s->sensor_count; i++)
+        free(s->sensors[i]);
+    char *const texts[] = {s->access,    s->sensor_program, s->log,          s->url, s->host,
+                           s->directory, s->token,          s->token_file,   s->ca,  s->cert,
+                           s->ldap_base, s->ldap_bind,      s->ldap_password};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
+        free(texts[i]);
+    free(s);
+}
+
+/* ---- setting ---- */
+
+static const char *read_tls(const nl_url *url, listening *l)
+{
+    static char words[NL_CHANNEL_WORDS];
+    nl_tls_options tls = {.ca = nl_url_option_value(url, "ca"),
+                          .cert = nl_url_option_value(url, "cert"),
+                          .key = nl_url_option_value(url, "key")};
+    l->tls = nl_tls_new(true, &tls, words);
+    l->vouched = tls.ca != NULL;
+    return l->tls != NULL ? NULL : words;
+}
+
+/* http://HOST becomes what a listener takes. */
+static const char *add_listen(agent_settings *s, const char *text)
+{
+    char url[1024];
+    bool secure = strncmp(text, "https://", 8) == 0;
+    const char *rest = strncmp(text, "http", 4) == 0 ? text + (secure ? 8 : 7) : text;
+    size_t size = strcspn(rest, "/?");
+    bool has_port = memchr(rest, ':', size) != NULL && rest[size - 1] != ']';
+    if (s->listen_count == SETTINGS_LISTEN_MOST)
+        return "so many are too many";
+    if (strncmp(text, "inherited:", 10) == 0)
+        snprintf(url, sizeof url, "%s", text);
+    else if (secure || strncmp(text, "http://", 7) == 0)
+        snprintf(url, sizeof url, "x-netlog%s://%.*s%s%s", secure ? "s" : "", (int)size, rest, has_port ? "" : ":14831",
+                 rest + size + strspn(rest + size, "/"));
+    else
+        return "http://, https:// or inherited: is wanted";
+    nl_url *parsed = nl_url_parse(url);
+    if (parsed == NULL)
+        return nl_error_message();
+    listening *l = &s->asked[s->listen_count];
+    const char *why = parsed->option_count > 0 || secure ? read_tls(parsed, l) : NULL;
+    nl_url_free(parsed);
+    if (why != NULL)
+        return why;
+    url[strcspn(url, "?")] = '\0';
+    l->url = copy(url);
+    s->listen[s->listen_count++] = copy(text);
+    return NULL;
+}
+
+static const char *add_allow(agent_settings *s, const char *value)
+{
+    if (s->allow_count == SETTINGS_ALLOW_MOST)
+        return "so many are too many";
+    if (!network_parse(value, &s->allow[s->allow_count]))
+        return "ADDRESS or ADDRESS/BITS is wanted";
+    s->allow_count++;
+    return NULL;
+}
+
+static const char *add_sensor(agent_settings *s, const char *value)
+{
+    const char *why = definition_check_own(value);
+    if (why != NULL)
+        return why;
+    if (s->sensor_count == SETTINGS_SENSORS_MOST)
+        return "so many are too many";
+    s->sensors[s->sensor_count++] = copy(value);
+    return NULL;
+}
+
+static const char *set_text(char **place, const char *value)
+{
+    free(*place);
+    *place = copy(value);
+    return NULL;
+}
+
+static const char *set_number(size_t *place, const char *text)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end != '\0' || value == 0 || value > 1000000)
+        return "a whole number from 1 to 1000000 is wanted";
+    *place = value;
+    return NULL;
+}
+
+static const char *set_seconds(double *place, const char *text)
+{
+    char *end;
+    double value = strtod(text, &end);
+    if (end == text || *end != '\0' || !(value >= 0.001 && value <= 86400))
+        return "0.001 to 86400 seconds are wanted";
+    *place = value;
+    return NULL;
+}
+
+/* The first line of a file. */
+static const char *set_token(agent_settings *s, const char *path)
+{
+    char token[TOKEN_MOST];
+    FILE *file = fopen(path, "re");
+    bool good = file != NULL && fgets(token, sizeof token, file) != NULL;
+    if (file != NULL)
+        fclose(file);
+    if (!good)
+        return "it cannot be read";
+    token[strcspn(token, "\r\n")] = '\0';
+    set_text(&s->token, token);
+    return set_text(&s->token_file, path);
+}
+
+static const char *set_flag(bool *place, const char *value)
+{
+    *place = strcmp(value, "no") != 0;
+    return *value == '\0' || !*place || strcmp(value, "yes") == 0 ? NULL : "it is neither yes nor no";
+}
+
+bool agent_settings_is_flag(const char *name)
+{
+    return strcmp(name, "directory") == 0;
+}
+
+/* The place of a directive that is a text; NULL when it is none. */
+static char **text_of(agent_settings *s, const char *name)
+{
+    const struct {
+        const char *name;
+        char **place;
+    } known[] = {{"access", &s->access},
+                 {"sensor-program", &s->sensor_program},
+                 {"log", &s->log},
+                 {"url", &s->url},
+                 {"host", &s->host},
+                 {"register", &s->directory},
+                 {"register-ca", &s->ca},
+                 {"register-cert", &s->cert},
+                 {"ldap-base", &s->ldap_base},
+                 {"ldap-bind", &s->ldap_bind},
+                 {"ldap-password", &s->ldap_password}};
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(known[i].name, name) == 0)
+            return known[i].place;
+    return NULL;
+}
+
+const char *agent_settings_set(agent_settings *s, const char *name, const char *value)
+{
+    if (agent_settings_is_flag(name))
+        return set_flag(&s->is_directory, value);
+    if (*value == '\0')
+        return "it has no value";
+    char **text = text_of(s, name);
+    if (text != NULL)
+        return set_text(text, value);
+    if (strcmp(name, "listen") == 0)
+        return add_listen(s, value);
+    if (strcmp(name, "allow") == 0)
+        return add_allow(s, value);
+    if (strcmp(name, "sensor") == 0)
+        return add_sensor(s, value);
+    if (strcmp(name, "register-token") == 0)
+        return set_token(s, value);
+    if (strcmp(name, "ttl") == 0)
+        return set_seconds(&s->ttl_s, value);
+    if (strcmp(name, "max-sensors") == 0)
+        return set_number(&s->limits.sensors, value);
+    if (strcmp(name, "max-subscriptions") == 0)
+        return set_number(&s->limits.subscriptions, value);
+    if (strcmp(name, "max-per-consumer") == 0)
+        return set_number(&s->limits.per_consumer, value);
+    if (strcmp(name, "queue") == 0)
+        return set_number(&s->limits.queue, value);
+    if (strcmp(name, "least-interval") == 0)
+        return set_seconds(&s->limits.least_interval_s, value);
+    return "there is no such directive";
+}
+
+const char *agent_settings_finish(agent_settings *s)
+{
+    if (s->directory != NULL && strncmp(s->directory, "ldap", 4) == 0 && s->ldap_base == NULL)
+        return "with --register ldap://, --ldap-base is wanted";
+    return s->listen_count == 0 ? add_listen(s, inherited_count() > 0 ? "inherited:*" : "http://127.0.0.1") : NULL;
+}
+
+/* ---- comparing, and what others want ---- */
+
+static bool differ(const char *a, const char *b)
+{
+    return a == NULL || b == NULL ? a != b : strcmp(a, b) != 0;
+}
+
+const char *agent_settings_fixed_difference(const agent_settings *a, const agent_settings *b)
+{
+    bool listens_alike = a->listen_count == b->listen_count;
+    for (size_t i = 0; i < a->listen_count && listens_alike; i++)
+        listens_alike =
+            strcmp(a->asked[i].url, b->asked[i].url) == 0 && (a->asked[i].tls == NULL) == (b->asked[i].tls == NULL);
+    return !listens_alike                                 ? "listen"
+           : differ(a->sensor_program, b->sensor_program) ? "sensor-program"
+           : differ(a->log, b->log)                       ? "log"
+           : differ(a->url, b->url)                       ? "url"
+           : differ(a->host, b->host)                     ? "host"
+           : a->is_directory != b->is_directory           ? "directory"
+           : differ(a->directory, b->directory)           ? "register"
+           : differ(a->token, b->token)                   ? "register-token"
+           : differ(a->ca, b->ca)                         ? "register-ca"
+           : differ(a->cert, b->cert)                     ? "register-cert"
+           : differ(a->ldap_base, b->ldap_base)           ? "ldap-base"
+           : differ(a->ldap_bind, b->ldap_bind)           ? "ldap-bind"
+           : differ(a->ldap_password, b->ldap_password)   ? "ldap-password"
+           : a->ttl_s != b->ttl_s                         ? "ttl"
+                                                          : NULL;
+}
+
+registrar_options agent_settings_registrar(const agent_settings *s)
+{
+    return (registrar_options){
+        .directory = s->directory,
+        .ttl_s = s->ttl_s,
+        .client = {.ca = s->ca, .cert = s->cert, .token = s->token},
+        .ldap = {
+            .url = s->directory, .base = s->ldap_base, .bind_dn = s->ldap_bind, .password_file = s->ldap_password}};
+}

@@ -1,0 +1,53 @@
+/*
+ * What nlagentd was told, by its options and its configuration file. Both say the same things by the same names: a line
+ * "listen http://127.0.0.1" of the file is the option --listen=http://127.0.0.1.
+ */
+#ifndef NLAGENT_SETTINGS_H
+#define NLAGENT_SETTINGS_H
+
+#include "agent/agent.h"
+#include "agent/registrar.h"
+#include "service/config_file.h"
+#include "service/listener.h"
+#include "service/network.h"
+
+enum { SETTINGS_LISTEN_MOST = 16, SETTINGS_ALLOW_MOST = 64, SETTINGS_SENSORS_MOST = 256 };
+
+typedef struct agent_settings {
+    char *listen[SETTINGS_LISTEN_MOST]; /* as it was said */
+    listening asked[SETTINGS_LISTEN_MOST];
+    size_t listen_count;
+    network allow[SETTINGS_ALLOW_MOST];
+    size_t allow_count;
+    char *access, *sensor_program, *log, *url, *host;
+    char *sensors[SETTINGS_SENSORS_MOST + 1]; /* NAME=COMMAND, up to NULL */
+    size_t sensor_count;
+    bool is_directory;
+    char *directory; /* to register with */
+    char *token, *token_file, *ca, *cert;
+    char *ldap_base, *ldap_bind, *ldap_password;
+    double ttl_s;
+    agent_limits limits;
+} agent_settings;
+
+/* What holds when nothing is said; the caller's, for agent_settings_free, to which NULL is allowed. */
+agent_settings *agent_settings_new(void);
+void agent_settings_free(agent_settings *s);
+
+/* Sets one by name; certificates and tokens are read at once. NULL when done, otherwise why not, valid until the next
+ * call. */
+const char *agent_settings_set(agent_settings *s, const char *name, const char *value);
+
+/* Whether a directive is said or not, and has no value. */
+bool agent_settings_is_flag(const char *name);
+
+/* What is missing for others to make sense, or left to be chosen; NULL or why not, as above. */
+const char *agent_settings_finish(agent_settings *s);
+
+/* The name of a directive that differs and whose change a running agent cannot take over; NULL when there is none. */
+const char *agent_settings_fixed_difference(const agent_settings *a, const agent_settings *b);
+
+/* What the registrar wants of them, to which it points. */
+registrar_options agent_settings_registrar(const agent_settings *s);
+
+#endif

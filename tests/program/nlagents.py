@@ -1,0 +1,63 @@
+"""What tests of nlagentd share: an agent that runs, and ways to ask it."""
+import glob
+import http.client
+import pathlib
+import subprocess
+
+import support
+
+ENVELOPE = ('<?xml version="1.0"?><s:Envelope xmlns:s="http://schemas.xmlsoap.org/soap/envelope/"><s:Body>'
+            '<%s xmlns="urn:netlogger:agent:1">%s</%s></s:Body></s:Envelope>')
+
+
+class Agent(support.Case):
+    """A running agent, and ways to ask it."""
+
+    def setUp(self):
+        super().setUp()
+        self.nlagentd = support.program("nlagent/nlagentd")
+        self.nlagent = support.program("nlagent/nlagent")
+
+    def start_agent(self, *options, name="a", wait=True, listen="http://127.0.0.1:%d"):
+        port = support.free_port()
+        log = self.scratch / f"{name}.log"
+        process = self.start(self.nlagentd, "--listen", listen % port, "--host", name, "--log", f"file://{log}", *options,
+                             stderr=subprocess.DEVNULL)
+        process.port, process.log, process.url = port, log, f"http://127.0.0.1:{port}"
+        if wait:
+            support.wait_until(lambda: support.can_connect(port), what="nlagentd")
+        return process
+
+    def ask(self, agent, *arguments, **options):
+        return self.run_program(self.nlagent, "--agent", agent.url, *arguments, **options)
+
+    def post(self, agent, body, headers=(), content_type="text/xml; charset=utf-8", timeout=30):
+        """Status and text of the answer to bytes sent to /soap."""
+        connection = http.client.HTTPConnection("127.0.0.1", agent.port, timeout=timeout)
+        self.addCleanup(connection.close)
+        connection.request("POST", "/soap", body, {"Content-Type": content_type, "SOAPAction": '""', **dict(headers)})
+        answer = connection.getresponse()
+        return answer.status, answer.read().decode("utf-8", "replace")
+
+    def call(self, agent, operation, fields=(), headers=()):
+        inside = "".join(f"<{name}>{value}</{name}>" for name, value in fields)
+        return self.post(agent, ENVELOPE % (operation, inside, operation), headers)
+
+    def children(self, agent):
+        """The sensors' processes, by their command lines."""
+        found = {}
+        for path in glob.glob("/proc/[0-9]*/stat"):
+            try:
+                state, parent = pathlib.Path(path).read_text().rsplit(")", 1)[1].split()[:2]
+                if int(parent) == agent.pid and state != "Z":
+                    pid = int(path.split("/")[2])
+                    found[pid] = pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").strip()
+            except (OSError, IndexError):
+                continue
+        return found
+
+    def log_text(self, agent):
+        return agent.log.read_text() if agent.log.exists() else ""
+
+    def subscribe(self, agent, *arguments):
+        return self.start(self.nlagent, "--agent", agent.url, "subscribe", *arguments, stdout=subprocess.PIPE, text=True)
