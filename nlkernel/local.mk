@@ -50,7 +50,7 @@ nlkernel/bpf/sum.skel.h: nlkernel/bpf/sum.bpf.c nlkernel/bpf/sum.h
 NLKERNEL_SCHEMAS = \
 	%D%/schemas/scheduler.schema %D%/schemas/stopwatch.schema %D%/schemas/interrupt.schema %D%/schemas/locking.schema \
 	%D%/schemas/disk.schema %D%/schemas/faults.schema %D%/schemas/tcp.schema %D%/schemas/syscalls.schema \
-	%D%/schemas/application.schema %D%/schemas/request.schema %D%/schemas/bench.schema
+	%D%/schemas/application.schema %D%/schemas/request.schema %D%/schemas/cpus.schema %D%/schemas/bench.schema
 schemasdir = $(datadir)/netlogger/schemas
 if BUILD_NLKERNEL
 dist_schemas_DATA = $(NLKERNEL_SCHEMAS)
