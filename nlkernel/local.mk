@@ -6,7 +6,7 @@ bin_PROGRAMS += nlkernel/nlkernel
 endif
 nlkernel_nlkernel_SOURCES = \
 	%D%/main.c %D%/command.h %D%/list.c %D%/record.c %D%/live.c %D%/report.c %D%/json.c %D%/json.h \
-	%D%/tracing.c %D%/tracing.h %D%/instance.c %D%/instance.h %D%/rights.c %D%/rights.h \
+	%D%/tracing.c %D%/tracing.h %D%/instance.c %D%/instance.h %D%/shared.c %D%/shared.h %D%/rights.c %D%/rights.h \
 	%D%/events.c %D%/events.h %D%/kallsyms.c %D%/kallsyms.h %D%/functions.c %D%/functions.h %D%/choice.c %D%/choice.h %D%/pushdown.c %D%/pushdown.h \
 	%D%/options.c %D%/options.h %D%/session.c %D%/session.h %D%/child.c %D%/child.h \
 	%D%/lane.c %D%/lane.h %D%/page.h %D%/convert.c %D%/convert.h %D%/sink.c %D%/sink.h \
