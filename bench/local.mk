@@ -8,7 +8,6 @@ EXTRA_DIST += \
 	%D%/bindings/Events.java \
 	%D%/bindings/events.f90 \
 	%D%/bindings/run \
-	%D%/kernel/getppid.c \
 	%D%/kernel/run \
 	%D%/log/lttng_provider.h \
 	%D%/log/lttng_ust.c \

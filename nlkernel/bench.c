@@ -103,7 +103,7 @@ static bool side_ftrace(bench *b, measurement *m)
     instance i;
     if (!tracing_open(&t, b->tracefs))
         return false;
-    bool good = instance_create(&i, &t);
+    bool good = instance_create(&i, &t, NULL);
     if (good) {
         good = instance_write(&i, "buffer_size_kb", "65536") && instance_write(&i, "trace_clock", "mono") &&
                instance_write(&i, "events/raw_syscalls/enable", "1") && instance_write(&i, "tracing_on", "1") &&

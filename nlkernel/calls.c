@@ -11,11 +11,6 @@
 /* Functions that are deeper in each other than that have no known caller. */
 enum { DEPTH_MOST = 64 };
 
-struct call_thread {
-    int64_t key;                 /* the thread; of idle threads the CPU, negative */
-    uint32_t within[DEPTH_MOST]; /* by depth; one more than the place, 0: not known */
-};
-
 /* ---- tables ---- */
 
 static void *grow(void *list, size_t count, size_t size)
@@ -115,22 +110,6 @@ uint32_t calls_add(calls *c, nl_string caller, nl_string function)
 
 /* ---- the function graph tracer ---- */
 
-static call_thread *thread_of(calls *c, int64_t key)
-{
-    for (size_t i = c->thread_count; i-- > 0;)
-        if (c->threads[i].key == key)
-            return &c->threads[i];
-    if (c->thread_count == c->thread_capacity) {
-        c->thread_capacity = c->thread_capacity == 0 ? 64 : 2 * c->thread_capacity;
-        c->threads = reallocarray(c->threads, c->thread_capacity, sizeof *c->threads);
-        NL_REQUIRE(c->threads != NULL, "out of memory");
-    }
-    call_thread *made = &c->threads[c->thread_count++];
-    memset(made, 0, sizeof *made);
-    made->key = key;
-    return made;
-}
-
 static int64_t int_of(const nl_record *record, const char *name, int64_t otherwise)
 {
     nl_field field;
@@ -150,17 +129,84 @@ static bool has(const nl_record *record, const char *name)
     return nl_record_find(record, name, &field);
 }
 
+static void add_entry(calls *c, call_entry entry)
+{
+    c->entries = grow(c->entries, c->entry_count, sizeof *c->entries);
+    c->entries[c->entry_count++] = entry;
+}
+
 static void take_entry(calls *c, const nl_record *record, nl_string function)
 {
     int64_t tid = int_of(record, "TID", 0), depth = int_of(record, "DEPTH", -1), cpu = int_of(record, "CPU", 0);
-    call_thread *t = thread_of(c, tid != 0 ? tid : -1 - cpu);
     uint32_t called = calls_add(c, (nl_string){NULL, 0}, function);
-    if (depth < 0 || depth >= DEPTH_MOST)
+    if (depth >= 0 && depth < DEPTH_MOST)
+        add_entry(c, (call_entry){tid != 0 ? tid : -1 - cpu, record->time_ns, called, (uint32_t)depth});
+}
+
+void calls_lose(calls *c, int64_t time_ns, uint64_t count)
+{
+    c->lost += count;
+    add_entry(c, (call_entry){INT64_MIN, time_ns, CALLS_NONE, 0});
+}
+
+/* Threads after what was lost, that is before all of them; then by time, and as they came. */
+static int by_thread_and_time(const void *a, const void *b)
+{
+    const call_entry *x = a, *y = b;
+    if (x->thread != y->thread)
+        return x->thread < y->thread ? -1 : 1;
+    return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
+static bool are_in_order(const call_entry *entries, size_t count)
+{
+    for (size_t i = 1; i < count; i++)
+        if (by_thread_and_time(&entries[i - 1], &entries[i]) > 0)
+            return false;
+    return true;
+}
+
+/* Merges the two halves, each in order: unlike qsort it never changes the order of what is equal. */
+static void sort_entries(call_entry *entries, call_entry *room, size_t count)
+{
+    size_t half = count / 2, left = 0, right = half, put = 0;
+    if (are_in_order(entries, count))
         return;
-    if (depth > 0 && t->within[depth - 1] != 0)
-        add_edge(c, t->within[depth - 1] - 1, called);
-    t->within[depth] = called + 1;
-    memset(t->within + depth + 1, 0, (size_t)(DEPTH_MOST - 1 - depth) * sizeof t->within[0]);
+    sort_entries(entries, room, half);
+    sort_entries(entries + half, room, count - half);
+    memcpy(room, entries, half * sizeof *entries);
+    while (left < half && right < count)
+        entries[put++] = by_thread_and_time(&room[left], &entries[right]) <= 0 ? room[left++] : entries[right++];
+    memcpy(entries + put, room + left, (half - left) * sizeof *entries);
+}
+
+void calls_finish(calls *c)
+{
+    uint32_t within[DEPTH_MOST] = {0}; /* by depth; one more than the place, 0: not known */
+    call_entry *room = calloc(c->entry_count / 2 + 1, sizeof *room);
+    NL_REQUIRE(room != NULL, "out of memory");
+    sort_entries(c->entries, room, c->entry_count);
+    free(room);
+    size_t losses = 0, lost = 0;
+    while (losses < c->entry_count && c->entries[losses].function == CALLS_NONE)
+        losses++;
+    for (size_t i = losses; i < c->entry_count; i++) {
+        const call_entry *entry = &c->entries[i];
+        bool other = i == losses || entry->thread != entry[-1].thread, any = other;
+        if (other)
+            lost = 0;
+        for (; lost < losses && c->entries[lost].time_ns <= entry->time_ns; lost++)
+            any = true; /* what it returned from meanwhile is not known */
+        if (any)
+            memset(within, 0, sizeof within);
+        if (entry->depth > 0 && within[entry->depth - 1] != 0)
+            add_edge(c, within[entry->depth - 1] - 1, entry->function);
+        within[entry->depth] = entry->function + 1;
+        memset(within + entry->depth + 1, 0, (DEPTH_MOST - 1 - entry->depth) * sizeof within[0]);
+    }
+    free(c->entries);
+    c->entries = NULL;
+    c->entry_count = 0;
 }
 
 /* How long it took: as a leaf's entry has it, or an exit's two times. */
@@ -173,7 +219,8 @@ static void take_time(calls *c, const nl_record *record, nl_string function)
     if (time_ns < 0)
         return;
     uint32_t place = function_of(c, function); /* which may move them all */
-    c->functions[place].time_ns += time_ns;
+    if (__builtin_add_overflow(c->functions[place].time_ns, time_ns, &c->functions[place].time_ns))
+        c->functions[place].time_ns = INT64_MAX;
     c->timed = true;
 }
 
@@ -251,7 +298,7 @@ void calls_take(calls *c, const nl_record *record)
 {
     if (is_event(record, "NetLogger.Lost")) {
         int64_t count = int_of(record, "COUNT", 0);
-        c->lost += count > 0 ? (uint64_t)count : 0;
+        calls_lose(c, record->time_ns, count > 0 ? (uint64_t)count : 0);
     } else if (is_event(record, "NetLogger.Record.Begin")) {
         nl_string kernel = text_of(record, "KERNEL");
         if (kernel.size > 0 && kernel.size < sizeof c->kernel) {
@@ -322,7 +369,7 @@ void calls_free(calls *c)
     free(c->edges);
     free(c->by_name.places);
     free(c->by_ends.places);
-    free(c->threads);
+    free(c->entries);
     nl_buffer_free(&c->names);
     *c = (calls){0};
 }

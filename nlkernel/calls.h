@@ -3,7 +3,8 @@
  *
  * Taken are records of the function tracer (ftrace.function: FUNCTION, CALLER), of the function graph tracer
  * (ftrace.funcgraph_entry and the like: FUNCTION and DEPTH, whose callers are known by what the same thread entered
- * before), and samples with call chains (STACK, "outermost;...;innermost", or SYMBOL alone). One thread.
+ * before, be it on another CPU, whose records may come later: so they are found out at the end), and samples with call
+ * chains (STACK, "outermost;...;innermost", or SYMBOL alone). One thread.
  */
 #ifndef NLKERNEL_CALLS_H
 #define NLKERNEL_CALLS_H
@@ -28,7 +29,12 @@ typedef struct call_table {
     size_t capacity;  /* a power of two */
 } call_table;
 
-typedef struct call_thread call_thread;
+/* A function that a thread entered, as the function graph tracer has it; or, without one, that something was lost. */
+typedef struct call_entry {
+    int64_t thread; /* of idle threads the CPU, negative */
+    int64_t time_ns;
+    uint32_t function, depth;
+} call_entry;
 
 typedef struct calls {
     call_function *functions;
@@ -37,8 +43,8 @@ typedef struct calls {
     size_t edge_count;
     nl_buffer names;
     call_table by_name, by_ends;
-    call_thread *threads; /* what threads are within, of the function graph tracer */
-    size_t thread_count, thread_capacity;
+    call_entry *entries; /* whose callers calls_finish finds out */
+    size_t entry_count;
     uint64_t total; /* calls, or samples */
     uint64_t lost;
     int64_t from_ns, to_ns;
@@ -49,6 +55,12 @@ typedef struct calls {
 
 /* Zeroes at first. What is no call is passed over. */
 void calls_take(calls *c, const nl_record *record);
+
+/* So many calls are missing before that time: who was within what is not known any more. */
+void calls_lose(calls *c, int64_t time_ns, uint64_t count);
+
+/* Once all are taken: finds the callers that could not be known before. */
+void calls_finish(calls *c);
 
 /* One call; caller {NULL, 0}: not known. Returns the function's place. */
 uint32_t calls_add(calls *c, nl_string caller, nl_string function);

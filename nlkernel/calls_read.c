@@ -217,6 +217,7 @@ int calls_read(calls *c, program_reading *reading, char **names, size_t count)
     for (size_t i = 0; i < (count > 0 ? count : 1); i++)
         if (!read_one(c, reading, count > 0 ? names[i] : "-"))
             status = PROGRAM_PROBLEM;
+    calls_finish(c);
     if (program_reading_finish(reading) != PROGRAM_DONE)
         status = PROGRAM_PROBLEM;
     if (c->total == 0) {

@@ -25,14 +25,20 @@ bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root)
 
 enum { PATH_SIZE = 4096 };
 
+/* Where units were compiled. */
+typedef struct unit_folder {
+    char *path;
+    size_t below; /* so many of them lie below it */
+} unit_folder;
+
 typedef struct dwarf_reader {
     symbol_map *map;
     size_t first;           /* of the map's, that is this file's */
     char common[PATH_SIZE]; /* what all units' own paths begin with, up to a slash; "" before the first */
-    size_t units, below;    /* how many there are, and are below the folder that they were compiled in */
+    size_t units;
     char folder[PATH_SIZE]; /* of the unit that is read: where it was compiled */
-    bool same_folder;       /* all were compiled in one: */
-    char all_folder[PATH_SIZE];
+    unit_folder *folders;   /* the latest last */
+    size_t folder_count;
 } dwarf_reader;
 
 /* An absolute path without . and .. in it, of a path and the folder that it is relative to. */
@@ -65,6 +71,19 @@ static const char *below(const char *path, const char *folder)
     return strncmp(path, folder, size) == 0 && path[size] == '/' ? path + size + 1 : NULL;
 }
 
+static unit_folder *folder_of(dwarf_reader *r)
+{
+    for (size_t i = r->folder_count; i-- > 0;)
+        if (strcmp(r->folders[i].path, r->folder) == 0)
+            return &r->folders[i];
+    r->folders = reallocarray(r->folders, r->folder_count + 1, sizeof *r->folders);
+    NL_REQUIRE(r->folders != NULL, "out of memory");
+    unit_folder *added = &r->folders[r->folder_count++];
+    *added = (unit_folder){strdup(r->folder), 0};
+    NL_REQUIRE(added->path != NULL, "out of memory");
+    return added;
+}
+
 static void note_unit(dwarf_reader *r, Dwarf_Die *unit)
 {
     Dwarf_Attribute attribute;
@@ -74,9 +93,7 @@ static void note_unit(dwarf_reader *r, Dwarf_Die *unit)
     if (name == NULL)
         return;
     normalise(path, r->folder, name);
-    r->same_folder = r->units == 0 || (r->same_folder && strcmp(r->folder, r->all_folder) == 0);
-    memcpy(r->all_folder, r->folder, sizeof r->all_folder);
-    r->below += below(path, r->folder) != NULL;
+    folder_of(r)->below += below(path, r->folder) != NULL;
     if (r->units++ == 0)
         memcpy(r->common, path, sizeof r->common);
     size_t same = 0, kept = 0;
@@ -104,7 +121,19 @@ static int take_function(Dwarf_Die *die, void *user)
     return DWARF_CB_OK;
 }
 
-/* Where sources lie below: where they were compiled, as long as most do; else what their paths have in common. */
+/* The folder that most units lie below and were compiled in; NULL when there is none. */
+static const char *main_folder(const dwarf_reader *r)
+{
+    for (size_t i = 0; i < r->folder_count; i++)
+        if (2 * r->folders[i].below > r->units)
+            return r->folders[i].path;
+    return NULL;
+}
+
+/*
+ * Where sources lie below: where they were compiled, as long as most do (what is written in assembler may say another
+ * one); else what their paths have in common.
+ */
 static void strip_root(dwarf_reader *r, const char *root)
 {
     char given[PATH_SIZE];
@@ -112,7 +141,8 @@ static void strip_root(dwarf_reader *r, const char *root)
         normalise(given, "/", root);
         root = given;
     } else {
-        root = r->same_folder && 2 * r->below > r->units ? r->all_folder : r->common;
+        root = main_folder(r);
+        root = root != NULL ? root : r->common;
     }
     for (size_t i = r->first; i < r->map->count; i++) {
         char *file = r->map->places[i].file;
@@ -153,6 +183,9 @@ bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root)
     strip_root(r, root);
     if (dwfl != NULL)
         dwfl_end(dwfl);
+    for (size_t i = 0; i < r->folder_count; i++)
+        free(r->folders[i].path);
+    free(r->folders);
     free(r);
     return good;
 }

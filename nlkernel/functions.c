@@ -11,17 +11,30 @@
 #include <string.h>
 #include <unistd.h>
 
-bool functions_describe(kernel_events *events, const tracing *t, const kallsyms *symbols)
+static const char *tracer_of(functions_kind kind)
+{
+    return kind == FUNCTIONS_GRAPH ? "function_graph" : "function";
+}
+
+static bool describe(kernel_events *events, const tracing *t, const char *name, const kallsyms *symbols)
 {
     kernel_event *event = &events->list[events->count];
-    if (!kernel_event_read(t, "ftrace", "function", event)) {
-        nl_error_prepend("--functions: this kernel has no function tracer (CONFIG_FUNCTION_TRACER)");
+    if (!kernel_event_read(t, "ftrace", name, event)) {
+        nl_error_prepend("--functions: this kernel has no such tracer (CONFIG_FUNCTION_TRACER, "
+                         "CONFIG_FUNCTION_GRAPH_TRACER)");
         return false;
     }
     event->traced = true;
     event->symbols = symbols;
     events->count++;
     return true;
+}
+
+bool functions_describe(kernel_events *events, const tracing *t, functions_kind kind, const kallsyms *symbols)
+{
+    if (kind != FUNCTIONS_GRAPH)
+        return describe(events, t, "function", symbols);
+    return describe(events, t, "funcgraph_entry", symbols) && describe(events, t, "funcgraph_exit", symbols);
 }
 
 /* Whether word is one of those in text, which have blanks between. */
@@ -56,33 +69,38 @@ static bool add_filter(const instance *i, const char *file, const char *glob)
     return good;
 }
 
-static bool is_refused(const instance *i)
+static bool is_refused(const instance *i, const char *tracer)
 {
     char *path;
     NL_REQUIRE(asprintf(&path, "%s/current_tracer", i->dir) >= 0, "out of memory");
     int fd = open(path, O_WRONLY | O_CLOEXEC);
-    bool refused = fd < 0 || write(fd, "function", 8) < 0;
+    bool refused = fd < 0 || write(fd, tracer, strlen(tracer)) < 0;
     int error = errno;
     if (fd >= 0)
         close(fd);
     free(path);
     if (refused)
-        nl_error_set("--functions: this kernel has the function tracer, but refuses it: %s. %s", strerror(error),
+        nl_error_set("--functions: this kernel has the tracer %s, but refuses it: %s. %s", tracer, strerror(error),
                      error == EPERM ? "Where it is locked down (/sys/kernel/security/lockdown), or was told so by who "
                                       "started it, nothing here can grant it: record on another kernel, and draw here"
                                     : "sysctl kernel.ftrace_enabled must be 1");
     return refused;
 }
 
-bool functions_choose(const instance *i, const char *const *globs, size_t count)
+bool functions_offered(const instance *i, functions_kind kind)
 {
     char *tracers = instance_read(i, "available_tracers");
-    bool there = tracers != NULL && has_word(tracers, "function");
+    bool there = tracers != NULL && kind != FUNCTIONS_ANY && has_word(tracers, tracer_of(kind));
     if (tracers != NULL && !there)
-        nl_error_set("--functions: this kernel has no function tracer (it was built without CONFIG_FUNCTION_TRACER): "
-                     "its tracers are %.*s",
-                     (int)strcspn(tracers, "\n"), tracers);
+        nl_error_set("--functions: this kernel has no tracer %s (it was built without it): its tracers are %.*s",
+                     tracer_of(kind), (int)strcspn(tracers, "\n"), tracers);
     free(tracers);
+    return there;
+}
+
+bool functions_choose(const instance *i, functions_kind kind, const char *const *globs, size_t count)
+{
+    bool there = functions_offered(i, kind);
     char self[16];
     snprintf(self, sizeof self, "%d", getpid());
     if (there) {
@@ -93,5 +111,5 @@ bool functions_choose(const instance *i, const char *const *globs, size_t count)
     for (size_t g = 0; there && g < count; g++)
         there = globs[g][0] == '!' ? add_filter(i, "set_ftrace_notrace", globs[g] + 1)
                                    : add_filter(i, "set_ftrace_filter", globs[g]);
-    return there && !is_refused(i);
+    return there && !is_refused(i, tracer_of(kind));
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "rights.h"
+#include "shared.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,6 +18,7 @@
 #include <unistd.h>
 
 #define NAME_FORMAT "nlkernel-%llu-%d-%llu" /* namespace, process, its start */
+#define NOTE_MARK "-shared-"                /* there follows what the shared buffers were before */
 
 static unsigned long long namespace_of_processes(void)
 {
@@ -41,22 +43,31 @@ static unsigned long long start_of(int process)
     return at != NULL && sscanf(at, " %llu", &start) == 1 ? start : 0;
 }
 
-static bool is_stale(const char *name)
+/* *note is what the shared buffers were set to, NULL when they were not used. */
+static bool is_stale(const char *name, const char **note)
 {
     unsigned long long space, start;
     int process, end = 0;
-    return sscanf(name, NAME_FORMAT "%n", &space, &process, &start, &end) == 3 && name[end] == '\0' &&
-           space == namespace_of_processes() && start_of(process) != start;
+    if (sscanf(name, NAME_FORMAT "%n", &space, &process, &start, &end) != 3)
+        return false;
+    bool noted = strncmp(name + end, NOTE_MARK, strlen(NOTE_MARK)) == 0;
+    *note = noted ? name + end + strlen(NOTE_MARK) : NULL;
+    return (noted || name[end] == '\0') && space == namespace_of_processes() && start_of(process) != start;
 }
 
 unsigned instance_clean_stale(const tracing *t)
 {
     unsigned count = 0;
     char *instances = tracing_path(t, "instances");
+    const char *note;
     DIR *folder = opendir(instances);
-    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;)
-        if (is_stale(entry->d_name) && unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR) == 0)
-            count++;
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        if (!is_stale(entry->d_name, &note) || unlinkat(dirfd(folder), entry->d_name, AT_REMOVEDIR) != 0)
+            continue;
+        if (note != NULL)
+            shared_restore(t, note);
+        count++;
+    }
     if (folder != NULL)
         closedir(folder);
     free(instances);
@@ -102,11 +113,12 @@ int instance_open(const instance *i, const char *file, int flags)
     return fd;
 }
 
-bool instance_create(instance *i, const tracing *t)
+bool instance_create(instance *i, const tracing *t, const char *note)
 {
     *i = (instance){.free_buffer_fd = -1};
-    char name[96];
-    snprintf(name, sizeof name, NAME_FORMAT, namespace_of_processes(), getpid(), start_of(getpid()));
+    char name[96 + SHARED_NOTE_SIZE];
+    snprintf(name, sizeof name, NAME_FORMAT "%s%s", namespace_of_processes(), getpid(), start_of(getpid()),
+             note != NULL ? NOTE_MARK : "", note != NULL ? note : "");
     i->handle = tracefs_instance_create(name);
     if (i->handle == NULL) {
         char *path = tracing_path(t, "instances/%s", name);

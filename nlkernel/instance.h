@@ -14,13 +14,17 @@ typedef struct instance {
     struct tracefs_instance *handle;
     char *dir;          /* its folder, without a slash at its end */
     int free_buffer_fd; /* held open as long as we record */
+    int lock_fd;        /* of shared buffers: that it is us who hold them */
 } instance;
 
 /* Takes away what recorders have left that are no more. Returns how many there were. */
 unsigned instance_clean_stale(const tracing *t);
 
-/* Makes ours, which does not record yet. False with the reason in nl_error_message(). */
-bool instance_create(instance *i, const tracing *t);
+/*
+ * Makes ours, which does not record yet. note: what the shared buffers are set to, which are about to be taken; NULL:
+ * they are not. False with the reason in nl_error_message().
+ */
+bool instance_create(instance *i, const tracing *t, const char *note);
 
 /* Stops it and takes it away; its files are closed. False with the reason when the kernel keeps it. */
 bool instance_destroy(instance *i);

@@ -6,7 +6,7 @@ bin_PROGRAMS += nlkernel/nlkernel
 endif
 nlkernel_nlkernel_SOURCES = \
 	%D%/main.c %D%/command.h %D%/list.c %D%/record.c %D%/live.c %D%/report.c %D%/json.c %D%/json.h \
-	%D%/tracing.c %D%/tracing.h %D%/instance.c %D%/instance.h %D%/rights.c %D%/rights.h \
+	%D%/tracing.c %D%/tracing.h %D%/instance.c %D%/instance.h %D%/shared.c %D%/shared.h %D%/rights.c %D%/rights.h \
 	%D%/events.c %D%/events.h %D%/kallsyms.c %D%/kallsyms.h %D%/functions.c %D%/functions.h %D%/choice.c %D%/choice.h %D%/pushdown.c %D%/pushdown.h \
 	%D%/options.c %D%/options.h %D%/session.c %D%/session.h %D%/child.c %D%/child.h \
 	%D%/lane.c %D%/lane.h %D%/page.h %D%/convert.c %D%/convert.h %D%/sink.c %D%/sink.h \
@@ -50,7 +50,7 @@ nlkernel/bpf/sum.skel.h: nlkernel/bpf/sum.bpf.c nlkernel/bpf/sum.h
 NLKERNEL_SCHEMAS = \
 	%D%/schemas/scheduler.schema %D%/schemas/stopwatch.schema %D%/schemas/interrupt.schema %D%/schemas/locking.schema \
 	%D%/schemas/disk.schema %D%/schemas/faults.schema %D%/schemas/tcp.schema %D%/schemas/syscalls.schema \
-	%D%/schemas/application.schema %D%/schemas/request.schema %D%/schemas/bench.schema
+	%D%/schemas/application.schema %D%/schemas/request.schema %D%/schemas/cpus.schema %D%/schemas/bench.schema
 schemasdir = $(datadir)/netlogger/schemas
 if BUILD_NLKERNEL
 dist_schemas_DATA = $(NLKERNEL_SCHEMAS)

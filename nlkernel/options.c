@@ -26,8 +26,11 @@ enum {
 static const struct argp_option options[] = {
     {"event", 'e', "PATTERN", 0,
      "Record these events: SYSTEM:EVENT, with * ? [a-z] in either, or a system; again for more", 1},
-    {"functions", OPTION_FUNCTIONS, NULL, 0,
-     "Record every call of the kernel's functions, with its caller: ftrace.function. nlkernel graph draws them", 1},
+    {"functions", OPTION_FUNCTIONS, "graph|calls", OPTION_ARG_OPTIONAL,
+     "Record every call of the kernel's functions. calls: with its caller, ftrace.function. graph: how long it took, "
+     "ftrace.funcgraph_entry and ftrace.funcgraph_exit. Default: graph, where this kernel has it for every recorder "
+     "(Linux 6.11) and there is no --filter-function. nlkernel graph draws them",
+     1},
     {"filter-function", OPTION_FUNCTION, "GLOB", 0,
      "--functions: only of those called so (tcp_*); !GLOB: not of those; again for more", 1},
     {"pid", OPTION_PID, "PID[,PID...]", 0, "Only what these processes do, and those that they start meanwhile", 1},
@@ -178,7 +181,11 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         add_word(&o->patterns, &o->pattern_count, argument);
         return 0;
     case OPTION_FUNCTIONS:
-        o->functions = true;
+        o->functions = argument == NULL                 ? FUNCTIONS_ANY
+                       : strcmp(argument, "graph") == 0 ? FUNCTIONS_GRAPH
+                                                        : FUNCTIONS_CALLS;
+        if (argument != NULL && o->functions == FUNCTIONS_CALLS && strcmp(argument, "calls") != 0)
+            argp_error(state, "--functions=%s: graph or calls is wanted", argument);
         return 0;
     case OPTION_FUNCTION:
         if (*(argument + (*argument == '!')) == '\0')

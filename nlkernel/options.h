@@ -5,14 +5,15 @@
 #define NLKERNEL_OPTIONS_H
 
 #include "counters.h"
+#include "functions.h"
 
 #include "program/program.h"
 
 typedef struct recording_options {
     const char **patterns; /* of events; those with "?" in front need not be there */
     size_t pattern_count;
-    bool functions;     /* calls of functions as well */
-    const char **globs; /* only of these functions; !glob: not of these */
+    functions_kind functions; /* calls of functions as well */
+    const char **globs;       /* only of these functions; !glob: not of these */
     size_t glob_count;
     int *pids; /* only these processes, and what they start */
     size_t pid_count;

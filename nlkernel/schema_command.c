@@ -137,7 +137,7 @@ static const struct argp run_argp = {
     .options = options,
     .parser = parse_run,
     .children = children,
-    .args_doc = "[-- COMMAND...]",
+    .args_doc = "SCHEMA [-- COMMAND...]",
     .doc = "Record what a schema is about, until --duration is over, COMMAND has ended, or Ctrl-C, and report."
            "\vExample: nlkernel schema run scheduler -d 10s --draw scheduler.svg",
 };

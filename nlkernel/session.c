@@ -11,6 +11,7 @@
 #include "lane.h"
 #include "pushdown.h"
 #include "rights.h"
+#include "shared.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -46,10 +47,14 @@ typedef struct session {
     sink *sink;
     tracing tracing;
     instance instance;
+    instance
+        shared; /* the kernel's own buffers, where the function graph tracer works nowhere else; dir NULL: not used */
+    shared_note note;
+    functions_kind functions;
     kernel_events events;
     kallsyms *symbols; /* NULL: no functions are recorded */
     realtime clock;
-    lane_setup setup;
+    lane_setup setup, shared_setup;
     char *saved_path;
     char host[256];
     lane *lanes;
@@ -182,12 +187,43 @@ static void push_filter(session *s)
     }
 }
 
+static bool open_instance(session *s)
+{
+    return s->instance.handle != NULL ||
+           instance_create(&s->instance, &s->tracing, s->shared.dir != NULL ? s->note.text : NULL);
+}
+
+/* Finds out where the function graph tracer can be used: in an instance, or only in what everybody shares. */
+static bool find_graph(session *s, bool needed)
+{
+    const instance all = {.dir = s->tracing.path};
+    s->functions = FUNCTIONS_CALLS;
+    if (!functions_offered(&all, FUNCTIONS_GRAPH))
+        return !needed;
+    if (!open_instance(s))
+        return false;
+    if (functions_offered(&s->instance, FUNCTIONS_GRAPH)) {
+        s->functions = FUNCTIONS_GRAPH;
+        return true;
+    }
+    if (!needed)
+        return true;
+    s->functions = FUNCTIONS_GRAPH;
+    /* The next instance is called by what it finds there. */
+    return instance_destroy(&s->instance) && shared_find(&s->shared, &s->note, &s->tracing);
+}
+
 static bool add_functions(session *s)
 {
-    if (!s->options->functions)
+    functions_kind wanted = s->options->functions;
+    s->functions = wanted == FUNCTIONS_ANY ? FUNCTIONS_CALLS : wanted;
+    if (wanted == FUNCTIONS_NONE)
         return true;
+    if (wanted == FUNCTIONS_GRAPH || (wanted == FUNCTIONS_ANY && s->options->glob_count == 0))
+        if (!find_graph(s, wanted == FUNCTIONS_GRAPH))
+            return false;
     s->symbols = kallsyms_read();
-    return s->symbols != NULL && functions_describe(&s->events, &s->tracing, s->symbols);
+    return s->symbols != NULL && functions_describe(&s->events, &s->tracing, s->functions, s->symbols);
 }
 
 /* Returns an exit status. */
@@ -248,7 +284,7 @@ static bool enable_events(session *s)
 
 /* ---- of whom ---- */
 
-static bool add_threads(session *s, const char *list, int pid)
+static bool add_threads(const instance *i, const char *list, int pid)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", pid);
@@ -259,7 +295,7 @@ static bool add_threads(session *s, const char *list, int pid)
     }
     bool good = true;
     char *file;
-    NL_REQUIRE(asprintf(&file, "%s/%s", s->instance.dir, list) >= 0, "out of memory");
+    NL_REQUIRE(asprintf(&file, "%s/%s", i->dir, list) >= 0, "out of memory");
     int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
     for (struct dirent *entry; good && (entry = readdir(folder)) != NULL;)
         if (entry->d_name[0] != '.' && write(fd, entry->d_name, strlen(entry->d_name)) < 0)
@@ -271,25 +307,33 @@ static bool add_threads(session *s, const char *list, int pid)
     return good;
 }
 
-static bool choose_processes_for(session *s, const char *list, const char *children)
+static bool choose_processes_for(session *s, const instance *buffers, const char *list, const char *children)
 {
     if (s->options->pid_count > 0 || s->options->follow)
-        instance_write_if_there(&s->instance, children, "1");
+        instance_write_if_there(buffers, children, "1");
     for (size_t i = 0; i < s->options->pid_count; i++)
-        if (!add_threads(s, list, s->options->pids[i]))
+        if (!add_threads(buffers, list, s->options->pids[i]))
             return false;
-    return !s->options->follow || add_threads(s, list, s->child.pid);
+    return !s->options->follow || add_threads(buffers, list, s->child.pid);
+}
+
+/* Where functions are recorded. */
+static const instance *functions_place(const session *s)
+{
+    return s->shared.dir != NULL ? &s->shared : &s->instance;
 }
 
 static bool choose_processes(session *s)
 {
-    return choose_processes_for(s, "set_event_pid", "options/event-fork") &&
-           (!s->options->functions || choose_processes_for(s, "set_ftrace_pid", "options/function-fork"));
+    return choose_processes_for(s, &s->instance, "set_event_pid", "options/event-fork") &&
+           (s->functions == FUNCTIONS_NONE ||
+            choose_processes_for(s, functions_place(s), "set_ftrace_pid", "options/function-fork"));
 }
 
 static bool choose_functions(session *s)
 {
-    return !s->options->functions || functions_choose(&s->instance, s->options->globs, s->options->glob_count);
+    return s->functions == FUNCTIONS_NONE ||
+           functions_choose(functions_place(s), s->functions, s->options->globs, s->options->glob_count);
 }
 
 static bool has_cpu(const session *s, long cpu)
@@ -300,13 +344,20 @@ static bool has_cpu(const session *s, long cpu)
     return stat(path, &status) == 0;
 }
 
+static bool add_lane(session *s, const lane_setup *setup, int cpu)
+{
+    bool good = lane_open(&s->lanes[s->lane_count], setup, cpu);
+    s->lane_count += good;
+    return good;
+}
+
 /* Which CPUs there are, of those that were asked for. False with the reason. */
 static bool choose_cpus(session *s)
 {
     const recording_options *o = s->options;
     long count = sysconf(_SC_NPROCESSORS_CONF);
     char mask[RECORDING_CPUS_MOST / 4 + RECORDING_CPUS_MOST / 32 + 2];
-    s->lanes = calloc((size_t)count, sizeof *s->lanes);
+    s->lanes = calloc(2 * (size_t)count, sizeof *s->lanes); /* where functions go elsewhere there are two for each */
     NL_REQUIRE(s->lanes != NULL, "out of memory");
     unsigned words[RECORDING_CPUS_MOST / 32] = {0};
     size_t word_count = (size_t)count / 32 + 1, size = 0;
@@ -318,9 +369,8 @@ static bool choose_cpus(session *s)
     for (long cpu = 0; cpu < count && cpu < RECORDING_CPUS_MOST; cpu++) {
         if ((o->cpus != NULL && ((size_t)cpu >= o->cpu_count || !o->cpus[cpu])) || !has_cpu(s, cpu))
             continue;
-        if (!lane_open(&s->lanes[s->lane_count], &s->setup, (int)cpu))
+        if (!add_lane(s, &s->setup, (int)cpu) || (s->shared.dir != NULL && !add_lane(s, &s->shared_setup, (int)cpu)))
             return false;
-        s->lane_count++;
         words[cpu / 32] |= 1u << cpu % 32;
     }
     for (size_t i = word_count; i-- > 0;)
@@ -339,41 +389,51 @@ static long number_in(const instance *i, const char *file)
 }
 
 /* Where a page's words lie, and how large it is. */
-static bool read_layout(session *s)
+static bool read_layout(session *s, const instance *buffers, lane_setup *setup)
 {
     char *path = tracing_path(&s->tracing, "events/header_page"), *text = tracing_read(path, NULL);
-    bool good = text != NULL && page_layout_read(&s->setup.layout, text);
+    bool good = text != NULL && page_layout_read(&setup->layout, text);
     if (text != NULL && !good)
         nl_error_set("%s: not understood", path);
-    long kb = number_in(&s->instance, "buffer_subbuf_size_kb");
-    s->setup.page_size = kb > 0 ? (size_t)kb << 10 : (size_t)sysconf(_SC_PAGESIZE);
+    long kb = number_in(buffers, "buffer_subbuf_size_kb");
+    setup->page_size = kb > 0 ? (size_t)kb << 10 : (size_t)sysconf(_SC_PAGESIZE);
     free(text);
     free(path);
     return good;
 }
 
-static bool set_buffer(session *s)
+/* What is the same in buffers of our own and in shared ones. */
+static bool set_buffer(session *s, const instance *buffers, lane_setup *setup)
 {
-    const recording_options *o = s->options;
     char text[32];
-    if (o->buffer_size >= (size_t)SUBBUFFERS_LEAST * SUBBUFFER_KB << 10) {
-        snprintf(text, sizeof text, "%d", SUBBUFFER_KB);
-        instance_write_if_there(&s->instance, "buffer_subbuf_size_kb", text);
-    }
-    snprintf(text, sizeof text, "%zu", o->buffer_size >> 10);
-    if (!instance_write(&s->instance, "buffer_size_kb", text)) {
+    snprintf(text, sizeof text, "%zu", s->options->buffer_size >> 10);
+    if (!instance_write(buffers, "buffer_size_kb", text)) {
         nl_error_prepend("a buffer of %s KiB for each CPU", text);
         return false;
     }
-    snprintf(text, sizeof text, "%d", o->low_water >= 0 ? o->low_water : LOW_WATER_DEFAULT);
-    instance_write_if_there(&s->instance, "buffer_percent", text);
-    instance_write_if_there(&s->instance, "options/overwrite", "1");
-    instance_write_if_there(&s->instance, "options/record-cmd", "1");
-    if (!instance_write(&s->instance, "trace_clock", "mono")) {
+    snprintf(text, sizeof text, "%d", s->options->low_water >= 0 ? s->options->low_water : LOW_WATER_DEFAULT);
+    instance_write_if_there(buffers, "buffer_percent", text);
+    if (!instance_write(buffers, "trace_clock", "mono")) {
         nl_error_prepend("this kernel has no trace clock that programs share");
         return false;
     }
-    return read_layout(s);
+    return read_layout(s, buffers, setup);
+}
+
+static bool set_buffers(session *s)
+{
+    if (s->options->buffer_size >= (size_t)SUBBUFFERS_LEAST * SUBBUFFER_KB << 10) {
+        char text[32];
+        snprintf(text, sizeof text, "%d", SUBBUFFER_KB);
+        instance_write_if_there(&s->instance, "buffer_subbuf_size_kb", text);
+    }
+    instance_write_if_there(&s->instance, "options/overwrite", "1");
+    instance_write_if_there(&s->instance, "options/record-cmd", "1");
+    if (!set_buffer(s, &s->instance, &s->setup))
+        return false;
+    s->shared_setup = s->setup;
+    s->shared_setup.instance_dir = s->shared.dir;
+    return s->shared.dir == NULL || (shared_hold(&s->shared) && set_buffer(s, &s->shared, &s->shared_setup));
 }
 
 /* ---- its course ---- */
@@ -430,12 +490,12 @@ static bool prepare(session *s)
     s->setup.saved_path = s->saved_path;
     if (s->options->command != NULL && !child_prepare(&s->child, s->options->command))
         return false;
-    if (!instance_create(&s->instance, &s->tracing))
+    if (!open_instance(s))
         return false;
     s->setup.instance_dir = s->instance.dir;
     choose_counters(s);
     /* The kernel lets nobody choose a tracer once the buffers are open. */
-    return set_buffer(s) && choose_processes(s) && choose_functions(s) && choose_cpus(s) && enable_events(s);
+    return set_buffers(s) && choose_processes(s) && choose_functions(s) && choose_cpus(s) && enable_events(s);
 }
 
 /* ---- off and on, while it records ---- */
@@ -473,6 +533,8 @@ static bool switch_in_kernel(session *s, size_t event, bool on)
         return switch_counted(s, event, on);
     if (e != NULL)
         snprintf(file, sizeof file, "events/%s/%s/enable", e->system, e->event);
+    if (e == NULL && s->shared.dir != NULL && !instance_write(&s->shared, file, on ? "1" : "0"))
+        return false;
     return instance_write(&s->instance, file, on ? "1" : "0");
 }
 
@@ -566,6 +628,8 @@ static void end(session *s)
 {
     if (s->instance.handle != NULL && !instance_write(&s->instance, "tracing_on", "0"))
         program_error("%s", nl_error_message());
+    if (s->shared.dir != NULL && !instance_write(&s->shared, "tracing_on", "0"))
+        program_error("%s", nl_error_message());
     if (s->control.events_on != NULL && s->setup.counter_count > 0 && !switch_counted(s, SIZE_MAX, false))
         program_error("%s", nl_error_message());
     s->ended_ns = monotonic_ns();
@@ -582,7 +646,9 @@ static bool clean_up(session *s)
         lane_close(&s->lanes[i]);
     control_close(&s->control);
     realtime_stop(&s->clock);
-    bool gone = instance_destroy(&s->instance);
+    /* The shared buffers first: our instance's name says how they were. */
+    bool gone = shared_release(&s->shared, s->note.text);
+    gone = instance_destroy(&s->instance) && gone;
     if (!child_end(&s->child))
         program_error("%s does not end, and is left running", s->options->command[0]);
     close(s->setup.stop_fd);
@@ -612,10 +678,6 @@ static void summarise(const session *s)
 
 static int record(session *s)
 {
-    unsigned stale = instance_clean_stale(&s->tracing);
-    if (stale > 0 && !s->options->quiet)
-        fprintf(stderr, "nlkernel: %u instance%s of a recorder that was killed taken away\n", stale,
-                stale == 1 ? "" : "s");
     bool good = prepare(s) && begin(s);
     if (!good)
         program_error("%s", nl_error_message());
@@ -634,6 +696,14 @@ static int record(session *s)
     if (good)
         summarise(s);
     return status;
+}
+
+static void clean_stale(session *s)
+{
+    unsigned stale = instance_clean_stale(&s->tracing);
+    if (stale > 0 && !s->options->quiet)
+        fprintf(stderr, "nlkernel: %u instance%s of a recorder that was killed taken away\n", stale,
+                stale == 1 ? "" : "s");
 }
 
 /* Records into a sink that is opened only now. Returns an exit status. */
@@ -659,13 +729,17 @@ static int record_into(session *s, bool (*open)(sink *s, const void *user), cons
 
 int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user)
 {
-    session s = {
-        .options = options, .instance = {.free_buffer_fd = -1}, .clock = {.timer_fd = -1}, .control = {.fd = -1}};
+    session s = {.options = options,
+                 .instance = {.free_buffer_fd = -1},
+                 .shared = {.free_buffer_fd = -1, .lock_fd = -1},
+                 .clock = {.timer_fd = -1},
+                 .control = {.fd = -1}};
     if (!tracing_open(&s.tracing, options->tracefs)) {
         program_error("%s", nl_error_message());
         return PROGRAM_PROBLEM;
     }
     set_up(&s);
+    clean_stale(&s);
     int status = choose_events(&s);
     if (status == PROGRAM_DONE)
         status = record_into(&s, open, user);

@@ -20,10 +20,35 @@ static double of_count(const summaries *all, const summary *s, summary_row *row)
     return (double)row->count;
 }
 
+/* Whether a recording is what a row is about; by what it does not say of itself nothing is told. */
+static bool is_of_run(const summary *s, const summary_row *row, const summary_run *run)
+{
+    for (unsigned i = 0; i < s->by_count; i++)
+        for (size_t j = 0; j < run->finish->field_count; j++) {
+            const nl_field *field = &run->finish->fields[j];
+            char scratch[NL_FIELD_TEXT_SIZE];
+            nl_string text = nl_field_text(field, scratch);
+            if (strlen(s->by[i]) == field->name.size && memcmp(s->by[i], field->name.data, field->name.size) == 0 &&
+                (strlen(row->labels[i]) != text.size || memcmp(row->labels[i], text.data, text.size) != 0))
+                return false;
+        }
+    return true;
+}
+
+/* How long what a row is about was recorded. */
+static double seconds_of(const summaries *all, const summary *s, const summary_row *row)
+{
+    double seconds = 0;
+    for (size_t i = 0; i < all->run_count; i++)
+        if (is_of_run(s, row, &all->runs[i]))
+            seconds += all->runs[i].seconds;
+    return seconds > 0 ? seconds : all->seconds;
+}
+
 static double of_rate(const summaries *all, const summary *s, summary_row *row)
 {
-    (void)s;
-    return all->seconds > 0 ? (double)row->count / all->seconds : 0;
+    double seconds = seconds_of(all, s, row);
+    return seconds > 0 ? (double)row->count / seconds : 0;
 }
 
 static double of_sum(const summaries *all, const summary *s, summary_row *row)
@@ -73,8 +98,7 @@ static double of_share(const summaries *all, const summary *s, summary_row *row)
 
 static double of_cpu(const summaries *all, const summary *s, summary_row *row)
 {
-    (void)s;
-    double time_ns = all->seconds * 1e9 * (all->cpus > 0 ? all->cpus : 1);
+    double time_ns = seconds_of(all, s, row) * 1e9 * (all->cpus > 0 ? all->cpus : 1);
     return time_ns > 0 ? row->sum / time_ns : 0;
 }
 
@@ -342,6 +366,15 @@ static bool number_of(const nl_record *record, const char *name, double *number)
     return nl_record_find(record, name, &field) && nl_field_double(&field, number);
 }
 
+static void add_run(summaries *all, const nl_record *record, double seconds)
+{
+    all->runs = reallocarray(all->runs, all->run_count + 1, sizeof *all->runs);
+    NL_REQUIRE(all->runs != NULL, "out of memory");
+    all->runs[all->run_count] = (summary_run){nl_record_new(), seconds};
+    nl_record_copy(all->runs[all->run_count++].finish, record);
+    all->seconds += seconds;
+}
+
 /* What the recorder said of the recording. */
 static void take_facts(summaries *all, const nl_record *record, const char *event)
 {
@@ -351,7 +384,7 @@ static void take_facts(summaries *all, const nl_record *record, const char *even
     else if (strcmp(event, "NetLogger.Record.Begin") == 0 && number_of(record, "CPUS", &number))
         all->cpus = number > 0 && number < 1e6 ? (unsigned)number : 1;
     else if (strcmp(event, "NetLogger.Record.Finish") == 0 && number_of(record, "SECONDS", &number))
-        all->seconds += number;
+        add_run(all, record, number);
 }
 
 void summaries_take(summaries *all, const nl_record *record)
@@ -425,6 +458,9 @@ void summaries_free(summaries *all)
         free(s->event);
         free(s->rows);
     }
+    for (size_t i = 0; i < all->run_count; i++)
+        nl_record_free(all->runs[i].finish);
+    free(all->runs);
     free(all->list);
     *all = (summaries){0};
 }

@@ -13,7 +13,8 @@
  *   top = 20
  *   plot = cdf                         cdf, histogram, bars, series, points, or none
  *
- * cpu is the sum as a share of the time of all CPUs. One thread.
+ * cpu is the sum as a share of the time of all CPUs. It and rate are of the recordings that a row is about: of those
+ * whose NetLogger.Record.Finish has a field that the row is by, the ones with the row's value of it. One thread.
  */
 #ifndef NLKERNEL_SUMMARY_H
 #define NLKERNEL_SUMMARY_H
@@ -64,6 +65,12 @@ typedef struct summary {
     nl_distribution all; /* of it */
 } summary;
 
+/* One of several recordings that are reported together: how long it took, and what its records say besides. */
+typedef struct summary_run {
+    nl_record *finish;
+    double seconds;
+} summary_run;
+
 typedef struct summaries {
     const schema *schema;
     summary *list;
@@ -71,6 +78,8 @@ typedef struct summaries {
     uint64_t records, lost;
     int64_t from_ns, to_ns;
     double seconds; /* that were recorded */
+    summary_run *runs;
+    size_t run_count;
     unsigned cpus;
 } summaries;
 

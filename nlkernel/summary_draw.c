@@ -14,7 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WIDTH = 1100, PANEL = 340, LINES = 10, BARS = 16, CDF_STEPS = 400, INTERVALS = 200 };
+enum {
+    WIDTH = 1100,
+    PANEL = 340,
+    MARGIN = 110,
+    LINES = 10,
+    BAR = 20,
+    NAMES = 190, /* the names before bars end there */
+    BARS_MOST = 60,
+    CDF_STEPS = 400,
+    INTERVALS = 200
+};
 
 static const unsigned colors[LINES] = {0x2a6fbb, 0xc0562b, 0x2c8c5a, 0x8e5ca8, 0xb5892a,
                                        0x3aa3a8, 0xd0487c, 0x6b7f2e, 0x5562d4, 0x777777};
@@ -36,14 +46,16 @@ static char *label_of(const summary_row *row)
 {
     GString *text = g_string_new(NULL);
     for (unsigned i = 0; i < SUMMARY_FIELDS_MOST && row->labels[i] != NULL; i++)
-        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", row->labels[i]);
+        if (strcmp(row->labels[i], "-") != 0) /* which stands for a field that is not there */
+            g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "", row->labels[i]);
     if (text->len == 0)
         g_string_append(text, "all");
-    if (text->len > 36)
-        g_string_truncate(text, 36);
+    if (text->len > 44)
+        g_string_truncate(text, 44);
     return g_string_free(text, FALSE);
 }
 
+/* So many rows have a line of their own in a plot; the legend says how many have none. */
 static size_t lines_of(const summary *s)
 {
     return s->row_count < LINES ? s->row_count : LINES;
@@ -60,6 +72,11 @@ static void draw_legend(const chart *p, const summary *s)
         chart_color(p->cr, 0x333333, 1);
         chart_text(p->cr, p->x + p->width + 32, y + 1, 0, 11, label);
         g_free(label);
+    }
+    if (s->row_count > lines_of(s)) {
+        char text[64];
+        g_snprintf(text, sizeof text, "and %zu more, not drawn", s->row_count - lines_of(s));
+        chart_text(p->cr, p->x + p->width + 32, p->y + 9 + 18 * LINES, 0, 11, text);
     }
 }
 
@@ -102,27 +119,63 @@ static void draw_cdf(chart p, summary *s)
 
 /* ---- rows beside each other ---- */
 
+static double value_of(const summary *s, const summary_row *row)
+{
+    return s->value_count > 0 ? row->sum : (double)row->count;
+}
+
+/* How many have a bar of their own; all others have one together. */
+static size_t bars_of(const summary *s)
+{
+    return s->row_count <= BARS_MOST ? s->row_count : BARS_MOST - 1;
+}
+
+static void draw_bar(const chart *p, const summary *s, size_t place, const char *label, double value, unsigned color)
+{
+    char text[UNITS_SIZE];
+    double width = p->most > 0 ? MAX((p->width - NAMES) * value / p->most, 0) : 0, y = p->y + BAR * (double)place;
+    chart_color(p->cr, color, 1);
+    cairo_rectangle(p->cr, p->x + NAMES, y, MAX(width, 1), BAR - 3);
+    cairo_fill(p->cr);
+    summary_write(s, s->value_count > 0 ? 'v' : 'n', value, text);
+    chart_color(p->cr, 0x333333, 1);
+    chart_text(p->cr, p->x + NAMES - 8, y + BAR - 6, 1, 11, label);
+    chart_text(p->cr, p->x + NAMES + width + 8, y + BAR - 6, 0, 11, text);
+}
+
+/* What the names before the bars are. */
+static void draw_heading(const chart *p, const summary *s)
+{
+    GString *text = g_string_new(NULL);
+    for (unsigned i = 0; i < summary_label_count(s); i++)
+        g_string_append_printf(text, "%s%s", i > 0 ? ", " : "", summary_label_name(s, i));
+    chart_color(p->cr, 0x888888, 1);
+    chart_text(p->cr, p->x + NAMES - 8, p->y - 3, 1, 10, text->str);
+    g_string_free(text, TRUE);
+}
+
 static void draw_bars(chart p, const summary *s)
 {
-    size_t count = s->row_count < BARS ? s->row_count : BARS;
-    double most = 0, height = (p.height + 20) / BARS;
-    const double names = 190;
-    for (size_t i = 0; i < count; i++)
-        most = MAX(most, s->value_count > 0 ? s->rows[i]->sum : (double)s->rows[i]->count);
+    size_t count = bars_of(s);
+    double rest = 0;
+    for (size_t i = 0; i < s->row_count; i++)
+        if (i < count)
+            p.most = MAX(p.most, value_of(s, s->rows[i]));
+        else
+            rest += value_of(s, s->rows[i]);
+    p.most = MAX(p.most, rest);
     chart_color(p.cr, 0x222222, 1);
-    chart_text(p.cr, p.x, p.y - 16, 0, 14, s->title);
+    chart_text(p.cr, p.x, p.y - 18, 0, 14, s->title);
+    draw_heading(&p, s);
     for (size_t i = 0; i < count; i++) {
-        char text[UNITS_SIZE], *label = label_of(s->rows[i]);
-        double value = s->value_count > 0 ? s->rows[i]->sum : (double)s->rows[i]->count;
-        double width = most > 0 ? (p.width - names) * value / most : 0, y = p.y + height * (double)i;
-        chart_color(p.cr, 0x2a6fbb, 1);
-        cairo_rectangle(p.cr, p.x + names, y, MAX(width, 1), height - 3);
-        cairo_fill(p.cr);
-        summary_write(s, s->value_count > 0 ? 'v' : 'n', value, text);
-        chart_color(p.cr, 0x333333, 1);
-        chart_text(p.cr, p.x + names - 8, y + height - 6, 1, 11, label);
-        chart_text(p.cr, p.x + names + width + 8, y + height - 6, 0, 11, text);
+        char *label = label_of(s->rows[i]);
+        draw_bar(&p, s, i, label, value_of(s, s->rows[i]), 0x2a6fbb);
         g_free(label);
+    }
+    if (count < s->row_count) {
+        char label[64];
+        g_snprintf(label, sizeof label, "%zu others together", s->row_count - count);
+        draw_bar(&p, s, count, label, rest, 0x999999);
     }
 }
 
@@ -218,29 +271,40 @@ static void draw_one(chart p, summary *s)
         draw_series(p, s);
 }
 
+/* Bars want as much room as there are, plots always the same. */
+static int height_of(const summary *s)
+{
+    if (!is_drawn(s))
+        return 0;
+    return s->plot == PLOT_BARS ? MARGIN + BAR * (int)MIN(s->row_count, BARS_MOST) : PANEL;
+}
+
 static void draw(cairo_t *cr, void *user)
 {
     summaries *all = user;
-    int row = 0;
+    int y = 90;
     chart_color(cr, 0x000000, 1);
     chart_text(cr, 24, 32, 0, 18, all->schema->title);
-    for (size_t i = 0; i < all->count; i++)
-        if (is_drawn(&all->list[i]))
-            draw_one((chart){.cr = cr, .x = 90, .y = 90 + PANEL * row++, .width = WIDTH - 400, .height = PANEL - 110},
+    for (size_t i = 0; i < all->count; i++) {
+        int height = height_of(&all->list[i]);
+        if (height > 0)
+            draw_one((chart){.cr = cr, .x = 90, .y = y, .width = WIDTH - 400, .height = height - MARGIN},
                      &all->list[i]);
-    if (row == 0)
+        y += height;
+    }
+    if (y == 90)
         chart_text(cr, 24, 80, 0, 13, "There was nothing of that.");
 }
 
 bool summaries_draw(summaries *all, const char *path)
 {
-    int rows = 0;
+    int height = 0;
     char *message;
     for (size_t i = 0; i < all->count; i++)
-        rows += is_drawn(&all->list[i]);
+        height += height_of(&all->list[i]);
     if (!chart_knows(path))
         return nl_error_set("%s: the name of a picture ends in .png or .svg", path) == NL_OK;
-    bool good = chart_save(path, WIDTH, 60 + PANEL * MAX(rows, 1), draw, all, &message);
+    bool good = chart_save(path, WIDTH, 60 + MAX(height, 100), draw, all, &message);
     if (!good)
         nl_error_set("%s: %s", path, message);
     g_free(message);

@@ -105,6 +105,12 @@ static bool say_damaged(const char *what)
     return false;
 }
 
+static bool has_page_size(const trace_dat *t)
+{
+    enum { LEAST = 64 };
+    return t->page_size >= LEAST || say_damaged("a page's size");
+}
+
 /* ---- what events look like ---- */
 
 static bool read_header_page(trace_dat *t, bytes *b)
@@ -188,8 +194,8 @@ static void take_pages(trace_dat *t, uint64_t cpu, bytes pages)
         if (size > t->page_size)
             size = t->page_size;
         bool any = page_begin(&walk, &t->layout, pages.at, size);
-        if (walk.missed && walk.counted)
-            t->calls->lost += walk.missed_count;
+        if (walk.missed)
+            calls_lose(t->calls, (int64_t)(walk.time_ns & INT64_MAX), walk.counted ? walk.missed_count : 0);
         while (any && page_next(&walk, &raw))
             take_event(t, cpu, &raw);
         if (size < t->page_size)
@@ -268,7 +274,7 @@ static bool take_buffer_6(trace_dat *t, bytes option, uint64_t cpus)
 static bool read_6(trace_dat *t, bytes *b)
 {
     t->page_size = (size_t)take_number(b, 4);
-    if (!read_header_page(t, b) || !read_ftrace_events(t, b))
+    if (!has_page_size(t) || !read_header_page(t, b) || !read_ftrace_events(t, b))
         return false;
     if (!skip_event_formats(b))
         return say_damaged("the description of events");
@@ -320,8 +326,8 @@ static bool take_buffer_7(trace_dat *t, bytes option)
     take_text(&option);
     t->page_size = (size_t)take_number(&option, 4);
     uint64_t cpus = take_number(&option, 4);
-    if (t->page_size < 64)
-        return say_damaged("a page's size");
+    if (!has_page_size(t))
+        return false;
     for (uint64_t i = 0; i < cpus && !option.bad; i++) {
         uint64_t cpu = take_number(&option, 4), offset = take_number(&option, 8), size = take_number(&option, 8);
         bytes data = part_of(t, offset, option.bad ? 0 : size);
@@ -361,6 +367,8 @@ static bool take_options_7(trace_dat *t, uint64_t offset, bool buffers)
         }
         copy.size = 0; /* what it describes is unpacked to where it may lie itself */
         nl_buffer_append(&copy, section.at, (size_t)(section.end - section.at));
+        if (copy.size == 0)
+            break; /* and there are no more */
         bytes options = {copy.data, copy.data + copy.size, false};
         offset = 0;
         while (good && options.at < options.end) {

@@ -34,7 +34,8 @@ nlv_nlv_LDADD = nlv/libscene.la $(GTK_LIBS) $(GLIB_LIBS) -lm
 # Ready-made drawings, which --config finds by name; what a desktop wants to know of the viewer.
 drawingsdir = $(datadir)/netlogger/drawings
 dist_drawings_DATA = examples/dpss/dpss.nlv \
-	%D%/drawings/http.nlv %D%/drawings/bp-workflow.nlv %D%/drawings/kernel-sched.nlv %D%/drawings/kernel-interrupts.nlv
+	%D%/drawings/http.nlv %D%/drawings/bp-workflow.nlv %D%/drawings/kernel-sched.nlv %D%/drawings/kernel-interrupts.nlv \
+	%D%/drawings/kernel-cpus.nlv %D%/drawings/kernel-request.nlv
 desktopdir = $(datadir)/applications
 metainfodir = $(datadir)/metainfo
 mimedir = $(datadir)/mime/packages

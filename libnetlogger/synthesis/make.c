@@ -104,6 +104,28 @@ static value symbol_of(nl_synthesis *s, value v)
     return value_of_text(&s->texts, name);
 }
 
+/* Addresses in programs, and of locks, as they are written everywhere else. */
+static value hexadecimal_of(nl_synthesis *s, value v)
+{
+    char text[32];
+    if (v.kind != VALUE_INT && v.kind != VALUE_UINT)
+        return v;
+    return value_of_text(
+        &s->texts, (nl_string){text, (size_t)snprintf(text, sizeof text, "0x%llx", (unsigned long long)v.number)});
+}
+
+/* The kernel's number of a device as MAJOR:MINOR, as lsblk has it. */
+static value device_of(nl_synthesis *s, value v)
+{
+    enum { MINOR_BITS = 20 };
+    char text[32];
+    if ((v.kind != VALUE_INT && v.kind != VALUE_UINT) || v.number < 0)
+        return v;
+    int size = snprintf(text, sizeof text, "%lld:%lld", (long long)v.number >> MINOR_BITS,
+                        (long long)v.number & ((1 << MINOR_BITS) - 1));
+    return value_of_text(&s->texts, (nl_string){text, (size_t)size});
+}
+
 static value syscall_of(nl_synthesis *s, value v)
 {
     if (v.kind != VALUE_INT || v.number < 0 || v.number >= nl_syscall_count || nl_syscall_names[v.number] == NULL)
@@ -142,6 +164,10 @@ value making_value(nl_synthesis *s, const making *m, const event *begin, const e
         return syscall_of(s, v);
     case FUNCTION_SYMBOL:
         return symbol_of(s, v);
+    case FUNCTION_HEXADECIMAL:
+        return hexadecimal_of(s, v);
+    case FUNCTION_DEVICE:
+        return device_of(s, v);
     case FUNCTION_TABLE:
         return in_table(m->table, v);
     case FUNCTION_NONE:

@@ -76,7 +76,23 @@ static const table *find_table(const nl_synthesis *s, const char *name, size_t s
     return NULL;
 }
 
-/* program(X), address(X), syscall(X), symbol(X), TABLE[X]: sets what is done, and returns X, to be freed; NULL when it
+static bool find_function(const char *name, size_t size, function *found)
+{
+    static const struct {
+        const char *name;
+        function function;
+    } functions[] = {{"program", FUNCTION_PROGRAM},         {"address", FUNCTION_ADDRESS},
+                     {"syscall", FUNCTION_SYSCALL},         {"symbol", FUNCTION_SYMBOL},
+                     {"hexadecimal", FUNCTION_HEXADECIMAL}, {"device", FUNCTION_DEVICE}};
+    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++)
+        if (strlen(functions[i].name) == size && memcmp(functions[i].name, name, size) == 0) {
+            *found = functions[i].function;
+            return true;
+        }
+    return false;
+}
+
+/* program(X), address(X) and the others above, TABLE[X]: sets what is done, and returns X, to be freed; NULL when it
  * is none of these. */
 static char *read_function(reading *r, making *m, const char *from)
 {
@@ -88,16 +104,9 @@ static char *read_function(reading *r, making *m, const char *from)
         m->table = find_table(r->s, from, open);
         if (m->table == NULL)
             return NULL;
-    } else if (open == 7 && strncmp(from, "program", open) == 0) {
-        m->function = FUNCTION_PROGRAM;
-        r->s->wants_programs = true;
-    } else if (open == 7 && strncmp(from, "address", open) == 0) {
-        m->function = FUNCTION_ADDRESS;
-    } else if (open == 7 && strncmp(from, "syscall", open) == 0) {
-        m->function = FUNCTION_SYSCALL;
-    } else if (open == 6 && strncmp(from, "symbol", open) == 0) {
-        m->function = FUNCTION_SYMBOL;
-        r->s->wants_symbols = true;
+    } else if (find_function(from, open, &m->function)) {
+        r->s->wants_programs |= m->function == FUNCTION_PROGRAM;
+        r->s->wants_symbols |= m->function == FUNCTION_SYMBOL;
     } else {
         return NULL;
     }
@@ -114,10 +123,11 @@ static bool read_source_of_field(reading *r, making *m, const char *from)
     }
     char *inside = NULL;
     if (strpbrk(from, "([") != NULL && (inside = read_function(r, m, from)) == NULL)
-        return WRONG(
-            r,
-            "\"%s\": program, address, syscall or symbol (FIELD), or TABLE[FIELD] of a [table TABLE] above, is wanted",
-            from);
+        return WRONG(r,
+                     "\"%s\": program, address, syscall, symbol, hexadecimal or device (FIELD), or TABLE[FIELD] of a "
+                     "[table TABLE] "
+                     "above, is wanted",
+                     from);
     const char *name = inside != NULL ? inside : from;
     m->side = strncmp(name, "begin.", 6) == 0 ? SIDE_BEGIN : strncmp(name, "end.", 4) == 0 ? SIDE_END : SIDE_ANY;
     bool good = read_field_name(r, m->side != SIDE_ANY ? strchr(name, '.') + 1 : name, &m->field);

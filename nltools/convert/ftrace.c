@@ -133,7 +133,9 @@ static int64_t duration_of(nl_string text)
         return -1;
     memcpy(number, from, size);
     number[size] = '\0';
-    return (int64_t)(strtod(number, NULL) * 1e3 + 0.5);
+    const double most_us = 9e15; /* what nanoseconds have room for */
+    double duration_us = strtod(number, NULL);
+    return duration_us < most_us ? (int64_t)(duration_us * 1e3 + 0.5) : -1;
 }
 
 static graph_cpu *cpu_of(ftrace_reader *r, nl_string digits)

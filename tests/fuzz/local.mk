@@ -6,7 +6,7 @@ fuzz_import_ldadd = nltools/libconvert.la libnetlogger/libprogram.la $(fuzz_ldad
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict \
-	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/soap.dict
+	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/soap.dict %D%/trace_dat.dict
 
 fuzz_replays += %D%/url.replay
 tests_fuzz_url_replay_SOURCES = %D%/url.c %D%/replay.c %D%/fuzz.h
@@ -113,6 +113,15 @@ fuzz_replays += %D%/import_ftrace.replay
 tests_fuzz_import_ftrace_replay_SOURCES = %D%/import_ftrace.c %D%/replay.c %D%/importing.h
 tests_fuzz_import_ftrace_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_ftrace"'
 tests_fuzz_import_ftrace_replay_LDADD = $(fuzz_import_ldadd)
+
+if BUILD_NLKERNEL
+fuzz_replays += %D%/trace_dat.replay
+endif
+tests_fuzz_trace_dat_replay_SOURCES = %D%/trace_dat.c %D%/replay.c %D%/fuzz.h nlkernel/trace_dat.c nlkernel/calls.c nlkernel/events.c \
+	nlkernel/convert.c nlkernel/kallsyms.c nlkernel/rights.c nlkernel/tracing.c
+tests_fuzz_trace_dat_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlkernel -DFUZZ_TARGET='"trace_dat"'
+tests_fuzz_trace_dat_replay_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS)
+tests_fuzz_trace_dat_replay_LDADD = libnetlogger/libprogram.la $(fuzz_ldadd) $(TRACEFS_LIBS) $(ZSTD_LIBS)
 
 check_PROGRAMS += $(fuzz_replays)
 TESTS += $(fuzz_replays)

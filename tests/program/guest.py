@@ -23,6 +23,7 @@ INIT = r"""
 #include <fcntl.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +72,47 @@ static int set_clock(const char *path)
         fprintf(out, "%ld%09ld\n", (long)now.tv_sec, now.tv_nsec);
     }
     return fclose(out);
+}
+
+/* How all that share the kernel's tracing find it. */
+static int show_state(const char *path)
+{
+    static const char *const files[] = {
+        "current_tracer", "trace_clock", "buffer_size_kb", "buffer_percent", "tracing_on", "set_event", "set_ftrace_filter",
+        "set_ftrace_notrace", "set_ftrace_pid", "set_ftrace_notrace_pid", "options/function-fork", "options/disable_on_free"};
+    FILE *out = fopen(path, "w");
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char name[128], line[256] = "";
+        snprintf(name, sizeof name, "/sys/kernel/tracing/%s", files[i]);
+        FILE *in = fopen(name, "r");
+        if (in != NULL && fgets(line, sizeof line, in) != NULL)
+            line[strcspn(line, "\n")] = '\0';
+        if (in != NULL)
+            fclose(in);
+        fprintf(out, "%s: %s\n", files[i], line);
+    }
+    return fclose(out);
+}
+
+static int put(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY);
+    return write(fd, text, strlen(text)) < 0;
+}
+
+/* Starts a command, and kills it once the file has been written. */
+static int kill_later(const char *path, char **argv)
+{
+    struct stat status = {0};
+    pid_t child = fork();
+    if (child == 0) {
+        execv(argv[0], argv);
+        _exit(127);
+    }
+    for (int tries = 0; tries < 600 && status.st_size == 0; tries++, usleep(50000))
+        stat(path, &status);
+    kill(child, SIGKILL);
+    return waitpid(child, NULL, 0) != child;
 }
 
 static void load_modules(void)
@@ -148,6 +190,12 @@ int main(int argc, char **argv)
         return work(atoi(argv[2]));
     if (argc > 2 && strcmp(argv[1], "clock") == 0)
         return set_clock(argv[2]);
+    if (argc > 2 && strcmp(argv[1], "state") == 0)
+        return show_state(argv[2]);
+    if (argc > 3 && strcmp(argv[1], "put") == 0)
+        return put(argv[2], argv[3]);
+    if (argc > 3 && strcmp(argv[1], "kill") == 0)
+        return kill_later(argv[2], argv + 3);
     mount("proc", "/proc", "proc", 0, NULL);
     mount("sys", "/sys", "sysfs", 0, NULL);
     mount("dev", "/dev", "devtmpfs", 0, NULL);

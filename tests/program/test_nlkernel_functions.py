@@ -118,6 +118,19 @@ class Sources(Functions):
             self.assertEqual(functions["tcp_recvmsg"]["time_ns"], 120500)
             self.assertEqual(functions["lock"]["time_ns"], 11750 + 3000 * (locks - 3))
 
+    def test_threads_that_move(self):
+        """Who called is known by what the thread entered before, on whichever CPU, and after a loss not at all."""
+        def log(*steps):
+            return self.write("graph.log", "".join(
+                f"DATE=20260101000000.{us:06d} HOST=h PROG=p LVL=System NL.EVNT={'NetLogger.Lost COUNT=3 CPU=0' if f is None else f'ftrace.funcgraph_entry CPU={cpu} PID=1 TID={tid} FUNCTION={f} DEPTH={depth}'}\n"
+                for us, cpu, tid, depth, f in steps))
+        first, second = [(1, 0, 7, 0, "read"), (2, 0, 7, 1, "wait"), (3, 0, 8, 0, "write"), (4, 0, 8, 1, "lock")], [(5, 1, 7, 2, "wake"), (6, 1, 7, 1, "copy")]
+        wanted = {("read", "wait"): 1, ("write", "lock"): 1, ("wait", "wake"): 1, ("read", "copy"): 1}
+        self.assertEqual(self.edges(self.report(log(*first, *second))), wanted)
+        self.assertEqual(self.edges(self.report(log(*second, *first))), wanted)
+        lost = self.report(log(*second, *first, (5, 0, 0, 0, None)))
+        self.assertEqual((self.edges(lost), lost["lost"]), ({("read", "wait"): 1, ("write", "lock"): 1}, 3))
+
     def test_what_perf_script_prints(self):
         samples = "".join(
             f" cc1   489 [000] 100.{i:06d}:     250000 cpu-clock:pppH: \n" + "".join(f"\tffffffff8171a79{n} {s}+0x55 ([kernel.kallsyms])\n" for n, s in enumerate(chain)) + "\n"
@@ -247,6 +260,24 @@ class Symbols(Functions):
         listed = json.loads(self.map(self.vmlinux(), "--json"))
         self.assertEqual(listed[2], {"function": "main", "file": "fs/read_write.c", "line": 2})
 
+    def test_units_that_say_other_folders(self):
+        """As in Debian's vmlinux: most units say a folder that is relative, and those in assembler where they really were."""
+        self.vmlinux()
+        source, elsewhere = self.scratch / "linux", self.scratch / "elsewhere"
+        elsewhere.mkdir()
+        (elsewhere / "entry.c").write_text("int entry(void) { return 1; }\n")
+        compiler, objects = shlex.split(support.CC), []
+        for i, (folder, name, options) in enumerate([(source, name, [f"-fdebug-prefix-map={source}=debian/build"]) for name in self.SOURCES] + [(elsewhere, "entry.c", [])]):
+            objects.append(self.scratch / f"{i}.o")
+            result = self.run_program(*compiler, "-g", "-O1", "-c", *options, "-o", objects[-1], name, cwd=folder)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        program = self.scratch / "vmlinux2"
+        result = self.run_program(*compiler, "-o", program, *objects)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        found = dict(line.split("\t") for line in self.map(program).splitlines())
+        self.assertEqual((found["main"], found["use"]), ("fs/read_write.c:2", "net/ipv4/tcp.c:3"))
+        self.assertRegex(found["entry"], "^/.*/elsewhere/entry.c:1$")
+
     def test_functions_of_some_files(self):
         path = self.scratch / "kernel.map"
         self.map(self.vmlinux(), "-o", path)
@@ -285,7 +316,7 @@ class Recording(Functions):
 
     def test_wrong_use(self):
         for arguments, words in ((["--filter-function", "x", "-e", "sched"], "is about --functions"), (["--functions", "--filter-function", ""], "the name of a function"),
-                                 (["--functions", "--cpu", "0xz"], "a mask of CPUs"), (["--functions", "--cpu", "0x"], "a mask of CPUs")):
+                                 (["--functions=x"], "graph or calls"), (["--functions", "--cpu", "0xz"], "a mask of CPUs"), (["--functions", "--cpu", "0x"], "a mask of CPUs")):
             result = self.run_program(self.nlkernel, "record", *arguments)
             self.assertEqual(result.returncode, 2)
             self.assertIn(words, result.stderr)
@@ -304,6 +335,33 @@ class Recording(Functions):
             self.assertGreater(calls[2 * i + 1] + 10**6, time_ns)
         self.assertGreaterEqual(sum(r["event"] == "NetLogger.Clock" for r in records), 3)
 
+    def assert_graph(self, before, after, killed, mended, said):
+        """Calls with how long they took, recorded where all trace, and all left there as it was found."""
+        found = self.report(self.scratch / "g.nlb")
+        functions = {f["function"]: f for f in found["list"]}
+        self.assertEqual(found["lost"], 0)
+        self.assertEqual(self.edges(found)["ksys_write", "vfs_write"], 200)
+        self.assertEqual(self.edges(found)["sock_sendmsg", "inet_sendmsg"], 200)
+        for name in "udp_sendmsg", "udp_recvmsg", "vfs_write":
+            self.assertEqual(functions[name]["calls"], 200)
+        self.assertGreater(functions["vfs_write"]["time_ns"], 0)
+        self.assertGreater(functions["ksys_write"]["time_ns"], functions["vfs_write"]["time_ns"])
+        text = self.run_program(support.program("nltools/nlconv"), "--to", "ulm", self.scratch / "g.nlb").stdout
+        self.assertEqual(sum("sys_enter" in line and " ID=44 " in line for line in text.splitlines()), 200)  # events go on beside
+        functions = {f["function"]: f for f in self.report(self.scratch / "gu.nlb")["list"]}
+        self.assertTrue(all(name.startswith("udp_") for name in functions), functions)
+        self.assertEqual(functions["udp_sendmsg"]["calls"], 200)
+        size = r"buffer_size_kb: (?:\d+ \(expanded: )?(\d+)\)?\n"  # not used yet, or in whole pages
+        sizes = [int(re.search(size, text)[1]) for text in (before, after, mended)]
+        self.assertLess(max(sizes) - min(sizes), 8)
+        before, after, mended = (re.sub(size, "", text) for text in (before, after, mended))
+        self.assertIn("current_tracer: nop\n", before)
+        self.assertEqual(after, before)
+        self.assertIn("current_tracer: function_graph\n", killed)
+        self.assertIn("tracing_on: 0\n", killed)
+        self.assertEqual(mended, before)
+        self.assertRegex(said, r"these are in use .*current_tracer is function")
+
     def test_in_a_guest(self):
         """Debian's kernel in qemu, with this program in its initramfs: recorded there, drawn here."""
         machine = guest.Guest(self)
@@ -319,7 +377,16 @@ class Recording(Functions):
         if trace_cmd:
             machine.add(trace_cmd)
             commands.append([f"/bin/{os.path.basename(trace_cmd)}", "record", "-q", "-p", "function", "-l", "udp*", "-F", "-o", "/t.dat", *work[1:]])
-        files = machine.run(commands, ["/k.nlb", "/u.log", "/n.log", "/e.log", "/t.dat", "/c.nlb", "/c.txt"])
+        graph = ["/bin/nlkernel", "record", "--functions=graph"]
+        states = [f"/s{n}.txt" for n in range(4)]
+        state = [["/init", "state", path] for path in states]
+        tracer = "/sys/kernel/tracing/current_tracer"
+        commands += [state[0], [*graph, "-F", "-e", "raw_syscalls:sys_enter", "-o", "/g.nlb", *work], state[1],
+                     [*graph, "--filter-function", "udp_*", "-F", "-o", "/gu.nlb", *work],
+                     ["/init", "kill", "/x.nlb", *graph, "--filter-function", "vfs_*", "-o", "/x.nlb"], state[2],
+                     ["/bin/nlkernel", "record", "-q", "-e", "sched:sched_switch", "-d", "100ms", "-o", "/dev/null"], state[3],
+                     ["/init", "put", tracer, "function"], [*graph, "-d", "100ms", "-o", "/y.nlb"], ["/init", "put", tracer, "nop"]]
+        files = machine.run(commands, ["/k.nlb", "/u.log", "/n.log", "/e.log", "/t.dat", "/c.nlb", "/c.txt", "/g.nlb", "/gu.nlb", *states], seconds=600)
         for name, data in files.items():
             (self.scratch / name.strip("/")).write_bytes(data)
         self.assertIn("/k.nlb", files, machine.said)
@@ -340,6 +407,7 @@ class Recording(Functions):
         if trace_cmd:
             functions = {f["function"]: f["calls"] for f in self.report(self.scratch / "t.dat")["list"]}
             self.assertEqual(functions["udp_sendmsg"], functions["udp_recvmsg"])
+        self.assert_graph(*(files.get(path, b"").decode() for path in states), machine.said)
         self.assert_times(self.scratch / "c.nlb", [int(line) for line in files["/c.txt"].split()])
         for name in ("pdf", "svg", "png"):
             self.graph("-o", self.scratch / f"calls.{name}", self.scratch / "k.nlb")

@@ -8,7 +8,7 @@ import sys
 import support
 
 NLKERNEL = support.BUILD / "nlkernel/nlkernel"
-SCHEMAS = ["application", "bench", "disk", "faults", "interrupt", "locking", "request", "scheduler", "stopwatch", "syscalls", "tcp"]
+SCHEMAS = ["application", "bench", "cpus", "disk", "faults", "interrupt", "locking", "request", "scheduler", "stopwatch", "syscalls", "tcp"]
 
 
 class Case(support.Case):
@@ -86,12 +86,35 @@ class Reports(Case):
         self.assertIn("the name of a picture ends in", self.nlkernel("report", "scheduler", "--draw", self.scratch / "p.gif",
                                                                      self.scheduler_log(), status=1))
 
+    def test_all_rows_are_in_the_picture(self):
+        """A bar for each row, and one for what there is no room for."""
+        def texts(rows):
+            events = [(1, "raw_syscalls.sys_enter", "TID=1 CPU=0 ID=1", "x")]
+            events = [(i, f"exceptions.page_fault_user", "TID=1 CPU=0 ADDRESS=1 IP=1 ERROR.CODE=6", f"prog{n}") for n in range(rows) for i in range(n + 1)]
+            picture = self.scratch / "bars.svg"
+            self.nlkernel("report", "faults", "--draw", picture, self.lines(events))
+            return picture.read_text().count("<rect"), int(re.search(r'height="(\d+)', picture.read_text())[1])
+        few, many, more = texts(3), texts(40), texts(200)
+        self.assertEqual(many[1] - few[1], 20 * 37)
+        self.assertEqual(more[1] - few[1], 20 * 57)
+
     def test_records_that_were_made(self):
         made = self.scratch / "made.out"
         self.nlkernel("report", "scheduler", "--made", made, self.scheduler_log())
         lines = made.read_text().splitlines()
         self.assertEqual(sum("NL.EVNT=Quantum" in line for line in lines), 4)
         self.assertIn("PROG=b LVL=System NL.EVNT=RunQueue TID=20 CPU=0 WAKER=p FROM=20260101000000.000100 DUR.NS=50000", "\n".join(lines))
+
+    def test_lanes_of_processors(self):
+        """What nlv draws as lanes: who was switched in and out, under each processor's own names."""
+        switch = "CPU=%d PREV.COMM=%s PREV.PID=%d PREV.STATE=1 NEXT.COMM=%s NEXT.PID=%d"
+        log = self.lines([(1, "sched.sched_switch", switch % (1, "swapper/1", 0, "a", 10), "swapper/1"),
+                          (5, "sched.sched_switch", switch % (1, "a", 10, "b", 20), "a"), (9, "sched.sched_switch", switch % (0, "c", 30, "swapper/0", 0), "c")])
+        made = self.scratch / "lanes.out"
+        self.nlkernel("report", "cpus", "--made", made, log)
+        found = [re.search(r"PROG=(\S+) .*NL.EVNT=(Cpu\S+) CPU=(\d) TID=(\d+)", line) for line in made.read_text().splitlines()]
+        self.assertEqual(sorted(m.groups() for m in found if m), [("a", "Cpu1.in", "1", "10"), ("a", "Cpu1.out", "1", "10"), ("b", "Cpu1.in", "1", "20"),
+                                                                  ("c", "Cpu0.out", "0", "30")])
 
     def test_perl(self):
         text = self.nlkernel("report", "scheduler", "--perl", self.scheduler_log())
@@ -142,14 +165,37 @@ class Reports(Case):
                   (70, "syscalls.sys_exit_futex", "TID=3 CPU=1 PID=3 RET=0", "z")]
         found = self.report("locking", events)
         self.assertEqual({row["by"]["KIND"]: row["sum"] for row in found["Kinds"]}, {"spinlock": 4000, "mutex": 30000})
-        self.assertEqual([(row["by"]["UADDR"], row["count"], row["sum"]) for row in found["Futexes"]], [("4096", 1, 10000)])
+        self.assertEqual([(row["by"]["FUTEX"], row["count"], row["sum"]) for row in found["Futexes"]], [("0x1000", 1, 10000)])
+        self.assertEqual({row["by"]["LOCK"] for row in found["Locks"]}, {hex(18446612682090000000)})
+
+    def test_shares_are_of_the_recording_that_a_row_is_about(self):
+        """Several recordings in one report, of 1 ms and of 4 ms: what is waited for in each is a share of its own time."""
+        events = []
+        for n, length, wait in ((1, 0.001, 100), (8, 0.004, 800)):
+            events += [(n * 10000, "NetLogger.Record.Begin", f"CPUS=2 N={n}", "nlkernel"),
+                       (n * 10000 + 1, "lock.contention_begin", f"TID=1 CPU=0 LOCK.ADDR=1 FLAGS=1 N={n}", "x"),
+                       (n * 10000 + 1 + wait, "lock.contention_end", f"TID=1 CPU=0 LOCK.ADDR=1 RET=0 N={n}", "x"),
+                       (n * 10000 + 5000, "NetLogger.Record.Finish", f"EVENTS=2 LOST=0 SECONDS={length} N={n}", "nlkernel")]
+        found = self.report("locking", [(at, name, re.sub(r" N=\d+$", "", fields), prog) for at, name, fields, prog in events])
+        self.assertAlmostEqual(found["Callers"][0]["share"], 1)
+        (row,) = found["Kinds"]
+        self.assertAlmostEqual(row["cpu"], 0.0009 / 0.005 / 2)
+        schema = self.scratch / "vary.schema"
+        schema.write_text("[schema]\ntitle = x\n[event lock:contention_begin]\n[event lock:contention_end]\n[span W]\n"
+                          "begin = lock.contention_begin key TID,N\nend = lock.contention_end key TID,N\nfield = N\n"
+                          "[report R]\nof = W\nby = N\nvalue = DUR.NS\nunit = ns\ncolumns = count rate sum cpu\norder = key\n")
+        found = json.loads(self.nlkernel("report", schema, "--json", self.lines(events)))["reports"][0]["rows"]
+        self.assertEqual([row["by"]["N"] for row in found], ["1", "8"])
+        self.assertAlmostEqual(found[0]["cpu"], 0.1 / 2)
+        self.assertAlmostEqual(found[1]["cpu"], 0.2 / 2)
+        self.assertAlmostEqual(found[1]["rate"], 250)
 
     def test_disk(self):
-        events = [(10, "block.block_rq_insert", "TID=1 CPU=0 DEV=8 SECTOR=100 NR.SECTOR=8 BYTES=4096 RWBS=R COMM=x", "x"),
-                  (30, "block.block_rq_issue", "TID=1 CPU=0 DEV=8 SECTOR=100 NR.SECTOR=8 BYTES=4096 RWBS=R COMM=x", "x"),
-                  (530, "block.block_rq_complete", "TID=0 CPU=1 DEV=8 SECTOR=100 NR.SECTOR=8 RWBS=R", "swapper/1")]
+        events = [(10, "block.block_rq_insert", "TID=1 CPU=0 DEV=266338304 SECTOR=100 NR.SECTOR=8 BYTES=4096 RWBS=R COMM=x", "x"),
+                  (30, "block.block_rq_issue", "TID=1 CPU=0 DEV=266338304 SECTOR=100 NR.SECTOR=8 BYTES=4096 RWBS=R COMM=x", "x"),
+                  (530, "block.block_rq_complete", "TID=0 CPU=1 DEV=266338304 SECTOR=100 NR.SECTOR=8 RWBS=R", "swapper/1")]
         found = self.report("disk", events)
-        self.assertEqual([(r["by"]["RWBS"], r["sum"]) for r in found["Requests"]], [("R", 500000)])
+        self.assertEqual([(r["by"]["DEV"], r["by"]["RWBS"], r["sum"]) for r in found["Requests"]], [("254:0", "R", 500000)])
         self.assertEqual(found["Queue"][0]["sum"], 20000)
         self.assertEqual((found["Bytes"][0]["by"]["PROG"], found["Bytes"][0]["sum"]), ("x", 4096))
 
@@ -176,7 +222,8 @@ class Reports(Case):
 
     def test_faults(self):
         found = self.report("faults", [(10, "exceptions.page_fault_user", "TID=1 CPU=0 ADDRESS=4096 IP=77 ERROR.CODE=6", "x")] * 3)
-        self.assertEqual((found["Programs"][0]["count"], found["Places"][0]["by"]), (3, {"PROG": "x", "IP": "77"}))
+        self.assertEqual((found["Programs"][0]["count"], found["Places"][0]["by"]), (3, {"PROG": "x", "IP": "0x4d"}))
+        self.assertEqual(found["Kinds"][0]["by"], {"KIND": "wrote what was not there"})
 
     def test_application(self):
         """What a thread waited for in a read(2) is known when it is over."""

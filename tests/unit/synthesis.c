@@ -402,9 +402,10 @@ static void test_wrong_files(void **state)
         {"[span S]\nbegin =\nend = b\n", "test:2: the name of an event is wanted"},
         {"[span S]\nbegin = a key\nend = b\n", "test:2: key: names of fields are wanted, with commas between"},
         {"[span S]\nbegin = a from thread T\nend = b\n", "test:2: from and to are for [follow]"},
-        {"[make M]\nof = a\nfield = A what(B)\n", "test:3: \"what(B)\": program, address, syscall or symbol (FIELD), "
-                                                  "or TABLE[FIELD] of a [table TABLE] above, is "
-                                                  "wanted"},
+        {"[make M]\nof = a\nfield = A what(B)\n",
+         "test:3: \"what(B)\": program, address, syscall, symbol, hexadecimal or device (FIELD), "
+         "or TABLE[FIELD] of a [table TABLE] above, is "
+         "wanted"},
         {"[states S]\nstate = run a key T\n", "test:2: STATE: EVENT key FIELD is wanted"},
         {"[make M]\nof = a where (\n", NULL},
         {"[parameter A]\ndefault = 1\n[make M]\nof = ${A\n", "test:4: there is no [parameter] for ${A"}};

@@ -1,0 +1,25 @@
+/* nlkernel's reading of trace.dat, which trace-cmd wrote somewhere: what calls there are adds up, whatever the bytes.
+ */
+#include "fuzz.h"
+
+#include "trace_dat.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    calls c = {0};
+    char *copy = fuzz_copy(data, size);
+    if (trace_dat_detect(copy, size) && !trace_dat_read(&c, copy, size))
+        fuzz_expect(*nl_error_message() != '\0', "what can't be read has a reason");
+    free(copy);
+    calls_finish(&c);
+    uint64_t total = 0;
+    for (size_t i = 0; i < c.function_count; i++) {
+        fuzz_expect(strlen(calls_name(&c, (uint32_t)i)) == c.functions[i].size, "names are whole");
+        total += c.functions[i].calls;
+    }
+    fuzz_expect(total == c.total, "each call is one of a function");
+    for (size_t i = 0; i < c.edge_count; i++)
+        fuzz_expect(c.edges[i].caller < c.function_count && c.edges[i].function < c.function_count, "edges have ends");
+    calls_free(&c);
+    return 0;
+}
