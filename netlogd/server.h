@@ -69,7 +69,7 @@ struct server {
     int64_t told_ns;       /* when the latest one was */
     bool stopping;
     char reload_failure[1024]; /* why the latest reload failed, as far as it fits */
-    int64_t wrote_ns; /* when the first was put of what is not flushed; 0: all is */
+    int64_t wrote_ns;          /* when the first was put of what is not flushed; 0: all is */
     struct event *flush_event;
     struct event *retry_event;
     struct event *settle_event; /* what was written is to be made safe, and acknowledged */

@@ -44,7 +44,8 @@ static const struct argp_option options[] = {
     {"config", 'c', "FILE", 0,
      "What to draw: which events are lifelines and points, which fields loadlines; a file, or what is ready-made: "
      "dpss, "
-     "http, bp-workflow, kernel-sched, kernel-interrupts, kernel-cpus, kernel-request (default: found out from the log)",
+     "http, bp-workflow, kernel-sched, kernel-interrupts, kernel-cpus, kernel-request (default: found out from the "
+     "log)",
      0},
     {"render", OPTION_RENDER, "FILE", 0, "Draw into FILE.png, .svg or .pdf instead of a window", 0},
     {"size", OPTION_SIZE, "WxH", 0, "The picture's size (default 1200x800)", 0},

@@ -110,8 +110,8 @@ static value hexadecimal_of(nl_synthesis *s, value v)
     char text[32];
     if (v.kind != VALUE_INT && v.kind != VALUE_UINT)
         return v;
-    return value_of_text(
-        &s->texts, (nl_string){text, (size_t)snprintf(text, sizeof text, "0x%llx", (unsigned long long)v.number)});
+    int size = snprintf(text, sizeof text, "0x%llx", (unsigned long long)v.number);
+    return value_of_text(&s->texts, (nl_string){text, (size_t)size});
 }
 
 /* The kernel's number of a device as MAJOR:MINOR, as lsblk has it. */

@@ -135,7 +135,8 @@ static char *name_of(const char *url)
 static nl_status be_the_only_one(postgres *p)
 {
     if (run(&p->base, "SET lock_timeout = '20s'") == NL_OK &&
-        run(&p->base, "SELECT pg_advisory_lock(8241947160312)") == NL_OK && run(&p->base, "RESET lock_timeout") == NL_OK)
+        run(&p->base, "SELECT pg_advisory_lock(8241947160312)") == NL_OK &&
+        run(&p->base, "RESET lock_timeout") == NL_OK)
         return NL_OK;
     return store_prepend("another nlarchive loads into it");
 }

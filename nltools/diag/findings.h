@@ -31,6 +31,7 @@ typedef struct pressure {
     double cpu_busy;      /* %, of all processors */
     double cpu_waited;    /* %, of the time some task waited for one */
     double softirq_most;  /* %, of the processor that had most of it */
+    double softirq_busy;  /* %, that this processor was busy in all */
     double disk_busy;     /* %, of the busiest disk */
     double disk_ms;       /* a request took, of the slowest disk in use */
     double io_waited;     /* %, of the time some task waited for I/O */

@@ -110,6 +110,13 @@ static void find_disk(findings *f, guint host, const pressure *p)
     finding_advice(made, "read less, ask for more at once, spread the data over more disks, or find who else uses it");
 }
 
+/* A processor that does little else, or that is used up and does more of that than of anything else. */
+static bool is_softirq_bound(const pressure *p)
+{
+    return p->softirq_most >= 60 ||
+           (p->softirq_most >= 40 && p->softirq_busy >= 90 && p->softirq_most > p->softirq_busy / 2);
+}
+
 /*
  * A program that does not get to run leaves what came unread: the ways to it are longer, too, by what they take above
  * their best. Processors that softirqs take are another cause.
@@ -117,7 +124,7 @@ static void find_disk(findings *f, guint host, const pressure *p)
 static void find_cpu(findings *f, guint host, const pressure *p)
 {
     bool busy = p->cpu_busy >= 90, waits = p->cpu_waited >= 40;
-    if ((!busy && !waits) || p->softirq_most >= 60)
+    if ((!busy && !waits) || is_softirq_bound(p))
         return;
     burden b = burden_of(f->observed, host, true);
     if (p->unread >= UNREAD)
@@ -134,7 +141,7 @@ static void find_cpu(findings *f, guint host, const pressure *p)
 
 static void find_softirq(findings *f, guint host, const pressure *p)
 {
-    if (!(p->softirq_most >= 60))
+    if (!is_softirq_bound(p))
         return;
     burden b = burden_of(f->observed, host, false);
     finding *made = tell(f, host, "softirq", &b, 0.8, "a processor that only receives packets on");

@@ -181,7 +181,8 @@ static bool is_regular(const rhythm *r)
 {
     guint count = r->pauses->len;
     double asked = r->period_ns > 0 ? r->span_ns / r->period_ns : INFINITY;
-    return count >= PAUSES_LEAST && r->spread <= (count > PAUSES_LEAST + 1 ? 0.2 : 0.05) && count + 1 >= 0.7 * asked &&
+    double spread_most = count >= 8 ? 0.2 : count >= 5 ? 0.1 : 0.05;
+    return count >= PAUSES_LEAST && r->spread <= spread_most && count + 1 >= 0.7 * asked &&
            r->total_ns <= 0.5 * r->span_ns;
 }
 
@@ -268,7 +269,7 @@ void find_pauses(findings *f)
             longest = h;
     }
     guint first = leader(found, count);
-    if (first != 0 && 1.3 * found[first].total_ns >= found[longest].total_ns)
+    if (first != 0 && 2 * found[first].total_ns >= found[longest].total_ns)
         longest = first;
     if (is_regular(&found[longest]))
         tell(f, longest, &found[longest]);
