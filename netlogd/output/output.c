@@ -496,8 +496,8 @@ static void sync_file(output *out)
     if (output_file_sync(&out->file) != NL_OK)
         program_fail(
             PROGRAM_PROBLEM,
-            "%s: what was written last may be lost; it was not acknowledged, and is taken back at the next start",
-            nl_error_message());
+            "%s; what was written last may be lost: it was not acknowledged, and is taken back at the next start",
+            failure_text());
 }
 
 nl_status output_settle(output *out)
