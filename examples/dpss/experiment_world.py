@@ -168,8 +168,13 @@ def sweep(gone, kept=None):
     for line in read("/proc/swaps").splitlines()[1:]:
         if ours([pathlib.Path(line.split()[0]).parent.name]):
             run("swapoff", line.split()[0], check=False)
-    for name in ours(line.split()[0] for line in run("ip", "netns", "list", check=False).splitlines()):
-        run("ip", "netns", "delete", name, check=False)
+    for _ in range(100):  # one that somebody else is just looking at can't be removed yet
+        spaces = ours(line.split()[0] for line in run("ip", "netns", "list", check=False).splitlines())
+        if not spaces:
+            break
+        for name in spaces:
+            run("ip", "netns", "delete", name, check=False)
+        time.sleep(0.02)
     for line in run("losetup", "--list", "--noheadings", "--output", "NAME,BACK-FILE", check=False).splitlines():
         device, _, file = line.partition(" ")
         if ours([pathlib.Path(file.strip().removesuffix(" (deleted)")).parent.name]):

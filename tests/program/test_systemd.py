@@ -223,7 +223,7 @@ class Systemd(support.Case):
         self.assertNotEqual(self.control("is-active", "netlogd.service"), 0, "it is started by its first client")
         self.send(line(1))
         self.must("is-active", "netlogd.service")
-        self.assertEqual(self.records(), line(1))
+        support.wait_until(lambda: self.records() == line(1), what="the record is written")
         process = self.service()
         status = pathlib.Path(f"/proc/{process}/status").read_text()
         for name, value in (("CapEff", "0000000000000000"), ("CapBnd", "0000000000000000"), ("NoNewPrivs", "1"),

@@ -95,7 +95,7 @@ static void numbers_that_are_too_long_are_refused(void **state)
     static const char padded[] = "\x85\x80\x80\x80\x80\x80\x80\x80\x80\x00",
                       large[] = "\xff\xff\xff\xff\xff\xff\xff\xff\xff\x02",
                       longer[] = "\x85\x80\x80\x80\x80\x80\x80\x80\x80\x80\x00";
-    uint64_t value;
+    uint64_t value = 0;
     assert_ptr_equal(nl_varint_get(padded, padded + 10, &value), padded + 10);
     assert_int_equal(value, 5);
     assert_null(nl_varint_get(large, large + 10, &value));

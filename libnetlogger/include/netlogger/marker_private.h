@@ -188,9 +188,10 @@ static inline nl_field nl_private_field(const char *name, nl_private_refused val
 /*
  * The gate's symbol as the assembler is told it. GCC forgets in templates what name it was told for a variable, so it
  * says itself which it uses; Clang does not know that a variable of an unnamed namespace can be defined elsewhere. The
- * %c0 operand comes first everywhere.
+ * %c0 operand comes first everywhere. On i386 an address is no constant where code may lie anywhere: there are no
+ * markers in C++ templates there.
  */
-#if defined(__clang__)
+#if defined(__clang__) || defined(__i386__)
 #define NL_PRIVATE_GATE_NAME(marker) "netlogger_" #marker "_semaphore"
 #define NL_PRIVATE_GATE_OPERAND(marker) "i"(0)
 #else
