@@ -9,10 +9,12 @@ examples_dpss_dpss_get_LDADD = libnetlogger/libnetlogger.la -lpthread
 
 # The wide-area experiment with it.
 noinst_PROGRAMS += examples/dpss/path_emulator
+if BUILD_SHARED
 noinst_LTLIBRARIES += examples/dpss/fault.la
 examples_dpss_fault_la_SOURCES = %D%/dpss/fault.c
 examples_dpss_fault_la_CFLAGS = $(AM_CFLAGS) -fvisibility=default
 examples_dpss_fault_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
+endif
 examples_dpss_path_emulator_SOURCES = %D%/dpss/path_emulator.c %D%/dpss/path.c %D%/dpss/path.h
 
 EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/dpss.schema %D%/dpss/README.md \
