@@ -19,6 +19,9 @@
  * much too busy may be some way off: messages that contradict by no more count, and bend the line. */
 #define STAMPS_NS 200e3
 
+/* Times of 1843 to 2096 are reckoned with: the difference of any two has room in 64 bits. */
+#define TIME_MOST_NS INT64_C(4000000000000000000)
+
 enum { HOSTS_MOST = 1 << 16, NO_HOST = UINT32_MAX };
 
 /* other's clock minus host's was offset_ns at time_ns of host's, give or take error_ns. */
@@ -113,10 +116,15 @@ static bool is_event(const nl_record *record, const char *name)
 static bool get_ns(const nl_record *record, const char *name, double *value)
 {
     nl_field field;
-    if (!nl_record_find(record, name, &field) || !nl_field_double(&field, value) || !(fabs(*value) < 1e16))
+    if (!nl_record_find(record, name, &field) || !nl_field_double(&field, value) || !(fabs(*value) < 1e15))
         return false;
     *value *= 1e3;
     return true;
+}
+
+static bool is_reckoned_with(int64_t time_ns)
+{
+    return time_ns > -TIME_MOST_NS && time_ns < TIME_MOST_NS;
 }
 
 /* What was taken off already, of a log that was corrected before. */
@@ -125,7 +133,8 @@ static double corrected_ns(const nl_record *record)
     nl_field field;
     int64_t original_ns;
     if (!nl_record_find(record, ORIGINAL, &field) || field.type != NL_TYPE_STRING ||
-        nl_time_parse(field.string.data, field.string.size, NL_FRACTION_DECIMAL, &original_ns) != NL_OK)
+        nl_time_parse(field.string.data, field.string.size, NL_FRACTION_DECIMAL, &original_ns) != NL_OK ||
+        !is_reckoned_with(original_ns))
         return 0;
     return (double)(record->time_ns - original_ns);
 }
@@ -141,11 +150,14 @@ static void learn_offset(correction *c, const nl_record *record, uint32_t number
     if (other == NO_HOST || other == number)
         return;
     offset_ns -= corrected_ns(record);
+    int64_t other_ns = record->time_ns + (int64_t)offset_ns;
+    if (!is_reckoned_with(other_ns))
+        return;
     add_relation(c, &(relation){.host = number,
                                 .other = other,
                                 .is_measured = true,
                                 .time_ns = record->time_ns,
-                                .other_ns = record->time_ns + (int64_t)offset_ns,
+                                .other_ns = other_ns,
                                 .offset_ns = offset_ns,
                                 .error_ns = error_ns + ROUNDING_NS});
     c->hosts[number].measurements++;
@@ -163,7 +175,7 @@ static void learn_step(correction *c, const nl_record *record, uint32_t number)
 
 void correction_learn(correction *c, const nl_record *record)
 {
-    if (record->event.size == 0)
+    if (record->event.size == 0 || !is_reckoned_with(record->time_ns))
         return;
     uint32_t number = host_of(c, record->host);
     if (number == NO_HOST)
@@ -354,9 +366,10 @@ bool correction_apply(const correction *c, const nl_record *record, nl_record *o
 {
     nl_field known;
     size_t number = name_table_find(&c->names, record->host);
-    if (number == NAME_NONE || c->hosts[number].correction.count == 0)
+    if (number == NAME_NONE || c->hosts[number].correction.count == 0 || !is_reckoned_with(record->time_ns))
         return false;
-    int64_t add_ns = (int64_t)llround(fit_at(&c->hosts[number].correction, record->time_ns)), time_ns;
+    double wanted_ns = fit_at(&c->hosts[number].correction, record->time_ns);
+    int64_t add_ns = fabs(wanted_ns) < (double)TIME_MOST_NS ? (int64_t)llround(wanted_ns) : 0, time_ns;
     if (add_ns == 0 || __builtin_add_overflow(record->time_ns, add_ns, &time_ns))
         return false;
     nl_record_copy(out, record);

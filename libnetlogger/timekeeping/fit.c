@@ -251,8 +251,10 @@ fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count
 {
     fit f = {0};
     double usual = 0;
-    qsort(bounds, count, sizeof *bounds, compare_bounds);
-    qsort(steps, step_count, sizeof *steps, compare_steps);
+    if (count > 0) /* qsort takes no NULL */
+        qsort(bounds, count, sizeof *bounds, compare_bounds);
+    if (step_count > 0)
+        qsort(steps, step_count, sizeof *steps, compare_steps);
     for (size_t at = 0, next = 0; at < count;) {
         size_t end = at;
         while (next < step_count && steps[next].time_ns <= bounds[at].time_ns)
