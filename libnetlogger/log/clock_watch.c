@@ -262,7 +262,8 @@ void nl_clock_watch_finish(nl_log *log)
     say_offset(log, nl_monotonic_ns());
 }
 
-/* It goes on as the parent does, whose host it is on; but the question is the parent's. */
+/* It goes on as the parent does, whose host it is on; but the question is the parent's, and so is the first report, if
+ * it is yet to come. */
 void nl_clock_watch_after_fork(nl_clock_watch *watch)
 {
     if (watch == NULL)
@@ -270,6 +271,8 @@ void nl_clock_watch_after_fork(nl_clock_watch *watch)
     if (watch->fd >= 0)
         nl_identity_close(&watch->identity, watch->fd);
     watch->fd = -1;
+    if (watch->report_ns == 0)
+        watch->report_ns = nl_monotonic_ns() + watch->every_ns;
     watch->sample_count = 0;
     watch->in_burst = BURST;
     watch->exchange_ns = 0;
