@@ -408,7 +408,9 @@ class Recording(Functions):
         self.assertEqual(sum("NL.EVNT=raw_syscalls.sys_enter" in line and " ID=45 " in line for line in log), 200)
         if trace_cmd:
             functions = {f["function"]: f["calls"] for f in self.report(self.scratch / "t.dat")["list"]}
-            self.assertEqual(functions["udp_sendmsg"], functions["udp_recvmsg"])
+            # It begins to trace while the work is done already: maybe between a packet's two ends.
+            self.assertGreater(functions["udp_sendmsg"], 0)
+            self.assertIn(functions["udp_recvmsg"] - functions["udp_sendmsg"], (0, 1))
         self.assert_graph(*(files.get(path, b"").decode() for path in states), machine.said)
         self.assert_times(self.scratch / "c.nlb", [int(line) for line in files["/c.txt"].split()])
         for name in ("pdf", "svg", "png"):
