@@ -18,7 +18,10 @@ PROGRAM = r"""
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
-/* client URL PROG COUNT MICROSECONDS: logs numbers, pausing after every hundred. */
+/*
+ * client URL PROG COUNT MICROSECONDS: logs numbers, pausing after every hundred. Who has logged all while netlogd is
+ * away waits until it is back, for a minute: nl_close tries once.
+ */
 int main(int argc, char **argv)
 {
     nl_log *log = argc > 4 ? nl_open(argv[2], argv[1]) : NULL;
@@ -29,6 +32,8 @@ int main(int argc, char **argv)
         if (i % 100 == 0)
             usleep((useconds_t)atoi(argv[4]));
     }
+    for (int i = 0; i < 600 && nl_flush(log) != NL_OK; i++)
+        usleep(100000);
     if (nl_close(log) != NL_OK)
         return fprintf(stderr, "%s\n", nl_error_message()), 2;
     return 0;
