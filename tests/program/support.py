@@ -1,15 +1,19 @@
 """What whole-program tests share: where the built programs are, scratch folders, processes that always end.
 
 A test is a unittest file that ends with `support.main()`; it prints TAP. It runs from `make check`, which sets
-NL_BUILD_DIR and NL_SOURCE_DIR, or by hand with both in the environment.
+NL_BUILD_DIR and NL_SOURCE_DIR, or by hand with both in the environment. With NL_QUICK=1 tests marked `@support.long` are left
+out, which ./check without --full does. NL_TEST_TIMES=FILE has a line added to FILE for each test: its seconds, those of a
+processor that it and its processes took, its file, its name.
 """
 import atexit
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -71,8 +75,36 @@ def can_connect(port, host="127.0.0.1"):
         return False
 
 
+def children(process):
+    """What a process has started and is not gone yet: command lines by number."""
+    found = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, parent = path.read_text().rsplit(")", 1)[1].split()[:2]
+            if int(parent) == process.pid and state != "Z":
+                found[int(path.parent.name)] = path.with_name("cmdline").read_text().replace("\0", " ").strip()
+        except (OSError, IndexError):
+            continue
+    return found
+
+
+def processor_seconds():
+    """What this process took of a processor, and those of its children that have ended."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
 class Case(unittest.TestCase):
     """A test case with a scratch folder (self.scratch) and processes that are ended with it."""
+
+    def run(self, result=None):
+        begun, processor = time.monotonic(), processor_seconds()
+        try:
+            return super().run(result)
+        finally:
+            if "NL_TEST_TIMES" in os.environ:
+                with open(os.environ["NL_TEST_TIMES"], "a", encoding="utf-8") as times:
+                    times.write(f"{time.monotonic() - begun:.2f} {processor_seconds() - processor:.2f} "
+                                f"{pathlib.Path(sys.argv[0]).name} {self._testMethodName}\n")
 
     def setUp(self):
         self.scratch = pathlib.Path(tempfile.mkdtemp(prefix="netlogger-test-"))
@@ -112,6 +144,27 @@ class Case(unittest.TestCase):
         self.addCleanup(self._end, process)
         return process
 
+    def told_by_chronyd(self, command):
+        """Runs a shell command beside a chronyd that serves a clock of its own; what chronyc says of that, as its CSV has
+        it, and what the command prints. Skips the test where there can be none."""
+        if os.geteuid() != 0 or not shutil.which("chronyd") or not shutil.which("chronyc"):
+            self.skipTest("chronyd is not here, or may not be started")
+        configuration = self.scratch / "chrony.conf"
+        configuration.write_text(f"local stratum 7\npidfile {self.scratch}/pid\ndriftfile {self.scratch}/drift\n"
+                                 f"port 0\nbindcmdaddress 127.0.0.1\nbindcmdaddress /\ncmdport 323\n")
+        script = f"""
+            ip link set lo up
+            chronyd -x -d -u root -f {configuration} > /dev/null 2>&1 &
+            for i in $(seq 100); do chronyc -h 127.0.0.1 -c tracking 2>/dev/null | grep -q ,7, && break; sleep 0.1; done
+            chronyc -h 127.0.0.1 -c tracking
+            {command}
+            kill %1; wait"""
+        result = self.run_program("unshare", "-n", "bash", "-c", script)
+        if "unshare" in result.stderr or not result.stdout.count(","):
+            self.skipTest(f"no namespace or chronyd here: {result.stderr[:100]}")
+        told, _, printed = result.stdout.partition("\n")
+        return told.split(","), printed
+
     @staticmethod
     def _end(process):
         if process.poll() is None:
@@ -122,6 +175,21 @@ class Case(unittest.TestCase):
                 stream.close()
 
 
+def long(test):
+    """Marks a test, or a class of them, that takes long and that ./check therefore runs with --full only."""
+    test.is_long = True
+    return test
+
+
+class QuickLoader(unittest.TestLoader):
+    """Loads what is not marked as long."""
+
+    def getTestCaseNames(self, case):
+        if getattr(case, "is_long", False):
+            return []
+        return [name for name in super().getTestCaseNames(case) if not getattr(getattr(case, name), "is_long", False)]
+
+
 def main():
     """Runs the file's tests and prints TAP."""
     from tap.runner import TAPTestRunner
@@ -129,4 +197,5 @@ def main():
     runner = TAPTestRunner()
     runner.set_stream(True)
     runner.set_format("{method_name}")
-    unittest.main(module="__main__", testRunner=runner)
+    loader = QuickLoader() if os.environ.get("NL_QUICK") == "1" else unittest.defaultTestLoader
+    unittest.main(module="__main__", testRunner=runner, testLoader=loader)
