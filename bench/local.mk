@@ -8,6 +8,8 @@ EXTRA_DIST += \
 	%D%/bindings/Events.java \
 	%D%/bindings/events.f90 \
 	%D%/bindings/run \
+	%D%/compare \
+	%D%/instructions/decode.c \
 	%D%/kernel/run \
 	%D%/log/lttng_provider.h \
 	%D%/log/lttng_ust.c \
@@ -27,10 +29,12 @@ EXTRA_DIST += \
 	%D%/netlogd/nats \
 	%D%/netlogd/nats_plain.c \
 	%D%/netlogd/run \
+	%D%/netlogd/seek \
 	%D%/nlconv/run \
 	%D%/nlv/drive.c \
 	%D%/nlv/make_log.c \
 	%D%/nlv/run \
+	%D%/paired.py \
 	%D%/run \
 	%D%/sort/make_log.c \
 	%D%/sort/run
