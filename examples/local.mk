@@ -17,7 +17,7 @@ examples_dpss_fault_la_LDFLAGS = -module -avoid-version -shared -rpath /nowhere
 endif
 examples_dpss_path_emulator_SOURCES = %D%/dpss/path_emulator.c %D%/dpss/path.c %D%/dpss/path.h
 
-EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/dpss.schema %D%/dpss/README.md \
+EXTRA_DIST += %D%/dpss/dpss.nlv %D%/dpss/experiment.nlv %D%/dpss/dpss.schema %D%/dpss/README.md \
 	%D%/dpss/experiment %D%/dpss/experiment_faults.py %D%/dpss/experiment_world.py %D%/sensors/logins
 
 # The same in six languages: tests/program/test_languages.py compiles and runs them.

@@ -18,6 +18,10 @@ noinst_LTLIBRARIES += %D%/libchannel.la
 %C%_libchannel_la_CFLAGS = $(AM_CFLAGS) $(OPENSSL_CFLAGS) -pthread
 %C%_libchannel_la_LIBADD = $(OPENSSL_LIBS) -lpthread
 
+# What the library and netlogd both are made of, too: indexes by time.
+noinst_LTLIBRARIES += %D%/libtimeindex.la
+%C%_libtimeindex_la_SOURCES = %D%/reader/time_index.c %D%/reader/time_index.h
+
 # What the library and the sensors both are made of: how good this host's clock is.
 noinst_LTLIBRARIES += %D%/libtimekeeping.la
 %C%_libtimekeeping_la_SOURCES = %D%/timekeeping/quality.c %D%/timekeeping/quality.h
@@ -26,7 +30,7 @@ noinst_LTLIBRARIES += %D%/libtimekeeping.la
 noinst_LTLIBRARIES += %D%/libcorrection.la
 %C%_libcorrection_la_SOURCES = %D%/timekeeping/correction.c %D%/timekeeping/correction.h %D%/timekeeping/fit.c \
 	%D%/timekeeping/fit.h %D%/timekeeping/messages.c %D%/timekeeping/messages.h %D%/timekeeping/name_table.c \
-	%D%/timekeeping/name_table.h
+	%D%/timekeeping/name_table.h %D%/timekeeping/or_abort.h
 %C%_libcorrection_la_LIBADD = -lm
 
 # All of the library, hidden symbols within reach: what the shared library is made of and the unit tests link.
@@ -34,7 +38,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
 	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h \
 	%D%/base/distribution.c %D%/base/distribution.h \
-	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/text.h %D%/base/pages.h \
+	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/text.h %D%/base/hash_bytes.h %D%/base/pages.h \
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
 	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
 	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/lines.c %D%/format/text_write.c %D%/format/text.h \
@@ -66,7 +70,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/reader/archive.c %D%/transport/writer.c %D%/transport/writer_internal.h
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread -fno-semantic-interposition
-%C%_libcore_la_LIBADD = %D%/libchannel.la %D%/libtimekeeping.la $(ZSTD_LIBS) -lpthread
+%C%_libcore_la_LIBADD = %D%/libtimeindex.la %D%/libchannel.la %D%/libtimekeeping.la $(ZSTD_LIBS) -lpthread
 
 # The names of this machine's system calls, as its headers have them.
 nodist_%C%_libcore_la_SOURCES = libnetlogger/synthesis/syscall_names.c
@@ -110,7 +114,7 @@ endif
 	%D%/analysis/trace.c %D%/analysis/trace.h %D%/analysis/drawing.c %D%/analysis/drawing.h \
 	%D%/analysis/infer.c %D%/analysis/infer.h %D%/analysis/lifelines.c %D%/analysis/lifelines.h \
 	%D%/base/distribution.c %D%/base/distribution.h \
-	%D%/analysis/hash64.h %D%/analysis/hash_bytes.h \
+	%D%/analysis/hash64.h \
 	%D%/analysis/json.c %D%/analysis/json.h \
 	%D%/analysis/printable.c %D%/analysis/printable.h
 %C%_libanalysis_la_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'

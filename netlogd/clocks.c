@@ -3,8 +3,10 @@
 #include "clocks.h"
 
 #include "program/program.h"
+#include "timekeeping/quality.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,9 +60,7 @@ static bool is(nl_string text, const char *name)
 
 static void copy(char *to, size_t room, nl_string from)
 {
-    size_t size = from.size < room - 1 ? from.size : room - 1;
-    memcpy(to, from.data, size);
-    to[size] = '\0';
+    snprintf(to, room, "%.*s", from.size < room ? (int)from.size : (int)room, from.data != NULL ? from.data : "");
 }
 
 /* The host's entry, which is made; NULL when there are too many. */
@@ -141,10 +141,10 @@ static void warn(clocks *c, host_clock *h)
 
 void clocks_put(clocks *c, const nl_record *record)
 {
-    if (record->event.size < 10 || record->event.size > 13 || memcmp(record->event.data, "Clock", 5) != 0)
+    if (record->event.size < strlen(NL_CLOCK_KERNEL) || memcmp(record->event.data, "Clock", 5) != 0)
         return;
-    bool kernel = is(record->event, "ClockKernel"), tracking = is(record->event, "ClockTracking");
-    bool offset = is(record->event, "ClockOffset");
+    bool kernel = is(record->event, NL_CLOCK_KERNEL), tracking = is(record->event, NL_CLOCK_TRACKING);
+    bool offset = is(record->event, NL_CLOCK_OFFSET);
     host_clock *h = kernel || tracking || offset ? find(c, record->host) : NULL;
     if (h == NULL)
         return;

@@ -1,7 +1,7 @@
 /*
  * What the hosts that log have said of their clocks (ClockKernel, ClockTracking, ClockOffset: doc/clocks.md): the
  * latest of each host, and a warning in netlogd's own log when a host's clock is not synchronized, or far from this
- * one's, and when it is right again.
+ * one's, and when it is right again. The server's thread alone.
  */
 #ifndef NETLOGD_CLOCKS_H
 #define NETLOGD_CLOCKS_H
@@ -10,7 +10,7 @@
 
 typedef struct clocks clocks;
 
-/* log may be NULL. */
+/* log may be NULL, or is to outlive it. The caller's, for clocks_free; that there is no memory ends the program. */
 clocks *clocks_new(nl_log *log);
 
 /* Looks at a record that came; costs next to nothing when it is not of a clock. */

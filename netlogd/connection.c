@@ -2,6 +2,8 @@
 
 #include "connection.h"
 
+#include "allowance.h"
+
 #include "clocks.h"
 #include "request.h"
 #include "subscription.h"
@@ -38,8 +40,7 @@ struct connection {
     int64_t came_ns;       /* by the real-time clock: when the latest bytes were read */
     int64_t opened_ns;
     int64_t part_ns;      /* since when part of a record is there whose rest is not; 0: none is */
-    double allowance;     /* records that it may send now; below 0 it is not read */
-    int64_t allowed_ns;   /* when that was reckoned */
+    allowance allowance;  /* what it owes it is not read for */
     struct event *resume; /* when it is read again; NULL unless there is a limit */
     bool held_up;
     bool ready;          /* for data: TLS has begun, where it is wanted, as far as is known */
@@ -160,7 +161,8 @@ void connection_describe(const connection *c, nl_record *record)
     request_add_text(record, "PEER", c->peer);
     request_add_text(record, "CLIENT", c->prog);
     request_add_text(record, "FORMAT", nl_format_name(nl_decoder_format(c->decoder)));
-    nl_record_add_double(record, "SECONDS", (double)((now_ns - c->connected_ns) / 1000000) / 1e3);
+    int64_t connected_ms = (now_ns - c->connected_ns) / 1000000;
+    nl_record_add_double(record, "SECONDS", (double)connected_ms / 1e3);
     nl_record_add_uint(record, "RECORDS", stats->records);
     nl_record_add_uint(record, "BYTES", stats->bytes);
     nl_record_add_uint(record, "RATE", (uint64_t)rate);
@@ -204,32 +206,22 @@ static void on_question(void *user, int64_t sent_ns)
 
 static void limit_rate(connection *c);
 
-/* Takes records off what the client may send: a second's worth at once, and so much each second. */
 static void spend(connection *c, uint64_t records)
 {
     double rate = (double)c->server->settings->max_rate;
     if (rate > 0 && c->resume == NULL) /* since a reload */
         limit_rate(c);
-    if (c->resume == NULL)
-        return;
-    int64_t now_ns = server_now_ns();
-    if (rate <= 0) { /* there was a limit, and may be one again */
-        c->allowance = 0;
-        c->allowed_ns = now_ns;
-        return;
-    }
-    c->allowance += (double)(now_ns - c->allowed_ns) * rate / NL_NS_PER_SECOND;
-    c->allowance = (c->allowance < rate ? c->allowance : rate) - (double)records;
-    c->allowed_ns = now_ns;
+    if (c->resume != NULL)
+        allowance_spend(&c->allowance, rate, server_now_ns(), records);
 }
 
 /* Stops reading a client that has sent too much, until its allowance is no debt any more. */
 static void hold_up(connection *c)
 {
     double rate = (double)c->server->settings->max_rate;
-    if (c->resume == NULL || c->allowance >= 0 || rate <= 0 || c->server->stopping)
+    if (c->resume == NULL || c->allowance.left >= 0 || rate <= 0 || c->server->stopping)
         return;
-    double seconds = -c->allowance / rate;
+    double seconds = -c->allowance.left / rate;
     struct timeval interval = {.tv_sec = (time_t)seconds, .tv_usec = (suseconds_t)((seconds - (time_t)seconds) * 1e6)};
     c->held_up = true;
     event_del(c->readable);
@@ -485,8 +477,7 @@ static struct event *new_event(connection *c, evutil_socket_t fd, short what, ev
 static void limit_rate(connection *c)
 {
     c->resume = new_event(c, -1, 0, on_resume);
-    c->allowance = (double)c->server->settings->max_rate;
-    c->allowed_ns = server_now_ns();
+    c->allowance = allowance_new((double)c->server->settings->max_rate, server_now_ns());
 }
 
 connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const struct sockaddr *peer)
@@ -530,10 +521,25 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
 
 void connection_pause(connection *c, bool pause)
 {
-    if (pause)
+    if (pause) {
         event_del(c->readable);
-    else
-        listen_for_data(c);
+        return;
+    }
+    if (!c->ready)
+        c->opened_ns = server_now_ns(); /* that TLS could not begin is not its fault */
+    listen_for_data(c);
+}
+
+void connection_settings_changed(connection *c)
+{
+    event_del(c->readable);
+    if (c->held_up) { /* what it owes it owes at the new rate */
+        event_del(c->resume);
+        c->held_up = false;
+        spend(c, 0);
+        hold_up(c);
+    }
+    listen_for_data(c);
 }
 
 static void close_late(connection *c, const char *note)
@@ -563,7 +569,7 @@ static connection *worst(const server *srv)
 {
     size_t holders = 0;
     for (const connection *c = srv->connections; c != NULL; c = c->next)
-        holders += c->held > 0;
+        holders += c->held > 0; /* NOLINT(clang-analyzer-unix.Malloc): closing one takes it off the list */
     connection *found = NULL;
     for (connection *c = srv->connections; c != NULL; c = c->next) {
         if (c->held == 0 || c->held < srv->held / holders)

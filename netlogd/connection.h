@@ -23,6 +23,9 @@ bool connection_is_from(const connection *c, const char *text);
 /* Starts or stops reading, while the output is blocked. */
 void connection_pause(connection *c, bool pause);
 
+/* Has new limits hold at once: how long it may be silent, and how much it may send. */
+void connection_settings_changed(connection *c);
+
 /* Reads what the kernel holds of this client at this moment, and nothing that comes meanwhile; for the end of the
  * program. */
 void connection_take_what_came(connection *c);

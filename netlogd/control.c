@@ -31,6 +31,7 @@ static void add_counts(nl_record *record, const server *srv)
     nl_record_add_uint(record, "CONNECTIONS", srv->connection_count);
     nl_record_add_uint(record, "CONNECTED", counts->connections);
     nl_record_add_uint(record, "REFUSED", counts->refused);
+    nl_record_add_uint(record, "OVER.RATE", counts->over_rate);
     nl_record_add_uint(record, "HELD", srv->held);
     nl_record_add_uint(record, "CUT", counts->cut_off);
     nl_record_add_uint(record, "SUBSCRIBERS", live.subscribers);
@@ -170,6 +171,7 @@ void control_drops(request *r, const nl_record *asked)
         {"malformed", "pieces of input that could not be read", srv->counts.malformed},
         {"lost", "records missing from the streams of clients that number them", srv->counts.lost},
         {"refused", "connections: not from an allowed network, or too many", srv->counts.refused},
+        {"over-rate", "datagrams of who sent more than max-rate", srv->counts.over_rate},
         {"cut", "connections closed because clients took too much memory", srv->counts.cut_off},
         {"unwritten", "records too large for the format of an output", count_unwritten(srv)},
         {"failed", "requests that were refused", srv->counts.requests_failed},

@@ -2,12 +2,17 @@
 
 #include "datagrams.h"
 
+#include "allowance.h"
+#include "base/hash_bytes.h"
 #include "clocks.h"
 #include "program/program.h"
 #include "subscription.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 
 enum {
@@ -15,8 +20,15 @@ enum {
     LEFT_BEHIND = 1 << 16, /* datagrams read at the end at most */
     REPORTED = 10,         /* malformed pieces that are reported one by one */
     KERNEL_BUFFER = 4 << 20,
+    SENDERS = 1 << 12, /* whose allowances are known; a power of two */
     FLUSHES_MOST = 16, /* for one datagram: in few bytes may be gigabytes of records */
 };
+
+/* Who sends from one address. */
+typedef struct sender {
+    struct in6_addr address;
+    allowance allowance;
+} sender;
 
 struct datagrams {
     datagrams *next;
@@ -24,8 +36,10 @@ struct datagrams {
     const listener *from;
     struct event *readable;
     uint64_t malformed;
-    int flushes;   /* for the datagram that is read */
-    char peer[80]; /* of the latest */
+    int flushes;     /* for the datagram that is read */
+    char peer[80];   /* of the latest */
+    sender *senders; /* by their addresses; NULL: there was no max-rate yet */
+    uint64_t seed;
 };
 
 static void on_malformed(void *user, const nl_malformed *what)
@@ -50,7 +64,56 @@ static bool may_take_block(void *user)
     return d->flushes < FLUSHES_MOST && !outputs_are_blocked(d->server->outputs);
 }
 
-static void take_records(datagrams *d, size_t size)
+/* ---- who sends too much ---- */
+
+/*
+ * Which place an address has, others cannot know beforehand. Another's place is taken when that owes nothing; while
+ * it does, both share it, so that many addresses take no memory.
+ */
+static sender *find_sender(datagrams *d, const struct in6_addr *address, double rate, int64_t now_ns)
+{
+    sender *s = &d->senders[hash_bytes(d->seed, (const char *)address, sizeof *address) & (SENDERS - 1)];
+    allowance_spend(&s->allowance, rate, now_ns, 0);
+    if (memcmp(&s->address, address, sizeof *address) != 0 && s->allowance.left >= rate)
+        s->address = *address;
+    return s;
+}
+
+static bool read_address(const struct sockaddr_storage *from, struct in6_addr *address)
+{
+    *address = (struct in6_addr){0};
+    if (from->ss_family == AF_INET6)
+        memcpy(address, &((const struct sockaddr_in6 *)from)->sin6_addr, sizeof *address);
+    else if (from->ss_family == AF_INET)
+        memcpy(address, &((const struct sockaddr_in *)from)->sin_addr, sizeof(struct in_addr));
+    return from->ss_family == AF_INET6 || from->ss_family == AF_INET;
+}
+
+/* Whose datagram it is, when he is to be limited; local sockets have no addresses. */
+static sender *limited_sender(datagrams *d, const struct sockaddr_storage *from)
+{
+    double rate = (double)d->server->settings->max_rate;
+    struct in6_addr address;
+    if (rate <= 0 || !read_address(from, &address))
+        return NULL;
+    if (d->senders == NULL) {
+        d->senders = calloc(SENDERS, sizeof *d->senders);
+        if (d->senders == NULL || getrandom(&d->seed, sizeof d->seed, 0) != sizeof d->seed)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+    }
+    return find_sender(d, &address, rate, server_now_ns());
+}
+
+/* Nobody can be held up who sends datagrams. */
+static void drop(datagrams *d)
+{
+    d->server->counts.over_rate++;
+    server_add(d->server, &d->server->over_rate, d->peer, "datagrams dropped: more records than max-rate allows");
+}
+
+/* ---- records ---- */
+
+static void take_records(datagrams *d, size_t size, sender *from)
 {
     server *srv = d->server;
     const nl_record *record;
@@ -68,6 +131,8 @@ static void take_records(datagrams *d, size_t size)
         subscriptions_put(srv->subscriptions, record);
         clocks_put(srv->clocks, record);
         srv->counts.records++;
+        if (from != NULL)
+            from->allowance.left -= 1;
     }
     if (nl_decoder_is_paused(decoder))
         on_malformed(d, &(nl_malformed){.reason = "there are more records in its blocks than can be taken",
@@ -93,7 +158,11 @@ static bool read_one(datagrams *d)
     }
     listener_address_text((struct sockaddr *)&from, d->peer, sizeof d->peer);
     d->server->counts.bytes += (uint64_t)got;
-    take_records(d, (size_t)got);
+    sender *who = limited_sender(d, &from);
+    if (who != NULL && who->allowance.left < 0)
+        drop(d);
+    else
+        take_records(d, (size_t)got, who);
     return true;
 }
 
@@ -138,6 +207,7 @@ void datagrams_take_what_came(datagrams *d)
 void datagrams_free(datagrams *d)
 {
     event_free(d->readable);
+    free(d->senders);
     free(d);
 }
 

@@ -4,10 +4,11 @@ bin_PROGRAMS += netlogd/netlogctl
 endif
 netlogd_netlogd_SOURCES = \
 	%D%/main.c %D%/settings.c %D%/settings.h \
-	%D%/connection.c %D%/connection.h %D%/output/output.c %D%/output/output.h \
+	%D%/connection.c %D%/connection.h %D%/allowance.h %D%/output/output.c %D%/output/output.h \
 	%D%/output/outputs.c %D%/output/outputs.h %D%/output/delivery.c %D%/output/delivery.h \
 	%D%/output/kind.h %D%/output/kinds.c %D%/output/kind_forward.c %D%/output/kind_syslog.c \
-	%D%/output/file.c %D%/output/file.h %D%/output/journal.c %D%/output/journal.h %D%/output/options.c \
+	%D%/output/file.c %D%/output/file.h %D%/output/file_index.c %D%/output/file_index.h %D%/output/file_index_check.c \
+	%D%/output/time_scan.c %D%/output/time_scan.h %D%/output/journal.c %D%/output/journal.h %D%/output/options.c \
 	%D%/output/options.h \
 	%D%/output/failure.c %D%/output/failure.h %D%/output/repair.c %D%/output/repair.h %D%/output/verify.c %D%/output/verify.h \
 	%D%/output/take_out.c %D%/output/take_out.h %D%/output/missing.c %D%/output/missing.h \
@@ -23,8 +24,8 @@ netlogd_netlogd_SOURCES += %D%/nats/absent.c
 endif
 EXTRA_netlogd_netlogd_SOURCES = %D%/nats/place.h %D%/nats/link.h %D%/nats/cut.h %D%/nats/intake.h %D%/nats/reader.h
 netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
-netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS)
-netlogd_netlogd_LDADD = libnetlogger/libservice.la libnetlogger/libprogram.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS) $(NATS_LIBS) -lm
+netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS) $(ZSTD_CFLAGS)
+netlogd_netlogd_LDADD = libnetlogger/libservice.la libnetlogger/libprogram.la libnetlogger/libtimeindex.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS) $(NATS_LIBS) $(ZSTD_LIBS) -lm
 
 netlogd_netlogctl_SOURCES = %D%/netlogctl.c
 netlogd_netlogctl_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la

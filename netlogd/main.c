@@ -35,19 +35,16 @@ static const struct {
      "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one); "
      "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those in it "
      "vouch for); x-netlog+udp://HOST[:PORT] (whole lines in datagrams); unix:PATH; inherited:NAME, a socket that "
-     "systemd "
-     "opened (with ?cert=FILE and so on for TLS; * for all); nats://HOST/STREAM?durable=NAME&share=K/N, what others "
-     "put into NATS JetStream "
-     "(doc/nats.md). Default inherited:* where there are such, otherwise "
+     "systemd opened (with ?cert=FILE and so on for TLS; * for all); nats://HOST/STREAM?durable=NAME&share=K/N, what "
+     "others put into NATS JetStream (doc/nats.md). Default inherited:* where there are such, otherwise "
      "x-netlog://127.0.0.1:14830"},
     {"output", "FILE|FOLDER/|URL",
      "Where records go, again and again: a file, appended to; - (the default), standard output; FOLDER/ or "
      "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files; x-netlog://HOST?spool=FOLDER (or "
      "x-netlogs, unix), another collector, x-syslog://FACILITY?spool=FOLDER, and nats://HOST/STREAM?spool=FOLDER, NATS "
-     "JetStream "
-     "(doc/nats.md), which get all that waits in the "
-     "folder, at most spool_size=1g. Options of each: where=EXPRESSION (which records), format=ulm|bp|nlb, zstd=LEVEL, "
-     "fsync=never|flush|TIME (when what is acknowledged is safe against a crash of the machine)"},
+     "JetStream (doc/nats.md), which get all that waits in the folder, at most spool_size=1g. Options of each: "
+     "where=EXPRESSION (which records), format=ulm|bp|nlb, zstd=LEVEL, fsync=never|flush|TIME (when what is "
+     "acknowledged is safe against a crash of the machine)"},
     {"allow", "NETWORK",
      "Clients that may connect from other machines: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas "
      "between. Needed to listen off loopback, unless clients show certificates there"},
@@ -60,8 +57,7 @@ static const struct {
     {"max-memory", "SIZE",
      "What all clients together may take for records and blocks whose rest has not come, and subscribers for what they "
      "have not read, of which half at most; beyond that, clients that are the longest about a large one are closed, "
-     "and "
-     "subscribers miss records (default 1G)"},
+     "and subscribers miss records (default 1G)"},
     {"max-per-address", "N", "More from one address are turned away (default 0: no limit)"},
     {"max-rate", "N",
      "Records a second from one client; one who sends more is read later, so that it is held up (default 0: no limit)"},
@@ -74,9 +70,7 @@ static const struct {
      "rest for what is on its way to others, which stays in its spool after that (default 10)"},
     {"activation", "FILE",
      "Send the commands in it (level, event, marker, and destination with another collector's URL) to the programs "
-     "that log here in the binary format, "
-     "now "
-     "and whenever it changes"},
+     "that log here in the binary format, now and whenever it changes"},
     {"subscribe", "yes|no", "Whether clients may subscribe to the records as they come (default yes)"},
     {"subscriber-queue", "SIZE",
      "What a subscriber that does not keep up may leave unread; what comes then it misses, and is told (default 4M)"},
@@ -131,11 +125,13 @@ static error_t set(arguments *a, const char *name, const char *value, struct arg
     const char *why = settings_set(a->settings, name, value);
     if (why == NULL)
         return 0;
-    if (a->report == NULL)
+    if (a->report == NULL) {
         argp_error(state, "--%s %s: %s", name, value, why);
-    char message[1024];
-    snprintf(message, sizeof message, "--%s %s: %s", name, value, why);
-    a->report(a->report_user, message);
+    } else {
+        char message[1024];
+        snprintf(message, sizeof message, "--%s %s: %s", name, value, why);
+        a->report(a->report_user, message);
+    }
     return EINVAL;
 }
 
@@ -178,10 +174,13 @@ static bool read_arguments(arguments *a)
         {"foreground", OPTION_FOREGROUND, NULL, 0, "Do not go into the background", 0},
         {"verify", OPTION_VERIFY, NULL, 0,
          "Collect nothing: check every record of the files or folders named, say what is damaged and missing; exit 1 "
-         "when "
-         "anything is",
+         "when anything is",
          0},
-        {"repair", OPTION_REPAIR, NULL, 0, "As --verify, and take what is damaged out of FILE into FILE.damaged", 0},
+        {"repair", OPTION_REPAIR, NULL, 0,
+         "As --verify, and take what is damaged out of FILE into FILE.damaged, and make FILE.index, its index by time, "
+         "anew "
+         "where it is not sound",
+         0},
     };
     for (int i = 0; i < DIRECTIVE_COUNT; i++)
         options[i + 4] = (struct argp_option){.name = directives[i].name,

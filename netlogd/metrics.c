@@ -79,6 +79,7 @@ static void print_all(const server *srv, struct evbuffer *out)
         {"netlogd_lost_records_total", "counter", "Records missing from the streams of clients.", c->lost},
         {"netlogd_accepted_connections_total", "counter", "Connections so far.", c->connections},
         {"netlogd_refused_connections_total", "counter", "Connections turned away.", c->refused},
+        {"netlogd_over_rate_datagrams_total", "counter", "Datagrams dropped because of max-rate.", c->over_rate},
         {"netlogd_cut_off_connections_total", "counter", "Connections closed for want of memory.", c->cut_off},
         {"netlogd_requests_total", "counter", "Requests, subscriptions among them.", c->requests},
         {"netlogd_failed_requests_total", "counter", "Requests that were refused.", c->requests_failed},

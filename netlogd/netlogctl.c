@@ -88,9 +88,10 @@ static const struct argp argp = {
 static int connect_socket(const char *path)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(path) >= sizeof address.sun_path)
+    size_t length = strlen(path);
+    if (length >= sizeof address.sun_path)
         program_fail(PROGRAM_USAGE, "%s: the name is too long for a socket", path);
-    strcpy(address.sun_path, path);
+    memcpy(address.sun_path, path, length);
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     struct timeval timeout = {.tv_sec = TIMEOUT_SECONDS};
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) != 0)
@@ -241,10 +242,9 @@ static void print_json_member(const char *name, size_t size, nl_string value, bo
         fputs(", ", stdout);
     print_json_string((nl_string){name, size});
     fputs(": ", stdout);
-    if (is_number(value))
-        printf("%.*s", (int)value.size, value.data);
-    else if ((value.size == 4 && memcmp(value.data, "true", 4) == 0) ||
-             (value.size == 5 && memcmp(value.data, "false", 5) == 0))
+    bool is_truth = (value.size == 4 && memcmp(value.data, "true", 4) == 0) ||
+                    (value.size == 5 && memcmp(value.data, "false", 5) == 0);
+    if (is_truth || is_number(value))
         printf("%.*s", (int)value.size, value.data);
     else
         print_json_string(value);

@@ -2,6 +2,7 @@
 
 #include "reload.h"
 
+#include "connection.h"
 #include "output/failure.h"
 #include "program/program.h"
 #include "subscription.h"
@@ -92,6 +93,8 @@ bool reload(server *srv)
     settings_delete(srv->reloaded);
     srv->settings = srv->reloaded = now;
     subscriptions_outputs_changed(srv->subscriptions);
+    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
+        connection_settings_changed(c);
     nl_set_level(srv->log, now->level);
     nl_write(srv->log, NL_USAGE, "Netlogd.Reload", "LISTEN.COUNT=%zu", now->listen_count);
     return true;

@@ -32,9 +32,7 @@ request_guess request_recognise(const char *data, size_t size)
 
 nl_record *request_record(request *r, nl_level level, const char *event)
 {
-    static char host[256];
-    if (host[0] == '\0' && gethostname(host, sizeof host - 1) != 0)
-        strcpy(host, "localhost");
+    const char *host = r->server->host;
     nl_record_clear(r->record);
     nl_record_set_time(r->record, nl_time_now_ns() / 1000 * 1000);
     nl_record_set_host(r->record, host, strlen(host));

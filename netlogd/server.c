@@ -38,7 +38,7 @@ enum {
      */
     PRIORITIES = 3,
     ACCEPTED_AT_ONCE = 64,
-    CALLS_AT_ONCE = 16, /* between looks for who else wants something */
+    TURN_MS = 10, /* between looks for who else wants something, each of which costs with the number of clients */
     RETRY_MS = 250,
     LATE_MS = 50, /* after which the output does not wait any longer until clients have nothing to be read */
     ACTIVATION_MS = 500,
@@ -205,6 +205,24 @@ void server_reject(server *srv, nl_string malformed)
     nl_buffer_free(&line);
 }
 
+static void tell_sum(server *srv, server_sum *sum)
+{
+    if (sum->count == 0)
+        return;
+    nl_write(srv->log, NL_WARNING, sum->event, "PEER=%s REASON=%s COUNT=%" PRIu64, sum->peer, sum->reason, sum->count);
+    sum->count = 0;
+    sum->told_ns = server_now_ns();
+}
+
+void server_add(server *srv, server_sum *sum, const char *peer, const char *reason)
+{
+    sum->count++;
+    snprintf(sum->peer, sizeof sum->peer, "%s", peer);
+    sum->reason = reason;
+    if (sum->told_ns == 0 || server_now_ns() - sum->told_ns >= NL_NS_PER_SECOND)
+        tell_sum(srv, sum);
+}
+
 static const listener *socket_of(const server *srv, const struct evconnlistener *accepting)
 {
     size_t i = 0;
@@ -311,7 +329,7 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
         return;
     }
     srv->counts.refused++;
-    nl_write(srv->log, NL_WARNING, "Netlogd.Refused", "PEER=%s REASON=%s", address, why);
+    server_add(srv, &srv->refused, address, why);
     evutil_closesocket(fd);
 }
 
@@ -349,6 +367,8 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     srv->rate = (double)(srv->counts.records - srv->rate_records) * 1e9 / (double)(now_ns - srv->rate_ns);
     srv->rate_records = srv->counts.records;
     srv->rate_ns = now_ns;
+    tell_sum(srv, &srv->refused);
+    tell_sum(srv, &srv->over_rate);
     for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
         next = connection_next(c);
         connection_check_time(c, now_ns);
@@ -447,7 +467,8 @@ static struct event_base *new_base(void)
     struct event_config *config = event_config_new();
     if (config == NULL)
         return NULL;
-    event_config_set_max_dispatch_interval(config, NULL, CALLS_AT_ONCE, 0);
+    struct timeval turn = milliseconds(TURN_MS);
+    event_config_set_max_dispatch_interval(config, &turn, -1, 0);
     struct event_base *base = event_base_new_with_config(config);
     event_config_free(config);
     return base;
@@ -541,32 +562,9 @@ static nl_status take_and_write_all(server *srv)
     }
 }
 
-static int stop(server *srv)
+/* All that begins what a server does, and what it has for that. */
+static void free_parts(server *srv)
 {
-    srv->stopping = true;
-    inherited_notify("STOPPING=1");
-    enable_listeners(srv, false);
-    ending_begin(srv->settings->stop_s);
-    accept_who_came(srv);
-    int status = PROGRAM_DONE;
-    if (take_and_write_all(srv) != NL_OK) {
-        program_error("%s; the last records are lost", failure_text());
-        status = PROGRAM_PROBLEM;
-    } else {
-        acknowledge_all(srv);
-    }
-    ending_enforce(srv->settings->pid_file);
-    while (srv->connections != NULL)
-        connection_close(srv->connections);
-    subscriptions_deliver(srv->subscriptions);
-    while (srv->requests != NULL)
-        request_close(srv->requests);
-    subscriptions_free(srv->subscriptions);
-    nl_write(srv->log, NL_USAGE, "Netlogd.Stop",
-             "RECORDS=%" PRIu64 " MALFORMED=%" PRIu64 " LOST=%" PRIu64 " BYTES=%" PRIu64 " CONNECTIONS=%" PRIu64
-             " REFUSED=%" PRIu64,
-             srv->counts.records, srv->counts.malformed, srv->counts.lost, srv->counts.bytes, srv->counts.connections,
-             srv->counts.refused);
     for (size_t i = 0; i < srv->listener_count; i++)
         if (srv->listeners[i] != NULL)
             evconnlistener_free(srv->listeners[i]);
@@ -601,17 +599,38 @@ static int stop(server *srv)
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
         close(srv->reject_fd);
-    return status;
 }
 
-/* As programs on this host name it. */
-static void name_host(server *srv)
+static int stop(server *srv)
 {
-    const char *host = getenv("NETLOGGER_HOST");
-    if (host != NULL && *host != '\0')
-        snprintf(srv->host, sizeof srv->host, "%s", host);
-    else if (gethostname(srv->host, sizeof srv->host - 1) != 0)
-        strcpy(srv->host, "localhost");
+    srv->stopping = true;
+    inherited_notify("STOPPING=1");
+    enable_listeners(srv, false);
+    ending_begin(srv->settings->stop_s);
+    accept_who_came(srv);
+    int status = PROGRAM_DONE;
+    if (take_and_write_all(srv) != NL_OK) {
+        program_error("%s; the last records are lost", failure_text());
+        status = PROGRAM_PROBLEM;
+    } else {
+        acknowledge_all(srv);
+    }
+    ending_enforce(srv->settings->pid_file);
+    while (srv->connections != NULL)
+        connection_close(srv->connections);
+    subscriptions_deliver(srv->subscriptions);
+    while (srv->requests != NULL)
+        request_close(srv->requests);
+    subscriptions_free(srv->subscriptions);
+    tell_sum(srv, &srv->refused);
+    tell_sum(srv, &srv->over_rate);
+    nl_write(srv->log, NL_USAGE, "Netlogd.Stop",
+             "RECORDS=%" PRIu64 " MALFORMED=%" PRIu64 " LOST=%" PRIu64 " BYTES=%" PRIu64 " CONNECTIONS=%" PRIu64
+             " REFUSED=%" PRIu64,
+             srv->counts.records, srv->counts.malformed, srv->counts.lost, srv->counts.bytes, srv->counts.connections,
+             srv->counts.refused);
+    free_parts(srv);
+    return status;
 }
 
 int server_run(const settings *s, server_read_settings read_settings, void *read_user, listener *listeners,
@@ -632,8 +651,10 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
             return PROGRAM_PROBLEM;
         }
     }
+    srv.refused.event = "Netlogd.Refused";
+    srv.over_rate.event = "Netlogd.OverRate";
     srv.streams = outputs_streams(out);
-    name_host(&srv);
+    program_host(srv.host, sizeof srv.host);
     srv.clocks = clocks_new(log);
     srv.activation = activation_new(s->activation);
     activation_look(srv.activation);

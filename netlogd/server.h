@@ -27,10 +27,20 @@ typedef struct server_counts {
     uint64_t bytes;
     uint64_t connections; /* so far */
     uint64_t refused;     /* not from an allowed network, or too many */
+    uint64_t over_rate;   /* datagrams that were dropped because of max-rate */
     uint64_t cut_off;     /* because clients took too much memory */
     uint64_t requests;    /* whose line was read */
     uint64_t requests_failed;
 } server_counts;
+
+/* What strangers make happen as often as they like: said at once, and then once a second with how often it was. */
+typedef struct server_sum {
+    const char *event;
+    uint64_t count; /* not said yet; what it was the last time: */
+    char peer[80];
+    const char *reason;
+    int64_t told_ns; /* 0: never */
+} server_sum;
 
 /* Reads the configuration again. The caller's, to be freed with settings_delete; NULL after the reasons were reported.
  */
@@ -74,9 +84,10 @@ struct server {
     struct event *retry_event;
     struct event *settle_event; /* what was written is to be made safe, and acknowledged */
     struct event *accept_event; /* tries again after the process ran out of descriptors */
-    unsigned accepted;          /* since listeners last gave way to those who are connected */
-    int client_descriptors;     /* clients get lower ones */
-    int64_t accept_told_ns;     /* when it was said last that there are none; 0: never */
+    server_sum refused, over_rate;
+    unsigned accepted;      /* since listeners last gave way to those who are connected */
+    int client_descriptors; /* clients get lower ones */
+    int64_t accept_told_ns; /* when it was said last that there are none; 0: never */
     struct event *signals[3];
     struct event *clock_event;         /* looks every second for clients that take too long */
     struct evconnlistener **listeners; /* NULL where datagrams come */
@@ -112,6 +123,7 @@ void server_block_signals(bool block);
 
 /* For connections and datagrams. */
 bool server_is_allowed(const server *srv, const struct sockaddr *peer, bool vouched); /* vouched: with a certificate */
+void server_add(server *srv, server_sum *sum, const char *peer, const char *reason);  /* the latter is a constant */
 void server_wrote(server *srv);                       /* something was put into the output, or is to be acknowledged */
 void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
 

@@ -555,7 +555,8 @@ void subscription_describe(const subscription *s, nl_record *record)
     nl_record_add_uint(record, "RECORDS", s->records);
     nl_record_add_uint(record, "MISSED", s->missed_in_all);
     nl_record_add_uint(record, "QUEUED", request_queued(s->request));
-    nl_record_add_double(record, "SECONDS", (double)((server_now_ns() - s->began_ns) / 1000000) / 1e3);
+    int64_t lasted_ms = (server_now_ns() - s->began_ns) / 1000000;
+    nl_record_add_double(record, "SECONDS", (double)lasted_ms / 1e3);
 }
 
 /* ---- all of them ---- */

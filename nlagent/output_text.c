@@ -11,12 +11,8 @@
 
 void output_open(output *out, const char *destination)
 {
-    const char *host = secure_getenv("NETLOGGER_HOST"); /* as the library has it */
     (void)destination;
-    if (host != NULL && *host != '\0')
-        snprintf(out->host, sizeof out->host, "%s", host);
-    else if (gethostname(out->host, sizeof out->host - 1) != 0)
-        snprintf(out->host, sizeof out->host, "localhost");
+    program_host(out->host, sizeof out->host);
 }
 
 bool output_put(output *out, nl_record *record)

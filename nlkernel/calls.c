@@ -2,7 +2,7 @@
 
 #include "calls.h"
 
-#include "analysis/hash_bytes.h"
+#include "base/hash_bytes.h"
 #include "base/error.h"
 
 #include <stdlib.h>

@@ -17,6 +17,7 @@ bool kernel_sums_wanted(const schema *s)
 #include "bpf/sum.h"
 #include "events.h"
 #include "kallsyms.h"
+#include "program/program.h"
 #include "rights.h"
 #include "bpf/sum.skel.h"
 
@@ -295,8 +296,8 @@ static void read_all(kernel_sums *k, const kernel_sum *sum, void (*put)(void *us
     struct sum_value *values = calloc(cpus > 0 ? (size_t)cpus : 1, sizeof *values);
     nl_record *record = nl_record_new();
     struct sum_key key, *before = NULL;
-    char host[256] = "localhost";
-    gethostname(host, sizeof host - 1);
+    char host[256];
+    program_host(host, sizeof host);
     NL_REQUIRE(values != NULL, "out of memory");
     while (bpf_map_get_next_key(map, before, &key) == 0) {
         if (bpf_map_lookup_elem(map, &key, values) == 0) {

@@ -37,8 +37,7 @@ static const struct argp_option options[] = {
     {"cpu", OPTION_CPU, "LIST", 0, "Only these CPUs: 0,2-5, or a mask: 0x3d", 1},
     {"filter", OPTION_FILTER, "EXPR", 0,
      "Only events that EXPR is true of, such as 'NEXT.PRIO < 100 || PREV.COMM ~ \"kworker*\"'. What the kernel can "
-     "test "
-     "itself is tested there. doc/expressions.md is about all that it may be",
+     "test itself is tested there. doc/expressions.md is about all that it may be",
      1},
     {"counters", OPTION_COUNTERS, "NAME[,NAME...]", 0,
      "With each event what these counters of its CPU were: cycles, instructions, cache-misses, branch-misses, "
@@ -167,6 +166,27 @@ static void read_filter(recording_options *o, const char *text, struct argp_stat
         argp_error(state, "--filter: %s", nl_error_message());
 }
 
+static void read_functions(recording_options *o, const char *kind, struct argp_state *state)
+{
+    if (kind != NULL && strcmp(kind, "graph") != 0 && strcmp(kind, "calls") != 0)
+        argp_error(state, "--functions=%s: graph or calls is wanted", kind);
+    o->functions = kind == NULL ? FUNCTIONS_ANY : strcmp(kind, "graph") == 0 ? FUNCTIONS_GRAPH : FUNCTIONS_CALLS;
+}
+
+/* Which options go together. */
+static void check_together(const recording_options *o, struct argp_state *state)
+{
+    if (o->counters.count > 0 && (o->functions || o->pid_count > 0 || o->follow))
+        argp_error(state, "--counters counts for whole CPUs: --pid, --follow and --functions can't go with it; "
+                          "--filter 'PROG == NAME' can");
+    if (o->glob_count > 0 && !o->functions)
+        argp_error(state, "--filter-function is about --functions, which is not given");
+    if (o->pattern_count == 0 && !o->functions && !o->events_elsewhere)
+        argp_error(state, "no event is given: -e sched:sched_switch, for one; nlkernel list shows what there is");
+    if (o->follow && o->command == NULL)
+        argp_error(state, "--follow wants a command to follow");
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     recording_options *o = state->input;
@@ -181,11 +201,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         add_word(&o->patterns, &o->pattern_count, argument);
         return 0;
     case OPTION_FUNCTIONS:
-        o->functions = argument == NULL                 ? FUNCTIONS_ANY
-                       : strcmp(argument, "graph") == 0 ? FUNCTIONS_GRAPH
-                                                        : FUNCTIONS_CALLS;
-        if (argument != NULL && o->functions == FUNCTIONS_CALLS && strcmp(argument, "calls") != 0)
-            argp_error(state, "--functions=%s: graph or calls is wanted", argument);
+        read_functions(o, argument, state);
         return 0;
     case OPTION_FUNCTION:
         if (*(argument + (*argument == '!')) == '\0')
@@ -238,15 +254,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         o->command = state->argv + state->next;
         return 0;
     case ARGP_KEY_END:
-        if (o->counters.count > 0 && (o->functions || o->pid_count > 0 || o->follow))
-            argp_error(state, "--counters counts for whole CPUs: --pid, --follow and --functions can't go with it; "
-                              "--filter 'PROG == NAME' can");
-        if (o->glob_count > 0 && !o->functions)
-            argp_error(state, "--filter-function is about --functions, which is not given");
-        if (o->pattern_count == 0 && !o->functions && !o->events_elsewhere)
-            argp_error(state, "no event is given: -e sched:sched_switch, for one; nlkernel list shows what there is");
-        if (o->follow && o->command == NULL)
-            argp_error(state, "--follow wants a command to follow");
+        check_together(o, state);
         return 0;
     default:
         return ARGP_ERR_UNKNOWN;

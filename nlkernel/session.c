@@ -35,7 +35,6 @@ enum {
     INTERVAL_DEFAULT_MS = 200,
     INTERVAL_LIVE_MS = 50,
     LOOK_EVERY_MS = 100,
-    SWITCHES_EVERY = 5
 };
 
 /* Sizes of a page of the ring buffer: the larger one is asked for where the kernel knows of it and buffers are large.
@@ -47,8 +46,8 @@ typedef struct session {
     sink *sink;
     tracing tracing;
     instance instance;
-    instance
-        shared; /* the kernel's own buffers, where the function graph tracer works nowhere else; dir NULL: not used */
+    /* The kernel's own buffers, where the function graph tracer works nowhere else; dir NULL: not used. */
+    instance shared;
     shared_note note;
     functions_kind functions;
     kernel_events events;
@@ -440,11 +439,7 @@ static bool set_buffers(session *s)
 
 static void set_up(session *s)
 {
-    const char *host = getenv("NETLOGGER_HOST");
-    if (host != NULL && *host != '\0')
-        snprintf(s->host, sizeof s->host, "%s", host);
-    else if (gethostname(s->host, sizeof s->host - 1) != 0)
-        strcpy(s->host, "localhost");
+    program_host(s->host, sizeof s->host);
     s->setup = (lane_setup){
         .events = &s->events,
         .filter = s->options->filter,

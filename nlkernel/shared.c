@@ -16,8 +16,7 @@
 /* All refusals begin so. */
 #define NOT_FREE                                                                                                       \
     "--functions=graph: this kernel has the function graph tracer only in the buffers that everybody shares, and "     \
-    "these "                                                                                                           \
-    "are in use (--functions=calls wants none of them): "
+    "these are in use (--functions=calls wants none of them): "
 
 /* What is in these files as long as nobody uses it; a kernel without one of them has nothing to be used. */
 static const struct {

@@ -23,8 +23,8 @@ static int64_t monotonic_ns(void)
 
 static nl_record *own_record(const char *event, int64_t time_ns)
 {
-    char host[256] = "localhost";
-    gethostname(host, sizeof host - 1);
+    char host[256];
+    program_host(host, sizeof host);
     nl_record *record = nl_record_new();
     nl_record_set_time(record, time_ns);
     nl_record_set_host(record, host, strlen(host));

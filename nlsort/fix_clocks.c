@@ -29,28 +29,74 @@ static void *or_fail(void *memory)
     return memory;
 }
 
-void fix_options_ids(fix_options *o, char *text)
+/* ---- options ---- */
+
+enum { OPTION_FIX_CLOCKS = 0x2000, OPTION_REFERENCE, OPTION_ID, OPTION_MESSAGE };
+
+static const struct argp_option options[] = {
+    {"fix-clocks", OPTION_FIX_CLOCKS, NULL, 0,
+     "Put the times of all hosts on one base, by what the logs say of their clocks (ClockOffset), and by messages, "
+     "which cannot come before they go; tell what was done. DATE.ORIGINAL keeps the time that was logged",
+     0},
+    {"reference", OPTION_REFERENCE, "HOST", 0,
+     "With --fix-clocks: the host whose clock is right (default: the collector that most were compared with)", 0},
+    {"id", OPTION_ID, "FIELD,...", 0,
+     "With --fix-clocks: the fields that tell messages apart (default: those whose names end in ID, and SEQ)", 0},
+    {"message", OPTION_MESSAGE, "SENT:RECEIVED", 0,
+     "With --fix-clocks: the events of a message that goes and comes; again for others (default: pairs of names that "
+     "differ in such words alone, as Ping.Send and Ping.Receive)",
+     0},
+    {0},
+};
+
+static void add_ids(fix_options *o, char *text)
 {
     for (char *name = strtok(text, ","); name != NULL; name = strtok(NULL, ",")) {
-        o->ids = or_fail(reallocarray(o->ids, o->id_room + 1, sizeof *o->ids));
-        o->ids[o->id_room++] = name;
+        o->ids = or_fail(reallocarray(o->ids, o->what.id_count + 1, sizeof *o->ids));
+        o->ids[o->what.id_count++] = name;
     }
     o->what.ids = o->ids;
-    o->what.id_count = o->id_room;
 }
 
-bool fix_options_message(fix_options *o, char *text)
+static bool add_message(fix_options *o, char *text)
 {
     char *colon = strchr(text, ':');
     if (colon == NULL || colon == text || colon[1] == '\0')
         return false;
     *colon = '\0';
-    o->messages = or_fail(reallocarray(o->messages, o->message_room + 1, sizeof *o->messages));
-    o->messages[o->message_room++] = (correction_message){text, colon + 1};
+    o->messages = or_fail(reallocarray(o->messages, o->what.message_count + 1, sizeof *o->messages));
+    o->messages[o->what.message_count++] = (correction_message){text, colon + 1};
     o->what.messages = o->messages;
-    o->what.message_count = o->message_room;
     return true;
 }
+
+static error_t parse(int key, char *argument, struct argp_state *state)
+{
+    fix_options *o = state->input;
+    switch (key) {
+    case OPTION_FIX_CLOCKS:
+        o->asked = true;
+        return 0;
+    case OPTION_REFERENCE:
+        o->what.reference = argument;
+        return 0;
+    case OPTION_ID:
+        add_ids(o, argument);
+        return 0;
+    case OPTION_MESSAGE:
+        if (!add_message(o, argument))
+            argp_error(state, "--message %s: it takes two events, SENT:RECEIVED", argument);
+        return 0;
+    case ARGP_KEY_END:
+        if (!o->asked && (o->what.reference != NULL || o->what.id_count > 0 || o->what.message_count > 0))
+            argp_error(state, "--reference, --id and --message go with --fix-clocks");
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp fix_clocks_argp = {.options = options, .parser = parse};
 
 void fix_options_free(fix_options *o)
 {
@@ -86,7 +132,8 @@ static bool fill(fix_clocks *f, size_t size)
     size_t left = f->packed.size - f->at;
     if (left >= size)
         return true;
-    memmove(f->packed.data, f->packed.data + f->at, left);
+    if (left > 0)
+        memmove(f->packed.data, f->packed.data + f->at, left);
     f->packed.size = left;
     f->at = 0;
     off_t rest = f->written - f->read;

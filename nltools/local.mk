@@ -16,14 +16,14 @@ nltools_nlstat_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
 nltools_nlstat_LDADD = libnetlogger/libchart.la libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) $(CAIRO_LIBS) -lm
 
 nltools_nldiag_SOURCES = %D%/nldiag.c \
-	%D%/diag/observed.c %D%/diag/observed.h %D%/diag/observed_inside.h %D%/diag/resource.c %D%/diag/clocks.c %D%/diag/legs.c \
-	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/pressure.c %D%/diag/peers.c %D%/diag/hosts.c %D%/diag/network.c \
+	%D%/diag/observed.c %D%/diag/observed.h %D%/diag/observed_inside.h %D%/diag/resource.c %D%/diag/clocks.c %D%/diag/measured_clocks.c %D%/diag/legs.c \
+	%D%/diag/findings.c %D%/diag/findings.h %D%/diag/clock_findings.c %D%/diag/pressure.c %D%/diag/peers.c %D%/diag/hosts.c %D%/diag/network.c \
 	%D%/diag/waiting.c %D%/diag/pauses.c %D%/diag/changes.c \
 	%D%/diag/report.c %D%/diag/report.h %D%/diag/report_html.c %D%/diag/report_changes.c \
 	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/subject_options.c %D%/stat/subject_options.h %D%/stat/gather.c %D%/stat/gather.h
 nltools_nldiag_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nldiag_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
-nltools_nldiag_LDADD = libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) -lm
+nltools_nldiag_LDADD = libnetlogger/libcorrection.la libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) -lm
 
 nltools_nlschema_SOURCES = %D%/nlschema.c \
 	%D%/schema/schema.c %D%/schema/schema.h %D%/schema/names.c %D%/schema/header.c %D%/schema/doc.c %D%/schema/json.c \

@@ -33,8 +33,7 @@ static const struct argp_option options[] = {
     {"follow", 'f', NULL, 0, "load: go on as the sources grow, until SIGINT or SIGTERM", 0},
     {"id", OPTION_ID, "FIELD,...", 0,
      "load: those fields name an object; again for others. The views lifelines and steps are about them (default: "
-     "found "
-     "out from the first records)",
+     "found out from the first records)",
      0},
     {"from", OPTION_FROM, "TIME", 0,
      "query: records of then or later: 2026-01-31T12:00:00.5, 20260131120000.5 or seconds since 1970", 1},

@@ -149,8 +149,7 @@ static const struct argp argp = {
     .parser = parse,
     .args_doc = "--to FORMAT [SOURCE]",
     .doc = "Convert a log from one format into another. Without SOURCE, standard input. What the output's format can't "
-           "hold "
-           "is said once on standard error. " PROGRAM_SOURCES "."
+           "hold is said once on standard error. " PROGRAM_SOURCES "."
            "\vExit status: 0 done; 1 something could not be read or written, or is missing (the rest is done all the "
            "same); 2 wrong use.\n\nExamples: nlconv --to json all.nlb\n  nlconv --to csv -o all.csv all.log\n  nlconv "
            "--from csv --to ulm < all.csv",

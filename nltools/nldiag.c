@@ -98,6 +98,7 @@ static void look(findings *f)
                                                      find_waiting, find_pauses, find_changes};
     for (size_t i = 0; i < G_N_ELEMENTS(principles); i++)
         principles[i](f);
+    doubt_clocks(f);
     findings_rank(f);
 }
 

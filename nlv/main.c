@@ -22,6 +22,7 @@ enum {
     OPTION_WRITE_CONFIG,
     OPTION_MOST,
     OPTION_NO_INDEX,
+    OPTION_FIX_CLOCKS,
     OPTION_DIRECTORY
 };
 
@@ -43,9 +44,8 @@ typedef struct arguments {
 static const struct argp_option options[] = {
     {"config", 'c', "FILE", 0,
      "What to draw: which events are lifelines and points, which fields loadlines; a file, or what is ready-made: "
-     "dpss, "
-     "http, bp-workflow, kernel-sched, kernel-interrupts, kernel-cpus, kernel-request (default: found out from the "
-     "log)",
+     "dpss, http, bp-workflow, kernel-sched, kernel-interrupts, kernel-cpus, kernel-request (default: found out from "
+     "the log)",
      0},
     {"render", OPTION_RENDER, "FILE", 0, "Draw into FILE.png, .svg or .pdf instead of a window", 0},
     {"size", OPTION_SIZE, "WxH", 0, "The picture's size (default 1200x800)", 0},
@@ -59,6 +59,8 @@ static const struct argp_option options[] = {
      "Keep so many records, the latest, of logs that go on without end (default: all of files, 20 million of what "
      "comes over the network); 1k is 1024",
      0},
+    {"fix-clocks", OPTION_FIX_CLOCKS, NULL, 0,
+     "Set the hosts' clocks right by what the logs hold of measurements and messages, as nlsort --fix-clocks does", 0},
     {"no-index", OPTION_NO_INDEX, NULL, 0,
      "Neither use nor leave LOG.nlv-index, by which a large log is there at once when it is opened again", 0},
     {"directory", OPTION_DIRECTORY, "URL", 0,
@@ -123,6 +125,9 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case OPTION_MOST:
         parse_most(state, a, argument);
+        return 0;
+    case OPTION_FIX_CLOCKS:
+        a->model.fix_clocks = true;
         return 0;
     case OPTION_NO_INDEX:
         a->model.no_index = true;
@@ -193,6 +198,13 @@ static void render(const arguments *a, const model *m)
         program_fail(PROGRAM_PROBLEM, "%s", message);
 }
 
+/* What a window would show in its bar. */
+static void tell_notices(model *m)
+{
+    for (char *text; (text = model_take_notice(m)) != NULL; g_free(text))
+        program_error("%s", text);
+}
+
 /* Everything without a window. Returns the exit status. */
 static int work_headless(arguments *a)
 {
@@ -202,6 +214,8 @@ static int work_headless(arguments *a)
     for (int i = 0; i < a->source_count; i++)
         good = model_add_source(m, a->sources[i], false) && good;
     model_load(m);
+    if (a->model.fix_clocks)
+        tell_notices(m);
     int64_t from_ns, to_ns;
     if (!model_time_range(m, &from_ns, &to_ns))
         program_fail(PROGRAM_PROBLEM, "there are no records to draw");

@@ -49,6 +49,33 @@ def numbers(text):
     return {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
 
 
+def path_commands(spaces, rate, delay_ms, jitter_ms=0.0, loss=0.0, overtaking=0.0):
+    """What makes the path where the kernel has netem: a pair of cards between two network namespaces, 10.83.0.1 and .2.
+
+    netem is above tbf, which so keeps its buffer; and packets are cut to their size before, or what is lost would be whole
+    bunches of them.
+    """
+    commands = [["ip", "link", "add", "wan0", "netns", spaces[0], "type", "veth", "peer", "name", "wan0", "netns", spaces[1]]]
+    # Only with a delay can others be overtaken: what is not delayed is first.
+    netem = ["limit", "20000", "delay", f"{delay_ms}ms", *([f"{jitter_ms}ms"] if jitter_ms else []),
+             *(["loss", f"{100 * loss}%"] if loss else []), *(["reorder", f"{100 * overtaking}%"] if overtaking else [])]
+    for number, space in enumerate(spaces, 1):
+        commands += [["ip", "-n", space, "link", "set", "wan0", "gso_max_segs", "1"], *card_commands(space, number),
+                     ["tc", "-n", space, "qdisc", "add", "dev", "wan0", "root", "handle", "1:", "netem", *netem],
+                     ["tc", "-n", space, "qdisc", "add", "dev", "wan0", "parent", "1:1", "handle", "10:", "tbf", *tbf(rate)]]
+    return commands
+
+
+def card_commands(space, number):
+    return [["ip", "-n", space, "address", "add", f"10.83.0.{number}/24", "dev", "wan0"],
+            ["ip", "-n", space, "link", "set", "wan0", "mtu", "1500", "txqueuelen", "5000", "up"]]
+
+
+def tbf(rate):
+    """A buffer of 200 ms: more than what is asked for at once may ever fill."""
+    return ["rate", f"{rate:.0f}bit", "burst", "128kb", "latency", "200ms"]
+
+
 def end_with_parent():
     """A program of ours does not outlive us, even when we are killed: PR_SET_PDEATHSIG."""
     LIBC.prctl(1, signal.SIGKILL, 0, 0, 0)
@@ -378,19 +405,16 @@ class World:
     def make_path(self, loss=0.0, overtaking=0.0, jitter_ms=0.0):
         """Between the site and the client: the link's rate by tbf, the rest by netem or path_emulator."""
         self.with_netem = self.has_netem()
+        spaces = [self.site.space, self.client.space]
         if self.with_netem:
-            run("ip", "link", "add", "wan0", "netns", self.site.space, "type", "veth", "peer", "name", "wan0", "netns", self.client.space)
+            commands = path_commands(spaces, self.rate, RTT_MS / 2, jitter_ms, loss, overtaking)
         else:
             self.start_emulator(loss, overtaking, jitter_ms)
-        for host, own, other in ((self.site, 1, 2), (self.client, 2, 1)):
-            host.ip("address", "add", f"10.83.0.{own}/24", "dev", "wan0")
-            host.ip("link", "set", "wan0", "mtu", "1500", "txqueuelen", "5000", "up")
-            # A buffer of 200 ms: more than what is asked for at once may ever fill.
-            run("tc", "-n", host.space, "qdisc", "add", "dev", "wan0", "root", "handle", "1:", "tbf", "rate", f"{self.rate:.0f}bit",
-                "burst", "128kb", "latency", "200ms")
-            if self.with_netem:
-                run("tc", "-n", host.space, "qdisc", "add", "dev", "wan0", "parent", "1:1", "handle", "10:", "netem", "limit", 20000,
-                    "delay", f"{RTT_MS / 2}ms", f"{jitter_ms}ms", "loss", f"{100 * loss}%", *(["reorder", f"{100 * overtaking}%"] if overtaking else []))
+            commands = []
+            for number, space in enumerate(spaces, 1):
+                commands += [*card_commands(space, number), ["tc", "-n", space, "qdisc", "add", "dev", "wan0", "root", "handle", "1:", "tbf", *tbf(self.rate)]]
+        for command in commands:
+            run(*command)
         self.client.ip("route", "add", "default", "via", "10.83.0.1")
         if self.client_cpu is not None:  # packets are received by the client's own processor
             mask = f"{1 << int(self.client_cpu):x}"

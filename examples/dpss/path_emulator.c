@@ -92,12 +92,17 @@ static bool open_ends(emulator *m)
 {
     int own = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
     bool good = own >= 0;
+    if (!good)
+        fprintf(stderr, "path_emulator: /proc/self/ns/net: %s\n", strerror(errno));
     for (size_t i = 0; good && i < m->count; i++) {
         end *e = &m->ends[i];
         path_settings settings = m->settings;
         settings.seed = settings.seed * ENDS_MOST + i;
         e->way = path_new(&settings);
-        good = e->way != NULL && open_device(e) && setns(own, CLONE_NEWNET) == 0;
+        if (e->way == NULL)
+            good = fail(e, "make its path");
+        else
+            good = open_device(e) && (setns(own, CLONE_NEWNET) == 0 || fail(e, "come back from the namespace"));
     }
     if (own >= 0)
         close(own);
@@ -169,12 +174,12 @@ static void run(emulator *m, const sigset_t *open_signals)
 
 /* ---- arguments ---- */
 
-/* A number and one of some units. False when it is anything else. */
 typedef struct unit {
     const char *name;
     double times;
 } unit;
 
+/* A number and one of some units. False when it is anything else. */
 static bool quantity(const char *text, const unit *units, double *value)
 {
     char *rest;

@@ -129,6 +129,7 @@ static void place_steps(const trace *t, lifelines *l, const int32_t *places)
         l->objects[i].step_count = 0;
     }
     for (size_t i = 0; i < trace_count(t); i++) {
+        /* NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult): number_objects set it for every record */
         if (l->object_of_record[i] < 0)
             continue;
         lifeline_object *object = &l->objects[l->object_of_record[i]];

@@ -11,7 +11,7 @@ typedef struct name {
 
 #define NAME(literal)                                                                                                  \
     {                                                                                                                  \
-        literal, sizeof literal - 1                                                                                    \
+        literal, sizeof(literal) - 1                                                                                   \
     }
 
 /* Indexed by nl_level. BP's own names stand beside ULM's; where BP has none ULM's serves. */

@@ -13,7 +13,7 @@ enum { BLOCK = 16, SLACK = 2 * BLOCK }; /* copying in blocks may write that much
  * A line is written at a cursor, which moves on within room that was asked for before: once a field, for its name and
  * for what its value needs at most.
  */
-static char *make_room(nl_buffer *out, char *at, size_t size)
+static char *make_room(nl_buffer *out, const char *at, size_t size)
 {
     out->size = (size_t)(at - out->data);
     nl_buffer_reserve(out, size + SLACK);

@@ -50,6 +50,17 @@ static bool find_files(program_log *log, const char *name)
     return true;
 }
 
+/* Passes over what is not in the time that is asked for. */
+static nl_status pass_over(program_log *log)
+{
+    const program_reading *r = log->reading;
+    nl_status status = NL_OK;
+    do
+        status = r->ranged ? nl_reader_seek_range(log->reader, r->from_ns, r->to_ns) : NL_OK;
+    while (status == NL_AGAIN);
+    return status;
+}
+
 /* Opens the file that is next. In an archive the last one alone is followed. */
 static bool open_next(program_log *log)
 {
@@ -60,11 +71,13 @@ static bool open_next(program_log *log)
                              .nonblocking = log->nonblocking || log->polled};
     log->reader = nl_reader_open(log->name, &how);
     log->overtaken = false;
-    if (log->reader == NULL) {
-        program_error("%s", nl_error_message());
-        log->failed = true;
-    }
-    return log->reader != NULL;
+    if (log->reader != NULL && pass_over(log) == NL_OK)
+        return true;
+    program_error("%s", nl_error_message());
+    log->failed = true;
+    nl_reader_close(log->reader);
+    log->reader = NULL;
+    return false;
 }
 
 static void close_file(program_log *log)

@@ -36,12 +36,26 @@ void program_start(const char *name, char **argv)
         close(fd);
 }
 
+void program_host(char *host, size_t size)
+{
+    const char *named = secure_getenv("NETLOGGER_HOST");
+    if (named != NULL && *named != '\0')
+        snprintf(host, size, "%s", named);
+    else if (gethostname(host, size) != 0)
+        snprintf(host, size, "localhost");
+    host[size - 1] = '\0';
+}
+
 NL_PRINTF(1, 0)
 static void print_message(const char *format, va_list arguments)
 {
     char *message;
     if (vasprintf(&message, format, arguments) < 0)
         return;
+    /* Much of what is said quotes logs, which are anybody's: a control character would be the terminal's to obey. */
+    for (char *c = message; *c != '\0'; c++)
+        if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 127)
+            *c = '?';
     program_progress_end();
     fprintf(stderr, "%s: %s\n", program_name, message);
     if (program_listener != NULL)

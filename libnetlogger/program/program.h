@@ -21,8 +21,14 @@ enum { PROGRAM_DONE = 0, PROGRAM_PROBLEM = 1, PROGRAM_USAGE = 2 };
  */
 void program_start(const char *name, char **argv);
 
-/* Prints "name: MESSAGE" and a newline on standard error. */
+/* Prints "name: MESSAGE" and a newline on standard error, with ? for control characters, but for newlines and tabs. */
 void program_error(const char *format, ...) NL_PRINTF(1, 2);
+
+/*
+ * What HOST says of this host, as in the library's own records: $NETLOGGER_HOST, else its name, as much of it as there
+ * is room for, always ended. Any thread while nobody changes the environment.
+ */
+void program_host(char *host, size_t size);
 
 /*
  * From here on messages are given to listener too, without the program's name and newline: for programs that have a
@@ -47,7 +53,9 @@ typedef struct program_reading {
     nl_fraction fraction;
     const char *reject_path; /* malformed input goes there, byte for byte, a line each; NULL when not asked for */
     FILE *reject_file;
-    bool strict;           /* the first malformed input ends the program, with PROGRAM_PROBLEM */
+    bool strict; /* the first malformed input ends the program, with PROGRAM_PROBLEM */
+    bool ranged; /* set by the program: what is not from from_ns on and before to_ns may be passed over */
+    int64_t from_ns, to_ns;
     bool interleaved;      /* set by the program: files of an archive are not read one after another */
     uint64_t malformed;    /* so far, over all sources */
     uint64_t gaps;         /* places where records are missing */

@@ -4,6 +4,7 @@
 
 #include "program/encoding.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* What stands for a byte; NULL: itself. In attributes white space must be told from what parsers make of it. */
@@ -58,7 +59,7 @@ bool xml_put_text(nl_buffer *out, nl_string text, bool attribute)
     return true;
 }
 
-#define PUT(out, literal) nl_buffer_append(out, literal, sizeof literal - 1)
+#define PUT(out, literal) nl_buffer_append(out, literal, sizeof(literal) - 1)
 
 /* Whether it had to be put in base64. */
 static bool put_attribute(nl_buffer *out, const char *name, nl_string text)
@@ -103,15 +104,17 @@ void record_xml_put(const nl_record *record, nl_string time, const char *space, 
     } members[] = {
         {"event", record->event}, {"level", level_as_text(record)}, {"host", record->host}, {"prog", record->prog}};
     char packed[40] = "";
+    size_t used = 0;
     PUT(out, "<record");
     if (space != NULL)
         put_attribute(out, "xmlns", (nl_string){space, strlen(space)});
     put_attribute(out, "time", time);
     for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
         if (put_attribute(out, members[i].name, members[i].text))
-            strcat(strcat(packed, packed[0] == '\0' ? "" : " "), members[i].name);
-    if (packed[0] != '\0')
-        put_attribute(out, "base64", (nl_string){packed, strlen(packed)});
+            used +=
+                (size_t)snprintf(packed + used, sizeof packed - used, "%s%s", used == 0 ? "" : " ", members[i].name);
+    if (used > 0)
+        put_attribute(out, "base64", (nl_string){packed, used});
     PUT(out, ">");
     for (size_t i = 0; i < record->field_count; i++)
         put_field(out, &record->fields[i]);

@@ -76,6 +76,13 @@ void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines,
     decoder->in.end_offset += size;
 }
 
+void nl_decoder_jump(nl_decoder *decoder, uint64_t offset, uint64_t lines)
+{
+    decoder->in.end_offset = offset;
+    decoder->lines += lines;
+    nl_streams_clear(decoder->options.streams != NULL ? decoder->options.streams : &decoder->streams);
+}
+
 void nl_decoder_finish(nl_decoder *decoder)
 {
     decoder->in.finished = true;

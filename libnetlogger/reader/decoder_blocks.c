@@ -308,6 +308,8 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
         .first_sequence = header->first_sequence,
         .record_count = header->record_count,
         .offset = d->block_offset,
+        .min_time_ns = header->min_time_ns,
+        .max_time_ns = header->max_time_ns,
     };
     memcpy(view.stream, header->stream, sizeof view.stream);
     note_repeated(d, &view);
@@ -331,7 +333,9 @@ static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
                           .first_sequence = header->first_sequence,
                           .record_count = header->record_count,
                           .taken = true,
-                          .offset = d->block_offset};
+                          .offset = d->block_offset,
+                          .min_time_ns = header->min_time_ns,
+                          .max_time_ns = header->max_time_ns};
     memcpy(view.stream, header->stream, sizeof view.stream);
     note_repeated(d, &view);
     d->stats.blocks++;

@@ -101,6 +101,12 @@ nl_status nl_decoder_next_in_blocks(nl_decoder *decoder, const nl_record **recor
  * what comes before it, which may begin in the carry. */
 bool nl_decoder_find_block(nl_decoder *decoder, const char *limit, size_t *text_size);
 
+/*
+ * Between records: what is fed next comes from offset on, lines lines further, and what was between was passed over:
+ * records that are missing there are not.
+ */
+void nl_decoder_jump(nl_decoder *decoder, uint64_t offset, uint64_t lines);
+
 /* After nl_decoder_finish and NL_END: what is fed next is a new input (a log that was rotated), lines counted from 1.
  */
 void nl_decoder_restart(nl_decoder *decoder);

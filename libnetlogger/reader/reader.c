@@ -3,6 +3,7 @@
 #include "reader/decoder_internal.h"
 
 #include "base/error.h"
+#include "reader/time_index.h"
 #include "transport/source.h"
 
 #include <fcntl.h>
@@ -22,7 +23,13 @@ struct nl_reader {
     nl_status outcome; /* what to return once the decoder has handed out what is left */
     char *failure;     /* the words for it, which decoding what is left may overwrite */
     bool nonblocking;
-    off_t sought; /* the blocks before it are passed over */
+
+    bool seeking; /* the index was looked for: */
+    nl_time_index index;
+    size_t piece; /* of the index: those before it are read, being read, or passed over */
+    int64_t from_ns, to_ns;
+    uint64_t begin, end; /* what is to be read next; lines are passed over before it */
+    uint64_t lines;
 };
 
 nl_reader *nl_reader_open(const char *url_text, const nl_reader_options *options)
@@ -54,6 +61,7 @@ void nl_reader_close(nl_reader *reader)
         return;
     nl_decoder_free(reader->decoder);
     nl_source_close(reader->source);
+    nl_time_index_free(&reader->index);
     free(reader->failure);
     free(reader);
 }
@@ -67,6 +75,75 @@ static void finish(nl_reader *reader, nl_status outcome)
     nl_decoder_finish(reader->decoder);
 }
 
+/* ---- by the index ---- */
+
+static bool is_wanted(const nl_reader *reader, const nl_time_piece *piece)
+{
+    return piece->max_ns >= reader->from_ns && piece->min_ns < reader->to_ns;
+}
+
+/*
+ * Passes over the pieces that come next and are not wanted, and chooses those from the first that is to the next hole;
+ * behind all of them, the rest of the file. What the index says is only believed where the file is still as it was
+ * then; otherwise all of the rest is chosen.
+ */
+static void choose_pieces(nl_reader *reader, int fd)
+{
+    const nl_time_index *index = &reader->index;
+    reader->lines = 0;
+    size_t first = reader->piece;
+    for (; first < index->count && !is_wanted(reader, &index->pieces[first]); first++)
+        reader->lines += index->pieces[first].records;
+    reader->piece = first;
+    while (reader->piece < index->count && is_wanted(reader, &index->pieces[reader->piece]))
+        reader->piece++;
+    bool all = reader->piece == index->count;
+    if (nl_time_index_holds(index, fd, first) && (all || nl_time_index_holds(index, fd, reader->piece))) {
+        reader->begin = nl_time_index_start(index, first);
+        reader->end = all ? UINT64_MAX : nl_time_index_start(index, reader->piece);
+        return;
+    }
+    reader->begin = nl_source_position(reader->source);
+    reader->end = UINT64_MAX;
+    reader->lines = 0;
+    reader->piece = index->count;
+}
+
+/* Goes on with what was chosen. */
+static nl_status begin_chosen(nl_reader *reader)
+{
+    if (reader->begin != nl_source_position(reader->source))
+        nl_decoder_jump(reader->decoder, reader->begin, reader->lines);
+    return nl_source_take_range(reader->source, reader->begin, reader->end);
+}
+
+/* Whether reading ended because there is a hole; then goes on behind it. */
+static bool has_more_pieces(const nl_reader *reader)
+{
+    return reader->piece < reader->index.count && !nl_source_was_replaced(reader->source);
+}
+
+static nl_status begin_more_pieces(nl_reader *reader)
+{
+    if (nl_decoder_is_midway(reader->decoder)) { /* a piece ends behind a whole record: this is no index of the file */
+        reader->piece = reader->index.count;
+        reader->begin = nl_source_position(reader->source);
+        reader->end = UINT64_MAX;
+    } else {
+        choose_pieces(reader, nl_source_file(reader->source));
+    }
+    return begin_chosen(reader);
+}
+
+/* ---- reading ---- */
+
+/* What the index told of was another file. */
+static void begin_replacement(nl_reader *reader)
+{
+    reader->piece = reader->index.count;
+    finish(reader, NL_OK);
+}
+
 /* Gets the decoder more to do. NL_OK when it has. */
 static nl_status feed(nl_reader *reader)
 {
@@ -75,8 +152,10 @@ static nl_status feed(nl_reader *reader)
     nl_status status = nl_source_read(reader->source, &data, &size);
     if (status == NL_OK)
         nl_decoder_feed(reader->decoder, data, size);
+    else if (status == NL_END && has_more_pieces(reader) && begin_more_pieces(reader) == NL_OK)
+        return NL_OK;
     else if (status == NL_END && nl_source_was_replaced(reader->source))
-        finish(reader, NL_OK);
+        begin_replacement(reader);
     else if (status != NL_AGAIN)
         finish(reader, status);
     else if (reader->nonblocking)
@@ -106,43 +185,59 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
 }
 
 /*
- * Moves *at on to where the first block begins that is not wholly before from_ns, or is none. False when it has looked
- * at most blocks, and there are more.
+ * Moves begin on to where the first block begins that is not wholly before from_ns, or is none. False when it has
+ * looked at most blocks, and there are more.
  */
-static bool find_time(int fd, int64_t from_ns, size_t most, off_t *at)
+static bool find_time(nl_reader *reader, int fd, size_t most)
 {
     char bytes[NL_BLOCK_HEADER_SIZE];
     nl_block_header header;
     struct stat status;
     if (fstat(fd, &status) != 0)
         return true;
+    uint64_t end = reader->end < (uint64_t)status.st_size ? reader->end : (uint64_t)status.st_size;
     for (size_t i = 0; i < most; i++) {
-        ssize_t got = pread(fd, bytes, sizeof bytes, *at);
+        ssize_t got = pread(fd, bytes, sizeof bytes, (off_t)reader->begin);
         if (got != (ssize_t)sizeof bytes || nl_block_parse_header(bytes, sizeof bytes, &header) != NL_OK)
             return true;
-        if (header.record_count > 0 && header.max_time_ns >= from_ns)
+        if (header.record_count > 0 && header.max_time_ns >= reader->from_ns)
             return true;
-        if (nl_block_total_size(&header) > (size_t)(status.st_size - *at))
+        if (nl_block_total_size(&header) > end - reader->begin)
             return true;
-        *at += (off_t)nl_block_total_size(&header);
+        reader->begin += nl_block_total_size(&header);
     }
     return false;
 }
 
-nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns)
+/* Looks for the index, once; without one all of the file is chosen. */
+static void begin_seek(nl_reader *reader, int fd, int64_t from_ns, int64_t to_ns)
 {
-    int fd = nl_source_unread_file(reader->source);
+    reader->from_ns = from_ns;
+    reader->to_ns = to_ns;
+    if (reader->seeking)
+        return;
+    reader->seeking = true;
+    const char *path = nl_source_path(reader->source);
+    if (path != NULL)
+        nl_time_index_read(path, fd, &reader->index);
+    choose_pieces(reader, fd);
+}
+
+nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns)
+{
+    int fd = nl_source_position(reader->source) == 0 ? nl_source_file(reader->source) : -1;
     if (fd < 0)
         return NL_OK;
+    begin_seek(reader, fd, from_ns, to_ns);
     posix_fadvise(fd, 0, 0, POSIX_FADV_RANDOM); /* what lies between the headers is not wanted */
-    bool found = find_time(fd, from_ns, reader->nonblocking ? LOOKS : SIZE_MAX, &reader->sought);
+    bool found = find_time(reader, fd, reader->nonblocking ? LOOKS : SIZE_MAX);
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
-    if (!found)
-        return NL_AGAIN;
-    if (reader->sought == 0)
-        return NL_OK;
-    reader->decoder->in.end_offset = (uint64_t)reader->sought;
-    return nl_source_begin_at(reader->source, (uint64_t)reader->sought);
+    return found ? begin_chosen(reader) : NL_AGAIN;
+}
+
+nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns)
+{
+    return nl_reader_seek_range(reader, from_ns, INT64_MAX);
 }
 
 nl_format nl_reader_format(const nl_reader *reader)

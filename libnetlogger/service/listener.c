@@ -112,7 +112,7 @@ static bool open_internet(const nl_url *url, const listening *asked, bool remote
             good = failed(message, url->text);
             break;
         }
-        struct sockaddr_storage bound;
+        struct sockaddr_storage bound = {.ss_family = AF_UNSPEC};
         socklen_t size = sizeof bound;
         getsockname(fd, (struct sockaddr *)&bound, &size);
         add(listeners, count,
@@ -144,11 +144,12 @@ static bool open_unix(const nl_url *url, const listening *asked, listener **list
                       char message[MESSAGE_SIZE])
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(url->path) >= sizeof address.sun_path) {
+    size_t length = strlen(url->path);
+    if (length >= sizeof address.sun_path) {
         errno = ENAMETOOLONG;
         return failed(message, url->text);
     }
-    strcpy(address.sun_path, url->path);
+    memcpy(address.sun_path, url->path, length);
     remove_stale(&address);
     int fd = bind_and_listen((struct sockaddr *)&address, sizeof address, SOCK_STREAM);
     if (fd < 0)

@@ -125,8 +125,7 @@ static bool read_source_of_field(reading *r, making *m, const char *from)
     if (strpbrk(from, "([") != NULL && (inside = read_function(r, m, from)) == NULL)
         return WRONG(r,
                      "\"%s\": program, address, syscall, symbol, hexadecimal or device (FIELD), or TABLE[FIELD] of a "
-                     "[table TABLE] "
-                     "above, is wanted",
+                     "[table TABLE] above, is wanted",
                      from);
     const char *name = inside != NULL ? inside : from;
     m->side = strncmp(name, "begin.", 6) == 0 ? SIDE_BEGIN : strncmp(name, "end.", 4) == 0 ? SIDE_END : SIDE_ANY;
@@ -282,7 +281,7 @@ static bool read_labelled(reading *r, rule *into, role role, const char *text)
 {
     const char *colon = strchr(text, ':');
     char *label = colon != NULL ? strndup(text, (size_t)(colon - text)) : NULL;
-    unsigned number;
+    unsigned number = 0;
     bool good = read_label(r, into, label, &number);
     free(label);
     return good && read_clause(r, into, role, number, colon + 1);

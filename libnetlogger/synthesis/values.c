@@ -2,7 +2,7 @@
 
 #include "synthesis/synthesis_internal.h"
 
-#include "analysis/hash_bytes.h"
+#include "base/hash_bytes.h"
 #include "base/error.h"
 #include "format/number.h"
 

@@ -5,6 +5,8 @@
 #include "timekeeping/fit.h"
 #include "timekeeping/messages.h"
 #include "timekeeping/name_table.h"
+#include "timekeeping/or_abort.h"
+#include "timekeeping/quality.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -24,14 +26,7 @@
 
 enum { HOSTS_MOST = 1 << 16, NO_HOST = UINT32_MAX };
 
-/* other's clock minus host's was offset_ns at time_ns of host's, give or take error_ns. */
-typedef struct measurement {
-    uint32_t host, other;
-    int64_t time_ns;
-    double offset_ns, error_ns;
-} measurement;
-
-/* A bound between two hosts, for whose of them it is to be made when the other is known. */
+/* What ties two hosts: of whichever is known first it makes a bound of the other. */
 typedef struct relation {
     uint32_t host, other;
     bool is_measured;
@@ -63,13 +58,6 @@ struct correction {
     messages *messages;
     uint32_t reference;
 };
-
-static void *or_abort(void *memory)
-{
-    if (memory == NULL)
-        abort();
-    return memory;
-}
 
 correction *correction_new(const correction_options *options)
 {
@@ -183,9 +171,9 @@ void correction_learn(correction *c, const nl_record *record)
     host *h = &c->hosts[number];
     h->first_ns = record->time_ns < h->first_ns ? record->time_ns : h->first_ns;
     h->last_ns = record->time_ns > h->last_ns ? record->time_ns : h->last_ns;
-    if (is_event(record, "ClockOffset"))
+    if (is_event(record, NL_CLOCK_OFFSET))
         learn_offset(c, record, number);
-    else if (is_event(record, "ClockStep"))
+    else if (is_event(record, NL_CLOCK_STEP))
         learn_step(c, record, number);
     else
         messages_put(c->messages, record, number);
@@ -250,8 +238,8 @@ static fit_bound bound_of(const correction *c, const relation *r, uint32_t numbe
     bool is_own = r->host == number;
     const host *other = &c->hosts[is_own ? r->other : r->host];
     int64_t own_ns = is_own ? r->time_ns : r->other_ns, its_ns = is_own ? r->other_ns : r->time_ns;
-    double its_error = other->correction.count > 0 ? fit_error_at(&other->correction, its_ns) : 0; /* else it is the
-                                                                                                     reference */
+    bool is_reference = other->correction.count == 0;
+    double its_error = is_reference ? 0 : fit_error_at(&other->correction, its_ns);
     double difference = (double)(its_ns - own_ns) + fit_at(&other->correction, its_ns);
     fit_bound b = {own_ns, -INFINITY, INFINITY};
     if (r->is_measured) {
@@ -362,15 +350,26 @@ void correction_solve(correction *c)
 
 /* ---- applying ---- */
 
+int64_t correction_time(const correction *c, nl_string host_name, int64_t time_ns, double *error_ns)
+{
+    size_t number = name_table_find(&c->names, host_name);
+    const host *h = number != NAME_NONE && is_reckoned_with(time_ns) ? &c->hosts[number] : NULL;
+    if (error_ns != NULL)
+        *error_ns = h == NULL || !h->is_known  ? INFINITY
+                    : h->correction.count == 0 ? 0 /* the reference */
+                                               : fit_error_at(&h->correction, time_ns);
+    if (h == NULL || h->correction.count == 0)
+        return time_ns;
+    double wanted_ns = fit_at(&h->correction, time_ns);
+    int64_t add_ns = fabs(wanted_ns) < (double)TIME_MOST_NS ? (int64_t)llround(wanted_ns) : 0, corrected_ns;
+    return __builtin_add_overflow(time_ns, add_ns, &corrected_ns) ? time_ns : corrected_ns;
+}
+
 bool correction_apply(const correction *c, const nl_record *record, nl_record *out)
 {
     nl_field known;
-    size_t number = name_table_find(&c->names, record->host);
-    if (number == NAME_NONE || c->hosts[number].correction.count == 0 || !is_reckoned_with(record->time_ns))
-        return false;
-    double wanted_ns = fit_at(&c->hosts[number].correction, record->time_ns);
-    int64_t add_ns = fabs(wanted_ns) < (double)TIME_MOST_NS ? (int64_t)llround(wanted_ns) : 0, time_ns;
-    if (add_ns == 0 || __builtin_add_overflow(record->time_ns, add_ns, &time_ns))
+    int64_t time_ns = correction_time(c, record->host, record->time_ns, NULL);
+    if (time_ns == record->time_ns)
         return false;
     nl_record_copy(out, record);
     nl_record_set_time(out, time_ns);

@@ -10,7 +10,7 @@
  *
  * A message is two records of different hosts whose events are said to be its sending and receiving, or are by their
  * names (Ping.Send and Ping.Receive: the same but for such words), and whose ids are the same. All clocks are set to
- * that of the reference host, the collector if there is one. One thread.
+ * that of the reference host, the collector if there is one. Aborts when there is no memory. One thread.
  */
 #ifndef NETLOGGER_TIMEKEEPING_CORRECTION_H
 #define NETLOGGER_TIMEKEEPING_CORRECTION_H
@@ -33,13 +33,21 @@ typedef struct correction_options {
     size_t message_count;
 } correction_options;
 
+/* The options are copied, their texts and lists not. The caller's, for correction_free. */
 correction *correction_new(const correction_options *options);
 
-/* Takes from a record what can be learnt. */
+/* Takes from a record what can be learnt; nothing of it is kept. */
 void correction_learn(correction *c, const nl_record *record);
 
-/* Finds the corrections. */
+/* Finds the corrections, once, when all is learnt. */
 void correction_solve(correction *c);
+
+/*
+ * A host's time, corrected: time_ns itself where nothing is known of its clock. *error_ns (NULL: not wanted) becomes
+ * what may be wrong with it at most; infinite where nothing, or only one direction, is known. Any number of threads at
+ * a time.
+ */
+int64_t correction_time(const correction *c, nl_string host, int64_t time_ns, double *error_ns);
 
 /*
  * Corrects the time of a record, which becomes out with the field DATE.ORIGINAL behind the others, its time as it was
@@ -50,7 +58,7 @@ bool correction_apply(const correction *c, const nl_record *record, nl_record *o
 
 /* What became of a host. */
 typedef struct correction_host {
-    const char *name;
+    const char *name; /* the correction's */
     bool is_reference;
     bool is_known;            /* a correction was found */
     double offset_ns;         /* what is added to its times, in the middle of what is known of it */

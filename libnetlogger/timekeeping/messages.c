@@ -2,7 +2,8 @@
 
 #include "timekeeping/messages.h"
 
-#include "analysis/hash_bytes.h"
+#include "base/hash_bytes.h"
+#include "timekeeping/or_abort.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -38,13 +39,6 @@ struct messages {
     half *halves;
     size_t count, room;
 };
-
-static void *or_abort(void *memory)
-{
-    if (memory == NULL)
-        abort();
-    return memory;
-}
 
 messages *messages_new(const correction_options *options)
 {

@@ -1,4 +1,5 @@
-/* Which records are messages: sendings and receivings that belong together, by their events and ids. */
+/* Which records are messages: sendings and receivings that belong together, by their events and ids. Of correction.c:
+ * aborts when there is no memory, one thread. */
 #ifndef NETLOGGER_TIMEKEEPING_MESSAGES_H
 #define NETLOGGER_TIMEKEEPING_MESSAGES_H
 

@@ -2,12 +2,21 @@
 
 #include "timekeeping/name_table.h"
 
-#include "analysis/hash_bytes.h"
+#include "base/hash_bytes.h"
+#include "timekeeping/or_abort.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the name is, or would be. */
+/* A name that goes on behind a NUL, as only a forged log has it, counts as what is before it: texts end there. */
+static nl_string up_to_nul(nl_string name)
+{
+    if (name.size > 0)
+        name.size = strnlen(name.data, name.size);
+    return name;
+}
+
+/* Where the name, which has no NUL, is, or would be. */
 static size_t place_of(const name_table *n, nl_string name)
 {
     size_t at = hash_bytes(0, name.data, name.size) & (n->slot_count - 1);
@@ -21,17 +30,10 @@ static size_t place_of(const name_table *n, nl_string name)
 
 size_t name_table_find(const name_table *n, nl_string name)
 {
-    if (n->slot_count == 0)
+    if (n->slot_count == 0 || name.size == 0)
         return NAME_NONE;
-    uint32_t number = n->slots[place_of(n, name)];
+    uint32_t number = n->slots[place_of(n, up_to_nul(name))];
     return number != 0 ? number - 1 : NAME_NONE;
-}
-
-static void *or_abort(void *memory)
-{
-    if (memory == NULL)
-        abort();
-    return memory;
 }
 
 static void grow(name_table *n)
@@ -52,8 +54,8 @@ size_t name_table_add(name_table *n, nl_string name)
         return known;
     if (2 * (n->count + 1) > n->slot_count)
         grow(n);
-    n->slots[place_of(n, name)] = (uint32_t)n->count + 1;
-    n->texts[n->count] = or_abort(strndup(name.data != NULL ? name.data : "", name.size));
+    n->slots[place_of(n, up_to_nul(name))] = (uint32_t)n->count + 1;
+    n->texts[n->count] = or_abort(strndup(name.data, name.size));
     return n->count++;
 }
 

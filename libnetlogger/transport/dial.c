@@ -117,9 +117,10 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
 static nl_status connect_unix(const nl_dialer *d, int64_t deadline_ns, nl_channel *channel)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    if (strlen(d->path) >= sizeof address.sun_path)
+    size_t length = strlen(d->path);
+    if (length >= sizeof address.sun_path)
         return nl_dialer_cannot(d, "connect to", channel, ENAMETOOLONG);
-    strcpy(address.sun_path, d->path);
+    memcpy(address.sun_path, d->path, length);
     channel->fd = connect_address(AF_UNIX, (struct sockaddr *)&address, sizeof address, deadline_ns);
     return channel->fd >= 0 ? NL_OK : nl_dialer_cannot(d, "connect to", channel, errno);
 }

@@ -35,6 +35,7 @@ struct nl_source {
     bool replaced;
     uint64_t size;
     uint64_t position;
+    uint64_t limit; /* where reading ends; UINT64_MAX: where the file does */
 
     nl_buffer input; /* bytes as stored: input.data[used..input.size) are not handed out yet */
     size_t used;
@@ -143,6 +144,7 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
     nl_source *source = calloc(1, sizeof *source);
     NL_REQUIRE(source != NULL, "out of memory");
     source->fd = source->channel.fd = -1;
+    source->limit = UINT64_MAX;
     source->follow = follow;
     source->nonblocking = nonblocking;
     nl_watch_init(&source->watch);
@@ -183,6 +185,7 @@ static nl_status begin_anew(nl_source *source)
     source->packing = PACKING_UNKNOWN;
     source->frame_open = source->more_to_come = false;
     source->replaced = true;
+    source->limit = UINT64_MAX;
     return NL_END;
 }
 
@@ -288,7 +291,11 @@ static nl_status read_more(nl_source *source)
         source->used = source->input.size = 0;
     nl_buffer_reserve(&source->input, READ_SIZE);
     for (;;) {
-        ssize_t got = read_some(source, source->input.data + source->input.size, READ_SIZE);
+        uint64_t left = source->limit > source->position ? source->limit - source->position : 0;
+        if (left == 0)
+            return NL_END;
+        ssize_t got =
+            read_some(source, source->input.data + source->input.size, left < READ_SIZE ? (size_t)left : READ_SIZE);
         if (got > 0) {
             source->input.size += (size_t)got;
             source->position += (uint64_t)got;
@@ -433,15 +440,24 @@ uint64_t nl_source_position(const nl_source *source)
     return source->position;
 }
 
-int nl_source_unread_file(const nl_source *source)
+int nl_source_file(const nl_source *source)
 {
-    return source->is_file && source->position == 0 ? source->fd : -1;
+    return source->is_file ? source->fd : -1;
 }
 
-nl_status nl_source_begin_at(nl_source *source, uint64_t offset)
+const char *nl_source_path(const nl_source *source)
 {
-    if (lseek(source->fd, (off_t)offset, SEEK_SET) < 0)
+    return source->is_file ? source->path : NULL;
+}
+
+nl_status nl_source_take_range(nl_source *source, uint64_t from, uint64_t to)
+{
+    if (lseek(source->fd, (off_t)from, SEEK_SET) < 0)
         return nl_error_set_errno("read %s", name_of(source));
-    source->position = offset;
+    source->position = from;
+    source->limit = to;
+    source->input.size = source->used = 0;
+    source->packing = PACKING_UNKNOWN;
+    source->at_end = source->frame_open = source->more_to_come = false;
     return NL_OK;
 }

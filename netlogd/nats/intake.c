@@ -712,11 +712,6 @@ void nats_intake_acknowledge(nats_intake *in)
     pthread_mutex_unlock(&in->mutex);
 }
 
-const nats_place *nats_intake_place(const nats_intake *in)
-{
-    return in->place;
-}
-
 void nats_intake_describe(nats_intake *in, nats_intake_state *state)
 {
     pthread_mutex_lock(&in->mutex);

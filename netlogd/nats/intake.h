@@ -47,7 +47,6 @@ const char *nats_message_name(const nats_message *m, char name[NATS_NAME_SIZE]);
 /* All that was taken is settled: it is never to come again. */
 void nats_intake_acknowledge(nats_intake *intake);
 
-const nats_place *nats_intake_place(const nats_intake *intake);
 void nats_intake_describe(nats_intake *intake, nats_intake_state *state);
 
 /* Says at the servers that what was acknowledged is, and gives back what was not. NULL is allowed. */

@@ -97,8 +97,8 @@ static nl_status read_option(const nl_url_option *option, output_options *option
     return good ? NL_OK : failure("\"%s\" is no value for option %s", value, name);
 }
 
-/* A path of ours; DIR/ becomes a pattern. */
-static char *path_of(const nl_url *url, const output_options *options)
+/* Sets the path; DIR/ becomes a pattern. */
+static void name_files(const nl_url *url, output_options *options)
 {
     size_t size = strlen(url->path);
     const char *ending = options->format == NL_FORMAT_NLB  ? "netlog-" OUTPUT_NUMBER ".nlb"
@@ -106,13 +106,8 @@ static char *path_of(const nl_url *url, const output_options *options)
                                                            : "netlog-" OUTPUT_NUMBER ".log";
     bool folder = size > 0 && url->path[size - 1] == '/';
     const char *packed = options->zstd_level > 0 && options->format != NL_FORMAT_NLB ? ".zst" : "";
-    char *path = malloc(size + strlen(ending) + sizeof ".zst");
-    if (path == NULL)
+    if (asprintf(&options->path, "%s%s%s", url->path, folder ? ending : "", folder ? packed : "") < 0)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    strcpy(path, url->path);
-    if (folder)
-        strcat(strcat(path, ending), packed);
-    return path;
 }
 
 static nl_status settle_files(const nl_url *url, output_options *options)
@@ -121,7 +116,7 @@ static nl_status settle_files(const nl_url *url, output_options *options)
         options->format = nl_format_of_name(url->path);
     if (options->format == NL_FORMAT_UNKNOWN)
         options->format = NL_FORMAT_ULM;
-    options->path = path_of(url, options);
+    name_files(url, options);
     const char *slash = strrchr(options->path, '/'), *number = strstr(options->path, OUTPUT_NUMBER);
     options->numbered = number != NULL;
     if (number != NULL && number < slash)

@@ -5,6 +5,7 @@
 #include "ending.h"
 #include "failure.h"
 #include "file.h"
+#include "file_index.h"
 #include "journal.h"
 #include "format/bytes.h"
 #include "program/program.h"
@@ -30,7 +31,9 @@ enum { STREAM = 16 };
 struct output {
     output_options options;
     output_file file;
-    delivery *delivery; /* NULL: a file, no more */
+    file_index *index;   /* of the file; NULL: it has none */
+    nl_time_piece times; /* of what was put and is not in the file */
+    delivery *delivery;  /* NULL: a file, no more */
     nl_encoder *encoder;
     nl_buffer batch; /* encoded, whole records: to be written next */
     nl_streams *streams;
@@ -132,8 +135,17 @@ static nl_status repair_latest(output *out, uint64_t number)
 {
     char *name = output_file_name(&out->options, number > 1 ? number - 1 : number);
     nl_status status = repair_end(name, &out->repairs[1]);
+    if (status == NL_OK && out->options.spool == NULL && number > 1)
+        file_index_complete(name); /* as a kill has left it */
     free(name);
     return status;
+}
+
+/* What is in a spool is delivered, and gone. */
+static void begin_index(output *out)
+{
+    file_index_close(out->index);
+    out->index = out->options.spool == NULL ? file_index_open(&out->file) : NULL;
 }
 
 static nl_status open_files(output *out)
@@ -153,6 +165,7 @@ static nl_status open_files(output *out)
         return status;
     if (output_file_open(&out->file, &out->options, number, false) != NL_OK)
         return NL_FAILED;
+    begin_index(out);
     choose_batch_size(out);
     if (!out->file.plain) {
         journal_close(out->journal);
@@ -164,6 +177,7 @@ static nl_status open_files(output *out)
 
 static void free_output(output *out)
 {
+    file_index_close(out->index);
     output_file_close(&out->file);
     delivery_close(out->delivery, ending_left_ms() / 10 * 9); /* and then it finishes what it is about */
     journal_close(out->journal);
@@ -190,6 +204,7 @@ output *output_open(output_options *options)
     *options = (output_options){0};
     out->file.fd = -1;
     out->settled = true;
+    out->times = NL_TIME_PIECE_EMPTY;
     out->streams = nl_streams_new();
     out->encoder = new_encoder(&out->options);
     nl_status status = NL_OK;
@@ -309,6 +324,7 @@ static nl_status open_another(output *out)
     }
     if (output_file_open(&out->file, &out->options, number, out->options.numbered) != NL_OK)
         return NL_FAILED;
+    begin_index(out);
     out->noted = false;
     choose_batch_size(out);
     return NL_OK;
@@ -350,6 +366,9 @@ static nl_status write_batch(output *out)
     unsettle(out);
     out->ahead = true;
     nl_status status = output_file_write(&out->file, out->batch.data, out->batch.size, &written);
+    file_index_wrote(out->index, written, out->file.size, status == NL_OK ? &out->times : NULL);
+    if (status == NL_OK)
+        out->times = NL_TIME_PIECE_EMPTY;
     out->counts.bytes += written;
     if (out->delivery != NULL)
         delivery_wrote(out->delivery, written);
@@ -417,6 +436,11 @@ static void set_stream(output *out, const uint64_t *sequence)
         nl_encoder_set_stream(out->encoder, NULL, 0);
 }
 
+static void add_times(output *out, int64_t min_ns, int64_t max_ns, uint64_t records)
+{
+    nl_time_piece_add(&out->times, &(nl_time_piece){.min_ns = min_ns, .max_ns = max_ns, .records = records});
+}
+
 bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
 {
     nl_record clean;
@@ -430,6 +454,8 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
         record = &clean;
     }
     nl_status status = nl_encoder_put(out->encoder, record);
+    if (status == NL_OK)
+        add_times(out, record->time_ns, record->time_ns, 1);
     out->counts.records += status == NL_OK;
     out->counts.unwritten += status != NL_OK;
     if (status != NL_OK && !out->failed) {
@@ -478,6 +504,7 @@ bool output_put_block(output *out, const nl_block_view *block)
     bool full = false, whole = !has_stream(block) || take_numbers(out, block) == block->record_count;
     if (block->taken && whole && (has_stream(block) || !out->options.kind->numbered)) {
         nl_encoder_put_block(out->encoder, block);
+        add_times(out, block->min_time_ns, block->max_time_ns, block->record_count);
         out->counts.records += block->record_count;
     } else if (block->taken) {
         full = put_new_ones(out, block);

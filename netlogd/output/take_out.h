@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 /* Places of a file, in order, none within another. {0} are none. */
 typedef struct regions {
@@ -30,5 +31,9 @@ void regions_free(regions *r);
  * error why not.
  */
 bool take_out(const char *path, const regions *r);
+
+/* Gives what is to stand for a file, or beside it, that file's owner and permissions: root may repair what netlogd's
+ * own user goes on with. Who may not give a file away is its owner already. False with errno. */
+bool make_alike(int fd, const struct stat *as);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include "failure.h"
 #include "file.h"
+#include "file_index.h"
 #include "missing.h"
 #include "program/program.h"
 #include "take_out.h"
@@ -12,6 +13,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum { LONGEST = 256 << 20 };
@@ -112,12 +114,47 @@ static int claim(const char *path, const char **why)
     return -1;
 }
 
-static void mend(check *c, const char *path, const char *writer)
+static bool mend(check *c, const char *path, const char *writer)
 {
+    bool mended = writer == NULL && take_out(path, &c->regions);
     if (writer != NULL)
         program_error("%s: it is not repaired", writer);
-    else if (take_out(path, &c->regions))
+    if (mended)
         printf("%s: repaired, what was damaged is in %s.damaged\n", path, path);
+    return mended;
+}
+
+/* Whether a file without an index is to have one: none in a spool, from where files are delivered. */
+static bool wants_index(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *delivered;
+    struct stat status;
+    if (asprintf(&delivered, "%.*sdelivered", slash != NULL ? (int)(slash + 1 - path) : 0, path) < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    bool spool = access(delivered, F_OK) == 0;
+    free(delivered);
+    return !spool && stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= FILE_INDEX_LEAST;
+}
+
+static bool has_index(const char *path)
+{
+    char *name = file_index_name(path);
+    bool there = access(name, F_OK) == 0;
+    free(name);
+    return there;
+}
+
+/* The index by time, of a file that was repaired or not. Returns whether it is sound, or there is none. */
+static bool check_index(check *c, const char *path, bool repaired, bool mine)
+{
+    file_index_state state = FILE_INDEX_NONE;
+    if (has_index(path))
+        state = repaired ? FILE_INDEX_BEHIND : file_index_verify(path);
+    bool anew = state == FILE_INDEX_BEHIND || state == FILE_INDEX_DAMAGED || wants_index(path);
+    if (c->repair && mine && state != FILE_INDEX_SOUND && anew && file_index_rebuild(path))
+        printf("%s" NL_TIME_INDEX_SUFFIX ": made anew\n", path);
+    return state != FILE_INDEX_DAMAGED;
 }
 
 static void check_file(check *c, const char *path)
@@ -145,9 +182,9 @@ static void check_file(check *c, const char *path)
     if (stats.repeated > 0)
         printf(", %" PRIu64 " records twice", stats.repeated);
     putchar('\n');
+    bool repaired = c->repair && c->regions.count > 0 && mend(c, path, writer);
+    good = check_index(c, path, repaired, writer == NULL) && good;
     c->damaged = c->damaged || !good;
-    if (c->repair && c->regions.count > 0)
-        mend(c, path, writer);
     if (claimed >= 0)
         close(claimed);
 }

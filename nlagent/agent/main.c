@@ -52,7 +52,7 @@ static const struct {
     {"ldap-password", "FILE", "Of LDAP: the password, the first line of FILE", 3},
     {"ttl", "SECONDS", "How long a registration holds without being renewed (default 60)", 3},
     {"url", "URL", "What it registers as: where others find this agent (default: the first --listen)", 3},
-    {"host", "NAME", "What this host is called (default: its name)", 3},
+    {"host", "NAME", "What this host is called (default: $NETLOGGER_HOST, or its name)", 3},
     {"log", "URL", "Where its own events go (default file:///dev/stderr)", 4},
     {"max-sensors", "N", "So many sensors run at once, at most (default 100)", 5},
     {"max-subscriptions", "N", "So many subscriptions there are, at most (default 1000)", 5},
@@ -216,27 +216,36 @@ static bool open_listeners(const agent_settings *a, listener **listeners, size_t
         }
     for (size_t i = 0; i < *count; i++) {
         const char *rest = strstr((*listeners)[i].name, "://");
-        fprintf(stderr, "nlagentd: listening on http%s%s\n", (*listeners)[i].asked->tls != NULL ? "s" : "",
+        const char *scheme = (*listeners)[i].asked->tls != NULL ? "https" : "http";
+        fprintf(stderr, "nlagentd: listening on %s%s\n", rest != NULL ? scheme : "",
                 rest != NULL ? rest : (*listeners)[i].name);
     }
     return true;
 }
 
-/* Where others find this agent, unless it was said: the first listener, by this host's name when it is on all
- * addresses. */
-static char *own_url(const agent_settings *a, const agent *agent, const listener *first)
+/* Where others find an agent that listens there: by this host's name when that is on all addresses. NULL: a socket in
+ * the file system, of which others know nothing. */
+static char *url_of(const listener *l, const char *host)
 {
     char text[600];
-    const char *rest = strstr(first->name, "://"), *port = strrchr(first->name, ':');
-    const char *scheme = first->asked->tls != NULL ? "https" : "http";
+    const char *rest = strstr(l->name, "://"), *scheme = l->asked->tls != NULL ? "https" : "http";
+    if (rest == NULL)
+        return NULL;
     bool everywhere = strncmp(rest, "://0.0.0.0:", 11) == 0 || strncmp(rest, "://[::]:", 8) == 0;
-    if (a->url != NULL)
-        return strdup(a->url);
     if (everywhere)
-        snprintf(text, sizeof text, "%s://%s%s", scheme, agent->host, port);
+        snprintf(text, sizeof text, "%s://%s%s", scheme, host, strrchr(rest, ':'));
     else
         snprintf(text, sizeof text, "%s%s", scheme, rest);
     return strdup(text);
+}
+
+/* What was said, or of the first listener that has some; NULL: none has. To be freed. */
+static char *own_url(const agent_settings *s, const char *host, const listener *listeners, size_t count)
+{
+    char *url = s->url != NULL ? strdup(s->url) : NULL;
+    for (size_t i = 0; i < count && url == NULL; i++)
+        url = url_of(&listeners[i], host);
+    return url;
 }
 
 static bool prepare(agent *a, const agent_settings *given)
@@ -245,8 +254,8 @@ static bool prepare(agent *a, const agent_settings *given)
     a->limits = given->limits;
     if (given->host != NULL)
         snprintf(a->host, sizeof a->host, "%s", given->host);
-    else if (gethostname(a->host, sizeof a->host - 1) != 0)
-        strcpy(a->host, "localhost");
+    else
+        program_host(a->host, sizeof a->host);
     setenv("NETLOGGER_HOST", a->host, 1);
     definitions_init(&a->definitions, given->sensor_program);
     definitions_set_own(&a->definitions, given->sensors);
@@ -258,7 +267,6 @@ static bool prepare(agent *a, const agent_settings *given)
     a->base = event_base_new();
     if (a->base == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    a->collections = collections_new(a);
     if (given->is_directory)
         a->directory = directory_new();
     return true;
@@ -269,7 +277,8 @@ static bool prepare(agent *a, const agent_settings *given)
 /* What serves as long as the agent runs. */
 typedef struct serving {
     agent *agent;
-    arguments *given; /* its settings are those that hold */
+    arguments *given;           /* its settings are those that hold */
+    agent_settings *begun_with; /* to which the registrar's options point as long as it runs: they cannot change */
     const listener *listeners;
     http_server *servers[SERVERS_MOST];
     size_t count;
@@ -349,7 +358,8 @@ static void on_reload(evutil_socket_t signal, short what, void *user)
     } else {
         program_error("the configuration is not changed");
     }
-    agent_settings_free(over);
+    if (over != s->begun_with)
+        agent_settings_free(over);
     inherited_notify("READY=1");
 }
 
@@ -364,17 +374,42 @@ static void hold_signals(int how)
     sigprocmask(how, &set, NULL);
 }
 
+/* Registers as url where that was asked for. False after having said why not. */
+static bool begin_registering(serving *s, const char *url)
+{
+    char words[CLIENT_WORDS];
+    const agent_settings *said = s->given->settings;
+    if (said->directory == NULL)
+        return true;
+    if (url == NULL) {
+        program_error("--register: --url is wanted, for this agent listens on no address where others find it");
+        return false;
+    }
+    registrar_options registering = agent_settings_registrar(said);
+    registering.host = s->agent->host;
+    registering.url = url;
+    s->registrar = registrar_start(&registering, &s->agent->definitions, s->agent->log, words);
+    if (s->registrar == NULL)
+        program_error("--register: %s", words);
+    return s->registrar != NULL;
+}
+
 /* The loop, and what comes to its end with it. */
 static int serve(agent *a, arguments *given, listener *listeners, size_t count)
 {
-    char words[CLIENT_WORDS], *wsdl = read_shipped("nlagent.wsdl"), *schema = read_shipped("netlogger.xsd");
-    const agent_settings *said = given->settings;
-    serving s = {
-        .agent = a, .given = given, .listeners = listeners, .count = count < SERVERS_MOST ? count : SERVERS_MOST};
+    char *wsdl = read_shipped("nlagent.wsdl"), *schema = read_shipped("netlogger.xsd");
+    agent_settings *said = given->settings;
+    char *url = own_url(said, a->host, listeners, count);
+    serving s = {.agent = a,
+                 .given = given,
+                 .begun_with = said,
+                 .listeners = listeners,
+                 .count = count < SERVERS_MOST ? count : SERVERS_MOST};
     struct event *signals[] = {evsignal_new(a->base, SIGTERM, on_stop, a->base),
                                evsignal_new(a->base, SIGINT, on_stop, a->base),
                                evsignal_new(a->base, SIGHUP, on_reload, &s)};
-    int result = PROGRAM_DONE;
+    a->collections = collections_new(a);
+    collections_set_directory(a->collections, said->is_directory ? url : said->directory);
     for (size_t i = 0; i < s.count; i++)
         s.servers[i] = http_server_new(a, &listeners[i], wsdl != NULL ? wsdl : "", schema != NULL ? schema : "",
                                        said->allow, said->allow_count);
@@ -383,20 +418,9 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         event_add(signals[i], NULL);
     hold_signals(SIG_UNBLOCK);
-    char *url = own_url(said, a, &listeners[0]);
-    if (said->directory != NULL) {
-        registrar_options registering = agent_settings_registrar(said);
-        registering.host = a->host;
-        registering.url = url;
-        s.registrar = registrar_start(&registering, &a->definitions, a->log, words);
-        if (s.registrar == NULL) {
-            program_error("--register: %s", words);
-            result = PROGRAM_USAGE;
-        }
-    }
-    collections_set_directory(a->collections, said->is_directory ? url : said->directory);
+    bool good = begin_registering(&s, url);
     inherited_notify("READY=1");
-    if (result == PROGRAM_DONE)
+    if (good)
         event_base_dispatch(a->base);
     inherited_notify("STOPPING=1");
     registrar_stop(s.registrar);
@@ -410,10 +434,12 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     event_free(a->clock);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         event_free(signals[i]);
+    if (given->settings != said)
+        agent_settings_free(said);
     free(url);
     free(wsdl);
     free(schema);
-    return result;
+    return good ? PROGRAM_DONE : PROGRAM_USAGE;
 }
 
 int main(int argc, char **argv)

@@ -62,22 +62,29 @@ static const char *read_tls(const nl_url *url, listening *l)
     return l->tls != NULL ? NULL : words;
 }
 
-/* http://HOST becomes what a listener takes. */
+/* http://HOST[:PORT][?OPTIONS] as what a listener takes. False when it is something else. */
+static bool to_listener_url(const char *text, char *url, size_t room)
+{
+    bool secure = strncmp(text, "https://", 8) == 0;
+    if (!secure && strncmp(text, "http://", 7) != 0)
+        return false;
+    const char *rest = strstr(text, "://") + 3;
+    size_t size = strcspn(rest, "/?");
+    bool has_port = memchr(rest, ':', size) != NULL && rest[size - 1] != ']';
+    snprintf(url, room, "x-netlog%s://%.*s%s%s", secure ? "s" : "", (int)size, rest, has_port ? "" : ":14831",
+             rest + size + strspn(rest + size, "/"));
+    return true;
+}
+
 static const char *add_listen(agent_settings *s, const char *text)
 {
     char url[1024];
     bool secure = strncmp(text, "https://", 8) == 0;
-    const char *rest = strncmp(text, "http", 4) == 0 ? text + (secure ? 8 : 7) : text;
-    size_t size = strcspn(rest, "/?");
-    bool has_port = memchr(rest, ':', size) != NULL && rest[size - 1] != ']';
     if (s->listen_count == SETTINGS_LISTEN_MOST)
         return "so many are too many";
     if (strncmp(text, "inherited:", 10) == 0)
         snprintf(url, sizeof url, "%s", text);
-    else if (secure || strncmp(text, "http://", 7) == 0)
-        snprintf(url, sizeof url, "x-netlog%s://%.*s%s%s", secure ? "s" : "", (int)size, rest, has_port ? "" : ":14831",
-                 rest + size + strspn(rest + size, "/"));
-    else
+    else if (!to_listener_url(text, url, sizeof url))
         return "http://, https:// or inherited: is wanted";
     nl_url *parsed = nl_url_parse(url);
     if (parsed == NULL)
@@ -162,11 +169,6 @@ static const char *set_flag(bool *place, const char *value)
     return *value == '\0' || !*place || strcmp(value, "yes") == 0 ? NULL : "it is neither yes nor no";
 }
 
-bool agent_settings_is_flag(const char *name)
-{
-    return strcmp(name, "directory") == 0;
-}
-
 /* The place of a directive that is a text; NULL when it is none. */
 static char **text_of(agent_settings *s, const char *name)
 {
@@ -192,7 +194,7 @@ static char **text_of(agent_settings *s, const char *name)
 
 const char *agent_settings_set(agent_settings *s, const char *name, const char *value)
 {
-    if (agent_settings_is_flag(name))
+    if (strcmp(name, "directory") == 0)
         return set_flag(&s->is_directory, value);
     if (*value == '\0')
         return "it has no value";

@@ -38,9 +38,6 @@ void agent_settings_free(agent_settings *s);
  * call. */
 const char *agent_settings_set(agent_settings *s, const char *name, const char *value);
 
-/* Whether a directive is said or not, and has no value. */
-bool agent_settings_is_flag(const char *name);
-
 /* What is missing for others to make sense, or left to be chosen; NULL or why not, as above. */
 const char *agent_settings_finish(agent_settings *s);
 

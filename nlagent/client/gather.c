@@ -3,6 +3,7 @@
 #include "client/gather.h"
 
 #include "base/time_internal.h"
+#include "program/program.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -82,9 +83,9 @@ static void put(gathering *g, const nl_record *record)
 /* What became of a stream. */
 static void tell(source *s, const stream *t, const char *event, const char *reason)
 {
-    char host[256] = "localhost";
+    char host[256];
     nl_record *record = nl_record_new();
-    gethostname(host, sizeof host - 1);
+    program_host(host, sizeof host);
     nl_record_set_time(record, nl_time_now_ns());
     nl_record_set_level(record, NL_WARNING);
     nl_record_set_host(record, host, strlen(host));

@@ -182,15 +182,6 @@ void builder_add_text(builder *b, nl_string key, nl_string value, sink *s)
     field->string = value;
 }
 
-bool builder_take(builder *b, nl_string key, nl_string text, sink *s)
-{
-    member m = builder_member(b, key);
-    if (m != MEMBER_NONE)
-        return builder_set(b, m, text);
-    builder_add_text(b, key, text, s);
-    return true;
-}
-
 bool builder_finish(builder *b, bool typed, sink *s)
 {
     if ((b->seen & 1u << MEMBER_TIME) == 0)

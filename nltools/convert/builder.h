@@ -49,9 +49,6 @@ bool builder_mend(char *name, size_t size);
 /* As builder_add, of text. */
 void builder_add_text(builder *b, nl_string key, nl_string value, sink *s);
 
-/* Sets or adds text, as its key says. Results as builder_set. */
-bool builder_take(builder *b, nl_string key, nl_string text, sink *s);
-
 /* The record is complete: gives it to the sink. False when it has no time. */
 bool builder_finish(builder *b, bool typed, sink *s);
 

@@ -47,7 +47,7 @@ static void put_member(nl_buffer *out, const char *before, size_t before_size, n
     json_put(out, before, before_size);
     json_put_text(out, text);
 }
-#define PUT_MEMBER(out, name, text) put_member(out, ",\"" name "\":", sizeof name + 3, text)
+#define PUT_MEMBER(out, name, text) put_member(out, ",\"" name "\":", sizeof(name) + 3, text)
 
 static void put(exporter *base, const nl_record *record, bool typed, sink *s)
 {

@@ -103,7 +103,7 @@ static bool take_special(json_fields *r, nl_string key, nl_string kind)
 static bool take_object(json_fields *r, nl_string key, int depth)
 {
     bool first = true;
-    nl_string inner, name;
+    nl_string inner = {0}, name = {0};
     if (depth == JSON_DEPTH)
         return json_fail(&r->scan, "objects are too deep within one another");
     while (json_next(&r->scan, '}', &first)) {
@@ -145,7 +145,7 @@ bool json_take_members(json_fields *r)
 {
     json_scan *j = &r->scan;
     bool first = true;
-    nl_string key;
+    nl_string key = {0};
     if (!json_take(j, '{'))
         return json_fail(j, "an object is missing");
     while (json_next(j, '}', &first))

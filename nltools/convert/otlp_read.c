@@ -66,7 +66,7 @@ static bool pick(otlp_reader *r, nl_string text, wanted *members, size_t count)
                 members[i].text = value;
     return j.error == NULL || fail(r, j.error);
 }
-#define PICK(r, text, members) pick(r, text, members, sizeof members / sizeof members[0])
+#define PICK(r, text, members) pick(r, text, members, sizeof(members) / sizeof((members)[0]))
 
 /* Calls take for each value of the array that text is. */
 static bool each(otlp_reader *r, nl_string text, bool (*take)(otlp_reader *r, nl_string value))

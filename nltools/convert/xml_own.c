@@ -14,7 +14,7 @@ static const char *take(const char *at, const char *end, const char *word, size_
 {
     return (size_t)(end - at) >= size && memcmp(at, word, size) == 0 ? at + size : NULL;
 }
-#define TAKE(at, end, literal) take(at, end, literal, sizeof literal - 1)
+#define TAKE(at, end, literal) take(at, end, literal, sizeof(literal) - 1)
 
 /* Takes plain bytes and the one that stops them. NULL when something else does. */
 static const char *take_until(const char *at, const char *end, char stop, nl_string *text)

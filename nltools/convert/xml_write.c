@@ -41,7 +41,7 @@ static void close_writer(exporter *base)
     free(base);
 }
 
-#define PUT(out, literal) nl_buffer_append(out, literal, sizeof literal - 1)
+#define PUT(out, literal) nl_buffer_append(out, literal, sizeof(literal) - 1)
 
 static void put(exporter *base, const nl_record *record, bool typed, sink *s)
 {

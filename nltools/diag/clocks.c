@@ -67,7 +67,7 @@ static gint compare_places(gconstpointer a, gconstpointer b)
     return (first->time_ns > second->time_ns) - (first->time_ns < second->time_ns);
 }
 
-static gint compare_times(gconstpointer a, gconstpointer b)
+int step_compare(const void *a, const void *b)
 {
     const step *first = a, *second = b;
     if (first->time_ns != second->time_ns)
@@ -164,7 +164,7 @@ static void apply(walks *all, const GArray *errors, guint host_count)
         step *steps = &g_array_index(all->steps, step, w->first);
         for (guint k = 0; k < w->count; k++)
             steps[k].time_ns -= taken[steps[k].host];
-        qsort(steps, w->count, sizeof *steps, compare_times);
+        qsort(steps, w->count, sizeof *steps, step_compare);
     }
     g_free(taken);
 }

@@ -79,8 +79,11 @@ static gint compare_weights(gconstpointer a, gconstpointer b)
     return (left < right) - (left > right);
 }
 
+/* Clocks are each off by an amount of its own. */
 static bool is_same(const finding *a, const finding *b)
 {
+    if (strcmp(a->cause, "clock") == 0 && a->host != b->host)
+        return false;
     bool legs = a->leg == NULL || b->leg == NULL
                     ? a->leg == b->leg
                     : strcmp(a->leg->from, b->leg->from) == 0 && strcmp(a->leg->to, b->leg->to) == 0;
@@ -166,34 +169,4 @@ double leg_share(const observed *o, const leg *l)
 bool leg_is_local(const leg *l)
 {
     return l->from_host == l->to_host;
-}
-
-/* ---- clocks ---- */
-
-/* A wrong clock does not slow a program down, but nothing that is said of ways between hosts is worth much before. */
-void find_clocks(findings *f)
-{
-    const observed *o = f->observed;
-    const GArray *errors = observed_clock_errors(o);
-    double objects = observed_objects(o)->len, mean_ns = objects > 0 ? observed_total_ns(o) / objects : 0;
-    for (guint i = 0; i < errors->len; i++) {
-        const clock_error *e = &g_array_index(errors, clock_error, i);
-        char *off = text_ns(fabs((double)e->taken_ns)), *least = text_ns((double)e->least_ns),
-             *most = text_ns((double)e->most_ns);
-        const char *host = observed_host(o, e->host), *reference = observed_host(o, e->reference);
-        finding *made = findings_add(f, "clock", mean_ns > 0 ? fabs((double)e->taken_ns) / mean_ns : 1, 0.95,
-                                     "the clock of %s is %s %s", host, off, e->taken_ns > 0 ? "fast" : "slow");
-        finding_evidence(made,
-                         "%" G_GUINT64_FORMAT " messages between %s and %s seem to be received before they were sent",
-                         e->violations, reference, host);
-        finding_evidence(made, "by the shortest ways there and back its offset from %s is between %s and %s", reference,
-                         least, most);
-        finding_evidence(made, "all that is said here counts with its times corrected by %s%s",
-                         e->taken_ns > 0 ? "-" : "+", off);
-        finding_advice(made, "keep %s's clock right: chronyc tracking there says by what it goes now", host);
-        finding_place(made, o, e->host, NULL);
-        g_free(off);
-        g_free(least);
-        g_free(most);
-    }
 }

@@ -32,6 +32,7 @@ typedef struct pressure {
     double cpu_waited;    /* %, of the time some task waited for one */
     double softirq_most;  /* %, of the processor that had most of it */
     double softirq_busy;  /* %, that this processor was busy in all */
+    double softirq_user;  /* %, that it ran programs' own code */
     double disk_busy;     /* %, of the busiest disk */
     double disk_ms;       /* a request took, of the slowest disk in use */
     double io_waited;     /* %, of the time some task waited for I/O */
@@ -67,13 +68,16 @@ void findings_rank(findings *f);
 
 /* ---- the principles ---- */
 
-void find_clocks(findings *f);  /* clocks.c's corrections: clock */
+void find_clocks(findings *f);  /* what was measured, and clocks.c's corrections: clock */
 void find_peers(findings *f);   /* one host slower than those that do the same: disk, cpu, memory, loss, straggler */
 void find_hosts(findings *f);   /* a host's resource used up: cpu, disk, memory, softirq */
 void find_network(findings *f); /* TCP: window, buffer, loss, streams */
 void find_waiting(findings *f); /* one after another, or for a timer: lock, timer */
 void find_pauses(findings *f);  /* everything stops at regular times: pause */
 void find_changes(findings *f); /* slow at some times, and what was different then: varies */
+
+/* After all of them: what clocks make doubtful of the ways that causes were found in. */
+void doubt_clocks(findings *f);
 
 /* ---- what they share ---- */
 
@@ -89,6 +93,10 @@ double leg_share(const observed *o, const leg *l);
 
 /* Whether a leg stays on one host. */
 bool leg_is_local(const leg *l);
+
+/* What is known of a host's clock, as a sentence: the caller's to free; NULL when its times are compared with nobody's,
+ * or nothing is known. */
+char *text_clock(const observed *o, guint host);
 
 /* Of each host, by its number; the caller's to free. */
 pressure *pressures_new(const observed *o);

@@ -110,11 +110,14 @@ static void find_disk(findings *f, guint host, const pressure *p)
     finding_advice(made, "read less, ask for more at once, spread the data over more disks, or find who else uses it");
 }
 
-/* A processor that does little else, or that is used up and does more of that than of anything else. */
+/*
+ * A processor that does little else; or that is used up, and on which softirqs take more than anything else, or much
+ * more than programs' own code: what the kernel does there beside is mostly of the same packets.
+ */
 static bool is_softirq_bound(const pressure *p)
 {
-    return p->softirq_most >= 60 ||
-           (p->softirq_most >= 40 && p->softirq_busy >= 90 && p->softirq_most > p->softirq_busy / 2);
+    bool is_most = p->softirq_most > p->softirq_busy / 2 || p->softirq_most > 2 * p->softirq_user;
+    return p->softirq_most >= 60 || (p->softirq_most >= 40 && p->softirq_busy >= 90 && is_most);
 }
 
 /*
@@ -146,6 +149,8 @@ static void find_softirq(findings *f, guint host, const pressure *p)
     burden b = burden_of(f->observed, host, false);
     finding *made = tell(f, host, "softirq", &b, 0.8, "a processor that only receives packets on");
     finding_evidence(made, "softirqs take %.0f %% of one processor", p->softirq_most);
+    if (p->softirq_user < p->softirq_most)
+        finding_evidence(made, "programs' own code gets %.0f %% of it", p->softirq_user);
     finding_advice(made, "spread the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors");
 }
 

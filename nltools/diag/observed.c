@@ -29,6 +29,8 @@ struct observed {
     resources resources;
     GPtrArray *legs;
     passage *passages;
+    measured_clocks *measured;
+    host_clock *clocks; /* by host */
     GArray *clock_errors;
     int64_t from_ns, to_ns; /* of records; of objects once these are known */
     uint64_t records;
@@ -121,6 +123,7 @@ static void take(void *user, const nl_record *record)
     o->from_ns = o->records == 0 ? record->time_ns : MIN(o->from_ns, record->time_ns);
     o->to_ns = o->records == 0 ? record->time_ns : MAX(o->to_ns, record->time_ns);
     o->records++;
+    measured_clocks_learn(o->measured, record);
     if (is_step(o, record->event)) {
         for (guint i = 0; i < o->drawing->lifelines->len; i++)
             gather_add(o->gatherings[i].gatherer, record);
@@ -151,8 +154,11 @@ static void correct_resources(observed *o)
     for (guint i = 0; i < o->resources.list->len; i++) {
         resource *r = g_ptr_array_index(o->resources.list, i);
         int64_t taken = clocks_taken_ns(o->clock_errors, r->host);
-        for (guint k = 0; taken != 0 && k < r->samples->len; k++)
-            g_array_index(r->samples, sample, k).time_ns -= taken;
+        const host_clock *clock = &o->clocks[r->host];
+        for (guint k = 0; (taken != 0 || clock->is_off) && k < r->samples->len; k++) {
+            sample *s = &g_array_index(r->samples, sample, k);
+            s->time_ns = measured_clocks_time(o->measured, clock, observed_host(o, r->host), s->time_ns) - taken;
+        }
     }
 }
 
@@ -161,6 +167,7 @@ void observed_finish(observed *o)
     subject_settle(o->subject);
     for (guint i = 0; i < o->drawing->lifelines->len; i++)
         gather_finish(o->gatherings[i].gatherer);
+    o->clocks = measured_clocks_correct(o->measured, o->hosts, &o->walks);
     o->clock_errors = clocks_correct(&o->walks, o->hosts->len);
     take_times(o);
     correct_resources(o);
@@ -182,6 +189,7 @@ observed *observed_new(const char *config, const char *const *ids, size_t steps_
     o->objects = g_array_new(FALSE, FALSE, sizeof(object));
     o->walks.steps = g_array_new(FALSE, FALSE, sizeof(step));
     o->walks.list = g_array_new(FALSE, FALSE, sizeof(walk));
+    o->measured = measured_clocks_new();
     resources_init(&o->resources);
     o->subject = subject_new(config, ids, (subject_user){begin, take, o});
     return o;
@@ -207,6 +215,8 @@ void observed_free(observed *o)
         g_ptr_array_free(o->legs, TRUE);
     if (o->clock_errors != NULL)
         g_array_free(o->clock_errors, TRUE);
+    measured_clocks_free(o->measured);
+    g_free(o->clocks);
     g_free(o->passages);
     subject_free(o->subject);
     g_free(o);
@@ -218,11 +228,6 @@ void observed_add(observed *o, const nl_record *record)
 }
 
 /* ---- asking ---- */
-
-const drawing *observed_drawing(const observed *o)
-{
-    return o->drawing;
-}
 
 int64_t observed_from_ns(const observed *o)
 {
@@ -267,6 +272,16 @@ const GPtrArray *observed_resources(const observed *o)
 const GArray *observed_clock_errors(const observed *o)
 {
     return o->clock_errors;
+}
+
+const host_clock *observed_clock(const observed *o, guint host)
+{
+    return &o->clocks[host];
+}
+
+double observed_clock_doubt_ns(const observed *o, guint from_host, guint to_host)
+{
+    return from_host == to_host ? 0 : o->clocks[from_host].error_ns + o->clocks[to_host].error_ns;
 }
 
 double observed_total_ns(const observed *o)

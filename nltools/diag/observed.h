@@ -55,6 +55,18 @@ typedef struct resource {
     guint waiting;
 } resource;
 
+/* What the log says of a host's clock: it was measured against another's, or the host itself says how right it is. */
+typedef struct host_clock {
+    const char *reference; /* the host against whose clock it was measured; NULL: it was not */
+    bool is_off;           /* it was, and the two differ by more than the measurements may be wrong by */
+    double ahead_ns;       /* of the reference's, in the middle of its time; its least and most */
+    double least_ns, most_ns;
+    double drift;    /* 1e-4 is 100 ppm fast */
+    double error_ns; /* of what was measured; or else what the host says; infinite where nobody knows */
+    uint64_t measurements;
+    bool is_unkept; /* the host says that nothing keeps its clock right */
+} host_clock;
+
 /* What a host's clock is ahead of the reference host's, as causality shows it: positive, it is fast. */
 typedef struct clock_error {
     guint host, reference;
@@ -75,8 +87,6 @@ void observed_finish(observed *o);
 
 /* All below: after that; what is returned is the observed's own. */
 
-const drawing *observed_drawing(const observed *o);
-
 /* When the first object began and the last one ended; of records where there are no objects. */
 int64_t observed_from_ns(const observed *o);
 int64_t observed_to_ns(const observed *o);
@@ -91,7 +101,11 @@ const char *observed_host(const observed *o, guint number);
 const GArray *observed_objects(const observed *o);      /* object */
 const GPtrArray *observed_legs(const observed *o);      /* leg; by place, then host */
 const GPtrArray *observed_resources(const observed *o); /* resource; by host */
-const GArray *observed_clock_errors(const observed *o); /* clock_error */
+const GArray *observed_clock_errors(const observed *o); /* clock_error: by causality, what was measured taken off */
+const host_clock *observed_clock(const observed *o, guint host);
+
+/* How much more or less than it seems the way between two hosts may have taken, for what is known of their clocks. */
+double observed_clock_doubt_ns(const observed *o, guint from_host, guint to_host);
 
 /* The time of all objects, from first to last step, together. */
 double observed_total_ns(const observed *o);

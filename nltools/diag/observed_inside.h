@@ -1,4 +1,4 @@
-/* What observed.c, legs.c, clocks.c and resource.c share. */
+/* What observed.c, legs.c, clocks.c, measured_clocks.c and resource.c share. */
 #ifndef NLDIAG_OBSERVED_INSIDE_H
 #define NLDIAG_OBSERVED_INSIDE_H
 
@@ -34,6 +34,30 @@ typedef struct walks {
     GArray *steps; /* step */
     GArray *list;  /* walk */
 } walks;
+
+/* By time, then place: how an object's steps are ordered. */
+int step_compare(const void *a, const void *b);
+
+/* ---- measured_clocks.c ---- */
+
+typedef struct measured_clocks measured_clocks;
+
+measured_clocks *measured_clocks_new(void);
+void measured_clocks_free(measured_clocks *m);
+
+/* Takes a record that says something of a clock; others are passed over. */
+void measured_clocks_learn(measured_clocks *m, const nl_record *record);
+
+/*
+ * After the last record: host_clock of each of the hosts (char *), the caller's to free, but with texts of m. The times
+ * of steps by clocks that are off become what they were by the reference's.
+ */
+host_clock *measured_clocks_correct(measured_clocks *m, const GPtrArray *hosts, walks *all);
+
+/* A time by the clock of a host, corrected if that is off. */
+int64_t measured_clocks_time(const measured_clocks *m, const host_clock *clock, const char *host, int64_t time_ns);
+
+/* ---- clocks.c ---- */
 
 /*
  * Finds hosts whose clocks are wrong, by messages that came before they were sent, takes that off the times of their

@@ -226,6 +226,7 @@ static void tell(findings *f, guint host, const rhythm *r)
 {
     const observed *o = f->observed;
     double wall = (double)(observed_to_ns(o) - observed_from_ns(o));
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): only a rhythm of pauses is told of */
     char first[NL_TIME_TEXT_SIZE], *period = text_ns(r->period_ns), *each = text_ns(r->total_ns / r->pauses->len),
                                    *part = text_share(r->total_ns / wall);
     finding *made = findings_add(f, "pause", r->total_ns / wall, 0.95 - r->spread, "%s stops every %s for %s",

@@ -28,20 +28,25 @@ static double mean_of(const observed *o, guint host, const char *event, const ch
     return most_of(o, host, event, field, "");
 }
 
-/* How busy the processor was that had that share of softirqs, the most of all. */
-static double softirq_busy(const observed *o, guint host, double softirq_most)
+/* The processor that had that share of softirqs, the most of all, by what its records are told apart; NULL: none had.
+ */
+static const char *softirq_processor(const observed *o, guint host, double softirq_most)
 {
     guint count;
     resource *const *of_host = observed_resources_of(o, host, &count);
     for (guint i = 0; i < count; i++) {
         const resource *r = of_host[i];
-        if (strcmp(r->event, "CpuOne") != 0 || strcmp(r->field, "CPU.SOFTIRQ") != 0 ||
-            resource_mean(r, observed_from_ns(o), observed_to_ns(o)) < softirq_most)
-            continue;
-        const resource *busy = observed_find(o, host, "CpuOne", "CPU.BUSY", r->instance);
-        return busy != NULL ? resource_mean(busy, observed_from_ns(o), observed_to_ns(o)) : NAN;
+        if (strcmp(r->event, "CpuOne") == 0 && strcmp(r->field, "CPU.SOFTIRQ") == 0 &&
+            resource_mean(r, observed_from_ns(o), observed_to_ns(o)) >= softirq_most)
+            return r->instance;
     }
-    return NAN;
+    return NULL;
+}
+
+static double processor_mean(const observed *o, guint host, const char *processor, const char *field)
+{
+    const resource *r = processor != NULL ? observed_find(o, host, "CpuOne", field, processor) : NULL;
+    return r != NULL ? resource_mean(r, observed_from_ns(o), observed_to_ns(o)) : NAN;
 }
 
 /* A sum in which what is not known counts nothing; NAN when nothing is known. */
@@ -102,11 +107,14 @@ static pressure measure(const observed *o, guint host)
 {
     double devices = most_of(o, host, "DiskDevice", "DISK.BUSY", ""),
            softirq_most = most_of(o, host, "CpuOne", "CPU.SOFTIRQ", "");
+    const char *receiver = softirq_processor(o, host, softirq_most);
     return (pressure){
         .cpu_busy = mean_of(o, host, "CpuLoad", "CPU.BUSY"),
         .cpu_waited = most_of(o, host, "Pressure", "PSI.SOME", "cpu"),
         .softirq_most = softirq_most,
-        .softirq_busy = softirq_busy(o, host, softirq_most),
+        .softirq_busy = processor_mean(o, host, receiver, "CPU.BUSY"),
+        .softirq_user =
+            sum(processor_mean(o, host, receiver, "CPU.USER"), processor_mean(o, host, receiver, "CPU.NICE")),
         .disk_busy = isnan(devices) ? mean_of(o, host, "DiskIo", "DISK.BUSY") : devices,
         .disk_ms = disk_ms(o, host),
         .io_waited = most_of(o, host, "Pressure", "PSI.SOME", "io"),

@@ -5,12 +5,21 @@
 #include "analysis/printable.h"
 #include "analysis/json.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 /* ---- words ---- */
 
-char *report_view(const finding *cause, const report_sources *sources)
+bool report_has_wrong_clocks(const observed *o)
+{
+    for (guint host = 1; host < observed_host_count(o); host++)
+        if (observed_clock(o, host)->is_off)
+            return true;
+    return false;
+}
+
+char *report_view(const findings *f, const finding *cause, const report_sources *sources)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
     GString *out = g_string_new("nlv");
@@ -19,6 +28,8 @@ char *report_view(const finding *cause, const report_sources *sources)
         g_string_append_printf(out, " --config %s", quoted);
         g_free(quoted);
     }
+    if (report_has_wrong_clocks(f->observed))
+        g_string_append(out, " --fix-clocks");
     nl_time_format_iso(cause->from_ns, from);
     nl_time_format_iso(cause->to_ns, to);
     g_string_append_printf(out, " --from %s --to %s", from, to);
@@ -71,9 +82,21 @@ static void print_legs(const observed *o)
     g_free(sorted);
 }
 
-static void print_cause(const finding *cause, guint number, const report_sources *sources)
+static void print_clocks(const observed *o)
 {
-    char *part = text_share(cause->share), *sure = text_share(cause->sure), *view = report_view(cause, sources);
+    bool any = false;
+    for (guint host = 1; host < observed_host_count(o); host++) {
+        char *text = text_clock(o, host);
+        if (text != NULL)
+            printable_print("%s  %s\n", any ? "" : "\nClocks:\n", text);
+        any = any || text != NULL;
+        g_free(text);
+    }
+}
+
+static void print_cause(const findings *f, const finding *cause, guint number, const report_sources *sources)
+{
+    char *part = text_share(cause->share), *sure = text_share(cause->sure), *view = report_view(f, cause, sources);
     printable_print("\n%u. %s [%s]\n   explains %s of all time; %s sure\n", number, cause->title, cause->cause, part,
                     sure);
     for (guint i = 0; i < cause->evidence->len; i++)
@@ -93,9 +116,10 @@ void report_text(const findings *f, const report_sources *sources)
         printable_print("\nHealthy: nothing found that would give %.0f %% of the time or more back.\n",
                         100 * FINDING_LEAST);
     for (guint i = 0; i < f->list->len; i++)
-        print_cause(g_ptr_array_index(f->list, i), i + 1, sources);
+        print_cause(f, g_ptr_array_index(f->list, i), i + 1, sources);
     if (observed_objects(f->observed)->len > 0)
         print_legs(f->observed);
+    print_clocks(f->observed);
 }
 
 /* ---- JSON ---- */
@@ -121,7 +145,7 @@ static void append_leg(GString *out, const observed *o, const leg *l)
 
 static void append_cause(GString *out, const findings *f, const finding *cause, const report_sources *sources)
 {
-    char *view = report_view(cause, sources);
+    char *view = report_view(f, cause, sources);
     g_string_append_printf(
         out, "{\"share\": %.4f, \"sure\": %.4f, \"from_ns\": %" G_GINT64_FORMAT ", \"to_ns\": %" G_GINT64_FORMAT,
         cause->share, cause->sure, cause->from_ns, cause->to_ns);
@@ -141,6 +165,38 @@ static void append_cause(GString *out, const findings *f, const finding *cause, 
     g_free(view);
 }
 
+/* JSON has no number for what is not known. */
+static void append_number(GString *out, const char *name, double value)
+{
+    if (isfinite(value))
+        g_string_append_printf(out, ", \"%s\": %.6g", name, value);
+    else
+        g_string_append_printf(out, ", \"%s\": null", name);
+}
+
+static void append_clock(GString *out, const observed *o, guint host)
+{
+    const host_clock *c = observed_clock(o, host);
+    bool measured = c->reference != NULL;
+    g_string_append_printf(out, "{\"measurements\": %" G_GUINT64_FORMAT ", \"off\": %s, \"kept\": %s", c->measurements,
+                           c->is_off ? "true" : "false", c->is_unkept ? "false" : "true");
+    append(out, "host", observed_host(o, host));
+    append(out, "reference", c->reference);
+    append_number(out, "ahead_ns", measured ? c->ahead_ns : NAN);
+    append_number(out, "drift_ppm", measured ? c->drift * 1e6 : NAN);
+    append_number(out, "error_ns", c->error_ns);
+    g_string_append(out, "}");
+}
+
+static void append_clocks(GString *out, const observed *o)
+{
+    g_string_append(out, "], \"clocks\": [");
+    for (guint host = 1; host < observed_host_count(o); host++) {
+        g_string_append(out, host > 1 ? ",\n " : "\n ");
+        append_clock(out, o, host);
+    }
+}
+
 void report_json(const findings *f, const report_sources *sources)
 {
     const observed *o = f->observed;
@@ -154,6 +210,7 @@ void report_json(const findings *f, const report_sources *sources)
         g_string_append(out, i > 0 ? ",\n " : "\n ");
         append_cause(out, f, g_ptr_array_index(f->list, i), sources);
     }
+    append_clocks(out, o);
     g_string_append(out, "]}\n");
     fputs(out->str, stdout);
     g_string_free(out, TRUE);

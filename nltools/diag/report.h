@@ -17,8 +17,11 @@ void report_json(const findings *f, const report_sources *sources);
 /* A page that needs nothing else, with a picture by nlv where that runs. False with the reason in *message. */
 bool report_html(const findings *f, const report_sources *sources, const char *path, char **message);
 
-/* The command that shows a cause in nlv: the caller's to free. */
-char *report_view(const finding *cause, const report_sources *sources);
+/* The command that shows a cause in nlv: the caller's to free. Times are corrected there, too, where they are here. */
+char *report_view(const findings *f, const finding *cause, const report_sources *sources);
+
+/* Whether a clock was measured to be off. */
+bool report_has_wrong_clocks(const observed *o);
 
 /* What changed from one log to another: objects' time, and which legs and resources it is due to. */
 void report_changes(const observed *before, const observed *after);

@@ -27,7 +27,7 @@ static char *find_nlv(void)
 }
 
 /* nlv's picture of a time as an <img> that holds it; what it said is no part of the report. */
-static void append_picture(GString *out, const finding *cause, const report_sources *sources)
+static void append_picture(GString *out, const findings *f, const finding *cause, const report_sources *sources)
 {
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE], *picture = NULL, *nlv = find_nlv(), *bytes = NULL;
     gsize size = 0;
@@ -40,6 +40,8 @@ static void append_picture(GString *out, const finding *cause, const report_sour
         const char *const fixed[] = {nlv, "--render", picture, "--no-index", "--from", from, "--to", to};
         for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
             g_ptr_array_add(command, (gpointer)fixed[i]);
+        if (report_has_wrong_clocks(f->observed))
+            g_ptr_array_add(command, (gpointer) "--fix-clocks");
         if (sources->config != NULL) {
             g_ptr_array_add(command, (gpointer) "--config");
             g_ptr_array_add(command, (gpointer)sources->config);
@@ -64,9 +66,9 @@ static void append_picture(GString *out, const finding *cause, const report_sour
     g_free(nlv);
 }
 
-static void append_cause(GString *out, const finding *cause, const report_sources *sources)
+static void append_cause(GString *out, const findings *f, const finding *cause, const report_sources *sources)
 {
-    char *part = text_share(cause->share), *sure = text_share(cause->sure), *view = report_view(cause, sources);
+    char *part = text_share(cause->share), *sure = text_share(cause->sure), *view = report_view(f, cause, sources);
     g_string_append(out, "<li><h2>");
     append_escaped(out, cause->title);
     g_string_append_printf(out, "</h2>\n<p>Explains %s of all time; %s sure.</p>\n<ul>\n", part, sure);
@@ -81,13 +83,29 @@ static void append_cause(GString *out, const finding *cause, const report_source
         append_escaped(out, cause->advice);
         g_string_append(out, "</p>\n");
     }
-    append_picture(out, cause, sources);
+    append_picture(out, f, cause, sources);
     g_string_append(out, "<pre>");
     append_escaped(out, view);
     g_string_append(out, "</pre></li>\n");
     g_free(part);
     g_free(sure);
     g_free(view);
+}
+
+static void append_clocks(GString *out, const observed *o)
+{
+    bool any = false;
+    for (guint host = 1; host < observed_host_count(o); host++) {
+        char *text = text_clock(o, host);
+        if (text == NULL)
+            continue;
+        g_string_append(out, any ? "<li>" : "<h2>Clocks</h2>\n<ul>\n<li>");
+        append_escaped(out, text);
+        g_string_append(out, "</li>\n");
+        any = true;
+        g_free(text);
+    }
+    g_string_append(out, any ? "</ul>\n" : "");
 }
 
 bool report_html(const findings *f, const report_sources *sources, const char *path, char **message)
@@ -109,8 +127,10 @@ bool report_html(const findings *f, const report_sources *sources, const char *p
         g_string_append(out, "<p><b>Healthy</b>: nothing found that would give a tenth of the time back.</p>\n");
     g_string_append(out, "<ol>\n");
     for (guint i = 0; i < f->list->len; i++)
-        append_cause(out, g_ptr_array_index(f->list, i), sources);
-    g_string_append(out, "</ol></body></html>\n");
+        append_cause(out, f, g_ptr_array_index(f->list, i), sources);
+    g_string_append(out, "</ol>\n");
+    append_clocks(out, o);
+    g_string_append(out, "</body></html>\n");
     GError *error = NULL;
     bool written = g_file_set_contents(path, out->str, (gssize)out->len, &error);
     if (!written)

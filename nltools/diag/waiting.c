@@ -200,6 +200,7 @@ static mode find_mode(const leg *l)
 static double round_ns(double ns)
 {
     static const double numbers[] = {1, 1.5, 2, 2.5, 3, 4, 5, 6, 7.5, 8};
+    /* NOLINTNEXTLINE(clang-analyzer-security.FloatLoopCounter,cert-flp30-c): powers of ten are exact here */
     for (double decade = 1e5; decade < 1e12; decade *= 10)
         for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
             double timer = numbers[i] * decade;

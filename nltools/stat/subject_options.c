@@ -76,6 +76,9 @@ size_t subject_steps(const subject_options *o)
 
 bool subject_read(subject_options *o, const char *source, void (*take)(void *user, const nl_record *record), void *user)
 {
+    o->reading.ranged = o->from_ns != INT64_MIN || o->to_ns != INT64_MAX;
+    o->reading.from_ns = o->from_ns;
+    o->reading.to_ns = o->to_ns;
     program_log *log = program_log_open(&o->reading, source, false, false);
     if (log == NULL)
         return false;

@@ -90,12 +90,14 @@ static bool is_event(const nl_record *record, const char *name)
     return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
 }
 
+static bool begins_with(nl_string text, const char *words)
+{
+    return text.size >= strlen(words) && memcmp(text.data, words, strlen(words)) == 0;
+}
+
 bool stream_is_own_event(const nl_record *record)
 {
-    static const char *const agent = "Nlagent", *const daemon = "Nlagentd.";
-    size_t size = record->event.size;
-    return (size > strlen(agent) + 1 && memcmp(record->event.data, "Nlagent.", strlen(agent) + 1) == 0) ||
-           (size > strlen(daemon) && memcmp(record->event.data, daemon, strlen(daemon)) == 0);
+    return begins_with(record->event, "Nlagent.") || begins_with(record->event, "Nlagentd.");
 }
 
 static void set_state(stream *s, const char *words)

@@ -2,7 +2,7 @@
 
 #include "model/batch.h"
 
-#include "analysis/hash_bytes.h"
+#include "base/hash_bytes.h"
 
 #include <math.h>
 #include <string.h>
@@ -112,15 +112,34 @@ static bool is_named(nl_string text, const char *name)
     return text.size == strlen(name) && memcmp(text.data, name, text.size) == 0;
 }
 
+static bool get_number(const nl_record *record, const char *name, double *value)
+{
+    nl_field field;
+    return nl_record_find(record, name, &field) && nl_field_double(&field, value) && isfinite((float)*value);
+}
+
+/* What was added to a record's time, here or when the log was corrected. */
+static double added_ns(const nl_record *record, int64_t time_ns)
+{
+    nl_field field;
+    int64_t original_ns = record->time_ns;
+    if (nl_record_find(record, "DATE.ORIGINAL", &field) && field.type == NL_TYPE_STRING &&
+        nl_time_parse(field.string.data, field.string.size, NL_FRACTION_DECIMAL, &original_ns) != NL_OK)
+        original_ns = record->time_ns;
+    return (double)time_ns - (double)original_ns;
+}
+
 static void extract_clock(const spec *s, const nl_record *record, batch *b, batch_row *row)
 {
     for (unsigned i = 0; i < SPEC_CLOCKS; i++) {
-        nl_field field;
-        double value;
-        if (is_named(record->event, spec_clocks[i].event) &&
-            find(record, &s->loadlines[s->drawn_loadlines + i], &field) && nl_field_double(&field, &value) &&
-            isfinite((float)value) && value >= 0)
-            batch_add_value(b, row, (uint16_t)(s->drawn_loadlines + i), (float)(value * spec_clocks[i].unit_ns));
+        const spec_clock *c = &spec_clocks[i];
+        double offset = 0, error;
+        uint16_t loadline = (uint16_t)(s->drawn_loadlines + 2 * i);
+        if (!is_named(record->event, c->event) || !get_number(record, c->error_field, &error) || error < 0 ||
+            (c->offset_field != NULL && !get_number(record, c->offset_field, &offset)))
+            continue;
+        batch_add_value(b, row, loadline, (float)(offset * c->unit_ns - added_ns(record, row->time_ns)));
+        batch_add_value(b, row, (uint16_t)(loadline + 1), (float)(error * c->unit_ns));
     }
 }
 
@@ -131,7 +150,9 @@ void extract(extractor *x, const nl_record *record, uint64_t place, batch *b)
         return;
     batch_row *row = batch_add(b);
     /* Years 1824 to 2116, so that differences are times too. */
-    row->time_ns = CLAMP(record->time_ns, INT64_MIN / 2, INT64_MAX / 2);
+    int64_t time_ns =
+        x->clocks != NULL ? correction_time(x->clocks, record->host, record->time_ns, NULL) : record->time_ns;
+    row->time_ns = CLAMP(time_ns, INT64_MIN / 2, INT64_MAX / 2);
     row->place = place;
     row->event = names_put_cached(x->names.events, &x->events, record->event);
     row->host = names_put_cached(x->names.hosts, &x->hosts, record->host);

@@ -7,6 +7,8 @@
 
 #include "model/spec.h"
 
+#include "timekeeping/correction.h"
+
 /* Where a record's text is: the text's number, and the offset of the record in it. */
 enum { PLACE_OFFSET_BITS = 48 };
 
@@ -70,7 +72,8 @@ typedef struct batch_names {
 /* What a thread needs to take records apart. All zero at first. */
 typedef struct extractor {
     const spec *spec;
-    const nl_filter *filter; /* others are passed over; NULL: none is */
+    const nl_filter *filter;  /* others are passed over; NULL: none is */
+    const correction *clocks; /* what sets times right; NULL: they are as they were logged */
     batch_names names;
     name_cache events, hosts, progs, colors;
 } extractor;

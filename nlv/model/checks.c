@@ -2,6 +2,7 @@
 
 #include "model/checks.h"
 
+#include <math.h>
 #include <string.h>
 
 enum { HOSTS_NAMED = 5 };
@@ -63,22 +64,93 @@ static void check_gap(const store *s, GPtrArray *notices)
                                     (double)gap_ns / 86400e9, time));
 }
 
-/* Hosts that say themselves that nothing keeps their clocks right: the kernel then says 16 s of their error. */
+char *checks_time_text(double ns)
+{
+    static const struct {
+        double ns;
+        const char *unit;
+    } units[] = {{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {0, "ns"}};
+    size_t i = 0;
+    while (fabs(ns) < units[i].ns)
+        i++;
+    return g_strdup_printf("%.3g %s", units[i].ns > 0 ? ns / units[i].ns : ns, units[i].unit);
+}
+
+static int compare_times(const void *a, const void *b)
+{
+    int64_t first = *(const int64_t *)a, second = *(const int64_t *)b;
+    return (first > second) - (first < second);
+}
+
+/* What segments of lifelines take in the median, of some; 0 where there are none. */
+static double usual_segment_ns(const store *s)
+{
+    enum { LOOKED_AT = 20000 };
+    GArray *took = g_array_new(FALSE, FALSE, sizeof(int64_t));
+    uint32_t each = MAX((s->count - s->first) / LOOKED_AT, 1);
+    for (uint64_t record = s->first; record < s->count; record += each)
+        for (unsigned layer = 0; layer < s->spec->layers; layer++) {
+            uint32_t before = store_previous(s, (uint32_t)record, layer);
+            if (before == STORE_NONE || before < s->first)
+                continue;
+            int64_t ns = store_time(s, (uint32_t)record) - store_time(s, before);
+            g_array_append_val(took, ns);
+        }
+    g_array_sort(took, compare_times);
+    double median = took->len > 0 ? (double)g_array_index(took, int64_t, took->len / 2) : 0;
+    g_array_free(took, TRUE);
+    return median;
+}
+
+/* What is wrong with a host's clock, as words in parentheses; NULL when nothing is that matters. */
+static char *clock_fault(const store *s, uint16_t host, double matters_ns)
+{
+    store_clock measured = store_clock_measured(s, host, s->count - 1), said = store_clock_said(s, host, s->count - 1),
+                off = store_clock_furthest(s, host);
+    bool is_unkept = said.is_known && (said.high_ns - said.low_ns) / 2 >= UNKEPT_NS;
+    double off_ns = (off.low_ns + off.high_ns) / 2;
+    const char *unkept = is_unkept ? "not synchronized, " : "";
+    if (off.is_known && fabs(off_ns) >= matters_ns) {
+        char *text = checks_time_text(fabs(off_ns));
+        char *words = g_strdup_printf("%s%s %s", unkept, text, off_ns > 0 ? "slow" : "fast");
+        g_free(text);
+        return words;
+    }
+    if (!is_unkept)
+        return NULL;
+    if (!measured.is_known)
+        return g_strdup_printf("%snever compared with others", unkept);
+    char *text = checks_time_text(fmax(fabs(measured.low_ns), fabs(measured.high_ns)));
+    char *words = g_strdup_printf("%sbut right to within %s", unkept, text);
+    g_free(text);
+    return words;
+}
+
+/* Hosts that say themselves that nothing keeps their clocks right (the kernel then says 16 s of their error), and those
+ * that were measured to be off by more than what is drawn of them lasts. */
 static void check_clocks(const store *s, GPtrArray *notices)
 {
     GString *hosts = g_string_new(NULL);
     unsigned count = 0;
+    double segment_ns = usual_segment_ns(s);
     for (size_t host = 0; host < names_count(s->names.hosts); host++) {
-        if (store_clock_error_ns(s, (uint16_t)host, s->count - 1) < UNKEPT_NS || ++count > HOSTS_NAMED)
-            continue;
-        g_string_append_printf(hosts, "%s%s", count > 1 ? ", " : "", names_text(s->names.hosts, (uint16_t)host));
+        char *fault = clock_fault(s, (uint16_t)host, fabs(segment_ns));
+        if (fault != NULL && ++count <= HOSTS_NAMED)
+            g_string_append_printf(hosts, "%s%s (%s)", count > 1 ? ", " : "",
+                                   names_text(s->names.hosts, (uint16_t)host), fault);
+        g_free(fault);
     }
     if (count > HOSTS_NAMED)
         g_string_append_printf(hosts, " and %u more", count - HOSTS_NAMED);
+    char *segment = checks_time_text(segment_ns);
+    GString *lasts = g_string_new(NULL);
+    if (segment_ns > 0)
+        g_string_append_printf(lasts, " Steps of lifelines take %s in the median.", segment);
     if (count > 0)
-        g_ptr_array_add(notices, g_strdup_printf("Clocks are not synchronized: %s. Times of different hosts may be "
-                                                 "seconds apart; nlsort --fix-clocks compares them.",
-                                                 hosts->str));
+        g_ptr_array_add(notices,
+                        g_strdup_printf("Clocks: %s.%s F7 sets right what was measured.", hosts->str, lasts->str));
+    g_string_free(lasts, TRUE);
+    g_free(segment);
     g_string_free(hosts, TRUE);
 }
 

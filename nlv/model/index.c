@@ -2,7 +2,7 @@
 
 #include "model/index.h"
 
-#include "analysis/hash_bytes.h"
+#include "base/hash_bytes.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    INDEX_VERSION = 3,
+    INDEX_VERSION = 4,
     PIECE = 1 << 20,   /* is written and hashed at once */
     ALIGN = 64,        /* of sections */
     WITNESS = 4 << 10, /* bytes of the log whose hash is kept */
@@ -39,9 +39,9 @@ typedef struct header {
     uint32_t layers, count, colored, list_count;
     uint32_t object_counts[SPEC_LAYERS];
     uint64_t section_count, sections_offset, sections_hash;
-    uint64_t at_once_count,
-        at_once_size; /* of sections and bytes, at the start: they are looked at when it is opened */
-    uint64_t hash;    /* of all before it */
+    /* Of sections and bytes, at the start: they are looked at when it is opened. */
+    uint64_t at_once_count, at_once_size;
+    uint64_t hash; /* of all before it */
 } header;
 
 typedef enum list_kind { LIST_SEGMENT, LIST_START, LIST_LOADLINE, LIST_POINT } list_kind;

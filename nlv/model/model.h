@@ -26,6 +26,7 @@ model *model_of_store(store *s, drawing *d, program_reading *reading);
 typedef struct model_options {
     uint32_t records_most; /* beyond that the oldest are forgotten; 0: no such bound */
     bool no_index;         /* neither read one nor write one */
+    bool fix_clocks;       /* as model_correct_clocks */
     uint64_t index_least;  /* bytes of a log that is worth one; 0: as many as take longer to be read again */
 } model_options;
 void model_set_options(model *m, model_options options);
@@ -107,6 +108,17 @@ bool model_set_filter(model *m, const char *expression);
 const char *model_filter(const model *m);
 
 /*
+ * Sets the hosts' clocks right: by what the logs hold of measurements and messages (timekeeping/correction.h) all
+ * records get the times that they had by one clock, and what was found of each host is told; false: times are as they
+ * were logged. It is done once what there is was read; then all is read again.
+ */
+void model_correct_clocks(model *m, bool correct);
+
+/* Whether that is wanted. Needs no lock. And whether it is done. */
+bool model_corrects_clocks(const model *m);
+bool model_has_right_clocks(const model *m);
+
+/*
  * Draws something else: d, taken over; NULL: what is found out from the logs, which are read again for it. Nobody
  * waits: until all is read again the former drawing, or a part of the new one, is there.
  */
@@ -117,9 +129,6 @@ void model_set_drawing(model *m, drawing *d);
  * Its quiet events are not looked at in finding out. Otherwise as model_set_drawing.
  */
 void model_set_extra(model *m, drawing *extra);
-
-/* Whether what is drawn was found out. */
-bool model_is_inferred(const model *m);
 
 /* What of the logs was read, as jobs (scan_job, spec, names and filter unset); the caller's, for g_array_free. */
 GArray *model_jobs(const model *m);

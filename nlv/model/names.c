@@ -2,7 +2,7 @@
 
 #include "model/names.h"
 
-#include "analysis/hash_bytes.h"
+#include "base/hash_bytes.h"
 
 #include "program/program.h"
 

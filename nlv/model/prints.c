@@ -2,7 +2,7 @@
 
 #include "model/prints.h"
 
-#include "analysis/hash_bytes.h"
+#include "base/hash_bytes.h"
 #include "model/text_file.h"
 
 #include <glib.h>

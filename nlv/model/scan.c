@@ -147,7 +147,8 @@ static void scan_piece(worker *w, scan_part *p, uint64_t start)
 
 static void worker_begin(worker *w, const scan_job *job)
 {
-    *w = (worker){.job = job, .extractor = {.spec = job->spec, .filter = job->filter, .names = job->names}};
+    *w = (worker){.job = job,
+                  .extractor = {.spec = job->spec, .filter = job->filter, .clocks = job->clocks, .names = job->names}};
     w->scanner = nl_line_scanner_new(job->format, job->fraction);
     w->record = nl_record_new();
 }

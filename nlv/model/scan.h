@@ -17,7 +17,8 @@ typedef struct scan_job {
     nl_format format;  /* ULM or BP */
     nl_fraction fraction;
     const spec *spec;
-    const nl_filter *filter; /* NULL: all records */
+    const nl_filter *filter;  /* NULL: all records */
+    const correction *clocks; /* NULL: times as they were logged */
     batch_names names;
     bool has_prints; /* fingerprints are made */
 } scan_job;

@@ -106,6 +106,8 @@ char *session_text(const session *s)
         if (s->hidden[i][0] != NULL)
             g_key_file_set_string_list(file, "hidden", hidden_keys[i], (const char *const *)s->hidden[i],
                                        g_strv_length(s->hidden[i]));
+    if (s->clocks)
+        g_key_file_set_boolean(file, "clocks", "corrected", true);
     if (s->drawing != NULL)
         g_key_file_set_string(file, "drawing", "file", s->drawing);
     if (s->has_choice) {
@@ -148,6 +150,7 @@ session *session_parse(const char *text)
                 s->hidden[i] = names;
             }
         }
+        s->clocks = g_key_file_get_boolean(file, "clocks", "corrected", NULL);
         s->drawing = g_key_file_get_string(file, "drawing", "file", NULL);
         s->has_choice = g_key_file_has_key(file, "chosen", "place", NULL);
         s->choice_ns = g_key_file_get_int64(file, "chosen", "time", NULL);
@@ -165,6 +168,8 @@ const char *session_difference(const session *a, const session *b)
         return "what is drawn";
     if (g_strcmp0(a->filter, b->filter) != 0)
         return "the filter";
+    if (a->clocks != b->clocks)
+        return "the clocks";
     for (int i = 0; i < SESSION_NAMES; i++)
         if (!g_strv_equal((const char *const *)a->hidden[i], (const char *const *)b->hidden[i]))
             return "what is ticked";

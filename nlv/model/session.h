@@ -25,6 +25,7 @@ typedef struct session {
     int64_t from_ns, to_ns;       /* what is visible */
     char *filter;                 /* NULL: none */
     char **hidden[SESSION_NAMES]; /* what is not ticked, by name; NULL at the end */
+    bool clocks;                  /* they are set right */
     char *drawing;                /* the file of what is drawn; NULL: what was found out */
     bool has_choice;              /* a lifeline is chosen: that of the record at */
     int64_t choice_ns;            /* this time, */

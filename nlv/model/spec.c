@@ -5,9 +5,10 @@
 #include <string.h>
 
 const spec_clock spec_clocks[SPEC_CLOCKS] = {
-    {"NetLogger.Clock", "ERROR.NS", 1},
-    {"ClockTracking", "CLOCK.ERROR", 1000},
-    {"ClockKernel", "CLOCK.ERROR", 1000},
+    [SPEC_MEASURED] = {"ClockOffset", "CLOCK.OFFSET", "CLOCK.ERROR", 1000},
+    {"NetLogger.Clock", NULL, "ERROR.NS", 1},
+    {"ClockTracking", NULL, "CLOCK.ERROR", 1000},
+    {"ClockKernel", NULL, "CLOCK.ERROR", 1000},
 };
 
 static spec_field field_of(const char *name)
@@ -85,10 +86,10 @@ spec *spec_new(const drawing *d, names *events, uint64_t seed)
     for (guint i = 0; i < d->lifelines->len; i++)
         add_lifeline(s, events, g_ptr_array_index(d->lifelines, i), (uint16_t)i);
     s->drawn_loadlines = d->loadlines->len;
-    s->loadline_count = s->drawn_loadlines + SPEC_CLOCKS;
+    s->loadline_count = s->drawn_loadlines + SPEC_CLOCK_LOADLINES;
     s->loadlines = g_new0(spec_field, s->loadline_count + 1);
-    for (unsigned i = 0; i < SPEC_CLOCKS; i++)
-        s->loadlines[s->drawn_loadlines + i] = field_of(spec_clocks[i].field);
+    for (unsigned i = 0; i < SPEC_CLOCK_LOADLINES; i++)
+        s->loadlines[s->drawn_loadlines + i] = field_of(spec_clocks[i / 2].error_field);
     for (guint i = 0; i < d->loadlines->len; i++) {
         const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
         spec_event *e = event_of(s, events, l->event);

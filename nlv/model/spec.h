@@ -36,12 +36,15 @@ typedef struct spec_lifeline {
 } spec_lifeline;
 
 /*
- * How wrong a host's clock may be, which is kept as loadlines that are not drawn: where nlkernel says it, the sensor of
- * clocks has it from chronyd, or from the kernel.
+ * How wrong a host's clock may be, which is kept as loadlines that are not drawn, two of each kind: what is to be added
+ * to the host's times, and what that may be wrong by, in nanoseconds. It was measured against the collector's clock;
+ * or nlkernel says it, or the sensor of clocks and the library have it from chronyd, or from the kernel.
  */
-enum { SPEC_CLOCKS = 3 };
+enum { SPEC_MEASURED, SPEC_CLOCKS = 4, SPEC_CLOCK_LOADLINES = 2 * SPEC_CLOCKS };
 typedef struct spec_clock {
-    const char *event, *field;
+    const char *event;
+    const char *offset_field; /* NULL: 0, the host takes its clock for right */
+    const char *error_field;
     double unit_ns;
 } spec_clock;
 extern const spec_clock spec_clocks[SPEC_CLOCKS];

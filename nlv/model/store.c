@@ -2,6 +2,7 @@
 
 #include "model/store.h"
 
+#include <math.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -259,24 +260,81 @@ static list *found_loadline_list(const store *s, size_t loadline, uint16_t host)
     return NULL;
 }
 
-double store_clock_error_ns(const store *s, uint16_t host, uint32_t record)
+/* What was said last before a record, or else first, holds: its place in a list that is not empty. */
+static size_t place_that_holds(const list *l, uint32_t record)
 {
-    double least = -1, first = -1;
-    uint32_t first_record = STORE_NONE;
-    for (unsigned i = 0; i < SPEC_CLOCKS; i++) {
-        const list *l = found_loadline_list(s, s->spec->drawn_loadlines + i, host);
-        if (l == NULL || l->count == l->start)
+    size_t at = list_find(l, record + 1, l->start);
+    return at > l->start ? at - 1 : at;
+}
+
+/* What one kind of record says, and which one said it. Both of its lists have the same records. */
+static store_clock clock_of_kind(const store *s, unsigned kind, uint16_t host, uint32_t record, uint32_t *said_at)
+{
+    size_t loadline = s->spec->drawn_loadlines + 2 * kind;
+    const list *offsets = found_loadline_list(s, loadline, host), *errors = found_loadline_list(s, loadline + 1, host);
+    if (offsets == NULL || errors == NULL || offsets->count == offsets->start || errors->count == errors->start)
+        return (store_clock){0};
+    size_t at = place_that_holds(offsets, record);
+    double offset_ns = list_value(offsets, at), error_ns = list_value(errors, place_that_holds(errors, record));
+    *said_at = list_at(offsets, at);
+    return (store_clock){true, kind == SPEC_MEASURED, offset_ns - error_ns, offset_ns + error_ns};
+}
+
+store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record)
+{
+    uint32_t said_at;
+    return clock_of_kind(s, SPEC_MEASURED, host, record, &said_at);
+}
+
+store_clock store_clock_furthest(const store *s, uint16_t host)
+{
+    size_t loadline = s->spec->drawn_loadlines + 2 * SPEC_MEASURED;
+    const list *offsets = found_loadline_list(s, loadline, host), *errors = found_loadline_list(s, loadline + 1, host);
+    store_clock found = {0};
+    double most_ns = 0;
+    for (size_t at = offsets != NULL ? offsets->start : 0; offsets != NULL && errors != NULL && at < offsets->count;
+         at++) {
+        double offset_ns = list_value(offsets, at), error_ns = list_value(errors, MIN(at, errors->count - 1));
+        if (fabs(offset_ns) - error_ns <= most_ns)
             continue;
-        size_t at = list_find(l, record + 1, l->start);
-        if (at > l->start) {
-            double error_ns = list_value(l, at - 1);
-            least = least < 0 || error_ns < least ? error_ns : least;
-        } else if (list_at(l, at) < first_record) {
-            first_record = list_at(l, at);
-            first = list_value(l, at);
+        most_ns = fabs(offset_ns) - error_ns;
+        found = (store_clock){true, true, offset_ns - error_ns, offset_ns + error_ns};
+    }
+    return found;
+}
+
+/* The best of what was said before; else what is said first. */
+store_clock store_clock_said(const store *s, uint16_t host, uint32_t record)
+{
+    store_clock best = {0};
+    uint32_t best_at = STORE_NONE;
+    for (unsigned i = 0; i < SPEC_CLOCKS; i++) {
+        if (i == SPEC_MEASURED)
+            continue;
+        uint32_t at = STORE_NONE;
+        store_clock own = clock_of_kind(s, i, host, record, &at);
+        if (!own.is_known)
+            continue;
+        bool is_before = at <= record, best_is_before = best.is_known && best_at <= record;
+        bool is_better =
+            !best.is_known || (is_before && !best_is_before) ||
+            (is_before ? own.high_ns - own.low_ns < best.high_ns - best.low_ns : !best_is_before && at < best_at);
+        if (is_better) {
+            best = own;
+            best_at = at;
         }
     }
-    return least >= 0 ? least : first; /* what was said last, or else first, holds */
+    return best;
+}
+
+/* Where a host says of its clock what was measured to be false, the measurement holds. */
+store_clock store_clock_at(const store *s, uint16_t host, uint32_t record)
+{
+    store_clock measured = store_clock_measured(s, host, record), said = store_clock_said(s, host, record);
+    if (!measured.is_known || !said.is_known)
+        return measured.is_known ? measured : said;
+    store_clock both = {true, true, MAX(measured.low_ns, said.low_ns), MIN(measured.high_ns, said.high_ns)};
+    return both.low_ns <= both.high_ns ? both : measured;
 }
 
 /* The list of points that an event is in; NULL when it is in none. */
@@ -445,7 +503,7 @@ static row_order *order_rows(const batch *b)
 static void take_values(store *s, uint32_t record, batch *to, batch_row *row)
 {
     uint16_t event = store_event(s, record);
-    for (unsigned i = 0; i < SPEC_CLOCKS; i++) {
+    for (unsigned i = 0; i < SPEC_CLOCK_LOADLINES; i++) {
         list *l = found_loadline_list(s, s->spec->drawn_loadlines + i, store_host(s, record));
         if (l == NULL || l->count == l->start || list_at(l, l->count - 1) != record)
             continue;

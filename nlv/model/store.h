@@ -117,11 +117,20 @@ uint32_t store_find_time(const store *s, int64_t time_ns);
 /* The same to STORE_MARK records: the next one whose time is beside others'. */
 uint32_t store_find_time_near(const store *s, int64_t time_ns);
 
-/*
- * How wrong the clock of a host may have been at a record's time, as the log itself says it, in nanoseconds; negative
- * when it does not.
- */
-double store_clock_error_ns(const store *s, uint16_t host, uint32_t record);
+/* What the log itself says of a host's clock at some record's time. */
+typedef struct store_clock {
+    bool is_known;
+    bool is_measured;       /* against the collector's clock; otherwise it is what the host says */
+    double low_ns, high_ns; /* between these is what is to be added to its times */
+} store_clock;
+store_clock store_clock_at(const store *s, uint16_t host, uint32_t record);
+
+/* The measurement by which a host's clock was off the most; not known where none says that it was off at all. */
+store_clock store_clock_furthest(const store *s, uint16_t host);
+
+/* The same as store_clock_at of measurements alone, and of what the host says alone. */
+store_clock store_clock_measured(const store *s, uint16_t host, uint32_t record);
+store_clock store_clock_said(const store *s, uint16_t host, uint32_t record);
 
 /* The measure of the end of a segment in a layer: how many nanoseconds it took. */
 typedef struct segment_measure {

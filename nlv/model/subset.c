@@ -122,7 +122,7 @@ static void add_record(subsetting *s, uint32_t record)
     row->event = s->events[event];
     row->host = s->hosts[store_host(full, record)];
     row->prog = s->progs[store_prog(full, record)];
-    for (unsigned i = 0; i < SPEC_CLOCKS && s->is_clock[event]; i++)
+    for (unsigned i = 0; i < SPEC_CLOCK_LOADLINES && s->is_clock[event]; i++)
         add_value(s, record, full->spec->drawn_loadlines + i, row);
     if (event < full->spec->event_count) {
         const spec_event *plan = &full->spec->events[event];

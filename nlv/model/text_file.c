@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DETECT_SIZE = 256 << 10, LINE_GUESS = 4 << 10, LINE_MOST = 2 << 20, MAGIC_SIZE = 4 };
+enum { DETECT_SIZE = 256 << 10, LINE_GUESS = 4 << 10, LINE_MOST = 2 << 20, PIECE = 1 << 20, MAGIC_SIZE = 4 };
 
 ssize_t text_read_at(int fd, char *to, size_t size, uint64_t offset)
 {
@@ -112,6 +112,8 @@ bool text_file_write(text_file *t, const nl_buffer *lines)
 void text_file_forget(text_file *t, uint64_t offset)
 {
     offset -= offset % 4096;
+    if (t->is_spill && offset > t->forgotten)
+        t->forgotten = offset;
     if (t->is_spill && offset > 0)
         fallocate(t->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, (off_t)offset);
 }
@@ -166,6 +168,31 @@ bool text_file_record(const text_file *t, uint64_t offset, take_record *take, vo
     }
     free(line);
     return good;
+}
+
+void text_file_each(const text_file *t, uint64_t to, take_record *take, bool (*go_on)(void *user, uint64_t at),
+                    void *user)
+{
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.format = t->format, .fraction = t->fraction});
+    const nl_record *record;
+    char *data = malloc(PIECE);
+    uint64_t at = t->forgotten;
+    bool is_inside = at > 0; /* of a line whose begin is gone */
+    while (data != NULL && at < to && go_on(user, at)) {
+        size_t wanted = to - at < PIECE ? (size_t)(to - at) : PIECE,
+               got = (size_t)text_read_at(t->fd, data, wanted, at);
+        const char *newline = is_inside ? memchr(data, '\n', got) : NULL;
+        size_t begin = !is_inside ? 0 : newline != NULL ? (size_t)(newline + 1 - data) : got;
+        is_inside = is_inside && newline == NULL;
+        nl_decoder_feed(decoder, data + begin, got - begin);
+        while (nl_decoder_next(decoder, &record) == NL_OK)
+            take(user, record);
+        at += got;
+        if (got < wanted)
+            break;
+    }
+    nl_decoder_free(decoder);
+    free(data);
 }
 
 void text_file_sample(const text_file *t, uint64_t offset, size_t size, take_record *take, void *user)

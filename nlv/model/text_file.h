@@ -15,7 +15,8 @@ typedef struct text_file {
     nl_format format; /* ULM or BP */
     nl_fraction fraction;
     bool is_spill;
-    uint64_t size; /* of a spill: written so far */
+    uint64_t size;      /* of a spill: written so far, */
+    uint64_t forgotten; /* and no longer there before this */
 } text_file;
 
 /* Opens a log of text at path; false when it is none, or nothing is in it yet. */
@@ -43,6 +44,13 @@ uint64_t text_file_size(const text_file *t);
  */
 bool text_file_record(const text_file *t, uint64_t offset, void (*take)(void *user, const nl_record *record),
                       void *user);
+
+/*
+ * Calls take for the records that begin before to, in their order, until go_on, which is asked now and then with how
+ * far it is, says no. A line that is longer than any record may be is passed over.
+ */
+void text_file_each(const text_file *t, uint64_t to, void (*take)(void *user, const nl_record *record),
+                    bool (*go_on)(void *user, uint64_t at), void *user);
 
 /* Reads some whole lines from about offset on (the first whole one from there) and calls take for their records. */
 void text_file_sample(const text_file *t, uint64_t offset, size_t size,

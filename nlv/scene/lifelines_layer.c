@@ -312,18 +312,34 @@ static void draw_marks(const drawer *d)
     }
 }
 
-/* How far off a record's time may be, as the log says it: a bar, where it is wide enough to be seen. */
+static void fill_bar(const drawer *d, double left, double right, double y, double height)
+{
+    const layer_context *c = d->c;
+    left = MAX(left, c->layout->left - 2);
+    right = MIN(right, c->layout->right + 2);
+    if (left >= right)
+        return;
+    cairo_rectangle(c->cr, left, y - height / 2, right - left, height);
+    cairo_fill(c->cr);
+}
+
+/*
+ * How far off a record's time may be, as the log says it, where that is wide enough to be seen: a bar over the times
+ * that it may truly be of, and, where the one that was logged is none of them, a thin line from there.
+ */
 static void draw_clock_error(const drawer *d, uint32_t record, unsigned row)
 {
     const layer_context *c = d->c;
-    double error_ns = store_clock_error_ns(c->store, store_host(c->store, record), record);
-    double half = error_ns / d->pixel_ns / c->scale, x = layer_x(c, record), y = layout_row_y(d->p, row);
-    if (half < 1.5)
+    store_clock clock = store_clock_at(c->store, store_host(c->store, record), record);
+    double unit = d->pixel_ns * c->scale, x = layer_x(c, record), y = layout_row_y(d->p, row);
+    double left = x + clock.low_ns / unit, right = x + clock.high_ns / unit;
+    if (!clock.is_known || MAX(right, x) - MIN(left, x) < 3)
         return;
-    double left = MAX(x - half, c->layout->left - 2), right = MIN(x + half, c->layout->right + 2);
+    double wider = MAX(3 - (right - left), 0) / 2;
     palette_set(c->cr, palette_series(color_of(d, record), c->view->dark), 0.28);
-    cairo_rectangle(c->cr, left, y - 3.5, right - left, 7);
-    cairo_fill(c->cr);
+    fill_bar(d, left - wider, right + wider, y, 7);
+    palette_set(c->cr, palette_series(color_of(d, record), c->view->dark), 0.6);
+    fill_bar(d, left > x ? x : right, left > x ? left : right < x ? x : right, y, 1.5);
 }
 
 static void draw_clock_errors(const drawer *d)

@@ -13,7 +13,8 @@
 
 #include <math.h>
 
-enum { STROKED_MOST = 250 /* values of a curve that are drawn as a line */ };
+/* Values of a curve that are drawn as a line: on a screen fewer, as a frame has no time for a line's edges. */
+enum { STROKED_MOST = 250, STROKED_MOST_ON_SCREEN = 50 };
 
 typedef struct curve {
     const layer_context *c;
@@ -107,13 +108,23 @@ typedef struct mean {
     double x, y;
 } mean;
 
-/* From least to most of every column, faintly; the means are put into means. Returns how many there are. */
+static mean point_of(const curve *k, const list *l, size_t i)
+{
+    return (mean){layer_x(k->c, list_at(l, i)), y_of(k, list_value(l, i))};
+}
+
+/*
+ * From least to most of every column, faintly; the means are put into means, and before and behind them the values that
+ * come next, so that the line goes on. Returns how many there are.
+ */
 static unsigned draw_bands(const curve *k, const list *l, size_t from, unsigned number, mean *means)
 {
     const layer_context *c = k->c;
     unsigned count = 0;
     size_t grain = list_grain(list_find(l, c->to, from) - from, c->column_count);
     double unit = (c->layout->right - c->layout->left) / c->column_count;
+    if (from > l->start)
+        means[count++] = point_of(k, l, from - 1);
     for (unsigned column = 0; column < c->column_count; column++) {
         size_t to = list_find_near(l, c->columns[column + 1], from, grain);
         if (to == from)
@@ -126,6 +137,8 @@ static unsigned draw_bands(const curve *k, const list *l, size_t from, unsigned 
         means[count++] = (mean){x, y_of(k, e.sum / (double)e.count)};
         from = to;
     }
+    if (from < l->count)
+        means[count++] = point_of(k, l, from);
     return count;
 }
 
@@ -139,18 +152,19 @@ static void draw_means(const curve *k, const mean *means, unsigned count, unsign
 static void draw_curves(const curve *k, const loadline_lists *all)
 {
     const layer_context *c = k->c;
-    mean *means = g_new(mean, c->column_count * all->count + 1);
+    const size_t most = c->column_count + 2; /* means of a curve */
+    mean *means = g_new(mean, most * all->count + 1);
     unsigned *counts = g_new0(unsigned, all->count + 1);
+    size_t stroked_most = c->is_raster ? STROKED_MOST_ON_SCREEN : STROKED_MOST;
     for (size_t i = 0; i < all->count; i++) {
         const list *l = all->hosts[i].list;
         unsigned number = model_host_color(c->model, all->hosts[i].host);
         size_t from = l->count > l->start ? list_find(l, c->from, l->start) : 0;
-        if (l->count > l->start && list_find(l, c->to, from) - from > STROKED_MOST)
-            counts[i] = draw_bands(k, l, from, number % DENSITY_COLORS, means + i * c->column_count);
+        if (l->count > l->start && list_find(l, c->to, from) - from > stroked_most)
+            counts[i] = draw_bands(k, l, from, number % DENSITY_COLORS, means + i * most);
     }
     for (size_t i = 0; i < all->count; i++)
-        draw_means(k, means + i * c->column_count, counts[i],
-                   model_host_color(c->model, all->hosts[i].host) % DENSITY_COLORS);
+        draw_means(k, means + i * most, counts[i], model_host_color(c->model, all->hosts[i].host) % DENSITY_COLORS);
     if (density_work(k->pixels) > 0)
         density_paint(k->pixels, c->cr, c->view->dark, 1);
     for (size_t i = 0; i < all->count; i++) {

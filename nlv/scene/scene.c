@@ -2,6 +2,7 @@
 
 #include "scene/scene.h"
 
+#include "model/checks.h"
 #include "scene/axis.h"
 #include "scene/layers.h"
 #include "scene/text.h"
@@ -110,6 +111,26 @@ static double draw_legend_entry(const layer_context *c, double x, color ink, con
     return x + text_width(c->cr, name, TEXT_NORMAL) + 38;
 }
 
+/* What a colour stands for; of a host whose clock is off, or unsure, by what can be seen at this scale, how much that
+ * is: among many lifelines no bars show it. To be freed with g_free. */
+static char *legend_text(const layer_context *c, const char *text)
+{
+    uint16_t host = names_find(c->store->names.hosts, text);
+    double pixel_ns = (double)(c->view->to_ns - c->view->from_ns) / (c->layout->right - c->layout->left);
+    if (*text == '\0' || host == NAMES_NONE || c->store->count == c->store->first)
+        return g_strdup(*text == '\0' ? "(none)" : text);
+    store_clock clock = store_clock_at(c->store, host, MIN(c->from, c->store->count - 1));
+    bool is_off = clock.low_ns > 0 || clock.high_ns < 0;
+    double most_ns = fmax(fabs(clock.low_ns), fabs(clock.high_ns)), middle_ns = (clock.low_ns + clock.high_ns) / 2;
+    if (!clock.is_known || most_ns < 3 * pixel_ns)
+        return g_strdup(text);
+    char *off = checks_time_text(is_off ? fabs(middle_ns) : most_ns);
+    char *with = is_off ? g_strdup_printf("%s (%s %s)", text, off, middle_ns > 0 ? "slow" : "fast")
+                        : g_strdup_printf("%s (\302\261 %s)", text, off);
+    g_free(off);
+    return with;
+}
+
 /* Which colour is which host (or whatever colours stand for); what finds no room is counted. */
 static void draw_legend(const layer_context *c)
 {
@@ -121,15 +142,17 @@ static void draw_legend(const layer_context *c)
     if (count == 1 && *model_color_text(c->model, 0) == '\0')
         return;
     for (size_t i = 0; i < count; i++) {
-        const char *text = model_color_text(c->model, i), *name = *text == '\0' ? "(none)" : text;
+        char *name = legend_text(c, model_color_text(c->model, i));
         double width = text_width(cr, name, TEXT_NORMAL) + 30;
         if (x + width + 60 > c->view->width && i + 1 < count) {
             char more[32];
             g_snprintf(more, sizeof more, "+ %zu more", count - i);
             text_draw(cr, more, TEXT_NORMAL, palette_muted(c->view->dark), TEXT_LEFT, x, y, 0);
+            g_free(name);
             return;
         }
         x = draw_legend_entry(c, x, palette_series(i, c->view->dark), name);
+        g_free(name);
     }
 }
 
@@ -138,8 +161,8 @@ static void draw_caption(const layer_context *c)
     char from[NL_TIME_TEXT_SIZE], span[32];
     nl_time_format_iso(MAX(c->view->from_ns, c->layout->whole_from_ns), from); /* not the day before for its room */
     axis_span_label((double)(c->view->to_ns - c->view->from_ns), span);
-    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu records   %s", from, span, model_count(c->model),
-                                 model_name(c->model));
+    char *text = g_strdup_printf("%.10s UTC   %s shown   %zu records   %s%s", from, span, model_count(c->model),
+                                 model_name(c->model), model_has_right_clocks(c->model) ? "   clocks corrected" : "");
     text_draw(c->cr, text, TEXT_SMALL, palette_muted(c->view->dark), TEXT_LEFT, c->layout->left, c->layout->caption_y,
               c->layout->right - c->layout->left);
     g_free(text);

@@ -49,6 +49,7 @@ static const entry entries[] = {
     {COMMAND_CLEAR, "_View", "_Clear marks", {{GDK_KEY_Escape, 0}}},
     {COMMAND_SIDE, "_View", "_Side panel", {{GDK_KEY_F9, 0}}},
     {COMMAND_SENSORS, "_View", "Se_nsors of hosts", {{GDK_KEY_F8, 0}}},
+    {COMMAND_CLOCKS, "_View", "Correct the cloc_ks, or not", {{GDK_KEY_F7, 0}}},
     {COMMAND_DARK, "_View", "_Dark or light", {{GDK_KEY_d, CONTROL}}},
     {COMMAND_REAL_TIME, "_Play", "_Real time", {{GDK_KEY_space, 0}}},
     {COMMAND_KEEP, "_Play", "Records _kept…", {{GDK_KEY_k, 0}}},

@@ -19,7 +19,7 @@ enum {
     READING_MS = 100, /* how often it is shown at most while a log is read, which needs the processors itself */
 };
 
-static const double zoom_step = 0.8, pan_step = 0.1, slowest = 1.0 / 1024, fastest = 4096;
+static const double zoom_step = 0.8, pan_step = 0.1;
 
 /* ---- what is said ---- */
 
@@ -37,7 +37,7 @@ static void on_info_response(GtkInfoBar *bar, gint response, gpointer user)
     gtk_widget_hide(GTK_WIDGET(bar));
 }
 
-static void show_title(window *w)
+void window_show_title(window *w)
 {
     const scene_view *view = canvas_view(w->canvas);
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
@@ -57,13 +57,15 @@ static void show_title(window *w)
     g_free(title);
 }
 
-static void show_counts(window *w)
+void window_show_counts(window *w)
 {
     model_lock(w->model);
     GString *text = g_string_new(NULL);
     g_string_append_printf(text, "%'zu records", model_count(w->model));
     if (model_filter(w->model) != NULL)
         g_string_append_printf(text, "   only %s (Ctrl+L changes that)", model_filter(w->model));
+    if (model_corrects_clocks(w->model))
+        g_string_append(text, "   clocks corrected (F7 changes that)");
     model_unlock(w->model);
     if (model_progress(w->model) < 1)
         g_string_append_printf(text, "   reading, %.0f %%", 100 * model_progress(w->model));
@@ -117,22 +119,13 @@ static void show_notices(window *w)
 
 /* ---- moving ---- */
 
-static void set_live(window *w, bool live)
-{
-    w->live = live;
-    w->own_change = true;
-    gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(w->live_button), live);
-    w->own_change = false;
-    show_title(w);
-}
-
 static void on_hover(void *user, const char *text)
 {
     window *w = user;
     if (*text != '\0')
         gtk_label_set_text(GTK_LABEL(w->status), text);
     else
-        show_counts(w);
+        window_show_counts(w);
 }
 
 /* Whoever moves the view by hand looks at history. */
@@ -142,8 +135,8 @@ static void on_moved(void *user)
     w->touched = true;
     w->speed = 0;
     if (w->live)
-        set_live(w, false);
-    show_title(w);
+        window_set_live(w, false);
+    window_show_title(w);
 }
 
 void window_show_chosen(window *w)
@@ -175,120 +168,6 @@ static void on_ranged(void *user)
     gtk_widget_show(w->side);
 }
 
-static void set_speed(window *w, double speed);
-
-/* In real time the newest record is near the right edge; the width of the view stays. */
-static void follow_time(window *w)
-{
-    int64_t from_ns, to_ns;
-    scene_view *view = canvas_view(w->canvas);
-    model_lock(w->model);
-    bool any = model_time_range(w->model, &from_ns, &to_ns);
-    model_unlock(w->model);
-    if (!any)
-        return;
-    int64_t width = view->to_ns - view->from_ns;
-    view->to_ns = to_ns + width / 50;
-    view->from_ns = view->to_ns - width;
-}
-
-/* Where playing ends: with what is marked, or with the log. */
-static int64_t end_of_play(const window *w)
-{
-    const scene_view *view = canvas_view(w->canvas);
-    int64_t from_ns, to_ns = INT64_MAX;
-    if (view->has_range)
-        return MAX(view->range_from_ns, view->range_to_ns);
-    model_lock(w->model);
-    model_time_range(w->model, &from_ns, &to_ns);
-    model_unlock(w->model);
-    return to_ns;
-}
-
-static int64_t middle_of(const scene_view *view)
-{
-    return view->from_ns + (view->to_ns - view->from_ns) / 2;
-}
-
-static void play_on(window *w)
-{
-    gint64 now_us = g_get_monotonic_time();
-    scene_view *view = canvas_view(w->canvas);
-    int64_t by_ns = (int64_t)((double)(now_us - w->played_us) * 1000 * w->speed), from_ns, to_ns;
-    w->played_us = now_us;
-    if (__builtin_add_overflow(view->from_ns, by_ns, &from_ns) || __builtin_add_overflow(view->to_ns, by_ns, &to_ns))
-        return;
-    view->from_ns = from_ns;
-    view->to_ns = to_ns;
-    if (middle_of(view) >= end_of_play(w))
-        set_speed(w, 0);
-    show_title(w);
-    canvas_redraw(w->canvas);
-}
-
-/* What is marked is played from its start, unless one is within. */
-static void play(window *w)
-{
-    scene_view *view = canvas_view(w->canvas);
-    int64_t start_ns = MIN(view->range_from_ns, view->range_to_ns), half = (view->to_ns - view->from_ns) / 2;
-    if (w->speed == 0 && view->has_range && (middle_of(view) < start_ns || middle_of(view) >= end_of_play(w)))
-        canvas_show(w->canvas, start_ns - half, start_ns + half);
-    set_speed(w, w->speed > 0 ? 0 : w->last_speed);
-}
-
-static void on_play(void *user)
-{
-    play(user);
-}
-
-static void on_faster(void *user, bool is_it)
-{
-    window *w = user;
-    set_speed(w, w->last_speed * (is_it ? 2 : 0.5));
-}
-
-/* Playing goes on from there. */
-static void on_seek(void *user, double share)
-{
-    window *w = user;
-    const scene_view *view = canvas_view(w->canvas);
-    int64_t from_ns, to_ns, half = (view->to_ns - view->from_ns) / 2;
-    double speed = w->speed;
-    model_lock(w->model);
-    bool any = model_time_range(w->model, &from_ns, &to_ns);
-    model_unlock(w->model);
-    if (!any)
-        return;
-    int64_t middle_ns = from_ns + (int64_t)(share * ((double)to_ns - (double)from_ns));
-    canvas_show(w->canvas, middle_ns - half, middle_ns + half);
-    if (speed > 0)
-        set_speed(w, speed);
-}
-
-static void show_player(window *w)
-{
-    const scene_view *view = canvas_view(w->canvas);
-    int64_t from_ns = 0, to_ns = 0;
-    gtk_widget_set_visible(player_widget(w->player), w->first_shown);
-    model_lock(w->model);
-    model_time_range(w->model, &from_ns, &to_ns);
-    model_unlock(w->model);
-    double whole = (double)to_ns - (double)from_ns;
-    player_show(w->player, whole > 0 ? ((double)middle_of(view) - (double)from_ns) / whole : 0, w->speed,
-                w->last_speed);
-}
-
-static void set_speed(window *w, double speed)
-{
-    w->speed = speed > 0 ? CLAMP(speed, slowest, fastest) : 0;
-    w->last_speed = w->speed > 0 ? w->speed : w->last_speed;
-    w->played_us = g_get_monotonic_time();
-    w->touched = true;
-    if (w->speed > 0 && w->live)
-        set_live(w, false);
-    show_counts(w);
-}
-
 /* ---- what comes ---- */
 
 void window_show_news(window *w)
@@ -303,10 +182,10 @@ void window_show_news(window *w)
         gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
     }
     if (w->live)
-        follow_time(w);
+        window_follow_time(w);
     window_choose_waiting(w);
-    show_counts(w);
-    show_title(w);
+    window_show_counts(w);
+    window_show_title(w);
     canvas_redraw(w->canvas);
 }
 
@@ -316,11 +195,11 @@ static gboolean on_tick(gpointer user)
     unsigned generation = model_generation(w->model);
     search_bar_tick(w->search);
     if (w->speed > 0)
-        play_on(w);
+        window_play_on(w);
     show_malformed(w);
     show_notices(w);
     window_session_look(w);
-    show_player(w);
+    window_show_player(w);
     gint64 now_us = g_get_monotonic_time();
     if (generation == w->generation || (model_progress(w->model) < 1 && now_us - w->shown_us < READING_MS * 1000))
         return G_SOURCE_CONTINUE;
@@ -334,97 +213,14 @@ static gboolean on_tick(gpointer user)
 
 /* ---- logs ---- */
 
-typedef struct opening {
-    window *w;
-    char *url;
-    char *failure; /* NULL: it was opened */
-} opening;
-
-static void free_opening(gpointer data)
-{
-    opening *o = data;
-    g_free(o->url);
-    g_free(o->failure);
-    g_free(o);
-}
-
-static void open_in_thread(GTask *task, gpointer source, gpointer data, GCancellable *cancellable)
-{
-    (void)source, (void)cancellable;
-    opening *o = data;
-    if (!model_add_source(o->w->model, o->url, true))
-        o->failure = g_strdup(nl_error_message());
-    g_task_return_boolean(task, o->failure == NULL);
-}
-
-static void on_opened(GObject *source, GAsyncResult *result, gpointer user)
-{
-    (void)source;
-    window *w = user;
-    const opening *o = g_task_get_task_data(G_TASK(result));
-    w->openings--;
-    if (o->failure != NULL) {
-        window_say(w, o->failure);
-        return;
-    }
-    w->source_count++;
-    w->touched = false; /* all of it is shown */
-    window_session_opened(w, o->url);
-    bool is_collector = strstr(o->url, "://") != NULL || g_str_has_prefix(o->url, "unix:");
-    gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
-    gtk_widget_grab_focus(canvas_widget(w->canvas));
-    if (is_collector)
-        window_follow(w);
-    else
-        welcome_remember(o->url);
-    show_title(w);
-}
-
-void window_follow(window *w)
-{
-    gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
-    set_live(w, true);
-}
-
-/* A collector may take long to answer: the window lives on meanwhile. */
 static void on_open(void *user, const char *url)
 {
-    window *w = user;
-    opening *o = g_new0(opening, 1);
-    *o = (opening){.w = w, .url = g_strdup(url)};
-    w->openings++;
-    GTask *task = g_task_new(NULL, NULL, on_opened, w);
-    g_task_set_task_data(task, o, free_opening);
-    g_task_run_in_thread(task, open_in_thread);
-    g_object_unref(task);
+    window_open(user, url);
 }
 
-static void choose_log(void *user)
+static void on_choose_log(void *user)
 {
-    window *w = user;
-    GtkFileChooserNative *chooser =
-        gtk_file_chooser_native_new("Open a log", GTK_WINDOW(w->top), GTK_FILE_CHOOSER_ACTION_OPEN, "_Open", "_Cancel");
-    if (gtk_native_dialog_run(GTK_NATIVE_DIALOG(chooser)) == GTK_RESPONSE_ACCEPT) {
-        char *path = gtk_file_chooser_get_filename(GTK_FILE_CHOOSER(chooser));
-        on_open(w, path);
-        g_free(path);
-    }
-    g_object_unref(chooser);
-}
-
-static void on_drop(GtkWidget *widget, GdkDragContext *context, int x, int y, GtkSelectionData *data, guint info,
-                    guint time, gpointer user)
-{
-    (void)widget, (void)x, (void)y, (void)info;
-    char **uris = gtk_selection_data_get_uris(data);
-    for (char **uri = uris; uris != NULL && *uri != NULL; uri++) {
-        char *path = g_filename_from_uri(*uri, NULL, NULL);
-        if (path != NULL)
-            on_open(user, path);
-        g_free(path);
-    }
-    gtk_drag_finish(context, uris != NULL, FALSE, time);
-    g_strfreev(uris);
+    window_choose_log(user);
 }
 
 /* ---- searching ---- */
@@ -479,7 +275,7 @@ bool window_apply_filter(window *w, const char *typed)
     g_free(ticked);
     if (good) {
         canvas_clear(w->canvas);
-        show_counts(w);
+        window_show_counts(w);
     }
     return good;
 }
@@ -593,6 +389,13 @@ static void on_drawing(void *user, drawing *d)
     model_set_drawing(w->model, d);
 }
 
+/* Or shows times as they were logged again. What was chosen is found by its time. */
+static void correct_clocks(window *w)
+{
+    canvas_clear(w->canvas);
+    model_correct_clocks(w->model, !model_corrects_clocks(w->model));
+}
+
 /* One end of what is measured, then the other: from record to record, where the pointer is on some. */
 static void measure(window *w)
 {
@@ -620,7 +423,7 @@ static void on_command(void *user, command which)
     window *w = user;
     switch (which) {
     case COMMAND_OPEN:
-        choose_log(w);
+        window_choose_log(w);
         break;
     case COMMAND_CONNECT:
         connect_to(w);
@@ -696,6 +499,9 @@ static void on_command(void *user, command which)
     case COMMAND_SENSORS:
         window_sensors_toggle(w);
         break;
+    case COMMAND_CLOCKS:
+        correct_clocks(w);
+        break;
     case COMMAND_DARK:
         set_dark(w, !canvas_view(w->canvas)->dark);
         break;
@@ -706,13 +512,13 @@ static void on_command(void *user, command which)
         gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(w->live_button), !w->live);
         break;
     case COMMAND_PLAY:
-        play(w);
+        window_play(w);
         break;
     case COMMAND_FASTER:
-        set_speed(w, w->last_speed * 2);
+        window_set_speed(w, w->last_speed * 2);
         break;
     case COMMAND_SLOWER:
-        set_speed(w, w->last_speed / 2);
+        window_set_speed(w, w->last_speed / 2);
         break;
     case COMMAND_FIND:
         search_bar_begin_find(w->search);
@@ -766,7 +572,7 @@ static void on_live_toggled(GtkToggleButton *button, gpointer user)
     if (w->own_change)
         return;
     w->speed = 0;
-    set_live(w, gtk_toggle_button_get_active(button));
+    window_set_live(w, gtk_toggle_button_get_active(button));
     if (w->live)
         window_show_news(w);
 }
@@ -831,7 +637,7 @@ static void build(window *w, const char *directory, bool dark)
     gtk_window_set_default_size(GTK_WINDOW(w->top), 1200, 800);
     gtk_window_set_title(GTK_WINDOW(w->top), "nlv");
     w->stack = gtk_stack_new();
-    w->welcome = welcome_new((welcome_callbacks){on_open, choose_log, w});
+    w->welcome = welcome_new((welcome_callbacks){on_open, on_choose_log, w});
     gtk_stack_add_named(GTK_STACK(w->stack), w->welcome, "welcome");
     gtk_stack_add_named(GTK_STACK(w->stack), make_main(w, dark), "canvas");
     w->search = search_bar_new(w->model, (search_bar_callbacks){where_to_search, on_found, on_filter, on_left, w});
@@ -847,14 +653,12 @@ static void build(window *w, const char *directory, bool dark)
     gtk_box_pack_start(GTK_BOX(box), search_bar_widget(w->search), FALSE, FALSE, 0);
     gtk_box_pack_start(GTK_BOX(box), window_sensors_beside(w, directory, w->stack), TRUE, TRUE, 0);
     GtkWidget *foot = gtk_box_new(GTK_ORIENTATION_HORIZONTAL, 8);
-    w->player = player_new((player_callbacks){on_play, on_faster, on_seek, w});
+    GtkWidget *player = window_make_player(w);
     gtk_box_pack_start(GTK_BOX(foot), w->status, TRUE, TRUE, 0);
-    gtk_box_pack_end(GTK_BOX(foot), player_widget(w->player), FALSE, FALSE, 4);
+    gtk_box_pack_end(GTK_BOX(foot), player, FALSE, FALSE, 4);
     gtk_box_pack_start(GTK_BOX(box), foot, FALSE, FALSE, 0);
     gtk_container_add(GTK_CONTAINER(w->top), box);
-    gtk_drag_dest_set(w->top, GTK_DEST_DEFAULT_ALL, NULL, 0, GDK_ACTION_COPY);
-    gtk_drag_dest_add_uri_targets(w->top);
-    g_signal_connect(w->top, "drag-data-received", G_CALLBACK(on_drop), w);
+    window_accept_drops(w);
     g_signal_connect(w->top, "key-press-event", G_CALLBACK(on_key), w);
     g_signal_connect(w->top, "key-release-event", G_CALLBACK(on_key_release), w);
     g_signal_connect(w->top, "destroy", G_CALLBACK(on_destroy), w);

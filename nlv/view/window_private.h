@@ -1,4 +1,7 @@
-/* What the parts of the window share: window.c makes it and shows what comes, window_session.c is how it is looked at.
+/*
+ * What the parts of the window share: window.c makes it, shows what comes and does what is commanded, window_open.c
+ * opens logs, window_play.c has the view move by itself, window_sensors.c is the pane of sensors, window_session.c how
+ * all is looked at. All of it, but what stands in a thread of its own, in the main loop's.
  */
 #ifndef NLV_WINDOW_PRIVATE_H
 #define NLV_WINDOW_PRIVATE_H
@@ -73,8 +76,40 @@ bool window_apply_filter(window *w, const char *typed);
 void window_show_chosen(window *w);
 void window_show_news(window *w);
 
+/* What the title and the line below the canvas say has changed. */
+void window_show_title(window *w);
+void window_show_counts(window *w);
+
+/* ---- window_open.c ---- */
+
+/* Opens one more log, in a thread, for a collector may take long to answer: what came of it is shown. */
+void window_open(window *w, const char *url);
+
+/* Asks which file to open, and does. */
+void window_choose_log(window *w);
+
+/* Files that are dropped on the window are opened. */
+void window_accept_drops(window *w);
+
+/* ---- window_play.c ---- */
+
+/* Whether the view moves on as the log grows. */
+void window_set_live(window *w, bool live);
+
 /* There is something that comes as it happens: shows it so. */
 void window_follow(window *w);
+
+/* In real time: moves the view to where the log is now. */
+void window_follow_time(window *w);
+
+/* Plays at so many times real time; 0: no more. */
+void window_set_speed(window *w, double speed);
+
+/* Begins or ends playing; moves the view as far as it is due by now; makes and shows the player. */
+void window_play(window *w);
+void window_play_on(window *w);
+GtkWidget *window_make_player(window *w);
+void window_show_player(window *w);
 
 /* ---- window_sensors.c ---- */
 

@@ -40,6 +40,7 @@ static void note(window *w)
         s->from_ns = view->from_ns;
         s->to_ns = view->to_ns;
     }
+    s->clocks = model_corrects_clocks(w->model);
     g_free(s->filter);
     s->filter = g_strdup(w->typed);
     for (int i = 0; i < SESSION_NAMES; i++) {
@@ -107,6 +108,8 @@ static void apply(window *w, session *s)
         apply_drawing(w, s->drawing);
     if (g_strcmp0(before->filter, s->filter) != 0 || !same_hidden(before, s))
         apply_filters(w, s);
+    if (before->clocks != s->clocks)
+        model_correct_clocks(w->model, s->clocks);
     apply_view(w, s);
     w->session = s;
     canvas_view(w->canvas)->marks = s->marks;
@@ -260,7 +263,8 @@ static bool is_of_use(const session *s)
     bool hidden = false;
     for (int i = 0; i < SESSION_NAMES; i++)
         hidden = hidden || s->hidden[i][0] != NULL;
-    return hidden || !s->all || s->filter != NULL || s->drawing != NULL || s->marks->len > 0 || s->has_choice;
+    return hidden || !s->all || s->filter != NULL || s->clocks || s->drawing != NULL || s->marks->len > 0 ||
+           s->has_choice;
 }
 
 void window_session_keep(window *w)

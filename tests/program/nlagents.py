@@ -1,7 +1,5 @@
 """What tests of nlagentd share: an agent that runs, and ways to ask it."""
-import glob
 import http.client
-import pathlib
 import subprocess
 
 import support
@@ -45,16 +43,7 @@ class Agent(support.Case):
 
     def children(self, agent):
         """The sensors' processes, by their command lines."""
-        found = {}
-        for path in glob.glob("/proc/[0-9]*/stat"):
-            try:
-                state, parent = pathlib.Path(path).read_text().rsplit(")", 1)[1].split()[:2]
-                if int(parent) == agent.pid and state != "Z":
-                    pid = int(path.split("/")[2])
-                    found[pid] = pathlib.Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").strip()
-            except (OSError, IndexError):
-                continue
-        return found
+        return support.children(agent)
 
     def log_text(self, agent):
         return agent.log.read_text() if agent.log.exists() else ""

@@ -104,6 +104,20 @@ class WindowCase(support.Case):
         self.settled(None, "the window shows the log")
         return process
 
+    def save_drawing(self, path):
+        """Saves what is drawn by the editor, which is open; what is in the file then."""
+        self.accessible("press", "push button", "Save…")
+        return self.save_as("Save what is drawn", path)
+
+    def save_as(self, title, path):
+        """Gives the name to the dialog of that title, which is there; what is in the file then."""
+        self.focus(title)
+        self.xdotool("key", "ctrl+a")
+        self.xdotool("type", str(path))
+        self.xdotool("key", "Return")
+        support.wait_until(path.exists, what="it is saved")
+        return path.read_text()
+
     def picture(self):
         """What is on the display, as rows of (red, green, blue)."""
         dump = subprocess.run(["xwd", "-root", "-silent"], env=self.environment, capture_output=True, timeout=60).stdout

@@ -8,7 +8,7 @@ import heapq
 import random
 
 FAULTS = ["window", "loss", "disk", "client-cpu", "server-cpu", "streams", "lock", "straggler", "timer", "memory", "softirq",
-          "pause", "clock"]
+          "pause", "clock", "softirq-half", "unread"]
 START = 1_700_000_000_000_000_000
 CLIENT = "client"
 
@@ -60,7 +60,9 @@ class Model:
 
 
 class Run:
-    def __init__(self, fault="", seconds=20.0, seed=1, rtt=0.06, rate=60e6, block=256 << 10, servers=4, streams=12):
+    def __init__(self, fault="", seconds=20.0, seed=1, rtt=0.06, rate=60e6, block=256 << 10, servers=4, streams=12, clocks=None, drift=0.0,
+                 measured_within=None):
+        """clocks: what hosts' clocks are ahead, in seconds, growing by drift; measured_within: they are measured so well, in seconds."""
         self.random = random.Random(seed)
         self.fault, self.seconds, self.rtt, self.block = fault, seconds, rtt, block
         self.model = Model()
@@ -74,12 +76,25 @@ class Run:
         self.lock = {h: Resource(self.model) for h in self.servers}
         self.sent = dict.fromkeys(self.servers, 0)
         self.blocks = 0
-        self.clock = {"server2": 2_300_000_000} if fault == "clock" else {}
+        self.clock = {"server2": 2.3} if fault == "clock" else clocks or {}
+        self.drift, self.measured_within = drift, measured_within
 
     def log(self, host, event, **fields):
-        at = START + int(self.model.now * 1e9) + self.clock.get(host, 0)
+        at = START + int((self.model.now + self.ahead(host)) * 1e9)
         named = " ".join(f"{k.replace('_', '.')}={v}" for k, v in fields.items())
         self.lines.append((START + int(self.model.now * 1e9), at, f"HOST={host} PROG=dpss LVL=Usage NL.EVNT={event} {named}"))
+
+    def ahead(self, host):
+        return self.clock[host] + self.drift * self.model.now if host in self.clock else 0.0
+
+    def measure_clock(self, host):
+        """Against the client's, as every log of the binary protocol does; and nothing keeps any of them right."""
+        while True:
+            within = self.measured_within
+            self.log(host, "ClockKernel", CLOCK_SYNCHRONIZED="false", CLOCK_OFFSET=0, CLOCK_ERROR=16e6)
+            self.log(host, "ClockOffset", CLOCK_COLLECTOR=CLIENT, CLOCK_DELAY=f"{2e6 * within:.3f}", CLOCK_ERROR=f"{1e6 * within:.3f}",
+                     CLOCK_OFFSET=f"{1e6 * (self.random.uniform(-0.9, 0.9) * within - self.ahead(host)):.3f}", CLOCK_SAMPLES=8)
+            yield 1.0
 
     def about(self, mean):
         return self.random.lognormvariate(0, 0.25) * mean
@@ -130,7 +145,7 @@ class Run:
         self.path.give()
         self.log(host, "BlockSendEnd", BLOCK_ID=number)
         yield self.rtt / 2 * self.random.uniform(1, 1.1)
-        if self.fault == "softirq":
+        if self.fault in ("softirq", "softirq-half", "unread"):
             yield self.about(0.3)
         self.sent[host] += self.block
 
@@ -162,12 +177,20 @@ class Run:
             cpu.account()
             busy = 100 * (cpu.busy - seen.get("cpu", 0)) / step / cpu.places
             seen["cpu"] = cpu.busy
-            hogged = (self.fault, host) in (("client-cpu", CLIENT), ("server-cpu", "server2"))
+            hogged = (self.fault, host) in (("client-cpu", CLIENT), ("server-cpu", "server2"), ("unread", CLIENT), ("softirq-half", CLIENT))
             busy = self.random.uniform(96, 100) if hogged else min(100, busy + self.random.uniform(1, 4))
             self.log(host, "CpuLoad", CPU_BUSY=f"{busy:.1f}", CPU_SOFTIRQ="3.0")
             self.log(host, "Pressure", PSI_RESOURCE="cpu", PSI_SOME=f"{self.random.uniform(60, 90) if hogged else 2:.1f}")
             soft = 93 if self.fault == "softirq" and host == CLIENT else self.random.uniform(1, 6)
-            self.log(host, "CpuOne", CPU_ID=0, CPU_SOFTIRQ=f"{soft:.1f}")
+            if self.fault == "softirq-half" and host == CLIENT:  # the other half is the kernel's, on behalf of the same packets
+                soft = self.random.uniform(42, 53)
+                self.log(host, "CpuOne", CPU_ID=0, CPU_BUSY="99.6", CPU_USER="1.1", CPU_NICE="0.3", CPU_SYS=f"{98 - soft:.1f}", CPU_SOFTIRQ=f"{soft:.1f}")
+            elif hogged:  # others' code, while packets come
+                self.log(host, "CpuOne", CPU_ID=0, CPU_BUSY="100", CPU_USER="52", CPU_NICE="4", CPU_SYS="2", CPU_SOFTIRQ="42")
+            else:
+                self.log(host, "CpuOne", CPU_ID=0, CPU_SOFTIRQ=f"{soft:.1f}")
+            if host == CLIENT:
+                self.log_received()
             swaps = self.fault == "memory" and host == "server3"
             self.log(host, "SwapUse", SWAP_IN=self.random.randint(8, 20) * 10**6 if swaps else 0, SWAP_OUT=0)
             self.log(host, "VmActivity", VM_FAULTS_MAJOR=900 if swaps else 0)
@@ -179,6 +202,13 @@ class Run:
                 self.log(host, "DiskDevice", DISK_NAME="sda", DISK_BUSY=f"{min(100, used):.1f}", DISK_READ_MS="4.1")
                 self.log_tcp(host, step, self.sent[host] - before, connections)
                 before = self.sent[host]
+
+    def log_received(self):
+        """What came to the client; where it does not get to run, much of it waits to be read."""
+        for server in self.servers:
+            self.log(CLIENT, "TcpConnection", TCP_LOCAL="client:40000", TCP_PEER=f"{server}:14900", TCP_STATE="established",
+                     TCP_BYTES_RECEIVED=self.sent[server], TCP_QUEUE_IN=self.random.randint(500, 900) * 1000 if self.fault == "unread" else 2000,
+                     TCP_WINDOW_RECEIVE=600_000)
 
     def log_tcp(self, host, step, sent, state):
         segments = sent / 1448
@@ -201,6 +231,8 @@ class Run:
                 self.model.at(0, self.stream(host))
         for host in [CLIENT, *self.servers]:
             self.model.at(0, self.sense(host))
+        for host in self.servers if self.measured_within else []:
+            self.model.at(0, self.measure_clock(host))
         self.model.run(self.seconds)
         with open(path, "w", encoding="utf-8") as out:
             for _, at, text in self.lines:

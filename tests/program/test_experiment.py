@@ -2,13 +2,18 @@
 import glob
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import unittest
 
+import guest
 import support
+
+sys.path.insert(0, str(support.SOURCE / "examples/dpss"))
+import experiment_world  # noqa: E402
 
 CAN = os.geteuid() == 0 and os.path.exists("/dev/net/tun")
 
@@ -127,6 +132,134 @@ class Emulator(support.Case):
         self.assertIn("nlt-no-such-namespace", result.stderr)
 
 
+# As CLIENT and ECHO, for where there is no Python: path_probe SPACE SPACE COUNT SIZE yes|no.
+PROBE = r"""
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec + t.tv_nsec / 1e9;
+}
+
+static int enter(const char *space)
+{
+    char path[256];
+    int size = 8 << 20, s;
+    snprintf(path, sizeof path, "/run/netns/%s", space);
+    if (setns(open(path, O_RDONLY), CLONE_NEWNET) != 0)
+        perror(path), exit(1);
+    s = socket(AF_INET, SOCK_DGRAM, 0);
+    setsockopt(s, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size);
+    return s;
+}
+
+int main(int argc, char **argv)
+{
+    static char data[65536];
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons(9)}, from;
+    socklen_t size = sizeof from;
+    int count = atoi(argv[3]), bytes = atoi(argv[4]), at_once = strcmp(argv[5], "yes") == 0, answered = 0, disorder = 0, ready[2];
+    double least = 1e9, first, last = 0;
+    long before = -1;
+    pipe(ready);
+    pid_t echo = fork();
+    if (echo == 0) {
+        int s = enter(argv[2]);
+        bind(s, (void *)&to, sizeof to);
+        write(ready[1], "x", 1);
+        for (ssize_t got; (got = recvfrom(s, data, sizeof data, 0, (void *)&from, &size)) > 0;)
+            sendto(s, data, got, 0, (void *)&from, size);
+        _exit(1);
+    }
+    close(ready[1]);
+    if (read(ready[0], data, 1) != 1)
+        return 1;
+    int s = enter(argv[1]);
+    struct timeval wait = {.tv_sec = at_once ? 3 : 1};
+    setsockopt(s, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait);
+    inet_pton(AF_INET, "10.83.0.2", &to.sin_addr);
+    connect(s, (void *)&to, sizeof to);
+    send(s, "00000000", 8, 0); /* until the neighbour is known, the kernel keeps few packets for him */
+    recv(s, data, sizeof data, 0);
+    first = now();
+    for (int i = 0, taken = 0; taken < (at_once ? 1 : count); taken++) {
+        double began = now();
+        for (int end = at_once ? count : i + 1; i < end; i++) {
+            snprintf(data, sizeof data, "%08d", i);
+            send(s, data, bytes, 0);
+        }
+        while (answered < count && recv(s, data, sizeof data, 0) > 0) {
+            answered++;
+            last = now();
+            data[8] = 0;
+            disorder += atol(data) < before;
+            before = atol(data);
+            least = last - began < least ? last - began : least;
+            if (!at_once)
+                break;
+        }
+    }
+    kill(echo, SIGKILL);
+    waitpid(echo, NULL, 0); /* or init would take it for the next command */
+    printf("PROBE %d %.6f %.6f %d\n", answered, least, last - first, disorder);
+    return 0;
+}
+"""
+
+
+class Netem(support.Case):
+    """The path as it is made where the kernel has netem: in a guest, whose kernel has."""
+
+    def path(self, number, **settings):
+        """Commands that make a path between spaces of its own."""
+        spaces = [f"{side}{number}" for side in "ab"]
+        commands = [["/bin/ip", "netns", "add", space] for space in spaces]
+        commands += [["/bin/" + command[0], *command[1:]] for command in experiment_world.path_commands(spaces, **settings)]
+        return spaces, commands
+
+    def test_path(self):
+        there = guest.Guest(self, "netem", ("veth", "sch_netem", "sch_tbf"))
+        there.add(self.compile_client(PROBE, "-Wl,--as-needed"), "path_probe")
+        for name in "ip", "tc":
+            if shutil.which(name) is None:
+                self.skipTest(f"{name} is not installed (package iproute2)")
+            there.add(shutil.which(name), name)
+        there.files["run/.keep"] = b""
+        commands, runs = [], [({}, (10, 100, "no")), ({"loss": 0.2}, (60, 100, "no")), ({"overtaking": 0.1}, (200, 100, "yes")),
+                              ({"rate": 10e6}, (200, 1000, "yes")), ({"rate": 1e6}, (400, 1000, "yes")), ({"jitter_ms": 5}, (10, 100, "no"))]
+        for number, (settings, arguments) in enumerate(runs):
+            spaces, made = self.path(number, **{"rate": 155e6, "delay_ms": 30, **settings})
+            commands += [*made, ["/bin/path_probe", *spaces, *arguments]]
+        there.run(commands, [])
+        failed = [line for line in there.said.splitlines() if re.match(r"GUEST \S+: [^0]", line)]
+        self.assertEqual(failed, [], there.said)
+        plain, lossy, overtaken, limited, full, jitter = [[float(n) for n in found.split()] for found in re.findall(r"(?m)^PROBE (.*?)\r?$", there.said)]
+        print(f"# answered, least s, s in all, out of order: {plain}, loss {lossy}, overtaking {overtaken}, 10 Mbit/s {limited}, 1 Mbit/s {full}, jitter {jitter}")
+        self.assertEqual((plain[0], plain[3]), (10, 0))
+        self.assertGreaterEqual(plain[1], 0.06)
+        self.assertTrue(20 <= lossy[0] < 60, "about 0.8 * 0.8 of them")
+        self.assertEqual(overtaken[0], 200)
+        self.assertGreater(overtaken[3], 0)
+        self.assertEqual((limited[0], limited[3]), (200, 0))
+        self.assertGreaterEqual(limited[2], 0.06 + (200 * 1042 - 131072) * 8 / 10e6 * 0.9, "behind a burst of 128 kB it is the link's rate")
+        self.assertTrue(200 < full[0] < 300, "a burst, and what 200 ms and a burst of buffer hold")
+        self.assertGreaterEqual(jitter[1], 0.05)
+
+
 def left(pid):
     """What an experiment of that number has left on the machine."""
     name = f"nlx{pid}"
@@ -161,6 +294,7 @@ class Experiment(support.Case):
         self.assertIsNone(process.poll(), process.stderr.read() if process.poll() is not None else "")
         return process
 
+    @support.long
     def test_healthy_and_loss(self):
         result = self.run_program(*self.arguments("--fault", "healthy", "--fault", "loss", "--seconds", "4"), timeout=300)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -177,6 +311,7 @@ class Experiment(support.Case):
         if (support.BUILD / "nlv/nlv").exists():
             self.assertTrue((self.scratch / "out/loss.png").read_bytes().startswith(b"\x89PNG"))
 
+    @support.long
     def test_leaves_nothing(self):
         """Interrupted it cleans up; killed, its programs end with it, and the next one, beside another, cleans up."""
         interrupted = self.begin("--seconds", "10")

@@ -167,6 +167,11 @@ class Synthetic(support.Case):
         small = self.fix(lines * 1, "-S", "16M", "-k", "NL.EVNT", "-T", self.scratch)
         self.assertEqual([fields(line)["NL.EVNT"] for line in small], sorted(fields(line)["NL.EVNT"] for line in lines))
 
+    def test_a_host_that_would_move_the_cursor(self):
+        self.fix([line.replace("HOST=a", "HOST=a\x1b[2J") for line in self.ping_pong(10)])
+        self.assertIn("clock of a?[2J: ", self.told)
+        self.assertNotIn("\x1b", self.told)
+
     def test_nothing_and_nonsense(self):
         self.assertEqual(self.fix([]), [])
         self.fix(["nonsense\n"] + self.ping_pong(10), status=1)

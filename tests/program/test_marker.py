@@ -261,6 +261,7 @@ class Marker(support.Case):
         done = self.run_program(self.compile("host", HOST), plugin)
         self.assertEqual((done.stdout, done.returncode), (f"{20 * (1 + 3 * 2)}\n", 0))
 
+    @support.long
     def test_cplusplus(self):
         built = 0
         for compiler in "g++", "clang++":

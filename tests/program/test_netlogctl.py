@@ -5,7 +5,7 @@ import re
 import signal
 import socket
 import stat
-import unittest
+import unittest.mock
 import urllib.error
 import urllib.request
 
@@ -78,6 +78,15 @@ class Netlogctl(support.Case):
     def ask(self, *arguments):
         return json.loads(self.ctl("--json", *arguments))
 
+    def test_answers_name_the_host_as_its_records_do(self):
+        with unittest.mock.patch.dict(os.environ, NETLOGGER_HOST="central"):
+            process = self.serve()
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(self.control))
+            s.sendall(b"NETLOGGER/1 clocks\n")
+            self.assertIn(b" HOST=central ", s.recv(1000))
+        self.stop(process)
+
     def test_status_and_lists(self):
         process = self.serve()
         self.assertEqual(stat.S_IMODE(os.stat(self.control).st_mode), 0o600)
@@ -102,7 +111,7 @@ class Netlogctl(support.Case):
             self.assertIn(b"Subscribed", s.recv(1000))
             self.assertEqual(self.ask("subscribers")[0]["WHERE"], 'A = "b c"')
         self.assertEqual({d["WHAT"]: d["COUNT"] for d in self.ask("drops")},
-                         {"malformed": 1, "lost": 0, "refused": 0, "cut": 0, "unwritten": 0, "failed": 0, "missed": 0})
+                         {"malformed": 1, "lost": 0, "refused": 0, "over-rate": 0, "cut": 0, "unwritten": 0, "failed": 0, "missed": 0})
         self.stop(process)
         self.assertFalse(self.control.exists())
 

@@ -298,6 +298,43 @@ class Netlogd(collector.Case):
         self.assertIn(record(1, 1000), self.written())
         greedy.close()
 
+    def test_a_limit_that_goes_lets_go_at_once(self):
+        """Who is held up for hours by the old one is read when it is gone; who may be silent for less is closed in time."""
+        config = self.scratch / "netlogd.conf"
+        config.write_text("max-rate 1\n")
+        process = self.serve("--config", config)
+        greedy = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        greedy.sendall(b"".join(record(1, n) for n in range(400)))
+        support.wait_until(lambda: record(1, 399) in self.written(), what="a piece, for which it owes minutes")
+        greedy.sendall(record(1, 1000))
+        self.send(record(2, 1))
+        self.assertNotIn(record(1, 1000), self.written())
+        config.write_text("idle-timeout 1\n")
+        process.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: record(1, 1000) in self.written(), what="the rest")
+        greedy.settimeout(20)
+        self.assertEqual(greedy.recv(1), b"", "closed when idle, though it had no timeout when it came")
+        greedy.close()
+        self.stop(process)
+
+    def test_those_who_are_turned_away_are_summed(self):
+        process = self.serve("--max-per-address", "1")
+        first = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        first.sendall(record(1, 1))
+        support.wait_until(lambda: record(1, 1) in self.written(), what="the first")
+        for _ in range(300):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+                try:
+                    self.assertEqual(s.recv(1), b"")
+                except ConnectionResetError:
+                    pass
+        first.close()
+        self.stop(process)
+        counts = [int(n) for n in re.findall(r"NL.EVNT=Netlogd.Refused PEER=127\.\S+ REASON=\"too many .*\" COUNT=(\d+)", self.said())]
+        self.assertEqual(sum(counts), 300)
+        self.assertEqual(counts[0], 1, "the first is told at once")
+        self.assertLess(len(counts), 100, "not a line each")
+
     def test_clients_that_never_pause_keep_nobody_out(self):
         """Who comes while others send without an end is let in, read, and written down before any of those ends."""
         process = self.serve()

@@ -492,8 +492,10 @@ class Storm(support.Case):
 
     def move_aside(self):
         """Whoever archives takes all numbered files but the one that is written now."""
-        for path in sorted(self.folder.glob("a-*"))[:-1]:
-            shutil.move(path, self.aside / path.name)
+        for path in sorted(p for p in self.folder.glob("a-*") if p.suffix != ".index")[:-1]:
+            for moved in (path, path.with_name(path.name + ".index")):
+                if moved.exists():
+                    shutil.move(moved, self.aside / moved.name)
 
     def fill_disk(self):
         try:
@@ -600,14 +602,17 @@ class Storm(support.Case):
         times.append(time.monotonic())
         print("#", *(f"{what} {b - a:.1f} s" for what, a, b in zip(["storm", "end", "oracle"], times, times[1:])), flush=True)
 
+    @support.long
     def test_killed_with_text(self):
         self.crowd()
         self.storm_and_judge(self.text_output)
 
+    @support.long
     def test_killed_with_blocks(self):
         self.crowd()
         self.storm_and_judge(self.blocks_output)
 
+    @support.long
     def test_full_disk(self):
         self.small_disk()
         self.crowd()
@@ -618,6 +623,7 @@ class Storm(support.Case):
         self.crowd_far_away()
         self.storm_and_judge(self.text_output, self.link_trouble, self.good_link)
 
+    @support.long
     def test_everything_at_once(self):
         self.small_disk()
         self.far_away()

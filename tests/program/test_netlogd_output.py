@@ -69,7 +69,7 @@ class Output(support.Case):
         return self.start(self.program, name, url, str(count), str(pause), stderr=subprocess.PIPE, **more)
 
     def files(self):
-        return sorted(p for p in self.folder.iterdir() if not p.name.endswith(".streams"))
+        return sorted(p for p in self.folder.iterdir() if not p.name.endswith((".streams", ".index")))
 
     def text(self, paths=None):
         """What the files hold, as text, in the order of their numbers."""
@@ -202,7 +202,7 @@ class Output(support.Case):
         self.program = self.compile_client(PROGRAM)
         rng = random.Random(seed)
         netlogd = self.serve(output)
-        clients = [self.client(f"c{i}", "-", 2000, "&timeout=20", stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(2)]
+        clients = [self.client(f"c{i}", "-", 2000, "&timeout=100", stdin=subprocess.PIPE, stdout=subprocess.PIPE) for i in range(2)]
         size = lambda: sum(p.stat().st_size for p in self.folder.iterdir())
         for done in range(kills):
             if done % 4 == 3:  # however busy the machine, the clients get on between the kills
@@ -288,9 +288,11 @@ class Output(support.Case):
     def test_killed_at_any_moment_with_text(self):
         self.kills(f"file:{self.folder}/all.log", 15, 1)
 
+    @support.long
     def test_killed_at_any_moment_with_blocks(self):
         self.kills(f"file:{self.folder}/all.nlb?fsync=flush", 15, 2)
 
+    @support.long
     def test_killed_at_any_moment_with_numbered_files(self):
         self.kills(f"file:{self.folder}/a-{{N}}.nlb?rotate_size=64k&fsync=20ms", 15, 3)
 
@@ -316,7 +318,8 @@ class Output(support.Case):
             self.stop(netlogd)
             files = self.files()
             self.assertEqual(sorted(self.numbers("full", self.text(files))), list(range(250000)))
-            self.assertEqual(self.verify(self.folder).returncode, 0)
+            verified = self.verify(self.folder)
+            self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
             for path in self.folder.iterdir():
                 path.unlink()
 

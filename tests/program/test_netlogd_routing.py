@@ -334,9 +334,11 @@ class Routing(support.Case):
                 self.assertEqual(self.numbers(name, odd), [n for n in range(1, count, 2) if expected(n)])
         self.is_sound(top.folder / "top.nlb")
 
+    @support.long
     def test_a_tree_with_kills(self):
         self.kill_in_tree(25, 1, "", lambda n: True)
 
+    @support.long
     def test_a_tree_with_kills_and_a_filter(self):
         self.kill_in_tree(25, 2, "&where=I < 8000", lambda n: n < 8000)
 

@@ -1,5 +1,6 @@
 """TLS between programs and the collector: who is believed, who is refused and with which words, and what is not lost."""
 import re
+import resource
 import signal
 import socket
 import ssl
@@ -190,6 +191,25 @@ class NetlogdTls(collector.Case):
             support.wait_until(lambda: self.written() == record(1, 1), what="the line")
         self.stop(process)
         self.assertEqual(self.said().count("TLS has not begun in time"), 1)
+
+    def test_the_handshake_has_its_time_after_a_pause(self):
+        """While the output is blocked nobody is read: who came then has not been silent by his own fault."""
+        process = self.serve_tls("--handshake-timeout", "6",
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (5000, resource.RLIM_INFINITY)))
+        data = b"".join(record(1, n) for n in range(1000))
+        with self.connect() as s:
+            s.sendall(data)
+            support.wait_until(lambda: "File too large" in self.said(), what="the message")
+            later = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+            time.sleep(7)
+            resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+            support.wait_until(lambda: self.written() == data, what="all lines")
+            time.sleep(1.5)  # netlogd looks every second
+            with self.context().wrap_socket(later, server_hostname="localhost") as late:
+                late.sendall(record(2, 1))
+                support.wait_until(lambda: self.written() == data + record(2, 1), what="the line")
+        self.stop(process)
+        self.assertNotIn("TLS has not begun in time", self.said())
 
     def test_a_cut_connection_keeps_whole_lines_only(self):
         process = self.serve_tls()

@@ -59,6 +59,26 @@ class NetlogdUdp(collector.Case):
         support.wait_until(lambda: self.written() == sent, what="all lines")
         self.stop(process)
 
+    def test_who_sends_more_than_the_rate(self):
+        """Its datagrams are dropped, counted and told; others' are taken, and so are its own when it has paid."""
+        process = self.serve("--max-rate", "10", listen="x-netlog+udp://127.0.0.1:0")
+        other = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.addCleanup(other.close)
+        other.bind(("127.0.0.2", 0))
+        self.give(b"".join(record(1, n) for n in range(100)))  # it owes 9 s
+        support.wait_until(lambda: record(1, 99) in self.written(), what="what one datagram brings")
+        for n in range(100, 120):
+            self.give(record(1, n))
+        other.sendto(record(2, 1), ("127.0.0.1", self.port))
+        support.wait_until(lambda: record(2, 1) in self.written(), what="the other's")
+        taken = self.written()
+        self.assertEqual(taken, b"".join(record(1, n) for n in range(100)) + record(2, 1))
+        support.wait_until(lambda: self.give(record(1, 500)) or record(1, 500) in self.written(), 60, what="it has paid")
+        self.stop(process)
+        dropped = [int(n) for n in re.findall(r"NL.EVNT=Netlogd.OverRate PEER=127\.0\.0\.1\S* REASON=\".*\" COUNT=(\d+)", self.said())]
+        self.assertGreaterEqual(sum(dropped), 20)
+        self.assertLess(len(dropped), 40, "once a second")
+
     def test_subscribers_get_them(self):
         process = self.serve("--listen", "unix:" + str(self.scratch / "unix"), listen="x-netlog+udp://127.0.0.1:0")
         with socket.socket(socket.AF_UNIX) as s:

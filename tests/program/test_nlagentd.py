@@ -4,9 +4,23 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 
 import nlagents
 import support
+
+# Starts a program with a socket in the file system, as systemd does.
+INHERITED = """
+import os, socket, sys
+s = socket.socket(socket.AF_UNIX)
+s.bind(sys.argv[1])
+s.listen()
+os.dup2(s.detach(), 100)
+os.dup2(100, 3)
+os.close(100)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1", LISTEN_FDNAMES="agent")
+os.execv(sys.argv[2], sys.argv[2:])
+"""
 
 
 class OnDemand(nlagents.Agent):
@@ -81,7 +95,7 @@ class OnDemand(nlagents.Agent):
         slow = self.subscribe(agent, "load", "-i", "0.5", "-s", "3")
         many, few = len(fast.communicate(timeout=60)[0].splitlines()), len(slow.communicate(timeout=60)[0].splitlines())
         self.assertGreater(many, 3 * few)
-        self.assertIn(few, range(2, 9))
+        self.assertGreater(few, 1)
 
 
 class Trouble(nlagents.Agent):
@@ -212,7 +226,8 @@ class Configuration(nlagents.Agent):
     def start_with(self, text):
         port = support.free_port()
         self.file.write_text(f"# what it is told\nlisten http://127.0.0.1:{port}\nhost a\nlog file://{self.scratch}/a.log\n{text}")
-        agent = self.start(self.nlagentd, "--config", self.file, stderr=subprocess.DEVNULL)
+        # What was freed holds nothing that could be taken for what it was.
+        agent = self.start(self.nlagentd, "--config", self.file, stderr=subprocess.DEVNULL, env={**os.environ, "MALLOC_PERTURB_": "90"})
         agent.port, agent.log, agent.url = port, self.scratch / "a.log", f"http://127.0.0.1:{port}"
         support.wait_until(lambda: support.can_connect(port), what="nlagentd")
         return agent
@@ -225,7 +240,7 @@ class Configuration(nlagents.Agent):
 
     def test_what_is_wrong_is_said_with_its_line(self):
         for text, words in [("lisen x\n", "there is no such directive"), ("queue 0\n", "whole number"), ("queue\n", "no value"),
-                            ("sensor x\n", "NAME=COMMAND"), ("listen ftp://x\n", "is wanted"), ("allow x\n", "ADDRESS"),
+                            ("sensor x\n", "NAME=COMMAND"), ("listen ftp://x\n", "is wanted"), ("listen http\n", "is wanted"), ("allow x\n", "ADDRESS"),
                             ("directory perhaps\n", "neither yes nor no"), ("register-token /nowhere\n", "cannot be read")]:
             self.file.write_text("# a comment\n\n" + text)
             result = self.run_program(self.nlagentd, "--config", self.file)
@@ -279,6 +294,33 @@ class Configuration(nlagents.Agent):
         self.reload(agent, lambda text: text + "sensor late=echo; sleep 100\n")
         support.wait_until(lambda: find("late"), what="the new sensor")
 
+    def test_directory_that_goes_after_a_reload(self):
+        directory = self.start_agent("--directory", name="d")
+        agent = self.start_with(f"register {directory.url}\nttl 1\n")
+        support.wait_until(lambda: "Nlagentd.Registered" in self.log_text(agent), what="it is registered")
+        self.reload(agent, lambda text: text)
+        directory.kill()
+        directory.wait()
+        support.wait_until(lambda: "Nlagentd.NotRegistered" in self.log_text(agent), what="what went wrong")
+        self.assertIn(f"NotRegistered DIRECTORY={directory.url} ", self.log_text(agent))
+
+    def test_a_socket_in_the_file_system(self):
+        """Who connects there asks as anywhere, but nobody elsewhere finds the agent by it."""
+        path = self.scratch / "socket"
+        command = [sys.executable, "-c", INHERITED, str(path), self.nlagentd, "--listen", "inherited:agent", "--log", "/dev/null"]
+        with self.start(*command, stderr=subprocess.DEVNULL) as process:
+            with socket.socket(socket.AF_UNIX) as client:
+                support.wait_until(lambda: client.connect_ex(str(path)) == 0, what="the socket")
+                client.settimeout(20)
+                client.sendall(b"GET /nlagent.wsdl HTTP/1.0\r\n\r\n")
+                self.assertIn(b"200", client.recv(1000))
+            process.terminate()
+            self.assertEqual(process.wait(20), 0)
+        path.unlink()
+        result = self.run_program(*command, "--register", "http://127.0.0.1:1")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("--url is wanted", result.stderr)
+
 
 class Kernel(nlagents.Agent):
     """The kernel's events as a sensor, from the tracefs of this machine."""
@@ -300,11 +342,12 @@ class Kernel(nlagents.Agent):
         events = {re.search(r"NL.EVNT=(\S+)", line).group(1) for line in lines}
         self.assertEqual({event for event in events if not event.startswith("NetLogger.")},
                          {"sched.sched_switch", "sched.sched_wakeup"}, lines[:5])
-        self.assertGreater(len(self.instances()), len(before), "of its own")
+        own = self.instances() - before  # others may record here, too, whose come and go
+        self.assertNotEqual(own, set(), "of its own")
         listed = self.ask(agent, "list").stdout
         self.assertIn("kernel?event=sched:sched_switch", listed)
         reader.kill()
-        support.wait_until(lambda: self.children(agent) == {} and self.instances() <= before, what="its end, and the instance's")
+        support.wait_until(lambda: self.children(agent) == {} and not own <= self.instances(), what="its end, and the instance's")
 
     def test_a_schema(self):
         agent = self.start_agent()

@@ -45,7 +45,8 @@ class Nldiag(support.Case):
     def test_each_cause_comes_first(self):
         cause = {"client-cpu": ("cpu", "client"), "server-cpu": ("cpu", "server2"), "disk": ("disk", "server3"),
                  "memory": ("memory", "server3"), "straggler": ("straggler", "server4"), "clock": ("clock", "server2"),
-                 "pause": ("pause", "client"), "softirq": ("softirq", "client"), "timer": ("timer", "client")}
+                 "pause": ("pause", "client"), "softirq": ("softirq", "client"), "softirq-half": ("softirq", "client"),
+                 "unread": ("cpu", "client"), "timer": ("timer", "client")}
         for fault in slow_logs.FAULTS:
             for seed in 1, 2, 3:
                 with self.subTest(fault=fault, seed=seed):
@@ -85,6 +86,7 @@ class Nldiag(support.Case):
             if "--compare" not in options:
                 self.assertIn("x?[31mred", said)
 
+    @support.long
     def test_healthy(self):
         for seed in range(1, 6):
             for settings in {}, {"rate": 200e6, "streams": 24}, {"rtt": 0.001, "streams": 4}, {"servers": 2, "streams": 24}:
@@ -98,6 +100,66 @@ class Nldiag(support.Case):
         found = self.first("clock")
         self.assertRegex(found["title"], r"the clock of server2 is 2\.3\d* s fast")
         self.assertLess(found["to_ns"] - found["from_ns"], 21e9)
+
+    def clock(self, found, host):
+        return next(clock for clock in found["clocks"] if clock["host"] == host)
+
+    def test_measured_clock_is_named(self):
+        """Also where nothing came before it went: 28 ms are less than any way takes."""
+        for ahead, word in (0.028, "fast"), (-0.028, "slow"), (7.5, "fast"):
+            with self.subTest(ahead=ahead):
+                found = self.told(self.model(clocks={"server2": ahead}, measured_within=0.0005, rtt=0.06, streams=6))
+                first = found["causes"][0]
+                self.assertEqual((first["cause"], first["host"], len(found["causes"])), ("clock", "server2", 1))
+                self.assertRegex(first["title"], rf"the clock of server2 is {abs(ahead) * 1000 if abs(ahead) < 1 else ahead:.2g}.* {word}")
+                clock = self.clock(found, "server2")
+                self.assertAlmostEqual(clock["ahead_ns"], ahead * 1e9, delta=1e6)
+                self.assertLess(clock["error_ns"], 1.1e6)
+                self.assertIn(" --fix-clocks ", first["view"])
+                self.assertEqual((clock["reference"], clock["off"], clock["kept"]), ("client", True, False))
+                self.assertFalse(self.clock(found, "server1")["off"])
+
+    def test_measured_clocks_that_are_right(self):
+        """What is measured coarsely says nothing against a clock, and changes nothing."""
+        for within in 0.0005, 0.03:
+            found = self.told(self.model(measured_within=within))
+            self.assertTrue(found["healthy"])
+            self.assertFalse(any(clock["off"] for clock in found["clocks"]))
+        said = self.run_program(self.nldiag, self.model(measured_within=0.0005)).stdout
+        self.assertRegex(said, r"(?m)^  server3: as that of client, to within \d+ us; it says that nothing keeps it right$")
+
+    def test_drifting_clock_does_not_hide_the_cause(self):
+        """Ways between hosts are of times that were set right: the slow disk is found behind a clock that is off ever more."""
+        found = self.told(self.model("disk", clocks={"server1": -4.0}, drift=1e-3, measured_within=0.0005))
+        self.assertEqual({cause["cause"] for cause in found["causes"]} , {"clock", "disk"})
+        self.assertAlmostEqual(self.clock(found, "server1")["drift_ppm"], 1000, delta=60)
+        plain = self.told(self.model("disk"))["causes"][0]
+        disk = next(cause for cause in found["causes"] if cause["cause"] == "disk")
+        self.assertAlmostEqual(disk["share"], plain["share"], delta=0.05)
+
+    def one_way(self, name, ahead, *clocks):
+        """From a to b, which takes 20 ms, and 5 more there; b's clock is ahead."""
+        lines = [clock for i in range(3) for clock in clocks]
+        for i in range(200):
+            for host, event, at, off in ("a", "Send", 0, 0), ("b", "Recv", 0.02, ahead), ("b", "Done", 0.025, ahead):
+                ns = slow_logs.START + int((i * 0.05 + at + off) * 1e9)
+                lines.append(f"DATE={slow_logs.ulm(ns)} HOST={host} PROG=p LVL=Usage NL.EVNT={event} ID={i}")
+        path = self.scratch / name
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def test_one_way_only(self):
+        """No message can break causality; the ways are as measured, or their doubt is told."""
+        date = slow_logs.ulm(slow_logs.START)
+        measured = (f"DATE={date} HOST=b PROG=p LVL=System NL.EVNT=ClockOffset CLOCK.COLLECTOR=a CLOCK.OFFSET=-5000000 CLOCK.ERROR=100 "
+                    "CLOCK.DELAY=200 CLOCK.SAMPLES=8")
+        found = self.told("--id", "ID", self.one_way("measured.log", 5.0, measured))
+        self.assertRegex(found["causes"][0]["title"], r"the clock of b is 5\.00 s fast")
+        text = self.run_program(self.nldiag, "--id", "ID", self.one_way("measured.log", 5.0, measured)).stdout
+        self.assertRegex(text, r"Send -> Recv from a to b, 20\.0 ms on the average")
+        unkept = f"DATE={date} HOST=b PROG=p LVL=Warning NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=false CLOCK.ERROR=16000000"
+        text = self.run_program(self.nldiag, "--id", "ID", self.one_way("unkept.log", 5.0, unkept)).stdout
+        self.assertIn("b: compared with no other; it says that nothing keeps it right", text)
 
     def test_one_of_many(self):
         """A slow disk among twenty servers is a small part of all time."""

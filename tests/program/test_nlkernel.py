@@ -104,8 +104,11 @@ class Kernel(support.Case):
             self.assertIsNone(process.poll())
             name = self.instance_of(process)
             read = lambda file: (self.tracing / "instances" / name / file).read_text()
-            # A new instance is on at first, with nothing chosen.
-            return name and read("events/raw_syscalls/sys_enter/enable")[0] == "1" and read("tracing_on") == "1\n"
+            try:
+                # A new instance is on at first, with nothing chosen.
+                return name and read("events/raw_syscalls/sys_enter/enable")[0] == "1" and read("tracing_on") == "1\n"
+            except FileNotFoundError:
+                return False  # It is listed while the kernel is still making it.
 
         support.wait_until(is_on, what="it records")
         return process

@@ -364,6 +364,7 @@ class Recording(Functions):
         self.assertEqual(mended, before)
         self.assertRegex(said, r"these are in use .*current_tracer is function")
 
+    @support.long
     def test_in_a_guest(self):
         """Debian's kernel in qemu, with this program in its initramfs: recorded there, drawn here."""
         machine = guest.Guest(self)

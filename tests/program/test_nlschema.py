@@ -160,6 +160,7 @@ class Nlschema(support.Case):
         self.assertNotIn("<b>", page)
         self.assertNotIn("\u202e", page)
 
+    @support.long
     def test_thousand_events(self):
         text = "[schema]\nname=many\n"
         for i in range(1000):

@@ -335,6 +335,7 @@ class Nlsort(support.Case):
                 self.assertTrue(out["64M"] == out["1G"])
                 self.assertGreater(len(out["64M"]), 50 << 20)
 
+    @support.long
     def test_shorter_lines_than_guessed_go_by_way_of_the_disk(self):
         rng = random.Random(1)
         paths = [self.scratch / "a", self.scratch / "b"]

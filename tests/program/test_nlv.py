@@ -148,6 +148,39 @@ class Render(support.Case):
 
         self.assertGreater(picture(200000), picture(1) + 200, "a fifth of a second on either side")
 
+    def test_measured_clocks(self):
+        """b's clock is 0.2 s slow: requests come before they went, until that is set right."""
+        config = self.scratch / "c.nlv"
+        config.write_text("[lifeline R]\nevents=Send;Receive\nid=ID\n")
+        offset = "DATE=2026010112000{}.1 HOST=b NL.EVNT=ClockOffset CLOCK.COLLECTOR=a CLOCK.OFFSET=200000 CLOCK.ERROR={}\n"
+        times = "".join(f"DATE=2026010112000{i}.5 HOST=a NL.EVNT=Send ID={i}\nDATE=2026010112000{i}.4 HOST=b NL.EVNT=Receive ID={i}\n" for i in range(3))
+
+        def picture(error, *options):
+            self.log.write_text(offset.format(0, error) + times + offset.format(2, error))
+            result = self.render("a.png", "--config", config, "--size", "600x400", *options, self.log)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            pixels = [pixel for row in read_png(self.scratch / "a.png")[2][80:330] for pixel in row]
+            red = sum(p[0] > 180 and p[1] < 90 and p[2] < 90 for p in pixels)
+            return red, sum(p[2] > p[0] + 20 for p in pixels), result.stderr
+
+        as_logged, corrected, coarse = picture(20), picture(20, "--fix-clocks"), picture(80000, "--fix-clocks")
+        self.assertGreater(as_logged[0], 100)
+        self.assertEqual(corrected[0], 0)
+        self.assertRegex(corrected[2], r"by the clock of a now; added: b \+200 ms \(\S+ \d+(\.\d+)? us\)")
+        self.assertGreater(coarse[1], corrected[1] + 100, "what is still not known")
+
+    def test_clocks_that_cannot_be_corrected(self):
+        """Nothing is known; or what is known is nonsense: all is drawn as it is, and that is said."""
+        self.log.write_text("DATE=20260101120000 HOST=a NL.EVNT=A ID=1\nDATE=20260101120001 HOST=b NL.EVNT=B ID=1\n")
+        result = self.render("a.png", "--fix-clocks", self.log)
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("No clock could be set right", result.stderr)
+        with open(self.log, "a") as log:
+            for offset, error in (("nan", 1), ("1e300", 1), (-1e14, 0), (1, "inf"), (9e14, 9e14), ("x", "y"), (0, -1)):
+                log.write(f"DATE=20260101120002 HOST=b NL.EVNT=ClockOffset CLOCK.COLLECTOR=a CLOCK.OFFSET={offset} CLOCK.ERROR={error}\n")
+        self.assertEqual(self.render("a.png", "--fix-clocks", self.log).returncode, 0)
+        self.assertEqual(self.render("a.png", self.log).returncode, 0)
+
     def test_what_cannot_be_in_order_is_marked(self):
         config = self.scratch / "c.nlv"
         config.write_text("[lifeline R]\nevents=Send;Receive\nid=ID\n")

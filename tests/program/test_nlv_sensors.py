@@ -2,7 +2,6 @@
 import glob
 import http.server
 import os
-import pathlib
 import re
 import signal
 import socket
@@ -32,16 +31,8 @@ class Sensors(nlv_window.WindowCase):
         return process
 
     def children(self, process):
-        """Names of what a process has started, by their command lines."""
-        found = []
-        for path in glob.glob("/proc/[0-9]*/stat"):
-            try:
-                state, parent = pathlib.Path(path).read_text().rsplit(")", 1)[1].split()[:2]
-                if int(parent) == process.pid and state != "Z":
-                    found.append(pathlib.Path(path).with_name("cmdline").read_text().replace("\0", " ").strip())
-            except (OSError, IndexError):
-                continue
-        return found
+        """What a process has started, by their command lines."""
+        return list(support.children(process).values())
 
     def open_pane(self, directory, *arguments):
         process = self.start(self.nlv, "--directory", directory, *arguments, env=self.environment, cwd=self.scratch,
@@ -78,13 +69,7 @@ class Sensors(nlv_window.WindowCase):
         saved = self.scratch / "drawn.nlv"
         self.focus("^nlv")
         self.xdotool("key", "F4")
-        self.accessible("press", "push button", "Save…")
-        self.focus("Save what is drawn")
-        self.xdotool("key", "ctrl+a")
-        self.xdotool("type", str(saved))
-        self.xdotool("key", "Return")
-        support.wait_until(saved.exists, what="it is saved")
-        return saved.read_text()
+        return self.save_drawing(saved)
 
     def test_what_is_ticked_runs_and_is_drawn(self):
         agent = self.start_agent()

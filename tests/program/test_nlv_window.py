@@ -56,13 +56,7 @@ class Accessible(nlv_window.WindowCase):
         self.accessible("type", "Unit", "%")
         self.accessible("press", "push button", "Draw")
         saved = self.scratch / "mine.nlv"
-        self.accessible("press", "push button", "Save…")
-        self.focus("Save what is drawn")
-        self.xdotool("key", "ctrl+a")
-        self.xdotool("type", str(saved))
-        self.xdotool("key", "Return")
-        support.wait_until(saved.exists, what="it is saved")
-        text = saved.read_text()
+        text = self.save_drawing(saved)
         self.assertIn("title=What there is\n", text)
         self.assertIn("[lifeline Request]\nevents=Client.Send;Server.Recv;Server.Done;Client.Recv;\nid=REQ.ID;\n", text)
         self.assertIn("[loadline LOAD]\nevent=Load\nfield=LOAD\nunit=%\n", text)
@@ -129,12 +123,7 @@ class Accessible(nlv_window.WindowCase):
         self.focus("Save records")
         out = self.scratch / "out.json"
         self.accessible("combo", "in the format", "3")
-        self.focus("Save records")
-        self.xdotool("key", "ctrl+a")
-        self.xdotool("type", str(out))
-        self.xdotool("key", "Return")
-        support.wait_until(out.exists, what="the records are saved")
-        records = [json.loads(line) for line in out.read_text().splitlines()]
+        records = [json.loads(line) for line in self.save_as("Save records", out).splitlines()]
         self.assertEqual(len(records), 251)
         self.assertEqual(len({record["REQ.ID"] for record in records if "REQ.ID" in record}), 50)
 
@@ -196,10 +185,23 @@ class Accessible(nlv_window.WindowCase):
             (many + event.format("20310909014640", "A", 1), "there is nothing: 11574"),
             (event.format("20260101000000", "A", 1) * 2 + "DATE=2026", "cut short"),
             (event.format("20260101000000", "ClockKernel", "1 CLOCK.SYNCHRONIZED=false CLOCK.ERROR=16000000")
-             + event.format("20260101000001", "B", 1), "Clocks are not synchronized: h."),
+             + event.format("20260101000001", "B", 1), "Clocks: h (not synchronized, never compared with others)."),
             (event.format("20260101000000", "A", 1) + "nonsense\n" + event.format("20260101000001", "B", 1), "malformed"),
         ]:
             self.notices(text, expected)
+
+    def test_wrong_clocks_are_said_and_corrected(self):
+        offset = "DATE=2026010100000{}.1 HOST=b NL.EVNT=ClockOffset CLOCK.COLLECTOR=a CLOCK.OFFSET=5000000 CLOCK.ERROR=20\n"
+        self.log.write_text(offset.format(0) + "".join(
+            f"DATE=2026010100000{i}.5 HOST=a NL.EVNT=Send ID={i}\nDATE=2026010100000{i}.7 HOST=a NL.EVNT=Sent ID={i}\n"
+            f"DATE=2026010100000{i}.6 HOST=b NL.EVNT=Done ID={i}\n" for i in range(5)) + offset.format(4))
+        self.open(self.log)
+        support.wait_until(lambda: any("Clocks: b (5 s slow)." in text for text in self.texts()), what="the notice")
+        self.focus("^nlv")
+        for key, expected in ("F7", True), ("ctrl+z", False), ("F7", True), ("F7", False):
+            self.xdotool("key", key)
+            support.wait_until(lambda: any("clocks corrected" in text for text in self.texts()) == expected, what=f"{key}, {expected}")
+        self.assertTrue(any("by the clock of a now; added: b +5 s" in text for text in self.texts()))
 
     def test_what_happens_to_a_log_is_said(self):
         process = self.open(self.log)

@@ -619,6 +619,7 @@ class Readers(Case):
 
 
 class Installed(Case):
+    @support.long
     def test_pip(self):
         """Into a virtual environment, from the source tree, with nothing from the network."""
         environment = dict(os.environ, HOME=str(self.scratch), PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1",

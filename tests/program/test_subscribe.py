@@ -194,12 +194,14 @@ class Subscribe(support.Case):
     def test_since_joins_past_and_present(self):
         self.join_past_and_present(self.output, self.taken)
 
+    @support.long
     def test_since_over_numbered_files(self):
         folder = self.numbered()
         self.join_past_and_present(f"file:{folder}/a-{{N}}.log?rotate_size=300k",
                                    lambda: b"".join(f.read_bytes() for f in sorted(folder.glob("a-*.log"))))
         self.assertGreater(len(list(folder.glob("a-*.log"))), 5)
 
+    @support.long
     def test_since_over_numbered_blocks(self):
         folder, nlconv = self.numbered(), support.program("nltools/nlconv")
 

@@ -1,5 +1,6 @@
-# One line a test in unit_tests, and its _SOURCES, _CPPFLAGS, _LDADD.
-unit_tests =
+# One line a test in unit_tests, and its _SOURCES, _CPPFLAGS, _LDADD. The long ones begin first, so that none is left running
+# alone.
+unit_tests = %D%/recover.unit %D%/synthesis.unit %D%/marker.unit %D%/block.unit
 EXTRA_DIST += %D%/text_support.h %D%/thread_sanitizer.h %D%/under_valgrind.h %D%/valgrind.supp
 
 unit_tests += %D%/time.unit
@@ -27,12 +28,10 @@ tests_unit_bp_unit_SOURCES = %D%/bp.c
 tests_unit_bp_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_bp_unit_LDADD = $(unit_ldadd)
 
-unit_tests += %D%/block.unit
 tests_unit_block_unit_SOURCES = %D%/block.c
 tests_unit_block_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_block_unit_LDADD = $(unit_ldadd)
 
-unit_tests += %D%/synthesis.unit
 tests_unit_synthesis_unit_SOURCES = %D%/synthesis.c
 tests_unit_synthesis_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_synthesis_unit_LDADD = $(unit_ldadd)
@@ -82,7 +81,6 @@ tests_unit_clock_counter_unit_SOURCES = %D%/clock_counter.c
 tests_unit_clock_counter_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_clock_counter_unit_LDADD = $(unit_ldadd)
 
-unit_tests += %D%/recover.unit
 tests_unit_recover_unit_SOURCES = %D%/recover.c
 tests_unit_recover_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_recover_unit_LDADD = $(unit_ldadd)
@@ -102,7 +100,6 @@ tests_unit_surroundings_unit_SOURCES = %D%/surroundings.c
 tests_unit_surroundings_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_surroundings_unit_LDADD = $(unit_ldadd)
 
-unit_tests += %D%/marker.unit
 tests_unit_marker_unit_SOURCES = %D%/marker.c
 tests_unit_marker_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_marker_unit_LDADD = $(unit_ldadd)

@@ -695,12 +695,67 @@ static void test_clock_errors(void **unused)
     const store *s = model_store(m);
     assert_int_equal(s->unordered, 1);
     uint16_t a = names_find(s->names.hosts, "a"), b = names_find(s->names.hosts, "b");
-    assert_true(store_clock_error_ns(s, a, 0) == 1500500); /* as it was said first */
-    assert_true(store_clock_error_ns(s, a, 3) == 1500500);
-    assert_true(store_clock_error_ns(s, a, 5) == 700); /* the better one */
-    assert_true(store_clock_error_ns(s, b, 5) < 0);
+    assert_true(store_clock_at(s, a, 0).high_ns == 1500500); /* as it was said first */
+    assert_true(store_clock_at(s, a, 3).high_ns == 1500500);
+    assert_true(store_clock_at(s, a, 5).high_ns == 700 && store_clock_at(s, a, 5).low_ns == -700); /* the better one */
+    assert_false(store_clock_at(s, b, 5).is_known);
     assert_int_equal(model_color_count(m), 2); /* clocks by themselves make no host seen */
     model_free(m);
+}
+
+/* b's clock is 3 s fast, which was measured: as logged its requests come 3 s after they went. */
+static void write_wrong_clocks(const char *path)
+{
+    FILE *file = fopen(path, "w");
+    for (int i = 0; i < 20; i++) {
+        fprintf(file, "DATE=202601010000%02d.1 HOST=a NL.EVNT=Send REQ.ID=%d\n", i, i);
+        if (i % 10 == 0)
+            fprintf(file,
+                    "DATE=202601010000%02d.2 HOST=b NL.EVNT=ClockOffset CLOCK.COLLECTOR=a CLOCK.OFFSET=-3000000 "
+                    "CLOCK.ERROR=50\n",
+                    i + 3);
+        fprintf(file, "DATE=202601010000%02d.3 HOST=b NL.EVNT=Recv REQ.ID=%d\n", i + 3, i);
+    }
+    fclose(file);
+}
+
+static void test_clocks_corrected(void **unused)
+{
+    (void)unused;
+    const char *path = path_of("wrong.log");
+    write_wrong_clocks(path);
+    program_reading reading = {0};
+    model *m = read_model(make_drawing(), path, &reading, (model_options){.no_index = true}),
+          *logged = read_model(make_drawing(), path, &reading, (model_options){.no_index = true});
+    const store *s = model_store(m);
+    uint16_t b = names_find(s->names.hosts, "b");
+    store_clock off = store_clock_at(s, b, 5);
+    assert_true(off.is_measured && off.low_ns <= -3e9 && off.high_ns > -3.0001e9 && off.high_ns < -2.9999e9);
+    for (int filtered = 0; filtered < 3; filtered++) { /* without one, with one, without it again */
+        assert_true(model_set_filter(m, filtered == 1 ? "REQ.ID == 7 || NL.EVNT == ClockOffset" : NULL));
+        model_correct_clocks(m, true);
+        model_load(m);
+        s = model_store(m);
+        assert_int_equal(model_count(m), filtered == 1 ? 4 : 42);
+        b = names_find(s->names.hosts, "b");
+        for (uint32_t record = 1; record < s->count; record++)
+            if (strcmp(names_text(s->names.events, store_event(s, record)), "Recv") == 0) /* right behind its Send */
+                assert_int_equal((store_time(s, record) - store_time(s, store_previous(s, record, 0)) + 50000) / 100000,
+                                 2000);
+        store_clock now = store_clock_at(s, b, s->count - 1);
+        assert_true(now.is_measured && now.low_ns < 0 && now.high_ns > 0 && now.high_ns - now.low_ns < 200e3);
+    }
+    char *text = model_describe(m, s->count - 1);
+    assert_non_null(strstr(text, "DATE.ORIGINAL=20260101000022.3"));
+    g_free(text);
+    char *told = model_take_notice(m);
+    assert_non_null(strstr(told, "by the clock of a now; added: b \342\210\2223 s"));
+    g_free(told);
+    model_correct_clocks(m, false);
+    model_load(m);
+    compare_stores(model_store(logged), model_store(m));
+    model_free(m);
+    model_free(logged);
 }
 
 static void test_sessions(void **unused)
@@ -837,6 +892,7 @@ int main(void)
         cmocka_unit_test(test_filters),
         cmocka_unit_test(test_what_begins_anew),
         cmocka_unit_test(test_clock_errors),
+        cmocka_unit_test(test_clocks_corrected),
         cmocka_unit_test(test_sessions),
         cmocka_unit_test(test_what_there_is_to_be_drawn),
         cmocka_unit_test(test_export),

@@ -3,6 +3,7 @@
 
 #include "timekeeping/correction.h"
 #include "timekeeping/fit.h"
+#include "timekeeping/name_table.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -317,6 +318,24 @@ static void test_hostile(void **state)
     correction_free(c);
 }
 
+/* A name with a NUL in it, longer than what is before that, is that, and nothing is read behind it. */
+static void test_name_with_nul(void **state)
+{
+    (void)state;
+    char forged[300];
+    memset(forged, 'x', sizeof forged);
+    memcpy(forged, "a", 2);
+    name_table n = {0};
+    const size_t a = name_table_add(&n, (nl_string){"a", 1});
+    for (size_t size = 2; size <= sizeof forged; size++) {
+        assert_int_equal(name_table_find(&n, (nl_string){forged, size}), a);
+        assert_int_equal(name_table_add(&n, (nl_string){forged, size}), a);
+    }
+    assert_int_equal(name_table_find(&n, (nl_string){NULL, 0}), NAME_NONE);
+    assert_int_equal(n.count, 1);
+    name_table_free(&n);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +349,7 @@ int main(void)
         cmocka_unit_test(test_drift_that_changes),
         cmocka_unit_test(test_many_bounds),
         cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_name_with_nul),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,7 +66,7 @@ typedef struct nl_ring_producer {
 } nl_ring_producer;
 
 #define NL_PRIVATE_SLOTS 16
-#define NL_PRIVATE_AHEAD 1024 /* bytes; less than the smallest ring, which is mapped twice */
+#define NL_PRIVATE_AHEAD 256 /* bytes: some events; less than the smallest ring, which is mapped twice */
 extern NL_API __thread nl_ring_producer *nl_private_rings[NL_PRIVATE_SLOTS] __attribute__((tls_model("initial-exec")));
 
 /* Every event in the ring begins with these 16 bytes. */

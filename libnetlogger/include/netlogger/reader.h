@@ -45,14 +45,19 @@ NL_API void nl_reader_close(nl_reader *reader);
 NL_API nl_status nl_reader_next(nl_reader *reader, const nl_record **record);
 
 /*
- * Before the first nl_reader_next: passes over the blocks at the start of a log in the binary format that hold nothing
- * from from_ns on, by looking at their headers only. A log that was gathered from several programs is only about in
- * order, so that records from before may still follow. Nothing is passed over in text, in a compressed file, in what is
- * no plain file, and from a damaged block on. NL_OK, or NL_FAILED with the reason in nl_error_message(). A nonblocking
- * reader looks at so many of them only that it does not take long; NL_AGAIN: there are more, and it is to be called
- * again.
+ * Before the first nl_reader_next: passes over what holds nothing from from_ns on, as far as that is known without
+ * reading it. Where an index by time lies beside the file (FILE.index, as netlogd writes it) the pieces are that it
+ * tells of, wherever they are in the file; without one, the blocks at the start of a log in the binary format, by their
+ * headers. A log that was gathered from several programs is only about in order, so that records from before may still
+ * follow. All is read of what is no plain file, and, from a damaged block on, of what no index tells of. Records that
+ * were passed over are not said to be missing; what shared streams knew is forgotten. NL_OK, or NL_FAILED with the
+ * reason in nl_error_message(). A nonblocking reader looks at so many headers only that it does not take long;
+ * NL_AGAIN: there are more, and it is to be called again.
  */
 NL_API nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns);
+
+/* As nl_reader_seek; and where there is an index, what holds nothing before to_ns is passed over, too. */
+NL_API nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns);
 
 /* The format found, NL_FORMAT_UNKNOWN before the first record. */
 NL_API nl_format nl_reader_format(const nl_reader *reader);

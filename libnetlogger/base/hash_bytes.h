@@ -2,8 +2,8 @@
  * A hash of bytes in 64 bits, eight at a time, each folded in by a multiplication and its upper half (as in wyhash, by
  * Wang Yi). With a seed that nobody knows nobody can choose texts that collide.
  */
-#ifndef NETLOGGER_ANALYSIS_HASH_BYTES_H
-#define NETLOGGER_ANALYSIS_HASH_BYTES_H
+#ifndef NETLOGGER_BASE_HASH_BYTES_H
+#define NETLOGGER_BASE_HASH_BYTES_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,0 +1,216 @@
+#include "config.h"
+
+#include "file_index.h"
+
+#include "program/program.h"
+#include "time_scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    CATCH_UP = 64 << 20, /* bytes that are looked at when a file is gone on with */
+    OPENING = O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK,
+};
+
+struct file_index {
+    char *name;
+    int file; /* the file itself, to be read; -1: it can't be, and there is no index */
+    int fd;   /* -1: nothing was written yet */
+    uint64_t size;
+    uint32_t sum;        /* of its header */
+    uint64_t begin, end; /* of the piece that is written now */
+    uint64_t next;       /* where it is to end, at least */
+    nl_time_piece times; /* of its records */
+    bool told;           /* that it cannot be written */
+};
+
+char *file_index_name(const char *path)
+{
+    char *name = nl_time_index_name(path);
+    if (name == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return name;
+}
+
+/* ---- writing ---- */
+
+static void begin_piece(file_index *x, uint64_t at)
+{
+    x->begin = x->end = at;
+    x->next = at + nl_time_index_piece_size(at);
+    x->times = NL_TIME_PIECE_EMPTY;
+}
+
+static void give_up(file_index *x)
+{
+    close(x->file);
+    x->file = -1;
+}
+
+static bool put_at_end(file_index *x, const char *data, size_t size)
+{
+    ssize_t put = pwrite(x->fd, data, size, (off_t)x->size);
+    if (put == (ssize_t)size) {
+        x->size += size;
+        return true;
+    }
+    errno = put < 0 ? errno : ENOSPC;
+    return false;
+}
+
+static bool put_header(file_index *x, uint64_t end)
+{
+    char header[NL_TIME_INDEX_HEADER];
+    if (x->fd < 0)
+        x->fd = open(x->name, O_CREAT | O_TRUNC | OPENING, 0666);
+    return x->fd >= 0 && nl_time_index_put_header(x->file, end, header, &x->sum) &&
+           put_at_end(x, header, sizeof header);
+}
+
+/* Takes a file away that got no header. What somebody else has in its place stays. */
+static void remove_empty(file_index *x)
+{
+    struct stat status;
+    if (fstat(x->fd, &status) == 0 && S_ISREG(status.st_mode))
+        unlink(x->name);
+    close(x->fd);
+    x->fd = -1;
+}
+
+/* Ends the piece there. When that can't be written the piece goes on, and it is tried again when it is twice as large.
+ */
+static void end_piece(file_index *x)
+{
+    char entry[NL_TIME_INDEX_ENTRY];
+    nl_time_piece piece = x->times;
+    piece.end = x->end;
+    if ((x->size > 0 || put_header(x, x->end)) && nl_time_index_put_entry(x->file, x->sum, x->begin, &piece, entry) &&
+        put_at_end(x, entry, sizeof entry)) {
+        begin_piece(x, x->end);
+        return;
+    }
+    int why = errno;
+    if (x->fd >= 0 && x->size == 0)
+        remove_empty(x);
+    /* Otherwise what follows would stand behind half an entry. */
+    if (x->fd >= 0 && ftruncate(x->fd, (off_t)x->size) != 0)
+        give_up(x);
+    bool full = why == ENOSPC || why == EDQUOT || why == EFBIG; /* which the file itself will tell of */
+    if (!x->told && !full)
+        program_error("write %s: %s; without it, to look for a time takes longer", x->name, strerror(why));
+    x->told = x->told || !full;
+    x->next = x->end + (x->end - x->begin);
+}
+
+/* Looks at what is in the file up to size and not in the index; the last piece goes on with what comes. */
+static void catch_up(file_index *x, uint64_t size)
+{
+    bool good = size - x->end <= CATCH_UP;
+    while (good && x->end < size) {
+        nl_time_piece piece;
+        good = time_scan(x->file, x->end, x->next, size, &piece);
+        if (good) {
+            x->end = piece.end;
+            nl_time_piece_add(&x->times, &piece);
+        }
+        if (x->end >= x->next)
+            end_piece(x);
+    }
+    if (x->end < size) {
+        x->end = size;
+        x->times = NL_TIME_PIECE_UNKNOWN;
+        end_piece(x);
+    }
+}
+
+/* Takes over what there is of the file's index. */
+static void go_on(file_index *x, const char *path)
+{
+    nl_time_index index;
+    if (nl_time_index_read(path, x->file, &index) != NL_TIME_INDEX_READ)
+        return;
+    if (index.count > 0 && nl_time_index_holds(&index, x->file, index.count))
+        x->fd = open(x->name, OPENING);
+    if (x->fd >= 0) {
+        x->size = NL_TIME_INDEX_HEADER + index.count * NL_TIME_INDEX_ENTRY;
+        x->sum = index.sum;
+        begin_piece(x, nl_time_index_start(&index, index.count));
+        if (index.surplus && ftruncate(x->fd, (off_t)x->size) != 0)
+            give_up(x);
+    }
+    nl_time_index_free(&index);
+}
+
+static file_index *open_index(const char *path, uint64_t inode, uint64_t size)
+{
+    file_index *x = calloc(1, sizeof *x);
+    struct stat status;
+    if (x == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    x->name = file_index_name(path);
+    x->fd = -1;
+    x->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    begin_piece(x, 0);
+    if (x->file >= 0 && (fstat(x->file, &status) != 0 || status.st_ino != inode))
+        give_up(x);
+    if (x->file >= 0 && size == 0)
+        unlink(x->name); /* another file's, that had this name */
+    else if (x->file >= 0)
+        go_on(x, path);
+    if (x->file >= 0 && x->end < size)
+        catch_up(x, size);
+    return x;
+}
+
+file_index *file_index_open(const output_file *file)
+{
+    return file->plain ? open_index(file->name, file->inode, file->size) : NULL;
+}
+
+void file_index_wrote(file_index *x, size_t written, uint64_t size, const nl_time_piece *times)
+{
+    if (x == NULL || x->file < 0)
+        return;
+    x->end += written;
+    if (times == NULL)
+        return;
+    nl_time_piece_add(&x->times, times);
+    if (x->end != size) { /* somebody else has written, too */
+        x->end = size;
+        x->times = NL_TIME_PIECE_UNKNOWN;
+    }
+    if (x->end >= x->next)
+        end_piece(x);
+}
+
+static void close_index(file_index *x)
+{
+    if (x->file >= 0)
+        close(x->file);
+    if (x->fd >= 0)
+        close(x->fd);
+    free(x->name);
+    free(x);
+}
+
+void file_index_close(file_index *x)
+{
+    if (x == NULL)
+        return;
+    if (x->file >= 0 && x->end > x->begin && (x->fd >= 0 || x->end >= FILE_INDEX_LEAST))
+        end_piece(x);
+    close_index(x);
+}
+
+void file_index_complete(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= FILE_INDEX_LEAST)
+        file_index_close(open_index(path, status.st_ino, (uint64_t)status.st_size));
+}

@@ -1,0 +1,136 @@
+/* --verify and --repair of indexes by time. */
+#include "config.h"
+
+#include "file_index.h"
+#include "program/program.h"
+#include "take_out.h"
+#include "time_scan.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- verifying ---- */
+
+/* What is wrong with piece i; NULL: nothing. */
+static const char *find_fault(const nl_time_index *index, int fd, size_t i)
+{
+    const nl_time_piece *said = &index->pieces[i];
+    nl_time_piece found;
+    if (!nl_time_index_holds(index, fd, i + 1))
+        return "the file is another one there";
+    if (said->records == UINT64_MAX)
+        return NULL;
+    if (!time_scan(fd, nl_time_index_start(index, i), said->end, said->end, &found) || found.end != said->end)
+        return "no record ends there";
+    if (found.records == UINT64_MAX) /* which reading the file has told of */
+        return NULL;
+    if (found.min_ns < said->min_ns || found.max_ns > said->max_ns)
+        return "there are records of other times";
+    return found.records != said->records ? "there are more or fewer records" : NULL;
+}
+
+static file_index_state check_pieces(const char *path, const nl_time_index *index, int fd)
+{
+    struct stat status;
+    for (size_t i = 0; i < index->count; i++) {
+        const char *fault = find_fault(index, fd, i);
+        if (fault == NULL)
+            continue;
+        printf("%s" NL_TIME_INDEX_SUFFIX ": about bytes %" PRIu64 " to %" PRIu64 ": %s\n", path,
+               nl_time_index_start(index, i), index->pieces[i].end, fault);
+        return FILE_INDEX_DAMAGED;
+    }
+    if (index->surplus) {
+        printf("%s" NL_TIME_INDEX_SUFFIX ": behind entry %zu: damaged, or of more than is in the file\n", path,
+               index->count);
+        return FILE_INDEX_DAMAGED;
+    }
+    bool all = fstat(fd, &status) == 0 && nl_time_index_start(index, index->count) == (uint64_t)status.st_size;
+    return all ? FILE_INDEX_SOUND : FILE_INDEX_BEHIND;
+}
+
+file_index_state file_index_verify(const char *path)
+{
+    nl_time_index index;
+    file_index_state state = FILE_INDEX_NONE;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return state;
+    switch (nl_time_index_read(path, fd, &index)) {
+    case NL_TIME_INDEX_NONE:
+        break;
+    case NL_TIME_INDEX_OTHER:
+        printf("%s" NL_TIME_INDEX_SUFFIX ": it is no index of this file\n", path);
+        state = FILE_INDEX_DAMAGED;
+        break;
+    case NL_TIME_INDEX_READ:
+        state = check_pieces(path, &index, fd);
+        break;
+    }
+    nl_time_index_free(&index);
+    close(fd);
+    return state;
+}
+
+/* ---- making anew ---- */
+
+static bool put(int to, const char *data, size_t size)
+{
+    ssize_t put = write(to, data, size);
+    errno = put >= 0 && put < (ssize_t)size ? ENOSPC : errno;
+    return put == (ssize_t)size;
+}
+
+/* Writes the entries of all of the file. */
+static bool put_entries(int fd, uint64_t size, int to)
+{
+    char header[NL_TIME_INDEX_HEADER], entry[NL_TIME_INDEX_ENTRY];
+    uint32_t sum = 0;
+    for (uint64_t at = 0; at < size;) {
+        nl_time_piece piece;
+        if (!time_scan(fd, at, at + nl_time_index_piece_size(at), size, &piece)) {
+            piece = NL_TIME_PIECE_UNKNOWN;
+            piece.end = size;
+        }
+        if ((at == 0 && (!nl_time_index_put_header(fd, piece.end, header, &sum) || !put(to, header, sizeof header))) ||
+            !nl_time_index_put_entry(fd, sum, at, &piece, entry) || !put(to, entry, sizeof entry))
+            return false;
+        at = piece.end;
+    }
+    return true;
+}
+
+static bool make(int fd, int to)
+{
+    struct stat status;
+    return fstat(fd, &status) == 0 && make_alike(to, &status) && put_entries(fd, (uint64_t)status.st_size, to) &&
+           fsync(to) == 0;
+}
+
+bool file_index_rebuild(const char *path)
+{
+    char *name = file_index_name(path), *beside;
+    if (asprintf(&beside, "%s.new", name) < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), to = -1;
+    if (fd >= 0)
+        to = open(beside, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    bool made = to >= 0 && make(fd, to) && rename(beside, name) == 0;
+    if (!made)
+        program_error("make %s: %s", name, strerror(errno));
+    if (!made && to >= 0)
+        unlink(beside);
+    if (fd >= 0)
+        close(fd);
+    if (to >= 0)
+        close(to);
+    free(name);
+    free(beside);
+    return made;
+}

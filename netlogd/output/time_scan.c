@@ -1,0 +1,132 @@
+#include "config.h"
+
+#include "time_scan.h"
+
+#include "program/program.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+enum { CHUNK = 64 << 10, LONGEST = 256 << 20 };
+
+typedef struct scan {
+    nl_decoder *decoder;
+    nl_time_piece piece;
+    uint64_t from;      /* of the piece */
+    uint64_t fed;       /* up to here the file was read */
+    uint64_t lines_end; /* behind the last end of line in that, */
+    uint64_t block_end; /* and behind the last block; 0: there is none */
+    ZSTD_DStream *unpacker;
+    char *unpacked;
+    uint64_t frame_end; /* behind the last frame behind which a record begins */
+} scan;
+
+static void on_block(void *user, const nl_block_view *block)
+{
+    scan *s = user;
+    nl_time_piece times = {.min_ns = block->min_time_ns, .max_ns = block->max_time_ns, .records = block->record_count};
+    nl_time_piece_add(&s->piece, &times);
+    s->block_end = s->from + block->offset + block->bytes.size;
+}
+
+static void decode(scan *s, const char *data, size_t size)
+{
+    const nl_record *record;
+    nl_decoder_feed(s->decoder, data, size);
+    while (nl_decoder_next(s->decoder, &record) == NL_OK)
+        nl_time_piece_add(&s->piece,
+                          &(nl_time_piece){.min_ns = record->time_ns, .max_ns = record->time_ns, .records = 1});
+}
+
+static void take_plain(scan *s, const char *data, size_t size)
+{
+    decode(s, data, size);
+    const char *newline = memrchr(data, '\n', size);
+    if (newline != NULL)
+        s->lines_end = s->fed + (uint64_t)(newline + 1 - data);
+    s->fed += size;
+}
+
+/* Takes frames, until one ends at least or later. False when they are damaged. */
+static bool take_frames(scan *s, const char *data, size_t size, uint64_t least)
+{
+    ZSTD_inBuffer in = {data, size, 0};
+    size_t result = 1;
+    bool full = false; /* the output was: the unpacker may hold more */
+    while ((in.pos < size || full) && s->frame_end < least) {
+        ZSTD_outBuffer out = {s->unpacked, ZSTD_DStreamOutSize(), 0};
+        result = ZSTD_decompressStream(s->unpacker, &out, &in);
+        if (ZSTD_isError(result))
+            return false;
+        full = result != 0 && out.pos == out.size;
+        if (out.pos > 0)
+            decode(s, s->unpacked, out.pos);
+        if (result == 0 && !nl_decoder_is_midway(s->decoder))
+            s->frame_end = s->fed + in.pos;
+    }
+    s->fed += size;
+    return true;
+}
+
+/* Up to where all was taken. */
+static uint64_t end_of(const scan *s)
+{
+    if (s->unpacker != NULL)
+        return s->frame_end;
+    if (!nl_decoder_is_midway(s->decoder))
+        return s->fed;
+    return s->block_end > 0 ? s->block_end : s->lines_end;
+}
+
+static bool is_frame(const char *data, size_t size)
+{
+    return size >= 4 && memcmp(data, "\x28\xb5\x2f\xfd", 4) == 0;
+}
+
+static void begin_frames(scan *s)
+{
+    s->unpacker = ZSTD_createDStream();
+    s->unpacked = malloc(ZSTD_DStreamOutSize());
+    if (s->unpacker == NULL || s->unpacked == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    ZSTD_initDStream(s->unpacker);
+}
+
+static bool read_pieces(scan *s, int fd, uint64_t least, uint64_t limit)
+{
+    char data[CHUNK];
+    while (s->fed < limit && end_of(s) < least) {
+        size_t wanted = limit - s->fed < CHUNK ? (size_t)(limit - s->fed) : CHUNK;
+        ssize_t got = pread(fd, data, wanted, (off_t)s->fed);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got == 0;
+        if (s->fed == s->from && is_frame(data, (size_t)got))
+            begin_frames(s);
+        if (s->unpacker == NULL)
+            take_plain(s, data, (size_t)got);
+        else if (!take_frames(s, data, (size_t)got, least))
+            return false;
+    }
+    return true;
+}
+
+bool time_scan(int fd, uint64_t from, uint64_t least, uint64_t limit, nl_time_piece *piece)
+{
+    scan s = {.piece = NL_TIME_PIECE_EMPTY, .from = from, .fed = from, .lines_end = from, .frame_end = from};
+    s.decoder = nl_decoder_new(&(nl_decoder_options){.max_record_size = LONGEST});
+    nl_decoder_on_unread_block(s.decoder, on_block, &s);
+    bool good = read_pieces(&s, fd, least, limit);
+    *piece = s.piece;
+    if (nl_decoder_get_stats(s.decoder)->malformed > 0)
+        *piece = NL_TIME_PIECE_UNKNOWN;
+    piece->end = end_of(&s);
+    nl_decoder_free(s.decoder);
+    ZSTD_freeDStream(s.unpacker);
+    free(s.unpacked);
+    return good && piece->end > from;
+}

@@ -1,0 +1,152 @@
+/*
+ * What wrong clocks make of a log. One does not slow a program down, but nothing that is said of ways between hosts is
+ * worth much before; so one that is off by a part of what objects take is told as a cause is.
+ */
+#include "config.h"
+
+#include "diag/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+static double mean_object_ns(const observed *o)
+{
+    guint objects = observed_objects(o)->len;
+    return objects > 0 ? observed_total_ns(o) / objects : 0;
+}
+
+/* What a clock that is off by so much weighs. */
+static double share_of(const observed *o, double off_ns)
+{
+    double mean_ns = mean_object_ns(o);
+    return mean_ns > 0 ? fabs(off_ns) / mean_ns : 1;
+}
+
+/* The furthest that a clock was off, at some time. */
+static double furthest_ns(const host_clock *c)
+{
+    return fmax(fabs(c->least_ns), fabs(c->most_ns));
+}
+
+static void find_measured(findings *f, guint host)
+{
+    const observed *o = f->observed;
+    const host_clock *c = observed_clock(o, host);
+    if (!c->is_off)
+        return;
+    const char *name = observed_host(o, host);
+    char *off = text_ns(fabs(c->ahead_ns)), *least = text_ns(c->least_ns), *most = text_ns(c->most_ns),
+         *error = text_ns(c->error_ns);
+    finding *made = findings_add(f, "clock", share_of(o, furthest_ns(c)), 0.95, "the clock of %s is %s %s", name, off,
+                                 c->ahead_ns > 0 ? "fast" : "slow");
+    finding_evidence(made,
+                     "measured against the clock of %s %" G_GUINT64_FORMAT
+                     " times: %s to %s ahead, drifting by %+.1f ppm, to within %s",
+                     c->reference, c->measurements, least, most, c->drift * 1e6, error);
+    finding_evidence(made, "all that is said here counts with its times set right by that");
+    finding_advice(made,
+                   "keep %s's clock right (chronyc tracking there says by what it goes now), and set the log's "
+                   "times right: nlsort --fix-clocks",
+                   name);
+    finding_place(made, o, host, NULL);
+    g_free(off);
+    g_free(least);
+    g_free(most);
+    g_free(error);
+}
+
+static void find_by_messages(findings *f, const clock_error *e)
+{
+    const observed *o = f->observed;
+    char *off = text_ns(fabs((double)e->taken_ns)), *least = text_ns((double)e->least_ns),
+         *most = text_ns((double)e->most_ns);
+    const char *host = observed_host(o, e->host), *reference = observed_host(o, e->reference);
+    finding *made = findings_add(f, "clock", share_of(o, (double)e->taken_ns), 0.95, "the clock of %s is %s %s", host,
+                                 off, e->taken_ns > 0 ? "fast" : "slow");
+    finding_evidence(made, "%" G_GUINT64_FORMAT " messages between %s and %s seem to be received before they were sent",
+                     e->violations, reference, host);
+    finding_evidence(made, "by the shortest ways there and back its offset from %s is between %s and %s", reference,
+                     least, most);
+    finding_evidence(made, "all that is said here counts with its times corrected by %s%s", e->taken_ns > 0 ? "-" : "+",
+                     off);
+    finding_advice(made, "keep %s's clock right: chronyc tracking there says by what it goes now", host);
+    finding_place(made, o, e->host, NULL);
+    g_free(off);
+    g_free(least);
+    g_free(most);
+}
+
+void find_clocks(findings *f)
+{
+    const GArray *errors = observed_clock_errors(f->observed);
+    for (guint host = 1; host < observed_host_count(f->observed); host++)
+        find_measured(f, host);
+    for (guint i = 0; i < errors->len; i++)
+        find_by_messages(f, &g_array_index(errors, clock_error, i));
+}
+
+/* ---- what is doubtful ---- */
+
+/* A way that is shorter than what two clocks may differ by may be no way at all. */
+static void doubt(finding *made, const observed *o)
+{
+    const leg *l = made->leg;
+    if (l == NULL || leg_is_local(l) || l->from_host == 0 || l->to_host == 0)
+        return;
+    const char *from = observed_host(o, l->from_host), *to = observed_host(o, l->to_host);
+    double doubt_ns = observed_clock_doubt_ns(o, l->from_host, l->to_host);
+    bool is_unkept = observed_clock(o, l->from_host)->is_unkept || observed_clock(o, l->to_host)->is_unkept;
+    if (isfinite(doubt_ns)) {
+        char *text = text_ns(doubt_ns);
+        bool is_much = doubt_ns > l->mean_ns;
+        finding_evidence(made, "the clocks of %s and %s are known to within %s of each other%s", from, to, text,
+                         is_much ? ", which is more than that way takes" : "");
+        made->sure *= is_much ? 0.7 : 1;
+        g_free(text);
+    } else {
+        finding_evidence(made,
+                         "nobody compared the clocks of %s and %s%s: that way may be longer or shorter than it seems",
+                         from, to, is_unkept ? ", of which one is kept right by nothing" : "");
+    }
+}
+
+void doubt_clocks(findings *f)
+{
+    for (guint i = 0; i < f->list->len; i++)
+        doubt(g_ptr_array_index(f->list, i), f->observed);
+}
+
+/* Whether objects go to the host, or from it, and so its times are compared with others'. */
+static bool is_compared(const observed *o, guint host)
+{
+    const GPtrArray *legs = observed_legs(o);
+    for (guint i = 0; i < legs->len; i++) {
+        const leg *l = g_ptr_array_index(legs, i);
+        if (!leg_is_local(l) && (l->from_host == host || l->to_host == host))
+            return true;
+    }
+    return false;
+}
+
+char *text_clock(const observed *o, guint host)
+{
+    const host_clock *c = observed_clock(o, host);
+    const char *name = observed_host(o, host), *kept = c->is_unkept ? "; it says that nothing keeps it right" : "";
+    if (!is_compared(o, host))
+        return NULL;
+    if (c->reference == NULL && !isfinite(c->error_ns))
+        return c->is_unkept ? g_strdup_printf("%s: compared with no other%s", name, kept) : NULL;
+    char *error = text_ns(c->error_ns), *off = text_ns(fabs(c->ahead_ns)), *text;
+    if (c->reference == NULL)
+        text = g_strdup_printf("%s: right to within %s, as it says itself", name, error);
+    else if (strcmp(c->reference, name) == 0)
+        text = g_strdup_printf("%s: the others were measured against it%s", name, kept);
+    else if (!c->is_off)
+        text = g_strdup_printf("%s: as that of %s, to within %s%s", name, c->reference, error, kept);
+    else
+        text = g_strdup_printf("%s: %s %s, to within %s, which was set right for all above%s", name, off,
+                               c->ahead_ns > 0 ? "fast" : "slow", error, kept);
+    g_free(error);
+    g_free(off);
+    return text;
+}

@@ -1,0 +1,147 @@
+/*
+ * What a log holds of its hosts' clocks: how they were measured against the collector's (ClockOffset), when they were
+ * set (ClockStep), and what the hosts say themselves (ClockTracking, ClockKernel; doc/clocks.md). Only measurements
+ * count here, messages are clocks.c's, which comes after this.
+ */
+#include "config.h"
+
+#include "diag/observed_inside.h"
+
+#include "timekeeping/correction.h"
+#include "timekeeping/quality.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What a host says of its own clock, the latest word. */
+typedef struct own_word {
+    bool is_said, is_tracked; /* chronyd knows more than the kernel */
+    bool is_unkept;
+    double error_ns;
+} own_word;
+
+struct measured_clocks {
+    correction *correction;
+    GHashTable *words; /* own_word, by host */
+};
+
+measured_clocks *measured_clocks_new(void)
+{
+    measured_clocks *m = g_new0(measured_clocks, 1);
+    m->correction = correction_new(&(correction_options){0});
+    m->words = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    return m;
+}
+
+void measured_clocks_free(measured_clocks *m)
+{
+    correction_free(m->correction);
+    g_hash_table_destroy(m->words);
+    g_free(m);
+}
+
+static bool is_event(const nl_record *record, const char *name)
+{
+    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
+}
+
+static own_word *word_of(measured_clocks *m, nl_string host)
+{
+    char *name = g_strndup(host.data, host.size);
+    own_word *found = g_hash_table_lookup(m->words, name);
+    if (found != NULL) {
+        g_free(name);
+        return found;
+    }
+    found = g_new0(own_word, 1);
+    g_hash_table_insert(m->words, name, found);
+    return found;
+}
+
+/* Text knows no kinds: a truth value that was read from it is a string. */
+static bool is_false(const nl_field *field)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_string text = nl_field_text(field, scratch);
+    return (text.size == 5 && memcmp(text.data, "false", 5) == 0) || (text.size == 1 && *text.data == '0');
+}
+
+static void learn_word(measured_clocks *m, const nl_record *record, bool is_tracked)
+{
+    nl_field error, kept;
+    double value;
+    own_word *word = record->host.size > 0 ? word_of(m, record->host) : NULL;
+    if (word == NULL || (word->is_tracked && !is_tracked) || !nl_record_find(record, "CLOCK.ERROR", &error) ||
+        !nl_field_double(&error, &value) || !(value >= 0))
+        return;
+    bool is_unkept = nl_record_find(record, "CLOCK.SYNCHRONIZED", &kept) && is_false(&kept);
+    *word = (own_word){true, is_tracked, is_unkept, is_unkept ? INFINITY : value * 1e3};
+}
+
+void measured_clocks_learn(measured_clocks *m, const nl_record *record)
+{
+    if (record->event.size < 5 || memcmp(record->event.data, "Clock", 5) != 0)
+        return;
+    if (is_event(record, NL_CLOCK_OFFSET) || is_event(record, NL_CLOCK_STEP))
+        correction_learn(m->correction, record);
+    else if (is_event(record, NL_CLOCK_TRACKING) || is_event(record, NL_CLOCK_KERNEL))
+        learn_word(m, record, is_event(record, NL_CLOCK_TRACKING));
+}
+
+static void take_measured(host_clock *clock, const correction_host *found, const char *reference)
+{
+    clock->reference = reference;
+    clock->ahead_ns = -found->offset_ns;
+    clock->least_ns = -found->most_ns;
+    clock->most_ns = -found->least_ns;
+    clock->drift = found->drift;
+    clock->error_ns = found->error_ns;
+    clock->measurements = found->measurements;
+    clock->is_off = fmax(fabs(clock->least_ns), fabs(clock->most_ns)) > clock->error_ns;
+}
+
+static void take_clocks(const measured_clocks *m, const GPtrArray *hosts, host_clock *clocks)
+{
+    const char *reference = correction_reference(m->correction);
+    for (guint h = 0; h < hosts->len; h++) {
+        const own_word *word = g_hash_table_lookup(m->words, g_ptr_array_index(hosts, h));
+        clocks[h].is_unkept = word != NULL && word->is_unkept;
+        clocks[h].error_ns = word != NULL ? word->error_ns : INFINITY;
+    }
+    for (size_t i = 0; i < correction_host_count(m->correction); i++) {
+        correction_host found = correction_get_host(m->correction, i);
+        for (guint h = 1; found.is_known && h < hosts->len; h++)
+            if (strcmp(g_ptr_array_index(hosts, h), found.name) == 0)
+                take_measured(&clocks[h], &found, reference);
+    }
+}
+
+int64_t measured_clocks_time(const measured_clocks *m, const host_clock *clock, const char *host, int64_t time_ns)
+{
+    return clock->is_off ? correction_time(m->correction, (nl_string){host, strlen(host)}, time_ns, NULL) : time_ns;
+}
+
+static void correct_walk(const measured_clocks *m, const GPtrArray *hosts, const host_clock *clocks, step *steps,
+                         uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        steps[i].time_ns =
+            measured_clocks_time(m, &clocks[steps[i].host], g_ptr_array_index(hosts, steps[i].host), steps[i].time_ns);
+    qsort(steps, count, sizeof *steps, step_compare);
+}
+
+host_clock *measured_clocks_correct(measured_clocks *m, const GPtrArray *hosts, walks *all)
+{
+    host_clock *clocks = g_new0(host_clock, hosts->len + 1);
+    bool any = false;
+    correction_solve(m->correction);
+    take_clocks(m, hosts, clocks);
+    for (guint h = 1; h < hosts->len; h++)
+        any = any || clocks[h].is_off;
+    for (guint i = 0; any && i < all->list->len; i++) {
+        const walk *w = &g_array_index(all->list, walk, i);
+        correct_walk(m, hosts, clocks, &g_array_index(all->steps, step, w->first), w->count);
+    }
+    return clocks;
+}

@@ -1,0 +1,290 @@
+/* The thread that reads the logs, and all that it does in turn. */
+#include "config.h"
+
+#include "model/model_private.h"
+
+#include "model/checks.h"
+
+#include <glib/gstdio.h>
+#include <sys/stat.h>
+
+enum { WAIT_MS = 20, COLORS_EVERY_MS = 200 };
+
+static void count_bytes(model *m)
+{
+    uint64_t done = 0;
+    for (guint i = 0; i < m->sources->len; i++)
+        done += ((const source *)g_ptr_array_index(m->sources, i))->at;
+    m->done_bytes = done;
+    m->all_bytes = MAX(model_bytes_there(m), done);
+}
+
+/* Events that the store has met and the drawing does not have become points of it. */
+static void add_found_points(model *m)
+{
+    const store *s = m->store;
+    for (size_t i = m->drawing->points->len; i < s->point_count; i++) {
+        const char *event = names_text(s->names.events, s->found[i - s->spec->point_count]);
+        drawing_add_point(m->drawing, event, event);
+    }
+}
+
+/* Forgets the oldest records beyond what is to be kept, and their text where that is the model's own. */
+static void drop_oldest(model *m)
+{
+    store *s = m->store;
+    uint32_t first = s->first;
+    store_drop(s, model_records_most(m));
+    if (s->first == first || s->first == s->count)
+        return;
+    unsigned text = place_text(store_place(s, s->first));
+    uint64_t least = UINT64_MAX;
+    for (uint32_t record = s->first; record < MIN(s->count, s->first + STORE_CHUNK); record++)
+        if (place_text(store_place(s, record)) == text)
+            least = MIN(least, place_offset(store_place(s, record)));
+    text_file_forget(&g_array_index(m->texts, text_file, text), least);
+}
+
+static void take_rows(model *m, batch *rows)
+{
+    model_lock(m);
+    store_append(m->store, rows);
+    if (model_records_most(m) > 0)
+        drop_oldest(m);
+    add_found_points(m);
+    if (g_get_monotonic_time() - m->colored_us > COLORS_EVERY_MS * 1000)
+        model_assign_colors(m, COLORS_MORE);
+    model_unlock(m);
+    m->generation++;
+    m->unsettled = true;
+}
+
+/* Whether somebody wants something else than what is being read. */
+static bool is_interrupted(const model *m)
+{
+    return m->stopping || m->filter_changed || m->drawing_changed || m->extra_changed;
+}
+
+typedef struct reading_part {
+    model *model;
+    source *source;
+    extractor *extractor;
+    bool met_nul;
+} reading_part;
+
+static bool take_part(void *user, scan_part *part)
+{
+    reading_part *r = user;
+    if (part->met_nul && !r->source->text.is_spill) {
+        r->met_nul = true;
+        return false;
+    }
+    source_decode_odd(r->source, part, r->extractor);
+    if (part->end > part->from) {
+        r->source->at = part->end;
+        if (part->print != 0)
+            prints_add(&r->source->prints, part->from, part->end, part->print);
+        model_lock(r->model);
+        g_array_index(r->model->jobs, scan_job, r->source->number).to = part->end;
+        model_unlock(r->model);
+    }
+    if (part->rows.count > 0)
+        take_rows(r->model, &part->rows);
+    count_bytes(r->model);
+    return !is_interrupted(r->model);
+}
+
+static extractor *new_extractor(const model *m)
+{
+    extractor *x = g_new0(extractor, 1);
+    x->spec = m->store->spec;
+    x->names = m->store->names;
+    x->filter = m->filter;
+    x->clocks = m->clocks;
+    return x;
+}
+
+static void scan_source(model *m, source *s)
+{
+    scan_job job = source_job(s);
+    reading_part r = {m, s, new_extractor(m), false};
+    job.spec = m->store->spec;
+    job.names = m->store->names;
+    job.filter = m->filter;
+    job.clocks = m->clocks;
+    job.has_prints = m->filter == NULL && model_indexed_source(m) == s;
+    scan_run(&job, take_part, &r);
+    g_free(r.extractor);
+    if (r.met_nul && source_read_as_records(s)) { /* blocks among the text: all of it comes as records instead */
+        m->prepared = false;
+        m->inferred_from = 0;
+        g_clear_pointer(&m->inferred_text, g_free);
+        model_begin_anew(m, drawing_copy(m->drawing), COLORS_ANEW);
+    }
+}
+
+static void finish_source(model *m, source *s)
+{
+    extractor *x = new_extractor(m);
+    batch rows = {0};
+    batch_clear(&rows, m->store->spec->layers);
+    source_finish(s, &rows, x);
+    if (rows.count > 0)
+        take_rows(m, &rows);
+    batch_free(&rows);
+    g_free(x);
+}
+
+static void number_text(model *m, source *s)
+{
+    model_lock(m);
+    s->number = m->texts->len;
+    g_array_append_val(m->texts, s->text);
+    scan_job job = source_job(s);
+    job.to = job.from = 0;
+    g_array_append_val(m->jobs, job);
+    model_unlock(m);
+}
+
+static void take_over_sources(model *m)
+{
+    model_lock(m);
+    for (guint i = 0; i < m->fresh->len; i++)
+        g_ptr_array_add(m->sources, g_ptr_array_index(m->fresh, i));
+    m->checked = m->checked && m->fresh->len == 0;
+    guint first = m->sources->len - m->fresh->len;
+    g_ptr_array_set_size(m->fresh, 0);
+    model_unlock(m);
+    for (guint i = first; i < m->sources->len; i++) {
+        source *s = g_ptr_array_index(m->sources, i);
+        if (s->text.fd >= 0)
+            number_text(m, s);
+    }
+}
+
+static void take_notice(model *m, source *s)
+{
+    if (s->notice == NULL)
+        return;
+    model_tell(m, s->notice);
+    s->notice = NULL;
+}
+
+static bool is_empty_file(const source *s)
+{
+    GStatBuf status;
+    return s->path != NULL && s->at == 0 && g_stat(s->path, &status) == 0 && S_ISREG(status.st_mode) &&
+           status.st_size == 0;
+}
+
+/* What is odd about the logs, once all there is was read, the first time. */
+static void check(model *m)
+{
+    if (m->checked || m->sources->len == 0 || m->filter != NULL)
+        return;
+    m->checked = true;
+    for (guint i = 0; i < m->sources->len; i++) {
+        const source *s = g_ptr_array_index(m->sources, i);
+        if (is_empty_file(s))
+            model_tell(m, g_strdup_printf("%s is empty so far; what is written to it will be shown.", s->url));
+        else if (s->text.fd >= 0 && !s->text.is_spill && text_file_size(&s->text) > s->at)
+            model_tell(m, g_strdup_printf("The last line of %s is cut short; it is shown once it is whole.", s->url));
+    }
+    const source *only = m->sources->len == 1 ? g_ptr_array_index(m->sources, 0) : NULL;
+    GPtrArray *found = g_ptr_array_new();
+    checks_add(m->store, only != NULL && only->path != NULL, found);
+    for (guint i = 0; i < found->len; i++)
+        model_tell(m, g_ptr_array_index(found, i));
+    g_ptr_array_free(found, TRUE);
+}
+
+/* Reads on wherever there is something. False when nothing was, *ended when nothing will be. */
+static bool read_on(model *m, bool *ended)
+{
+    bool any = false;
+    *ended = true;
+    take_over_sources(m);
+    model_take_over_filter(m);
+    model_take_over_drawing(m);
+    model_try_index(m);
+    for (guint i = 0; i < m->sources->len && !m->stopping; i++) {
+        source *s = g_ptr_array_index(m->sources, i);
+        bool had_ended = s->ended;
+        source_state state = source_look(s);
+        take_notice(m, s);
+        if (state == SOURCE_NEW) {
+            number_text(m, s);
+            any = true;
+        }
+        model_prepare(m);
+        if (state == SOURCE_MORE) {
+            scan_source(m, s);
+            if (s->at > s->full_at)
+                model_forget_full(m); /* there is more now, of which it does not know */
+            any = true;
+        }
+        if (state == SOURCE_ENDED && !had_ended)
+            finish_source(m, s);
+        *ended = *ended && state == SOURCE_ENDED;
+    }
+    count_bytes(m);
+    return any;
+}
+
+/* Nothing more for the moment: what was laid by gets its place, and a large log its index. */
+static void settle(model *m)
+{
+    if (!m->unsettled)
+        return;
+    model_lock(m);
+    store_settle(m->store);
+    model_unlock(m);
+    store_color_objects(m->store); /* takes long: nobody waits for it */
+    model_lock(m);
+    add_found_points(m);
+    /* By name, once all is known; but who has seen them in another order, before there was a filter, goes on so. */
+    bool is_first = !m->index_written && m->filter == NULL && m->full == NULL;
+    model_assign_colors(m, is_first ? COLORS_ANEW : COLORS_MORE);
+    m->has_expected = false;
+    model_unlock(m);
+    m->unsettled = false;
+    m->generation++;
+}
+
+void model_load(model *m)
+{
+    for (bool ended = false; !ended;) {
+        bool any = read_on(m, &ended);
+        if (!any && !ended)
+            g_usleep(1000);
+        while (ended && model_verify(m))
+            ended = m->verifying != VERIFY_NOTHING; /* otherwise it was of no use */
+        ended = ended && !model_take_over_clocks(m);
+    }
+    settle(m);
+    model_write_index(m);
+}
+
+static void *load(void *user)
+{
+    model *m = user;
+    while (!m->stopping) {
+        bool ended;
+        if (read_on(m, &ended) || model_take_over_clocks(m))
+            continue;
+        settle(m);
+        check(m);
+        if (model_verify(m))
+            continue;
+        model_write_index(m);
+        g_usleep(WAIT_MS * 1000);
+    }
+    return NULL;
+}
+
+void model_start(model *m)
+{
+    m->started = pthread_create(&m->thread, NULL, load, m) == 0;
+    if (!m->started)
+        program_fail(PROGRAM_PROBLEM, "no thread can be made");
+}
