@@ -8,6 +8,7 @@ processor that it and its processes took, its file, its name.
 import atexit
 import os
 import pathlib
+import random
 import resource
 import shutil
 import signal
@@ -43,11 +44,26 @@ def pkg_config_folder(folder):
     return str(folder)
 
 
+_given_ports = []
+
+
 def free_port():
-    """A TCP port of 127.0.0.1 that nothing listens on now."""
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """A port, TCP and UDP, that nobody has and that only this test is given while it runs. It lies below those that
+    connections get from the kernel: one of them would else take it before a program listens there."""
+    connections = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    while True:
+        port = random.SystemRandom().randrange(min(10000, connections // 2), connections)
+        given = socket.socket(socket.AF_UNIX)
+        try:
+            given.bind(f"\0netlogger-test-port-{port}")
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+                with socket.socket(socket.AF_INET, kind) as s:
+                    s.bind(("0.0.0.0", port))
+        except OSError:
+            given.close()
+            continue
+        _given_ports.append(given)  # as long as this process lives
+        return port
 
 
 def wait_until(condition, seconds=60.0, what="condition"):

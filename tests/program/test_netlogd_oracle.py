@@ -62,18 +62,6 @@ def unquoted(text):
                   text[1:-1], flags=re.DOTALL)
 
 
-def quiet_port(rng, kind):
-    """A free port that no connection is given as its own while nobody listens there."""
-    while True:
-        port = rng.randrange(15000, 32000)
-        with socket.socket(socket.AF_INET, kind) as s:
-            try:
-                s.bind(("127.0.0.1", port))
-                return port
-            except OSError:
-                pass
-
-
 class Proxy:
     """Stands between producers and a collector, and is a bad link: it delays, cuts in the middle of blocks, keeps back
     what it has until the client is there anew, swallows acknowledgements, and delivers connections twice."""
@@ -266,8 +254,7 @@ class Storm(support.Case):
         self.rng = random.Random(SEED)
         print(f"# {self._testMethodName}: NL_ORACLE_SEED={SEED} NL_ORACLE_KILLS={KILLS}", flush=True)
         self.host = "127.0.0.1"
-        ports = random.Random()
-        self.port, self.udp = quiet_port(ports, socket.SOCK_STREAM), quiet_port(ports, socket.SOCK_DGRAM)
+        self.port, self.udp = support.free_port(), support.free_port()
         self.options = []
         self.producers = []
         self.proxies = []
