@@ -39,7 +39,7 @@ def program(path):
 
 def pkg_config_folder(folder):
     """The folder itself, with a netlogger.pc in it that says where the library as built is."""
-    (folder / "netlogger.pc").write_text(f"Name: netlogger\nDescription: d\nVersion: 0.1.0\nCflags: -I{SOURCE}/libnetlogger/include\n"
+    (folder / "netlogger.pc").write_text(f"Name: netlogger\nDescription: d\nVersion: 1.0.0\nCflags: -I{SOURCE}/libnetlogger/include\n"
                                          f"Libs: -L{BUILD}/libnetlogger/.libs -lnetlogger\n")
     return str(folder)
 

@@ -3,7 +3,7 @@ use strict;
 use warnings;
 use XSLoader;
 
-our $VERSION = '0.1.0';
+our $VERSION = '1.0.0';
 XSLoader::load('NetLogger', $VERSION);
 
 use Carp ();

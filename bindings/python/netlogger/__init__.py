@@ -36,4 +36,4 @@ from ._log import Level, Log, Span, open
 from ._record import Reader, Record, read
 
 __all__ = ["Error", "Handler", "Level", "Log", "Reader", "Record", "Span", "memory_free", "memory_read", "open", "read"]
-__version__ = "0.1.0"
+__version__ = "1.0.0"

@@ -5,7 +5,7 @@ use Log::Any::Adapter::Util ();
 use NetLogger ();
 use parent 'Log::Any::Adapter::Base';
 
-our $VERSION = '0.1.0';
+our $VERSION = '1.0.0';
 
 my %level = (
     trace     => 'Debug',
