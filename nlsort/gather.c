@@ -30,12 +30,13 @@ typedef struct gathering {
 
     pthread_mutex_t lock; /* of all below */
     pthread_cond_t turned;
-    size_t next;      /* line that nobody took yet */
-    uint64_t tickets; /* shares that were taken */
-    uint64_t turn;    /* the share that is to be handed on */
+    size_t next;              /* line that nobody took yet */
+    uint64_t tickets;         /* shares that were taken */
+    uint64_t turn;            /* the share that is to be handed on */
+    struct filling *fillings; /* THREADS, of a table that refers to files */
 } gathering;
 
-/* Some lines that one thread fetches. */
+/* Some lines that are fetched together. */
 typedef struct share {
     size_t from, to; /* of all lines */
     size_t size;     /* bytes, newlines included */
@@ -48,7 +49,6 @@ typedef struct scratch {
     size_t capacity;
     nl_scanned_line *places;
     size_t place_capacity;
-    windows windows;
 } scratch;
 
 static size_t size_at(const gathering *g, size_t at)
@@ -56,17 +56,23 @@ static size_t size_at(const gathering *g, size_t at)
     return table_line_size(g->t->text, g->lines[at]) + 1;
 }
 
+/* The next lines, with the lock. */
+static share next_share(gathering *g)
+{
+    share s = {.from = g->next, .to = g->next, .ticket = g->tickets++};
+    for (size_t cost = 0; s.to < g->count && cost < g->taken; s.to++) {
+        s.size += size_at(g, s.to);
+        cost = s.size + (s.to - s.from) * g->line_cost;
+    }
+    g->next = s.to;
+    return s;
+}
+
 /* Takes the next lines. False when there are none left. */
 static bool take(gathering *g, share *s)
 {
     pthread_mutex_lock(&g->lock);
-    *s = (share){.from = g->next, .to = g->next, .ticket = g->tickets++};
-    size_t most = s->ticket == 0 ? g->taken / 2 : g->taken; /* so that one thread writes while another fetches */
-    for (size_t cost = 0; s->to < g->count && cost < most; s->to++) {
-        s->size += size_at(g, s->to);
-        cost = s->size + (s->to - s->from) * g->line_cost;
-    }
-    g->next = s->to;
+    *s = next_share(g);
     pthread_mutex_unlock(&g->lock);
     return s->to > s->from;
 }
@@ -99,20 +105,22 @@ static void copy_lines(const gathering *g, const share *s, char *out)
     }
 }
 
+/* Makes room for the text of a share. */
+static void make_room(scratch *own, size_t size)
+{
+    if (size <= own->capacity)
+        return;
+    own->text = big_resize(own->text, own->capacity, size);
+    own->capacity = size;
+}
+
 /* The lines of a share, one behind the other: where they lie, or copied. */
 static const char *fetch(const gathering *g, const share *s, scratch *own)
 {
-    bool refers = table_refers(g->t);
-    if (!refers && are_together(g, s))
+    if (are_together(g, s))
         return g->t->text + nl_line_offset(g->lines[s->from]);
-    if (s->size > own->capacity) {
-        own->text = big_resize(own->text, own->capacity, s->size);
-        own->capacity = s->size;
-    }
-    if (refers)
-        windows_copy(&own->windows, g->t, g->lines + s->from, s->to - s->from, s->ticket % 2 != 0, own->text);
-    else
-        copy_lines(g, s, own->text);
+    make_room(own, s->size);
+    copy_lines(g, s, own->text);
     return own->text;
 }
 
@@ -148,20 +156,17 @@ static void hand_on(const gathering *g, const share *s, const char *text, scratc
     }
 }
 
-/* Memory of the table's list, which is not wanted any more, as it is: what is new has to be cleared first. */
-static void take_over(line_list *list, scratch *own)
+static void scratch_free(scratch *own)
 {
-    own->text = (char *)list->lines;
-    own->capacity = list->capacity * sizeof *list->lines;
-    *list = (line_list){0};
+    big_free(own->text, own->capacity);
+    free(own->places);
 }
 
 static void work(void *user, size_t worker)
 {
+    (void)worker;
     gathering *g = user;
     scratch own = {0};
-    if (table_refers(g->t))
-        take_over(&g->t->lists[worker], &own);
     share s;
     while (take(g, &s)) {
         const char *text = fetch(g, &s, &own);
@@ -175,9 +180,113 @@ static void work(void *user, size_t worker)
         pthread_cond_broadcast(&g->turned);
         pthread_mutex_unlock(&g->lock);
     }
-    big_free(own.text, own.capacity);
-    free(own.places);
-    windows_free(&own.windows);
+    scratch_free(&own);
+}
+
+/* ---- from files that are referred to ---- */
+
+/*
+ * Going through the files costs the same however few lines of them a share has, so shares are large, and all threads
+ * fetch the same one, window by window. Who finds one that is whole hands it on, while others begin with the next.
+ */
+typedef enum filling_state { EMPTY, BEGUN, COPYING, WHOLE, HANDED_ON } filling_state;
+
+typedef struct filling {
+    filling_state state;
+    share share;
+    scratch own;
+    windows windows;
+    size_t next; /* window that nobody took yet */
+    size_t done; /* windows */
+} filling;
+
+/* Of the shares that are under way the one whose turn it is, or the one behind it. */
+static filling *filling_of(const gathering *g, uint64_t ticket)
+{
+    return &g->fillings[ticket % THREADS];
+}
+
+/* Called, as what follows is, with the lock, which is given back meanwhile. False when it is nobody's turn. */
+static bool hand_on_whole(gathering *g)
+{
+    filling *f = filling_of(g, g->turn);
+    if (f->state != WHOLE)
+        return false;
+    f->state = HANDED_ON;
+    pthread_mutex_unlock(&g->lock);
+    hand_on(g, &f->share, f->own.text, &f->own);
+    pthread_mutex_lock(&g->lock);
+    f->state = EMPTY;
+    g->turn++;
+    return true;
+}
+
+static bool copy_some(gathering *g)
+{
+    for (uint64_t ticket = g->turn; ticket < g->tickets; ticket++) {
+        filling *f = filling_of(g, ticket);
+        if (f->state != COPYING || f->next == f->windows.count)
+            continue;
+        size_t window = f->next++;
+        pthread_mutex_unlock(&g->lock);
+        windows_copy(&f->windows, g->t, window, f->own.text);
+        pthread_mutex_lock(&g->lock);
+        if (++f->done == f->windows.count)
+            f->state = WHOLE;
+        return true;
+    }
+    return false;
+}
+
+static bool begin_next(gathering *g)
+{
+    filling *f = filling_of(g, g->tickets);
+    if (g->next == g->count || f->state != EMPTY)
+        return false;
+    f->state = BEGUN;
+    f->share = next_share(g);
+    pthread_mutex_unlock(&g->lock);
+    make_room(&f->own, f->share.size);
+    windows_distribute(&f->windows, g->t, g->lines + f->share.from, f->share.to - f->share.from);
+    f->next = f->done = 0;
+    pthread_mutex_lock(&g->lock);
+    f->state = COPYING;
+    return true;
+}
+
+static void work_on_files(void *user, size_t worker)
+{
+    (void)worker;
+    gathering *g = user;
+    pthread_mutex_lock(&g->lock);
+    while (g->turn < g->tickets || g->next < g->count) {
+        if (hand_on_whole(g) || copy_some(g) || begin_next(g))
+            pthread_cond_broadcast(&g->turned);
+        else
+            pthread_cond_wait(&g->turned, &g->lock);
+    }
+    pthread_mutex_unlock(&g->lock);
+}
+
+/* Memory of the table's list, which is not wanted any more, as it is: what is new has to be cleared first. */
+static void take_over(line_list *list, scratch *own)
+{
+    own->text = (char *)list->lines;
+    own->capacity = list->capacity * sizeof *list->lines;
+    *list = (line_list){0};
+}
+
+static void gather_from_files(gathering *g, size_t threads)
+{
+    filling fillings[THREADS] = {0};
+    g->fillings = fillings;
+    for (size_t i = 0; i < THREADS; i++)
+        take_over(&g->t->lists[i], &fillings[i].own);
+    workers_run(threads, work_on_files, g);
+    for (size_t i = 0; i < THREADS; i++) {
+        scratch_free(&fillings[i].own);
+        windows_free(&fillings[i].windows);
+    }
 }
 
 size_t gather_share(size_t memory, size_t lines)
@@ -204,5 +313,9 @@ void gather_lines(table *t, const nl_scanned_line *lines, size_t count, size_t p
         g.taken = most > g.taken ? most : g.taken;
         g.line_cost = WINDOWS_LINE_COST;
     }
-    workers_run(workers_count() < THREADS ? 1 : THREADS, work, &g);
+    size_t threads = workers_count() < THREADS ? 1 : THREADS;
+    if (table_refers(t))
+        gather_from_files(&g, threads);
+    else
+        workers_run(threads, work, &g);
 }

@@ -29,35 +29,36 @@ static size_t window_of(nl_scanned_line line)
     return nl_line_offset(line) / WINDOWS_COST;
 }
 
-static void make_room(windows *w, size_t window_count, size_t lines)
+static void make_room(windows *w, size_t lines)
 {
     size_t size = lines * sizeof *w->moved;
     if (size > w->capacity) {
         w->moved = big_resize(w->moved, w->capacity, size);
         w->capacity = size;
     }
-    if (window_count > w->count_capacity) {
-        w->counts = realloc(w->counts, window_count * sizeof *w->counts);
-        if (w->counts == NULL)
+    if (w->count > w->end_capacity) {
+        w->ends = realloc(w->ends, w->count * sizeof *w->ends);
+        if (w->ends == NULL)
             program_fail(PROGRAM_PROBLEM, "out of memory");
-        w->count_capacity = window_count;
+        w->end_capacity = w->count;
     }
 }
 
-/* Puts the lines in the order of their windows; counts[i] is then where those of window i end. */
-static void distribute(windows *w, const table *t, const nl_scanned_line *lines, size_t count, size_t window_count)
+void windows_distribute(windows *w, const table *t, const nl_scanned_line *lines, size_t count)
 {
-    memset(w->counts, 0, window_count * sizeof *w->counts);
+    w->count = t->used / WINDOWS_COST + 1;
+    make_room(w, count);
+    memset(w->ends, 0, w->count * sizeof *w->ends);
     for (size_t i = 0; i < count; i++)
-        w->counts[window_of(lines[i])]++;
-    for (size_t i = 0, sum = 0; i < window_count; i++) {
-        size_t own = w->counts[i];
-        w->counts[i] = sum;
+        w->ends[window_of(lines[i])]++;
+    for (size_t i = 0, sum = 0; i < w->count; i++) {
+        size_t own = w->ends[i];
+        w->ends[i] = sum;
         sum += own;
     }
     size_t to = 0;
-    for (size_t i = 0; i < count; i++) {
-        w->moved[w->counts[window_of(lines[i])]++] = (moved_line){lines[i].place, to};
+    for (size_t i = 0; i < count; i++) { /* each end begins as its window's start */
+        w->moved[w->ends[window_of(lines[i])]++] = (moved_line){lines[i].place, to};
         to += table_line_size(t->text, lines[i]) + 1;
     }
 }
@@ -67,8 +68,12 @@ static nl_scanned_line line_at(moved_line m)
     return (nl_scanned_line){.place = m.place};
 }
 
-static void copy_window(const table *t, size_t window, const moved_line *moved, size_t count, char *out)
+void windows_copy(const windows *w, const table *t, size_t window, char *out)
 {
+    size_t first = window > 0 ? w->ends[window - 1] : 0, count = w->ends[window] - first;
+    if (count == 0)
+        return;
+    const moved_line *moved = w->moved + first;
     size_t start = window * WINDOWS_COST, end = start + WINDOWS_COST < t->used ? start + WINDOWS_COST : t->used;
     if (WINDOWS_COST / count < MANY)
         table_fetch(t, start, end);
@@ -88,21 +93,9 @@ static void copy_window(const table *t, size_t window, const moved_line *moved, 
     table_forget(t, start, end);
 }
 
-void windows_copy(windows *w, const table *t, const nl_scanned_line *lines, size_t count, bool backwards, char *out)
-{
-    size_t window_count = t->used / WINDOWS_COST + 1;
-    make_room(w, window_count, count);
-    distribute(w, t, lines, count, window_count);
-    for (size_t i = 0; i < window_count; i++) {
-        size_t window = backwards ? window_count - 1 - i : i, from = window > 0 ? w->counts[window - 1] : 0;
-        if (w->counts[window] > from)
-            copy_window(t, window, w->moved + from, w->counts[window] - from, out);
-    }
-}
-
 void windows_free(windows *w)
 {
     big_free(w->moved, w->capacity);
-    free(w->counts);
+    free(w->ends);
     *w = (windows){0};
 }
