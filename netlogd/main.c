@@ -339,6 +339,7 @@ static nl_log *open_log(const settings *s, bool foreground)
     if (log == NULL)
         program_error("its own events go nowhere: %s", nl_error_message());
     nl_set_level(log, s->level);
+    nl_set_idle(log, NL_NS_PER_SECOND);
     return log;
 }
 

@@ -24,6 +24,7 @@ static void say_how_full(nl_log *log)
 static void choose_what_gives_way(nl_log *log)
 {
     nl_set_policy(log, NL_POLICY_LEVEL, NL_NS_PER_SECOND / 10, NL_WARNING);
+    nl_set_idle(log, NL_NS_PER_SECOND); /* a daemon, which logs seldom */
 }
 
 int main(void)

@@ -472,6 +472,12 @@ void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level kee
         log->options.policy = (nl_ring_policy){policy, block_ns, keep_level};
 }
 
+void nl_set_idle(nl_log *log, int64_t idle_ns)
+{
+    if (log != NULL && idle_ns > 0)
+        __atomic_store_n(&log->options.idle_ns, idle_ns, __ATOMIC_RELAXED);
+}
+
 /*
  * Events that are still in the rings: they could not be taken over. To *lost are added those that the rings had no room
  * for. The writer thread may be at the rings: left alone.

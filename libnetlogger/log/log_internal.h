@@ -52,6 +52,7 @@ struct nl_log {
     nl_clock_watch *watch; /* the writer thread's; NULL: nothing is watched */
 
     uint32_t wake; /* futex: 1 when the writer thread is to look at once */
+    bool asleep;   /* it sleeps for longer than a ring may take to fill: the next event is to wake it */
 
     /* The writer thread's own. */
     nl_outbox outbox;

@@ -54,6 +54,14 @@ static bool read_clock(const char *value, int64_t *every_ns)
     return read_seconds(value, every_ns) && (*every_ns == 0 || *every_ns >= CLOCK_LEAST_NS);
 }
 
+#define IDLE_LEAST_NS (NL_NS_PER_SECOND / 1000)
+#define IDLE_DEFAULT_NS (NL_NS_PER_SECOND / 50)
+
+static bool read_idle(const char *value, int64_t *idle_ns)
+{
+    return read_seconds(value, idle_ns) && *idle_ns >= IDLE_LEAST_NS;
+}
+
 /* Of logs whose URL does not say. What goes to a collector is compared with what others have sent there. */
 static int64_t default_clock(bool collector)
 {
@@ -95,6 +103,7 @@ static const char *values_of(const char *name)
         {"backup", "a destination"},
         {"activation", "a file"},
         {"clock", "no, or seconds, from 0.1"},
+        {"idle", "seconds, from 0.001"},
     };
     for (unsigned i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(all[i].name, name) == 0)
@@ -125,6 +134,8 @@ static nl_status read_own(const nl_url_option *option, nl_log_options *options)
         good = *(options->activation = value) != '\0';
     else if (strcmp(name, "clock") == 0)
         good = read_clock(value, &options->clock_ns);
+    else if (strcmp(name, "idle") == 0)
+        good = read_idle(value, &options->idle_ns);
     else
         return NL_END;
     return good ? NL_OK : nl_error_set("\"%s\" is no value for option %s, which is %s", value, name, values_of(name));
@@ -140,6 +151,7 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
         .ring_size = RING_DEFAULT,
         .spool_size = SPOOL_DEFAULT,
         .clock_ns = default_clock(collector),
+        .idle_ns = IDLE_DEFAULT_NS,
     };
     for (size_t i = 0; i < url->option_count; i++) {
         nl_status status = read_own(&url->options[i], options);
@@ -147,7 +159,7 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
             status = nl_writer_read_option(url, &url->options[i], &options->writer);
         if (status == NL_END)
             nl_error_set("unknown option \"%s\": policy, block, ring, spool, spool_size, spool_full, backup, "
-                         "activation, clock, append, format, zstd and timeout are known%s",
+                         "activation, clock, idle, append, format, zstd and timeout are known%s",
                          url->options[i].name, url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
         if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);

@@ -14,6 +14,7 @@ typedef struct nl_log_options {
     const char *backup;     /* a second destination, for while the first is away */
     const char *activation; /* the file that switches events and markers */
     int64_t clock_ns;       /* between the log's records of its clock's quality; 0: there are none */
+    int64_t idle_ns;        /* how long the writer thread sleeps at most while nothing is logged */
 } nl_log_options;
 
 /* Reads the options of url over the defaults for its scheme. Texts are the URL's. NL_OK or NL_FAILED. */

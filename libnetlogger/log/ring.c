@@ -217,9 +217,7 @@ static bool wait_for_room(nl_ring *ring, size_t size, void (*wake)(void *user), 
 static void set_limit(nl_ring *ring)
 {
     uint64_t tail = nl_ring_tail(ring);
-    ring->producer.limit = tail + ring_size(ring);
-    if (ring->policy->kind == NL_POLICY_LEVEL)
-        ring->producer.limit = tail + ring_size(ring) / 2;
+    nl_ring_stop_at(ring, tail + (ring->policy->kind == NL_POLICY_LEVEL ? ring_size(ring) / 2 : ring_size(ring)));
 }
 
 static bool find_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user)
@@ -255,7 +253,7 @@ bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(
     __atomic_store_n(&ring->processor, sched_getcpu(), __ATOMIC_RELAXED);
     set_limit(ring);
     if (__atomic_load_n(&ring->refused, __ATOMIC_RELAXED) > 0) /* in the meantime */
-        ring->producer.limit = 0;
+        nl_ring_stop_at(ring, 0);
     return found;
 }
 

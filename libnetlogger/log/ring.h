@@ -70,11 +70,17 @@ void nl_ring_begin_stream(nl_ring *ring);
  */
 bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user);
 
+/* The next event that goes beyond limit comes by nl_ring_make_room. By any thread. */
+static inline void nl_ring_stop_at(nl_ring *ring, uint64_t limit)
+{
+    __atomic_store_n(&ring->producer.limit, limit, __ATOMIC_RELAXED);
+}
+
 /* Counts an event that came from a signal handler in the middle of another, whatever its thread is just at. */
 static inline void nl_ring_refuse(nl_ring *ring)
 {
     __atomic_add_fetch(&ring->refused, 1, __ATOMIC_RELAXED);
-    ring->producer.limit = 0; /* so that the next event comes by and reports it */
+    nl_ring_stop_at(ring, 0); /* so that the next event comes by and reports it */
 }
 
 /* Counts events that were lost: full of them for want of room, refused of them in signal handlers. */

@@ -17,19 +17,19 @@
 #include <unistd.h>
 
 enum {
-    BATCH_SIZE = 128 << 10,       /* bytes that are encoded before they are sent: text ... */
-    BLOCKS_SIZE = 8 << 10,        /* ... and blocks, which hold many events in few bytes */
-    HURRY_PAUSE_NS = 100 * 1000,  /* between looks while events come so fast that a ring may soon be full */
-    TIMER_SLACK_NS = 10 * 1000,   /* how late a pause may end: the usual 50,000 are much of the shortest */
-    BUSY_PAUSE_NS = 1000 * 1000,  /* while events come */
-    IDLE_PAUSE_NS = 20 * 1000000, /* what that grows to while none do */
-    BLOCK_AGE_NS = 100 * 1000000, /* blocks: how long events wait for more to share a block with ... */
-    LIVE_AGE_NS = 10 * 1000000,   /* ... where somebody may be watching, ... */
-    BLOCK_FILL = 32 << 10,        /* ... unless a ring holds so many bytes */
-    VISIBLE_NS = 10 * 1000,       /* more than a store takes to be seen by another processor */
-    PATIENCE_NS = 100 * 1000000,  /* that a thread in the middle of an event is waited for */
-    HELD_UP_NS = 50 * 1000,       /* between looks, by a flush, for such a thread */
-    ASIDE_EVERY_NS = 5 * 1000000, /* between looks for a processor of its own */
+    BATCH_SIZE = 128 << 10,        /* bytes that are encoded before they are sent: text ... */
+    BLOCKS_SIZE = 8 << 10,         /* ... and blocks, which hold many events in few bytes */
+    HURRY_PAUSE_NS = 100 * 1000,   /* between looks while events come so fast that a ring may soon be full */
+    TIMER_SLACK_NS = 10 * 1000,    /* how late a pause may end: the usual 50,000 are much of the shortest */
+    BUSY_PAUSE_NS = 1000 * 1000,   /* while events come */
+    SHORT_PAUSE_NS = 20 * 1000000, /* in which no ring fills: whoever sleeps for longer is woken by the next event */
+    BLOCK_AGE_NS = 100 * 1000000,  /* blocks: how long events wait for more to share a block with ... */
+    LIVE_AGE_NS = 10 * 1000000,    /* ... where somebody may be watching, ... */
+    BLOCK_FILL = 32 << 10,         /* ... unless a ring holds so many bytes */
+    VISIBLE_NS = 10 * 1000,        /* more than a store takes to be seen by another processor */
+    PATIENCE_NS = 100 * 1000000,   /* that a thread in the middle of an event is waited for */
+    HELD_UP_NS = 50 * 1000,        /* between looks, by a flush, for such a thread */
+    ASIDE_EVERY_NS = 5 * 1000000,  /* between looks for a processor of its own */
     STACK_SIZE = 512 << 10,
     FREE_RINGS = 16, /* rings kept for threads to come */
 };
@@ -41,13 +41,15 @@ void nl_writer_thread_wake(void *user)
         syscall(SYS_futex, &log->wake, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static void sleep_until_woken(nl_log *log, int64_t pause_ns)
+/* Whether it was woken before the pause was over. */
+static bool sleep_until_woken(nl_log *log, int64_t pause_ns)
 {
     struct timespec pause = {pause_ns / NL_NS_PER_SECOND, pause_ns % NL_NS_PER_SECOND};
-    if (__atomic_exchange_n(&log->wake, 0, __ATOMIC_ACQ_REL) == 0) {
+    if (__atomic_exchange_n(&log->wake, 0, __ATOMIC_ACQ_REL) == 0)
         syscall(SYS_futex, &log->wake, FUTEX_WAIT_PRIVATE, 0, &pause, NULL, 0);
-        __atomic_store_n(&log->wake, 0, __ATOMIC_RELEASE);
-    }
+    else
+        return true;
+    return __atomic_exchange_n(&log->wake, 0, __ATOMIC_ACQ_REL) != 0;
 }
 
 /* ---- one look at the rings ---- */
@@ -393,7 +395,37 @@ static int64_t next_pause_ns(const nl_log *log, int64_t pause_ns)
         return HURRY_PAUSE_NS;
     if (log->waiting > 0 || pause_ns < BUSY_PAUSE_NS)
         return BUSY_PAUSE_NS;
-    return pause_ns < IDLE_PAUSE_NS ? pause_ns * 5 / 4 : IDLE_PAUSE_NS;
+    int64_t longest_ns = __atomic_load_n(&log->options.idle_ns, __ATOMIC_RELAXED);
+    return pause_ns < SHORT_PAUSE_NS && pause_ns * 5 / 4 < longest_ns ? pause_ns * 5 / 4 : longest_ns;
+}
+
+/*
+ * Before a sleep in which a ring might fill: has each thread's next event come by and wake this one. False when there
+ * is something to do. Between this and nl_producer_prepare one of both sees what the other did, as each stores, then
+ * looks.
+ */
+static bool fall_asleep(nl_log *log)
+{
+    if (!nl_outbox_is_empty(&log->outbox) || nl_outbox_is_spooled(&log->outbox) || log->encoded.size > 0)
+        return false;
+    __atomic_store_n(&log->asleep, true, __ATOMIC_SEQ_CST);
+    nl_ring *rings = rings_of(log);
+    for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
+        nl_ring_stop_at(ring, 0);
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
+        if (!nl_ring_is_empty(ring) || nl_ring_has_lost(ring))
+            return false;
+    return true;
+}
+
+/* Sleeps; the pause that follows this one is begun with again when there was an event. */
+static int64_t take_a_pause(nl_log *log, int64_t pause_ns)
+{
+    bool deep = pause_ns > SHORT_PAUSE_NS && fall_asleep(log);
+    bool woken = sleep_until_woken(log, deep || pause_ns < SHORT_PAUSE_NS ? pause_ns : SHORT_PAUSE_NS);
+    __atomic_store_n(&log->asleep, false, __ATOMIC_SEQ_CST);
+    return deep && woken ? BUSY_PAUSE_NS : pause_ns;
 }
 
 static void *run(void *user)
@@ -401,6 +433,7 @@ static void *run(void *user)
     nl_log *log = user;
     nl_inside = 1; /* what is logged from in here (it could only be by a signal handler) is refused */
     int64_t pause_ns = BUSY_PAUSE_NS;
+    __atomic_store_n(&log->asleep, false, __ATOMIC_RELAXED); /* the parent's of a fork may have been */
     for (bool stop = false; !stop;) {
         pthread_mutex_lock(&log->mutex);
         uint64_t wanted = log->flush_wanted;
@@ -425,7 +458,7 @@ static void *run(void *user)
         if (more || stop)
             continue;
         pause_ns = next_pause_ns(log, pause_ns);
-        sleep_until_woken(log, pause_ns);
+        pause_ns = take_a_pause(log, pause_ns);
     }
     return NULL;
 }

@@ -461,6 +461,7 @@ int main(int argc, char **argv)
             a.log = nl_open("nlagentd", given.settings->log);
             if (a.log == NULL)
                 program_error("its own events go nowhere: %s", nl_error_message());
+            nl_set_idle(a.log, NL_NS_PER_SECOND);
             result = serve(&a, &given, listeners, count);
             nl_close(a.log);
         }

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -109,8 +110,10 @@ static peer start_peer(manner how)
     assert_int_equal(getsockname(p.listens, (struct sockaddr *)&at, &size), 0);
     p.port = ntohs(at.sin_port);
     fflush(NULL);
-    if (how != MUTE && (p.process = fork()) == 0)
+    if (how != MUTE && (p.process = fork()) == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* a test that fails does not end it */
         serve(p.listens, how);
+    }
     return p;
 }
 

@@ -649,6 +649,90 @@ static void memory_after_fork(void **state)
 
 #endif
 
+/* ---- a writer thread that sleeps ---- */
+
+static bool comes_soon(const char *name, const char *what)
+{
+    nl_buffer copy = {0};
+    bool there = false;
+    for (int i = 0; i < 1000 && !there; i++) { /* 10 s, where it sleeps for an hour */
+        copy.size = 0;
+        there = nl_memory_read(name, &copy) && (nl_buffer_append(&copy, "", 1), strstr(copy.data, what) != NULL);
+        if (!there)
+            usleep(10000);
+    }
+    nl_buffer_free(&copy);
+    return there;
+}
+
+static void *log_first(void *log)
+{
+    nl_write(log, NL_USAGE, "Thread", NULL);
+    return NULL;
+}
+
+static void who_sleeps_is_woken(void **state)
+{
+    (void)state;
+    nl_memory_free("asleep");
+    nl_log *log = nl_open("prog", "memory:asleep?policy=newest&ring=64k&idle=3600");
+    assert_non_null(log);
+    nl_write(log, NL_USAGE, "First", NULL);
+    assert_true(comes_soon("asleep", "NL.EVNT=First"));
+    for (int i = 0; i < 3; i++) {
+        usleep(300000); /* it has fallen asleep */
+        char what[32];
+        snprintf(what, sizeof what, " I=%d\n", i);
+        NL_EVENT(log, NL_USAGE, "Step", "I", i);
+        assert_true(comes_soon("asleep", what));
+    }
+    usleep(300000);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, log_first, log), 0);
+    pthread_join(thread, NULL);
+    assert_true(comes_soon("asleep", "NL.EVNT=Thread"));
+    usleep(300000);
+    assert_int_equal(nl_flush(log), NL_OK);
+    assert_int_equal(nl_close(log), NL_OK);
+    nl_memory_free("asleep");
+    assert_null(nl_open("prog", "memory:asleep?idle=0"));
+    assert_non_null(strstr(nl_error_message(), "option idle, which is seconds, from 0.001"));
+}
+
+/* The kernel's count of how often the thread of that name went to sleep; 0 without it. */
+static long sleeps_of_writer(void)
+{
+    long count = 0;
+    char command[128], line[128];
+    snprintf(command, sizeof command, "grep -l netlogger /proc/%d/task/*/comm | sed s/comm/status/ | xargs cat",
+             (int)getpid());
+    FILE *status = popen(command, "r");
+    while (status != NULL && fgets(line, sizeof line, status) != NULL)
+        if (sscanf(line, "voluntary_ctxt_switches: %ld", &count) == 1)
+            break;
+    if (status != NULL)
+        pclose(status);
+    return count;
+}
+
+static void who_sleeps_takes_no_time(void **state)
+{
+    (void)state;
+    nl_memory_free("asleep");
+    nl_log *log = nl_open("prog", "memory:asleep");
+    assert_non_null(log);
+    nl_set_idle(log, 3600 * NL_NS_PER_SECOND);
+    nl_write(log, NL_USAGE, "First", NULL);
+    assert_true(comes_soon("asleep", "NL.EVNT=First"));
+    usleep(500000);
+    long before = sleeps_of_writer();
+    usleep(500000);
+    assert_true(before > 0);
+    assert_true(sleeps_of_writer() - before <= 1);
+    nl_close(log);
+    nl_memory_free("asleep");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -672,6 +756,8 @@ int main(void)
         cmocka_unit_test(values_that_are_cut),
         cmocka_unit_test(losses_before_the_close_are_told),
         cmocka_unit_test(collectors_that_are_back),
+        cmocka_unit_test(who_sleeps_is_woken),
+        cmocka_unit_test(who_sleeps_takes_no_time),
     };
     leave_out_what_the_thread_sanitizer_cannot();
     leave_out_under_valgrind("memory_after_fork");

@@ -58,7 +58,7 @@ typedef struct nl_ring_producer {
     char *data;
     uint64_t mask;       /* size - 1, size a power of two */
     uint64_t head;       /* where the next event goes */
-    uint64_t limit;      /* up to here head may go before the reader's position has to be looked at again */
+    uint64_t limit;      /* up to here head may go before something has to be looked at: the reader's position */
     uint64_t *published; /* what the reader may read up to; in shared memory */
     unsigned busy;       /* 1: this thread is in the middle of an event; 2: it makes room for one */
     unsigned slow_clock; /* no usable time-stamp counter: ticks are nl_private_slow_ticks */
@@ -118,7 +118,7 @@ static inline char *nl_private_begin(nl_log_gate *log, nl_event_site *site, size
         /* The mark comes before the look for room: a signal handler's event must not take the room in between. */
         __atomic_store_n(&ring->busy, 1, __ATOMIC_RELAXED);
         __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        ready = ring->head + size <= ring->limit;
+        ready = ring->head + size <= __atomic_load_n(&ring->limit, __ATOMIC_RELAXED);
         if (__builtin_expect(!ready, 0))
             __atomic_store_n(&ring->busy, 0, __ATOMIC_RELEASE);
     }

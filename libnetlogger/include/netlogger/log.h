@@ -88,6 +88,8 @@ typedef struct nl_log nl_log;
  *                           kernel knows, Warning when nothing keeps the clock right), ClockTracking (chronyd, where it
  *                           runs) and, to collectors with format=nlb, ClockOffset (by how much the collector's clock and
  *                           this one differ); ClockStep when the clock was set. doc/clocks.md says what is in them
+ *   idle=SECONDS            how long the writer thread sleeps at most while nothing is logged (default 0.02); see
+ *                           nl_set_idle
  *   buffer=SIZE             taken, and without effect: the writer thread collects by itself
  *
  * or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off. NULL when it can't be opened
@@ -133,6 +135,15 @@ typedef enum nl_policy {
  * NL_POLICY_LEVEL. To be called before the log is used by other threads.
  */
 NL_API void nl_set_policy(nl_log *log, nl_policy policy, int64_t block_ns, nl_level keep_level);
+
+/*
+ * Chooses how long the writer thread sleeps at most while nothing is logged, nanoseconds, in place of the URL's idle=.
+ * It looks at the rings 50 times a second else, so that no event has to tell it of itself, which takes 0.1 to 0.3
+ * percent of a processor. For programs that log seldom, a second or more is better: the first event after a sleep of
+ * more than 20 ms then wakes it, by one system call. Commands of a collector and of an activation file (nl_control)
+ * wait for it to look. Not positive: nothing happens. Thread-safe.
+ */
+NL_API void nl_set_idle(nl_log *log, int64_t idle_ns);
 
 /*
  * Sends what is buffered and waits for that. A destination that was away is tried at once. As long as it takes
