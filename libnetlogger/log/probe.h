@@ -9,8 +9,9 @@ enum {
     NL_TIME_CLASSES = 512,
 };
 
+/* Aligned where 64 bits are else at any multiple of four bytes: adding across two cache lines locks the whole bus. */
 typedef struct nl_probe_counter {
-    uint64_t count;
+    uint64_t count __attribute__((aligned(8)));
     char rest_of_the_cache_line[56];
 } nl_probe_counter;
 
