@@ -288,8 +288,7 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
     if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST))
         nl_writer_thread_wake(log);
     bool found = nl_ring_make_room(ring, size, level, nl_writer_thread_wake, log);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    if (__atomic_load_n(&log->asleep, __ATOMIC_RELAXED)) /* it fell asleep meanwhile, and its limit may be gone */
+    if (__atomic_load_n(&log->asleep, __ATOMIC_SEQ_CST)) /* since then, perhaps, and its limit was overwritten */
         nl_ring_stop_at(ring, 0);
     if (found)
         return ring;

@@ -73,7 +73,7 @@ bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(
 /* The next event that goes beyond limit comes by nl_ring_make_room. By any thread. */
 static inline void nl_ring_stop_at(nl_ring *ring, uint64_t limit)
 {
-    __atomic_store_n(&ring->producer.limit, limit, __ATOMIC_RELAXED);
+    __atomic_store_n(&ring->producer.limit, limit, __ATOMIC_SEQ_CST); /* then one may look who is asleep */
 }
 
 /* Counts an event that came from a signal handler in the middle of another, whatever its thread is just at. */

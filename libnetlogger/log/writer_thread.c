@@ -399,32 +399,36 @@ static int64_t next_pause_ns(const nl_log *log, int64_t pause_ns)
     return pause_ns < SHORT_PAUSE_NS && pause_ns * 5 / 4 < longest_ns ? pause_ns * 5 / 4 : longest_ns;
 }
 
-/*
- * Before a sleep in which a ring might fill: has each thread's next event come by and wake this one. False when there
- * is something to do. Between this and nl_producer_prepare one of both sees what the other did, as each stores, then
- * looks.
- */
-static bool fall_asleep(nl_log *log)
+/* Has each thread's next event come by and wake this one. */
+static void watch_rings(nl_log *log)
 {
-    if (!nl_outbox_is_empty(&log->outbox) || nl_outbox_is_spooled(&log->outbox) || log->encoded.size > 0)
-        return false;
     __atomic_store_n(&log->asleep, true, __ATOMIC_SEQ_CST);
-    nl_ring *rings = rings_of(log);
-    for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
+    for (nl_ring *ring = rings_of(log); ring != NULL; ring = ring->next)
         nl_ring_stop_at(ring, 0);
-    __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
-        if (!nl_ring_is_empty(ring) || nl_ring_has_lost(ring))
-            return false;
-    return true;
 }
 
-/* Sleeps; the pause that follows this one is begun with again when there was an event. */
+/* Whether nothing waits, and nobody is in the middle of an event. */
+static bool is_quiet(nl_log *log)
+{
+    bool quiet = nl_outbox_is_empty(&log->outbox) && !nl_outbox_is_spooled(&log->outbox) && log->encoded.size == 0;
+    for (nl_ring *ring = rings_of(log); quiet && ring != NULL; ring = ring->next)
+        quiet = nl_ring_is_empty(ring) && !nl_ring_has_lost(ring) &&
+                __atomic_load_n(&ring->producer.busy, __ATOMIC_ACQUIRE) == 0;
+    return quiet;
+}
+
+/*
+ * Sleeps. For longer than a ring may take to fill only a short pause after its rings were watched: an event that began
+ * before can be seen by then. Returns the pause that the next one follows from: after an event the shortest.
+ */
 static int64_t take_a_pause(nl_log *log, int64_t pause_ns)
 {
-    bool deep = pause_ns > SHORT_PAUSE_NS && fall_asleep(log);
-    bool woken = sleep_until_woken(log, deep || pause_ns < SHORT_PAUSE_NS ? pause_ns : SHORT_PAUSE_NS);
-    __atomic_store_n(&log->asleep, false, __ATOMIC_SEQ_CST);
+    bool deep = pause_ns > SHORT_PAUSE_NS && is_quiet(log), watched = log->asleep;
+    if (deep && !watched)
+        watch_rings(log);
+    bool woken = sleep_until_woken(log, pause_ns <= SHORT_PAUSE_NS || (deep && watched) ? pause_ns : SHORT_PAUSE_NS);
+    if (woken || !deep)
+        __atomic_store_n(&log->asleep, false, __ATOMIC_SEQ_CST);
     return deep && woken ? BUSY_PAUSE_NS : pause_ns;
 }
 
