@@ -83,11 +83,15 @@ static void add_sensor(arguments *a, const char *text, struct argp_state *state)
 {
     char words[SPEC_WORDS];
     sensor_spec *spec = spec_parse(text, words);
-    if (spec == NULL)
+    if (spec == NULL) {
         argp_error(state, "%s", words);
+        return;
+    }
     const sensor_kind *kind = sensor_kind_find(spec->name);
-    if (kind == NULL)
+    if (kind == NULL) {
         argp_error(state, "there is no sensor \"%s\": see --list", spec->name);
+        return;
+    }
     const char *unknown = spec_unknown(spec, kind->arguments);
     if (unknown != NULL)
         argp_error(state, "the sensor %s has no argument \"%s\"", kind->name, unknown);

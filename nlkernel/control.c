@@ -73,11 +73,12 @@ static bool take_line(const control *c, wish *w, const char *line)
 {
     char copy[COMMAND_MOST], *words[3];
     bool on;
-    if (strlen(line) >= sizeof copy) {
+    size_t size = strlen(line);
+    if (size >= sizeof copy) {
         nl_error_set("the command is too long");
         return false;
     }
-    strcpy(copy, line);
+    memcpy(copy, line, size + 1);
     size_t count = split(copy, words);
     if (count == 1 && read_state(words[0], &on)) {
         w->on = on;

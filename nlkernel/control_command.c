@@ -6,6 +6,7 @@
 #include "program/program.h"
 
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
     arguments *a = state->input;
     char *end;
     long pid;
+    size_t size;
     switch (key) {
     case 'r':
         pid = strtol(argument, &end, 10);
@@ -32,11 +34,10 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         a->recorder = (int)pid;
         return 0;
     case ARGP_KEY_ARG:
-        if (strlen(a->command) + strlen(argument) + 2 > sizeof a->command)
+        size = strlen(a->command);
+        if (size + strlen(argument) + 2 > sizeof a->command)
             argp_error(state, "the command is too long");
-        if (*a->command != '\0')
-            strcat(a->command, " ");
-        strcat(a->command, argument);
+        snprintf(a->command + size, sizeof a->command - size, "%s%s", size > 0 ? " " : "", argument);
         return 0;
     case ARGP_KEY_NO_ARGS:
         argp_error(state, "no command is given: off, on, or event PATTERN off|on");

@@ -181,7 +181,7 @@ static size_t cut_print_format(char *text, size_t size)
     char *at = strstr(text, start);
     if (at == NULL || size - (size_t)(at - text) < strlen(start) + strlen(none))
         return size;
-    strcpy(at + strlen(start), none);
+    memcpy(at + strlen(start), none, sizeof none);
     return (size_t)(at - text) + strlen(start) + strlen(none);
 }
 

@@ -81,7 +81,7 @@ static void read_pids(recording_options *o, const char *text, struct argp_state 
 {
     const char *at = text;
     do {
-        long pid;
+        long pid = 0;
         if (!read_number(&at, 1, INT_MAX, &pid) || (*at != ',' && *at != '\0'))
             argp_error(state, "--pid %s: numbers of processes are wanted, with commas between", text);
         o->pids = reallocarray(o->pids, o->pid_count + 1, sizeof *o->pids);
@@ -191,7 +191,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
 {
     recording_options *o = state->input;
     const char *at = argument;
-    long number;
+    long number = 0;
     switch (key) {
     case ARGP_KEY_INIT:
         o->buffer_size = RECORDING_BUFFER_DEFAULT;

@@ -220,6 +220,7 @@ static part next_part(const part *known, uint16_t next)
 /* Whether it is all one what a test before them says. */
 static bool is_same(const part *a, const part *b)
 {
+    /* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): two of PART_TEXT have both a text */
     return a->kind == b->kind && a->inexact == b->inexact && (a->kind != PART_TEXT || strcmp(a->text, b->text) == 0);
 }
 

@@ -59,10 +59,8 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         if (end == argument || *end != '\0' || a->zstd_level < 0 || a->zstd_level > 19)
             argp_error(state, "--zstd %s: a level from 1 to 19 is wanted", argument);
         return 0;
-    case ARGP_KEY_ARG:
-        return ARGP_ERR_UNKNOWN; /* the command, which the child takes */
     default:
-        return ARGP_ERR_UNKNOWN;
+        return ARGP_ERR_UNKNOWN; /* the command too (ARGP_KEY_ARG), which the child takes */
     }
 }
 

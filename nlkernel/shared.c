@@ -88,7 +88,7 @@ static void read_clock(const instance *i, char clock[24])
 {
     char *text = instance_read(i, "trace_clock");
     const char *open = text != NULL ? strchr(text, '[') : NULL;
-    strcpy(clock, "local");
+    memcpy(clock, "local", sizeof "local");
     if (open != NULL)
         sscanf(open, "[%23[a-z0-9_]", clock);
     free(text);

@@ -64,7 +64,7 @@ static void print_row(const summaries *all, const summary *s, size_t at, const i
 
 static void print_table(const summaries *all, const summary *s, long top)
 {
-    int widths[SUMMARY_FIELDS_MOST];
+    int widths[SUMMARY_FIELDS_MOST] = {0};
     size_t most = top < 0 ? s->top : (size_t)top, rows = most == 0 || s->row_count < most ? s->row_count : most;
     printf("\n%s\n", s->title);
     if (rows == 0) {

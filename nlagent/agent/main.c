@@ -96,7 +96,8 @@ static error_t refuse_option(arguments *a, const char *message, struct argp_stat
 {
     if (a->report == NULL)
         argp_error(state, "%s", message);
-    a->report(a->report_user, message);
+    else
+        a->report(a->report_user, message);
     return EINVAL;
 }
 

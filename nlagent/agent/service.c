@@ -39,12 +39,17 @@ static void fail(call *c, const char *what, const char *why)
     snprintf(c->fault, sizeof c->fault, "%s: %s", what, why);
 }
 
+static void fail_for_argument(call *c, const char *name, const char *why)
+{
+    c->fault_code = "Client";
+    snprintf(c->fault, sizeof c->fault, "BadRequest: %s %s", name, why);
+}
+
 static const char *needed(call *c, const char *name)
 {
     const char *value = soap_value(c->soap, name);
     if ((value == NULL || *value == '\0') && c->fault_code == NULL) {
-        fail(c, "BadRequest", name);
-        strcat(c->fault, " is wanted");
+        fail_for_argument(c, name, "is wanted");
         return NULL;
     }
     return value;
@@ -58,10 +63,8 @@ static double number(call *c, const char *name, double otherwise)
     if (text == NULL || *text == '\0')
         return otherwise;
     double value = strtod(text, &end);
-    if ((end == text || *end != '\0' || !isfinite(value)) && c->fault_code == NULL) {
-        fail(c, "BadRequest", name);
-        strcat(c->fault, " is no number");
-    }
+    if ((end == text || *end != '\0' || !isfinite(value)) && c->fault_code == NULL)
+        fail_for_argument(c, name, "is no number");
     return value;
 }
 

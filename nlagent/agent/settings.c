@@ -169,8 +169,8 @@ static const char *set_flag(bool *place, const char *value)
     return *value == '\0' || !*place || strcmp(value, "yes") == 0 ? NULL : "it is neither yes nor no";
 }
 
-/* The place of a directive that is a text; NULL when it is none. */
-static char **text_of(agent_settings *s, const char *name)
+/* Sets a directive that is a text; false when it is none. */
+static bool set_if_text(agent_settings *s, const char *name, const char *value)
 {
     const struct {
         const char *name;
@@ -187,9 +187,11 @@ static char **text_of(agent_settings *s, const char *name)
                  {"ldap-bind", &s->ldap_bind},
                  {"ldap-password", &s->ldap_password}};
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i].name, name) == 0)
-            return known[i].place;
-    return NULL;
+        if (strcmp(known[i].name, name) == 0) {
+            set_text(known[i].place, value);
+            return true;
+        }
+    return false;
 }
 
 const char *agent_settings_set(agent_settings *s, const char *name, const char *value)
@@ -198,9 +200,8 @@ const char *agent_settings_set(agent_settings *s, const char *name, const char *
         return set_flag(&s->is_directory, value);
     if (*value == '\0')
         return "it has no value";
-    char **text = text_of(s, name);
-    if (text != NULL)
-        return set_text(text, value);
+    if (set_if_text(s, name, value))
+        return NULL;
     if (strcmp(name, "listen") == 0)
         return add_listen(s, value);
     if (strcmp(name, "allow") == 0)

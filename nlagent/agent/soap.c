@@ -155,7 +155,7 @@ static void add_argument(soap_reader *r, const char *name)
             abort();
     }
     soap_argument *a = &c->arguments[c->count++];
-    strcpy(a->name, r->path); /* both are of that size */
+    memcpy(a->name, r->path, sizeof a->name); /* both are of that size */
     a->depth = level;
     a->value = c->text.size;
     nl_buffer_append(&c->text, "", 1);
@@ -180,7 +180,7 @@ static void begin_operation(soap_reader *r, const xmlChar *name, const xmlChar *
     else if (strlen((const char *)name) >= SOAP_NAME)
         refuse(r, "Client", "a name is too long");
     else
-        strcpy(r->call->operation, (const char *)name);
+        snprintf(r->call->operation, sizeof r->call->operation, "%s", (const char *)name);
     r->has_operation = true;
 }
 

@@ -211,7 +211,7 @@ static series *add_series(summaries *s, const char *key, nl_string field, const 
     series *one = calloc(1, sizeof *one);
     if (one == NULL)
         abort();
-    strcpy(one->key, key); /* both are of that size */
+    snprintf(one->key, sizeof one->key, "%s", key);
     memcpy(one->field, field.data, field.size);
     one->names = nl_record_new();
     nl_record_set_host(one->names, record->host.data, record->host.size);

@@ -70,14 +70,14 @@ static void put_name(char *out, size_t size, const char *text)
 
 static void agent_dn(const ldap_options *o, const char *url, char dn[DN_SIZE])
 {
-    strcpy(dn, "nlURL=");
+    snprintf(dn, DN_SIZE, "nlURL=");
     put_name(dn, DN_SIZE / 2, url);
     snprintf(dn + strlen(dn), DN_SIZE - strlen(dn), ",%s", o->base);
 }
 
 static void sensor_dn(const char *agent, const char *name, char dn[DN_SIZE])
 {
-    strcpy(dn, "nlSensor=");
+    snprintf(dn, DN_SIZE, "nlSensor=");
     put_name(dn, 200, name);
     snprintf(dn + strlen(dn), DN_SIZE - strlen(dn), ",%.1700s", agent);
 }

@@ -50,7 +50,7 @@ static bool start(void *state, const sensor_spec *spec)
         proc_set_error("collectd", "the socket's path is too long");
         return false;
     }
-    strcpy(s->socket, path);
+    memcpy(s->socket, path, strlen(path) + 1);
     snprintf(s->match, sizeof s->match, "%s", match != NULL ? match : "");
     s->fd = -1;
     return true;
@@ -68,7 +68,7 @@ static bool connect_to(collectd_state *s)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const struct timeval timeout = {.tv_sec = TIMEOUT_S};
-    strcpy(address.sun_path, s->socket);
+    memcpy(address.sun_path, s->socket, sizeof s->socket); /* both are of that size */
     s->in.size = s->at = 0;
     s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (s->fd < 0 || connect(s->fd, (struct sockaddr *)&address, sizeof address) != 0)
@@ -195,7 +195,7 @@ static bool log_value(sensor_look *look, double time, const char *identifier, ui
             *to++ = '\\';
         *to++ = *c;
     }
-    strcpy(to, "\"\n");
+    memcpy(to, "\"\n", sizeof "\"\n");
     long values;
     if (!ask(s, request, &values))
         return false;

@@ -31,7 +31,7 @@ static bool start(void *state, const sensor_spec *spec)
         proc_set_error("prometheus", "url=http://HOST:PORT/metrics is wanted");
         return false;
     }
-    strcpy(s->url, url); /* a part of a specification that was of that size */
+    snprintf(s->url, sizeof s->url, "%s", url); /* a part of a specification that was of that size */
     snprintf(s->match, sizeof s->match, "%s", match != NULL ? match : "");
     return true;
 }

@@ -4,6 +4,7 @@
 #include "sensors/http.h"
 #include "sensors/sensor.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { ANSWER_MOST = 1 << 20, TIMEOUT_MS = 2000 };
@@ -25,7 +26,7 @@ static bool start(void *state, const sensor_spec *spec)
         proc_set_error("server", words);
         return false;
     }
-    strcpy(s->url, url); /* a part of a specification that was of that size */
+    snprintf(s->url, sizeof s->url, "%s", url); /* a part of a specification that was of that size */
     return true;
 }
 

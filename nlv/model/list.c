@@ -83,7 +83,7 @@ void list_append(list *l, uint32_t record, float measure)
     list_block *b = &l->blocks[l->count / LIST_BLOCK];
     own_block(b);
     b->records[in_block] = record;
-    if (l->has_values)
+    if (b->values != NULL)
         b->values[in_block] = measure;
     if (in_block % LIST_NODE == 0)
         b->nodes[in_block / LIST_NODE] = empty_node;
@@ -263,7 +263,7 @@ static uint16_t prevailing(const uint16_t *colors, size_t count)
 static void color_node(list_block *b, size_t node, size_t end, list_color *color, const void *user)
 {
     enum { ASKED = 8 };
-    uint16_t colors[ASKED];
+    uint16_t colors[ASKED] = {0};
     size_t from = node * LIST_NODE, count = end - from, asked = MIN(count, ASKED);
     list_node *n = &b->nodes[node];
     for (size_t i = 0; i < asked; i++)
@@ -280,7 +280,7 @@ void list_color_nodes(list *l, bool anew, list_color *color, const void *user)
         list_node *top = &l->tops[block];
         size_t end = MIN(l->count - block * LIST_BLOCK, LIST_BLOCK);
         size_t node = block == from / LIST_BLOCK ? from % LIST_BLOCK / LIST_NODE : 0;
-        uint16_t colors[LIST_NODES];
+        uint16_t colors[LIST_NODES] = {0};
         for (size_t i = 0; i * LIST_NODE < end; i++) {
             if (i >= node)
                 color_node(b, i, MIN(end, (i + 1) * LIST_NODE), color, user);

@@ -398,6 +398,7 @@ static void add_step(store *s, uint32_t record, unsigned layer, const batch_row 
 {
     chunk *c = &s->chunks[record / STORE_CHUNK];
     uint32_t at = record % STORE_CHUNK;
+    /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): a chunk has room for every layer that there is */
     c->objects[layer][at] = step->object;
     c->previous[layer][at] = STORE_NONE;
     if (step->object == STORE_NONE)

@@ -114,13 +114,14 @@ static void draw_steep(density *d, double x0, double y0, double x1, double y1, f
         return;
     }
     x -= (d->pen - 1) / 2.0;
-    for (int y = from; y < to; y++, x += slope) {
+    for (int y = from; y < to; y++) {
         double left = floor(x);
         float share = (float)(x - left);
         add(d, (int)left, y, weight * (1 - share), color, top);
         for (int i = 1; i < d->pen; i++)
             add(d, (int)left + i, y, weight, color, top);
         add(d, (int)left + d->pen, y, weight * share, color, top);
+        x += slope;
     }
 }
 
@@ -139,13 +140,14 @@ static void draw_flat(density *d, double x0, double y0, double x1, double y1, fl
     double y = y0 + (from + 0.5 - x0) * slope - 0.5;
     d->work += to > from ? (uint64_t)(to - from) : 0;
     y -= (d->pen - 1) / 2.0;
-    for (int x = from; x < to; x++, y += slope) {
+    for (int x = from; x < to; x++) {
         double above = floor(y);
         float share = (float)(y - above);
         add(d, x, (int)above, weight * (1 - share), color, top);
         for (int i = 1; i < d->pen; i++)
             add(d, x, (int)above + i, weight, color, top);
         add(d, x, (int)above + d->pen, weight * share, color, top);
+        y += slope;
     }
 }
 

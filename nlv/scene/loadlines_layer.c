@@ -65,11 +65,13 @@ static void draw_axis(const curve *k, const drawing_loadline *definition, bool a
     bool dark = k->c->view->dark;
     layer_pane(k->c, k->p);
     /* Both ends have their number, and the middle where there is room. */
-    double step = (k->high - k->low) / (k->p->bottom - k->p->top > 3.5 * text_height(TEXT_SMALL) ? 2 : 1);
+    int parts = k->p->bottom - k->p->top > 3.5 * text_height(TEXT_SMALL) ? 2 : 1;
+    double step = (k->high - k->low) / parts;
     if (!any)
         text_draw(cr, "the log has none of it", TEXT_SMALL, palette_muted(dark), TEXT_LEFT, k->c->layout->left + 10,
                   (k->p->top + k->p->bottom) / 2, 0);
-    for (double value = k->low; any && value <= k->high + step / 1e6; value += step) {
+    for (int i = 0; any && i <= parts; i++) {
+        double value = k->low + i * step;
         double y = y_of(k, value);
         char label[32];
         axis_number_label(fabs(value) < step / 1e6 ? 0 : value, step, label);
