@@ -1,4 +1,4 @@
-"""What the comparisons in bench/ share: the order in which sides take their turns, and the rows of bench/run's table.
+"""What the comparisons in bench/ share: the order in which sides take their turns, ports, and the rows of bench/run's table.
 
 A program under bench/ imports it by
 
@@ -10,6 +10,7 @@ bench/run asked for it.
 """
 import json
 import os
+import socket
 
 
 def in_turn(sides, turn):
@@ -17,6 +18,13 @@ def in_turn(sides, turn):
     sides = list(sides)
     at = turn % len(sides) if sides else 0
     return sides[at:] + sides[:at]
+
+
+def free_port():
+    """A TCP port of 127.0.0.1 that nothing listens on now."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
 
 
 def note(comparison, unit, measured, ours, peers=None, more_is_better=False):

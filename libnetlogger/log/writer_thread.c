@@ -45,10 +45,9 @@ void nl_writer_thread_wake(void *user)
 static bool sleep_until_woken(nl_log *log, int64_t pause_ns)
 {
     struct timespec pause = {pause_ns / NL_NS_PER_SECOND, pause_ns % NL_NS_PER_SECOND};
-    if (__atomic_exchange_n(&log->wake, 0, __ATOMIC_ACQ_REL) == 0)
-        syscall(SYS_futex, &log->wake, FUTEX_WAIT_PRIVATE, 0, &pause, NULL, 0);
-    else
+    if (__atomic_exchange_n(&log->wake, 0, __ATOMIC_ACQ_REL) != 0)
         return true;
+    syscall(SYS_futex, &log->wake, FUTEX_WAIT_PRIVATE, 0, &pause, NULL, 0);
     return __atomic_exchange_n(&log->wake, 0, __ATOMIC_ACQ_REL) != 0;
 }
 

@@ -160,6 +160,16 @@ class Case(unittest.TestCase):
         self.addCleanup(self._end, process)
         return process
 
+    def mount_tracefs(self):
+        """A folder of the test's own in which the kernel's tracefs is until its end; skips the test where there is none."""
+        folder = self.scratch / "tracing"
+        folder.mkdir()
+        mounted = self.run_program("mount", "-t", "tracefs", "tracefs", folder)
+        if mounted.returncode != 0:
+            self.skipTest(f"no tracefs here: {mounted.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "-l", str(folder)])
+        return folder
+
     def told_by_chronyd(self, command):
         """Runs a shell command beside a chronyd that serves a clock of its own; what chronyc says of that, as its CSV has
         it, and what the command prints. Skips the test where there can be none."""

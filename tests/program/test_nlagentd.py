@@ -333,12 +333,7 @@ class Kernel(nlagents.Agent):
             self.skipTest("recording wants root")
         self.tracing = pathlib.Path("/sys/kernel/tracing")
         if not self.tracing.joinpath("instances").exists():
-            self.tracing = self.scratch / "tracing"
-            self.tracing.mkdir()
-            mounted = self.run_program("mount", "-t", "tracefs", "tracefs", self.tracing)
-            if mounted.returncode != 0:
-                self.skipTest(f"no tracefs here: {mounted.stderr.strip()}")
-            self.addCleanup(subprocess.run, ["umount", "-l", str(self.tracing)])
+            self.tracing = self.mount_tracefs()
 
     def instances(self):
         return set(os.listdir(self.tracing / "instances"))

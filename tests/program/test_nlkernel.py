@@ -52,12 +52,7 @@ class Kernel(support.Case):
         self.nlsort = support.program("nlsort/nlsort")
         if os.geteuid() != 0:
             self.skipTest("recording wants root")
-        self.tracing = self.scratch / "tracing"
-        self.tracing.mkdir()
-        mounted = self.run_program("mount", "-t", "tracefs", "tracefs", self.tracing)
-        if mounted.returncode != 0:
-            self.skipTest(f"no tracefs here: {mounted.stderr.strip()}")
-        self.addCleanup(subprocess.run, ["umount", "-l", str(self.tracing)])
+        self.tracing = self.mount_tracefs()
         self.name = f"calls{os.getpid()}"  # other programs of the machine make such calls too
         self.program = self.compile(PROGRAM)
         self.getppid, self.gettid = (int(n) for n in self.run_program(self.program).stdout.split())
