@@ -56,7 +56,8 @@ struct connection {
     int64_t rate_since_ns; /* records are counted since then, a second or more, for the rate */
     uint64_t rate_records;
     double rate;   /* a second, over the second or more before */
-    char prog[64]; /* of its first record */
+    char prog[64]; /* of its first record, once it is named */
+    bool named;
     char peer[80];
 };
 
@@ -228,6 +229,23 @@ static void hold_up(connection *c)
     event_add(c->resume, &interval);
 }
 
+/* A client is called as the program of its first record is. */
+static void name_by(connection *c, const nl_record *record)
+{
+    snprintf(c->prog, sizeof c->prog, "%.*s", (int)record->prog.size, record->prog.data);
+    c->named = true;
+}
+
+static void name_by_block(connection *c, const nl_block_view *block)
+{
+    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.format = NL_FORMAT_NLB});
+    const nl_record *record;
+    nl_decoder_feed(decoder, block->bytes.data, block->bytes.size);
+    if (nl_decoder_next(decoder, &record) == NL_OK)
+        name_by(c, record);
+    nl_decoder_free(decoder);
+}
+
 /* A client's block is there; its records follow, unless it is taken whole. */
 static void on_block(void *user, const nl_block_view *block)
 {
@@ -237,6 +255,8 @@ static void on_block(void *user, const nl_block_view *block)
     c->numbered = memcmp(block->stream, none, sizeof none) != 0;
     if (block->taken)
         c->server->counts.records += block->record_count;
+    if (block->taken && !c->named)
+        name_by_block(c, block);
     if (block->taken && !c->numbered) /* as a program's own records are, those of its clock among them */
         clocks_put_block(c->server->clocks, block);
 }
@@ -274,8 +294,8 @@ static void take_records(connection *c)
                                             .text = record->raw});
             continue;
         }
-        if (c->prog[0] == '\0')
-            snprintf(c->prog, sizeof c->prog, "%.*s", (int)record->prog.size, record->prog.data);
+        if (!c->named)
+            name_by(c, record);
         uint64_t sequence = nl_decoder_sequence(c->decoder);
         bool numbered = c->numbered && record->raw.data == NULL; /* of the latest block, not a line */
         outputs_put(c->server->outputs, record, numbered ? &sequence : NULL);
@@ -298,14 +318,10 @@ static void take_records(connection *c)
         c->part_ns = server_now_ns();
 }
 
-/*
- * Blocks are not taken whole while somebody is to get their records, or the client's name, which is in them, is not
- * known yet.
- */
+/* Blocks are not taken whole while somebody is to get their records. */
 static void begin_turn(connection *c)
 {
-    bool whole = outputs_want_blocks(c->server->outputs) && c->prog[0] != '\0' &&
-                 !subscriptions_want_records(c->server->subscriptions);
+    bool whole = outputs_want_blocks(c->server->outputs) && !subscriptions_want_records(c->server->subscriptions);
     nl_decoder_on_block(c->decoder, whole, on_block, c);
     c->turn_began = nl_decoder_get_stats(c->decoder)->records;
 }

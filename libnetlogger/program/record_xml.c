@@ -7,6 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Bytes that stand for themselves, in text and in attributes: most that there are. */
+static const bool is_plain[256] = {[' '] = true,          ['!'] = true, ['#' ... '%'] = true,
+                                   ['\'' ... ';'] = true, ['='] = true, ['?' ... '~'] = true};
+
 /* What stands for a byte; NULL: itself. In attributes white space must be told from what parsers make of it. */
 static const char *reference(char byte, bool attribute)
 {
@@ -44,7 +48,11 @@ bool xml_put_text(nl_buffer *out, nl_string text, bool attribute)
     nl_buffer_reserve(out, 6 * text.size);
     const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
     char *to = out->data + out->size;
-    while (at < end) {
+    for (;;) {
+        while (at < end && is_plain[*at])
+            *to++ = (char)*at++;
+        if (at == end)
+            break;
         size_t size = character(at, end);
         if (size == 0)
             return false;
@@ -76,23 +84,37 @@ static bool put_attribute(nl_buffer *out, const char *name, nl_string text)
     return !as_it_is;
 }
 
-static void put_field(nl_buffer *out, const nl_field *field)
+/* The type of a field that is no text, and its value, in which nothing needs to be replaced. */
+static void put_number(nl_buffer *out, const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
-    PUT(out, "<f n=\"");
-    nl_buffer_append(out, field->name.data, field->name.size);
-    if (field->type != NL_TYPE_STRING) {
-        PUT(out, "\" t=\"");
-        nl_buffer_append(out, xml_type_name(field->type), strlen(xml_type_name(field->type)));
-    }
+    const char *type = xml_type_name(field->type);
+    nl_string text = nl_field_text(field, scratch);
+    PUT(out, "\" t=\"");
+    nl_buffer_append(out, type, strlen(type));
+    PUT(out, "\">");
+    nl_buffer_append(out, text.data, text.size);
+}
+
+static void put_string(nl_buffer *out, nl_string text)
+{
     size_t before = out->size;
     PUT(out, "\">");
-    nl_string text = nl_field_text(field, scratch);
-    if (!xml_put_text(out, text, false)) {
-        out->size = before;
-        PUT(out, "\" e=\"base64\">");
-        base64_put(out, text);
-    }
+    if (xml_put_text(out, text, false))
+        return;
+    out->size = before;
+    PUT(out, "\" e=\"base64\">");
+    base64_put(out, text);
+}
+
+static void put_field(nl_buffer *out, const nl_field *field)
+{
+    PUT(out, "<f n=\"");
+    nl_buffer_append(out, field->name.data, field->name.size);
+    if (field->type != NL_TYPE_STRING)
+        put_number(out, field);
+    else
+        put_string(out, field->string);
     PUT(out, "</f>");
 }
 
