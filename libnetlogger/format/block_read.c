@@ -265,22 +265,30 @@ static bool get_text(nl_block_reader *r, nl_string *string)
     return true;
 }
 
-/* Takes a field's value by the type that is set in it. What it holds is the value before, in the record of the same
- * shape. */
-static bool get_value(nl_block_reader *r, nl_field *field)
+/*
+ * Takes a field's value by the type that is set in it. known holds the value before, in the record of the same shape,
+ * and then this one; field is a copy of it. Both are set out of registers: reading known back as a whole, just after a
+ * part of it was written, would have to wait for that.
+ */
+static bool get_value(nl_block_reader *r, nl_field *known, nl_field *field)
 {
     uint64_t rise;
     const char *next;
     switch (field->type) {
     case NL_TYPE_STRING:
-        return get_text(r, &field->string);
+        if (!get_text(r, &field->string))
+            return false;
+        known->string.data = field->string.data;
+        known->string.size = field->string.size;
+        return true;
     case NL_TYPE_INT:
     case NL_TYPE_UINT:
         next = nl_varint_get(r->at, r->end, &rise);
         if (next == NULL)
             return false;
         r->at = next;
-        field->uint_value += (uint64_t)nl_unzigzag(rise); /* either's bits */
+        known->uint_value += (uint64_t)nl_unzigzag(rise); /* either's bits */
+        field->uint_value = known->uint_value;
         return true;
     case NL_TYPE_DOUBLE:
         if (r->end - r->at < 8)
@@ -319,9 +327,9 @@ static bool get_record(nl_block_reader *r, nl_record *record)
     nl_field *fields = nl_record_append_many(record, shape->field_count);
     nl_field *known = r->fields + shape->first_field;
     for (size_t i = 0; i < shape->field_count; i++) {
-        if (!get_value(r, &known[i]))
-            return false;
         fields[i] = known[i];
+        if (!get_value(r, &known[i], &fields[i]))
+            return false;
     }
     return true;
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "format/block_write.h"
+#include "format/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,9 @@
 
 struct nl_encoder {
     nl_encoder_options options;
-    nl_buffer ready;       /* lines, or blocks */
-    nl_block_writer block; /* NL_FORMAT_NLB: the records behind those, not a block yet */
+    nl_known_second second; /* of the record before, in text */
+    nl_buffer ready;        /* lines, or blocks */
+    nl_block_writer block;  /* NL_FORMAT_NLB: the records behind those, not a block yet */
     nl_block_identity identity;
     struct ZSTD_CCtx_s *zstd; /* for text; made when first needed */
 };
@@ -65,7 +67,8 @@ nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
         ready->size += record->raw.size + 1;
         ready->data[ready->size - 1] = '\n';
     } else {
-        nl_record_encode(record, options->format, &encoder->ready);
+        NL_REQUIRE(record != NULL, "record is NULL");
+        nl_text_encode(nl_text_format_of(options->format), record, NULL, &encoder->second, &encoder->ready);
     }
     return NL_OK;
 }

@@ -83,10 +83,12 @@ static inline char *put_value(nl_buffer *out, char *at, nl_string value)
 static nl_string level_text(const nl_text_format *format, const nl_record *record)
 {
     nl_string text = record->level_text;
+    if (record->level == NL_LEVEL_NONE)
+        return text;
     const char *ulm = nl_level_name(record->level), *bp = nl_level_bp_name(record->level);
     bool plain = text.data == NULL || (text.size == strlen(ulm) && memcmp(text.data, ulm, text.size) == 0) ||
                  (text.size == strlen(bp) && memcmp(text.data, bp, text.size) == 0);
-    if (record->level == NL_LEVEL_NONE || !plain)
+    if (!plain)
         return text;
     const char *name = format->level_name(record->level);
     return (nl_string){name, strlen(name)};

@@ -11,6 +11,12 @@
 static const bool is_plain[256] = {[' '] = true,          ['!'] = true, ['#' ... '%'] = true,
                                    ['\'' ... ';'] = true, ['='] = true, ['?' ... '~'] = true};
 
+enum {
+    MOST = 6,    /* bytes that stand for one: &quot; */
+    FRAME = 128, /* more than what a record's tags or a field's take by themselves, each attribute's name and base64's
+                    end */
+};
+
 /* What stands for a byte; NULL: itself. In attributes white space must be told from what parsers make of it. */
 static const char *reference(char byte, bool attribute)
 {
@@ -43,79 +49,88 @@ static size_t character(const unsigned char *at, const unsigned char *end)
     return is_none ? 0 : size;
 }
 
-bool xml_put_text(nl_buffer *out, nl_string text, bool attribute)
+/* At a cursor with room for six times the text's size. NULL when XML can't hold it. */
+static char *put_text(char *to, nl_string text, bool attribute)
 {
-    nl_buffer_reserve(out, 6 * text.size);
     const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
-    char *to = out->data + out->size;
     for (;;) {
         while (at < end && is_plain[*at])
             *to++ = (char)*at++;
         if (at == end)
-            break;
+            return to;
         size_t size = character(at, end);
         if (size == 0)
-            return false;
+            return NULL;
         const char *instead = reference((char)*at, attribute);
-        if (instead != NULL)
-            to = stpcpy(to, instead);
-        else
-            to = mempcpy(to, at, size);
+        to = instead != NULL ? stpcpy(to, instead) : mempcpy(to, at, size);
         at += size;
     }
-    out->size = (size_t)(to - out->data);
-    return true;
 }
 
-#define PUT(out, literal) nl_buffer_append(out, literal, sizeof(literal) - 1)
-
-/* Whether it had to be put in base64. */
-static bool put_attribute(nl_buffer *out, const char *name, nl_string text)
+bool xml_put_text(nl_buffer *out, nl_string text, bool attribute)
 {
+    nl_buffer_reserve(out, MOST * text.size);
+    char *to = put_text(out->data + out->size, text, attribute);
+    if (to != NULL)
+        out->size = (size_t)(to - out->data);
+    return to != NULL;
+}
+
+/* ---- a record: at a cursor, for which all room that it may need was asked for before ---- */
+
+#define PUT(to, literal) ((char *)mempcpy(to, literal, sizeof(literal) - 1))
+
+static char *put_base64(nl_buffer *out, char *to, nl_string bytes)
+{
+    out->size = (size_t)(to - out->data);
+    base64_put(out, bytes);
+    return out->data + out->size;
+}
+
+/* An attribute, if there is a text. packed: whether that had to be put in base64. */
+static char *put_attribute(nl_buffer *out, char *to, const char *name, nl_string text, bool *packed)
+{
+    *packed = false;
     if (text.data == NULL)
-        return false;
-    PUT(out, " ");
-    nl_buffer_append(out, name, strlen(name));
-    PUT(out, "=\"");
-    bool as_it_is = xml_put_text(out, text, true);
-    if (!as_it_is)
-        base64_put(out, text);
-    PUT(out, "\"");
-    return !as_it_is;
+        return to;
+    *to++ = ' ';
+    to = PUT(stpcpy(to, name), "=\"");
+    char *end = put_text(to, text, true);
+    *packed = end == NULL;
+    return PUT(*packed ? put_base64(out, to, text) : end, "\"");
 }
 
 /* The type of a field that is no text, and its value, in which nothing needs to be replaced. */
-static void put_number(nl_buffer *out, const nl_field *field)
+static char *put_number(char *to, const nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE];
-    const char *type = xml_type_name(field->type);
     nl_string text = nl_field_text(field, scratch);
-    PUT(out, "\" t=\"");
-    nl_buffer_append(out, type, strlen(type));
-    PUT(out, "\">");
-    nl_buffer_append(out, text.data, text.size);
+    to = stpcpy(PUT(to, "\" t=\""), xml_type_name(field->type));
+    return mempcpy(PUT(to, "\">"), text.data, text.size);
 }
 
-static void put_string(nl_buffer *out, nl_string text)
+static char *put_string(nl_buffer *out, char *to, nl_string text)
 {
-    size_t before = out->size;
-    PUT(out, "\">");
-    if (xml_put_text(out, text, false))
-        return;
-    out->size = before;
-    PUT(out, "\" e=\"base64\">");
-    base64_put(out, text);
+    char *end = put_text(PUT(to, "\">"), text, false);
+    return end != NULL ? end : put_base64(out, PUT(to, "\" e=\"base64\">"), text);
 }
 
-static void put_field(nl_buffer *out, const nl_field *field)
+static char *put_field(nl_buffer *out, char *to, const nl_field *field)
 {
-    PUT(out, "<f n=\"");
-    nl_buffer_append(out, field->name.data, field->name.size);
-    if (field->type != NL_TYPE_STRING)
-        put_number(out, field);
-    else
-        put_string(out, field->string);
-    PUT(out, "</f>");
+    to = mempcpy(PUT(to, "<f n=\""), field->name.data, field->name.size);
+    to = field->type != NL_TYPE_STRING ? put_number(to, field) : put_string(out, to, field->string);
+    return PUT(to, "</f>");
+}
+
+static void make_room(const nl_record *record, size_t all_members, nl_buffer *out)
+{
+    size_t size = FRAME + MOST * all_members;
+    for (size_t i = 0; i < record->field_count; i++) {
+        const nl_field *field = &record->fields[i];
+        size += FRAME + NL_FIELD_TEXT_SIZE + field->name.size;
+        size += field->type == NL_TYPE_STRING ? MOST * field->string.size : 0;
+    }
+    nl_buffer_reserve(out, size);
 }
 
 void record_xml_put(const nl_record *record, nl_string time, const char *space, nl_buffer *out)
@@ -125,20 +140,25 @@ void record_xml_put(const nl_record *record, nl_string time, const char *space, 
         nl_string text;
     } members[] = {
         {"event", record->event}, {"level", level_as_text(record)}, {"host", record->host}, {"prog", record->prog}};
-    char packed[40] = "";
-    size_t used = 0;
-    PUT(out, "<record");
-    if (space != NULL)
-        put_attribute(out, "xmlns", (nl_string){space, strlen(space)});
-    put_attribute(out, "time", time);
-    for (size_t i = 0; i < sizeof members / sizeof members[0]; i++)
-        if (put_attribute(out, members[i].name, members[i].text))
-            used +=
-                (size_t)snprintf(packed + used, sizeof packed - used, "%s%s", used == 0 ? "" : " ", members[i].name);
+    enum { COUNT = sizeof members / sizeof members[0] };
+    const nl_string spaces = {space, space != NULL ? strlen(space) : 0};
+    char words[40] = "";
+    size_t used = 0, all = time.size + spaces.size + sizeof words;
+    for (size_t i = 0; i < COUNT; i++)
+        all += members[i].text.size;
+    make_room(record, all, out);
+    bool packed;
+    char *to = put_attribute(out, PUT(out->data + out->size, "<record"), "xmlns", spaces, &packed);
+    to = put_attribute(out, to, "time", time, &packed);
+    for (size_t i = 0; i < COUNT; i++) {
+        to = put_attribute(out, to, members[i].name, members[i].text, &packed);
+        if (packed)
+            used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used == 0 ? "" : " ", members[i].name);
+    }
     if (used > 0)
-        put_attribute(out, "base64", (nl_string){packed, used});
-    PUT(out, ">");
+        to = put_attribute(out, to, "base64", (nl_string){words, used}, &packed);
+    to = PUT(to, ">");
     for (size_t i = 0; i < record->field_count; i++)
-        put_field(out, &record->fields[i]);
-    PUT(out, "</record>");
+        to = put_field(out, to, &record->fields[i]);
+    out->size = (size_t)(PUT(to, "</record>") - out->data);
 }

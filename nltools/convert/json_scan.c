@@ -4,6 +4,7 @@
 
 #include "convert/json_text.h"
 
+#include <endian.h>
 #include <string.h>
 
 bool json_fail(json_scan *j, const char *error)
@@ -122,10 +123,12 @@ static const char *skip_plain(const char *at, const char *end)
     const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
     for (uint64_t word; (size_t)(end - at) >= sizeof word; at += sizeof word) {
         memcpy(&word, at, sizeof word);
+        word = le64toh(word);
         uint64_t quote = word ^ ones * '"', backslash = word ^ ones * '\\';
         uint64_t low = (word - ones * ' ') & ~word;
-        if (((low | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash)) & highs) != 0)
-            break; /* one of these bytes is such a one */
+        uint64_t found = (low | ((quote - ones) & ~quote) | ((backslash - ones) & ~backslash)) & highs;
+        if (found != 0) /* What is above the lowest bit may be borrowed from below. */
+            return at + __builtin_ctzll(found) / 8;
     }
     while (at < end && *at != '"' && *at != '\\' && (unsigned char)*at >= ' ')
         at++;
