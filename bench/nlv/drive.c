@@ -77,7 +77,8 @@ typedef struct driver {
     cairo_surface_t *surface;
     cairo_t *cr;
     scene_view view;
-    frames all, scale;
+    frames all, scale, rest;
+    double pixels;      /* to a unit */
     const char *folder; /* for pictures; NULL: none */
 } driver;
 
@@ -104,9 +105,19 @@ static void draw(driver *d, frames *to, frames *and_to)
         take(and_to, ms, spent_ms);
 }
 
+/* Coarse, as in the window, where the latest picture at rest took long. */
 static void frame(driver *d)
 {
+    const frames *rest = &d->rest;
+    d->view.is_coarse = d->pixels > 1 && rest->count > 0 && rest->ms[rest->count - 1] > 8;
     draw(d, &d->all, &d->scale);
+}
+
+static void come_to_rest(driver *d)
+{
+    d->view.is_coarse = false;
+    if (d->pixels > 1)
+        draw(d, &d->rest, NULL);
 }
 
 static void fit(driver *d)
@@ -231,6 +242,7 @@ static void go_through(driver *d)
             int64_t center = from_ns + (int64_t)(share * (double)(to_ns - from_ns));
             d->view.from_ns = center - (int64_t)(width / 2);
             d->view.to_ns = center + (int64_t)(width / 2);
+            come_to_rest(d);
             for (unsigned i = 0; i < PANS; i++) {
                 scene_pan(&d->view, 0.07);
                 frame(d);
@@ -246,6 +258,8 @@ static void go_through(driver *d)
         print_frames(name, &d->scale);
     }
     print_frames("all scales", &d->all);
+    if (d->rest.count > 0)
+        print_frames("at rest", &d->rest);
 }
 
 /* ---- real time ---- */
@@ -383,6 +397,7 @@ int main(int argc, char **argv)
         return 2;
     d.surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)(width * scale), (int)(height * scale));
     cairo_surface_set_device_scale(d.surface, scale, scale);
+    d.pixels = scale;
     d.cr = cairo_create(d.surface);
     d.view = (scene_view){
         .from_ns = 0, .to_ns = 1000000, .width = width, .height = height, .selected = -1, .overview = true};

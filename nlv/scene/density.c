@@ -364,6 +364,7 @@ void density_paint(density *d, cairo_t *cr, bool dark, float most)
     cairo_translate(cr, d->left, d->top);
     cairo_scale(cr, 1 / d->scale, 1 / d->scale);
     cairo_set_source_surface(cr, surface, 0, first);
+    cairo_pattern_set_filter(cairo_get_source(cr), CAIRO_FILTER_FAST); /* matters only to what is coarse */
     cairo_paint(cr);
     cairo_restore(cr);
     cairo_surface_destroy(surface);

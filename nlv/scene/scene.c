@@ -244,7 +244,7 @@ static void find_pixels(layer_context *c)
     cairo_user_to_device_distance(c->cr, &unit_x, &unit_y);
     double device_x = 1, device_y = 1;
     cairo_surface_get_device_scale(cairo_get_target(c->cr), &device_x, &device_y);
-    c->scale = c->is_raster ? CLAMP(fabs(unit_x) * device_x, 0.5, 8) : 1;
+    c->scale = c->is_raster ? CLAMP(fabs(unit_x) * device_x, 0.5, c->view->is_coarse ? 1 : 8) : 1;
 }
 
 /* Which records are where: everything else is found from that. */

@@ -10,7 +10,11 @@
 
 static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 
-enum { TAUGHT_MOST = 12 /* then who looks knows */ };
+enum {
+    TAUGHT_MOST = 12, /* then who looks knows */
+    FRAME_US = 8000,  /* for moves to look smooth a picture may take twice that: what comes into view may take more */
+    SETTLE_MS = 150,  /* after the latest move, before a coarse picture is drawn again */
+};
 
 typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW } drag;
 
@@ -28,6 +32,9 @@ struct canvas {
     char *hovered;      /* what is under the pointer; NULL: nothing */
     int64_t hovered_ns; /* and when that was */
     unsigned taught;    /* so often it was said what a click does */
+    history_view drawn; /* what the latest picture showed */
+    int64_t fine_us;    /* what the latest picture took that was not coarse */
+    guint settling;     /* the timer that draws a coarse one again; 0: none */
 };
 
 /* A context to measure text with, outside of drawing. */
@@ -98,14 +105,38 @@ static void draw_hovered(const canvas *c, GtkWidget *widget, cairo_t *cr)
     g_object_unref(layout);
 }
 
+static gboolean on_settled(gpointer user)
+{
+    canvas *c = user;
+    c->settling = 0;
+    canvas_redraw(c);
+    return G_SOURCE_REMOVE;
+}
+
+/* Where a unit has several pixels, and drawing all of them takes long, what moves is drawn by units until it rests. */
+static void choose_fineness(canvas *c)
+{
+    history_view view = now_shown(c);
+    bool is_moving = view.from_ns != c->drawn.from_ns || view.to_ns != c->drawn.to_ns;
+    c->view.is_coarse = is_moving && c->fine_us > FRAME_US && gtk_widget_get_scale_factor(c->widget) > 1;
+    c->drawn = view;
+    if (c->settling != 0)
+        g_source_remove(c->settling);
+    c->settling = c->view.is_coarse ? g_timeout_add(SETTLE_MS, on_settled, c) : 0;
+}
+
 static gboolean on_draw(GtkWidget *widget, cairo_t *cr, gpointer user)
 {
     canvas *c = user;
     c->view.width = gtk_widget_get_allocated_width(widget);
     c->view.height = gtk_widget_get_allocated_height(widget);
+    choose_fineness(c);
+    int64_t begun_us = g_get_monotonic_time();
     model_lock(c->model);
     scene_draw(c->model, &c->view, cr);
     model_unlock(c->model);
+    if (!c->view.is_coarse)
+        c->fine_us = g_get_monotonic_time() - begun_us;
     draw_hovered(c, widget, cr);
     return TRUE;
 }
@@ -386,6 +417,8 @@ static void on_destroy(GtkWidget *widget, gpointer user)
 {
     (void)widget;
     canvas *c = user;
+    if (c->settling != 0)
+        g_source_remove(c->settling);
     history_free(&c->history);
     g_free(c->hovered);
     g_free(c);

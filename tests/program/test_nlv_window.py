@@ -151,6 +151,24 @@ class Accessible(nlv_window.WindowCase):
         self.settled(moved, "at the start")
         self.assertLess(self.seconds(self.range()[0]), 12 * 3600)
 
+    def test_what_was_drawn_coarsely_is_fine_once_it_rests(self):
+        self.environment["GDK_SCALE"] = "2"
+        with open(self.log, "a", encoding="ascii") as log:
+            for i in range(50000):  # enough that a picture of all pixels takes long
+                for step, event in enumerate(["Client.Send", "Server.Recv", "Server.Done", "Client.Recv"]):
+                    log.write(f"DATE=20260101120000.{i * 9 + step * 1200 + i % 700:06d} HOST=h{step % 3} PROG=p LVL=Usage "
+                              f"NL.EVNT={event} REQ.ID=b{i} KIND=0\n")
+        self.open(self.log)
+        self.focus("^nlv")
+        whole = self.range()
+        time.sleep(1)
+        at_rest = self.picture()
+        self.xdotool("key", "w")
+        zoomed = self.settled(whole, "zoomed in")
+        self.xdotool("key", "BackSpace")
+        self.settled(zoomed, "moved back")
+        support.wait_until(lambda: self.picture() == at_rest, what="as fine as before")
+
     def test_print_into_a_file(self):
         self.open(self.log)
         self.focus("^nlv")
