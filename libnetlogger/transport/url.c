@@ -155,7 +155,7 @@ static nl_status parse_path(nl_url *url, const char *text, size_t size, const ch
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
 
-/* USER:PASSWORD@HOSTS/STREAM: of the servers only that they are there is looked at. */
+/* USER:PASSWORD@HOSTS/STREAM: of the servers only that they are there, and no path, is looked at. */
 static nl_status parse_nats(nl_url *url, const char *text, size_t size)
 {
     const char *slash = memrchr(text, '/', size), *at = memrchr(text, '@', size), *end = text + size;
@@ -172,6 +172,8 @@ static nl_status parse_nats(nl_url *url, const char *text, size_t size)
     }
     if (text == slash)
         return nl_error_set("no host");
+    if (memchr(text, '/', (size_t)(slash - text)) != NULL)
+        return nl_error_set("\"%.*s\" is no host", (int)(slash - text), text);
     url->host = strndup(text, (size_t)(slash - text));
     NL_REQUIRE(url->host != NULL, "out of memory");
     url->path = decode(slash + 1, (size_t)(end - slash - 1));

@@ -14,13 +14,14 @@ static void check_options(const nl_url *url)
 
 static void check_place(const nl_url *url)
 {
-    bool wants_host =
-        url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UDP;
-    fuzz_expect((url->host != NULL) == wants_host, "a collector, and nothing else, has a host");
+    bool wants_host = url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS ||
+                      url->scheme == NL_SCHEME_UDP || url->scheme == NL_SCHEME_NATS;
+    fuzz_expect((url->host != NULL) == wants_host, "a collector or NATS, and nothing else, has a host");
     if (url->host != NULL)
-        fuzz_expect(*url->host != '\0', "a host has a name");
+        fuzz_expect(*url->host != '\0' && strchr(url->host, '/') == NULL, "a host has a name");
     bool wants_path = url->scheme == NL_SCHEME_FILE || url->scheme == NL_SCHEME_UNIX ||
-                      url->scheme == NL_SCHEME_MEMORY || url->scheme == NL_SCHEME_INHERITED;
+                      url->scheme == NL_SCHEME_MEMORY || url->scheme == NL_SCHEME_INHERITED ||
+                      url->scheme == NL_SCHEME_NATS;
     if (wants_path)
         fuzz_expect(url->path != NULL && *url->path != '\0', "what has a path says which");
 }

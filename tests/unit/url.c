@@ -96,6 +96,7 @@ static void refuses_with_a_reason(void **state)
         "nats://h",
         "nats://h/",
         "nats:///S",
+        "nats:///a/S",
         "nats://u@h/S",
         "nats://u:%00@h/S",
         "x-netlog:h",
