@@ -34,25 +34,20 @@ char *builder_bytes(builder *b, size_t size)
     return bytes;
 }
 
-member builder_member(const builder *b, nl_string key)
-{
-    member m = member_of(key);
-    return m != MEMBER_NONE && (b->seen & 1u << m) == 0 ? m : MEMBER_NONE;
-}
-
 /* Most times of a row are in the same second: then only the fraction is read. */
 static bool read_known_second(const builder *b, nl_string text, int64_t *time_ns)
 {
     if (text.size < SECOND_SIZE + 3 || text.size > SECOND_SIZE + 11 || memcmp(text.data, b->second, SECOND_SIZE) != 0 ||
         text.data[SECOND_SIZE] != '.' || text.data[text.size - 1] != 'Z')
         return false;
-    int64_t fraction = 0, unit = NL_NS_PER_SECOND;
-    for (size_t at = SECOND_SIZE + 1; at + 1 < text.size; at++, unit /= 10) {
+    static const int64_t units[] = {1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1};
+    int64_t fraction = 0;
+    for (size_t at = SECOND_SIZE + 1; at + 1 < text.size; at++) {
         if (text.data[at] < '0' || text.data[at] > '9')
             return false;
         fraction = fraction * 10 + (text.data[at] - '0');
     }
-    *time_ns = b->second_ns + fraction * unit;
+    *time_ns = b->second_ns + fraction * units[text.size - SECOND_SIZE - 2];
     return true;
 }
 
@@ -160,19 +155,33 @@ nl_field *builder_add_good_name(builder *b, nl_string name)
     return field;
 }
 
+static nl_field *add_bad_name(builder *b, nl_string name, sink *s)
+{
+    sink_lose(s, LOSS_NAMES);
+    return builder_add_good_name(b, mend_name(b, name));
+}
+
 nl_field *builder_add_name(builder *b, nl_string name, sink *s)
 {
-    if (!is_name(name)) {
-        sink_lose(s, LOSS_NAMES);
-        name = mend_name(b, name);
-    }
-    return builder_add_good_name(b, name);
+    return is_name(name) ? builder_add_good_name(b, name) : add_bad_name(b, name, s);
 }
 
 nl_field *builder_add(builder *b, nl_string key, sink *s)
 {
     bool repeated;
     return builder_add_name(b, key_name(key, &repeated), s);
+}
+
+builder_key builder_key_of(nl_string text)
+{
+    bool repeated;
+    nl_string name = key_name(text, &repeated);
+    return (builder_key){.text = text, .name = name, .member = member_of(text), .is_name = is_name(name)};
+}
+
+nl_field *builder_add_key(builder *b, const builder_key *key, sink *s)
+{
+    return key->is_name ? builder_add_good_name(b, key->name) : add_bad_name(b, key->name, s);
 }
 
 void builder_add_text(builder *b, nl_string key, nl_string value, sink *s)

@@ -28,8 +28,21 @@ void builder_free(builder *b);
 /* Bytes that last until the next record; NULL when there is no more room for them. */
 char *builder_bytes(builder *b, size_t size);
 
-/* Which standard field a key is in this record: MEMBER_NONE for one that was there before. */
-member builder_member(const builder *b, nl_string key);
+/* What a key is. The same bytes are the same in every record. */
+typedef struct builder_key {
+    nl_string text;
+    nl_string name; /* of the field: text, or what it begins with */
+    member member;  /* by the text */
+    bool is_name;   /* the name is one, and need not be made one */
+} builder_key;
+
+builder_key builder_key_of(nl_string text);
+
+/* Which standard field it is in this record: MEMBER_NONE for one that was there before. */
+static inline member builder_member(const builder *b, member m)
+{
+    return (b->seen & 1u << m) == 0 ? m : MEMBER_NONE;
+}
 
 /* Sets a standard field. False, with the reason in nl_error_message(), when it is the time and its text is none. */
 bool builder_set(builder *b, member m, nl_string text);
@@ -48,6 +61,9 @@ bool builder_mend(char *name, size_t size);
 
 /* As builder_add, of text. */
 void builder_add_text(builder *b, nl_string key, nl_string value, sink *s);
+
+/* As builder_add, by what the key is. */
+nl_field *builder_add_key(builder *b, const builder_key *key, sink *s);
 
 /* The record is complete: gives it to the sink. False when it has no time. */
 bool builder_finish(builder *b, bool typed, sink *s);

@@ -15,6 +15,7 @@
 typedef struct chrome_reader {
     importer base;
     builder builder;
+    json_fields fields;
     bool ended; /* the array is */
 } chrome_reader;
 
@@ -191,7 +192,7 @@ static bool take_foreign(json_fields *f, const nl_string members[MEMBER_COUNT])
         if (members[plain[i]].data == NULL)
             continue;
         enter(f, members[plain[i]]);
-        if (!json_take_value(f, key, 1))
+        if (!json_take_value(f, key))
             return false;
     }
     if (members[ARGS].data == NULL || members[ARGS].data[0] != '{')
@@ -226,13 +227,13 @@ static void read_events(importer *base, const char *data, size_t size, sink *s)
     for (const char *at = data, *end = data + size; at < end && !r->ended && !s->stopped;) {
         if (*at == '{') {
             const char *stop = balanced_end(at, end);
-            json_fields f;
-            json_fields_begin(&f, &r->builder, at, stop != NULL ? stop : end, s);
+            json_fields *f = &r->fields;
+            json_fields_begin(f, &r->builder, at, stop != NULL ? stop : end, s);
             if (stop == NULL)
                 sink_malformed(s, line, (uint64_t)(at - data), "the input ends within an event", at,
                                (size_t)(end - at));
-            else if (!take_event(&f))
-                sink_malformed(s, line, (uint64_t)(at - data), f.scan.error, at, (size_t)(stop - at));
+            else if (!take_event(f))
+                sink_malformed(s, line, (uint64_t)(at - data), f->scan.error, at, (size_t)(stop - at));
             for (stop = stop != NULL ? stop : end; at < stop; at++)
                 line += *at == '\n';
             continue;

@@ -295,7 +295,8 @@ static const char *take_row(row_reader *r, sink *s)
         return "there are more cells than columns";
     for (size_t i = 0; i < h->member_count; i++) {
         size_t at = h->members[i];
-        member m = at < r->count && r->cells[at].there ? builder_member(&r->builder, h->columns[at].key) : MEMBER_NONE;
+        member m = at < r->count && r->cells[at].there ? member_of(h->columns[at].key) : MEMBER_NONE;
+        m = builder_member(&r->builder, m);
         if (m != MEMBER_NONE && !builder_set(&r->builder, m, r->cells[at].text))
             return "the time can't be read";
     }

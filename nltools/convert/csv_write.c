@@ -210,14 +210,8 @@ static bool needs_quotes(nl_string text)
     return text.size == 0;
 }
 
-static void put_cell(nl_buffer *out, nl_string text)
+static char *put_quoted(char *to, nl_string text)
 {
-    if (!needs_quotes(text)) {
-        nl_buffer_append(out, text.data, text.size);
-        return;
-    }
-    nl_buffer_reserve(out, 2 * text.size + 2);
-    char *to = out->data + out->size;
     *to++ = '"';
     for (size_t i = 0; i < text.size; i++) {
         if (text.data[i] == '"')
@@ -225,14 +219,31 @@ static void put_cell(nl_buffer *out, nl_string text)
         *to++ = text.data[i];
     }
     *to++ = '"';
+    return to;
+}
+
+/* A comma, and a cell. */
+static void put_cell(nl_buffer *out, nl_string text)
+{
+    bool quoted = needs_quotes(text);
+    nl_buffer_reserve(out, quoted ? 2 * text.size + 3 : text.size + 1);
+    char *to = out->data + out->size;
+    *to++ = ',';
+    if (quoted) {
+        to = put_quoted(to, text);
+    } else {
+        memcpy(to, text.data, text.size);
+        to += text.size;
+    }
     out->size = (size_t)(to - out->data);
 }
 
 static void put_optional(nl_buffer *out, nl_string text)
 {
-    nl_buffer_append(out, ",", 1);
     if (text.data != NULL)
         put_cell(out, text);
+    else
+        nl_buffer_append(out, ",", 1);
 }
 
 static void begin_table(exporter *base, sink *s)
@@ -300,9 +311,10 @@ static void put_row(exporter *base, const nl_record *record, bool typed, sink *s
     place_fields(w, record);
     for (size_t i = 0; i < w->columns->keys.count; i++) {
         char scratch[NL_FIELD_TEXT_SIZE];
-        nl_buffer_append(out, ",", 1);
         if (w->cells[i] != NULL)
             put_cell(out, nl_field_text(w->cells[i], scratch));
+        else
+            nl_buffer_append(out, ",", 1);
         w->cells[i] = NULL;
     }
     if (!w->columns->ordered)

@@ -83,6 +83,7 @@ const exporter_kind json_exporter = {
 typedef struct json_reader {
     importer base;
     builder builder;
+    json_fields fields;
     sink *s;
 } json_reader;
 
@@ -124,12 +125,12 @@ static bool is_blank(const char *at, const char *end)
 
 static void read_line(json_reader *r, const char *line, const char *end, uint64_t number, uint64_t offset)
 {
-    json_fields fields;
+    json_fields *fields = &r->fields;
     if (is_blank(line, end))
         return;
-    json_fields_begin(&fields, &r->builder, line, end, r->s);
-    if (!take_line(&fields))
-        sink_malformed(r->s, number, offset, fields.scan.error, line, (size_t)(end - line));
+    json_fields_begin(fields, &r->builder, line, end, r->s);
+    if (!take_line(fields))
+        sink_malformed(r->s, number, offset, fields->scan.error, line, (size_t)(end - line));
 }
 
 static void read_lines(importer *base, const char *data, size_t size, sink *s)

@@ -2,6 +2,8 @@
 
 #include "convert/json_fields.h"
 
+#include "format/bytes.h"
+
 #include <string.h>
 
 static char *allocate(void *user, size_t size)
@@ -13,47 +15,47 @@ void json_fields_begin(json_fields *r, builder *b, const char *at, const char *e
 {
     enum { ROOM_LEAST = 4096, ROOM_TIMES = 3 };
     builder_begin(b, ROOM_TIMES * (size_t)(end - at) + ROOM_LEAST);
-    *r = (json_fields){
-        .scan = {.at = at, .end = end, .allocate = allocate, .user = b},
-        .builder = b,
-        .s = s,
-    };
+    r->scan = (json_scan){.at = at, .end = end, .allocate = allocate, .user = b};
+    r->builder = b;
+    r->s = s;
+    r->only_fields = false;
 }
 
-static bool is_member(const json_fields *r, nl_string key)
+static member member_here(const json_fields *r, const builder_key *key)
 {
-    return !r->only_fields && builder_member(r->builder, key) != MEMBER_NONE;
+    return r->only_fields ? MEMBER_NONE : builder_member(r->builder, key->member);
 }
 
 /* A value that is text, whatever it was. */
-static bool take_text(json_fields *r, nl_string key, nl_string text)
+static bool take_text(json_fields *r, const builder_key *key, nl_string text)
 {
-    member m = is_member(r, key) ? member_of(key) : MEMBER_NONE;
-    if (m == MEMBER_NONE)
-        builder_add_text(r->builder, key, text, r->s);
-    else if (!builder_set(r->builder, m, text))
-        return json_fail(&r->scan, "the time can't be read");
+    member m = member_here(r, key);
+    if (m != MEMBER_NONE)
+        return builder_set(r->builder, m, text) || json_fail(&r->scan, "the time can't be read");
+    nl_field *field = builder_add_key(r->builder, key, r->s);
+    field->type = NL_TYPE_STRING;
+    field->string = text;
     return true;
 }
 
-static bool take_number(json_fields *r, nl_string key)
+static bool take_number(json_fields *r, const builder_key *key)
 {
     nl_string text;
     if (!json_number(&r->scan, &text))
         return false;
-    if (is_member(r, key))
+    if (member_here(r, key) != MEMBER_NONE)
         return take_text(r, key, text);
-    json_number_value(text, builder_add(r->builder, key, r->s));
+    json_number_value(text, builder_add_key(r->builder, key, r->s));
     return true;
 }
 
-static bool take_truth(json_fields *r, nl_string key, const char *word, bool value)
+static bool take_truth(json_fields *r, const builder_key *key, const char *word, bool value)
 {
     if (!json_word(&r->scan, word))
         return false;
-    if (is_member(r, key))
+    if (member_here(r, key) != MEMBER_NONE)
         return take_text(r, key, (nl_string){word, strlen(word)});
-    nl_field *field = builder_add(r->builder, key, r->s);
+    nl_field *field = builder_add_key(r->builder, key, r->s);
     field->type = NL_TYPE_BOOL;
     field->bool_value = value;
     return true;
@@ -78,7 +80,7 @@ static bool join(json_fields *r, nl_string outer, nl_string inner, nl_string *na
 }
 
 /* {"$bytes": ...} or {"$double": ...}, what JSON has no values for. */
-static bool take_special(json_fields *r, nl_string key, nl_string kind)
+static bool take_special(json_fields *r, const builder_key *key, nl_string kind)
 {
     nl_string text;
     if (!json_string(&r->scan, &text))
@@ -93,14 +95,22 @@ static bool take_special(json_fields *r, nl_string key, nl_string kind)
     double value;
     if (!nl_field_double(&number, &value))
         return json_fail(&r->scan, "$double is no number");
-    nl_field *field = builder_add(r->builder, key, r->s);
+    nl_field *field = builder_add_key(r->builder, key, r->s);
     field->type = NL_TYPE_DOUBLE;
     field->double_value = value;
     return true;
 }
 
+static bool take_value(json_fields *r, const builder_key *key, int depth);
+
+static bool take_value_of(json_fields *r, nl_string name, int depth)
+{
+    builder_key key = builder_key_of(name);
+    return take_value(r, &key, depth);
+}
+
 /* An object within the object, whose { was taken. */
-static bool take_object(json_fields *r, nl_string key, int depth)
+static bool take_object(json_fields *r, const builder_key *key, int depth)
 {
     bool first = true;
     nl_string inner = {0}, name = {0};
@@ -112,14 +122,14 @@ static bool take_object(json_fields *r, nl_string key, int depth)
         if (json_peek(&r->scan) == '"' && (equals(inner, "$bytes") || equals(inner, "$double"))) {
             if (!take_special(r, key, inner))
                 return false;
-        } else if (!join(r, key, inner, &name) || !json_take_value(r, name, depth + 1)) {
+        } else if (!join(r, key->text, inner, &name) || !take_value_of(r, name, depth + 1)) {
             return false;
         }
     }
     return r->scan.error == NULL;
 }
 
-bool json_take_value(json_fields *r, nl_string key, int depth)
+static bool take_value(json_fields *r, const builder_key *key, int depth)
 {
     nl_string text;
     switch (json_peek(&r->scan)) {
@@ -141,15 +151,69 @@ bool json_take_value(json_fields *r, nl_string key, int depth)
     }
 }
 
+bool json_take_value(json_fields *r, nl_string key)
+{
+    return take_value_of(r, key, 1);
+}
+
+/* ---- keys ---- */
+
+static bool begins_as(const json_scan *j, const json_known_key *k)
+{
+    enum { BLOCK = 16 };
+    const char *at = j->at, *text = k->text;
+    size_t left = k->size;
+    for (; left > BLOCK; at += BLOCK, text += BLOCK, left -= BLOCK)
+        if (!nl_begins_as(at, text, BLOCK, j->end))
+            return false;
+    return k->size > 0 && nl_begins_as(at, text, left, j->end);
+}
+
+/* Notes what the key is that stands with what is around it in [at, end). One with escapes is no part of it. */
+static void know(json_known_key *k, const char *at, const char *end, const builder_key *key)
+{
+    size_t size = (size_t)(end - at);
+    if (size > sizeof k->text || key->text.data < at || key->text.data >= end)
+        return;
+    memcpy(k->text, at, size);
+    k->size = (uint8_t)size;
+    k->at = (uint8_t)(key->text.data - at);
+    k->key_size = (uint8_t)key->text.size;
+    k->name_size = (uint8_t)key->name.size;
+    k->is_name = key->is_name;
+    k->member = key->member;
+}
+
+/* Takes what stands before the value of the member at that place. False behind the last, or when something is wrong. */
+static bool take_key(json_fields *r, size_t place, builder_key *key)
+{
+    json_scan *j = &r->scan;
+    json_known_key *k = place < sizeof r->known / sizeof r->known[0] ? &r->known[place] : NULL;
+    const char *start = j->at;
+    if (k != NULL && begins_as(j, k)) {
+        const char *text = start + k->at;
+        *key = (builder_key){{text, k->key_size}, {text, k->name_size}, k->member, k->is_name};
+        j->at += k->size;
+        return true;
+    }
+    nl_string text;
+    bool first = place == 0;
+    if (!json_next(j, '}', &first) || !json_key(j, &text))
+        return false;
+    *key = builder_key_of(text);
+    if (k != NULL)
+        know(k, start, j->at, key);
+    return true;
+}
+
 bool json_take_members(json_fields *r)
 {
     json_scan *j = &r->scan;
-    bool first = true;
-    nl_string key = {0};
+    builder_key key;
     if (!json_take(j, '{'))
         return json_fail(j, "an object is missing");
-    while (json_next(j, '}', &first))
-        if (!json_key(j, &key) || !json_take_value(r, key, 1))
+    for (size_t place = 0; take_key(r, place, &key); place++)
+        if (!take_value(r, &key, 1))
             return false;
     return j->error == NULL;
 }

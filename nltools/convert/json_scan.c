@@ -7,6 +7,10 @@
 #include <endian.h>
 #include <string.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 bool json_fail(json_scan *j, const char *error)
 {
     if (j->error == NULL)
@@ -87,8 +91,9 @@ static char *unescape(const char **at, const char *end, char *to)
     return NULL;
 }
 
-/* A string that has escapes, the first at from; its closing quote is somewhere. */
-static bool unescape_string(json_scan *j, const char *start, const char *from, nl_string *string)
+/* A string that has escapes, the first at from; its closing quote is somewhere. Not inlined: most strings have none. */
+static __attribute__((noinline)) bool unescape_string(json_scan *j, const char *start, const char *from,
+                                                      nl_string *string)
 {
     const char *close = from;
     while (close < j->end && *close != '"')
@@ -120,6 +125,17 @@ static bool unescape_string(json_scan *j, const char *start, const char *from, n
 /* The first byte from at on that stands for something else than itself in a string: '"', '\\', control characters. */
 static const char *skip_plain(const char *at, const char *end)
 {
+#ifdef __SSE2__
+    const __m128i quotes = _mm_set1_epi8('"'), backslashes = _mm_set1_epi8('\\'), highest = _mm_set1_epi8(' ' - 1);
+    for (; end - at >= 16; at += 16) {
+        __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)at);
+        __m128i equal = _mm_or_si128(_mm_cmpeq_epi8(bytes, quotes), _mm_cmpeq_epi8(bytes, backslashes));
+        __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(bytes, highest), bytes);
+        unsigned found = (unsigned)_mm_movemask_epi8(_mm_or_si128(equal, low));
+        if (found != 0)
+            return at + __builtin_ctz(found);
+    }
+#else
     const uint64_t ones = UINT64_C(0x0101010101010101), highs = ones << 7;
     for (uint64_t word; (size_t)(end - at) >= sizeof word; at += sizeof word) {
         memcpy(&word, at, sizeof word);
@@ -130,6 +146,7 @@ static const char *skip_plain(const char *at, const char *end)
         if (found != 0) /* What is above the lowest bit may be borrowed from below. */
             return at + __builtin_ctzll(found) / 8;
     }
+#endif
     while (at < end && *at != '"' && *at != '\\' && (unsigned char)*at >= ' ')
         at++;
     return at;
@@ -263,14 +280,6 @@ static bool same(nl_string a, nl_string b)
     return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
 }
 
-static bool is_integer(nl_string text)
-{
-    for (size_t i = text.data[0] == '-'; i < text.size; i++)
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return false;
-    return true;
-}
-
 bool json_unsigned(nl_string text, uint64_t *value)
 {
     *value = 0;
@@ -281,27 +290,40 @@ bool json_unsigned(nl_string text, uint64_t *value)
     return text.size > 0;
 }
 
-void json_number_value(nl_string text, nl_field *field)
+/* An integer's type and value. False when there is none that is written like this, or -0. */
+static bool integer_value(nl_string text, nl_field *field)
+{
+    bool negative = text.size > 0 && text.data[0] == '-';
+    uint64_t digits;
+    if (!json_unsigned((nl_string){text.data + negative, text.size - negative}, &digits) ||
+        (digits == 0 && text.size > 1) || (negative && digits > UINT64_C(1) << 63))
+        return false;
+    if (negative || digits <= INT64_MAX) {
+        field->type = NL_TYPE_INT;
+        field->int_value = negative ? -(int64_t)(digits - 1) - 1 : (int64_t)digits;
+    } else {
+        field->type = NL_TYPE_UINT;
+        field->uint_value = digits;
+    }
+    return true;
+}
+
+/* The same of other numbers. Not inlined: most are integers, which do not need its room on the stack. */
+static __attribute__((noinline)) bool double_value(nl_string text, nl_field *field)
 {
     char scratch[NL_FIELD_TEXT_SIZE + 2];
-    nl_field as_text = {.type = NL_TYPE_STRING, .string = text};
-    nl_string name = field->name;
-    *field = as_text;
-    field->name = name;
-    nl_field number = {0};
-    if (!is_integer(text)) {
-        number.type = NL_TYPE_DOUBLE;
-        if (!nl_field_double(&as_text, &number.double_value) || !same(json_double_text(&number, scratch), text))
-            return;
-        field->type = NL_TYPE_DOUBLE;
-        field->double_value = number.double_value;
-    } else if (nl_field_int(&as_text, &number.int_value)) {
-        if (number.int_value == 0 && text.size > 1) /* -0 */
-            return;
-        field->type = NL_TYPE_INT;
-        field->int_value = number.int_value;
-    } else if (json_unsigned(text, &number.uint_value)) {
-        field->type = NL_TYPE_UINT;
-        field->uint_value = number.uint_value;
-    }
+    nl_field number = {.type = NL_TYPE_DOUBLE}, as_text = {.type = NL_TYPE_STRING, .string = text};
+    if (!nl_field_double(&as_text, &number.double_value) || !same(json_double_text(&number, scratch), text))
+        return false;
+    field->type = NL_TYPE_DOUBLE;
+    field->double_value = number.double_value;
+    return true;
+}
+
+void json_number_value(nl_string text, nl_field *field)
+{
+    if (integer_value(text, field) || double_value(text, field))
+        return;
+    field->type = NL_TYPE_STRING;
+    field->string = text;
 }

@@ -139,6 +139,20 @@ class Nlconv(support.Case):
         self.assertNotIn("n", got)
         self.assertIn(b"no names but", result.stderr)
 
+    def test_keys_of_the_record_before_do_not_matter(self):
+        """Each line becomes the same alone and behind others that have nearly its keys."""
+        members = ['"A":1,"B":2', '"B":2,"A":1', '"AB":1,"B":2', '"A":1', '"A" : 1, "B": 2', '"A":1,"B":2',
+                   '"\\u0041":1,"B":2', '"A\\"":1', '"A#2":1,"A#2":2', '"A":1,"A":2', '"event":"x","event":"y"', '"event":"x"',
+                   '"event#2":"x"', '"event":{"A":1},"A":{"$bytes":"QQ=="}', '"a b":1,"":2', '"A":1,"B"2', '"A":1,',
+                   '"' + 38 * "k" + '":1', '"' + 39 * "k" + '":1', '"' + 300 * "k" + '":1,"B":2',
+                   ",".join(f'"K{i}":{i}' for i in range(200)), ",".join(f'"K{i}":{i}' for i in range(199))]
+        members = [m for m in members for _ in range(2)]
+        lines = [f'{{"ts":{i % 10},{m}}}\n'.encode() for i, m in enumerate(members)]
+        status = [int(m in ('"A":1,"B"2', '"A":1,')) for m in members]
+        alone = [self.convert("--from", "json", "--to", "ulm", input=l, status=s).stdout for l, s in zip(lines, status)]
+        self.assertEqual(self.convert("--to", "ulm", input=b"".join(lines), status=1).stdout, b"".join(alone))
+        self.assertEqual([bool(out) for out in alone], [not s for s in status])
+
     def test_pythons_csv_reads_it(self):
         text = self.convert("--to", "csv", self.bp).stdout.decode()
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))

@@ -188,8 +188,9 @@ static void a_program_that_ends(void **state)
     (void)state;
     peer peers[] = {start_peer(MUTE), start_peer(READS), start_peer(TALKS), start_peer(TALKS)};
     enum { PEERS = sizeof peers / sizeof peers[0] };
+    int ends[2], status;
+    assert_int_equal(pipe(ends), 0);
     fflush(NULL);
-    int64_t start_ns = nl_monotonic_ns();
     pid_t child = fork();
     if (child == 0) {
         for (int i = 0; i < PEERS; i++) {
@@ -198,9 +199,14 @@ static void a_program_that_ends(void **state)
                 _exit(1);
             log_much(log);
         }
+        close(ends[1]);
+        close(ends[0]);
         exit(0);
     }
-    int status;
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &status, 1), 0); /* it has logged all, and ends */
+    int64_t start_ns = nl_monotonic_ns();
+    close(ends[0]);
     assert_int_equal(waitpid(child, &status, 0), child);
     assert_int_equal(status, 0);
     assert_soon(start_ns);
