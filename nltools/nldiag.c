@@ -94,8 +94,10 @@ static observed *observe(arguments *a, char *const *files, int count, bool *good
 
 static void look(findings *f)
 {
-    static void (*const principles[])(findings *) = {find_clocks,  find_peers,  find_hosts,  find_network,
-                                                     find_waiting, find_pauses, find_changes};
+    static void (*const principles[])(findings *) = {
+        find_clocks, find_peers,   find_kinds,  find_hosts,   find_network, find_queues,
+        find_timers, find_unended, find_pauses, find_changes, find_courses,
+    };
     for (size_t i = 0; i < G_N_ELEMENTS(principles); i++)
         principles[i](f);
     doubt_clocks(f);

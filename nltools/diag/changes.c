@@ -1,18 +1,21 @@
 /*
  * Slow at some times only: the time of all objects is cut into windows, each leg's mean in them is compared with every
  * resource's (Pearson's correlation). A leg whose times go up and down and a number that goes with them are told
- * together: what moves with it need not be why, but it is where to look.
+ * together: what moves with it need not be why, but it is where to look. That they do go up and down is a matter of
+ * variance: between windows it has to be more than what passages differ by within them makes it.
  */
 #include "config.h"
 
 #include "diag/findings.h"
+#include "diag/numbers.h"
 
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
 enum { WINDOWS = 40, WINDOWS_LEAST = 10, WINDOW_PASSAGES = 3 };
 #define CORRELATION_LEAST 0.75
 #define VARIATION_LEAST 0.5
+#define VARIANCE_LEAST 3.0 /* chance makes it that of 40 windows once in millions */
 
 static double window_ns(const observed *o)
 {
@@ -32,6 +35,32 @@ static void leg_means(const observed *o, const leg *l, double means[WINDOWS])
     }
     for (guint i = 0; i < WINDOWS; i++)
         means[i] = counts[i] >= WINDOW_PASSAGES ? sums[i] / counts[i] : NAN;
+}
+
+/*
+ * What the windows' means vary by, by what chance alone makes of the differences within them: 1 where only chance is at
+ * work (F of the analysis of variance).
+ */
+static double variance_ratio(const observed *o, const leg *l, const double means[WINDOWS])
+{
+    double counts[WINDOWS] = {0}, within = 0, between = 0, all = 0, mean = 0, windows = 0;
+    for (size_t i = 0; i < l->count; i++) {
+        double at = (double)(l->passages[i].from_ns - observed_from_ns(o)) / window_ns(o);
+        guint window = (guint)CLAMP(at, 0, WINDOWS - 1);
+        if (isnan(means[window]))
+            continue;
+        within += pow((double)l->passages[i].took_ns - means[window], 2);
+        mean += (double)l->passages[i].took_ns;
+        counts[window]++;
+        all++;
+    }
+    for (guint i = 0; i < WINDOWS; i++) {
+        windows += counts[i] > 0;
+        between += counts[i] > 0 ? counts[i] * pow(means[i] - mean / all, 2) : 0;
+    }
+    if (windows < 2 || all <= windows)
+        return 0;
+    return within > 0 ? between / (windows - 1) / (within / (all - windows)) : INFINITY;
 }
 
 static void resource_means(const observed *o, const resource *r, double means[WINDOWS])
@@ -62,12 +91,6 @@ static double correlation(const double *a, const double *b)
         ab += (a[i] - mean_a) * (b[i] - mean_b);
     }
     return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double first = *(const double *)a, second = *(const double *)b;
-    return (first > second) - (first < second);
 }
 
 /* By how much the windows' means are above their lower quarter, on the average: 1 is twice as slow. */
@@ -115,7 +138,7 @@ static void look_at(findings *f, const leg *l)
     double means[WINDOWS], others[WINDOWS];
     leg_means(o, l, means);
     double above = variation(means);
-    if (above < VARIATION_LEAST)
+    if (above < VARIATION_LEAST || variance_ratio(o, l, means) < VARIANCE_LEAST)
         return;
     partner with = best_partner(o, l, means);
     bool moved = with.resource != NULL && fabs(with.correlation) >= CORRELATION_LEAST;

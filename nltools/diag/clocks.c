@@ -8,6 +8,7 @@
  */
 #include "config.h"
 
+#include "diag/numbers.h"
 #include "diag/observed_inside.h"
 
 #include "analysis/hash64.h"
@@ -50,12 +51,6 @@ static void add_message(GHashTable *ways, guint from, guint to, int64_t took_ns)
     w->violations += took_ns < 0;
     if (w->took_ns->len < DELTAS_MOST)
         g_array_append_val(w->took_ns, took_ns);
-}
-
-static gint compare_ns(gconstpointer a, gconstpointer b)
-{
-    int64_t first = *(const int64_t *)a, second = *(const int64_t *)b;
-    return (first > second) - (first < second);
 }
 
 /* By place, then time: the first of each place is what counts. */

@@ -102,7 +102,7 @@ static void take_in(findings *f, guint first)
             continue;
         }
         if (next->host != kept->host) {
-            kept->share = MIN(1, kept->share + next->share);
+            kept->share = kept->is_of_host ? MAX(kept->share, next->share) : MIN(1, kept->share + next->share);
             g_string_append_printf(hosts, "%s%s", hosts->len > 0 ? ", " : "", next->host);
         }
         g_ptr_array_remove_index(f->list, i);
@@ -164,6 +164,19 @@ double leg_share(const observed *o, const leg *l)
 {
     double all = observed_total_ns(o);
     return all > 0 ? l->total_ns / all : 0;
+}
+
+bool leg_is_same_way(const leg *a, const leg *b)
+{
+    return a->lifeline == b->lifeline && a->from_place == b->from_place && a->to_place == b->to_place;
+}
+
+guint leg_way_end(const GPtrArray *legs, guint number)
+{
+    guint end = number + 1;
+    while (end < legs->len && leg_is_same_way(g_ptr_array_index(legs, number), g_ptr_array_index(legs, end)))
+        end++;
+    return end;
 }
 
 bool leg_is_local(const leg *l)

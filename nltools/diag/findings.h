@@ -15,6 +15,17 @@
 /* From this share on what is unread says that a program does not keep up with what comes. */
 #define UNREAD 0.2
 
+/* So many passages, or objects, say what they wait for. */
+#define PASSAGES_TELLING 30
+
+/* What is slower than others of its sort: certainly, and more than these differ by, if they are enough for that. */
+#define CERTAIN 4.0    /* standard errors: by chance once in ten thousands */
+#define UNLIKE 3.0     /* standard deviations of the others' means */
+#define OTHERS_LEAST 3 /* for a spread of theirs */
+
+/* From this share of its speed on, headers aside, an interface carries no more. */
+#define LINK_FULL 0.9
+
 typedef struct finding {
     const char *cause; /* one word, for programs: those of causes.md */
     char *title;
@@ -24,6 +35,8 @@ typedef struct finding {
     int64_t from_ns, to_ns; /* when */
     const char *host;       /* NULL when it is of no one host */
     const leg *leg;         /* whose time it is, NULL when it is no one's */
+    bool is_of_objects;     /* share is of objects, not of their time */
+    bool is_of_host;        /* share is of the time of objects that the host is known by */
 } finding;
 
 /* What a host's processors, disks and memory were under, from whatever sensors the log has; NAN where it has none. */
@@ -41,6 +54,9 @@ typedef struct pressure {
     double major_faults;  /* faults/s */
     double retransmits;   /* share of TCP segments that were sent again */
     double drops;         /* packets dropped by interfaces, in all */
+    double link;          /* share of the nearest usual speed of an interface, of the one that carries most */
+    double space_used;    /* share of the fullest filesystem of those written to */
+    double sending;       /* share of time that its TCP connections had something to send */
     double unread;        /* share of what TCP would take in that came and waits to be read by the program */
 } pressure;
 
@@ -66,15 +82,20 @@ void finding_place(finding *f, const observed *o, guint host, const leg *l);
 /* Puts them in order, and takes out those that explain too little. */
 void findings_rank(findings *f);
 
-/* ---- the principles ---- */
+/* ---- the principles, in this order: the last one goes by what the others found ---- */
 
-void find_clocks(findings *f);  /* what was measured, and clocks.c's corrections: clock */
-void find_peers(findings *f);   /* one host slower than those that do the same: disk, cpu, memory, loss, straggler */
-void find_hosts(findings *f);   /* a host's resource used up: cpu, disk, memory, softirq */
+void find_clocks(findings *f); /* what was measured, and clocks.c's corrections: clock */
+void find_peers(findings *f); /* one host slower than those that do the same: disk, cpu, memory, loss, softirq, balance,
+                                 straggler */
+void find_kinds(findings *f); /* objects with one value of a field slower than the others: kind */
+void find_hosts(findings *f); /* a host's resource used up: cpu, disk, memory, softirq, link */
 void find_network(findings *f); /* TCP: window, buffer, loss, streams */
-void find_waiting(findings *f); /* one after another, or for a timer: lock, timer */
-void find_pauses(findings *f);  /* everything stops at regular times: pause */
-void find_changes(findings *f); /* slow at some times, and what was different then: varies */
+void find_queues(findings *f);  /* so many at a time: lock */
+void find_timers(findings *f);  /* waits of a constant time, and for a beat: timer */
+void find_unended(findings *f); /* what never comes: unended */
+void find_pauses(findings *f);  /* everything stops now and then: pause */
+void find_changes(findings *f); /* slow at some times, and what goes with it: varies */
+void find_courses(findings *f); /* slow from some time on, and what is different then: changed */
 
 /* After all of them: what clocks make doubtful of the ways that causes were found in. */
 void doubt_clocks(findings *f);
@@ -91,8 +112,17 @@ char *text_leg(const observed *o, const leg *l);
 /* The share of all objects' time that a leg takes. */
 double leg_share(const observed *o, const leg *l);
 
+/* Whether two legs are between the same events of a lifeline, on whatever hosts. Such lie beside each other. */
+bool leg_is_same_way(const leg *a, const leg *b);
+
+/* The number after the last leg of the same way as one of a list. */
+guint leg_way_end(const GPtrArray *legs, guint number);
+
 /* Whether a leg stays on one host. */
 bool leg_is_local(const leg *l);
+
+/* Whether passages end one at a time, as they did not begin, at a distance that several keep. */
+bool leg_ends_singly(const leg *l);
 
 /* What is known of a host's clock, as a sentence: the caller's to free; NULL when its times are compared with nobody's,
  * or nothing is known. */

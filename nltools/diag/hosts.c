@@ -154,6 +154,28 @@ static void find_softirq(findings *f, guint host, const pressure *p)
     finding_advice(made, "spread the receiving: RSS or RPS, larger segments (GRO), interrupts on other processors");
 }
 
+/* The ways to and from a host whose interface carries no more. */
+static void find_link(findings *f, guint host, const pressure *p)
+{
+    if (!(p->link >= LINK_FULL))
+        return;
+    burden b = burden_of(f->observed, host, false);
+    finding *made = tell(f, host, "link", &b, 0.85, "a network interface that carries no more on");
+    finding_evidence(made, "it carries %.0f %% of what such an interface can, on the average", 100 * p->link);
+    finding_advice(made, "send less (compression, caches, fewer copies), or have a faster one, or more of them");
+}
+
+/* A filesystem that is nearly full looks long for room, and writes in small pieces. Others do well with it: a guess. */
+static void find_space(findings *f, guint host, const pressure *p)
+{
+    if (!(p->space_used >= 0.95))
+        return;
+    burden b = burden_of(f->observed, host, true);
+    finding *made = tell(f, host, "disk", &b, 0.6, "a filesystem that is nearly full on");
+    finding_evidence(made, "%.1f %% of the filesystem is used, and becomes more", 100 * p->space_used);
+    finding_advice(made, "make room there, and see whether the same is quicker then");
+}
+
 void find_hosts(findings *f)
 {
     const observed *o = f->observed;
@@ -163,5 +185,7 @@ void find_hosts(findings *f)
         find_disk(f, host, &p);
         find_cpu(f, host, &p);
         find_softirq(f, host, &p);
+        find_link(f, host, &p);
+        find_space(f, host, &p);
     }
 }

@@ -1,6 +1,7 @@
 /* Legs: the passages of all objects, put together by where they lead. */
 #include "config.h"
 
+#include "diag/numbers.h"
 #include "diag/observed_inside.h"
 
 #include "analysis/hash64.h"
@@ -60,12 +61,6 @@ static int compare_passages(const void *a, const void *b)
 {
     const passage *first = a, *second = b;
     return (first->from_ns > second->from_ns) - (first->from_ns < second->from_ns);
-}
-
-static int compare_ns(const void *a, const void *b)
-{
-    int64_t first = *(const int64_t *)a, second = *(const int64_t *)b;
-    return (first > second) - (first < second);
 }
 
 static void sum_up(leg *l)

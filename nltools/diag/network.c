@@ -187,7 +187,7 @@ static bool is_idle(const findings *f)
 {
     for (guint h = 1; h < observed_host_count(f->observed); h++) {
         pressure p = f->pressures[h];
-        if (p.cpu_busy >= 80 || p.disk_busy >= 70 || p.cpu_waited >= 40 || p.io_waited >= 30)
+        if (p.cpu_busy >= 80 || p.disk_busy >= 70 || p.cpu_waited >= 40 || p.io_waited >= 30 || p.link >= LINK_FULL)
             return false;
     }
     return true;
@@ -205,7 +205,8 @@ static bool tcp_waits(const tcp *t)
 
 /*
  * Objects take a round trip and little else, whatever they carry, and few are under way: more at once would take no
- * longer each. Where they queued for something their times would vary, and the round trip would be above its least.
+ * longer each. Where they queued for something their times would vary, the round trip would be above its least, or they
+ * would come off one at a time.
  */
 static void find_streams(findings *f)
 {
@@ -225,7 +226,7 @@ static void find_streams(findings *f)
     }
     bool queues = isfinite(least_us) && least_us > 0 && rtt_us > 1.5 * least_us;
     if (share < 0.5 || most == NULL || most->low_ns < 2000000 || (double)most->high_ns > 1.5 * (double)most->low_ns ||
-        queues || !is_idle(f) || waits)
+        queues || !is_idle(f) || waits || leg_ends_singly(most))
         return;
     char *took = text_ns((double)most->median_ns), *where = text_leg(o, most), *part = text_share(share);
     finding *made = findings_add(f, "streams", share, wall > 0 ? 0.8 : 0.6,

@@ -16,6 +16,18 @@ typedef struct gathering {
     GArray *hosts; /* guint16: the gatherer's number of a host to ours + 1 */
 } gathering;
 
+/* A field that perhaps has few values. */
+typedef struct kind_field {
+    char *name;
+    GPtrArray *values; /* char *; the first is "" */
+    bool is_many;
+} kind_field;
+
+typedef struct kinds {
+    uint64_t hash; /* of the object's name */
+    uint8_t values[KINDS_MOST];
+} kinds;
+
 struct observed {
     subject *subject;
     const drawing *drawing;
@@ -27,6 +39,10 @@ struct observed {
     GArray *objects;
     walks walks;
     resources resources;
+    kind_field kind_fields[KINDS_MOST];
+    guint kind_count;
+    uint64_t kind_mask; /* objects count whose hash has none of these bits */
+    GHashTable *kinds;  /* hash, in it, to kinds */
     GPtrArray *legs;
     passage *passages;
     measured_clocks *measured;
@@ -85,10 +101,95 @@ static void take_object(void *user, const gather_object *given)
         first = first || from->event == 0;
         last = last || from->event == g->places - 1;
     }
-    object made = {given->steps[0].time_ns, given->steps[given->step_count - 1].time_ns, (uint16_t)g->lifeline,
-                   host_of(g, given->by), first && last};
+    object made = {given->steps[0].time_ns, given->steps[given->step_count - 1].time_ns,
+                   (uint16_t)g->lifeline,   host_of(g, given->by),
+                   first && last,           given->hash};
     g_array_append_val(o->objects, made);
     g_array_append_val(o->walks.list, w);
+}
+
+/* ---- kinds ---- */
+
+static gboolean is_left_out(gpointer key, gpointer value, gpointer user)
+{
+    (void)value;
+    return (*(const uint64_t *)key & ((const observed *)user)->kind_mask) != 0;
+}
+
+static kinds *kinds_of(observed *o, uint64_t hash)
+{
+    kinds *found = g_hash_table_lookup(o->kinds, &hash);
+    if (found != NULL)
+        return found;
+    kinds *made = g_new0(kinds, 1);
+    made->hash = hash;
+    g_hash_table_insert(o->kinds, &made->hash, made);
+    return made;
+}
+
+/* Half of the objects go when they are too many. */
+static void bound_kinds(observed *o)
+{
+    if (g_hash_table_size(o->kinds) < KIND_OBJECTS)
+        return;
+    o->kind_mask = 2 * o->kind_mask + 1;
+    g_hash_table_foreach_remove(o->kinds, is_left_out, o);
+}
+
+/* The number of a field's name; KINDS_MOST where there are too many. */
+static guint kind_number(observed *o, nl_string name)
+{
+    for (guint i = 0; i < o->kind_count; i++)
+        if (strlen(o->kind_fields[i].name) == name.size && memcmp(o->kind_fields[i].name, name.data, name.size) == 0)
+            return i;
+    if (o->kind_count == KINDS_MOST)
+        return KINDS_MOST;
+    kind_field *made = &o->kind_fields[o->kind_count];
+    *made = (kind_field){g_strndup(name.data, name.size), g_ptr_array_new_with_free_func(g_free), false};
+    g_ptr_array_add(made->values, g_strdup(""));
+    return o->kind_count++;
+}
+
+/* 0 where there are too many: the field tells no kinds then,  */
+static uint8_t value_number(kind_field *f, const nl_field *field)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    nl_string text = nl_field_text(field, scratch);
+    for (guint i = 1; i < f->values->len; i++) {
+        const char *known = g_ptr_array_index(f->values, i);
+        if (strlen(known) == text.size && memcmp(known, text.data, text.size) == 0)
+            return (uint8_t)i;
+    }
+    if (f->values->len > KIND_VALUES_MOST) {
+        f->is_many = true;
+        return 0;
+    }
+    g_ptr_array_add(f->values, g_strndup(text.data, text.size));
+    return (uint8_t)(f->values->len - 1);
+}
+
+static bool is_id(const drawing_lifeline *l, nl_string name)
+{
+    for (char **id = l->ids; *id != NULL; id++)
+        if (strlen(*id) == name.size && memcmp(*id, name.data, name.size) == 0)
+            return true;
+    return false;
+}
+
+/* The first value that an object has of a field counts. */
+static void learn_kinds(observed *o, const drawing_lifeline *l, uint64_t hash, const nl_record *record)
+{
+    if (hash == 0 || (hash & o->kind_mask) != 0 || l->again)
+        return;
+    kinds *of = kinds_of(o, hash);
+    for (size_t i = 0; i < record->field_count; i++) {
+        const nl_field *field = &record->fields[i];
+        guint number =
+            is_id(l, field->name) || field->type == NL_TYPE_DOUBLE ? KINDS_MOST : kind_number(o, field->name);
+        if (number < KINDS_MOST && of->values[number] == 0 && !o->kind_fields[number].is_many)
+            of->values[number] = value_number(&o->kind_fields[number], field);
+    }
+    bound_kinds(o);
 }
 
 static void begin(void *user, const drawing *d)
@@ -126,7 +227,8 @@ static void take(void *user, const nl_record *record)
     measured_clocks_learn(o->measured, record);
     if (is_step(o, record->event)) {
         for (guint i = 0; i < o->drawing->lifelines->len; i++)
-            gather_add(o->gatherings[i].gatherer, record);
+            learn_kinds(o, g_ptr_array_index(o->drawing->lifelines, i), gather_add(o->gatherings[i].gatherer, record),
+                        record);
     } else if (record->event.data != NULL) {
         resources_add(&o->resources, host_number(o, record->host), record);
     }
@@ -173,7 +275,6 @@ void observed_finish(observed *o)
     correct_resources(o);
     resources_finish(&o->resources);
     o->legs = legs_make(&o->walks, o->objects, o->drawing, &o->passages);
-    g_array_set_size(o->walks.steps, 0);
 }
 
 /* ---- life ---- */
@@ -191,6 +292,7 @@ observed *observed_new(const char *config, const char *const *ids, size_t steps_
     o->walks.list = g_array_new(FALSE, FALSE, sizeof(walk));
     o->measured = measured_clocks_new();
     resources_init(&o->resources);
+    o->kinds = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
     o->subject = subject_new(config, ids, (subject_user){begin, take, o});
     return o;
 }
@@ -211,6 +313,11 @@ void observed_free(observed *o)
     g_array_free(o->walks.steps, TRUE);
     g_array_free(o->walks.list, TRUE);
     resources_clear(&o->resources);
+    g_hash_table_destroy(o->kinds);
+    for (guint i = 0; i < o->kind_count; i++) {
+        g_free(o->kind_fields[i].name);
+        g_ptr_array_free(o->kind_fields[i].values, TRUE);
+    }
     if (o->legs != NULL)
         g_ptr_array_free(o->legs, TRUE);
     if (o->clock_errors != NULL)
@@ -259,6 +366,11 @@ const GArray *observed_objects(const observed *o)
     return o->objects;
 }
 
+const GPtrArray *observed_lifelines(const observed *o)
+{
+    return o->drawing->lifelines;
+}
+
 const GPtrArray *observed_legs(const observed *o)
 {
     return o->legs;
@@ -267,6 +379,28 @@ const GPtrArray *observed_legs(const observed *o)
 const GPtrArray *observed_resources(const observed *o)
 {
     return o->resources.list;
+}
+
+guint observed_kind_count(const observed *o)
+{
+    return o->kind_count;
+}
+
+const char *observed_kind_name(const observed *o, guint field)
+{
+    return o->kind_fields[field].is_many ? NULL : o->kind_fields[field].name;
+}
+
+const char *observed_kind_value(const observed *o, guint field, guint value)
+{
+    return g_ptr_array_index(o->kind_fields[field].values, value);
+}
+
+const uint8_t *observed_kinds_of(const observed *o, guint object)
+{
+    uint64_t hash = g_array_index(o->objects, struct object, object).hash;
+    const kinds *found = (hash & o->kind_mask) == 0 ? g_hash_table_lookup(o->kinds, &hash) : NULL;
+    return found != NULL ? found->values : NULL;
 }
 
 const GArray *observed_clock_errors(const observed *o)
@@ -287,4 +421,11 @@ double observed_clock_doubt_ns(const observed *o, guint from_host, guint to_host
 double observed_total_ns(const observed *o)
 {
     return o->total_ns;
+}
+
+const step *observed_steps(const observed *o, guint object, guint *count)
+{
+    const walk *w = &g_array_index(o->walks.list, walk, object);
+    *count = w->count;
+    return &g_array_index(o->walks.steps, step, w->first);
 }

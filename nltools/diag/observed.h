@@ -13,7 +13,13 @@
 
 #include "analysis/drawing.h"
 
-enum { RESOURCE_SAMPLES = 1 << 14, RESOURCES_MOST = 1 << 16 };
+enum {
+    RESOURCE_SAMPLES = 1 << 14,
+    RESOURCES_MOST = 1 << 16,
+    KINDS_MOST = 16,
+    KIND_VALUES_MOST = 32,
+    KIND_OBJECTS = 1 << 15
+};
 
 typedef struct passage {
     int64_t from_ns, took_ns;
@@ -34,11 +40,18 @@ typedef struct leg {
     int64_t min_ns, low_ns, median_ns, high_ns, max_ns; /* low and high are the 10th and 90th percentiles */
 } leg;
 
+/* An object at an event of its lifeline, on a host. */
+typedef struct step {
+    int64_t time_ns;
+    uint16_t place, host;
+} step;
+
 typedef struct object {
     int64_t from_ns, to_ns;
     uint16_t lifeline; /* of the drawing's */
     uint16_t host;     /* the least common one of those that it visits */
     bool whole;        /* it has its lifeline's first and last event */
+    uint64_t hash;     /* of its name */
 } object;
 
 typedef struct sample {
@@ -99,6 +112,7 @@ guint observed_host_count(const observed *o);
 const char *observed_host(const observed *o, guint number);
 
 const GArray *observed_objects(const observed *o);      /* object */
+const GPtrArray *observed_lifelines(const observed *o); /* drawing_lifeline, by objects' numbers of them */
 const GPtrArray *observed_legs(const observed *o);      /* leg; by place, then host */
 const GPtrArray *observed_resources(const observed *o); /* resource; by host */
 const GArray *observed_clock_errors(const observed *o); /* clock_error: by causality, what was measured taken off */
@@ -109,6 +123,20 @@ double observed_clock_doubt_ns(const observed *o, guint from_host, guint to_host
 
 /* The time of all objects, from first to last step, together. */
 double observed_total_ns(const observed *o);
+
+/*
+ * Fields of objects' records that have but few values, such as a request's type. What they are is kept of some
+ * KIND_OBJECTS objects, whichever. A field's name is NULL where it turned out to have many values; value 0 is none.
+ */
+guint observed_kind_count(const observed *o);
+const char *observed_kind_name(const observed *o, guint field);
+const char *observed_kind_value(const observed *o, guint field, guint value);
+
+/* The values of an object's fields, KINDS_MOST of them; NULL where it is none of those. */
+const uint8_t *observed_kinds_of(const observed *o, guint object);
+
+/* The steps of an object, by its number, in order of time; *count of them. */
+const step *observed_steps(const observed *o, guint object, guint *count);
 
 /* ---- resources ---- */
 

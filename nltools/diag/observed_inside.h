@@ -18,11 +18,6 @@ void resources_add(resources *all, guint host, const nl_record *record);
 void resources_finish(resources *all);
 
 /* An object's steps, hosts being those of the observed. */
-typedef struct step {
-    int64_t time_ns;
-    uint16_t place, host;
-} step;
-
 typedef struct walk {
     uint32_t object; /* of objects */
     uint32_t count;

@@ -3,11 +3,13 @@
  * ten of them fall into on the average; empty bins in a row, so many that chance would not make them (by Poisson's law
  * it has to the e to the minus CHANCE), are a pause. Three and more that begin at even distances are one cause: garbage
  * collection, a checkpoint, a timer's work, a burst of something else. Hosts are looked at one by one, and all
- * together.
+ * together. What is under way tells a pause from a lull: it is held up, for longer than its step usually takes. Where
+ * that is plain the distances need not be even.
  */
 #include "config.h"
 
 #include "diag/findings.h"
+#include "diag/numbers.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -108,12 +110,6 @@ static GArray *find_gaps(const GArray *times, int64_t from_ns, int64_t to_ns)
     g_free(e.after);
     g_free(counts);
     return found;
-}
-
-static int compare_doubles(const void *a, const void *b)
-{
-    double first = *(const double *)a, second = *(const double *)b;
-    return (first > second) - (first < second);
 }
 
 /* The distances between pauses' beginnings, each taken as so many periods as fit (one may be missed). */
@@ -222,6 +218,63 @@ static guint leader(const rhythm *found, guint count)
     return 0;
 }
 
+/* ---- what they hold up ---- */
+
+/* The first pause that ends after a time. */
+static guint first_pause(const GArray *pauses, int64_t time_ns)
+{
+    guint low = 0, high = pauses->len;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        const pause_at *p = &g_array_index(pauses, pause_at, middle);
+        if (p->from_ns + p->took_ns <= time_ns)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The time that objects were in pauses of which they waited for the end; held of it where these are long against what
+ * is usual for what they were about. */
+typedef struct stopped {
+    double all_ns, held_ns;
+} stopped;
+
+static void add_passage(stopped *s, const leg *l, const passage *passage, const GArray *pauses)
+{
+    for (guint i = first_pause(pauses, passage->from_ns); i < pauses->len; i++) {
+        const pause_at *p = &g_array_index(pauses, pause_at, i);
+        int64_t end_ns = p->from_ns + p->took_ns;
+        if (passage->from_ns + passage->took_ns < end_ns)
+            break;
+        double in_it = (double)(end_ns - MAX(p->from_ns, passage->from_ns));
+        s->all_ns += in_it;
+        s->held_ns += p->took_ns > l->median_ns ? in_it : 0;
+    }
+}
+
+/* Of what was on a host, or on the way there; anywhere when host is 0. */
+static stopped stopped_on(const observed *o, guint host, const GArray *pauses)
+{
+    const GPtrArray *legs = observed_legs(o);
+    stopped s = {0};
+    for (guint i = 0; i < legs->len; i++) {
+        const leg *l = g_ptr_array_index(legs, i);
+        for (size_t k = 0; (host == 0 || l->to_host == host) && k < l->count; k++)
+            add_passage(&s, l, &l->passages[k], pauses);
+    }
+    return s;
+}
+
+/* While nobody has anything to do, or all are about something long, nothing happens either: what stops all holds up
+ * most of what is under way. */
+static bool is_stop(const observed *o, guint host, const rhythm *r)
+{
+    stopped s = stopped_on(o, host, r->pauses);
+    return s.held_ns >= 0.5 * s.all_ns && s.held_ns / observed_total_ns(o) >= 0.1 * r->total_ns / r->span_ns;
+}
+
 static void tell(findings *f, guint host, const rhythm *r)
 {
     const observed *o = f->observed;
@@ -246,6 +299,60 @@ static void tell(findings *f, guint host, const rhythm *r)
     g_free(part);
 }
 
+/* ---- at uneven distances ---- */
+
+static double mean_took(const GArray *pauses, guint from, guint to)
+{
+    double sum = 0;
+    for (guint i = from; i < to; i++)
+        sum += (double)g_array_index(pauses, pause_at, i).took_ns;
+    return sum / (to - from);
+}
+
+static void tell_uneven(findings *f, guint host, const GArray *pauses, double held)
+{
+    const observed *o = f->observed;
+    guint third = pauses->len / 3;
+    double first_ns = mean_took(pauses, 0, third), last_ns = mean_took(pauses, pauses->len - third, pauses->len);
+    char first[NL_TIME_TEXT_SIZE], *each = text_ns(mean_took(pauses, 0, pauses->len)), *early = text_ns(first_ns),
+                                   *late = text_ns(last_ns);
+    finding *made = findings_add(f, "pause", held / observed_total_ns(o), 0.75, "%s stops now and then, for %s",
+                                 observed_host(o, host), each);
+    finding_evidence(made, "%u times nothing happened there for %s on the average, while what was under way waited",
+                     pauses->len, each);
+    if (last_ns > 1.5 * first_ns || first_ns > 1.5 * last_ns)
+        finding_evidence(made, "they become %s: the first third take %s, the last third %s",
+                         last_ns > first_ns ? "longer" : "shorter", early, late);
+    nl_time_format_iso(g_array_index(pauses, pause_at, 0).from_ns, first);
+    finding_evidence(made, "the first time at %s", first);
+    finding_place(made, o, host, NULL);
+    finding_advice(made, "look for what stops it: garbage collection, writing back, being out of memory, a lock over "
+                         "all (nlkernel record shows who runs then)");
+    g_free(each);
+    g_free(early);
+    g_free(late);
+}
+
+/* The host on which most is held up. */
+static void find_uneven(findings *f, GArray *const *pauses)
+{
+    const observed *o = f->observed;
+    double most = 0;
+    guint worst = 0;
+    for (guint h = 1; h < observed_host_count(o); h++) {
+        double wall = (double)(observed_to_ns(o) - observed_from_ns(o)),
+               stood = pauses[h]->len >= PAUSES_LEAST ? mean_took(pauses[h], 0, pauses[h]->len) * pauses[h]->len : wall;
+        stopped s = stood <= 0.5 * wall ? stopped_on(o, h, pauses[h]) : (stopped){0};
+        double held = s.held_ns >= 0.5 * s.all_ns ? s.held_ns : 0;
+        if (held > most) {
+            most = held;
+            worst = h;
+        }
+    }
+    if (worst != 0 && most >= FINDING_LEAST * observed_total_ns(o))
+        tell_uneven(f, worst, pauses[worst], most);
+}
+
 /*
  * Where one host pauses the others have nothing to do before long: the one that stands still longest is it, or, where
  * all do as long, the one that the others go on after; unless all go on at once.
@@ -255,12 +362,16 @@ void find_pauses(findings *f)
     const observed *o = f->observed;
     guint longest = 0, count = observed_host_count(o);
     rhythm *found = g_new0(rhythm, count);
+    GArray **gaps = g_new(GArray *, count);
     for (guint h = 0; h < count; h++) {
         GArray *times = steps_of(o, h);
         found[h].pauses = g_array_new(FALSE, FALSE, sizeof(pause_at));
+        gaps[h] = g_array_new(FALSE, FALSE, sizeof(pause_at));
         if (times->len >= STEPS_LEAST) {
             g_array_free(found[h].pauses, TRUE);
-            found[h] = best_rhythm(find_gaps(times, observed_from_ns(o), observed_to_ns(o)));
+            g_array_free(gaps[h], TRUE);
+            gaps[h] = find_gaps(times, observed_from_ns(o), observed_to_ns(o));
+            found[h] = best_rhythm(long_ones(gaps[h], 0));
         }
         found[h].span_ns = (double)(observed_to_ns(o) - observed_from_ns(o));
         g_array_free(times, TRUE);
@@ -272,9 +383,14 @@ void find_pauses(findings *f)
     guint first = leader(found, count);
     if (first != 0 && 2 * found[first].total_ns >= found[longest].total_ns)
         longest = first;
-    if (is_regular(&found[longest]))
+    if (is_regular(&found[longest]) && is_stop(o, longest, &found[longest]))
         tell(f, longest, &found[longest]);
-    for (guint h = 0; h < count; h++)
+    else
+        find_uneven(f, gaps);
+    for (guint h = 0; h < count; h++) {
         g_array_free(found[h].pauses, TRUE);
+        g_array_free(gaps[h], TRUE);
+    }
+    g_free(gaps);
     g_free(found);
 }

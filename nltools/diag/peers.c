@@ -1,17 +1,22 @@
 /*
  * One host slower than those that do the same. Legs between the same events on different hosts should take alike;
  * what a host's legs take above the median of the others' is its excess. What differs on that host beside its time, its
- * disk, its processors, its retransmits, is why; where nothing does, or nothing is known, it is a straggler.
+ * disk, its processors, its retransmits, is why; where it has more to do than they, that is; where nothing differs, or
+ * nothing is known, it is a straggler. Chance and common differences between hosts make no straggler: the excess has to
+ * be well above what the mean may be off by, and above what the others' means differ by among each other.
  */
 #include "config.h"
 
 #include "diag/findings.h"
+#include "diag/numbers.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
-#define SLOWER 1.3
-enum { PASSAGES_LEAST = 5 };
+#define SLOWER 1.1 /* less could not explain a tenth */
+#define LOADED 1.5 /* more to do than the others */
+enum { PASSAGES_LEAST = 5, BATCHES = 20 };
 
 typedef struct peer {
     guint host;
@@ -19,6 +24,7 @@ typedef struct peer {
     const leg *worst;
     double worst_ns, usual_ns; /* the worst leg's excess, and what that takes elsewhere */
     double others;             /* how many peers that leg has */
+    double load;               /* how many times as often as theirs it is passed */
 } peer;
 
 /* The host in which the legs of a family differ; 0 when they differ in both ends at once. */
@@ -29,10 +35,55 @@ static guint varying_host(const leg *l, bool from_varies, bool to_varies)
     return from_varies == to_varies ? 0 : from_varies ? l->from_host : l->to_host;
 }
 
-static int compare_means(const void *a, const void *b)
+/*
+ * The square of what a leg's mean may be off by. Neighbours are alike where they queue: means of batches of them are
+ * what is independent (as with the output of simulations).
+ */
+static double square_error(const leg *l)
 {
-    double first = *(const double *)a, second = *(const double *)b;
-    return (first > second) - (first < second);
+    size_t batches = MIN(BATCHES, l->count / PASSAGES_LEAST), each = batches >= BATCHES / 2 ? l->count / batches : 1;
+    double squares = 0;
+    batches = l->count / each;
+    for (size_t i = 0; i < batches; i++) {
+        double sum = 0;
+        for (size_t k = 0; k < each; k++)
+            sum += (double)l->passages[i * each + k].took_ns;
+        squares += pow(sum / (double)each - l->mean_ns, 2);
+    }
+    return squares / (double)batches / (double)batches;
+}
+
+/* What the other legs' means differ by. */
+static double spread_of_others(const leg *const *family, guint count, guint left_out, double usual_ns)
+{
+    double *means = g_new(double, count);
+    guint others = 0;
+    for (guint i = 0; i < count; i++)
+        if (i != left_out && family[i]->count >= PASSAGES_LEAST)
+            means[others++] = family[i]->mean_ns;
+    double spread = others >= OTHERS_LEAST ? spread_around(means, others, usual_ns) : 0;
+    g_free(means);
+    return spread;
+}
+
+static bool is_certain(const leg *const *family, guint count, guint index, double usual_ns)
+{
+    double error = sqrt(square_error(family[index])), excess = family[index]->mean_ns - usual_ns;
+    return excess >= CERTAIN * error && excess >= UNLIKE * spread_of_others(family, count, index, usual_ns);
+}
+
+/* By how many times more objects pass the leg than the others of its family, on the median. */
+static double load_of(const leg *const *family, guint count, guint index)
+{
+    double *counts = g_new(double, count);
+    guint others = 0;
+    for (guint i = 0; i < count; i++)
+        if (i != index)
+            counts[others++] = (double)family[i]->count;
+    qsort(counts, others, sizeof *counts, compare_doubles);
+    double times = (double)family[index]->count / counts[others / 2];
+    g_free(counts);
+    return times;
 }
 
 /* The median of the other legs' means and medians: what the leg usually takes. */
@@ -43,16 +94,12 @@ static double usual(const leg *const *family, guint count, guint left_out)
     for (guint i = 0; i < count; i++)
         if (i != left_out && family[i]->count >= PASSAGES_LEAST)
             means[others++] = family[i]->mean_ns;
-    double middle = NAN;
-    if (others > 0) {
-        qsort(means, others, sizeof *means, compare_means);
-        middle = others % 2 != 0 ? means[others / 2] : (means[others / 2 - 1] + means[others / 2]) / 2;
-    }
+    double middle = others > 0 ? median(means, others) : NAN;
     g_free(means);
     return middle;
 }
 
-static void charge(GArray *peers, guint host, const leg *l, double usual_ns, guint others)
+static void charge(GArray *peers, guint host, const leg *l, double usual_ns, guint others, double load)
 {
     peer *p = &g_array_index(peers, peer, host);
     double excess = (l->mean_ns - usual_ns) * (double)l->count;
@@ -63,6 +110,7 @@ static void charge(GArray *peers, guint host, const leg *l, double usual_ns, gui
     p->worst_ns = excess;
     p->usual_ns = usual_ns;
     p->others = others;
+    p->load = load;
 }
 
 /* A family: the legs of the same two events. One host's mean may be large for one accident: the median counts too. */
@@ -78,9 +126,9 @@ static void compare_family(GArray *peers, const leg *const *family, guint count)
         double usual_ns = usual(family, count, i);
         guint host = varying_host(l, from_varies, to_varies);
         if (host == 0 || l->count < PASSAGES_LEAST || isnan(usual_ns) || l->mean_ns < SLOWER * usual_ns ||
-            (double)l->high_ns < usual_ns)
+            (double)l->high_ns < usual_ns || !is_certain(family, count, i, usual_ns))
             continue;
-        charge(peers, host, l, usual_ns, count - 1);
+        charge(peers, host, l, usual_ns, count - 1, load_of(family, count, i));
     }
 }
 
@@ -90,12 +138,7 @@ static GArray *compare_hosts(const observed *o)
     GArray *peers = g_array_new(FALSE, TRUE, sizeof(peer));
     g_array_set_size(peers, observed_host_count(o));
     for (guint first = 0, end; first < legs->len; first = end) {
-        const leg *head = g_ptr_array_index(legs, first);
-        for (end = first + 1; end < legs->len; end++) {
-            const leg *l = g_ptr_array_index(legs, end);
-            if (l->lifeline != head->lifeline || l->from_place != head->from_place || l->to_place != head->to_place)
-                break;
-        }
+        end = leg_way_end(legs, first);
         if (end - first >= 2)
             compare_family(peers, (const leg *const *)&legs->pdata[first], end - first);
     }
@@ -115,7 +158,7 @@ static double elsewhere(const findings *f, guint host, size_t member)
         if (h != host && !isnan(value))
             values[known++] = value;
     }
-    qsort(values, known, sizeof *values, compare_means);
+    qsort(values, known, sizeof *values, compare_doubles);
     double middle = known > 0 ? values[known / 2] : NAN;
     g_free(values);
     return middle;
@@ -191,6 +234,7 @@ static void show(finding *made, const observed *o, const peer *p)
                      "%s: %s on the average, elsewhere %s (%.0f to compare with); the difference is %s of all time",
                      where, mean, usual_text, p->others, part);
     finding_place(made, o, p->host, p->worst);
+    made->is_of_host = true;
     g_free(where);
     g_free(mean);
     g_free(usual_text);
@@ -205,12 +249,33 @@ static void show_pressure(finding *made, const reason *r, double here, double th
         finding_evidence(made, "%s there: %.3g %s, elsewhere %.3g", r->name, here, r->unit, there);
 }
 
+/* Who gets more than the others and is busier is slower for it: other programs have no part in that. */
+static bool explain_load(findings *f, const peer *p, double share, double sure)
+{
+    const observed *o = f->observed;
+    double here = f->pressures[p->host].cpu_busy, there = elsewhere(f, p->host, offsetof(pressure, cpu_busy));
+    if (p->load < LOADED || p->local_ns < p->between_ns || here < LOADED * there)
+        return false;
+    finding *made = findings_add(f, "balance", share, isnan(here) ? sure - 0.2 : sure,
+                                 "%s has more to do than the hosts that do the same", observed_host(o, p->host));
+    finding_evidence(made, "%.3g times as many come there as to the others: %zu by %s -> %s", p->load, p->worst->count,
+                     p->worst->from, p->worst->to);
+    show(made, o, p);
+    if (!isnan(here) && !isnan(there))
+        finding_evidence(made, "processors' busy time there: %.3g %%, elsewhere %.3g", here, there);
+    finding_advice(made, "look at what hands them out: a load balancer's weights, a hash, connections that stay; or "
+                         "it is meant to do more, and is too weak");
+    return true;
+}
+
 static void explain(findings *f, const peer *p, double share)
 {
     const observed *o = f->observed;
     const char *host = observed_host(o, p->host);
     double sure = p->others >= 2 ? 0.9 : 0.7;
     pressure here = f->pressures[p->host];
+    if (explain_load(f, p, share, sure))
+        return;
     for (size_t i = 0; i < G_N_ELEMENTS(reasons); i++) {
         const reason *r = &reasons[i];
         double there;
@@ -233,6 +298,8 @@ static void explain(findings *f, const peer *p, double share)
                    disk ? DISK_ADVICE
                         : "compare it with the others: hardware, load, configuration; log its sensors too");
 }
+
+/* ---- all of it ---- */
 
 /* The time of the objects that each host is known by: with many hosts one's part of all time is small, however slow. */
 static double *objects_of_hosts(const observed *o)

@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { LINK_SAMPLES = 5 };
+
 /* The largest mean of a field over an event's instances whose name begins with that; NAN when there is none. */
 static double most_of(const observed *o, guint host, const char *event, const char *field, const char *instance)
 {
@@ -103,6 +105,77 @@ static double unread(const observed *o, guint host)
     return waits + room > 0 ? waits / (waits + room) : NAN;
 }
 
+/* Of the time of all connections of a host that sent something to speak of, how much they had something to send. */
+static double sending(const observed *o, guint host)
+{
+    guint count, connections = 0;
+    resource *const *of_host = observed_resources_of(o, host, &count);
+    double busy_us = 0, wall_us = (double)(observed_to_ns(o) - observed_from_ns(o)) / 1e3;
+    for (guint i = 0; i < count; i++) {
+        const resource *r = of_host[i];
+        if (strcmp(r->event, "TcpConnection") != 0 || strcmp(r->field, "TCP.BUSY") != 0)
+            continue;
+        busy_us += resource_rise(r, observed_from_ns(o), observed_to_ns(o));
+        connections++;
+    }
+    return connections > 0 && wall_us > 0 ? busy_us / wall_us / connections : NAN;
+}
+
+/* Usual speeds of interfaces, in Mbit/s. */
+static const double speeds[] = {100, 1000, 2500, 5000, 10000, 25000, 40000, 50000, 100000, 200000, 400000};
+
+/*
+ * The mean of what an interface carries, by the least usual speed that it can have (for next to never more), where it
+ * is near that all the time; 0 where it is not. What varies is what is asked for, what does not is what it can.
+ */
+static double link_share(const observed *o, const resource *r)
+{
+    int64_t from = observed_from_ns(o), to = observed_to_ns(o);
+    for (size_t i = 0; i < G_N_ELEMENTS(speeds); i++) {
+        double bytes = speeds[i] * 1e6 / 8;
+        if (resource_share_above(r, 1.02 * bytes, from, to) <= 0.05)
+            return resource_share_above(r, LINK_FULL * bytes, from, to) >= 0.8 ? resource_mean(r, from, to) / bytes : 0;
+    }
+    return 0;
+}
+
+/* Of the interface and direction that is nearest to what it can. */
+static double link_used(const observed *o, guint host)
+{
+    guint count;
+    resource *const *of_host = observed_resources_of(o, host, &count);
+    double most = NAN;
+    for (guint i = 0; i < count; i++) {
+        const resource *r = of_host[i];
+        if (strcmp(r->event, "NetworkInterface") != 0 || r->samples->len < LINK_SAMPLES ||
+            (strcmp(r->field, "NET.IN") != 0 && strcmp(r->field, "NET.OUT") != 0))
+            continue;
+        double used = link_share(o, r);
+        most = used <= most ? most : used;
+    }
+    return most;
+}
+
+/* Filesystems that cannot be written to are full from the beginning, and stay as they are. */
+static double space_used(const observed *o, guint host)
+{
+    guint count;
+    resource *const *of_host = observed_resources_of(o, host, &count);
+    double most = NAN;
+    for (guint i = 0; i < count; i++) {
+        const resource *free_ = of_host[i];
+        if (strcmp(free_->event, "FilesystemSpace") != 0 || strcmp(free_->field, "FS.AVAILABLE") != 0 ||
+            resource_rise(free_, observed_from_ns(o), observed_to_ns(o)) >= 0)
+            continue;
+        const resource *total = observed_find(o, host, "FilesystemSpace", "FS.TOTAL", free_->instance);
+        double used = total != NULL ? 1 - resource_mean(free_, observed_from_ns(o), observed_to_ns(o)) /
+                                              resource_mean(total, observed_from_ns(o), observed_to_ns(o))
+                                    : NAN;
+        most = used <= most ? most : used;
+    }
+    return most;
+}
+
 static pressure measure(const observed *o, guint host)
 {
     double devices = most_of(o, host, "DiskDevice", "DISK.BUSY", ""),
@@ -124,6 +197,9 @@ static pressure measure(const observed *o, guint host)
         .retransmits = retransmits(o, host),
         .drops = sum(most_of(o, host, "NetworkInterface", "NET.IN.DROPS", ""),
                      most_of(o, host, "NetworkInterface", "NET.OUT.DROPS", "")),
+        .link = link_used(o, host),
+        .space_used = space_used(o, host),
+        .sending = sending(o, host),
         .unread = unread(o, host),
     };
 }

@@ -97,8 +97,9 @@ static void print_clocks(const observed *o)
 static void print_cause(const findings *f, const finding *cause, guint number, const report_sources *sources)
 {
     char *part = text_share(cause->share), *sure = text_share(cause->sure), *view = report_view(f, cause, sources);
-    printable_print("\n%u. %s [%s]\n   explains %s of all time; %s sure\n", number, cause->title, cause->cause, part,
-                    sure);
+    printable_print("\n%u. %s [%s]\n   explains %s of all %s%s; %s sure\n", number, cause->title, cause->cause, part,
+                    cause->is_of_objects ? "objects" : "time",
+                    cause->from_ns > observed_from_ns(f->observed) ? " since then" : "", sure);
     for (guint i = 0; i < cause->evidence->len; i++)
         printable_print("   - %s\n", (const char *)g_ptr_array_index(cause->evidence, i));
     if (cause->advice != NULL)

@@ -3,12 +3,15 @@
 #include "stat/gather.h"
 
 #include "base/hash_bytes.h"
+#include "stat/text_key.h"
 
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
 
 enum { NAMES_MOST = 1 << 30 /* bytes */, BY_MOST = 65534, BY_OTHERS = 65535, IDS_MOST = 16, PLACES_MOST = 65535 };
+
+#define HASH_BIT (UINT64_C(1) << 63) /* no hash is 0 */
 
 /* Steps aside, what is known of an object. */
 typedef struct object {
@@ -46,18 +49,6 @@ struct gather {
 };
 
 /* ---- strings ---- */
-
-static guint hash_string(gconstpointer key)
-{
-    const nl_string *s = key;
-    return (guint)hash_bytes(0, s->data, s->size);
-}
-
-static gboolean same_string(gconstpointer a, gconstpointer b)
-{
-    const nl_string *first = a, *second = b;
-    return first->size == second->size && memcmp(first->data, second->data, first->size) == 0;
-}
 
 static nl_string *keep_string(gather *g, nl_string text)
 {
@@ -97,7 +88,7 @@ static bool is_named(const gather *g, const object *o, uint64_t hash)
 /* The number of the object that name is of, a new one where there is none yet, or when it begins anew. */
 static uint32_t find_object(gather *g, bool anew)
 {
-    uint64_t hash = hash_bytes(g->seed, (const char *)g->name->data, g->name->len);
+    uint64_t hash = hash_bytes(g->seed, (const char *)g->name->data, g->name->len) | HASH_BIT;
     size_t at = hash & (g->slot_count - 1);
     for (; g->slots[at] != 0; at = (at + 1) & (g->slot_count - 1))
         if (is_named(g, &g_array_index(g->objects, object, g->slots[at] - 1), hash)) {
@@ -230,7 +221,7 @@ static void sort_steps(gather_step *steps, size_t count)
 static void hand_out(gather *g, const object *o, const gather_step *steps, size_t count)
 {
     uint16_t by = g->by_host ? rarest_host(g, steps, count) : o->by;
-    gather_object whole = {(const char *)g->names->data + o->name, o->name_size, steps, count, by};
+    gather_object whole = {(const char *)g->names->data + o->name, o->name_size, o->hash, steps, count, by};
     g->take(g->user, &whole);
 }
 
@@ -329,11 +320,11 @@ static gather_step *new_step(gather *g)
     return &g->steps[g->step_count++];
 }
 
-void gather_add(gather *g, const nl_record *record)
+uint64_t gather_add(gather *g, const nl_record *record)
 {
     gpointer place = record->event.data != NULL ? g_hash_table_lookup(g->places, &record->event) : NULL;
     if (place == NULL || !make_name(g, record))
-        return;
+        return 0;
     if (g->step_count == g->steps_most || g->names->len > NAMES_MOST)
         make_room(g);
     bool anew = g->definition->again && GPOINTER_TO_UINT(place) == 1;
@@ -346,6 +337,7 @@ void gather_add(gather *g, const nl_record *record)
     /* Years 1824 to 2116, so that differences are times too. */
     int64_t time_ns = CLAMP(record->time_ns, INT64_MIN / 2, INT64_MAX / 2);
     *new_step(g) = (gather_step){time_ns, number, (uint16_t)(GPOINTER_TO_UINT(place) - 1), by};
+    return g_array_index(g->objects, object, number).hash;
 }
 
 void gather_finish(gather *g)
@@ -373,12 +365,12 @@ gather *gather_new(const drawing_lifeline *definition, const char *by, size_t st
     g->take = take;
     g->user = user;
     g->strings = g_string_chunk_new(64 << 10);
-    g->places = g_hash_table_new_full(hash_string, same_string, g_free, NULL);
+    g->places = g_hash_table_new_full(text_key_hash, text_key_equal, g_free, NULL);
     for (guint i = 0; i < PLACES_MOST && definition->events[i] != NULL; i++)
         g_hash_table_insert(g->places,
                             keep_string(g, (nl_string){definition->events[i], strlen(definition->events[i])}),
                             GUINT_TO_POINTER(i + 1));
-    g->by_ids = g_hash_table_new_full(hash_string, same_string, g_free, NULL);
+    g->by_ids = g_hash_table_new_full(text_key_hash, text_key_equal, g_free, NULL);
     g->by_texts = g_ptr_array_new();
     g_ptr_array_add(g->by_texts, (gpointer) "");
     g->by_objects = g_array_new(FALSE, TRUE, sizeof(uint32_t));

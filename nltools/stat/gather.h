@@ -21,6 +21,7 @@ typedef struct gather_step {
 typedef struct gather_object {
     const char *name; /* the values of its id fields, with / between */
     size_t name_size; /* bytes */
+    uint64_t hash;    /* of the name, never 0 */
     const gather_step *steps;
     size_t step_count;
     uint16_t by;
@@ -40,8 +41,8 @@ gather *gather_new(const drawing_lifeline *definition, const char *by, size_t st
                    void *user);
 void gather_free(gather *g);
 
-/* Adds a record, if it is a step of an object. */
-void gather_add(gather *g, const nl_record *record);
+/* Adds a record, if it is a step of an object: then the hash of that object's name, else 0. */
+uint64_t gather_add(gather *g, const nl_record *record);
 
 /* Hands out all that are left, in the order of their first steps. */
 void gather_finish(gather *g);

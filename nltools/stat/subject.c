@@ -4,6 +4,7 @@
 
 #include "analysis/infer.h"
 #include "program/program.h"
+#include "stat/text_key.h"
 
 #include <string.h>
 
@@ -51,12 +52,12 @@ void subject_free(subject *s)
 static void find_drawing(subject *s)
 {
     trace *t = trace_new();
-    s->events = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    s->events = g_hash_table_new_full(text_key_hash, text_key_equal, g_free, NULL);
     for (guint i = 0; i < s->sample->len; i++) {
         const nl_record *record = g_ptr_array_index(s->sample, i);
         trace_add(t, record);
         if (record->event.data != NULL)
-            g_hash_table_add(s->events, g_strndup(record->event.data, record->event.size));
+            g_hash_table_add(s->events, text_key_new(record->event));
     }
     trace_sort(t);
     s->drawing = infer_drawing_by(t, s->ids);
@@ -77,12 +78,8 @@ void subject_settle(subject *s)
 /* An event that came after the sample belongs to no lifeline that was found in it. */
 static void note_late(subject *s, const nl_record *record)
 {
-    char name[256];
-    if (s->events == NULL || record->event.data == NULL || record->event.size >= sizeof name)
-        return;
-    memcpy(name, record->event.data, record->event.size);
-    name[record->event.size] = '\0';
-    s->late += !g_hash_table_contains(s->events, name);
+    if (s->events != NULL && record->event.data != NULL)
+        s->late += !g_hash_table_contains(s->events, &record->event);
 }
 
 void subject_add(subject *s, const nl_record *record)

@@ -220,6 +220,242 @@ class Nldiag(support.Case):
                                for i in range(200) for year, event in ((1970, "A"), (2026, "B"), (2105, "C"))))
         self.told(far)
 
+    # ---- programs of other kinds: requests from front to back end, with a noise of their own ----
+
+    def told_of(self, records, name="other.log"):
+        """records: seconds, host, event, fields."""
+        path = self.scratch / name
+        path.write_text("".join(f"DATE={slow_logs.ulm(slow_logs.START + int(at * 1e9))} HOST={host} PROG=p LVL=Usage NL.EVNT={event} {fields}\n"
+                                for at, host, event, fields in sorted(records, key=lambda record: record[0])))
+        return self.told("--id", "ID", path)
+
+    def requests(self, cost=lambda chance, at, number, host: 0.0, count=3000, rate=100.0, fields=lambda number: "", hosts=("b1", "b2", "b3"), seed=1,
+                 end=lambda chance, number: True, host_of=None):
+        """Each goes from a to one of several and back, and takes 10 ms there, or cost more."""
+        chance, at, records = random.Random(seed), 0.0, []
+        for number in range(count):
+            at += chance.expovariate(rate)
+            host, now = (host_of or (lambda c: c.choice(hosts)))(chance), at
+            records.append((now, "a", "Ask", f"ID={number} {fields(number)}"))
+            now += chance.uniform(0.0002, 0.0004)
+            records.append((now, host, "Begin", f"ID={number}"))
+            now += 0.01 * chance.lognormvariate(0, 0.3) + cost(chance, at, number, host)
+            records.append((now, host, "End", f"ID={number}"))
+            now += chance.uniform(0.0002, 0.0004)
+            if end(chance, number):
+                records.append((now, "a", "Answer", f"ID={number}"))
+        return records
+
+    def test_healthy_programs_of_other_kinds(self):
+        kinds, costs = ("get", "put", "list", "scan"), (0, 0.015, 0.03, 0.07)
+        chosen = random.Random(7)
+        of = [chosen.choices(range(4), (60, 20, 15, 5))[0] for _ in range(3000)]
+        programs = {"plain": {}, "two speeds": {"cost": lambda c, at, n, h: c.choice((0, 0, 0.06)) * c.lognormvariate(0, 0.3)},
+                    "few outliers": {"cost": lambda c, at, n, h: 0.2 * (c.random() < 0.004)},
+                    "many kinds": {"cost": lambda c, at, n, h: costs[of[n]] * c.lognormvariate(0, 0.3), "fields": lambda n: f"TYPE={kinds[of[n]]}"},
+                    "by size": {"cost": lambda c, at, n, h: n * 7919 % 1000 * 5e-5, "fields": lambda n: f"SIZE={n * 7919 % 1000}"}}
+        for name, settings in programs.items():
+            for seed in 1, 2, 3:
+                with self.subTest(program=name, seed=seed):
+                    self.assertEqual([cause["title"] for cause in self.told_of(self.requests(seed=seed, **settings))["causes"]], [])
+
+    def test_kind(self):
+        kinds = ("browse", "search", "cart", "report")
+        for wanted in kinds[2:]:
+            found = self.told_of(self.requests(lambda c, at, n, h: 0.1 * (kinds[n % 17 % 4] == wanted) * c.lognormvariate(0, 0.3),
+                                               fields=lambda n: f"TYPE={kinds[n % 17 % 4]} SIZE={n}"))
+            first = found["causes"][0]
+            self.assertEqual((first["cause"], first["title"]), ("kind", f"Begin -> End is slow where TYPE is {wanted}"))
+        # One of a host's is no kind.
+        first = self.told_of(self.requests(lambda c, at, n, h: 0.1 * (h == "b2") * c.random(), fields=lambda n: f"TYPE={kinds[n % 4]}"))["causes"][0]
+        self.assertEqual((first["cause"], first["host"]), ("straggler", "b2"))
+
+    def test_time_out(self):
+        for share, more, text in (0.01, 5.0, "5.00 s"), (0.08, 1.0, "1.00 s"), (0.6, 0.04, "40.0 ms"):
+            with self.subTest(text=text):
+                waits = lambda c, at, n, h: (more + c.uniform(0, 0.001)) * (c.random() < share)
+                first = self.told_of(self.requests(waits))["causes"][0]
+                self.assertEqual(first["cause"], "timer")
+                self.assertIn(f"some wait {text} longer in Begin -> End", first["title"])
+
+    def test_waits_of_a_constant_that_is_not_round(self):
+        first = self.told_of(self.requests(lambda c, at, n, h: 1.77 * (c.random() < 0.05)))["causes"][0]
+        self.assertEqual(first["cause"], "timer")
+        self.assertIn("some wait 1.7", first["title"])
+
+    def test_beat(self):
+        """A poll: all that came meanwhile go on at once."""
+        records = []
+        for number in range(2000):
+            at = number / 70 + 0.004 * (number % 3)
+            seen = at - at % 0.25 + 0.25 + 1e-5 * (number % 50)
+            records += [(at, "a", "Put", f"ID={number}"), (seen, "a", "Got", f"ID={number}"), (seen + 0.003, "a", "Done", f"ID={number}")]
+        first = self.told_of(records)["causes"][0]
+        self.assertEqual((first["cause"], first["from_event"], first["to_event"]), ("timer", "Put", "Got"))
+        self.assertRegex(first["title"], "a beat of 2(50|49) ms")
+
+    def test_passed_more_often(self):
+        """Each step takes as long for all, but some objects make many."""
+        chance, records = random.Random(4), []
+        kinds = "home", "item", "cart", "list", "user"
+        for number in range(1500):
+            at, kind = number / 30, kinds[number % 5]
+            records.append((at, "a", "Page", f"ID={number} PAGE={kind}"))
+            for _ in range(30 if kind == "list" else 2):
+                for event in "Query", "Rows":
+                    at += chance.uniform(0.001, 0.003)
+                    records.append((at, "a", event, f"ID={number}"))
+            records.append((at + 0.005, "a", "Sent", f"ID={number}"))
+        first = self.told_of(records)["causes"][0]
+        self.assertEqual(first["cause"], "kind")
+        self.assertIn("PAGE is list", first["title"])
+        self.assertRegex(" ".join(first["evidence"]), r"passes it (29|30)\.0 times, others [12]\.0 times")
+
+    def test_slow_for_a_while_is_no_queue(self):
+        """While a step is slow there are more at once, too; nobody waits for those before."""
+        found = self.told_of(self.requests(lambda c, at, n, h: 0.8 * c.lognormvariate(0, 0.4) * (12 < at < 16), hosts=("b1",)))["causes"]
+        self.assertEqual([cause["cause"] for cause in found], ["varies"])
+
+    def test_rounds_of_long_work_are_no_pauses(self):
+        """All wait for the last one, time after time, while nothing is logged."""
+        chance, records, at = random.Random(6), [], 0.0
+        for number in range(600):
+            if number % 30 == 0:
+                at += 20
+            end = at + chance.uniform(12, 16)
+            records += [(at + chance.random(), "a", "Begin", f"ID={number}"), (end, "a", "End", f"ID={number}"), (end + 0.5, "a", "Done", f"ID={number}")]
+        self.assertEqual([cause["title"] for cause in self.told_of(records)["causes"]], [])
+
+    def served(self, places, hosts=2, until="Done"):
+        """Wait -> Have waits for one of so many places, until Done; two events are between."""
+        model, lines, chance = slow_logs.Model(), [], random.Random(5)
+        pool = slow_logs.Resource(model, places)
+
+        def request(number):
+            host = f"h{number % hosts}"
+            log = lambda event: lines.append((model.now, host, event, f"ID={number}"))
+            log("Wait")
+            yield chance.uniform(0.001, 0.002)
+            log("Want")
+            yield pool
+            log("Have")
+            yield chance.uniform(0.01, 0.02)
+            log("Used")
+            yield chance.expovariate(30 / places)
+            log(until)
+            pool.give()
+            yield chance.uniform(0.001, 0.002)
+            log("Left")
+
+        def come():
+            for number in range(3000):
+                yield chance.expovariate(0.95 / (1 / 30 + 0.015 / places))
+                model.at(0, request(number))
+        model.at(0, come())
+        model.run(1000)
+        return lines
+
+    def test_so_many_at_a_time(self):
+        for places in 4, 10:
+            for hosts in 1, 2:
+                with self.subTest(places=places, hosts=hosts):
+                    first = self.told_of(self.served(places, hosts))["causes"][0]
+                    self.assertEqual(first["cause"], "lock")
+                    self.assertRegex(first["title"], f"^{places} at a time: Want -> Have")
+
+    def test_one_at_a_time_in_the_last_leg_of_a_host(self):
+        """What follows leads to another host: it might as well wait until it could send, but is less sure then."""
+        free = {}
+
+        def cost(chance, at, number, host):
+            begin = max(at, free.get(host, 0))
+            free[host] = begin + 0.03 * chance.lognormvariate(0, 0.3)
+            return free[host] - at
+        first = self.told_of(self.requests(cost, rate=75))["causes"][0]
+        self.assertEqual((first["cause"], first["from_event"]), ("lock", "Begin"))
+
+    def test_changed(self):
+        for name, cost, title in (("since", lambda c, at, n, h: 0.006 * (at > 15), "slower since 2023-11-14T22:13:3[45]"),
+                                  ("until", lambda c, at, n, h: 0.06 * (at < 1.5), "slow until 2023-11-14T22:13:21"),
+                                  ("ever", lambda c, at, n, h: 0.002 * at, "ever slower")):
+            with self.subTest(name):
+                first = self.told_of(self.requests(cost))["causes"][0]
+                self.assertEqual(first["cause"], "changed")
+                self.assertRegex(first["title"], title)
+                self.assertIn("Begin -> End", first["evidence"][1])
+        sensed = [(at, "b2", "CpuFrequency", f"HZ={3.2e9 if at < 15 else 2.3e9:.0f}") for at in range(30)]
+        first = self.told_of(self.requests(lambda c, at, n, h: 0.005 * (at > 15 and h == "b2")) + sensed)["causes"][0]
+        self.assertEqual((first["cause"], first["host"]), ("changed", "b2"))
+        self.assertIn("CpuFrequency HZ of b2 was", " ".join(first["evidence"]))
+
+    def test_gone_more_often(self):
+        """Nothing takes longer; but a way that was rare is common."""
+        chance, records = random.Random(3), []
+        for number in range(3000):
+            at = number / 100
+            hit = chance.random() < (0.9 if at < 15 else 0.2)
+            for event, took in ("Ask", 0.001), ("Look", 0.002), *([] if hit else [("Read", 0.01)]), ("Done", 0):
+                records.append((at, "a", event, f"ID={number}"))
+                at += took * chance.uniform(0.9, 1.1)
+        first = self.told_of(records)["causes"][0]
+        self.assertEqual(first["cause"], "changed")
+        self.assertRegex(" ".join(first["evidence"]), r"Read -> Done on a .*passed 0\.1\d times an object before, 0\.\d+ after")
+
+    def test_unended(self):
+        first = self.told_of(self.requests(end=lambda chance, number: chance.random() < 0.8))["causes"][0]
+        self.assertEqual(first["cause"], "unended")
+        self.assertRegex(first["title"], r"^(19|20|21) % never get to Answer: the last of most is End on b")
+
+    def test_uneven_pauses(self):
+        """Ever longer, at no even distances: nothing is logged on the host meanwhile, and all waits."""
+        chance, stops, at = random.Random(2), [], 1.0
+        while at < 30:
+            stops.append((at, at + 0.2 + 0.02 * at))
+            at = stops[-1][1] + chance.uniform(0.8, 3)
+        late = lambda now: next((end for begin, end in stops if begin <= now < end), now)
+        records = []
+        for number in range(3000):
+            now = number / 100 + chance.uniform(0, 0.01)
+            for host, event, took in ("a", "Ask", 0.0003), ("b", "Begin", 0.01), ("b", "End", 0.0003), ("a", "Answer", 0):
+                now = late(now) + chance.uniform(0, 1e-5) if host == "b" else now
+                records.append((now, host, event, f"ID={number}"))
+                now += took * chance.uniform(0.7, 1.3)
+        first = self.told_of(records)["causes"][0]
+        self.assertEqual((first["cause"], first["host"]), ("pause", "b"))
+        self.assertIn("they become longer", " ".join(first["evidence"]))
+        # A lull is no pause.
+        lulls = [record for record in self.requests() if not any(begin <= record[0] < end for begin, end in stops)]
+        self.assertNotIn("pause", [cause["cause"] for cause in self.told_of(lulls)["causes"]])
+
+    def test_balance(self):
+        pick = lambda chance: "b1" if chance.random() < 0.7 else chance.choice(("b2", "b3"))
+        sensed = [(at, host, "CpuLoad", f"CPU.BUSY={busy}") for at in range(30) for host, busy in (("b1", 75), ("b2", 16), ("b3", 17))]
+        first = self.told_of(self.requests(lambda c, at, n, h: 0.01 * c.random() * (h == "b1"), host_of=pick) + sensed)["causes"][0]
+        self.assertEqual((first["cause"], first["host"]), ("balance", "b1"))
+        self.assertRegex(first["evidence"][0], r"^4\.\d+ times as many come there")
+
+    def test_no_straggler_by_chance(self):
+        """A few that wait long make means differ."""
+        for seed in range(1, 6):
+            with self.subTest(seed=seed):
+                records = self.requests(lambda c, at, n, h: c.expovariate(5) * (c.random() < 0.2), count=400, hosts=[f"b{i}" for i in range(8)], seed=seed)
+                self.assertNotIn("straggler", [cause["cause"] for cause in self.told_of(records)["causes"]])
+
+    def test_link_and_space(self):
+        for name, rate, cause in ("full", 119e6, ["link"]), ("half", 60e6, []):
+            chance = random.Random(1)
+            way = [0.08 * chance.random() for _ in range(3000)]
+            sensed = [(at, "b1", "NetworkInterface", f"NET.NAME=eth0 NET.IN={chance.gauss(rate, rate / 100):.0f} NET.OUT=100000") for at in range(30)]
+            records = [(at + (way[int(fields.split("=")[1])] if event != "Ask" else 0), host, event, fields)
+                       for at, host, event, fields in self.requests(hosts=("b1",))]
+            with self.subTest(name):
+                self.assertEqual([c["cause"] for c in self.told_of(records + sensed)["causes"]], cause)
+        for free, changes, cause in (5e9, 1e8, ["disk"]), (5e9, 0, []), (500e9, 1e8, []):
+            sensed = [(at, "b1", "FilesystemSpace", f"FS.MOUNT=/data FS.TOTAL={10**12} FS.AVAILABLE={free - at * changes:.0f}") for at in range(30)]
+            with self.subTest(free=free, changes=changes):
+                found = self.told_of(self.requests(hosts=("b1",)) + sensed)["causes"]
+                self.assertEqual([c["cause"] for c in found], cause)
+
     def test_wrong_use(self):
         for arguments in (["--compare", "a"], ["--compare", "--json", "a", "b"], ["--from", "never"], ["--memory", "0"]):
             self.assertEqual(self.run_program(self.nldiag, *arguments).returncode, 2, arguments)

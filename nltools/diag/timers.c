@@ -1,0 +1,219 @@
+/*
+ * Waiting for a timer, from the times of objects alone.
+ *
+ * A timer: passages that all take the same time though nothing else does, a round one, on a host that is not busy. Or
+ * some that take a constant more than the others, and else as the others do: these wait a time-out out. Or all that
+ * came in a while go on at once, at even distances: they wait for the next beat of something that looks now and then.
+ */
+#include "config.h"
+
+#include "diag/findings.h"
+#include "diag/numbers.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { TOOK_MOST = 1 << 12, EXTRA_LEAST = 5, BEATS_LEAST = 10 };
+
+/* ---- a timer ---- */
+
+typedef struct mode {
+    double low_ns, share; /* the narrowest band of 4 % that holds most passages, and the share of them */
+} mode;
+
+static mode find_mode(const leg *l)
+{
+    int64_t *took = g_new(int64_t, l->count);
+    for (size_t i = 0; i < l->count; i++)
+        took[i] = l->passages[i].took_ns;
+    qsort(took, l->count, sizeof *took, compare_ns);
+    mode best = {0, 0};
+    for (size_t first = 0, end = 0; first < l->count; first++) {
+        while (end < l->count && (double)took[end] <= 1.04 * (double)took[first] + 100000)
+            end++;
+        if ((double)(end - first) > best.share * (double)l->count && took[first] > 0)
+            best = (mode){(double)took[first], (double)(end - first) / (double)l->count};
+    }
+    g_free(took);
+    return best;
+}
+
+/* Times that people write into programs: 1, 2, 2.5, 3, 4, 5, 10, 15, 20, 25, 30, 40, 50, 75 ms and so on. Timers end
+ * late, never early. */
+static double round_ns(double ns)
+{
+    static const double numbers[] = {1, 1.5, 2, 2.5, 3, 4, 5, 6, 7.5, 8};
+    /* NOLINTNEXTLINE(clang-analyzer-security.FloatLoopCounter,cert-flp30-c): powers of ten are exact here */
+    for (double decade = 1e5; decade < 1e12; decade *= 10)
+        for (size_t i = 0; i < G_N_ELEMENTS(numbers); i++) {
+            double timer = numbers[i] * decade;
+            if (ns >= 0.995 * timer && ns <= 1.05 * timer + 150000)
+                return timer;
+        }
+    return 0;
+}
+
+static void find_timer(findings *f, const leg *l)
+{
+    const observed *o = f->observed;
+    mode m = find_mode(l);
+    double timer = round_ns(m.low_ns);
+    pressure p = f->pressures[l->from_host];
+    if (m.share < 0.4 || m.low_ns < 1e6 || timer == 0 || p.cpu_busy >= 70 || p.disk_busy >= 50)
+        return;
+    double share = leg_share(o, l) * MIN(1, m.share * m.low_ns / l->mean_ns);
+    char *where = text_leg(o, l), *time = text_ns(timer), *band = text_ns(m.low_ns), *part = text_share(m.share);
+    finding *made = findings_add(f, "timer", share, 0.5 + 0.4 * m.share - (isnan(p.cpu_busy) ? 0.1 : 0),
+                                 "a wait of %s in %s", time, where);
+    finding_evidence(made, "%s of its %zu passages take %s, to within 4 %%", part, l->count, band);
+    if (!isnan(p.cpu_busy))
+        finding_evidence(made, "the processors of its host are %.0f %% busy meanwhile", p.cpu_busy);
+    finding_place(made, o, l->from_host, l);
+    finding_advice(
+        made, "look for a sleep, a poll interval or a timer of %s there, and wait for what is awaited instead", time);
+    g_free(where);
+    g_free(time);
+    g_free(band);
+    g_free(part);
+}
+
+/* ---- a time-out ---- */
+
+/* Passages fall into two sorts, of which one takes a constant time more. */
+typedef struct extra {
+    double usual_ns, more_ns, share; /* share of passages that take more */
+} extra;
+
+/* What passages took, in order; of very many every so manieth. */
+static int64_t *sample_took(const leg *l, size_t *count)
+{
+    size_t each = l->count / TOOK_MOST + 1;
+    int64_t *took = g_new(int64_t, l->count / each + 1);
+    *count = 0;
+    for (size_t i = 0; i < l->count; i += each)
+        took[(*count)++] = l->passages[i].took_ns;
+    qsort(took, *count, sizeof *took, compare_ns);
+    return took;
+}
+
+/* From the 10th to the 90th percentile of some. */
+static double width(const int64_t *took, size_t count)
+{
+    return (double)(took[count - 1 - count / 10] - took[count / 10]);
+}
+
+/*
+ * The first wide gap in what passages took. Those above it have waited for a constant when they differ among each other
+ * by hardly more than those below it do: the same, only later. Things of two sizes differ by as much as they are large.
+ * Where less than a tenth is below, that is not what is usual.
+ */
+static bool find_extra(const int64_t *took, size_t count, extra *found)
+{
+    int64_t widest = 0;
+    size_t below = EXTRA_LEAST;
+    for (size_t i = EXTRA_LEAST; i + EXTRA_LEAST <= count; i++)
+        widest = MAX(widest, took[i] - took[i - 1]);
+    while (below + EXTRA_LEAST <= count && took[below] - took[below - 1] < widest / 2)
+        below++;
+    if (below + EXTRA_LEAST > count)
+        return false;
+    size_t above = count - below;
+    double usual_ns = (double)took[below / 2], more_ns = (double)took[below + above / 2] - usual_ns,
+           spread_ns = width(took, below);
+    *found = (extra){usual_ns, more_ns, (double)above / (double)count};
+    return below >= above / 9 && spread_ns <= 0.5 * more_ns &&
+           width(took + below, above) <= 2 * spread_ns + 0.02 * more_ns;
+}
+
+static void find_timeout(findings *f, const leg *l)
+{
+    const observed *o = f->observed;
+    size_t count;
+    int64_t *took = sample_took(l, &count);
+    extra found;
+    bool is_there = find_extra(took, count, &found);
+    g_free(took);
+    if (!is_there || found.more_ns < 1e6)
+        return;
+    double timer = round_ns(found.more_ns);
+    double share = found.more_ns * found.share * (double)l->count / observed_total_ns(o);
+    char *where = text_leg(o, l), *time = text_ns(timer > 0 ? timer : found.more_ns), *part = text_share(found.share),
+         *more = text_ns(found.more_ns), *usual = text_ns(found.usual_ns);
+    finding *made = findings_add(f, "timer", share, timer > 0 ? 0.8 : 0.6, "some wait %s longer in %s", time, where);
+    finding_evidence(made, "%s of its %zu passages take %s more than the others, which take %s; none are between", part,
+                     l->count, more, usual);
+    finding_place(made, o, l->to_host, l);
+    finding_advice(made,
+                   "look for what is given up, or sent, after %s there: a time-out and another try, a name that "
+                   "nobody answers for, a delayed acknowledgement",
+                   time);
+    g_free(where);
+    g_free(time);
+    g_free(part);
+    g_free(more);
+    g_free(usual);
+}
+
+/* ---- a beat ---- */
+
+/*
+ * The time between the beats at which passages of a leg end, all that came since at once; 0 where they end at any time.
+ * Distances of ends are then of two sorts: next to none, and those between the beats, all alike, which together are all
+ * the time.
+ */
+static double beat_ns(const leg *l)
+{
+    size_t count = MIN(l->count, TOOK_MOST), beats = 0;
+    int64_t *times = g_new(int64_t, count);
+    for (size_t i = 0; i < count; i++)
+        times[i] = l->passages[i].from_ns + l->passages[i].took_ns;
+    qsort(times, count, sizeof *times, compare_ns);
+    double span = (double)(times[count - 1] - times[0]), together = 0;
+    for (size_t i = 0; i + 1 < count; i++)
+        times[i] = times[i + 1] - times[i];
+    qsort(times, count - 1, sizeof *times, compare_ns);
+    int64_t longest = times[count - 2 - (count - 2) / 100];
+    while (beats + 1 < count && 2 * times[count - 2 - beats] >= longest)
+        together += (double)times[count - 2 - beats++];
+    double period = (double)times[count - 1 - beats / 2 - 1];
+    size_t alike = 0;
+    for (size_t i = 0; i < beats; i++)
+        alike += fabs((double)times[count - 2 - i] - period) <= 0.1 * period;
+    /* Several to a beat: where each one has its own distance there is nothing to tell apart. */
+    if (beats < BEATS_LEAST || 3 * beats > count || together < 0.9 * span || (double)alike < 0.9 * (double)beats)
+        period = 0;
+    g_free(times);
+    return period;
+}
+
+/* Who comes between two beats waits for the next, half of the time between them on the average. */
+static void find_beat(findings *f, const leg *l)
+{
+    const observed *o = f->observed;
+    double period = beat_ns(l);
+    if (period < 1e6 || (double)l->high_ns > 1.2 * period || l->mean_ns < 0.25 * period)
+        return;
+    char *where = text_leg(o, l), *time = text_ns(period), *mean = text_ns(l->mean_ns);
+    finding *made = findings_add(f, "timer", leg_share(o, l), 0.85, "a beat of %s in %s", time, where);
+    finding_evidence(made, "its passages end together, every %s; until then they wait, %s on the average", time, mean);
+    finding_place(made, o, l->to_host, l);
+    finding_advice(made, "look for a poll interval or a timer of %s there, and wait for what is awaited instead", time);
+    g_free(where);
+    g_free(time);
+    g_free(mean);
+}
+
+void find_timers(findings *f)
+{
+    const observed *o = f->observed;
+    const GPtrArray *legs = observed_legs(o);
+    for (guint i = 0; i < legs->len; i++) {
+        const leg *l = g_ptr_array_index(legs, i);
+        if (l->count < PASSAGES_TELLING || leg_share(o, l) < FINDING_LEAST / 4)
+            continue;
+        if (leg_is_local(l))
+            find_timer(f, l);
+        find_timeout(f, l);
+        find_beat(f, l);
+    }
+}
