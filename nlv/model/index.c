@@ -361,7 +361,11 @@ typedef struct contents {
 static bool write_to(int fd, const contents *c)
 {
     const store *s = c->store;
-    header h = {.version = INDEX_VERSION, .byte_order = 0x01020304, .inferred = c->inferred};
+    header h;
+    memset(&h, 0, sizeof h); /* what lies between its members is written, too */
+    h.version = INDEX_VERSION;
+    h.byte_order = 0x01020304;
+    h.inferred = c->inferred;
     if (!identify(c->text, c->at, &h))
         return false;
     memcpy(h.magic, magic, sizeof magic);

@@ -47,9 +47,10 @@ static void add_block(list *l, uint32_t first)
         l->tops = g_renew(list_node, l->tops, l->room);
         l->first = g_renew(uint32_t, l->first, l->room);
     }
-    list_block fresh = {.records = g_new(uint32_t, LIST_BLOCK), .nodes = g_new(list_node, LIST_NODES)};
+    /* Of zeros, for the index has all of it. */
+    list_block fresh = {.records = g_new0(uint32_t, LIST_BLOCK), .nodes = g_new0(list_node, LIST_NODES)};
     if (l->has_values)
-        fresh.values = g_new(float, LIST_BLOCK);
+        fresh.values = g_new0(float, LIST_BLOCK);
     l->blocks[count] = fresh;
     l->tops[count] = empty_node;
     l->first[count] = first;

@@ -152,7 +152,7 @@ static void own_objects_chunk(objects_chunk *c)
 {
     if (!c->borrowed && c->keys != NULL)
         return;
-    objects_chunk own = {.keys = g_malloc((size_t)STORE_CHUNK * (8 + 4 + 2))};
+    objects_chunk own = {.keys = g_malloc0((size_t)STORE_CHUNK * (8 + 4 + 2))}; /* the index has all of it */
     own.last = (uint32_t *)(void *)(own.keys + STORE_CHUNK);
     own.colors = (uint16_t *)(void *)(own.last + STORE_CHUNK);
     if (c->borrowed) {
