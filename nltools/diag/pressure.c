@@ -8,15 +8,26 @@
 
 enum { LINK_SAMPLES = 5 };
 
-/* The largest mean of a field over an event's instances whose name begins with that; NAN when there is none. */
-static double most_of(const observed *o, guint host, const char *event, const char *field, const char *instance)
+/* The next of a host's resources that are that field of that event, from *at on; NULL when there is no more. */
+static const resource *next_of(const observed *o, guint host, const char *event, const char *field, guint *at)
 {
     guint count;
     resource *const *of_host = observed_resources_of(o, host, &count);
+    while (*at < count) {
+        const resource *r = of_host[(*at)++];
+        if (strcmp(r->event, event) == 0 && strcmp(r->field, field) == 0)
+            return r;
+    }
+    return NULL;
+}
+
+/* The largest mean of a field over an event's instances whose name begins with that; NAN when there is none. */
+static double most_of(const observed *o, guint host, const char *event, const char *field, const char *instance)
+{
+    const resource *r;
     double most = NAN;
-    for (guint i = 0; i < count; i++) {
-        const resource *r = of_host[i];
-        if (strcmp(r->event, event) != 0 || strcmp(r->field, field) != 0 || !g_str_has_prefix(r->instance, instance))
+    for (guint at = 0; (r = next_of(o, host, event, field, &at)) != NULL;) {
+        if (!g_str_has_prefix(r->instance, instance))
             continue;
         double mean = resource_mean(r, observed_from_ns(o), observed_to_ns(o));
         if (!isnan(mean) && !(mean <= most))
@@ -34,14 +45,10 @@ static double mean_of(const observed *o, guint host, const char *event, const ch
  */
 static const char *softirq_processor(const observed *o, guint host, double softirq_most)
 {
-    guint count;
-    resource *const *of_host = observed_resources_of(o, host, &count);
-    for (guint i = 0; i < count; i++) {
-        const resource *r = of_host[i];
-        if (strcmp(r->event, "CpuOne") == 0 && strcmp(r->field, "CPU.SOFTIRQ") == 0 &&
-            resource_mean(r, observed_from_ns(o), observed_to_ns(o)) >= softirq_most)
+    const resource *r;
+    for (guint at = 0; (r = next_of(o, host, "CpuOne", "CPU.SOFTIRQ", &at)) != NULL;)
+        if (resource_mean(r, observed_from_ns(o), observed_to_ns(o)) >= softirq_most)
             return r->instance;
-    }
     return NULL;
 }
 
@@ -88,13 +95,10 @@ static double connection_mean(const observed *o, const resource *beside, const c
  */
 static double unread(const observed *o, guint host)
 {
-    guint count;
-    resource *const *of_host = observed_resources_of(o, host, &count);
+    const resource *r;
     double waits = 0, room = 0;
-    for (guint i = 0; i < count; i++) {
-        const resource *r = of_host[i];
-        if (strcmp(r->event, "TcpConnection") != 0 || strcmp(r->field, "TCP.BYTES.RECEIVED") != 0 ||
-            resource_rise(r, observed_from_ns(o), observed_to_ns(o)) < 65536)
+    for (guint at = 0; (r = next_of(o, host, "TcpConnection", "TCP.BYTES.RECEIVED", &at)) != NULL;) {
+        if (resource_rise(r, observed_from_ns(o), observed_to_ns(o)) < 65536)
             continue;
         double queue = connection_mean(o, r, "TCP.QUEUE.IN"), window = connection_mean(o, r, "TCP.WINDOW.RECEIVE");
         if (!isnan(queue) && !isnan(window)) {
@@ -108,13 +112,10 @@ static double unread(const observed *o, guint host)
 /* Of the time of all connections of a host that sent something to speak of, how much they had something to send. */
 static double sending(const observed *o, guint host)
 {
-    guint count, connections = 0;
-    resource *const *of_host = observed_resources_of(o, host, &count);
+    const resource *r;
+    guint connections = 0;
     double busy_us = 0, wall_us = (double)(observed_to_ns(o) - observed_from_ns(o)) / 1e3;
-    for (guint i = 0; i < count; i++) {
-        const resource *r = of_host[i];
-        if (strcmp(r->event, "TcpConnection") != 0 || strcmp(r->field, "TCP.BUSY") != 0)
-            continue;
+    for (guint at = 0; (r = next_of(o, host, "TcpConnection", "TCP.BUSY", &at)) != NULL;) {
         busy_us += resource_rise(r, observed_from_ns(o), observed_to_ns(o));
         connections++;
     }
@@ -139,19 +140,15 @@ static double link_share(const observed *o, const resource *r)
     return 0;
 }
 
-/* Of the interface and direction that is nearest to what it can. */
-static double link_used(const observed *o, guint host)
+/* Of the interface that is nearest to what it can, in that direction. */
+static double link_used(const observed *o, guint host, const char *field)
 {
-    guint count;
-    resource *const *of_host = observed_resources_of(o, host, &count);
+    const resource *r;
     double most = NAN;
-    for (guint i = 0; i < count; i++) {
-        const resource *r = of_host[i];
-        if (strcmp(r->event, "NetworkInterface") != 0 || r->samples->len < LINK_SAMPLES ||
-            (strcmp(r->field, "NET.IN") != 0 && strcmp(r->field, "NET.OUT") != 0))
-            continue;
-        double used = link_share(o, r);
-        most = used <= most ? most : used;
+    for (guint at = 0; (r = next_of(o, host, "NetworkInterface", field, &at)) != NULL;) {
+        double used = r->samples->len >= LINK_SAMPLES ? link_share(o, r) : NAN;
+        if (!isnan(used) && !(used <= most))
+            most = used;
     }
     return most;
 }
@@ -159,19 +156,16 @@ static double link_used(const observed *o, guint host)
 /* Filesystems that cannot be written to are full from the beginning, and stay as they are. */
 static double space_used(const observed *o, guint host)
 {
-    guint count;
-    resource *const *of_host = observed_resources_of(o, host, &count);
+    const resource *r;
     double most = NAN;
-    for (guint i = 0; i < count; i++) {
-        const resource *free_ = of_host[i];
-        if (strcmp(free_->event, "FilesystemSpace") != 0 || strcmp(free_->field, "FS.AVAILABLE") != 0 ||
-            resource_rise(free_, observed_from_ns(o), observed_to_ns(o)) >= 0)
+    int64_t from_ns = observed_from_ns(o), to_ns = observed_to_ns(o);
+    for (guint at = 0; (r = next_of(o, host, "FilesystemSpace", "FS.AVAILABLE", &at)) != NULL;) {
+        const resource *total = observed_find(o, host, "FilesystemSpace", "FS.TOTAL", r->instance);
+        if (total == NULL || resource_rise(r, from_ns, to_ns) >= 0)
             continue;
-        const resource *total = observed_find(o, host, "FilesystemSpace", "FS.TOTAL", free_->instance);
-        double used = total != NULL ? 1 - resource_mean(free_, observed_from_ns(o), observed_to_ns(o)) /
-                                              resource_mean(total, observed_from_ns(o), observed_to_ns(o))
-                                    : NAN;
-        most = used <= most ? most : used;
+        double used = 1 - resource_mean(r, from_ns, to_ns) / resource_mean(total, from_ns, to_ns);
+        if (!isnan(used) && !(used <= most))
+            most = used;
     }
     return most;
 }
@@ -197,7 +191,7 @@ static pressure measure(const observed *o, guint host)
         .retransmits = retransmits(o, host),
         .drops = sum(most_of(o, host, "NetworkInterface", "NET.IN.DROPS", ""),
                      most_of(o, host, "NetworkInterface", "NET.OUT.DROPS", "")),
-        .link = link_used(o, host),
+        .link = fmax(link_used(o, host, "NET.IN"), link_used(o, host, "NET.OUT")),
         .space_used = space_used(o, host),
         .sending = sending(o, host),
         .unread = unread(o, host),
