@@ -37,7 +37,8 @@ static double now_s(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Processor time of this thread: what a frame would take if nobody else was there. */
+/* Processor time of this thread: what a frame would take if nobody else was there, but one that helps to draw it
+ * (beside.h). */
 static double spent_s(void)
 {
     struct timespec t;

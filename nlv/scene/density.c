@@ -2,25 +2,24 @@
 
 #include "scene/density.h"
 
+#include "scene/beside.h"
+
 #include <glib.h>
 #include <math.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <string.h>
-
-typedef struct cell {
-    float total; /* of weights; below 0: a line on top */
-    float lead;  /* by how much the colour is ahead of the others (Boyer and Moore's vote) */
-} cell;
 
 struct density {
     double left, top, scale;
     int width, height, pen; /* pen: pixels that a line is wide */
-    cell *cells;            /* column by column, as most lines are upright */
-    uint8_t *colors;
+    /* Of each pixel, column by column, as most lines are upright: */
+    float *totals;  /* of weights; below 0: a line on top */
+    int32_t *votes; /* lies behind the totals; meaningless where the total is 0 */
     uint64_t work;
-    int first_row, end_row; /* in which something was drawn */
-    float single;           /* how strongly one line shows */
+    density *whole;           /* of which this is a band; NULL: it is none */
+    int band_first, band_end; /* rows that may be drawn in */
+    int first_row, end_row;   /* in which something was drawn */
+    float single;             /* how strongly one line shows */
 };
 
 density *density_new(double left, double top, double right, double bottom, double scale)
@@ -31,11 +30,14 @@ density *density_new(double left, double top, double right, double bottom, doubl
     d->scale = scale;
     d->width = (int)CLAMP(ceil((right - d->left) * scale), 1, 32000);
     d->height = (int)CLAMP(ceil((bottom - d->top) * scale), 1, 32000);
-    d->first_row = d->height;
+    d->first_row = d->band_end = d->height;
     d->pen = 1;
     d->single = 0.5f;
-    d->cells = g_new0(cell, (size_t)d->width * d->height);
-    d->colors = g_new(uint8_t, (size_t)d->width * d->height);
+    /* In one piece: two, each of half the size, the system would take back and give anew with every frame. */
+    size_t pixels = (size_t)d->width * d->height;
+    d->totals = g_malloc_n(pixels, sizeof *d->totals + sizeof *d->votes);
+    memset(d->totals, 0, pixels * sizeof *d->totals);
+    d->votes = (int32_t *)(d->totals + pixels);
     return d;
 }
 
@@ -46,41 +48,79 @@ void density_set_line_width(density *d, double width)
 
 void density_free(density *d)
 {
-    g_free(d->cells);
-    g_free(d->colors);
+    if (d->whole == NULL)
+        g_free(d->totals);
     g_free(d);
 }
 
-/* Adds lines of a colour to a pixel. */
-static inline void vote(cell *c, uint8_t *own, float weight, uint8_t color)
+density *density_band(density *whole, double top, double bottom)
 {
-    if (c->total < 0)
+    density *d = g_memdup2(whole, sizeof *whole);
+    d->whole = whole;
+    d->band_first = (int)CLAMP(ceil((top - d->top) * d->scale), 0, d->height);
+    d->band_end = (int)CLAMP(ceil((bottom - d->top) * d->scale), d->band_first, d->height);
+    d->first_row = d->height;
+    d->end_row = 0;
+    d->work = 0;
+    return d;
+}
+
+void density_join(density *band)
+{
+    density *d = band->whole;
+    d->first_row = MIN(d->first_row, MAX(band->first_row, band->band_first));
+    d->end_row = MAX(d->end_row, MIN(band->end_row, band->band_end));
+    d->work += band->work;
+    density_free(band);
+}
+
+/*
+ * A vote is a pixel's colour, in its lowest byte, and by how much that is ahead of the others, in a float's other bytes
+ * (Boyer and Moore, MJRTY, 1981; with weights). Four pixels below each other vote at once, as that is where most of the
+ * time goes: a comparison's result has all bits set where it is true.
+ */
+enum { COLOR_BITS = 0xff, HALF = 0x80, SIGN_BIT = INT32_MIN };
+typedef float four_floats __attribute__((vector_size(16), aligned(4)));
+typedef int32_t four_ints __attribute__((vector_size(16), aligned(4)));
+
+static inline void vote_four(float *totals, int32_t *votes, float weight, uint8_t color)
+{
+    four_floats total = *(four_floats *)totals;
+    four_ints vote = *(four_ints *)votes & (total != 0), open = total >= 0;
+    four_ints against = (vote & COLOR_BITS) != color;
+    four_floats ahead = (four_floats)((vote & ~COLOR_BITS) ^ (against & SIGN_BIT)) + weight;
+    four_ints wins = ahead > 0;
+    four_ints margin = (((four_ints)ahead & ~SIGN_BIT) + HALF) & ~COLOR_BITS;
+    four_ints next = margin | (wins & color) | (~wins & vote & COLOR_BITS);
+    *(four_floats *)totals = total + (four_floats)((four_ints)(weight - (four_floats){0}) & open);
+    *(four_ints *)votes = (next & open) | (vote & ~open);
+}
+
+/* The same of one pixel. */
+static inline void vote_one(float *total, int32_t *vote, float weight, uint8_t color)
+{
+    if (*total < 0)
         return;
-    c->total += weight;
-    if (*own == color || c->lead <= 0) {
-        *own = color;
-        c->lead += weight;
-    } else {
-        c->lead -= weight;
-        if (c->lead < 0) {
-            *own = color;
-            c->lead = -c->lead;
-        }
-    }
+    int32_t before = *total > 0 ? *vote : 0, own = before & COLOR_BITS, bits = before & ~COLOR_BITS;
+    float lead;
+    memcpy(&lead, &bits, sizeof lead);
+    float ahead = (own == color ? lead : -lead) + weight, margin = fabsf(ahead);
+    memcpy(&bits, &margin, sizeof bits);
+    *vote = ((bits + HALF) & ~COLOR_BITS) | (ahead > 0 ? color : own);
+    *total += weight;
 }
 
 static inline void add(density *d, int x, int y, float weight, uint8_t color, bool on_top)
 {
-    if ((unsigned)x >= (unsigned)d->width || (unsigned)y >= (unsigned)d->height)
+    if ((unsigned)x >= (unsigned)d->width || y < d->band_first || y >= d->band_end)
         return;
     size_t at = (size_t)x * d->height + y;
-    cell *c = &d->cells[at];
     if (!on_top) {
-        vote(c, &d->colors[at], weight, color);
+        vote_one(&d->totals[at], &d->votes[at], weight, color);
         return;
     }
-    c->total = c->total < 0 ? MIN(c->total, -weight) : -weight;
-    d->colors[at] = color;
+    d->totals[at] = MIN(d->totals[at], -weight);
+    d->votes[at] = color;
 }
 
 /* Rows [from, to) of a column, all of them in the area: what most is spent on. */
@@ -88,22 +128,26 @@ static void draw_upright(density *d, int column, int from, int to, float weight,
 {
     if (column < 0 || column >= d->width || from >= to)
         return;
-    size_t at = (size_t)column * d->height + from;
-    for (int y = from; y < to; y++, at++)
-        if (on_top) {
-            d->cells[at].total = -1;
-            d->colors[at] = color;
-        } else {
-            vote(&d->cells[at], &d->colors[at], weight, color);
+    size_t at = (size_t)column * d->height + from, end = at + (size_t)(to - from);
+    if (on_top) {
+        for (; at < end; at++) {
+            d->totals[at] = -1;
+            d->votes[at] = color;
         }
+        return;
+    }
+    for (; at + 4 <= end; at += 4)
+        vote_four(&d->totals[at], &d->votes[at], weight, color);
+    for (; at < end; at++)
+        vote_one(&d->totals[at], &d->votes[at], weight, color);
 }
 
 /* Along y, a pixel a row, parted between the two that are nearest. */
 static void draw_steep(density *d, double x0, double y0, double x1, double y1, float weight, uint8_t color, bool top)
 {
     int from = (int)floor(MIN(y0, y1)), to = (int)ceil(MAX(y0, y1));
-    from = MAX(from, 0);
-    to = MIN(to, d->height);
+    from = MAX(from, d->band_first);
+    to = MIN(to, d->band_end);
     double slope = y1 != y0 ? (x1 - x0) / (y1 - y0) : 0;
     double x = x0 + (from + 0.5 - y0) * slope - 0.5;
     d->work += to > from ? (uint64_t)(to - from) : 0;
@@ -255,7 +299,7 @@ enum {
     SHARED_LEAST = 100000, /* pixels that are worth another thread */
 };
 
-/* A picture that is filled, a strip after the other, by who has time. */
+/* A picture that is filled, a strip after the other, by whoever has time. */
 typedef struct filling {
     const density *density;
     unsigned char *data;
@@ -263,8 +307,7 @@ typedef struct filling {
     uint8_t strengths[STRENGTHS];
     ink inks[256];
     int strips;
-    atomic_int next, done; /* strips */
-    atomic_int users;
+    atomic_int next; /* strip */
 } filling;
 
 static void fill_strip(const filling *f, int left, uint32_t *tables[256])
@@ -275,79 +318,81 @@ static void fill_strip(const filling *f, int left, uint32_t *tables[256])
         uint32_t *row = (uint32_t *)(void *)(f->data + (size_t)(y - f->first) * f->stride);
         for (int x = left; x < right; x++) {
             size_t at = (size_t)x * d->height + y;
-            float total = d->cells[at].total;
+            float total = d->totals[at];
             if (total > 0) {
-                uint8_t own = d->colors[at];
+                uint8_t own = d->votes[at] & COLOR_BITS;
                 if (tables[own] == NULL)
                     tables[own] = make_table(&f->inks[own], f->strengths);
                 row[x] = tables[own][place_of(total)];
             } else if (total < 0)
-                row[x] = pixel_of(&f->inks[d->colors[at]], (uint32_t)(MIN(-total, 1) * 242));
+                row[x] = pixel_of(&f->inks[d->votes[at] & COLOR_BITS], (uint32_t)(MIN(-total, 1) * 242));
         }
     }
 }
 
-static void fill_strips(filling *f)
+static void fill_strips(void *user)
 {
+    filling *f = user;
     uint32_t *tables[256] = {NULL}; /* of a colour: the pixel of each strength, made when it is met */
-    for (int strip; (strip = f->next++) < f->strips; f->done++)
+    for (int strip; (strip = f->next++) < f->strips;)
         fill_strip(f, strip * FILLED_AT_ONCE, tables);
     for (unsigned i = 0; i < 256; i++)
         g_free(tables[i]);
-    if (--f->users == 0)
-        g_free(f);
 }
 
-static void help_fill(gpointer data, gpointer user)
-{
-    (void)user;
-    fill_strips(data);
-}
-
-/* Another thread helps, if it has time: nobody waits for more of it than a strip that it has begun. */
 static void fill(const density *d, cairo_surface_t *surface, int first, int end, bool dark, float most)
 {
-    static GThreadPool *helpers;
     unsigned char *data = cairo_image_surface_get_data(surface);
     if (data == NULL)
         return;
-    filling *f = g_new0(filling, 1);
-    f->density = d;
-    f->data = data;
-    f->stride = cairo_image_surface_get_stride(surface);
-    f->first = first;
-    f->end = end;
-    f->strips = (d->width + FILLED_AT_ONCE - 1) / FILLED_AT_ONCE;
-    f->users = 2; /* this one until all is done */
-    make_strengths(f->strengths, d->single, logf(MAX(most, 16)));
-    make_inks(f->inks, dark);
-    if ((int64_t)d->width * (end - first) >= SHARED_LEAST && g_get_num_processors() > 1) {
-        if (g_once_init_enter(&helpers))
-            g_once_init_leave(&helpers, g_thread_pool_new(help_fill, NULL, 1, FALSE, NULL));
-        f->users++;
-        g_thread_pool_push(helpers, f, NULL);
-    }
-    fill_strips(f);
-    while (f->done < f->strips)
-        sched_yield();
-    if (--f->users == 0)
-        g_free(f);
+    filling f = {.density = d,
+                 .data = data,
+                 .stride = cairo_image_surface_get_stride(surface),
+                 .first = first,
+                 .end = end,
+                 .strips = (d->width + FILLED_AT_ONCE - 1) / FILLED_AT_ONCE};
+    make_strengths(f.strengths, d->single, logf(MAX(most, 16)));
+    make_inks(f.inks, dark);
+    if ((int64_t)d->width * (end - first) >= SHARED_LEAST)
+        beside_run(fill_strips, &f);
+    else
+        fill_strips(&f);
     cairo_surface_mark_dirty(surface);
+}
+
+/* What the pixels of an area hold: of each four below each other, by their places among these. */
+typedef struct tally {
+    four_floats most, sum;
+    four_ints touched; /* how many, below 0 */
+} tally;
+
+static void count_four(tally *t, four_floats total)
+{
+    four_ints is_touched = total > 0, is_more = total > t->most;
+    t->most = (four_floats)(((four_ints)total & is_more) | ((four_ints)t->most & ~is_more));
+    t->sum += (four_floats)((four_ints)total & is_touched);
+    t->touched += is_touched;
 }
 
 /* The most lines of a pixel. Where they hardly overlap, each by itself shows more strongly. */
 static float find_most(density *d, int first, int end)
 {
-    float most = 0, sum = 0;
-    size_t touched = 0;
-    for (int x = 0; x < d->width; x++)
-        for (int y = first; y < end; y++) {
-            float total = d->cells[(size_t)x * d->height + y].total;
-            most = MAX(most, total);
-            sum += total > 0 ? total : 0;
-            touched += total > 0;
-        }
-    float mean = sum / (float)MAX(touched, 1);
+    tally t = {0};
+    for (int x = 0; x < d->width; x++) {
+        const float *column = d->totals + (size_t)x * d->height;
+        int y = first;
+        for (; y + 4 <= end; y += 4)
+            count_four(&t, *(const four_floats *)(column + y));
+        for (; y < end; y++)
+            count_four(&t, (four_floats){column[y]});
+    }
+    float most = 0, sum = 0, touched = 0;
+    for (int i = 0; i < 4; i++) {
+        most = MAX(most, t.most[i]);
+        sum += t.sum[i];
+        touched -= (float)t.touched[i];
+    }
+    float mean = sum / MAX(touched, 1);
     d->single = mean < 1.5f ? 0.85f : mean < 4 ? 0.65f : 0.5f;
     return most;
 }

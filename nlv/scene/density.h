@@ -16,6 +16,14 @@ typedef struct density density;
 density *density_new(double left, double top, double right, double bottom, double scale);
 void density_free(density *d);
 
+/*
+ * The part of an area from top to before bottom (units), to draw lines into that belong there: of others only what lies
+ * in the part is drawn. Bands that do not overlap may be drawn into by one thread each. Ended with density_join, by the
+ * thread that has the whole.
+ */
+density *density_band(density *whole, double top, double bottom);
+void density_join(density *band);
+
 /* How wide lines are, in units; at first they are a pixel wide, whatever a unit is. */
 void density_set_line_width(density *d, double width);
 

@@ -8,10 +8,12 @@
 
 #include "scene/layers.h"
 
+#include "scene/beside.h"
 #include "scene/density.h"
 #include "scene/text.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 enum {
     LINES_ON_PIXELS = 400, /* as many segments are drawn as lines */
@@ -47,8 +49,9 @@ typedef struct drawer {
     unsigned layer;
     GArray *kinds; /* kind */
     size_t visible;
-    double pixel_ns;  /* how long a pixel is */
-    density *density; /* NULL: lines are drawn */
+    double pixel_ns;    /* how long a pixel is */
+    density *density;   /* NULL: lines are drawn */
+    double top, bottom; /* of what is drawn now: the pane, or a band of it */
 } drawer;
 
 static void find_kinds(drawer *d)
@@ -278,6 +281,8 @@ static void draw_starts(const drawer *d)
         if (starts == NULL || starts->count == starts->start)
             continue;
         double y = layout_row_y(d->p, row), half = d->density != NULL ? 1.5 : 2;
+        if (y + half <= d->top || y - half >= d->bottom)
+            continue;
         size_t from = list_find(starts, c->from, starts->start);
         size_t grain = list_grain(list_find(starts, c->to, from) - from, c->column_count);
         double unit = (c->layout->right - c->layout->left) / c->column_count;
@@ -389,6 +394,60 @@ static void draw_selected(const drawer *d)
     }
 }
 
+/* Whether something of a kind lies in what is drawn now; a line is so wide at most. */
+static bool is_here(const drawer *d, const kind *k)
+{
+    enum { LINE = 2 };
+    double from = layout_row_y(d->p, k->from), to = layout_row_y(d->p, k->to);
+    return MAX(from, to) + LINE > d->top && MIN(from, to) - LINE < d->bottom;
+}
+
+static void draw_kinds(const drawer *d)
+{
+    for (int backwards = 0; backwards < 2; backwards++)
+        for (guint i = 0; i < d->kinds->len; i++) {
+            const kind *k = &g_array_index(d->kinds, kind, i);
+            if (is_backwards(k) != (backwards == 1) || !is_here(d, k))
+                continue;
+            draw_kind(d, k);
+            draw_reaching(d, k);
+        }
+    draw_starts(d);
+}
+
+/* Bands of rows, each of which one thread draws. What crosses their border is looked up for both: hence only two. */
+enum { BANDS = 2 };
+typedef struct bands {
+    drawer drawers[BANDS];
+    int count;
+    atomic_int next;
+} bands;
+
+static void draw_bands(void *user)
+{
+    bands *b = user;
+    for (int i; (i = b->next++) < b->count;)
+        draw_kinds(&b->drawers[i]);
+}
+
+static void draw_in_bands(const drawer *d)
+{
+    const pane *p = d->p;
+    bands b = {.count = (int)CLAMP(p->rows, 2, BANDS + 1) - 1};
+    double bottom = p->bottom;
+    for (int i = 0; i < b.count; i++) {
+        drawer *band = &b.drawers[i];
+        *band = *d;
+        band->bottom = bottom;
+        bottom = i + 1 < b.count ? layout_row_y(p, (unsigned)(i + 1) * (p->rows - 1) / (unsigned)b.count) : p->top;
+        band->top = bottom;
+        band->density = density_band(d->density, band->top, band->bottom);
+    }
+    beside_run(draw_bands, &b);
+    for (int i = 0; i < b.count; i++)
+        density_join(b.drawers[i].density);
+}
+
 static drawer drawer_of(const layer_context *c, const pane *p)
 {
     double pixels = (c->layout->right - c->layout->left) * c->scale;
@@ -396,6 +455,8 @@ static drawer drawer_of(const layer_context *c, const pane *p)
                     .p = p,
                     .layer = c->store->spec->lifelines[p->index].layer,
                     .pixel_ns = (double)(c->view->to_ns - c->view->from_ns) / pixels,
+                    .top = p->top,
+                    .bottom = p->bottom,
                     .kinds = g_array_new(FALSE, FALSE, sizeof(kind))};
 }
 
@@ -407,21 +468,15 @@ void lifelines_layer_draw(const layer_context *c, const pane *p)
         d.density = density_new(c->layout->left, p->top, c->layout->right, p->bottom, c->is_raster ? c->scale : 2);
     cairo_set_line_width(c->cr, 1.1);
     cairo_set_line_cap(c->cr, CAIRO_LINE_CAP_ROUND);
-    if (d.density != NULL)
-        density_set_line_width(d.density, 1);
-    for (int backwards = 0; backwards < 2; backwards++)
-        for (guint i = 0; i < d.kinds->len; i++) {
-            const kind *k = &g_array_index(d.kinds, kind, i);
-            if (is_backwards(k) != (backwards == 1))
-                continue;
-            draw_kind(&d, k);
-            draw_reaching(&d, k);
-        }
-    draw_starts(&d);
     if (d.density != NULL) {
+        density_set_line_width(d.density, 1);
+        draw_in_bands(&d);
         density_paint(d.density, c->cr, c->view->dark, 0);
         density_free(d.density);
-    } else if (d.visible <= MARKS_UP_TO) {
+    } else {
+        draw_kinds(&d);
+    }
+    if (d.density == NULL && d.visible <= MARKS_UP_TO) {
         draw_clock_errors(&d);
         draw_marks(&d);
     }

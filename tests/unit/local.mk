@@ -140,12 +140,16 @@ tests_unit_nlagent_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlagent
 tests_unit_nlagent_unit_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_nlagent_unit_LDADD = $(unit_ldadd) $(AGENT_LIBS)
 if BUILD_NLV
-unit_tests += %D%/nlv.unit
+unit_tests += %D%/nlv.unit %D%/scene.unit
 endif
 tests_unit_nlv_unit_SOURCES = %D%/nlv.c
 tests_unit_nlv_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlv
 tests_unit_nlv_unit_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_nlv_unit_LDADD = nlv/libscene.la $(CMOCKA_LIBS)
+tests_unit_scene_unit_SOURCES = %D%/scene.c
+tests_unit_scene_unit_CPPFLAGS = $(tests_unit_nlv_unit_CPPFLAGS)
+tests_unit_scene_unit_CFLAGS = $(tests_unit_nlv_unit_CFLAGS)
+tests_unit_scene_unit_LDADD = $(tests_unit_nlv_unit_LDADD) -lm
 
 unit_tests += %D%/event_kind.unit
 tests_unit_event_kind_unit_SOURCES = %D%/event_kind.c

@@ -1,0 +1,195 @@
+/* nlv's pictures of many lines: pixel by pixel beside a plain model, in bands beside the whole; work that threads
+ * share. */
+#include "config.h"
+
+#include "scene/beside.h"
+#include "scene/density.h"
+
+#include <glib.h>
+#include <math.h>
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+static unsigned draw(unsigned most)
+{
+    static uint64_t state = 88172645463325252u;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return (unsigned)(state % most);
+}
+
+enum { WIDTH = 61, HEIGHT = 83 };
+
+/* What an area shows, in a picture that was empty; freed by cairo. */
+static cairo_surface_t *painted(density *d, float most)
+{
+    cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, WIDTH, HEIGHT);
+    cairo_t *cr = cairo_create(surface);
+    density_paint(d, cr, false, most);
+    cairo_destroy(cr);
+    cairo_surface_flush(surface);
+    return surface;
+}
+
+static uint32_t pixel(cairo_surface_t *surface, int x, int y)
+{
+    const unsigned char *data = cairo_image_surface_get_data(surface);
+    return *(const uint32_t *)(const void *)(data + (size_t)y * (size_t)cairo_image_surface_get_stride(surface) +
+                                             (size_t)x * 4);
+}
+
+/* The colour of the series, at the strength of that pixel. */
+static void assert_color(uint32_t pixel, color wanted)
+{
+    double alpha = (pixel >> 24) / 255.0;
+    assert_true(alpha > 0.2);
+    assert_true(fabs((pixel >> 16 & 0xff) / 255.0 - wanted.red * alpha) < 0.01);
+    assert_true(fabs((pixel >> 8 & 0xff) / 255.0 - wanted.green * alpha) < 0.01);
+    assert_true(fabs((pixel & 0xff) / 255.0 - wanted.blue * alpha) < 0.01);
+}
+
+/* Upright lines of two colours and every length, beginning anywhere: a pixel has the colour that most lines there have.
+ */
+static void test_the_majority_has_the_pixel(void **unused)
+{
+    (void)unused;
+    unsigned lines[HEIGHT][2] = {0};
+    density *d = density_new(0, 0, WIDTH, HEIGHT, 1);
+    for (unsigned i = 0; i < 4000; i++) {
+        unsigned from = draw(HEIGHT), to = from + draw(HEIGHT - from + 1), which = draw(5) < 2;
+        density_line(d, 20.5, from, 20.5, to, 1, which);
+        for (unsigned y = from; y < to; y++)
+            lines[y][which]++;
+    }
+    cairo_surface_t *surface = painted(d, 0);
+    unsigned strongest = 0;
+    for (unsigned y = 0; y < HEIGHT; y++) {
+        unsigned all = lines[y][0] + lines[y][1];
+        assert_int_equal(pixel(surface, 19, (int)y), 0);
+        assert_int_equal(pixel(surface, 21, (int)y), 0);
+        if (2 * lines[y][0] != all)
+            assert_color(pixel(surface, 20, (int)y), palette_series(lines[y][1] > lines[y][0], false));
+        strongest = MAX(strongest, pixel(surface, 20, (int)y) >> 24);
+    }
+    assert_true(strongest > 200);
+    cairo_surface_destroy(surface);
+    density_free(d);
+}
+
+/* A line that stands before all others keeps its colour, whatever is drawn before or after it. */
+static void test_what_is_on_top_stays(void **unused)
+{
+    (void)unused;
+    density *d = density_new(0, 0, WIDTH, HEIGHT, 1);
+    density_line(d, 5.5, 0, 5.5, HEIGHT, 1000, 1);
+    density_line_on_top(d, 5.5, 10, 5.5, 31, DENSITY_ALARM);
+    density_line(d, 5.5, 0, 5.5, HEIGHT, 1000, 1);
+    cairo_surface_t *surface = painted(d, 0);
+    for (int y = 0; y < HEIGHT; y++)
+        assert_color(pixel(surface, 5, y), y >= 10 && y < 31 ? palette_alarm() : palette_series(1, false));
+    cairo_surface_destroy(surface);
+    density_free(d);
+}
+
+typedef struct line {
+    double x0, y0, x1, y1;
+    float weight;
+    unsigned color;
+    bool is_on_top;
+} line;
+
+static line any_line(void)
+{
+    line l = {draw(WIDTH * 20) / 10.0 - WIDTH / 2.0,
+              draw(HEIGHT * 20) / 10.0 - HEIGHT / 2.0,
+              draw(WIDTH * 20) / 10.0 - WIDTH / 2.0,
+              draw(HEIGHT * 20) / 10.0 - HEIGHT / 2.0,
+              1 + (float)draw(30),
+              draw(7),
+              draw(20) == 0};
+    if (draw(2) == 0)
+        l.x1 = l.x0;
+    return l;
+}
+
+static void put(density *d, const line *l)
+{
+    if (l->is_on_top)
+        density_line_on_top(d, l->x0, l->y0, l->x1, l->y1, l->color);
+    else
+        density_line(d, l->x0, l->y0, l->x1, l->y1, l->weight, l->color);
+}
+
+/* The same lines, drawn into bands one after the other, are the same picture; most of them lie partly outside. */
+static void test_bands_are_the_whole(void **unused)
+{
+    (void)unused;
+    static line lines[500];
+    for (unsigned run = 0; run < 20; run++) {
+        double scale = run % 2 + 1, borders[] = {0, draw(200) / 10.0, 20 + draw(300) / 10.0, HEIGHT / scale};
+        density *whole = density_new(0, 0, WIDTH / scale, HEIGHT / scale, scale),
+                *parted = density_new(0, 0, WIDTH / scale, HEIGHT / scale, scale);
+        density_set_line_width(whole, 1 + run % 3);
+        density_set_line_width(parted, 1 + run % 3);
+        for (size_t i = 0; i < G_N_ELEMENTS(lines); i++) {
+            lines[i] = any_line();
+            put(whole, &lines[i]);
+        }
+        for (size_t b = 0; b + 1 < G_N_ELEMENTS(borders); b++) {
+            density *band = density_band(parted, MIN(borders[b], borders[3]), MIN(borders[b + 1], borders[3]));
+            for (size_t i = 0; i < G_N_ELEMENTS(lines); i++)
+                put(band, &lines[i]);
+            density_join(band);
+        }
+        cairo_surface_t *one = painted(whole, 50), *other = painted(parted, 50);
+        for (int y = 0; y < HEIGHT; y++)
+            for (int x = 0; x < WIDTH; x++)
+                assert_int_equal(pixel(one, x, y), pixel(other, x, y));
+        cairo_surface_destroy(one);
+        cairo_surface_destroy(other);
+        density_free(whole);
+        density_free(parted);
+    }
+}
+
+enum { PARTS = 100 };
+typedef struct parts {
+    atomic_int next, done[PARTS], workers;
+} parts;
+
+static void do_parts(void *user)
+{
+    parts *p = user;
+    p->workers++;
+    for (int i; (i = p->next++) < PARTS;)
+        p->done[i]++;
+    p->workers--;
+}
+
+/* Each part is done once and nobody works any more on return, however late the other thread comes. */
+static void test_work_is_shared(void **unused)
+{
+    (void)unused;
+    for (unsigned run = 0; run < 3000; run++) {
+        parts p = {0};
+        beside_run(do_parts, &p);
+        assert_int_equal(p.workers, 0);
+        for (unsigned i = 0; i < PARTS; i++)
+            assert_int_equal(p.done[i], 1);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_majority_has_the_pixel),
+        cmocka_unit_test(test_what_is_on_top_stays),
+        cmocka_unit_test(test_bands_are_the_whole),
+        cmocka_unit_test(test_work_is_shared),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
