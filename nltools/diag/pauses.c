@@ -334,12 +334,12 @@ static void tell_uneven(findings *f, guint host, const GArray *pauses, double he
 }
 
 /* The host on which most is held up. */
-static void find_uneven(findings *f, GArray *const *pauses)
+static void find_uneven(findings *f, GArray *const *pauses, guint hosts)
 {
     const observed *o = f->observed;
     double most = 0;
     guint worst = 0;
-    for (guint h = 1; h < observed_host_count(o); h++) {
+    for (guint h = 1; h < hosts; h++) {
         double wall = (double)(observed_to_ns(o) - observed_from_ns(o)),
                stood = pauses[h]->len >= PAUSES_LEAST ? mean_took(pauses[h], 0, pauses[h]->len) * pauses[h]->len : wall;
         stopped s = stood <= 0.5 * wall ? stopped_on(o, h, pauses[h]) : (stopped){0};
@@ -386,7 +386,7 @@ void find_pauses(findings *f)
     if (is_regular(&found[longest]) && is_stop(o, longest, &found[longest]))
         tell(f, longest, &found[longest]);
     else
-        find_uneven(f, gaps);
+        find_uneven(f, gaps, count);
     for (guint h = 0; h < count; h++) {
         g_array_free(found[h].pauses, TRUE);
         g_array_free(gaps[h], TRUE);

@@ -8,10 +8,12 @@
 #include "scene/layers.h"
 
 #include "scene/axis.h"
+#include "scene/beside.h"
 #include "scene/density.h"
 #include "scene/text.h"
 
 #include <math.h>
+#include <stdatomic.h>
 
 /* Values of a curve that are drawn as a line: on a screen fewer, as a frame has no time for a line's edges. */
 enum { STROKED_MOST = 250, STROKED_MOST_ON_SCREEN = 50 };
@@ -105,28 +107,27 @@ static void stroke_curve(const curve *k, const list *l, size_t from, size_t to, 
     }
 }
 
-/* The mean of each column that has values. */
-typedef struct mean {
-    double x, y;
-} mean;
+/* What a column of the plot shows of a curve. */
+typedef struct column_values {
+    double x, mean, least, most;
+} column_values;
 
-static mean point_of(const curve *k, const list *l, size_t i)
+/* One value, which has no band. */
+static column_values value_at(const curve *k, const list *l, size_t i)
 {
-    return (mean){layer_x(k->c, list_at(l, i)), y_of(k, list_value(l, i))};
+    return (column_values){layer_x(k->c, list_at(l, i)), list_value(l, i), INFINITY, -INFINITY};
 }
 
-/*
- * From least to most of every column, faintly; the means are put into means, and before and behind them the values that
- * come next, so that the line goes on. Returns how many there are.
- */
-static unsigned draw_bands(const curve *k, const list *l, size_t from, unsigned number, mean *means)
+/* Of each column that has values, and of the values before and behind them, so that the line goes on. How many there
+ * are. */
+static unsigned find_columns(const curve *k, const list *l, size_t from, column_values *columns)
 {
     const layer_context *c = k->c;
     unsigned count = 0;
     size_t grain = list_grain(list_find(l, c->to, from) - from, c->column_count);
     double unit = (c->layout->right - c->layout->left) / c->column_count;
     if (from > l->start)
-        means[count++] = point_of(k, l, from - 1);
+        columns[count++] = value_at(k, l, from - 1);
     for (unsigned column = 0; column < c->column_count; column++) {
         size_t to = list_find_near(l, c->columns[column + 1], from, grain);
         if (to == from)
@@ -135,50 +136,85 @@ static unsigned draw_bands(const curve *k, const list *l, size_t from, unsigned 
         /* A record's own time would have to be fetched from far away. */
         double x = grain > 1 || c->is_near ? c->layout->left + (column + 0.5) * unit
                                            : floor(layer_x(c, list_at(l, from))) + 0.5;
-        density_line(k->pixels, x, y_of(k, e.least) + 0.5, x, y_of(k, e.most) - 0.5, 0.45f, number);
-        means[count++] = (mean){x, y_of(k, e.sum / (double)e.count)};
+        columns[count++] = (column_values){x, e.sum / (double)e.count, e.least, e.most};
         from = to;
     }
     if (from < l->count)
-        means[count++] = point_of(k, l, from);
+        columns[count++] = value_at(k, l, from);
     return count;
 }
 
-static void draw_means(const curve *k, const mean *means, unsigned count, unsigned number)
+/* A loadline's curves, one for each host, looked up one after the other by whoever has time. */
+typedef struct curves {
+    const curve *shared;
+    const loadline_lists *lists;
+    size_t stroked_most;
+    column_values **columns; /* of each host; NULL: its values are few, or none */
+    unsigned *counts;
+    atomic_size_t next; /* host */
+} curves;
+
+static void look_up_curves(void *user)
+{
+    curves *all = user;
+    const layer_context *c = all->shared->c;
+    for (size_t i; (i = all->next++) < all->lists->count;) {
+        const list *l = all->lists->hosts[i].list;
+        size_t from = l->count > l->start ? list_find(l, c->from, l->start) : 0;
+        if (l->count == l->start || list_find(l, c->to, from) - from <= all->stroked_most)
+            continue;
+        all->columns[i] = g_new(column_values, c->column_count + 2);
+        all->counts[i] = find_columns(all->shared, l, from, all->columns[i]);
+    }
+}
+
+/* From least to most of every column, faintly. */
+static void draw_bands(const curve *k, const column_values *columns, unsigned count, unsigned number)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (columns[i].least <= columns[i].most)
+            density_line(k->pixels, columns[i].x, y_of(k, columns[i].least) + 0.5, columns[i].x,
+                         y_of(k, columns[i].most) - 0.5, 0.45f, number);
+}
+
+static void draw_means(const curve *k, const column_values *columns, unsigned count, unsigned number)
 {
     for (unsigned i = 1; i < count; i++)
-        density_line_on_top(k->pixels, means[i - 1].x, means[i - 1].y, means[i].x, means[i].y, number);
+        density_line_on_top(k->pixels, columns[i - 1].x, y_of(k, columns[i - 1].mean), columns[i].x,
+                            y_of(k, columns[i].mean), number);
+}
+
+static unsigned number_of(const curves *all, size_t i)
+{
+    return model_host_color(all->shared->c->model, all->lists->hosts[i].host);
 }
 
 /* Few values are a line. Of many there are bands, and then all means before them. */
-static void draw_curves(const curve *k, const loadline_lists *all)
+static void draw_curves(const curve *k, const loadline_lists *lists)
 {
     const layer_context *c = k->c;
-    const size_t most = c->column_count + 2; /* means of a curve */
-    mean *means = g_new(mean, most * all->count + 1);
-    unsigned *counts = g_new0(unsigned, all->count + 1);
-    size_t stroked_most = c->is_raster ? STROKED_MOST_ON_SCREEN : STROKED_MOST;
-    for (size_t i = 0; i < all->count; i++) {
-        const list *l = all->hosts[i].list;
-        unsigned number = model_host_color(c->model, all->hosts[i].host);
-        size_t from = l->count > l->start ? list_find(l, c->from, l->start) : 0;
-        if (l->count > l->start && list_find(l, c->to, from) - from > stroked_most)
-            counts[i] = draw_bands(k, l, from, number % DENSITY_COLORS, means + i * most);
-    }
-    for (size_t i = 0; i < all->count; i++)
-        draw_means(k, means + i * most, counts[i], model_host_color(c->model, all->hosts[i].host) % DENSITY_COLORS);
+    curves all = {.shared = k,
+                  .lists = lists,
+                  .stroked_most = c->is_raster ? STROKED_MOST_ON_SCREEN : STROKED_MOST,
+                  .columns = g_new0(column_values *, lists->count),
+                  .counts = g_new0(unsigned, lists->count)};
+    beside_run(look_up_curves, &all);
+    for (size_t i = 0; i < lists->count; i++)
+        draw_bands(k, all.columns[i], all.counts[i], number_of(&all, i) % DENSITY_COLORS);
+    for (size_t i = 0; i < lists->count; i++)
+        draw_means(k, all.columns[i], all.counts[i], number_of(&all, i) % DENSITY_COLORS);
     if (density_work(k->pixels) > 0)
         density_paint(k->pixels, c->cr, c->view->dark, 1);
-    for (size_t i = 0; i < all->count; i++) {
-        const list *l = all->hosts[i].list;
-        if (l->count == l->start || counts[i] > 0)
-            continue;
-        size_t from = list_find(l, c->from, l->start);
-        stroke_curve(k, l, from, list_find(l, c->to, from),
-                     palette_series(model_host_color(c->model, all->hosts[i].host), c->view->dark));
+    for (size_t i = 0; i < lists->count; i++) {
+        const list *l = lists->hosts[i].list;
+        if (l->count > l->start && all.columns[i] == NULL) {
+            size_t from = list_find(l, c->from, l->start);
+            stroke_curve(k, l, from, list_find(l, c->to, from), palette_series(number_of(&all, i), c->view->dark));
+        }
+        g_free(all.columns[i]);
     }
-    g_free(means);
-    g_free(counts);
+    g_free(all.columns);
+    g_free(all.counts);
 }
 
 void loadlines_layer_draw(const layer_context *c, const pane *p)
