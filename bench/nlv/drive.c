@@ -110,15 +110,14 @@ static void draw(driver *d, frames *to, frames *and_to)
 static void frame(driver *d)
 {
     const frames *rest = &d->rest;
-    d->view.is_coarse = d->pixels > 1 && rest->count > 0 && rest->ms[rest->count - 1] > 8;
+    d->view.is_coarse = rest->count > 0 && rest->ms[rest->count - 1] > (d->pixels > 1 ? 8 : 11);
     draw(d, &d->all, &d->scale);
 }
 
 static void come_to_rest(driver *d)
 {
     d->view.is_coarse = false;
-    if (d->pixels > 1)
-        draw(d, &d->rest, NULL);
+    draw(d, &d->rest, NULL);
 }
 
 static void fit(driver *d)

@@ -235,13 +235,15 @@ size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain)
     if (from >= l->count)
         return l->count;
     size_t next = lower_bound(l->first, block, blocks, record); /* all that is before it begins before record */
+    size_t found = next > block ? (next - 1) * LIST_BLOCK : 0;
     if (grain == LIST_NODE && next > block) {
         size_t last = next - 1, size = MIN(l->count - last * LIST_BLOCK, LIST_BLOCK);
         size_t low = last == block ? from % LIST_BLOCK / LIST_NODE : 0;
         low = lower_node(&l->blocks[last], low, nodes_of(size), record);
-        return CLAMP(last * LIST_BLOCK + low * LIST_NODE, from, l->count);
+        found = last * LIST_BLOCK + (low > 0 ? low - 1 : 0) * LIST_NODE;
     }
-    return CLAMP(next * LIST_BLOCK, from, l->count);
+    /* Where there are few, to a node would be far too much, or nothing. */
+    return found >= from + grain ? found : list_find(l, record, from);
 }
 
 /* The colour that most of some have; count of them, every one or, of a node's entries, some. */

@@ -81,7 +81,7 @@ size_t list_find(const list *l, uint32_t record, size_t from);
  */
 size_t list_grain(size_t entries, size_t columns);
 
-/* As list_find, but the place is that of the first node or block that is not before record, looking at these alone. */
+/* As list_find, but up to a node or block earlier, by grain, and looking at these alone, where so many lie between. */
 size_t list_find_near(const list *l, uint32_t record, size_t from, size_t grain);
 
 /* The node or block, by grain, that has an entry. */

@@ -244,7 +244,8 @@ static void find_pixels(layer_context *c)
     cairo_user_to_device_distance(c->cr, &unit_x, &unit_y);
     double device_x = 1, device_y = 1;
     cairo_surface_get_device_scale(cairo_get_target(c->cr), &device_x, &device_y);
-    c->scale = c->is_raster ? CLAMP(fabs(unit_x) * device_x, 0.5, c->view->is_coarse ? 1 : 8) : 1;
+    double pixels = fabs(unit_x) * device_x;
+    c->scale = c->is_raster ? CLAMP(c->view->is_coarse ? MIN(pixels / 2, 1) : pixels, 0.5, 8) : 1;
 }
 
 /* Which records are where: everything else is found from that. */
@@ -260,8 +261,11 @@ static void find_columns(layer_context *c)
     c->is_near = (c->to - c->from) / c->column_count >= 8 * STORE_MARK;
     for (unsigned i = 0; i < c->column_count; i++) {
         int64_t time_ns = layout_time(l, c->view, l->left + i * width);
+        uint32_t least = i > 0 ? c->columns[i - 1] : c->from;
         uint32_t record = c->is_near ? store_find_time_near(c->store, time_ns) : store_find_time(c->store, time_ns);
-        c->columns[i] = CLAMP(record, c->from, c->to);
+        if (c->is_near && record <= least) /* there are few just here */
+            record = store_find_time(c->store, time_ns);
+        c->columns[i] = CLAMP(record, least, c->to);
     }
     c->columns[0] = c->from;
     c->columns[c->column_count] = c->to;

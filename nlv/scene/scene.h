@@ -27,7 +27,7 @@ typedef struct scene_view {
     const GArray *marks; /* session_mark: bookmarks with their notes; NULL: none */
     const char *caption; /* in words below the picture; NULL: none */
     bool overview;       /* the strip of the whole log, also when all of it is visible */
-    bool is_coarse;      /* lines are drawn by units, whatever pixels there are to one: for speed, while it moves */
+    bool is_coarse;      /* lines are drawn by two pixels, or by units that have more: for speed, while it moves */
 } scene_view;
 
 /* A view of all of a model, with a little room on both sides. */

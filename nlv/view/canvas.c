@@ -12,8 +12,9 @@ static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 
 enum {
     TAUGHT_MOST = 12, /* then who looks knows */
-    FRAME_US = 8000,  /* for moves to look smooth a picture may take twice that: what comes into view may take more */
-    SETTLE_MS = 150,  /* after the latest move, before a coarse picture is drawn again */
+    LONG_US = 8000,   /* for moves to look smooth a picture may take twice that: what comes into view may take more */
+    LONG_BY_UNITS_US = 11000, /* where a unit has one pixel, and coarse is seen more easily */
+    SETTLE_MS = 150,          /* after the latest move, before a coarse picture is drawn again */
 };
 
 typedef enum drag { DRAG_NONE, DRAG_PAN, DRAG_ZOOM, DRAG_RANGE, DRAG_OVERVIEW } drag;
@@ -113,12 +114,13 @@ static gboolean on_settled(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-/* Where a unit has several pixels, and drawing all of them takes long, what moves is drawn by units until it rests. */
+/* Where drawing every pixel takes long, what moves is drawn by two of them, or by units, until it rests. */
 static void choose_fineness(canvas *c)
 {
     history_view view = now_shown(c);
     bool is_moving = view.from_ns != c->drawn.from_ns || view.to_ns != c->drawn.to_ns;
-    c->view.is_coarse = is_moving && c->fine_us > FRAME_US && gtk_widget_get_scale_factor(c->widget) > 1;
+    int64_t long_us = gtk_widget_get_scale_factor(c->widget) > 1 ? LONG_US : LONG_BY_UNITS_US;
+    c->view.is_coarse = is_moving && c->fine_us > long_us;
     c->drawn = view;
     if (c->settling != 0)
         g_source_remove(c->settling);
