@@ -37,7 +37,7 @@ density *density_new(double left, double top, double right, double bottom, doubl
     size_t pixels = (size_t)d->width * d->height;
     d->totals = g_malloc_n(pixels, sizeof *d->totals + sizeof *d->votes);
     memset(d->totals, 0, pixels * sizeof *d->totals);
-    d->votes = (int32_t *)(d->totals + pixels);
+    d->votes = (void *)(d->totals + pixels);
     return d;
 }
 

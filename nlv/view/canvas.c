@@ -34,6 +34,7 @@ struct canvas {
     int64_t hovered_ns; /* and when that was */
     unsigned taught;    /* so often it was said what a click does */
     history_view drawn; /* what the latest picture showed */
+    int64_t moved_us;   /* when the user moved it last: what follows a log moves by itself */
     int64_t fine_us;    /* what the latest picture took that was not coarse */
     guint settling;     /* the timer that draws a coarse one again; 0: none */
 };
@@ -69,6 +70,7 @@ static history_view now_shown(const canvas *c)
 static void moved(canvas *c, history_view before)
 {
     history_move(&c->history, before, now_shown(c));
+    c->moved_us = g_get_monotonic_time();
     c->callbacks.moved(c->callbacks.user);
     canvas_redraw(c);
 }
@@ -114,13 +116,19 @@ static gboolean on_settled(gpointer user)
     return G_SOURCE_REMOVE;
 }
 
-/* Where drawing every pixel takes long, what moves is drawn by two of them, or by units, until it rests. */
+/*
+ * Where drawing every pixel takes long, what moves is drawn by two of them, or by units, until it rests. By two pixels
+ * of a unit each it is coarse to look at: only what the user moves is, and not what follows a log for as long as one
+ * likes.
+ */
 static void choose_fineness(canvas *c)
 {
     history_view view = now_shown(c);
     bool is_moving = view.from_ns != c->drawn.from_ns || view.to_ns != c->drawn.to_ns;
-    int64_t long_us = gtk_widget_get_scale_factor(c->widget) > 1 ? LONG_US : LONG_BY_UNITS_US;
-    c->view.is_coarse = is_moving && c->fine_us > long_us;
+    bool is_by_hand = g_get_monotonic_time() - c->moved_us < SETTLE_MS * 1000;
+    bool is_slow =
+        gtk_widget_get_scale_factor(c->widget) > 1 ? c->fine_us > LONG_US : c->fine_us > LONG_BY_UNITS_US && is_by_hand;
+    c->view.is_coarse = is_moving && is_slow;
     c->drawn = view;
     if (c->settling != 0)
         g_source_remove(c->settling);
@@ -133,12 +141,13 @@ static gboolean on_draw(GtkWidget *widget, cairo_t *cr, gpointer user)
     c->view.width = gtk_widget_get_allocated_width(widget);
     c->view.height = gtk_widget_get_allocated_height(widget);
     choose_fineness(c);
-    int64_t begun_us = g_get_monotonic_time();
     model_lock(c->model);
+    int64_t begun_us = g_get_monotonic_time();
     scene_draw(c->model, &c->view, cr);
+    int64_t took_us = g_get_monotonic_time() - begun_us;
     model_unlock(c->model);
     if (!c->view.is_coarse)
-        c->fine_us = g_get_monotonic_time() - begun_us;
+        c->fine_us = took_us;
     draw_hovered(c, widget, cr);
     return TRUE;
 }
