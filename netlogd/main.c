@@ -369,11 +369,12 @@ static int serve(arguments *a)
     if (good && open_listeners(s, &listeners, &count)) {
         log = open_log(s, a->foreground);
         outputs_start(out, log);
-        recovery *recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
+        extras.recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file)
             status = server_run(s, read_again, a, listeners, count, &extras, out, log);
-        recovery_stop(recovering);
+        recovery_end(extras.recovering, 0); /* where the server did not begin */
+        recovery_free(extras.recovering);
     }
     listener_close_all(listeners, count);
     listener_close_all(control, control != NULL);

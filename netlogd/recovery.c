@@ -12,7 +12,7 @@
 
 enum {
     TOLD_MOST = 256,
-    PATIENCE_S = 3, /* that a recovery under way is waited for at the end */
+    NS_PER_MS = 1000000,
 };
 
 struct recovery {
@@ -20,7 +20,9 @@ struct recovery {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool stop;
-    bool ended; /* the thread */
+    bool ended;               /* the thread */
+    bool left;                /* by its server, and by the log with it */
+    struct timespec patience; /* once it is to stop */
     unsigned interval_s;
     nl_log *log;
     int told[TOLD_MOST]; /* processes whose recovery failed */
@@ -53,28 +55,29 @@ static void tell(recovery *r, const nl_recovered *what)
                  what->url, what->message);
 }
 
-/* At the end, when nobody waits any longer, the log is closed. */
 static void report(void *user, const nl_recovered *what)
 {
     recovery *r = user;
     pthread_mutex_lock(&r->mutex);
-    if (!r->stop)
+    if (!r->left)
         tell(r, what);
     pthread_mutex_unlock(&r->mutex);
 }
 
-static struct timespec seconds_from_now(unsigned seconds)
+static struct timespec from_now(int64_t ms)
 {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += seconds;
+    int64_t ns = until.tv_nsec + ms % 1000 * NS_PER_MS;
+    until.tv_sec += ms / 1000 + ns / NL_NS_PER_SECOND;
+    until.tv_nsec = ns % NL_NS_PER_SECOND;
     return until;
 }
 
 /* False when it is time to end. */
 static bool wait_a_while(recovery *r)
 {
-    struct timespec until = seconds_from_now(r->interval_s);
+    struct timespec until = from_now(r->interval_s * INT64_C(1000));
     pthread_mutex_lock(&r->mutex);
     int result = 0;
     while (!r->stop && result == 0)
@@ -117,18 +120,40 @@ recovery *recovery_start(unsigned interval_s, nl_log *log)
     return NULL;
 }
 
-void recovery_stop(recovery *r)
+void recovery_end(recovery *r, int64_t patience_ms)
 {
     if (r == NULL)
         return;
     pthread_mutex_lock(&r->mutex);
+    if (!r->stop)
+        r->patience = from_now(patience_ms);
     r->stop = true;
     pthread_cond_signal(&r->changed);
-    struct timespec until = seconds_from_now(PATIENCE_S);
+    pthread_mutex_unlock(&r->mutex);
+}
+
+bool recovery_is_over(recovery *r)
+{
+    if (r == NULL)
+        return true;
+    struct timespec now = from_now(0);
+    pthread_mutex_lock(&r->mutex);
+    bool ended = r->ended;
+    pthread_mutex_unlock(&r->mutex);
+    return ended || now.tv_sec > r->patience.tv_sec ||
+           (now.tv_sec == r->patience.tv_sec && now.tv_nsec >= r->patience.tv_nsec);
+}
+
+void recovery_free(recovery *r)
+{
+    if (r == NULL)
+        return;
+    pthread_mutex_lock(&r->mutex);
     int result = 0;
     while (!r->ended && result == 0)
-        result = pthread_cond_timedwait(&r->changed, &r->mutex, &until);
+        result = pthread_cond_timedwait(&r->changed, &r->mutex, &r->patience);
     bool ended = r->ended;
+    r->left = !ended;
     pthread_mutex_unlock(&r->mutex);
     /* Otherwise the process's end ends it in the middle of its work, which the next recovery does again. */
     if (!ended)

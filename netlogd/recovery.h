@@ -6,6 +6,8 @@
 #define NETLOGD_RECOVERY_H
 
 #include <netlogger.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 typedef struct recovery recovery;
 
@@ -13,9 +15,15 @@ typedef struct recovery recovery;
 recovery *recovery_start(unsigned interval_s, nl_log *log);
 
 /*
- * Ends it, and waits for that, but not for long: one that waits for a destination ends with the process. NULL is
- * allowed.
+ * Asks it to end, without waiting: the recovery that is under way may be bringing records to this very server, which
+ * takes them meanwhile. recovery_is_over says whether nothing is under way any longer, or has been for so long that it
+ * is not waited for: patience_ms since recovery_end was called first. Who waits for a destination then ends with the
+ * process. Both are of one thread; NULL is allowed.
  */
-void recovery_stop(recovery *r);
+void recovery_end(recovery *r, int64_t patience_ms);
+bool recovery_is_over(recovery *r);
+
+/* After recovery_end, waits until it is over, and frees it. NULL is allowed. */
+void recovery_free(recovery *r);
 
 #endif

@@ -12,6 +12,7 @@
 #include "nats/reader.h"
 #include "output/failure.h"
 #include "program/program.h"
+#include "recovery.h"
 #include "reload.h"
 #include "request.h"
 #include "subscription.h"
@@ -43,9 +44,11 @@ enum {
     LATE_MS = 50, /* after which the output does not wait any longer until clients have nothing to be read */
     ACTIVATION_MS = 500,
     CLOCK_MS = 1000,
-    TELL_SECONDS = 10,    /* the least between two times that the same is said of outputs, or of descriptors */
-    LEFT_BEHIND = 4096,   /* clients of a place that are taken at the end at most: more than the kernel lets wait */
-    OWN_DESCRIPTORS = 64, /* which clients leave: files are rotated and certificates read, however many they are */
+    RECOVERY_MS = 5,         /* between looks, at the end, whether the recovery under way is over; */
+    RECOVERY_MOST_MS = 3000, /* waited for at most */
+    TELL_SECONDS = 10,       /* the least between two times that the same is said of outputs, or of descriptors */
+    LEFT_BEHIND = 4096,      /* clients of a place that are taken at the end at most: more than the kernel lets wait */
+    OWN_DESCRIPTORS = 64,    /* which clients leave: files are rotated and certificates read, however many they are */
 };
 
 int64_t server_now_ns(void)
@@ -386,10 +389,30 @@ void server_block_signals(bool block)
     sigprocmask(block ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
 }
 
+static void on_recovery_looked_at(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    server *srv = user;
+    struct timeval interval = milliseconds(RECOVERY_MS);
+    if (recovery_is_over(srv->recovering))
+        event_base_loopbreak(srv->base);
+    else
+        event_add(srv->recovery_event, &interval);
+}
+
+/* Clients are served until the recovery is over: it may be one of them. Who asks twice does not want to wait. */
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
-    (void)signal, (void)what;
-    event_base_loopbreak(((server *)user)->base);
+    server *srv = user;
+    if (event_pending(srv->recovery_event, EV_TIMEOUT, NULL)) {
+        event_base_loopbreak(srv->base);
+        return;
+    }
+    inherited_notify("STOPPING=1");
+    ending_begin(srv->settings->stop_s);
+    int64_t patience_ms = ending_left_ms() / 4;
+    recovery_end(srv->recovering, patience_ms < RECOVERY_MOST_MS ? patience_ms : RECOVERY_MOST_MS);
+    on_recovery_looked_at(signal, what, user);
 }
 
 const char *server_reload(server *srv)
@@ -488,6 +511,8 @@ static void start(server *srv, const server_extras *extras)
     srv->retry_event = new_event(srv, -1, 0, on_retry);
     srv->settle_event = new_event(srv, -1, 0, on_settle);
     srv->accept_event = new_event(srv, -1, 0, on_accept_again);
+    srv->recovering = extras->recovering;
+    srv->recovery_event = new_event(srv, -1, 0, on_recovery_looked_at);
     srv->subscriptions = subscriptions_new(srv);
     srv->started_ns = srv->rate_ns = server_now_ns();
     if (extras->control != NULL) {
@@ -588,6 +613,7 @@ static void free_parts(server *srv)
     event_free(srv->retry_event);
     event_free(srv->settle_event);
     event_free(srv->accept_event);
+    event_free(srv->recovery_event);
     event_free(srv->clock_event);
     if (srv->activation_event != NULL)
         event_free(srv->activation_event);
@@ -604,9 +630,7 @@ static void free_parts(server *srv)
 static int stop(server *srv)
 {
     srv->stopping = true;
-    inherited_notify("STOPPING=1");
     enable_listeners(srv, false);
-    ending_begin(srv->settings->stop_s);
     accept_who_came(srv);
     int status = PROGRAM_DONE;
     if (take_and_write_all(srv) != NL_OK) {

@@ -89,6 +89,8 @@ struct server {
     int client_descriptors; /* clients get lower ones */
     int64_t accept_told_ns; /* when it was said last that there are none; 0: never */
     struct event *signals[3];
+    struct recovery *recovering;       /* NULL: none */
+    struct event *recovery_event;      /* looks whether it is over, when the server is to end */
     struct event *clock_event;         /* looks every second for clients that take too long */
     struct evconnlistener **listeners; /* NULL where datagrams come */
     listener *sockets;                 /* that they are for */
@@ -100,11 +102,12 @@ struct server {
 
 enum { SERVER_READ_SIZE = 256 << 10 };
 
-/* Sockets besides those that clients log to; each may be missing. */
+/* What there is besides the sockets that clients log to; each may be missing. */
 typedef struct server_extras {
-    const listener *control; /* NULL */
-    int metrics_fd;          /* -1 */
-    void (*on_ready)(void);  /* called when it serves; NULL */
+    const listener *control;     /* NULL */
+    int metrics_fd;              /* -1 */
+    struct recovery *recovering; /* is asked to end before the server does; NULL */
+    void (*on_ready)(void);      /* called when it serves; NULL */
 } server_extras;
 
 /*

@@ -1,7 +1,9 @@
 """Events of killed processes: nlrecover and netlogd bring them to where they were going."""
 import os
 import re
+import shlex
 import signal
+import socket
 import subprocess
 
 import support
@@ -20,6 +22,23 @@ int main(int argc, char **argv)
     for (int i = 0; i < atoi(argv[2]); i++)
         NL_EVENT(log, NL_USAGE, "Step", "I", i, "TEXT", "a b");
     raise(9);
+}
+"""
+
+# Makes a program take its time over each connection that it asks for.
+SLOW_TO_CONNECT = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+int connect(int fd, const struct sockaddr *address, socklen_t size)
+{
+    int (*original)(int, const struct sockaddr *, socklen_t) = dlsym(RTLD_NEXT, "connect");
+    usleep(atoi(getenv("BEFORE_US")));
+    int result = original(fd, address, size);
+    usleep(atoi(getenv("AFTER_US")));
+    return result;
 }
 """
 
@@ -120,10 +139,10 @@ class Nlrecover(support.Case):
             self.assert_numbers(output.read_text())
             output.unlink()
 
-    def start_collector(self, port, *options):
+    def start_collector(self, port, *options, environment={}):
         output = self.scratch / "collected.log"
         netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", f"x-netlog://127.0.0.1:{port}",
-                             "--output", output, *options, env=self.environment, stderr=subprocess.PIPE, text=True)
+                             "--output", output, *options, env={**self.environment, **environment}, stderr=subprocess.PIPE, text=True)
         support.wait_until(lambda: "listening" in netlogd.stderr.readline(), what="netlogd listens")
         return netlogd, output
 
@@ -138,6 +157,31 @@ class Nlrecover(support.Case):
         self.assert_numbers(log.read_text())
         netlogd.terminate()
         netlogd.wait()
+
+    def be_killed_early(self, port, count):
+        """The numbers that were sent before, to a collector that has gone since; the others are to be recovered."""
+        with socket.create_server(("127.0.0.1", port)) as before:
+            self.be_killed(f"x-netlog://127.0.0.1:{port}?ring=4m", count)
+            with before.accept()[0].makefile("rb") as sent:
+                return self.numbers(sent.read().decode())
+
+    def numbers(self, text):
+        return {int(n) for n in re.findall(r" NL.EVNT=Step I=(\d+) TEXT=", text)}
+
+    def test_a_collector_that_ends_while_it_recovers_to_itself(self):
+        """What its own recovery brings it is taken over before it ends."""
+        port, count, slow = support.free_port(), 30000, self.scratch / "slow.so"
+        (self.scratch / "slow.c").write_text(SLOW_TO_CONNECT)
+        subprocess.run([*shlex.split(support.CC), "-shared", "-fPIC", "-o", slow, self.scratch / "slow.c"], check=True)
+        for before, after in [(0, 0), (200000, 0), (0, 200000)]:
+            sent = self.be_killed_early(port, count)
+            netlogd, output = self.start_collector(port, environment={
+                "LD_PRELOAD": str(slow), "BEFORE_US": str(before), "AFTER_US": str(after), "ASAN_OPTIONS": "verify_asan_link_order=0"})
+            netlogd.terminate()
+            self.assertEqual(netlogd.wait(), 0)
+            self.assertEqual(sorted(sent | self.numbers(output.read_text())), list(range(count)))
+            self.assertEqual(self.recover().stderr, "nothing to recover\n")
+            output.unlink()
 
     def test_a_daemon_that_closed_all_its_descriptors_lives(self):
         program = self.compile_client("""
