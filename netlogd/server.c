@@ -46,9 +46,11 @@ enum {
     CLOCK_MS = 1000,
     RECOVERY_MS = 5,         /* between looks, at the end, whether the recovery under way is over; */
     RECOVERY_MOST_MS = 3000, /* waited for at most */
-    TELL_SECONDS = 10,       /* the least between two times that the same is said of outputs, or of descriptors */
-    LEFT_BEHIND = 4096,      /* clients of a place that are taken at the end at most: more than the kernel lets wait */
-    OWN_DESCRIPTORS = 64,    /* which clients leave: files are rotated and certificates read, however many they are */
+    READERS_MS = 5,          /* and whether subscribers have read what they are sent */
+    READERS_MOST_MS = 2000,
+    TELL_SECONDS = 10,    /* the least between two times that the same is said of outputs, or of descriptors */
+    LEFT_BEHIND = 4096,   /* clients of a place that are taken at the end at most: more than the kernel lets wait */
+    OWN_DESCRIPTORS = 64, /* which clients leave: files are rotated and certificates read, however many they are */
 };
 
 int64_t server_now_ns(void)
@@ -627,6 +629,27 @@ static void free_parts(server *srv)
         close(srv->reject_fd);
 }
 
+/* Subscribers get what was delivered to them, as far as they read it: a stream is not to end within a record. */
+static void let_requests_read(server *srv)
+{
+    int64_t patience_ms = ending_left_ms() / 4;
+    patience_ms = patience_ms < READERS_MOST_MS ? patience_ms : READERS_MOST_MS;
+    int64_t deadline_ns = server_now_ns() + patience_ms * (NL_NS_PER_SECOND / 1000);
+    for (;;) {
+        size_t left = 0;
+        for (request *r = srv->requests; r != NULL; r = r->next) {
+            if (request_queued(r) > 0)
+                request_send(r);
+            if (r->subscription != NULL)
+                subscription_drained(r->subscription);
+            left += request_queued(r);
+        }
+        if (left == 0 || server_now_ns() >= deadline_ns)
+            return;
+        poll(NULL, 0, READERS_MS);
+    }
+}
+
 static int stop(server *srv)
 {
     srv->stopping = true;
@@ -643,6 +666,7 @@ static int stop(server *srv)
     while (srv->connections != NULL)
         connection_close(srv->connections);
     subscriptions_deliver(srv->subscriptions);
+    let_requests_read(srv);
     while (srv->requests != NULL)
         request_close(srv->requests);
     subscriptions_free(srv->subscriptions);

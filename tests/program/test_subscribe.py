@@ -109,6 +109,23 @@ class Subscribe(support.Case):
             s.shutdown(socket.SHUT_WR)
             self.assertEqual(s.recv(1), b"")
 
+    def test_the_end_waits_for_who_reads(self):
+        """What a subscriber was sent it may read to its end; who does not read at all is not waited for long."""
+        process = self.serve()
+        late, never = self.welcome(start=False), self.welcome(start=False)
+        data = b"".join(record(n, padding=f" T={'x' * 400}") for n in range(16000))
+        self.send(data)  # which is more than the kernel takes of a stream
+        process.send_signal(signal.SIGTERM)
+        time.sleep(0.3)
+        self.assertIsNone(process.poll())
+        late.thread.start()
+        self.assertEqual(process.wait(20), 0, self.said())
+        late.thread.join(30)
+        self.assertTrue(bytes(late.data) == data, late.data[-200:])
+        never.thread.start()
+        never.thread.join(30)
+        self.assertTrue(0 < len(never.data) < len(data) and data.startswith(never.data))
+
     def test_a_hundred_subscribers(self):
         process = self.serve()
         everything = [self.welcome() for _ in range(60)]
