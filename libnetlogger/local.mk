@@ -128,3 +128,31 @@ endif
 %C%_libchart_la_SOURCES = %D%/analysis/chart.c %D%/analysis/chart.h
 %C%_libchart_la_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
 %C%_libchart_la_LIBADD = $(GLIB_LIBS) $(CAIRO_LIBS) -lm
+
+# Foreign formats, for programs that read or write them; not installed.
+noinst_LTLIBRARIES += %D%/libconvert.la
+%C%_libconvert_la_SOURCES = \
+	%D%/convert/convert.h %D%/convert/losses.c %D%/convert/output.c %D%/convert/output.h %D%/convert/formats.c %D%/convert/sink.c %D%/convert/netlogger.c \
+	%D%/convert/builder.c %D%/convert/builder.h %D%/convert/keys.c %D%/convert/keys.h \
+	%D%/convert/json_scan.c %D%/convert/json_scan.h %D%/convert/json_text.c %D%/convert/json_text.h \
+	%D%/convert/json_fields.c %D%/convert/json_fields.h %D%/convert/json.c \
+	%D%/convert/csv.h %D%/convert/csv_read.c %D%/convert/csv_write.c %D%/convert/text_set.c %D%/convert/text_set.h \
+	%D%/convert/otlp_read.c %D%/convert/otlp_write.c %D%/convert/otlp.h %D%/convert/chrome_read.c \
+	%D%/convert/lines.h %D%/convert/journal.c %D%/convert/strace.c \
+	%D%/convert/strace_line.c %D%/convert/strace_line.h %D%/convert/strace_time.c %D%/convert/strace_time.h \
+	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c \
+	%D%/convert/kernel_text.c %D%/convert/kernel_text.h %D%/convert/ftrace.c
+%C%_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS) $(BABELTRACE_CFLAGS)
+%C%_libconvert_la_LIBADD = $(XML_LIBS)
+if BUILD_NLSTAT
+%C%_libconvert_la_SOURCES += %D%/convert/picture.c %D%/convert/picture.h %D%/convert/chrome_write.c \
+	%D%/convert/perfetto.c %D%/convert/spans.c
+%C%_libconvert_la_LIBADD += %D%/libanalysis.la $(GLIB_LIBS)
+endif
+if BUILD_XML
+%C%_libconvert_la_SOURCES += %D%/convert/xml_read.c %D%/convert/xml_own.c %D%/convert/xml_write.c %D%/convert/xml.h
+endif
+if BUILD_CTF
+%C%_libconvert_la_SOURCES += %D%/convert/ctf.c
+%C%_libconvert_la_LIBADD += $(BABELTRACE_LIBS)
+endif

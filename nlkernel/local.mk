@@ -17,11 +17,11 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/control.c %D%/control.h %D%/counters.c %D%/counters.h %D%/control_command.c %D%/calls.c %D%/calls.h %D%/calls_read.c %D%/calls_read.h %D%/trace_dat.c %D%/trace_dat.h \
 	%D%/symbol_map.c %D%/symbol_map.h %D%/dwarf.c %D%/symbols.c %D%/call_view.c %D%/call_view.h \
 	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/report_functions.c \
-	nltools/convert/builder.c nltools/convert/keys.c nltools/convert/sink.c nltools/convert/kernel_text.c \
-	nltools/convert/ftrace.c nltools/convert/perf.c \
+	libnetlogger/convert/builder.c libnetlogger/convert/keys.c libnetlogger/convert/sink.c libnetlogger/convert/kernel_text.c \
+	libnetlogger/convert/ftrace.c libnetlogger/convert/perf.c \
 	libnetlogger/program/program.c libnetlogger/program/reading.c libnetlogger/program/log.c \
 	libnetlogger/program/source.c libnetlogger/program/archive.c libnetlogger/program/units.c
-nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -I$(srcdir)/nltools
+nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) -pthread
 nlkernel_nlkernel_LDADD = libnetlogger/libcore.la $(TRACEFS_LIBS) $(ZSTD_LIBS) $(GVC_LIBS) $(DW_LIBS) -lm -lpthread
 if BUILD_NLSTAT

@@ -33,41 +33,12 @@ nltools_nlschema_SOURCES = %D%/nlschema.c \
 nltools_nlschema_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
 nltools_nlschema_LDADD = libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) -lm
 
-# The formats of nlconv, in a library of their own for the tests.
-noinst_LTLIBRARIES += nltools/libconvert.la
-nltools_libconvert_la_SOURCES = \
-	%D%/convert/convert.h %D%/convert/losses.c %D%/convert/output.c %D%/convert/output.h %D%/convert/formats.c %D%/convert/sink.c %D%/convert/netlogger.c \
-	%D%/convert/builder.c %D%/convert/builder.h %D%/convert/keys.c %D%/convert/keys.h \
-	%D%/convert/json_scan.c %D%/convert/json_scan.h %D%/convert/json_text.c %D%/convert/json_text.h \
-	%D%/convert/json_fields.c %D%/convert/json_fields.h %D%/convert/json.c \
-	%D%/convert/csv.h %D%/convert/csv_read.c %D%/convert/csv_write.c %D%/convert/text_set.c %D%/convert/text_set.h \
-	%D%/convert/otlp_read.c %D%/convert/otlp_write.c %D%/convert/otlp.h %D%/convert/chrome_read.c \
-	%D%/convert/lines.h %D%/convert/journal.c %D%/convert/strace.c \
-	%D%/convert/strace_line.c %D%/convert/strace_line.h %D%/convert/strace_time.c %D%/convert/strace_time.h \
-	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c \
-	%D%/convert/kernel_text.c %D%/convert/kernel_text.h %D%/convert/ftrace.c
-nltools_libconvert_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
-nltools_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS) $(BABELTRACE_CFLAGS)
-nltools_libconvert_la_LIBADD = $(XML_LIBS)
-if BUILD_NLSTAT
-nltools_libconvert_la_SOURCES += %D%/convert/picture.c %D%/convert/picture.h %D%/convert/chrome_write.c \
-	%D%/convert/perfetto.c %D%/convert/spans.c
-nltools_libconvert_la_LIBADD += libnetlogger/libanalysis.la $(GLIB_LIBS)
-endif
-if BUILD_XML
-nltools_libconvert_la_SOURCES += %D%/convert/xml_read.c %D%/convert/xml_own.c %D%/convert/xml_write.c %D%/convert/xml.h
-endif
-if BUILD_CTF
-nltools_libconvert_la_SOURCES += %D%/convert/ctf.c
-nltools_libconvert_la_LIBADD += $(BABELTRACE_LIBS)
-endif
-
 bin_PROGRAMS += nltools/nlconv
-nltools_nlconv_SOURCES = %D%/nlconv.c %D%/convert/pipeline.c %D%/convert/pipeline.h \
-	%D%/convert/pipeline_inside.h %D%/convert/cut.c %D%/convert/folder.c
+nltools_nlconv_SOURCES = %D%/nlconv.c %D%/pipeline/pipeline.c %D%/pipeline/pipeline.h \
+	%D%/pipeline/pipeline_inside.h %D%/pipeline/cut.c %D%/pipeline/folder.c
 nltools_nlconv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_nlconv_CFLAGS = $(AM_CFLAGS) -pthread
-nltools_nlconv_LDADD = nltools/libconvert.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la
+nltools_nlconv_LDADD = libnetlogger/libconvert.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la
 
 if BUILD_NLARCHIVE
 bin_PROGRAMS += nltools/nlarchive
@@ -85,7 +56,7 @@ nltools_nlarchive_SOURCES += %D%/archive/postgres.c
 endif
 nltools_nlarchive_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_nlarchive_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(POSTGRES_CFLAGS) $(GLIB_CFLAGS)
-nltools_nlarchive_LDADD = nltools/libconvert.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(SQLITE_LIBS) $(POSTGRES_LIBS)
+nltools_nlarchive_LDADD = libnetlogger/libconvert.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(SQLITE_LIBS) $(POSTGRES_LIBS)
 if BUILD_NLSTAT
 nltools_nlarchive_LDADD += libnetlogger/libanalysis.la $(GLIB_LIBS)
 endif

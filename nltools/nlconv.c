@@ -1,7 +1,7 @@
 /* nlconv: logs from one format into another. Options, the passes over the input, and what is said at the end. */
 #include "config.h"
 
-#include "convert/pipeline.h"
+#include "pipeline/pipeline.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,9 +14,9 @@ nlv_libscene_la_SOURCES = \
 	%D%/scene/text.c %D%/scene/text.h %D%/scene/palette.c %D%/scene/palette.h %D%/scene/beside.c %D%/scene/beside.h %D%/scene/density.c %D%/scene/density.h \
 	%D%/scene/lifelines_layer.c %D%/scene/loadlines_layer.c %D%/scene/points_layer.c %D%/scene/overview_layer.c %D%/scene/marks_layer.c \
 	%D%/scene/layers.h
-nlv_libscene_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -I$(srcdir)/nltools
+nlv_libscene_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_libscene_la_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS) -pthread
-nlv_libscene_la_LIBADD = libnetlogger/libcorrection.la nltools/libconvert.la libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GTK_LIBS) $(GLIB_LIBS) -lm -lpthread
+nlv_libscene_la_LIBADD = libnetlogger/libcorrection.la libnetlogger/libconvert.la libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GTK_LIBS) $(GLIB_LIBS) -lm -lpthread
 
 nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas.c %D%/view/canvas.h \
 	%D%/view/chooser.c %D%/view/chooser.h %D%/view/commands.c %D%/view/commands.h %D%/view/history.c %D%/view/history.h %D%/view/search_bar.c %D%/view/search_bar.h \

@@ -2,7 +2,7 @@
 fuzz_replays =
 fuzz_cppflags = $(AM_CPPFLAGS)
 fuzz_ldadd = libnetlogger/libcore.la
-fuzz_import_ldadd = nltools/libconvert.la libnetlogger/libprogram.la $(fuzz_ldadd)
+fuzz_import_ldadd = libnetlogger/libconvert.la libnetlogger/libprogram.la $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict \
@@ -62,18 +62,18 @@ tests_fuzz_request_replay_LDADD = $(fuzz_ldadd)
 # The importers of nlconv.
 fuzz_replays += %D%/import_json.replay
 tests_fuzz_import_json_replay_SOURCES = %D%/import_json.c %D%/replay.c %D%/importing.h
-tests_fuzz_import_json_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_json"'
+tests_fuzz_import_json_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_json"'
 tests_fuzz_import_json_replay_LDADD = $(fuzz_import_ldadd)
 
 fuzz_replays += %D%/import_csv.replay
 tests_fuzz_import_csv_replay_SOURCES = %D%/import_csv.c %D%/replay.c %D%/importing.h
-tests_fuzz_import_csv_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_csv"'
+tests_fuzz_import_csv_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_csv"'
 tests_fuzz_import_csv_replay_LDADD = $(fuzz_import_ldadd)
 
 if BUILD_XML
 fuzz_replays += %D%/import_xml.replay
 tests_fuzz_import_xml_replay_SOURCES = %D%/import_xml.c %D%/replay.c %D%/importing.h
-tests_fuzz_import_xml_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_xml"'
+tests_fuzz_import_xml_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_xml"'
 tests_fuzz_import_xml_replay_LDADD = $(fuzz_import_ldadd)
 endif
 
@@ -87,31 +87,31 @@ endif
 
 fuzz_replays += %D%/import_otlp.replay
 tests_fuzz_import_otlp_replay_SOURCES = %D%/import_otlp.c %D%/replay.c %D%/importing.h
-tests_fuzz_import_otlp_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_otlp"'
+tests_fuzz_import_otlp_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_otlp"'
 tests_fuzz_import_otlp_replay_LDADD = $(fuzz_import_ldadd)
 
 fuzz_replays += %D%/import_chrome.replay
 tests_fuzz_import_chrome_replay_SOURCES = %D%/import_chrome.c %D%/replay.c %D%/importing.h
-tests_fuzz_import_chrome_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_chrome"'
+tests_fuzz_import_chrome_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_chrome"'
 tests_fuzz_import_chrome_replay_LDADD = $(fuzz_import_ldadd)
 
 fuzz_replays += %D%/import_journal.replay
 tests_fuzz_import_journal_replay_SOURCES = %D%/import_journal.c %D%/replay.c %D%/importing.h
-tests_fuzz_import_journal_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_journal"'
+tests_fuzz_import_journal_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_journal"'
 tests_fuzz_import_journal_replay_LDADD = $(fuzz_import_ldadd)
 
 fuzz_replays += %D%/import_strace.replay
 tests_fuzz_import_strace_replay_SOURCES = %D%/import_strace.c %D%/replay.c %D%/importing.h
-tests_fuzz_import_strace_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_strace"'
+tests_fuzz_import_strace_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_strace"'
 tests_fuzz_import_strace_replay_LDADD = $(fuzz_import_ldadd)
 
 fuzz_replays += %D%/import_perf.replay
 tests_fuzz_import_perf_replay_SOURCES = %D%/import_perf.c %D%/replay.c %D%/importing.h
-tests_fuzz_import_perf_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_perf"'
+tests_fuzz_import_perf_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_perf"'
 tests_fuzz_import_perf_replay_LDADD = $(fuzz_import_ldadd)
 fuzz_replays += %D%/import_ftrace.replay
 tests_fuzz_import_ftrace_replay_SOURCES = %D%/import_ftrace.c %D%/replay.c %D%/importing.h
-tests_fuzz_import_ftrace_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nltools -DFUZZ_TARGET='"import_ftrace"'
+tests_fuzz_import_ftrace_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"import_ftrace"'
 tests_fuzz_import_ftrace_replay_LDADD = $(fuzz_import_ldadd)
 
 if BUILD_NLKERNEL

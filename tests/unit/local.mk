@@ -1,7 +1,7 @@
 # One line a test in unit_tests, and its _SOURCES, _CPPFLAGS, _LDADD. The long ones begin first, so that none is left running
 # alone.
 unit_tests = %D%/recover.unit %D%/synthesis.unit %D%/marker.unit %D%/block.unit
-EXTRA_DIST += %D%/text_support.h %D%/thread_sanitizer.h %D%/under_valgrind.h %D%/valgrind.supp
+EXTRA_DIST += %D%/text_support.h %D%/decoding.h %D%/thread_sanitizer.h %D%/under_valgrind.h %D%/valgrind.supp
 
 unit_tests += %D%/time.unit
 tests_unit_time_unit_SOURCES = %D%/time.c
@@ -129,8 +129,8 @@ tests_unit_nlkernel_unit_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS)
 tests_unit_nlkernel_unit_LDADD = libnetlogger/libprogram.la $(unit_ldadd) $(TRACEFS_LIBS)
 unit_tests += %D%/convert.unit
 tests_unit_convert_unit_SOURCES = %D%/convert.c
-tests_unit_convert_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nltools
-tests_unit_convert_unit_LDADD = nltools/libconvert.la libnetlogger/libprogram.la $(unit_ldadd)
+tests_unit_convert_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_convert_unit_LDADD = libnetlogger/libconvert.la libnetlogger/libprogram.la $(unit_ldadd)
 if BUILD_NLAGENT
 unit_tests += %D%/nlagent.unit
 endif

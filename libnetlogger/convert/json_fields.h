@@ -1,6 +1,6 @@
 /* JSON's members as a record's fields: objects within are flattened, arrays stay text, null is nothing. */
-#ifndef NLTOOLS_CONVERT_JSON_FIELDS_H
-#define NLTOOLS_CONVERT_JSON_FIELDS_H
+#ifndef NETLOGGER_CONVERT_JSON_FIELDS_H
+#define NETLOGGER_CONVERT_JSON_FIELDS_H
 
 #include "convert/builder.h"
 #include "convert/json_scan.h"

@@ -1,6 +1,6 @@
 /* What XML's reader and writer share. */
-#ifndef NLTOOLS_CONVERT_XML_H
-#define NLTOOLS_CONVERT_XML_H
+#ifndef NETLOGGER_CONVERT_XML_H
+#define NETLOGGER_CONVERT_XML_H
 
 #include "convert/builder.h"
 #include "program/record_xml.h"

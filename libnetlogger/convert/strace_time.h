@@ -1,6 +1,6 @@
 /* The times of strace's lines: since 1970, or of a day that is found out, and followed past midnight. */
-#ifndef NLTOOLS_CONVERT_STRACE_TIME_H
-#define NLTOOLS_CONVERT_STRACE_TIME_H
+#ifndef NETLOGGER_CONVERT_STRACE_TIME_H
+#define NETLOGGER_CONVERT_STRACE_TIME_H
 
 #include "convert/strace_line.h"
 

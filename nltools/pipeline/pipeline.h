@@ -2,8 +2,8 @@
  * One pass over an input: it is cut into chunks, several threads convert them, and what they made is put together in
  * the input's order.
  */
-#ifndef NLTOOLS_CONVERT_PIPELINE_H
-#define NLTOOLS_CONVERT_PIPELINE_H
+#ifndef NLCONV_PIPELINE_H
+#define NLCONV_PIPELINE_H
 
 #include "convert/convert.h"
 #include "convert/output.h"

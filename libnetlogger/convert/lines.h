@@ -1,6 +1,6 @@
 /* A chunk of text, line by line. */
-#ifndef NLTOOLS_CONVERT_LINES_H
-#define NLTOOLS_CONVERT_LINES_H
+#ifndef NETLOGGER_CONVERT_LINES_H
+#define NETLOGGER_CONVERT_LINES_H
 
 #include "convert/convert.h"
 

@@ -2,10 +2,10 @@
  * The inside of a pass: the chunks on their way (pipeline.c), and what fills them: streams that are cut (cut.c),
  * folders that are read at once (folder.c).
  */
-#ifndef NLTOOLS_CONVERT_PIPELINE_INSIDE_H
-#define NLTOOLS_CONVERT_PIPELINE_INSIDE_H
+#ifndef NLCONV_PIPELINE_INSIDE_H
+#define NLCONV_PIPELINE_INSIDE_H
 
-#include "convert/pipeline.h"
+#include "pipeline/pipeline.h"
 
 #include <pthread.h>
 

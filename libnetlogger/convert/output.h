@@ -2,8 +2,8 @@
  * Where the converted bytes go: standard output, or a file that takes its name when all of it is there. Every function
  * that fails says why on standard error.
  */
-#ifndef NLTOOLS_CONVERT_OUTPUT_H
-#define NLTOOLS_CONVERT_OUTPUT_H
+#ifndef NETLOGGER_CONVERT_OUTPUT_H
+#define NETLOGGER_CONVERT_OUTPUT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,8 +5,8 @@
  * Values are views of the caller's bytes, or of bytes from builder_bytes, of which there are as many as builder_begin
  * was told.
  */
-#ifndef NLTOOLS_CONVERT_BUILDER_H
-#define NLTOOLS_CONVERT_BUILDER_H
+#ifndef NETLOGGER_CONVERT_BUILDER_H
+#define NETLOGGER_CONVERT_BUILDER_H
 
 #include "convert/convert.h"
 #include "convert/keys.h"

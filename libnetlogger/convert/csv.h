@@ -1,6 +1,6 @@
 /* What CSV's reader and writer share. */
-#ifndef NLTOOLS_CONVERT_CSV_H
-#define NLTOOLS_CONVERT_CSV_H
+#ifndef NETLOGGER_CONVERT_CSV_H
+#define NETLOGGER_CONVERT_CSV_H
 
 #include "convert/convert.h"
 

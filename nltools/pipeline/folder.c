@@ -1,7 +1,7 @@
 /* An input that is a folder, of which an importer reads what it knows. */
 #include "config.h"
 
-#include "convert/pipeline_inside.h"
+#include "pipeline/pipeline_inside.h"
 
 bool pass_reads_folder(const pass *p)
 {

@@ -4,8 +4,8 @@
  * Bytes beyond ASCII are taken as they are, UTF-8 or not. An escaped half of a surrogate pair that stands alone, as
  * some writers make of bytes that are no UTF-8, becomes the three bytes that it would be in UTF-8.
  */
-#ifndef NLTOOLS_CONVERT_JSON_SCAN_H
-#define NLTOOLS_CONVERT_JSON_SCAN_H
+#ifndef NETLOGGER_CONVERT_JSON_SCAN_H
+#define NETLOGGER_CONVERT_JSON_SCAN_H
 
 #include "program/encoding.h"
 

@@ -1,6 +1,6 @@
 /* What OTLP's readers and writers share. */
-#ifndef NLTOOLS_CONVERT_OTLP_H
-#define NLTOOLS_CONVERT_OTLP_H
+#ifndef NETLOGGER_CONVERT_OTLP_H
+#define NETLOGGER_CONVERT_OTLP_H
 
 #include "convert/keys.h"
 #include "convert/json_text.h"

@@ -2,8 +2,8 @@
  * What the kernel's own texts of events have in common, whoever printed them: perf script, ftrace's file trace,
  * trace-cmd report.
  */
-#ifndef NLTOOLS_CONVERT_KERNEL_TEXT_H
-#define NLTOOLS_CONVERT_KERNEL_TEXT_H
+#ifndef NETLOGGER_CONVERT_KERNEL_TEXT_H
+#define NETLOGGER_CONVERT_KERNEL_TEXT_H
 
 #include "convert/builder.h"
 

@@ -1,6 +1,6 @@
 /* A line of strace's, taken to pieces. */
-#ifndef NLTOOLS_CONVERT_STRACE_LINE_H
-#define NLTOOLS_CONVERT_STRACE_LINE_H
+#ifndef NETLOGGER_CONVERT_STRACE_LINE_H
+#define NETLOGGER_CONVERT_STRACE_LINE_H
 
 #include "convert/lines.h"
 

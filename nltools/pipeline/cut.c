@@ -1,7 +1,7 @@
 /* An input that is a stream of bytes being cut into chunks of whole records. */
 #include "config.h"
 
-#include "convert/pipeline_inside.h"
+#include "pipeline/pipeline_inside.h"
 
 #include <string.h>
 

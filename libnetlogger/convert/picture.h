@@ -2,8 +2,8 @@
  * A log as what it means, for formats that are drawings of it: its records in order, its lifelines, loadlines and
  * points (analysis/). All of the log is kept in memory. Of one thread.
  */
-#ifndef NLTOOLS_CONVERT_PICTURE_H
-#define NLTOOLS_CONVERT_PICTURE_H
+#ifndef NETLOGGER_CONVERT_PICTURE_H
+#define NETLOGGER_CONVERT_PICTURE_H
 
 #include "analysis/drawing.h"
 #include "analysis/lifelines.h"

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "convert/pipeline_inside.h"
+#include "pipeline/pipeline_inside.h"
 
 #include <stdlib.h>
 #include <string.h>

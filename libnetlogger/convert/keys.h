@@ -5,8 +5,8 @@
  * the second of that name NAME#2, and so on; a field that is called like a standard one in either text format (ts,
  * DATE, HOST ...) begins with #2 too. No name holds a #, so that a key tells its name.
  */
-#ifndef NLTOOLS_CONVERT_KEYS_H
-#define NLTOOLS_CONVERT_KEYS_H
+#ifndef NETLOGGER_CONVERT_KEYS_H
+#define NETLOGGER_CONVERT_KEYS_H
 
 #include "program/encoding.h"
 

@@ -1,6 +1,6 @@
 /* The threads of an strace, by their numbers: what each has begun, and what program it runs. */
-#ifndef NLTOOLS_CONVERT_STRACE_THREADS_H
-#define NLTOOLS_CONVERT_STRACE_THREADS_H
+#ifndef NETLOGGER_CONVERT_STRACE_THREADS_H
+#define NETLOGGER_CONVERT_STRACE_THREADS_H
 
 #include <netlogger.h>
 

@@ -1,6 +1,6 @@
 /* A set of texts, numbered from 0 as they come. */
-#ifndef NLTOOLS_CONVERT_TEXT_SET_H
-#define NLTOOLS_CONVERT_TEXT_SET_H
+#ifndef NETLOGGER_CONVERT_TEXT_SET_H
+#define NETLOGGER_CONVERT_TEXT_SET_H
 
 #include <netlogger.h>
 

@@ -4,8 +4,8 @@
  * Text that is no UTF-8 is an object of one member, {"$bytes": "BASE64"}, and a number that JSON has no word for is
  * {"$double": "inf"}.
  */
-#ifndef NLTOOLS_CONVERT_JSON_TEXT_H
-#define NLTOOLS_CONVERT_JSON_TEXT_H
+#ifndef NETLOGGER_CONVERT_JSON_TEXT_H
+#define NETLOGGER_CONVERT_JSON_TEXT_H
 
 #include "convert/convert.h"
 #include "program/encoding.h"

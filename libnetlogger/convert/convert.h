@@ -7,8 +7,8 @@
  * into chunks of whole records and has several threads convert them at once; an importer or exporter that needs to see
  * all records in their order says so (in_order). doc/formats.md says what each format's fields become.
  */
-#ifndef NLTOOLS_CONVERT_CONVERT_H
-#define NLTOOLS_CONVERT_CONVERT_H
+#ifndef NETLOGGER_CONVERT_CONVERT_H
+#define NETLOGGER_CONVERT_CONVERT_H
 
 #include "program/program.h"
 
