@@ -47,10 +47,11 @@ enum {
     RECOVERY_MS = 5,         /* between looks, at the end, whether the recovery under way is over; */
     RECOVERY_MOST_MS = 3000, /* waited for at most */
     READERS_MS = 5,          /* and whether subscribers have read what they are sent */
-    READERS_MOST_MS = 2000,
-    TELL_SECONDS = 10,    /* the least between two times that the same is said of outputs, or of descriptors */
-    LEFT_BEHIND = 4096,   /* clients of a place that are taken at the end at most: more than the kernel lets wait */
-    OWN_DESCRIPTORS = 64, /* which clients leave: files are rotated and certificates read, however many they are */
+    READERS_MOST_MS = 2000,  /* without that anybody reads */
+    REST_MS = 20,            /* for the rest of what clients have sent */
+    TELL_SECONDS = 10,       /* the least between two times that the same is said of outputs, or of descriptors */
+    LEFT_BEHIND = 4096,      /* clients of a place that are taken at the end at most: more than the kernel lets wait */
+    OWN_DESCRIPTORS = 64,    /* which clients leave: files are rotated and certificates read, however many they are */
 };
 
 int64_t server_now_ns(void)
@@ -574,18 +575,24 @@ static void take_what_came(server *srv, int64_t deadline_ns)
         datagrams_take_what_came(d);
 }
 
-/* The same, and writes it, again and again while an output is not to be written, until the time is over. */
+/*
+ * The same, and writes it, again and again while an output is not to be written, until the time is over. The clients'
+ * kernels may hold the rest of what they were given until there is room here: they get a moment for that.
+ */
 static nl_status take_and_write_all(server *srv)
 {
-    int64_t deadline_ns = server_now_ns() + srv->settings->stop_s * NL_NS_PER_SECOND / 2;
+    int64_t now_ns = server_now_ns(), deadline_ns = now_ns + srv->settings->stop_s * NL_NS_PER_SECOND / 2;
+    int64_t rest_ns = now_ns + REST_MS * (NL_NS_PER_SECOND / 1000);
     for (;;) {
+        accept_who_came(srv);
         take_what_came(srv, deadline_ns);
         bool blocked = outputs_are_blocked(srv->outputs);
         nl_status status = outputs_settle(srv->outputs);
-        if ((status == NL_OK && !blocked) || server_now_ns() >= deadline_ns)
+        bool done = status == NL_OK && !blocked, rest = srv->connections != NULL && server_now_ns() < rest_ns;
+        if ((done && !rest) || server_now_ns() >= deadline_ns)
             return status;
-        if (status != NL_OK)
-            poll(NULL, 0, RETRY_MS);
+        if (done || status != NL_OK)
+            poll(NULL, 0, done ? REST_MS / 4 : RETRY_MS);
     }
 }
 
@@ -629,13 +636,12 @@ static void free_parts(server *srv)
         close(srv->reject_fd);
 }
 
-/* Subscribers get what was delivered to them, as far as they read it: a stream is not to end within a record. */
+/* Subscribers get what was delivered to them while they go on reading: a stream is not to end within a record. */
 static void let_requests_read(server *srv)
 {
-    int64_t patience_ms = ending_left_ms() / 4;
-    patience_ms = patience_ms < READERS_MOST_MS ? patience_ms : READERS_MOST_MS;
-    int64_t deadline_ns = server_now_ns() + patience_ms * (NL_NS_PER_SECOND / 1000);
-    for (;;) {
+    const int64_t ns_per_ms = NL_NS_PER_SECOND / 1000;
+    int64_t end_ns = server_now_ns() + ending_left_ms() / 2 * ns_per_ms, read_ns = server_now_ns();
+    for (size_t least = SIZE_MAX;;) {
         size_t left = 0;
         for (request *r = srv->requests; r != NULL; r = r->next) {
             if (request_queued(r) > 0)
@@ -644,7 +650,12 @@ static void let_requests_read(server *srv)
                 subscription_drained(r->subscription);
             left += request_queued(r);
         }
-        if (left == 0 || server_now_ns() >= deadline_ns)
+        int64_t now_ns = server_now_ns();
+        if (left < least) {
+            least = left;
+            read_ns = now_ns;
+        }
+        if (left == 0 || now_ns >= end_ns || now_ns - read_ns >= READERS_MOST_MS * ns_per_ms)
             return;
         poll(NULL, 0, READERS_MS);
     }
@@ -654,7 +665,6 @@ static int stop(server *srv)
 {
     srv->stopping = true;
     enable_listeners(srv, false);
-    accept_who_came(srv);
     int status = PROGRAM_DONE;
     if (take_and_write_all(srv) != NL_OK) {
         program_error("%s; the last records are lost", failure_text());

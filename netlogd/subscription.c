@@ -258,8 +258,7 @@ static const nl_buffer *line_of(subscriptions *all, const nl_record *record, nl_
     nl_buffer *line = &all->lines[format == NL_FORMAT_BP];
     if (line->size > 0)
         return line;
-    bool raw = format == NL_FORMAT_ULM ? output_takes_raw(record) : false;
-    if (raw) {
+    if (output_takes_raw(record, format)) {
         nl_buffer_append(line, record->raw.data, record->raw.size);
         nl_buffer_append(line, "\n", 1);
     } else {

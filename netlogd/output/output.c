@@ -397,18 +397,19 @@ static bool write_if_much(output *out)
     return output_is_full(out);
 }
 
-/* Whether the line as it came may stand in a log that others read: nothing before DATE=, no control characters. */
-static bool is_plain(nl_string line)
+/* Whether the line as it came may stand in a log that others read: nothing before its time, no control characters. */
+static bool is_plain(const nl_record *record)
 {
-    static const char begins[] = "DATE=";
-    if (line.size < sizeof begins || memcmp(line.data, begins, sizeof begins - 1) != 0)
+    const char *begins = record->raw_format == NL_FORMAT_BP ? "ts=" : "DATE=";
+    nl_string line = record->raw;
+    if (line.size <= strlen(begins) || memcmp(line.data, begins, strlen(begins)) != 0)
         return false;
     return !nl_has_control(line.data, line.size);
 }
 
-bool output_takes_raw(const nl_record *record)
+bool output_takes_raw(const nl_record *record, nl_format format)
 {
-    return record->raw_format == NL_FORMAT_ULM && record->raw.data != NULL && is_plain(record->raw);
+    return record->raw_format == format && record->raw.data != NULL && is_plain(record);
 }
 
 /* Whether the record of that number, of the latest block, has not come before. */
@@ -448,7 +449,8 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
         return false;
     set_stream(out, sequence);
 
-    if (record->raw_format == NL_FORMAT_ULM && !is_plain(record->raw)) {
+    bool is_text = record->raw_format == NL_FORMAT_ULM || record->raw_format == NL_FORMAT_BP;
+    if (is_text && !is_plain(record)) {
         clean = *record;
         clean.raw = (nl_string){0};
         record = &clean;

@@ -67,8 +67,8 @@ const unsigned char *output_own_stream(const output *out);
 /* Whether blocks are best taken as a whole. */
 bool output_wants_blocks(const output *out);
 
-/* Whether the record's raw text is a plain line of ULM, which is added as it came. */
-bool output_takes_raw(const nl_record *record);
+/* Whether the record's raw text is a plain line of that text format, which is added as it came. */
+bool output_takes_raw(const nl_record *record, nl_format format);
 
 /*
  * Adds a record that is meant, as the bytes that came in where those are a plain line of the format. sequence is its

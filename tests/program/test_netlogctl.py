@@ -151,6 +151,8 @@ class Netlogctl(support.Case):
                 self.send(record(3))
             self.assertEqual([tail.stdout.readline() for _ in lines[1:]], lines[1:])
             tail.kill()
+            tail.wait()
+        support.wait_until(lambda: self.ask("subscribers") == [], what="netlogd knows that they have gone")
         tail = self.start(self.netlogctl, "--socket", self.control, "tail", "--json", stdout=-1)
         support.wait_until(lambda: [s["STATE"] for s in self.ask("subscribers")] == ["live"])
         self.send(record(4))
