@@ -71,4 +71,6 @@ EXTRA_DIST += \
 	%D%/site/search.js \
 	%D%/site/site.css \
 	%D%/site/text.py \
-	%D%/tutorial.md
+	%D%/text-formats.md \
+	%D%/tutorial.md \
+	%D%/wire-protocol.md

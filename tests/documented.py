@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Says what is not documented, or documented and gone: documented.py SOURCE BUILD; exit 1 when there is anything.
 
-    functions    of libnetlogger/abi: each has words in its header, by Doxygen, and a use in doc/api-examples; none is named in
-                 doc/ or a header that is not there
-    options      of each program, and of nlkernel's subcommands: what --help lists is what its manual page lists; no page names
-                 another
-    directives   of netlogd: the table of netlogd/main.c is what netlogd.conf(5) and packaging/netlogd.conf have
+    functions    of libnetlogger/abi, and macros that look like functions: each has words in its header, by Doxygen, and a use in
+                 doc/api-examples; none is named in doc/ or a header that is not there
+    options      of each program, and of each command that has options of its own: what --help lists is what its manual page lists,
+                 in the sections whose titles name that command; no page names another
+    words        commands, directives, options of URLs, keys of files: the table WORDS
+    variables    of the environment that are read: each is in the pages that the table VARIABLES names, and no page names another
     sensors      events and fields: nlsensor --table is doc/sensors.md
-    events       of the programs' own, as they stand in the source: each is in doc/events.md, and no other
+    events       that programs log of their own accord, as they stand in the source: each is in doc/events.md or doc/sensors.md, with its
+                 fields, and no other is
 
 What is not built is passed over, and said.
 """
@@ -25,10 +27,99 @@ PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nls
             "nlwrite": "nltools/nlwrite", "nlstat": "nltools/nlstat", "nldiag": "nltools/nldiag", "nlv": "nlv/nlv",
             "nlrecover": "nltools/nlrecover", "nlschema": "nltools/nlschema", "nlsensor": "nlagent/nlsensor", "nlkernel": "nlkernel/nlkernel",
             "nlarchive": "nltools/nlarchive", "nlagent": "nlagent/nlagent", "nlagentd": "nlagent/nlagentd"}
-SUBCOMMANDS = {"nlkernel": ["list", "record", "live", "report", "schema run", "bench", "control", "graph", "symbols"],
-               "nlschema": ["header", "doc", "check", "bench"], "nlarchive": ["load", "query", "info"]}
 COMMON = {"help", "usage", "version"}
-OWN_EVENTS = r"(?:NetLogger|Netlogd|Nlagent|Nlagentd)\.[A-Z]\w*(?:\.[A-Z]\w*)*"
+HEADERS = "libnetlogger/include/netlogger/"
+ITEM = r"^\.(?:It )?Cm (\w+)(?: Ar \w+)?$"
+SYNOPSIS = r"(?:^\.Cm|\|) (\w+)", ".Sh SYNOPSIS", ".Sh"
+COMPARED = r'strcmp\(name, "(\w+)"\)'
+QUOTED = r'"(\w+)"'
+# What; where the source has it; where it is told. A place is a file, or a program's --help, a pattern, and perhaps what stands
+# before and behind the part that is meant.
+WORDS = [
+    ("command of nlkernel", [("nlkernel/main.c", r'\{"(?!workload)(\w+)", command_')],
+     [("doc/man/nlkernel.1", r"^\.B nlkernel (\w+)", ".SH SYNOPSIS", ".SH"), ("nlkernel --help", r"nlkernel \[OPTION\.\.\.\] (\w+)")]),
+    ("command of nlkernel schema", [("nlkernel/schema_command.c", r'\{"(\w+)", \w+\}', "} commands[] = {", ";")],
+     [("doc/man/nlkernel.1", r"^\.B nlkernel schema (\w+)", ".SH SYNOPSIS", ".SH"), ("nlkernel --help", r"nlkernel \[OPTION\.\.\.\] schema (\w+)")]),
+    ("command of nlschema", [("nltools/nlschema.c", r'\{"(\w+)", [A-Z]+\}', "} commands[] = {", ";")],
+     [("doc/man/nlschema.1", *SYNOPSIS), ("doc/man/nlschema.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
+      ("nlschema --help", r"nlschema \[OPTION\.\.\.\] (\w+)")]),
+    ("command of nlarchive", [("nltools/nlarchive.c", r'strcmp\(words\[0\], "(\w+)"\)')],
+     [("doc/man/nlarchive.1", *SYNOPSIS), ("doc/man/nlarchive.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
+      ("nlarchive --help", r"nlarchive \[OPTION\.\.\.\] (\w+)")]),
+    ("command of nlagent", [("nlagent/nlagent.c", r'strcmp\(verb, "(\w+)"\)')],
+     [("doc/man/nlagent.1", *SYNOPSIS), ("doc/man/nlagent.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
+      ("nlagent --help", r"(?:\] |\|)([a-z]+)", "Usage:", "\n\n")]),
+    ("directive of netlogd", [("netlogd/main.c", r'^    \{"([a-z-]+)",', "} directives[] = {", "\n};")],
+     [("doc/man/netlogd.conf.5", r"^\.It Ic ([a-z-]+)"), ("packaging/netlogd.conf", r"^#?([a-z-]+) \S+$|^#?(output|listen) ")]),
+    ("option of a log's URL", [("libnetlogger/log/options.c", COMPARED, "nl_status read_own("), ("libnetlogger/transport/writer.c", COMPARED)],
+     [(HEADERS + "log.h", r"^ \*   (\w+)=", " * Opens a log.", "NL_API")]),
+    ("option of x-netlogs://", [("libnetlogger/transport/dial.c", QUOTED, "nl_dialer_takes_option(", "}")],
+     [(HEADERS + "url.h", r"\b(\w+)=[A-Z]+", "x-netlogs://", "x-netlog+udp://")]),
+    ("option of a collector that is read", [("libnetlogger/transport/source_collector.c", r'\{"(\w+)", "', "} known[] = ", ";")],
+     [(HEADERS + "reader.h", r"\b(\w+)=\w", "Options choose among them:", "\n * \n")]),
+    ("option of netlogd's listen", [("netlogd/settings.c", COMPARED, "char *read_tls(", "\n}")],
+     [("doc/man/netlogd.conf.5", r"[?&](\w+)=", ".It x-netlogs://", "\n")]),
+    ("option of nlagentd's listen", [("nlagent/agent/settings.c", r'option_value\(url, "(\w+)"\)', "char *read_tls(", "\n}")],
+     [("doc/man/nlagentd.8", r"[?&](\w+)=", ".It Fl l Ar URL", ".It")]),
+    ("option of netlogd's output", [("netlogd/output/options.c", COMPARED, "nl_status read_option(", "\n}")],
+     [("netlogd/output/options.h", r"^ \*   (\w+)=")]),
+    ("option of netlogd's output", [("netlogd/output/options.c", COMPARED, "nl_status read_option(", "\n}"),
+                                    ("netlogd/output/kind_forward.c", QUOTED, "own_options[] =", ";")],
+     [("doc/man/netlogd.conf.5", r"(?:^\.It|,) (\w+)=", ".It Ic output", ".It Ic log")]),
+    ("option of nats://", [("netlogd/nats/place.c", COMPARED)],
+     [("netlogd/nats/place.h", r"\b(\w+)=(?!value)|^ \*   (\w+), (\w+)  ", "?name=value", "#ifndef")]),
+    ("section of nlv's files", [("libnetlogger/analysis/drawing.c", r'(?:strcmp|prefix)\(section, "(\w+) ?"', "bool read_section(", "\n}")],
+     [("doc/man/nlv.1", r"^\[(\w+)", ".Sh WHAT IS DRAWN", ".Sh")]),
+    ("key of nlv's files", [("libnetlogger/analysis/drawing.c", r'(?:needed|needed_list|g_key_file_get_\w+)\(file, section, "(\w+)"')],
+     [("doc/man/nlv.1", r"^\.Cm ([a-z]+)(?:=\w+)?$|^([a-z]+)=", ".Sh WHAT IS DRAWN", ".Sh")]),
+    ("key of nlschema's files", [("nltools/schema/schema.c", r'strcmp\((?:e->)?key, "(\w+)"\)')],
+     [("doc/man/nlschema.1", r"^(?:\.Ql )?([a-z]+)=", ".Sh DESCRIPTION", ".Sh")]),
+    ("section of a schema", [("libnetlogger/synthesis/rules.c", QUOTED, "bool read_section(", "\n}")],
+     [("doc/synthesis.md", r"`\[([a-z]+)[ \]]")]),
+    ("key of a schema", [("libnetlogger/synthesis", r'strcmp\((?:setting->)?key, "(\w+)"\)|\{"(\w+)", ROLE_|section, "(\w+)"'),
+                         ("nlkernel", r'strcmp\(key, "(\w+)"\)|\.key, "(\w+)"|nl_section_value\(section, "(\w+)"'),
+                         ("nlkernel/schemas/application.schema", r"^(help) =")],
+     [("doc/synthesis.md", r"\b([a-z]+) =(?!=)")]),
+    ("function of a schema", [("libnetlogger/synthesis/rules.c", r'\{"(\w+)",\s+FUNCTION_')], [("doc/synthesis.md", r"^\| `(\w+)\(")]),
+    ("column of a report", [("nlkernel/summary.c", r'\{"(\w+)", of_')], [("doc/synthesis.md", r"(\w+)(?=[ \w]*` \|)", "`columns =`", "\n")]),
+    ("order of a report", [("nlkernel/summary.c", QUOTED, "orders[] =", ";")], [("doc/synthesis.md", r"`(\w+)`", "`order =`", "\n")]),
+    ("plot of a report", [("nlkernel/summary.c", r'"(\w+)"', "plots[] =", ";")], [("doc/synthesis.md", r"`(\w+)`", "`plot =`", "\n")]),
+]
+# Where the pages are for the variables that these files read; the first that fits counts.
+VARIABLES = {
+    "libnetlogger/service/inherited.c": ["doc/man/netlogd.8", "doc/man/nlagentd.8"],
+    "libnetlogger/synthesis": [HEADERS + "synthesis.h", "doc/man/nlkernel.1"],
+    "libnetlogger/program": ["doc/man/netlogd.8", "doc/man/nlagentd.8", "doc/man/nlagent.1", "doc/man/nlkernel.1"],
+    "libnetlogger": [HEADERS + "log.h", "doc/man/nlwrite.1"],
+    "netlogd/netlogctl.c": ["doc/man/netlogctl.8"], "netlogd": ["doc/man/netlogd.8"],
+    "nlagent/nlsensor.c": ["doc/man/nlsensor.1"], "nlagent/nlagent.c": ["doc/man/nlagent.1"], "nlagent": ["doc/man/nlagentd.8"],
+    "nlkernel": ["doc/man/nlkernel.1"], "nlsort": ["doc/man/nlsort.1"], "nlv": ["doc/man/nlv.1"],
+    "nltools/schema": ["doc/man/nlschema.1"], "nltools/nlwrite.c": ["doc/man/nlwrite.1"], "nltools/nlconv.c": ["doc/man/nlconv.1"],
+}
+FOLDERS = ["libnetlogger", "netlogd", "nlagent", "nlkernel", "nlsort", "nltools", "nlv"]
+EVENT = r"[A-Z]\w*(?:\.[A-Z]\w*)*"
+FIELD = r"[A-Z][A-Z0-9]*(?:\.[A-Z0-9]+)*"
+
+def stripped(code, strings=False):
+    """C without its comments, and without what is in its strings unless that is wanted."""
+    def kept(found):
+        return "" if found[0].startswith("/") else found[0] if strings else '""'
+
+    return re.sub(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"', kept, code, flags=re.S)
+
+
+def arguments(code, at):
+    """Those of the call whose parenthesis was opened just before code[at]."""
+    parts, depth = [""], 1
+    for found in re.finditer(r'"(?:\\.|[^"\\])*"|.', code[at:], re.S):
+        depth += (found[0] in "([{") - (found[0] in ")]}")
+        if depth == 0:
+            break
+        if found[0] == "," and depth == 1:
+            parts.append("")
+        else:
+            parts[-1] += found[0]
+    return parts
 
 
 class Tree:
@@ -42,7 +133,15 @@ class Tree:
         self.problems += [f"{kind}: {thing} {what}" for thing in sorted(things)]
 
     def text(self, path):
-        return (self.source / path).read_text()
+        """A file's; of a folder that of its C; of a program with arguments what it prints, None when it is not built."""
+        program, *options = path.split()
+        if options:
+            return self.run(program, *options) if (self.build / PROGRAMS[program]).exists() else None
+        path = self.source / path
+        return "\n".join(file.read_text() for file in sorted(path.rglob("*.c"))) if path.is_dir() else path.read_text()
+
+    def run(self, program, *options):
+        return subprocess.run([str(self.build / PROGRAMS[program]), *options], capture_output=True, text=True).stdout
 
     def pages(self):
         """Every page of words, but for HACKING.md, which is about the inside."""
@@ -53,7 +152,8 @@ class Tree:
     def check_functions(self):
         public = {name for name in re.findall(r"^symbol (\w+)", self.text("libnetlogger/abi"), re.M) if not name.startswith("nl_private")}
         headers = "\n".join(path.read_text() for path in api.headers(self.source))
-        known = set(re.findall(r"\b(?:nl_\w+|NL_\w+|NetLogger\w+)", re.sub(r"/\*.*?\*/", "", headers, flags=re.S)))
+        known = set(re.findall(r"\b(?:nl_\w+|NL_\w+|NetLogger\w+)", stripped(headers)))
+        known |= public | set(re.findall(r'"(NL_[A-Z_]+)"', self.text("nlagent/agent/definition.c")))  # sensors' variables
         if shutil.which("doxygen") is None:
             self.passed_over.append("functions' words: there is no doxygen")
         else:
@@ -62,20 +162,15 @@ class Tree:
             self.say("function", api.undocumented(parsed), "has no words in its header")
             seen = {member.name for part in parsed for member in part.members}
             self.say("function", {name for name in public - seen if not name.startswith("NetLoggerOld")}, "is in no public header")
-        examples = "\n".join(path.read_text() for path in sorted((self.source / "doc" / "api-examples").glob("*.c")))
+        examples = "\n".join(stripped(path.read_text()) for path in sorted((self.source / "doc" / "api-examples").glob("*.c")))
         inline = set(re.findall(r"^static inline \w+ (nl_\w+)\(", headers, re.M)) - {"nl_bytes"}
         wanted = {name.replace("NetLoggerOld", "NetLogger") for name in public} | inline | {"NL_EVENT", "NL_MARKER", "NL_BYTES"}
         self.say("function", wanted - set(re.findall(r"\b(\w+)\(", examples)) - set(re.findall(r"\b(\w+),", examples)), "is used by no example")
         for path in self.pages() + api.headers(self.source):
-            named = set(re.findall(r"\b(nl_[a-z]\w+)\b(?!\.\w|/)", path.read_text()))
+            named = set(re.findall(r"\b(nl_[a-z]\w+|NL_[A-Z0-9_]*[A-Z0-9]|NetLogger[A-Z]\w*)\b(?!\.\w|/)", path.read_text()))
             self.say(path.name, named - known, "is no name of a public header")
 
     # ---- options ----
-
-    def help_of(self, program):
-        path = self.build / PROGRAMS[program]
-        calls = [[], *(name.split() for name in SUBCOMMANDS.get(program, []))]
-        return "\n".join(subprocess.run([str(path), *call, "--help"], capture_output=True, text=True).stdout for call in calls)
 
     def check_options(self):
         options = {}
@@ -83,23 +178,37 @@ class Tree:
             if not (self.build / path).exists():
                 self.passed_over.append(f"options of {program}: it is not built")
                 continue
-            listed = set(re.findall(r"^ +(?:-\S(?:, )?)? *--([a-z][a-z-]*)", self.help_of(program), re.M)) - COMMON
             page = next((self.source / "doc" / "man").glob(f"{program}.[18]"), None)
             if page is None:
                 self.say("program", [program], "has no manual page")
                 continue
-            items = "\n".join(self.items(page.read_text()))
-            told = set(re.findall(r"--([a-z][a-z-]*)", items)) - COMMON
-            self.say(program, {f"--{name}" for name in listed - told}, "is not in its manual page")
-            self.say(program, {f"--{name}" for name in told - listed}, "is in its manual page, and gone")
-            options[program] = listed | COMMON
+            page = page.read_text().replace("\\-", "-")
+            titles = self.commands_in("\n".join(re.findall(r"^\.SS (.*)", page, re.M)))
+            usage = self.run(program, "--help")
+            commands = set(re.findall(rf"{program} \[OPTION\.\.\.\] ([a-z]+(?: (?:--)?[a-z]+)*)", usage)) if titles else {""}
+            self.say(program, {f'"{title}"' for title in titles - commands}, "has options in its manual page, and is gone")
+            for command in sorted(commands):
+                call = f"{program} {command}".strip()
+                usage = self.run(program, *command.split(), "--help")
+                listed = set(re.findall(r"^ +(?:-\S(?:, )?)? *--([a-z][a-z-]*)", usage, re.M)) - COMMON
+                told = set(re.findall(r"--([a-z][a-z-]*)", "\n".join(self.items(page, command)))) - COMMON
+                self.say(call, {f"--{name}" for name in listed - told}, "is not in its manual page")
+                self.say(call, {f"--{name}" for name in told - listed}, "is in its manual page, and gone")
+                options[call] = listed | COMMON | set(re.findall(r"--(\w+)", command))
+            options.setdefault(program, COMMON)
         self.check_named_options(options)
 
     @staticmethod
-    def items(page):
-        """The heads of a manual page's items, as text: "-o, --output=FILE"."""
-        page = page.replace("\\-", "-")
-        if ".Dd " in page:
+    def commands_in(title):
+        """Of "report, schema run and bench" each."""
+        return set(re.split(", | and |\n", title)) - {""}
+
+    def items(self, page, command):
+        """The heads of a manual page's items, as text: "-o, --output=FILE". Of a command: below titles that name it."""
+        if command:
+            parts = re.split(r"^\.S[SH] (.*)\n", page, flags=re.M)
+            page = "\n".join(part for title, part in zip(parts[1::2], parts[2::2]) if command in self.commands_in(title))
+        if re.search(r"^\.(?:Dd|It) ", page, re.M):
             return [re.sub(r"Fl -", "--", line) for line in re.findall(r"^\.It (.*)$", page, re.M) if "Fl -" in line]
         return [found for found in re.findall(r"^\.TP\n(?:\.PD.*\n)?(.*)$", page, re.M) if "--" in found]
 
@@ -108,19 +217,51 @@ class Tree:
         for path in self.pages():
             text = path.read_text().replace("\\-", "-").replace("\\\n", " ")
             commands = re.findall(r"`([^`\n]+)`", text) + re.findall(r"^\s*((?:nl[a-z]+|netlogd|netlogctl) .*)$", text, re.M)
-            for program, rest in (found for command in commands for found in re.findall(r"(?<![\w./$-])(nl[a-z]+|netlogd|netlogctl)( [^|;&`]*)", command)):
-                named = set(re.findall(r" --([a-z][a-z-]*)", rest.split(" -- ")[0])) if program in options else set()
-                self.say(path.name, {f"{program} --{name}" for name in named - options.get(program, named)}, "is no option")
+            for shown in (found for command in commands for found in re.findall(r"(?<![\w./$-])((?:nl[a-z]+|netlogd|netlogctl) [^|;&`]*)", command)):
+                call = max((call for call in options if f"{shown} ".startswith(f"{call} ")), key=len, default=None)
+                named = set(re.findall(r" --([a-z][a-z-]*)", shown.split(" -- ")[0])) if call else set()
+                self.say(path.name, {f"{call} --{name}" for name in named - options.get(call, named)}, "is no option")
 
-    # ---- directives, sensors, events ----
+    # ---- words, variables ----
 
-    def check_directives(self):
-        table = self.text("netlogd/main.c").partition("} directives[] = {")[2].partition("\n};")[0]
-        directives = set(re.findall(r'^    \{"([a-z-]+)",', table, re.M))
-        for page, pattern in (("doc/man/netlogd.conf.5", r"^\.It Ic ([a-z-]+)"), ("packaging/netlogd.conf", r"^#?([a-z-]+) \S+$|^#?(output|listen) ")):
-            told = {name for found in re.findall(pattern, self.text(page), re.M) for name in ([found] if isinstance(found, str) else found) if name}
-            self.say("directive", directives - told, f"is not in {page}")
-            self.say("directive", told - directives, f"is in {page}, and gone")
+    @staticmethod
+    def found(pattern, text):
+        """What any of the pattern's groups has found."""
+        return {name for found in re.finditer(pattern, text, re.M) for name in found.groups() if name}
+
+    def names(self, path, pattern, begin="", end=""):
+        """Those of a place of WORDS; None when it is a program that is not built."""
+        text = self.text(path)
+        if text is not None:
+            text = text.partition(begin)[2] if begin else text
+            text = text.partition(end)[0] if end else text
+            return self.found(pattern, text)
+
+    def check_words(self):
+        for what, sources, pages in WORDS:
+            places = [(place[0], self.names(*place)) for place in sources + pages]
+            self.passed_over += [f"{what}: {path} is not built" for path, names in places if names is None]
+            self.say(what, {path for path, names in places if names is not None and not names}, "has none where it should: see WORDS")
+            known = set().union(*(names or () for _, names in places[:len(sources)]))
+            for path, told in (place for place in places[len(sources):] if place[1]):
+                self.say(what, known - told, f"is not in {path}")
+                self.say(what, told - known, f"is in {path}, and gone")
+
+    def check_variables(self):
+        known = set()
+        for path in sorted(path for folder in FOLDERS for path in (self.source / folder).rglob("*.c")):
+            code, file = stripped(path.read_text(), strings=True), str(path.relative_to(self.source))
+            read = self.found(r'getenv\("(\w+)"\)|\{"(NLAGENT_[A-Z_]+)", &?\w', code)
+            known |= read
+            pages = next((pages for start, pages in VARIABLES.items() if file.startswith(start)), [])
+            self.say("variable", read if not pages else (), f"is read in {file}, for which VARIABLES has no page")
+            for page in pages:
+                self.say("variable", {name for name in read if not re.search(rf"\b{name}\b", self.text(page))}, f"of {file} is not in {page}")
+        for path in self.pages():
+            named = self.found(r"^\.(?:It )?Ev (\w+)|\b((?:NETLOGGER|NETLOGD|NLAGENT)_[A-Z_]+)\b", path.read_text())
+            self.say(path.name, named - known, "is a variable that nothing reads")
+
+    # ---- sensors, events ----
 
     def check_sensors(self):
         program = self.build / PROGRAMS["nlsensor"]
@@ -128,22 +269,53 @@ class Tree:
             self.passed_over.append("sensors: nlsensor is not built")
             return
         told = self.text("doc/sensors.md").splitlines()
-        true = subprocess.run([str(program), "--table"], capture_output=True, text=True).stdout.splitlines()
+        true = self.run("nlsensor", "--table").splitlines()
         self.say("sensor", (repr(line) for line in set(true) - set(told)), "is not in doc/sensors.md (nlsensor --table makes it)")
         self.say("sensor", (repr(line) for line in set(told) - set(true)), "is in doc/sensors.md, and gone")
 
+    def events(self):
+        """Those that programs log of their own accord: name -> [fields that stand beside it, all code that it is in]."""
+        code = {path: stripped(path.read_text(), strings=True) for folder in FOLDERS for path in sorted((self.source / folder).rglob("*.[ch]"))}
+        macros = dict(re.findall(r'^#define (NL_\w+) ("[^"]*") *$', "\n".join(code.values()), re.M))
+        code = {path: re.sub(r"\bNL_\w+", lambda word: macros.get(word[0], word[0]), text) for path, text in code.items()}
+        # Who logs an event has a parameter of that name, or is NL_EVENT: (the file that it is known in, its name, which parameter).
+        loggers = [("", "NL_EVENT", 2)]
+        for path, text in code.items():
+            for static, name, parameters in re.findall(r"^(static )?[\w *]*?(\w+)\(([^()]*\bconst char \*event\b[^()]*)\)", text, re.M):
+                loggers.append((path if static else "", name, [part.endswith("*event") for part in parameters.split(",")].index(True)))
+        found = {}
+        for path, text in code.items():
+            which = {name: place for where, name, place in loggers if where in ("", path)}
+            calls = list(re.finditer(rf"\b({'|'.join(which)})\(", text))
+            for call, after in zip(calls, [*calls[1:], None]):
+                given = arguments(text, call.end()) + [""] * 4
+                rest = text[call.end():after and after.start()].partition("\n}")[0]
+                beside = re.findall(rf'add\w*\(\w+, "({FIELD})"', rest) + re.findall(rf"\b({FIELD})=", given[3])
+                for name in re.findall(rf'"({EVENT})"', given[which[call[1]]]):
+                    found.setdefault(name, [set(), ""])[0].update(beside)
+            for name in re.findall(rf'\bevent = "({EVENT})"', text):
+                found.setdefault(name, [set(), ""])
+        for event, of in found.items():
+            of[1] = "\n".join(text for text in code.values() if f'"{event}"' in text)
+        return found
+
     def check_events(self):
-        made = set()
-        for folder in "libnetlogger", "netlogd", "nlagent", "nlkernel", "nlsort", "nltools":
-            for path in (self.source / folder).rglob("*.[ch]"):
-                made |= set(re.findall(rf'"({OWN_EVENTS})"', path.read_text()))
-        made = {name for name in made if not re.search(r"\.(c|h|xs)$", name)}
-        told = set(re.findall(rf"^\| `({OWN_EVENTS})`", self.text("doc/events.md"), re.M))
-        self.say("event", made - told, "is not in doc/events.md")
-        self.say("event", told - made, "is in doc/events.md, and gone")
+        made, told = self.events(), {}
+        for table in re.findall(r"^\| event \|.*\n(?:\|.*\n)+", self.text("doc/events.md"), re.M):
+            for event, row in re.findall(rf"^\| `({EVENT})` (.*)", table, re.M):
+                told[event] = set(re.findall(rf"`({FIELD})`", row)), "| fields |" in table
+        of_sensors = set(re.findall(rf"^\| ({EVENT}) \|", self.text("doc/sensors.md"), re.M))
+        self.say("event", made.keys() - told.keys() - of_sensors, "is not in doc/events.md")
+        self.say("event", told.keys() - made.keys(), "is in doc/events.md, and gone")
+        for event in made.keys() & told.keys():
+            (beside, code), (fields, all_of_them) = made[event], told[event]
+            # FIELD.0 stands for those that are numbered.
+            there = {name for name in fields if re.search(rf'"{name.removesuffix(".0")}(?:\.%\w+)?"|\b{name}=', code)}
+            self.say(f"field of {event}", beside - fields if all_of_them else (), "is not in doc/events.md")
+            self.say(f"field of {event}", fields - there, "is in doc/events.md, and gone")
 
     def check(self):
-        for check in self.check_functions, self.check_options, self.check_directives, self.check_sensors, self.check_events:
+        for check in self.check_functions, self.check_options, self.check_words, self.check_variables, self.check_sensors, self.check_events:
             check()
         return self.problems
 

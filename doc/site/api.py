@@ -12,7 +12,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 class Member:
-    """A function, struct, enumeration, type or macro: its name, lines in the header, and the words above it."""
+    """A function, struct, enumeration, type, constant (define) or macro: its name, lines in the header, and the words above it."""
 
     def __init__(self, kind, name, line, end, words):
         self.kind, self.name, self.line, self.end, self.words = kind, name, line, end, words
@@ -87,6 +87,7 @@ def header(path, compound, xml):
         if name in members or (kind == "define" and (name.startswith("NETLOGGER_") or element.find("initializer") is None)):
             continue
         first, last = extent(lines, element.find("location"))
+        kind = "macro" if kind == "define" and element.find("param") is not None else kind
         members[name] = Member(kind, name, first, last, words_of(element))
     ordered = sorted(members.values(), key=lambda member: member.line)
     for before, member in zip(ordered, ordered[1:]):
@@ -102,7 +103,7 @@ def undocumented(parsed):
         said = False
         for member in part.members:
             said = said if member.words is None else bool(member.words)
-            if member.kind == "function" and not said:
+            if member.kind in ("function", "macro") and not said:
                 names.append(f"{part.name}: {member.name}")
     return names
 

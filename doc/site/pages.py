@@ -7,6 +7,9 @@ A block's first line says what it is (the rest of that line is no part of what a
     ```c file=server.c          a file that is to be there before the commands behind it; of any language
     ```text printed             what the commands before it print: each of its lines is found there, in which a number
                                 stands for any other number, and the sign … for any text
+    ```ulm record=NAME          records as they are written, and in another block the same in the other format (bp): each converts into the
+                                other. ulm read, ulm written: what is read of the first is written as the second (fraction=microseconds is
+                                how). ulm malformed, text why: none of these lines is read, for these reasons
     ```                         anything else is only shown
 
 Commands find the programs in the build folder, a library to compile with (pkg-config), the drawings that come with nlv, and a shared

@@ -1,4 +1,4 @@
-"""The pages of doc/ that show commands: these are run, in order, and print what the pages say."""
+"""The pages of doc/ that show commands: these are run, in order, and print what the pages say. And the one that shows records: they are read and written."""
 import os
 import re
 import shutil
@@ -53,6 +53,75 @@ class Pages(support.Case):
         page = self.scratch / "right.md"
         page.write_text("```sh\necho took 1.25 s of 8, here\n```\n```text printed\ntook  3 s of … here\n```\n")
         pages.run(page, self.scratch / "right", support.BUILD, support.SOURCE)
+
+
+class TextFormats(support.Case):
+    """What doc/text-formats.md shows is true of nlconv: the words of its blocks are explained in doc/site/pages.py."""
+
+    def setUp(self):
+        super().setUp()
+        self.nlconv = support.program("nltools/nlconv")
+        self.text = (DOC / "text-formats.md").read_text()
+        self.page = [block for block in pages.blocks(self.text) if block.language in ("ulm", "bp", "text")]
+
+    def convert(self, text, into, *options):
+        return self.run_program(self.nlconv, "--quiet", "--to", into, *options, input=text)
+
+    def assert_written(self, block, text, into, *options, written):
+        result = self.convert(text, into, *options)
+        self.assertEqual((result.stdout, result.stderr, result.returncode), (written, "", 0), f"text-formats.md:{block.line}")
+
+    def of_kind(self, word):
+        return [(number, block) for number, block in enumerate(self.page) if word in block.words]
+
+    def test_every_block_is_of_a_known_kind(self):
+        known = {"record", "read", "written", "malformed", "why"}
+        for block in self.page:
+            self.assertEqual(len(known & set(block.words)), 1, f"text-formats.md:{block.line}")
+        self.assertEqual(len(self.page), len(re.findall(r"^```\S", self.text, re.M)))
+
+    def test_records_in_both_formats(self):
+        records = {}
+        for _, block in self.of_kind("record"):
+            self.assertNotIn(block.language, records.setdefault(block.words["record"], {}), block.line)
+            records[block.words["record"]][block.language] = block
+        self.assertGreater(len(records), 3)
+        for name, both in records.items():
+            self.assertEqual(set(both), {"ulm", "bp"}, name)
+            for block in both.values():
+                for into in both:
+                    self.assert_written(block, block.text, into, written=both[into].text)
+
+    def test_what_is_read(self):
+        for number, block in self.of_kind("read"):
+            written = self.page[number + 1]
+            self.assertIn("written", written.words, block.line)
+            options = [f"--fraction={block.words['fraction']}"] if "fraction" in block.words else []
+            lines, expected = block.text.splitlines(keepends=True), written.text.splitlines(keepends=True)
+            self.assertEqual(len(lines), len(expected), block.line)
+            self.assert_written(block, block.text, written.language, *options, written=written.text)
+            for line, one in zip(lines, expected):  # by itself it tells its format, too
+                self.assert_written(block, line, written.language, *options, written=one)
+        self.assertEqual(len(self.of_kind("read")), len(self.of_kind("written")))
+
+    def test_what_is_malformed(self):
+        for number, block in self.of_kind("malformed"):
+            why = self.page[number + 1]
+            self.assertIn("why", why.words, block.line)
+            lines, reasons = block.text.splitlines(keepends=True), why.text.splitlines()
+            self.assertEqual(len(lines), len(reasons), block.line)
+            for line, reason in zip(lines, reasons):
+                result = self.convert(line, "ulm", "--from", block.language)  # whatever else it may seem to be
+                self.assertEqual(result.returncode, 1, line)
+                self.assertIn(f"nlconv: -:1: {reason}: ", result.stderr)
+                self.assertNotIn(line.split()[0], result.stdout)  # at most the record behind a cut one
+
+    def test_levels(self):
+        table = re.findall(r"^\| (\d+) \| (\w+) \| (\w+) \|$", self.text, re.M)
+        self.assertEqual([int(number) for number, _, _ in table], list(range(1, 11)))
+        ulm = "".join(f"DATE=20000330112320.000000 LVL={name}\n" for _, name, _ in table)
+        bp = "".join(f"ts=2000-03-30T11:23:20.000000Z level={name}\n" for _, _, name in table)
+        self.assertEqual((self.convert(ulm, "bp").stdout, self.convert(bp, "ulm").stdout), (bp, ulm))
 
 
 def add(name):

@@ -39,6 +39,10 @@
 #define NL_FIELDS_MAX 16
 #define NL_VALUE_SIZE_MAX 16384
 
+/*
+ * Logs an event: NL_EVENT(log, level, "NAME", "FIELD", value, "FIELD", value ...), with what may stand there on top of
+ * this page. A statement; no value tells what became of the event. Thread-safe; safe in signal handlers as said there.
+ */
 #define NL_EVENT(log, level, ...)                                                                                      \
     NL_PRIVATE_JOIN(NL_PRIVATE_EVENT_, NL_PRIVATE_FORM(__VA_ARGS__))                                                   \
     (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), log, level, __VA_ARGS__, 0)

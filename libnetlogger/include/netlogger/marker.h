@@ -34,6 +34,10 @@
 
 #define NL_MARKER_FIELDS_MAX 8
 
+/*
+ * Marks this place: NL_MARKER(NAME, "FIELD", value, "FIELD", value ...), with what may stand there on top of this page.
+ * A statement. Thread-safe; in signal handlers as said there.
+ */
 #define NL_MARKER(...)                                                                                                 \
     NL_PRIVATE_JOIN(NL_PRIVATE_MARKER_, NL_PRIVATE_FORM(__VA_ARGS__))                                                  \
     (NL_PRIVATE_JOIN(NL_PRIVATE_EACH_, NL_PRIVATE_PAIRS(__VA_ARGS__)), NL_PRIVATE_PAIRS(__VA_ARGS__), __VA_ARGS__, 0)

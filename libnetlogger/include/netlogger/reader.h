@@ -33,7 +33,7 @@ typedef struct nl_reader_options {
 
 /*
  * Opens url (see url.h: a file, "-", memory:NAME, a collector); options may be NULL for all defaults. NULL with the
- * reason in nl_error_message() when it can't be opened.
+ * reason in nl_error_message() when it can't be opened. Closed with nl_reader_close, to which NULL may be given.
  */
 NL_API nl_reader *nl_reader_open(const char *url, const nl_reader_options *options);
 NL_API void nl_reader_close(nl_reader *reader);

@@ -40,9 +40,9 @@ typedef struct nl_recovered {
  * away is moved there, which is NL_FAILED: what stays in shared memory says where the spool is, and later calls deliver
  * it. (The spool of a log that was closed well is known to nobody: the next log with the same URL delivers that.)
  *
- * options may be NULL for all defaults; report, which may be NULL, is told of each log. NL_OK
- * when nothing is left, NL_FAILED when a log could not be recovered (it can be tried again) or the folders can't be
- * looked at. Any number of processes may do this at once: each log is recovered by one of them.
+ * options may be NULL for all defaults; report, which may be NULL, is told of each log. NL_OK when nothing is left,
+ * NL_FAILED when a log could not be recovered (it can be tried again) or the folders can't be looked at. Any number of
+ * processes and threads may do this at once: each log is recovered by one of them.
  */
 NL_API nl_status nl_recover(const nl_recover_options *options, void (*report)(void *user, const nl_recovered *what),
                             void *user);

@@ -16,7 +16,8 @@ typedef struct nl_source nl_source;
 
 /*
  * Opens what url names. follow: at the end more may come, as with nl_reader_options; a followed file need not be there
- * yet. nonblocking: with a pipe or a collector never wait. NULL with the reason in nl_error_message().
+ * yet. nonblocking: with a pipe or a collector never wait. url need not outlive the call. NULL with the reason in
+ * nl_error_message(). Closed with nl_source_close, to which NULL may be given.
  */
 NL_API nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking);
 NL_API void nl_source_close(nl_source *source);

@@ -4,8 +4,9 @@
  * A call that can fail at run time returns an nl_status, or a pointer that is NULL on failure. A negative status is a
  * failure; the others are ordinary outcomes. For each failure the library keeps one line of words per thread: what was
  * being done, then why, then why that ("open x-netlog://dolly:14830: connect: Connection refused"). A program prints it
- * after its own name. A wrong call by the programmer (a NULL where none is allowed, an unknown format) is not a
- * run-time failure: it aborts, naming the function.
+ * after its own name. A wrong call by the programmer (an unknown format, a size that cannot be) is not a run-time
+ * failure: it aborts, naming the function. So does a NULL where none is allowed, unless using it ends the program
+ * first.
  */
 #ifndef NETLOGGER_STATUS_H
 #define NETLOGGER_STATUS_H
@@ -29,6 +30,7 @@
 
 /* Marks what the shared library exports; everything else is hidden. */
 #define NL_API __attribute__((visibility("default")))
+/* Marks a function of a format as printf(3) has it: which argument that is, and the first of those for it. */
 #define NL_PRINTF(format_index, first_argument) __attribute__((format(printf, format_index, first_argument)))
 
 NL_BEGIN_DECLS

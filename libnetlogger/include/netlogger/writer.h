@@ -27,7 +27,9 @@ typedef struct nl_writer_options {
     int timeout_ms;     /* collectors: bound on connecting and on a blocked send; 0 means 10,000 */
 } nl_writer_options;
 
-/* Opens url; options may be NULL for all defaults. NULL with the reason in nl_error_message() when it can't be opened.
+/*
+ * Opens url; options may be NULL for all defaults. NULL with the reason in nl_error_message() when it can't be opened.
+ * Closed with nl_writer_close, to which NULL must not be given: what it returns is of a writer.
  */
 NL_API nl_writer *nl_writer_open(const char *url, const nl_writer_options *options);
 
