@@ -250,7 +250,8 @@ static void ask(const arguments *a, const char *url, nl_buffer *message, soap_ca
 
 static int print_records(const soap_call *answer)
 {
-    fwrite(answer->records.data, 1, answer->records.size, stdout);
+    if (answer->records.size > 0)
+        fwrite(answer->records.data, 1, answer->records.size, stdout);
     return PROGRAM_DONE;
 }
 

@@ -128,9 +128,10 @@ static const nl_scanned_line *place_lines(const gathering *g, size_t from, size_
 {
     if (!g->with_places)
         return NULL;
-    if (to - from > own->place_capacity) {
-        own->place_capacity = (to - from) + (to - from) / 4;
-        own->places = realloc(own->places, own->place_capacity * sizeof *own->places);
+    size_t count = to - from;
+    if (count > own->place_capacity) {
+        own->place_capacity = count + count / 4;
+        own->places = reallocarray(own->places, own->place_capacity, sizeof *own->places);
         if (own->places == NULL)
             program_fail(PROGRAM_PROBLEM, "out of memory");
     }

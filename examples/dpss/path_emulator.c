@@ -214,8 +214,10 @@ static void add_end(struct argp_state *state, emulator *m, char *text)
         argp_error(state, "no more than %d ends", ENDS_MOST);
     end *e = &m->ends[m->count++];
     char *device = strrchr(text, ':'), *network = device != NULL ? strchr(device, '=') : NULL;
-    if (device == NULL || device[1] == '\0')
+    if (device == NULL || device[1] == '\0') {
         argp_error(state, "%s: NAMESPACE:DEVICE is wanted", text);
+        return;
+    }
     *e = (end){.name = text, .device = device + 1, .fd = -1};
     *device = '\0';
     if (network == NULL)

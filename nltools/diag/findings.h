@@ -27,7 +27,7 @@
 #define LINK_FULL 0.9
 
 typedef struct finding {
-    const char *cause; /* one word, for programs: those of causes.md */
+    const char *cause; /* one word, for programs: those of nldiag(1) */
     char *title;
     double share, sure;  /* 0 to 1 */
     GPtrArray *evidence; /* char * */

@@ -76,6 +76,17 @@ class WindowCase(support.Case):
         self.xdotool("search", "--onlyvisible", "--name", name, "windowfocus", "--sync")
         time.sleep(0.5)
 
+    def quit(self, viewer):
+        """Its exit status. A key that comes while another window has the focus yet is lost."""
+        for _ in range(10):
+            self.focus("^nlv")
+            self.xdotool("key", "ctrl+q")
+            try:
+                return viewer.wait(5)
+            except subprocess.TimeoutExpired:
+                pass
+        return viewer.wait(5)
+
     def xdotool(self, *words):
         return self.run_program("xdotool", *words, env=self.environment).stdout.strip()
 

@@ -26,6 +26,7 @@ if SHM is not None:
     atexit.register(shutil.rmtree, SHM, ignore_errors=True)
 # What programs say of their clocks is not in the way of tests that are about something else.
 os.environ.setdefault("NETLOGGER_CLOCK", "no")
+os.environ.setdefault("LSAN_OPTIONS", f"suppressions={SOURCE}/tests/program/leaks.supp:print_suppressions=0")
 CC = os.environ.get("NL_CC", "cc")
 
 

@@ -380,8 +380,8 @@ int main(int argc, char **argv)
     return NetLoggerClose(log) == 1 ? 0 : 1;
 }
 """)
-        netlogd = self.serve()
-        listen = f"x-netlog://127.0.0.1:{self.port}"
+        listen = f"x-netlog://127.0.0.1:{support.free_port()}"
+        netlogd = self.serve(listen=listen)
         client = self.start(program, f"{listen}?format=nlb&timeout=5", stdin=-1, stdout=-1, text=True)
 
         def step():

@@ -180,6 +180,11 @@ class Marker(support.Case):
         aside.write_text(text)
         aside.rename(self.file)
 
+    def write_over(self, text):
+        """In place, by one write: what is half written is obeyed, too."""
+        with open(self.file, "r+") as file:
+            file.write(text.ljust(self.file.stat().st_size, "\n"))
+
     def wait_for(self, text, after=0, absent=False):
         """Waits until the log has it (or, absent, gets on without it) behind the first so many bytes; its size then."""
         def there():
@@ -196,13 +201,13 @@ class Marker(support.Case):
         at = self.wait_for("Detail")
         self.assertNotIn("disk_read", self.log.read_text())
         # It appears.
-        self.file.write_text("marker disk_read log System\nmarker disk_* count\n")
+        self.replace("marker disk_read log System\nmarker disk_* count\n")
         at = self.wait_for(" LVL=System NL.EVNT=disk_read BLOCK.ID=", at)
         # It is replaced: probes that both versions have stay.
         self.replace("marker disk_* count\nlevel Usage\nevent Step off\nmarker disk_read time disk_write\n")
         at = self.wait_for("DONE=4 UNDONE=1", at)
         # It is written over, and says nothing about them any more.
-        self.file.write_text("marker disk_* count\nmarker disk_write log\n")
+        self.write_over("marker disk_* count\nmarker disk_write log\n")
         at = self.wait_for("NL.EVNT=disk_write", at)
         self.wait_for("NL.EVNT=Step", at)
         at = self.wait_for("NL.EVNT=Detail", at)
@@ -211,7 +216,7 @@ class Marker(support.Case):
         at = self.wait_for("DONE=0 UNDONE=2", at)
         self.wait_for("disk_", at, absent=True)
         # Wrong lines are said; the right ones count.
-        self.file.write_text("marker disk_write count\nfly\nlevel Loud\n")
+        self.write_over("marker disk_write count\nfly\nlevel Loud\n")
         at = self.wait_for("NL.EVNT=NetLogger.Activation.Error", at)
         # It goes.
         self.file.unlink()
@@ -240,7 +245,7 @@ class Marker(support.Case):
         self.file.write_text(f"destination file://{other}\n")
         support.wait_until(lambda: other.exists() and "NL.EVNT=Step" in other.read_text(), 30)
         at = len(self.log.read_text())
-        self.file.write_text(f"destination file://{self.scratch}/nowhere/at/all\n")
+        self.write_over(f"destination file://{self.scratch}/nowhere/at/all\n")
         support.wait_until(lambda: "NetLogger.Activation.Error" in other.read_text(), 30)
         self.file.unlink()
         self.wait_for("NL.EVNT=Step", at)

@@ -182,18 +182,19 @@ class Netlogd(collector.Case):
         self.stop(process)
 
     def test_connection_limits(self):
-        process = self.serve("--max-connections", "5", "--idle-timeout", "1")
+        process = self.serve("--max-connections", "5", "--idle-timeout", "5")
         clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(5)]
         time.sleep(0.2)
         with socket.create_connection(("127.0.0.1", self.port)) as s:
-            s.settimeout(5)
+            s.settimeout(60)
             self.assertEqual(s.recv(1), b"")
         for s in clients:
-            s.settimeout(5)
+            s.settimeout(60)
             self.assertEqual(s.recv(1), b"", "closed when idle")
             s.close()
         self.send(record(1, 1))
         self.stop(process)
+        self.assertIn("too many connections", self.said())
         self.assertEqual(self.output.read_bytes(), record(1, 1))
 
     def test_files_are_rotated_however_many_are_connected(self):

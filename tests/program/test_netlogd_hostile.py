@@ -24,7 +24,6 @@ from collector import record
 
 CONNECTIONS = int(os.environ.get("NL_HOSTILE_CONNECTIONS", 20000))
 RECORD_MOST = 64 << 10
-RECORD_SECONDS = HANDSHAKE_SECONDS = 2
 MEMORY_MOST_KB = 150000
 
 GOES_ON, CLOSED = "goes on", "closed"
@@ -215,12 +214,14 @@ class Hostile(collector.Case):
         self.stranger = collector.Authority(self, "stranger").certify("stranger")
         self.client = self.authority.certify("client")
         self.unix, self.control = self.scratch / "unix", self.scratch / "control"
+        # For a record, and a handshake: what good clients never take, however busy the machine is, unless it is waited for.
+        seconds = 5 if self._testMethodName in ("test_slow", "test_claims_that_are_never_kept") else 20
         self.process = self.serve(
             "--listen", f"x-netlogs://127.0.0.1:0?cert={certificate}", "--listen",
             f"x-netlogs://127.0.0.1:0?cert={certificate}&ca={self.authority.ca}", "--listen", f"unix:{self.unix}",
             "--listen", "x-netlog+udp://127.0.0.1:0", "--control", f"unix:{self.control}", "--metrics",
             "http://127.0.0.1:0", "--reject", self.scratch / "reject", "--max-record-size", RECORD_MOST, "--record-timeout",
-            RECORD_SECONDS, "--handshake-timeout", HANDSHAKE_SECONDS, "--recover", 0)
+            seconds, "--handshake-timeout", seconds, "--recover", 0)
         support.wait_until(lambda: self.said().count("listening") == 5, what="all listeners")
         self.ports = [int(p) for p in re.findall(r"listening on [-a-z+]+://127\.0\.0\.1:(\d+)", self.said())]
         self.ports.append(int(re.search(r"metrics on http://127\.0\.0\.1:(\d+)", self.said())[1]))
@@ -517,7 +518,7 @@ class Hostile(collector.Case):
         clients = [self.connect("tcp") for _ in range(4)]
         begun = block(b"", 1, stored_size=16 << 20, raw_size=16 << 20) + b"x" * (15 << 20)
         for s in clients:
-            s.sendall(begun)
+            self.send(s, begun)  # which may take too long already
         self.served()
         for s in clients:
             self.assertTrue(self.is_closed(s), "it takes too long over one record")

@@ -186,6 +186,7 @@ class Output(support.Case):
         netlogd = self.serve(f"file:{self.folder}/a-{{N}}.log?rotate_time=1ms")
         for n in range(5):
             self.send(line(n))
+            support.wait_until(lambda: any(line(n) in p.read_bytes() for p in self.files()), what="it is written")
             time.sleep(0.01)
         self.stop(netlogd)
         self.assertEqual([p.read_bytes() for p in self.files()], [line(n) for n in range(5)])
@@ -234,19 +235,19 @@ class Output(support.Case):
         result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", killer, self.scratch / "killer.c", "-ldl")
         self.assertEqual(result.returncode, 0, result.stderr)
         rng = random.Random(seed)
-        spool = f"&spool={self.scratch}/spool&timeout=5"
+        spool = f"&spool={self.scratch}/spool&ring=64k"  # whose small blocks are many, however busy the machine is
         killed = 0
         for i in range(kills):
             environment = {"LD_PRELOAD": str(killer), "KILL_AT": str(rng.randrange(1, 16)),
                            "ASAN_OPTIONS": "verify_asan_link_order=0"}
             netlogd = self.serve(output, environment=environment)
-            client = self.client(f"c{i}", 3000, 1000, spool)  # what it is not rid of waits on disk for the next one
+            client = self.client(f"c{i}", 3000, 1000, spool + "&timeout=5")  # what it is not rid of waits on disk for the next one
             self.assertEqual(client.wait(60), 0, client.stderr.read())
             killed += netlogd.poll() is not None
             netlogd.kill()
             netlogd.wait()
         netlogd = self.serve(output)
-        client = self.client("last", 1, 0, spool)
+        client = self.client("last", 1, 0, spool + "&timeout=60")
         self.assertEqual(client.wait(60), 0, client.stderr.read())
         self.stop(netlogd)
         text = self.text()
@@ -263,15 +264,15 @@ class Output(support.Case):
         source.write_text(FAILING_SYNC)
         result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", failing, source, "-ldl")
         self.assertEqual(result.returncode, 0, result.stderr)
-        output, spool = f"file:{self.folder}/all.nlb?fsync=flush", f"&spool={self.scratch}/spool&timeout=5"
+        output, spool = f"file:{self.folder}/all.nlb?fsync=flush", f"&spool={self.scratch}/spool&ring=64k&timeout="
         netlogd = self.serve(output, environment={"LD_PRELOAD": str(failing), "ASAN_OPTIONS": "verify_asan_link_order=0"})
-        client = self.client("c", 3000, 1000, spool)
+        client = self.client("c", 3000, 1000, spool + "5")  # in more blocks than syncs are done before one fails
         self.assertEqual(netlogd.wait(30), 1)
         self.assertIn("Input/output error", self.said())
         self.assertIn("not acknowledged", self.said())
         netlogd = self.serve(output)
         self.assertEqual(client.wait(60), 0, client.stderr.read())
-        client = self.client("last", 1, 0, spool)
+        client = self.client("last", 1, 0, spool + "60")
         self.assertEqual(client.wait(60), 0, client.stderr.read())
         self.stop(netlogd)
         self.assertEqual(sorted(self.numbers("c", self.text())), list(range(3000)))

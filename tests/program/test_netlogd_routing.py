@@ -257,7 +257,7 @@ class Routing(support.Case):
             killed += c.process.poll() is not None
             c.kill()
         c.start()
-        self.finish(self.client(c, "last", 1, 0, spool))
+        self.finish(self.client(c, "last", 1, 0, spool + "&timeout=60"))
         c.waits_for_nothing()
         c.stop()
         top.stop()
@@ -288,7 +288,7 @@ class Routing(support.Case):
             else:
                 c.kill()
         c.start()
-        self.finish(self.client(c, "last", 1, 0, spool))
+        self.finish(self.client(c, "last", 1, 0, spool + "&timeout=60"))
         c.stop()
         for name in ("all.log", "b.nlb", "odd.log", "c-*.nlb"):
             text = self.text(*sorted(c.folder.glob(name)))
@@ -321,7 +321,7 @@ class Routing(support.Case):
         self.finish(*clients)
         counts = [int(client.stdout.read()) for client in clients]
         for c in lower:
-            self.finish(self.client(c, "last", 1, 0, spool))
+            self.finish(self.client(c, "last", 1, 0, spool + "&timeout=60"))
             c.waits_for_nothing()
             c.stop()
         top.stop()
@@ -528,7 +528,7 @@ class Routing(support.Case):
         self.run_program("mount", "-o", "remount,size=64m", small)
         c.start()
         self.finish(*clients)
-        self.finish(self.client(c, "last", 1, 0, spool))
+        self.finish(self.client(c, "last", 1, 0, spool + "&timeout=60"))
         c.stop()
         for path in (c.folder / "all.log", small / "tiny.log", c.folder / "other.nlb"):
             for i in range(2):
@@ -676,7 +676,7 @@ class Routing(support.Case):
                 c.start()
         self.assertEqual(self.reload(c, "all.nlb", f"{top.url}?spool=spool").returncode, 0, c.said())
         self.finish(*clients)
-        self.finish(self.client(c, "last", 1, 0, spool))
+        self.finish(self.client(c, "last", 1, 0, spool + "&timeout=60"))
         c.waits_for_nothing()
         c.stop()
         top.stop()

@@ -11,6 +11,7 @@ import time
 import collector
 import support
 from collector import Authority, record
+from producer import PROGRAM
 
 CLIENT = r"""
 #include <netlogger.h>
@@ -163,7 +164,7 @@ class NetlogdTls(collector.Case):
         self.stop(process)
 
     def test_garbage_instead_of_a_handshake(self):
-        process = self.serve_tls("--handshake-timeout", "1")
+        process = self.serve_tls("--handshake-timeout", "5")
         for garbage in (record(1, 1), b"GET / HTTP/1.0\r\n\r\n", b"\0" * 5000, b"\x16\x03\x01\xff\xff" + b"A" * 70000):
             with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
                 try:
@@ -183,7 +184,7 @@ class NetlogdTls(collector.Case):
         self.assertIn("TLS has not begun in time", self.said())
 
     def test_who_is_silent_after_the_handshake_may_be(self):
-        process = self.serve_tls("--handshake-timeout", "1")
+        process = self.serve_tls("--handshake-timeout", "5")
         with self.connect() as s:
             with socket.create_connection(("127.0.0.1", self.port), timeout=20) as later:
                 self.assertEqual(later.recv(1), b"", "it has said nothing at all")
@@ -257,18 +258,21 @@ class NetlogdTls(collector.Case):
         port = support.free_port()
         listen = f"x-netlogs://127.0.0.1:{port}?cert={self.server}&ca={self.authority.ca}"
         process = self.serve(listen=listen)
-        client = self.compile_client(CLIENT)
-        url = self.url(f"&cert={self.client}&format=nlb&policy=block&block=60&timeout=5")
-        program = self.start(client, url, "20000", "100", stdout=subprocess.PIPE, text=True)
+        client = self.compile_client(PROGRAM)
+        url = self.url(f"&cert={self.client}&format=nlb&policy=block&block=60&timeout=60")
+        program = self.start(client, "client", url, "-", "10000", stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True)
+        numbers = lambda: [int(n) for n in re.findall(rb" I=(\d+) TEXT=\"some text\"\n", self.written())]
         for _ in range(3):
-            before = len(self.numbers())
-            support.wait_until(lambda: len(self.numbers()) > before + 500, what="events come")
+            before = len(numbers())
+            support.wait_until(lambda: len(numbers()) > before + 500, what="events come")
             process.kill()
             process.wait()
             process = self.serve(listen=listen)
-        self.assertEqual(program.wait(60), 0, program.stdout.read())
+        count, errors = program.communicate(timeout=100)
+        self.assertEqual(program.returncode, 0, errors)
         self.stop(process)
-        self.assertEqual(sorted(set(self.numbers())), list(range(20000)))
+        self.assertEqual(sorted(set(numbers())), list(range(int(count))))
 
     def test_fork(self):
         process = self.serve_tls()

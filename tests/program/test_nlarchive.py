@@ -245,7 +245,7 @@ class Sqlite(OnEach, Archive):
             self.skipTest("no SQLite in this build")
 
     def exists(self):
-        with sqlite3.connect(self.db) as db:
+        with sqlite3.connect(self.db, timeout=60) as db:
             return bool(list(db.execute("SELECT * FROM sqlite_master WHERE name = 'events'")))
 
     def sql(self, question):
@@ -253,7 +253,7 @@ class Sqlite(OnEach, Archive):
             return list(db.execute(question))
 
     def change(self, statement):
-        with sqlite3.connect(self.db) as db:
+        with sqlite3.connect(self.db, timeout=60) as db:
             db.execute(statement)
 
     def test_locked(self):

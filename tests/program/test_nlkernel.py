@@ -213,7 +213,7 @@ class Recording(Kernel):
 
     def test_ends_by_signal_and_by_time(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            process = self.start_recording("-e", "raw_syscalls:sys_enter", "-o", self.log)
+            process = self.start_recording("-e", "raw_syscalls:sys_enter", "--filter", f"PROG == {self.name}", "-o", self.log)
             self.call(1000)
             process.send_signal(number)
             self.assertEqual(process.wait(60), 0, process.stderr.read())
@@ -340,14 +340,23 @@ class Switching(Kernel):
         process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--filter", f"ID in ({self.getppid}, {self.gettid}) && PROG == {self.name}",
                              "-o", self.log, "--activation", activation, stderr=subprocess.PIPE, text=True)
         self.recorders.append(process.pid)
-        instance = lambda file: (self.tracing / "instances" / self.instance_of(process) / file).read_text().strip()
+
+        def instance(file):
+            path = self.tracing / "instances" / self.instance_of(process) / file
+            return path.read_text().strip() if path.exists() else None  # while the kernel makes it there is the folder alone
+
+        def activate(text):
+            """By one step: what is half written is obeyed, too."""
+            (self.scratch / "aside").write_text(text)
+            (self.scratch / "aside").rename(activation)
+
         support.wait_until(lambda: self.instance_of(process) and instance("events/raw_syscalls/sys_exit/enable") == "1" and instance("tracing_on") == "0")
         self.call(1000)
-        activation.write_text("event raw_syscalls:sys_enter off\n")
+        activate("event raw_syscalls:sys_enter off\n")
         support.wait_until(lambda: instance("tracing_on") == "1")
         self.call(100)
-        activation.write_text("rubbish\nevent sys_exit off\n")
-        support.wait_until(lambda: instance("events/raw_syscalls/sys_exit/enable") == "0")
+        activate("rubbish\nevent sys_exit off\n")
+        support.wait_until(lambda: [instance(f"events/raw_syscalls/sys_{event}/enable") for event in ("enter", "exit")] == ["1", "0"])
         self.call(10)
         activation.unlink()
         support.wait_until(lambda: instance("events/raw_syscalls/sys_exit/enable") == "1")

@@ -374,14 +374,19 @@ class OnThisKernel(Case):
         log = self.scratch / "live.log"
         schema = self.scratch / "live.schema"
         schema.write_text("[event sched:sched_process_exec]\n[make Started]\nof = sched.sched_process_exec where FILENAME ~ */${NAME}\n"
-                          "field = FILENAME\n[parameter NAME]\ndefault = x\n[rate Rate]\nof = sched.sched_process_exec\nevery = 100ms\n")
-        result = self.run_program(NLKERNEL, "live", "--rules", schema, "--set", "NAME=true", "--dest", log, "--", "sh", "-c", "sleep 0.6; /bin/true; sleep 0.3")
+                          "field = FILENAME\n[parameter NAME]\ndefault = x\n[rate Rate]\nof = sched.sched_process_exec where FILENAME ~ */${NAME}\n"
+                          "every = 100ms\n")
+        own = self.scratch / "true-of-this-test"  # which nobody else runs
+        shutil.copy("/bin/true", own)
+        result = self.run_program(NLKERNEL, "live", "--rules", schema, "--set", f"NAME={own.name}", "--dest", log, "--", "sh", "-c",
+                                  f"sleep 0.6; {own}; sleep 0.3; {own}; sleep 0.3")
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = log.read_text().splitlines()
         events = [re.search(r"NL.EVNT=(\S+)", line).group(1) for line in lines]
         self.assertLessEqual(set(events), {"Started", "Rate"})
-        self.assertGreaterEqual(sum("NL.EVNT=Started" in line and "FILENAME=/bin/true" in line for line in lines), 1)
+        self.assertEqual(sum("NL.EVNT=Started" in line and f"FILENAME={own}" in line for line in lines), 2)
         self.assertIn("RATE=0", "".join(lines))
+        self.assertIn("RATE=10", "".join(lines))
 
     def test_bench(self):
         found = {r["report"]: r["rows"] for r in json.loads(self.nlkernel("bench", "-n", "2000", "--rounds", "1", "--json"))["reports"]}

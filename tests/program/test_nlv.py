@@ -417,8 +417,7 @@ class Window(nlv_window.WindowCase):
         self.log.unlink()  # and gone
         time.sleep(0.3)
         self.assertIsNone(process.poll(), "the window lives on")
-        self.xdotool("key", "ctrl+q")
-        self.assertEqual(process.wait(10), 0)
+        self.assertEqual(self.quit(process), 0)
 
     def test_no_log_says_what_to_do(self):
         messages = self.scratch / "messages"

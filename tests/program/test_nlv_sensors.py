@@ -53,17 +53,6 @@ class Sensors(nlv_window.WindowCase):
     def records(self):
         return max((int(n.replace(",", "")) for text in self.texts() for n in re.findall(r"^([\d,]+) records", text)), default=0)
 
-    def quit(self, viewer):
-        """Its exit status. A key that comes while another window has the focus yet is lost."""
-        for _ in range(10):
-            self.focus("^nlv")
-            self.xdotool("key", "ctrl+q")
-            try:
-                return viewer.wait(5)
-            except subprocess.TimeoutExpired:
-                pass
-        return viewer.wait(5)
-
     def drawn(self):
         """What is drawn, as the editor saves it, which is open from then on."""
         saved = self.scratch / "drawn.nlv"
@@ -128,8 +117,7 @@ class Sensors(nlv_window.WindowCase):
         self.settled(before, "the window lives")
         asking = self.children(viewer)
         self.assertEqual(len(asking), 1, asking)
-        self.xdotool("key", "ctrl+q")
-        self.assertEqual(viewer.wait(10), 0)
+        self.assertEqual(self.quit(viewer), 0)
 
     def test_agent_that_dies_and_comes_back(self):
         agent = self.start_agent()

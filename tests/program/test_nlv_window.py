@@ -80,8 +80,7 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("type", "look here")
         self.xdotool("key", "Return")
         time.sleep(0.3)
-        self.xdotool("key", "ctrl+q")
-        self.assertEqual(process.wait(10), 0)
+        self.assertEqual(self.quit(process), 0)
         self.open(self.log)
         self.focus("^nlv")
         self.xdotool("key", "ctrl+b")
@@ -161,8 +160,13 @@ class Accessible(nlv_window.WindowCase):
         self.open(self.log)
         self.focus("^nlv")
         whole = self.range()
-        time.sleep(1)
-        at_rest = self.picture()
+
+        def rests():
+            first = self.picture()
+            time.sleep(3)
+            return self.picture() == first and first
+
+        at_rest = support.wait_until(rests, what="it is drawn finely")
         self.xdotool("key", "w")
         zoomed = self.settled(whole, "zoomed in")
         self.xdotool("key", "BackSpace")

@@ -548,20 +548,30 @@ class Readers(Case):
     def test_one_thread_at_a_time(self):
         self.path.write_text("")
         with netlogger.read(self.path, follow=True) as reader:
-            thread = threading.Thread(target=reader.read, kwargs={"timeout": 1})
+            records = []
+
+            def read():
+                while not records:
+                    try:
+                        records.append(reader.read())
+                    except ValueError:  # it is the other one who reads
+                        pass
+            thread = threading.Thread(target=read, daemon=True)
             thread.start()
             with self.assertRaisesRegex(ValueError, "another thread"):
                 while thread.is_alive():
                     reader.read(timeout=0)
             self.assertRaises(ValueError, reader.close)
-            thread.join()
+            self.path.write_text("DATE=20260101000000 NL.EVNT=E N=0\n")
+            thread.join(60)
+            self.assertEqual(records[0]["N"], "0")
 
     def test_waiting_is_interrupted(self):
         self.path.write_text("")
         self.script("import netlogger, os, signal, sys, threading\n"
                     "signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it\n"
-                    "threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-                    "try:\n    next(netlogger.read(sys.argv[1], follow=True))\n"
+                    "try:\n    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+                    "    next(netlogger.read(sys.argv[1], follow=True))\n"
                     "except KeyboardInterrupt:\n    sys.exit(7)\n", self.path, code=7)
 
     def test_columns(self):

@@ -133,7 +133,7 @@ class Spool(support.Case):
     def test_away_for_a_while(self):
         port = support.free_port()
         netlogd = self.collector(port)
-        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&format=nlb&timeout=2"
+        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&format=nlb&timeout=20"
         client = self.start(self.program, url, "60000", "10000", stderr=subprocess.PIPE)
         support.wait_until(lambda: self.output.exists() and len(self.output.read_text()) > 100000, what="records come")
         self.stop(netlogd)
@@ -148,7 +148,8 @@ class Spool(support.Case):
         port = support.free_port()
         for policy in ["oldest", "stop"]:
             url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&spool_size=1m&spool_full={policy}&block=0.1"
-            result = self.run_program(self.program, url, "100000", "500", timeout=60)
+            ring = "&ring=16m" if policy == "oldest" else ""  # which holds all, so that the last is never dropped before the spool
+            result = self.run_program(self.program, url + ring, "100000", "500", timeout=60)
             size = sum(path.stat().st_size for path in self.spooled())
             self.assertLessEqual(size, 1 << 20)
             netlogd = self.collector(port, "--recover", "0")

@@ -1,16 +1,9 @@
 /* Bytes in pieces, into records: cuts at every place, formats mixed, damage, and memory. */
-#include "text_support.h"
+#include "decoding.h"
 
 #include <malloc.h>
 
 #define DATE "DATE=20000330112320.957943"
-
-/* What a decoder made of an input: the records in ULM, and each piece that was malformed, a line each, in order. */
-typedef struct result {
-    nl_buffer text;
-    nl_decoder_stats stats;
-    nl_format format;
-} result;
 
 static void note_malformed(void *user, const nl_malformed *what)
 {
@@ -21,56 +14,18 @@ static void note_malformed(void *user, const nl_malformed *what)
     nl_buffer_append(user, "\n", 1);
 }
 
-static void drain(nl_decoder *decoder, nl_status last, nl_buffer *text)
+/* The records in ULM, and each piece that was malformed, a line each, in order. */
+static decoded decode(const char *input, size_t size, size_t piece, size_t max_record_size)
 {
-    const nl_record *record;
-    nl_status status;
-    while ((status = nl_decoder_next(decoder, &record)) == NL_OK) {
-        if (record->flags & NL_RECORD_UNTERMINATED)
-            nl_buffer_append(text, "...", 3);
-        nl_record_encode(record, NL_FORMAT_ULM, text);
-    }
-    assert_int_equal(status, last);
-}
-
-/*
- * Feeds the input in pieces of piece bytes (0: of sizes at random by seed). Each piece is memory of its own that is
- * gone when the next comes, so that a sanitizer sees a view kept too long.
- */
-static result decode(const char *input, size_t size, size_t piece, size_t max_record_size)
-{
-    result r = {0};
-    nl_decoder_options options = {
-        .source = "in", .max_record_size = max_record_size, .on_malformed = note_malformed, .user = &r.text};
-    nl_decoder *decoder = nl_decoder_new(&options);
-    uint64_t seed = size * 2 + 1;
-    while (size > 0) {
-        size_t now = piece != 0 ? piece : 1 + random_below(&seed, 200);
-        now = now < size ? now : size;
-        char *copy = malloc(now);
-        assert_non_null(copy);
-        memcpy(copy, input, now);
-        nl_decoder_feed(decoder, copy, now);
-        drain(decoder, NL_AGAIN, &r.text);
-        free(copy);
-        input += now;
-        size -= now;
-    }
-    nl_decoder_finish(decoder);
-    drain(decoder, NL_END, &r.text);
-    drain(decoder, NL_END, &r.text);
-    nl_buffer_append(&r.text, "", 1);
-    r.stats = *nl_decoder_get_stats(decoder);
-    r.format = nl_decoder_format(decoder);
-    nl_decoder_free(decoder);
-    return r;
+    nl_decoder_options options = {.source = "in", .max_record_size = max_record_size, .on_malformed = note_malformed};
+    return decode_in_pieces(input, size, piece, options);
 }
 
 /* The input gives that text however it is cut into pieces. */
 static void assert_decoded_bytes(const char *input, size_t size, const char *expected)
 {
     for (size_t piece = 0; piece <= size + 1; piece++) {
-        result r = decode(input, size, piece, 0);
+        decoded r = decode(input, size, piece, 0);
         assert_string_equal(r.text.data, expected);
         assert_int_equal(r.stats.bytes, size);
         nl_buffer_free(&r.text);
@@ -156,7 +111,7 @@ static void finds_the_record_behind_a_cut_one(void **state)
         for (size_t cut = 1; cut <= strlen(pairs[i].first); cut++) {
             char input[400];
             snprintf(input, sizeof input, "%.*s%s\n%s\n", (int)cut, pairs[i].first, pairs[i].next, pairs[i].next);
-            result r = decode(input, strlen(input), strlen(input), 0);
+            decoded r = decode(input, strlen(input), strlen(input), 0);
             nl_record *next = read_line(i == 0 ? NL_FORMAT_ULM : NL_FORMAT_BP, pairs[i].next);
             char *expected = write_line(next, NL_FORMAT_ULM);
             const char *found = strstr(r.text.data, expected);
@@ -186,7 +141,7 @@ static void passes_over_records_that_are_too_long(void **state)
     int size = snprintf(input, sizeof input, "%s A=%0*d\n%s B=%0*d\n%s B=%0*d\r\n%s A=%0*d\n%s C=1\n%s D=%0*d", DATE,
                         MAX + 1 - 29, 1, DATE, MAX - 29, 2, DATE, MAX - 29, 3, DATE, 500, 4, DATE, DATE, 300, 5);
     for (size_t piece = 0; piece <= (size_t)size; piece++) {
-        result r = decode(input, (size_t)size, piece, MAX);
+        decoded r = decode(input, (size_t)size, piece, MAX);
         char expected[1200];
         snprintf(expected, sizeof expected,
                  "! in:1@0 record is longer than 64 bytes: %.60s\n%s B=%0*d\n%s B=%0*d\n"
@@ -227,8 +182,8 @@ static void copes_with_anything(void **state)
             }
         }
         /* Whatever it is, it is the same in one piece, in many, and byte by byte. */
-        result whole = decode(input, size, size, 300), pieces = decode(input, size, 0, 300),
-               bytes = decode(input, size, 1, 300);
+        decoded whole = decode(input, size, size, 300), pieces = decode(input, size, 0, 300),
+                bytes = decode(input, size, 1, 300);
         assert_int_equal(whole.text.size, pieces.text.size);
         assert_memory_equal(whole.text.data, pieces.text.data, whole.text.size);
         assert_int_equal(whole.text.size, bytes.text.size);

@@ -1,14 +1,9 @@
 /* The decoder over blocks: cut at every place, between text, with damage, with records missing. */
-#include "text_support.h"
+#include "decoding.h"
 
 #include "format/block_read.h"
 #include "format/block_write.h"
 #include "reader/streams.h"
-
-typedef struct result {
-    nl_buffer text; /* the records in ULM, and what was reported, a line each, in order */
-    nl_decoder_stats stats;
-} result;
 
 static void add_line(nl_buffer *text, const char *line)
 {
@@ -37,48 +32,14 @@ static void note_lost(void *user, const nl_lost *what)
     add_line(user, line);
 }
 
-static void drain(nl_decoder *decoder, nl_status last, nl_buffer *text)
+/* The records in ULM, and what was reported, a line each, in order. */
+static decoded decode_so(const char *input, size_t size, size_t piece, nl_decoder_options options)
 {
-    const nl_record *record;
-    nl_status status;
-    while ((status = nl_decoder_next(decoder, &record)) == NL_OK) {
-        if (record->flags & NL_RECORD_UNTERMINATED)
-            add_line(text, "...");
-        nl_record_encode(record, NL_FORMAT_ULM, text);
-    }
-    assert_int_equal(status, last);
-}
-
-/* Feeds the input in pieces of that size (0: at random), each memory of its own that is gone when the next comes. */
-static result decode_so(const char *input, size_t size, size_t piece, nl_decoder_options options)
-{
-    result r = {0};
     options.on_lost = note_lost;
-    options.user = &r.text;
-    nl_decoder *decoder = nl_decoder_new(&options);
-    uint64_t seed = size * 2 + 1;
-    while (size > 0) {
-        size_t now = piece != 0 ? piece : 1 + random_below(&seed, 200);
-        now = now < size ? now : size;
-        char *copy = malloc(now);
-        assert_non_null(copy);
-        memcpy(copy, input, now);
-        nl_decoder_feed(decoder, copy, now);
-        drain(decoder, NL_AGAIN, &r.text);
-        free(copy);
-        input += now;
-        size -= now;
-    }
-    nl_decoder_finish(decoder);
-    drain(decoder, NL_END, &r.text);
-    drain(decoder, NL_END, &r.text);
-    nl_buffer_append(&r.text, "", 1);
-    r.stats = *nl_decoder_get_stats(decoder);
-    nl_decoder_free(decoder);
-    return r;
+    return decode_in_pieces(input, size, piece, options);
 }
 
-static result decode(const char *input, size_t size, size_t piece, nl_format format)
+static decoded decode(const char *input, size_t size, size_t piece, nl_format format)
 {
     return decode_so(input, size, piece, (nl_decoder_options){.format = format, .on_malformed = note_malformed});
 }
@@ -88,7 +49,7 @@ static void assert_decoded_so(const nl_buffer *input, const char *expected, size
                               nl_decoder_options options)
 {
     for (size_t piece = 0; piece <= input->size + 1; piece++) {
-        result r = decode_so(input->data, input->size, piece, options);
+        decoded r = decode_so(input->data, input->size, piece, options);
         if (r.text.size != expected_size + 1 || memcmp(r.text.data, expected, expected_size) != 0)
             fail_msg("in pieces of %zu: %s\nand not: %s", piece, r.text.data, expected);
         nl_buffer_free(&r.text);
@@ -188,7 +149,7 @@ static void damage_is_passed_over(void **state)
     input.data[second + 14] = input.data[second + 15] = 0;
     input.size -= sizeof LINE + 5;
     add_line(&input, "\n" LINE "\n");
-    result r = decode(input.data, input.size, 7, NL_FORMAT_UNKNOWN);
+    decoded r = decode(input.data, input.size, 7, NL_FORMAT_UNKNOWN);
     snprintf(expected, sizeof expected,
              EPOCH "0 N=0\n" EPOCH "1 N=1\n! 0@%zu block's checksum does not match\n" LINE "\n", third);
     assert_string_equal(r.text.data, expected);
@@ -277,7 +238,7 @@ static void a_file_cut_anywhere_loses_one_block(void **state)
         ends[i] = input.size;
     }
     for (size_t cut = 0; cut <= input.size; cut++) {
-        result r = decode(input.data, cut, 50, NL_FORMAT_UNKNOWN);
+        decoded r = decode(input.data, cut, 50, NL_FORMAT_UNKNOWN);
         size_t whole = 0;
         while (whole < 4 && ends[whole] <= cut)
             whole++;
@@ -301,7 +262,7 @@ static void missing_records_are_counted(void **state)
     add_block(&input, 'a', 21, 0, 0);
     add_block(&input, 'a', 21, 1, 0);
     add_block(&input, 'b', 6, 0, 2); /* nothing but loss */
-    result r = decode(input.data, input.size, 40, NL_FORMAT_NLB);
+    decoded r = decode(input.data, input.size, 40, NL_FORMAT_NLB);
     assert_string_equal(r.text.data, "DATE=19700101000000.000010 N=10\nDATE=19700101000000.000011 N=11\n"
                                      "? b 2/2 1000-2000\nDATE=19700101000000.000003 N=3\n"
                                      "DATE=19700101000000.000012 N=12\n"
@@ -329,7 +290,7 @@ static void records_of_damaged_beginnings_are_counted(void **state)
     add_block(&input, 'b', 0, 2, 0);
     input.data[input.size - 1] ^= 1;
     add_block(&input, 'b', 5, 1, 0); /* who knows */
-    result r = decode(input.data, input.size, 40, NL_FORMAT_NLB);
+    decoded r = decode(input.data, input.size, 40, NL_FORMAT_NLB);
     assert_int_equal(r.stats.malformed, 3);
     assert_int_equal(r.stats.lost, 3);
     assert_non_null(strstr(r.text.data, "? a 0/3 10000-13000\nDATE=19700101000000.000013 N=13\n"));
@@ -366,13 +327,12 @@ static void many_streams_are_forgotten_in_their_order(void **state)
     nl_streams_clear(&streams);
 }
 
-/* Blocks of another type, and blocks whose payload lies, cost only themselves. */
 /* How many records of one block, which comes by itself over a connection of its own, are taken. */
 static int take_block_of(nl_streams *streams, int first, int count, int lost)
 {
     nl_buffer input = {0};
     add_block(&input, 's', first, count, lost);
-    result r =
+    decoded r =
         decode_so(input.data, input.size, 0, (nl_decoder_options){.streams = streams, .on_malformed = note_malformed});
     int taken = (int)r.stats.records;
     assert_int_equal(r.stats.records + r.stats.repeated, count);
@@ -423,7 +383,7 @@ static void a_block_gives_just_what_is_missing(void **state)
     add_block(&input, 's', 3, 2, 0);
     add_block(&input, 's', 6, 1, 0);
     add_block(&input, 's', 0, 8, 0);
-    result r = decode_so(input.data, input.size, 0, (nl_decoder_options){.streams = streams});
+    decoded r = decode_so(input.data, input.size, 0, (nl_decoder_options){.streams = streams});
     assert_string_equal(r.text.data, EPOCH "0 N=0\n" EPOCH "1 N=1\n? s 0/1 1000-3000\n" EPOCH "3 N=3\n" EPOCH
                                            "4 N=4\n? s 0/1 4000-6000\n" EPOCH "6 N=6\n" EPOCH "2 N=2\n" EPOCH
                                            "5 N=5\n" EPOCH "7 N=7\n");
@@ -529,6 +489,7 @@ static void gaps_of_many_streams(void **state)
     nl_streams_clear(&streams);
 }
 
+/* Blocks of another type, and blocks whose payload lies, cost only themselves. */
 static void what_is_sound_but_unknown_is_skipped(void **state)
 {
     (void)state;
@@ -583,9 +544,9 @@ static void copes_with_anything(void **state)
             .max_record_size = (size_t[]){0, 7, 40, 200}[round / 2 % 4],
             .on_malformed = note_malformed_bytes,
         };
-        result whole = decode_so(input.data, input.size, input.size, options),
-               pieces = decode_so(input.data, input.size, 0, options),
-               bytes = decode_so(input.data, input.size, 1, options);
+        decoded whole = decode_so(input.data, input.size, input.size, options),
+                pieces = decode_so(input.data, input.size, 0, options),
+                bytes = decode_so(input.data, input.size, 1, options);
         assert_int_equal(whole.text.size, pieces.text.size);
         assert_int_equal(whole.text.size, bytes.text.size);
         assert_memory_equal(whole.text.data, pieces.text.data, whole.text.size);
@@ -702,7 +663,7 @@ static void blocks_can_be_taken_whole(void **state)
         assert_memory_equal(t.said.data, expected, sizeof expected - 1);
         nl_encoder_finish(t.encoder, &out);
         assert_int_equal(nl_encoder_size(t.encoder), 0);
-        result r = decode_so(out.data, out.size, 0, (nl_decoder_options){0});
+        decoded r = decode_so(out.data, out.size, 0, (nl_decoder_options){0});
         assert_int_equal(r.stats.records, 11);
         assert_int_equal(r.stats.lost, 0);
         assert_int_equal(r.stats.malformed, 0);

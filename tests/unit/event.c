@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -280,6 +282,17 @@ static void test_drop_newest(void **state)
     free(all);
 }
 
+/* Until the pipe is full, and nothing has come for 200 ms: the writer thread stands still. */
+static void wait_for_standstill(const stalled *s)
+{
+    struct pollfd room = {.fd = s->fd, .events = POLLOUT};
+    for (int still = 0, before = 0, now = 0, turns = 0; still < 20 && turns < 6000; turns++, before = now) {
+        usleep(10000);
+        assert_int_equal(ioctl(s->fd, FIONREAD, &now), 0);
+        still = now == before && poll(&room, 1, 0) == 0 ? still + 1 : 0;
+    }
+}
+
 static void test_drop_oldest(void **state)
 {
     (void)state;
@@ -287,7 +300,7 @@ static void test_drop_oldest(void **state)
     stall(&s, "policy=oldest");
     for (int i = 0; i < BURST; i++) {
         if (i == BURST - 1) /* what the writer thread is taking is not overwritten: let it come to a stop */
-            usleep(200000);
+            wait_for_standstill(&s);
         NL_EVENT(s.log, NL_USAGE, "Burst", "I", i, "TEXT", "and some text");
     }
     char *all = unstall(&s), last[32];

@@ -725,10 +725,14 @@ static void who_sleeps_takes_no_time(void **state)
     nl_write(log, NL_USAGE, "First", NULL);
     assert_true(comes_soon("asleep", "NL.EVNT=First"));
     usleep(500000);
-    long before = sleeps_of_writer();
-    usleep(500000);
-    assert_true(before > 0);
-    assert_true(sleeps_of_writer() - before <= 1);
+    long rise = 2;
+    for (int round = 0; rise > 1 && round < 40; round++) { /* who is held up goes to sleep late */
+        long before = sleeps_of_writer();
+        usleep(500000);
+        assert_true(before > 0);
+        rise = sleeps_of_writer() - before;
+    }
+    assert_true(rise <= 1);
     nl_close(log);
     nl_memory_free("asleep");
 }

@@ -354,14 +354,6 @@ static void follows_what_is_compressed(void **state)
     nl_buffer_free(&packed);
 }
 
-enum { APPENDED = 2000 };
-
-static atomic_int had; /* records that the reader has had */
-
-/*
- * Appends records, and moves the file away now and then, as log rotation does. It waits until the reader has opened the
- * new one: a file that came and went in between is lost to whoever follows a name.
- */
 /* A log of blocks of ten records, a second apart. */
 static void put_blocks(int count)
 {
@@ -424,6 +416,14 @@ static void seeks_step_by_step(void **state)
     nl_reader_close(reader);
 }
 
+enum { APPENDED = 2000 };
+
+static atomic_int had; /* records that the reader has had */
+
+/*
+ * Appends records, and moves the file away now and then, as log rotation does. It waits until the reader has opened the
+ * new one: a file that came and went in between is lost to whoever follows a name.
+ */
 static void *append_and_rotate(void *unused)
 {
     for (int i = 0; i < APPENDED; i++) {

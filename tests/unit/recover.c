@@ -167,7 +167,7 @@ static void expect_all(void)
 
 static void kill_often(const char *options, unsigned times)
 {
-    for (unsigned i = 0; i < times; i++) {
+    for (unsigned i = 0; i < times_here(times); i++) {
         kill_at_random(start_logging(options));
         assert_int_equal(nl_recover(NULL, expect_sent, NULL), NL_OK);
         assert_int_equal(count_folders(), 0);
@@ -293,7 +293,7 @@ static void expect_gathered(const nl_buffer *all)
 
 static void kill_often_to(const char *url, bool listens, unsigned times)
 {
-    for (unsigned i = 0; i < times; i++) {
+    for (unsigned i = 0; i < times_here(times); i++) {
         gatherer g = {.listens = listens};
         unlink(path);
         if (listens) {
@@ -428,7 +428,7 @@ static void scribble(const char *name)
 static void test_damaged_memory(void **state)
 {
     (void)state;
-    for (int i = 0; i < 100; i++) {
+    for (unsigned i = 0; i < times_here(100); i++) {
         kill_after(start_logging(i % 2 ? "ring=64k" : "ring=64k&format=nlb"), (unsigned)rand() % 3000);
         char command[256], name[512];
         snprintf(command, sizeof command, "ls -d %s/netlogger-*/[rsl]* 2>/dev/null", folder);
