@@ -7,12 +7,13 @@
  *
  * A log is a stream of records from one program to one destination. What is logged goes into a ring of the calling
  * thread's, in memory that outlives the process (recover.h); a writer thread of the log stamps records with host and
- * program, puts those of all threads in order of time, and sends them, within milliseconds. So a call takes no time for
- * the destination's sake, unless the ring is full: then the log's policy holds. (The writer thread goes to another
- * processor, of those it may run on, when it shares one with a thread that fills its ring.) What is lost is counted,
- * and a record NetLogger.Lost says in the log itself how many events there were (COUNT) and between which times (FROM,
- * TO). So is an event whose memory the program has overwritten, which costs no other one; where even its size is gone
- * the record says how many BYTES were passed over, which is one event at least. The REASON is given then.
+ * program, puts those of all threads in order of time (but for what a thread was about for more than 100 ms), and sends
+ * them, within milliseconds. So a call takes no time for the destination's sake, unless the ring is full: then the
+ * log's policy holds. (The writer thread goes to another processor, of those it may run on, when it shares one with a
+ * thread that fills its ring.) What is lost is counted, and a record NetLogger.Lost says in the log itself how many
+ * events there were (COUNT) and between which times (FROM, TO). So is an event whose memory the program has
+ * overwritten, which costs no other one; where even its size is gone the record says how many BYTES were passed over,
+ * which is one event at least. The REASON is given then.
  *
  * A log may be used by any number of threads at once. After fork() the child may go on logging: it does not repeat what
  * the parent had logged, and to a collector it opens a connection of its own. (That is fork(), and what goes through
@@ -185,7 +186,8 @@ NL_API bool nl_is_on(const nl_log *log, nl_level level);
  *
  * The same lines are read from the activation file (?activation=FILE, or $NETLOGGER_ACTIVATION) when the log is opened
  * and whenever the file has changed; it need not exist. What an earlier version has said and the present one does not
- * say is undone. Each time it was applied a record NetLogger.Activation counts what is DONE and UNDONE by it;
+ * say is undone: write it elsewhere and rename it, for a file that is read when half of it is there is obeyed as it
+ * stands. Each time it was applied a record NetLogger.Activation counts what is DONE and UNDONE by it;
  * NetLogger.Activation.Error says what could not be.
  *
  * NL_OK; NL_OFF when log is NULL; NL_FAILED when some lines are wrong: nl_error_message() names them, the others are
