@@ -51,6 +51,7 @@ struct connection {
     unsigned char mark_size;
     bool logs;     /* they have told that */
     bool ended;    /* it has said all that it had to say */
+    bool over;     /* nothing more is to be read of it: at the server's end it stays for a while all the same */
     bool numbered; /* the latest block was of a stream */
     int64_t connected_ns;
     int64_t rate_since_ns; /* records are counted since then, a second or more, for the rate */
@@ -609,15 +610,30 @@ void connection_relieve(server *srv)
     }
 }
 
+/* Reads once, unless all was read before. Whether there is more. */
+static bool take_once(connection *c)
+{
+    outcome result = c->over ? NOTHING_NOW : read_once(c);
+    if (result == ENDED)
+        finish_last_record(c);
+    c->over |= result == ENDED || result == BROKEN;
+    return result == MORE;
+}
+
+bool connection_is_over(const connection *c)
+{
+    return c->over;
+}
+
 void connection_take_what_came(connection *c)
 {
     int left = 0;
-    if (ioctl(c->channel.fd, FIONREAD, &left) != 0)
+    if (c->over || ioctl(c->channel.fd, FIONREAD, &left) != 0)
         return;
     while ((left > 0 || c->rest) && !outputs_are_blocked(c->server->outputs) && !is_too_much(c->server)) {
         /* A read takes SERVER_READ_SIZE bytes at most, and that many when there are so many. */
         left -= c->rest ? 0 : SERVER_READ_SIZE;
-        if (read_once(c) != MORE)
+        if (!take_once(c))
             return;
     }
 }
@@ -625,10 +641,7 @@ void connection_take_what_came(connection *c)
 void connection_drain(connection *c, int64_t deadline_ns)
 {
     while (!outputs_are_blocked(c->server->outputs) && !is_too_much(c->server) && server_now_ns() < deadline_ns) {
-        outcome result = read_once(c);
-        if (result == ENDED)
-            finish_last_record(c);
-        if (result != MORE)
+        if (!take_once(c))
             return;
     }
 }

@@ -55,6 +55,9 @@ void connection_acknowledge(connection *c);
 void connection_relieve(server *srv);
 
 /* The list that the server keeps. */
+/* Whether nothing more is to be read of it, which stays only because the server is ending. */
+bool connection_is_over(const connection *c);
+
 connection *connection_next(const connection *c);
 
 #endif

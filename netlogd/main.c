@@ -66,8 +66,8 @@ static const struct {
     {"handshake-timeout", "SECONDS",
      "Close a connection on which TLS has not begun by then, or whose request has not come (default 10; 0: never)"},
     {"stop-timeout", "SECONDS",
-     "What the end may take, beside writing to the disk: half of it at most for what clients have still to send, the "
-     "rest for what is on its way to others, which stays in its spool after that (default 10)"},
+     "What the end may take, beside writing to the disk: for what clients have still to send and subscribers to read, "
+     "and for what is on its way to others, which stays in its spool after that (default 10)"},
     {"activation", "FILE",
      "Send the commands in it (level, event, marker, and destination with another collector's URL) to the programs "
      "that log here in the binary format, now and whenever it changes"},
@@ -369,12 +369,13 @@ static int serve(arguments *a)
     if (good && open_listeners(s, &listeners, &count)) {
         log = open_log(s, a->foreground);
         outputs_start(out, log);
-        extras.recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
-        if (s->pid_file == NULL || wrote_pid_file)
+        if (s->pid_file == NULL || wrote_pid_file) {
+            extras.recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
             status = server_run(s, read_again, a, listeners, count, &extras, out, log);
-        recovery_end(extras.recovering, 0); /* where the server did not begin */
-        recovery_free(extras.recovering);
+            recovery_end(extras.recovering, RECOVERY_PATIENCE_MS); /* where the server could not begin */
+            recovery_free(extras.recovering);
+        }
     }
     listener_close_all(listeners, count);
     listener_close_all(control, control != NULL);

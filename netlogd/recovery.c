@@ -20,9 +20,9 @@ struct recovery {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     bool stop;
-    bool ended;               /* the thread */
-    bool left;                /* by its server, and by the log with it */
-    struct timespec patience; /* once it is to stop */
+    bool ended;          /* the thread */
+    bool left;           /* by its server, and by the log with it */
+    int64_t patience_ns; /* once it is to stop: until then it is waited for, by the monotonic clock */
     unsigned interval_s;
     nl_log *log;
     int told[TOLD_MOST]; /* processes whose recovery failed */
@@ -64,24 +64,27 @@ static void report(void *user, const nl_recovered *what)
     pthread_mutex_unlock(&r->mutex);
 }
 
-static struct timespec from_now(int64_t ms)
+static int64_t now_ns(void)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    int64_t ns = until.tv_nsec + ms % 1000 * NS_PER_MS;
-    until.tv_sec += ms / 1000 + ns / NL_NS_PER_SECOND;
-    until.tv_nsec = ns % NL_NS_PER_SECOND;
-    return until;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/* Waits for a change, with the mutex held; false when the time is over. */
+static bool wait_until(recovery *r, int64_t ns)
+{
+    struct timespec until = {.tv_sec = ns / NL_NS_PER_SECOND, .tv_nsec = ns % NL_NS_PER_SECOND};
+    return pthread_cond_timedwait(&r->changed, &r->mutex, &until) == 0;
 }
 
 /* False when it is time to end. */
 static bool wait_a_while(recovery *r)
 {
-    struct timespec until = from_now(r->interval_s * INT64_C(1000));
+    int64_t until_ns = now_ns() + r->interval_s * NL_NS_PER_SECOND;
     pthread_mutex_lock(&r->mutex);
-    int result = 0;
-    while (!r->stop && result == 0)
-        result = pthread_cond_timedwait(&r->changed, &r->mutex, &until);
+    while (!r->stop && wait_until(r, until_ns))
+        ;
     bool go_on = !r->stop;
     pthread_mutex_unlock(&r->mutex);
     return go_on;
@@ -108,7 +111,11 @@ recovery *recovery_start(unsigned interval_s, nl_log *log)
     r->interval_s = interval_s;
     r->log = log;
     pthread_mutex_init(&r->mutex, NULL);
-    pthread_cond_init(&r->changed, NULL);
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* setting the other one makes no wait longer */
+    pthread_cond_init(&r->changed, &attributes);
+    pthread_condattr_destroy(&attributes);
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -124,9 +131,10 @@ void recovery_end(recovery *r, int64_t patience_ms)
 {
     if (r == NULL)
         return;
+    int64_t until_ns = now_ns() + patience_ms * NS_PER_MS;
     pthread_mutex_lock(&r->mutex);
-    if (!r->stop)
-        r->patience = from_now(patience_ms);
+    if (!r->stop || until_ns < r->patience_ns)
+        r->patience_ns = until_ns;
     r->stop = true;
     pthread_cond_signal(&r->changed);
     pthread_mutex_unlock(&r->mutex);
@@ -136,12 +144,10 @@ bool recovery_is_over(recovery *r)
 {
     if (r == NULL)
         return true;
-    struct timespec now = from_now(0);
     pthread_mutex_lock(&r->mutex);
-    bool ended = r->ended;
+    bool over = r->ended || now_ns() >= r->patience_ns;
     pthread_mutex_unlock(&r->mutex);
-    return ended || now.tv_sec > r->patience.tv_sec ||
-           (now.tv_sec == r->patience.tv_sec && now.tv_nsec >= r->patience.tv_nsec);
+    return over;
 }
 
 void recovery_free(recovery *r)
@@ -149,9 +155,8 @@ void recovery_free(recovery *r)
     if (r == NULL)
         return;
     pthread_mutex_lock(&r->mutex);
-    int result = 0;
-    while (!r->ended && result == 0)
-        result = pthread_cond_timedwait(&r->changed, &r->mutex, &r->patience);
+    while (!r->ended && wait_until(r, r->patience_ns))
+        ;
     bool ended = r->ended;
     r->left = !ended;
     pthread_mutex_unlock(&r->mutex);

@@ -44,14 +44,14 @@ enum {
     LATE_MS = 50, /* after which the output does not wait any longer until clients have nothing to be read */
     ACTIVATION_MS = 500,
     CLOCK_MS = 1000,
-    RECOVERY_MS = 5,         /* between looks, at the end, whether the recovery under way is over; */
-    RECOVERY_MOST_MS = 3000, /* waited for at most */
-    READERS_MS = 5,          /* and whether subscribers have read what they are sent */
-    READERS_MOST_MS = 2000,  /* without that anybody reads */
-    REST_MS = 20,            /* for the rest of what clients have sent */
-    TELL_SECONDS = 10,       /* the least between two times that the same is said of outputs, or of descriptors */
-    LEFT_BEHIND = 4096,      /* clients of a place that are taken at the end at most: more than the kernel lets wait */
-    OWN_DESCRIPTORS = 64,    /* which clients leave: files are rotated and certificates read, however many they are */
+    RECOVERY_MS = 5,        /* between looks, at the end, whether the recovery under way is over; */
+    READERS_MS = 5,         /* and whether subscribers have read what they are sent */
+    READERS_MOST_MS = 2000, /* without that anybody reads */
+    REST_MS = 20,           /* for the rest of what clients have sent */
+    NS_PER_MS = 1000000,
+    TELL_SECONDS = 10,    /* the least between two times that the same is said of outputs, or of descriptors */
+    LEFT_BEHIND = 4096,   /* clients of a place that are taken at the end at most: more than the kernel lets wait */
+    OWN_DESCRIPTORS = 64, /* which clients leave: files are rotated and certificates read, however many they are */
 };
 
 int64_t server_now_ns(void)
@@ -403,23 +403,30 @@ static void on_recovery_looked_at(evutil_socket_t fd, short what, void *user)
         event_add(srv->recovery_event, &interval);
 }
 
+static void begin_end(server *srv)
+{
+    srv->ending = true;
+    inherited_notify("STOPPING=1");
+    ending_begin(srv->settings->stop_s);
+}
+
 /* Clients are served until the recovery is over: it may be one of them. Who asks twice does not want to wait. */
 static void on_stop(evutil_socket_t signal, short what, void *user)
 {
     server *srv = user;
-    if (event_pending(srv->recovery_event, EV_TIMEOUT, NULL)) {
-        event_base_loopbreak(srv->base);
-        return;
+    int64_t patience_ms = 0;
+    if (!srv->ending) {
+        begin_end(srv);
+        patience_ms = ending_left_ms() / 4;
     }
-    inherited_notify("STOPPING=1");
-    ending_begin(srv->settings->stop_s);
-    int64_t patience_ms = ending_left_ms() / 4;
-    recovery_end(srv->recovering, patience_ms < RECOVERY_MOST_MS ? patience_ms : RECOVERY_MOST_MS);
+    recovery_end(srv->recovering, patience_ms < RECOVERY_PATIENCE_MS ? patience_ms : RECOVERY_PATIENCE_MS);
     on_recovery_looked_at(signal, what, user);
 }
 
 const char *server_reload(server *srv)
 {
+    if (srv->ending)
+        return "it is ending";
     char state[64];
     snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, server_now_ns() / 1000);
     inherited_notify(state);
@@ -543,13 +550,18 @@ static void start(server *srv, const server_extras *extras)
             nats_reader_new(srv, srv->settings->listen[i].nats, srv->settings->listen[i].url);
 }
 
+static bool is_inherited(const server *srv, size_t listener)
+{
+    static const char inherited[] = "inherited:";
+    return strncmp(srv->sockets[listener].asked->url, inherited, sizeof inherited - 1) == 0;
+}
+
 /* Who has connected, and perhaps said all and gone, is a client, too. Where systemd listens they wait for the next
  * process. */
 static void accept_who_came(server *srv)
 {
-    static const char inherited[] = "inherited:";
     for (size_t i = 0; i < srv->listener_count; i++) {
-        if (srv->listeners[i] == NULL || strncmp(srv->sockets[i].asked->url, inherited, sizeof inherited - 1) == 0)
+        if (srv->listeners[i] == NULL || is_inherited(srv, i))
             continue;
         for (int left = LEFT_BEHIND; left > 0; left--) {
             struct sockaddr_storage peer = {0};
@@ -575,21 +587,45 @@ static void take_what_came(server *srv, int64_t deadline_ns)
         datagrams_take_what_came(d);
 }
 
+static bool somebody_logs(const server *srv)
+{
+    const connection *c = srv->connections;
+    while (c != NULL && connection_is_over(c))
+        c = connection_next(c);
+    return c != NULL;
+}
+
+/* From now on who connects is refused, who would otherwise log to nobody. Where systemd listens the next one serves. */
+static void end_listening(server *srv)
+{
+    for (size_t i = 0; i < srv->listener_count; i++)
+        if (srv->listeners[i] != NULL && !is_inherited(srv, i))
+            shutdown(srv->sockets[i].fd, SHUT_RDWR);
+}
+
 /*
  * The same, and writes it, again and again while an output is not to be written, until the time is over. The clients'
  * kernels may hold the rest of what they were given until there is room here: they get a moment for that.
  */
 static nl_status take_and_write_all(server *srv)
 {
-    int64_t now_ns = server_now_ns(), deadline_ns = now_ns + srv->settings->stop_s * NL_NS_PER_SECOND / 2;
-    int64_t rest_ns = now_ns + REST_MS * (NL_NS_PER_SECOND / 1000);
-    for (;;) {
+    int64_t deadline_ns = server_now_ns() + ending_left_ms() / 2 * NS_PER_MS, rest_ns = 0;
+    for (bool listening = true;;) {
         accept_who_came(srv);
         take_what_came(srv, deadline_ns);
         bool blocked = outputs_are_blocked(srv->outputs);
         nl_status status = outputs_settle(srv->outputs);
-        bool done = status == NL_OK && !blocked, rest = srv->connections != NULL && server_now_ns() < rest_ns;
-        if ((done && !rest) || server_now_ns() >= deadline_ns)
+        int64_t now_ns = server_now_ns();
+        if (rest_ns == 0) /* what came early in this pass may have been followed by more */
+            rest_ns = now_ns + REST_MS * NS_PER_MS;
+        bool done = status == NL_OK && !blocked, rest = somebody_logs(srv) && now_ns < rest_ns;
+        if (done && !rest && listening) { /* once more for who comes just now */
+            accept_who_came(srv);
+            end_listening(srv);
+            listening = false;
+            continue;
+        }
+        if ((done && !rest) || now_ns >= deadline_ns)
             return status;
         if (done || status != NL_OK)
             poll(NULL, 0, done ? REST_MS / 4 : RETRY_MS);
@@ -639,8 +675,7 @@ static void free_parts(server *srv)
 /* Subscribers get what was delivered to them while they go on reading: a stream is not to end within a record. */
 static void let_requests_read(server *srv)
 {
-    const int64_t ns_per_ms = NL_NS_PER_SECOND / 1000;
-    int64_t end_ns = server_now_ns() + ending_left_ms() / 2 * ns_per_ms, read_ns = server_now_ns();
+    int64_t end_ns = server_now_ns() + ending_left_ms() / 2 * NS_PER_MS, read_ns = server_now_ns();
     for (size_t least = SIZE_MAX;;) {
         size_t left = 0;
         for (request *r = srv->requests; r != NULL; r = r->next) {
@@ -655,7 +690,7 @@ static void let_requests_read(server *srv)
             least = left;
             read_ns = now_ns;
         }
-        if (left == 0 || now_ns >= end_ns || now_ns - read_ns >= READERS_MOST_MS * ns_per_ms)
+        if (left == 0 || now_ns >= end_ns || now_ns - read_ns >= READERS_MOST_MS * NS_PER_MS)
             return;
         poll(NULL, 0, READERS_MS);
     }
@@ -663,6 +698,8 @@ static void let_requests_read(server *srv)
 
 static int stop(server *srv)
 {
+    if (!srv->ending)
+        begin_end(srv);
     srv->stopping = true;
     enable_listeners(srv, false);
     int status = PROGRAM_DONE;
@@ -672,6 +709,7 @@ static int stop(server *srv)
     } else {
         acknowledge_all(srv);
     }
+    end_listening(srv);
     ending_enforce(srv->settings->pid_file);
     while (srv->connections != NULL)
         connection_close(srv->connections);

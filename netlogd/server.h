@@ -71,13 +71,14 @@ struct server {
     struct subscriptions *subscriptions;
     int64_t started_ns; /* by server_now_ns */
     server_counts counts;
-    uint64_t rate_records; /* counts.records when the rate was reckoned last, */
-    int64_t rate_ns;       /* at that time; */
-    double rate;           /* records a second until then */
-    bool paused;           /* nothing is read from clients: an output is blocked */
-    bool pause_told;       /* it was said */
-    int64_t told_ns;       /* when the latest one was */
-    bool stopping;
+    uint64_t rate_records;     /* counts.records when the rate was reckoned last, */
+    int64_t rate_ns;           /* at that time; */
+    double rate;               /* records a second until then */
+    bool paused;               /* nothing is read from clients: an output is blocked */
+    bool pause_told;           /* it was said */
+    int64_t told_ns;           /* when the latest one was */
+    bool ending;               /* it was asked to end: what is under way may go on for a while */
+    bool stopping;             /* it does */
     char reload_failure[1024]; /* why the latest reload failed, as far as it fits */
     int64_t wrote_ns;          /* when the first was put of what is not flushed; 0: all is */
     struct event *flush_event;
@@ -106,7 +107,7 @@ enum { SERVER_READ_SIZE = 256 << 10 };
 typedef struct server_extras {
     const listener *control;     /* NULL */
     int metrics_fd;              /* -1 */
-    struct recovery *recovering; /* is asked to end before the server does; NULL */
+    struct recovery *recovering; /* is asked to end before the server does, and waited for, a while; NULL */
     void (*on_ready)(void);      /* called when it serves; NULL */
 } server_extras;
 

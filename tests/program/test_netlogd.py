@@ -76,6 +76,20 @@ class Netlogd(collector.Case):
         for c, d in enumerate(data):
             self.assertEqual(b"".join(l for l in lines if f"HOST=h{c} ".encode() in l), d)
 
+    def test_sigterm_while_clients_have_just_gone(self):
+        process = self.serve("--recover", "0")  # which would have them served as ever, for a moment
+        clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(3)]
+        process.send_signal(signal.SIGSTOP)
+        for s, data in zip(clients, (b"NETLOG", record(1, 1), b"rubbish")):  # the first looks like a request until its end
+            s.sendall(data)
+            s.shutdown(socket.SHUT_WR)
+        process.send_signal(signal.SIGTERM)
+        process.send_signal(signal.SIGCONT)
+        self.assertEqual(process.wait(60), 0)
+        self.assertEqual(self.output.read_bytes(), record(1, 1))
+        for s in clients:
+            s.close()
+
     def test_sigterm_takes_those_who_wait_to_be_accepted(self):
         process = self.serve()
         process.send_signal(signal.SIGSTOP)

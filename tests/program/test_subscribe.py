@@ -110,20 +110,24 @@ class Subscribe(support.Case):
             self.assertEqual(s.recv(1), b"")
 
     def test_the_end_waits_for_who_reads(self):
-        """What a subscriber was sent it may read to its end; who does not read at all is not waited for long."""
-        process = self.serve("--subscriber-queue", "16M")
-        late, never = self.welcome(start=False), self.welcome(start=False)
+        """What a subscriber was sent it may read to its end, slowly; who does not read at all is not waited for long."""
+        process = self.serve("--subscriber-queue", "16M", "--stop-timeout", "120")
+        slow, never = self.welcome(start=False), self.welcome(start=False)
+        for s in slow, never:
+            s.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
         data = b"".join(record(n, padding=f" T={'x' * 400}") for n in range(16000))
         self.send(data)  # which is more than the kernel takes of a stream
         process.send_signal(signal.SIGTERM)
-        time.sleep(0.3)
+        for _ in range(30):
+            slow.data += slow.file.read1(1 << 16)
+            time.sleep(0.1)
         self.assertIsNone(process.poll())
-        late.thread.start()
-        self.assertEqual(process.wait(20), 0, self.said())
-        late.thread.join(30)
-        self.assertTrue(bytes(late.data) == data, late.data[-200:])
+        slow.thread.start()
+        slow.thread.join(60)
+        self.assertTrue(bytes(slow.data) == data, slow.data[-200:])
+        self.assertEqual(process.wait(25), 0, self.said())  # half of what is left of the time would be longer
         never.thread.start()
-        never.thread.join(30)
+        never.thread.join(60)
         self.assertTrue(0 < len(never.data) < len(data) and data.startswith(never.data))
 
     def test_a_hundred_subscribers(self):
