@@ -617,6 +617,7 @@ static bool take_once(connection *c)
     if (result == ENDED)
         finish_last_record(c);
     c->over |= result == ENDED || result == BROKEN;
+    count_held(c);
     return result == MORE;
 }
 
@@ -625,12 +626,13 @@ bool connection_is_over(const connection *c)
     return c->over;
 }
 
-void connection_take_what_came(connection *c)
+void connection_take_what_came(connection *c, int64_t deadline_ns)
 {
     int left = 0;
     if (c->over || ioctl(c->channel.fd, FIONREAD, &left) != 0)
         return;
-    while ((left > 0 || c->rest) && !outputs_are_blocked(c->server->outputs) && !is_too_much(c->server)) {
+    while ((left > 0 || c->rest) && !outputs_are_blocked(c->server->outputs) && !is_too_much(c->server) &&
+           server_now_ns() < deadline_ns) {
         /* A read takes SERVER_READ_SIZE bytes at most, and that many when there are so many. */
         left -= c->rest ? 0 : SERVER_READ_SIZE;
         if (!take_once(c))

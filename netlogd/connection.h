@@ -26,9 +26,11 @@ void connection_pause(connection *c, bool pause);
 /* Has new limits hold at once: how long it may be silent, and how much it may send. */
 void connection_settings_changed(connection *c);
 
-/* Reads what the kernel holds of this client at this moment, and nothing that comes meanwhile; for the end of the
- * program. */
-void connection_take_what_came(connection *c);
+/*
+ * Reads what the kernel holds of this client at this moment, and nothing that comes meanwhile, until the time
+ * (server_now_ns) has come; for the end of the program.
+ */
+void connection_take_what_came(connection *c, int64_t deadline_ns);
 
 /*
  * Reads what the kernel holds of this client now, until it is empty or the time (server_now_ns) has come; for the end
@@ -54,10 +56,10 @@ void connection_acknowledge(connection *c);
  */
 void connection_relieve(server *srv);
 
-/* The list that the server keeps. */
 /* Whether nothing more is to be read of it, which stays only because the server is ending. */
 bool connection_is_over(const connection *c);
 
+/* The list that the server keeps. */
 connection *connection_next(const connection *c);
 
 #endif

@@ -553,7 +553,7 @@ static void start(server *srv, const server_extras *extras)
 static bool is_inherited(const server *srv, size_t listener)
 {
     static const char inherited[] = "inherited:";
-    return strncmp(srv->sockets[listener].asked->url, inherited, sizeof inherited - 1) == 0;
+    return strncasecmp(srv->sockets[listener].asked->url, inherited, sizeof inherited - 1) == 0;
 }
 
 /* Who has connected, and perhaps said all and gone, is a client, too. Where systemd listens they wait for the next
@@ -580,7 +580,7 @@ static void take_what_came(server *srv, int64_t deadline_ns)
 {
     /* First what each has sent already, so that one who goes on sending does not take the others' time. */
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
-        connection_take_what_came(c);
+        connection_take_what_came(c, deadline_ns);
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_drain(c, deadline_ns);
     for (datagrams *d = srv->datagrams; d != NULL; d = datagrams_next(d))
@@ -600,7 +600,7 @@ static void end_listening(server *srv)
 {
     for (size_t i = 0; i < srv->listener_count; i++)
         if (srv->listeners[i] != NULL && !is_inherited(srv, i))
-            shutdown(srv->sockets[i].fd, SHUT_RDWR);
+            listener_end(&srv->sockets[i]);
 }
 
 /*

@@ -222,13 +222,25 @@ bool listener_open(const listening *asked, bool remote_allowed, listener **liste
     return good;
 }
 
+static void remove_path(listener *l)
+{
+    if (l->path != NULL)
+        unlink(l->path);
+    free(l->path);
+    l->path = NULL;
+}
+
+void listener_end(listener *l)
+{
+    remove_path(l); /* before another one can take it for a killed one's, and its own for ours */
+    shutdown(l->fd, SHUT_RDWR);
+}
+
 void listener_close_all(listener *listeners, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         close(listeners[i].fd);
-        if (listeners[i].path != NULL)
-            unlink(listeners[i].path);
-        free(listeners[i].path);
+        remove_path(&listeners[i]);
         free(listeners[i].name);
     }
     free(listeners);

@@ -29,6 +29,9 @@ typedef struct listener {
  */
 bool listener_open(const listening *asked, bool remote_allowed, listener **listeners, size_t *count, char message[256]);
 
+/* Refuses who connects from now on, though it is still open. Not for those that systemd has opened. */
+void listener_end(listener *l);
+
 /* Closes them all, removes Unix sockets and frees the array. */
 void listener_close_all(listener *listeners, size_t count);
 

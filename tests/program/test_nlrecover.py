@@ -171,7 +171,7 @@ class Nlrecover(support.Case):
 
     def test_a_collector_that_ends_while_it_recovers_to_itself(self):
         """What its own recovery brings it is taken over before it ends; what takes longer is left for the next one."""
-        port, count, slow = support.free_port(), 30000, self.scratch / "slow.so"
+        port, count, slow = support.free_port(), 5000, self.scratch / "slow.so"
         (self.scratch / "slow.c").write_text(SLOW_TO_CONNECT)
         subprocess.run([*shlex.split(support.CC), "-shared", "-fPIC", "-o", slow, self.scratch / "slow.c"], check=True)
         for before, after in [(0, 0), (200000, 0), (0, 200000), (10**8, 0), (0, 10**8)]:
