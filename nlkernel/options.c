@@ -173,6 +173,35 @@ static void read_functions(recording_options *o, const char *kind, struct argp_s
     o->functions = kind == NULL ? FUNCTIONS_ANY : strcmp(kind, "graph") == 0 ? FUNCTIONS_GRAPH : FUNCTIONS_CALLS;
 }
 
+static void read_glob(recording_options *o, const char *glob, struct argp_state *state)
+{
+    if (glob[*glob == '!'] == '\0')
+        argp_error(state, "--filter-function: the name of a function is wanted, such as 'tcp_*'");
+    add_word(&o->globs, &o->glob_count, glob);
+}
+
+static void read_buffer_size(recording_options *o, const char *text, struct argp_state *state)
+{
+    if (!nl_size_parse(text, &o->buffer_size) || o->buffer_size < RECORDING_BUFFER_LEAST ||
+        o->buffer_size > (size_t)1 << 34)
+        argp_error(state, "--buffer %s: a size from 8k to 16g is wanted", text);
+}
+
+static void read_low_water(recording_options *o, const char *text, struct argp_state *state)
+{
+    const char *at = text;
+    long percent = 0;
+    if (!read_number(&at, 0, 100, &percent) || *at != '\0')
+        argp_error(state, "--low-water %s: 0 to 100 per cent are wanted", text);
+    o->low_water = (int)percent;
+}
+
+static void read_interval(recording_options *o, const char *text, struct argp_state *state)
+{
+    int64_t ms = (read_time_ns("--interval", text, state) + 999999) / 1000000;
+    o->interval_ms = ms < INT_MAX ? (int)ms : INT_MAX;
+}
+
 /* Which options go together. */
 static void check_together(const recording_options *o, struct argp_state *state)
 {
@@ -190,8 +219,6 @@ static void check_together(const recording_options *o, struct argp_state *state)
 static error_t parse(int key, char *argument, struct argp_state *state)
 {
     recording_options *o = state->input;
-    const char *at = argument;
-    long number = 0;
     switch (key) {
     case ARGP_KEY_INIT:
         o->buffer_size = RECORDING_BUFFER_DEFAULT;
@@ -204,9 +231,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         read_functions(o, argument, state);
         return 0;
     case OPTION_FUNCTION:
-        if (*(argument + (*argument == '!')) == '\0')
-            argp_error(state, "--filter-function: the name of a function is wanted, such as 'tcp_*'");
-        add_word(&o->globs, &o->glob_count, argument);
+        read_glob(o, argument, state);
         return 0;
     case OPTION_PID:
         read_pids(o, argument, state);
@@ -224,18 +249,13 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         o->duration_ns = read_time_ns("--duration", argument, state);
         return 0;
     case 'b':
-        if (!nl_size_parse(argument, &o->buffer_size) || o->buffer_size < RECORDING_BUFFER_LEAST ||
-            o->buffer_size > (size_t)1 << 34)
-            argp_error(state, "--buffer %s: a size from 8k to 16g is wanted", argument);
+        read_buffer_size(o, argument, state);
         return 0;
     case OPTION_LOW_WATER:
-        if (!read_number(&at, 0, 100, &number) || *at != '\0')
-            argp_error(state, "--low-water %s: 0 to 100 per cent are wanted", argument);
-        o->low_water = (int)number;
+        read_low_water(o, argument, state);
         return 0;
     case OPTION_INTERVAL:
-        number = (long)((read_time_ns("--interval", argument, state) + 999999) / 1000000);
-        o->interval_ms = number < INT_MAX ? (int)number : INT_MAX;
+        read_interval(o, argument, state);
         return 0;
     case 'q':
         o->quiet = true;

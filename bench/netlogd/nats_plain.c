@@ -5,6 +5,7 @@
  * and waits for all acknowledgements; then reads them all and acknowledges each. Prints the seconds of both.
  */
 #include <nats/nats.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,71 +44,103 @@ static char *read_file(const char *path, size_t *size)
     return data;
 }
 
+/* A file's messages, and how far they are published. */
+typedef struct source {
+    char *data, subject[64];
+    size_t size, at;
+    int count;
+} source;
+
+static void add_stream(jsCtx *js, source *s, const char *name, int replicas)
+{
+    jsStreamConfig config;
+    jsStreamConfig_Init(&config);
+    config.Name = name;
+    config.Subjects = (const char *[]){s->subject};
+    config.SubjectsLen = 1;
+    config.Replicas = replicas;
+    must(js_AddStream(NULL, js, &config, NULL, NULL), "add a stream");
+}
+
+/* The file's next block, which has its header's size at byte 4 and its payload's at byte 12. */
+static void publish_next(jsCtx *js, source *s)
+{
+    uint16_t header;
+    uint32_t payload;
+    memcpy(&header, s->data + s->at + 4, sizeof header);
+    memcpy(&payload, s->data + s->at + 12, sizeof payload);
+    jsPubOptions publish;
+    char id[96];
+    jsPubOptions_Init(&publish);
+    snprintf(id, sizeof id, "%s-%zu", s->subject, s->at);
+    publish.MsgId = id;
+    must(js_PublishAsync(js, s->subject, s->data + s->at, (int)(header + payload), &publish), "publish");
+    s->at += header + payload;
+    s->count++;
+}
+
+/* In turns, one block of each file that has more. */
+static void publish_all(jsCtx *js, source *sources, int count)
+{
+    for (bool more = true; more;) {
+        more = false;
+        for (int i = 0; i < count; i++) {
+            if (sources[i].at == sources[i].size)
+                continue;
+            publish_next(js, &sources[i]);
+            more = true;
+        }
+    }
+    must(js_PublishAsyncComplete(js, NULL), "acknowledgements");
+}
+
+static void fetch_all(natsConnection *connection, jsCtx *js, const source *s)
+{
+    natsSubscription *subscription;
+    must(js_PullSubscribe(&subscription, js, s->subject, "plain", NULL, NULL, NULL), "subscribe");
+    for (int left = s->count; left > 0;) {
+        natsMsgList list;
+        must(natsSubscription_Fetch(&list, subscription, UNDER_WAY, 5000, NULL), "fetch");
+        left -= list.Count;
+        for (int m = 0; m < list.Count; m++)
+            natsMsg_Ack(list.Msgs[m], NULL);
+        natsMsgList_Destroy(&list);
+    }
+    natsConnection_Flush(connection);
+    natsSubscription_Destroy(subscription);
+}
+
 int main(int argc, char **argv)
 {
+    int count = argc - 4;
+    if (count < 1 || count > FILES_MOST) {
+        fprintf(stderr, "usage: nats_plain HOST:PORT STREAM REPLICAS FILE... (%d at most)\n", FILES_MOST);
+        return 2;
+    }
     natsConnection *connection;
     jsCtx *js;
     jsOptions options;
-    char url[128], *data[FILES_MOST];
-    size_t size[FILES_MOST], at[FILES_MOST] = {0};
-    int files = argc - 4, count[FILES_MOST] = {0};
+    char url[128];
+    source sources[FILES_MOST] = {0};
     snprintf(url, sizeof url, "nats://%s", argv[1]);
     must(natsConnection_ConnectTo(&connection, url), "connect");
     jsOptions_Init(&options);
     options.PublishAsync.MaxPending = UNDER_WAY;
     options.PublishAsync.StallWait = 60000;
     must(natsConnection_JetStream(&js, connection, &options), "JetStream");
-    char names[FILES_MOST][64], subjects[FILES_MOST][64];
-    for (int i = 0; i < files; i++) {
-        data[i] = read_file(argv[4 + i], &size[i]);
-        snprintf(names[i], sizeof names[i], "%s-%d", argv[2], i + 1);
-        snprintf(subjects[i], sizeof subjects[i], "%s.%d", argv[2], i + 1);
-        jsStreamConfig config;
-        jsStreamConfig_Init(&config);
-        config.Name = names[i];
-        config.Subjects = (const char *[]){subjects[i]};
-        config.SubjectsLen = 1;
-        config.Replicas = atoi(argv[3]);
-        must(js_AddStream(NULL, js, &config, NULL, NULL), "add a stream");
+    for (int i = 0; i < count; i++) {
+        char name[64];
+        sources[i].data = read_file(argv[4 + i], &sources[i].size);
+        snprintf(name, sizeof name, "%s-%d", argv[2], i + 1);
+        snprintf(sources[i].subject, sizeof sources[i].subject, "%s.%d", argv[2], i + 1);
+        add_stream(js, &sources[i], name, atoi(argv[3]));
     }
     double start = now();
-    for (int left = files; left > 0;) {
-        left = 0;
-        for (int i = 0; i < files; i++) {
-            if (at[i] == size[i])
-                continue;
-            uint16_t header;
-            uint32_t payload;
-            memcpy(&header, data[i] + at[i] + 4, sizeof header);
-            memcpy(&payload, data[i] + at[i] + 12, sizeof payload);
-            jsPubOptions publish;
-            char id[64];
-            jsPubOptions_Init(&publish);
-            snprintf(id, sizeof id, "%d-%zu", i, at[i]);
-            publish.MsgId = id;
-            must(js_PublishAsync(js, subjects[i], data[i] + at[i], (int)(header + payload), &publish), "publish");
-            at[i] += header + payload;
-            count[i]++;
-            left++;
-        }
-    }
-    must(js_PublishAsyncComplete(js, NULL), "acknowledgements");
+    publish_all(js, sources, count);
     double published = now() - start;
     start = now();
-    for (int i = 0; i < files; i++) {
-        natsSubscription *subscription;
-        must(js_PullSubscribe(&subscription, js, subjects[i], "plain", NULL, NULL, NULL), "subscribe");
-        for (int left = count[i]; left > 0;) {
-            natsMsgList list;
-            must(natsSubscription_Fetch(&list, subscription, UNDER_WAY, 5000, NULL), "fetch");
-            left -= list.Count;
-            for (int m = 0; m < list.Count; m++)
-                natsMsg_Ack(list.Msgs[m], NULL);
-            natsMsgList_Destroy(&list);
-        }
-        natsConnection_Flush(connection);
-        natsSubscription_Destroy(subscription);
-    }
+    for (int i = 0; i < count; i++)
+        fetch_all(connection, js, &sources[i]);
     printf("%.6f %.6f\n", published, now() - start);
     return 0;
 }

@@ -3,11 +3,7 @@
 #include "view/window.h"
 
 #include "render.h"
-#include "view/command_palette.h"
 #include "view/commands.h"
-#include "view/exporting.h"
-#include "view/keeping.h"
-#include "view/printing.h"
 #include "view/welcome.h"
 #include "view/window_private.h"
 
@@ -18,8 +14,6 @@ enum {
     TICK_MS = 30,     /* how often it is looked whether there is something new to be shown */
     READING_MS = 100, /* how often it is shown at most while a log is read, which needs the processors itself */
 };
-
-static const double zoom_step = 0.8, pan_step = 0.1;
 
 /* ---- what is said ---- */
 
@@ -155,17 +149,21 @@ static void on_chosen(void *user)
     window_show_chosen(user);
 }
 
-static void on_ranged(void *user)
+void window_show_range(window *w)
 {
-    window *w = user;
     const scene_view *view = canvas_view(w->canvas);
     if (!view->has_range) {
-        on_chosen(w);
+        window_show_chosen(w);
         return;
     }
     side_panel_show_range(w->panel, MIN(view->range_from_ns, view->range_to_ns),
                           MAX(view->range_from_ns, view->range_to_ns));
     gtk_widget_show(w->side);
+}
+
+static void on_ranged(void *user)
+{
+    window_show_range(user);
 }
 
 /* ---- what comes ---- */
@@ -324,60 +322,7 @@ static void on_go(void *user, int64_t time_ns)
     canvas_show(w->canvas, time_ns - half, time_ns + half);
 }
 
-/* ---- commands ---- */
-
-static void show_keys(window *w)
-{
-    GtkWidget *dialog = gtk_dialog_new_with_buttons("Keys and pointer", GTK_WINDOW(w->top),
-                                                    GTK_DIALOG_MODAL | GTK_DIALOG_DESTROY_WITH_PARENT, "_Close",
-                                                    GTK_RESPONSE_CLOSE, NULL);
-    GtkWidget *label = gtk_label_new(NULL), *scrolled = gtk_scrolled_window_new(NULL, NULL);
-    char *text = commands_help();
-    gtk_label_set_markup(GTK_LABEL(label), text);
-    gtk_label_set_xalign(GTK_LABEL(label), 0);
-    g_free(text);
-    g_object_set(label, "margin", 12, NULL);
-    g_object_set(scrolled, "propagate-natural-height", TRUE, "max-content-height", 560, "hscrollbar-policy",
-                 GTK_POLICY_NEVER, "vexpand", TRUE, NULL);
-    gtk_container_add(GTK_CONTAINER(scrolled), label);
-    gtk_container_add(GTK_CONTAINER(gtk_dialog_get_content_area(GTK_DIALOG(dialog))), scrolled);
-    gtk_widget_show_all(dialog);
-    gtk_dialog_run(GTK_DIALOG(dialog));
-    gtk_widget_destroy(dialog);
-}
-
-static void set_dark(window *w, bool dark)
-{
-    canvas_view(w->canvas)->dark = dark;
-    g_object_set(gtk_settings_get_default(), "gtk-application-prefer-dark-theme", dark, NULL);
-    canvas_redraw(w->canvas);
-}
-
-/* Escape: first the search goes, then what is marked. */
-static void clear(window *w)
-{
-    if (w->source_count > 0)
-        gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "canvas");
-    if (!search_bar_hide(w->search))
-        canvas_clear(w->canvas);
-}
-
-static void show_all(window *w)
-{
-    int64_t from_ns = canvas_view(w->canvas)->from_ns, to_ns = canvas_view(w->canvas)->to_ns;
-    canvas_fit(w->canvas);
-    int64_t all_from_ns = canvas_view(w->canvas)->from_ns, all_to_ns = canvas_view(w->canvas)->to_ns;
-    canvas_view(w->canvas)->from_ns = from_ns;
-    canvas_view(w->canvas)->to_ns = to_ns;
-    canvas_show(w->canvas, all_from_ns, all_to_ns);
-    w->touched = false; /* what comes is shown too */
-}
-
-static void connect_to(window *w)
-{
-    gtk_stack_set_visible_child_name(GTK_STACK(w->stack), "welcome");
-    welcome_begin_address(w->welcome);
-}
+/* ---- the editor ---- */
 
 /* The editor's: another drawing, or (NULL) what is found out. What was chosen is of the former one. */
 static void on_drawing(void *user, drawing *d)
@@ -389,157 +334,7 @@ static void on_drawing(void *user, drawing *d)
     model_set_drawing(w->model, d);
 }
 
-/* Or shows times as they were logged again. What was chosen is found by its time. */
-static void correct_clocks(window *w)
-{
-    canvas_clear(w->canvas);
-    model_correct_clocks(w->model, !model_corrects_clocks(w->model));
-}
-
-/* One end of what is measured, then the other: from record to record, where the pointer is on some. */
-static void measure(window *w)
-{
-    scene_view *view = canvas_view(w->canvas);
-    int64_t time_ns;
-    if (!canvas_pointed(w->canvas, &time_ns))
-        return;
-    if (w->measuring) {
-        view->has_range = true;
-        view->is_zooming = false;
-        view->range_from_ns = view->mark_ns;
-        view->range_to_ns = time_ns;
-        on_ranged(w);
-    }
-    view->has_mark = !w->measuring;
-    view->mark_ns = time_ns;
-    w->measuring = !w->measuring;
-    gtk_label_set_text(GTK_LABEL(w->status),
-                       w->measuring ? "M once more at the other end measures what is between" : "");
-    canvas_redraw(w->canvas);
-}
-
-static void on_command(void *user, command which)
-{
-    window *w = user;
-    switch (which) {
-    case COMMAND_OPEN:
-        window_choose_log(w);
-        break;
-    case COMMAND_CONNECT:
-        connect_to(w);
-        break;
-    case COMMAND_EXPORT:
-        exporting_picture(w);
-        break;
-    case COMMAND_EXPORT_RECORDS:
-        exporting_records(w);
-        break;
-    case COMMAND_PRINT:
-        printing_print(w);
-        break;
-    case COMMAND_LAST_TIME:
-        window_as_last_time(w);
-        break;
-    case COMMAND_UNDO:
-    case COMMAND_REDO:
-        window_undo(w, which == COMMAND_UNDO ? -1 : 1);
-        break;
-    case COMMAND_BOOKMARK:
-        window_bookmark(w);
-        break;
-    case COMMAND_BOOKMARKS:
-        window_show_bookmarks(w);
-        break;
-    case COMMAND_NEXT_BOOKMARK:
-    case COMMAND_PREVIOUS_BOOKMARK:
-        window_next_bookmark(w, which == COMMAND_PREVIOUS_BOOKMARK);
-        break;
-    case COMMAND_MEASURE:
-        measure(w);
-        break;
-    case COMMAND_PALETTE:
-        command_palette_show(w->top, on_command, w);
-        break;
-    case COMMAND_QUIT:
-        gtk_widget_destroy(w->top);
-        break;
-    case COMMAND_EDIT:
-        editor_show(w->editor);
-        break;
-    case COMMAND_ALL:
-        show_all(w);
-        break;
-    case COMMAND_ZOOM_IN:
-        canvas_zoom(w->canvas, zoom_step);
-        break;
-    case COMMAND_ZOOM_OUT:
-        canvas_zoom(w->canvas, 1 / zoom_step);
-        break;
-    case COMMAND_LEFT:
-        canvas_pan(w->canvas, -pan_step);
-        break;
-    case COMMAND_RIGHT:
-        canvas_pan(w->canvas, pan_step);
-        break;
-    case COMMAND_BACK:
-        canvas_go(w->canvas, -1);
-        break;
-    case COMMAND_FORWARD:
-        canvas_go(w->canvas, 1);
-        break;
-    case COMMAND_ZOOM_TO_MARKED:
-        canvas_show_range(w->canvas);
-        break;
-    case COMMAND_CLEAR:
-        clear(w);
-        break;
-    case COMMAND_SIDE:
-        gtk_widget_set_visible(w->side, !gtk_widget_get_visible(w->side));
-        break;
-    case COMMAND_SENSORS:
-        window_sensors_toggle(w);
-        break;
-    case COMMAND_CLOCKS:
-        correct_clocks(w);
-        break;
-    case COMMAND_DARK:
-        set_dark(w, !canvas_view(w->canvas)->dark);
-        break;
-    case COMMAND_KEEP:
-        keeping_ask(w);
-        break;
-    case COMMAND_REAL_TIME:
-        gtk_toggle_button_set_active(GTK_TOGGLE_BUTTON(w->live_button), !w->live);
-        break;
-    case COMMAND_PLAY:
-        window_play(w);
-        break;
-    case COMMAND_FASTER:
-        window_set_speed(w, w->last_speed * 2);
-        break;
-    case COMMAND_SLOWER:
-        window_set_speed(w, w->last_speed / 2);
-        break;
-    case COMMAND_FIND:
-        search_bar_begin_find(w->search);
-        break;
-    case COMMAND_NEXT:
-    case COMMAND_PREVIOUS:
-        search_bar_next(w->search, which == COMMAND_PREVIOUS);
-        break;
-    case COMMAND_FILTER:
-        search_bar_begin_filter(w->search);
-        break;
-    case COMMAND_CHOOSE:
-        chooser_show(w->chooser);
-        break;
-    case COMMAND_SHORTCUTS:
-        show_keys(w);
-        break;
-    case COMMAND_NONE:
-        break;
-    }
-}
+/* ---- the keyboard ---- */
 
 /* Whether what has the keyboard, in a popover that was just asked for, is not there yet: it can't take a key. */
 static bool is_focus_coming(GtkWidget *top)
@@ -556,7 +351,7 @@ static gboolean on_key(GtkWidget *widget, GdkEventKey *event, gpointer user)
     command which = commands_of_key(event, GTK_IS_EDITABLE(focus) || in_pane);
     if (which == COMMAND_NONE)
         return is_focus_coming(widget);
-    on_command(w, which);
+    window_command(w, which);
     return TRUE;
 }
 
@@ -586,7 +381,7 @@ static GtkWidget *make_top_bar(window *w)
     gtk_widget_set_can_focus(w->live_button, FALSE);
     gtk_widget_set_tooltip_text(w->live_button, "Move on as the log grows (space)");
     g_signal_connect(w->live_button, "toggled", G_CALLBACK(on_live_toggled), w);
-    gtk_box_pack_start(GTK_BOX(bar), commands_menu_bar(on_command, w), TRUE, TRUE, 0);
+    gtk_box_pack_start(GTK_BOX(bar), commands_menu_bar(window_command, w), TRUE, TRUE, 0);
     gtk_box_pack_end(GTK_BOX(bar), w->live_button, FALSE, FALSE, 4);
     return bar;
 }

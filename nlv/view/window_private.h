@@ -1,7 +1,7 @@
 /*
- * What the parts of the window share: window.c makes it, shows what comes and does what is commanded, window_open.c
- * opens logs, window_play.c has the view move by itself, window_sensors.c is the pane of sensors, window_session.c how
- * all is looked at. All of it, but what stands in a thread of its own, in the main loop's.
+ * What the parts of the window share: window.c makes it and shows what comes, window_commands.c does what is commanded,
+ * window_open.c opens logs, window_play.c has the view move by itself, window_sensors.c is the pane of sensors,
+ * window_session.c how all is looked at. All of it, but what stands in a thread of its own, in the main loop's.
  */
 #ifndef NLV_WINDOW_PRIVATE_H
 #define NLV_WINDOW_PRIVATE_H
@@ -11,6 +11,7 @@
 #include "view/bookmarks.h"
 #include "view/canvas.h"
 #include "view/chooser.h"
+#include "view/commands.h"
 #include "view/editor.h"
 #include "view/player.h"
 #include "view/search_bar.h"
@@ -74,11 +75,17 @@ bool window_apply_filter(window *w, const char *typed);
 
 /* What is chosen has changed; what is there is to be shown anew. */
 void window_show_chosen(window *w);
+void window_show_range(window *w);
 void window_show_news(window *w);
 
 /* What the title and the line below the canvas say has changed. */
 void window_show_title(window *w);
 void window_show_counts(window *w);
+
+/* ---- window_commands.c ---- */
+
+/* Does what the user asks for by menu, key or palette; a command_do, user being the window. */
+void window_command(void *user, command which);
 
 /* ---- window_open.c ---- */
 

@@ -32,9 +32,6 @@
 #endif
 
 #include <string.h>
-#if defined(__x86_64__) || defined(__i386__)
-#include <x86intrin.h>
-#endif
 
 #define NL_FIELDS_MAX 16
 #define NL_VALUE_SIZE_MAX 16384
