@@ -2,6 +2,7 @@
 
 #include "datagrams.h"
 
+#include "accepting.h"
 #include "allowance.h"
 #include "base/hash_bytes.h"
 #include "clocks.h"
@@ -152,7 +153,7 @@ static bool read_one(datagrams *d)
         return errno != EAGAIN;
     if (from_size == 0)
         from.ss_family = AF_UNIX; /* a sender without a name */
-    if (!server_is_allowed(d->server, (struct sockaddr *)&from, false)) {
+    if (!accepting_allows(d->server, (struct sockaddr *)&from, false)) {
         d->server->counts.refused++;
         return true;
     }

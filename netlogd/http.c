@@ -2,6 +2,7 @@
 
 #include "http.h"
 
+#include "accepting.h"
 #include "program/program.h"
 
 #include <event2/listener.h>
@@ -182,7 +183,7 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
                  .link = &h->askers,
                  .http = h,
                  .fd = fd,
-                 .allowed = server_is_allowed(h->server, peer, false),
+                 .allowed = accepting_allows(h->server, peer, false),
                  .out = must(evbuffer_new())};
     a->readable = must(event_new(h->server->base, fd, EV_READ | EV_PERSIST, on_readable, a));
     a->writable = must(event_new(h->server->base, fd, EV_WRITE, on_writable, a));

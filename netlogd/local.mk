@@ -12,7 +12,7 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/options.h \
 	%D%/output/failure.c %D%/output/failure.h %D%/output/repair.c %D%/output/repair.h %D%/output/verify.c %D%/output/verify.h \
 	%D%/output/take_out.c %D%/output/take_out.h %D%/output/missing.c %D%/output/missing.h \
-	%D%/server.c %D%/server.h %D%/ending.c %D%/ending.h \
+	%D%/server.c %D%/server.h %D%/accepting.c %D%/accepting.h %D%/ending.c %D%/ending.h \
 	%D%/recovery.c %D%/recovery.h %D%/activation.c %D%/activation.h \
 	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/past.c %D%/past.h %D%/clocks.c %D%/clocks.h %D%/control.c %D%/control.h \
 	%D%/metrics.c %D%/metrics.h %D%/http.c %D%/http.h \

@@ -2,6 +2,7 @@
 
 #include "server.h"
 
+#include "accepting.h"
 #include "clocks.h"
 #include "connection.h"
 #include "datagrams.h"
@@ -17,18 +18,13 @@
 #include "request.h"
 #include "subscription.h"
 
-#include <event2/listener.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,7 +34,6 @@ enum {
      * output, which is flushed when none of them has anything to read.
      */
     PRIORITIES = 3,
-    ACCEPTED_AT_ONCE = 64,
     TURN_MS = 10, /* between looks for who else wants something, each of which costs with the number of clients */
     RETRY_MS = 250,
     LATE_MS = 50, /* after which the output does not wait any longer until clients have nothing to be read */
@@ -49,9 +44,7 @@ enum {
     READERS_MOST_MS = 2000, /* without that anybody reads */
     REST_MS = 20,           /* for the rest of what clients have sent */
     NS_PER_MS = 1000000,
-    TELL_SECONDS = 10,    /* the least between two times that the same is said of outputs, or of descriptors */
-    LEFT_BEHIND = 4096,   /* clients of a place that are taken at the end at most: more than the kernel lets wait */
-    OWN_DESCRIPTORS = 64, /* which clients leave: files are rotated and certificates read, however many they are */
+    TELL_SECONDS = 10, /* the least between two times that the same is said of outputs */
 };
 
 int64_t server_now_ns(void)
@@ -229,142 +222,6 @@ void server_add(server *srv, server_sum *sum, const char *peer, const char *reas
         tell_sum(srv, sum);
 }
 
-static const listener *socket_of(const server *srv, const struct evconnlistener *accepting)
-{
-    size_t i = 0;
-    while (srv->listeners[i] != accepting)
-        i++;
-    return &srv->sockets[i];
-}
-
-/* From this machine, or with a certificate to show when no networks are listed; those hold for all. */
-bool server_is_allowed(const server *srv, const struct sockaddr *peer, bool vouched)
-{
-    if (network_is_local(peer) || (vouched && srv->settings->allow_count == 0))
-        return true;
-    for (size_t i = 0; i < srv->settings->allow_count; i++)
-        if (network_contains(&srv->settings->allow[i], peer))
-            return true;
-    return false;
-}
-
-static bool has_too_many(const server *srv, const char *address)
-{
-    size_t count = 0, most = srv->settings->max_per_address;
-    for (const connection *c = srv->connections; c != NULL && most > 0 && count < most; c = connection_next(c))
-        count += connection_is_from(c, address);
-    for (const request *r = srv->requests; r != NULL && most > 0 && count < most; r = r->next)
-        count += !r->control && listener_is_same_address(r->peer, address);
-    return most > 0 && count >= most;
-}
-
-/* NULL when the client may connect. */
-static const char *why_refused(const server *srv, const struct sockaddr *peer, const listening *asked,
-                               const char *address)
-{
-    if (srv->connection_count >= srv->settings->max_connections)
-        return "too many connections";
-    if (!server_is_allowed(srv, peer, asked->vouched))
-        return "not from an allowed network";
-    return has_too_many(srv, address) ? "too many connections from its address" : NULL;
-}
-
-/*
- * Libevent takes connections as long as there are any: strangers who connect faster than they are turned away would
- * keep those who are connected from being read, and even from being closed. So now and then they have their turn.
- */
-static void give_way(server *srv, struct evconnlistener *from)
-{
-    if (++srv->accepted < ACCEPTED_AT_ONCE)
-        return;
-    evconnlistener_disable(from);
-    event_active(srv->accept_event, EV_TIMEOUT, 0);
-}
-
-static void enable_listeners(server *srv, bool enable)
-{
-    if (srv->control != NULL && enable)
-        evconnlistener_enable(srv->control);
-    for (size_t i = 0; i < srv->listener_count; i++)
-        if (srv->listeners[i] == NULL)
-            continue;
-        else if (enable)
-            evconnlistener_enable(srv->listeners[i]);
-        else
-            evconnlistener_disable(srv->listeners[i]);
-}
-
-/* Whether another client leaves enough of them: the kernel gives the lowest number that is free. */
-static bool has_descriptors(const server *srv)
-{
-    if (srv->listener_count == 0)
-        return true;
-    int lowest = fcntl(srv->sockets[0].fd, F_DUPFD_CLOEXEC, 0);
-    if (lowest >= 0)
-        close(lowest);
-    return lowest >= 0 && lowest < srv->client_descriptors;
-}
-
-/* Whoever knocks waits in the kernel until some descriptors are free, and the loop does not spin meanwhile. */
-static void wait_for_descriptors(server *srv, const char *why)
-{
-    int64_t now_ns = server_now_ns();
-    if (srv->accept_told_ns == 0 || now_ns - srv->accept_told_ns >= TELL_SECONDS * NL_NS_PER_SECOND) {
-        program_error("accept: %s; who connects waits until others are gone", why);
-        srv->accept_told_ns = now_ns;
-    }
-    enable_listeners(srv, false);
-    struct timeval interval = milliseconds(RETRY_MS);
-    event_add(srv->accept_event, &interval);
-}
-
-static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
-{
-    (void)size;
-    server *srv = user;
-    const listening *asked = socket_of(srv, from)->asked;
-    srv->counts.connections++;
-    give_way(srv, from);
-    if (fd + 1 >= srv->client_descriptors)
-        wait_for_descriptors(srv, "as many files are open as clients may take");
-    char address[80];
-    listener_address_text(peer, address, sizeof address);
-    const char *why = why_refused(srv, peer, asked, address);
-    if (why == NULL) {
-        connection_new(srv, fd, asked->tls, peer);
-        return;
-    }
-    srv->counts.refused++;
-    server_add(srv, &srv->refused, address, why);
-    evutil_closesocket(fd);
-}
-
-/* Whoever may open the control socket's file may ask. */
-static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
-{
-    (void)from, (void)size, (void)peer;
-    request_new(user, (nl_channel){.fd = fd}, "control", true, NULL, 0);
-}
-
-static void on_accept_error(struct evconnlistener *from, void *user)
-{
-    const char *why = strerror(errno);
-    evconnlistener_disable(from);
-    wait_for_descriptors(user, why);
-}
-
-static void on_accept_again(evutil_socket_t fd, short what, void *user)
-{
-    (void)fd, (void)what;
-    server *srv = user;
-    srv->accepted = 0;
-    if (!has_descriptors(srv)) {
-        wait_for_descriptors(srv, "as many files are open as clients may take");
-        return;
-    }
-    enable_listeners(srv, true);
-}
-
 static void on_clock(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
@@ -464,33 +321,6 @@ static struct event *repeat(server *srv, int interval_ms, event_callback_fn call
     return event;
 }
 
-static void listen_on(server *srv, size_t i)
-{
-    listener *l = &srv->sockets[i];
-    nl_write(srv->log, NL_USAGE, "Netlogd.Listen", "URL=%s", l->name);
-    if (l->datagrams) {
-        datagrams_new(srv, l);
-        return;
-    }
-    srv->listeners[i] = evconnlistener_new(srv->base, on_accept, srv, LEV_OPT_CLOSE_ON_EXEC, 0, l->fd);
-    if (srv->listeners[i] == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    evconnlistener_set_error_cb(srv->listeners[i], on_accept_error);
-}
-
-/*
- * Some descriptors are never clients': were an output to find none for its next file, nobody would be read any more,
- * and so nobody be seen to go.
- */
-static int descriptors_for_clients(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
-        return INT_MAX;
-    rlim_t own = limit.rlim_cur / 4 < OWN_DESCRIPTORS ? limit.rlim_cur / 4 : OWN_DESCRIPTORS;
-    return (int)(limit.rlim_cur - own);
-}
-
 /*
  * One whose event makes itself active again (what is within a channel, the past of a subscriber) would otherwise be
  * called again and again before anybody else is looked for, even a signal.
@@ -509,28 +339,20 @@ static struct event_base *new_base(void)
 
 static void start(server *srv, const server_extras *extras)
 {
-    srv->client_descriptors = descriptors_for_clients();
     srv->base = new_base();
     srv->read_buffer = malloc(SERVER_READ_SIZE);
-    srv->listeners = calloc(srv->listener_count + 1, sizeof *srv->listeners);
-    if (srv->base == NULL || srv->read_buffer == NULL || srv->listeners == NULL)
+    if (srv->base == NULL || srv->read_buffer == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     event_base_priority_init(srv->base, PRIORITIES);
     srv->flush_event = new_event(srv, -1, 0, on_flush);
     event_priority_set(srv->flush_event, PRIORITIES - 1);
     srv->retry_event = new_event(srv, -1, 0, on_retry);
     srv->settle_event = new_event(srv, -1, 0, on_settle);
-    srv->accept_event = new_event(srv, -1, 0, on_accept_again);
     srv->recovering = extras->recovering;
     srv->recovery_event = new_event(srv, -1, 0, on_recovery_looked_at);
     srv->subscriptions = subscriptions_new(srv);
     srv->started_ns = srv->rate_ns = server_now_ns();
-    if (extras->control != NULL) {
-        srv->control = evconnlistener_new(srv->base, on_control, srv, LEV_OPT_CLOSE_ON_EXEC, 0, extras->control->fd);
-        if (srv->control == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-        evconnlistener_set_error_cb(srv->control, on_accept_error);
-    }
+    accepting_start(srv, extras->control);
     if (extras->metrics_fd >= 0)
         srv->metrics = metrics_start(srv, extras->metrics_fd);
     srv->clock_event = repeat(srv, CLOCK_MS, on_clock);
@@ -543,36 +365,10 @@ static void start(server *srv, const server_extras *extras)
         event_add(srv->signals[i], NULL);
     }
     server_block_signals(false);
-    for (size_t i = 0; i < srv->listener_count; i++)
-        listen_on(srv, i);
+    accepting_listen(srv);
     for (size_t i = 0; i < srv->settings->listen_count; i++)
         if (srv->settings->listen[i].nats != NULL)
             nats_reader_new(srv, srv->settings->listen[i].nats, srv->settings->listen[i].url);
-}
-
-static bool is_inherited(const server *srv, size_t listener)
-{
-    static const char inherited[] = "inherited:";
-    return strncasecmp(srv->sockets[listener].asked->url, inherited, sizeof inherited - 1) == 0;
-}
-
-/* Who has connected, and perhaps said all and gone, is a client, too. Where systemd listens they wait for the next
- * process. */
-static void accept_who_came(server *srv)
-{
-    for (size_t i = 0; i < srv->listener_count; i++) {
-        if (srv->listeners[i] == NULL || is_inherited(srv, i))
-            continue;
-        for (int left = LEFT_BEHIND; left > 0; left--) {
-            struct sockaddr_storage peer = {0};
-            socklen_t size = sizeof peer;
-            int fd = accept4(srv->sockets[i].fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-            if (fd < 0 && errno != EINTR && errno != ECONNABORTED)
-                break;
-            if (fd >= 0)
-                on_accept(srv->listeners[i], fd, (struct sockaddr *)&peer, (int)size, srv);
-        }
-    }
 }
 
 /* What the kernel has taken from clients for us is taken over; all while the output can be written. */
@@ -595,14 +391,6 @@ static bool somebody_logs(const server *srv)
     return c != NULL;
 }
 
-/* From now on who connects is refused, who would otherwise log to nobody. Where systemd listens the next one serves. */
-static void end_listening(server *srv)
-{
-    for (size_t i = 0; i < srv->listener_count; i++)
-        if (srv->listeners[i] != NULL && !is_inherited(srv, i))
-            listener_end(&srv->sockets[i]);
-}
-
 /*
  * The same, and writes it, again and again while an output is not to be written, until the time is over. The clients'
  * kernels may hold the rest of what they were given until there is room here: they get a moment for that.
@@ -611,7 +399,7 @@ static nl_status take_and_write_all(server *srv)
 {
     int64_t deadline_ns = server_now_ns() + ending_left_ms() / 2 * NS_PER_MS, rest_ns = 0;
     for (bool listening = true;;) {
-        accept_who_came(srv);
+        accepting_take_waiting(srv);
         take_what_came(srv, deadline_ns);
         bool blocked = outputs_are_blocked(srv->outputs);
         nl_status status = outputs_settle(srv->outputs);
@@ -620,8 +408,8 @@ static nl_status take_and_write_all(server *srv)
             rest_ns = now_ns + REST_MS * NS_PER_MS;
         bool done = status == NL_OK && !blocked, rest = somebody_logs(srv) && now_ns < rest_ns;
         if (done && !rest && listening) { /* once more for who comes just now */
-            accept_who_came(srv);
-            end_listening(srv);
+            accepting_take_waiting(srv);
+            accepting_end(srv);
             listening = false;
             continue;
         }
@@ -635,12 +423,8 @@ static nl_status take_and_write_all(server *srv)
 /* All that begins what a server does, and what it has for that. */
 static void free_parts(server *srv)
 {
-    for (size_t i = 0; i < srv->listener_count; i++)
-        if (srv->listeners[i] != NULL)
-            evconnlistener_free(srv->listeners[i]);
+    accepting_free(srv);
     http_free(srv->metrics);
-    if (srv->control != NULL)
-        evconnlistener_free(srv->control);
     while (srv->datagrams != NULL) {
         datagrams *d = srv->datagrams;
         srv->datagrams = datagrams_next(d);
@@ -657,7 +441,6 @@ static void free_parts(server *srv)
     event_free(srv->flush_event);
     event_free(srv->retry_event);
     event_free(srv->settle_event);
-    event_free(srv->accept_event);
     event_free(srv->recovery_event);
     event_free(srv->clock_event);
     if (srv->activation_event != NULL)
@@ -666,7 +449,6 @@ static void free_parts(server *srv)
     activation_free(srv->activation);
     clocks_free(srv->clocks);
     settings_delete(srv->reloaded);
-    free(srv->listeners);
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
         close(srv->reject_fd);
@@ -701,7 +483,7 @@ static int stop(server *srv)
     if (!srv->ending)
         begin_end(srv);
     srv->stopping = true;
-    enable_listeners(srv, false);
+    accepting_enable(srv, false);
     int status = PROGRAM_DONE;
     if (take_and_write_all(srv) != NL_OK) {
         program_error("%s; the last records are lost", failure_text());
@@ -709,7 +491,7 @@ static int stop(server *srv)
     } else {
         acknowledge_all(srv);
     }
-    end_listening(srv);
+    accepting_end(srv);
     ending_enforce(srv->settings->pid_file);
     while (srv->connections != NULL)
         connection_close(srv->connections);

@@ -1,5 +1,5 @@
 /*
- * The collector: an event loop, its listeners and connections, its outputs.
+ * The collector: an event loop, its listeners (accepting.c) and connections, its outputs.
  *
  * One thread does everything. A record passes from connection.c (read, decode) to outputs.c (collect, write); the
  * server decides when the outputs are flushed (whenever no client has anything to read) and stops all reading while one
@@ -126,8 +126,7 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
 void server_block_signals(bool block);
 
 /* For connections and datagrams. */
-bool server_is_allowed(const server *srv, const struct sockaddr *peer, bool vouched); /* vouched: with a certificate */
-void server_add(server *srv, server_sum *sum, const char *peer, const char *reason);  /* the latter is a constant */
+void server_add(server *srv, server_sum *sum, const char *peer, const char *reason); /* the latter is a constant */
 void server_wrote(server *srv);                       /* something was put into the output, or is to be acknowledged */
 void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
 

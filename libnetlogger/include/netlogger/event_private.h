@@ -98,8 +98,8 @@ __attribute__((destructor)) static void nl_private_sites_end(void)
 /* Nanoseconds of the monotonic clock, which goes on when the real-time clock is set back. Safe in signal handlers. */
 NL_API uint64_t nl_private_slow_ticks(void);
 
-/* The builtin rather than <x86intrin.h>, whose 45,000 lines take three times as long to compile as all else that a small
- * program includes. */
+/* The builtin rather than <x86intrin.h>, whose 45,000 lines take seven times as long to compile as all else that a
+ * small program includes. */
 static inline uint64_t nl_private_ticks(const nl_ring_producer *ring)
 {
 #if defined(__x86_64__) || defined(__i386__)

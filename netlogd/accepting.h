@@ -1,0 +1,35 @@
+/*
+ * Who may connect to the server, and how many at once: its listening sockets, from the first client to the last.
+ *
+ * Of the server's thread; what it keeps is in struct server.
+ */
+#ifndef NETLOGD_ACCEPTING_H
+#define NETLOGD_ACCEPTING_H
+
+#include "server.h"
+
+#include <sys/socket.h>
+
+/* Prepares for clients, and takes connections to the control socket (NULL: there is none). Ends the program when there
+ * is no memory, as the next does. */
+void accepting_start(server *srv, const listener *control);
+
+/* Takes clients' connections and datagrams from now on. */
+void accepting_listen(server *srv);
+
+/* Lets those who connect wait in the kernel, or no longer. */
+void accepting_enable(server *srv, bool enable);
+
+/* At the end: takes those that wait, the listeners being disabled, but where systemd listens, for the next process. */
+void accepting_take_waiting(server *srv);
+
+/* From now on who connects is refused, who would otherwise log to nobody. Where systemd listens the next one serves. */
+void accepting_end(server *srv);
+
+void accepting_free(server *srv);
+
+/* Whether a client at that address may log: it is on this machine, in an allowed network, or, where none is listed,
+ * vouched for by a certificate. */
+bool accepting_allows(const server *srv, const struct sockaddr *peer, bool vouched);
+
+#endif
