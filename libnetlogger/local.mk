@@ -36,7 +36,7 @@ noinst_LTLIBRARIES += %D%/libcorrection.la
 # All of the library, hidden symbols within reach: what the shared library is made of and the unit tests link.
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
-	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h \
+	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h %D%/base/monotonic.h %D%/base/thread.h \
 	%D%/base/distribution.c %D%/base/distribution.h \
 	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/text.h %D%/base/hash_bytes.h %D%/base/pages.h \
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \

@@ -2,6 +2,7 @@
 
 #include "accepting.h"
 
+#include "base/monotonic.h"
 #include "connection.h"
 #include "datagrams.h"
 #include "program/program.h"
@@ -106,7 +107,7 @@ static bool has_descriptors(const server *srv)
 /* Whoever knocks waits in the kernel until some descriptors are free, and the loop does not spin meanwhile. */
 static void wait_for_descriptors(server *srv, const char *why)
 {
-    int64_t now_ns = server_now_ns();
+    int64_t now_ns = nl_monotonic_ns();
     if (srv->accept_told_ns == 0 || now_ns - srv->accept_told_ns >= TELL_SECONDS * NL_NS_PER_SECOND) {
         program_error("accept: %s; who connects waits until others are gone", why);
         srv->accept_told_ns = now_ns;

@@ -4,6 +4,7 @@
 
 #include "allowance.h"
 
+#include "base/monotonic.h"
 #include "clocks.h"
 #include "request.h"
 #include "subscription.h"
@@ -145,7 +146,7 @@ bool connection_send_activation(connection *c)
 /* Records a second, over what has passed of this second and, once there is one, the whole one before. */
 static void count_rate(connection *c, uint64_t records)
 {
-    int64_t now_ns = server_now_ns(), passed_ns = now_ns - c->rate_since_ns;
+    int64_t now_ns = nl_monotonic_ns(), passed_ns = now_ns - c->rate_since_ns;
     c->rate_records += records;
     if (passed_ns < NL_NS_PER_SECOND)
         return;
@@ -157,7 +158,7 @@ static void count_rate(connection *c, uint64_t records)
 void connection_describe(const connection *c, nl_record *record)
 {
     const nl_decoder_stats *stats = nl_decoder_get_stats(c->decoder);
-    int64_t now_ns = server_now_ns(), passed_ns = now_ns - c->rate_since_ns;
+    int64_t now_ns = nl_monotonic_ns(), passed_ns = now_ns - c->rate_since_ns;
     /* The second before says little of one that has been silent since. */
     double rate = passed_ns < 2 * NL_NS_PER_SECOND ? c->rate : (double)c->rate_records * 1e9 / (double)passed_ns;
     request_add_text(record, "PEER", c->peer);
@@ -214,7 +215,7 @@ static void spend(connection *c, uint64_t records)
     if (rate > 0 && c->resume == NULL) /* since a reload */
         limit_rate(c);
     if (c->resume != NULL)
-        allowance_spend(&c->allowance, rate, server_now_ns(), records);
+        allowance_spend(&c->allowance, rate, nl_monotonic_ns(), records);
 }
 
 /* Stops reading a client that has sent too much, until its allowance is no debt any more. */
@@ -316,7 +317,7 @@ static void take_records(connection *c)
     if (!nl_decoder_is_midway(c->decoder))
         c->part_ns = 0;
     else if (c->part_ns == 0 || any > 0 || blocks)
-        c->part_ns = server_now_ns();
+        c->part_ns = nl_monotonic_ns();
 }
 
 /* Blocks are not taken whole while somebody is to get their records. */
@@ -466,7 +467,7 @@ static void listen_for_data(connection *c)
     if (c->held_up || c->server->paused)
         return;
     if (c->part_ns != 0)
-        c->part_ns = server_now_ns(); /* that it was not read is not its fault */
+        c->part_ns = nl_monotonic_ns(); /* that it was not read is not its fault */
     unsigned seconds = c->server->settings->idle_timeout_s;
     struct timeval timeout = {.tv_sec = seconds};
     event_add(c->readable, seconds > 0 ? &timeout : NULL);
@@ -494,7 +495,7 @@ static struct event *new_event(connection *c, evutil_socket_t fd, short what, ev
 static void limit_rate(connection *c)
 {
     c->resume = new_event(c, -1, 0, on_resume);
-    c->allowance = allowance_new((double)c->server->settings->max_rate, server_now_ns());
+    c->allowance = allowance_new((double)c->server->settings->max_rate, nl_monotonic_ns());
 }
 
 connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const struct sockaddr *peer)
@@ -505,11 +506,11 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
     c->server = srv;
     c->channel.fd = fd;
     c->ready = tls == NULL;
-    c->opened_ns = server_now_ns();
+    c->opened_ns = nl_monotonic_ns();
     if (tls != NULL && !nl_channel_secure(&c->channel, tls, NULL))
         program_fail(PROGRAM_PROBLEM, "out of memory");
     listener_address_text(peer, c->peer, sizeof c->peer);
-    c->connected_ns = c->rate_since_ns = server_now_ns();
+    c->connected_ns = c->rate_since_ns = nl_monotonic_ns();
     c->decoder = nl_decoder_new(&(nl_decoder_options){
         .source = c->peer,
         .fraction = srv->settings->fraction,
@@ -543,7 +544,7 @@ void connection_pause(connection *c, bool pause)
         return;
     }
     if (!c->ready)
-        c->opened_ns = server_now_ns(); /* that TLS could not begin is not its fault */
+        c->opened_ns = nl_monotonic_ns(); /* that TLS could not begin is not its fault */
     listen_for_data(c);
 }
 
@@ -632,7 +633,7 @@ void connection_take_what_came(connection *c, int64_t deadline_ns)
     if (c->over || ioctl(c->channel.fd, FIONREAD, &left) != 0)
         return;
     while ((left > 0 || c->rest) && !outputs_are_blocked(c->server->outputs) && !is_too_much(c->server) &&
-           server_now_ns() < deadline_ns) {
+           nl_monotonic_ns() < deadline_ns) {
         /* A read takes SERVER_READ_SIZE bytes at most, and that many when there are so many. */
         left -= c->rest ? 0 : SERVER_READ_SIZE;
         if (!take_once(c))
@@ -642,7 +643,7 @@ void connection_take_what_came(connection *c, int64_t deadline_ns)
 
 void connection_drain(connection *c, int64_t deadline_ns)
 {
-    while (!outputs_are_blocked(c->server->outputs) && !is_too_much(c->server) && server_now_ns() < deadline_ns) {
+    while (!outputs_are_blocked(c->server->outputs) && !is_too_much(c->server) && nl_monotonic_ns() < deadline_ns) {
         if (!take_once(c))
             return;
     }

@@ -14,7 +14,7 @@
 /* Takes over fd, which is to speak TLS unless tls is NULL, and joins the list of the server. */
 connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const struct sockaddr *peer);
 
-/* Closes it when it has taken too long over something. now_ns is server_now_ns; called every second or so. */
+/* Closes it when it has taken too long over something. now_ns is nl_monotonic_ns; called every second or so. */
 void connection_check_time(connection *c, int64_t now_ns);
 
 /* Whether it comes from the address that stands in text, as listener_address_text has it, whatever the port. */
@@ -28,12 +28,12 @@ void connection_settings_changed(connection *c);
 
 /*
  * Reads what the kernel holds of this client at this moment, and nothing that comes meanwhile, until the time
- * (server_now_ns) has come; for the end of the program.
+ * (nl_monotonic_ns) has come; for the end of the program.
  */
 void connection_take_what_came(connection *c, int64_t deadline_ns);
 
 /*
- * Reads what the kernel holds of this client now, until it is empty or the time (server_now_ns) has come; for the end
+ * Reads what the kernel holds of this client now, until it is empty or the time (nl_monotonic_ns) has come; for the end
  * of the program.
  */
 void connection_drain(connection *c, int64_t deadline_ns);

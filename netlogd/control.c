@@ -2,6 +2,7 @@
 
 #include "control.h"
 
+#include "base/monotonic.h"
 #include "clocks.h"
 #include "connection.h"
 #include "nats/reader.h"
@@ -82,7 +83,7 @@ void control_status(request *r, const nl_record *asked)
     nl_record *record = request_record(r, NL_USAGE, "Netlogd.Status");
     request_add_text(record, "VERSION", PACKAGE_VERSION);
     nl_record_add_int(record, "PID", getpid());
-    nl_record_add_double(record, "SECONDS", (double)((server_now_ns() - srv->started_ns) / 1000000) / 1e3);
+    nl_record_add_double(record, "SECONDS", (double)((nl_monotonic_ns() - srv->started_ns) / 1000000) / 1e3);
     add_counts(record, srv);
     request_put(r, record);
     for (size_t i = 0; outputs_get(srv->outputs, i) != NULL; i++)

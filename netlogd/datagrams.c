@@ -5,6 +5,7 @@
 #include "accepting.h"
 #include "allowance.h"
 #include "base/hash_bytes.h"
+#include "base/monotonic.h"
 #include "clocks.h"
 #include "program/program.h"
 #include "subscription.h"
@@ -102,7 +103,7 @@ static sender *limited_sender(datagrams *d, const struct sockaddr_storage *from)
         if (d->senders == NULL || getrandom(&d->seed, sizeof d->seed, 0) != sizeof d->seed)
             program_fail(PROGRAM_PROBLEM, "out of memory");
     }
-    return find_sender(d, &address, rate, server_now_ns());
+    return find_sender(d, &address, rate, nl_monotonic_ns());
 }
 
 /* Nobody can be held up who sends datagrams. */

@@ -2,12 +2,13 @@
 
 #include "ending.h"
 
+#include "base/monotonic.h"
+#include "base/thread.h"
 #include "program/program.h"
 
 #include <errno.h>
 #include <netlogger.h>
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,30 +16,28 @@
 enum { UNLESS_SAID_S = 10 };
 
 /* A process ends once. */
-static struct timespec until;
+static int64_t until_ns; /* 0: it has not begun */
 static unsigned allowed_s = UNLESS_SAID_S;
 static const char *to_remove;
 
 void ending_begin(unsigned seconds)
 {
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += seconds;
+    until_ns = nl_monotonic_ns() + seconds * NL_NS_PER_SECOND;
     allowed_s = seconds;
 }
 
 int64_t ending_left_ms(void)
 {
-    struct timespec now;
-    if (until.tv_sec == 0)
+    if (until_ns == 0)
         return UNLESS_SAID_S * INT64_C(1000);
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t left = (int64_t)(until.tv_sec - now.tv_sec) * 1000 + (until.tv_nsec - now.tv_nsec) / 1000000;
-    return left > 0 ? left : 0;
+    int64_t left_ns = until_ns - nl_monotonic_ns();
+    return left_ns > 0 ? left_ns / 1000000 : 0;
 }
 
 static void *end(void *unused)
 {
     (void)unused;
+    struct timespec until = nl_monotonic_timespec(until_ns);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
         ;
     program_error("somebody does not take what is on its way, and %u s have passed: ending; it stays in its spool",
@@ -51,12 +50,8 @@ static void *end(void *unused)
 void ending_enforce(const char *pid_file)
 {
     pthread_t thread;
-    sigset_t all, before;
     to_remove = pid_file;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&thread, NULL, end, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = nl_thread_create(&thread, NULL, end, NULL);
     if (error == 0)
         pthread_detach(thread);
     else

@@ -2,6 +2,7 @@
 
 #include "metrics.h"
 
+#include "base/monotonic.h"
 #include "http.h"
 #include "nats/reader.h"
 #include "program/program.h"
@@ -96,7 +97,7 @@ static void print_all(const server *srv, struct evbuffer *out)
         {"netlogd_nats_waiting_messages", "gauge", "Messages of NATS that are here, not acknowledged.", nats.waiting},
         {"netlogd_nats_away", "gauge", "Places of NATS from which nothing comes now.", nats.away},
         {"netlogd_uptime_seconds", "gauge", "How long netlogd runs.",
-         (uint64_t)((server_now_ns() - srv->started_ns) / NL_NS_PER_SECOND)},
+         (uint64_t)((nl_monotonic_ns() - srv->started_ns) / NL_NS_PER_SECOND)},
     };
     for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
         const metric *m = &metrics[i];

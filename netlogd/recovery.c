@@ -2,11 +2,12 @@
 
 #include "recovery.h"
 
+#include "base/monotonic.h"
+#include "base/thread.h"
 #include "program/program.h"
 
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -64,24 +65,17 @@ static void report(void *user, const nl_recovered *what)
     pthread_mutex_unlock(&r->mutex);
 }
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
-
 /* Waits for a change, with the mutex held; false when the time is over. */
 static bool wait_until(recovery *r, int64_t ns)
 {
-    struct timespec until = {.tv_sec = ns / NL_NS_PER_SECOND, .tv_nsec = ns % NL_NS_PER_SECOND};
+    struct timespec until = nl_monotonic_timespec(ns);
     return pthread_cond_timedwait(&r->changed, &r->mutex, &until) == 0;
 }
 
 /* False when it is time to end. */
 static bool wait_a_while(recovery *r)
 {
-    int64_t until_ns = now_ns() + r->interval_s * NL_NS_PER_SECOND;
+    int64_t until_ns = nl_monotonic_ns() + r->interval_s * NL_NS_PER_SECOND;
     pthread_mutex_lock(&r->mutex);
     while (!r->stop && wait_until(r, until_ns))
         ;
@@ -111,17 +105,8 @@ recovery *recovery_start(unsigned interval_s, nl_log *log)
     r->interval_s = interval_s;
     r->log = log;
     pthread_mutex_init(&r->mutex, NULL);
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC); /* setting the other one makes no wait longer */
-    pthread_cond_init(&r->changed, &attributes);
-    pthread_condattr_destroy(&attributes);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&r->thread, NULL, run, r) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (started)
+    nl_monotonic_cond_init(&r->changed);
+    if (nl_thread_create(&r->thread, NULL, run, r) == 0)
         return r;
     free(r);
     return NULL;
@@ -131,7 +116,7 @@ void recovery_end(recovery *r, int64_t patience_ms)
 {
     if (r == NULL)
         return;
-    int64_t until_ns = now_ns() + patience_ms * NS_PER_MS;
+    int64_t until_ns = nl_monotonic_ns() + patience_ms * NS_PER_MS;
     pthread_mutex_lock(&r->mutex);
     if (!r->stop || until_ns < r->patience_ns)
         r->patience_ns = until_ns;
@@ -145,7 +130,7 @@ bool recovery_is_over(recovery *r)
     if (r == NULL)
         return true;
     pthread_mutex_lock(&r->mutex);
-    bool over = r->ended || now_ns() >= r->patience_ns;
+    bool over = r->ended || nl_monotonic_ns() >= r->patience_ns;
     pthread_mutex_unlock(&r->mutex);
     return over;
 }

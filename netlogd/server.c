@@ -3,6 +3,7 @@
 #include "server.h"
 
 #include "accepting.h"
+#include "base/monotonic.h"
 #include "clocks.h"
 #include "connection.h"
 #include "datagrams.h"
@@ -47,13 +48,6 @@ enum {
     TELL_SECONDS = 10, /* the least between two times that the same is said of outputs */
 };
 
-int64_t server_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
-
 static struct timeval milliseconds(int count)
 {
     return (struct timeval){.tv_sec = count / 1000, .tv_usec = count % 1000 * 1000};
@@ -73,7 +67,7 @@ static void set_paused(server *srv, bool pause)
 /* Says once of each pause that there is one, and not too often: who reads a pipe slowly makes one after the other. */
 static void tell_pause(server *srv)
 {
-    int64_t now_ns = server_now_ns();
+    int64_t now_ns = nl_monotonic_ns();
     if (srv->pause_told || (srv->told_ns != 0 && now_ns - srv->told_ns < TELL_SECONDS * NL_NS_PER_SECOND))
         return;
     program_error("%s; waiting until it can be written, nothing is lost", failure_text());
@@ -171,7 +165,7 @@ static void on_settle(evutil_socket_t fd, short what, void *user)
 /* Whether what was put waits for too long: there may always be somebody who is to be read. */
 static bool is_late(const server *srv)
 {
-    return srv->wrote_ns != 0 && server_now_ns() - srv->wrote_ns >= LATE_MS * INT64_C(1000000);
+    return srv->wrote_ns != 0 && nl_monotonic_ns() - srv->wrote_ns >= LATE_MS * INT64_C(1000000);
 }
 
 void server_take_turn(server *srv)
@@ -182,7 +176,7 @@ void server_take_turn(server *srv)
 
 void server_wrote(server *srv)
 {
-    srv->wrote_ns = srv->wrote_ns == 0 ? server_now_ns() : srv->wrote_ns;
+    srv->wrote_ns = srv->wrote_ns == 0 ? nl_monotonic_ns() : srv->wrote_ns;
     if (outputs_are_blocked(srv->outputs))
         pause_clients(srv);
     else if (outputs_are_due(srv->outputs) || is_late(srv))
@@ -210,7 +204,7 @@ static void tell_sum(server *srv, server_sum *sum)
         return;
     nl_write(srv->log, NL_WARNING, sum->event, "PEER=%s REASON=%s COUNT=%" PRIu64, sum->peer, sum->reason, sum->count);
     sum->count = 0;
-    sum->told_ns = server_now_ns();
+    sum->told_ns = nl_monotonic_ns();
 }
 
 void server_add(server *srv, server_sum *sum, const char *peer, const char *reason)
@@ -218,7 +212,7 @@ void server_add(server *srv, server_sum *sum, const char *peer, const char *reas
     sum->count++;
     snprintf(sum->peer, sizeof sum->peer, "%s", peer);
     sum->reason = reason;
-    if (sum->told_ns == 0 || server_now_ns() - sum->told_ns >= NL_NS_PER_SECOND)
+    if (sum->told_ns == 0 || nl_monotonic_ns() - sum->told_ns >= NL_NS_PER_SECOND)
         tell_sum(srv, sum);
 }
 
@@ -226,7 +220,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     server *srv = user;
-    int64_t now_ns = server_now_ns();
+    int64_t now_ns = nl_monotonic_ns();
     srv->rate = (double)(srv->counts.records - srv->rate_records) * 1e9 / (double)(now_ns - srv->rate_ns);
     srv->rate_records = srv->counts.records;
     srv->rate_ns = now_ns;
@@ -285,7 +279,7 @@ const char *server_reload(server *srv)
     if (srv->ending)
         return "it is ending";
     char state[64];
-    snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, server_now_ns() / 1000);
+    snprintf(state, sizeof state, "RELOADING=1\nMONOTONIC_USEC=%" PRId64, nl_monotonic_ns() / 1000);
     inherited_notify(state);
     const char *why = reload(srv) ? NULL : srv->reload_failure;
     inherited_notify("READY=1");
@@ -351,7 +345,7 @@ static void start(server *srv, const server_extras *extras)
     srv->recovering = extras->recovering;
     srv->recovery_event = new_event(srv, -1, 0, on_recovery_looked_at);
     srv->subscriptions = subscriptions_new(srv);
-    srv->started_ns = srv->rate_ns = server_now_ns();
+    srv->started_ns = srv->rate_ns = nl_monotonic_ns();
     accepting_start(srv, extras->control);
     if (extras->metrics_fd >= 0)
         srv->metrics = metrics_start(srv, extras->metrics_fd);
@@ -397,13 +391,13 @@ static bool somebody_logs(const server *srv)
  */
 static nl_status take_and_write_all(server *srv)
 {
-    int64_t deadline_ns = server_now_ns() + ending_left_ms() / 2 * NS_PER_MS, rest_ns = 0;
+    int64_t deadline_ns = nl_monotonic_ns() + ending_left_ms() / 2 * NS_PER_MS, rest_ns = 0;
     for (bool listening = true;;) {
         accepting_take_waiting(srv);
         take_what_came(srv, deadline_ns);
         bool blocked = outputs_are_blocked(srv->outputs);
         nl_status status = outputs_settle(srv->outputs);
-        int64_t now_ns = server_now_ns();
+        int64_t now_ns = nl_monotonic_ns();
         if (rest_ns == 0) /* what came early in this pass may have been followed by more */
             rest_ns = now_ns + REST_MS * NS_PER_MS;
         bool done = status == NL_OK && !blocked, rest = somebody_logs(srv) && now_ns < rest_ns;
@@ -457,7 +451,7 @@ static void free_parts(server *srv)
 /* Subscribers get what was delivered to them while they go on reading: a stream is not to end within a record. */
 static void let_requests_read(server *srv)
 {
-    int64_t end_ns = server_now_ns() + ending_left_ms() / 2 * NS_PER_MS, read_ns = server_now_ns();
+    int64_t end_ns = nl_monotonic_ns() + ending_left_ms() / 2 * NS_PER_MS, read_ns = nl_monotonic_ns();
     for (size_t least = SIZE_MAX;;) {
         size_t left = 0;
         for (request *r = srv->requests; r != NULL; r = r->next) {
@@ -467,7 +461,7 @@ static void let_requests_read(server *srv)
                 subscription_drained(r->subscription);
             left += request_queued(r);
         }
-        int64_t now_ns = server_now_ns();
+        int64_t now_ns = nl_monotonic_ns();
         if (left < least) {
             least = left;
             read_ns = now_ns;

@@ -69,7 +69,7 @@ struct server {
     size_t connection_count;    /* requests too, but those over the control socket */
     struct request *requests;   /* clients that ask: request.h */
     struct subscriptions *subscriptions;
-    int64_t started_ns; /* by server_now_ns */
+    int64_t started_ns; /* by nl_monotonic_ns */
     server_counts counts;
     uint64_t rate_records;     /* counts.records when the rate was reckoned last, */
     int64_t rate_ns;           /* at that time; */
@@ -134,6 +134,5 @@ void server_reject(server *srv, nl_string malformed); /* keeps malformed input w
 void server_take_turn(server *srv);     /* called by who has much to do, between pieces of it: others may be late */
 bool server_flush(server *srv);         /* writes the output now; false while it can't be written */
 const char *server_reload(server *srv); /* what SIGHUP does; NULL, or what failed: it was reported */
-int64_t server_now_ns(void);            /* the monotonic clock */
 
 #endif

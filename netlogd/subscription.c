@@ -2,6 +2,7 @@
 
 #include "subscription.h"
 
+#include "base/monotonic.h"
 #include "past.h"
 #include "program/program.h"
 
@@ -378,7 +379,7 @@ static void put_past(subscription *s, const nl_record *record)
 /* Reads the file on. NL_OK: there is more; NL_AGAIN: not at the moment, all there is was read. */
 static nl_status read_slice(subscription *s)
 {
-    int64_t until_ns = server_now_ns() + SLICE_NS;
+    int64_t until_ns = nl_monotonic_ns() + SLICE_NS;
     nl_status status = NL_OK;
     for (unsigned i = 1; status == NL_OK && is_half_empty(s); i++) {
         const nl_record *record;
@@ -387,7 +388,7 @@ static nl_status read_slice(subscription *s)
             break;
         if (status == NL_OK)
             put_past(s, record);
-        if (i % CLOCK_RECORDS == 0 && server_now_ns() >= until_ns)
+        if (i % CLOCK_RECORDS == 0 && nl_monotonic_ns() >= until_ns)
             break;
     }
     return status;
@@ -503,7 +504,7 @@ void subscription_start(request *r, const nl_record *asked)
     s->all = all;
     s->request = r;
     s->group = join(all, &wanted);
-    s->began_ns = server_now_ns();
+    s->began_ns = nl_monotonic_ns();
     all->counts.asked++;
     all->counts.subscribers++;
     r->subscription = s;
@@ -554,7 +555,7 @@ void subscription_describe(const subscription *s, nl_record *record)
     nl_record_add_uint(record, "RECORDS", s->records);
     nl_record_add_uint(record, "MISSED", s->missed_in_all);
     nl_record_add_uint(record, "QUEUED", request_queued(s->request));
-    int64_t lasted_ms = (server_now_ns() - s->began_ns) / 1000000;
+    int64_t lasted_ms = (nl_monotonic_ns() - s->began_ns) / 1000000;
     nl_record_add_double(record, "SECONDS", (double)lasted_ms / 1e3);
 }
 

@@ -7,7 +7,7 @@
  */
 #include "config.h"
 
-#include "base/time_internal.h"
+#include "base/monotonic.h"
 #include "output.h"
 #include "program/program.h"
 #include "sensors/sensor.h"

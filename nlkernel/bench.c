@@ -5,6 +5,7 @@
 #include "instance.h"
 #include "kernel_sum.h"
 #include "reporting.h"
+#include "rights.h"
 #include "session.h"
 
 #include "base/error.h"
@@ -96,8 +97,7 @@ static double lost_in(const instance *i)
     return lost;
 }
 
-/* The kernel's ring buffer alone, which nobody reads: what every tool that uses it pays at least. */
-static bool side_ftrace(bench *b, measurement *m)
+static bool measure_ftrace(bench *b, measurement *m)
 {
     tracing t;
     instance i;
@@ -112,6 +112,15 @@ static bool side_ftrace(bench *b, measurement *m)
         good = instance_destroy(&i) && good;
     }
     tracing_close(&t);
+    return good;
+}
+
+/* The kernel's ring buffer alone, which nobody reads: what every tool that uses it pays at least. */
+static bool side_ftrace(bench *b, measurement *m)
+{
+    rights_raise();
+    bool good = measure_ftrace(b, m);
+    rights_lower();
     return good;
 }
 
@@ -191,9 +200,11 @@ static bool side_ebpf(bench *b, measurement *m)
                                "end = raw_syscalls:sys_exit key TID\nby = ID\n";
     schema s = {.name = "bench"};
     bool good = nl_sections_parse(&s.sections, text, "bench", NULL);
+    rights_raise();
     kernel_sums *sums = good ? kernel_sums_start(&s, b->tracefs) : NULL;
     good = sums != NULL && run(b->loop, NULL) && read_loop(b, m);
     kernel_sums_free(sums);
+    rights_lower();
     nl_sections_free(&s.sections);
     return good;
 }

@@ -3,6 +3,7 @@
 #include "lane.h"
 
 #include "base/error.h"
+#include "base/thread.h"
 #include "convert.h"
 #include "format/record_internal.h"
 #include "rights.h"
@@ -12,7 +13,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -439,11 +439,7 @@ bool lane_open(lane *l, const lane_setup *setup, int cpu)
 
 bool lane_start(lane *l)
 {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int error = pthread_create(&l->thread, NULL, run, l);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = nl_thread_create(&l->thread, NULL, run, l);
     l->running = error == 0;
     if (error != 0) {
         errno = error;

@@ -4,6 +4,7 @@
 #include "choice.h"
 #include "command.h"
 #include "json.h"
+#include "rights.h"
 #include "program/program.h"
 
 #include <stdio.h>
@@ -131,6 +132,7 @@ int command_list(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     tracing t;
     event_names names = {0};
+    rights_raise(); /* it reads nothing but tracefs */
     if (!tracing_open(&t, a.tracefs)) {
         program_error("%s", nl_error_message());
         return PROGRAM_PROBLEM;

@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "program/program.h"
+#include "rights.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -60,6 +61,7 @@ static const struct argp argp = {
 int main(int argc, char **argv)
 {
     program_start("nlkernel", argv);
+    rights_lower();
     arguments a = {0};
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
     char name[32];

@@ -19,8 +19,9 @@ void rights_explain_denied(const char *path);
 void rights_explain_no_mount(void);
 
 /*
- * nlkernel may have been given capabilities that its user has not (setcap): what is done in the user's name (opening
- * the file that is written) is done between these two, without them.
+ * nlkernel may have been given capabilities that its user has not (setcap). It works without them from its first line
+ * on, so that all files that a user names are opened in his own name, and raises them only for what it asks of the
+ * kernel: tracefs, perf, BPF, symbols. Of this thread, and of those that it starts; they don't nest.
  */
 void rights_lower(void);
 void rights_raise(void);

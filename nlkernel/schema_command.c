@@ -4,6 +4,7 @@
 #include "command.h"
 #include "kernel_sum.h"
 #include "reporting.h"
+#include "rights.h"
 #include "session.h"
 #include "workload.h"
 
@@ -221,7 +222,9 @@ static kernel_sums *start_sums(const arguments *a, const schema_run *run)
 {
     if (!kernel_sums_wanted(&run->schema))
         return NULL;
+    rights_raise();
     kernel_sums *sums = kernel_sums_start(&run->schema, a->recording.tracefs);
+    rights_lower();
     if (sums == NULL)
         program_error("%s; going on without what the kernel would sum itself", nl_error_message());
     return sums;
@@ -233,10 +236,12 @@ static int record_and_read(arguments *a, schema_run *run, char *path, char **log
     kernel_sums *sums = start_sums(a, run);
     int status = session_run(&a->recording, open_sink, path);
     if (sums != NULL) {
+        rights_raise();
         kernel_sums_stop(sums);
         if (status == PROGRAM_DONE)
             kernel_sums_read(sums, put_sum, run);
         kernel_sums_free(sums);
+        rights_lower();
     }
     if (status != PROGRAM_DONE)
         return status;

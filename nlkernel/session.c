@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "base/error.h"
+#include "base/monotonic.h"
 #include "child.h"
 #include "choice.h"
 #include "control.h"
@@ -65,13 +66,6 @@ typedef struct session {
     int64_t begun_ns, ended_ns; /* by the monotonic clock */
     uint64_t recorded, lost, strange;
 } session;
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
 
 /* ---- what the recorder says itself ---- */
 
@@ -564,7 +558,7 @@ static bool begin(session *s)
     for (size_t i = 0; i < s->lane_count; i++)
         if (!lane_start(&s->lanes[i]))
             return false;
-    s->begun_ns = s->ended_ns = monotonic_ns();
+    s->begun_ns = s->ended_ns = nl_monotonic_ns();
     control_open(&s->control, &target, s->options->activation);
     look_at_file(s);
     if (s->control.on && !switch_in_kernel(s, SIZE_MAX, true))
@@ -604,7 +598,7 @@ static void wait_for_end(session *s)
 {
     int64_t end_ns = s->options->duration_ns > 0 ? s->begun_ns + s->options->duration_ns : INT64_MAX, left_ns;
     int signal_fd = signalfd(-1, &s->signals, SFD_CLOEXEC | SFD_NONBLOCK);
-    while ((left_ns = end_ns - monotonic_ns()) > 0 && !s->sink->failed && !s->child.ended) {
+    while ((left_ns = end_ns - nl_monotonic_ns()) > 0 && !s->sink->failed && !s->child.ended) {
         wait_for_something(s, signal_fd, left_ns);
         if (is_told_to_end(s))
             break;
@@ -627,7 +621,7 @@ static void end(session *s)
         program_error("%s", nl_error_message());
     if (s->control.events_on != NULL && s->setup.counter_count > 0 && !switch_counted(s, SIZE_MAX, false))
         program_error("%s", nl_error_message());
-    s->ended_ns = monotonic_ns();
+    s->ended_ns = nl_monotonic_ns();
     uint64_t one = 1;
     if (write(s->setup.stop_fd, &one, sizeof one) < 0)
         program_error("stop: %s", strerror(errno));
@@ -722,7 +716,7 @@ static int record_into(session *s, bool (*open)(sink *s, const void *user), cons
     return status;
 }
 
-int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user)
+static int run_session(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user)
 {
     session s = {.options = options,
                  .instance = {.free_buffer_fd = -1},
@@ -741,5 +735,13 @@ int session_run(const recording_options *options, bool (*open)(sink *s, const vo
     else
         clean_up(&s);
     tracing_close(&s.tracing);
+    return status;
+}
+
+int session_run(const recording_options *options, bool (*open)(sink *s, const void *user), const void *user)
+{
+    rights_raise();
+    int status = run_session(options, open, user);
+    rights_lower();
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "kallsyms.h"
+#include "rights.h"
 #include "synthesis/symbols.h"
 
 #include <string.h>
@@ -32,10 +33,18 @@ static nl_string find_symbol(void *user, uint64_t address)
     return kallsyms_find(user, address);
 }
 
+static kallsyms *read_symbols(void)
+{
+    rights_raise();
+    kallsyms *symbols = kallsyms_read();
+    rights_lower();
+    return symbols;
+}
+
 void schema_run_is_here(schema_run *run)
 {
     if (nl_synthesis_wants_symbols(run->rules))
-        run->symbols = kallsyms_read();
+        run->symbols = read_symbols();
     if (run->symbols != NULL)
         nl_synthesis_set_symbols(run->rules, find_symbol, run->symbols);
 }

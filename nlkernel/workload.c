@@ -2,6 +2,7 @@
 
 #include "workload.h"
 
+#include "base/monotonic.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -13,13 +14,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include <time.h>
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
 
 static nl_record *own_record(const char *event, int64_t time_ns)
 {
@@ -75,9 +69,9 @@ static uint64_t calibrate(int64_t wanted_ns)
     enum { TURNS = 100000, TRIES = 200 };
     int64_t best_ns = INT64_MAX;
     for (int i = 0; i < TRIES; i++) {
-        int64_t begin_ns = monotonic_ns();
+        int64_t begin_ns = nl_monotonic_ns();
         spin(TURNS);
-        int64_t took_ns = monotonic_ns() - begin_ns;
+        int64_t took_ns = nl_monotonic_ns() - begin_ns;
         if (took_ns > 0 && took_ns < best_ns)
             best_ns = took_ns;
     }
@@ -127,10 +121,10 @@ static bool run_noise(nl_writer *to, int argc, char **argv)
 
 static double yield_ns(int count)
 {
-    int64_t begin_ns = monotonic_ns();
+    int64_t begin_ns = nl_monotonic_ns();
     for (int i = 0; i < count; i++)
         sched_yield();
-    return (double)(monotonic_ns() - begin_ns) / count;
+    return (double)(nl_monotonic_ns() - begin_ns) / count;
 }
 
 /* A byte to and fro between two processes: each time the CPU is switched twice. */
@@ -145,11 +139,11 @@ static void answer(int in, int out)
 static double pass_ns(int in, int out, int count)
 {
     char byte = 0;
-    int64_t begin_ns = monotonic_ns();
+    int64_t begin_ns = nl_monotonic_ns();
     for (int i = 0; i < count; i++)
         if (write(out, &byte, 1) != 1 || read(in, &byte, 1) != 1)
             return -1;
-    return (double)(monotonic_ns() - begin_ns) / count;
+    return (double)(nl_monotonic_ns() - begin_ns) / count;
 }
 
 static bool measure_switches(nl_writer *to, const int there[2], const int back[2], const int self[2])
@@ -210,10 +204,10 @@ static bool run_syscalls(nl_writer *to, int argc, char **argv)
     uint64_t count = argc > 0 ? strtoull(argv[0], NULL, 10) : 1000000;
     stay_on_one();
     call(count / 10);
-    int64_t wall_ns = monotonic_ns(), own_ns = own_time_ns();
+    int64_t wall_ns = nl_monotonic_ns(), own_ns = own_time_ns();
     call(count);
     own_ns = own_time_ns() - own_ns;
-    wall_ns = monotonic_ns() - wall_ns;
+    wall_ns = nl_monotonic_ns() - wall_ns;
     nl_record *record = own_record("Calls", nl_time_now_ns());
     nl_record_add_double(record, "OWN.NS", (double)own_ns / (double)count);
     nl_record_add_double(record, "WALL.NS", (double)wall_ns / (double)count);

@@ -2,6 +2,8 @@
 
 #include "live.h"
 
+#include "base/monotonic.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -53,13 +55,6 @@ static void on_stop(int number)
 {
     (void)number;
     stopped = 1;
-}
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
 }
 
 /* ---- the heap ---- */
@@ -262,10 +257,10 @@ static void open_sources(window *w)
 
 static void read_all(window *w)
 {
-    w->arrival_ns = monotonic_ns();
+    w->arrival_ns = nl_monotonic_ns();
     while (w->open > 0 && !stopped) {
         bool some = take_some(w);
-        int64_t now_ns = monotonic_ns();
+        int64_t now_ns = nl_monotonic_ns();
         if (some) {
             w->arrival_ns = now_ns;
             continue;

@@ -1,5 +1,5 @@
 /*
- * Time in text, for the codecs; and the clock that nobody sets, for pauses and deadlines.
+ * Time in text, for the codecs.
  *
  * nl_time_parse takes every form of a time, bare seconds too. A ULM DATE must not: "20000330", cut from
  * "20000330112320", would be a day in 1970.
@@ -8,8 +8,6 @@
 #define NETLOGGER_BASE_TIME_INTERNAL_H
 
 #include <netlogger.h>
-
-#include <time.h>
 
 /* As nl_time_parse, but only a ULM DATE or an ISO 8601 time: no bare seconds. */
 nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
@@ -39,14 +37,6 @@ size_t nl_time_put_iso(int64_t time_ns, nl_known_second *known, char out[NL_TIME
 
 /* "00" to "99", one behind the other. */
 extern const char nl_two_digits[200];
-
-/* Nanoseconds of the monotonic clock. Safe in signal handlers. */
-static inline int64_t nl_monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
 
 /* How many digits text begins with, looking at no more than size bytes. */
 static inline size_t nl_digits(const char *text, size_t size)

@@ -2,8 +2,9 @@
 
 #include "log/clock.h"
 
+#include "base/monotonic.h"
+
 #include <string.h>
-#include <time.h>
 
 enum {
     READINGS = 3,              /* the tightest of so many is taken */
@@ -16,9 +17,7 @@ enum {
 
 uint64_t nl_private_slow_ticks(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * NL_NS_PER_SECOND + (uint64_t)now.tv_nsec;
+    return (uint64_t)nl_monotonic_ns();
 }
 
 static uint64_t ticks_now(bool slow)

@@ -6,7 +6,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
-#include "base/time_internal.h"
+#include "base/monotonic.h"
 #include "transport/destination.h"
 #include "timekeeping/quality.h"
 

@@ -3,8 +3,8 @@
 #include "log/control.h"
 
 #include "base/error.h"
+#include "base/monotonic.h"
 #include "base/text.h"
-#include "base/time_internal.h"
 #include "log/log_internal.h"
 #include "log/marker.h"
 #include "log/site.h"
@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
 enum { WORDS_MAX = 5, LINE_MAX_SIZE = 4096 };
 #define REPORT_EVERY_NS (INT64_C(10) * NL_NS_PER_SECOND)

@@ -2,14 +2,14 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/monotonic.h"
+#include "base/thread.h"
 #include "log/clock.h"
 #include "log/format_site.h"
 #include "log/log_internal.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     RING_SIZE = 64 << 10,
@@ -86,13 +86,6 @@ static void log_some(measuring *m, nl_event_site *site, const nl_format_site *fo
     }
 }
 
-static double now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
 static void measure(measuring *m, const nl_event_site *measured, nl_event_cost *cost)
 {
     /* A copy: it stays numbered whatever becomes of the other, so that nothing but the scratch ring is looked for. */
@@ -106,9 +99,9 @@ static void measure(measuring *m, const nl_event_site *measured, nl_event_cost *
                             .printed_fields = format != NULL ? nl_plan_printed(&format->plan) : 0,
                             .bytes = typical_size(&site)};
     for (int round = 0; round < ROUNDS; round++) {
-        double start_ns = now_ns();
+        int64_t start_ns = nl_monotonic_ns();
         log_some(m, &site, format, cost->bytes);
-        double each_ns = (now_ns() - start_ns) / EVENTS;
+        double each_ns = (double)(nl_monotonic_ns() - start_ns) / EVENTS;
         cost->ns = round == 0 || each_ns < cost->ns ? each_ns : cost->ns;
     }
 }
@@ -128,11 +121,7 @@ static void *measure_all(void *user)
 static nl_status measure_apart(measuring *m)
 {
     pthread_t thread;
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int why = pthread_create(&thread, NULL, measure_all, m);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int why = nl_thread_create(&thread, NULL, measure_all, m);
     if (why != 0)
         return nl_error_set("start a thread to measure in: %s", strerror(why));
     pthread_join(thread, NULL);

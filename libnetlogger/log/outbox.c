@@ -3,11 +3,10 @@
 #include "log/outbox.h"
 
 #include "base/error.h"
-#include "base/time_internal.h"
+#include "base/monotonic.h"
 #include "format/block_read.h"
 
 #include <string.h>
-#include <time.h>
 
 enum {
     FIRST_PAUSE_NS = 100 * 1000000,

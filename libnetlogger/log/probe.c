@@ -2,8 +2,8 @@
 
 #include "log/probe.h"
 
+#include "base/monotonic.h"
 #include "base/pages.h"
-#include "base/time_internal.h"
 #include "log/log_internal.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 
 #include "log/ring.h"
 
+#include "base/monotonic.h"
 #include "base/pages.h"
-#include "base/time_internal.h"
 #include "log/clock.h"
 
 #include <errno.h>

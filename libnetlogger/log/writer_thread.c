@@ -3,7 +3,8 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
-#include "base/time_internal.h"
+#include "base/monotonic.h"
+#include "base/thread.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -478,12 +479,7 @@ bool nl_writer_thread_start(nl_log *log)
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_attr_setstacksize(&attributes, STACK_SIZE);
-    /* The program's signals are the program's: none is delivered here. */
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool started = pthread_create(&log->thread, &attributes, thread_main, log) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool started = nl_thread_create(&log->thread, &attributes, thread_main, log) == 0;
     pthread_attr_destroy(&attributes);
     if (started)
         pthread_setname_np(log->thread, "netlogger");

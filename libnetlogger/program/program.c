@@ -2,13 +2,14 @@
 
 #include "program/program.h"
 
+#include "base/monotonic.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
 static const char *program_name = "netlogger";
@@ -124,9 +125,7 @@ void program_progress(const char *what, uint64_t done, uint64_t total, uint64_t 
         terminal = isatty(STDERR_FILENO);
     if (!terminal)
         return;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    int64_t now_ns = (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+    int64_t now_ns = nl_monotonic_ns();
     if (now_ns - shown_ns < INTERVAL_NS)
         return;
     shown_ns = now_ns;

@@ -4,6 +4,7 @@
 #include "synthesis/sections.h"
 
 #include "base/error.h"
+#include "base/monotonic.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,6 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 struct nl_environment {
@@ -33,13 +33,6 @@ struct nl_environment {
 
 /* How long records of a collector are waited for that may have happened before others which are there. */
 enum { WAIT_FOR_OTHERS_MS = 500, LOOK_EVERY_MS = 20 };
-
-static int64_t monotonic_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- nlkernel ---- */
 
@@ -130,16 +123,16 @@ static nl_status end_of_child(nl_environment *e)
 
 static nl_status next_of_child(nl_environment *e, int timeout_ms, const nl_record **record)
 {
-    int64_t until_ms = timeout_ms < 0 ? INT64_MAX : monotonic_ms() + timeout_ms;
+    int64_t until_ms = timeout_ms < 0 ? INT64_MAX : nl_monotonic_ms() + timeout_ms;
     for (;;) {
         nl_status status = nl_decoder_next(e->decoder, record);
         if (status == NL_END || e->ended)
             return status == NL_OK ? NL_OK : end_of_child(e);
         if (status != NL_AGAIN)
             return status;
-        int64_t left_ms = until_ms - monotonic_ms();
+        int64_t left_ms = until_ms - nl_monotonic_ms();
         status = read_child(e, timeout_ms < 0 ? -1 : left_ms > 0 ? (int)left_ms : 0);
-        if (status == NL_FAILED || (status == NL_AGAIN && monotonic_ms() >= until_ms))
+        if (status == NL_FAILED || (status == NL_AGAIN && nl_monotonic_ms() >= until_ms))
             return status;
     }
 }
@@ -179,7 +172,7 @@ static nl_status take_records(nl_environment *e)
 
 static nl_status next_of_source(nl_environment *e, int timeout_ms, const nl_record **record)
 {
-    int64_t until_ms = timeout_ms < 0 ? INT64_MAX : monotonic_ms() + timeout_ms;
+    int64_t until_ms = timeout_ms < 0 ? INT64_MAX : nl_monotonic_ms() + timeout_ms;
     for (;;) {
         *record = nl_synthesis_next(e->rules);
         if (*record != NULL)
@@ -194,9 +187,9 @@ static nl_status next_of_source(nl_environment *e, int timeout_ms, const nl_reco
         *record = nl_synthesis_next(e->rules);
         if (*record != NULL)
             return NL_OK;
-        if (monotonic_ms() >= until_ms)
+        if (nl_monotonic_ms() >= until_ms)
             return NL_AGAIN;
-        int64_t left_ms = until_ms - monotonic_ms();
+        int64_t left_ms = until_ms - nl_monotonic_ms();
         poll(NULL, 0, left_ms < LOOK_EVERY_MS ? (int)left_ms : LOOK_EVERY_MS);
     }
 }

@@ -12,7 +12,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
-#include "base/time_internal.h"
+#include "base/monotonic.h"
 #include "format/block_read.h"
 #include "format/varint.h"
 #include "transport/dial.h"

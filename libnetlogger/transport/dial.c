@@ -3,7 +3,7 @@
 #include "transport/dial.h"
 
 #include "base/error.h"
-#include "base/time_internal.h"
+#include "base/monotonic.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { CONFIRM_MS = 1000 /* for a server that does not show whether it took our certificate */ };

@@ -2,6 +2,8 @@
 
 #include "intake.h"
 
+#include "base/monotonic.h"
+#include "base/thread.h"
 #include "link.h"
 
 #include "output/failure.h"
@@ -9,7 +11,6 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,13 +107,6 @@ struct nats_intake {
     nats_intake_state state;
 };
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* ---- lists ---- */
 
 static void list_init(message_list *list)
@@ -202,7 +196,7 @@ static void end_request(nats_intake *in, natsMsg *msg)
         return;
     /* The consumer is gone, or its leader is: it is looked for again. */
     s->begun = false;
-    s->from_ms = now_ms() + RETRY_MS;
+    s->from_ms = nl_monotonic_ms() + RETRY_MS;
 }
 
 /* Of which shard the message is, by the name of its stream. */
@@ -236,7 +230,7 @@ static void add_message(nats_intake *in, natsMsg *msg, const jsMsgMetaData *abou
                         .shard = (unsigned)(s - in->shards),
                         .number = about->Sequence.Stream,
                         .again = about->NumDelivered > 1,
-                        .touched_ms = now_ms()};
+                        .touched_ms = nl_monotonic_ms()};
     count_arrival(s);
     if (in->waiting.count == 0)
         wake(in);
@@ -315,22 +309,17 @@ static void on_other(natsConnection *connection, natsSubscription *subscription,
 /* With the mutex. */
 static void wait_a_while(nats_intake *in, int milliseconds)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += milliseconds / 1000;
-    until.tv_nsec += milliseconds % 1000 * 1000000L;
-    until.tv_sec += until.tv_nsec / (long)NL_NS_PER_SECOND;
-    until.tv_nsec %= (long)NL_NS_PER_SECOND;
+    struct timespec until = nl_monotonic_in_ms(milliseconds);
     if (!in->stop)
         pthread_cond_timedwait(&in->changed, &in->mutex, &until);
 }
 
 static void pause_for(nats_intake *in, int milliseconds)
 {
-    int64_t end = now_ms() + milliseconds;
+    int64_t end = nl_monotonic_ms() + milliseconds;
     pthread_mutex_lock(&in->mutex);
-    while (!in->stop && now_ms() < end)
-        wait_a_while(in, (int)(end - now_ms()) + 1);
+    while (!in->stop && nl_monotonic_ms() < end)
+        wait_a_while(in, (int)(end - nl_monotonic_ms()) + 1);
     pthread_mutex_unlock(&in->mutex);
 }
 
@@ -453,7 +442,7 @@ static nl_status begin_shard(nats_intake *in, shard *s)
     }
     if (status != NATS_OK)
         return nats_failure(s->stream, status, code);
-    int64_t wait_ms = info->Config->AckWait / 1000000, now = now_ms();
+    int64_t wait_ms = info->Config->AckWait / 1000000, now = nl_monotonic_ms();
     pthread_mutex_lock(&in->mutex);
     bool others = info->NumAckPending > (int64_t)s->here;
     s->until_ms = others && s->until_ms == 0 ? now + wait_ms + RETRY_MS : s->until_ms;
@@ -470,7 +459,7 @@ static nl_status begin_shards(nats_intake *in)
 {
     nl_status status = NL_OK;
     for (unsigned i = 0; i < in->shard_count && status == NL_OK; i++) {
-        if (in->shards[i].begun || !nats_place_has_share(in->place, i) || in->shards[i].from_ms > now_ms())
+        if (in->shards[i].begun || !nats_place_has_share(in->place, i) || in->shards[i].from_ms > nl_monotonic_ms())
             continue;
         pthread_mutex_unlock(&in->mutex);
         status = begin_shard(in, &in->shards[i]);
@@ -589,7 +578,7 @@ static void choose_requests(nats_intake *in, telling *what, int64_t now)
 /* With the mutex. */
 static telling choose_all(nats_intake *in, bool ready)
 {
-    int64_t now = now_ms();
+    int64_t now = nl_monotonic_ms();
     telling what = {.late = must(calloc(in->waiting.count + in->taken.count + 1, sizeof(nats_message *))),
                     .requests = must(calloc((size_t)in->shard_count * REQUESTS + 1, sizeof(wish)))};
     find_late(&what, &in->waiting, now);
@@ -657,18 +646,10 @@ nats_intake *nats_intake_open(nats_place *place)
     list_init(&in->taken);
     list_init(&in->settled);
     make_id(in->id);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&in->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    nl_monotonic_cond_init(&in->changed);
     pthread_mutex_init(&in->mutex, NULL);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the server's thread is to get them */
-    if (pthread_create(&in->thread, NULL, run, in) != 0)
+    if (nl_thread_create(&in->thread, NULL, run, in) != 0)
         program_fail(PROGRAM_PROBLEM, "no thread can be made");
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return in;
 }
 

@@ -10,6 +10,7 @@
  */
 #include "config.h"
 
+#include "base/monotonic.h"
 #include "cut.h"
 #include "link.h"
 
@@ -84,13 +85,6 @@ typedef struct publisher {
     int64_t sent_ms;     /* when all was sent again */
     char refused[256];
 } publisher;
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- messages ---- */
 
@@ -178,7 +172,7 @@ static void clear(publisher *p)
     p->stored = 0;
     p->no_leader = false;
     p->refused[0] = '\0';
-    p->answered_ms = p->sent_ms = now_ms();
+    p->answered_ms = p->sent_ms = nl_monotonic_ms();
 }
 
 /* How much of what was cut is stored for good; all is how much was cut. */
@@ -222,7 +216,7 @@ static void note_answer(publisher *p, message *m, natsMsg *answer)
     } else {
         m->state = STORED;
         p->stored++;
-        p->answered_ms = now_ms();
+        p->answered_ms = nl_monotonic_ms();
     }
 }
 
@@ -291,7 +285,7 @@ static void give_up_waiting(publisher *p)
     for (size_t i = 0; i < p->message_count; i++)
         if (p->messages[i].state == SENT)
             p->messages[i].state = AGAIN;
-    p->sent_ms = now_ms();
+    p->sent_ms = nl_monotonic_ms();
 }
 
 static bool any_sent(const publisher *p)
@@ -316,11 +310,7 @@ static nl_status send_chosen(publisher *p)
 /* Answers come one by one: this waits for about half of what may be under way, or an eighth of a second. */
 static void wait_for_answers(publisher *p)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += (p->no_leader ? NO_LEADER_MS : ANSWER_MS) * 1000000L;
-    until.tv_sec += until.tv_nsec / (long)NL_NS_PER_SECOND;
-    until.tv_nsec %= (long)NL_NS_PER_SECOND;
+    struct timespec until = nl_monotonic_in_ms(p->no_leader ? NO_LEADER_MS : ANSWER_MS);
     p->no_leader = false;
     p->wanted = p->stored + WINDOW / 2 < p->message_count ? p->stored + WINDOW / 2 : p->message_count;
     int result = p->stored < p->message_count ? 0 : ETIMEDOUT;
@@ -335,7 +325,7 @@ static void wait_for_answers(publisher *p)
 static nl_status publish_all(publisher *p)
 {
     while (p->stored < p->message_count) {
-        int64_t now = now_ms();
+        int64_t now = nl_monotonic_ms();
         if (p->refused[0] != '\0' && !any_sent(p))
             return failure("%s: %s", p->place->name, p->refused);
         if (now - p->answered_ms > PATIENCE_MS)
@@ -416,11 +406,7 @@ static void *open_publisher(const output_options *options)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     p->place = place;
     p->zstd_level = options->zstd_level;
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&p->answered, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    nl_monotonic_cond_init(&p->answered);
     pthread_mutex_init(&p->mutex, NULL);
     bool wrong;
     p->link = nats_link_open(place, NULL, NULL, &wrong);

@@ -2,6 +2,8 @@
 
 #include "delivery.h"
 
+#include "base/monotonic.h"
+#include "base/thread.h"
 #include "failure.h"
 #include "file.h"
 #include "program/program.h"
@@ -69,13 +71,6 @@ struct delivery {
 
 /* Those that were closed, and whose threads have not been joined. Of the server's thread. */
 static delivery *closed;
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 static void *must(void *memory)
 {
@@ -219,11 +214,7 @@ delivery *delivery_open(const output_options *options)
     d->fd = d->file = -1;
     d->piece = PIECE;
     pthread_mutex_init(&d->mutex, NULL);
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
-    pthread_cond_init(&d->changed, &monotonic);
-    pthread_condattr_destroy(&monotonic);
+    nl_monotonic_cond_init(&d->changed);
     if (make_folders(options->spool) == NL_OK && open_place(d) == NL_OK) {
         read_place(d);
         return d;
@@ -324,9 +315,9 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
 /* Hands over the next piece, and chooses the size of the one after it. */
 static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
 {
-    int64_t began_ms = now_ms();
+    int64_t began_ms = nl_monotonic_ms();
     nl_status status = hand_over(d, end, taken);
-    int64_t took_ms = now_ms() - began_ms;
+    int64_t took_ms = nl_monotonic_ms() - began_ms;
     if (status != NL_OK)
         d->piece = PIECE_LEAST;
     else if (took_ms > SLOW_MS && d->piece > PIECE_LEAST)
@@ -339,11 +330,7 @@ static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
 /* Waits, with the mutex, until something changes or so long; 0: until something changes. */
 static void wait_for(delivery *d, int milliseconds)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    int64_t ns = until.tv_nsec + (int64_t)milliseconds * 1000000;
-    until.tv_sec += ns / NL_NS_PER_SECOND;
-    until.tv_nsec = ns % NL_NS_PER_SECOND;
+    struct timespec until = nl_monotonic_in_ms(milliseconds);
     if (milliseconds == 0)
         pthread_cond_wait(&d->changed, &d->mutex);
     else
@@ -359,7 +346,7 @@ static void wait_for(delivery *d, int milliseconds)
 static void tell(delivery *d)
 {
     const char *why = d->state.why;
-    int64_t now = now_ms();
+    int64_t now = nl_monotonic_ms();
     if (strcmp(why, d->told) == 0)
         return;
     if (*why == '\0') {
@@ -428,7 +415,7 @@ static void deliver_some(delivery *d)
     bool all = nothing && d->end.number == end.number && d->end.offset == end.offset;
     if (!nothing)
         take_note(d, status, taken);
-    if (d->leaving && (all || now_ms() >= d->leave_ms))
+    if (d->leaving && (all || nl_monotonic_ms() >= d->leave_ms))
         d->stop = true;
     else if (all && !d->stop && d->other == NULL)
         wait_for(d, 0);
@@ -486,7 +473,6 @@ static void find_first(delivery *d, output_place end)
 
 void delivery_start(delivery *d, output_place end, nl_log *log)
 {
-    sigset_t all, before;
     if (d->started) { /* it was taken back */
         delivery_settled(d, end);
         return;
@@ -498,12 +484,10 @@ void delivery_start(delivery *d, output_place end, nl_log *log)
     d->log = log;
     d->end = end;
     d->state.waiting = count_waiting(d, end);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    d->started = pthread_create(&d->thread, NULL, run, d) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int error = nl_thread_create(&d->thread, NULL, run, d);
+    d->started = error == 0;
     if (!d->started)
-        program_fail(PROGRAM_PROBLEM, "begin a thread: %s", strerror(errno));
+        program_fail(PROGRAM_PROBLEM, "begin a thread: %s", strerror(error));
 }
 
 void delivery_wrote(delivery *d, size_t size)
@@ -559,7 +543,7 @@ void delivery_close(delivery *d, int64_t patience_ms)
     }
     pthread_mutex_lock(&d->mutex);
     d->leaving = true;
-    d->leave_ms = now_ms() + patience_ms;
+    d->leave_ms = nl_monotonic_ms() + patience_ms;
     d->stop = d->state.why[0] != '\0';
     pthread_cond_broadcast(&d->changed);
     pthread_mutex_unlock(&d->mutex);

@@ -2,6 +2,7 @@
 
 #include "file.h"
 
+#include "base/monotonic.h"
 #include "base/write_some.h"
 #include "failure.h"
 #include "program/program.h"
@@ -17,7 +18,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PATIENCE_MS = 250 }; /* with who reads what is no file */
@@ -179,13 +179,6 @@ void output_file_remove_below(const output_options *options, uint64_t number)
 
 /* ---- the file ---- */
 
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
-
 /* The process that has a lock on the file, as the kernel tells; 0 when it does not. */
 static long find_holder(const struct stat *status)
 {
@@ -257,7 +250,7 @@ static nl_status examine(output_file *file)
     file->plain = S_ISREG(status.st_mode);
     file->inode = status.st_ino;
     file->size = file->plain ? (uint64_t)status.st_size : 0;
-    file->opened_ns = now_ns();
+    file->opened_ns = nl_monotonic_ns();
     return NL_OK;
 }
 

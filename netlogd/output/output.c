@@ -2,6 +2,7 @@
 
 #include "output.h"
 
+#include "base/monotonic.h"
 #include "ending.h"
 #include "failure.h"
 #include "file.h"
@@ -16,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 enum {
@@ -58,13 +58,6 @@ struct output {
     int64_t settle_ns; /* OUTPUT_SYNC_TIMED: when it is wanted */
     repair repairs[REPAIRS];
 };
-
-static int64_t now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
 
 /*
  * How much is to be collected before it is written: so much that the file has the size asked for then, and no more.
@@ -306,7 +299,7 @@ static bool is_time_to_rotate(const output *out)
     const output_options *o = &out->options;
     if (!o->numbered || out->ahead || out->file.size == 0)
         return false;
-    return has_rotate_size(out) || (o->rotate_ns > 0 && now_ns() - out->file.opened_ns >= o->rotate_ns);
+    return has_rotate_size(out) || (o->rotate_ns > 0 && nl_monotonic_ns() - out->file.opened_ns >= o->rotate_ns);
 }
 
 bool output_is_full(const output *out)
@@ -333,7 +326,7 @@ static nl_status open_another(output *out)
 static void unsettle(output *out)
 {
     if (out->settled)
-        out->settle_ns = now_ns() + out->options.sync_ns;
+        out->settle_ns = nl_monotonic_ns() + out->options.sync_ns;
     out->settled = false;
 }
 
@@ -578,7 +571,7 @@ bool output_is_settled(const output *out)
 
 int output_settle_ms(const output *out)
 {
-    int64_t left_ns = out->settle_ns - now_ns();
+    int64_t left_ns = out->settle_ns - nl_monotonic_ns();
     int64_t left_ms = left_ns <= 0 ? 0 : (left_ns + 999999) / 1000000;
     return left_ms < INT_MAX ? (int)left_ms : INT_MAX;
 }

@@ -2,7 +2,7 @@
 
 #include "agent/directory.h"
 
-#include "base/time_internal.h"
+#include "base/monotonic.h"
 #include "filter/filter_internal.h"
 
 #include <stdlib.h>

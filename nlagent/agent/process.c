@@ -2,7 +2,7 @@
 
 #include "agent/process.h"
 
-#include "base/time_internal.h"
+#include "base/monotonic.h"
 #include "program/program.h"
 
 #include <errno.h>

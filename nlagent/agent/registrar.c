@@ -3,6 +3,8 @@
 #include "agent/registrar.h"
 
 #include "agent/directory.h"
+#include "base/monotonic.h"
+#include "base/thread.h"
 #include "program/program.h"
 
 #include <pthread.h>
@@ -108,9 +110,7 @@ static void do_withdraw(registrar *r)
 /* Three times within the time to live, so that one that fails is nothing. False when it is to end. */
 static bool wait_for_turn(registrar *r)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += r->options.ttl_s >= 6 ? (time_t)(r->options.ttl_s / 3) : 1;
+    struct timespec until = nl_monotonic_in_ms(r->options.ttl_s >= 6 ? (int64_t)(r->options.ttl_s / 3) * 1000 : 1000);
     pthread_mutex_lock(&r->lock);
     while (!r->stopping && !r->again && pthread_cond_timedwait(&r->wakes, &r->lock, &until) == 0)
         continue;
@@ -153,13 +153,9 @@ registrar *registrar_start(const registrar_options *o, definitions *all, nl_log 
         free(r);
         return NULL;
     }
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&r->wakes, &attributes);
-    pthread_condattr_destroy(&attributes);
+    nl_monotonic_cond_init(&r->wakes);
     pthread_mutex_init(&r->lock, NULL);
-    if (pthread_create(&r->thread, NULL, run, r) != 0)
+    if (nl_thread_create(&r->thread, NULL, run, r) != 0)
         program_fail(PROGRAM_PROBLEM, "a thread cannot be made");
     return r;
 }

@@ -2,8 +2,6 @@
 
 #include "client/client.h"
 
-#include "base/time_internal.h"
-
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>

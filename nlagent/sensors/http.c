@@ -1,7 +1,8 @@
 #include "config.h"
 
-#include "base/time_internal.h"
 #include "sensors/http.h"
+
+#include "base/monotonic.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -10,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 bool http_place_read(const char *url, http_place *p)

@@ -9,10 +9,10 @@
 
 #include "archive/load.h"
 #include "archive/seen.h"
+#include "base/monotonic.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #define OVERLAP_NS (600 * NL_NS_PER_SECOND)
 #define COMMIT_NS NL_NS_PER_SECOND
@@ -25,13 +25,6 @@ typedef struct live {
     int64_t since_ns;
     int64_t committed_ns; /* by the monotonic clock */
 } live;
-
-static int64_t monotonic_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
 
 /* Of a record as it would be in the archive. */
 static uint64_t hash_of(live *v, const nl_record *record)
@@ -110,7 +103,7 @@ static bool take_records(live *v, nl_decoder *decoder)
 /* Commits what came, once a second, or when nothing comes. */
 static bool commit_now_and_then(live *v, bool idle)
 {
-    int64_t now_ns = monotonic_ns();
+    int64_t now_ns = nl_monotonic_ns();
     if (v->loader->in_batch == 0 ||
         (!loader_is_full(v->loader) && now_ns - v->committed_ns < (idle ? COMMIT_NS / 10 : COMMIT_NS)))
         return true;

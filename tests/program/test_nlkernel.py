@@ -588,6 +588,15 @@ class Surroundings(Kernel):
         kept.chmod(0o600)
         result = self.run_program(*as_other, *record[:-1], kept, "--tracefs", self.tracing)
         self.assertEqual((result.returncode, kept.read_text()), (1, "root's own"))
+        self.assertEqual(self.run_program(*as_other, copy, "list", "sched:sched_switch", "--tracefs", self.tracing).returncode, 0)
+        log = self.scratch / "other.nlb"
+        for command in (["workload", "noise", kept], ["report", "--functions", kept], ["report", "--functions", "--draw", kept, log],
+                        ["graph", "-o", kept, log], ["symbols", "-k", self.nlkernel, "-o", kept], ["schema", "show", kept],
+                        ["live", "--rules", kept, "-d", "10ms", "--dest", f"file:{self.scratch}/live"]):
+            result = self.run_program(*as_other, copy, *command)
+            self.assertEqual(kept.read_text(), "root's own", command)
+            self.assertNotEqual(result.returncode, 0, command)
+            self.assertNotIn("own", result.stdout + result.stderr.replace(str(kept), ""), command)
 
 
 class WithoutTracefs(support.Case):

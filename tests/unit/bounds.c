@@ -7,7 +7,7 @@
 
 #include <netlogger.h>
 
-#include "base/time_internal.h"
+#include "base/monotonic.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 # One line a test in unit_tests, and its _SOURCES, _CPPFLAGS, _LDADD. The long ones begin first, so that none is left running
 # alone.
 unit_tests = %D%/recover.unit %D%/synthesis.unit %D%/marker.unit %D%/block.unit
-EXTRA_DIST += %D%/text_support.h %D%/decoding.h %D%/thread_sanitizer.h %D%/under_valgrind.h %D%/valgrind.supp
+EXTRA_DIST += %D%/text_support.h %D%/decoding.h %D%/log_folders.h %D%/thread_sanitizer.h %D%/under_valgrind.h %D%/valgrind.supp
 
 unit_tests += %D%/time.unit
 tests_unit_time_unit_SOURCES = %D%/time.c

@@ -24,6 +24,7 @@
 
 #include <cmocka.h>
 
+#include "log_folders.h"
 #include "under_valgrind.h"
 
 enum { THREADS = 2 };
@@ -47,17 +48,6 @@ static int set_up(void **state)
     setenv("NETLOGGER_HOST", "here", 1);
     reached = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     return reached == MAP_FAILED;
-}
-
-static unsigned count_folders(void)
-{
-    unsigned count = 0;
-    DIR *d = opendir(folder);
-    assert_non_null(d);
-    for (struct dirent *entry; (entry = readdir(d)) != NULL;)
-        count += strncmp(entry->d_name, "netlogger-", 10) == 0;
-    closedir(d);
-    return count;
 }
 
 static int tear_down(void **state)
@@ -170,7 +160,7 @@ static void kill_often(const char *options, unsigned times)
     for (unsigned i = 0; i < times_here(times); i++) {
         kill_at_random(start_logging(options));
         assert_int_equal(nl_recover(NULL, expect_sent, NULL), NL_OK);
-        assert_int_equal(count_folders(), 0);
+        assert_int_equal(count_log_folders(folder), 0);
         expect_all();
     }
 }
@@ -311,7 +301,7 @@ static void kill_often_to(const char *url, bool listens, unsigned times)
         assert_int_equal(pthread_create(&g.thread, NULL, gather, &g), 0);
         kill_at_random(child);
         assert_int_equal(nl_recover(NULL, expect_sent, NULL), NL_OK);
-        assert_int_equal(count_folders(), 0);
+        assert_int_equal(count_log_folders(folder), 0);
         close(g.stop[1]);
         pthread_join(g.thread, NULL);
         expect_gathered(&g.all);
@@ -367,7 +357,7 @@ static void test_a_living_process_is_left_alone(void **state)
 {
     (void)state;
     kill_at_work();
-    assert_int_equal(count_folders(), 1);
+    assert_int_equal(count_log_folders(folder), 1);
     assert_int_equal(nl_recover(NULL, expect_sent, NULL), NL_OK);
     expect_all();
     unlink(path);
@@ -469,7 +459,7 @@ static void test_empty_folders(void **state)
     int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     assert_true(fd >= 0 && close(fd) == 0);
     assert_int_equal(nl_recover(&(nl_recover_options){.list_only = true}, expect_nothing, NULL), NL_OK);
-    assert_int_equal(count_folders(), 3);
+    assert_int_equal(count_log_folders(folder), 3);
     assert_int_equal(nl_recover(NULL, expect_nothing, NULL), NL_OK);
     assert_int_equal(access(empty, F_OK), -1);
     assert_int_equal(access(file, F_OK), 0);
@@ -668,7 +658,7 @@ static void test_a_stranger_cuts_files_off(void **state)
     const char *open_files[] = {"sites", "log-0", "ring-0-0", NULL};
     assert_int_equal(nl_recover(&options, cut_off, open_files), NL_OK);
     assert_int_equal(count_in(other, "stranger"), 10000);
-    assert_int_equal(count_folders(), 0);
+    assert_int_equal(count_log_folders(folder), 0);
     unlink(other);
 
     run_as_stranger(log_much_in_vain);
@@ -750,10 +740,10 @@ static void what_a_close_could_not_deliver(void **state)
     assert_int_equal(nl_recover(&options, count_recovered, &records), NL_OK);
     assert_int_equal(records, 0); /* the process may log into that folder yet */
     assert_int_equal(nl_close(other), NL_OK);
-    assert_int_equal(count_folders(), 1);
+    assert_int_equal(count_log_folders(folder), 1);
     assert_int_equal(nl_recover(&options, count_recovered, &records), NL_OK);
     assert_int_equal(records, EVENTS);
-    assert_int_equal(count_folders(), 0);
+    assert_int_equal(count_log_folders(folder), 0);
     reached[0].done = EVENTS;
     expect_all();
 }

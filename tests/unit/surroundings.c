@@ -24,6 +24,7 @@
 
 #include <cmocka.h>
 
+#include "log_folders.h"
 #include "under_valgrind.h"
 
 static char folder[] = "/tmp/netlogger-XXXXXX";
@@ -320,23 +321,12 @@ static int close_all(void)
     return holds("Before") && holds("After") ? 0 : 4;
 }
 
-static unsigned count_folders(void)
-{
-    unsigned count = 0;
-    DIR *d = opendir(folder);
-    assert_non_null(d);
-    for (struct dirent *entry; (entry = readdir(d)) != NULL;)
-        count += strncmp(entry->d_name, "netlogger-", 10) == 0;
-    closedir(d);
-    return count;
-}
-
 static void descriptors_that_the_program_closes(void **state)
 {
     (void)state;
     unlink(path);
     expect_success(close_all);
-    assert_int_equal(count_folders(), 0);
+    assert_int_equal(count_log_folders(folder), 0);
     unlink(path);
 }
 
@@ -349,7 +339,7 @@ static int lose_the_lock(void)
     for (int fd = 3; fd < 64; fd++)
         close(fd);
     unsigned told = 0;
-    if (nl_recover(NULL, count_failures, &told) != NL_OK || count_folders() != 1)
+    if (nl_recover(NULL, count_failures, &told) != NL_OK || count_log_folders(folder) != 1)
         return 1;
     return nl_close(log) == NL_OK ? 0 : 2;
 }

@@ -1,0 +1,46 @@
+/*
+ * The clock that nobody sets, for intervals, patience and deadlines. Its zero is some time before the machine started.
+ */
+#ifndef NETLOGGER_BASE_MONOTONIC_H
+#define NETLOGGER_BASE_MONOTONIC_H
+
+#include <netlogger.h>
+#include <pthread.h>
+#include <time.h>
+
+/* Nanoseconds. Safe in signal handlers. */
+static inline int64_t nl_monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
+}
+
+/* Milliseconds. */
+static inline int64_t nl_monotonic_ms(void)
+{
+    return nl_monotonic_ns() / 1000000;
+}
+
+/* Such a time as system calls and pthread_cond_timedwait want it. */
+static inline struct timespec nl_monotonic_timespec(int64_t ns)
+{
+    return (struct timespec){.tv_sec = ns / NL_NS_PER_SECOND, .tv_nsec = ns % NL_NS_PER_SECOND};
+}
+
+static inline struct timespec nl_monotonic_in_ms(int64_t ms)
+{
+    return nl_monotonic_timespec(nl_monotonic_ns() + ms * 1000000);
+}
+
+/* A condition whose pthread_cond_timedwait goes by this clock: setting the other one makes no wait longer. */
+static inline void nl_monotonic_cond_init(pthread_cond_t *condition)
+{
+    pthread_condattr_t attributes;
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(condition, &attributes);
+    pthread_condattr_destroy(&attributes);
+}
+
+#endif
