@@ -123,7 +123,9 @@ static void show_number(finding *made, const observed *o, const slices *s, int64
     double most = NUMBER_LEAST, before = 0, after = 0;
     for (guint i = 0; i < all->len; i++) {
         const resource *r = g_ptr_array_index(all, i);
-        double means[2], explained = s->host == 0 || r->host == s->host ? explained_by_cut(r, at_ns, means) : 0;
+        if (s->host != 0 && r->host != s->host)
+            continue;
+        double means[2], explained = explained_by_cut(r, at_ns, means);
         if (explained > most) {
             most = explained;
             best = r;
