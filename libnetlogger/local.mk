@@ -57,7 +57,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/log/options.c %D%/log/options.h %D%/log/outbox.c %D%/log/outbox.h \
 	%D%/log/drain.c %D%/log/drain.h %D%/log/drain_internal.h %D%/log/drain_block.c \
 	%D%/log/ring.c %D%/log/ring.h %D%/log/site.c %D%/log/site.h %D%/log/clock.c %D%/log/clock.h %D%/log/counter.c %D%/log/clock_watch.c %D%/log/clock_watch.h \
-	%D%/log/recover.c %D%/log/recover.h %D%/log/remains.c \
+	%D%/log/recover.c %D%/log/remains.c %D%/log/remains.h \
 	%D%/log/session.c %D%/log/session.h %D%/log/shared.h %D%/log/payload.c %D%/log/payload.h \
 	%D%/log/format_arguments.c %D%/log/format_arguments.h %D%/log/format_site.c %D%/log/format_site.h %D%/log/costs.c \
 	%D%/log/scratch.c %D%/log/scratch.h \

@@ -275,9 +275,10 @@ JAVA(jlong, newKind)(JNIEnv *env, jclass class, jint level, jbyteArray event, jo
 {
     (void)class;
     enum { MOST = 16 };
-    nl_string list[MOST];
+    nl_string list[MOST] = {{0}};
     jsize count = (*env)->GetArrayLength(env, names);
-    copy_names(env, names, list, count < MOST ? count : MOST);
+    count = count < MOST ? count : MOST;
+    copy_names(env, names, list, count);
     nl_string name = {0};
     name.data = copy_bytes(env, event, &name.size);
     nl_event_kind *kind = nl_event_kind_new((nl_level)level, name, list, (size_t)count);

@@ -49,10 +49,12 @@ bool nl_size_parse(const char *text, size_t *size)
         if (unit == NULL || end[1] != '\0')
             return false;
         unsigned shift = 10 * (unsigned)(unit - units + 1);
-        if (value > SIZE_MAX >> shift)
+        if (value > UINT64_MAX >> shift)
             return false;
         value <<= shift;
     }
+    if (value > SIZE_MAX)
+        return false;
     *size = (size_t)value;
     return true;
 }

@@ -24,7 +24,7 @@ static int64_t value_of(const nl_distribution *d, size_t bucket)
     if (bucket < TWICE)
         return (int64_t)bucket;
     unsigned shift = (unsigned)((bucket - TWICE) / EACH) + 1;
-    int64_t value = (int64_t)(((EACH + (bucket - TWICE) % EACH) << shift) + ((UINT64_C(1) << shift) - 1) / 2);
+    int64_t value = (int64_t)(((uint64_t)(EACH + (bucket - TWICE) % EACH) << shift) + ((UINT64_C(1) << shift) - 1) / 2);
     if (value >= d->most)
         return d->most;
     return value <= d->least ? d->least : value;

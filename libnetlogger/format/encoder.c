@@ -53,6 +53,7 @@ static nl_status put_in_block(nl_encoder *encoder, const nl_record *record)
 
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
 {
+    NL_REQUIRE(record != NULL, "record is NULL");
     const nl_encoder_options *options = &encoder->options;
     if (options->format == NL_FORMAT_NLB) {
         nl_status status = put_in_block(encoder, record);
@@ -67,7 +68,6 @@ nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
         ready->size += record->raw.size + 1;
         ready->data[ready->size - 1] = '\n';
     } else {
-        NL_REQUIRE(record != NULL, "record is NULL");
         nl_text_encode(nl_text_format_of(options->format), record, NULL, &encoder->second, &encoder->ready);
     }
     return NL_OK;

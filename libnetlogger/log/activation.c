@@ -3,6 +3,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "base/monotonic.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,13 +17,6 @@ enum {
     FRESH_NS = 50 * 1000000, /* a file may change again without its time changing: so long a time is too short */
     FILE_MOST = 1 << 20,     /* bytes that are read */
 };
-
-static int64_t clock_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (int64_t)now.tv_sec * NL_NS_PER_SECOND + now.tv_nsec;
-}
 
 /* ---- lists of commands, each with its NUL ---- */
 
@@ -73,6 +67,9 @@ typedef struct outcome {
 
 static void add_failure(outcome *o)
 {
+    enum { ENOUGH = 400 }; /* to see what is wrong with the file */
+    if (o->failures.size > ENOUGH)
+        return;
     if (o->failures.size > 0)
         nl_buffer_append(&o->failures, "; ", 2);
     nl_buffer_append(&o->failures, nl_error_message(), strlen(nl_error_message()));
@@ -193,7 +190,7 @@ static bool may_have_changed(const nl_activation *activation)
     const struct stat *seen = &activation->seen;
     if (stat(activation->path, &now) != 0)
         return activation->text != NULL;
-    int64_t age_ns = clock_ns(CLOCK_REALTIME) - time_of(&now.st_mtim);
+    int64_t age_ns = nl_time_now_ns() - time_of(&now.st_mtim);
     return activation->text == NULL || now.st_dev != seen->st_dev || now.st_ino != seen->st_ino ||
            now.st_size != seen->st_size || time_of(&now.st_mtim) != time_of(&seen->st_mtim) ||
            (age_ns >= 0 && age_ns < LOOK_EVERY_NS + FRESH_NS);
@@ -202,9 +199,9 @@ static bool may_have_changed(const nl_activation *activation)
 void nl_activation_look(nl_log *log)
 {
     nl_activation *activation = &log->control.activation;
-    if (activation->path == NULL || clock_ns(CLOCK_MONOTONIC) < activation->look_ns)
+    if (activation->path == NULL || nl_monotonic_ns() < activation->look_ns)
         return;
-    activation->look_ns = clock_ns(CLOCK_MONOTONIC) + LOOK_EVERY_NS;
+    activation->look_ns = nl_monotonic_ns() + LOOK_EVERY_NS;
     if (!may_have_changed(activation))
         return;
     char *text = read_file(activation->path, &activation->seen);

@@ -235,12 +235,27 @@ static nl_status do_marker(nl_log *log, nl_control_origin origin, const command 
     return status;
 }
 
+/* Files are those of the program's user: what would be read and written by their names a collector has no say in. */
+static nl_status check_collectors_url(const char *text)
+{
+    nl_url *url = nl_url_parse(text);
+    if (url == NULL)
+        return NL_FAILED;
+    bool netlog = url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS;
+    bool good = netlog && !nl_log_url_names_file(url);
+    nl_url_free(url);
+    if (good)
+        return NL_OK;
+    return nl_error_set(netlog ? "a collector can name no file to a program"
+                               : "a collector can only send a program to another collector");
+}
+
 static nl_status do_destination(nl_log *log, nl_control_origin origin, const command *c)
 {
     if (c->count != 2)
         return nl_error_set("\"destination\" wants a URL");
-    if (origin == NL_CONTROL_COLLECTOR && strncasecmp(c->words[1], "x-netlog", 8) != 0)
-        return nl_error_set("a collector can only send a program to another collector");
+    if (origin == NL_CONTROL_COLLECTOR && check_collectors_url(c->words[1]) != NL_OK)
+        return NL_FAILED;
     return log != NULL ? nl_log_set_destination(log, c->words[1], false) : NL_OK;
 }
 

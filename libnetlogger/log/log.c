@@ -219,6 +219,14 @@ static bool has_path(const nl_url *url)
     return url->scheme == NL_SCHEME_FILE || url->scheme == NL_SCHEME_UNIX;
 }
 
+bool nl_log_url_names_file(const nl_url *url)
+{
+    bool names = has_path(url);
+    for (size_t i = 0; i < url->option_count && !names; i++)
+        names = is_file_option(url->options[i].name) || strcmp(url->options[i].name, "backup") == 0;
+    return names;
+}
+
 /* Whether it names a file in a way that holds in one folder only. */
 static bool is_relative(const nl_url *url)
 {
@@ -316,7 +324,6 @@ static nl_destination_options destination_options(nl_log *log, const nl_writer_o
 static nl_status open_destination(nl_log *log)
 {
     nl_outbox *outbox = &log->outbox;
-    outbox->mapping.fd = -1;
     outbox->url = log->url;
     outbox->options = &log->options;
     outbox->how = destination_options(log, &log->options.writer);
@@ -367,6 +374,7 @@ static nl_log *open_url(const char *prog, nl_url *url)
     nl_log *log = calloc(1, sizeof *log);
     NL_REQUIRE(log != NULL, "out of memory");
     log->url = url;
+    log->outbox.mapping.fd = -1;
     log->host = this_host();
     if (prog == NULL)
         prog = program_invocation_short_name;

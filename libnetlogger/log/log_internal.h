@@ -8,10 +8,11 @@
  *   clock_watch.c     how good the clock is, said in the log
  *   control.c         what is changed while the program runs; activation.c: by a file; own_records.c: said in the log
  *
- * Two kinds of lock: the registry's, one a process (which logs and threads there are), and each log's (its list of
- * rings, what was asked of its writer thread). Registry first, then log. No producer takes either but at a thread's
- * first event, and whoever holds one is marked (nl_inside), so that a signal handler's event in the middle of that is
- * refused, not deadlocked.
+ * Locks, in this order where several are taken: the registry's, one a process (which logs and threads there are); a
+ * log's control.mutex (what commands have changed), then its mutex (its list of rings, what was asked of its writer
+ * thread); and, one a process each and last, those of the sites' rules (site.c), the folder in shared memory
+ * (session.c) and the markers (marker.c). No producer takes any but at a thread's first event, and whoever holds one is
+ * marked (nl_inside), so that a signal handler's event in the middle of that is refused, not deadlocked.
  */
 #ifndef NETLOGGER_LOG_LOG_INTERNAL_H
 #define NETLOGGER_LOG_LOG_INTERNAL_H
@@ -163,6 +164,9 @@ void nl_writer_thread_stop(nl_log *log);
  * with the reason when it can't be opened: nothing has changed then. A file is not started anew when it is to go on.
  */
 nl_status nl_log_set_destination(nl_log *log, const char *url, bool go_on);
+
+/* Whether who logs there has files read or written that the URL names: by its path, or by options. */
+bool nl_log_url_names_file(const nl_url *url);
 
 /* Notes the destination as another process understands it. */
 void nl_log_note_url(nl_log *log);

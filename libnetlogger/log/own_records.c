@@ -10,6 +10,10 @@
 /* A destination that stays away must not let these fill the memory: those that come after so many are not kept. */
 enum { SAID_MOST = 10000 };
 
+/* What is encoded of them at once: well within what a batch has room for (NL_SHARED_BATCH_SIZE), as it can't be
+ * divided. */
+enum { SAID_BYTES = 256 << 10 };
+
 nl_record *nl_log_record(nl_log *log, nl_level level, const char *event)
 {
     nl_record *record = nl_record_new();
@@ -45,7 +49,8 @@ size_t nl_log_said_encode(nl_log *log, bool one_level, nl_format format, nl_buff
     pthread_mutex_lock(&log->mutex);
     for (; count < control->said_count; count++) {
         const nl_record *record = control->said[count];
-        if (one_level && count > 0 && record->level != *level)
+        size_t size = format == NL_FORMAT_NLB ? nl_block_size(&log->drain.block) : out->size;
+        if (count > 0 && ((one_level && record->level != *level) || size >= SAID_BYTES))
             break;
         *level = record->level;
         if (format == NL_FORMAT_NLB)

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "log/recover.h"
+#include "log/remains.h"
 
 #include "base/error.h"
 #include "base/signals.h"

@@ -182,16 +182,6 @@ void nl_sites_switch(const char *pattern, bool off)
     pthread_mutex_unlock(&rules_mutex);
 }
 
-bool nl_sites_are_off(const char *event)
-{
-    nl_inside++;
-    pthread_mutex_lock(&rules_mutex);
-    bool off = is_switched_off(event);
-    pthread_mutex_unlock(&rules_mutex);
-    nl_inside--;
-    return off;
-}
-
 void nl_sites_forget_rule(const char *pattern)
 {
     pthread_mutex_lock(&rules_mutex);

@@ -44,9 +44,6 @@ enum { NL_SITE_PATTERN_SIZE = 128 }; /* of a rule; what is longer is cut */
 /* Switches the sites whose event matches pattern (fnmatch) off or on: those there are, and those to come. */
 void nl_sites_switch(const char *pattern, bool off);
 
-/* Whether events of that name are switched off: for those that have no site. Not in signal handlers. */
-bool nl_sites_are_off(const char *event);
-
 /* Forgets what was last said of that very pattern: the rules that are left say what is off. */
 void nl_sites_forget_rule(const char *pattern);
 

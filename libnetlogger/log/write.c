@@ -283,8 +283,6 @@ nl_status nl_write_record(nl_log *log, const nl_record *record)
 /* The event as a whole record: it has no site. */
 static nl_status put_whole(nl_log *log, const nl_event_kind *kind, const nl_field *values)
 {
-    if (nl_sites_are_off(kind->event.data))
-        return NL_OFF;
     nl_record record = {.level = kind->level, .event = kind->event, .field_count = kind->field_count};
     nl_field *fields = reallocarray(NULL, kind->field_count + 1, sizeof *fields);
     NL_REQUIRE(fields != NULL, "out of memory");

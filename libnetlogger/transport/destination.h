@@ -3,7 +3,8 @@
  * destination takes whole records only, and never leaves part of one behind where it can help it.
  *
  * The library lives in other people's programs: no destination raises SIGPIPE, prints, or waits longer than its
- * timeout. One thread at a time; the writer that owns a destination sees to that.
+ * timeout, but while a host's name is looked up (dial.h). One thread at a time; the writer that owns a destination sees
+ * to that.
  */
 #ifndef NETLOGGER_TRANSPORT_DESTINATION_H
 #define NETLOGGER_TRANSPORT_DESTINATION_H

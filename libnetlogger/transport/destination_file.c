@@ -10,6 +10,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/monotonic.h"
 #include "base/write_some.h"
 #include "format/crc32c.h"
 #include "transport/dial.h"
@@ -70,6 +71,18 @@ static int open_nameless(const char *path)
     return fd;
 }
 
+/* A file that takes another one's place is open to the same users, as far as the system lets us and has such rights. */
+static void set_rights(const file_destination *file, int fd)
+{
+    struct stat before;
+    mode_t mask = umask(0);
+    umask(mask);
+    bool replaces = stat(file->path, &before) == 0;
+    if (replaces && fchown(fd, before.st_uid, before.st_gid) != 0)
+        errno = 0;
+    fchmod(fd, replaces ? before.st_mode & 07777 : 0666 & ~mask);
+}
+
 /* A file to be renamed to path when it is complete; one with a name of its own where the file system has none without.
  */
 static nl_status open_temporary(file_destination *file)
@@ -77,6 +90,7 @@ static nl_status open_temporary(file_destination *file)
     int nameless = open_nameless(file->path);
     if (nameless >= 0) {
         file->nameless = true;
+        set_rights(file, nameless);
         return take_descriptor(file, nameless);
     }
     if (asprintf(&file->temporary, "%s.XXXXXX", file->path) < 0)
@@ -88,9 +102,7 @@ static nl_status open_temporary(file_destination *file)
         file->temporary = NULL;
         return NL_FAILED;
     }
-    mode_t mask = umask(0);
-    umask(mask);
-    fchmod(fd, 0666 & ~mask);
+    set_rights(file, fd);
     return take_descriptor(file, fd);
 }
 
@@ -120,7 +132,7 @@ static int open_soon(const char *path, int flags, int wait_ms)
     int64_t deadline_ns = nl_deadline_ns(wait_ms);
     int fd;
     while ((fd = open(path, flags | O_NONBLOCK, 0666)) < 0 &&
-           (errno == EINTR || (errno == ENXIO && nl_deadline_ns(0) < deadline_ns && is_pipe(path))))
+           (errno == EINTR || (errno == ENXIO && nl_monotonic_ns() < deadline_ns && is_pipe(path))))
         nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_MS * 1000000}, NULL);
     return fd;
 }
@@ -190,7 +202,7 @@ static ssize_t put_piece(const file_destination *file, const char *data, size_t 
         bool again = put < 0 && (errno == EINTR || errno == EAGAIN);
         if (!again)
             return put;
-        if (nl_deadline_ns(0) >= deadline_ns) {
+        if (nl_monotonic_ns() >= deadline_ns) {
             errno = ETIMEDOUT;
             return -1;
         }

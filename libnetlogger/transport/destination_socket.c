@@ -66,19 +66,19 @@ static void disconnect(socket_destination *s)
 /* What is left until then, for who takes durations. */
 static int until_ms(int64_t deadline_ns)
 {
-    int64_t left_ns = deadline_ns - nl_deadline_ns(0);
+    int64_t left_ns = deadline_ns - nl_monotonic_ns();
     return left_ns > 0 ? (int)(left_ns / 1000000) : 0;
 }
 
 /* As nl_wait_ready; but what is ready all the time must not keep one beyond the deadline. */
 static int wait_until(const socket_destination *s, short what, int64_t deadline_ns)
 {
-    return nl_deadline_ns(0) >= deadline_ns ? ETIMEDOUT : nl_wait_ready(s->channel.fd, what, deadline_ns);
+    return nl_monotonic_ns() >= deadline_ns ? ETIMEDOUT : nl_wait_ready(s->channel.fd, what, deadline_ns);
 }
 
 static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
 {
-    if (nl_deadline_ns(0) < s->retry_ns && !s->base.at_once) {
+    if (nl_monotonic_ns() < s->retry_ns && !s->base.at_once) {
         nl_error_set("it was away a moment ago");
         return nl_dialer_prepend(s->dialer, "connect to");
     }

@@ -1,6 +1,7 @@
 /*
  * Connecting to a collector that a URL names: over TCP, plain or within TLS, or a Unix stream socket. Nothing here
- * waits longer than it is told to. One thread at a time.
+ * waits longer than it is told to, but for the system's resolver, which knows no limit but its own (resolv.conf(5)):
+ * a name, other than an address, may take that long. One thread at a time.
  */
 #ifndef NETLOGGER_TRANSPORT_DIAL_H
 #define NETLOGGER_TRANSPORT_DIAL_H

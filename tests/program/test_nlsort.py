@@ -136,6 +136,20 @@ class Nlsort(support.Case):
         self.assertEqual(self.sort("-o", path, path).returncode, 0)
         self.assertEqual(path.read_text().splitlines(), [line(1), line(2)])
 
+    def test_who_may_read_a_log_may_read_it_sorted(self):
+        path = self.write("a", [line(2), line(1)])
+        for mode in (0o600, 0o640, 0o664):
+            path.chmod(mode)
+            self.assertEqual(self.sort("-o", path, path, umask=0o022).returncode, 0)
+            self.assertEqual(path.stat().st_mode & 0o7777, mode)
+        new = self.scratch / "new"
+        self.assertEqual(self.sort("-o", new, path, umask=0o027).returncode, 0)
+        self.assertEqual(new.stat().st_mode & 0o7777, 0o640)
+        if os.geteuid() == 0:
+            os.chown(path, 65534, 65534)
+            self.assertEqual(self.sort("-o", path, path).returncode, 0)
+            self.assertEqual((path.stat().st_uid, path.stat().st_gid), (65534, 65534))
+
     def test_mixed_formats_and_odd_lines(self):
         path = self.scratch / "mixed"
         path.write_bytes(b"DATE=20260101000003 NL.EVNT=C\r\nts=2026-01-01T00:00:02Z event=B level=Info\n\nnonsense\n"

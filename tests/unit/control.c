@@ -2,6 +2,7 @@
 #define _GNU_SOURCE 1
 #include <netlogger.h>
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,11 +10,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "log/log_internal.h"
 #include "thread_sanitizer.h"
 
 static void pass(long n)
@@ -225,6 +228,62 @@ static void test_after_fork(void **state)
     nl_memory_free("parent");
 }
 
+/* A collector sends programs to another one, and to no file of theirs. */
+static void test_what_a_collector_may_name(void **state)
+{
+    (void)state;
+    static const char *const not [] = {"?spool=/tmp/x", "?backup=file:///tmp/x", "?activation=/tmp/x", "?ca=/etc/x",
+                                       "?cert=/etc/x",  "?key=/etc/x",           "?format=nlb&ca=x",   "?SPOOL=/tmp/x"};
+    nl_log *log = nl_open("prog", "memory:named");
+    char command[128];
+    for (size_t i = 0; i < sizeof not / sizeof *not ; i++)
+        for (int tls = 0; tls < 2; tls++) {
+            snprintf(command, sizeof command, "destination x-netlog%s://127.0.0.1:9%s", tls ? "s" : "", not [i]);
+            assert_int_equal(nl_control_do(log, NL_CONTROL_COLLECTOR, command, strlen(command), NULL), NL_FAILED);
+            if (not [i][1] != 'S') /* which is no option at all */
+                assert_non_null(strstr(nl_error_message(), "can name no file"));
+        }
+    static const char file[] = "destination file:///tmp/x";
+    assert_int_equal(nl_control_do(log, NL_CONTROL_COLLECTOR, file, strlen(file), NULL), NL_FAILED);
+    assert_non_null(strstr(nl_error_message(), "only send a program to another collector"));
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof address;
+    int other = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(other, (struct sockaddr *)&address, size), 0);
+    assert_int_equal(listen(other, 1), 0);
+    assert_int_equal(getsockname(other, (struct sockaddr *)&address, &size), 0);
+    snprintf(command, sizeof command, "destination x-netlog://127.0.0.1:%d?format=ulm&timeout=60",
+             ntohs(address.sin_port));
+    assert_int_equal(nl_control_do(log, NL_CONTROL_COLLECTOR, command, strlen(command), NULL), NL_OK);
+    nl_close(log);
+    close(other);
+    nl_memory_free("named");
+}
+
+/* More than a batch has room for: none is lost, and none keeps the others from being written. */
+static void test_very_many_of_its_own(void **state)
+{
+    (void)state;
+    enum { MANY = 5000, SIZE = 2000 };
+    nl_log *log = nl_open("prog", "memory:own");
+    char text[SIZE];
+    memset(text, 'x', sizeof text);
+    pthread_mutex_lock(&log->mutex); /* so that the writer thread finds them all at once */
+    log->control.said = reallocarray(log->control.said, log->control.said_count + MANY, sizeof(nl_record *));
+    for (int i = 0; i < MANY; i++) {
+        nl_record *record = nl_log_record(log, NL_USAGE, "Own");
+        nl_record_add_string(record, "TEXT", text, sizeof text);
+        log->control.said[log->control.said_count++] = record;
+    }
+    pthread_mutex_unlock(&log->mutex);
+    NL_EVENT(log, NL_USAGE, "Program's");
+    assert_int_equal(nl_flush(log), NL_OK);
+    assert_int_equal(nl_close(log), NL_OK);
+    assert_int_equal(count(memory("own"), "NL.EVNT=Own "), MANY);
+    assert_int_equal(count(memory("own"), "NL.EVNT=Program"), 1);
+    nl_memory_free("own");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -233,6 +292,8 @@ int main(void)
         cmocka_unit_test(test_wrong_lines_are_named_and_the_others_done),
         cmocka_unit_test(test_the_destination_changes_and_nothing_is_lost),
         cmocka_unit_test(test_what_waits_moves),
+        cmocka_unit_test(test_what_a_collector_may_name),
+        cmocka_unit_test(test_very_many_of_its_own),
         cmocka_unit_test(test_after_fork),
     };
     leave_out_what_the_thread_sanitizer_cannot();

@@ -2,6 +2,7 @@
 #include <netlogger.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -78,6 +80,28 @@ static void printf_formats(void **state)
     nl_reader_close(reader);
 }
 #pragma GCC diagnostic pop
+
+/* One that can't be opened leaves the program's descriptors alone. */
+static void what_is_not_opened_closes_nothing(void **state)
+{
+    (void)state;
+    static const char *const urls[] = {"file:///tmp/x?bogus=1", "file:///no/such/folder/x", "x-netlog://h?policy=what",
+                                       "file:///tmp/x?backup=what://", "file:///tmp/x?spool=/dev/null/x"};
+    struct stat before, after;
+    int in = open("/dev/null", O_RDONLY), kept = dup(0);
+    assert_int_equal(dup2(in, 0), 0); /* whatever it was that the tests were begun with */
+    assert_int_equal(fstat(0, &before), 0);
+    for (size_t i = 0; i < sizeof urls / sizeof *urls; i++) {
+        assert_null(nl_open("prog", urls[i]));
+        assert_int_equal(fstat(0, &after), 0);
+        assert_int_equal(after.st_rdev, before.st_rdev);
+    }
+    if (kept >= 0) {
+        dup2(kept, 0);
+        close(kept);
+    }
+    close(in);
+}
 
 /* Whatever bytes a value holds (but NUL, which ends a %s) come back, in a field of their own. */
 static void any_bytes_come_back(void **state)
@@ -741,6 +765,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(printf_formats),
+        cmocka_unit_test(what_is_not_opened_closes_nothing),
         cmocka_unit_test(any_bytes_come_back),
         cmocka_unit_test(bad_formats_are_refused),
         cmocka_unit_test(levels_and_off),

@@ -69,7 +69,8 @@ typedef struct nl_log nl_log;
  *                           acknowledged by a collector: text that was sent and not yet written when the collector or
  *                           the connection dies is lost, and nobody counts it. So to a collector: ?format=nlb
  *   zstd=0..19              nlb: blocks are compressed; 0: they are not (default). The text formats take no notice
- *   timeout=SECONDS         collectors: how long a write may take, with connecting and its acknowledgement (default 10);
+ *   timeout=SECONDS         collectors: how long a write may take, with connecting and its acknowledgement (default 10),
+ *                           but for looking up a host's name, which takes as long as the system's resolver likes;
  *                           pipes: how long nl_open waits until somebody reads, and a write while nobody does
  *   policy=block|newest|oldest|LEVEL
  *                           when a thread's ring is full, nl_policy; LEVEL, a level's name: what is less urgent is

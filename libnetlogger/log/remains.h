@@ -1,6 +1,6 @@
 /* The folder of a dead process, opened. */
-#ifndef NETLOGGER_LOG_RECOVER_H
-#define NETLOGGER_LOG_RECOVER_H
+#ifndef NETLOGGER_LOG_REMAINS_H
+#define NETLOGGER_LOG_REMAINS_H
 
 #include "log/drain.h"
 #include "log/outbox.h"
