@@ -709,7 +709,10 @@ static int record_into(session *s, bool (*open)(sink *s, const void *user), cons
     }
     set_sink(s, &target);
     int status = record(s);
-    if (!sink_close(&target)) {
+    rights_lower(); /* it is given its name only now */
+    bool closed = sink_close(&target);
+    rights_raise();
+    if (!closed) {
         program_error("%s", nl_error_message());
         status = PROGRAM_PROBLEM;
     }
