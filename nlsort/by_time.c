@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 
 enum {
-    PROGRESS_RECORDS = 64 << 10, /* between looks at whether it is time to say how far things are */
     WRITTEN_AT_ONCE = 256 << 10,
     OVERHEAD = 8 << 20, /* beside tables: buffers, the program itself */
     LOGS_MOST = 64,     /* that are merged together */

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE = 1 << 20, PROGRESS_RECORDS = 64 << 10, HOSTS_TOLD = 1000 };
+enum { PIECE = 1 << 20, HOSTS_TOLD = 1000 };
 
 struct fix_clocks {
     correction *correction;
@@ -137,8 +137,8 @@ static bool fill(fix_clocks *f, size_t size)
     f->packed.size = left;
     f->at = 0;
     off_t rest = f->written - f->read;
-    size_t more = rest < PIECE ? (size_t)rest : PIECE;
-    more = more < size && (off_t)size <= rest ? size : more;
+    size_t more = size - left > PIECE ? size - left : PIECE;
+    more = (off_t)more < rest ? more : (size_t)rest;
     if (left + more < size)
         return false;
     nl_buffer_reserve(&f->packed, more);

@@ -11,6 +11,8 @@
 
 #include "program/program.h"
 
+enum { PROGRESS_RECORDS = 64 << 10 }; /* between looks at whether it is time to say how far things are */
+
 /* What all inputs share. */
 typedef struct input_settings {
     const key *key;

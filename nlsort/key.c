@@ -106,6 +106,36 @@ static void append_tag(nl_buffer *out, char tag)
     nl_buffer_append(out, &tag, 1);
 }
 
+/* A field that is an integer from 2^63 on, which nl_field_int takes for none. */
+static bool get_large(const nl_field *field, uint64_t *value)
+{
+    if (field->type == NL_TYPE_UINT)
+        *value = field->uint_value;
+    if (field->type != NL_TYPE_STRING)
+        return field->type == NL_TYPE_UINT;
+    *value = 0;
+    for (size_t i = 0; i < field->string.size; i++) {
+        unsigned digit = (unsigned char)field->string.data[i] - (unsigned)'0';
+        if (digit > 9 || __builtin_mul_overflow(*value, 10, value) || __builtin_add_overflow(*value, digit, value))
+            return false;
+    }
+    return true;
+}
+
+/* The integer that the number is or begins with, in 64 bits, as which those of one sign are in order. */
+static uint64_t integer_of(const nl_field *field, double value)
+{
+    int64_t whole;
+    uint64_t large;
+    if (nl_field_int(field, &whole))
+        return (uint64_t)whole;
+    if (get_large(field, &large))
+        return large;
+    if (value > -0x1p63 && value < 0x1p63)
+        return (uint64_t)(int64_t)value;
+    return value < 0 ? 0 : value < 0x1p64 ? (uint64_t)value : UINT64_MAX;
+}
+
 /*
  * A double's bits order like its value once the sign bit is turned, or all bits when it is negative. Integers beyond
  * 2^53 have neighbours that round to the same double: the integer itself follows and tells them apart.
@@ -118,9 +148,7 @@ static void append_number(nl_buffer *out, const nl_field *field, double value)
     memcpy(&bits, &value, sizeof bits);
     append_tag(out, TAG_NUMBER);
     append_big_endian(out, bits >> 63 ? ~bits : bits | (UINT64_C(1) << 63));
-    int64_t whole;
-    bool is_int = nl_field_int(field, &whole);
-    append_int(out, is_int ? whole : value > -0x1p63 && value < 0x1p63 ? (int64_t)value : 0);
+    append_big_endian(out, integer_of(field, value));
 }
 
 /* Ends with two zero bytes; a zero within becomes 0 255, so that no text's end is taken for that of another. */

@@ -4,7 +4,6 @@
 
 #include "base/monotonic.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -133,7 +132,9 @@ static void flush(nl_writer *writer)
 /* The time of a record as far as this machine's clock lets it be believed. */
 static int64_t believed(const window *w, int64_t time_ns)
 {
-    int64_t most = nl_time_now_ns() + w->what->window_ns;
+    int64_t most;
+    if (__builtin_add_overflow(nl_time_now_ns(), w->what->window_ns, &most))
+        most = INT64_MAX;
     return time_ns < most ? time_ns : most;
 }
 
@@ -165,7 +166,7 @@ static void take_late(window *w, const nl_record *record)
         char time[NL_TIME_TEXT_SIZE];
         nl_time_format_ulm(record->time_ns, time);
         program_error("a record of %s came too late, %.3f s after its place was written", time,
-                      (double)(w->written_ns - record->time_ns) / 1e9);
+                      ((double)w->written_ns - (double)record->time_ns) / 1e9);
     }
     if (w->what->late == NULL) {
         put(w, output_of(w), w->line.data, w->line.size);

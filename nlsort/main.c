@@ -12,7 +12,6 @@
 #include "store.h"
 #include "unique.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -29,7 +28,6 @@ enum {
     RUN_BUFFER_LEAST = 16 << 10,
     DESCRIPTORS_KEPT = 16, /* beside the inputs of a merge */
     MEMORY_LEAST = 16 << 20,
-    PROGRESS_RECORDS = 64 << 10, /* between looks at whether it is time to say how far things are */
 };
 
 typedef struct arguments {

@@ -5,7 +5,6 @@
 #include "big.h"
 #include "program/program.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

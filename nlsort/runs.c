@@ -9,7 +9,6 @@
 #include "temporary.h"
 
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 enum {

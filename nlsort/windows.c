@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     AHEAD = 12, /* lines that are fetched into the cache before they are copied */

@@ -172,6 +172,14 @@ class Synthetic(support.Case):
         self.assertIn("clock of a?[2J: ", self.told)
         self.assertNotIn("\x1b", self.told)
 
+    def test_the_last_record_is_long(self):
+        """It takes more than a mebibyte to keep, which is what is read back at once, and a little of it was read before."""
+        many = "A=1 " * 20000
+        lines = [self.line("a", BEGIN, "Long", "T=" + "x" * ((1 << 20) - 10000)),
+                 self.line("a", BEGIN, "Longer", many + "T=" + "x" * ((1 << 20) - len(many) - 200))]
+        rest = [l.split(" ", 1)[1] for l in self.fix(lines)]
+        self.assertTrue(rest == [l.rstrip("\n").split(" ", 1)[1] for l in lines])
+
     def test_nothing_and_nonsense(self):
         self.assertEqual(self.fix([]), [])
         self.fix(["nonsense\n"] + self.ping_pong(10), status=1)

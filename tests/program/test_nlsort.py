@@ -83,11 +83,18 @@ class Nlsort(support.Case):
         self.assertIn('column 8: &&, || or the end is expected, not "&"', result.stderr)
 
     def test_keys_by_content(self):
-        values = ["10", "9", "-1.5", "1e3", "abc", "", "9007199254740993", "9007199254740992", "Abc", None]
+        values = ["10", "9", "-1.5", "1e3", "abc", "", "9007199254740993", "9007199254740992", "Abc", None,
+                  "18446744073709551615", "18446744073709551614", "9223372036854775808", "9223372036854775807",
+                  "-9223372036854775807", "-9223372036854775808"]
         lines = [line(0, **({} if v is None else {"V": '""' if v == "" else v})) for v in values]
-        expected = [None, "-1.5", "9", "10", "1e3", "9007199254740992", "9007199254740993", "", "Abc", "abc"]
+        expected = [None, "-9223372036854775808", "-9223372036854775807", "-1.5", "9", "10", "1e3", "9007199254740992",
+                    "9007199254740993", "9223372036854775807", "9223372036854775808", "18446744073709551614",
+                    "18446744073709551615", "", "Abc", "abc"]
+        expected = [lines[values.index(v)] for v in expected]
         result = self.sort("-k", "V", self.write("a", lines))
-        self.assertEqual(result.stdout.splitlines(), [lines[values.index(v)] for v in expected])
+        self.assertEqual(result.stdout.splitlines(), expected)
+        result = self.sort("-k", "V:r", self.write("a", lines))
+        self.assertEqual(result.stdout.splitlines(), expected[::-1])
 
     def test_check(self):
         self.assertEqual(self.sort("-c", self.write("a", [line(1), line(1), line(2)])).returncode, 0)
@@ -427,6 +434,13 @@ class Nlsort(support.Case):
         self.assertIn(f"{len(late)} records in all came too late", result.stderr)
         result = self.sort("--window", "100s", input=text)
         self.assertEqual(sorted(result.stdout.splitlines()), sorted(lines))
+
+    def test_window_and_times_that_are_centuries_apart(self):
+        """A record that is late by more than 64 bits of nanoseconds hold is told of with how much that is."""
+        lines = [line(0), line(1000), line(0).replace("DATE=2026", "DATE=1680")]
+        result = self.sort("--window", "1s", input="".join(l + "\n" for l in lines))
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"a record of 1680\d{10}\.\d+ came too late, 109\d{8}\.\d{3} s after")
 
     def test_window_is_live(self):
         process = self.start(self.nlsort, "--window", "200ms", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
