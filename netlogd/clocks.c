@@ -2,6 +2,7 @@
 
 #include "clocks.h"
 
+#include "base/monotonic.h"
 #include "program/program.h"
 #include "timekeeping/quality.h"
 
@@ -20,6 +21,9 @@ enum {
 /* Microseconds beyond its error bound by which a clock is off that is worth a warning. */
 #define OFF_US 10e3
 
+/* What a client says at will makes one record of each host in so long, and there are HOSTS_MOST of them. */
+#define TELL_NS (60 * NL_NS_PER_SECOND)
+
 typedef struct host_clock {
     char host[NAME_SIZE];
     char source[SOURCE_SIZE];
@@ -29,7 +33,8 @@ typedef struct host_clock {
     bool has_error, has_stratum, has_offset;
     double error_us, offset_us, offset_error_us, delay_us;
     int64_t stratum;
-    bool warned;
+    bool warned;     /* as it was said last */
+    int64_t told_ns; /* when that was, by the monotonic clock; 0: never */
 } host_clock;
 
 struct clocks {
@@ -121,13 +126,17 @@ static bool is_wrong(const host_clock *h)
     return (h->has_state && !h->synchronized) || is_off(h);
 }
 
-/* Says it when it changes. */
+/* Says it when it has changed since it was said last, and that was not just now. */
 static void warn(clocks *c, host_clock *h)
 {
     bool wrong = is_wrong(h);
     if (wrong == h->warned)
         return;
+    int64_t now_ns = nl_monotonic_ns();
+    if (h->told_ns != 0 && now_ns - h->told_ns < TELL_NS)
+        return;
     h->warned = wrong;
+    h->told_ns = now_ns;
     const char *note = is_off(h) ? "its clock is off"
                        : wrong   ? "its clock is not synchronized"
                                  : "its clock is right again";
@@ -160,6 +169,12 @@ void clocks_put(clocks *c, const nl_record *record)
                         get_double(record, "CLOCK.ERROR", &h->offset_error_us) &&
                         get_double(record, "CLOCK.DELAY", &h->delay_us);
     warn(c, h);
+}
+
+void clocks_tell(clocks *c)
+{
+    for (size_t i = 0; i < c->count; i++)
+        warn(c, &c->hosts[i]);
 }
 
 void clocks_put_block(clocks *c, const nl_block_view *block)

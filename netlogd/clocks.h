@@ -1,7 +1,7 @@
 /*
  * What the hosts that log have said of their clocks (ClockKernel, ClockTracking, ClockOffset: doc/clocks.md): the
  * latest of each host, and a warning in netlogd's own log when a host's clock is not synchronized, or far from this
- * one's, and when it is right again. The server's thread alone.
+ * one's, and when it is right again; of each host once a minute at most. The server's thread alone.
  */
 #ifndef NETLOGD_CLOCKS_H
 #define NETLOGD_CLOCKS_H
@@ -18,6 +18,9 @@ void clocks_put(clocks *c, const nl_record *record);
 
 /* The same for a block that is not decoded; only a small one is looked at, as programs' own records are. */
 void clocks_put_block(clocks *c, const nl_block_view *block);
+
+/* Says what could not be said before, because something had just been said of that host; to be called now and then. */
+void clocks_tell(clocks *c);
 
 /* How many hosts have said something, and how many of them are not synchronized or off. */
 void clocks_count(const clocks *c, size_t *hosts, size_t *wrong);

@@ -226,6 +226,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     srv->rate_ns = now_ns;
     tell_sum(srv, &srv->refused);
     tell_sum(srv, &srv->over_rate);
+    clocks_tell(srv->clocks);
     for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
         next = connection_next(c);
         connection_check_time(c, now_ns);

@@ -1,5 +1,6 @@
 """What programs say of their clocks: to the log, to the collector, and what the collector makes of it."""
 import os
+import pathlib
 import re
 import socket
 import struct
@@ -8,6 +9,7 @@ import time
 
 import support
 import collector
+from test_fix_clocks import FAKETIME
 
 CLIENT = r"""
 #include <netlogger.h>
@@ -211,6 +213,32 @@ class AtTheCollector(collector.Case):
         self.assertEqual({r["HOST"] for r in kernel}, {"one", "two"})
         warned = {r["CLOCK.HOST"] for r in records(own.read_text(), "Netlogd.Clock")}
         self.assertEqual(warned, {r["HOST"] for r in kernel if r["CLOCK.SYNCHRONIZED"] == "false"})
+
+    def test_a_clock_that_goes_to_and_fro_is_told_of_seldom(self):
+        own, began = self.scratch / "own.log", time.monotonic()
+        server = self.serve("--log", own)
+        self.send("".join(f"DATE=20260101000000.{n:06d} HOST={host} PROG=p LVL=System NL.EVNT=ClockOffset "
+                          f"CLOCK.OFFSET={n % 2 * 1000000} CLOCK.ERROR=1 CLOCK.DELAY=2\n"
+                          for n in range(200) for host in "ab").encode())
+        self.stop(server)
+        hosts = [r["CLOCK.HOST"] for r in records(own.read_text(), "Netlogd.Clock")]
+        for host in "ab":
+            self.assertGreaterEqual(hosts.count(host), 1)
+            self.assertLessEqual(hosts.count(host), 1 + (time.monotonic() - began) // 60)
+
+    def test_how_a_clock_is_at_last_is_told_a_minute_later(self):
+        if not FAKETIME.exists():
+            self.skipTest("libfaketime is not installed (package faketime)")
+        if b"__asan_init" in pathlib.Path(self.netlogd).read_bytes():
+            self.skipTest("libfaketime and a sanitizer do not go together")
+        own, off = self.scratch / "own.log", [0, 1000000, 0]
+        server = self.serve("--log", own, env={**os.environ, "LD_PRELOAD": str(FAKETIME), "FAKETIME": "+0 x100"})
+        self.send("".join(f"DATE=2026010100000{n} HOST=a PROG=p LVL=System NL.EVNT=ClockOffset CLOCK.OFFSET={off[n]} "
+                          "CLOCK.ERROR=1 CLOCK.DELAY=2\n" for n in range(3)).encode())
+        notes = lambda: [r["NOTE"] for r in records(own.read_text(), "Netlogd.Clock")]
+        support.wait_until(lambda: own.exists() and len(notes()) == 2, what="that it is right again")
+        self.assertEqual(notes(), ['"its clock is off"', '"its clock is right again"'])
+        self.stop(server)
 
     def test_nlagentd_says_that_its_host_is_not_synchronized(self):
         nlagentd, log = support.program("nlagent/nlagentd"), self.scratch / "agent.log"
