@@ -33,15 +33,15 @@ static bool is_wanted(const past *p, uint64_t number)
     return p->since_ns < INT64_MIN + AHEAD_NS || written_ns >= p->since_ns - AHEAD_NS;
 }
 
-/* The first number above that is wanted. Files become younger with their numbers. */
-static bool find_first(const past *p, uint64_t above, uint64_t *number)
+/* The first number above that is wanted, 0 when there is none. Files become younger with their numbers. */
+static nl_status find_first(const past *p, uint64_t above, uint64_t *number)
 {
     uint64_t *numbers;
     size_t count, low = 0;
-    if (output_file_list(&p->files, above, &numbers, &count) != NL_OK || count == 0) {
-        free(numbers);
-        return false;
-    }
+    nl_status status = output_file_list(&p->files, above, &numbers, &count);
+    *number = 0;
+    if (status != NL_OK || count == 0)
+        return status;
     for (size_t high = count - 1; low < high;) {
         size_t middle = low + (high - low) / 2;
         if (is_wanted(p, numbers[middle]))
@@ -51,7 +51,13 @@ static bool find_first(const past *p, uint64_t above, uint64_t *number)
     }
     *number = numbers[low];
     free(numbers);
-    return true;
+    return NL_OK;
+}
+
+/* Keeps the words of the library's functions, when one has failed. */
+static nl_status noted(nl_status status)
+{
+    return status == NL_OK || status == NL_AGAIN ? status : failure("%s", nl_error_message());
 }
 
 static nl_status open_file(past *p, uint64_t number)
@@ -62,7 +68,7 @@ static nl_status open_file(past *p, uint64_t number)
     p->reader = nl_reader_open(name, &(nl_reader_options){.follow = true, .nonblocking = true});
     p->seeking = true;
     free(name);
-    return p->reader != NULL ? NL_OK : NL_FAILED;
+    return noted(p->reader != NULL ? NL_OK : NL_FAILED);
 }
 
 past *past_open(const output *out, int64_t since_ns)
@@ -74,7 +80,10 @@ past *past_open(const output *out, int64_t since_ns)
     p->files.numbered = options->numbered;
     p->since_ns = since_ns;
     uint64_t number = 0;
-    if ((p->files.numbered && !find_first(p, 0, &number)) || open_file(p, number) == NL_OK)
+    nl_status status = p->files.numbered ? find_first(p, 0, &number) : NL_OK;
+    if (status == NL_OK && (!p->files.numbered || number > 0))
+        status = open_file(p, number);
+    if (status == NL_OK)
         return p;
     past_close(p);
     return NULL;
@@ -101,12 +110,15 @@ nl_status past_next(past *p, const nl_record **record)
     if (p->seeking) {
         nl_status status = nl_reader_seek(p->reader, p->since_ns);
         p->seeking = status == NL_AGAIN;
-        return status == NL_AGAIN ? NL_OK : status;
+        return status == NL_AGAIN ? NL_OK : noted(status);
     }
     nl_status status = p->reader != NULL ? nl_reader_next(p->reader, record) : NL_AGAIN;
-    uint64_t number;
+    if (status != NL_AGAIN || !p->files.numbered)
+        return noted(status);
     /* Nothing is added to a file once the next one is there. */
-    if (status != NL_AGAIN || !p->files.numbered || !find_first(p, p->number, &number))
+    uint64_t number;
+    status = find_first(p, p->number, &number);
+    if (status != NL_OK)
         return status;
-    return open_file(p, number);
+    return number > 0 ? open_file(p, number) : NL_AGAIN;
 }

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 enum {
@@ -106,8 +107,10 @@ recovery *recovery_start(unsigned interval_s, nl_log *log)
     r->log = log;
     pthread_mutex_init(&r->mutex, NULL);
     nl_monotonic_cond_init(&r->changed);
-    if (nl_thread_create(&r->thread, NULL, run, r) == 0)
+    int error = nl_thread_create(&r->thread, NULL, run, r);
+    if (error == 0)
         return r;
+    program_error("what killed programs leave is not recovered: begin a thread: %s", strerror(error));
     free(r);
     return NULL;
 }

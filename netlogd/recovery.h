@@ -13,7 +13,10 @@ typedef struct recovery recovery;
 
 enum { RECOVERY_PATIENCE_MS = 3000 }; /* that one under way is worth at the end */
 
-/* Begins; every interval_s seconds. log gets an event for each log that is recovered, and may be NULL. */
+/*
+ * Begins; every interval_s seconds. log gets an event for each log that is recovered, and may be NULL. NULL after it
+ * was reported that there can be none: all else goes on.
+ */
 recovery *recovery_start(unsigned interval_s, nl_log *log);
 
 /*

@@ -3,10 +3,10 @@
 #include "subscription.h"
 
 #include "base/monotonic.h"
+#include "output/failure.h"
 #include "past.h"
 #include "program/program.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -412,7 +412,7 @@ static void on_past(evutil_socket_t fd, short what, void *user)
         event_add(s->turn, &(struct timeval){.tv_usec = good ? 0 : BLOCKED_MS * 1000});
     } else {
         nl_record *record = request_record(s->request, NL_ERROR, "Netlogd.Error");
-        request_add_text(record, "REASON", nl_error_message());
+        request_add_text(record, "REASON", failure_text());
         put_own(s, record);
         end_past(s);
         request_end(s->request);
@@ -423,8 +423,7 @@ static bool catch_up(subscription *s, const char **why)
 {
     const output *out = outputs_with_all(s->all->server->outputs);
     s->past = out != NULL ? past_open(out, s->group->since_ns) : NULL;
-    *why =
-        out != NULL ? nl_error_message() : "the past is not kept: no output has all records in files that can be read";
+    *why = out != NULL ? failure_text() : "the past is not kept: no output has all records in files that can be read";
     if (s->past == NULL)
         return false;
     s->encoder = nl_encoder_new(&(nl_encoder_options){.format = s->group->format});
@@ -581,7 +580,6 @@ void subscriptions_free(subscriptions *all)
 subscription_counts subscriptions_count(const subscriptions *all)
 {
     subscription_counts counts = all->counts;
-    for (const request *r = all->server->requests; r != NULL; r = r->next)
-        counts.queued += request_queued(r);
+    counts.queued = all->server->queued;
     return counts;
 }

@@ -12,7 +12,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -62,6 +61,7 @@ struct delivery {
     nl_buffer chunk;
     size_t piece;
     int back_off_ms;
+    bool place_told; /* that it could not be noted */
     nl_log *log;     /* NULL: none */
     char told[256];  /* why it is away, as it was said last; empty: that it is not */
     int64_t told_ms; /* when that was, since when, and whether it was ever */
@@ -85,8 +85,13 @@ static void note_place(delivery *d)
 {
     char text[64];
     int size = snprintf(text, sizeof text, "%020" PRIu64 " %020" PRIu64 "\n", d->at.number, d->at.offset);
-    if (pwrite(d->fd, text, (size_t)size, 0) != size)
-        failure_errno("write %s/delivered", d->spool); /* then some is delivered twice after a kill */
+    ssize_t put = pwrite(d->fd, text, (size_t)size, 0);
+    if (put == size || d->place_told)
+        return;
+    /* Not by failure_errno: a reason why it could not deliver may be there, and is still to be told. */
+    program_error("write %s/delivered: %s; after a kill what has been delivered since is delivered again", d->spool,
+                  strerror(put < 0 ? errno : ENOSPC));
+    d->place_told = true;
 }
 
 static void read_place(delivery *d)

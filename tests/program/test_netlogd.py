@@ -529,6 +529,19 @@ class Netlogd(collector.Case):
         process.terminate()
         process.wait(20)
 
+    def test_that_there_is_no_thread_for_recovery_is_said(self):
+        source, library = self.scratch / "none.c", self.scratch / "none.so"
+        source.write_text("#include <errno.h>\nint pthread_create(void) { return EAGAIN; }\n")
+        result = self.run_program(*support.CC.split(), "-shared", "-fPIC", "-o", library, source)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        environment = {**os.environ, "LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        process = self.serve(env=environment)
+        why = "what killed programs leave is not recovered: begin a thread: Resource temporarily unavailable"
+        support.wait_until(lambda: why in self.said(), what="why not")
+        self.send(record(1, 1))
+        self.stop(process)
+        self.assertEqual(self.written(), record(1, 1))
+
     def test_what_was_recovered_is_said_once(self):
         client = self.compile_client('''
             #include <netlogger.h>

@@ -612,6 +612,22 @@ class Routing(support.Case):
         self.assertEqual([n for n in (1, 2) if (spool / f"spool-{n:06d}.nlb").exists()], [])
         self.assertEqual((top.folder / "top.log").read_bytes(), b"".join(line(n) for n in range(5)))
 
+    def test_that_it_cannot_note_what_was_delivered_is_said_once(self):
+        top = self.collector("top", "top.log").start()
+        c = self.collector("c", f"{top.url}?spool=spool").start()
+        c.stop()
+        spool, = (c.folder / "spool").iterdir()
+        (spool / "delivered").unlink()
+        (spool / "delivered").symlink_to("/dev/full")
+        c.start()
+        for n in range(3):
+            c.send(line(n))
+            c.waits_for_nothing()
+        c.stop()
+        top.stop()
+        self.assertEqual((top.folder / "top.log").read_bytes(), b"".join(line(n) for n in range(3)))
+        self.assertEqual(c.said().count("/delivered: No space left on device"), 1, c.said())
+
     def test_nobody_waits_for_an_output_that_goes(self):
         self.config = self.scratch / "netlogd.conf"
         top = self.collector("top", "top.log").start()

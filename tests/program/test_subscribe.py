@@ -352,6 +352,27 @@ class Subscribe(support.Case):
         self.assertEqual(slow.lines(), [record(n) for n in range(50001)])
         self.stop(process)
 
+    def test_that_the_past_cannot_be_read_is_said(self):
+        """Whether it could not be from the beginning, or it was begun: what is silent there would be taken for all."""
+        folder, away = self.scratch / "archive", self.scratch / "away"
+        folder.mkdir()
+        process = self.serve("--subscriber-queue", "4k", output=f"file:{folder}/a-{{N}}.log")
+        data = b"".join(record(n, padding=" TEXT=" + "x" * 1000) for n in range(20000))  # more than sockets hold
+        self.send(data)
+        support.wait_until(lambda: b"".join(p.read_bytes() for p in folder.glob("a-*.log")) == data, what="it is written")
+        begun = self.welcome(" SINCE=20200101000000", start=False)
+        folder.rename(away)
+        refused = self.subscribe(" SINCE=20200101000000")
+        reason = rb' LVL=Error NL.EVNT=Netlogd.Error REASON="open .*/archive: No such file or directory"\n$'
+        self.assertRegex(refused.answer, reason)
+        begun.thread.start()
+        begun.thread.join(60)
+        self.assertFalse(begun.thread.is_alive())
+        self.assertTrue(begun.data.startswith(data))
+        self.assertRegex(bytes(begun.data[len(data):]), reason)
+        away.rename(folder)
+        self.stop(process)
+
     def reload_while_one_catches_up(self, before, after):
         """A subscriber reads the past slowly, the outputs change meanwhile: it is told exactly what it has not got."""
         config, control = self.scratch / "netlogd.conf", self.scratch / "control"
