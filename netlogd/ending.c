@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <netlogger.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,6 +35,17 @@ int64_t ending_left_ms(void)
     return left_ns > 0 ? left_ns / 1000000 : 0;
 }
 
+void ending_remove_pid_file(const char *path)
+{
+    long process = 0;
+    FILE *file = fopen(path, "re");
+    bool mine = file != NULL && fscanf(file, "%ld", &process) == 1 && process == getpid();
+    if (file != NULL)
+        fclose(file);
+    if (mine)
+        unlink(path);
+}
+
 static void *end(void *unused)
 {
     (void)unused;
@@ -43,7 +55,7 @@ static void *end(void *unused)
     program_error("somebody does not take what is on its way, and %u s have passed: ending; it stays in its spool",
                   allowed_s);
     if (to_remove != NULL)
-        unlink(to_remove);
+        ending_remove_pid_file(to_remove);
     _exit(PROGRAM_DONE);
 }
 

@@ -22,4 +22,7 @@ int64_t ending_left_ms(void);
 /* All is written: when the time is over the process ends, wherever it is. pid_file, which goes first, may be NULL. */
 void ending_enforce(const char *pid_file);
 
+/* Removes the file, unless another process has written its number there: one that was begun while this one ended. */
+void ending_remove_pid_file(const char *path);
+
 #endif

@@ -386,7 +386,7 @@ static int serve(arguments *a)
     nl_close(log);
     /* The last of all: who waits for it to go finds everything written. */
     if (wrote_pid_file)
-        unlink(s->pid_file);
+        ending_remove_pid_file(s->pid_file);
     return status;
 }
 

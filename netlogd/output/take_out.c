@@ -5,7 +5,6 @@
 #include "program/program.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -104,6 +103,9 @@ bool take_out(const char *path, const regions *r)
     struct stat status = {0};
     if (asprintf(&beside, "%s.repaired", path) < 0 || asprintf(&aside, "%s.damaged", path) < 0)
         program_fail(PROGRAM_PROBLEM, "out of memory");
+    /* A repair that was killed may have left it, and nobody else repairs the file: it is locked. */
+    if (unlink(beside) != 0 && errno != ENOENT)
+        program_error("remove %s: %s", beside, strerror(errno));
     FILE *in = fopen(path, "re"), *good = fopen(beside, "wxe"), *damaged = fopen(aside, "ae");
     bool made = good != NULL;
     bool done = in != NULL && good != NULL && damaged != NULL && fstat(fileno(in), &status) == 0 &&

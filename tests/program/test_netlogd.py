@@ -490,6 +490,14 @@ class Netlogd(collector.Case):
         self.assertEqual(self.output.read_bytes(), record(1, 1))
         self.assertIn("NL.EVNT=Netlogd.Stop RECORDS=1", (self.scratch / "own.log").read_text())
 
+    def test_a_pid_file_that_is_anothers_by_now_stays(self):
+        pid_file = self.scratch / "pid"
+        process = self.serve("--pid-file", pid_file)
+        support.wait_until(lambda: pid_file.exists() and pid_file.read_text() == f"{process.pid}\n", what="the pid file")
+        pid_file.write_text("1\n")  # as one does that begins while this one ends
+        self.stop(process)
+        self.assertEqual(pid_file.read_text(), "1\n")
+
     def test_what_goes_wrong_on_the_way_to_the_background_is_said(self):
         missing = self.scratch / "no" / "file"
         for option in ("--pid-file", "--reject", "--output"):

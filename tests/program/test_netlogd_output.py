@@ -423,6 +423,15 @@ class Output(support.Case):
         self.assertEqual((self.folder / "all.log.damaged").read_bytes(), b"what is this\r\n" + line(3)[:50])
         self.assertEqual(self.verify(self.folder).returncode, 0)
 
+    def test_repair_after_one_that_was_killed(self):
+        path, left = self.folder / "all.log", self.folder / "all.log.repaired"
+        path.write_bytes(line(1) + b"what is this\n")
+        left.write_bytes(line(1)[:10])
+        result = self.verify(path, option="--repair")
+        self.assertIn(f"{path}: repaired", result.stdout, result.stderr)
+        self.assertEqual(path.read_bytes(), line(1))
+        self.assertFalse(left.exists())
+
     def test_what_is_being_written_is_not_repaired(self):
         path = self.folder / "all.log"
         netlogd = self.serve(path)
