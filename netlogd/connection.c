@@ -440,6 +440,36 @@ static void go_on(connection *c)
         event_active(c->readable, EV_READ, 0);
 }
 
+/* Which to close, of those that hold their share or more: who has been about it for the longest. */
+static connection *worst(const server *srv)
+{
+    size_t holders = 0;
+    for (const connection *c = srv->connections; c != NULL; c = c->next)
+        holders += c->held > 0; /* NOLINT(clang-analyzer-unix.Malloc): closing one takes it off the list */
+    connection *found = NULL;
+    for (connection *c = srv->connections; c != NULL; c = c->next) {
+        if (c->held == 0 || c->held < srv->held / holders)
+            continue;
+        if (found == NULL || (c->part_ns != 0 && (found->part_ns == 0 || c->part_ns < found->part_ns)))
+            found = c;
+    }
+    return found;
+}
+
+/* Closes connections until what all hold of what came in part is within bounds again. */
+static void relieve(server *srv)
+{
+    /* Some more than is needed, so that not every read makes us look at all of them. */
+    size_t bound = srv->settings->max_memory / 8 * 7;
+    while (srv->held > 0 && srv->held + srv->queued > bound) {
+        connection *c = worst(srv);
+        srv->counts.cut_off++;
+        nl_write(srv->log, NL_WARNING, "Netlogd.Memory", "PEER=%s HELD=%zu NOTE=%s", c->peer, c->held,
+                 "closed: clients took too much memory for records whose rest had not come");
+        connection_close(c);
+    }
+}
+
 static void on_readable(evutil_socket_t fd, short what, void *user)
 {
     (void)fd;
@@ -459,7 +489,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     else
         go_on(c);
     if (is_too_much(srv))
-        connection_relieve(srv);
+        relieve(srv);
 }
 
 static void listen_for_data(connection *c)
@@ -582,43 +612,15 @@ void connection_check_time(connection *c, int64_t now_ns)
         close_late(c, "closed: the rest of a record has not come in time");
 }
 
-/* Which to close, of those that hold their share or more: who has been about it for the longest. */
-static connection *worst(const server *srv)
-{
-    size_t holders = 0;
-    for (const connection *c = srv->connections; c != NULL; c = c->next)
-        holders += c->held > 0; /* NOLINT(clang-analyzer-unix.Malloc): closing one takes it off the list */
-    connection *found = NULL;
-    for (connection *c = srv->connections; c != NULL; c = c->next) {
-        if (c->held == 0 || c->held < srv->held / holders)
-            continue;
-        if (found == NULL || (c->part_ns != 0 && (found->part_ns == 0 || c->part_ns < found->part_ns)))
-            found = c;
-    }
-    return found;
-}
-
-void connection_relieve(server *srv)
-{
-    /* Some more than is needed, so that not every read makes us look at all of them. */
-    size_t bound = srv->settings->max_memory / 8 * 7;
-    while (srv->held > 0 && srv->held + srv->queued > bound) {
-        connection *c = worst(srv);
-        srv->counts.cut_off++;
-        nl_write(srv->log, NL_WARNING, "Netlogd.Memory", "PEER=%s HELD=%zu NOTE=%s", c->peer, c->held,
-                 "closed: clients took too much memory for records whose rest had not come");
-        connection_close(c);
-    }
-}
-
 /* Reads once, unless all was read before. Whether there is more. */
 static bool take_once(connection *c)
 {
     outcome result = c->over ? NOTHING_NOW : read_once(c);
-    if (result == ENDED)
+    if (result == ENDED) {
         finish_last_record(c);
+        count_held(c);
+    }
     c->over |= result == ENDED || result == BROKEN;
-    count_held(c);
     return result == MORE;
 }
 

@@ -50,12 +50,6 @@ void connection_describe(const connection *c, nl_record *record);
 /* Tells a client of the binary protocol that all it has sent so far is written. Takes it off srv->to_acknowledge. */
 void connection_acknowledge(connection *c);
 
-/*
- * Closes connections until what all hold of what came in part is within bounds again: of those that hold their share or
- * more, who has been at it for the longest.
- */
-void connection_relieve(server *srv);
-
 /* Whether nothing more is to be read of it, which stays only because the server is ending. */
 bool connection_is_over(const connection *c);
 

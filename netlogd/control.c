@@ -8,7 +8,6 @@
 #include "nats/reader.h"
 #include "subscription.h"
 
-#include <string.h>
 #include <unistd.h>
 
 enum { COMMAND_MOST = 1024, PROG_MOST = 256 };

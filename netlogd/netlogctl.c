@@ -107,9 +107,13 @@ static void add(nl_buffer *line, const char *name, const char *value)
     nl_buffer_append(line, name, strlen(name));
     nl_buffer_append(line, "=\"", 2);
     for (; *value != '\0'; value++) {
-        if (*value == '"' || *value == '\\')
-            nl_buffer_append(line, "\\", 1);
-        nl_buffer_append(line, *value == '\n' ? "\\n" : value, *value == '\n' ? 2 : 1);
+        unsigned char byte = (unsigned char)*value;
+        char escape[5] = {(char)byte};
+        if (byte < ' ' || byte == 127)
+            snprintf(escape, sizeof escape, "\\x%02x", byte);
+        else if (byte == '"' || byte == '\\')
+            snprintf(escape, sizeof escape, "\\%c", byte);
+        nl_buffer_append(line, escape, strlen(escape));
     }
     nl_buffer_append(line, "\"", 1);
 }

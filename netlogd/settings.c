@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
     DEFAULT_MAX_CONNECTIONS = 10000,
@@ -62,7 +61,7 @@ static void free_listening(listening *l)
     nl_tls_free(l->tls);
 }
 
-void settings_free(settings *s)
+static void free_content(settings *s)
 {
     for (size_t i = 0; i < s->listen_count; i++)
         free_listening(&s->listen[i]);
@@ -82,7 +81,7 @@ void settings_free(settings *s)
 void settings_delete(settings *s)
 {
     if (s != NULL)
-        settings_free(s);
+        free_content(s);
     free(s);
 }
 

@@ -27,7 +27,6 @@ typedef struct settings {
     size_t max_subscribers;
     char *activation; /* a file whose commands clients are sent; NULL: none */
     char *pid_file;
-    bool foreground;
     nl_level level; /* of its own events */
     nl_fraction fraction;
     size_t max_record_size; /* bytes */
@@ -44,7 +43,6 @@ typedef struct settings {
 
 /* What holds when nothing is said. */
 void settings_init(settings *s);
-void settings_free(settings *s);
 void settings_delete(settings *s); /* one that malloc gave; NULL is allowed */
 
 /* Whether its own events go to standard error, as they do unless something is said. */

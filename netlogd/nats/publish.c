@@ -101,6 +101,7 @@ static void *grow(void *array, size_t *capacity, size_t count, size_t size)
     return array;
 }
 
+/* FNV-1a, and not base/hash_bytes.h: which shard a stream is in must be the same in all versions, on all processors. */
 static uint64_t hash_of(uint64_t hash, const void *data, size_t size)
 {
     const unsigned char *bytes = data;

@@ -146,12 +146,17 @@ static int by_value(const void *a, const void *b)
     return (one > other) - (one < other);
 }
 
+void output_file_sort(uint64_t *numbers, size_t count)
+{
+    if (count > 0)
+        qsort(numbers, count, sizeof *numbers, by_value);
+}
+
 nl_status output_file_list(const output_options *options, uint64_t above, uint64_t **numbers, size_t *count)
 {
     number_list list = {.above = above};
     nl_status status = list_numbers(options, take_above, &list);
-    if (list.count > 0)
-        qsort(list.at, list.count, sizeof *list.at, by_value);
+    output_file_sort(list.at, list.count);
     *numbers = list.at;
     *count = list.count;
     return status;

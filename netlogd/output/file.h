@@ -9,6 +9,8 @@
 
 #include "options.h"
 
+enum { OUTPUT_FILE_LONGEST = 256 << 20 }; /* bytes of a record that is read back from one, whatever was allowed then */
+
 typedef struct output_file {
     int fd;
     bool plain;        /* a regular file: has a size and can be cut */
@@ -30,6 +32,9 @@ nl_status output_file_highest(const output_options *options, uint64_t *number);
 
 /* The numbers above that of the files that are there, rising; to be freed, NULL when there are none. */
 nl_status output_file_list(const output_options *options, uint64_t above, uint64_t **numbers, size_t *count);
+
+/* Numbers of files in rising order. */
+void output_file_sort(uint64_t *numbers, size_t count);
 
 /* Removes those of lower numbers. */
 void output_file_remove_below(const output_options *options, uint64_t number);

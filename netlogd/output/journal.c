@@ -5,9 +5,11 @@
 #include "failure.h"
 #include "file.h"
 
+#include "base/write_some.h"
 #include "format/crc32c.h"
+#include "format/varint.h"
+#include "program/program.h"
 
-#include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -44,34 +46,6 @@ struct journal {
     nl_buffer entry;
 };
 
-/* ---- bytes ---- */
-
-static void put32(char *at, uint32_t value)
-{
-    value = htole32(value);
-    memcpy(at, &value, sizeof value);
-}
-
-static void put64(char *at, uint64_t value)
-{
-    value = htole64(value);
-    memcpy(at, &value, sizeof value);
-}
-
-static uint32_t get32(const char *at)
-{
-    uint32_t value;
-    memcpy(&value, at, sizeof value);
-    return le32toh(value);
-}
-
-static uint64_t get64(const char *at)
-{
-    uint64_t value;
-    memcpy(&value, at, sizeof value);
-    return le64toh(value);
-}
-
 /* ---- reading ---- */
 
 /* The size of the whole entry at at; 0 when there is none. */
@@ -79,10 +53,10 @@ static size_t entry_at(const char *at, size_t left)
 {
     if (left < HEAD || memcmp(at, "NLJ1", 4) != 0)
         return 0;
-    size_t size = get32(at + AT_SIZE);
+    size_t size = nl_le32_get(at + AT_SIZE);
     if (size < HEAD || size > left)
         return 0;
-    return nl_crc32c(0, at + AT_FLAGS, size - AT_FLAGS) == get32(at + AT_CRC) ? size : 0;
+    return nl_crc32c(0, at + AT_FLAGS, size - AT_FLAGS) == nl_le32_get(at + AT_CRC) ? size : 0;
 }
 
 /* Reads a stream at at. Returns what follows it, NULL when it is not whole. */
@@ -90,24 +64,25 @@ static const char *get_stream(const char *at, const char *end, nl_stream_state *
 {
     if (end - at < STREAM)
         return NULL;
-    *state = (nl_stream_state){
-        .next = get64(at + NAME), .latest_ns = (int64_t)get64(at + NAME + 8), .gap_count = get64(at + NAME + 16)};
+    *state = (nl_stream_state){.next = nl_le64_get(at + NAME),
+                               .latest_ns = (int64_t)nl_le64_get(at + NAME + 8),
+                               .gap_count = nl_le64_get(at + NAME + 16)};
     memcpy(state->stream, at, NAME);
     at += STREAM;
     if (state->gap_count > NL_STREAM_GAPS_MOST || (size_t)(end - at) < state->gap_count * GAP)
         return NULL;
     for (size_t i = 0; i < state->gap_count; i++, at += GAP)
-        state->gaps[i] = (nl_number_range){get64(at), get64(at + 8)};
+        state->gaps[i] = (nl_number_range){nl_le64_get(at), nl_le64_get(at + 8)};
     return at;
 }
 
 static void apply(nl_streams *streams, const char *entry, size_t size, journal_mark *mark)
 {
     static const char none[NAME];
-    *mark = (journal_mark){.number = get64(entry + AT_NUMBER),
-                           .inode = get64(entry + AT_INODE),
-                           .size = get64(entry + AT_FILE_SIZE),
-                           .ended = (get32(entry + AT_FLAGS) & ENDED) != 0};
+    *mark = (journal_mark){.number = nl_le64_get(entry + AT_NUMBER),
+                           .inode = nl_le64_get(entry + AT_INODE),
+                           .size = nl_le64_get(entry + AT_FILE_SIZE),
+                           .ended = (nl_le32_get(entry + AT_FLAGS) & ENDED) != 0};
     nl_stream_state state;
     for (const char *at = entry + HEAD; (at = get_stream(at, entry + size, &state)) != NULL;)
         if (memcmp(state.stream, none, NAME) != 0)
@@ -174,7 +149,7 @@ journal *journal_open(const char *path, nl_streams *streams, journal_mark *mark,
 {
     journal *j = calloc(1, sizeof *j);
     if (j == NULL || (j->path = strdup(path)) == NULL)
-        abort();
+        program_fail(PROGRAM_PROBLEM, "out of memory");
     j->streams = streams;
     j->compact = COMPACT_FROM;
     j->fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
@@ -213,7 +188,7 @@ void journal_touch(journal *j, const unsigned char stream[NAME])
         j->touched_capacity = j->touched_capacity == 0 ? 64 : j->touched_capacity * 2;
         j->touched = realloc(j->touched, j->touched_capacity * NAME);
         if (j->touched == NULL)
-            abort();
+            program_fail(PROGRAM_PROBLEM, "out of memory");
     }
     memcpy(j->touched[j->touched_count++], stream, NAME);
 }
@@ -230,12 +205,12 @@ static void add_stream(void *user, const nl_stream_state *state)
     nl_buffer_reserve(entry, size);
     char *at = entry->data + entry->size;
     memcpy(at, state->stream, NAME);
-    put64(at + NAME, state->next);
-    put64(at + NAME + 8, (uint64_t)state->latest_ns);
-    put64(at + NAME + 16, state->gap_count);
+    nl_le64_put(at + NAME, state->next);
+    nl_le64_put(at + NAME + 8, (uint64_t)state->latest_ns);
+    nl_le64_put(at + NAME + 16, state->gap_count);
     for (size_t i = 0; i < state->gap_count; i++) {
-        put64(at + STREAM + i * GAP, state->gaps[i].from);
-        put64(at + STREAM + i * GAP + 8, state->gaps[i].to);
+        nl_le64_put(at + STREAM + i * GAP, state->gaps[i].from);
+        nl_le64_put(at + STREAM + i * GAP + 8, state->gaps[i].to);
     }
     entry->size += size;
 }
@@ -251,12 +226,12 @@ static void finish_entry(nl_buffer *entry, const journal_mark *mark)
 {
     char *at = entry->data;
     memcpy(at, "NLJ1", 4);
-    put32(at + AT_SIZE, (uint32_t)entry->size);
-    put32(at + AT_FLAGS, mark->ended ? ENDED : 0);
-    put64(at + AT_NUMBER, mark->number);
-    put64(at + AT_INODE, mark->inode);
-    put64(at + AT_FILE_SIZE, mark->size);
-    put32(at + AT_CRC, nl_crc32c(0, at + AT_FLAGS, entry->size - AT_FLAGS));
+    nl_le32_put(at + AT_SIZE, (uint32_t)entry->size);
+    nl_le32_put(at + AT_FLAGS, mark->ended ? ENDED : 0);
+    nl_le64_put(at + AT_NUMBER, mark->number);
+    nl_le64_put(at + AT_INODE, mark->inode);
+    nl_le64_put(at + AT_FILE_SIZE, mark->size);
+    nl_le32_put(at + AT_CRC, nl_crc32c(0, at + AT_FLAGS, entry->size - AT_FLAGS));
 }
 
 static int by_name(const void *a, const void *b)
@@ -278,15 +253,9 @@ static void add_touched(journal *j)
 
 static bool write_all(int fd, const char *data, size_t size)
 {
-    while (size > 0) {
-        ssize_t put = write(fd, data, size);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put <= 0)
+    for (ssize_t put; size > 0; data += put, size -= (size_t)put)
+        if ((put = nl_write_some(fd, data, size)) <= 0)
             return false;
-        data += put;
-        size -= (size_t)put;
-    }
     return true;
 }
 
@@ -295,7 +264,7 @@ nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
 {
     char *beside;
     if (asprintf(&beside, "%s.new", j->path) < 0)
-        abort();
+        program_fail(PROGRAM_PROBLEM, "out of memory");
     begin_entry(&j->entry);
     nl_streams_list(j->streams, add_stream, &j->entry);
     finish_entry(&j->entry, mark);

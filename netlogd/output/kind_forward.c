@@ -9,9 +9,8 @@
 
 #include "failure.h"
 #include "options.h"
-#include "program/program.h"
 
-#include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

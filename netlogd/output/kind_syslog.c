@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <syslog.h>
 #include <unistd.h>
 
 enum { AT_ONCE = 16 << 10 }; /* bytes, about, between looks */

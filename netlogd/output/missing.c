@@ -2,7 +2,7 @@
 
 #include "missing.h"
 
-#include "failure.h"
+#include "file.h"
 #include "journal.h"
 #include "program/program.h"
 
@@ -44,12 +44,6 @@ static uint64_t number_of(const char *path, const char *stem)
     return *name >= '0' && *name <= '9' ? strtoull(name, NULL, 10) : 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    uint64_t one = *(const uint64_t *)a, other = *(const uint64_t *)b;
-    return (one > other) - (one < other);
-}
-
 static void say_numbers(look *l, const char *stem, uint64_t from, uint64_t to)
 {
     if (from == to)
@@ -77,7 +71,7 @@ static void look_at_numbers(look *l, const char *stem, const journal_mark *mark)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     for (size_t i = 0; i < l->count; i++)
         numbers[i] = number_of(l->files[i], stem);
-    qsort(numbers, l->count, sizeof *numbers, by_value);
+    output_file_sort(numbers, l->count);
     last -= mark->size == 0 && last > 0;
     size_t i = 0;
     while (i < l->count && numbers[i] == 0) /* other files */

@@ -190,7 +190,8 @@ static bool is_twice(char *const *texts, size_t i, size_t k)
     return same;
 }
 
-bool outputs_can_be(char *const *texts, size_t count)
+/* Whether texts could be opened, as far as can be seen in them. If not, the reason is in failure_text(). */
+static bool can_be(char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; k < i; k++)
@@ -203,7 +204,7 @@ bool outputs_can_be(char *const *texts, size_t count)
 
 outputs *outputs_open(char *const *texts, size_t count)
 {
-    if (!outputs_can_be(texts, count))
+    if (!can_be(texts, count))
         return NULL;
     outputs *all = must(calloc(1, sizeof *all));
     all->streams = nl_streams_new();
@@ -326,7 +327,7 @@ static void carry_out(outputs *all, change *changes, size_t count, nl_log *log)
 
 nl_status outputs_change(outputs *all, char *const *texts, size_t count, nl_log *log)
 {
-    if (!outputs_can_be(texts, count))
+    if (!can_be(texts, count))
         return NL_FAILED;
     outputs_settle(all); /* one that cannot be written may be what is to be changed */
     change *changes = must(calloc(count + 1, sizeof *changes));

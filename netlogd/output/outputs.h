@@ -35,9 +35,6 @@ outputs *outputs_open(char *const *texts, size_t count);
  * delivering; log may be NULL, and lasts until outputs_close. */
 void outputs_start(outputs *all, nl_log *log);
 
-/* Whether texts could be opened, as far as can be seen in them. If not, the reason is in failure_text(). */
-bool outputs_can_be(char *const *texts, size_t count);
-
 /*
  * What there are becomes what texts name: those that are there stay, or change their options, others are closed, and
  * opened. On NL_FAILED nothing has changed. What was put before is settled first, or fails.

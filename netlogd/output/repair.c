@@ -5,7 +5,6 @@
 #include "failure.h"
 #include "program/program.h"
 
-#include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>

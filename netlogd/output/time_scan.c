@@ -2,6 +2,7 @@
 
 #include "time_scan.h"
 
+#include "file.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-enum { CHUNK = 64 << 10, LONGEST = 256 << 20 };
+enum { CHUNK = 64 << 10 };
 
 typedef struct scan {
     nl_decoder *decoder;
@@ -118,7 +119,7 @@ static bool read_pieces(scan *s, int fd, uint64_t least, uint64_t limit)
 bool time_scan(int fd, uint64_t from, uint64_t least, uint64_t limit, nl_time_piece *piece)
 {
     scan s = {.piece = NL_TIME_PIECE_EMPTY, .from = from, .fed = from, .lines_end = from, .frame_end = from};
-    s.decoder = nl_decoder_new(&(nl_decoder_options){.max_record_size = LONGEST});
+    s.decoder = nl_decoder_new(&(nl_decoder_options){.max_record_size = OUTPUT_FILE_LONGEST});
     nl_decoder_on_unread_block(s.decoder, on_block, &s);
     bool good = read_pieces(&s, fd, least, limit);
     *piece = s.piece;

@@ -16,8 +16,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { LONGEST = 256 << 20 };
-
 typedef struct check {
     nl_streams *streams; /* of all files */
     bool repair;
@@ -53,7 +51,7 @@ static void on_lost(void *user, const nl_lost *what)
 /* Reads all of the file. False when it can't be read to its end. */
 static bool read_file(check *c)
 {
-    nl_reader_options options = {.decoder = {.max_record_size = LONGEST,
+    nl_reader_options options = {.decoder = {.max_record_size = OUTPUT_FILE_LONGEST,
                                              .on_malformed = on_malformed,
                                              .on_lost = on_lost,
                                              .streams = c->streams,
