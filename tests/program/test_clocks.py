@@ -54,7 +54,7 @@ class Said(collector.Case):
         return path.read_text()
 
     def test_kernel_is_said_on_opening_and_at_intervals(self):
-        text = self.log("clock=0.1", "550")
+        text = self.log("clock=0.1", "3000")
         said = records(text, "ClockKernel")
         self.assertGreaterEqual(len(said), 3)
         self.assertTrue(text.splitlines()[0].count("ClockKernel"), text)
