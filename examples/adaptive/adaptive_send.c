@@ -93,6 +93,11 @@ static bool send_some(int fd, size_t size)
     return true;
 }
 
+static bool is(nl_string text, const char *wanted)
+{
+    return text.size == strlen(wanted) && memcmp(text.data, wanted, text.size) == 0;
+}
+
 /* What the environment says since it was asked last: the rate that is to be sent now. */
 static double adapt(nl_environment *environment, double rate, double most, nl_log *log)
 {
@@ -101,8 +106,8 @@ static double adapt(nl_environment *environment, double rate, double most, nl_lo
     while ((status = nl_environment_next(environment, 0, &record)) == NL_OK) {
         nl_field field;
         double retransmits;
-        if (strncmp(record->event.data, "RetransmitRate", record->event.size) != 0 ||
-            !nl_record_find(record, "RATE", &field) || !nl_field_double(&field, &retransmits))
+        if (!is(record->event, "RetransmitRate") || !nl_record_find(record, "RATE", &field) ||
+            !nl_field_double(&field, &retransmits))
             continue;
         double before = rate;
         if (retransmits > RATE_MOST)

@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -363,17 +364,23 @@ static const struct argp_option options[] = {
 static const struct argp argp = {
     options, parse, "HOST[:PORT]...", "Fetch a file that is striped over several dpss_servers.", NULL, NULL, NULL};
 
-/* The output is written aside and takes its name when it is complete. */
+/* The output is written aside, under a name that nobody can have put something in place of, and takes its own when it
+ * is complete. */
 static bool open_output(arguments *a, char *aside, size_t size)
 {
     a->transfer.file = -1;
     if (a->output == NULL)
         return true;
-    snprintf(aside, size, "%s.part", a->output);
-    a->transfer.file = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (a->transfer.file < 0)
+    snprintf(aside, size, "%s.XXXXXX", a->output);
+    a->transfer.file = mkostemp(aside, O_CLOEXEC);
+    if (a->transfer.file < 0) {
         fprintf(stderr, "dpss_get: open %s: %s\n", aside, strerror(errno));
-    return a->transfer.file >= 0;
+        return false;
+    }
+    mode_t mask = umask(0);
+    umask(mask);
+    fchmod(a->transfer.file, 0666 & ~mask); /* nobody else could read it as mkostemp makes it */
+    return true;
 }
 
 static bool finish_output(const arguments *a, const char *aside, bool good)

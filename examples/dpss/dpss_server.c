@@ -232,5 +232,5 @@ int main(int argc, char **argv)
             usleep(10000); /* until some client is done */
     }
     nl_flush(srv.log);
-    return 0; /* threads that still serve end with the process; the log is flushed with every event */
+    return 0; /* threads that still serve end with the process, at whose end the library sends what they have logged */
 }

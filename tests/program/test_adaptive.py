@@ -85,6 +85,21 @@ class Adaptive(support.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.rates()[:3], [1e6, 5e5, 2.5e5])
 
+    def test_another_event_is_none_of_its_concern(self):
+        """Of a name with which the one that it waits for begins."""
+        port = str(support.free_port())
+        self.start(self.send, "--receive", port)
+        support.wait_until(lambda: f":{int(port):04X} " in open("/proc/net/tcp").read(), what="it listens")
+        log, rules = self.scratch / "kernel.log", self.scratch / "rules.schema"
+        log.write_text("".join(f"DATE=20260101000000.{ms:03d}000 HOST=h PROG=p LVL=System NL.EVNT=tcp.tcp_retransmit_skb CPU=0 SPORT=1 "
+                               f"DPORT={port}\n" for ms in range(0, 900, 20)))
+        with open(self.rules) as shipped:
+            rules.write_text(shipped.read().replace("[rate RetransmitRate]", "[rate Retransmit]"))
+        result = self.run_program(self.send, "--source", log, "--rules", rules, "--seconds", "0.2", "127.0.0.1", port, env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("NL.EVNT=SendEnd RATE=2000000", self.log.read_text())
+        self.assertEqual(self.rates(), [])
+
     def test_no_nlkernel(self):
         environment = {**self.environment, "NETLOGGER_NLKERNEL": "/nonexistent"}
         port = str(support.free_port())

@@ -53,6 +53,19 @@ class Dpss(support.Case):
             self.assertEqual(names.count("BlockSendEnd"), 1)
             self.assertGreaterEqual(names.count("BlockRead"), 1)
 
+    def test_nobody_else_says_where_the_data_go(self):
+        """A link that lies where a name could be guessed is not written through."""
+        other = self.scratch / "other"
+        other.write_text("mine")
+        for name in "copy.part", "copy.tmp", "copy.XXXXXX":
+            (self.scratch / name).symlink_to(other)
+        self.assertEqual(self.fetch(*self.serve()).returncode, 0)
+        self.assertEqual(other.read_text(), "mine")
+        self.assertEqual((self.scratch / "copy").read_bytes(), self.data.read_bytes())
+        mask = os.umask(0)
+        os.umask(mask)
+        self.assertEqual((self.scratch / "copy").stat().st_mode & 0o777, 0o666 & ~mask)
+
     def test_server_that_refuses_or_goes_away(self):
         result = self.fetch(f"127.0.0.1:{support.free_port()}")
         self.assertEqual(result.returncode, 1)
