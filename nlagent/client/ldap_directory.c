@@ -2,6 +2,9 @@
 
 #include "client/ldap_directory.h"
 
+#include "filter/filter_internal.h"
+
+#include <ctype.h>
 #include <ldap.h>
 #include <netlogger.h>
 #include <stdio.h>
@@ -9,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { TIMEOUT_S = 10, DN_SIZE = 2048, FILTER_SIZE = 1024 };
+enum { TIMEOUT_S = 10, DN_SIZE = 2048, FILTER_SIZE = 1024, NAME_SIZE = 80 };
 
 static bool fail(char words[LDAP_WORDS], const char *what, int why)
 {
@@ -221,20 +224,38 @@ static void show(LDAP *ldap, LDAPMessage *entry, const nl_filter *filter, nl_rec
         free(values[i]);
 }
 
-/* What the server can choose by itself of an expression that is tests with & between: sensor=NAME. The rest is looked
- * at here. */
-static void server_filter(const char *expression, char filter[FILTER_SIZE])
+/* The sensor's name as a server's filter holds it, when a test is sensor == NAME. */
+static bool is_of_name(const nl_filter *filter, const nl_filter_test *test, char name[NAME_SIZE])
 {
-    char now[32], name[80] = "";
+    static const char others[] = {'_', '.', '-'};
+    if (test->operator!= NL_OPERATOR_EQUAL || test->numeric || test->name.size != strlen("sensor") ||
+        memcmp(test->name.data, "sensor", test->name.size) != 0)
+        return false;
+    const nl_string value = filter->operands[test->first_operand].text;
+    bool is_name = value.size > 0 && value.size < NAME_SIZE;
+    for (size_t i = 0; is_name && i < value.size; i++)
+        is_name = isalnum((unsigned char)value.data[i]) || memchr(others, value.data[i], sizeof others) != NULL;
+    if (is_name)
+        snprintf(name, NAME_SIZE, "%.*s", (int)value.size, value.data);
+    return is_name;
+}
+
+/* What the server can choose by itself: sensor == NAME, where nothing is meant of which that is not true. The rest is
+ * looked at here. */
+static void server_filter(const nl_filter *filter, char text[FILTER_SIZE])
+{
+    char now[32], name[NAME_SIZE];
+    size_t number = filter != NULL ? 0 : NL_FILTER_YES;
     time_text(time(NULL), now);
-    const char *sensor = strncmp(expression, "sensor", 6) == 0 ? expression + 6 : NULL;
-    bool simple = sensor != NULL && strpbrk(expression, "|!()") == NULL && strstr(expression, "or") == NULL;
-    if (simple)
-        sscanf(sensor, " = %79[A-Za-z0-9_.-]", name);
-    if (name[0] != '\0' && strchr("*?[", sensor[strcspn(sensor, "*?[& ")]) == NULL)
-        snprintf(filter, FILTER_SIZE, "(&(objectClass=nlSensorEntry)(nlSensor=%s)(nlExpires>=%s))", name, now);
-    else
-        snprintf(filter, FILTER_SIZE, "(&(objectClass=nlSensorEntry)(nlExpires>=%s))", now);
+    /* From test to test as long as each has to be true. */
+    while (number < NL_FILTER_NO && filter->tests[number].next[0] == NL_FILTER_NO) {
+        if (is_of_name(filter, &filter->tests[number], name)) {
+            snprintf(text, FILTER_SIZE, "(&(objectClass=nlSensorEntry)(nlSensor=%s)(nlExpires>=%s))", name, now);
+            return;
+        }
+        number = filter->tests[number].next[1];
+    }
+    snprintf(text, FILTER_SIZE, "(&(objectClass=nlSensorEntry)(nlExpires>=%s))", now);
 }
 
 bool ldap_find(const ldap_options *o, const char *expression,
@@ -255,7 +276,7 @@ bool ldap_find(const ldap_options *o, const char *expression,
         nl_filter_free(filter);
         return false;
     }
-    server_filter(expression, asked);
+    server_filter(filter, asked);
     int why = ldap_search_ext_s(ldap, o->base, LDAP_SCOPE_SUBTREE, asked, NULL, 0, NULL, NULL, NULL, 0, &found);
     nl_record *row = nl_record_new();
     for (LDAPMessage *e = ldap_first_entry(ldap, found); e != NULL; e = ldap_next_entry(ldap, e))

@@ -124,8 +124,9 @@ class Ldap(nlagents.Agent):
             index nlSensor,nlExpires eq
             """))
         # slapd 2.5 forgets its threads' signals when it is in the background
-        self.start(slapd, "-h", f"ldap://127.0.0.1:{port}", "-f", self.scratch / "slapd.conf", "-d", "0",
-                   stderr=subprocess.DEVNULL)
+        self.questions = self.scratch / "questions"
+        with self.questions.open("w") as said:
+            self.start(slapd, "-h", f"ldap://127.0.0.1:{port}", "-f", self.scratch / "slapd.conf", "-d", "stats", stderr=said)
         support.wait_until(lambda: support.can_connect(port), what="slapd")
         entries = ("dn: dc=example\nobjectClass: dcObject\nobjectClass: organization\no: example\ndc: example\n\n"
                    "dn: ou=netlogger,dc=example\nobjectClass: organizationalUnit\nou: netlogger\n")
@@ -146,6 +147,13 @@ class Ldap(nlagents.Agent):
         support.wait_until(lambda: find("sensor=tcp & host=dpss*") == expected, what="agents in LDAP")
         support.wait_until(lambda: len(find("sensor=c*")) == 2 * 4)
         self.assertEqual(find("sensor=tcp & host=dpss1"), expected[1:])
+        for expression, chosen, count in [("sensor=tcp", True, 2), ("sensor = tcp", True, 2), ("host=dpss* & sensor=tcp & url=h*", True, 2),
+                                          ('sensor == "tcp"', True, 2), ("sensor=tcp | sensor=load", False, 4), ("sensor=tc*", False, 2),
+                                          ("!(sensor=tcp) & sensor ~ t*", False, 0), ("sensor=tcp | host=nobody", False, 2)]:
+            begun = len(self.questions.read_text())
+            self.assertEqual(len(find(expression)), count, expression)
+            asked = re.findall(r'filter="(.*nlSensorEntry.*)"', self.questions.read_text()[begun:])
+            self.assertEqual(["(nlSensor=tcp)" in filter for filter in asked], [chosen], "what the server chose by itself")
         agents[0].kill()
         support.wait_until(lambda: find("sensor=tcp") == expected[1:], what="expiry")
         agents[1].terminate()
