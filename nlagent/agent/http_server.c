@@ -56,18 +56,21 @@ static struct evhttp_connection *connection_of(struct evhttp_request *request)
     return evhttp_request_get_connection(request);
 }
 
-/* The common name of the certificate that was shown and vouched for; false when there is none. */
-static bool certificate_name(struct evhttp_request *request, char name[ACCESS_NAME])
+/* Whether a certificate was shown and vouched for, with its common name, "" when it has none. */
+static bool find_certificate(struct evhttp_request *request, char name[ACCESS_NAME])
 {
     struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection_of(request));
     SSL *ssl = bufferevent_openssl_get_ssl(bytes);
     X509 *shown = ssl != NULL ? SSL_get1_peer_certificate(ssl) : NULL;
-    bool good = shown != NULL && SSL_get_verify_result(ssl) == X509_V_OK &&
-                X509_NAME_get_text_by_NID(X509_get_subject_name(shown), NID_commonName, name, ACCESS_NAME) > 0;
+    bool good = shown != NULL && SSL_get_verify_result(ssl) == X509_V_OK;
+    if (!good || X509_NAME_get_text_by_NID(X509_get_subject_name(shown), NID_commonName, name, ACCESS_NAME) < 0)
+        name[0] = '\0';
     X509_free(shown);
     return good;
 }
 
+/* From this machine, or with a certificate when no networks are listed; those hold for all. A token has its turn later:
+ * it says what somebody may who may connect. */
 static bool is_allowed(const http_server *s, const struct sockaddr *peer, bool vouched)
 {
     if (network_is_local(peer) || (vouched && s->allow_count == 0))
@@ -84,11 +87,11 @@ static unsigned find_rights(const http_server *s, struct evhttp_request *request
     char certificate[ACCESS_NAME];
     const struct sockaddr *peer = evhttp_connection_get_addr(connection_of(request));
     const char *token = evhttp_find_header(evhttp_request_get_input_headers(request), "Authorization");
-    bool vouched = certificate_name(request, certificate);
+    bool vouched = find_certificate(request, certificate);
     token = token != NULL && strncasecmp(token, "Bearer ", 7) == 0 ? token + 7 : NULL;
-    if (peer == NULL || !is_allowed(s, peer, vouched || token != NULL))
+    if (peer == NULL || !is_allowed(s, peer, vouched))
         return 0;
-    return access_rights(s->agent->access, peer, token, vouched ? certificate : NULL, name);
+    return access_rights(s->agent->access, peer, token, certificate[0] != '\0' ? certificate : NULL, name);
 }
 
 /* ---- exchanges ---- */
@@ -339,6 +342,9 @@ static struct bufferevent *new_connection(struct event_base *base, void *user)
 {
     const http_server *s = user;
     SSL *ssl = nl_tls_new_ssl(s->tls);
+    if (ssl != NULL)
+        SSL_set_read_ahead(ssl,
+                           0); /* libevent waits for the socket, and what was read ahead of it would be forgotten */
     return ssl == NULL
                ? NULL
                : bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);

@@ -583,6 +583,33 @@ static void read_list(const call *c, const char *name, const char *list[LISTED_M
     list[count] = NULL;
 }
 
+/* Fails unless records may be sent there: to a collector, and with no option that names a file, which would be written
+ * or read with this agent's rights. */
+static void check_destination(call *c, const char *destination)
+{
+    static const char *const harmless[] = {"block", "clock",  "format",  "idle", "name",
+                                           "ring",  "policy", "timeout", "zstd"};
+    enum { COUNT = sizeof harmless / sizeof harmless[0] };
+    char words[SOAP_WORDS - 20]; /* what fail puts before them has room */
+    nl_url *url = nl_url_parse(destination);
+    if (url == NULL ||
+        (url->scheme != NL_SCHEME_NETLOG && url->scheme != NL_SCHEME_NETLOGS && url->scheme != NL_SCHEME_UNIX))
+        fail(c, "BadRequest", "the destination is a collector's: x-netlog://HOST, x-netlogs://HOST, unix:PATH");
+    for (size_t i = 0; c->fault_code == NULL && i < url->option_count; i++) {
+        size_t k = 0;
+        while (k < COUNT && strcmp(url->options[i].name, harmless[k]) != 0)
+            k++;
+        if (k < COUNT)
+            continue;
+        snprintf(words, sizeof words,
+                 "the destination may not say \"%.60s\": policy, block, ring, clock, idle, format, "
+                 "zstd, timeout and name are permitted",
+                 url->options[i].name);
+        fail(c, "BadRequest", words);
+    }
+    nl_url_free(url);
+}
+
 static void collect(call *c)
 {
     const char *urls[LISTED_MOST + 1], *sensors[LISTED_MOST + 1];
@@ -594,13 +621,8 @@ static void collect(call *c)
     read_list(c, "sensor", sensors);
     if (c->fault_code != NULL || !has_right(c, RIGHT_COLLECT, "you may not have this agent collect"))
         return;
-    nl_url *url = nl_url_parse(w.destination);
-    bool is_collector = url != NULL && (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS ||
-                                        url->scheme == NL_SCHEME_UNIX);
-    nl_url_free(url);
-    if (!is_collector) /* a file would be written with this agent's rights */
-        fail(c, "BadRequest", "the destination is a collector's: x-netlog://HOST, x-netlogs://HOST, unix:PATH");
-    else if (sensors[0] == NULL || (urls[0] == NULL && (w.hosts == NULL || *w.hosts == '\0')))
+    check_destination(c, w.destination);
+    if (c->fault_code == NULL && (sensors[0] == NULL || (urls[0] == NULL && (w.hosts == NULL || *w.hosts == '\0'))))
         fail(c, "BadRequest", "which sensors, and of which agents or hosts?");
     if (c->fault_code != NULL)
         return;

@@ -58,7 +58,8 @@ static nl_url *make_url(const char *authority, size_t size, bool secure, const c
 client *client_new(const char *url, const client_options *o, char words[CLIENT_WORDS])
 {
     bool secure = strncmp(url, "https://", 8) == 0;
-    if (!secure && strncmp(url, "http://", 7) != 0) {
+    bool has_options = strchr(url, '?') != NULL; /* they would be the dialer's, which reads files: ca, cert, key */
+    if (has_options || (!secure && strncmp(url, "http://", 7) != 0)) {
         snprintf(words, CLIENT_WORDS, "%.200s: http://HOST[:PORT] or https://HOST[:PORT] is wanted", url);
         return NULL;
     }

@@ -1,9 +1,12 @@
 """nlagentd: bad input, and who may ask."""
+import html
 import http.client
 import os
 import pathlib
 import re
+import signal
 import socket
+import ssl
 import subprocess
 import time
 
@@ -55,6 +58,12 @@ class Hostile(nlagents.Agent):
             "a file as destination": (nlagents.ENVELOPE % ("Collect", "<agent>http://a</agent><sensor>cpu</sensor><destination>/tmp/x"
                                                   "</destination>", "Collect"), "a collector's"),
         }
+        # Files that would be written and read with the agent's rights.
+        for option in ("backup=file:/tmp/x", "spool=/tmp/x", "activation=/tmp/x", "ca=/tmp/x", "cert=/tmp/x", "key=/tmp/x", "append=no",
+                       "buffer=1", "spool_size=1m", "spool_full=stop", "another=1", "b%61ckup=file:/tmp/x", "ring=64k&amp;backup=/tmp/x"):
+            name = option.rpartition(";")[2].partition("=")[0].replace("%61", "a")
+            cases[option] = (nlagents.ENVELOPE % ("Collect", "<agent>http://a</agent><sensor>cpu</sensor><destination>x-netlogs://h?"
+                                                  f"{option}</destination>", "Collect"), f'may not say "{name}"')
         before = self.memory(agent)
         for name, (body, words) in cases.items():
             with self.subTest(name):
@@ -62,11 +71,18 @@ class Hostile(nlagents.Agent):
                 if words is not None:
                     self.assertEqual(status, 500, text)
                     self.assertIn("Fault", text)
-                    self.assertIn(words, text)
+                    self.assertIn(words, html.unescape(text))
                 self.assertNotIn("secret-words", text)
         if not support.is_sanitized(agent):
             self.assertLess(self.memory(agent), before + 40000)
         self.assertEqual(self.call(agent, "List")[0], 200)
+
+    def test_an_agents_url_names_no_files(self):
+        """Those who collect take it from a directory."""
+        for url in "https://127.0.0.1:1?key=%2Fetc%2Fpasswd", "https://127.0.0.1:1/?ca=x", "http://127.0.0.1:1?x=y":
+            result = self.run_program(self.nlagent, "--agent", url, "list")
+            self.assertEqual(result.returncode, 2, url)
+            self.assertIn("http://HOST[:PORT] or https://HOST[:PORT] is wanted", result.stderr)
 
     def test_sizes_and_http(self):
         agent = self.start_agent()
@@ -194,8 +210,10 @@ class Access(nlagents.Agent):
         script = """
             set -e
             openssl req -x509 -newkey rsa:2048 -nodes -keyout ca.key -out ca.pem -days 2 -subj /CN=ca
-            for n in server alice mallory; do
-                openssl req -newkey rsa:2048 -nodes -keyout $n.key -out $n.csr -subj /CN=$n
+            for n in server alice mallory nameless; do
+                subject=/CN=$n
+                [ $n = nameless ] && subject=/O=somebody
+                openssl req -newkey rsa:2048 -nodes -keyout $n.key -out $n.csr -subj $subject
                 printf 'subjectAltName=IP:127.0.0.1,DNS:localhost' > ext
                 openssl x509 -req -in $n.csr -CA ca.pem -CAkey ca.key -CAcreateserial -out $n.pem -days 2 -extfile ext
             done"""
@@ -219,6 +237,75 @@ class Access(nlagents.Agent):
         self.assertEqual(self.ask(agent, "--ca", s / "ca.pem", "list").returncode, 1, "without a certificate")
         self.assertEqual(self.ask(agent, "--cert", s / "alice.pem", "--key", s / "alice.key", "list").returncode, 1,
                          "an agent that nobody vouches for")
+
+    def test_parts_of_a_message_that_come_together_within_tls(self):
+        """Its head and its body, each a record of TLS, as many clients send them: neither is left lying."""
+        self.make_certificates()
+        s = self.scratch
+        agent = self.start_agent(listen="https://127.0.0.1:%d" + f"?cert={s}/server.pem&key={s}/server.key")
+        received, sent = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = ssl.create_default_context(cafile=str(s / "ca.pem")).wrap_bio(received, sent, server_hostname="127.0.0.1")
+        body = (nlagents.ENVELOPE % ("List", "", "List")).encode()
+        with socket.create_connection(("127.0.0.1", agent.port), timeout=30) as connection:
+            def repeat(function):
+                while True:
+                    try:
+                        return function()
+                    except ssl.SSLWantReadError:
+                        connection.sendall(sent.read())
+                        received.write(connection.recv(1 << 16))
+            repeat(tls.do_handshake)
+            tls.write(b"POST /soap HTTP/1.1\r\nContent-Type: text/xml\r\nContent-Length: %d\r\n\r\n" % len(body))
+            tls.write(body)
+            connection.sendall(sent.read())
+            self.assertIn(b" 200 ", repeat(lambda: tls.read(1000)))
+
+    def own_address(self):
+        """An address of this machine that is none of loopback: who comes from it is somebody from elsewhere."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            try:
+                s.connect(("192.0.2.99", 9))  # sends nothing
+            except OSError as e:
+                self.skipTest(f"no network here: {e}")
+            address = s.getsockname()[0]
+        if address.startswith("127."):
+            self.skipTest("no network here")
+        return address
+
+    def test_networks_certificates_and_tokens(self):
+        """A token lets nobody connect; a certificate does where no networks are allowed, whatever name is in it."""
+        self.make_certificates()
+        s, own, port = self.scratch, self.own_address(), support.free_port()
+        file, log = s / "nlagentd.conf", s / "a.log"
+        listen = f"listen https://0.0.0.0:{port}?cert={s}/server.pem&key={s}/server.key"
+        file.write_text(f"{listen}\nallow {own}\nlog file://{log}\n")
+        agent = self.start(self.nlagentd, "--config", file, stderr=subprocess.DEVNULL)
+        support.wait_until(lambda: support.can_connect(port), what="nlagentd")
+        context = ssl.create_default_context(cafile=str(s / "ca.pem"))
+        context.check_hostname = False
+
+        def ask(connection, headers=()):
+            connection.request("POST", "/soap", nlagents.ENVELOPE % ("List", "", "List"), {"Content-Type": "text/xml", **dict(headers)})
+            return connection.getresponse().read().decode()
+
+        def connect():
+            connection = http.client.HTTPSConnection(own, port, timeout=30, context=context)
+            self.addCleanup(connection.close)
+            return connection
+
+        early = connect()
+        self.assertIn("ListResponse", ask(early))
+        file.write_text(f"{listen}&ca={s}/ca.pem\nlog file://{log}\n")
+        agent.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: "Nlagentd.Reload " in log.read_text(), what="the reload")
+        self.assertIn("AccessDenied", ask(early, [("Authorization", "Bearer nonsense")]))
+        for name in "alice", "nameless":
+            context.load_cert_chain(s / f"{name}.pem", s / f"{name}.key")
+            self.assertIn("ListResponse", ask(connect()), name)
+        file.write_text(f"{listen}&ca={s}/ca.pem\nallow 198.51.100.0/24\nlog file://{log}\n")
+        agent.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: log.read_text().count("Nlagentd.Reload ") == 2, what="the reload")
+        self.assertIn("AccessDenied", ask(connect()), "with networks, those hold for certificates too")
 
 
 if __name__ == "__main__":

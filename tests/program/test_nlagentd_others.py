@@ -57,7 +57,7 @@ class Directory(nlagents.Agent):
         agent = self.start_agent("--register", directory.url, name="dpss1")
         support.wait_until(lambda: "dpss1" in self.ask(directory, "find", "").stdout)
         status, text = self.call(directory, "Collect", [("hosts", "host=dpss*"), ("sensor", "load"), ("sensor", "tcp"),
-                                                        ("interval", "0.1"), ("destination", f"x-netlog://127.0.0.1:{port}")])
+                                                        ("interval", "0.1"), ("destination", f"x-netlog://127.0.0.1:{port}?policy=newest&amp;ring=64k&amp;zstd=0")])
         self.assertEqual(status, 200, text)
         name = re.search("<collection>(.*)</collection>", text).group(1)
         self.run_program(support.program("nltools/nlwrite"), "--dest", f"x-netlog://127.0.0.1:{port}", "App.Event", "N=1")
