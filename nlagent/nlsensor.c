@@ -113,7 +113,7 @@ static void add_default(arguments *a, struct argp_state *state)
             add_sensor(a, sensor_kinds[i]->name, state);
 }
 
-/* Sensors that were named one by one must be able to look; those of the default may be missing here. */
+/* One that can make nothing of its arguments ends the program; one that cannot look does not (look_at_all). */
 static void open_sensors(arguments *a)
 {
     for (size_t i = 0; i < a->count; i++) {
@@ -270,13 +270,15 @@ static int catch_signals(void)
     return fd;
 }
 
-/* Looks at fixed times, so that what a look costs does not add up; one that was missed is not made up for. */
-static void run(arguments *a, output *out)
+/* Looks at fixed times, so that what a look costs does not add up; one that was missed is not made up for. False when
+ * no sensor was left that could look, or nowhere to log. */
+static bool run(arguments *a, output *out)
 {
     int signals = catch_signals();
     nl_record *record = nl_record_new();
     int64_t turn_ns = nl_monotonic_ns();
-    for (uint64_t turn = 0; look_at_all(a, out, record) > 0 && out->good; turn++) {
+    bool good;
+    for (uint64_t turn = 0; (good = look_at_all(a, out, record) > 0 && out->good); turn++) {
         if (turn == a->looks && a->looks > 0)
             break;
         if (!wait_for_turn(a, turn_ns, signals))
@@ -286,6 +288,7 @@ static void run(arguments *a, output *out)
     }
     nl_record_free(record);
     close(signals);
+    return good;
 }
 
 int main(int argc, char **argv)
@@ -298,6 +301,7 @@ int main(int argc, char **argv)
     signal(SIGPIPE, SIG_IGN);
     output_open(&out, a.destination != NULL && *a.destination != '\0' ? a.destination : "-");
     open_sensors(&a);
-    run(&a, &out);
-    return program_finish(output_close(&out) ? PROGRAM_DONE : PROGRAM_PROBLEM);
+    bool good = run(&a, &out);
+    good = output_close(&out) && good;
+    return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

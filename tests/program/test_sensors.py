@@ -283,6 +283,20 @@ class Values(support.Case):
         self.assertAlmostEqual(float(seen["CLOCK.SKEW"]), float(told[9]), delta=0.01)
         self.assertAlmostEqual(float(seen["CLOCK.OFFSET.RMS"]), float(told[6]) * 1e6, delta=1)
 
+    def test_a_sensor_that_cannot_look(self):
+        """One is gone on without; when none is left, that is its end, and no good one."""
+        script = f"""
+            mount -t tmpfs tmpfs /proc || exit 77
+            {self.sensor} --count 1 --interval 0.01 load 'server?url=tcp://127.0.0.1:1'
+            echo $?
+            {self.sensor} load memory
+            echo $?"""
+        result = self.run_program("unshare", "-m", "sh", "-c", script)
+        if result.returncode == 77 or "unshare" in result.stderr:
+            self.skipTest(f"mounting is not allowed here: {result.stderr.strip()[:100]}")
+        self.assertEqual(re.findall("(?m)^[0-9]$", result.stdout), ["0", "1"], result.stdout + result.stderr)
+        self.assertEqual(re.findall("sensor (.*): /proc/.*; going on without it", result.stderr), ["load", "load", "memory"])
+
     def test_arguments_are_checked(self):
         for wrong in ["cpu?x=1", "ping", "ping?host=", "connections?port=0", "server?url=ftp://a", "cpu?", "c pu",
                       "interrupts?each=maybe", "ping?host=a&host=b", "processes?pid=x", "x" * 2000]:
