@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "agent/directory.h"
+#include "base/monotonic.h"
 #include "client/client.h"
 #include "client/gather.h"
 #include "client/ldap_directory.h"
@@ -11,7 +12,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #define DEFAULT_AGENT "http://127.0.0.1:14831"
@@ -39,7 +39,7 @@ enum {
     OPTION_LDAP_BIND,
     OPTION_LDAP_PASSWORD,
     AGENTS_MOST = 4096,
-    WISHES_MOST = 40,
+    WISHES_MOST = 16, /* each has a name and a value */
     LOOK_UP_S = 15
 };
 
@@ -96,12 +96,16 @@ static const struct argp_option options[] = {
     {0},
 };
 
+/* Of an option that is there twice the last holds, as of all others. */
 static void add_wish(arguments *a, const char *name, const char *value)
 {
-    if (a->wish_count + 2 > WISHES_MOST)
-        return;
-    a->wishes[a->wish_count++] = name;
-    a->wishes[a->wish_count++] = value;
+    size_t i = 0;
+    while (i < a->wish_count && strcmp(a->wishes[i], name) != 0)
+        i += 2;
+    if (i == a->wish_count)
+        a->wish_count += 2;
+    a->wishes[i] = name;
+    a->wishes[i + 1] = value;
 }
 
 static void read_token(arguments *a, const char *path)
@@ -434,18 +438,11 @@ static bool close_sink(sink *s)
     return good;
 }
 
-typedef struct adding {
-    gathering *all;
-    size_t count;
-} adding;
-
 static void add_found(void *user, const char *host, const char *url, const char *sensor, const char *events)
 {
     (void)host, (void)sensor, (void)events;
-    adding *to = user;
     char words[CLIENT_WORDS];
-    to->count++;
-    if (!gather_add(to->all, url, words))
+    if (!gather_add(user, url, words))
         program_error("%s", words);
 }
 
@@ -453,15 +450,14 @@ static void add_found(void *user, const char *host, const char *url, const char 
 static int wait_for_end(const arguments *a, gathering *all)
 {
     char words[CLIENT_WORDS];
-    time_t begun = time(NULL), looked_up = begun;
-    double waited = 0;
-    adding to = {all, 0};
-    while (!program_was_stopped() && !gather_is_over(all, words) && (a->seconds == 0 || waited < a->seconds)) {
+    int64_t begun_ns = nl_monotonic_ns(), now_ns = begun_ns, looked_up_ns = begun_ns;
+    while (!program_was_stopped() && !gather_is_over(all, words) &&
+           (a->seconds == 0 || (double)(now_ns - begun_ns) < a->seconds * 1e9)) {
         usleep(50000);
-        waited += 0.05;
-        if (a->hosts != NULL && time(NULL) - looked_up >= LOOK_UP_S) {
-            looked_up = time(NULL);
-            look_up(a, a->hosts, add_found, &to, words); /* a directory that is away now comes back */
+        now_ns = nl_monotonic_ns();
+        if (a->hosts != NULL && now_ns - looked_up_ns >= LOOK_UP_S * NL_NS_PER_SECOND) {
+            looked_up_ns = now_ns;
+            look_up(a, a->hosts, add_found, all, words); /* a directory that is away now comes back */
         }
     }
     bool over = gather_is_over(all, words);
@@ -481,10 +477,9 @@ static int gather(const arguments *a, bool many)
     open_sink(a, &s);
     program_catch_signals();
     gathering *all = gather_new(&o);
-    adding to = {all, 0};
     bool good = true;
     if (many && a->hosts != NULL)
-        good = look_up(a, a->hosts, add_found, &to, words);
+        good = look_up(a, a->hosts, add_found, all, words);
     for (size_t i = 0; i < a->agent_count && good; i++)
         good = gather_add(all, a->agents[i], words);
     if (good && a->agent_count == 0 && (!many || a->hosts == NULL))

@@ -167,18 +167,40 @@ static size_t count_running(const agent *a)
     return count;
 }
 
+static active *find(const agent *a, const sensor_spec *spec)
+{
+    active *s = a->sensors;
+    while (s != NULL && strcmp(s->spec->text, spec->text) != 0)
+        s = s->next;
+    return s;
+}
+
+/* The definition of which there may be such a sensor; NULL with the reason in words. */
+static const definition *find_definition(const agent *a, const sensor_spec *spec, char words[SPEC_WORDS])
+{
+    const definition *d = definitions_find(&a->definitions, spec->name);
+    if (d == NULL)
+        snprintf(words, SPEC_WORDS, "there is no sensor \"%.60s\"", spec->name);
+    return d != NULL && definition_check(d, spec, words) ? d : NULL;
+}
+
+bool active_find(const agent *a, const char *text, active **found, char words[SPEC_WORDS])
+{
+    sensor_spec *spec = spec_parse(text, words);
+    *found = spec != NULL ? find(a, spec) : NULL;
+    bool good = *found != NULL || (spec != NULL && find_definition(a, spec, words) != NULL);
+    spec_free(spec);
+    return good;
+}
+
 active *active_get(agent *a, const char *text, char words[SPEC_WORDS])
 {
     sensor_spec *spec = spec_parse(text, words);
     if (spec == NULL)
         return NULL;
-    active *s = a->sensors;
-    while (s != NULL && strcmp(s->spec->text, spec->text) != 0)
-        s = s->next;
-    const definition *d = definitions_find(&a->definitions, spec->name);
-    if (d == NULL)
-        snprintf(words, SPEC_WORDS, "there is no sensor \"%.60s\"", spec->name);
-    bool good = d != NULL && definition_check(d, spec, words);
+    active *s = find(a, spec);
+    const definition *d = find_definition(a, spec, words);
+    bool good = d != NULL;
     if (good && (s == NULL || s->process == NULL) && count_running(a) >= a->limits.sensors) {
         snprintf(words, SPEC_WORDS, "%zu sensors run, which is as many as may", a->limits.sensors);
         good = false;
@@ -250,4 +272,6 @@ void active_describe(const active *s, nl_record *record)
     nl_record_add_uint(record, "restarts", s->process != NULL ? process_restarts(s->process) : 0);
     if (s->failure[0] != '\0')
         add(record, "failure", s->failure);
+    if (summaries_left_out(s->summaries) > 0)
+        nl_record_add_uint(record, "unsummed", summaries_left_out(s->summaries));
 }

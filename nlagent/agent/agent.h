@@ -3,8 +3,8 @@
  *
  * One thread does everything, in libevent's loop. A record passes from a sensor's process (process.c) to the sensor
  * (active.c), which numbers looks and sums up, to each subscription whose condition it meets (subscription.c), where it
- * waits in a bounded queue until it is fetched or fits into its stream (http.c). What is asked comes in through http.c,
- * is read by soap.c, permitted by access.c and done by service.c.
+ * waits in a bounded queue until it is fetched or fits into its stream (http_server.c). What is asked comes in through
+ * http_server.c, is read by soap.c, permitted by access.c and done by service.c.
  */
 #ifndef NLAGENT_AGENT_H
 #define NLAGENT_AGENT_H
@@ -79,6 +79,10 @@ struct active {
  * words. */
 active *active_get(agent *a, const char *spec, char words[SPEC_WORDS]);
 
+/* The same for who only reads of it: *found is NULL where it has not run, and none is made. False with the reason in
+ * words when there is no such sensor. */
+bool active_find(const agent *a, const char *spec, active **found, char words[SPEC_WORDS]);
+
 /* Starts it, stops it, or changes its pace, as those who look want it. */
 void active_adjust(active *s);
 
@@ -104,7 +108,6 @@ typedef struct subscription_wish {
     unsigned summary_minutes; /* summaries of that length instead of data; 0: data */
     double lease_s;           /* it ends when nobody fetches for so long */
     const char *owner;        /* who asked */
-    bool once;                /* a query's: it ends with the first look that has data */
 } subscription_wish;
 
 struct subscription {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COLLECTIONS_MOST = 32, ARGUMENTS_MOST = 400 };
+enum { COLLECTIONS_MOST = 32, OPTIONS_MOST = 8 };
 
 typedef struct collection {
     struct collection *next;
@@ -89,7 +89,7 @@ static void on_started(void *user, bool again)
 
 static void add(char **to, size_t *count, const char *option, const char *value)
 {
-    if (value == NULL || *count >= ARGUMENTS_MOST)
+    if (value == NULL)
         return;
     if (asprintf(&to[*count], "%s%s", option, value) < 0)
         program_fail(PROGRAM_PROBLEM, "out of memory");
@@ -106,10 +106,18 @@ static char *client_path(void)
     return strdup(access(path, X_OK) == 0 ? path : BINDIR "/nlagent");
 }
 
+static size_t count_of(const char **list)
+{
+    size_t count = 0;
+    while (list[count] != NULL)
+        count++;
+    return count;
+}
+
 static char **make_command(const collections *c, const collection_wish *w)
 {
     size_t count = 0;
-    char **command = calloc(ARGUMENTS_MOST + 1, sizeof *command);
+    char **command = calloc(OPTIONS_MOST + count_of(w->urls) + count_of(w->sensors) + 1, sizeof *command);
     if (command == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     command[count++] = client_path();

@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_MOST = 64 };
+enum { NAME_MOST = 64, OTHERS_MOST = 7 /* --event, --rules and --filter with theirs, NULL */ };
 
 static char *copy(const char *text)
 {
@@ -179,16 +179,22 @@ bool definition_check(const definition *d, const sensor_spec *spec, char words[S
 
 static void execute_kernel(const definitions *all, const sensor_spec *spec)
 {
-    char *arguments[8 + 2 * 32] = {all->nlkernel, "live", "--quiet", "--dest", "-"};
-    size_t count = 5;
+    char *const begin[] = {all->nlkernel, "live", "--quiet", "--dest", "-"};
+    size_t count = sizeof begin / sizeof begin[0], room = count + OTHERS_MOST;
     const char *filter = spec_argument(spec, "filter"), *events = spec_argument(spec, "event");
     const char *rules = spec_argument(spec, "rules");
     char *rest = events != NULL ? copy(events) : NULL;
+    for (const char *c = events; c != NULL && *c != '\0'; c++)
+        room += *c == ',' ? 2 : 0; /* --event and one more */
+    char **arguments = calloc(room, sizeof *arguments);
+    if (arguments == NULL)
+        return;
+    memcpy(arguments, begin, sizeof begin);
     if (rules != NULL) {
         arguments[count++] = "--rules";
         arguments[count++] = (char *)rules;
     }
-    for (char *event; (event = strsep(&rest, ",")) != NULL && count < 60;) {
+    for (char *event; (event = strsep(&rest, ",")) != NULL;) {
         arguments[count++] = "--event";
         arguments[count++] = event;
     }

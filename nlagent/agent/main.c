@@ -424,7 +424,7 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     if (good)
         event_base_dispatch(a->base);
     inherited_notify("STOPPING=1");
-    registrar_stop(s.registrar);
+    bool left = !registrar_stop(s.registrar);
     for (size_t i = 0; i < s.count; i++)
         http_server_free(s.servers[i]);
     while (a->subscriptions != NULL)
@@ -432,6 +432,10 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     collections_free(a->collections);
     active_free_all(a);
     process_reap_all();
+    if (left) { /* a thread uses what would be freed from here on */
+        nl_close(a->log);
+        _exit(program_finish(PROGRAM_DONE));
+    }
     event_free(a->clock);
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         event_free(signals[i]);

@@ -39,6 +39,7 @@ struct sensor_process {
     struct event *readable, *complaint, *clock, *again;
     nl_decoder *decoder;
     int64_t started_ns, heard_ns;
+    int64_t kill_ns; /* when it is killed that has closed its output, and was told to end; 0: it has not */
     unsigned again_s, restarts;
     bool was_started;
     char reason[200]; /* the last line of its standard error */
@@ -170,6 +171,7 @@ static void start(sensor_process *p)
 {
     p->reason[0] = '\0';
     p->started_ns = p->heard_ns = nl_monotonic_ns();
+    p->kill_ns = 0;
     if (!fork_sensor(p)) {
         ended(p, p->reason);
         return;
@@ -226,10 +228,12 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     sensor_process *p = user;
     double patience_s = p->interval_s * 3 > HANGS_AFTER_S ? p->interval_s * 3 : HANGS_AFTER_S;
-    if (check_end(p) || !p->definition->beats || (double)(nl_monotonic_ns() - p->heard_ns) < patience_s * 1e9)
+    int64_t now_ns = nl_monotonic_ns();
+    bool is_mute = p->kill_ns != 0 && now_ns >= p->kill_ns;
+    if (check_end(p) || (!is_mute && (!p->definition->beats || (double)(now_ns - p->heard_ns) < patience_s * 1e9)))
         return;
     let_go(p->pid, SIGKILL);
-    ended(p, "it hung, and was killed");
+    ended(p, is_mute ? "it closed its output and did not end, and was killed" : "it hung, and was killed");
 }
 
 static void on_again(evutil_socket_t fd, short what, void *user)
@@ -251,6 +255,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     p->heard_ns = nl_monotonic_ns();
     if (got <= 0) {
         event_del(p->readable); /* the clock finds out how it ended, and kills it when it does not */
+        p->kill_ns = p->heard_ns + KILL_AFTER_MS * INT64_C(1000000);
         kill(-p->pid, SIGTERM);
         return;
     }

@@ -2,8 +2,8 @@
  * A sensor's process: a child whose standard output is read as records, watched and started again when it ends.
  *
  * It is of a process group of its own, which is killed with it. One that hangs (of those that are known to write at
- * every look) is killed. One that ended is started again after 1 s, then 2, 4 ... up to a minute; a minute of work
- * makes that 1 s again. Each of these things is reported.
+ * every look) is killed, and so is one that closes its output and does not end. One that ended is started again after
+ * 1 s, then 2, 4 ... up to a minute; a minute of work makes that 1 s again. Each of these things is reported.
  */
 #ifndef NLAGENT_PROCESS_H
 #define NLAGENT_PROCESS_H

@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+enum { STOP_MS = 2000 };
+
 struct registrar {
     registrar_options options;
     definitions *definitions;
@@ -20,7 +22,7 @@ struct registrar {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t wakes;
-    bool stopping, again;
+    bool stopping, again, ended;
 };
 
 static bool is_ldap(const char *url)
@@ -120,6 +122,18 @@ static bool wait_for_turn(registrar *r)
     return goes_on;
 }
 
+/* How it went, unless the end has begun: the log may be closed by then. */
+static void tell(registrar *r, bool good, const char *words)
+{
+    const registrar_options *o = &r->options;
+    pthread_mutex_lock(&r->lock);
+    if (!r->stopping && good)
+        nl_write(r->log, NL_USAGE, "Nlagentd.Registered", "DIRECTORY=%s URL=%s", o->directory, o->url);
+    else if (!r->stopping)
+        nl_write(r->log, NL_WARNING, "Nlagentd.NotRegistered", "DIRECTORY=%s REASON=%s", o->directory, words);
+    pthread_mutex_unlock(&r->lock);
+}
+
 static void *run(void *user)
 {
     registrar *r = user;
@@ -127,17 +141,17 @@ static void *run(void *user)
     char words[CLIENT_WORDS];
     do {
         bool good = do_register(r, words);
-        if (good && !was_good)
-            nl_write(r->log, NL_USAGE, "Nlagentd.Registered", "DIRECTORY=%s URL=%s", r->options.directory,
-                     r->options.url);
-        if (!good && (was_good || !was_said))
-            nl_write(r->log, NL_WARNING, "Nlagentd.NotRegistered", "DIRECTORY=%s REASON=%s", r->options.directory,
-                     words);
+        if (good != was_good || (!good && !was_said))
+            tell(r, good, words);
         was_said = was_said || !good;
         was_good = good;
     } while (wait_for_turn(r));
     if (was_good)
         do_withdraw(r);
+    pthread_mutex_lock(&r->lock);
+    r->ended = true;
+    pthread_cond_signal(&r->wakes);
+    pthread_mutex_unlock(&r->lock);
     return NULL;
 }
 
@@ -170,17 +184,24 @@ void registrar_again(registrar *r)
     pthread_mutex_unlock(&r->lock);
 }
 
-void registrar_stop(registrar *r)
+bool registrar_stop(registrar *r)
 {
     if (r == NULL)
-        return;
+        return true;
+    struct timespec until = nl_monotonic_in_ms(STOP_MS);
     pthread_mutex_lock(&r->lock);
     r->stopping = true;
     pthread_cond_signal(&r->wakes);
+    while (!r->ended && pthread_cond_timedwait(&r->wakes, &r->lock, &until) == 0)
+        continue;
+    bool ended = r->ended;
     pthread_mutex_unlock(&r->lock);
+    if (!ended)
+        return false;
     pthread_join(r->thread, NULL);
     client_free(r->client);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->wakes);
     free(r);
+    return true;
 }

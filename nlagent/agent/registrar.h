@@ -26,7 +26,11 @@ registrar *registrar_start(const registrar_options *o, definitions *all, nl_log 
 /* Tells the directory what sensors there are now. NULL is allowed. */
 void registrar_again(registrar *r);
 
-/* Withdraws the registration, within a second or two, and ends the thread. NULL is allowed. */
-void registrar_stop(registrar *r);
+/*
+ * Withdraws the registration and ends the thread. NULL is allowed. False when that takes more than two seconds, for the
+ * directory is slow: the thread is then left to the process's end, and what it was given must last until then, except
+ * for the log.
+ */
+bool registrar_stop(registrar *r);
 
 #endif

@@ -16,8 +16,8 @@ enum {
     FETCH_MOST = 1000,
     WAIT_MOST_S = 50, /* below what HTTP's own timeout is */
     QUERY_WAIT_S = 10,
-    LOOK_MS = 150, /* how long records of one look may take to come */
-    LISTED_MOST = 300,
+    LOOK_MS = 150,         /* how long records of one look may take to come */
+    LISTED_MOST = 300,     /* which is what read_list says */
     ANSWER_MOST = 32 << 20 /* bytes */
 };
 
@@ -80,11 +80,8 @@ static bool has_right(call *c, unsigned right, const char *words)
 static bool may_have(call *c, const char *sensor, unsigned right)
 {
     char words[SPEC_WORDS];
-    sensor_spec *spec = spec_parse(sensor, words);
-    const active *s = c->agent->sensors;
-    while (s != NULL && (spec == NULL || strcmp(s->spec->text, spec->text) != 0))
-        s = s->next;
-    spec_free(spec);
+    active *s;
+    active_find(c->agent, sensor, &s, words);
     if (!has_right(c, right, "you may not read this"))
         return false;
     return (s != NULL && s->process != NULL) ||
@@ -375,8 +372,8 @@ static void fetch(call *c)
 static bool query_latest(call *c, const char *sensor, const char *where)
 {
     char words[SPEC_WORDS];
-    const active *s = active_get(c->agent, sensor, words);
-    if (s == NULL || s->process == NULL || s->latest_count == 0)
+    active *s;
+    if (!active_find(c->agent, sensor, &s, words) || s == NULL || s->process == NULL || s->latest_count == 0)
         return false;
     nl_filter *filter = where != NULL && *where != '\0' ? nl_filter_parse(where) : NULL;
     size_t count = 0;
@@ -391,7 +388,7 @@ static bool query_latest(call *c, const char *sensor, const char *where)
 
 static void query(call *c)
 {
-    subscription_wish w = {.once = true};
+    subscription_wish w = {0};
     char words[SPEC_WORDS] = "";
     const char *sensor = needed(c, "sensor");
     read_wish(c, &w);
@@ -439,17 +436,19 @@ static void start(call *c)
 static void stop(call *c)
 {
     char words[SPEC_WORDS];
+    active *s;
     const char *sensor = needed(c, "sensor");
     if (sensor == NULL || !has_right(c, RIGHT_START, "you may not stop sensors"))
         return;
-    active *s = active_get(c->agent, sensor, words);
-    if (s == NULL) {
+    if (!active_find(c->agent, sensor, &s, words)) {
         fail_sensor(c, words);
         return;
     }
-    s->held = false;
-    active_adjust(s);
-    soap_put(&c->out, "sensor", s->spec->text);
+    if (s != NULL) {
+        s->held = false;
+        active_adjust(s);
+    }
+    soap_put(&c->out, "sensor", s != NULL ? s->spec->text : sensor);
 }
 
 static void put_one(void *user, const nl_record *record)
@@ -462,6 +461,7 @@ static void put_one(void *user, const nl_record *record)
 static void summaries_of(call *c)
 {
     char words[SPEC_WORDS];
+    active *s;
     const char *sensor = needed(c, "sensor"), *since = soap_value(c->soap, "since");
     double minutes = number(c, "minutes", 1);
     int64_t since_ns = 0;
@@ -473,10 +473,9 @@ static void summaries_of(call *c)
         fail(c, "BadRequest", "summaries are of 1, 10 or 60 minutes");
     if (c->fault_code != NULL)
         return;
-    const active *s = active_get(c->agent, sensor, words);
-    if (s == NULL)
+    if (!active_find(c->agent, sensor, &s, words))
         fail_sensor(c, words);
-    else
+    else if (s != NULL)
         summaries_list(s->summaries, (unsigned)minutes, since_ns, put_one, c);
     if (c->out.size >= ANSWER_MOST)
         fail(c, "LimitReached", "that is too much for one answer; ask for less, with since");
@@ -501,25 +500,39 @@ static bool is_plain(const char *text, size_t most)
     return size > 0 && size <= most;
 }
 
-static void register_agent(call *c)
+/* Returns how many there are; one more than are read at most. */
+static size_t read_sensors(const call *c, directory_sensor sensors[DIRECTORY_SENSORS_MOST])
 {
-    const char *host = needed(c, "agent.host"), *url = needed(c, "agent.url");
-    double ttl_s = number(c, "agent.ttl", 60);
-    directory_sensor sensors[DIRECTORY_SENSORS_MOST];
     size_t count = 0;
-    if (c->fault_code != NULL || !is_directory(c) || !has_right(c, RIGHT_REGISTER, "you may not register agents"))
-        return;
-    for (size_t i = 0; i < c->soap->count && count < DIRECTORY_SENSORS_MOST; i++) {
+    for (size_t i = 0; i < c->soap->count; i++) {
         const soap_argument *a = &c->soap->arguments[i];
         const char *value = c->soap->text.data + a->value;
-        if (strcmp(a->name, "agent.sensor") == 0)
-            sensors[count++] = (directory_sensor){"", "", ""};
+        bool begins = strcmp(a->name, "agent.sensor") == 0;
+        if (begins && count++ < DIRECTORY_SENSORS_MOST)
+            sensors[count - 1] = (directory_sensor){"", "", ""};
+        else if (count > DIRECTORY_SENSORS_MOST)
+            break;
         else if (count > 0 && strcmp(a->name, "agent.sensor.name") == 0)
             sensors[count - 1].name = value;
         else if (count > 0 && strcmp(a->name, "agent.sensor.what") == 0)
             sensors[count - 1].what = value;
         else if (count > 0 && strcmp(a->name, "agent.sensor.events") == 0)
             sensors[count - 1].events = value;
+    }
+    return count;
+}
+
+static void register_agent(call *c)
+{
+    const char *host = needed(c, "agent.host"), *url = needed(c, "agent.url");
+    double ttl_s = number(c, "agent.ttl", 60);
+    directory_sensor sensors[DIRECTORY_SENSORS_MOST];
+    if (c->fault_code != NULL || !is_directory(c) || !has_right(c, RIGHT_REGISTER, "you may not register agents"))
+        return;
+    size_t count = read_sensors(c, sensors);
+    if (count > DIRECTORY_SENSORS_MOST) {
+        fail(c, "LimitReached", "so many sensors of one agent are too many");
+        return;
     }
     if (!is_plain(host, 255) || !is_plain(url, 512) ||
         (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0) ||
@@ -573,13 +586,19 @@ static void find(call *c)
 
 /* ---- collections ---- */
 
-static void read_list(const call *c, const char *name, const char *list[LISTED_MOST + 1])
+static void read_list(call *c, const char *name, const char *list[LISTED_MOST + 1])
 {
     size_t place = 0, count = 0;
     const char *value;
-    while (count < LISTED_MOST && (value = soap_next_value(c->soap, name, &place)) != NULL)
-        if (*value != '\0')
-            list[count++] = value;
+    while ((value = soap_next_value(c->soap, name, &place)) != NULL) {
+        if (*value == '\0')
+            continue;
+        if (count == LISTED_MOST) {
+            fail_for_argument(c, name, "is there too often: more than 300 times");
+            break;
+        }
+        list[count++] = value;
+    }
     list[count] = NULL;
 }
 

@@ -148,6 +148,16 @@ static const char *set_seconds(double *place, const char *text)
     return NULL;
 }
 
+/* As directories take it. */
+static const char *set_ttl(double *place, const char *text)
+{
+    double value;
+    if (set_seconds(&value, text) != NULL || value < 1)
+        return "1 to 86400 seconds are wanted";
+    *place = value;
+    return NULL;
+}
+
 /* The first line of a file. */
 static const char *set_token(agent_settings *s, const char *path)
 {
@@ -211,7 +221,7 @@ const char *agent_settings_set(agent_settings *s, const char *name, const char *
     if (strcmp(name, "register-token") == 0)
         return set_token(s, value);
     if (strcmp(name, "ttl") == 0)
-        return set_seconds(&s->ttl_s, value);
+        return set_ttl(&s->ttl_s, value);
     if (strcmp(name, "max-sensors") == 0)
         return set_number(&s->limits.sensors, value);
     if (strcmp(name, "max-subscriptions") == 0)

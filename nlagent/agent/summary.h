@@ -36,7 +36,7 @@ void summaries_on_closed(summaries *s, void (*on_closed)(void *user, const nl_re
 size_t summaries_list(const summaries *s, unsigned minutes, int64_t since_ns,
                       void (*function)(void *user, const nl_record *record), void *user);
 
-/* Fields that were too many. */
+/* How many numbers were not summed up, for their fields were too many. */
 uint64_t summaries_left_out(const summaries *s);
 
 #endif

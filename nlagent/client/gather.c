@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { AGAIN_MOST_S = 30, POLL_MS = 200, STREAMS_MOST = 64, STACK = 256 << 10, COLLECTOR_PAUSE_MS = 20 };
+enum { AGAIN_MOST_S = 30, POLL_MS = 200, STACK = 256 << 10, COLLECTOR_PAUSE_MS = 20 };
 
 /* A sensor of an agent. */
 typedef struct stream {
@@ -31,7 +31,8 @@ typedef struct source {
     char *url;
     client *client; /* NULL: a collector */
     pthread_t thread;
-    stream streams[STREAMS_MOST];
+    stream *streams; /* one a sensor */
+    struct pollfd *ready;
     size_t count;
 } source;
 
@@ -186,7 +187,7 @@ static void *run(void *user)
 {
     source *s = user;
     while (!gather_is_over(s->all, NULL)) {
-        struct pollfd ready[STREAMS_MOST];
+        struct pollfd *ready = s->ready;
         bool more = false;
         for (size_t i = 0; i < s->count; i++) {
             stream *t = &s->streams[i];
@@ -234,6 +235,15 @@ static void *run_collector(void *user)
     return NULL;
 }
 
+static void free_source(source *s)
+{
+    client_free(s->client);
+    free(s->streams);
+    free(s->ready);
+    free(s->url);
+    free(s);
+}
+
 static bool start(gathering *g, source *s, void *(*function)(void *), char words[CLIENT_WORDS])
 {
     pthread_attr_t attributes;
@@ -243,9 +253,7 @@ static bool start(gathering *g, source *s, void *(*function)(void *), char words
     pthread_attr_destroy(&attributes);
     if (why != 0) {
         snprintf(words, CLIENT_WORDS, "a thread cannot be made: %s", strerror(why));
-        client_free(s->client);
-        free(s->url);
-        free(s);
+        free_source(s);
         return false;
     }
     s->next = g->sources;
@@ -264,12 +272,17 @@ bool gather_add(gathering *g, const char *url, char words[CLIENT_WORDS])
     s->all = g;
     s->client = client_new(url, &g->options.client, words);
     if (s->client == NULL) {
-        free(s->url);
-        free(s);
+        free_source(s);
         return false;
     }
-    for (; g->options.sensors[s->count] != NULL && s->count < STREAMS_MOST; s->count++)
-        s->streams[s->count] = (stream){.sensor = g->options.sensors[s->count], .channel = {.fd = -1}};
+    while (g->options.sensors[s->count] != NULL)
+        s->count++;
+    s->streams = calloc(s->count, sizeof *s->streams);
+    s->ready = calloc(s->count, sizeof *s->ready);
+    if (s->streams == NULL || s->ready == NULL)
+        abort();
+    for (size_t i = 0; i < s->count; i++)
+        s->streams[i] = (stream){.sensor = g->options.sensors[i], .channel = {.fd = -1}};
     return start(g, s, run, words);
 }
 
@@ -289,9 +302,7 @@ void gather_free(gathering *g)
         source *s = g->sources;
         g->sources = s->next;
         pthread_join(s->thread, NULL);
-        client_free(s->client);
-        free(s->url);
-        free(s);
+        free_source(s);
     }
     pthread_mutex_destroy(&g->lock);
     free(g);

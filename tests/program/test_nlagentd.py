@@ -2,6 +2,7 @@
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -52,6 +53,8 @@ class OnDemand(nlagents.Agent):
         self.assertIn("HOST=a ", result.stdout)
         support.wait_until(lambda: self.children(agent) == {}, what="the sensor's end")
         self.assertIn("NL.EVNT=CpuLoad", self.ask(agent, "query", "cpu", "--where", "NL.EVNT == CpuLoad").stdout)
+        again = ["--where", "NL.EVNT == Nothing"] * 30
+        self.assertIn("NL.EVNT=CpuLoad", self.ask(agent, "query", "cpu", *again, "--where", "NL.EVNT == CpuLoad").stdout, "the last holds")
 
     def test_start_and_stop(self):
         agent = self.start_agent()
@@ -136,6 +139,21 @@ class Trouble(nlagents.Agent):
         self.assertIn("it hung, and was killed", line)
         support.wait_until(lambda: pid not in self.children(agent))
 
+    def test_sensor_that_is_mute_and_stays_is_killed(self):
+        """It closes its output and takes no notice of SIGTERM; as one of one's own it need not beat."""
+        agent = self.start_agent("--sensor", "mute=trap '' TERM; exec >&-; while :; do sleep 1; done")
+        self.assertEqual(self.call(agent, "Start", [("sensor", "mute")])[0], 200)
+        pid = list(self.children(agent))[0]
+        support.wait_until(lambda: "Nlagentd.SensorFailed SENSOR=mute" in self.log_text(agent), what="its end")
+        self.assertIn('REASON="it closed its output and did not end, and was killed"', self.log_text(agent))
+        support.wait_until(lambda: pid not in self.children(agent))
+
+    def test_numbers_that_are_too_many_to_be_summed_up_are_counted(self):
+        agent = self.start_agent("--sensor", "many=i=0; while [ $i -lt 1010 ]; do i=$((i+1)); echo "
+                                 "\"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=M DISK.NAME=d$i X=1\"; done; exec sleep 1000")
+        self.assertEqual(self.call(agent, "Start", [("sensor", "many")])[0], 200)
+        support.wait_until(lambda: re.search(r"\* many .* unsummed=10$", self.ask(agent, "list").stdout, re.M), what="the last of them")
+
     def test_sensor_of_nonsense_harms_nobody(self):
         agent = self.start_agent("--sensor", "noise=head -c 3000000 /dev/urandom; sleep 100",
                                  "--sensor", "long=head -c 30000000 /dev/zero | tr '\\0' x; sleep 100")
@@ -186,6 +204,11 @@ class Trouble(nlagents.Agent):
         for sensor in "load", "memory":
             self.assertEqual(self.call(agent, "Start", [("sensor", sensor)])[0], 200)
         self.assertIn("LimitReached", self.call(agent, "Start", [("sensor", "cpu")])[1])
+        for operation in "Summaries", "Stop":  # which have nothing run
+            self.assertEqual(self.call(agent, operation, [("sensor", "cpu")])[0], 200, operation)
+            self.assertIn("UnknownSensor", self.call(agent, operation, [("sensor", "nosuch")])[1])
+        self.assertEqual(self.ask(agent, "query", "load").returncode, 0, "one that runs")
+        self.assertEqual(set(re.findall(r"(?m)^    \* (\S+)", self.ask(agent, "list").stdout)), {"load", "memory"})
         self.assertIn("BadRequest", self.call(agent, "Start", [("sensor", "load"), ("interval", "0.0001")])[1])
 
     def test_consumer_that_vanishes_is_forgotten(self):
@@ -250,7 +273,8 @@ class Configuration(nlagents.Agent):
     def test_what_is_wrong_is_said_with_its_line(self):
         for text, words in [("lisen x\n", "there is no such directive"), ("queue 0\n", "whole number"), ("queue\n", "no value"),
                             ("sensor x\n", "NAME=COMMAND"), ("listen ftp://x\n", "is wanted"), ("listen http\n", "is wanted"), ("allow x\n", "ADDRESS"),
-                            ("directory perhaps\n", "neither yes nor no"), ("register-token /nowhere\n", "cannot be read")]:
+                            ("directory perhaps\n", "neither yes nor no"), ("register-token /nowhere\n", "cannot be read"),
+                            ("ttl 0.5\n", "1 to 86400 seconds")]:
             self.file.write_text("# a comment\n\n" + text)
             result = self.run_program(self.nlagentd, "--config", self.file)
             self.assertEqual(result.returncode, 2, text)
@@ -329,6 +353,21 @@ class Configuration(nlagents.Agent):
         result = self.run_program(*command, "--register", "http://127.0.0.1:1")
         self.assertEqual(result.returncode, 2, result.stderr)
         self.assertIn("--url is wanted", result.stderr)
+
+
+class ManyKernelEvents(nlagents.Agent):
+    def test_all_are_asked_of_nlkernel(self):
+        """One that says what it was told, where a build's would be."""
+        kernel, folder = self.scratch / "nlkernel", self.scratch / "nlagent"
+        for path in kernel, folder:
+            path.mkdir()
+        (kernel / "nlkernel").write_text('#!/bin/sh\necho "DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Told WORDS=\\"$*\\""\nexec sleep 1000\n')
+        (kernel / "nlkernel").chmod(0o755)
+        self.nlagentd = shutil.copy(self.nlagentd, folder)
+        agent = self.start_agent()
+        events = [f"sched:e{i}" for i in range(50)]
+        told = self.ask(agent, "query", f"kernel?event={','.join(events)}&filter=x").stdout
+        self.assertIn("live --quiet --dest - " + " ".join(f"--event {e}" for e in events) + " --filter x", told)
 
 
 class Kernel(nlagents.Agent):

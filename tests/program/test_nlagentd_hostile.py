@@ -19,7 +19,7 @@ class Hostile(nlagents.Agent):
         return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{agent.pid}/status").read()).group(1))
 
     def test_each_is_refused_with_a_fault(self):
-        agent = self.start_agent()
+        agent = self.start_agent("--directory")
         call = nlagents.ENVELOPE % ("List", "", "List")
         laughs = '<!DOCTYPE l [<!ENTITY a "lol">' + "".join(
             f'<!ENTITY {chr(98 + i)} "' + f"&{chr(97 + i)};" * 10 + '">' for i in range(12)) + "]>"
@@ -57,6 +57,10 @@ class Hostile(nlagents.Agent):
             "UTF-16": (call.replace('"1.0"', '"1.0" encoding="UTF-16"').encode("utf-16"), None),
             "a file as destination": (nlagents.ENVELOPE % ("Collect", "<agent>http://a</agent><sensor>cpu</sensor><destination>/tmp/x"
                                                   "</destination>", "Collect"), "a collector's"),
+            "301 agents": (nlagents.ENVELOPE % ("Collect", "<agent>http://a</agent>" * 301 + "<sensor>cpu</sensor><destination>x-netlog://h"
+                                                "</destination>", "Collect"), "agent is there too often"),
+            "513 sensors": (nlagents.ENVELOPE % ("Register", "<agent><host>h</host><url>http://h</url>" + "<sensor><name>s</name></sensor>" * 513
+                                                 + "</agent>", "Register"), "LimitReached: so many sensors"),
         }
         # Files that would be written and read with the agent's rights.
         for option in ("backup=file:/tmp/x", "spool=/tmp/x", "activation=/tmp/x", "ca=/tmp/x", "cert=/tmp/x", "key=/tmp/x", "append=no",

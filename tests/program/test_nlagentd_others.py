@@ -2,6 +2,7 @@
 import http.client
 import os
 import re
+import socket
 import subprocess
 import textwrap
 
@@ -32,6 +33,35 @@ class Directory(nlagents.Agent):
         self.assertIn("LoadAverage", self.ask(agent, "query", "load").stdout)
         support.wait_until(lambda: "Nlagentd.NotRegistered" in self.log_text(agent))
         self.assertIn("refused", self.log_text(agent))
+
+    def test_directory_that_hangs_does_not_keep_the_agent_from_ending(self):
+        """It begins an answer and never ends it: an agent waits for the rest for more than a minute, but not at its end."""
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            agent = self.start_agent("--register", f"http://127.0.0.1:{listener.getsockname()[1]}")
+            self.call(agent, "Start", [("sensor", "load")])
+            pids = list(self.children(agent))
+            self.assertEqual(len(pids), 1)
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(100)
+                connection.sendall(b"HTTP/1.0 200 OK\r\n\r\n")
+                agent.terminate()
+                self.assertEqual(agent.wait(40), 0)
+        self.assertFalse(os.path.exists(f"/proc/{pids[0]}"))
+
+    def test_an_agent_of_many_sensors(self):
+        directory = self.start_agent("--directory")
+        sensors = "".join(f"<sensor><name>s{i}</name><what>w</what><events>E</events></sensor>" for i in range(512))
+        status, text = self.call(directory, "Register", [("agent", f"<host>h</host><url>http://h:1</url>{sensors}")])
+        self.assertEqual(status, 200, text)
+        self.assertEqual(self.ask(directory, "find", "sensor=s511").stdout, "h\thttp://h:1\ts511\tE\n")
+
+    def test_collect_of_many_sensors(self):
+        agent = self.start_agent("--sensor", 'own=echo "DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Own N=$NL_ARGUMENT_n"; exec sleep 1000')
+        out = self.scratch / "all.log"
+        self.start(self.nlagent, "collect", *(f"own?n={i}" for i in range(70)), "-a", agent.url, "-o", out)
+        numbers = lambda: set(re.findall(r" N=(\d+)", out.read_text())) if out.exists() else set()
+        support.wait_until(lambda: numbers() == {str(i) for i in range(70)}, what="what all sensors say")
 
     def test_collect_follows_agents_that_vanish_and_come_back(self):
         first, second = self.start_agent(name="h1"), self.start_agent(name="h2")
