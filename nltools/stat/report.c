@@ -10,6 +10,7 @@
 
 enum { NAME_LEAST = 30, NAME_MOST = 72, ROWS_MOST = 30 };
 
+/* A name of the log's, as a terminal may have it. */
 static void print_padded(const char *text, int width)
 {
     char *shown = printable(text);
@@ -122,14 +123,19 @@ static void print_oddity(const measure *m, const oddity *o, const char *what, bo
 {
     if (o->count == 0)
         return;
-    printf("  %" PRIu64 " of them %s\n", o->count, what);
+    printf("  %" PRIu64 " of them ", o->count);
+    print_padded(what, 0);
+    printf("\n");
     for (guint i = 0; i < o->examples->len; i++) {
         const example *e = &g_array_index(o->examples, example, i);
         print_example(m, e);
-        if (missing)
-            printf("  lacks %s\n", m->definition->events[e->first]);
-        else
-            printf("  %s before %s\n", m->definition->events[e->first], m->definition->events[e->last]);
+        printf("  %s", missing ? "lacks " : "");
+        print_padded(m->definition->events[e->first], 0);
+        if (!missing) {
+            printf(" before ");
+            print_padded(m->definition->events[e->last], 0);
+        }
+        printf("\n");
     }
     if (o->examples->len > 0 && o->examples->len < o->count)
         printf("    ...\n");
@@ -147,8 +153,8 @@ static void print_slowest(const measure *m)
         printf("  %s", units_time((double)e->total_ns, text));
         if (e->longest_ns >= 0) {
             char *name = report_segment_name(m, e->first, e->last);
-            printf(", of it %s", units_time((double)e->longest_ns, text));
-            printf(" %s", name);
+            printf(", of it %s ", units_time((double)e->longest_ns, text));
+            print_padded(name, 0);
             g_free(name);
         }
         printf("\n");

@@ -210,6 +210,20 @@ class Nlstat(support.Case):
         self.assertIn(f"{log}:201: ", strict.stderr)
         self.assertIn("--strict", strict.stderr)
 
+    def test_control_characters_are_not_printed(self):
+        """Nor those of ISO 6429: U+009B begins a terminal's sequences, too."""
+        path = self.scratch / "hostile.log"
+        path.write_text("".join(line(i * 1000 + at, event, i) for i in range(12)
+                                for at, event in enumerate(("x\033[31mred", "w", "z\u009b31m")[i % 4 == 0:3 - (i % 4 == 1)][::-1 if i % 4 == 2 else 1])))
+        for options in ["-n", "3", "--missing", "3", path], ["--compare", path, path], ["--plot", "-", path]:
+            said = self.run_program(self.nlstat, "--id", "REQ.ID", *options).stdout
+            self.assertIn("Lifelines by REQ.ID", said)
+            self.assertNotIn("\033", said)
+            self.assertNotIn("\u009b", said)
+            if "--missing" in options:
+                for shown in "of them without x?[31mred, their first", "lacks x?[31mred", "lacks z?31m", "before ", "of it ", "x?[31mred -> w":
+                    self.assertIn(shown, said)
+
     def test_odd_input(self):
         empty = self.run_program(self.nlstat, self.log(""))
         self.assertEqual(empty.returncode, 1)
