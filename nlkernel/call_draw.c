@@ -3,6 +3,7 @@
 #include "call_draw.h"
 
 #include "base/error.h"
+#include "convert/output.h"
 
 #include <string.h>
 
@@ -29,23 +30,22 @@ bool call_draw_knows(const char *path)
 bool call_draw_graph(const call_view *v, const char *path)
 {
     (void)v;
-    return call_draw_knows(path);
+    call_draw_knows(path);
+    program_error("%s", nl_error_message());
+    return false;
 }
 
 bool call_draw_bars(const call_view *v, const char *path)
 {
-    (void)v;
-    return call_draw_knows(path);
+    return call_draw_graph(v, path);
 }
 
 #else
 
-#include <errno.h>
 #include <graphviz/gvc.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 bool call_draw_knows(const char *path)
 {
@@ -120,26 +120,32 @@ NL_PRINTF(3, 4) static void set_format(void *object, char *name, const char *for
 
 /* ---- files ---- */
 
-/* Renders into a file that takes its name when it is whole. */
-static bool render(GVC_t *context, Agraph_t *graph, const char *path, const char *format)
+/* Renders into memory, to be freed. False when that failed. */
+static bool render(GVC_t *context, Agraph_t *graph, const char *format, char **picture, size_t *size)
 {
-    char *temporary;
-    NL_REQUIRE(asprintf(&temporary, "%s.%d", path, getpid()) >= 0, "out of memory");
-    FILE *file = fopen(temporary, "we");
-    bool opened = file != NULL, good = opened;
-    if (good && strcmp(format, "dot") == 0)
-        good = agwrite(graph, file) == 0;
-    else if (good)
-        good = gvRender(context, graph, format, file) == 0;
+    FILE *file = open_memstream(picture, size);
+    NL_REQUIRE(file != NULL, "out of memory");
+    bool good = strcmp(format, "dot") == 0 ? agwrite(graph, file) == 0 : gvRender(context, graph, format, file) == 0;
     good = good && !ferror(file);
-    if (opened)
-        good = fclose(file) == 0 && good;
-    good = good && rename(temporary, path) == 0;
-    if (!good)
-        nl_error_set_errno("%s", path);
-    if (!good && opened)
-        unlink(temporary);
-    free(temporary);
+    return fclose(file) == 0 && good;
+}
+
+static bool fail(const char *path, const char *doing)
+{
+    program_error("%s: it can't be %s: %s", path, doing, aglasterr() != NULL ? aglasterr() : "libgvc says not why");
+    return false;
+}
+
+/* Into a file that takes its name when it is whole. */
+static bool write_picture(GVC_t *context, Agraph_t *graph, const char *path, const char *format)
+{
+    char *picture = NULL;
+    size_t size = 0;
+    bool good = render(context, graph, format, &picture, &size) || fail(path, "drawn");
+    output *out = good ? output_open(path) : NULL;
+    good = out != NULL && output_write(out, picture, size);
+    good = out != NULL && output_close(out, good) && good;
+    free(picture);
     return good;
 }
 
@@ -149,10 +155,8 @@ static bool finish(Agraph_t *graph, const char *path)
     const char *format = format_of(path);
     GVC_t *context = gvContext();
     bool laid_out = strcmp(format, "dot") != 0;
-    bool good = !laid_out || gvLayout(context, graph, "dot") == 0;
-    if (!good)
-        nl_error_set("%s: it can't be laid out: %s", path, aglasterr() != NULL ? aglasterr() : "libgvc says not why");
-    good = good && render(context, graph, path, format);
+    bool good = !laid_out || gvLayout(context, graph, "dot") == 0 || fail(path, "laid out");
+    good = good && write_picture(context, graph, path, format);
     if (laid_out)
         gvFreeLayout(context, graph);
     agclose(graph);

@@ -7,10 +7,10 @@
 /* Whether the name says a format that can be drawn. False with the reason in nl_error_message(). */
 bool call_draw_knows(const char *path);
 
-/* The shown functions and their calls of each other, hot ones redder. False with the reason. */
+/* The shown functions and their calls of each other, hot ones redder. False after having said why. */
 bool call_draw_graph(const call_view *v, const char *path);
 
-/* How often the shown functions were called, as bars. False with the reason. */
+/* How often the shown functions were called, as bars. False after having said why. */
 bool call_draw_bars(const call_view *v, const char *path);
 
 #endif

@@ -63,7 +63,6 @@ int command_graph(int argc, char **argv)
     argp_parse(&argp, argc, argv, 0, NULL, &a);
     int status = call_view_read(&a.view, a.sources, a.source_count);
     if (a.view.count > 0 && !call_draw_graph(&a.view, a.output)) {
-        program_error("%s", nl_error_message());
         status = PROGRAM_PROBLEM;
     } else if (a.view.count > 0) {
         char *summary = call_view_summary(&a.view);

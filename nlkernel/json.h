@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-/* Prints text as a JSON string, quotes included; bytes beyond ASCII become \u0080 to \u00ff. */
+/* Prints text as a JSON string, quotes included; what is no UTF-8 in it, each byte, becomes U+FFFD. */
 void json_print_string(const char *text);
 
 /* The same to a file. */

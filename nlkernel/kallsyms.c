@@ -155,11 +155,6 @@ void kallsyms_free(kallsyms *k)
     free(k);
 }
 
-size_t kallsyms_count(const kallsyms *k)
-{
-    return k->count;
-}
-
 /* ---- finding ---- */
 
 /* How many symbols begin at address or before it. */

@@ -21,9 +21,6 @@ kallsyms *kallsyms_read(void);
 
 void kallsyms_free(kallsyms *k);
 
-/* How many functions there are. */
-size_t kallsyms_count(const kallsyms *k);
-
 /* The function's name, which lasts as long as k; data is NULL when the address lies in none. */
 nl_string kallsyms_find(const kallsyms *k, uint64_t address);
 

@@ -236,7 +236,6 @@ static void say_lost(lane *l, uint64_t count, int64_t from_ns, int64_t to_ns)
         l->identity.first_sequence += count;
     }
     l->accounted += count;
-    atomic_fetch_add(&l->lost, count);
     nl_record *record = record_of(l, NL_WARNING, our_name, "NetLogger.Lost", to_ns);
     add_int(record, "CPU", l->cpu);
     nl_record_add_uint(record, "COUNT", count);

@@ -63,7 +63,6 @@ typedef struct lane {
 
     uint64_t events;  /* that were recorded */
     uint64_t strange; /* that were not understood */
-    _Atomic uint64_t lost;
 } lane;
 
 /* Opens its ring buffer. False with the reason in nl_error_message(). */

@@ -18,6 +18,7 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/symbol_map.c %D%/symbol_map.h %D%/dwarf.c %D%/symbols.c %D%/call_view.c %D%/call_view.h \
 	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/report_functions.c \
 	libnetlogger/convert/builder.c libnetlogger/convert/keys.c libnetlogger/convert/sink.c libnetlogger/convert/kernel_text.c \
+	libnetlogger/convert/output.c libnetlogger/convert/json_text.c libnetlogger/program/encoding.c \
 	libnetlogger/convert/ftrace.c libnetlogger/convert/perf.c \
 	libnetlogger/program/program.c libnetlogger/program/reading.c libnetlogger/program/log.c \
 	libnetlogger/program/source.c libnetlogger/program/archive.c libnetlogger/program/units.c

@@ -143,18 +143,10 @@ static void read_cpus(recording_options *o, const char *text, struct argp_state 
 
 static int64_t read_time_ns(const char *name, const char *text, struct argp_state *state)
 {
-    static const struct {
-        const char *unit;
-        double ns;
-    } units[] = {{"", 1e9}, {"s", 1e9}, {"ms", 1e6}, {"us", 1e3}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
-    char *end;
-    double value = strtod(text, &end);
-    if (isdigit((unsigned char)*text) || *text == '.')
-        for (size_t i = 0; end != text && i < sizeof units / sizeof *units; i++)
-            if (strcmp(end, units[i].unit) == 0 && value * units[i].ns >= 1 && value * units[i].ns < 1e18)
-                return (int64_t)(value * units[i].ns);
-    argp_error(state, "%s %s: a time is wanted, as in 10s, 500ms, 2m or 1h", name, text);
-    return 0;
+    int64_t time_ns = 0;
+    if (!program_duration_parse(text, &time_ns))
+        argp_error(state, "%s %s: a time is wanted, as in 10s, 500ms, 2m or 1h", name, text);
+    return time_ns;
 }
 
 static void read_filter(recording_options *o, const char *text, struct argp_state *state)

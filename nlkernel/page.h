@@ -3,7 +3,7 @@
  *
  * A page is a time, how many bytes are in it, and events, each with a word before it that says its size and the
  * nanoseconds since the one before. What was overwritten before a page was read is said at its end, where there is
- * room. The bytes are the kernel's own, but nothing is read beyond them whatever they are.
+ * room. The bytes are the kernel's own, or of a file that says so: nothing is read beyond them whatever they are.
  */
 #ifndef NLKERNEL_PAGE_H
 #define NLKERNEL_PAGE_H
@@ -34,6 +34,8 @@ typedef struct page_event {
     uint64_t time_ns;
 } page_event;
 
+enum { PAGE_TIME_SIZE = 8 };
+
 #define PAGE_COMMIT_MISSED (UINT32_C(1) << 31)
 #define PAGE_COMMIT_COUNTED (UINT32_C(1) << 30)
 
@@ -45,7 +47,8 @@ static inline bool page_layout_read(page_layout *layout, const char *text)
     if (commit == NULL || data == NULL ||
         sscanf(commit, " commit; offset:%u; size:%u;", &commit_offset, &commit_size) != 2 ||
         sscanf(data, " data; offset:%u; size:%u;", &data_offset, &data_size) != 2 || commit_size > 8 ||
-        commit_size < 4 || commit_offset > 64 || commit_offset + commit_size > data_offset || data_offset > 64)
+        commit_size < 4 || commit_offset < PAGE_TIME_SIZE || commit_offset > 64 ||
+        commit_offset + commit_size > data_offset || data_offset > 64)
         return false;
     *layout = (page_layout){commit_offset, commit_size, data_offset};
     return true;
@@ -58,13 +61,13 @@ static inline uint32_t page_word(const char *at)
     return word;
 }
 
-/* Begins with a page of size bytes as it was read. False when there is nothing in it. */
+/* Begins with a page of size bytes as it was read, by a layout that was read. False when there is nothing in it. */
 static inline bool page_begin(page_walk *walk, const page_layout *layout, const char *page, size_t size)
 {
     *walk = (page_walk){0};
     if (size < layout->data_offset)
         return false;
-    memcpy(&walk->time_ns, page, sizeof walk->time_ns);
+    memcpy(&walk->time_ns, page, PAGE_TIME_SIZE); /* every layout has it before all else */
     uint64_t whole = 0;
     memcpy(&whole, page + layout->commit_offset, layout->commit_size);
     uint32_t commit = (uint32_t)whole, used = commit & (PAGE_COMMIT_COUNTED - 1);

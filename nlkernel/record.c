@@ -29,15 +29,10 @@ static const struct argp_child children[] = {{&recording_argp, 0, "", 1}, {0}};
 
 static nl_format read_format(const char *text, struct argp_state *state)
 {
-    static const struct {
-        const char *name;
-        nl_format format;
-    } formats[] = {{"ulm", NL_FORMAT_ULM}, {"bp", NL_FORMAT_BP}, {"nlb", NL_FORMAT_NLB}};
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (strcmp(text, formats[i].name) == 0)
-            return formats[i].format;
-    argp_error(state, "--format %s: ulm, bp or nlb is wanted", text);
-    return NL_FORMAT_UNKNOWN;
+    nl_format format = nl_format_parse(text);
+    if (format == NL_FORMAT_UNKNOWN)
+        argp_error(state, "--format %s: ulm, bp or nlb is wanted", text);
+    return format;
 }
 
 static error_t parse(int key, char *argument, struct argp_state *state)

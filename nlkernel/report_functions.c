@@ -167,10 +167,8 @@ int report_functions(int argc, char **argv)
         print_json(&a.view);
     else if (a.view.count > 0)
         print_text(&a.view);
-    if (a.view.count > 0 && a.picture != NULL && !call_draw_bars(&a.view, a.picture)) {
-        program_error("%s", nl_error_message());
+    if (a.view.count > 0 && a.picture != NULL && !call_draw_bars(&a.view, a.picture))
         status = PROGRAM_PROBLEM;
-    }
     call_view_free(&a.view);
     return status;
 }

@@ -290,6 +290,8 @@ static bool add_threads(const instance *i, const char *list, int pid)
     char *file;
     NL_REQUIRE(asprintf(&file, "%s/%s", i->dir, list) >= 0, "out of memory");
     int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
+    if (fd < 0)
+        good = nl_error_set_errno("%s", file) == NL_OK;
     for (struct dirent *entry; good && (entry = readdir(folder)) != NULL;)
         if (entry->d_name[0] != '.' && write(fd, entry->d_name, strlen(entry->d_name)) < 0)
             good = nl_error_set_errno("%s", file) == NL_OK;

@@ -40,12 +40,6 @@ static void fail(sink *s)
     atomic_store(&s->failed, true);
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-    size_t size = strlen(text), end_size = strlen(end);
-    return size >= end_size && strcmp(text + size - end_size, end) == 0;
-}
-
 bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
 {
     nl_url *url = nl_url_parse(path);
@@ -59,8 +53,10 @@ bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
     }
     start(s, path);
     s->zstd_level = zstd_level;
+    if (format == NL_FORMAT_UNKNOWN && plain)
+        format = nl_format_of_name(url->path);
     if (format == NL_FORMAT_UNKNOWN)
-        format = plain && ends_in(url->path, ".nlb") ? NL_FORMAT_NLB : NL_FORMAT_ULM;
+        format = NL_FORMAT_ULM;
     bool good;
     if (format == NL_FORMAT_NLB) {
         s->fd = plain ? open(url->path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666) : fcntl(1, F_DUPFD_CLOEXEC, 3);

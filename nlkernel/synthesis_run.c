@@ -17,9 +17,9 @@ bool schema_run_open(schema_run *run, const char *name, const char *const *param
     run->rules = nl_synthesis_read(run->schema.path, parameters);
     bool good = run->rules != NULL && summaries_read(&run->summaries, &run->schema);
     if (good && output != NULL) {
+        nl_format format = nl_format_of_name(output);
         nl_writer_options options = {.truncate = true, .buffer_size = 256 << 10};
-        size_t size = strlen(output);
-        options.format = size > 4 && strcmp(output + size - 4, ".nlb") == 0 ? NL_FORMAT_NLB : NL_FORMAT_ULM;
+        options.format = format != NL_FORMAT_UNKNOWN ? format : NL_FORMAT_ULM;
         run->output = nl_writer_open(output, &options);
         good = run->output != NULL;
     }

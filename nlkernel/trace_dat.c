@@ -111,6 +111,11 @@ static bool has_page_size(const trace_dat *t)
     return t->page_size >= LEAST || say_damaged("a page's size");
 }
 
+static bool has_layout(const trace_dat *t)
+{
+    return t->layout.data_offset > 0 || say_damaged("the description of pages");
+}
+
 /* ---- what events look like ---- */
 
 static bool read_header_page(trace_dat *t, bytes *b)
@@ -231,7 +236,7 @@ static bool take_cpu(trace_dat *t, uint64_t cpu, bytes data)
             return say_damaged("compressed trace data");
         take_pages(t, cpu, (bytes){t->unpacked.data, t->unpacked.data + t->unpacked.size, false});
     }
-    return !data.bad;
+    return !data.bad || say_damaged("compressed trace data");
 }
 
 /* ---- version 6 ---- */
@@ -326,7 +331,7 @@ static bool take_buffer_7(trace_dat *t, bytes option)
     take_text(&option);
     t->page_size = (size_t)take_number(&option, 4);
     uint64_t cpus = take_number(&option, 4);
-    if (!has_page_size(t))
+    if (!has_page_size(t) || !has_layout(t))
         return false;
     for (uint64_t i = 0; i < cpus && !option.bad; i++) {
         uint64_t cpu = take_number(&option, 4), offset = take_number(&option, 8), size = take_number(&option, 8);

@@ -216,25 +216,46 @@ static bool run_syscalls(nl_writer *to, int argc, char **argv)
 
 /* ---- all of them ---- */
 
+typedef struct workload {
+    const char *name;
+    bool (*run)(nl_writer *to, int argc, char **argv);
+} workload;
+
+/* NULL after having said which there are. */
+static const workload *find(const char *name)
+{
+    static const workload loads[] = {{"noise", run_noise}, {"switch", run_switch}, {"syscalls", run_syscalls}};
+    enum { COUNT = sizeof loads / sizeof *loads };
+    nl_buffer names = {0};
+    for (size_t i = 0; i < COUNT; i++) {
+        if (strcmp(loads[i].name, name) == 0) {
+            nl_buffer_free(&names);
+            return &loads[i];
+        }
+        const char *joint = i == 0 ? "" : i + 1 < COUNT ? ", " : " and ";
+        nl_buffer_append(&names, joint, strlen(joint));
+        nl_buffer_append(&names, loads[i].name, strlen(loads[i].name));
+    }
+    program_error("there is no workload \"%s\": %.*s are", name, (int)names.size, names.data);
+    nl_buffer_free(&names);
+    return NULL;
+}
+
 int workload_main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        bool (*run)(nl_writer *to, int argc, char **argv);
-    } loads[] = {{"noise", run_noise}, {"switch", run_switch}, {"syscalls", run_syscalls}};
+    if (argc < 2) {
+        program_error("workload: a NAME and a FILE for its records are wanted");
+        return PROGRAM_USAGE;
+    }
+    const workload *load = find(argv[0]);
+    if (load == NULL)
+        return PROGRAM_PROBLEM;
     const nl_writer_options options = {.truncate = true, .format = NL_FORMAT_NLB};
-    nl_writer *to = argc >= 2 ? nl_writer_open(argv[1], &options) : NULL;
-    bool found = false, good = to != NULL;
-    for (size_t i = 0; good && i < sizeof loads / sizeof *loads; i++)
-        if (strcmp(loads[i].name, argv[0]) == 0) {
-            found = true;
-            good = loads[i].run(to, argc - 2, argv + 2);
-        }
+    nl_writer *to = nl_writer_open(argv[1], &options);
+    bool good = to != NULL && load->run(to, argc - 2, argv + 2);
     if (to != NULL)
         good = nl_writer_close(to) == NL_OK && good;
     if (!good)
         program_error("workload: %s", nl_error_message());
-    else if (!found)
-        program_error("there is no workload \"%s\": noise and switch are", argv[0]);
-    return good && found ? PROGRAM_DONE : PROGRAM_PROBLEM;
+    return good ? PROGRAM_DONE : PROGRAM_PROBLEM;
 }

@@ -101,17 +101,20 @@ bool program_duration_parse(const char *text, int64_t *duration_ns)
 {
     static const struct {
         const char *name;
-        double seconds;
-    } units[] = {{"", 1}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"h", 3600}, {"d", 86400}};
+        double ns;
+    } units[] = {{"", 1e9},   {"us", 1e3},   {"ms", 1e6},   {"s", 1e9},
+                 {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
     char *end;
-    double number = *text >= '0' && *text <= '9' ? strtod(text, &end) : -1;
+    double number = (*text >= '0' && *text <= '9') || *text == '.' ? strtod(text, &end) : -1;
     if (!(number > 0 && number < 1e9))
         return false;
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
         if (strcasecmp(end, units[i].name) == 0) {
-            double seconds = number * units[i].seconds;
-            *duration_ns = (int64_t)(seconds * 1e9);
-            return seconds < 9e9 && *duration_ns > 0;
+            double ns = number * units[i].ns;
+            if (ns < 1 || ns >= 9e18)
+                return false;
+            *duration_ns = (int64_t)ns;
+            return true;
         }
     return false;
 }

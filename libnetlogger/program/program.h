@@ -157,7 +157,8 @@ bool program_expand_archives(program_reading *reading, char **names, size_t coun
 /* What is known of the streams of the archive that a path is a file of; NULL when it is of none. */
 nl_streams *program_archive_streams(const program_reading *reading, const char *path);
 
-/* Reads a time such as "100ms", "5" (seconds), "1.5h", "2d": more than 0. False when it is none. */
+/* Reads a time such as "100ms", "5" (seconds), "1.5h", "2d", "20us", "3min" or "3m": more than 0. False when it is
+ * none. */
 bool program_duration_parse(const char *text, int64_t *duration_ns);
 
 /* An option's argument as a time (time.h); what is none ends the program as argp_error does. */

@@ -614,10 +614,24 @@ class WithoutTracefs(support.Case):
                 (["record", "-e", "sched", "-d", "0"], "--duration 0"), (["record", "-e", "sched", "-d", "3 days"], "--duration 3 days"),
                 (["record", "-e", "sched", "-b", "1"], "--buffer 1"), (["record", "-e", "sched", "--low-water", "101"], "--low-water 101"),
                 (["record", "-e", "sched", "-f", "xml"], "--format xml"), (["record", "-e", "sched", "-F"], "--follow wants a command"),
-                (["record", "-e", "sched", "--zstd", "99"], "--zstd 99")]:
+                (["record", "-e", "sched", "--zstd", "99"], "--zstd 99"), (["workload", "noise"], "NAME and a FILE")]:
             result = self.run_program(nlkernel, *arguments)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertIn(words, result.stderr)
+
+    def test_words_of_other_programs(self):
+        """Times and formats are spelt as everywhere else."""
+        nlkernel = support.program("nlkernel/nlkernel")
+        for options in (["-d", "1d"], ["-d", "20us"], ["-d", "2min"], ["-d", ".5h"], ["--interval", "1d"], ["-f", "NLB"]):
+            result = self.run_program(nlkernel, "record", "-e", "sched", *options, "-o", self.scratch / "k.nlb", "--tracefs", self.scratch)
+            self.assertEqual((result.returncode, result.stderr), (1, f"nlkernel: {self.scratch}: no tracefs is mounted there\n"))
+
+    def test_no_such_workload(self):
+        kept = self.scratch / "kept"
+        kept.write_text("kept")
+        result = self.run_program(support.program("nlkernel/nlkernel"), "workload", "nonsense", kept)
+        self.assertEqual((result.returncode, kept.read_text()), (1, "kept"))
+        self.assertIn('"nonsense": noise, switch and syscalls are', result.stderr)
 
 
 class Listing(Kernel):

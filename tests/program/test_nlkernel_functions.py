@@ -173,7 +173,9 @@ class Sources(Functions):
             path.write_bytes(data[:size])
             self.assertIn("trace.dat: ", self.report(path, status=1))
         for what, said in ((data.replace(b"tracing6\0\0", b"tracing6\0\1"), "other byte order"), (data.replace(b"tracing6", b"tracing9"), "another version"),
-                           (data.replace(b"offset:16;\tsize:4080", b"offset:99;\tsize:4080"), "description of pages")):
+                           (data.replace(b"offset:16;\tsize:4080", b"offset:99;\tsize:4080"), "description of pages"),
+                           (data.replace(b"commit;\toffset:8;\tsize:8", b"commit;\toffset:0;\tsize:4").replace(b"offset:16;", b"offset:04;"), "description of pages"),
+                           ((support.SOURCE / "tests/fuzz/corpus/trace_dat/version_7_of_no_layout").read_bytes(), "description of pages")):
             path.write_bytes(what)
             self.assertIn(said, self.report(path, status=1))
 
@@ -211,12 +213,33 @@ class Pictures(Functions):
         self.assertIn("ends in .pdf, .svg, .png or .dot", self.graph("-o", "calls.gif", self.log(), status=2))
         self.assertIn("/nonexistent/x.svg: No such file or directory", self.graph("-o", "/nonexistent/x.svg", self.log(), status=1))
 
+    def test_a_picture_takes_its_name_when_it_is_whole(self):
+        """Whatever lies beside it: no other file is opened, and none is left."""
+        for name in "svg", "dot":
+            path = self.scratch / "folder" / f"calls.{name}"
+            path.parent.mkdir(exist_ok=True)
+            path.write_text("old")
+            path.chmod(0o640)
+            os.link(path, self.scratch / f"old.{name}")
+            self.graph("-o", path, self.log())
+            self.assertEqual((self.scratch / f"old.{name}").read_text(), "old")
+            self.assertIn("tcp_recvmsg", path.read_text())
+            self.assertEqual(path.stat().st_mode & 0o777, 0o640)
+        self.assertEqual(sorted(p.name for p in path.parent.iterdir()), ["calls.dot", "calls.svg"])
+
     def test_names_that_mean_something_elsewhere(self):
         log = self.write("x.log", 'DATE=20260101000000 PROG=p NL.EVNT=ftrace.function FUNCTION="a<b>&\\"c" CALLER="{x|y}"\n')
         for command in ("graph", "-o"), ("report", "--functions", "--draw"):
             result = self.run_program(self.nlkernel, *command, self.scratch / "x.svg", log)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertIn("a&lt;b&gt;&amp;", (self.scratch / "x.svg").read_text())
+
+    def test_json_of_any_bytes(self):
+        log = self.scratch / "x.log"
+        log.write_bytes('DATE=20260101000000 PROG=p NL.EVNT=ftrace.function FUNCTION="grüße€\x7f" CALLER="a'.encode() + b'\xff\xc3"\n')
+        found = self.report(log)
+        self.assertEqual(self.edges(found), {("a\ufffd\ufffd", "grüße€\x7f"): 1})
+        self.assertIn('"grüße€', self.run_program(self.nlkernel, "report", "--functions", "--json", log).stdout)
 
     def test_text(self):
         result = self.run_program(self.nlkernel, "report", "--functions", self.log())
