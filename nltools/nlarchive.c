@@ -4,6 +4,8 @@
 #include "archive/load.h"
 #include "archive/query.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -166,10 +168,25 @@ static const struct argp argp = {
 
 /* ---- load ---- */
 
+/* A folder that can't be read is in trouble as a file is. */
+static bool can_be_listed(loader *l, const char *folder)
+{
+    DIR *entries = opendir(folder);
+    if (entries == NULL) {
+        loader_trouble(l, folder, "open %s: %s", folder, strerror(errno));
+        return false;
+    }
+    closedir(entries);
+    loader_is_well(l, folder);
+    return true;
+}
+
 static bool load_source(loader *l, const char *name)
 {
     if (program_awaits_signal(name))
         return load_collector(l, name);
+    if (program_is_folder(name) && !can_be_listed(l, name))
+        return false;
     char **files;
     size_t count;
     char *names[] = {(char *)name};
@@ -200,10 +217,10 @@ static bool load_sources(const arguments *a, loader *l)
         program_catch_signals();
     bool good = load_once(l, names, count);
     l->quiet = true;
-    while (good && a->follow && !program_was_stopped()) {
+    while (a->follow && !l->failed && !program_was_stopped()) {
         for (int i = 0; i < LOOK_PAUSES && !program_was_stopped(); i++)
             program_pause();
-        good = load_once(l, names, count);
+        good = load_once(l, names, count) && good;
     }
     return good;
 }

@@ -121,6 +121,7 @@ static bool read_all(live *v, nl_source *source, const char *name)
         size_t size;
         status = nl_source_read(source, &data, &size);
         if (status == NL_OK) {
+            loader_is_well(v->loader, name);
             nl_decoder_feed(decoder, data, size);
             good = take_records(v, decoder);
         } else if (status == NL_AGAIN) {
@@ -129,7 +130,7 @@ static bool read_all(live *v, nl_source *source, const char *name)
         good = good && commit_now_and_then(v, status == NL_AGAIN);
     }
     if (good && status == NL_FAILED)
-        program_error("%s", nl_error_message());
+        loader_trouble(v->loader, name, "%s", nl_error_message());
     nl_decoder_finish(decoder);
     good = good && take_records(v, decoder);
     if (good && v->loader->in_batch > 0)
@@ -149,14 +150,12 @@ static store_place *place_of(loader *l, const char *url)
 bool load_collector(loader *l, const char *url)
 {
     live v = {.loader = l, .place = place_of(l, url)};
-    bool good = look_back(&v);
-    if (!good)
-        program_error("%s", store_why());
+    bool good = look_back(&v) || loader_fail(l);
     char *text = make_url(&v, url);
     nl_url *parsed = good ? nl_url_parse(text) : NULL;
     nl_source *source = parsed != NULL ? nl_source_open(parsed, false, true) : NULL;
     if (good && source == NULL)
-        program_error("%s", nl_error_message());
+        loader_trouble(l, url, "%s", nl_error_message());
     good = source != NULL && read_all(&v, source, url);
     nl_source_close(source);
     nl_url_free(parsed);

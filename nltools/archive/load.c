@@ -16,6 +16,7 @@ enum { READ_SIZE = 1 << 20, PENDING_MOST = 64 << 20 };
 
 /* A file or a pipe, from where it is to be read on. */
 typedef struct input {
+    loader *loader;
     const char *name;
     int fd;            /* of a plain file that is not compressed; -1: source has it */
     nl_source *source; /* decompresses, and reads pipes */
@@ -90,14 +91,14 @@ static nl_status read_some(input *in, const char **data, size_t *size)
     if (in->source != NULL) {
         nl_status status = program_source_read(in->source, data, size);
         if (status == NL_FAILED)
-            program_error("%s", nl_error_message());
+            loader_trouble(in->loader, in->name, "%s", nl_error_message());
         return status;
     }
     ssize_t got;
     while ((got = read(in->fd, in->bytes, READ_SIZE)) < 0 && errno == EINTR)
         ;
     if (got < 0) {
-        program_error("read %s: %s", in->name, strerror(errno));
+        loader_trouble(in->loader, in->name, "read %s: %s", in->name, strerror(errno));
         return NL_FAILED;
     }
     *data = in->bytes;
@@ -230,7 +231,7 @@ bool load_file(loader *l, const char *name)
     char *full = full_name(name), head[STORE_HEAD_SIZE];
     size_t head_size;
     uint64_t file_size;
-    input in = {.name = name, .fd = -1, .again = read_head(full, head, &head_size, &file_size)};
+    input in = {.loader = l, .name = name, .fd = -1, .again = read_head(full, head, &head_size, &file_size)};
     bool good = true;
     if (!in.again || head_size > 0) {
         store_place *place = in.again ? place_of_file(l, full, head, head_size) : place_of_name(l, full);
@@ -240,11 +241,13 @@ bool load_file(loader *l, const char *name)
         if (!in.again || packed || file_size > place->position) {
             good = open_input(&in, packed);
             if (!good)
-                program_error("%s", nl_error_message());
+                loader_trouble(l, name, "%s", nl_error_message());
             good = good && load_input(l, &in, place);
             close_input(&in);
         }
     }
+    if (good)
+        loader_is_well(l, name);
     free(full);
     return good;
 }

@@ -2,16 +2,73 @@
 
 #include "archive/loader.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { BATCH = 100000 };
 
-static bool say(loader *l)
+bool loader_fail(loader *l)
 {
     program_error("%s", store_why());
     l->failed = true;
     return false;
+}
+
+/* ---- sources that are in trouble ---- */
+
+static trouble *find_trouble(loader *l, const char *source)
+{
+    for (size_t i = 0; i < l->trouble_count; i++)
+        if (strcmp(l->troubles[i].source, source) == 0)
+            return &l->troubles[i];
+    return NULL;
+}
+
+static void forget(trouble *t)
+{
+    free(t->source);
+    free(t->words);
+}
+
+/* Takes words. */
+static void keep_trouble(loader *l, const char *source, char *words)
+{
+    trouble *t = reallocarray(l->troubles, l->trouble_count + 1, sizeof *l->troubles);
+    char *name = strdup(source);
+    if (t == NULL || name == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    l->troubles = t;
+    l->troubles[l->trouble_count++] = (trouble){name, words};
+}
+
+void loader_trouble(loader *l, const char *source, const char *format, ...)
+{
+    char *words;
+    va_list arguments;
+    va_start(arguments, format);
+    int size = vasprintf(&words, format, arguments);
+    va_end(arguments);
+    if (size < 0)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    const trouble *before = find_trouble(l, source);
+    if (before != NULL && strcmp(before->words, words) == 0) {
+        free(words);
+        return;
+    }
+    program_error("%s", words);
+    loader_is_well(l, source);
+    keep_trouble(l, source, words);
+}
+
+void loader_is_well(loader *l, const char *source)
+{
+    trouble *t = find_trouble(l, source);
+    if (t == NULL)
+        return;
+    forget(t);
+    *t = l->troubles[--l->trouble_count];
 }
 
 loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines)
@@ -22,7 +79,7 @@ loader *loader_new(store *s, program_reading *reading, const nl_filter *where, o
     *l = (loader){.store = s, .reading = reading, .where = where, .streams = nl_streams_new(), .objects = lines};
     if (store_read_places(s, &l->places, &l->place_count) == NL_OK && store_read_streams(s, l->streams) == NL_OK)
         return l;
-    say(l);
+    loader_fail(l);
     loader_free(l);
     return NULL;
 }
@@ -35,6 +92,9 @@ void loader_free(loader *l)
         free(l->places[i].name);
     free(l->places);
     free(l->touched);
+    for (size_t i = 0; i < l->trouble_count; i++)
+        forget(&l->troubles[i]);
+    free(l->troubles);
     nl_streams_free(l->streams);
     row_maker_free(&l->maker);
     free(l);
@@ -96,7 +156,7 @@ static bool begin(loader *l, store_place *place)
     if (l->open != NULL)
         return true;
     if (store_begin(l->store, place) != NL_OK)
-        return say(l);
+        return loader_fail(l);
     l->open = place;
     return true;
 }
@@ -117,7 +177,7 @@ bool loader_put(loader *l, store_place *place, const nl_record *record)
     }
     objects_see(l->objects, record);
     if (l->store->kind->put(l->store, &r, place->id) != NL_OK)
-        return say(l);
+        return loader_fail(l);
     l->in_batch++;
     return true;
 }
@@ -136,7 +196,7 @@ bool loader_commit(loader *l, store_place *place)
         store_commit(l->store, place, l->streams, (const unsigned char(*)[16])l->touched, l->touched_count);
     l->touched_count = 0;
     if (status != NL_OK)
-        return say(l);
+        return loader_fail(l);
     l->records += l->in_batch;
     l->in_batch = 0;
     program_progress("loading", 0, 0, l->records);

@@ -5,6 +5,11 @@
 #include "archive/objects.h"
 #include "archive/store.h"
 
+/* What went wrong with a source, as it was said. */
+typedef struct trouble {
+    char *source, *words;
+} trouble;
+
 typedef struct loader {
     store *store;
     program_reading *reading;
@@ -19,13 +24,25 @@ typedef struct loader {
     store_place *open; /* the place of the transaction that is under way; NULL: none is */
     uint64_t in_batch; /* records in it */
     uint64_t records;  /* committed */
-    bool quiet;        /* say nothing of what is not whole yet */
-    bool failed;       /* the store did, and said why: nothing more can be loaded */
+    struct trouble *troubles;
+    size_t trouble_count;
+    bool quiet;  /* say nothing of what is not whole yet */
+    bool failed; /* the store did, and said why: nothing more can be loaded */
 } loader;
 
 /* Reads what the archive knows. NULL after having said why. */
 loader *loader_new(store *s, program_reading *reading, const nl_filter *where, objects *lines);
 void loader_free(loader *l);
+
+/*
+ * Says what went wrong with a source. A load that follows looks again and again: the same is said once, until
+ * loader_is_well has been told that the source can be read.
+ */
+void loader_trouble(loader *l, const char *source, const char *format, ...) NL_PRINTF(3, 4);
+void loader_is_well(loader *l, const char *source);
+
+/* Says that the store failed, which is why nothing more can be loaded. Returns false. */
+bool loader_fail(loader *l);
 
 /* A new place; its name is copied. Places stay where they are until the next is added. */
 store_place *loader_add_place(loader *l, const char *name);

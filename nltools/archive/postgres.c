@@ -141,6 +141,12 @@ static nl_status be_the_only_one(postgres *p)
     return store_prepend("another nlarchive loads into it");
 }
 
+/* A database or a role may have been set to take backslashes in literals as escapes: store_quote knows quotes only. */
+static nl_status quote_as_sql_does(postgres *p)
+{
+    return run(&p->base, "SET standard_conforming_strings = on");
+}
+
 static store *open_store(const char *where, store_purpose purpose)
 {
     postgres *p = calloc(1, sizeof *p);
@@ -151,7 +157,7 @@ static store *open_store(const char *where, store_purpose purpose)
     p->connection = PQconnectdb(where);
     if (PQstatus(p->connection) == CONNECTION_OK) {
         PQsetNoticeProcessor(p->connection, hear_nothing, NULL);
-        if (purpose == STORE_READ || be_the_only_one(p) == NL_OK)
+        if (quote_as_sql_does(p) == NL_OK && (purpose == STORE_READ || be_the_only_one(p) == NL_OK))
             return &p->base;
     } else {
         fail(p, "connect");

@@ -23,7 +23,6 @@ typedef struct store_place {
     uint64_t head;            /* a hash of them */
     uint64_t position, lines; /* read: bytes, after decompression, and lines in them */
     int64_t latest_ns;        /* the latest time in it */
-    bool changed;             /* since the latest commit */
 } store_place;
 
 typedef enum store_purpose { STORE_READ, STORE_LOAD } store_purpose;
@@ -83,7 +82,7 @@ nl_status store_fail(const char *format, ...) NL_PRINTF(1, 2);
 nl_status store_prepend(const char *format, ...) NL_PRINTF(1, 2);
 const char *store_why(void);
 
-/* Appends text as a literal of SQL. */
+/* Appends text as a literal of SQL, in which nothing but a quote means anything: a kind of database sees to that. */
 void store_quote(nl_buffer *sql, nl_string text);
 
 /* Appends words. */

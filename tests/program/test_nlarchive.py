@@ -187,6 +187,34 @@ class OnEach:
         said = load.communicate(timeout=30)[1]
         self.assertEqual((load.returncode, "2001 records loaded" in said), (0, True), said)
 
+    def test_follows_what_cannot_be_read_yet(self):
+        """A source that is not there, or damaged, is told of once; it holds up nobody, and is taken when it can be."""
+        late, packed, folder = self.scratch / "late.log", self.scratch / "packed.log", self.scratch / "folder"
+        whole = subprocess.run(["zstd", "-c"], input=line(50).encode(), capture_output=True, check=True).stdout
+        packed.write_bytes(whole[:5] + b"\xff" + whole[6:])
+        self.log.write_text(line(0))
+        load = self.start(self.nlarchive, "load", "--follow", self.db, late, packed, folder, self.log, stderr=subprocess.PIPE, text=True)
+        count = lambda: [int(r[0]) for r in self.sql("SELECT count(*) FROM events")] if self.exists() else [0]
+        support.wait_until(lambda: load.poll() is not None or count() == [1], what="what can be read is loaded")
+        for i in range(1, 6):  # looks as often as it takes, at all of them
+            with open(self.log, "a") as log:
+                log.write(line(i))
+            support.wait_until(lambda: load.poll() is not None or count() == [1 + i], what="what was appended is loaded")
+        late.write_text(line(10))
+        folder.mkdir()
+        (folder / "0001").write_text(line(11))
+        packed.write_bytes(whole)
+        support.wait_until(lambda: load.poll() is not None or count() == [9], what="all is loaded")
+        late.unlink()
+        with open(self.log, "a") as log:
+            log.write(line(20))
+        support.wait_until(lambda: load.poll() is not None or count() == [10], what="it goes on")
+        load.send_signal(signal.SIGTERM)
+        said = load.communicate(timeout=30)[1]
+        self.assertEqual((load.returncode, "10 records loaded" in said), (1, True), said)
+        self.assertIn(said.count(f"{late}: No such file"), (1, 2), said)
+        self.assertEqual((said.count(f"{folder}: No such file"), said.count("data is damaged")), (1, 1), said)
+
     def test_a_collector_each_record_once(self):
         netlogd = support.program("netlogd/netlogd")
         client = self.compile_client(PROGRAM)
@@ -412,6 +440,20 @@ class Postgres(OnEach, Archive):
         said = self.load("postgresql://u:secret@/none?host=/nonexistent", self.log, status=1)
         self.assertIn("connect: ", said)
         self.assertNotIn("secret", said)
+
+    def test_where_backslashes_are_escapes(self):
+        """A database, and one who connects, may be set to what SQL does not say; a file may be called anything."""
+        role = f"escaping{Postgres.count}"
+        self.sql(f"CREATE ROLE {role} SUPERUSER LOGIN")
+        self.sql(f"ALTER ROLE {role} SET standard_conforming_strings = off")
+        self.sql(f"ALTER DATABASE {self.name} SET standard_conforming_strings = off")
+        self.assertEqual(self.sql("SHOW standard_conforming_strings"), [["off"]])
+        for number, db in enumerate((self.db, self.db.replace("tester@", f"{role}@"))):
+            log = self.scratch / f"a\\'{number} back\\slash.log"
+            log.write_text(line(number))
+            self.load(db, log)
+            self.assertIn([str(log)], self.sql("SELECT name FROM source"))
+        self.assertEqual(self.query("--where", "HOST == h1", self.db), line(1))
 
     def test_no_right_to_write(self):
         self.log.write_text(line(1))
