@@ -119,14 +119,6 @@ void catalog_free(catalog *c)
     g_free(c);
 }
 
-const catalog_event *catalog_find(const catalog *c, const char *event)
-{
-    for (guint i = 0; i < c->events->len; i++)
-        if (strcmp(g_array_index(c->events, catalog_event, i).name, event) == 0)
-            return &g_array_index(c->events, catalog_event, i);
-    return NULL;
-}
-
 static void add_fields(GPtrArray *names, const catalog_event *event, bool numbers_only)
 {
     for (guint i = 0; i < event->fields->len; i++) {

@@ -25,9 +25,6 @@ typedef struct catalog {
 catalog *catalog_new(const model *m);
 void catalog_free(catalog *c);
 
-/* The event of that name; NULL when there is none. */
-const catalog_event *catalog_find(const catalog *c, const char *event);
-
 /* The names of all fields of all events, or of the numeric ones, of one event (NULL: all): by name, NULL at the end, to
  * be freed with g_strfreev. */
 char **catalog_fields(const catalog *c, const char *event, bool numbers_only);

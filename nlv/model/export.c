@@ -5,6 +5,8 @@
 #include "convert/convert.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -163,8 +165,9 @@ bool export_records(model *m, const GArray *places, const char *format, const ch
         *message = g_strdup_printf("%s is no format", format);
         return false;
     }
-    char *aside = g_strdup_printf("%s.part", path), *why = NULL;
-    FILE *file = fopen(aside, "we");
+    char *aside = g_strdup_printf("%s.XXXXXX", path), *why = NULL;
+    int fd = g_mkstemp_full(aside, O_WRONLY | O_CLOEXEC, 0666); /* none that is there, nor a link's */
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
     bool good = file != NULL && write_passes(m, places, kind, file, written, &why);
     if (file == NULL || fclose(file) != 0 || (good && rename(aside, path) != 0)) {
         why = why != NULL ? why : g_strdup(g_strerror(errno));
