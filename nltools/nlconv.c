@@ -175,7 +175,7 @@ static bool write_all(int fd, const char *data, size_t size)
     return true;
 }
 
-/* Copies what can be read of an input; what can't is said when the copy was converted. */
+/* Copies an input to its end. False after having said what can't be read or written: half a copy is of no use. */
 static bool copy_input(const char *url, int fd, const char *path)
 {
     nl_source *source = program_source_open(url);

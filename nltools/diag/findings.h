@@ -53,7 +53,6 @@ typedef struct pressure {
     double swapped;       /* bytes/s to and from swap space */
     double major_faults;  /* faults/s */
     double retransmits;   /* share of TCP segments that were sent again */
-    double drops;         /* packets dropped by interfaces, in all */
     double link;          /* share of the nearest usual speed of an interface, of the one that carries most */
     double space_used;    /* share of the fullest filesystem of those written to */
     double sending;       /* share of time that its TCP connections had something to send */
@@ -102,7 +101,7 @@ void doubt_clocks(findings *f);
 
 /* ---- what they share ---- */
 
-/* "1.2 ms", "35 %", "1.3 MB": the caller's to free. */
+/* "1.2 ms", "35 %": the caller's to free. */
 char *text_ns(double ns);
 char *text_share(double share);
 

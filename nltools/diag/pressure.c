@@ -189,8 +189,6 @@ static pressure measure(const observed *o, guint host)
         .swapped = sum(mean_of(o, host, "SwapUse", "SWAP.IN"), mean_of(o, host, "SwapUse", "SWAP.OUT")),
         .major_faults = mean_of(o, host, "VmActivity", "VM.FAULTS.MAJOR"),
         .retransmits = retransmits(o, host),
-        .drops = sum(most_of(o, host, "NetworkInterface", "NET.IN.DROPS", ""),
-                     most_of(o, host, "NetworkInterface", "NET.OUT.DROPS", "")),
         .link = fmax(link_used(o, host, "NET.IN"), link_used(o, host, "NET.OUT")),
         .space_used = space_used(o, host),
         .sending = sending(o, host),
