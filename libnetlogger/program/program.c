@@ -47,6 +47,13 @@ void program_host(char *host, size_t size)
     host[size - 1] = '\0';
 }
 
+/* U+0080 to U+009F count, with which sequences begin on some terminals: two bytes of UTF-8. */
+static bool is_control(const char *c)
+{
+    unsigned char byte = (unsigned char)*c, next = (unsigned char)c[byte != '\0'];
+    return byte < ' ' || byte == 127 || (byte == 0xc2 && next >= 0x80 && next < 0xa0);
+}
+
 NL_PRINTF(1, 0)
 static void print_message(const char *format, va_list arguments)
 {
@@ -55,8 +62,12 @@ static void print_message(const char *format, va_list arguments)
         return;
     /* Much of what is said quotes logs, which are anybody's: a control character would be the terminal's to obey. */
     for (char *c = message; *c != '\0'; c++)
-        if (((unsigned char)*c < ' ' && *c != '\n' && *c != '\t') || *c == 127)
+        if (*c != '\n' && *c != '\t' && is_control(c)) {
+            bool two = (unsigned char)*c == 0xc2;
+            c[two] = '?';
             *c = '?';
+            c += two;
+        }
     program_progress_end();
     fprintf(stderr, "%s: %s\n", program_name, message);
     if (program_listener != NULL)

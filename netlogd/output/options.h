@@ -29,7 +29,7 @@
  *   spool=FOLDER               where it is: FOLDER/WHITHER.FORMAT/, made if need be. Wanted
  *   spool_size=SIZE            bytes that may wait there (1g unless said); when it is full, clients wait
  *
- * A TIME is a number and ms, s, m, h or d; s unless said.
+ * A TIME is a number and us, ms, s, m, h or d; s unless said.
  */
 #ifndef NETLOGD_OUTPUT_OPTIONS_H
 #define NETLOGD_OUTPUT_OPTIONS_H

@@ -342,12 +342,10 @@ static struct bufferevent *new_connection(struct event_base *base, void *user)
 {
     const http_server *s = user;
     SSL *ssl = nl_tls_new_ssl(s->tls);
-    if (ssl != NULL)
-        SSL_set_read_ahead(ssl,
-                           0); /* libevent waits for the socket, and what was read ahead of it would be forgotten */
-    return ssl == NULL
-               ? NULL
-               : bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+    if (ssl == NULL)
+        return NULL;
+    SSL_set_read_ahead(ssl, 0); /* libevent waits for the socket: what was read ahead of it would be forgotten */
+    return bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
 }
 
 /* All of them: a listener's error says nothing of whose it is, for libevent has set its user itself. */
