@@ -318,8 +318,21 @@ static const instance *functions_place(const session *s)
     return s->shared.dir != NULL ? &s->shared : &s->instance;
 }
 
+/*
+ * In tracefs processes have the numbers of the whole machine, which who is in a namespace of processes (a container)
+ * does not know. The number of the machine's own namespace is the kernel's PROC_PID_INIT_INO (include/linux/proc_ns.h).
+ */
+static bool knows_processes(void)
+{
+    struct stat status;
+    return stat("/proc/self/ns/pid", &status) != 0 || status.st_ino == 0xEFFFFFFC;
+}
+
 static bool choose_processes(session *s)
 {
+    if ((s->options->follow || s->options->pid_count > 0) && !knows_processes())
+        return nl_error_set("in a container, which has numbers of processes of its own, only the whole machine can be "
+                            "recorded, without --follow and --pid: run nlkernel outside for that") == NL_OK;
     return choose_processes_for(s, &s->instance, "set_event_pid", "options/event-fork") &&
            (s->functions == FUNCTIONS_NONE ||
             choose_processes_for(s, functions_place(s), "set_ftrace_pid", "options/function-fork"));

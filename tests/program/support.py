@@ -105,6 +105,19 @@ def children(process):
     return found
 
 
+def skip_where_others_may_not_enter(case):
+    """What another user is to run must be where he may go, which is not so of a tree below /root."""
+    closed = [folder for folder in (BUILD, *BUILD.parents) if not folder.stat().st_mode & 0o001]
+    if closed:
+        case.skipTest(f"no other user may enter {closed[0]}")
+
+
+def skip_where_processes_are_not_known(case, errors):
+    """In a container nlkernel can't record certain processes, and says so."""
+    if os.readlink("/proc/self/ns/pid") != "pid:[4026531836]" and "in a container, which has numbers of processes of its own" in errors:
+        case.skipTest("nlkernel knows no processes in a container, which has numbers of its own")
+
+
 def processor_seconds():
     """What this process took of a processor, and those of its children that have ended."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))

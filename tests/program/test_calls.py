@@ -106,6 +106,7 @@ class Calls(support.Case):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to make a set-user-id program")
     def test_environment_of_a_set_user_id_program(self):
+        support.skip_where_others_may_not_enter(self)
         program = self.compile_plain(ENVIRONMENT)
         output = self.scratch / "log"
         output.touch()

@@ -315,6 +315,7 @@ class Sqlite(OnEach, Archive):
 
     @unittest.skipIf(os.geteuid() != 0, "only root can become somebody else")
     def test_wrong_permissions(self):
+        support.skip_where_others_may_not_enter(self)
         self.log.write_text(line(1))
         self.load(self.db, self.log)
         self.scratch.chmod(0o755)

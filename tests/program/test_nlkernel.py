@@ -71,6 +71,7 @@ class Kernel(support.Case):
         process = self.start(*command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.recorders.append(process.pid)
         out, errors = process.communicate(timeout=60)
+        support.skip_where_processes_are_not_known(self, errors)
         self.assertEqual(process.returncode, status, errors)
         return subprocess.CompletedProcess(command, process.returncode, out, errors)
 
@@ -597,6 +598,20 @@ class Surroundings(Kernel):
             self.assertEqual(kept.read_text(), "root's own", command)
             self.assertNotEqual(result.returncode, 0, command)
             self.assertNotIn("own", result.stdout + result.stderr.replace(str(kept), ""), command)
+
+
+    def test_in_a_container(self):
+        unshare = ["unshare", "--pid", "--fork", "--mount-proc", self.nlkernel, "record", "-e", "sched:sched_switch", "-d", "100ms",
+                   "--tracefs", self.tracing, "-o", self.log]
+        if subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], check=False).returncode != 0:
+            self.skipTest("no namespace of processes can be made here")
+        for arguments in (["--pid", "1"], ["-F", "--", "true"]):
+            result = self.run_program(*unshare, *arguments)
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("in a container, which has numbers of processes of its own, only the whole machine", result.stderr)
+        result = self.run_program(*unshare)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertGreater(sum("sched.sched_switch" in line for line in self.sorted()), 0)
 
 
 class WithoutTracefs(support.Case):
