@@ -192,6 +192,7 @@ class Recording(Kernel):
         self.assertEqual(exits.count("true"), 8)
 
     def test_of_a_process(self):
+        support.skip_where_processes_are_not_known(self)
         mine = self.start("sh", "-c", f"read line; {self.program} 500; exec {self.program} 1000", stdin=subprocess.PIPE)
         process = self.start_recording("-e", "raw_syscalls:sys_enter", "--pid", mine.pid, "-o", self.log)
         self.call(300)
@@ -225,6 +226,7 @@ class Recording(Kernel):
         self.assert_nothing_left()
 
     def test_live_to_a_collector(self):
+        support.skip_where_processes_are_not_known(self)
         served = collector.Case.serve
         self.netlogd = support.program("netlogd/netlogd")
         self.output, self.messages = self.scratch / "all.log", self.scratch / "messages"
@@ -293,6 +295,7 @@ class Losses(Kernel):
 
     def test_while_it_reads(self):
         """A recorder that shares a processor with what it records, and has next to no buffer."""
+        support.skip_where_processes_are_not_known(self)
         cpu = str(min(os.sched_getaffinity(0)))
         result = self.run_program("taskset", "-c", cpu, self.nlkernel, "record", "-e", "raw_syscalls:sys_enter", "--filter",
                                   f"ID == {self.getppid}", "-F", "-b", "8k", "-o", self.log, "--", self.program, "300000")
