@@ -183,12 +183,14 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
     size_t count = sizeof begin / sizeof begin[0], room = count + OTHERS_MOST;
     const char *filter = spec_argument(spec, "filter"), *events = spec_argument(spec, "event");
     const char *rules = spec_argument(spec, "rules");
-    char *rest = events != NULL ? copy(events) : NULL;
+    char *list = events != NULL ? copy(events) : NULL, *rest = list;
     for (const char *c = events; c != NULL && *c != '\0'; c++)
         room += *c == ',' ? 2 : 0; /* --event and one more */
     char **arguments = calloc(room, sizeof *arguments);
-    if (arguments == NULL)
+    if (arguments == NULL) {
+        free(list);
         return;
+    }
     memcpy(arguments, begin, sizeof begin);
     if (rules != NULL) {
         arguments[count++] = "--rules";
@@ -203,6 +205,8 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
         arguments[count++] = (char *)filter;
     }
     execv(all->nlkernel, arguments);
+    free(arguments);
+    free(list);
 }
 
 /* NL_ARGUMENT_host=dpss1: what is no letter or digit in a name becomes '_'. */

@@ -602,28 +602,42 @@ static void read_list(call *c, const char *name, const char *list[LISTED_MOST + 
     list[count] = NULL;
 }
 
-/* Fails unless records may be sent there: to a collector, and with no option that names a file, which would be written
- * or read with this agent's rights. */
-static void check_destination(call *c, const char *destination)
+static bool is_collectors(const nl_url *url)
+{
+    return url != NULL &&
+           (url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UNIX);
+}
+
+/* The first option that may name a file, or is none at all; NULL when there is none such. */
+static const char *find_harmful(const nl_url *url)
 {
     static const char *const harmless[] = {"block", "clock",  "format",  "idle", "name",
                                            "ring",  "policy", "timeout", "zstd"};
     enum { COUNT = sizeof harmless / sizeof harmless[0] };
-    char words[SOAP_WORDS - 20]; /* what fail puts before them has room */
-    nl_url *url = nl_url_parse(destination);
-    if (url == NULL ||
-        (url->scheme != NL_SCHEME_NETLOG && url->scheme != NL_SCHEME_NETLOGS && url->scheme != NL_SCHEME_UNIX))
-        fail(c, "BadRequest", "the destination is a collector's: x-netlog://HOST, x-netlogs://HOST, unix:PATH");
-    for (size_t i = 0; c->fault_code == NULL && i < url->option_count; i++) {
+    for (size_t i = 0; i < url->option_count; i++) {
         size_t k = 0;
         while (k < COUNT && strcmp(url->options[i].name, harmless[k]) != 0)
             k++;
-        if (k < COUNT)
-            continue;
+        if (k == COUNT)
+            return url->options[i].name;
+    }
+    return NULL;
+}
+
+/* Fails unless records may be sent there: to a collector, and with no option that names a file, which would be written
+ * or read with this agent's rights. */
+static void check_destination(call *c, const char *destination)
+{
+    char words[SOAP_WORDS - 20]; /* what fail puts before them has room */
+    nl_url *url = nl_url_parse(destination);
+    const char *harmful = is_collectors(url) ? find_harmful(url) : NULL;
+    if (!is_collectors(url))
+        fail(c, "BadRequest", "the destination is a collector's: x-netlog://HOST, x-netlogs://HOST, unix:PATH");
+    if (harmful != NULL) {
         snprintf(words, sizeof words,
-                 "the destination may not say \"%.60s\": policy, block, ring, clock, idle, format, "
-                 "zstd, timeout and name are permitted",
-                 url->options[i].name);
+                 "the destination may not say \"%.60s\": policy, block, ring, clock, idle, format, zstd, timeout and "
+                 "name are permitted",
+                 harmful);
         fail(c, "BadRequest", words);
     }
     nl_url_free(url);

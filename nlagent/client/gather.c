@@ -277,8 +277,8 @@ bool gather_add(gathering *g, const char *url, char words[CLIENT_WORDS])
     }
     while (g->options.sensors[s->count] != NULL)
         s->count++;
-    s->streams = calloc(s->count, sizeof *s->streams);
-    s->ready = calloc(s->count, sizeof *s->ready);
+    s->streams = calloc(s->count + 1, sizeof *s->streams);
+    s->ready = calloc(s->count + 1, sizeof *s->ready);
     if (s->streams == NULL || s->ready == NULL)
         abort();
     for (size_t i = 0; i < s->count; i++)

@@ -36,11 +36,13 @@ static void forget(trouble *t)
 static void keep_trouble(loader *l, const char *source, char *words)
 {
     trouble *t = reallocarray(l->troubles, l->trouble_count + 1, sizeof *l->troubles);
-    char *name = strdup(source);
-    if (t == NULL || name == NULL)
+    if (t == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     l->troubles = t;
-    l->troubles[l->trouble_count++] = (trouble){name, words};
+    t += l->trouble_count++;
+    *t = (trouble){strdup(source), words};
+    if (t->source == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
 }
 
 void loader_trouble(loader *l, const char *source, const char *format, ...)
