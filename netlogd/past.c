@@ -40,8 +40,10 @@ static nl_status find_first(const past *p, uint64_t above, uint64_t *number)
     size_t count, low = 0;
     nl_status status = output_file_list(&p->files, above, &numbers, &count);
     *number = 0;
-    if (status != NL_OK || count == 0)
+    if (status != NL_OK || count == 0) {
+        free(numbers);
         return status;
+    }
     for (size_t high = count - 1; low < high;) {
         size_t middle = low + (high - low) / 2;
         if (is_wanted(p, numbers[middle]))

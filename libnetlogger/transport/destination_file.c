@@ -59,28 +59,50 @@ static nl_status take_descriptor(file_destination *file, int fd)
     return NL_OK;
 }
 
+/* The folder of a file; to be freed. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    NL_REQUIRE(folder != NULL, "out of memory");
+    return folder;
+}
+
 /* A file without a name in the directory of path: whatever becomes of this process, nothing is left behind. -1 if there
  * is none. */
 static int open_nameless(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *directory = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    NL_REQUIRE(directory != NULL, "out of memory");
-    int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    free(directory);
+    char *folder = folder_of(path);
+    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+    free(folder);
     return fd;
 }
 
-/* A file that takes another one's place is open to the same users, as far as the system lets us and has such rights. */
+/* Whether others may lay a file there, whose owner says nothing then. */
+static bool may_others_lay_files(const char *path)
+{
+    struct stat status;
+    char *folder = folder_of(path);
+    bool may = stat(folder, &status) != 0 || (status.st_mode & 022) != 0;
+    free(folder);
+    return may;
+}
+
+/*
+ * A file that takes another one's place is open to the same users, and to no others: it gets the owner and group of the
+ * one before where we may give it away and nobody else can have laid that there; otherwise no more than both allow.
+ */
 static void set_rights(const file_destination *file, int fd)
 {
     struct stat before;
-    mode_t mask = umask(0);
+    mode_t mask = umask(0), mode = 0666 & ~mask;
     umask(mask);
-    bool replaces = stat(file->path, &before) == 0;
-    if (replaces && fchown(fd, before.st_uid, before.st_gid) != 0)
-        errno = 0;
-    fchmod(fd, replaces ? before.st_mode & 07777 : 0666 & ~mask);
+    if (lstat(file->path, &before) == 0 && S_ISREG(before.st_mode)) {
+        bool is_known = before.st_uid == geteuid() || !may_others_lay_files(file->path);
+        bool is_same = is_known && fchown(fd, before.st_uid, before.st_gid) == 0;
+        mode = is_same ? before.st_mode & 0777 : mode & before.st_mode & ~(mode_t)070;
+    }
+    fchmod(fd, mode);
 }
 
 /* A file to be renamed to path when it is complete; one with a name of its own where the file system has none without.

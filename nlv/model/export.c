@@ -175,7 +175,9 @@ bool export_records(model *m, const GArray *places, const char *format, const ch
     }
     if (!good) {
         *message = g_strdup_printf("write %s: %s", path, why);
-        if (file != NULL)
+        if (fd >= 0 && file == NULL)
+            close(fd);
+        if (fd >= 0)
             unlink(aside);
     }
     g_free(why);
