@@ -22,6 +22,10 @@ noinst_LTLIBRARIES += %D%/libchannel.la
 noinst_LTLIBRARIES += %D%/libtimeindex.la
 %C%_libtimeindex_la_SOURCES = %D%/reader/time_index.c %D%/reader/time_index.h
 
+# What the library and what programs convert records with both are made of: files that take their place when they are whole.
+noinst_LTLIBRARIES += %D%/libreplacement.la
+%C%_libreplacement_la_SOURCES = %D%/base/replacement.c %D%/base/replacement.h
+
 # What the library and the sensors both are made of: how good this host's clock is.
 noinst_LTLIBRARIES += %D%/libtimekeeping.la
 %C%_libtimekeeping_la_SOURCES = %D%/timekeeping/quality.c %D%/timekeeping/quality.h
@@ -42,7 +46,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
 	%D%/format/bytes.h %D%/format/format.c %D%/format/ulm.c %D%/format/ulm.h \
 	%D%/format/bp.c %D%/format/bp.h %D%/format/text.c %D%/format/lines.c %D%/format/text_write.c %D%/format/text.h \
-	%D%/format/varint.h %D%/format/block.h \
+	%D%/format/varint.h %D%/format/block.h %D%/format/zstd_magic.h %D%/format/field_name.h \
 	%D%/format/encoder.c %D%/format/block_write.c %D%/format/block_write.h %D%/format/block_read.c %D%/format/block_read.h \
 	%D%/filter/filter.c %D%/filter/filter_internal.h %D%/filter/parse.c %D%/filter/operand.c %D%/filter/print.c \
 	%D%/filter/pattern.c %D%/filter/pattern.h %D%/filter/pattern_build.h \
@@ -70,7 +74,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/reader/archive.c %D%/transport/writer.c %D%/transport/writer_internal.h
 %C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread -fno-semantic-interposition
-%C%_libcore_la_LIBADD = %D%/libtimeindex.la %D%/libchannel.la %D%/libtimekeeping.la $(ZSTD_LIBS) -lpthread
+%C%_libcore_la_LIBADD = %D%/libtimeindex.la %D%/libreplacement.la %D%/libchannel.la %D%/libtimekeeping.la $(ZSTD_LIBS) -lpthread
 
 # The names of this machine's system calls, as its headers have them.
 nodist_%C%_libcore_la_SOURCES = libnetlogger/synthesis/syscall_names.c
@@ -143,7 +147,7 @@ noinst_LTLIBRARIES += %D%/libconvert.la
 	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c \
 	%D%/convert/kernel_text.c %D%/convert/kernel_text.h %D%/convert/ftrace.c
 %C%_libconvert_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS) $(BABELTRACE_CFLAGS)
-%C%_libconvert_la_LIBADD = $(XML_LIBS)
+%C%_libconvert_la_LIBADD = %D%/libreplacement.la $(XML_LIBS)
 if BUILD_NLSTAT
 %C%_libconvert_la_SOURCES += %D%/convert/picture.c %D%/convert/picture.h %D%/convert/chrome_write.c \
 	%D%/convert/perfetto.c %D%/convert/spans.c

@@ -2,6 +2,7 @@
 
 #include "output.h"
 
+#include "base/write_some.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -30,13 +31,9 @@ bool output_flush(output *out)
 {
     if (out->text.size == 0)
         nl_buffer_append(&out->text, "\n", 1);
-    for (size_t done = 0; done < out->text.size;) {
-        ssize_t wrote = write(STDOUT_FILENO, out->text.data + done, out->text.size - done);
-        if (wrote < 0 && errno != EINTR) {
-            program_error("write to standard output: %s", strerror(errno));
-            return false;
-        }
-        done += wrote > 0 ? (size_t)wrote : 0;
+    if (!nl_write_all(STDOUT_FILENO, out->text.data, out->text.size)) {
+        program_error("write to standard output: %s", strerror(errno));
+        return false;
     }
     out->text.size = 0;
     return true;

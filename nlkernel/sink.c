@@ -3,6 +3,7 @@
 #include "sink.h"
 
 #include "base/error.h"
+#include "base/write_some.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -89,18 +90,13 @@ bool sink_open_log(sink *s, const char *url)
 /* With the mutex held. */
 static void write_all(sink *s, const char *data, size_t size)
 {
-    while (size > 0 && !s->failed) {
-        ssize_t put = write(s->fd, data, size);
-        if (put < 0 && errno == EINTR)
-            continue;
-        if (put < 0) {
-            nl_error_set_errno("%s: write", s->name);
-            fail(s);
-            return;
-        }
-        s->bytes += (size_t)put;
-        data += put;
-        size -= (size_t)put;
+    if (s->failed)
+        return;
+    if (nl_write_all(s->fd, data, size)) {
+        s->bytes += size;
+    } else {
+        nl_error_set_errno("%s: write", s->name);
+        fail(s);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "tasks.h"
 
 #include "base/error.h"
+#include "base/hash_bytes.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -34,14 +35,6 @@ void tasks_free(tasks *t)
 
 /* ---- names ---- */
 
-static size_t hash_of_text(const char *text, size_t size)
-{
-    size_t hash = 1469598103934665603u;
-    for (size_t i = 0; i < size; i++)
-        hash = (hash ^ (unsigned char)text[i]) * 1099511628211u;
-    return hash;
-}
-
 static void grow_names(tasks *t)
 {
     size_t before = t->name_capacity;
@@ -52,7 +45,7 @@ static void grow_names(tasks *t)
     for (size_t i = 0; i < before; i++) {
         if (old[i] == NULL) /* NOLINT(clang-analyzer-unix.Malloc): tasks_free leaves none, and 0 of them */
             continue;
-        size_t at = hash_of_text(old[i]->text, old[i]->size) & (t->name_capacity - 1);
+        size_t at = (size_t)hash_bytes(0, old[i]->text, old[i]->size) & (t->name_capacity - 1);
         while (t->names[at] != NULL)
             at = (at + 1) & (t->name_capacity - 1);
         t->names[at] = old[i];
@@ -64,7 +57,7 @@ static task_name *name_of(tasks *t, const char *text, size_t size)
 {
     if (t->name_count >= t->name_capacity / 2)
         grow_names(t);
-    size_t at = hash_of_text(text, size) & (t->name_capacity - 1);
+    size_t at = (size_t)hash_bytes(0, text, size) & (t->name_capacity - 1);
     for (; t->names[at] != NULL; at = (at + 1) & (t->name_capacity - 1))
         if (t->names[at]->size == size && memcmp(t->names[at]->text, text, size) == 0)
             return t->names[at];

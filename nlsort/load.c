@@ -2,6 +2,7 @@
 
 #include "load.h"
 
+#include "format/zstd_magic.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -19,7 +20,6 @@ enum {
     SHORTEST_LINE = 20,    /* of a plain one: DATE=YYYYMMDDhhmmss and its newline */
     SIDE_SHARE = 8,        /* that part of memory is for records that are written anew */
     DECODED_AT_ONCE = 256 << 10,
-    MAGIC_SIZE = 4,
 };
 
 struct load {
@@ -37,11 +37,9 @@ struct load {
 
 static bool is_text(int fd)
 {
-    static const unsigned char frame[MAGIC_SIZE] = {0x28, 0xb5, 0x2f, 0xfd};
-    unsigned char start[MAGIC_SIZE] = {0};
+    char start[NL_ZSTD_MAGIC_SIZE];
     ssize_t got = pread(fd, start, sizeof start, 0);
-    bool is_skippable = (start[0] & 0xf0) == 0x50 && start[1] == 0x2a && start[2] == 0x4d && start[3] == 0x18;
-    return got >= 0 && memcmp(start, frame, sizeof frame) != 0 && !is_skippable;
+    return got >= 0 && !nl_zstd_begins(start, (size_t)got);
 }
 
 /* The format of the first record; NL_FORMAT_UNKNOWN when there is none. */

@@ -2,6 +2,7 @@
 
 #include "temporary.h"
 
+#include "base/write_some.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -29,13 +30,9 @@ int temporary_open(const char *directory)
 
 void temporary_write(int fd, const char *directory, const void *data, size_t size)
 {
-    for (size_t done = 0; done < size;) {
-        ssize_t put = write(fd, (const char *)data + done, size - done);
-        if (put < 0 && errno != EINTR)
-            program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s; -T names another directory, -S more memory",
-                         directory, strerror(errno));
-        done += put > 0 ? (size_t)put : 0;
-    }
+    if (!nl_write_all(fd, data, size))
+        program_fail(PROGRAM_PROBLEM, "temporary file in %s: %s; -T names another directory, -S more memory", directory,
+                     strerror(errno));
 }
 
 void temporary_read(int fd, const char *directory, void *data, size_t size, off_t at)

@@ -3,6 +3,8 @@
 
 #include "pipeline/pipeline.h"
 
+#include "base/write_some.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -163,18 +165,6 @@ static void say_undated(const pass *p)
                       p->sources[0]);
 }
 
-static bool write_all(int fd, const char *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(fd, data, size);
-        if (written < 0 && errno != EINTR)
-            return false;
-        data += written > 0 ? written : 0;
-        size -= written > 0 ? (size_t)written : 0;
-    }
-    return true;
-}
-
 /* Copies an input to its end. False after having said what can't be read or written: half a copy is of no use. */
 static bool copy_input(const char *url, int fd, const char *path)
 {
@@ -183,7 +173,7 @@ static bool copy_input(const char *url, int fd, const char *path)
     size_t size;
     nl_status status = NL_FAILED;
     if (source != NULL)
-        while ((status = program_source_read(source, &data, &size)) == NL_OK && write_all(fd, data, size))
+        while ((status = program_source_read(source, &data, &size)) == NL_OK && nl_write_all(fd, data, size))
             ;
     if (status == NL_FAILED)
         program_error("%s", nl_error_message());

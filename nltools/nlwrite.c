@@ -1,6 +1,7 @@
 /* nlwrite: writes one event from a shell, or passes on the records that it reads. */
 #include "config.h"
 
+#include "format/field_name.h"
 #include "program/program.h"
 
 #include <stdio.h>
@@ -64,15 +65,6 @@ static const char *standard_field(const char *name, size_t size, bool bp)
     return NULL;
 }
 
-static bool is_name(const char *name, size_t size)
-{
-    for (size_t i = 0; i < size; i++)
-        if (!(name[i] == '_' || (name[i] >= 'a' && name[i] <= 'z') || (name[i] >= 'A' && name[i] <= 'Z') ||
-              (i > 0 && ((name[i] >= '0' && name[i] <= '9') || name[i] == '.' || name[i] == '-'))))
-            return false;
-    return size > 0;
-}
-
 /* A field that would get another name in the log is none that was meant. */
 static void check_field(struct argp_state *state, const char *word, bool bp)
 {
@@ -83,7 +75,7 @@ static void check_field(struct argp_state *state, const char *word, bool bp)
     const char *instead = standard_field(word, size, bp);
     if (instead != NULL)
         argp_error(state, "%.*s is a standard field: %s", (int)size, word, instead);
-    if (!is_name(word, size))
+    if (!nl_is_name((nl_string){word, size}))
         argp_error(state, "\"%.*s\" is no field's name: letters, digits, '.', '_' and '-', the first a letter or '_'",
                    (int)size, word);
 }

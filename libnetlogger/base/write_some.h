@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 /* Writes some of data, waiting where a descriptor that does not wait would not. The bytes; -1 with errno. */
@@ -20,6 +21,15 @@ static inline ssize_t nl_write_some(int fd, const char *data, size_t size)
             return -1;
         }
     }
+}
+
+/* Writes all of data. How much of it went out is not told when that fails: false with errno. */
+static inline bool nl_write_all(int fd, const char *data, size_t size)
+{
+    for (ssize_t put; size > 0; data += put, size -= (size_t)put)
+        if ((put = nl_write_some(fd, data, size)) <= 0)
+            return false;
+    return true;
 }
 
 #endif

@@ -2,6 +2,8 @@
 
 #include "convert/builder.h"
 
+#include "format/field_name.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,38 +100,6 @@ bool builder_set(builder *b, member m, nl_string text)
     return true;
 }
 
-static bool is_first(char c)
-{
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-}
-
-static bool is_later(char c)
-{
-    return is_first(c) || (c >= '0' && c <= '9') || c == '.' || c == '-';
-}
-
-static bool is_name(nl_string name)
-{
-    if (name.size == 0 || !is_first(name.data[0]))
-        return false;
-    for (size_t i = 1; i < name.size; i++)
-        if (!is_later(name.data[i]))
-            return false;
-    return true;
-}
-
-bool builder_mend(char *name, size_t size)
-{
-    bool mended = false;
-    for (size_t i = 0; i < size; i++) {
-        if ((i == 0 ? is_first : is_later)(name[i]))
-            continue;
-        name[i] = '_';
-        mended = true;
-    }
-    return mended;
-}
-
 /* A name of the same length with _ for the bytes that names can't have. */
 static nl_string mend_name(builder *b, nl_string name)
 {
@@ -138,7 +108,7 @@ static nl_string mend_name(builder *b, nl_string name)
     if (mended == NULL)
         return (nl_string){none, 1};
     memcpy(mended, name.data, name.size);
-    builder_mend(mended, name.size);
+    nl_name_mend(mended, name.size);
     return (nl_string){mended, name.size};
 }
 
@@ -163,7 +133,7 @@ static nl_field *add_bad_name(builder *b, nl_string name, sink *s)
 
 nl_field *builder_add_name(builder *b, nl_string name, sink *s)
 {
-    return is_name(name) ? builder_add_good_name(b, name) : add_bad_name(b, name, s);
+    return nl_is_name(name) ? builder_add_good_name(b, name) : add_bad_name(b, name, s);
 }
 
 nl_field *builder_add(builder *b, nl_string key, sink *s)
@@ -176,7 +146,7 @@ builder_key builder_key_of(nl_string text)
 {
     bool repeated;
     nl_string name = key_name(text, &repeated);
-    return (builder_key){.text = text, .name = name, .member = member_of(text), .is_name = is_name(name)};
+    return (builder_key){.text = text, .name = name, .member = member_of(text), .is_name = nl_is_name(name)};
 }
 
 nl_field *builder_add_key(builder *b, const builder_key *key, sink *s)

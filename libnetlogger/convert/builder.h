@@ -56,9 +56,6 @@ nl_field *builder_add_name(builder *b, nl_string name, sink *s);
 /* As builder_add_name, by a name that is one, and stays. */
 nl_field *builder_add_good_name(builder *b, nl_string name);
 
-/* Puts _ for the bytes that no name may have. Whether there were such. */
-bool builder_mend(char *name, size_t size);
-
 /* As builder_add, of text. */
 void builder_add_text(builder *b, nl_string key, nl_string value, sink *s);
 

@@ -2,6 +2,8 @@
 
 #include "convert/xml.h"
 
+#include "format/field_name.h"
+
 #include <string.h>
 
 /* Bytes that stand for themselves, in attributes and in text. All others, and what is beyond ASCII, libxml2 reads. */
@@ -26,17 +28,6 @@ static const char *take_until(const char *at, const char *end, char stop, nl_str
         return NULL;
     *text = (nl_string){start, (size_t)(at - start)};
     return at + 1;
-}
-
-static bool is_name(nl_string name)
-{
-    for (size_t i = 0; i < name.size; i++) {
-        char c = name.data[i];
-        bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '_';
-        if (!letter && (i == 0 || !((c >= '0' && c <= '9') || c == '.' || c == '-')))
-            return false;
-    }
-    return name.size > 0;
 }
 
 /* The standard fields: attributes in the order in which they are written. */
@@ -64,7 +55,7 @@ static const char *take_field(const char *at, const char *end, builder *b)
 {
     nl_type type = NL_TYPE_STRING;
     nl_string name, type_name, text;
-    if ((at = take_until(at, end, '"', &name)) == NULL || !is_name(name))
+    if ((at = take_until(at, end, '"', &name)) == NULL || !nl_is_name(name))
         return NULL;
     const char *typed = TAKE(at, end, " t=\"");
     if (typed != NULL && ((at = take_until(typed, end, '"', &type_name)) == NULL || !xml_type(type_name, &type)))

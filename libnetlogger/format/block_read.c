@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "format/bytes.h"
+#include "format/field_name.h"
 #include "format/record_internal.h"
 #include "format/varint.h"
 

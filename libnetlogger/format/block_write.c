@@ -3,8 +3,8 @@
 #include "format/block_write.h"
 
 #include "base/error.h"
-#include "format/bytes.h"
 #include "format/crc32c.h"
+#include "format/field_name.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,9 +76,7 @@ static void append_field(nl_buffer *out, nl_type type, nl_string name)
     out->data[out->size++] = (char)(type + NL_BLOCK_TYPE_OFFSET);
     append_string(out, name.size > 0 ? name : (nl_string){"_", 1});
     char *copy = out->data + out->size - name.size;
-    for (size_t i = 0; i < name.size; i++)
-        if (!nl_byte_is(copy[i], i == 0 ? NL_BYTE_NAME_FIRST : NL_BYTE_NAME))
-            copy[i] = '_';
+    nl_name_mend(copy, name.size);
 }
 
 unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog)

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "format/bp.h"
+#include "format/field_name.h"
 #include "format/number.h"
 #include "format/record_internal.h"
 #include "format/ulm.h"
@@ -207,11 +208,6 @@ void nl_record_set_event(nl_record *record, const char *event, size_t size)
     record->event = own(record, event, size);
 }
 
-static bool is_letter(char c)
-{
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-
 /* A field with a name as names must be; its value is the caller's to set. */
 static nl_field *add(nl_record *record, const char *name, nl_type type)
 {
@@ -219,10 +215,8 @@ static nl_field *add(nl_record *record, const char *name, nl_type type)
     size_t size = strlen(name);
     char *copy = nl_record_allocate(record, size == 0 ? 1 : size);
     copy[0] = '_';
-    for (size_t i = 0; i < size; i++) {
-        bool later = (name[i] >= '0' && name[i] <= '9') || name[i] == '.' || name[i] == '-';
-        copy[i] = is_letter(name[i]) || (i > 0 && later) ? name[i] : '_';
-    }
+    memcpy(copy, name, size);
+    nl_name_mend(copy, size);
     nl_field *field = nl_record_append(record);
     *field = (nl_field){.name = {copy, size == 0 ? 1 : size}, .type = type};
     return field;

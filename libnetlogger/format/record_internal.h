@@ -75,14 +75,6 @@ static inline nl_field *nl_record_append_many(nl_record *record, size_t count)
     return fields;
 }
 
-/* Whether it may be a field's name: one with other bytes would forge fields and lines when written as text. */
-static inline bool nl_is_name(nl_string name)
-{
-    if (name.size == 0 || !nl_byte_is(name.data[0], NL_BYTE_NAME_FIRST))
-        return false;
-    return nl_find_name_end(name.data, name.data + name.size, name.data + name.size) == name.data + name.size;
-}
-
 /* The standard field that a name is in either text format, NL_MEMBER_NONE when it is none. */
 nl_member nl_member_of_name(nl_string name);
 

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "format/field_name.h"
 #include "log/log_internal.h"
 #include "log/site.h"
 
@@ -33,7 +34,7 @@ static unsigned shared_count;
 static nl_string copy_name(nl_string name)
 {
     nl_string copy = nl_string_copy(name.size > 0 ? name : (nl_string){"_", 1});
-    nl_site_clean_name((char *)copy.data, copy.size);
+    nl_name_mend((char *)copy.data, copy.size);
     return copy;
 }
 

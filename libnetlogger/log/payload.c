@@ -2,6 +2,7 @@
 
 #include "log/payload.h"
 
+#include "format/field_name.h"
 #include "format/record_internal.h"
 
 #include <string.h>

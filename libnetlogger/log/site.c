@@ -3,8 +3,9 @@
 #include "log/site.h"
 
 #include "base/error.h"
-#include "log/log_internal.h"
+#include "format/field_name.h"
 #include "format/record_internal.h"
+#include "log/log_internal.h"
 #include "log/session.h"
 
 #include <dlfcn.h>
@@ -59,17 +60,6 @@ static size_t text_size(const char *text)
     return size < 4096 ? size : 4096;
 }
 
-void nl_site_clean_name(char *name, size_t size)
-{
-    for (size_t i = 0; i < size; i++) {
-        char c = name[i];
-        bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-        bool later = i > 0 && ((c >= '0' && c <= '9') || c == '.' || c == '-');
-        if (!letter && !later)
-            name[i] = '_';
-    }
-}
-
 static void write_site(char *at, const nl_event_site *site, uint32_t id, size_t size)
 {
     nl_shared_site head = {(uint32_t)size, id, site->level, site->field_count};
@@ -80,7 +70,7 @@ static void write_site(char *at, const nl_event_site *site, uint32_t id, size_t 
         const char *name = *site->names[i] != '\0' ? site->names[i] : "_";
         size_t name_size = text_size(name);
         at = put_text(at, name, name_size);
-        nl_site_clean_name(at - name_size, name_size);
+        nl_name_mend(at - name_size, name_size);
     }
 }
 

@@ -36,9 +36,6 @@ bool nl_site_register(nl_event_site *site);
  */
 nl_event_site **nl_sites_registered(size_t *count);
 
-/* Field names are as names must be (record.h): other bytes become '_'. */
-void nl_site_clean_name(char *name, size_t size);
-
 enum { NL_SITE_PATTERN_SIZE = 128 }; /* of a rule; what is longer is cut */
 
 /* Switches the sites whose event matches pattern (fnmatch) off or on: those there are, and those to come. */

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "format/block_read.h"
+#include "format/zstd_magic.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -74,9 +75,8 @@ static const char *end_of_text(const char *at, const char *end)
 
 static size_t whole_of(const char *data, size_t size)
 {
-    static const char frame[4] = {0x28, (char)0xb5, 0x2f, (char)0xfd};
     const char *end = data + size, *whole;
-    if (size >= sizeof frame && memcmp(data, frame, sizeof frame) == 0)
+    if (nl_zstd_begins(data, size))
         whole = end_of_frames(data, end);
     else if (memcmp(data, NL_BLOCK_MAGIC, size < NL_BLOCK_MAGIC_SIZE ? size : NL_BLOCK_MAGIC_SIZE) == 0)
         whole = end_of_blocks(data, end);

@@ -3,6 +3,7 @@
 #include "synthesis/synthesis_internal.h"
 
 #include "base/error.h"
+#include "format/field_name.h"
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -37,9 +38,7 @@ unsigned name_number(nl_synthesis *s, const char *name)
 
 static bool is_name(const char *name)
 {
-    if (!isalpha((unsigned char)*name) && *name != '_')
-        return false;
-    return name[strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")] == '\0';
+    return nl_is_name((nl_string){name, strlen(name)});
 }
 
 static bool read_field_name(reading *r, const char *name, unsigned *number)

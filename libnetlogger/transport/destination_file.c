@@ -11,6 +11,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/monotonic.h"
+#include "base/replacement.h"
 #include "base/write_some.h"
 #include "format/crc32c.h"
 #include "transport/dial.h"
@@ -31,15 +32,14 @@ enum { DEFAULT_TIMEOUT_MS = 10000, LOOK_EVERY_MS = 10 };
 typedef struct file_destination {
     nl_destination base;
     int fd;
-    nl_identity identity; /* of fd */
-    bool plain;           /* a regular file: can be cut back */
-    bool patient;         /* others are waited for as long as it takes */
-    int timeout_ms;       /* when not */
-    size_t partial;       /* bytes of a record that went out before the others of it could ... */
-    uint32_t partial_crc; /* ... and what they were */
-    char *path;           /* NULL for standard output */
-    char *temporary;      /* the name it has until it is closed, when atomic */
-    bool nameless;        /* atomic, and without any name yet */
+    nl_identity identity;       /* of fd */
+    bool plain;                 /* a regular file: can be cut back */
+    bool patient;               /* others are waited for as long as it takes */
+    int timeout_ms;             /* when not */
+    size_t partial;             /* bytes of a record that went out before the others of it could ... */
+    uint32_t partial_crc;       /* ... and what they were */
+    char *path;                 /* NULL for standard output */
+    nl_replacement replacement; /* when it takes its path at the end only */
 } file_destination;
 
 static const char *name_of(const file_destination *file)
@@ -59,73 +59,17 @@ static nl_status take_descriptor(file_destination *file, int fd)
     return NL_OK;
 }
 
-/* The folder of a file; to be freed. */
-static char *folder_of(const char *path)
+static bool is_atomic(const file_destination *file)
 {
-    const char *slash = strrchr(path, '/');
-    char *folder = slash == NULL ? strdup(".") : strndup(path, slash == path ? 1 : (size_t)(slash - path));
-    NL_REQUIRE(folder != NULL, "out of memory");
-    return folder;
+    return file->replacement.path != NULL;
 }
 
-/* A file without a name in the directory of path: whatever becomes of this process, nothing is left behind. -1 if there
- * is none. */
-static int open_nameless(const char *path)
+/* A file that takes its path when it is complete. */
+static nl_status open_replacement(file_destination *file)
 {
-    char *folder = folder_of(path);
-    int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    free(folder);
-    return fd;
-}
-
-/* Whether others may lay a file there, whose owner says nothing then. */
-static bool may_others_lay_files(const char *path)
-{
-    struct stat status;
-    char *folder = folder_of(path);
-    bool may = stat(folder, &status) != 0 || (status.st_mode & 022) != 0;
-    free(folder);
-    return may;
-}
-
-/*
- * A file that takes another one's place is open to the same users, and to no others: it gets the owner and group of the
- * one before where we may give it away and nobody else can have laid that there; otherwise no more than both allow.
- */
-static void set_rights(const file_destination *file, int fd)
-{
-    struct stat before;
-    mode_t mask = umask(0), mode = 0666 & ~mask;
-    umask(mask);
-    if (lstat(file->path, &before) == 0 && S_ISREG(before.st_mode)) {
-        bool is_known = before.st_uid == geteuid() || !may_others_lay_files(file->path);
-        bool is_same = is_known && fchown(fd, before.st_uid, before.st_gid) == 0;
-        mode = is_same ? before.st_mode & 0777 : mode & before.st_mode & ~(mode_t)070;
-    }
-    fchmod(fd, mode);
-}
-
-/* A file to be renamed to path when it is complete; one with a name of its own where the file system has none without.
- */
-static nl_status open_temporary(file_destination *file)
-{
-    int nameless = open_nameless(file->path);
-    if (nameless >= 0) {
-        file->nameless = true;
-        set_rights(file, nameless);
-        return take_descriptor(file, nameless);
-    }
-    if (asprintf(&file->temporary, "%s.XXXXXX", file->path) < 0)
-        nl_abort_call(__func__, "out of memory");
-    int fd = mkostemp(file->temporary, O_CLOEXEC);
-    if (fd < 0) {
-        nl_error_set_errno("open %s", file->path);
-        free(file->temporary);
-        file->temporary = NULL;
-        return NL_FAILED;
-    }
-    set_rights(file, fd);
-    return take_descriptor(file, fd);
+    if (!nl_replacement_open(&file->replacement, file->path))
+        return nl_error_set_errno("open %s", file->path);
+    return take_descriptor(file, file->replacement.fd);
 }
 
 /*
@@ -193,11 +137,10 @@ static void cut_back(file_destination *file, const char *data, size_t *written)
 /* Sees to it that there is a descriptor, of this file. False with the reason. */
 static bool is_open(file_destination *file)
 {
-    bool atomic = file->temporary != NULL || file->nameless;
     if (file->path == NULL)
         return true;
     if (file->fd >= 0 && !nl_identity_holds(&file->identity, file->fd)) {
-        if (atomic)
+        if (is_atomic(file))
             return nl_error_set("write %s: the program has closed it", file->path) == NL_OK;
         file->fd = -1; /* another's by now, or nobody's */
     }
@@ -290,7 +233,7 @@ static int64_t file_size(nl_destination *destination)
 static nl_status file_reopen(nl_destination *destination)
 {
     file_destination *file = (file_destination *)destination;
-    if (file->path == NULL || file->temporary != NULL || file->nameless)
+    if (file->path == NULL || is_atomic(file))
         return NL_OK;
     int before = file->fd;
     nl_identity was = file->identity;
@@ -301,50 +244,22 @@ static nl_status file_reopen(nl_destination *destination)
     return NL_OK;
 }
 
-/*
- * Gives a nameless file its path, or, where another has that, a name beside it from where it can take its place. A kill
- * in between, the one moment in which something may be left behind, is as short as can be.
- */
-static nl_status name_it(file_destination *file)
-{
-    char self[40];
-    snprintf(self, sizeof self, "/proc/self/fd/%d", file->fd);
-    if (linkat(AT_FDCWD, self, AT_FDCWD, file->path, AT_SYMLINK_FOLLOW) == 0)
-        return NL_OK;
-    for (unsigned attempt = 0; errno == EEXIST && attempt < 100; attempt++) {
-        if (asprintf(&file->temporary, "%s.%ld-%u", file->path, (long)getpid(), attempt) < 0)
-            nl_abort_call(__func__, "out of memory");
-        if (linkat(AT_FDCWD, self, AT_FDCWD, file->temporary, AT_SYMLINK_FOLLOW) == 0)
-            return NL_OK;
-        free(file->temporary);
-        file->temporary = NULL;
-    }
-    return nl_error_set_errno("write %s", file->path);
-}
-
 static nl_status put_in_place(file_destination *file)
 {
-    if (fsync(file->fd) != 0 && errno != EINVAL && errno != EROFS)
-        return nl_error_set_errno("write %s", file->path);
-    if (file->nameless && name_it(file) != NL_OK)
+    if (!is_open(file))
         return NL_FAILED;
-    if (file->temporary != NULL && rename(file->temporary, file->path) != 0)
-        return nl_error_set_errno("rename to %s", file->path);
-    return NL_OK;
+    return nl_replacement_keep(&file->replacement) ? NL_OK : nl_error_set_errno("write %s", file->path);
 }
 
 static nl_status file_close(nl_destination *destination, bool keep)
 {
     file_destination *file = (file_destination *)destination;
     nl_status status = NL_OK;
-    bool atomic = file->temporary != NULL || file->nameless;
-    if (atomic && keep)
+    if (is_atomic(file) && keep)
         status = put_in_place(file);
-    if (file->temporary != NULL && (!keep || status != NL_OK))
-        unlink(file->temporary);
+    nl_replacement_free(&file->replacement);
     if (file->path != NULL && file->fd >= 0 && !nl_identity_close(&file->identity, file->fd) && status == NL_OK)
         status = nl_error_set_errno("close %s", file->path);
-    free(file->temporary);
     free(file->path);
     free(file);
     return status;
@@ -370,7 +285,7 @@ nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination
         struct stat old;
         /* A device, a pipe or a symbolic link is written to; replacing it by a file is hardly meant. */
         bool replace = options->atomic && (lstat(file->path, &old) != 0 || S_ISREG(old.st_mode));
-        status = replace ? open_temporary(file)
+        status = replace ? open_replacement(file)
                          : open_path(file, options->truncate || options->atomic, options->now ? 0 : file->timeout_ms);
     }
     if (status == NL_OK)

@@ -3,6 +3,7 @@
 #include "transport/source.h"
 
 #include "base/error.h"
+#include "format/zstd_magic.h"
 #include "transport/source_collector.h"
 #include "transport/watch.h"
 
@@ -17,7 +18,6 @@
 
 enum {
     READ_SIZE = 256 << 10,
-    MAGIC_SIZE = 4,
     /* A file that took a followed one's name may be made first and its permissions set then. */
     REFUSED_MS = 1000,
 };
@@ -322,28 +322,17 @@ static nl_status read_more(nl_source *source)
     }
 }
 
-/*
- * Looks at the first bytes: a zstd frame, or one of its skippable frames (RFC 8878, sections 3.1.1 and 3.1.2). Unknown
- * while there are too few.
- */
-static packing packing_of(const unsigned char *bytes, size_t size)
+/* Looks at the first bytes. Unknown while there are too few. */
+static packing packing_of(const char *bytes, size_t size)
 {
-    static const unsigned char frame[MAGIC_SIZE] = {0x28, 0xb5, 0x2f, 0xfd},
-                               skippable[MAGIC_SIZE] = {0x50, 0x2a, 0x4d, 0x18};
-    size_t known = size < MAGIC_SIZE ? size : MAGIC_SIZE;
-    if (known == 0)
-        return PACKING_UNKNOWN;
-    bool is_frame = memcmp(bytes, frame, known) == 0;
-    bool is_skippable = (bytes[0] & 0xf0) == skippable[0] && memcmp(bytes + 1, skippable + 1, known - 1) == 0;
-    if (!is_frame && !is_skippable)
+    if (!nl_zstd_may_begin(bytes, size))
         return PACKING_NONE;
-    return known == MAGIC_SIZE ? PACKING_ZSTD : PACKING_UNKNOWN;
+    return nl_zstd_begins(bytes, size) ? PACKING_ZSTD : PACKING_UNKNOWN;
 }
 
 static nl_status find_packing(nl_source *source)
 {
-    while ((source->packing = packing_of((const unsigned char *)source->input.data, source->input.size)) ==
-           PACKING_UNKNOWN) {
+    while ((source->packing = packing_of(source->input.data, source->input.size)) == PACKING_UNKNOWN) {
         nl_status status = read_more(source);
         if (status == NL_END && !source->replaced && source->input.size > 0) {
             source->packing = PACKING_NONE;

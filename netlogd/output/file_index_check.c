@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "file_index.h"
+#include "base/write_some.h"
 #include "program/program.h"
 #include "take_out.h"
 #include "time_scan.h"
@@ -80,13 +81,6 @@ file_index_state file_index_verify(const char *path)
 
 /* ---- making anew ---- */
 
-static bool put(int to, const char *data, size_t size)
-{
-    ssize_t put = write(to, data, size);
-    errno = put >= 0 && put < (ssize_t)size ? ENOSPC : errno;
-    return put == (ssize_t)size;
-}
-
 /* Writes the entries of all of the file. */
 static bool put_entries(int fd, uint64_t size, int to)
 {
@@ -98,8 +92,9 @@ static bool put_entries(int fd, uint64_t size, int to)
             piece = NL_TIME_PIECE_UNKNOWN;
             piece.end = size;
         }
-        if ((at == 0 && (!nl_time_index_put_header(fd, piece.end, header, &sum) || !put(to, header, sizeof header))) ||
-            !nl_time_index_put_entry(fd, sum, at, &piece, entry) || !put(to, entry, sizeof entry))
+        if ((at == 0 &&
+             (!nl_time_index_put_header(fd, piece.end, header, &sum) || !nl_write_all(to, header, sizeof header))) ||
+            !nl_time_index_put_entry(fd, sum, at, &piece, entry) || !nl_write_all(to, entry, sizeof entry))
             return false;
         at = piece.end;
     }

@@ -251,14 +251,6 @@ static void add_touched(journal *j)
     }
 }
 
-static bool write_all(int fd, const char *data, size_t size)
-{
-    for (ssize_t put; size > 0; data += put, size -= (size_t)put)
-        if ((put = nl_write_some(fd, data, size)) <= 0)
-            return false;
-    return true;
-}
-
 /* The entry of all streams into a file beside, which takes the journal's name. The old one stays on any failure. */
 nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
 {
@@ -269,7 +261,7 @@ nl_status journal_write_all(journal *j, const journal_mark *mark, bool sync)
     nl_streams_list(j->streams, add_stream, &j->entry);
     finish_entry(&j->entry, mark);
     int fd = open(beside, O_RDWR | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0666);
-    bool good = fd >= 0 && write_all(fd, j->entry.data, j->entry.size) && (!sync || fdatasync(fd) == 0) &&
+    bool good = fd >= 0 && nl_write_all(fd, j->entry.data, j->entry.size) && (!sync || fdatasync(fd) == 0) &&
                 rename(beside, j->path) == 0;
     if (!good) {
         failure_errno("write %s", beside);
@@ -299,7 +291,7 @@ static nl_status append(journal *j, bool sync)
     if (j->torn && ftruncate(j->fd, (off_t)j->size) != 0)
         return failure_errno("write %s", j->path);
     j->torn = true;
-    if (write_all(j->fd, j->entry.data, j->entry.size) && (!sync || fdatasync(j->fd) == 0)) {
+    if (nl_write_all(j->fd, j->entry.data, j->entry.size) && (!sync || fdatasync(j->fd) == 0)) {
         j->size += j->entry.size;
         j->torn = false;
         j->found = true;

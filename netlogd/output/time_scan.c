@@ -3,6 +3,7 @@
 #include "time_scan.h"
 
 #include "file.h"
+#include "format/zstd_magic.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -82,11 +83,6 @@ static uint64_t end_of(const scan *s)
     return s->block_end > 0 ? s->block_end : s->lines_end;
 }
 
-static bool is_frame(const char *data, size_t size)
-{
-    return size >= 4 && memcmp(data, "\x28\xb5\x2f\xfd", 4) == 0;
-}
-
 static void begin_frames(scan *s)
 {
     s->unpacker = ZSTD_createDStream();
@@ -106,7 +102,7 @@ static bool read_pieces(scan *s, int fd, uint64_t least, uint64_t limit)
             continue;
         if (got <= 0)
             return got == 0;
-        if (s->fed == s->from && is_frame(data, (size_t)got))
+        if (s->fed == s->from && nl_zstd_begins(data, (size_t)got))
             begin_frames(s);
         if (s->unpacker == NULL)
             take_plain(s, data, (size_t)got);

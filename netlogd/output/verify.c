@@ -6,6 +6,7 @@
 #include "file.h"
 #include "file_index.h"
 #include "missing.h"
+#include "format/zstd_magic.h"
 #include "program/program.h"
 #include "take_out.h"
 
@@ -80,12 +81,12 @@ static void look_at_end(check *c)
 
 static bool is_compressed(const char *path)
 {
-    unsigned char magic[4] = {0};
+    char magic[NL_ZSTD_MAGIC_SIZE];
     FILE *file = fopen(path, "re");
     size_t got = file != NULL ? fread(magic, 1, sizeof magic, file) : 0;
     if (file != NULL)
         fclose(file);
-    return got == sizeof magic && memcmp(magic, "\x28\xb5\x2f\xfd", sizeof magic) == 0;
+    return nl_zstd_begins(magic, got);
 }
 
 /* Where damage is in a compressed file's text says nothing of its place in the file: only its end can be mended. */

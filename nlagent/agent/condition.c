@@ -2,6 +2,8 @@
 
 #include "agent/condition.h"
 
+#include "base/hash_bytes.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,10 +105,7 @@ void condition_key(const nl_record *record, char key[CONDITION_KEY])
 
 static slot *find_slot(condition *c, const char *key, bool *is_new)
 {
-    uint32_t hash = 2166136261u;
-    for (const char *k = key; *k != '\0'; k++)
-        hash = (hash ^ (unsigned char)*k) * 16777619u;
-    slot *s = &c->slots[hash % SLOTS];
+    slot *s = &c->slots[hash_bytes(0, key, strlen(key)) % SLOTS];
     *is_new = strcmp(s->key, key) != 0;
     if (*is_new) {
         *s = (slot){0};

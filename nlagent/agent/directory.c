@@ -2,6 +2,7 @@
 
 #include "agent/directory.h"
 
+#include "base/hash_bytes.h"
 #include "base/monotonic.h"
 #include "filter/filter_internal.h"
 
@@ -49,23 +50,21 @@ static char *copy(const char *text)
     return result;
 }
 
-static uint32_t hash(uint32_t seed, const char *text)
+static uint64_t hash(uint64_t seed, const char *text)
 {
-    for (; *text != '\0'; text++)
-        seed = (seed ^ (unsigned char)*text) * 16777619u;
-    return seed;
+    return hash_bytes(seed, text, strlen(text));
 }
 
 static size_t bucket_of(const char *url)
 {
-    return hash(2166136261u, url) % BUCKETS;
+    return hash(0, url) % BUCKETS;
 }
 
 /* ---- kinds of sensors ---- */
 
 static kind **kind_bucket(directory *d, const directory_sensor *s)
 {
-    return &d->kinds[hash(hash(hash(2166136261u, s->name), s->what), s->events) % KIND_BUCKETS];
+    return &d->kinds[hash(hash(hash(0, s->name), s->what), s->events) % KIND_BUCKETS];
 }
 
 static void add_text(nl_record *row, const char *name, const char *value)

@@ -7,6 +7,8 @@
 
 #include "sensors/sensor.h"
 
+#include "base/hash_bytes.h"
+
 #include <errno.h>
 #include <fnmatch.h>
 #include <ctype.h>
@@ -139,14 +141,6 @@ static bool ask(collectd_state *s, const char *request, long *count)
 
 /* ---- values ---- */
 
-static uint64_t hash(const char *text)
-{
-    uint64_t h = UINT64_C(14695981039346656037);
-    for (; *text != '\0'; text++)
-        h = (h ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return h;
-}
-
 /* Whether it was logged before with that time. They mostly come in the same order: *from is where the next one is. */
 static bool was_seen(const collectd_state *s, uint64_t key, double time, size_t *from)
 {
@@ -254,7 +248,7 @@ static bool log_values(sensor_look *look, uint64_t *count)
         const char *slash = strchr(identifier, '/');
         if (slash == NULL || (s->match[0] != '\0' && fnmatch(s->match, slash + 1, 0) != 0))
             continue;
-        uint64_t key = hash(identifier);
+        uint64_t key = hash_bytes(0, identifier, strlen(identifier));
         now[now_count++] = (seen){key, time};
         if (!was_seen(s, key, time, &from))
             good = log_value(look, time, identifier, count);

@@ -4,6 +4,7 @@
 
 #include "archive/cut.h"
 #include "archive/seen.h"
+#include "format/zstd_magic.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,13 +78,6 @@ static store_place *place_of_name(loader *l, const char *name)
 }
 
 /* ---- reading ---- */
-
-static bool is_packed(const char *head, size_t size)
-{
-    const unsigned char *at = (const unsigned char *)head;
-    return size >= 4 && ((at[0] == 0x28 && at[1] == 0xb5 && at[2] == 0x2f && at[3] == 0xfd) ||
-                         ((at[0] & 0xf0) == 0x50 && at[1] == 0x2a && at[2] == 0x4d && at[3] == 0x18));
-}
 
 /* The next bytes. What goes wrong is said. */
 static nl_status read_some(input *in, const char **data, size_t *size)
@@ -235,7 +229,7 @@ bool load_file(loader *l, const char *name)
     bool good = true;
     if (!in.again || head_size > 0) {
         store_place *place = in.again ? place_of_file(l, full, head, head_size) : place_of_name(l, full);
-        bool packed = in.again && is_packed(head, head_size);
+        bool packed = in.again && nl_zstd_begins(head, head_size);
         if (!in.again)
             place->position = place->lines = 0;
         if (!in.again || packed || file_size > place->position) {

@@ -2,10 +2,11 @@
 
 #include "model/export.h"
 
+#include "base/replacement.h"
+#include "base/write_some.h"
 #include "convert/convert.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -59,7 +60,7 @@ typedef struct passing {
     void *shared;
     exporter *exporter;
     sink sink;
-    FILE *file;
+    int fd;
     uint64_t records;
     int why; /* errno of what failed first; 0: nothing */
     bool unlearned;
@@ -70,7 +71,7 @@ static void drain(passing *p)
     sink *s = &p->sink;
     if (p->kind->learn != NULL)
         p->unlearned = p->unlearned || !p->kind->learn(p->shared, (nl_string){s->bytes.data, s->bytes.size});
-    else if (s->bytes.size > 0 && p->why == 0 && fwrite(s->bytes.data, 1, s->bytes.size, p->file) != s->bytes.size)
+    else if (s->bytes.size > 0 && p->why == 0 && !nl_write_all(p->fd, s->bytes.data, s->bytes.size))
         p->why = errno;
     s->bytes.size = 0;
 }
@@ -128,12 +129,12 @@ static char *drawing_file(model *m)
     return path;
 }
 
-static bool write_passes(model *m, const GArray *places, const exporter_kind *kind, FILE *file, uint64_t *written,
+static bool write_passes(model *m, const GArray *places, const exporter_kind *kind, int fd, uint64_t *written,
                          char **message)
 {
     char *drawn = kind->share != NULL ? drawing_file(m) : NULL;
     void *shared = kind->share != NULL ? kind->share(drawn) : NULL;
-    passing last = {.kind = kind, .shared = shared, .file = file};
+    passing last = {.kind = kind, .shared = shared, .fd = fd};
     bool good = kind->share == NULL || shared != NULL;
     if (good && kind->first_pass != NULL) {
         passing first = {.kind = kind->first_pass, .shared = shared};
@@ -165,22 +166,21 @@ bool export_records(model *m, const GArray *places, const char *format, const ch
         *message = g_strdup_printf("%s is no format", format);
         return false;
     }
-    char *aside = g_strdup_printf("%s.XXXXXX", path), *why = NULL;
-    int fd = g_mkstemp_full(aside, O_WRONLY | O_CLOEXEC, 0666); /* none that is there, nor a link's */
-    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
-    bool good = file != NULL && write_passes(m, places, kind, file, written, &why);
-    if (file == NULL || fclose(file) != 0 || (good && rename(aside, path) != 0)) {
-        why = why != NULL ? why : g_strdup(g_strerror(errno));
+    nl_replacement file;
+    if (!nl_replacement_open(&file, path)) {
+        *message = g_strdup_printf("open %s: %s", path, g_strerror(errno));
+        return false;
+    }
+    char *why = NULL;
+    bool good = write_passes(m, places, kind, file.fd, written, &why);
+    if (good && !nl_replacement_keep(&file)) {
+        why = g_strdup(g_strerror(errno));
         good = false;
     }
-    if (!good) {
+    nl_replacement_free(&file);
+    close(file.fd);
+    if (!good)
         *message = g_strdup_printf("write %s: %s", path, why);
-        if (fd >= 0 && file == NULL)
-            close(fd);
-        if (fd >= 0)
-            unlink(aside);
-    }
     g_free(why);
-    g_free(aside);
     return good;
 }

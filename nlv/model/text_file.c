@@ -2,6 +2,7 @@
 
 #include "model/text_file.h"
 
+#include "format/zstd_magic.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -11,7 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { DETECT_SIZE = 256 << 10, LINE_GUESS = 4 << 10, LINE_MOST = 2 << 20, PIECE = 1 << 20, MAGIC_SIZE = 4 };
+enum { DETECT_SIZE = 256 << 10, LINE_GUESS = 4 << 10, LINE_MOST = 2 << 20, PIECE = 1 << 20 };
 
 ssize_t text_read_at(int fd, char *to, size_t size, uint64_t offset)
 {
@@ -25,14 +26,6 @@ ssize_t text_read_at(int fd, char *to, size_t size, uint64_t offset)
         done += (size_t)got;
     }
     return (ssize_t)done;
-}
-
-static bool is_packed(const char *start, size_t size)
-{
-    static const unsigned char frame[MAGIC_SIZE] = {0x28, 0xb5, 0x2f, 0xfd};
-    static const unsigned char skippable[MAGIC_SIZE - 1] = {0x2a, 0x4d, 0x18};
-    return size >= MAGIC_SIZE && (memcmp(start, frame, sizeof frame) == 0 ||
-                                  ((start[0] & 0xf0) == 0x50 && memcmp(start + 1, skippable, sizeof skippable) == 0));
 }
 
 /* The text format of what begins so; NL_FORMAT_UNKNOWN when it is none, or cannot be told. */
@@ -64,7 +57,7 @@ bool text_file_open(text_file *t, const char *path, nl_fraction fraction)
     char *start = malloc(DETECT_SIZE);
     if (start != NULL && fstat(t->fd, &status) == 0 && S_ISREG(status.st_mode)) {
         size_t size = (size_t)text_read_at(t->fd, start, DETECT_SIZE, 0);
-        if (!is_packed(start, size) && memchr(start, '\0', size) == NULL)
+        if (!nl_zstd_begins(start, size) && memchr(start, '\0', size) == NULL)
             t->format = detect(start, size, fraction);
     }
     free(start);

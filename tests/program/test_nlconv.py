@@ -2,6 +2,7 @@
 import csv
 import io
 import json
+import os
 import shutil
 import subprocess
 import unittest
@@ -287,6 +288,23 @@ class Nlconv(support.Case):
         self.assertEqual(out.read_text(), '{"ts":"2026-01-01T00:00:00.000000Z","A":1}\n')
         self.assertEqual(out.stat().st_mode & 0o777, 0o640)
         self.assertEqual(sorted(p.name for p in self.scratch.iterdir()), ["a.bp", "out"])
+
+    def test_who_may_read_a_file_may_read_what_replaces_it(self):
+        out, link = self.scratch / "out", self.scratch / "link"
+        out.write_text("old")
+        out.chmod(0o600)
+        link.symlink_to(out)
+        self.convert("--to", "json", "-o", link, self.bp)
+        self.assertTrue(link.is_symlink())
+        self.assertEqual(out.stat().st_mode & 0o7777, 0o600)
+        if os.geteuid() == 0:
+            out.chmod(0o640)
+            os.chown(out, 65534, 65534)
+            self.convert("--to", "json", "-o", out, self.bp)
+            self.assertEqual((out.stat().st_uid, out.stat().st_gid, out.stat().st_mode & 0o7777), (65534, 65534, 0o640))
+            self.scratch.chmod(0o777)  # anybody can have laid it there
+            self.convert("--to", "json", "-o", out, self.bp)
+            self.assertEqual((out.stat().st_uid, out.stat().st_mode & 0o7777), (0, 0o600))
 
     def test_a_full_disk_is_an_error(self):
         with open("/dev/full", "w") as full:

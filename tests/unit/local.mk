@@ -85,6 +85,11 @@ tests_unit_recover_unit_SOURCES = %D%/recover.c
 tests_unit_recover_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_recover_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/replacement.unit
+tests_unit_replacement_unit_SOURCES = %D%/replacement.c
+tests_unit_replacement_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_replacement_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/spool.unit
 tests_unit_spool_unit_SOURCES = %D%/spool.c
 tests_unit_spool_unit_CPPFLAGS = $(unit_cppflags)

@@ -880,7 +880,16 @@ static void test_export(void **unused)
     assert_true(object->len >= 1);
     char *message, *text;
     uint64_t written;
-    assert_true(export_records(m, object, "ulm", path_of("out"), &written, &message));
+    /* What was for few eyes stays so, and a link stays one. */
+    struct stat status;
+    assert_int_equal(chmod(path_of("out"), 0600), 0);
+    char *link = g_strdup(path_of("link"));
+    assert_int_equal(symlink("out", link), 0);
+    assert_true(export_records(m, object, "ulm", link, &written, &message));
+    assert_true(lstat(link, &status) == 0 && S_ISLNK(status.st_mode));
+    g_free(link);
+    assert_int_equal(stat(path_of("out"), &status), 0);
+    assert_int_equal(status.st_mode & 0777, 0600);
     assert_true(g_file_get_contents(path_of("out"), &text, NULL, NULL));
     char name[32];
     snprintf(name, sizeof name, "REQ.ID=r%u", lines[first].object);
