@@ -1,6 +1,7 @@
 /* netlogctl: asks a running netlogd how it is and tells it what to do, over its control socket (doc/requests.md). */
 #include "config.h"
 
+#include "program/encoding.h"
 #include "program/program.h"
 
 #include <ctype.h>
@@ -185,43 +186,13 @@ static answer read_answer(int fd)
 
 /* ---- printing ---- */
 
-/* The bytes of the character of UTF-8 that text begins with; 0: it begins with none. */
-static size_t utf8_size(nl_string text)
-{
-    unsigned char first = (unsigned char)text.data[0];
-    size_t size = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-    if (size > text.size)
-        return 0;
-    for (size_t i = 1; i < size; i++)
-        if (((unsigned char)text.data[i] & 0xc0) != 0x80)
-            return 0;
-    unsigned char second = size > 2 ? (unsigned char)text.data[1] : 0;
-    /* Longer than need be, a surrogate, or beyond the last character. */
-    bool wrong = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-                 (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
-    return wrong ? 0 : size;
-}
-
 /* What is no UTF-8 is replaced: clients may call themselves whatever they like. */
 static void print_json_string(nl_string text)
 {
-    putchar('"');
-    for (size_t i = 0; i < text.size; i++) {
-        unsigned char byte = (unsigned char)text.data[i];
-        size_t size = utf8_size((nl_string){text.data + i, text.size - i});
-        if (size != 1) {
-            fwrite(size == 0 ? "\xef\xbf\xbd" : text.data + i, size == 0 ? 3 : size, 1, stdout);
-            i += size > 0 ? size - 1 : 0;
-            continue;
-        }
-        if (byte == '"' || byte == '\\')
-            printf("\\%c", byte);
-        else if (byte < ' ' || byte == 127)
-            printf("\\u%04x", byte);
-        else
-            putchar(byte);
-    }
-    putchar('"');
+    nl_buffer quoted = {0};
+    json_put_valid(&quoted, text);
+    fwrite(quoted.data, 1, quoted.size, stdout);
+    nl_buffer_free(&quoted);
 }
 
 /* Whether text is a number as JSON has it. */

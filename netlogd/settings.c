@@ -28,18 +28,10 @@ enum {
 
 #define LOG_DEFAULT "file:///dev/stderr"
 
-static char *copy(const char *text)
-{
-    char *result = strdup(text);
-    if (result == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return result;
-}
-
 void settings_init(settings *s)
 {
     *s = (settings){
-        .log = copy(LOG_DEFAULT),
+        .log = program_copy(LOG_DEFAULT),
         .level = NL_IMPORTANT,
         .max_record_size = DEFAULT_MAX_RECORD,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
@@ -149,9 +141,9 @@ static const char *add_listen(settings *s, const char *value)
     if (why != NULL)
         return why;
     if (l.url != NULL) {
-        l.nats = copy(value);
+        l.nats = program_copy(value);
     } else {
-        l.url = copy(value);
+        l.url = program_copy(value);
         l.url[strcspn(l.url, "?")] = '\0';
     }
     s->listen = realloc(s->listen, (s->listen_count + 1) * sizeof *s->listen);
@@ -195,14 +187,14 @@ static const char *add_output(settings *s, const char *value)
     s->outputs = realloc(s->outputs, (s->output_count + 1) * sizeof *s->outputs);
     if (s->outputs == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    s->outputs[s->output_count++] = copy(value);
+    s->outputs[s->output_count++] = program_copy(value);
     return NULL;
 }
 
 static const char *set_text(char **place, const char *value)
 {
     free(*place);
-    *place = copy(value);
+    *place = program_copy(value);
     return NULL;
 }
 

@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/write_some.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>

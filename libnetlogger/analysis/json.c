@@ -2,17 +2,14 @@
 
 #include "analysis/json.h"
 
+#include "program/encoding.h"
+
+#include <string.h>
+
 void json_append_string(GString *out, const char *text)
 {
-    char *valid = g_utf8_make_valid(text, -1);
-    g_string_append_c(out, '"');
-    for (const char *at = valid; *at != '\0'; at++)
-        if (*at == '"' || *at == '\\')
-            g_string_append_printf(out, "\\%c", *at);
-        else if ((unsigned char)*at < ' ')
-            g_string_append_printf(out, "\\u%04x", (unsigned)*at);
-        else
-            g_string_append_c(out, *at);
-    g_string_append_c(out, '"');
-    g_free(valid);
+    nl_buffer quoted = {0};
+    json_put_valid(&quoted, (nl_string){text, strlen(text)});
+    g_string_append_len(out, quoted.data, (gssize)quoted.size);
+    nl_buffer_free(&quoted);
 }

@@ -1,4 +1,4 @@
-/* JSON (RFC 8259) as the programs print it. Any thread. */
+/* Strings of JSON (RFC 8259) for texts that GLib makes. Any thread. */
 #ifndef NETLOGGER_ANALYSIS_JSON_H
 #define NETLOGGER_ANALYSIS_JSON_H
 

@@ -51,12 +51,31 @@ static bool open_named(nl_replacement *r, mode_t mode)
     return r->fd >= 0;
 }
 
-/* mode: what it is opened with; the umask has its say. */
+/* What umask(2) says only who sets it. False where the kernel does not tell (before Linux 4.7, or without /proc). */
+static bool read_umask(mode_t *mask)
+{
+    FILE *status = fopen("/proc/self/status", "re");
+    char line[128];
+    unsigned bits;
+    bool found = false;
+    while (status != NULL && !found && fgets(line, sizeof line, status) != NULL)
+        found = sscanf(line, "Umask: %o", &bits) == 1;
+    if (status != NULL)
+        fclose(status);
+    *mask = found ? (mode_t)bits : 0;
+    return found;
+}
+
+/* mode: what it may be opened for, but for the umask. Some kernels leave that to us where a file has no name. */
 static bool open_it(nl_replacement *r, const char *folder, mode_t mode)
 {
-    if (access("/proc/self/fd", X_OK) == 0) /* by which it gets its name */
-        r->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
-    return r->fd >= 0 || open_named(r, mode);
+    mode_t mask = 0;
+    if (access("/proc/self/fd", X_OK) == 0 /* by which it gets its name */ && read_umask(&mask))
+        r->fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+    if (r->fd < 0)
+        return open_named(r, mode);
+    fchmod(r->fd, mode & ~mask);
+    return true;
 }
 
 /* before: what is replaced; NULL when nothing is there. */
@@ -72,16 +91,32 @@ static bool open_aside(nl_replacement *r, const struct stat *before)
     return good;
 }
 
+/* Where the file is that was found by path, past all links; NULL when another has come there since. To be freed. */
+static char *place_of(const char *path, const struct stat *found)
+{
+    struct stat now;
+    char *place = realpath(path, NULL);
+    if (place == NULL)
+        place = strdup(path);
+    if (place != NULL && lstat(place, &now) == 0 && now.st_dev == found->st_dev && now.st_ino == found->st_ino)
+        return place;
+    free(place);
+    errno = EAGAIN;
+    return NULL;
+}
+
 bool nl_replacement_open(nl_replacement *r, const char *path)
 {
     struct stat before;
-    bool is_there = stat(path, &before) == 0;
+    bool is_there = stat(path, &before) == 0; /* which refuses links that others laid, where the system does */
     *r = (nl_replacement){.fd = -1};
+    if (!is_there && errno != ENOENT)
+        return false;
     if (is_there && !S_ISREG(before.st_mode)) {
         r->fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
         return r->fd >= 0;
     }
-    r->path = is_there ? realpath(path, NULL) : strdup(path);
+    r->path = is_there ? place_of(path, &before) : strdup(path);
     if (r->path != NULL && open_aside(r, is_there ? &before : NULL))
         return true;
     nl_replacement_free(r);

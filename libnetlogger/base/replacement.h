@@ -15,10 +15,10 @@ typedef struct nl_replacement {
 } nl_replacement;
 
 /*
- * Opens one that is to take the place of path. A symbolic link stays one: what it names is replaced; a device or a pipe
- * is written as it is. The new file is open to the same users as the one before, and to no others: it gets its owner
- * and group where we may give it away and nobody else can have laid that there; otherwise no more is allowed than both
- * allow. False: there is nothing to free.
+ * Opens one that is to take the place of path. A symbolic link stays one, unless it leads nowhere: what it names is
+ * replaced; a device or a pipe is written as it is. The new file is open to the same users as the one before, and to no
+ * others: it gets its owner and group where we may give it away and nobody else can have laid that there; otherwise no
+ * more is allowed than both allow. False: there is nothing to free.
  */
 bool nl_replacement_open(nl_replacement *r, const char *path);
 

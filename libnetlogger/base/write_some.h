@@ -26,9 +26,15 @@ static inline ssize_t nl_write_some(int fd, const char *data, size_t size)
 /* Writes all of data. How much of it went out is not told when that fails: false with errno. */
 static inline bool nl_write_all(int fd, const char *data, size_t size)
 {
-    for (ssize_t put; size > 0; data += put, size -= (size_t)put)
-        if ((put = nl_write_some(fd, data, size)) <= 0)
+    while (size > 0) {
+        ssize_t put = nl_write_some(fd, data, size);
+        if (put == 0)
+            errno = ENOSPC;
+        if (put <= 0)
             return false;
+        data += put;
+        size -= (size_t)put;
+    }
     return true;
 }
 

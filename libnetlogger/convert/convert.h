@@ -1,11 +1,12 @@
 /*
- * Conversions: what nlconv reads and writes.
+ * Conversions: the foreign formats that programs read and write.
  *
  *   bytes -> importer -> record -> sink (--where) -> exporter -> bytes
  *
- * A format is one file here with an importer, an exporter, or both, and a line in formats.c. pipeline.c cuts the input
- * into chunks of whole records and has several threads convert them at once; an importer or exporter that needs to see
- * all records in their order says so (in_order). doc/formats.md says what each format's fields become.
+ * A format is one file here with an importer, an exporter, or both, and a line in formats.c. nlconv cuts its
+ * input into chunks of whole records and has several threads convert them at once (nltools/pipeline/); an importer or
+ * exporter that needs to see all records in their order says so (in_order). doc/formats.md says what each format's
+ * fields become.
  */
 #ifndef NETLOGGER_CONVERT_CONVERT_H
 #define NETLOGGER_CONVERT_CONVERT_H

@@ -17,9 +17,6 @@ static inline void json_put(nl_buffer *out, const char *text, size_t size)
 }
 #define JSON_PUT(out, literal) json_put(out, literal, sizeof literal - 1)
 
-/* Appends text in quotes. False, with nothing appended, when it is no UTF-8. */
-bool json_put_quoted(nl_buffer *out, nl_string text);
-
 /* Appends text, whatever its bytes. */
 void json_put_text(nl_buffer *out, nl_string text);
 

@@ -2,6 +2,7 @@
 
 #include "convert/keys.h"
 
+#include "base/hash_bytes.h"
 #include "program/program.h"
 
 #include <stdlib.h>
@@ -40,21 +41,6 @@ member member_of(nl_string name)
     return MEMBER_NONE;
 }
 
-static uint64_t hash(nl_string name, uint64_t seed)
-{
-    uint64_t h = seed ^ name.size, part = 0;
-    size_t at = 0;
-    for (; at + 8 <= name.size; at += 8) {
-        memcpy(&part, name.data + at, 8);
-        h = (h ^ part) * UINT64_C(0x9e3779b97f4a7c15);
-        h ^= h >> 29;
-    }
-    part = 0;
-    memcpy(&part, name.data + at, name.size - at);
-    h = (h ^ part) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ h >> 32;
-}
-
 void keys_begin(keys *k, size_t field_count)
 {
     if (k->slot_count < 2 * field_count || k->slot_count == 0) {
@@ -79,7 +65,7 @@ void keys_begin(keys *k, size_t field_count)
 
 uint32_t keys_count(keys *k, nl_string name)
 {
-    for (size_t at = hash(name, k->seed);; at++) {
+    for (size_t at = hash_bytes(k->seed, name.data, name.size);; at++) {
         keys_slot *slot = &k->slots[at & (k->slot_count - 1)];
         if (slot->generation != k->generation) {
             *slot = (keys_slot){name, k->generation, member_of(name) != MEMBER_NONE ? 2 : 1};

@@ -2,6 +2,7 @@
 
 #include "convert/text_set.h"
 
+#include "base/hash_bytes.h"
 #include "program/program.h"
 
 #include <stdlib.h>
@@ -14,26 +15,10 @@ static void *or_die(void *memory)
     return memory;
 }
 
-static uint64_t hash(nl_string text)
-{
-    uint64_t h = text.size, part;
-    size_t at = 0;
-    for (; at + 8 <= text.size; at += 8) {
-        memcpy(&part, text.data + at, 8);
-        h = (h ^ part) * UINT64_C(0x9e3779b97f4a7c15);
-        h ^= h >> 29;
-    }
-    part = 0;
-    if (at < text.size)
-        memcpy(&part, text.data + at, text.size - at);
-    h = (h ^ part) * UINT64_C(0x9e3779b97f4a7c15);
-    return h ^ h >> 32;
-}
-
 /* The slot of a text, or the free one where it belongs. */
 static uint32_t *find_slot(const text_set *set, nl_string text)
 {
-    for (size_t at = hash(text);; at++) {
+    for (size_t at = hash_bytes(0, text.data, text.size);; at++) {
         uint32_t *slot = &set->slots[at & (set->slot_count - 1)];
         if (*slot == 0)
             return slot;

@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "filter/filter_internal.h"
+#include "format/bytes.h"
 #include "format/number.h"
 #include "format/text.h"
 

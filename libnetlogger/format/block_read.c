@@ -3,7 +3,6 @@
 #include "format/block_read.h"
 
 #include "base/error.h"
-#include "format/bytes.h"
 #include "format/field_name.h"
 #include "format/record_internal.h"
 #include "format/varint.h"

@@ -10,7 +10,6 @@
 #define NETLOGGER_FORMAT_RECORD_INTERNAL_H
 
 #include "base/time_internal.h"
-#include "format/bytes.h"
 
 #include <netlogger.h>
 

@@ -3,6 +3,7 @@
 #include "log/event_kind.h"
 
 #include "base/error.h"
+#include "base/hash_bytes.h"
 #include "base/text.h"
 #include "format/field_name.h"
 #include "log/log_internal.h"
@@ -70,20 +71,12 @@ static bool is_same(const nl_event_kind *a, const nl_event_kind *b)
     return true;
 }
 
-/* FNV-1a of the text and its end. */
-static uint64_t hash_text(uint64_t hash, nl_string text)
-{
-    for (size_t i = 0; i < text.size; i++)
-        hash = (hash ^ (unsigned char)text.data[i]) * UINT64_C(1099511628211);
-    return hash * UINT64_C(1099511628211);
-}
-
 static nl_event_kind **bucket_of(const nl_event_kind *kind)
 {
-    uint64_t hash = hash_text(UINT64_C(14695981039346656037) ^ (uint64_t)kind->level, kind->event);
+    uint64_t hash = hash_bytes((uint64_t)kind->level, kind->event.data, kind->event.size);
     for (size_t i = 0; i < kind->field_count; i++)
-        hash = hash_text(hash, kind->names[i]);
-    return &buckets[(hash >> 20) % BUCKETS];
+        hash = hash_bytes(hash, kind->names[i].data, kind->names[i].size);
+    return &buckets[hash % BUCKETS];
 }
 
 /* Whether its events can have a site: what that can hold, and the record way has more room for. */

@@ -3,6 +3,7 @@
 #include "log/format_site.h"
 
 #include "base/error.h"
+#include "base/hash_bytes.h"
 #include "base/text.h"
 #include "log/log_internal.h"
 
@@ -79,18 +80,14 @@ static void release(nl_format_site *site)
 
 /* ---- the process's ---- */
 
-/* FNV-1a of the text and its NUL. */
 static uint64_t hash_text(uint64_t hash, const char *text)
 {
-    for (; text != NULL && *text != '\0'; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return hash * UINT64_C(1099511628211);
+    return hash_bytes(hash, text, text != NULL ? strlen(text) : 0);
 }
 
 static nl_format_site **bucket_of(nl_level level, const char *event, const char *format)
 {
-    uint64_t hash = hash_text(UINT64_C(14695981039346656037) ^ (uint64_t)level, event);
-    return &buckets[(hash_text(hash, format) >> 20) % BUCKETS];
+    return &buckets[hash_text(hash_text((uint64_t)level, event), format) % BUCKETS];
 }
 
 static nl_format_site *find_shared(nl_level level, const char *event, const char *format)

@@ -19,6 +19,114 @@ size_t utf8_size(const unsigned char *at, const unsigned char *end)
     return code >= least[size] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? size : 0;
 }
 
+/* ---- strings of JSON ---- */
+
+#define EACH(byte) (UINT64_C(0x0101010101010101) * (byte))
+
+static inline uint64_t has_zero(uint64_t v)
+{
+    return (v - EACH(1)) & ~v & EACH(0x80);
+}
+
+/* Whether any of eight bytes is a control byte, a quote, a backslash, or beyond ASCII. */
+static inline bool is_special8(uint64_t v)
+{
+    return ((((v - EACH(0x20)) & ~v) | v) & EACH(0x80)) != 0 || has_zero(v ^ EACH('"')) != 0 ||
+           has_zero(v ^ EACH('\\')) != 0;
+}
+
+static char *put_escape(char *to, unsigned char byte)
+{
+    static const char digits[] = "0123456789abcdef";
+    *to++ = '\\';
+    switch (byte) {
+    case '"':
+    case '\\':
+        *to++ = (char)byte;
+        return to;
+    case '\n':
+        *to++ = 'n';
+        return to;
+    case '\t':
+        *to++ = 't';
+        return to;
+    case '\r':
+        *to++ = 'r';
+        return to;
+    }
+    memcpy(to, "u00", 3);
+    to[3] = digits[byte >> 4];
+    to[4] = digits[byte & 15];
+    return to + 5;
+}
+
+/* Puts what is at at, and moves on. NULL when it is no UTF-8. */
+static char *put_one(char *to, const unsigned char **at, const unsigned char *end)
+{
+    unsigned char byte = **at;
+    if (byte >= 0x80) {
+        size_t size = utf8_size(*at, end);
+        memcpy(to, *at, size);
+        *at += size;
+        return size > 0 ? to + size : NULL;
+    }
+    ++*at;
+    if (byte < ' ' || byte == '"' || byte == '\\')
+        return put_escape(to, byte);
+    *to = (char)byte;
+    return to + 1;
+}
+
+bool json_put_quoted(nl_buffer *out, nl_string text)
+{
+    nl_buffer_reserve(out, 6 * text.size + 2);
+    const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
+    char *to = out->data + out->size;
+    *to++ = '"';
+    while (at < end) {
+        uint64_t eight;
+        if (end - at >= 8) {
+            memcpy(&eight, at, 8);
+            if (!is_special8(eight)) {
+                memcpy(to, &eight, 8);
+                to += 8;
+                at += 8;
+                continue;
+            }
+        }
+        to = put_one(to, &at, end);
+        if (to == NULL)
+            return false;
+    }
+    *to++ = '"';
+    out->size = (size_t)(to - out->data);
+    return true;
+}
+
+/* Appends text with U+FFFD for each byte that is no UTF-8. */
+static void append_valid(nl_buffer *out, nl_string text)
+{
+    const unsigned char *at = (const unsigned char *)text.data, *end = at + text.size;
+    nl_buffer_reserve(out, 3 * text.size + 1);
+    while (at < end) {
+        size_t size = *at < 0x80 ? 1 : utf8_size(at, end);
+        nl_buffer_append(out, size > 0 ? (const char *)at : "\xef\xbf\xbd", size > 0 ? size : 3);
+        at += size > 0 ? size : 1;
+    }
+}
+
+void json_put_valid(nl_buffer *out, nl_string text)
+{
+    if (json_put_quoted(out, text))
+        return;
+    nl_buffer valid = {0};
+    append_valid(&valid, text);
+    json_put_quoted(out, (nl_string){valid.data, valid.size});
+    nl_buffer_free(&valid);
+}
+
+/* ---- base64 ---- */
+
 void base64_put(nl_buffer *out, nl_string bytes)
 {
     static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

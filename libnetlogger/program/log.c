@@ -20,14 +20,6 @@ struct program_log {
     bool failed;
 };
 
-static char *copy(const char *text)
-{
-    char *copied = strdup(text);
-    if (copied == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return copied;
-}
-
 static void free_files(char **files, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -38,14 +30,14 @@ static void free_files(char **files, size_t count)
 static bool find_files(program_log *log, const char *name)
 {
     if (program_is_folder(name)) {
-        log->folder = copy(name);
+        log->folder = program_copy(name);
         program_archive_begin(log->reading, name);
         return program_list_archive(name, &log->files, &log->count);
     }
     log->files = calloc(1, sizeof *log->files);
     if (log->files == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    log->files[0] = copy(name);
+    log->files[0] = program_copy(name);
     log->count = 1;
     return true;
 }
@@ -65,7 +57,7 @@ static nl_status pass_over(program_log *log)
 static bool open_next(program_log *log)
 {
     free(log->name);
-    log->name = copy(log->files[log->at++]);
+    log->name = program_copy(log->files[log->at++]);
     nl_reader_options how = {.decoder = program_decoder_options(log->reading, log->name),
                              .follow = log->follow && log->at == log->count,
                              .nonblocking = log->nonblocking || log->polled};

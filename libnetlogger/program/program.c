@@ -97,6 +97,14 @@ void program_fail(int status, const char *format, ...)
     exit(status);
 }
 
+char *program_copy(const char *text)
+{
+    char *copy = strdup(text);
+    if (copy == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    return copy;
+}
+
 int program_finish(int status)
 {
     errno = 0;

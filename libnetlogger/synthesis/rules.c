@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "format/field_name.h"
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -26,20 +26,12 @@ const char *const nats_output_options[] = {"user",    "password",  "password_fil
                                            "cert",    "key",       "name",          "subject", "shards", "replicas",
                                            "max_age", "max_bytes", "discard",       "window",  "by",     NULL};
 
-static char *copy(const char *text)
-{
-    char *result = strdup(text);
-    if (result == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return result;
-}
-
 static nl_status set_text(char **place, const char *value)
 {
     if (*value == '\0')
         return failure("it is empty");
     free(*place);
-    *place = copy(value);
+    *place = program_copy(value);
     return NL_OK;
 }
 
@@ -252,8 +244,8 @@ nats_place *nats_place_read(const nl_url *url, bool output)
     place->max_age_ns = week_ns;
     place->window_ns = window_ns;
     place->share = place->of_shares = 1;
-    place->subject = copy("netlogger");
-    place->durable = copy("netlogd");
+    place->subject = program_copy("netlogger");
+    place->durable = program_copy("netlogd");
     nl_status status = set_name(&place->stream, url->path, "");
     if (status != NL_OK) {
         char why[256];

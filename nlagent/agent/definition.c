@@ -12,22 +12,14 @@
 
 enum { NAME_MOST = 64, OTHERS_MOST = 7 /* --event, --rules and --filter with theirs, NULL */ };
 
-static char *copy(const char *text)
-{
-    char *result = strdup(text);
-    if (result == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return result;
-}
-
 static definition *add(definitions *all, const char *name, const char *what)
 {
     definition *d = calloc(1, sizeof *d);
     if (d == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    d->name = copy(name);
-    d->what = copy(what);
-    d->arguments_help = copy("");
+    d->name = program_copy(name);
+    d->what = program_copy(what);
+    d->arguments_help = program_copy("");
     d->next = all->first;
     all->first = d;
     return d;
@@ -39,11 +31,11 @@ static char *find_program(const char *said, const char *beside, const char *inst
     char path[4096];
     ssize_t size = readlink("/proc/self/exe", path, sizeof path - 64);
     if (said != NULL)
-        return copy(said);
+        return program_copy(said);
     for (path[size > 0 ? size : 0] = '\0'; size > 0 && path[size - 1] != '/';)
         path[--size] = '\0';
     snprintf(path + (size > 0 ? size : 0), 64, "%s", beside);
-    return copy(size > 0 && access(path, X_OK) == 0 ? path : installed);
+    return program_copy(size > 0 && access(path, X_OK) == 0 ? path : installed);
 }
 
 void definitions_init(definitions *all, const char *program)
@@ -56,9 +48,9 @@ void definitions_init(definitions *all, const char *program)
     kernel->kernel = true;
     kernel->arguments = " event filter rules ";
     free(kernel->arguments_help);
-    kernel->arguments_help =
-        copy("event=SYSTEM:EVENT, with * and commas between, or rules=SCHEMA, of those that nlkernel schema list "
-             "names: one has to be said; filter=EXPRESSION");
+    kernel->arguments_help = program_copy(
+        "event=SYSTEM:EVENT, with * and commas between, or rules=SCHEMA, of those that nlkernel schema list "
+        "names: one has to be said; filter=EXPRESSION");
     size_t count = 0;
     while (sensor_kinds[count] != NULL)
         count++;
@@ -69,7 +61,7 @@ void definitions_init(definitions *all, const char *program)
         d->fields = k->fields;
         d->beats = true;
         free(d->arguments_help);
-        d->arguments_help = copy(k->arguments_help != NULL ? k->arguments_help : "");
+        d->arguments_help = program_copy(k->arguments_help != NULL ? k->arguments_help : "");
     }
 }
 
@@ -113,7 +105,7 @@ static void add_own(definitions *all, const char *text)
     size_t size = strcspn(text, "=");
     snprintf(name, sizeof name, "%.*s", (int)size, text);
     snprintf(what, sizeof what, "what \"%.150s\" prints", text + size + 1);
-    add(all, name, what)->command = copy(text + size + 1);
+    add(all, name, what)->command = program_copy(text + size + 1);
 }
 
 static bool is_of(const definition *d, const char *text)
@@ -183,7 +175,7 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
     size_t count = sizeof begin / sizeof begin[0], room = count + OTHERS_MOST;
     const char *filter = spec_argument(spec, "filter"), *events = spec_argument(spec, "event");
     const char *rules = spec_argument(spec, "rules");
-    char *list = events != NULL ? copy(events) : NULL, *rest = list;
+    char *list = events != NULL ? program_copy(events) : NULL, *rest = list;
     for (const char *c = events; c != NULL && *c != '\0'; c++)
         room += *c == ',' ? 2 : 0; /* --event and one more */
     char **arguments = calloc(room, sizeof *arguments);

@@ -11,14 +11,6 @@
 
 enum { TOKEN_MOST = 300 };
 
-static char *copy(const char *text)
-{
-    char *result = strdup(text);
-    if (result == NULL)
-        program_fail(PROGRAM_PROBLEM, "out of memory");
-    return result;
-}
-
 agent_settings *agent_settings_new(void)
 {
     agent_settings *s = calloc(1, sizeof *s);
@@ -26,7 +18,7 @@ agent_settings *agent_settings_new(void)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     s->limits = (agent_limits){100, 1000, 100, 2000, 0.01};
     s->ttl_s = 60;
-    s->log = copy("file:///dev/stderr");
+    s->log = program_copy("file:///dev/stderr");
     return s;
 }
 
@@ -95,8 +87,8 @@ static const char *add_listen(agent_settings *s, const char *text)
     if (why != NULL)
         return why;
     url[strcspn(url, "?")] = '\0';
-    l->url = copy(url);
-    s->listen[s->listen_count++] = copy(text);
+    l->url = program_copy(url);
+    s->listen[s->listen_count++] = program_copy(text);
     return NULL;
 }
 
@@ -117,14 +109,14 @@ static const char *add_sensor(agent_settings *s, const char *value)
         return why;
     if (s->sensor_count == SETTINGS_SENSORS_MOST)
         return "so many are too many";
-    s->sensors[s->sensor_count++] = copy(value);
+    s->sensors[s->sensor_count++] = program_copy(value);
     return NULL;
 }
 
 static const char *set_text(char **place, const char *value)
 {
     free(*place);
-    *place = copy(value);
+    *place = program_copy(value);
     return NULL;
 }
 

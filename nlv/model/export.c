@@ -7,8 +7,7 @@
 #include "convert/convert.h"
 
 #include <errno.h>
-#include <glib/gstdio.h>
-#include <string.h>
+#include <glib.h>
 #include <unistd.h>
 
 enum { AT_ONCE = 256, /* records between which the model is let go */ DRAIN_SIZE = 1 << 20 };
@@ -164,6 +163,10 @@ bool export_records(model *m, const GArray *places, const char *format, const ch
     *written = 0;
     if (kind == NULL) {
         *message = g_strdup_printf("%s is no format", format);
+        return false;
+    }
+    if (g_file_test(path, G_FILE_TEST_EXISTS) && !g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
+        *message = g_strdup_printf("write %s: it is no file", path); /* one might wait for a pipe's reader for ever */
         return false;
     }
     nl_replacement file;

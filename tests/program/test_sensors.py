@@ -1,6 +1,7 @@
 """nlsensor: what it says against what the kernel says."""
 import grp
 import os
+import pathlib
 import re
 import signal
 import socket
@@ -285,17 +286,21 @@ class Values(support.Case):
 
     def test_a_sensor_that_cannot_look(self):
         """One is gone on without; when none is left, that is its end, and no good one."""
-        script = f"""
-            mount -t tmpfs tmpfs /proc || exit 77
-            {self.sensor} --count 1 --interval 0.01 load 'server?url=tcp://127.0.0.1:1'
-            echo $?
-            {self.sensor} load memory
-            echo $?"""
-        result = self.run_program("unshare", "-m", "sh", "-c", script)
-        if result.returncode == 77 or "unshare" in result.stderr:
-            self.skipTest(f"mounting is not allowed here: {result.stderr.strip()[:100]}")
-        self.assertEqual(re.findall("(?m)^[0-9]$", result.stdout), ["0", "1"], result.stdout + result.stderr)
-        self.assertEqual(re.findall("sensor (.*): /proc/.*; going on without it", result.stderr), ["load", "load", "memory"])
+        hidings = ["mount --bind /dev/null /proc/loadavg && mount --bind /dev/null /proc/meminfo"]
+        if b"__asan_init" not in pathlib.Path(self.sensor).read_bytes():  # the address sanitizer needs /proc
+            hidings.append("mount -t tmpfs tmpfs /proc")
+        for hide in hidings:
+            script = f"""
+                {{ {hide}; }} || exit 77
+                {self.sensor} --count 1 --interval 0.01 load 'server?url=tcp://127.0.0.1:1'
+                echo $?
+                {self.sensor} load memory
+                echo $?"""
+            result = self.run_program("unshare", "-m", "sh", "-c", script)
+            if result.returncode == 77 or "unshare" in result.stderr:
+                self.skipTest(f"mounting is not allowed here: {result.stderr.strip()[:100]}")
+            self.assertEqual(re.findall("(?m)^[0-9]$", result.stdout), ["0", "1"], result.stdout + result.stderr)
+            self.assertEqual(re.findall("sensor (.*): /proc/.*; going on without it", result.stderr), ["load", "load", "memory"])
 
     def test_arguments_are_checked(self):
         for wrong in ["cpu?x=1", "ping", "ping?host=", "connections?port=0", "server?url=ftp://a", "cpu?", "c pu",

@@ -887,6 +887,11 @@ static void test_export(void **unused)
     assert_int_equal(symlink("out", link), 0);
     assert_true(export_records(m, object, "ulm", link, &written, &message));
     assert_true(lstat(link, &status) == 0 && S_ISLNK(status.st_mode));
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(mkfifo(link, 0600), 0); /* that nobody reads */
+    assert_false(export_records(m, object, "ulm", link, &written, &message));
+    assert_non_null(strstr(message, "it is no file"));
+    g_free(message);
     g_free(link);
     assert_int_equal(stat(path_of("out"), &status), 0);
     assert_int_equal(status.st_mode & 0777, 0600);

@@ -93,6 +93,11 @@ static void takes_its_place_when_it_is_whole(void **state)
             assert_int_equal(files(), 1);
         }
         unlink(path_of("a"));
+        umask(027);
+        replace("a", true);
+        expect_file("a", "new", 0640);
+        umask(022);
+        unlink(path_of("a"));
     }
 }
 
@@ -152,6 +157,23 @@ static void what_cannot_be_is_said(void **state)
     }
 }
 
+static void nothing_is_left_when_its_place_is_taken(void **state)
+{
+    (void)state;
+    nl_replacement file;
+    for (int i = 0; i < 2; i++) {
+        is_named = i == 1;
+        assert_true(nl_replacement_open(&file, path_of("a")));
+        assert_int_equal(mkdir(path_of("a"), 0700), 0);
+        assert_false(nl_replacement_keep(&file));
+        assert_int_equal(errno, EISDIR);
+        nl_replacement_free(&file);
+        close(file.fd);
+        assert_int_equal(files(), 1);
+        assert_int_equal(rmdir(path_of("a")), 0);
+    }
+}
+
 static int make_folder(void **state)
 {
     (void)state;
@@ -171,6 +193,7 @@ int main(void)
         cmocka_unit_test(another_of_its_name_beside_it_stays),
         cmocka_unit_test(links_and_pipes_stay),
         cmocka_unit_test(what_cannot_be_is_said),
+        cmocka_unit_test(nothing_is_left_when_its_place_is_taken),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
