@@ -40,7 +40,7 @@ noinst_LTLIBRARIES += %D%/libcorrection.la
 # All of the library, hidden symbols within reach: what the shared library is made of and the unit tests link.
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
-	%D%/base/error.c %D%/base/error.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h %D%/base/monotonic.h %D%/base/thread.h \
+	%D%/base/error.c %D%/base/error.h %D%/base/environment_value.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h %D%/base/monotonic.h %D%/base/thread.h \
 	%D%/base/distribution.c %D%/base/distribution.h \
 	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/text.h %D%/base/hash_bytes.h %D%/base/pages.h \
 	%D%/format/record.c %D%/format/record_internal.h %D%/format/number.c %D%/format/number.h \
@@ -72,7 +72,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/classic/classic.c %D%/classic/classic.h %D%/classic/classic_write.c \
 	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/decoder_blocks.c \
 	%D%/reader/input.c %D%/reader/input.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/reader/archive.c %D%/transport/writer.c %D%/transport/writer_internal.h
-%C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS)
+%C%_libcore_la_CPPFLAGS = $(AM_CPPFLAGS) -DNL_BINDIR='"$(bindir)"'
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) -pthread -fno-semantic-interposition
 %C%_libcore_la_LIBADD = %D%/libtimeindex.la %D%/libreplacement.la %D%/libchannel.la %D%/libtimekeeping.la $(ZSTD_LIBS) -lpthread
 

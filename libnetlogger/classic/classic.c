@@ -2,6 +2,7 @@
 
 #include "classic/classic.h"
 
+#include "base/environment_value.h"
 #include "base/error.h"
 #include "transport/destination.h"
 
@@ -72,8 +73,8 @@ NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags)
         snprintf(number, sizeof number, "%ld", (long)getpid());
         program_name = number;
     }
-    const char *named = (flags & NL_ENV) != 0 ? secure_getenv(NL_DEST_ENV) : NULL;
-    if (named != NULL && *named != '\0')
+    const char *named = (flags & NL_ENV) != 0 ? nl_environment_value(NL_DEST_ENV) : NULL;
+    if (named != NULL)
         url = named;
     nl_error_clear();
     if (url == NULL || *url == '\0') {

@@ -2,6 +2,7 @@
 
 #include "log/log_internal.h"
 
+#include "base/environment_value.h"
 #include "base/error.h"
 #include "base/signals.h"
 #include "base/text.h"
@@ -138,15 +139,15 @@ static void tidy_session(void)
 
 static bool is_switched_off(void)
 {
-    const char *on = secure_getenv("NETLOGGER_ON");
+    const char *on = nl_environment_value("NETLOGGER_ON");
     return on != NULL && (strcmp(on, "0") == 0 || strcasecmp(on, "no") == 0 || strcasecmp(on, "off") == 0 ||
                           strcasecmp(on, "false") == 0);
 }
 
 static nl_string this_host(void)
 {
-    const char *host = secure_getenv("NETLOGGER_HOST");
-    if (host != NULL && *host != '\0')
+    const char *host = nl_environment_value("NETLOGGER_HOST");
+    if (host != NULL)
         return nl_string_copy((nl_string){host, strlen(host)});
     char name[256];
     if (gethostname(name, sizeof name) != 0)
@@ -157,7 +158,7 @@ static nl_string this_host(void)
 
 static int first_threshold(void)
 {
-    const char *name = secure_getenv("NETLOGGER_LEVEL");
+    const char *name = nl_environment_value("NETLOGGER_LEVEL");
     nl_level level = name != NULL ? nl_level_parse(name, strlen(name)) : NL_LEVEL_NONE;
     return level != NL_LEVEL_NONE ? level : NL_DEBUG;
 }
@@ -360,7 +361,7 @@ void nl_log_start(nl_log *log)
 static void begin_activation(nl_log *log)
 {
     const char *path =
-        log->options.activation != NULL ? log->options.activation : secure_getenv("NETLOGGER_ACTIVATION");
+        log->options.activation != NULL ? log->options.activation : nl_environment_value("NETLOGGER_ACTIVATION");
     if (path == NULL || *path == '\0')
         return;
     log->control.activation.origin = NL_CONTROL_FILE;
@@ -407,7 +408,7 @@ nl_log *nl_open(const char *prog, const char *url_text)
 {
     nl_error_clear();
     if (url_text == NULL)
-        url_text = secure_getenv("NETLOGGER_DEST");
+        url_text = nl_environment_value("NETLOGGER_DEST");
     if (is_switched_off() || url_text == NULL || *url_text == '\0')
         return NULL;
     const nl_visit visit = nl_enter();

@@ -63,7 +63,6 @@ struct nl_log {
     uint64_t clock_ticks; /* of the latest reading of the clock */
     uint64_t waiting;     /* bytes in the fullest ring at the latest look */
     int64_t drained_ns;   /* on the monotonic clock: when rings were emptied last, for blocks */
-    int64_t aside_ns;     /* likewise: when the writer thread last looked for a processor of its own */
     uint64_t flush_ticks; /* nl_flush wants the events up to there; 0: it has not been found out yet */
     bool left;            /* some of them are still in the rings */
     bool told_unnamed;

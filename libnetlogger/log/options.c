@@ -2,6 +2,7 @@
 
 #include "log/options.h"
 
+#include "base/environment_value.h"
 #include "base/error.h"
 #include "format/number.h"
 #include "transport/writer_internal.h"
@@ -65,9 +66,9 @@ static bool read_idle(const char *value, int64_t *idle_ns)
 /* Of logs whose URL does not say. What goes to a collector is compared with what others have sent there. */
 static int64_t default_clock(bool collector)
 {
-    const char *named = secure_getenv("NETLOGGER_CLOCK");
+    const char *named = nl_environment_value("NETLOGGER_CLOCK");
     int64_t every_ns;
-    if (named != NULL && *named != '\0' && read_clock(named, &every_ns))
+    if (named != NULL && read_clock(named, &every_ns))
         return every_ns;
     return collector ? CLOCK_DEFAULT_S * NL_NS_PER_SECOND : 0;
 }

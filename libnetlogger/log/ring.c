@@ -39,7 +39,6 @@ void nl_ring_begin_stream(nl_ring *ring)
     ring->last_time_ns = 0;
     ring->stuck_since_ns = 0;
     ring->refused = 0;
-    __atomic_store_n(&ring->processor, -1, __ATOMIC_RELAXED);
     __atomic_store_n(&ring->in_use, true, __ATOMIC_RELEASE);
 }
 
@@ -250,7 +249,6 @@ bool nl_ring_make_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(
         nl_ring_report_lost(ring);
     else
         nl_ring_count_lost(ring, 1, 0);
-    __atomic_store_n(&ring->processor, sched_getcpu(), __ATOMIC_RELAXED);
     set_limit(ring);
     if (__atomic_load_n(&ring->refused, __ATOMIC_RELAXED) > 0) /* in the meantime */
         nl_ring_stop_at(ring, 0);

@@ -41,7 +41,6 @@ struct nl_ring {
     void *log;        /* whose it is */
     uint64_t refused; /* events in signal handlers that are not counted in shared->lost yet; they add to it */
     bool in_use;      /* by a living thread; without one it is for reuse once it is empty */
-    int processor;    /* where that thread ran when it last looked for room; -1 unknown */
 
     /* The reader's, in a cycle of the writer thread. */
     uint64_t at __attribute__((aligned(128))); /* the next event to be taken */

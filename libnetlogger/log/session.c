@@ -3,6 +3,7 @@
 #include "log/session.h"
 
 #include "base/descriptor.h"
+#include "base/environment_value.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,8 +28,8 @@ static bool kept; /* with what a closed log could not deliver; the registry's lo
 
 const char *nl_session_parent(void)
 {
-    const char *parent = secure_getenv("NETLOGGER_SHM");
-    return parent != NULL && *parent != '\0' ? parent : "/dev/shm";
+    const char *parent = nl_environment_value("NETLOGGER_SHM");
+    return parent != NULL ? parent : "/dev/shm";
 }
 
 /* The lock says that the process lives: the kernel takes it away however the process ends. */

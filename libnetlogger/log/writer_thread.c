@@ -8,7 +8,6 @@
 
 #include <errno.h>
 #include <linux/futex.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +29,6 @@ enum {
     VISIBLE_NS = 10 * 1000,        /* more than a store takes to be seen by another processor */
     PATIENCE_NS = 100 * 1000000,   /* that a thread in the middle of an event is waited for */
     HELD_UP_NS = 50 * 1000,        /* between looks, by a flush, for such a thread */
-    ASIDE_EVERY_NS = 5 * 1000000,  /* between looks for a processor of its own */
     STACK_SIZE = 512 << 10,
     FREE_RINGS = 16, /* rings kept for threads to come */
 };
@@ -99,41 +97,6 @@ static bool is_time(nl_log *log, nl_ring *rings, bool everything)
         return true;
     int64_t age_ns = log->url->scheme == NL_SCHEME_FILE ? BLOCK_AGE_NS : LIVE_AGE_NS;
     return most >= BLOCK_FILL || nl_monotonic_ns() - log->drained_ns >= age_ns;
-}
-
-/* Takes the processors of threads that fill their rings out of others. Whether this thread is on one of them. */
-static bool without_producers(const nl_log *log, const nl_ring *rings, int here, cpu_set_t *others)
-{
-    bool shared = false;
-    for (const nl_ring *ring = rings; ring != NULL; ring = ring->next) {
-        int processor = __atomic_load_n(&ring->processor, __ATOMIC_RELAXED);
-        uint64_t published = __atomic_load_n(&ring->shared->published, __ATOMIC_ACQUIRE);
-        if (processor < 0 || processor >= CPU_SETSIZE || published - nl_ring_tail(ring) < log->options.ring_size / 16)
-            continue;
-        shared |= processor == here;
-        CPU_CLR((size_t)processor, others);
-    }
-    return shared;
-}
-
-/*
- * The kernel may leave this thread on the processor of one that logs without a pause for tens of milliseconds, though
- * another is idle: the two take turns then. So it goes to another, where it is allowed to, and may be moved again after
- * that as before.
- */
-static void step_aside(nl_log *log, const nl_ring *rings)
-{
-    cpu_set_t allowed, others;
-    int64_t now_ns = nl_monotonic_ns();
-    if (log->waiting < log->options.ring_size / 16 || now_ns - log->aside_ns < ASIDE_EVERY_NS)
-        return;
-    log->aside_ns = now_ns;
-    if (sched_getaffinity(0, sizeof allowed, &allowed) != 0)
-        return;
-    others = allowed;
-    if (without_producers(log, rings, sched_getcpu(), &others) && CPU_COUNT(&others) > 0 &&
-        sched_setaffinity(0, sizeof others, &others) == 0)
-        sched_setaffinity(0, sizeof allowed, &allowed);
 }
 
 static size_t batch_size(const nl_log *log)
@@ -260,7 +223,6 @@ static nl_status take(nl_log *log, bool everything)
     uint64_t until_ticks = take_until(log, rings, before_ticks);
     if (!is_time(log, rings, everything))
         return NL_OK;
-    step_aside(log, rings);
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
         nl_ring_pin(ring);
     log->drain.sites.shared = nl_sites_shared();

@@ -2,6 +2,7 @@
 
 #include "program/program.h"
 
+#include "base/environment_value.h"
 #include "base/monotonic.h"
 
 #include <errno.h>
@@ -39,8 +40,8 @@ void program_start(const char *name, char **argv)
 
 void program_host(char *host, size_t size)
 {
-    const char *named = secure_getenv("NETLOGGER_HOST");
-    if (named != NULL && *named != '\0')
+    const char *named = nl_environment_value("NETLOGGER_HOST");
+    if (named != NULL)
         snprintf(host, size, "%s", named);
     else if (gethostname(host, size) != 0)
         snprintf(host, size, "localhost");

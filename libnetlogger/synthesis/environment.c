@@ -3,6 +3,7 @@
 
 #include "synthesis/sections.h"
 
+#include "base/environment_value.h"
 #include "base/error.h"
 #include "base/monotonic.h"
 
@@ -45,7 +46,7 @@ static void run_child(char **arguments, int out, pid_t parent)
     if (getppid() != parent)
         _exit(127);
     dup2(out, 1);
-    execvp(arguments[0], arguments);
+    execv(arguments[0], arguments);
     _exit(127);
 }
 
@@ -63,15 +64,32 @@ static bool start_child(nl_environment *e, char **arguments)
     return e->child > 0 || nl_error_set_errno("fork") == NL_OK;
 }
 
+/* The path of nlkernel: the installed one, or the one that the user names. NULL with the reason. */
+static const char *find_nlkernel(void)
+{
+    if (nl_is_privileged()) {
+        nl_error_set("cannot start nlkernel: the program has more rights than the user who started it");
+        return NULL;
+    }
+    const char *named = nl_environment_value("NETLOGGER_NLKERNEL");
+    if (named != NULL && strchr(named, '/') == NULL) {
+        nl_error_set("NETLOGGER_NLKERNEL=%s: not a path with a slash", named);
+        return NULL;
+    }
+    return named != NULL ? named : NL_BINDIR "/nlkernel";
+}
+
 static bool open_kernel(nl_environment *e, const char *rules, const char *const *parameters)
 {
-    const char *program = getenv("NETLOGGER_NLKERNEL");
+    const char *program = find_nlkernel();
+    if (program == NULL)
+        return false;
     size_t count = 0, size = 0;
     while (parameters != NULL && parameters[count] != NULL)
         count++;
     const char **arguments = calloc(2 * count + 8, sizeof *arguments);
     NL_REQUIRE(arguments != NULL, "out of memory");
-    arguments[size++] = program != NULL && *program != '\0' ? program : "nlkernel";
+    arguments[size++] = program;
     arguments[size++] = "live";
     arguments[size++] = "--quiet";
     arguments[size++] = "--dest=-";
@@ -115,9 +133,11 @@ static nl_status end_of_child(nl_environment *e)
         return NL_END;
     e->child = 0;
     if (WIFEXITED(how) && WEXITSTATUS(how) == 127)
-        return nl_error_set("nlkernel can't be started: it is looked for in $NETLOGGER_NLKERNEL and $PATH");
+        return nl_error_set("cannot start nlkernel; install it as " NL_BINDIR "/nlkernel, or set NETLOGGER_NLKERNEL "
+                            "to its path");
     if (WIFEXITED(how) && WEXITSTATUS(how) != 0)
-        return nl_error_set("nlkernel failed, with status %d: it said why on standard error", WEXITSTATUS(how));
+        return nl_error_set("nlkernel failed with exit status %d; it printed the reason on standard error",
+                            WEXITSTATUS(how));
     return NL_END;
 }
 

@@ -31,6 +31,7 @@ program_tests += \
 	tests/program/test_documented.py \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_python.py \
+	tests/program/test_set_user_id.py \
 	tests/program/test_sensors.py \
 	tests/program/test_nlv_sensors.py \
 	tests/program/test_experiment.py \

@@ -72,6 +72,41 @@ int main(int argc, char **argv)
 }
 """
 
+# All threads seem to run on processor 0, although there is another one.
+AFFINITY = r"""
+#define _GNU_SOURCE
+#include <netlogger.h>
+#include <pthread.h>
+#include <sched.h>
+static volatile int calls;
+int sched_getcpu(void) { return 0; }
+int sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
+{
+    (void)pid, (void)size;
+    CPU_ZERO(set);
+    CPU_SET(0, set);
+    CPU_SET(1, set);
+    return 0;
+}
+int sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set) { (void)pid, (void)size, (void)set; calls++; return 0; }
+int pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
+{
+    (void)thread, (void)size, (void)set;
+    calls++;
+    return 0;
+}
+int main(int argc, char **argv)
+{
+    (void)argc;
+    nl_log *log = nl_open("p", argv[1]);
+    if (log == NULL)
+        return 2;
+    for (int i = 0; i < 1000000; i++)
+        NL_EVENT(log, NL_USAGE, "Event", "I", i);
+    return nl_close(log) != NL_OK || calls > 0;
+}
+"""
+
 ENVIRONMENT = r"""
 #include <netlogger.h>
 #include <stdio.h>
@@ -103,6 +138,12 @@ class Calls(support.Case):
         logged, refused = map(int, result.stdout.split())
         self.assertGreaterEqual(logged, 10)
         self.assertGreater(refused, 0)
+
+    def test_affinity_is_left_alone(self):
+        """The writer thread competes with a thread that logs without a pause."""
+        program = self.compile_plain(AFFINITY)
+        result = self.run_program(program, f"file:{self.scratch}/log?ring=64k")
+        self.assertEqual(result.returncode, 0, result.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to make a set-user-id program")
     def test_environment_of_a_set_user_id_program(self):

@@ -9,8 +9,7 @@
  * thread's, in memory that outlives the process (recover.h); a writer thread of the log stamps records with host and
  * program, puts those of all threads in order of time (but for what a thread was about for more than 100 ms), and sends
  * them, within milliseconds. So a call takes no time for the destination's sake, unless the ring is full: then the
- * log's policy holds. (The writer thread goes to another processor, of those it may run on, when it shares one with a
- * thread that fills its ring.) What is lost is counted, and a record NetLogger.Lost says in the log itself how many
+ * log's policy holds. The library never changes the CPU affinity of a thread. What is lost is counted, and a record NetLogger.Lost says in the log itself how many
  * events there were (COUNT) and between which times (FROM, TO). So is an event whose memory the program has
  * overwritten, which costs no other one; where even its size is gone the record says how many BYTES were passed over,
  * which is one event at least. The REASON is given then.
@@ -39,7 +38,8 @@
  * where something must be, a level that is none), which abort it in words (status.h): a log that could not be opened is
  * NULL, and every call here takes NULL and does nothing, so a program need not ask.
  *
- * Environment, of which a program with the privileges of another (set-user-ID and the like) takes no notice:
+ * Environment. The library ignores every variable in a program that has more rights than the user who started it
+ * (set-user-ID, set-group-ID, file capabilities):
  *   NETLOGGER_DEST   the destination of logs opened with a NULL url
  *   NETLOGGER_ON     0, no, off or false: nothing is opened and nothing written
  *   NETLOGGER_ACTIVATION  the activation file of logs whose url names none; see nl_control

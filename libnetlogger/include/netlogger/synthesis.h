@@ -73,10 +73,13 @@ NL_API void nl_synthesis_get_stats(const nl_synthesis *synthesis, nl_synthesis_s
 typedef struct nl_environment nl_environment;
 
 /*
- * Opens what rules make of a source. source NULL: this host's kernel, by the program nlkernel ($NETLOGGER_NLKERNEL,
- * or in $PATH), which runs as a child until the environment is closed; or a collector, or what else nl_reader_open
- * reads, whose records the rules are applied to here. parameters as in nl_synthesis_read. NULL with the reason in
- * nl_error_message().
+ * Opens what rules make of a source. source NULL: this host's kernel, by the program nlkernel, which runs as a child
+ * until the environment is closed; or a collector, or what else nl_reader_open reads, whose records the rules are
+ * applied to here. parameters as in nl_synthesis_read. NULL with the reason in nl_error_message().
+ *
+ * nlkernel is the installed program. NETLOGGER_NLKERNEL names another one by a path with a slash; PATH is never
+ * searched. A program that has more rights than the user who started it (set-user-ID, set-group-ID, file capabilities)
+ * cannot open the kernel: the library starts no program with such rights.
  */
 NL_API nl_environment *nl_environment_open(const char *rules, const char *source, const char *const *parameters);
 

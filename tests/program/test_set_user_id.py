@@ -1,0 +1,197 @@
+"""A set-user-ID program that uses the library: the environment, which is its caller's choice, changes nothing.
+
+Every public function runs with the rights of root in an environment in which every variable leads into a trap. The trap
+is a folder with programs, configuration files and places for logs in it, and a port. strace shows that no function
+touches the trap or starts a program. The same calls without raised privileges do, so the trap works."""
+import os
+import pathlib
+import re
+import shutil
+import socket
+import stat
+import unittest
+
+import support
+
+EXAMPLES = support.SOURCE / "doc" / "api-examples"
+UNPRIVILEGED = 65534
+
+# The calls that ask the environment where to write, whom to run and what to be called.
+ASKS_ENVIRONMENT = r"""
+#include <NetLogger.h>
+#include <netlogger.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+static void ignore(void *user, const nl_recovered *what) { (void)user, (void)what; }
+int main(int argc, char **argv)
+{
+    if (argc > 3 && !getauxval(AT_SECURE))
+        return 77;
+    nl_log *none = nl_open("p", NULL);
+    NL_EVENT(none, NL_USAGE, "None");
+    int opened = none != NULL;
+    nl_close(none);
+    NL_Handle *old = NetLoggerOpen("p", NULL, NL_ENV);
+    opened += old != NULL;
+    if (old != NULL)
+        NetLoggerWrite(old, "Old", 0, "A=1");
+    NetLoggerClose(old);
+    nl_log *log = nl_open("p", argv[1]);
+    if (log == NULL)
+        return fprintf(stderr, "%s\n", nl_error_message()), 1;
+    NL_EVENT(log, NL_DEBUG, "Event");
+    nl_close(nl_open("p", "x-netlogs://127.0.0.1:9?timeout=0.1")); /* reads certificates */
+    nl_recover(&(nl_recover_options){.list_only = true}, ignore, NULL);
+    const nl_record *record;
+    nl_environment *kernel = nl_environment_open(argv[2], NULL, NULL);
+    nl_status status = NL_AGAIN;
+    for (int i = 0; kernel != NULL && i < 100 && (status == NL_AGAIN || status == NL_OK); i++)
+        status = nl_environment_next(kernel, 100, &record);
+    opened += kernel != NULL;
+    fprintf(stderr, "kernel: %s\n", nl_error_message());
+    nl_environment_close(kernel);
+    printf("%d\n", opened);
+    return nl_close(log) != NL_OK;
+}
+"""
+
+RULES = "[schema]\nname=requests\n[span Request]\nbegin=Request.Begin key REQ.ID\nend=Request.End key REQ.ID\n"
+
+
+@unittest.skipUnless(os.geteuid() == 0, "needs root, to make a set-user-ID program")
+class SetUserId(support.Case):
+    def setUp(self):
+        super().setUp()
+        if "sanitize" in support.CC:
+            self.skipTest("the sanitizers' run-time library has no privileges")
+        self.strace = shutil.which("strace")
+        if self.strace is None:
+            self.skipTest("strace is not installed")
+        support.skip_where_others_may_not_enter(self)
+        self.scratch.chmod(0o755)
+        self.work = self.scratch / "work"
+        self.work.mkdir(mode=0o755)
+        (self.scratch / "rules").write_text(RULES)
+        self.make_trap()
+
+    def make_trap(self):
+        """Everything in the trap could be used: root may write everywhere in it."""
+        self.trap = self.scratch / "trap"
+        for folder in ("bin", "home", "tmp", "shm", "schemas", "certificates", "locale", "zone"):
+            (self.trap / folder).mkdir(parents=True)
+        for name in ("nlkernel", "netlogd", "nlrecover", "sh", "chronyc"):
+            path = self.trap / "bin" / name
+            path.write_text(f"#!/bin/sh\n: > {self.trap}/ran-{name}\n")
+            path.chmod(0o755)
+        (self.trap / "activation").write_text("level Emergency\n")
+        (self.trap / "openssl.cnf").write_text("openssl_conf = x\n")
+        self.listener = socket.socket()
+        self.addCleanup(self.listener.close)
+        self.listener.bind(("127.0.0.1", 0))
+        self.listener.listen()
+        self.port = self.listener.getsockname()[1]
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(self.notify.close)
+        self.notify.bind(str(self.trap / "notify"))
+        self.before = self.trap_files()
+
+    def trap_files(self):
+        return {str(p): p.stat().st_mtime_ns for p in self.trap.rglob("*")}
+
+    def hostile(self, destination):
+        """Every variable that the library names, whatever it is for, and those of the libraries that it uses."""
+        library = (support.BUILD / "libnetlogger" / ".libs" / "libnetlogger.so").read_bytes()
+        names = {name.decode() for name in re.findall(rb"\bN(?:ETLOGGER|ETLOGD|LAGENT|L)_?[A-Z]*[A-Z_]+\b", library)}
+        environment = {name: f"{self.trap}/{name}" for name in names}
+        self.assertIn("NETLOGGER_NLKERNEL", environment)
+        environment |= {
+            "NETLOGGER_DEST": destination, "NETLOGGER_SHM": f"{self.trap}/shm", "NETLOGGER_HOST": "forged",
+            "NETLOGGER_ACTIVATION": f"{self.trap}/activation", "NETLOGGER_LEVEL": "Emergency", "NETLOGGER_CLOCK": "0.1",
+            "NETLOGGER_NLKERNEL": f"{self.trap}/bin/nlkernel", "NETLOGGER_SCHEMAS": f"{self.trap}/schemas",
+            "NETLOGD_CONTROL": f"{self.trap}/control", "NLAGENT": f"http://127.0.0.1:{self.port}/",
+            "NOTIFY_SOCKET": f"{self.trap}/notify", "LISTEN_FDS": "1", "PATH": f"{self.trap}/bin",
+            "HOME": f"{self.trap}/home", "TMPDIR": f"{self.trap}/tmp", "TZ": f":{self.trap}/zone/here",
+            "TZDIR": f"{self.trap}/zone", "LOCPATH": f"{self.trap}/locale", "NLSPATH": f"{self.trap}/locale/%N",
+            "OPENSSL_CONF": f"{self.trap}/openssl.cnf", "SSL_CERT_FILE": f"{self.trap}/certificates/all.pem",
+            "SSL_CERT_DIR": f"{self.trap}/certificates", "HOSTALIASES": f"{self.trap}/hosts",
+            "XDG_RUNTIME_DIR": f"{self.trap}/tmp"}
+        environment.pop("NETLOGGER_ON", None)
+        return environment
+
+    def make_set_user_id(self, source, name):
+        built = self.compile_client(source)
+        program = self.scratch / name
+        built.rename(program)
+        program.chmod(0o755 | stat.S_ISUID)
+        return program
+
+    def traced(self, program, environment, *arguments, user="nobody"):
+        """Runs the program as a user without rights. Its system calls on files, processes and connections."""
+        trace = self.scratch / "trace"
+        variables = [option for name, value in environment.items() for option in ("-E", f"{name}={value}")]
+        result = self.run_program(self.strace, "-f", "-o", trace, "-s", "4096", "-e",
+                                  "trace=%file,%process,connect,sendto,sendmsg,bind", "-u", user, *variables, program,
+                                  *arguments, cwd=self.work, env={"PATH": os.environ["PATH"]})
+        if result.returncode == 77 or "PTRACE" in result.stderr:
+            self.skipTest("set-user-ID has no effect here, or strace may not follow")
+        return result, trace.read_text(errors="replace").splitlines()
+
+    def check_untouched(self, trace):
+        port = f"htons({self.port})"
+        touched = [line for line in trace if (str(self.trap) in line or port in line) and "execve(" not in line]
+        self.assertEqual(touched, [])
+        started = [line for line in trace if "execve(" in line or re.search(r"\b(fork|vfork)\(", line)]
+        self.assertEqual(len(started), 1, started)
+        self.assertEqual(self.trap_files(), self.before)
+        self.listener.setblocking(False)
+        self.notify.setblocking(False)
+        self.assertRaises(BlockingIOError, self.listener.accept)
+        self.assertRaises(BlockingIOError, self.notify.recv, 1)
+
+    def destinations(self):
+        return f"file:{self.trap}/log", f"x-netlog://127.0.0.1:{self.port}", f"file:{self.trap}/log.nlb?spool={self.trap}/tmp"
+
+    def test_calls_that_ask_the_environment(self):
+        program = self.make_set_user_id(ASKS_ENVIRONMENT, "asks")
+        for number, destination in enumerate(self.destinations()):
+            log = self.work / f"log-{number}"
+            result, trace = self.traced(program, self.hostile(destination), f"file:{log}", self.scratch / "rules", "privileged")
+            self.assertEqual((result.returncode, result.stdout), (0, "0\n"), result.stderr)
+            self.assertIn("more rights than the user who started it", result.stderr)
+            self.check_untouched(trace)
+            self.assertIn("NL.EVNT=Event", log.read_text())
+            self.assertNotIn("forged", log.read_text())
+
+    def test_the_trap_works(self):
+        """The same program by root itself: the environment holds."""
+        program = self.make_set_user_id(ASKS_ENVIRONMENT, "asks")
+        log = self.work / "log"
+        result, trace = self.traced(program, self.hostile(self.destinations()[0]), f"file:{log}", self.scratch / "rules",
+                                    user="root")
+        self.assertEqual(result.stdout, "3\n", result.stderr)
+        self.assertRaises(AssertionError, self.check_untouched, trace)
+        self.assertTrue((self.trap / "ran-nlkernel").exists())
+        self.assertIn("HOST=forged", (self.trap / "log").read_text())
+
+    def test_every_function(self):
+        """The examples of the interface use every function there is."""
+        environment = self.hostile(self.destinations()[0])
+        used = set()
+        for example in sorted(EXAMPLES.glob("*.c")):
+            with self.subTest(example=example.name):
+                program = self.make_set_user_id(example.read_text(), example.stem)
+                symbols = self.run_program("nm", "--dynamic", "--undefined-only", program).stdout
+                used |= {line.split()[-1].split("@")[0] for line in symbols.splitlines()}
+                result, trace = self.traced(program, environment)
+                self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+                self.check_untouched(trace)
+        exported = (support.SOURCE / "libnetlogger" / "abi").read_text()
+        functions = set(re.findall(r"^symbol (\w+)@", exported, re.M))
+        self.assertGreater(len(functions), 20)
+        self.assertEqual({f for f in functions - used if not f.startswith("nl_private_")}, set())
+
+
+if __name__ == "__main__":
+    support.main()
