@@ -4,7 +4,7 @@
 
 #include "base/monotonic.h"
 #include "program/program.h"
-#include "timekeeping/quality.h"
+#include "base/clock_quality.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "request.h"
 #include "subscription.h"
 
-#include "format/block.h"
+#include "record/block.h"
 #include "program/program.h"
 
 #include <endian.h>

@@ -25,7 +25,7 @@ endif
 EXTRA_netlogd_netlogd_SOURCES = %D%/nats/place.h %D%/nats/link.h %D%/nats/cut.h %D%/nats/intake.h %D%/nats/reader.h
 netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS) $(ZSTD_CFLAGS)
-netlogd_netlogd_LDADD = libnetlogger/libservice.la libnetlogger/libprogram.la libnetlogger/libtimeindex.la libnetlogger/libchannel.la libnetlogger/libnetlogger.la $(EVENT_LIBS) $(NATS_LIBS) $(ZSTD_LIBS) -lm
+netlogd_netlogd_LDADD = $(common_libs) $(EVENT_LIBS) $(NATS_LIBS)
 
 netlogd_netlogctl_SOURCES = %D%/netlogctl.c
-netlogd_netlogctl_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la
+netlogd_netlogctl_LDADD = $(common_libs)

@@ -11,21 +11,20 @@ nlagent_sensor_kinds = \
 bin_PROGRAMS += nlagent/nlsensor
 nlagent_nlsensor_SOURCES = $(nlagent_sensor_sources) %D%/output_log.c
 nlagent_nlsensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
-nlagent_nlsensor_LDADD = libnetlogger/libtimekeeping.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la -lm
+nlagent_nlsensor_LDADD = $(common_libs)
 
 # Of the library's inside it takes only what it needs, and so no shared library but libc's.
 pkglibexec_PROGRAMS = nlagent/sensor
-nlagent_sensor_SOURCES = $(nlagent_sensor_sources) %D%/output_text.c libnetlogger/program/program.c
+nlagent_sensor_SOURCES = $(nlagent_sensor_sources) %D%/output_text.c
 nlagent_sensor_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlagent_sensor_LDFLAGS = $(AM_LDFLAGS) -Wl,--as-needed -Wl,--gc-sections
-nlagent_sensor_LDADD = libnetlogger/libcore.la -lm
+nlagent_sensor_LDADD = $(common_libs)
 
-# The agent, and who asks it. Both use the library's inside (dial.h), hence libcore.la and the sources of libprogram.la.
+# The agent and its client.
 nlagent_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/%D% -DBINDIR='"$(bindir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
 	-DPKGDATADIR='"$(pkgdatadir)"' -DSOURCE_DOC='"$(abs_top_srcdir)/doc"'
 nlagent_client_sources = %D%/agent/soap.c %D%/agent/soap.h %D%/agent/directory.c %D%/agent/directory.h \
 	%D%/client/client.c %D%/client/client.h %D%/client/ldap_directory.h \
-	libnetlogger/program/program.c libnetlogger/program/encoding.c libnetlogger/program/record_xml.c \
 	%D%/spec.c %D%/spec.h
 if BUILD_LDAP
 nlagent_client_sources += %D%/client/ldap_directory.c
@@ -47,10 +46,9 @@ nlagent_nlagentd_SOURCES = \
 	$(nlagent_client_sources) $(nlagent_sensor_kinds)
 nlagent_nlagentd_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagentd_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
-nlagent_nlagentd_LDADD = libnetlogger/libservice.la libnetlogger/libcore.la $(AGENT_LIBS) $(LDAP_LIBS) -lm
+nlagent_nlagentd_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS)
 
-nlagent_nlagent_SOURCES = %D%/nlagent.c %D%/client/gather.c %D%/client/gather.h $(nlagent_client_sources) \
-	libnetlogger/program/log.c libnetlogger/program/source.c libnetlogger/program/reading.c libnetlogger/program/archive.c
+nlagent_nlagent_SOURCES = %D%/nlagent.c %D%/client/gather.c %D%/client/gather.h $(nlagent_client_sources)
 nlagent_nlagent_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagent_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
-nlagent_nlagent_LDADD = libnetlogger/libcore.la $(AGENT_LIBS) $(LDAP_LIBS)
+nlagent_nlagent_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS)

@@ -4,8 +4,8 @@
 
 #include "kallsyms.h"
 
-#include "format/block_write.h"
-#include "format/record_internal.h"
+#include "record/block_write.h"
+#include "record/record_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

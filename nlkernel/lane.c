@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/thread.h"
 #include "convert.h"
-#include "format/record_internal.h"
+#include "record/record_internal.h"
 #include "rights.h"
 #include "tracing.h"
 

@@ -1,6 +1,3 @@
-# Records are put into blocks where they are read, by the library's own block writer, which no public header offers:
-# hence libcore.la and the sources of libprogram.la, and of the importers that it shares with nlconv, not the shared
-# library.
 if BUILD_NLKERNEL
 bin_PROGRAMS += nlkernel/nlkernel
 endif
@@ -16,19 +13,13 @@ nlkernel_nlkernel_SOURCES = \
 	%D%/workload.c %D%/workload.h %D%/bench.c %D%/kernel_sum.c %D%/kernel_sum.h %D%/bpf/sum.h \
 	%D%/control.c %D%/control.h %D%/counters.c %D%/counters.h %D%/control_command.c %D%/calls.c %D%/calls.h %D%/calls_read.c %D%/calls_read.h %D%/trace_dat.c %D%/trace_dat.h \
 	%D%/symbol_map.c %D%/symbol_map.h %D%/dwarf.c %D%/symbols.c %D%/call_view.c %D%/call_view.h \
-	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/report_functions.c \
-	libnetlogger/convert/builder.c libnetlogger/convert/keys.c libnetlogger/convert/sink.c libnetlogger/convert/kernel_text.c \
-	libnetlogger/convert/output.c libnetlogger/convert/json_text.c libnetlogger/program/encoding.c \
-	libnetlogger/convert/ftrace.c libnetlogger/convert/perf.c \
-	libnetlogger/program/program.c libnetlogger/program/reading.c libnetlogger/program/log.c \
-	libnetlogger/program/source.c libnetlogger/program/archive.c libnetlogger/program/units.c
+	%D%/call_draw.c %D%/call_draw.h %D%/graph.c %D%/report_functions.c
 nlkernel_nlkernel_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlkernel_nlkernel_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS) $(GVC_CFLAGS) $(DW_CFLAGS) -pthread
-nlkernel_nlkernel_LDADD = libnetlogger/libcore.la $(TRACEFS_LIBS) $(ZSTD_LIBS) $(GVC_LIBS) $(DW_LIBS) -lm -lpthread
+nlkernel_nlkernel_LDADD = $(common_libs) $(TRACEFS_LIBS) $(GVC_LIBS) $(DW_LIBS)
 if BUILD_NLSTAT
 nlkernel_nlkernel_CPPFLAGS += -DHAVE_CHARTS
 nlkernel_nlkernel_CFLAGS += $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
-nlkernel_nlkernel_LDADD += libnetlogger/libchart.la
 endif
 
 # The part that runs in the kernel, as a skeleton: libbpf's loader with the program within.

@@ -8,7 +8,7 @@
 #ifndef NLKERNEL_SINK_H
 #define NLKERNEL_SINK_H
 
-#include "format/block_write.h"
+#include "record/block_write.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -7,7 +7,7 @@
 
 #ifdef HAVE_CHARTS
 
-#include "analysis/chart.h"
+#include "charts/chart.h"
 
 #include <glib.h>
 #include <math.h>

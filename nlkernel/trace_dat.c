@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "convert.h"
-#include "format/record_internal.h"
+#include "record/record_internal.h"
 #include "kallsyms.h"
 #include "page.h"
 

@@ -7,7 +7,7 @@
 
 #include "input.h"
 
-#include "timekeeping/correction.h"
+#include "clocks/correction.h"
 
 /* What --fix-clocks and its like say. Zeros at first; fix_options_free frees what it holds. */
 typedef struct fix_options {

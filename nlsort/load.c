@@ -2,7 +2,7 @@
 
 #include "load.h"
 
-#include "format/zstd_magic.h"
+#include "record/zstd_magic.h"
 #include "program/program.h"
 
 #include <errno.h>

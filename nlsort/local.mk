@@ -6,4 +6,4 @@ nlsort_nlsort_SOURCES = \
 	%D%/flow.c %D%/flow.h %D%/cursors.c %D%/cursors.h %D%/ordered.c %D%/ordered.h %D%/unique.c %D%/unique.h \
 	%D%/gather.c %D%/gather.h %D%/runs.c %D%/runs.h %D%/windows.c %D%/windows.h %D%/workers.c %D%/workers.h %D%/big.c %D%/big.h %D%/fix_clocks.c %D%/fix_clocks.h
 nlsort_nlsort_CFLAGS = $(AM_CFLAGS) -pthread
-nlsort_nlsort_LDADD = libnetlogger/libcorrection.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la -lpthread
+nlsort_nlsort_LDADD = $(common_libs) -lpthread

@@ -1,8 +1,8 @@
 bin_PROGRAMS += nltools/nlwrite nltools/nlrecover
 nltools_nlrecover_SOURCES = %D%/nlrecover.c
-nltools_nlrecover_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la
+nltools_nlrecover_LDADD = $(common_libs)
 nltools_nlwrite_SOURCES = %D%/nlwrite.c
-nltools_nlwrite_LDADD = libnetlogger/libprogram.la libnetlogger/libnetlogger.la
+nltools_nlwrite_LDADD = $(common_libs)
 
 if BUILD_NLSTAT
 bin_PROGRAMS += nltools/nlstat nltools/nldiag nltools/nlschema
@@ -13,7 +13,7 @@ nltools_nlstat_SOURCES = %D%/nlstat.c \
 	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h %D%/stat/subject_options.c %D%/stat/subject_options.h %D%/stat/report.c %D%/stat/report_json.c %D%/stat/report.h %D%/stat/plot.c %D%/stat/plot_text.c %D%/stat/plot.h
 nltools_nlstat_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nlstat_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS)
-nltools_nlstat_LDADD = libnetlogger/libchart.la libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) $(CAIRO_LIBS) -lm
+nltools_nlstat_LDADD = $(common_libs)
 
 nltools_nldiag_SOURCES = %D%/nldiag.c \
 	%D%/diag/observed.c %D%/diag/observed.h %D%/diag/observed_inside.h %D%/diag/resource.c %D%/diag/clocks.c %D%/diag/measured_clocks.c %D%/diag/legs.c \
@@ -25,20 +25,20 @@ nltools_nldiag_SOURCES = %D%/nldiag.c \
 	%D%/stat/subject.c %D%/stat/subject.h %D%/stat/text_key.h %D%/stat/subject_options.c %D%/stat/subject_options.h %D%/stat/gather.c %D%/stat/gather.h
 nltools_nldiag_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nltools_nldiag_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
-nltools_nldiag_LDADD = libnetlogger/libcorrection.la libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) -lm
+nltools_nldiag_LDADD = $(common_libs)
 
 nltools_nlschema_SOURCES = %D%/nlschema.c \
 	%D%/schema/schema.c %D%/schema/schema.h %D%/schema/names.c %D%/schema/header.c %D%/schema/doc.c %D%/schema/json.c \
 	%D%/schema/check.c %D%/schema/check.h %D%/schema/bench.c %D%/schema/bench.h
 nltools_nlschema_CFLAGS = $(AM_CFLAGS) $(GLIB_CFLAGS)
-nltools_nlschema_LDADD = libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GLIB_LIBS) -lm
+nltools_nlschema_LDADD = $(common_libs)
 
 bin_PROGRAMS += nltools/nlconv
 nltools_nlconv_SOURCES = %D%/nlconv.c %D%/pipeline/pipeline.c %D%/pipeline/pipeline.h \
 	%D%/pipeline/pipeline_inside.h %D%/pipeline/cut.c %D%/pipeline/folder.c
 nltools_nlconv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_nlconv_CFLAGS = $(AM_CFLAGS) -pthread
-nltools_nlconv_LDADD = libnetlogger/libconvert.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la
+nltools_nlconv_LDADD = $(common_libs)
 
 if BUILD_NLARCHIVE
 bin_PROGRAMS += nltools/nlarchive
@@ -56,7 +56,6 @@ nltools_nlarchive_SOURCES += %D%/archive/postgres.c
 endif
 nltools_nlarchive_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/nltools
 nltools_nlarchive_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(POSTGRES_CFLAGS) $(GLIB_CFLAGS)
-nltools_nlarchive_LDADD = libnetlogger/libconvert.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(SQLITE_LIBS) $(POSTGRES_LIBS)
+nltools_nlarchive_LDADD = $(common_libs) $(SQLITE_LIBS) $(POSTGRES_LIBS)
 if BUILD_NLSTAT
-nltools_nlarchive_LDADD += libnetlogger/libanalysis.la $(GLIB_LIBS)
 endif

@@ -9,7 +9,7 @@
 
 #include "program/program.h"
 #include "stat/measure.h"
-#include "analysis/chart.h"
+#include "charts/chart.h"
 #include "stat/plot.h"
 #include "stat/report.h"
 #include "stat/subject_options.h"

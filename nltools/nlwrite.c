@@ -1,7 +1,7 @@
 /* nlwrite: writes one event from a shell, or passes on the records that it reads. */
 #include "config.h"
 
-#include "format/field_name.h"
+#include "record/field_name.h"
 #include "program/program.h"
 
 #include <stdio.h>

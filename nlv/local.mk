@@ -16,7 +16,6 @@ nlv_libscene_la_SOURCES = \
 	%D%/scene/layers.h
 nlv_libscene_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_libscene_la_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS) -pthread
-nlv_libscene_la_LIBADD = libnetlogger/libcorrection.la libnetlogger/libconvert.la libnetlogger/libanalysis.la libnetlogger/libprogram.la libnetlogger/libnetlogger.la $(GTK_LIBS) $(GLIB_LIBS) -lm -lpthread
 
 nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas.c %D%/view/canvas.h \
 	%D%/view/chooser.c %D%/view/chooser.h %D%/view/commands.c %D%/view/commands.h %D%/view/history.c %D%/view/history.h %D%/view/search_bar.c %D%/view/search_bar.h \
@@ -29,7 +28,7 @@ nlv_nlv_SOURCES = %D%/main.c %D%/view/window.c %D%/view/window.h %D%/view/canvas
 	%D%/view/side_panel.c %D%/view/side_panel.h %D%/view/table.c %D%/view/table.h %D%/view/welcome.c %D%/view/welcome.h
 nlv_nlv_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 nlv_nlv_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS)
-nlv_nlv_LDADD = nlv/libscene.la $(GTK_LIBS) $(GLIB_LIBS) -lm
+nlv_nlv_LDADD = nlv/libscene.la $(common_libs) $(GTK_LIBS)
 
 # Ready-made drawings, which --config finds by name; what a desktop wants to know of the viewer.
 drawingsdir = $(datadir)/netlogger/drawings

@@ -21,8 +21,8 @@ EXTRA_DIST += %D%/documented.py %D%/coverage %D%/tidy
 
 # A unit test NAME is tests/unit/NAME.c and is listed in unit_tests in the folder's own local.mk below.
 # config.h says how large a file may be, and so what the library's structs look like with 32 bits.
-unit_cppflags = $(AM_CPPFLAGS) -include config.h $(CMOCKA_CFLAGS)
-unit_ldadd = libnetlogger/libcore.la $(CMOCKA_LIBS)
+unit_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/libnetlogger -include config.h $(CMOCKA_CFLAGS)
+unit_ldadd = $(common_libs) $(CMOCKA_LIBS)
 
 include tests/program/local.mk
 include tests/unit/local.mk

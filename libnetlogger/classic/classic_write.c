@@ -4,8 +4,8 @@
 #include "classic/classic.h"
 
 #include "base/error.h"
-#include "format/text.h"
-#include "format/ulm.h"
+#include "record/text.h"
+#include "record/ulm.h"
 #include "log/log_internal.h"
 #include "log/scratch.h"
 

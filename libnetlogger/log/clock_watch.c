@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/monotonic.h"
 #include "transport/destination.h"
-#include "timekeeping/quality.h"
+#include "base/clock_quality.h"
 
 #include <poll.h>
 #include <stdlib.h>

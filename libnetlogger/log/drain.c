@@ -3,7 +3,7 @@
 #include "log/drain_internal.h"
 
 #include "base/error.h"
-#include "format/record_internal.h"
+#include "record/record_internal.h"
 #include "log/payload.h"
 
 #include <stdlib.h>

@@ -5,8 +5,8 @@
 #ifndef NETLOGGER_LOG_DRAIN_H
 #define NETLOGGER_LOG_DRAIN_H
 
-#include "format/block_write.h"
-#include "format/text.h"
+#include "record/block_write.h"
+#include "record/text.h"
 #include "log/clock.h"
 #include "log/ring.h"
 #include "log/site.h"

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/hash_bytes.h"
 #include "base/text.h"
-#include "format/field_name.h"
+#include "record/field_name.h"
 #include "log/log_internal.h"
 #include "log/site.h"
 

@@ -4,7 +4,7 @@
 
 #include "base/environment_value.h"
 #include "base/error.h"
-#include "format/number.h"
+#include "record/number.h"
 #include "transport/writer_internal.h"
 
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/monotonic.h"
-#include "format/block_read.h"
+#include "record/block_read.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 
 #include "log/payload.h"
 
-#include "format/field_name.h"
-#include "format/record_internal.h"
+#include "record/field_name.h"
+#include "record/record_internal.h"
 
 #include <string.h>
 

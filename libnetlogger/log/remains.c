@@ -3,7 +3,7 @@
 #include "log/remains.h"
 
 #include "base/error.h"
-#include "format/block_read.h"
+#include "record/block_read.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,8 +3,8 @@
 #include "log/site.h"
 
 #include "base/error.h"
-#include "format/field_name.h"
-#include "format/record_internal.h"
+#include "record/field_name.h"
+#include "record/record_internal.h"
 #include "log/log_internal.h"
 #include "log/session.h"
 

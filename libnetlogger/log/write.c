@@ -5,7 +5,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
-#include "format/ulm.h"
+#include "record/ulm.h"
 #include "log/event_kind.h"
 #include "log/payload.h"
 #include "log/scratch.h"

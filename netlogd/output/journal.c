@@ -6,8 +6,8 @@
 #include "file.h"
 
 #include "base/write_some.h"
-#include "format/crc32c.h"
-#include "format/varint.h"
+#include "record/crc32c.h"
+#include "record/varint.h"
 #include "program/program.h"
 
 #include <errno.h>

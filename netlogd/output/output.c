@@ -8,7 +8,7 @@
 #include "file.h"
 #include "file_index.h"
 #include "journal.h"
-#include "format/bytes.h"
+#include "record/bytes.h"
 #include "program/program.h"
 #include "repair.h"
 

@@ -3,7 +3,7 @@
 #include "time_scan.h"
 
 #include "file.h"
-#include "format/zstd_magic.h"
+#include "record/zstd_magic.h"
 #include "program/program.h"
 
 #include <errno.h>

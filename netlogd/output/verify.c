@@ -6,7 +6,7 @@
 #include "file.h"
 #include "file_index.h"
 #include "missing.h"
-#include "format/zstd_magic.h"
+#include "record/zstd_magic.h"
 #include "program/program.h"
 #include "take_out.h"
 

@@ -11,7 +11,7 @@
 #include "program/program.h"
 #include "service/inherited.h"
 #include "service/listener.h"
-#include "timekeeping/quality.h"
+#include "base/clock_quality.h"
 
 #include <errno.h>
 #include <libxml/parser.h>

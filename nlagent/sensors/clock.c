@@ -6,7 +6,7 @@
 
 #include "sensors/sensor.h"
 
-#include "timekeeping/quality.h"
+#include "base/clock_quality.h"
 
 #include <poll.h>
 

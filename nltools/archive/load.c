@@ -4,7 +4,7 @@
 
 #include "archive/cut.h"
 #include "archive/seen.h"
-#include "format/zstd_magic.h"
+#include "record/zstd_magic.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 #include "archive/objects.h"
 
 #ifdef HAVE_ANALYSIS
-#include "analysis/infer.h"
+#include "requests/infer.h"
 #endif
 
 #include <stdlib.h>

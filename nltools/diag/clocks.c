@@ -11,7 +11,7 @@
 #include "diag/numbers.h"
 #include "diag/observed_inside.h"
 
-#include "analysis/hash64.h"
+#include "requests/hash64.h"
 
 #include <math.h>
 

@@ -7,8 +7,8 @@
 
 #include "diag/observed_inside.h"
 
-#include "timekeeping/correction.h"
-#include "timekeeping/quality.h"
+#include "clocks/correction.h"
+#include "base/clock_quality.h"
 
 #include <math.h>
 #include <stdlib.h>

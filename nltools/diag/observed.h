@@ -11,7 +11,7 @@
 #ifndef NLDIAG_OBSERVED_H
 #define NLDIAG_OBSERVED_H
 
-#include "analysis/drawing.h"
+#include "requests/drawing.h"
 
 enum {
     RESOURCE_SAMPLES = 1 << 14,

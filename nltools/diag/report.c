@@ -2,8 +2,8 @@
 
 #include "diag/report.h"
 
-#include "analysis/printable.h"
-#include "analysis/json.h"
+#include "requests/printable.h"
+#include "requests/json.h"
 
 #include <math.h>
 #include <stdio.h>

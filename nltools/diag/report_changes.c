@@ -2,7 +2,7 @@
 
 #include "diag/report.h"
 
-#include "analysis/printable.h"
+#include "requests/printable.h"
 
 #include <math.h>
 #include <stdio.h>

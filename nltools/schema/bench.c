@@ -2,7 +2,7 @@
 
 #include "bench.h"
 
-#include "analysis/json.h"
+#include "requests/json.h"
 
 #include <glib/gstdio.h>
 

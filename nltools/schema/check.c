@@ -2,7 +2,7 @@
 
 #include "check.h"
 
-#include "analysis/json.h"
+#include "requests/json.h"
 
 #include <float.h>
 #include <inttypes.h>

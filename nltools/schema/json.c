@@ -3,7 +3,7 @@
 
 #include "schema.h"
 
-#include "analysis/json.h"
+#include "requests/json.h"
 
 static void append_member(GString *out, const char *name, const char *value)
 {

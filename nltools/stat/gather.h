@@ -8,7 +8,7 @@
 #ifndef NLSTAT_GATHER_H
 #define NLSTAT_GATHER_H
 
-#include "analysis/drawing.h"
+#include "requests/drawing.h"
 
 typedef struct gather_step {
     int64_t time_ns;

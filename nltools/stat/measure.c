@@ -2,7 +2,7 @@
 
 #include "stat/measure.h"
 
-#include "analysis/hash64.h"
+#include "requests/hash64.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 
 #include "stat/report.h"
 
-#include "analysis/chart.h"
+#include "charts/chart.h"
 
 #include <math.h>
 #include <string.h>

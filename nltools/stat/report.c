@@ -2,7 +2,7 @@
 
 #include "stat/report.h"
 
-#include "analysis/printable.h"
+#include "requests/printable.h"
 
 #include <inttypes.h>
 #include <stdio.h>

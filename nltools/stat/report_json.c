@@ -2,7 +2,7 @@
 
 #include "stat/report.h"
 
-#include "analysis/json.h"
+#include "requests/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 
 #include "stat/subject.h"
 
-#include "analysis/infer.h"
+#include "requests/infer.h"
 #include "program/program.h"
 #include "stat/text_key.h"
 

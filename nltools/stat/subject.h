@@ -5,7 +5,7 @@
 #ifndef NLSTAT_SUBJECT_H
 #define NLSTAT_SUBJECT_H
 
-#include "analysis/drawing.h"
+#include "requests/drawing.h"
 
 enum { SUBJECT_SAMPLE = 100000 /* records that wait */ };
 

@@ -7,7 +7,7 @@
 #ifndef NLV_AGENTS_H
 #define NLV_AGENTS_H
 
-#include "analysis/drawing.h"
+#include "requests/drawing.h"
 
 typedef struct agents agents;
 

@@ -7,7 +7,7 @@
 
 #include "model/spec.h"
 
-#include "timekeeping/correction.h"
+#include "clocks/correction.h"
 
 /* Where a record's text is: the text's number, and the offset of the record in it. */
 enum { PLACE_OFFSET_BITS = 48 };

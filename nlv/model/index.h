@@ -13,7 +13,7 @@
 #ifndef NLV_INDEX_H
 #define NLV_INDEX_H
 
-#include "analysis/drawing.h"
+#include "requests/drawing.h"
 #include "model/prints.h"
 #include "model/store.h"
 #include "model/text_file.h"

@@ -9,7 +9,7 @@
 #ifndef NLV_MODEL_H
 #define NLV_MODEL_H
 
-#include "analysis/drawing.h"
+#include "requests/drawing.h"
 #include "model/store.h"
 
 #include "program/program.h"

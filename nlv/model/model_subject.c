@@ -3,7 +3,7 @@
 
 #include "model/model_private.h"
 
-#include "analysis/infer.h"
+#include "requests/infer.h"
 
 #include <string.h>
 

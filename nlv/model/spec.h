@@ -7,7 +7,7 @@
 #ifndef NLV_SPEC_H
 #define NLV_SPEC_H
 
-#include "analysis/drawing.h"
+#include "requests/drawing.h"
 #include "model/names.h"
 
 enum {

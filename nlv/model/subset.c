@@ -2,7 +2,7 @@
 
 #include "model/subset.h"
 
-#include "analysis/hash64.h"
+#include "requests/hash64.h"
 #include "filter/filter_internal.h"
 
 #include <string.h>

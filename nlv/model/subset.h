@@ -5,7 +5,7 @@
 #ifndef NLV_SUBSET_H
 #define NLV_SUBSET_H
 
-#include "analysis/drawing.h"
+#include "requests/drawing.h"
 #include "model/store.h"
 
 #include <stdatomic.h>

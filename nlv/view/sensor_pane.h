@@ -5,7 +5,7 @@
 #ifndef NLV_SENSOR_PANE_H
 #define NLV_SENSOR_PANE_H
 
-#include "analysis/drawing.h"
+#include "requests/drawing.h"
 
 #include <gtk/gtk.h>
 #include <stdbool.h>

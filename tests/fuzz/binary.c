@@ -4,7 +4,7 @@
  */
 #include "decoding.h"
 
-#include "format/block_read.h"
+#include "record/block_read.h"
 
 /* Of a block's header: where things are in it. All integers are little-endian. */
 enum { HEADER_SIZE_AT = 4, CRC_AT = 8, STORED_SIZE_AT = 12, HEADER_MIN = 96 };

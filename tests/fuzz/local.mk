@@ -1,8 +1,8 @@
 # Fuzz targets. Here each is only run over its corpus, which needs no fuzzer; tests/fuzz/run is what fuzzes.
 fuzz_replays =
-fuzz_cppflags = $(AM_CPPFLAGS)
-fuzz_ldadd = libnetlogger/libcore.la
-fuzz_import_ldadd = libnetlogger/libconvert.la libnetlogger/libprogram.la $(fuzz_ldadd)
+fuzz_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/libnetlogger
+fuzz_ldadd = $(common_libs)
+fuzz_import_ldadd = $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
 	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict \
@@ -79,7 +79,7 @@ endif
 
 if BUILD_NLAGENT
 fuzz_replays += %D%/soap.replay
-tests_fuzz_soap_replay_SOURCES = %D%/soap.c %D%/replay.c libnetlogger/program/encoding.c libnetlogger/program/record_xml.c
+tests_fuzz_soap_replay_SOURCES = %D%/soap.c %D%/replay.c
 tests_fuzz_soap_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlagent -DFUZZ_TARGET='"soap"'
 tests_fuzz_soap_replay_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS)
 tests_fuzz_soap_replay_LDADD = $(fuzz_ldadd) $(AGENT_LIBS)
@@ -121,7 +121,7 @@ tests_fuzz_trace_dat_replay_SOURCES = %D%/trace_dat.c %D%/replay.c %D%/fuzz.h nl
 	nlkernel/convert.c nlkernel/kallsyms.c nlkernel/rights.c nlkernel/tracing.c
 tests_fuzz_trace_dat_replay_CPPFLAGS = $(fuzz_cppflags) -I$(srcdir)/nlkernel -DFUZZ_TARGET='"trace_dat"'
 tests_fuzz_trace_dat_replay_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS) $(ZSTD_CFLAGS)
-tests_fuzz_trace_dat_replay_LDADD = libnetlogger/libprogram.la $(fuzz_ldadd) $(TRACEFS_LIBS) $(ZSTD_LIBS)
+tests_fuzz_trace_dat_replay_LDADD = $(fuzz_ldadd) $(TRACEFS_LIBS) $(ZSTD_LIBS)
 
 check_PROGRAMS += $(fuzz_replays)
 TESTS += $(fuzz_replays)

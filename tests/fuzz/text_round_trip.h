@@ -4,7 +4,7 @@
 
 #include "fuzz.h"
 
-#include "format/text.h"
+#include "record/text.h"
 
 /* The record as one line of that format: with its newline, and no other in it. */
 static inline nl_buffer fuzz_encode(const nl_record *record, nl_format format)

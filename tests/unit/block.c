@@ -1,9 +1,9 @@
 /* The binary format: its numbers, its checksum, blocks there and back, and blocks that are not what they should be. */
 #include "text_support.h"
 
-#include "format/block_read.h"
-#include "format/block_write.h"
-#include "format/crc32c.h"
+#include "record/block_read.h"
+#include "record/block_write.h"
+#include "record/crc32c.h"
 
 #include <math.h>
 

@@ -1,8 +1,8 @@
 /* The decoder over blocks: cut at every place, between text, with damage, with records missing. */
 #include "decoding.h"
 
-#include "format/block_read.h"
-#include "format/block_write.h"
+#include "record/block_read.h"
+#include "record/block_write.h"
 #include "reader/streams.h"
 
 static void add_line(nl_buffer *text, const char *line)

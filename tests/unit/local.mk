@@ -115,15 +115,14 @@ tests_unit_control_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_control_unit_LDADD = $(unit_ldadd)
 
 unit_tests += %D%/journal.unit
-tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd/output/file.c netlogd/output/failure.c \
-	libnetlogger/program/program.c
+tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd/output/file.c netlogd/output/failure.c
 tests_unit_journal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_journal_unit_LDADD = $(unit_ldadd)
 
 unit_tests += %D%/nats.unit
 tests_unit_nats_unit_SOURCES = %D%/nats.c netlogd/nats/place.c netlogd/nats/cut.c netlogd/output/failure.c
 tests_unit_nats_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
-tests_unit_nats_unit_LDADD = libnetlogger/libprogram.la $(unit_ldadd)
+tests_unit_nats_unit_LDADD = $(unit_ldadd)
 
 if BUILD_NLKERNEL
 unit_tests += %D%/nlkernel.unit
@@ -131,16 +130,16 @@ endif
 tests_unit_nlkernel_unit_SOURCES = %D%/nlkernel.c nlkernel/convert.c nlkernel/kallsyms.c nlkernel/rights.c nlkernel/tracing.c
 tests_unit_nlkernel_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlkernel
 tests_unit_nlkernel_unit_CFLAGS = $(AM_CFLAGS) $(TRACEFS_CFLAGS)
-tests_unit_nlkernel_unit_LDADD = libnetlogger/libprogram.la $(unit_ldadd) $(TRACEFS_LIBS)
+tests_unit_nlkernel_unit_LDADD = $(unit_ldadd) $(TRACEFS_LIBS)
 unit_tests += %D%/convert.unit
 tests_unit_convert_unit_SOURCES = %D%/convert.c
 tests_unit_convert_unit_CPPFLAGS = $(unit_cppflags)
-tests_unit_convert_unit_LDADD = libnetlogger/libconvert.la libnetlogger/libprogram.la $(unit_ldadd)
+tests_unit_convert_unit_LDADD = $(unit_ldadd)
 if BUILD_NLAGENT
 unit_tests += %D%/nlagent.unit
 endif
 tests_unit_nlagent_unit_SOURCES = %D%/nlagent.c nlagent/spec.c nlagent/agent/condition.c nlagent/agent/summary.c \
-	nlagent/agent/directory.c nlagent/agent/soap.c libnetlogger/program/encoding.c libnetlogger/program/record_xml.c
+	nlagent/agent/directory.c nlagent/agent/soap.c
 tests_unit_nlagent_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlagent
 tests_unit_nlagent_unit_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_nlagent_unit_LDADD = $(unit_ldadd) $(AGENT_LIBS)
@@ -150,7 +149,7 @@ endif
 tests_unit_nlv_unit_SOURCES = %D%/nlv.c
 tests_unit_nlv_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/nlv
 tests_unit_nlv_unit_CFLAGS = $(AM_CFLAGS) $(GTK_CFLAGS) $(GLIB_CFLAGS) $(CMOCKA_CFLAGS)
-tests_unit_nlv_unit_LDADD = nlv/libscene.la $(CMOCKA_LIBS)
+tests_unit_nlv_unit_LDADD = nlv/libscene.la $(unit_ldadd) $(GTK_LIBS)
 tests_unit_scene_unit_SOURCES = %D%/scene.c
 tests_unit_scene_unit_CPPFLAGS = $(tests_unit_nlv_unit_CPPFLAGS)
 tests_unit_scene_unit_CFLAGS = $(tests_unit_nlv_unit_CFLAGS)
@@ -174,4 +173,4 @@ endif
 unit_tests += %D%/timekeeping.unit
 tests_unit_timekeeping_unit_SOURCES = %D%/timekeeping.c
 tests_unit_timekeeping_unit_CPPFLAGS = $(unit_cppflags)
-tests_unit_timekeeping_unit_LDADD = libnetlogger/libcorrection.la $(unit_ldadd) -lm
+tests_unit_timekeeping_unit_LDADD = $(unit_ldadd)

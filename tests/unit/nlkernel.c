@@ -4,7 +4,7 @@
 
 #include "convert.h"
 #include "kallsyms.h"
-#include "format/block_write.h"
+#include "record/block_write.h"
 #include "page.h"
 
 #include <stdarg.h>

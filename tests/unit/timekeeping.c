@@ -1,9 +1,9 @@
 /* Corrections of clocks, by logs whose truth is known. */
 #include "config.h"
 
-#include "timekeeping/correction.h"
-#include "timekeeping/fit.h"
-#include "timekeeping/name_table.h"
+#include "clocks/correction.h"
+#include "clocks/fit.h"
+#include "clocks/name_table.h"
 
 #include <math.h>
 #include <setjmp.h>

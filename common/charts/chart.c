@@ -1,0 +1,198 @@
+#include "config.h"
+
+#include "charts/chart.h"
+
+#include <cairo-svg.h>
+#include <glib.h>
+#include <netlogger.h>
+
+#include <math.h>
+#include <string.h>
+
+enum { BARS = 80 };
+
+void chart_color(cairo_t *cr, unsigned rgb, double alpha)
+{
+    cairo_set_source_rgba(cr, (rgb >> 16 & 255) / 255.0, (rgb >> 8 & 255) / 255.0, (rgb & 255) / 255.0, alpha);
+}
+
+/* Text at x, y: align 0 begins there, 0.5 is centred, 1 ends there. */
+void chart_text(cairo_t *cr, double x, double y, double align, double size, const char *text)
+{
+    cairo_text_extents_t extents;
+    char *valid = g_utf8_make_valid(text, -1);
+    cairo_set_font_size(cr, size);
+    cairo_text_extents(cr, valid, &extents);
+    cairo_move_to(cr, x - align * extents.x_advance, y);
+    cairo_show_text(cr, valid);
+    g_free(valid);
+}
+
+double chart_x(const chart *p, double value)
+{
+    return p->to > p->from ? p->x + p->width * (value - p->from) / (p->to - p->from) : p->x + p->width / 2;
+}
+
+double chart_y(const chart *p, double value)
+{
+    return p->y + p->height - (p->most > 0 ? p->height * value / p->most : 0);
+}
+
+/* A round number of at least value: 1, 2 or 5 times a power of ten. */
+double chart_round_up(double value)
+{
+    double power = value > 0 ? pow(10, floor(log10(value))) : 1;
+    return value <= power ? power : value <= 2 * power ? 2 * power : value <= 5 * power ? 5 * power : 10 * power;
+}
+
+void chart_frame(const chart *p, const char *title)
+{
+    cairo_t *cr = p->cr;
+    chart_color(cr, 0x222222, 1);
+    chart_text(cr, p->x, p->y - 16, 0, 14, title);
+    chart_color(cr, 0x999999, 1);
+    cairo_set_line_width(cr, 1);
+    cairo_move_to(cr, p->x - 0.5, p->y);
+    cairo_line_to(cr, p->x - 0.5, p->y + p->height + 0.5);
+    cairo_line_to(cr, p->x + p->width, p->y + p->height + 0.5);
+    cairo_stroke(cr);
+}
+
+/* What y is at four heights, said by write. */
+void chart_heights(const chart *p, void (*write)(double value, char out[UNITS_SIZE]))
+{
+    for (int i = 0; i <= 4; i++) {
+        char text[UNITS_SIZE];
+        double value = p->most * i / 4, y = round(chart_y(p, value)) + 0.5;
+        chart_color(p->cr, 0xe4e4e4, 1);
+        cairo_move_to(p->cr, p->x, y);
+        cairo_line_to(p->cr, p->x + p->width, y);
+        if (i > 0)
+            cairo_stroke(p->cr);
+        cairo_new_path(p->cr);
+        chart_color(p->cr, 0x555555, 1);
+        write(value, text);
+        chart_text(p->cr, p->x - 8, y + 4, 1, 11, text);
+    }
+}
+
+void chart_write_count(double value, char out[UNITS_SIZE])
+{
+    g_snprintf(out, UNITS_SIZE, value == floor(value) ? "%.0f" : "%.1f", value);
+}
+
+void chart_write_time(double value, char out[UNITS_SIZE])
+{
+    units_time(value, out);
+}
+
+void chart_write_quantity(double value, char out[UNITS_SIZE])
+{
+    units_quantity(value, out);
+}
+
+/* Times of day below a panel whose x is nanoseconds since 1970, and the day. */
+void chart_times_of_day(const chart *p)
+{
+    enum { DAY = 10, MILLISECONDS = 23 };
+    chart_color(p->cr, 0x555555, 1);
+    for (int i = 0; i <= 4; i++) {
+        char text[NL_TIME_TEXT_SIZE];
+        nl_time_format_iso((int64_t)(p->from + (p->to - p->from) * i / 4), text);
+        text[MIN(strlen(text), MILLISECONDS)] = '\0';
+        chart_text(p->cr, p->x + p->width * i / 4, p->y + p->height + 18,
+                   i == 0   ? 0
+                   : i == 4 ? 1
+                            : 0.5,
+                   11, text + DAY + 1);
+        text[DAY] = '\0';
+        if (i == 0)
+            chart_text(p->cr, p->x, p->y + p->height + 34, 0, 11, text);
+    }
+}
+
+/* How often d had which value, on a logarithmic scale; write says what is below. */
+void chart_histogram(chart p, nl_distribution *d, const char *title, void (*write)(double value, char out[UNITS_SIZE]))
+{
+    double counts[BARS];
+    int bars = BARS;
+    p.from = log((double)MAX(d->least, 1));
+    p.to = log((double)MAX(d->most, 1));
+    if (p.to - p.from < 0.1) {
+        p.from -= 0.5;
+        p.to += 0.5;
+    }
+    if (!nl_distribution_is_exact(d)) /* a bar is of several buckets, or some would be of none */
+        bars = CLAMP((int)((p.to - p.from) / (6 * NL_DISTRIBUTION_ERROR)), 1, BARS);
+    for (int i = 0; i < bars; i++) {
+        double step = (p.to - p.from) / bars;
+        counts[i] = (double)nl_distribution_between(d, i == 0 ? -1 : exp(p.from + i * step),
+                                                    i == bars - 1 ? INFINITY : exp(p.from + (i + 1) * step));
+        p.most = MAX(p.most, counts[i]);
+    }
+    p.most = chart_round_up(p.most);
+    chart_frame(&p, title);
+    chart_heights(&p, chart_write_count);
+    chart_color(p.cr, 0x2a6fbb, 1);
+    for (int i = 0; i < bars; i++) {
+        double y = chart_y(&p, counts[i]);
+        if (counts[i] > 0)
+            y = MIN(y, p.y + p.height - 1.5); /* a single one is seen too */
+        cairo_rectangle(p.cr, p.x + p.width * i / bars, y, p.width / bars - 1, p.y + p.height - y);
+    }
+    cairo_fill(p.cr);
+    chart_color(p.cr, 0x555555, 1);
+    for (int i = 0; i <= 4; i++) {
+        char text[UNITS_SIZE];
+        write(exp(p.from + (p.to - p.from) * i / 4), text);
+        chart_text(p.cr, p.x + p.width * i / 4, p.y + p.height + 18, 0.5, 11, text);
+    }
+}
+
+bool chart_knows(const char *path)
+{
+    return g_str_has_suffix(path, ".png") || g_str_has_suffix(path, ".svg");
+}
+
+static cairo_status_t keep_bytes(void *user, const unsigned char *data, unsigned size)
+{
+    g_byte_array_append(user, data, size);
+    return CAIRO_STATUS_SUCCESS;
+}
+
+/* The file takes its name when it is whole. */
+static bool write_aside(const char *path, const GByteArray *bytes, char **message)
+{
+    GError *error = NULL;
+    bool good = g_file_set_contents(path, (const char *)bytes->data, bytes->len, &error);
+    *message = good ? NULL : g_strdup(error->message);
+    g_clear_error(&error);
+    return good;
+}
+
+bool chart_save(const char *path, int width, int height, void (*draw)(cairo_t *cr, void *user), void *user,
+                char **message)
+{
+    bool png = g_str_has_suffix(path, ".png");
+    GByteArray *bytes = g_byte_array_new();
+    cairo_surface_t *surface = png ? cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height)
+                                   : cairo_svg_surface_create_for_stream(keep_bytes, bytes, width, height);
+    cairo_t *cr = cairo_create(surface);
+    chart_color(cr, 0xffffff, 1);
+    cairo_paint(cr);
+    cairo_select_font_face(cr, "sans-serif", CAIRO_FONT_SLANT_NORMAL, CAIRO_FONT_WEIGHT_NORMAL);
+    draw(cr, user);
+    cairo_status_t status = cairo_status(cr);
+    cairo_destroy(cr);
+    if (status == CAIRO_STATUS_SUCCESS && png)
+        status = cairo_surface_write_to_png_stream(surface, keep_bytes, bytes);
+    cairo_surface_finish(surface);
+    if (status == CAIRO_STATUS_SUCCESS)
+        status = cairo_surface_status(surface);
+    cairo_surface_destroy(surface);
+    bool good = status == CAIRO_STATUS_SUCCESS && write_aside(path, bytes, message);
+    if (status != CAIRO_STATUS_SUCCESS)
+        *message = g_strdup(cairo_status_to_string(status));
+    g_byte_array_free(bytes, TRUE);
+    return good;
+}

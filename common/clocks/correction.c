@@ -1,0 +1,443 @@
+#include "config.h"
+
+#include "clocks/correction.h"
+
+#include "clocks/fit.h"
+#include "clocks/messages.h"
+#include "clocks/name_table.h"
+#include "clocks/or_abort.h"
+#include "base/clock_quality.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ORIGINAL "DATE.ORIGINAL"
+
+/* Times in text are cut to microseconds, and reading a clock takes its time. */
+#define ROUNDING_NS 2000.0
+
+/* An event's time is reckoned from the processor's counter between readings of the clock, which on a machine that is
+ * much too busy may be some way off: messages that contradict by no more count, and bend the line. */
+#define STAMPS_NS 200e3
+
+/* Times of 1843 to 2096 are reckoned with: the difference of any two has room in 64 bits. */
+#define TIME_MOST_NS INT64_C(4000000000000000000)
+
+enum { HOSTS_MOST = 1 << 16, NO_HOST = UINT32_MAX };
+
+/* What ties two hosts: of whichever is known first it makes a bound of the other. */
+typedef struct relation {
+    uint32_t host, other;
+    bool is_measured;
+    /* of what was measured: other's clock minus host's; of a message from host to other: its times by both */
+    int64_t time_ns, other_ns;
+    double offset_ns, error_ns;
+} relation;
+
+typedef struct host {
+    fit correction;
+    fit_step *steps;
+    size_t step_count;
+    int64_t first_ns, last_ns; /* of what is known of it */
+    uint64_t measurements, messages, contradictions;
+    bool solved, is_known;
+    size_t first; /* of relations by host: where its own begin */
+    size_t count;
+    uint64_t measured, there, back; /* relations with those that are solved: measurements, messages to and from them */
+} host;
+
+struct correction {
+    correction_options options;
+    name_table names;
+    host *hosts;
+    size_t room;
+    relation *relations;
+    size_t relation_count, relation_room;
+    uint32_t *by_host; /* numbers of relations, those of each host together */
+    messages *messages;
+    uint32_t reference;
+};
+
+correction *correction_new(const correction_options *options)
+{
+    correction *c = or_abort(calloc(1, sizeof *c));
+    c->options = *options;
+    c->messages = messages_new(&c->options);
+    c->reference = NO_HOST;
+    return c;
+}
+
+static uint32_t host_of(correction *c, nl_string name)
+{
+    size_t number = name_table_find(&c->names, name);
+    if (number != NAME_NONE)
+        return (uint32_t)number;
+    if (name.size == 0 || c->names.count >= HOSTS_MOST)
+        return NO_HOST;
+    number = name_table_add(&c->names, name);
+    if (number >= c->room) {
+        c->room = c->room == 0 ? 16 : 2 * c->room;
+        c->hosts = or_abort(reallocarray(c->hosts, c->room, sizeof *c->hosts));
+    }
+    c->hosts[number] = (host){.first_ns = INT64_MAX, .last_ns = INT64_MIN};
+    return (uint32_t)number;
+}
+
+/* ---- learning ---- */
+
+static void add_relation(correction *c, const relation *r)
+{
+    if (c->relation_count == c->relation_room) {
+        c->relation_room = c->relation_room == 0 ? 1024 : 2 * c->relation_room;
+        c->relations = or_abort(reallocarray(c->relations, c->relation_room, sizeof *c->relations));
+    }
+    c->relations[c->relation_count++] = *r;
+}
+
+static bool is_event(const nl_record *record, const char *name)
+{
+    return record->event.size == strlen(name) && memcmp(record->event.data, name, record->event.size) == 0;
+}
+
+/* A field in microseconds, as nanoseconds. */
+static bool get_ns(const nl_record *record, const char *name, double *value)
+{
+    nl_field field;
+    if (!nl_record_find(record, name, &field) || !nl_field_double(&field, value) || !(fabs(*value) < 1e15))
+        return false;
+    *value *= 1e3;
+    return true;
+}
+
+static bool is_reckoned_with(int64_t time_ns)
+{
+    return time_ns > -TIME_MOST_NS && time_ns < TIME_MOST_NS;
+}
+
+/* What was taken off already, of a log that was corrected before. */
+static double corrected_ns(const nl_record *record)
+{
+    nl_field field;
+    int64_t original_ns;
+    if (!nl_record_find(record, ORIGINAL, &field) || field.type != NL_TYPE_STRING ||
+        nl_time_parse(field.string.data, field.string.size, NL_FRACTION_DECIMAL, &original_ns) != NL_OK ||
+        !is_reckoned_with(original_ns))
+        return 0;
+    return (double)(record->time_ns - original_ns);
+}
+
+static void learn_offset(correction *c, const nl_record *record, uint32_t number)
+{
+    nl_field collector;
+    double offset_ns, error_ns;
+    if (!get_ns(record, "CLOCK.OFFSET", &offset_ns) || !get_ns(record, "CLOCK.ERROR", &error_ns) || error_ns < 0 ||
+        !nl_record_find(record, "CLOCK.COLLECTOR", &collector) || collector.type != NL_TYPE_STRING)
+        return;
+    uint32_t other = host_of(c, collector.string);
+    if (other == NO_HOST || other == number)
+        return;
+    offset_ns -= corrected_ns(record);
+    int64_t other_ns = record->time_ns + (int64_t)offset_ns;
+    if (!is_reckoned_with(other_ns))
+        return;
+    add_relation(c, &(relation){.host = number,
+                                .other = other,
+                                .is_measured = true,
+                                .time_ns = record->time_ns,
+                                .other_ns = other_ns,
+                                .offset_ns = offset_ns,
+                                .error_ns = error_ns + ROUNDING_NS});
+    c->hosts[number].measurements++;
+}
+
+static void learn_step(correction *c, const nl_record *record, uint32_t number)
+{
+    host *h = &c->hosts[number];
+    double step_ns;
+    if (!get_ns(record, "CLOCK.STEP", &step_ns) || corrected_ns(record) != 0)
+        return;
+    h->steps = or_abort(reallocarray(h->steps, h->step_count + 1, sizeof *h->steps));
+    h->steps[h->step_count++] = (fit_step){record->time_ns, step_ns};
+}
+
+void correction_learn(correction *c, const nl_record *record)
+{
+    if (record->event.size == 0 || !is_reckoned_with(record->time_ns))
+        return;
+    uint32_t number = host_of(c, record->host);
+    if (number == NO_HOST)
+        return;
+    host *h = &c->hosts[number];
+    h->first_ns = record->time_ns < h->first_ns ? record->time_ns : h->first_ns;
+    h->last_ns = record->time_ns > h->last_ns ? record->time_ns : h->last_ns;
+    if (is_event(record, NL_CLOCK_OFFSET))
+        learn_offset(c, record, number);
+    else if (is_event(record, NL_CLOCK_STEP))
+        learn_step(c, record, number);
+    else
+        messages_put(c->messages, record, number);
+}
+
+/* ---- solving ---- */
+
+static void take_messages(correction *c)
+{
+    message found;
+    for (size_t at = 0; messages_next(c->messages, &at, &found);) {
+        add_relation(
+            c, &(relation){
+                   .host = found.from, .other = found.to, .time_ns = found.sent_ns, .other_ns = found.received_ns});
+        c->hosts[found.from].messages++;
+        c->hosts[found.to].messages++;
+    }
+}
+
+/* Lists for each host the relations that it is in. */
+static void list_relations(correction *c)
+{
+    for (size_t i = 0; i < c->relation_count; i++) {
+        c->hosts[c->relations[i].host].count++;
+        c->hosts[c->relations[i].other].count++;
+    }
+    size_t total = 0;
+    for (size_t i = 0; i < c->names.count; i++) {
+        c->hosts[i].first = total;
+        total += c->hosts[i].count;
+        c->hosts[i].count = 0;
+    }
+    c->by_host = or_abort(reallocarray(NULL, total + 1, sizeof *c->by_host));
+    for (size_t i = 0; i < c->relation_count; i++) {
+        host *one = &c->hosts[c->relations[i].host], *two = &c->hosts[c->relations[i].other];
+        c->by_host[one->first + one->count++] = (uint32_t)i;
+        c->by_host[two->first + two->count++] = (uint32_t)i;
+    }
+}
+
+/* Against whom most was measured, or else who has most messages. */
+static uint32_t choose_reference(correction *c)
+{
+    uint32_t best = NO_HOST;
+    if (c->options.reference != NULL)
+        return host_of(c, (nl_string){c->options.reference, strlen(c->options.reference)});
+    uint64_t *measured = or_abort(calloc(c->names.count + 1, sizeof *measured));
+    for (size_t i = 0; i < c->relation_count; i++)
+        measured[c->relations[i].other] += c->relations[i].is_measured;
+    for (uint32_t i = 0; i < c->names.count; i++)
+        if (best == NO_HOST || measured[i] > measured[best] ||
+            (measured[i] == measured[best] && c->hosts[i].messages > c->hosts[best].messages))
+            best = i;
+    free(measured);
+    return best;
+}
+
+/* A relation as a bound of number's correction, the other host's being known. Differences are kept small: times as
+ * doubles are good to 256 ns only. */
+static fit_bound bound_of(const correction *c, const relation *r, uint32_t number)
+{
+    bool is_own = r->host == number;
+    const host *other = &c->hosts[is_own ? r->other : r->host];
+    int64_t own_ns = is_own ? r->time_ns : r->other_ns, its_ns = is_own ? r->other_ns : r->time_ns;
+    bool is_reference = other->correction.count == 0;
+    double its_error = is_reference ? 0 : fit_error_at(&other->correction, its_ns);
+    double difference = (double)(its_ns - own_ns) + fit_at(&other->correction, its_ns);
+    fit_bound b = {own_ns, -INFINITY, INFINITY};
+    if (r->is_measured) {
+        b.low_ns = difference - r->error_ns - its_error;
+        b.high_ns = difference + r->error_ns + its_error;
+    } else if (is_own) { /* it sent before the other received */
+        b.high_ns = difference + its_error + ROUNDING_NS;
+    } else {
+        b.low_ns = difference - its_error - ROUNDING_NS;
+    }
+    return b;
+}
+
+/* Leaves away messages that cannot be true, by what was measured. */
+static size_t drop_contradictions(host *h, const fit *measured, fit_bound *bounds, size_t count)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool is_message = isinf(bounds[i].low_ns) || isinf(bounds[i].high_ns);
+        double at = fit_at(measured, bounds[i].time_ns), error = fit_error_at(measured, bounds[i].time_ns) + STAMPS_NS;
+        if (is_message && (bounds[i].high_ns < at - error || bounds[i].low_ns > at + error))
+            h->contradictions++;
+        else
+            bounds[kept++] = bounds[i];
+    }
+    return kept;
+}
+
+/* The bounds of a host by those that are solved; of measurements alone, or all. */
+static size_t gather(const correction *c, uint32_t number, bool all, fit_bound *bounds)
+{
+    const host *h = &c->hosts[number];
+    size_t count = 0;
+    for (size_t i = 0; i < h->count; i++) {
+        const relation *r = &c->relations[c->by_host[h->first + i]];
+        const host *other = &c->hosts[r->host == number ? r->other : r->host];
+        if (other->solved && (all || r->is_measured))
+            bounds[count++] = bound_of(c, r, number);
+    }
+    return count;
+}
+
+static void solve_host(correction *c, uint32_t number)
+{
+    host *h = &c->hosts[number];
+    fit_bound *bounds = or_abort(reallocarray(NULL, h->count + 1, sizeof *bounds));
+    size_t count = gather(c, number, false, bounds);
+    fit measured = fit_find(bounds, count, h->steps, h->step_count);
+    bool has_measured = count > 0;
+    count = gather(c, number, true, bounds);
+    if (has_measured)
+        count = drop_contradictions(h, &measured, bounds, count);
+    h->correction = fit_find(bounds, count, h->steps, h->step_count);
+    h->solved = h->is_known = count > 0;
+    fit_free(&measured);
+    free(bounds);
+}
+
+/* How well a host is tied to those that are solved: measurements first, then messages there and back. */
+static uint64_t tie_of(const host *h)
+{
+    const uint64_t limit = (UINT64_C(1) << 20) - 1;
+    uint64_t measured = h->measured, both = h->there < h->back ? h->there : h->back, any = h->there + h->back;
+    measured = measured < limit ? measured : limit;
+    both = both < limit ? both : limit;
+    any = any < limit ? any : limit;
+    return measured << 40 | both << 20 | any;
+}
+
+/* From here on the clock of that host is known: those that have to do with it are tied to it. */
+static void tie_others(correction *c, uint32_t number)
+{
+    const host *h = &c->hosts[number];
+    for (size_t i = 0; i < h->count; i++) {
+        const relation *r = &c->relations[c->by_host[h->first + i]];
+        host *other = &c->hosts[r->host == number ? r->other : r->host];
+        other->measured += r->is_measured;
+        other->there += !r->is_measured && r->other == number;
+        other->back += !r->is_measured && r->host == number;
+    }
+}
+
+void correction_solve(correction *c)
+{
+    take_messages(c);
+    c->reference = choose_reference(c);
+    list_relations(c);
+    if (c->reference == NO_HOST)
+        return;
+    c->hosts[c->reference].solved = c->hosts[c->reference].is_known = true;
+    tie_others(c, c->reference);
+    for (;;) {
+        uint32_t best = NO_HOST;
+        uint64_t best_tie = 0;
+        for (uint32_t i = 0; i < c->names.count; i++) {
+            uint64_t tie = c->hosts[i].solved ? 0 : tie_of(&c->hosts[i]);
+            if (tie > best_tie) {
+                best = i;
+                best_tie = tie;
+            }
+        }
+        if (best == NO_HOST)
+            return;
+        solve_host(c, best);
+        tie_others(c, best);
+    }
+}
+
+/* ---- applying ---- */
+
+int64_t correction_time(const correction *c, nl_string host_name, int64_t time_ns, double *error_ns)
+{
+    size_t number = name_table_find(&c->names, host_name);
+    const host *h = number != NAME_NONE && is_reckoned_with(time_ns) ? &c->hosts[number] : NULL;
+    if (error_ns != NULL)
+        *error_ns = h == NULL || !h->is_known  ? INFINITY
+                    : h->correction.count == 0 ? 0 /* the reference */
+                                               : fit_error_at(&h->correction, time_ns);
+    if (h == NULL || h->correction.count == 0)
+        return time_ns;
+    double wanted_ns = fit_at(&h->correction, time_ns);
+    int64_t add_ns = fabs(wanted_ns) < (double)TIME_MOST_NS ? (int64_t)llround(wanted_ns) : 0, corrected_ns;
+    return __builtin_add_overflow(time_ns, add_ns, &corrected_ns) ? time_ns : corrected_ns;
+}
+
+bool correction_apply(const correction *c, const nl_record *record, nl_record *out)
+{
+    nl_field known;
+    int64_t time_ns = correction_time(c, record->host, record->time_ns, NULL);
+    if (time_ns == record->time_ns)
+        return false;
+    nl_record_copy(out, record);
+    nl_record_set_time(out, time_ns);
+    if (!nl_record_find(record, ORIGINAL, &known)) {
+        char text[NL_TIME_TEXT_SIZE];
+        nl_record_add_string(out, ORIGINAL, text, nl_time_format_ulm(record->time_ns, text));
+    }
+    return true;
+}
+
+/* ---- telling ---- */
+
+size_t correction_host_count(const correction *c)
+{
+    return c->names.count;
+}
+
+const char *correction_reference(const correction *c)
+{
+    return c->reference != NO_HOST ? c->names.texts[c->reference] : NULL;
+}
+
+correction_host correction_get_host(const correction *c, size_t i)
+{
+    const host *h = &c->hosts[i];
+    const fit *f = &h->correction;
+    correction_host result = {.name = c->names.texts[i],
+                              .is_reference = i == c->reference,
+                              .is_known = h->is_known,
+                              .measurements = h->measurements,
+                              .messages = h->messages,
+                              .contradictions = h->contradictions,
+                              .pieces = (unsigned)f->count,
+                              .error_ns = h->is_known ? 0 : INFINITY};
+    if (f->count == 0)
+        return result;
+    int64_t from_ns = h->first_ns, to_ns = h->last_ns;
+    if (from_ns > to_ns)
+        from_ns = to_ns = f->pieces[0].from_ns;
+    result.offset_ns = fit_at(f, from_ns + (to_ns - from_ns) / 2);
+    result.least_ns = fmin(fit_at(f, from_ns), fit_at(f, to_ns));
+    result.most_ns = fmax(fit_at(f, from_ns), fit_at(f, to_ns));
+    double length = 0;
+    for (size_t k = 0; k < f->count; k++) {
+        const fit_piece *p = &f->pieces[k];
+        double part = (double)(p->to_ns - p->from_ns) + 1;
+        result.drift -= p->slope * part;
+        length += part;
+        result.steps += p->set;
+        result.error_ns = fmax(result.error_ns, fmax(p->low_error_ns, p->high_error_ns));
+        double at_end = p->at_ns + p->slope * (part - 1);
+        result.least_ns = fmin(result.least_ns, fmin(p->at_ns, at_end));
+        result.most_ns = fmax(result.most_ns, fmax(p->at_ns, at_end));
+    }
+    result.drift /= length;
+    return result;
+}
+
+void correction_free(correction *c)
+{
+    for (size_t i = 0; i < c->names.count; i++) {
+        fit_free(&c->hosts[i].correction);
+        free(c->hosts[i].steps);
+    }
+    name_table_free(&c->names);
+    messages_free(c->messages);
+    free(c->hosts);
+    free(c->relations);
+    free(c->by_host);
+    free(c);
+}

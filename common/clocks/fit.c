@@ -1,0 +1,331 @@
+#include "config.h"
+
+#include "clocks/fit.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    ROUNDS = 90,        /* of a search by thirds: (2/3)^90 of the range is left */
+    BOUNDS_MOST = 4096, /* per clock: of more, those are kept that bound most, a few for each stretch of time */
+};
+
+#define STEEPEST 0.002 /* 2000 ppm: no clock drifts as fast, nor is it adjusted as fast by the kernel */
+#define UNUSUAL 0.0007 /* between two pieces: what is steeper than that was set, not slewed */
+#define UNSURE 0.0005  /* by which a clock may run otherwise where nothing is known of it */
+#define PREFERENCE 1e-3
+
+static int compare_bounds(const void *a, const void *b)
+{
+    int64_t first = ((const fit_bound *)a)->time_ns, second = ((const fit_bound *)b)->time_ns;
+    return (first > second) - (first < second);
+}
+
+static int compare_steps(const void *a, const void *b)
+{
+    int64_t first = ((const fit_step *)a)->time_ns, second = ((const fit_step *)b)->time_ns;
+    return (first > second) - (first < second);
+}
+
+/* ---- one line within bounds ---- */
+
+typedef struct stretch {
+    const fit_bound *bounds;
+    size_t count;
+    int64_t origin_ns;
+} stretch;
+
+static double since(const stretch *s, size_t i)
+{
+    return (double)(s->bounds[i].time_ns - s->origin_ns);
+}
+
+/* Where a line of that slope may be at the origin: from *low to *high, which may cross. */
+static void range_of(const stretch *s, double slope, double *low, double *high)
+{
+    *low = -INFINITY;
+    *high = INFINITY;
+    for (size_t i = 0; i < s->count; i++) {
+        double moved = slope * since(s, i);
+        if (s->bounds[i].low_ns - moved > *low)
+            *low = s->bounds[i].low_ns - moved;
+        if (s->bounds[i].high_ns - moved < *high)
+            *high = s->bounds[i].high_ns - moved;
+    }
+}
+
+/* How wide that is: concave in the slope. */
+static double width_of(const stretch *s, double slope)
+{
+    double low, high;
+    range_of(s, slope, &low, &high);
+    return high - low;
+}
+
+/* The width, and a little for slopes near the usual one, which decides where the bounds do not. */
+static double merit_of(const stretch *s, double slope, double usual, double span_ns)
+{
+    double width = width_of(s, slope);
+    return (isfinite(width) ? width : 0) - PREFERENCE * fabs(slope - usual) * span_ns;
+}
+
+static double best_slope(const stretch *s, double usual)
+{
+    double least = -STEEPEST, most = STEEPEST;
+    double span_ns = since(s, s->count - 1) - since(s, 0) + 1e9;
+    for (int i = 0; i < ROUNDS; i++) {
+        double first = least + (most - least) / 3, second = most - (most - least) / 3;
+        if (merit_of(s, first, usual, span_ns) < merit_of(s, second, usual, span_ns))
+            least = first;
+        else
+            most = second;
+    }
+    return (least + most) / 2;
+}
+
+static bool is_possible(const fit_bound *bounds, size_t count, double usual)
+{
+    stretch s = {bounds, count, bounds[0].time_ns};
+    return width_of(&s, best_slope(&s, usual)) >= 0;
+}
+
+/* The steepest slope, in one direction, with which there still is a line. */
+static double steepest(const stretch *s, double possible, double limit)
+{
+    for (int i = 0; i < ROUNDS / 2; i++) {
+        double middle = (possible + limit) / 2;
+        if (width_of(s, middle) >= 0)
+            possible = middle;
+        else
+            limit = middle;
+    }
+    return possible;
+}
+
+/* How far above (sign 1) or below (-1) the line another one within the bounds may be at a time. */
+static double most_off(const stretch *s, const fit_piece *p, double least, double most, double at_ns, double sign)
+{
+    double line = p->at_ns + p->slope * at_ns;
+    for (int i = 0; i < ROUNDS; i++) {
+        double first = least + (most - least) / 3, second = most - (most - least) / 3, low, high, of_first, of_second;
+        range_of(s, first, &low, &high);
+        of_first = sign * ((sign > 0 ? high : low) + first * at_ns);
+        range_of(s, second, &low, &high);
+        of_second = sign * ((sign > 0 ? high : low) + second * at_ns);
+        if (of_first < of_second)
+            least = first;
+        else
+            most = second;
+    }
+    double low, high, slope = (least + most) / 2;
+    range_of(s, slope, &low, &high);
+    return sign * ((sign > 0 ? high : low) + slope * at_ns - line);
+}
+
+static void find_errors(const stretch *s, fit_piece *p)
+{
+    double least = steepest(s, p->slope, -STEEPEST), most = steepest(s, p->slope, STEEPEST);
+    double places[] = {0, since(s, s->count - 1) / 2, since(s, s->count - 1)};
+    p->low_error_ns = p->high_error_ns = 0;
+    for (int i = 0; i < 3; i++) {
+        p->high_error_ns = fmax(p->high_error_ns, most_off(s, p, least, most, places[i], 1));
+        p->low_error_ns = fmax(p->low_error_ns, most_off(s, p, least, most, places[i], -1));
+    }
+}
+
+/* The line for bounds within which there is one. */
+static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
+{
+    stretch s = {bounds, count, bounds[0].time_ns};
+    double low, high, slope = best_slope(&s, usual);
+    range_of(&s, slope, &low, &high);
+    fit_piece p = {.from_ns = bounds[0].time_ns, .to_ns = bounds[count - 1].time_ns, .slope = slope};
+    if (isfinite(low) && isfinite(high)) {
+        p.at_ns = (low + high) / 2;
+        find_errors(&s, &p);
+        return p;
+    }
+    /* Bounded from one side only: as little is done as must be. */
+    p.slope = usual;
+    range_of(&s, usual, &low, &high);
+    p.at_ns = low > 0 ? low : high < 0 ? high : 0;
+    p.low_error_ns = isfinite(low) ? p.at_ns - low : INFINITY;
+    p.high_error_ns = isfinite(high) ? high - p.at_ns : INFINITY;
+    return p;
+}
+
+/* ---- fewer bounds ---- */
+
+/*
+ * Of many bounds those that bound most: in each stretch of time the highest low and the lowest high, as seen along a
+ * line through the whole. Which are left away is no matter of what is true, only of how close one comes to it.
+ */
+static size_t thin(fit_bound *bounds, size_t count)
+{
+    enum { STRETCHES = BOUNDS_MOST / 2 };
+    if (count <= BOUNDS_MOST)
+        return count;
+    size_t step = (count + STRETCHES - 1) / STRETCHES, kept = 0;
+    stretch all = {bounds, count, bounds[0].time_ns};
+    double slope = best_slope(&all, 0);
+    for (size_t from = 0; from < count; from += step) {
+        size_t to = from + step < count ? from + step : count, highest = from, lowest = from;
+        for (size_t i = from; i < to; i++) {
+            double moved = slope * since(&all, i);
+            if (bounds[i].low_ns - moved > bounds[highest].low_ns - slope * since(&all, highest))
+                highest = i;
+            if (bounds[i].high_ns - moved < bounds[lowest].high_ns - slope * since(&all, lowest))
+                lowest = i;
+        }
+        fit_bound first = bounds[highest < lowest ? highest : lowest];
+        fit_bound second = bounds[highest < lowest ? lowest : highest];
+        bounds[kept++] = first;
+        if (highest != lowest)
+            bounds[kept++] = second;
+    }
+    return kept;
+}
+
+/* ---- pieces ---- */
+
+static void add_piece(fit *f, fit_piece piece)
+{
+    if ((f->count & (f->count - 1)) == 0) {
+        fit_piece *pieces = reallocarray(f->pieces, f->count == 0 ? 1 : 2 * f->count, sizeof *pieces);
+        if (pieces == NULL)
+            abort();
+        f->pieces = pieces;
+    }
+    f->pieces[f->count++] = piece;
+}
+
+/* How many bounds from the first on there is a line for: by doubling, then by halves. */
+static size_t longest(const fit_bound *bounds, size_t count, double usual)
+{
+    size_t good = 1, bad = count + 1;
+    for (size_t next = 2; good < count; next = 2 * good) {
+        next = next < count ? next : count;
+        if (!is_possible(bounds, next, usual)) {
+            bad = next;
+            break;
+        }
+        good = next;
+    }
+    while (bad - good > 1 && good < count) {
+        size_t middle = good + (bad - good) / 2;
+        if (is_possible(bounds, middle, usual))
+            good = middle;
+        else
+            bad = middle;
+    }
+    return good;
+}
+
+/* Whether the clock jumped between two pieces, for nobody said that it was set. */
+static bool has_jumped(const fit_piece *before, const fit_piece *after)
+{
+    double passed_ns = (double)(after->from_ns - before->to_ns);
+    double end_ns = before->at_ns + before->slope * (double)(before->to_ns - before->from_ns);
+    return fabs(after->at_ns - end_ns) > UNUSUAL * passed_ns + 100e3;
+}
+
+/* Pieces for the bounds of a clock that was not set meanwhile, as far as is known. */
+static void add_pieces(fit *f, const fit_bound *bounds, size_t count, double *usual)
+{
+    for (size_t at = 0, length; at < count; at += length) {
+        length = longest(bounds + at, count - at, *usual);
+        fit_piece piece = make_piece(bounds + at, length, *usual);
+        fit_piece *before = f->count > 0 ? &f->pieces[f->count - 1] : NULL;
+        if (at > 0 && has_jumped(before, &piece)) {
+            piece.set = true;
+            piece.set_ns = before->to_ns + (piece.from_ns - before->to_ns) / 2;
+        }
+        if (length > 2)
+            *usual = piece.slope;
+        add_piece(f, piece);
+    }
+}
+
+fit fit_find(fit_bound *bounds, size_t count, fit_step *steps, size_t step_count)
+{
+    fit f = {0};
+    double usual = 0;
+    if (count > 0) /* qsort takes no NULL */
+        qsort(bounds, count, sizeof *bounds, compare_bounds);
+    if (step_count > 0)
+        qsort(steps, step_count, sizeof *steps, compare_steps);
+    for (size_t at = 0, next = 0; at < count;) {
+        size_t end = at;
+        while (next < step_count && steps[next].time_ns <= bounds[at].time_ns)
+            next++;
+        while (end < count && (next >= step_count || bounds[end].time_ns < steps[next].time_ns))
+            end++;
+        size_t first = f.count, kept = thin(bounds + at, end - at);
+        add_pieces(&f, bounds + at, kept, &usual);
+        if (at > 0) { /* a step is between this and what was before */
+            f.pieces[first].set = true;
+            f.pieces[first].set_ns = steps[next - 1].time_ns;
+        }
+        at = end;
+    }
+    return f;
+}
+
+/* The piece that a time belongs to: the last that begins before it; *between: it is behind its end. */
+static const fit_piece *piece_at(const fit *f, int64_t time_ns)
+{
+    size_t low = 0, high = f->count;
+    while (high - low > 1) {
+        size_t middle = low + (high - low) / 2;
+        const fit_piece *p = &f->pieces[middle];
+        if (time_ns < (p->set ? p->set_ns : p->from_ns))
+            high = middle;
+        else
+            low = middle;
+    }
+    return &f->pieces[low];
+}
+
+static double line_at(const fit_piece *p, int64_t time_ns)
+{
+    return p->at_ns + p->slope * (double)(time_ns - p->from_ns);
+}
+
+double fit_at(const fit *f, int64_t time_ns)
+{
+    if (f->count == 0)
+        return 0;
+    const fit_piece *p = piece_at(f, time_ns), *after = p + 1;
+    if (time_ns <= p->to_ns || after == f->pieces + f->count || after->set)
+        return line_at(p, time_ns);
+    double end_ns = line_at(p, p->to_ns), passed = (double)(time_ns - p->to_ns);
+    return end_ns + (after->at_ns - end_ns) * passed / (double)(after->from_ns - p->to_ns);
+}
+
+/* How far a time lies outside of a piece. */
+static double outside(const fit_piece *p, int64_t time_ns)
+{
+    return time_ns < p->from_ns ? (double)(p->from_ns - time_ns)
+           : time_ns > p->to_ns ? (double)(time_ns - p->to_ns)
+                                : 0;
+}
+
+double fit_error_at(const fit *f, int64_t time_ns)
+{
+    if (f->count == 0)
+        return INFINITY;
+    const fit_piece *p = piece_at(f, time_ns), *after = p + 1;
+    double error = fmax(p->low_error_ns, p->high_error_ns), away = outside(p, time_ns);
+    if (time_ns > p->to_ns && after < f->pieces + f->count && !after->set) {
+        error = fmax(error, fmax(after->low_error_ns, after->high_error_ns));
+        away = fmin(away, outside(after, time_ns));
+    }
+    return error + UNSURE * away;
+}
+
+void fit_free(fit *f)
+{
+    free(f->pieces);
+    *f = (fit){0};
+}

@@ -1,0 +1,238 @@
+#include "config.h"
+
+#include "clocks/messages.h"
+
+#include "base/hash_bytes.h"
+#include "clocks/or_abort.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+enum {
+    MOST = 16 << 20, /* messages: what comes then is not looked at */
+    NONE = UINT32_MAX,
+    STEM_SIZE = 256,
+};
+
+/* What an event is, found once for its name: half of a pair. */
+typedef enum side { NEITHER, SENT, RECEIVED } side;
+
+typedef struct event_kind {
+    side side;
+    uint64_t pair; /* the same for both halves */
+} event_kind;
+
+/* One of which half may be there: hosts are NONE then. A receiver each, of one that goes to several. */
+typedef struct half {
+    uint64_t key; /* 0: the place is empty */
+    uint32_t from, to;
+    int64_t sent_ns, received_ns;
+} half;
+
+struct messages {
+    const correction_options *options;
+    name_table events;
+    event_kind *kinds; /* by the event's number */
+    size_t kind_room;
+    half *halves;
+    size_t count, room;
+};
+
+messages *messages_new(const correction_options *options)
+{
+    messages *m = or_abort(calloc(1, sizeof *m));
+    m->options = options;
+    return m;
+}
+
+/* ---- what events are ---- */
+
+/* Longer words first where one begins another. */
+static const struct {
+    const char *word;
+    side side;
+} words[] = {{"received", RECEIVED}, {"receive", RECEIVED}, {"recvd", RECEIVED}, {"recv", RECEIVED}, {"rcvd", RECEIVED},
+             {"rcv", RECEIVED},      {"sending", SENT},     {"send", SENT},      {"sent", SENT},     {"snd", SENT}};
+
+/* The first such word of a name. False when it has none. */
+static bool find_word(const char *name, size_t *at, size_t *size, side *what)
+{
+    for (*at = 0; name[*at] != '\0'; ++*at)
+        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+            if (strncasecmp(name + *at, words[i].word, strlen(words[i].word)) == 0) {
+                *size = strlen(words[i].word);
+                *what = words[i].side;
+                return true;
+            }
+    return false;
+}
+
+/* A name is half of a pair with one that differs from it in such a word alone. */
+static event_kind kind_by_name(const char *name)
+{
+    size_t at, size;
+    event_kind kind = {NEITHER, 0};
+    if (strlen(name) >= STEM_SIZE || !find_word(name, &at, &size, &kind.side))
+        return kind;
+    char stem[STEM_SIZE];
+    size_t length = 0;
+    for (size_t i = 0; name[i] != '\0'; i++)
+        if (i < at || i >= at + size)
+            stem[length++] = (char)tolower((unsigned char)name[i]);
+    kind.pair = hash_bytes(1 + at, stem, length);
+    return kind;
+}
+
+static event_kind kind_of(const correction_options *options, const char *name)
+{
+    if (options->message_count == 0)
+        return kind_by_name(name);
+    for (size_t i = 0; i < options->message_count; i++) {
+        if (strcmp(name, options->messages[i].sent) == 0)
+            return (event_kind){SENT, i};
+        if (strcmp(name, options->messages[i].received) == 0)
+            return (event_kind){RECEIVED, i};
+    }
+    return (event_kind){NEITHER, 0};
+}
+
+static event_kind look_up(messages *m, nl_string event)
+{
+    size_t known = name_table_find(&m->events, event);
+    if (known != NAME_NONE)
+        return m->kinds[known];
+    size_t number = name_table_add(&m->events, event);
+    if (number >= m->kind_room) {
+        m->kind_room = m->kind_room == 0 ? 64 : 2 * m->kind_room;
+        m->kinds = or_abort(reallocarray(m->kinds, m->kind_room, sizeof *m->kinds));
+    }
+    return m->kinds[number] = kind_of(m->options, m->events.texts[number]);
+}
+
+/* ---- ids ---- */
+
+static bool is_named(nl_string name, const char *text)
+{
+    return name.size == strlen(text) && memcmp(name.data, text, name.size) == 0;
+}
+
+/* BLOCK.ID, block_id, requestId; not what only one host numbers, such as processes. */
+static bool is_id_by_name(nl_string name)
+{
+    static const char *const of_hosts[] = {"PID", "TID", "UID", "GID", "PPID", "TGID"};
+    const char *end = name.data + name.size;
+    for (size_t i = 0; i < sizeof of_hosts / sizeof of_hosts[0]; i++)
+        if (name.size >= strlen(of_hosts[i]) &&
+            strncasecmp(end - strlen(of_hosts[i]), of_hosts[i], strlen(of_hosts[i])) == 0)
+            return false;
+    if (is_named(name, "SEQ") || is_named(name, "id"))
+        return true;
+    return name.size >= 2 && (memcmp(end - 2, "ID", 2) == 0 || memcmp(end - 2, "Id", 2) == 0 ||
+                              (name.size >= 3 && memcmp(end - 2, "id", 2) == 0 && strchr("._-", end[-3]) != NULL));
+}
+
+static bool is_id(const correction_options *options, nl_string name)
+{
+    for (size_t i = 0; i < options->id_count; i++)
+        if (is_named(name, options->ids[i]))
+            return true;
+    return options->id_count == 0 && is_id_by_name(name);
+}
+
+/* The ids of a record, whose order does not matter. False when it has none. */
+static bool hash_ids(const correction_options *options, const nl_record *record, uint64_t *hash)
+{
+    char scratch[NL_FIELD_TEXT_SIZE];
+    size_t found = 0;
+    for (size_t i = 0; i < record->field_count; i++) {
+        const nl_field *field = &record->fields[i];
+        if (!is_id(options, field->name))
+            continue;
+        nl_string text = nl_field_text(field, scratch);
+        *hash += hash_bytes(hash_bytes(2, field->name.data, field->name.size), text.data, text.size);
+        found++;
+    }
+    return options->id_count > 0 ? found == options->id_count : found > 0;
+}
+
+/* ---- halves ---- */
+
+static size_t place_of(const messages *m, uint64_t key)
+{
+    return hash_mix(key, UINT64_C(0x9e3779b97f4a7c15)) & (m->room - 1);
+}
+
+static void grow(messages *m)
+{
+    messages bigger = {.room = m->room == 0 ? 1024 : 2 * m->room};
+    bigger.halves = or_abort(calloc(bigger.room, sizeof *bigger.halves));
+    for (size_t i = 0; i < m->room; i++) {
+        if (m->halves[i].key == 0)
+            continue;
+        size_t at = place_of(&bigger, m->halves[i].key);
+        while (bigger.halves[at].key != 0)
+            at = (at + 1) & (bigger.room - 1);
+        bigger.halves[at] = m->halves[i];
+    }
+    free(m->halves);
+    m->halves = bigger.halves;
+    m->room = bigger.room;
+}
+
+/*
+ * A message that is sent, or received, again keeps its earliest times: what was received first was sent no earlier than
+ * what was sent first. One that hosts have sent alike, or received alike, is none that tells anything.
+ */
+static void note(half *h, side side, uint32_t host, int64_t time_ns)
+{
+    uint32_t *known = side == SENT ? &h->from : &h->to;
+    int64_t *time = side == SENT ? &h->sent_ns : &h->received_ns;
+    if (*known == NONE || (*known == host && time_ns < *time))
+        *time = time_ns;
+    if (*known != NONE && *known != host)
+        h->from = h->to = host; /* from a host to itself: passed over */
+    else
+        *known = host;
+}
+
+void messages_put(messages *m, const nl_record *record, uint32_t host)
+{
+    event_kind kind = look_up(m, record->event);
+    uint64_t key = kind.pair;
+    if (kind.side == NEITHER || m->count >= MOST || !hash_ids(m->options, record, &key))
+        return;
+    key = key == 0 ? 1 : key;
+    if (2 * (m->count + 1) > m->room)
+        grow(m);
+    size_t at = place_of(m, key);
+    while (m->halves[at].key != 0 && m->halves[at].key != key)
+        at = (at + 1) & (m->room - 1);
+    if (m->halves[at].key == 0) {
+        m->halves[at] = (half){.key = key, .from = NONE, .to = NONE};
+        m->count++;
+    }
+    note(&m->halves[at], kind.side, host, record->time_ns);
+}
+
+bool messages_next(const messages *m, size_t *at, message *found)
+{
+    for (; *at < m->room; ++*at) {
+        const half *h = &m->halves[*at];
+        if (h->key == 0 || h->from == NONE || h->to == NONE || h->from == h->to)
+            continue;
+        *found = (message){h->from, h->to, h->sent_ns, h->received_ns};
+        ++*at;
+        return true;
+    }
+    return false;
+}
+
+void messages_free(messages *m)
+{
+    name_table_free(&m->events);
+    free(m->kinds);
+    free(m->halves);
+    free(m);
+}

@@ -1,0 +1,69 @@
+#include "config.h"
+
+#include "clocks/name_table.h"
+
+#include "base/hash_bytes.h"
+#include "clocks/or_abort.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A name that goes on behind a NUL, as only a forged log has it, counts as what is before it: texts end there. */
+static nl_string up_to_nul(nl_string name)
+{
+    if (name.size > 0)
+        name.size = strnlen(name.data, name.size);
+    return name;
+}
+
+/* Where the name, which has no NUL, is, or would be. */
+static size_t place_of(const name_table *n, nl_string name)
+{
+    size_t at = hash_bytes(0, name.data, name.size) & (n->slot_count - 1);
+    for (; n->slots[at] != 0; at = (at + 1) & (n->slot_count - 1)) {
+        const char *text = n->texts[n->slots[at] - 1];
+        if (strncmp(text, name.data, name.size) == 0 && text[name.size] == '\0')
+            break;
+    }
+    return at;
+}
+
+size_t name_table_find(const name_table *n, nl_string name)
+{
+    if (n->slot_count == 0 || name.size == 0)
+        return NAME_NONE;
+    uint32_t number = n->slots[place_of(n, up_to_nul(name))];
+    return number != 0 ? number - 1 : NAME_NONE;
+}
+
+static void grow(name_table *n)
+{
+    size_t count = n->slot_count == 0 ? 16 : 2 * n->slot_count;
+    free(n->slots);
+    n->slots = or_abort(calloc(count, sizeof *n->slots));
+    n->slot_count = count;
+    for (size_t i = 0; i < n->count; i++)
+        n->slots[place_of(n, (nl_string){n->texts[i], strlen(n->texts[i])})] = (uint32_t)i + 1;
+    n->texts = or_abort(reallocarray(n->texts, count, sizeof *n->texts));
+}
+
+size_t name_table_add(name_table *n, nl_string name)
+{
+    size_t known = name_table_find(n, name);
+    if (known != NAME_NONE)
+        return known;
+    if (2 * (n->count + 1) > n->slot_count)
+        grow(n);
+    n->slots[place_of(n, up_to_nul(name))] = (uint32_t)n->count + 1;
+    n->texts[n->count] = or_abort(strndup(name.data, name.size));
+    return n->count++;
+}
+
+void name_table_free(name_table *n)
+{
+    for (size_t i = 0; i < n->count; i++)
+        free(n->texts[i]);
+    free(n->texts);
+    free(n->slots);
+    *n = (name_table){0};
+}

@@ -1,0 +1,357 @@
+/*
+ * CSV being read: csv_write.c says what it looks like.
+ *
+ * A row ends with the first newline outside of quotes; CRLF or LF. A quote that does not begin a cell stands
+ * for itself. A cell in quotes that does not end within a megabyte is no cell: its row ends with its line.
+ */
+#include "config.h"
+
+#include "convert/builder.h"
+#include "convert/csv.h"
+#include "record/field_name.h"
+
+#include <string.h>
+
+enum { QUOTED_LIMIT = 1 << 20 };
+
+static const char order_name[] = CSV_ORDER;
+
+/*
+ * Finds where a cell ends: at a comma, at a row's end, or at end. quoted is whether it is in quotes. What follows the
+ * closing quote belongs to the cell, but makes it a bad one. NULL when the quotes do not end before end.
+ */
+static const char *cell_end(const char *at, const char *end, bool *quoted, const char **close)
+{
+    *quoted = at < end && *at == '"';
+    if (*quoted) {
+        const char *limit = end - at > QUOTED_LIMIT ? at + QUOTED_LIMIT : end;
+        for (*close = at + 1;; *close += 2) {
+            *close = *close < limit ? memchr(*close, '"', (size_t)(limit - *close)) : NULL;
+            if (*close == NULL) {
+                if (limit == end)
+                    return NULL;
+                *quoted = false;
+                break;
+            }
+            if (*close + 1 == end || (*close)[1] != '"')
+                break;
+        }
+        if (*quoted)
+            at = *close + 1;
+    }
+    while (at < end && *at != ',' && *at != '\n')
+        at++;
+    return at;
+}
+
+/* The later of a newline in [at, end) and what was found before. */
+static const char *later_newline(const char *at, const char *end, const char *before)
+{
+    const char *newline = at < end ? memrchr(at, '\n', (size_t)(end - at)) : NULL;
+    return newline != NULL ? newline : before;
+}
+
+/* Rows that are whole. Only quotes are looked for: a newline that is not between them ends a row. */
+static size_t cut_rows(const char *data, size_t size)
+{
+    const char *outside = data, *end = data + size, *newline = NULL, *quote, *close;
+    bool quoted;
+    while (outside < end && (quote = memchr(outside, '"', (size_t)(end - outside))) != NULL) {
+        newline = later_newline(outside, quote, newline);
+        outside = quote + 1;
+        if (quote > data && quote[-1] != ',' && quote[-1] != '\n')
+            continue;
+        if (cell_end(quote, end, &quoted, &close) == NULL)
+            return newline != NULL ? (size_t)(newline + 1 - data) : 0;
+        if (quoted)
+            outside = close + 1;
+    }
+    newline = later_newline(outside, end, newline);
+    return newline != NULL ? (size_t)(newline + 1 - data) : 0;
+}
+
+/* What the cells of a column are. */
+typedef struct column {
+    nl_string key;  /* as it stands there */
+    nl_string name; /* of the field */
+    bool is_mended; /* it is not what stands there */
+} column;
+
+typedef struct header {
+    column *columns;
+    size_t count;
+    size_t *fields; /* which of them are no standard fields, in order */
+    size_t field_count;
+    size_t *members; /* which are standard fields, or called like them */
+    size_t member_count;
+    size_t order;   /* the column "#order"; SIZE_MAX when there is none */
+    nl_buffer text; /* of the names */
+    bool is_good;
+} header;
+
+/* A cell of the row being read. */
+typedef struct cell {
+    nl_string text;
+    bool there;
+} cell;
+
+typedef struct row_reader {
+    importer base;
+    const header *header;
+    builder builder;
+    cell *cells;
+    size_t count, capacity;
+    const char *bad; /* what is wrong with the row */
+} row_reader;
+
+static void unescape_quotes(builder *b, nl_string *text)
+{
+    char *bytes = memchr(text->data, '"', text->size) != NULL ? builder_bytes(b, text->size) : NULL;
+    if (bytes == NULL)
+        return;
+    size_t size = 0;
+    for (size_t i = 0; i < text->size; i++) {
+        i += text->data[i] == '"';
+        bytes[size++] = text->data[i];
+    }
+    *text = (nl_string){bytes, size};
+}
+
+static void add_cell(row_reader *r, nl_string text, bool there)
+{
+    if (r->count == r->capacity) {
+        r->capacity = r->capacity == 0 ? 64 : 2 * r->capacity;
+        r->cells = csv_or_die(reallocarray(r->cells, r->capacity, sizeof *r->cells));
+    }
+    r->cells[r->count++] = (cell){text, there};
+}
+
+/* Reads the cells of the row at at; returns where it ends: at its newline, or at end. */
+static const char *read_cells(row_reader *r, const char *at, const char *end)
+{
+    r->count = 0;
+    r->bad = NULL;
+    for (;; at++) {
+        bool quoted;
+        const char *close, *stop = cell_end(at, end, &quoted, &close);
+        nl_string text;
+        if (stop == NULL || (!quoted && at < end && *at == '"')) {
+            r->bad = "a cell's quotes do not end";
+            quoted = false;
+            /* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): what ends behind its beginning is there */
+            for (stop = at; stop < end && *stop != '\n'; stop++)
+                ;
+        }
+        if (quoted) {
+            text = (nl_string){at + 1, (size_t)(close - at - 1)};
+            const char *rest = close + 1;
+            rest += rest < stop && *rest == '\r' && (stop == end || *stop == '\n');
+            if (rest != stop)
+                r->bad = "something follows the quotes that end a cell";
+            unescape_quotes(&r->builder, &text);
+        } else {
+            text = (nl_string){at, (size_t)(stop - at)};
+            if (text.size > 0 && text.data[text.size - 1] == '\r' && (stop == end || *stop == '\n'))
+                text.size--;
+        }
+        add_cell(r, text, quoted || text.size > 0);
+        at = stop;
+        if (at == end || *at == '\n')
+            return at;
+    }
+}
+
+/* Fields, and the standard ones where they come first. */
+static void sort_columns(header *h)
+{
+    unsigned seen = 0;
+    h->fields = csv_or_die(calloc(h->count + 1, sizeof *h->fields));
+    h->members = csv_or_die(calloc(h->count + 1, sizeof *h->members));
+    h->order = SIZE_MAX;
+    for (size_t i = 0; i < h->count; i++) {
+        nl_string key = h->columns[i].key;
+        member m = member_of(key);
+        if (m != MEMBER_NONE)
+            h->members[h->member_count++] = i;
+        if (key.size == strlen(order_name) && memcmp(key.data, order_name, key.size) == 0)
+            h->order = i;
+        else if (m == MEMBER_NONE || (seen & 1u << m) != 0)
+            h->fields[h->field_count++] = i;
+        seen |= 1u << m;
+    }
+    h->is_good = (seen & 1u << MEMBER_TIME) != 0;
+}
+
+static nl_string copy_text(header *h, nl_string text)
+{
+    char *copy = h->text.data + h->text.size;
+    nl_buffer_append(&h->text, text.data, text.size);
+    return (nl_string){copy, text.size};
+}
+
+/* The columns that the cells name. */
+static header *make_header(const cell *cells, size_t count)
+{
+    static const nl_string none = {"_", 1};
+    header *h = csv_or_die(calloc(1, sizeof *h));
+    size_t room = 0;
+    h->columns = csv_or_die(calloc(count + 1, sizeof *h->columns));
+    for (size_t i = 0; i < count; i++)
+        room += 2 * cells[i].text.size + none.size;
+    nl_buffer_reserve(&h->text, room); /* it stays where it is */
+    for (; h->count < count; h->count++) {
+        column *c = &h->columns[h->count];
+        bool repeated;
+        c->key = copy_text(h, cells[h->count].text);
+        nl_string name = key_name(c->key, &repeated);
+        c->is_mended = name.size == 0;
+        c->name = copy_text(h, c->is_mended ? none : name);
+        c->is_mended = nl_name_mend((char *)c->name.data, c->name.size) || c->is_mended;
+    }
+    sort_columns(h);
+    return h;
+}
+
+/* The first row. */
+static size_t read_header(const char *data, size_t size, bool all, void **shared, sink *s)
+{
+    row_reader r = {0};
+    static const char mark[] = "\xef\xbb\xbf";
+    const char *at = data, *end = data + size;
+    if (size >= 3 && memcmp(at, mark, 3) == 0)
+        at += 3;
+    builder_begin(&r.builder, size);
+    const char *stop = read_cells(&r, at, end);
+    header *h = NULL;
+    if (all || (stop < end && r.bad == NULL) || size > QUOTED_LIMIT) {
+        h = make_header(r.cells, r.count);
+        if (!h->is_good && size > 0)
+            sink_malformed(s, 1, 0, "the first row names no column ts or DATE", data, (size_t)(stop - data));
+        *shared = h;
+    }
+    builder_free(&r.builder);
+    free(r.cells);
+    return h == NULL ? 0 : stop < end ? (size_t)(stop + 1 - data) : size;
+}
+
+static void free_header(void *shared)
+{
+    header *h = shared;
+    nl_buffer_free(&h->text);
+    free(h->columns);
+    free(h->members);
+    free(h->fields);
+    free(h);
+}
+
+static importer *open_reader(void *shared)
+{
+    row_reader *r = csv_or_die(calloc(1, sizeof *r));
+    r->base.kind = &csv_importer;
+    r->header = shared;
+    return &r->base;
+}
+
+static void close_reader(importer *base)
+{
+    row_reader *r = (row_reader *)base;
+    builder_free(&r->builder);
+    free(r->cells);
+    free(r);
+}
+
+static void take_field(row_reader *r, size_t column, sink *s)
+{
+    if (column >= r->count || !r->cells[column].there)
+        return;
+    nl_field *field = builder_add_good_name(&r->builder, r->header->columns[column].name);
+    field->type = NL_TYPE_STRING;
+    field->string = r->cells[column].text;
+    if (r->header->columns[column].is_mended)
+        sink_lose(s, LOSS_NAMES);
+}
+
+/* The fields in the order that the cell says. */
+static bool take_in_order(row_reader *r, nl_string order, sink *s)
+{
+    const char *at = order.data, *end = at + order.size;
+    while (at < end) {
+        size_t number = 0;
+        for (; at < end && *at >= '0' && *at <= '9' && number <= CSV_COLUMN_LIMIT; at++)
+            number = 10 * number + (size_t)(*at - '0');
+        if ((at < end && *at++ != ' ') || number == 0 || number > r->header->field_count)
+            return false;
+        take_field(r, r->header->fields[number - 1], s);
+    }
+    return true;
+}
+
+/* What is wrong with the row; NULL when it was taken. */
+static const char *take_row(row_reader *r, sink *s)
+{
+    const header *h = r->header;
+    if (r->bad != NULL)
+        return r->bad;
+    if (r->count > h->count)
+        return "there are more cells than columns";
+    for (size_t i = 0; i < h->member_count; i++) {
+        size_t at = h->members[i];
+        member m = at < r->count && r->cells[at].there ? member_of(h->columns[at].key) : MEMBER_NONE;
+        m = builder_member(&r->builder, m);
+        if (m != MEMBER_NONE && !builder_set(&r->builder, m, r->cells[at].text))
+            return "the time can't be read";
+    }
+    if (h->order < r->count && r->cells[h->order].there) {
+        if (!take_in_order(r, r->cells[h->order].text, s))
+            return "#order names a column that is none";
+    } else {
+        for (size_t i = 0; i < h->field_count; i++)
+            take_field(r, h->fields[i], s);
+    }
+    return builder_finish(&r->builder, false, s) ? NULL : "there is no time";
+}
+
+static void read_rows(importer *base, const char *data, size_t size, sink *s)
+{
+    row_reader *r = (row_reader *)base;
+    uint64_t line = 1;
+    if (r->header == NULL || !r->header->is_good)
+        return;
+    for (const char *at = data, *end = data + size; at < end && !s->stopped;) {
+        builder_begin(&r->builder, size);
+        const char *stop = read_cells(r, at, end);
+        bool is_blank = r->count == 1 && !r->cells[0].there;
+        const char *why = is_blank ? NULL : take_row(r, s);
+        if (why != NULL)
+            sink_malformed(s, line, (uint64_t)(at - data), why, at, (size_t)(stop - at));
+        for (; at < stop; at++)
+            line += *at == '\n';
+        line++;
+        at = stop < end ? stop + 1 : end;
+    }
+}
+
+static bool detect(const char *data, size_t size)
+{
+    row_reader r = {0};
+    builder_begin(&r.builder, size);
+    const char *stop = read_cells(&r, data, data + size);
+    bool found = false;
+    for (size_t i = 0; i < r.count && r.bad == NULL && r.count > 1 && stop < data + size; i++)
+        found = found || member_of(r.cells[i].text) == MEMBER_TIME;
+    builder_free(&r.builder);
+    free(r.cells);
+    return found;
+}
+
+const importer_kind csv_importer = {
+    .name = "csv",
+    .what = "CSV (RFC 4180) whose first row names the columns, one of them ts or DATE",
+    .detect = detect,
+    .head = read_header,
+    .unshare = free_header,
+    .cut = cut_rows,
+    .open = open_reader,
+    .close = close_reader,
+    .read = read_rows,
+};

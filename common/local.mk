@@ -1,0 +1,44 @@
+# Code that several programs share. A program takes of this archive only the members that it uses.
+noinst_LTLIBRARIES += %D%/libcommon.la
+%C%_libcommon_la_SOURCES = \
+	%D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/reading.h \
+	%D%/program/encoding.c %D%/program/encoding.h %D%/program/record_xml.c %D%/program/record_xml.h \
+	%D%/program/units.c %D%/program/units.h %D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c \
+	%D%/service/listener.c %D%/service/listener.h %D%/service/network.c %D%/service/network.h \
+	%D%/service/inherited.c %D%/service/inherited.h %D%/service/config_file.c %D%/service/config_file.h \
+	%D%/clocks/correction.c %D%/clocks/correction.h %D%/clocks/fit.c %D%/clocks/fit.h %D%/clocks/messages.c \
+	%D%/clocks/messages.h %D%/clocks/name_table.c %D%/clocks/name_table.h %D%/clocks/or_abort.h \
+	%D%/convert/convert.h %D%/convert/losses.c %D%/convert/output.c %D%/convert/output.h %D%/convert/formats.c %D%/convert/sink.c %D%/convert/netlogger.c \
+	%D%/convert/builder.c %D%/convert/builder.h %D%/convert/keys.c %D%/convert/keys.h \
+	%D%/convert/json_scan.c %D%/convert/json_scan.h %D%/convert/json_text.c %D%/convert/json_text.h \
+	%D%/convert/json_fields.c %D%/convert/json_fields.h %D%/convert/json.c \
+	%D%/convert/csv.h %D%/convert/csv_read.c %D%/convert/csv_write.c %D%/convert/text_set.c %D%/convert/text_set.h \
+	%D%/convert/otlp_read.c %D%/convert/otlp_write.c %D%/convert/otlp.h %D%/convert/chrome_read.c \
+	%D%/convert/lines.h %D%/convert/journal.c %D%/convert/strace.c \
+	%D%/convert/strace_line.c %D%/convert/strace_line.h %D%/convert/strace_time.c %D%/convert/strace_time.h \
+	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c \
+	%D%/convert/kernel_text.c %D%/convert/kernel_text.h %D%/convert/ftrace.c
+common_libs = %D%/libcommon.la $(producer_libs)
+if BUILD_NLSTAT
+# What a log means, and charts: these use GLib and cairo.
+%C%_libcommon_la_SOURCES += \
+	%D%/requests/trace.c %D%/requests/trace.h %D%/requests/drawing.c %D%/requests/drawing.h \
+	%D%/requests/infer.c %D%/requests/infer.h %D%/requests/lifelines.c %D%/requests/lifelines.h \
+	%D%/requests/hash64.h %D%/requests/json.c %D%/requests/json.h \
+	%D%/requests/printable.c %D%/requests/printable.h \
+	%D%/charts/chart.c %D%/charts/chart.h \
+	%D%/convert/picture.c %D%/convert/picture.h %D%/convert/chrome_write.c \
+	%D%/convert/perfetto.c %D%/convert/spans.c
+common_libs += $(GLIB_LIBS) $(CAIRO_LIBS)
+endif
+if BUILD_XML
+%C%_libcommon_la_SOURCES += %D%/convert/xml_read.c %D%/convert/xml_own.c %D%/convert/xml_write.c %D%/convert/xml.h
+common_libs += $(XML_LIBS)
+endif
+if BUILD_CTF
+%C%_libcommon_la_SOURCES += %D%/convert/ctf.c
+common_libs += $(BABELTRACE_LIBS)
+endif
+common_libs += -lm
+%C%_libcommon_la_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
+%C%_libcommon_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(BABELTRACE_CFLAGS)

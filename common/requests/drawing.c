@@ -1,0 +1,394 @@
+#include "config.h"
+
+#include "requests/drawing.h"
+
+#include <string.h>
+
+static void free_lifeline(gpointer data)
+{
+    drawing_lifeline *l = data;
+    g_free(l->name);
+    g_strfreev(l->events);
+    g_strfreev(l->ids);
+    g_free(l->color);
+    g_free(l);
+}
+
+static void free_loadline(gpointer data)
+{
+    drawing_loadline *l = data;
+    g_free(l->name);
+    g_free(l->event);
+    g_free(l->field);
+    g_free(l->unit);
+    g_free(l);
+}
+
+static void free_point(gpointer data)
+{
+    drawing_point *p = data;
+    g_free(p->name);
+    g_free(p->event);
+    g_free(p);
+}
+
+drawing *drawing_new(void)
+{
+    drawing *d = g_new0(drawing, 1);
+    d->lifelines = g_ptr_array_new_with_free_func(free_lifeline);
+    d->loadlines = g_ptr_array_new_with_free_func(free_loadline);
+    d->points = g_ptr_array_new_with_free_func(free_point);
+    d->quiet = g_ptr_array_new_with_free_func(g_free);
+    return d;
+}
+
+void drawing_free(drawing *d)
+{
+    if (d == NULL)
+        return;
+    g_free(d->title);
+    g_ptr_array_free(d->lifelines, TRUE);
+    g_ptr_array_free(d->loadlines, TRUE);
+    g_ptr_array_free(d->points, TRUE);
+    g_ptr_array_free(d->quiet, TRUE);
+    g_free(d);
+}
+
+drawing_lifeline *drawing_add_lifeline(drawing *d, const char *name, const char *const *events, const char *const *ids,
+                                       const char *color)
+{
+    drawing_lifeline *l = g_new0(drawing_lifeline, 1);
+    l->name = g_strdup(name);
+    l->events = g_strdupv((char **)events);
+    l->ids = g_strdupv((char **)ids);
+    l->color = g_strdup(color != NULL ? color : "HOST");
+    g_ptr_array_add(d->lifelines, l);
+    return l;
+}
+
+void drawing_add_loadline(drawing *d, const char *name, const char *event, const char *field, const char *unit)
+{
+    drawing_loadline *l = g_new0(drawing_loadline, 1);
+    l->name = g_strdup(name);
+    l->event = g_strdup(event);
+    l->field = g_strdup(field);
+    l->unit = g_strdup(unit != NULL ? unit : "");
+    g_ptr_array_add(d->loadlines, l);
+}
+
+void drawing_add_point(drawing *d, const char *name, const char *event)
+{
+    drawing_point *p = g_new0(drawing_point, 1);
+    p->name = g_strdup(name);
+    p->event = g_strdup(event);
+    g_ptr_array_add(d->points, p);
+}
+
+/* The value of a key that a section must have; NULL with the reason when it has it not. */
+static char *needed(GKeyFile *file, const char *section, const char *key, char **message)
+{
+    char *value = g_key_file_get_string(file, section, key, NULL);
+    if (value == NULL || *value == '\0') {
+        g_free(value);
+        *message = g_strdup_printf("[%s] has no %s=", section, key);
+        return NULL;
+    }
+    return value;
+}
+
+/* Words with ; between them, those that are empty left out; NULL with the reason when there are fewer than least. */
+static char **needed_list(GKeyFile *file, const char *section, const char *key, gsize least, char **message)
+{
+    gsize count = 0, kept = 0;
+    char **list = g_key_file_get_string_list(file, section, key, &count, NULL);
+    for (gsize i = 0; i < count; i++) {
+        g_strstrip(list[i]);
+        if (*list[i] != '\0')
+            list[kept++] = list[i];
+        else
+            g_free(list[i]);
+    }
+    if (list != NULL)
+        list[kept] = NULL;
+    if (kept >= least)
+        return list;
+    g_strfreev(list);
+    *message = g_strdup_printf("[%s] needs %s= with at least %u names, ; between them", section, key, (unsigned)least);
+    return NULL;
+}
+
+static bool read_lifeline(drawing *d, GKeyFile *file, const char *section, const char *name, char **message)
+{
+    char **events = needed_list(file, section, "events", 2, message);
+    char **ids = events == NULL ? NULL : needed_list(file, section, "id", 1, message);
+    char *color = g_key_file_get_string(file, section, "color", NULL);
+    if (ids != NULL)
+        drawing_add_lifeline(d, name, (const char *const *)events, (const char *const *)ids, color)->again =
+            g_key_file_get_boolean(file, section, "again", NULL);
+    bool good = ids != NULL;
+    g_strfreev(events);
+    g_strfreev(ids);
+    g_free(color);
+    return good;
+}
+
+static bool read_loadline(drawing *d, GKeyFile *file, const char *section, const char *name, char **message)
+{
+    char *event = needed(file, section, "event", message);
+    char *field = event == NULL ? NULL : needed(file, section, "field", message);
+    char *unit = g_key_file_get_string(file, section, "unit", NULL);
+    if (field != NULL)
+        drawing_add_loadline(d, name, event, field, unit);
+    bool good = field != NULL;
+    g_free(event);
+    g_free(field);
+    g_free(unit);
+    return good;
+}
+
+static bool read_section(drawing *d, GKeyFile *file, const char *section, char **message)
+{
+    if (strcmp(section, "view") == 0) {
+        d->title = g_key_file_get_string(file, section, "title", NULL);
+        return true;
+    }
+    if (g_str_has_prefix(section, "lifeline "))
+        return read_lifeline(d, file, section, section + strlen("lifeline "), message);
+    if (g_str_has_prefix(section, "loadline "))
+        return read_loadline(d, file, section, section + strlen("loadline "), message);
+    if (g_str_has_prefix(section, "point ")) {
+        char *event = needed(file, section, "event", message);
+        if (event != NULL)
+            drawing_add_point(d, section + strlen("point "), event);
+        g_free(event);
+        return *message == NULL;
+    }
+    *message =
+        g_strdup_printf("what is [%s]? [view], [lifeline NAME], [loadline NAME] and [point NAME] are known", section);
+    return false;
+}
+
+/* The drawing that a file says; NULL with the reason in *message. */
+static drawing *read_sections(GKeyFile *file, char **message)
+{
+    drawing *d = drawing_new();
+    char **sections = g_key_file_get_groups(file, NULL);
+    for (char **section = sections; *section != NULL && *message == NULL; section++)
+        read_section(d, file, *section, message);
+    g_strfreev(sections);
+    if (*message == NULL)
+        return d;
+    drawing_free(d);
+    return NULL;
+}
+
+bool drawing_find_id(const nl_record *record, const char *id, nl_field *field)
+{
+    if (strchr(id, '|') == NULL)
+        return nl_record_find(record, id, field);
+    char name[256];
+    for (const char *at = id; *at != '\0';) {
+        size_t size = strcspn(at, "|");
+        if (size < sizeof name) {
+            memcpy(name, at, size);
+            name[size] = '\0';
+            if (size > 0 && nl_record_find(record, name, field))
+                return true;
+        }
+        at += size + (at[size] == '|');
+    }
+    return false;
+}
+
+/* ---- ready-made ones ---- */
+
+/* Folders in which they may be, the user's own first; to be freed with g_strfreev. */
+static char **ready_made_folders(void)
+{
+    GPtrArray *folders = g_ptr_array_new();
+    g_ptr_array_add(folders, g_build_filename(g_get_user_data_dir(), "netlogger", "drawings", NULL));
+    for (const char *const *folder = g_get_system_data_dirs(); *folder != NULL; folder++)
+        g_ptr_array_add(folders, g_build_filename(*folder, "netlogger", "drawings", NULL));
+    g_ptr_array_add(folders, g_strdup(NL_DRAWINGS));
+    g_ptr_array_add(folders, NULL);
+    return (char **)g_ptr_array_free(folders, FALSE);
+}
+
+static gint by_name(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void add_names(GPtrArray *names, const char *path)
+{
+    GDir *folder = g_dir_open(path, 0, NULL);
+    const char *file;
+    while (folder != NULL && (file = g_dir_read_name(folder)) != NULL) {
+        guint at;
+        char *name = g_str_has_suffix(file, ".nlv") ? g_strndup(file, strlen(file) - 4) : NULL;
+        if (name != NULL && !g_ptr_array_find_with_equal_func(names, name, g_str_equal, &at))
+            g_ptr_array_add(names, name);
+        else
+            g_free(name);
+    }
+    if (folder != NULL)
+        g_dir_close(folder);
+}
+
+char **drawing_names(void)
+{
+    char **folders = ready_made_folders();
+    GPtrArray *names = g_ptr_array_new();
+    for (char **folder = folders; *folder != NULL; folder++)
+        add_names(names, *folder);
+    g_strfreev(folders);
+    g_ptr_array_sort(names, by_name);
+    g_ptr_array_add(names, NULL);
+    return (char **)g_ptr_array_free(names, FALSE);
+}
+
+/* The file of a path, or of a name; to be freed with g_free. */
+static char *find_file(const char *path)
+{
+    char *found = NULL;
+    if (strchr(path, '/') != NULL || g_file_test(path, G_FILE_TEST_EXISTS))
+        return g_strdup(path);
+    char **folders = ready_made_folders(), *file = g_strdup_printf("%s.nlv", path);
+    for (char **folder = folders; *folder != NULL && found == NULL; folder++) {
+        found = g_build_filename(*folder, file, NULL);
+        if (!g_file_test(found, G_FILE_TEST_EXISTS))
+            g_clear_pointer(&found, g_free);
+    }
+    g_free(file);
+    g_strfreev(folders);
+    return found != NULL ? found : g_strdup(path);
+}
+
+drawing *drawing_read(const char *path, char **message)
+{
+    char *found = find_file(path);
+    GKeyFile *file = g_key_file_new();
+    GError *error = NULL;
+    drawing *d = NULL;
+    char *reason = NULL;
+    *message = NULL;
+    if (g_key_file_load_from_file(file, found, G_KEY_FILE_NONE, &error))
+        d = read_sections(file, &reason);
+    else
+        reason = g_strdup(error->message);
+    if (d == NULL)
+        *message = g_strdup_printf("%s: %s", path, reason);
+    g_free(found);
+    g_free(reason);
+    g_clear_error(&error);
+    g_key_file_free(file);
+    return d;
+}
+
+drawing *drawing_parse(const char *text, char **message)
+{
+    GKeyFile *file = g_key_file_new();
+    GError *error = NULL;
+    drawing *d = NULL;
+    *message = NULL;
+    if (g_key_file_load_from_data(file, text, strlen(text), G_KEY_FILE_NONE, &error))
+        d = read_sections(file, message);
+    else
+        *message = g_strdup(error->message);
+    g_clear_error(&error);
+    g_key_file_free(file);
+    return d;
+}
+
+static char *section_name(const char *kind, const char *name)
+{
+    char *section = g_strdup_printf("%s %s", kind, name);
+    g_strdelimit(section, "[]\n\r", '_');
+    return section;
+}
+
+static GKeyFile *make_file(const drawing *d)
+{
+    GKeyFile *file = g_key_file_new();
+    if (d->title != NULL)
+        g_key_file_set_string(file, "view", "title", d->title);
+    for (guint i = 0; i < d->lifelines->len; i++) {
+        const drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
+        char *section = section_name("lifeline", l->name);
+        g_key_file_set_string_list(file, section, "events", (const char *const *)l->events, g_strv_length(l->events));
+        g_key_file_set_string_list(file, section, "id", (const char *const *)l->ids, g_strv_length(l->ids));
+        g_key_file_set_string(file, section, "color", l->color);
+        if (l->again)
+            g_key_file_set_boolean(file, section, "again", TRUE);
+        g_free(section);
+    }
+    for (guint i = 0; i < d->loadlines->len; i++) {
+        const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
+        char *section = section_name("loadline", l->name);
+        g_key_file_set_string(file, section, "event", l->event);
+        g_key_file_set_string(file, section, "field", l->field);
+        g_key_file_set_string(file, section, "unit", l->unit);
+        g_free(section);
+    }
+    for (guint i = 0; i < d->points->len; i++) {
+        const drawing_point *p = g_ptr_array_index(d->points, i);
+        char *section = section_name("point", p->name);
+        g_key_file_set_string(file, section, "event", p->event);
+        g_free(section);
+    }
+    return file;
+}
+
+char *drawing_text(const drawing *d)
+{
+    GKeyFile *file = make_file(d);
+    char *text = g_key_file_to_data(file, NULL, NULL);
+    g_key_file_free(file);
+    return text;
+}
+
+drawing *drawing_copy(const drawing *d)
+{
+    drawing *copy = drawing_new();
+    copy->title = g_strdup(d->title);
+    for (guint i = 0; i < d->lifelines->len; i++) {
+        const drawing_lifeline *l = g_ptr_array_index(d->lifelines, i);
+        drawing_add_lifeline(copy, l->name, (const char *const *)l->events, (const char *const *)l->ids, l->color)
+            ->again = l->again;
+    }
+    for (guint i = 0; i < d->loadlines->len; i++) {
+        const drawing_loadline *l = g_ptr_array_index(d->loadlines, i);
+        drawing_add_loadline(copy, l->name, l->event, l->field, l->unit);
+    }
+    for (guint i = 0; i < d->points->len; i++) {
+        const drawing_point *p = g_ptr_array_index(d->points, i);
+        drawing_add_point(copy, p->name, p->event);
+    }
+    for (guint i = 0; i < d->quiet->len; i++)
+        g_ptr_array_add(copy->quiet, g_strdup(g_ptr_array_index(d->quiet, i)));
+    return copy;
+}
+
+bool drawing_check(const drawing *d, char **message)
+{
+    char *text = drawing_text(d);
+    drawing *again = drawing_parse(text, message);
+    bool good = again != NULL && again->lifelines->len == d->lifelines->len &&
+                again->loadlines->len == d->loadlines->len && again->points->len == d->points->len;
+    if (again != NULL && !good)
+        *message = g_strdup("two of a kind have the same name");
+    drawing_free(again);
+    g_free(text);
+    return good;
+}
+
+bool drawing_write(const drawing *d, const char *path, char **message)
+{
+    GKeyFile *file = make_file(d);
+    GError *error = NULL;
+    bool good = g_key_file_save_to_file(file, path, &error);
+    *message = good ? NULL : g_strdup(error->message);
+    g_clear_error(&error);
+    g_key_file_free(file);
+    return good;
+}

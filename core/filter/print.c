@@ -1,0 +1,104 @@
+/* The canonical form of an expression. */
+#include "config.h"
+
+#include "filter/filter_internal.h"
+#include "record/bp.h"
+#include "record/ulm.h"
+
+#include <string.h>
+
+const char *nl_operator_text(nl_operator operator)
+{
+    static const char *const texts[] = {
+        [NL_OPERATOR_NONE] = "",
+        [NL_OPERATOR_EQUAL] = "==",
+        [NL_OPERATOR_NOT_EQUAL] = "!=",
+        [NL_OPERATOR_LESS] = "<",
+        [NL_OPERATOR_LESS_EQUAL] = "<=",
+        [NL_OPERATOR_GREATER] = ">",
+        [NL_OPERATOR_GREATER_EQUAL] = ">=",
+        [NL_OPERATOR_GLOB] = "~",
+        [NL_OPERATOR_NOT_GLOB] = "!~",
+        [NL_OPERATOR_REGEX] = "=~",
+        [NL_OPERATOR_IN] = "in",
+        [NL_OPERATOR_NOT_IN] = "not in",
+        [NL_OPERATOR_HAS] = "has",
+    };
+    return texts[operator];
+}
+
+static void put(nl_buffer *out, const char *text)
+{
+    nl_buffer_append(out, text, strlen(text));
+}
+
+static const nl_text_format *format_of_name(nl_string name)
+{
+    return nl_bp.member(name.data, name.size) != NL_MEMBER_NONE ? &nl_bp : &nl_ulm;
+}
+
+size_t nl_filter_time_text(nl_string name, int64_t time_ns, char out[NL_TIME_TEXT_SIZE])
+{
+    return format_of_name(name)->put_time(time_ns, &(nl_known_second){0}, out);
+}
+
+static void put_operand(const nl_filter_test *test, const nl_operand *operand, nl_buffer *out)
+{
+    char time[NL_TIME_TEXT_SIZE];
+    if (operand->number.kind == NL_NUMBER_NONE) {
+        nl_buffer_reserve(out, 4 * operand->text.size + 2);
+        char *end = nl_text_put_quoted(out->data + out->size, operand->text);
+        out->size = (size_t)(end - out->data);
+    } else if (test->member == NL_MEMBER_TIME) {
+        nl_buffer_append(out, time, nl_filter_time_text(test->name, operand->number.integer, time));
+    } else if (test->member == NL_MEMBER_LEVEL) {
+        put(out, format_of_name(test->name)->level_name((nl_level)operand->number.integer));
+    } else {
+        nl_buffer_append(out, operand->text.data, operand->text.size);
+    }
+}
+
+static void put_test(const nl_filter *filter, const nl_filter_test *test, nl_buffer *out)
+{
+    bool list = test->operator== NL_OPERATOR_IN || test->operator== NL_OPERATOR_NOT_IN;
+    if (test->operator== NL_OPERATOR_HAS)
+        put(out, "has ");
+    nl_buffer_append(out, test->name.data, test->name.size);
+    if (test->operator== NL_OPERATOR_HAS)
+        return;
+    put(out, " ");
+    put(out, nl_operator_text(test->operator));
+    put(out, list ? " (" : " ");
+    for (uint32_t i = 0; i < test->operand_count; i++) {
+        put(out, i > 0 ? ", " : "");
+        put_operand(test, &filter->operands[test->first_operand + i], out);
+    }
+    put(out, list ? ")" : "");
+}
+
+/* within: what series it stands in; NL_NODE_TEST when in none. depth: of the parentheses that are open. */
+static int print(const nl_filter *filter, const nl_node *nodes, int at, nl_node_kind within, int depth, nl_buffer *out)
+{
+    const nl_node *node = &nodes[at];
+    bool is_has = node->kind == NL_NODE_TEST && filter->tests[node->first_test].operator== NL_OPERATOR_HAS;
+    bool parentheses = (node->negated && !is_has) || (node->kind == NL_NODE_OR && within == NL_NODE_AND);
+    int deepest = depth += parentheses;
+    put(out, node->negated ? "!" : "");
+    put(out, parentheses ? "(" : "");
+    if (node->kind == NL_NODE_TEST)
+        put_test(filter, &filter->tests[node->first_test], out);
+    else
+        for (int child = node->first_child; child >= 0; child = nodes[child].next) {
+            int deep = print(filter, nodes, child, node->kind, depth, out);
+            deepest = deep > deepest ? deep : deepest;
+            if (nodes[child].next >= 0)
+                put(out, node->kind == NL_NODE_AND ? " && " : " || ");
+        }
+    put(out, parentheses ? ")" : "");
+    return deepest;
+}
+
+int nl_filter_print(const nl_filter *filter, const nl_node *nodes, int root, nl_buffer *out)
+{
+    return print(filter, nodes, root, NL_NODE_TEST, 0, out);
+}

@@ -1,0 +1,450 @@
+#include "config.h"
+
+#include "reader/decoder_internal.h"
+
+#include "base/error.h"
+#include "record/bytes.h"
+#include "record/record_internal.h"
+#include "record/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    DEFAULT_MAX_RECORD = 1 << 20,
+    KEEP_CARRY = 512, /* a larger empty carry is given back, so that idle connections stay small */
+};
+
+static void empty_carry(nl_decoder *decoder)
+{
+    decoder->carry.size = 0;
+    decoder->carry_used = false;
+}
+
+nl_decoder *nl_decoder_new(const nl_decoder_options *options)
+{
+    nl_decoder *decoder = calloc(1, sizeof *decoder);
+    NL_REQUIRE(decoder != NULL, "out of memory");
+    if (options != NULL)
+        decoder->options = *options;
+    if (decoder->options.max_record_size == 0)
+        decoder->options.max_record_size = DEFAULT_MAX_RECORD;
+    if (decoder->options.max_record_size > SIZE_MAX - NL_DECODER_MARK_SIZE)
+        decoder->options.max_record_size = SIZE_MAX - NL_DECODER_MARK_SIZE; /* carry_more takes so much more */
+    decoder->source = strdup(decoder->options.source != NULL ? decoder->options.source : "-");
+    NL_REQUIRE(decoder->source != NULL, "out of memory");
+    decoder->options.source = decoder->source;
+    nl_decoder_restart(decoder);
+    return decoder;
+}
+
+void nl_decoder_free(nl_decoder *decoder)
+{
+    if (decoder == NULL)
+        return;
+    nl_record_free(decoder->record);
+    nl_buffer_free(&decoder->carry);
+    nl_buffer_free(&decoder->in.held);
+    nl_buffer_free(&decoder->damage.text);
+    nl_block_reader_free(&decoder->block);
+    nl_streams_clear(&decoder->streams);
+    free(decoder->fresh);
+    free(decoder->suspect);
+    free(decoder->source);
+    free(decoder);
+}
+
+void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
+{
+    NL_REQUIRE(nl_input_is_used_up(&decoder->in) && !decoder->open && !decoder->paused,
+               "the piece before is not used up: nl_decoder_next has not returned NL_AGAIN");
+    NL_REQUIRE(!decoder->in.finished, "nl_decoder_finish was called");
+    nl_input_feed(&decoder->in, data, size);
+    decoder->nul = NULL;
+    decoder->stats.bytes += size;
+}
+
+void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size)
+{
+    if (decoder->carry_used)
+        empty_carry(decoder);
+    NL_REQUIRE(!nl_decoder_is_midway(decoder) && !decoder->in_blocks, "not between two lines");
+    if (lines > 0)
+        decoder->format = format;
+    decoder->lines += lines;
+    decoder->in.end_offset += size;
+}
+
+void nl_decoder_jump(nl_decoder *decoder, uint64_t offset, uint64_t lines)
+{
+    decoder->in.end_offset = offset;
+    decoder->lines += lines;
+    nl_streams_clear(decoder->options.streams != NULL ? decoder->options.streams : &decoder->streams);
+}
+
+void nl_decoder_finish(nl_decoder *decoder)
+{
+    decoder->in.finished = true;
+}
+
+void nl_decoder_restart(nl_decoder *decoder)
+{
+    decoder->in.finished = false;
+    decoder->in.end_offset = 0;
+    decoder->skipping = false;
+    empty_carry(decoder);
+    decoder->wasted = 0;
+    decoder->lines = 0;
+    decoder->format = decoder->options.format;
+    decoder->in_blocks = decoder->format == NL_FORMAT_NLB;
+}
+
+void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user)
+{
+    decoder->on_question = on_question;
+    decoder->question_user = user;
+}
+
+void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *user, const nl_block_view *block),
+                         void *user)
+{
+    decoder->on_block = on_block;
+    decoder->block_user = user;
+    decoder->take_blocks = take;
+    decoder->unread_blocks = false;
+}
+
+void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user, const nl_block_view *block),
+                                void *user)
+{
+    nl_decoder_on_block(decoder, true, on_block, user);
+    decoder->unread_blocks = true;
+}
+
+void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user)
+{
+    decoder->may = may;
+    decoder->may_user = user;
+}
+
+bool nl_decoder_is_paused(const nl_decoder *decoder)
+{
+    return decoder->paused;
+}
+
+nl_format nl_decoder_format(const nl_decoder *decoder)
+{
+    return decoder->format;
+}
+
+bool nl_decoder_is_midway(const nl_decoder *decoder)
+{
+    return (decoder->carry.size > 0 && !decoder->carry_used) || decoder->skipping || nl_input_left(&decoder->in) > 0;
+}
+
+size_t nl_decoder_held(const nl_decoder *decoder)
+{
+    return decoder->carry.capacity + decoder->in.held.capacity + decoder->damage.text.capacity +
+           nl_block_reader_held(&decoder->block);
+}
+
+const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder)
+{
+    return &decoder->stats;
+}
+
+void nl_decoder_report(nl_decoder *decoder, const char *text, size_t size, uint64_t offset, const char *reason)
+{
+    decoder->stats.malformed++;
+    if (decoder->options.on_malformed == NULL)
+        return;
+    size_t limit = decoder->options.max_record_size;
+    nl_malformed what = {
+        .source = decoder->source,
+        .line = decoder->line,
+        .offset = offset,
+        .reason = reason,
+        .text = {text, size < limit ? size : limit},
+    };
+    decoder->options.on_malformed(decoder->options.user, &what);
+}
+
+nl_record *nl_decoder_record(nl_decoder *decoder)
+{
+    if (decoder->record == NULL)
+        decoder->record = nl_record_new();
+    nl_record_clear(decoder->record);
+    return decoder->record;
+}
+
+static void report_long(nl_decoder *decoder, const char *text, size_t size, uint64_t offset)
+{
+    char reason[80];
+    snprintf(reason, sizeof reason, "record is longer than %zu bytes", decoder->options.max_record_size);
+    nl_decoder_report(decoder, text, size, offset, reason);
+}
+
+/* A log may mix formats, so each line is asked for its own; one that does not tell is taken for what was met before. */
+static const nl_text_format *format_of_line(nl_decoder *decoder, const nl_line *l)
+{
+    nl_format format = decoder->options.format;
+    if (format == NL_FORMAT_UNKNOWN) {
+        format = nl_text_format_of_line(l->text, (size_t)(l->end - l->text));
+        if (format == NL_FORMAT_UNKNOWN)
+            format = decoder->format;
+        else
+            decoder->format = format;
+    }
+    return nl_text_format_of(format);
+}
+
+static bool is_blank_line(const nl_line *l)
+{
+    const char *at = l->text;
+    while (at < l->end && nl_byte_is_blank(*at))
+        at++;
+    return at == l->end;
+}
+
+/* A record was cut by the next one, which begins at next in the same line: that comes first in the next call. */
+static void keep_rest(nl_decoder *decoder, const nl_line *l, const char *next)
+{
+    decoder->rest = *l;
+    decoder->rest.text = next;
+    decoder->rest.offset += (uint64_t)(next - l->text);
+    decoder->has_rest = true;
+}
+
+/*
+ * Whether a line, as it came, is longer than the longest record and its '\r'. That is asked before anything is taken
+ * off the line, as it is when the line comes in pieces: the answer must not depend on where it was cut.
+ */
+static bool is_too_long(const nl_decoder *decoder, const nl_line *l)
+{
+    size_t size = (size_t)(l->end - l->text);
+    return size - (size > 0 && l->end[-1] == '\r') > decoder->options.max_record_size;
+}
+
+/* Decodes a line. NL_AGAIN when there was no record in it; what could not be read has been reported. */
+static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **record)
+{
+    if (is_too_long(decoder, &l)) {
+        report_long(decoder, l.text, (size_t)(l.end - l.text), l.offset);
+        return NL_AGAIN;
+    }
+    if (l.offset == 0) {
+        size_t header = nl_text_header_size(l.text, (size_t)(l.end - l.text));
+        l.text += header;
+        l.offset += header;
+    }
+    while (l.end > l.text && l.end[-1] == '\r')
+        l.end--;
+    if (is_blank_line(&l))
+        return NL_AGAIN;
+    size_t size = (size_t)(l.end - l.text), used = size;
+    const nl_text_format *format = format_of_line(decoder, &l);
+    if (format == NULL) {
+        nl_decoder_report(decoder, l.text, size, l.offset, "neither a DATE= nor a ts= field");
+        return NL_AGAIN;
+    }
+    nl_status status =
+        nl_text_decode(format, nl_decoder_record(decoder), decoder->options.fraction, l.text, l.end, l.limit, &used);
+    if (status != NL_OK) {
+        if (used < size)
+            keep_rest(decoder, &l, l.text + used);
+        nl_decoder_report(decoder, l.text, used, l.offset, nl_error_message());
+        return NL_AGAIN;
+    }
+    decoder->stats.records++;
+    if (!l.terminated) {
+        decoder->record->flags |= NL_RECORD_UNTERMINATED;
+        decoder->stats.unterminated++;
+    }
+    *record = decoder->record;
+    return NL_OK;
+}
+
+/* Of a line that is skipped only what may be the beginning of a block's mark is kept: it ends the line. */
+static void keep_latest(nl_decoder *decoder, const char *text, size_t size)
+{
+    nl_buffer *carry = &decoder->carry, latest = {0};
+    size_t most = NL_DECODER_MARK_SIZE - 1, now = size < most ? size : most;
+    size_t before = carry->size < most - now ? carry->size : most - now;
+    nl_buffer_append(&latest, carry->data + carry->size - before, before);
+    nl_buffer_append(&latest, text + size - now, now);
+    nl_buffer_free(carry);
+    *carry = latest;
+}
+
+/*
+ * Adds to the line that is carried. False when that makes it too long: then it has been reported, and is skipped. It is
+ * too long for certain only when it is so without its '\r' and without a block's mark of which all but the last byte is
+ * there.
+ */
+static bool carry_more(nl_decoder *decoder, const char *text, size_t size)
+{
+    size_t room = decoder->options.max_record_size + NL_DECODER_MARK_SIZE - decoder->carry.size;
+    size_t now = size < room ? size : room;
+    nl_buffer_append(&decoder->carry, text, now);
+    if (size <= room)
+        return true;
+    report_long(decoder, decoder->carry.data, decoder->carry.size, decoder->carry_offset);
+    keep_latest(decoder, text + now, size - now);
+    return false;
+}
+
+/* Keeps the rest of the piece for when its line's end comes, unless that makes the line too long. */
+static void carry_rest(nl_decoder *decoder)
+{
+    size_t size = (size_t)(decoder->in.end - decoder->in.at);
+    if (size == 0)
+        return;
+    if (decoder->skipping) {
+        keep_latest(decoder, decoder->in.at, size);
+    } else {
+        decoder->line = decoder->lines + 1;
+        if (decoder->carry.size == 0)
+            decoder->carry_offset = nl_input_offset(&decoder->in, decoder->in.at);
+        decoder->skipping = !carry_more(decoder, decoder->in.at, size);
+    }
+    decoder->in.at = decoder->in.end;
+}
+
+/* The carry as a line. */
+static nl_line carried_line(nl_decoder *decoder, bool terminated)
+{
+    const char *end = decoder->carry.data + decoder->carry.size;
+    decoder->carry_used = true;
+    return (nl_line){decoder->carry.data, end, end, decoder->carry_offset, terminated};
+}
+
+/* The line that ends at newline, which the piece holds; part of it may be in the carry. False when it is to be passed
+ * over. */
+static bool take_line(nl_decoder *decoder, const char *newline, nl_line *l)
+{
+    const char *start = decoder->in.at;
+    decoder->in.at = newline + 1;
+    decoder->line = ++decoder->lines;
+    if (decoder->skipping) {
+        decoder->skipping = false;
+        empty_carry(decoder);
+        return false;
+    }
+    if (decoder->carry.size == 0) {
+        *l = (nl_line){start, newline, decoder->in.end, nl_input_offset(&decoder->in, start), true};
+        return true;
+    }
+    if (!carry_more(decoder, start, (size_t)(newline - start))) {
+        empty_carry(decoder);
+        return false;
+    }
+    *l = carried_line(decoder, true);
+    return true;
+}
+
+/* What is left when no more bytes come: a line without its newline. */
+static nl_status decode_last(nl_decoder *decoder, const nl_record **record)
+{
+    if (decoder->carry.size == 0 || decoder->skipping)
+        return NL_END;
+    decoder->line = decoder->lines + 1;
+    return decode_line(decoder, carried_line(decoder, false), record);
+}
+
+/*
+ * A block begins after text_size bytes, which begin in the carry when there is one. Goes over to it, and decodes those
+ * bytes, a line without its newline.
+ */
+static nl_status decode_before_block(nl_decoder *decoder, size_t text_size, const nl_record **record)
+{
+    nl_input *in = &decoder->in;
+    nl_line l = {in->at, in->at + text_size, in->end, nl_input_offset(in, in->at), false};
+    size_t carried = decoder->carry.size;
+    bool skipped = decoder->skipping;
+    if (text_size < carried) {
+        nl_input_put_back(in, decoder->carry.data + text_size, carried - text_size);
+        decoder->carry.size = text_size;
+    } else {
+        if (carried > 0 && !skipped)
+            nl_buffer_append(&decoder->carry, in->at, text_size - carried);
+        in->at += text_size - carried;
+    }
+    decoder->in_blocks = true;
+    decoder->skipping = false;
+    if (text_size == 0 && !skipped)
+        return NL_AGAIN;
+    decoder->line = ++decoder->lines;
+    if (skipped) {
+        empty_carry(decoder);
+        return NL_AGAIN;
+    }
+    return decode_line(decoder, carried > 0 ? carried_line(decoder, false) : l, record);
+}
+
+/* Gives back what a burst of large records took: thousands of decoders may wait for more at once. */
+static nl_status rest_idle(nl_decoder *decoder)
+{
+    if (decoder->record != NULL)
+        nl_record_trim(decoder->record);
+    if (decoder->carry.size == 0 && decoder->carry.capacity > KEEP_CARRY)
+        nl_buffer_free(&decoder->carry);
+    if (!decoder->in.in_held) {
+        nl_block_reader_free(&decoder->block);
+        nl_buffer_free(&decoder->in.held);
+    }
+    return NL_AGAIN;
+}
+
+/* The next record where the input is text. NL_AGAIN when there was none in what was looked at; *wait is then whether
+ * there is nothing more to look at. */
+static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, bool *wait)
+{
+    nl_input *in = &decoder->in;
+    size_t left = nl_input_left(in), text_size;
+    const char *newline = left == 0 ? NULL : memchr(in->at, '\n', left);
+    const char *limit = newline != NULL ? newline : in->end;
+    bool may_have_block =
+        (decoder->nul == NULL || decoder->nul < limit) && decoder->options.format == NL_FORMAT_UNKNOWN;
+    if (may_have_block && nl_decoder_find_block(decoder, limit, &text_size))
+        return decode_before_block(decoder, text_size, record);
+    nl_line l;
+    if (newline != NULL)
+        return take_line(decoder, newline, &l) ? decode_line(decoder, l, record) : NL_AGAIN;
+    carry_rest(decoder);
+    if (!nl_input_is_used_up(in))
+        return NL_AGAIN;
+    *wait = !in->finished;
+    return *wait ? NL_AGAIN : decode_last(decoder, record);
+}
+
+nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
+{
+    nl_status status = NL_AGAIN;
+    bool wait = false;
+    while (status == NL_AGAIN && !wait) {
+        if (decoder->has_rest) {
+            decoder->has_rest = false;
+            status = decode_line(decoder, decoder->rest, record);
+            continue;
+        }
+        if (decoder->carry_used)
+            empty_carry(decoder);
+        if (decoder->in_blocks) {
+            status = nl_decoder_next_in_blocks(decoder, record);
+            wait = status == NL_AGAIN;
+            if (status == NL_END) {
+                decoder->in_blocks = false;
+                decoder->nul = NULL;
+                status = NL_AGAIN;
+            }
+            continue;
+        }
+        if (decoder->in.in_held && decoder->in.at == decoder->in.end) {
+            nl_input_advance(&decoder->in);
+            decoder->nul = NULL;
+        }
+        status = next_in_text(decoder, record, &wait);
+    }
+    return wait ? rest_idle(decoder) : status;
+}

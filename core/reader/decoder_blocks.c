@@ -1,0 +1,463 @@
+/* The decoder where its input is blocks: finding them whole, passing over damage, noticing what is missing. */
+#include "config.h"
+
+#include "reader/decoder_internal.h"
+
+#include "base/error.h"
+#include "record/bp.h"
+#include "record/bytes.h"
+#include "record/ulm.h"
+#include "record/varint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MARK = NL_DECODER_MARK_SIZE,
+    LOOK = 64, /* bytes that tell whether a block or a line of text begins */
+    FREE_WASTE = 32 << 20,
+    WASTE_PER_BYTE = 16,
+};
+
+/* ---- where blocks begin and end ---- */
+
+static bool is_magic(const char *at, size_t size)
+{
+    return size >= NL_BLOCK_MAGIC_SIZE && memcmp(at, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE) == 0;
+}
+
+/* Whether a mark ends with the NUL at at: its beginning may be in the carry. */
+static bool ends_mark(const nl_decoder *d, const char *at)
+{
+    size_t here = (size_t)(at + 1 - d->in.at);
+    if (here >= MARK)
+        return is_magic(at + 1 - MARK, MARK);
+    size_t before = MARK - here;
+    if (before > d->carry.size)
+        return false;
+    char mark[MARK];
+    memcpy(mark, d->carry.data + d->carry.size - before, before);
+    memcpy(mark + before, d->in.at, here);
+    return is_magic(mark, MARK);
+}
+
+/* Text has hardly any NUL, so that looking for one costs next to nothing. */
+static const char *next_nul(const char *at, const char *end)
+{
+    const char *nul = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
+    return nul != NULL ? nul : end;
+}
+
+bool nl_decoder_find_block(nl_decoder *d, const char *limit, size_t *text_size)
+{
+    if (d->nul == NULL || d->nul < d->in.at)
+        d->nul = next_nul(d->in.at, d->in.end);
+    for (; d->nul < limit; d->nul = next_nul(d->nul + 1, d->in.end)) {
+        if (ends_mark(d, d->nul)) {
+            *text_size = d->carry.size + (size_t)(d->nul + 1 - d->in.at) - MARK;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether a record of text begins at at, which follows a newline. No more is looked at than is there in any case. */
+static bool text_begins(const char *at, const char *end)
+{
+    size_t size = (size_t)(end - at);
+    if (size > LOOK - 1) {
+        size = LOOK - 1;
+        end = at + size;
+    }
+    return (size > 5 && memcmp(at, "DATE=", 5) == 0 && nl_ulm.starts_record(at + 5, end, true)) ||
+           (size > 3 && memcmp(at, "ts=", 3) == 0 && nl_bp.starts_record(at + 3, end, true));
+}
+
+/* The first place in [at, limit) where a block or a line of text begins; NULL when there is none. */
+static const char *find_beginning(const nl_decoder *d, const char *at, const char *limit)
+{
+    bool text = d->options.format != NL_FORMAT_NLB;
+    const char *end = d->in.end;
+    for (; (at = nl_find_any(at, limit, end, 'N', '\n', '\n')) < limit; at++) {
+        if (is_magic(at, (size_t)(end - at)))
+            return at;
+        if (text && *at == '\n' && text_begins(at + 1, end))
+            return at + 1;
+    }
+    return NULL;
+}
+
+/* ---- damage ---- */
+
+static void report_damage(nl_decoder *d)
+{
+    nl_damage *damage = &d->damage;
+    if (damage->reported)
+        return;
+    damage->reported = true;
+    nl_decoder_report(d, damage->text.data, damage->text.size, damage->offset, damage->reason);
+    nl_buffer_free(&damage->text);
+}
+
+/* Moves to to: what lies before that is damage. */
+static void pass_to(nl_decoder *d, const char *to)
+{
+    nl_damage *damage = &d->damage;
+    if (!damage->reported) {
+        size_t size = (size_t)(to - d->in.at), room = d->options.max_record_size - damage->text.size;
+        nl_buffer_append(&damage->text, d->in.at, size < room ? size : room);
+        if (size >= room)
+            report_damage(d);
+    }
+    d->in.at = to;
+}
+
+/* No whole block begins here, which is reported with all the bytes up to where something begins again. */
+static nl_status damage(nl_decoder *d, const char *reason)
+{
+    d->damaged = true;
+    d->damage.reported = false;
+    d->damage.offset = nl_input_offset(&d->in, d->in.at);
+    snprintf(d->damage.reason, sizeof d->damage.reason, "%s", reason);
+    pass_to(d, d->in.at + 1);
+    return NL_OK;
+}
+
+static nl_status end_damage(nl_decoder *d, nl_status status)
+{
+    report_damage(d);
+    d->damaged = false;
+    return status;
+}
+
+/* Passes over damage, up to the next beginning. Results as nl_decoder_next_in_blocks. */
+static nl_status pass_damage(nl_decoder *d)
+{
+    nl_input *in = &d->in;
+    for (;;) {
+        nl_input_advance(in);
+        bool all = in->finished && (!in->in_held || in->later == in->later_end);
+        size_t left = nl_input_left(in), sure = all ? left : left > LOOK ? left - LOOK : 0;
+        const char *beginning = find_beginning(d, in->at, in->at + sure);
+        pass_to(d, beginning != NULL ? beginning : in->at + sure);
+        if (beginning != NULL)
+            return end_damage(d, is_magic(beginning, (size_t)(in->end - beginning)) ? NL_OK : NL_END);
+        if (all)
+            return end_damage(d, NL_END);
+        nl_input_release(in);
+        if (!nl_input_pull(in, LOOK + 1) && !in->finished)
+            return NL_AGAIN;
+    }
+}
+
+/* ---- loss ---- */
+
+static void widen(nl_lost *lost, int64_t from_ns, int64_t to_ns)
+{
+    lost->from_ns = from_ns < lost->from_ns ? from_ns : lost->from_ns;
+    lost->to_ns = to_ns > lost->to_ns ? to_ns : lost->to_ns;
+}
+
+static void report_loss(nl_decoder *d, const nl_lost *lost)
+{
+    nl_decoder_stats *stats = &d->stats;
+    if (stats->lost == 0 || lost->from_ns < stats->lost_from_ns)
+        stats->lost_from_ns = lost->from_ns;
+    if (stats->lost == 0 || lost->to_ns > stats->lost_to_ns)
+        stats->lost_to_ns = lost->to_ns;
+    if (__builtin_add_overflow(stats->lost, lost->count, &stats->lost))
+        stats->lost = UINT64_MAX;
+    if (d->options.on_lost != NULL)
+        d->options.on_lost(d->options.user, lost);
+}
+
+/*
+ * Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. Streams
+ * begin with number 0: of one that is met for the first time, what is before the block may come later by another way
+ * (from a spool, when what a killed process left in memory came first).
+ */
+static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
+{
+    uint64_t next = h->first_sequence + h->record_count;
+    d->all_fresh = d->options.streams == NULL;
+    if (!d->all_fresh && d->fresh == NULL) {
+        d->fresh = calloc(NL_STREAM_GAPS_MOST + 1, sizeof *d->fresh);
+        NL_REQUIRE(d->fresh != NULL, "out of memory");
+    }
+    if (!d->all_fresh)
+        d->fresh_count = nl_stream_take(stream, h->first_sequence, h->record_count, h->lost, d->fresh);
+    else
+        stream->next = stream->known && stream->next > next ? stream->next : next;
+    nl_stream_saw(stream, h);
+}
+
+/* A damaged block, whose header may be sound all the same. */
+static void suspect(nl_decoder *d, const nl_block_header *h)
+{
+    if (h->type != NL_BLOCK_TYPE_RECORDS || !nl_block_has_stream(h))
+        return;
+    if (d->suspect == NULL)
+        d->suspect = calloc(1, sizeof *d->suspect);
+    NL_REQUIRE(d->suspect != NULL, "out of memory");
+    nl_suspect *s = d->suspect;
+    bool follows =
+        s->from < s->to && memcmp(s->stream, h->stream, sizeof s->stream) == 0 && h->first_sequence - h->lost == s->to;
+    if (!follows) {
+        memcpy(s->stream, h->stream, sizeof s->stream);
+        s->from = h->first_sequence;
+        s->from_ns = h->min_time_ns;
+    }
+    s->to = h->first_sequence + h->record_count;
+}
+
+/*
+ * How many records of damaged blocks are missing before the first sound block of a stream. Of a stream that is known
+ * the numbers tell by themselves; of blocks that other inputs may bring yet nothing is said.
+ */
+static uint64_t missing_before(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
+{
+    const nl_suspect *s = d->suspect;
+    if (s == NULL || d->options.streams != NULL || s->from >= s->to ||
+        memcmp(s->stream, h->stream, sizeof s->stream) != 0 || h->first_sequence - h->lost != s->to)
+        return 0;
+    stream->latest_ns = s->from_ns;
+    return s->to - s->from;
+}
+
+/* Compares a block's place in its stream with what was expected. */
+static void follow_stream(nl_decoder *d, const nl_block_header *h)
+{
+    nl_lost lost = {.source = d->source, .from_ns = INT64_MAX, .to_ns = INT64_MIN, .count = h->lost};
+    nl_streams *streams = d->options.streams != NULL ? d->options.streams : &d->streams;
+    nl_stream *stream = nl_block_has_stream(h) ? nl_streams_find(streams, h->stream) : NULL;
+    bool known = stream != NULL && stream->known;
+    memcpy(lost.stream, h->stream, sizeof lost.stream);
+    if (known)
+        lost.count = h->first_sequence > stream->next ? h->first_sequence - stream->next : 0;
+    else if (stream != NULL)
+        lost.count += missing_before(d, stream, h);
+    lost.dropped = h->lost < lost.count ? h->lost : lost.count;
+    if (lost.dropped > 0)
+        widen(&lost, h->lost_from_ns, h->lost_to_ns);
+    if (lost.count > lost.dropped)
+        widen(&lost, stream->latest_ns, h->record_count > 0 ? h->min_time_ns : stream->latest_ns);
+    if (stream != NULL)
+        take_numbers(d, stream, h);
+    if (lost.count > 0)
+        report_loss(d, &lost);
+}
+
+/* ---- blocks ---- */
+
+/* No block begins here. */
+static nl_status leave(nl_decoder *d)
+{
+    return d->options.format == NL_FORMAT_NLB ? damage(d, "no block begins here") : NL_END;
+}
+
+static bool may_be_block(const nl_input *in)
+{
+    size_t left = nl_input_left(in);
+    return memcmp(in->at, NL_BLOCK_MAGIC, left < NL_BLOCK_MAGIC_SIZE ? left : NL_BLOCK_MAGIC_SIZE) == 0;
+}
+
+/* There are fewer bytes than the block needs. */
+static nl_status wait_for_more(nl_decoder *d)
+{
+    return d->in.finished ? damage(d, "block is cut short") : NL_AGAIN;
+}
+
+/*
+ * Blocks that claim to be large and begin again and again within one another would cost their claims each time, hence a
+ * bound on what is gathered and looked through in vain. It grows with the bytes before the block, not with those that
+ * were fed: what is read must not depend on how the input was cut.
+ */
+static bool may_look(const nl_decoder *d, const nl_block_header *header)
+{
+    return d->wasted + nl_block_total_size(header) <= FREE_WASTE + WASTE_PER_BYTE * nl_input_offset(&d->in, d->in.at);
+}
+
+/* Whether the block is what its checksum says. */
+static bool is_sound(nl_decoder *d, const nl_block_header *header)
+{
+    if (nl_block_verify(header, d->in.at) == NL_OK)
+        return true;
+    d->wasted += nl_block_total_size(header);
+    return false;
+}
+
+/* What of the open block was met already. */
+static void note_repeated(const nl_decoder *d, nl_block_view *view)
+{
+    view->first_new = view->first_sequence;
+    if (d->all_fresh)
+        return;
+    view->repeated = view->record_count;
+    for (size_t i = 0; i < d->fresh_count; i++)
+        view->repeated -= d->fresh[i].to - d->fresh[i].from;
+    view->first_new += d->fresh_count > 0 ? d->fresh[0].from : view->record_count;
+    view->in_parts = d->fresh_count > 1;
+}
+
+/* Shows the open block to who asked for blocks. It is open no more when it was taken whole. */
+static void show_block(nl_decoder *d, const nl_block_header *header)
+{
+    nl_block_view view = {
+        .bytes = d->block_bytes,
+        .first_sequence = header->first_sequence,
+        .record_count = header->record_count,
+        .offset = d->block_offset,
+        .min_time_ns = header->min_time_ns,
+        .max_time_ns = header->max_time_ns,
+    };
+    memcpy(view.stream, header->stream, sizeof view.stream);
+    note_repeated(d, &view);
+    if (d->take_blocks && view.repeated == 0) {
+        view.taken = nl_block_check(&d->block);
+        if (!view.taken)
+            nl_block_open(&d->block, header, d->block_bytes.data);
+    }
+    d->on_block(d->block_user, &view);
+    if (!view.taken)
+        return;
+    d->open = false;
+    d->stats.blocks++;
+    d->stats.records += header->record_count;
+}
+
+/* A block all of which was met already is passed over. */
+static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
+{
+    nl_block_view view = {.bytes = d->block_bytes,
+                          .first_sequence = header->first_sequence,
+                          .record_count = header->record_count,
+                          .taken = true,
+                          .offset = d->block_offset,
+                          .min_time_ns = header->min_time_ns,
+                          .max_time_ns = header->max_time_ns};
+    memcpy(view.stream, header->stream, sizeof view.stream);
+    note_repeated(d, &view);
+    d->stats.blocks++;
+    if (view.repeated == view.record_count && view.repeated > 0) {
+        d->stats.repeated += view.repeated;
+        return;
+    }
+    d->on_block(d->block_user, &view);
+    d->stats.records += header->record_count;
+}
+
+/* Hands a question for the time to who answers it; that of a later version may have more in its payload. */
+static void hear_question(nl_decoder *d, const nl_block_header *header)
+{
+    if (header->type == NL_BLOCK_TYPE_TIME && header->flags == 0 && header->stored_size >= 8 && d->on_question != NULL)
+        d->on_question(d->question_user, (int64_t)nl_le64_get(d->block_bytes.data + header->header_size));
+}
+
+/* Takes a whole block from the input and opens it. NL_OK, whatever it was; or NL_AGAIN, NL_END. */
+static nl_status take_block(nl_decoder *d)
+{
+    nl_input *in = &d->in;
+    nl_block_header header;
+    if (nl_input_left(in) == 0)
+        return in->finished ? NL_END : NL_AGAIN;
+    if (!may_be_block(in))
+        return leave(d);
+    if (!nl_input_pull(in, NL_BLOCK_HEADER_SIZE))
+        return may_be_block(in) ? wait_for_more(d) : leave(d);
+    if (!may_be_block(in))
+        return leave(d);
+    if (nl_block_parse_header(in->at, nl_input_left(in), &header) != NL_OK)
+        return damage(d, nl_error_message());
+    if (!may_look(d, &header))
+        return damage(d, "there is too much damage to look at every block");
+    if (!nl_input_pull(in, nl_block_total_size(&header)))
+        return wait_for_more(d);
+    if (!is_sound(d, &header)) {
+        suspect(d, &header);
+        return damage(d, nl_error_message());
+    }
+    d->block_bytes = (nl_string){in->at, nl_block_total_size(&header)};
+    d->block_offset = nl_input_offset(in, in->at);
+    in->at += d->block_bytes.size;
+    d->format = NL_FORMAT_NLB;
+    if (header.type != NL_BLOCK_TYPE_RECORDS) {
+        d->stats.blocks++;
+        hear_question(d, &header);
+        return NL_OK;
+    }
+    d->place = d->fresh_at = 0;
+    d->first_sequence = header.first_sequence;
+    d->all_fresh = true;
+    follow_stream(d, &header);
+    if (d->unread_blocks) {
+        pass_on_unread(d, &header);
+        return NL_OK;
+    }
+    d->open = nl_block_open(&d->block, &header, d->block_bytes.data) == NL_OK;
+    if (!d->open) {
+        d->stats.blocks++;
+        nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
+    } else if (d->on_block != NULL) {
+        show_block(d, &header);
+    }
+    return NL_OK;
+}
+
+/* Whether the record at the next place was not met already. */
+static bool is_fresh(nl_decoder *d)
+{
+    uint64_t place = d->place++;
+    if (d->all_fresh)
+        return true;
+    while (d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].to)
+        d->fresh_at++;
+    return d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].from;
+}
+
+/* The next record of the open block. NL_OK, or NL_END when it has no more. */
+static nl_status next_of_block(nl_decoder *d, const nl_record **record)
+{
+    nl_status status;
+    while ((status = nl_block_next(&d->block, nl_decoder_record(d))) == NL_OK && !is_fresh(d))
+        d->stats.repeated++;
+    if (status == NL_OK) {
+        d->stats.records++;
+        *record = d->record;
+        return NL_OK;
+    }
+    d->open = false;
+    d->stats.blocks++;
+    if (status == NL_MALFORMED)
+        nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
+    return NL_END;
+}
+
+uint64_t nl_decoder_sequence(const nl_decoder *d)
+{
+    return d->first_sequence + d->place - 1;
+}
+
+/* Whether the next block is to wait; then what is left of the piece is held. */
+static bool pause_before_block(nl_decoder *d)
+{
+    d->paused = d->may != NULL && nl_input_left(&d->in) > 0 && !d->may(d->may_user);
+    if (d->paused)
+        nl_input_pull(&d->in, SIZE_MAX);
+    return d->paused;
+}
+
+nl_status nl_decoder_next_in_blocks(nl_decoder *d, const nl_record **record)
+{
+    d->line = 0;
+    for (;;) {
+        if (d->open && next_of_block(d, record) == NL_OK)
+            return NL_OK;
+        nl_input_advance(&d->in);
+        if (!d->damaged && pause_before_block(d))
+            return NL_AGAIN;
+        nl_status status = d->damaged ? pass_damage(d) : take_block(d);
+        if (status != NL_OK)
+            return status;
+    }
+}

@@ -1,0 +1,441 @@
+#include "config.h"
+
+#include "record/block_read.h"
+
+#include "base/error.h"
+#include "record/field_name.h"
+#include "record/record_internal.h"
+#include "record/varint.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+typedef struct nl_block_source_view {
+    nl_string host;
+    nl_string prog;
+} source_view;
+
+typedef struct nl_block_shape_view {
+    source_view source;
+    nl_level level;
+    nl_string level_text;
+    nl_string event;
+    size_t first_field;
+    size_t field_count;
+    size_t size; /* bytes of all strings and names that each record of the shape has of it */
+} shape_view;
+
+static nl_status malformed(const char *reason)
+{
+    nl_error_set("%s", reason);
+    return NL_MALFORMED;
+}
+
+/* ---- the header ---- */
+
+bool nl_block_has_stream(const nl_block_header *header)
+{
+    static const unsigned char none[NL_BLOCK_STREAM_SIZE];
+    return memcmp(header->stream, none, sizeof none) != 0;
+}
+
+static nl_status check_sizes(const nl_block_header *h)
+{
+    if (h->header_size < NL_BLOCK_HEADER_SIZE)
+        return malformed("block's header is too small");
+    if (h->stored_size > NL_BLOCK_PAYLOAD_LIMIT || h->raw_size > NL_BLOCK_PAYLOAD_LIMIT)
+        return malformed("block is larger than 16 MiB");
+    return NL_OK;
+}
+
+nl_status nl_block_parse_header(const char *data, size_t size, nl_block_header *header)
+{
+    size_t seen = size < NL_BLOCK_MAGIC_SIZE ? size : NL_BLOCK_MAGIC_SIZE;
+    if (seen > 0 && memcmp(data, NL_BLOCK_MAGIC, seen) != 0)
+        return malformed("no block begins here");
+    if (size < NL_BLOCK_HEADER_SIZE)
+        return NL_AGAIN;
+    *header = (nl_block_header){
+        .header_size = nl_le16_get(data + NL_BLOCK_AT_HEADER_SIZE),
+        .type = (unsigned char)data[NL_BLOCK_AT_TYPE],
+        .flags = (unsigned char)data[NL_BLOCK_AT_FLAGS],
+        .crc = nl_le32_get(data + NL_BLOCK_AT_CRC),
+        .stored_size = nl_le32_get(data + NL_BLOCK_AT_STORED_SIZE),
+        .raw_size = nl_le32_get(data + NL_BLOCK_AT_RAW_SIZE),
+        .record_count = nl_le32_get(data + NL_BLOCK_AT_RECORD_COUNT),
+        .first_sequence = nl_le64_get(data + NL_BLOCK_AT_FIRST_SEQUENCE),
+        .min_time_ns = (int64_t)nl_le64_get(data + NL_BLOCK_AT_MIN_TIME),
+        .max_time_ns = (int64_t)nl_le64_get(data + NL_BLOCK_AT_MAX_TIME),
+        .lost = nl_le64_get(data + NL_BLOCK_AT_LOST),
+        .lost_from_ns = (int64_t)nl_le64_get(data + NL_BLOCK_AT_LOST_FROM),
+        .lost_to_ns = (int64_t)nl_le64_get(data + NL_BLOCK_AT_LOST_TO),
+    };
+    memcpy(header->stream, data + NL_BLOCK_AT_STREAM, NL_BLOCK_STREAM_SIZE);
+    return check_sizes(header);
+}
+
+nl_status nl_block_verify(const nl_block_header *header, const char *data)
+{
+    uint32_t crc = nl_block_checksum(data, header->header_size, data + header->header_size, header->stored_size);
+    return crc == header->crc ? NL_OK : malformed("block's checksum does not match");
+}
+
+/* ---- the tables ---- */
+
+/* Takes a count, a place or another number that is no larger than most. */
+static bool get_number(nl_block_reader *r, uint64_t most, uint64_t *value)
+{
+    const char *next = nl_varint_get(r->at, r->end, value);
+    if (next == NULL || *value > most)
+        return false;
+    r->at = next;
+    return true;
+}
+
+static bool get_string(nl_block_reader *r, nl_string *string)
+{
+    uint64_t size;
+    const char *data = nl_varint_get(r->at, r->end, &size);
+    if (data == NULL || size > (size_t)(r->end - data))
+        return false;
+    *string = (nl_string){data, (size_t)size};
+    r->at = data + size;
+    return true;
+}
+
+/* A string that means that there is nothing when it is empty. */
+static bool get_optional(nl_block_reader *r, nl_string *string)
+{
+    if (!get_string(r, string))
+        return false;
+    if (string->size == 0)
+        string->data = NULL;
+    return true;
+}
+
+/* Makes room for one more in an array of count; tables grow as they are read, so that a count that lies costs nothing.
+ */
+static void *room_for_one(void *array, size_t count, size_t *capacity, size_t each)
+{
+    if (count < *capacity)
+        return array;
+    *capacity = *capacity == 0 ? 16 : *capacity * 2;
+    array = reallocarray(array, *capacity, each);
+    NL_REQUIRE(array != NULL, "out of memory");
+    return array;
+}
+
+static bool get_sources(nl_block_reader *r)
+{
+    uint64_t count;
+    if (!get_number(r, NL_BLOCK_SOURCE_LIMIT, &count))
+        return false;
+    for (r->source_count = 0; r->source_count < count; r->source_count++) {
+        r->sources = room_for_one(r->sources, r->source_count, &r->source_capacity, sizeof *r->sources);
+        source_view *source = &r->sources[r->source_count];
+        if (!get_optional(r, &source->host) || !get_optional(r, &source->prog))
+            return false;
+    }
+    return true;
+}
+
+static bool get_fields(nl_block_reader *r, size_t count)
+{
+    for (; count > 0; count--) {
+        if (r->at == r->end || r->field_count == NL_BLOCK_FIELD_LIMIT)
+            return false;
+        unsigned type = (unsigned char)*r->at++ - NL_BLOCK_TYPE_OFFSET;
+        r->fields = room_for_one(r->fields, r->field_count, &r->field_capacity, sizeof *r->fields);
+        nl_field *field = &r->fields[r->field_count++];
+        *field = (nl_field){.type = (nl_type)type};
+        if (type == NL_TYPE_STRING)
+            field->string = (nl_string){"", 0};
+        if (type > NL_TYPE_BOOL || !get_string(r, &field->name) || !nl_is_name(field->name))
+            return false;
+    }
+    return true;
+}
+
+static bool get_level(nl_block_reader *r, shape_view *shape)
+{
+    if (r->at == r->end)
+        return false;
+    unsigned level = (unsigned char)*r->at++;
+    if (level > NL_DEBUG)
+        return false;
+    shape->level = (nl_level)level;
+    if (level == NL_LEVEL_NONE) {
+        if (!get_optional(r, &shape->level_text))
+            return false;
+        shape->level = nl_level_parse(shape->level_text.data, shape->level_text.size);
+        return true;
+    }
+    const char *name = nl_level_name(shape->level);
+    shape->level_text = (nl_string){name, strlen(name)};
+    return true;
+}
+
+static bool get_shape(nl_block_reader *r, shape_view *shape)
+{
+    uint64_t source, count;
+    if (r->source_count == 0 || !get_number(r, r->source_count - 1, &source))
+        return false;
+    shape->source = r->sources[source];
+    if (!get_level(r, shape) || !get_optional(r, &shape->event) || !get_number(r, NL_BLOCK_FIELD_LIMIT, &count))
+        return false;
+    shape->first_field = r->field_count;
+    shape->field_count = (size_t)count;
+    shape->size = shape->source.host.size + shape->source.prog.size + shape->level_text.size + shape->event.size;
+    if (!get_fields(r, shape->field_count))
+        return false;
+    for (size_t i = 0; i < shape->field_count; i++)
+        shape->size += r->fields[shape->first_field + i].name.size;
+    return true;
+}
+
+static bool get_shapes(nl_block_reader *r)
+{
+    uint64_t count;
+    if (!get_number(r, NL_BLOCK_SHAPE_LIMIT, &count))
+        return false;
+    r->field_count = 0;
+    for (r->shape_count = 0; r->shape_count < count; r->shape_count++) {
+        r->shapes = room_for_one(r->shapes, r->shape_count, &r->shape_capacity, sizeof *r->shapes);
+        if (!get_shape(r, &r->shapes[r->shape_count]))
+            return false;
+    }
+    return true;
+}
+
+static nl_status decompress(nl_block_reader *r, const nl_block_header *header, const char *stored)
+{
+    if (r->zstd == NULL)
+        r->zstd = ZSTD_createDCtx();
+    NL_REQUIRE(r->zstd != NULL, "out of memory");
+    r->raw.size = 0;
+    nl_buffer_reserve(&r->raw, (size_t)header->raw_size + 1);
+    size_t size = ZSTD_decompressDCtx(r->zstd, r->raw.data, header->raw_size, stored, header->stored_size);
+    if (ZSTD_isError(size) || size != header->raw_size)
+        return malformed("block can't be decompressed");
+    r->at = r->raw.data;
+    return NL_OK;
+}
+
+nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, const char *data)
+{
+    reader->left = 0;
+    reader->at = data + header->header_size;
+    if (header->flags & ~NL_BLOCK_FLAG_ZSTD)
+        return malformed("block has flags that this version does not know");
+    if (header->flags & NL_BLOCK_FLAG_ZSTD) {
+        if (decompress(reader, header, data + header->header_size) != NL_OK)
+            return NL_MALFORMED;
+    } else if (header->raw_size != header->stored_size) {
+        return malformed("block's two sizes differ though it is not compressed");
+    }
+    reader->end = reader->at + header->raw_size;
+    if (!get_sources(reader))
+        return malformed("block's sources are damaged");
+    if (!get_shapes(reader))
+        return malformed("block's shapes are damaged");
+    reader->left = header->record_count;
+    reader->whole = 0;
+    reader->time_ns = header->min_time_ns;
+    if (reader->left == 0 && reader->at != reader->end)
+        return malformed("block goes on after its last record");
+    return NL_OK;
+}
+
+/* ---- records ---- */
+
+/* Takes a string: 0 for the same as before, or one more than its size, and its bytes. */
+static bool get_text(nl_block_reader *r, nl_string *string)
+{
+    uint64_t code;
+    const char *data = nl_varint_get(r->at, r->end, &code);
+    if (data == NULL || code > (size_t)(r->end - data) + 1)
+        return false;
+    r->at = data;
+    if (code > 0) {
+        *string = (nl_string){data, (size_t)code - 1};
+        r->at += string->size;
+    }
+    r->whole += string->size;
+    return true;
+}
+
+/*
+ * Takes a field's value by the type that is set in it. known holds the value before, in the record of the same shape,
+ * and then this one; field is a copy of it. Both are set out of registers: reading known back as a whole, just after a
+ * part of it was written, would have to wait for that.
+ */
+static bool get_value(nl_block_reader *r, nl_field *known, nl_field *field)
+{
+    uint64_t rise;
+    const char *next;
+    switch (field->type) {
+    case NL_TYPE_STRING:
+        if (!get_text(r, &field->string))
+            return false;
+        known->string.data = field->string.data;
+        known->string.size = field->string.size;
+        return true;
+    case NL_TYPE_INT:
+    case NL_TYPE_UINT:
+        next = nl_varint_get(r->at, r->end, &rise);
+        if (next == NULL)
+            return false;
+        r->at = next;
+        known->uint_value += (uint64_t)nl_unzigzag(rise); /* either's bits */
+        field->uint_value = known->uint_value;
+        return true;
+    case NL_TYPE_DOUBLE:
+        if (r->end - r->at < 8)
+            return false;
+        field->double_value = nl_double_get(r->at);
+        r->at += 8;
+        return true;
+    case NL_TYPE_BOOL:
+        if (r->at == r->end || (unsigned char)*r->at > 1)
+            return false;
+        field->bool_value = *r->at++ != 0;
+        return true;
+    }
+    return false;
+}
+
+static bool get_record(nl_block_reader *r, nl_record *record)
+{
+    uint64_t place, delta;
+    if (r->shape_count == 0 || !get_number(r, r->shape_count - 1, &place) || !get_number(r, UINT64_MAX, &delta))
+        return false;
+    const shape_view *shape = &r->shapes[place];
+    /* A value takes a byte at least, so that a shape of very many fields costs no more than the bytes there are. */
+    if (shape->field_count > (size_t)(r->end - r->at))
+        return false;
+    r->time_ns = (int64_t)((uint64_t)r->time_ns + (uint64_t)nl_unzigzag(delta));
+    record->time_ns = r->time_ns;
+    record->level = shape->level;
+    record->level_text = shape->level_text;
+    record->host = shape->source.host;
+    record->prog = shape->source.prog;
+    record->event = shape->event;
+    r->whole += shape->size;
+    if (shape->field_count == 0)
+        return true;
+    nl_field *fields = nl_record_append_many(record, shape->field_count);
+    nl_field *known = r->fields + shape->first_field;
+    for (size_t i = 0; i < shape->field_count; i++) {
+        fields[i] = known[i];
+        if (!get_value(r, &known[i], &fields[i]))
+            return false;
+    }
+    return true;
+}
+
+nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
+{
+    nl_record_clear(record);
+    if (reader->left == 0)
+        return NL_END;
+    reader->left--;
+    bool good = get_record(reader, record), endless = reader->whole > NL_BLOCK_WHOLE_LIMIT;
+    if (good && !endless && (reader->left > 0 || reader->at == reader->end))
+        return NL_OK;
+    reader->left = 0;
+    nl_record_clear(record);
+    if (endless)
+        return malformed("block's records are larger than 64 MiB together");
+    return malformed(good ? "block goes on after its last record" : "block's record is damaged");
+}
+
+/* What records come to whose strings are the same as before, without looking for how long these are. */
+typedef struct most_whole {
+    uint64_t bytes;    /* of strings that are there, and of shapes */
+    uint64_t repeated; /* strings */
+    uint64_t longest;  /* bytes of one */
+} most_whole;
+
+/* Passes over the values of a record. NULL when they are damaged. */
+static const char *skip_values(const nl_field *fields, size_t count, const char *at, const char *end, most_whole *most)
+{
+    for (size_t i = 0; i < count && at != NULL; i++) {
+        uint64_t code; /* get_text has what it says */
+        switch (fields[i].type) {
+        case NL_TYPE_STRING:
+            at = nl_varint_get(at, end, &code);
+            if (at == NULL)
+                break;
+            if (code == 0) {
+                most->repeated++;
+                break;
+            }
+            at = code - 1 <= (size_t)(end - at) ? at + (code - 1) : NULL;
+            most->bytes += code - 1;
+            most->longest = code - 1 > most->longest ? code - 1 : most->longest;
+            break;
+        case NL_TYPE_INT:
+        case NL_TYPE_UINT:
+            at = nl_varint_skip(at, end);
+            break;
+        case NL_TYPE_DOUBLE:
+            at = end - at >= 8 ? at + 8 : NULL;
+            break;
+        case NL_TYPE_BOOL:
+            at = at < end && (unsigned char)*at <= 1 ? at + 1 : NULL;
+            break;
+        }
+    }
+    return at;
+}
+
+bool nl_block_check(nl_block_reader *reader)
+{
+    const char *at = reader->at, *end = reader->end;
+    uint32_t left = reader->left;
+    most_whole most = {0};
+    for (reader->left = 0; left > 0; left--) {
+        uint64_t place;
+        at = nl_varint_get(at, end, &place);
+        if (at == NULL || place >= reader->shape_count || (at = nl_varint_skip(at, end)) == NULL)
+            return false;
+        const shape_view *shape = &reader->shapes[place];
+        most.bytes += shape->size;
+        if (shape->field_count > 0)
+            at = skip_values(reader->fields + shape->first_field, shape->field_count, at, end, &most);
+        if (at == NULL)
+            return false;
+    }
+    return at == end && most.bytes <= NL_BLOCK_WHOLE_LIMIT &&
+           (most.longest == 0 || most.repeated <= (NL_BLOCK_WHOLE_LIMIT - most.bytes) / most.longest);
+}
+
+nl_status nl_record_unpack(nl_record *record, const char *data, size_t size)
+{
+    nl_block_reader reader = {0};
+    nl_block_header header = {.stored_size = (uint32_t)size, .raw_size = (uint32_t)size, .record_count = 1};
+    nl_record_clear(record);
+    nl_status status = nl_block_open(&reader, &header, data);
+    if (status == NL_OK)
+        status = nl_block_next(&reader, record);
+    nl_block_reader_free(&reader);
+    return status;
+}
+
+size_t nl_block_reader_held(const nl_block_reader *reader)
+{
+    return reader->source_capacity * sizeof *reader->sources + reader->shape_capacity * sizeof *reader->shapes +
+           reader->field_capacity * sizeof *reader->fields + reader->raw.capacity +
+           (reader->zstd != NULL ? ZSTD_sizeof_DCtx(reader->zstd) : 0);
+}
+
+void nl_block_reader_free(nl_block_reader *reader)
+{
+    free(reader->sources);
+    free(reader->shapes);
+    free(reader->fields);
+    nl_buffer_free(&reader->raw);
+    ZSTD_freeDCtx(reader->zstd);
+    *reader = (nl_block_reader){0};
+}

@@ -1,0 +1,404 @@
+#include "config.h"
+
+#include "record/block_write.h"
+
+#include "base/error.h"
+#include "record/crc32c.h"
+#include "record/field_name.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+enum { FIRST_SLOTS = 64 };
+
+/* A source or shape that was put down: its bytes are data[at..at + size) of its part of the payload. */
+typedef struct nl_block_definition {
+    uint64_t hash; /* never 0 in one that is used */
+    size_t at;
+    size_t size;
+    unsigned place;
+} definition;
+
+uint32_t nl_block_checksum(const char *header, size_t header_size, const char *payload, size_t payload_size)
+{
+    static const char none[4];
+    const char *behind = header + NL_BLOCK_AT_CRC + sizeof none;
+    uint32_t crc = nl_crc32c(0, header, NL_BLOCK_AT_CRC);
+    crc = nl_crc32c(crc, none, sizeof none);
+    crc = nl_crc32c(crc, behind, (size_t)(header + header_size - behind));
+    return nl_crc32c(crc, payload, payload_size);
+}
+
+/* ---- definitions ---- */
+
+static void append_varint(nl_buffer *out, uint64_t value)
+{
+    nl_buffer_reserve(out, NL_VARINT_SIZE);
+    out->size = (size_t)(nl_varint_put(out->data + out->size, value) - out->data);
+}
+
+static void append_string(nl_buffer *out, nl_string string)
+{
+    nl_buffer_reserve(out, NL_VARINT_SIZE + string.size);
+    out->size = (size_t)(nl_block_put_string(out->data + out->size, string) - out->data);
+}
+
+static void append_source(nl_buffer *out, nl_string host, nl_string prog)
+{
+    append_string(out, host);
+    append_string(out, prog);
+}
+
+static bool is_text(nl_string string, const char *text)
+{
+    return string.size == strlen(text) && memcmp(string.data, text, string.size) == 0;
+}
+
+/* The head of a shape. A level that was spelt in a way of its own is put as it was spelt. */
+static void append_shape(nl_buffer *out, const nl_block_shape *shape)
+{
+    append_varint(out, shape->source);
+    nl_string text = shape->level_text;
+    bool plain = text.data == NULL || is_text(text, nl_level_name(shape->level)) ||
+                 is_text(text, nl_level_bp_name(shape->level));
+    char level = plain ? (char)shape->level : NL_LEVEL_NONE;
+    nl_buffer_append(out, &level, 1);
+    if (level == NL_LEVEL_NONE)
+        append_string(out, text);
+    append_string(out, shape->event);
+    append_varint(out, shape->field_count);
+}
+
+static void append_field(nl_buffer *out, nl_type type, nl_string name)
+{
+    nl_buffer_reserve(out, 1 + NL_VARINT_SIZE + name.size + 1);
+    out->data[out->size++] = (char)(type + NL_BLOCK_TYPE_OFFSET);
+    append_string(out, name.size > 0 ? name : (nl_string){"_", 1});
+    char *copy = out->data + out->size - name.size;
+    nl_name_mend(copy, name.size);
+}
+
+unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog)
+{
+    append_source(&w->sources, host, prog);
+    return w->source_count++;
+}
+
+/* Counts a shape that was put down, of whose fields nothing came before. */
+static unsigned note_shape(nl_block_writer *w, size_t field_count)
+{
+    size_t most = (size_t)w->field_count + field_count;
+    if (most >= w->before_capacity) { /* there is some even for a shape without fields */
+        w->before_capacity = 2 * most + FIRST_SLOTS;
+        w->before = reallocarray(w->before, w->before_capacity, sizeof *w->before);
+        NL_REQUIRE(w->before != NULL, "out of memory");
+    }
+    if (w->shape_count == w->shape_capacity) {
+        w->shape_capacity = w->shape_capacity == 0 ? FIRST_SLOTS : 2 * w->shape_capacity;
+        w->first_before = reallocarray(w->first_before, w->shape_capacity, sizeof *w->first_before);
+        NL_REQUIRE(w->first_before != NULL, "out of memory");
+    }
+    if (field_count > 0)
+        memset(w->before + w->field_count, 0, field_count * sizeof *w->before);
+    w->first_before[w->shape_count] = w->field_count;
+    w->field_count += (uint32_t)field_count;
+    return w->shape_count++;
+}
+
+unsigned nl_block_add_shape(nl_block_writer *w, const nl_block_shape *shape)
+{
+    append_shape(&w->shapes, shape);
+    for (size_t i = 0; i < shape->field_count; i++)
+        append_field(&w->shapes, shape->types[i], shape->names[i]);
+    return note_shape(w, shape->field_count);
+}
+
+/* ---- finding them again ---- */
+
+static uint64_t hash_of(const char *data, size_t size)
+{
+    uint64_t hash = size, word = 0;
+    for (; size >= 8; data += 8, size -= 8) {
+        memcpy(&word, data, 8);
+        hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+        hash ^= hash >> 32;
+    }
+    word = 0;
+    if (size > 0)
+        memcpy(&word, data, size);
+    hash = (hash ^ word) * 0x9e3779b97f4a7c15u;
+    return (hash ^ hash >> 29) | 1;
+}
+
+static void grow(nl_block_index *index)
+{
+    nl_block_index larger = {.capacity = index->capacity == 0 ? FIRST_SLOTS : index->capacity * 2,
+                             .count = index->count};
+    larger.slots = calloc(larger.capacity, sizeof *larger.slots);
+    NL_REQUIRE(larger.slots != NULL, "out of memory");
+    for (size_t i = 0; i < index->capacity; i++) {
+        if (index->slots[i].hash == 0)
+            continue;
+        size_t at = index->slots[i].hash >> 1 & (larger.capacity - 1);
+        while (larger.slots[at].hash != 0)
+            at = (at + 1) & (larger.capacity - 1);
+        larger.slots[at] = index->slots[i];
+    }
+    free(index->slots);
+    *index = larger;
+}
+
+/* The place of the definition that scratch holds; appended to part, as number count, when it is new. */
+static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
+{
+    if (index->count >= index->capacity / 2)
+        grow(index);
+    uint64_t hash = hash_of(scratch->data, scratch->size);
+    size_t at = hash >> 1 & (index->capacity - 1);
+    for (; index->slots[at].hash != 0; at = (at + 1) & (index->capacity - 1)) {
+        const definition *d = &index->slots[at];
+        if (d->hash == hash && d->size == scratch->size && memcmp(part->data + d->at, scratch->data, d->size) == 0)
+            return d->place;
+    }
+    index->slots[at] = (definition){hash, part->size, scratch->size, count};
+    index->count++;
+    nl_buffer_append(part, scratch->data, scratch->size);
+    return count;
+}
+
+static unsigned source_of(nl_block_writer *w, const nl_record *record)
+{
+    w->scratch.size = 0;
+    append_source(&w->scratch, record->host, record->prog);
+    unsigned place = find_or_add(&w->source_index, &w->sources, &w->scratch, w->source_count);
+    if (place == w->source_count)
+        w->source_count++;
+    return place;
+}
+
+static void append_shape_of(nl_buffer *out, const nl_record *record, unsigned source)
+{
+    nl_block_shape shape = {
+        .source = source,
+        .level = record->level,
+        .level_text = record->level_text,
+        .event = record->event,
+        .field_count = record->field_count,
+    };
+    append_shape(out, &shape);
+    for (size_t i = 0; i < record->field_count; i++)
+        append_field(out, record->fields[i].type, record->fields[i].name);
+}
+
+static unsigned shape_of(nl_block_writer *w, const nl_record *record)
+{
+    unsigned source = source_of(w, record);
+    w->scratch.size = 0;
+    append_shape_of(&w->scratch, record, source);
+    unsigned place = find_or_add(&w->shape_index, &w->shapes, &w->scratch, w->shape_count);
+    return place == w->shape_count ? note_shape(w, record->field_count) : place;
+}
+
+/* ---- records ---- */
+
+/* No fewer bytes than the record adds to the payload, definitions included. */
+static size_t most_bytes(const nl_record *record)
+{
+    size_t size =
+        10 * NL_VARINT_SIZE + record->host.size + record->prog.size + record->event.size + record->level_text.size;
+    for (size_t i = 0; i < record->field_count; i++) {
+        const nl_field *field = &record->fields[i];
+        size += 2 * NL_VARINT_SIZE + 2 + field->name.size;
+        size += field->type == NL_TYPE_STRING ? field->string.size : 0;
+    }
+    return size;
+}
+
+static char *put_value(char *at, const char *records, const nl_field *field, uint64_t *before)
+{
+    switch (field->type) {
+    case NL_TYPE_STRING:
+        return nl_block_put_text(at, records, field->string.data, field->string.size, before, false);
+    case NL_TYPE_INT:
+        return nl_block_put_number(at, (uint64_t)field->int_value, before, false);
+    case NL_TYPE_UINT:
+        return nl_block_put_number(at, field->uint_value, before, false);
+    case NL_TYPE_DOUBLE:
+        return nl_double_put(at, field->double_value);
+    case NL_TYPE_BOOL:
+        *at = field->bool_value;
+        return at + 1;
+    }
+    nl_abort_call(__func__, "the field has no type");
+}
+
+bool nl_block_put(nl_block_writer *w, const nl_record *record)
+{
+    size_t size = most_bytes(record);
+    if (nl_block_size(w) + size + 3 * NL_VARINT_SIZE > NL_BLOCK_PAYLOAD_LIMIT ||
+        w->whole + size > NL_BLOCK_WHOLE_LIMIT || w->field_count + record->field_count > NL_BLOCK_FIELD_LIMIT ||
+        w->shape_count >= NL_BLOCK_SHAPE_LIMIT || w->source_count >= NL_BLOCK_SOURCE_LIMIT)
+        return false;
+    unsigned shape = shape_of(w, record);
+    nl_buffer_reserve(&w->records, size);
+    char *records = w->records.data, *at = records + w->records.size;
+    uint64_t *before = nl_block_before(w, shape);
+    at = nl_block_begin_record(w, at, shape, record->time_ns);
+    for (size_t i = 0; i < record->field_count; i++)
+        at = put_value(at, records, &record->fields[i], &before[i]);
+    w->records.size = (size_t)(at - records);
+    w->whole += size;
+    return true;
+}
+
+/* The payload of a block of this record alone, whose min_time is 0. */
+bool nl_record_pack(const nl_record *record, nl_buffer *out)
+{
+    size_t size = most_bytes(record);
+    if (size > NL_BLOCK_PAYLOAD_LIMIT || record->field_count > NL_BLOCK_FIELD_LIMIT)
+        return false;
+    append_varint(out, 1);
+    append_source(out, record->host, record->prog);
+    append_varint(out, 1);
+    append_shape_of(out, record, 0);
+    nl_buffer_reserve(out, size);
+    char *at = nl_varint_put(out->data + out->size, 0);
+    at = nl_varint_put(at, nl_zigzag(record->time_ns));
+    for (size_t i = 0; i < record->field_count; i++)
+        at = put_value(at, out->data, &record->fields[i], &(uint64_t){0});
+    out->size = (size_t)(at - out->data);
+    return true;
+}
+
+/* ---- the block ---- */
+
+static void append_payload(nl_block_writer *w, nl_buffer *out)
+{
+    append_varint(out, w->source_count);
+    nl_buffer_append(out, w->sources.data, w->sources.size);
+    append_varint(out, w->shape_count);
+    nl_buffer_append(out, w->shapes.data, w->shapes.size);
+    if (w->record_count == 0)
+        return;
+    nl_buffer_append(out, w->records.data, w->first_time_at);
+    append_varint(out, nl_zigzag((int64_t)((uint64_t)w->first_time_ns - (uint64_t)w->min_time_ns)));
+    nl_buffer_append(out, w->records.data + w->first_time_at, w->records.size - w->first_time_at);
+}
+
+/* Compresses what out holds from start on in place. False when that does not make it smaller. */
+static bool compress(nl_block_writer *w, int level, nl_buffer *out, size_t start)
+{
+    if (w->zstd == NULL)
+        w->zstd = ZSTD_createCCtx();
+    if (w->zstd == NULL)
+        return false;
+    size_t size = out->size - start;
+    w->scratch.size = 0;
+    nl_buffer_reserve(&w->scratch, size);
+    size_t packed = ZSTD_compressCCtx(w->zstd, w->scratch.data, size, out->data + start, size, level);
+    if (ZSTD_isError(packed) || packed >= size)
+        return false;
+    memcpy(out->data + start, w->scratch.data, packed);
+    out->size = start + packed;
+    return true;
+}
+
+static void put_header(const nl_block_writer *w, const nl_block_identity *identity, char *header, size_t stored_size,
+                       size_t raw_size, bool zstd)
+{
+    memset(header, 0, NL_BLOCK_HEADER_SIZE);
+    memcpy(header, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE);
+    nl_le16_put(header + NL_BLOCK_AT_HEADER_SIZE, NL_BLOCK_HEADER_SIZE);
+    header[NL_BLOCK_AT_TYPE] = NL_BLOCK_TYPE_RECORDS;
+    header[NL_BLOCK_AT_FLAGS] = zstd ? NL_BLOCK_FLAG_ZSTD : 0;
+    nl_le32_put(header + NL_BLOCK_AT_STORED_SIZE, (uint32_t)stored_size);
+    nl_le32_put(header + NL_BLOCK_AT_RAW_SIZE, (uint32_t)raw_size);
+    nl_le32_put(header + NL_BLOCK_AT_RECORD_COUNT, w->record_count);
+    memcpy(header + NL_BLOCK_AT_STREAM, identity->stream, NL_BLOCK_STREAM_SIZE);
+    nl_le64_put(header + NL_BLOCK_AT_FIRST_SEQUENCE, identity->first_sequence);
+    if (w->record_count > 0) {
+        nl_le64_put(header + NL_BLOCK_AT_MIN_TIME, (uint64_t)w->min_time_ns);
+        nl_le64_put(header + NL_BLOCK_AT_MAX_TIME, (uint64_t)w->max_time_ns);
+    }
+    if (identity->lost > 0) {
+        nl_le64_put(header + NL_BLOCK_AT_LOST, identity->lost);
+        nl_le64_put(header + NL_BLOCK_AT_LOST_FROM, (uint64_t)identity->lost_from_ns);
+        nl_le64_put(header + NL_BLOCK_AT_LOST_TO, (uint64_t)identity->lost_to_ns);
+    }
+    uint32_t crc = nl_block_checksum(header, NL_BLOCK_HEADER_SIZE, header + NL_BLOCK_HEADER_SIZE, stored_size);
+    nl_le32_put(header + NL_BLOCK_AT_CRC, crc);
+}
+
+void nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int zstd_level, nl_buffer *out)
+{
+    if (w->record_count > 0 || identity->lost > 0) {
+        size_t start = out->size, payload = start + NL_BLOCK_HEADER_SIZE;
+        nl_buffer_reserve(out, NL_BLOCK_HEADER_SIZE + nl_block_size(w) + 4 * NL_VARINT_SIZE);
+        out->size = payload;
+        append_payload(w, out);
+        size_t raw_size = out->size - payload;
+        NL_REQUIRE(raw_size <= NL_BLOCK_PAYLOAD_LIMIT, "the block is too large");
+        bool zstd = zstd_level != 0 && compress(w, zstd_level, out, payload);
+        put_header(w, identity, out->data + start, out->size - payload, raw_size, zstd);
+    }
+    nl_block_clear(w);
+}
+
+void nl_block_repack(nl_block_writer *w, nl_string block, int zstd_level, nl_buffer *out)
+{
+    size_t start = out->size, header_size = nl_le16_get(block.data + NL_BLOCK_AT_HEADER_SIZE);
+    nl_buffer_append(out, block.data, block.size);
+    char flags = block.data[NL_BLOCK_AT_FLAGS];
+    if (zstd_level == 0 || flags & NL_BLOCK_FLAG_ZSTD || !compress(w, zstd_level, out, start + header_size))
+        return;
+    char *header = out->data + start;
+    size_t stored_size = out->size - start - header_size;
+    header[NL_BLOCK_AT_FLAGS] = (char)(flags | NL_BLOCK_FLAG_ZSTD);
+    nl_le32_put(header + NL_BLOCK_AT_STORED_SIZE, (uint32_t)stored_size);
+    nl_le32_put(header + NL_BLOCK_AT_CRC, nl_block_checksum(header, header_size, header + header_size, stored_size));
+}
+
+void nl_time_question_put(char block[NL_TIME_QUESTION_SIZE], int64_t sent_ns)
+{
+    enum { SIZE = NL_TIME_QUESTION_SIZE - NL_BLOCK_HEADER_SIZE };
+    memset(block, 0, NL_BLOCK_HEADER_SIZE);
+    memcpy(block, NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE);
+    nl_le16_put(block + NL_BLOCK_AT_HEADER_SIZE, NL_BLOCK_HEADER_SIZE);
+    block[NL_BLOCK_AT_TYPE] = NL_BLOCK_TYPE_TIME;
+    nl_le32_put(block + NL_BLOCK_AT_STORED_SIZE, SIZE);
+    nl_le32_put(block + NL_BLOCK_AT_RAW_SIZE, SIZE);
+    nl_le64_put(block + NL_BLOCK_HEADER_SIZE, (uint64_t)sent_ns);
+    nl_le32_put(block + NL_BLOCK_AT_CRC,
+                nl_block_checksum(block, NL_BLOCK_HEADER_SIZE, block + NL_BLOCK_HEADER_SIZE, SIZE));
+}
+
+static void clear_index(nl_block_index *index)
+{
+    if (index->count > 0)
+        memset(index->slots, 0, index->capacity * sizeof *index->slots);
+    index->count = 0;
+}
+
+void nl_block_clear(nl_block_writer *w)
+{
+    w->sources.size = w->shapes.size = w->records.size = 0;
+    w->source_count = w->shape_count = w->record_count = w->field_count = 0;
+    w->whole = 0;
+    clear_index(&w->source_index);
+    clear_index(&w->shape_index);
+}
+
+void nl_block_writer_free(nl_block_writer *w)
+{
+    nl_buffer_free(&w->sources);
+    nl_buffer_free(&w->shapes);
+    nl_buffer_free(&w->records);
+    nl_buffer_free(&w->scratch);
+    free(w->before);
+    free(w->first_before);
+    free(w->source_index.slots);
+    free(w->shape_index.slots);
+    ZSTD_freeCCtx(w->zstd);
+    *w = (nl_block_writer){0};
+}

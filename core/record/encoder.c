@@ -1,0 +1,143 @@
+#include "config.h"
+
+#include "base/error.h"
+#include "record/block_write.h"
+#include "record/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+struct nl_encoder {
+    nl_encoder_options options;
+    nl_known_second second; /* of the record before, in text */
+    nl_buffer ready;        /* lines, or blocks */
+    nl_block_writer block;  /* NL_FORMAT_NLB: the records behind those, not a block yet */
+    nl_block_identity identity;
+    struct ZSTD_CCtx_s *zstd; /* for text; made when first needed */
+};
+
+nl_encoder *nl_encoder_new(const nl_encoder_options *options)
+{
+    NL_REQUIRE(options->format != NL_FORMAT_UNKNOWN, "the format is not known");
+    nl_encoder *encoder = calloc(1, sizeof *encoder);
+    NL_REQUIRE(encoder != NULL, "out of memory");
+    encoder->options = *options;
+    return encoder;
+}
+
+void nl_encoder_free(nl_encoder *encoder)
+{
+    if (encoder == NULL)
+        return;
+    nl_buffer_free(&encoder->ready);
+    nl_block_writer_free(&encoder->block);
+    ZSTD_freeCCtx(encoder->zstd);
+    free(encoder);
+}
+
+static void finish_block(nl_encoder *encoder)
+{
+    uint64_t next = encoder->identity.first_sequence + encoder->block.record_count;
+    nl_block_finish(&encoder->block, &encoder->identity, encoder->options.zstd_level, &encoder->ready);
+    encoder->identity.first_sequence = next;
+}
+
+static nl_status put_in_block(nl_encoder *encoder, const nl_record *record)
+{
+    if (nl_block_put(&encoder->block, record))
+        return NL_OK;
+    finish_block(encoder);
+    return nl_block_put(&encoder->block, record) ? NL_OK : nl_error_set("a record is larger than format nlb allows");
+}
+
+nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
+{
+    NL_REQUIRE(record != NULL, "record is NULL");
+    const nl_encoder_options *options = &encoder->options;
+    if (options->format == NL_FORMAT_NLB) {
+        nl_status status = put_in_block(encoder, record);
+        if (nl_block_is_full(&encoder->block))
+            finish_block(encoder);
+        return status;
+    }
+    if (!options->canonical && record->raw.data != NULL && record->raw_format == options->format) {
+        nl_buffer *ready = &encoder->ready;
+        nl_buffer_reserve(ready, record->raw.size + 1);
+        memcpy(ready->data + ready->size, record->raw.data, record->raw.size);
+        ready->size += record->raw.size + 1;
+        ready->data[ready->size - 1] = '\n';
+    } else {
+        nl_text_encode(nl_text_format_of(options->format), record, NULL, &encoder->second, &encoder->ready);
+    }
+    return NL_OK;
+}
+
+void nl_encoder_put_lines(nl_encoder *encoder, const char *lines, size_t size)
+{
+    NL_REQUIRE(encoder->options.format != NL_FORMAT_NLB, "the encoder's format is not text");
+    nl_buffer_append(&encoder->ready, lines, size);
+}
+
+void nl_encoder_put_block(nl_encoder *encoder, const nl_block_view *block)
+{
+    NL_REQUIRE(encoder->options.format == NL_FORMAT_NLB, "the encoder's format is text");
+    finish_block(encoder);
+    nl_block_repack(&encoder->block, block->bytes, encoder->options.zstd_level, &encoder->ready);
+}
+
+void nl_encoder_set_stream(nl_encoder *encoder, const unsigned char stream[NL_BLOCK_STREAM_SIZE],
+                           uint64_t first_sequence)
+{
+    static const unsigned char none[NL_BLOCK_STREAM_SIZE];
+    if (stream == NULL)
+        stream = none;
+    bool same = memcmp(encoder->identity.stream, stream, sizeof none) == 0;
+    if (same && (memcmp(stream, none, sizeof none) == 0 ||
+                 encoder->identity.first_sequence + encoder->block.record_count == first_sequence))
+        return;
+    finish_block(encoder);
+    memcpy(encoder->identity.stream, stream, sizeof none);
+    encoder->identity.first_sequence = first_sequence;
+}
+
+size_t nl_encoder_size(const nl_encoder *encoder)
+{
+    return encoder->ready.size + nl_block_size(&encoder->block);
+}
+
+/* Appends what is ready to out as one frame of its own. */
+static void finish_frame(nl_encoder *encoder, nl_buffer *out)
+{
+    if (encoder->zstd == NULL)
+        encoder->zstd = ZSTD_createCCtx();
+    NL_REQUIRE(encoder->zstd != NULL, "out of memory");
+    ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_compressionLevel, encoder->options.zstd_level);
+    ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_checksumFlag, 1);
+    size_t most = ZSTD_compressBound(encoder->ready.size);
+    nl_buffer_reserve(out, most);
+    size_t packed =
+        ZSTD_compress2(encoder->zstd, out->data + out->size, most, encoder->ready.data, encoder->ready.size);
+    NL_REQUIRE(!ZSTD_isError(packed), "text cannot be compressed");
+    out->size += packed;
+    encoder->ready.size = 0;
+}
+
+void nl_encoder_finish(nl_encoder *encoder, nl_buffer *out)
+{
+    bool binary = encoder->options.format == NL_FORMAT_NLB;
+    if (binary)
+        finish_block(encoder);
+    if (encoder->ready.size == 0)
+        return;
+    if (!binary && encoder->options.zstd_level > 0) {
+        finish_frame(encoder, out);
+    } else if (out->size == 0) {
+        nl_buffer given = *out;
+        *out = encoder->ready;
+        encoder->ready = given;
+    } else {
+        nl_buffer_append(out, encoder->ready.data, encoder->ready.size);
+        encoder->ready.size = 0;
+    }
+}

@@ -1,0 +1,308 @@
+#include "config.h"
+
+#include "base/error.h"
+#include "base/time_internal.h"
+#include "record/bytes.h"
+#include "record/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BLOCK = 64, /* bytes that are looked at together */
+    DAY_TEXT_SIZE = 10,
+    YEAR_DIGITS = 4,
+    FRACTION_DIGITS = 9,
+    SHORT_FRACTION = 6, /* fewer digits may mean microseconds */
+    LONGEST_PLAIN = 1 << 20,
+    FIRST_YEAR = 1700, /* times outside of these years are the decoder's: they may not fit */
+    LAST_YEAR = 2200,
+};
+
+struct nl_line_scanner {
+    const nl_text_format *format;
+    nl_fraction fraction;
+    nl_string time;      /* the name of the time's field */
+    uint64_t begin_word; /* what a plain line begins with, that name and '=', among begin_mask's bits of a word */
+    uint64_t begin_mask;
+    bool met_nul;
+    bool iso;
+    uint64_t
+        day_word; /* the first eight bytes of the known day, and the two behind where there are; 0: none is known */
+    uint16_t day_rest;
+    int64_t day_ns;
+};
+
+static uint64_t load_word(const char *at)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof word);
+    return word;
+}
+
+static uint16_t load_half(const char *at)
+{
+    uint16_t half;
+    memcpy(&half, at, sizeof half);
+    return half;
+}
+
+nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction)
+{
+    const nl_text_format *text = nl_text_format_of(format);
+    NL_REQUIRE(text != NULL, "not a text format");
+    nl_line_scanner *scanner = calloc(1, sizeof *scanner);
+    NL_REQUIRE(scanner != NULL, "out of memory");
+    scanner->format = text;
+    scanner->fraction = fraction;
+    scanner->time = text->names[NL_MEMBER_TIME];
+    scanner->iso = format == NL_FORMAT_BP;
+    unsigned char begin[sizeof(uint64_t)] = {0}, mask[sizeof(uint64_t)] = {0};
+    memcpy(begin, scanner->time.data, scanner->time.size);
+    begin[scanner->time.size] = '=';
+    memset(mask, 0xff, scanner->time.size + 1);
+    scanner->begin_word = load_word((const char *)begin);
+    scanner->begin_mask = load_word((const char *)mask);
+    return scanner;
+}
+
+void nl_line_scanner_free(nl_line_scanner *scanner)
+{
+    free(scanner);
+}
+
+bool nl_line_scanner_met_nul(const nl_line_scanner *scanner)
+{
+    return scanner->met_nul;
+}
+
+/* ---- a time in its usual form ---- */
+
+static bool is_digit(char byte)
+{
+    return (unsigned char)(byte - '0') <= 9;
+}
+
+/* Two digits, no more than most; *good is made false otherwise. */
+static unsigned take_two(const char *text, unsigned most, bool *good)
+{
+    unsigned value = (unsigned)(text[0] - '0') * 10 + (unsigned)(text[1] - '0');
+    *good &= is_digit(text[0]) && is_digit(text[1]) && value <= most;
+    return value;
+}
+
+/* Makes known the day that text spells, in eight bytes or, in ISO 8601, ten. */
+static bool know_day(nl_line_scanner *s, const char *text)
+{
+    char whole[DAY_TEXT_SIZE + 6];
+    size_t size = s->iso ? 10 : 8;
+    memcpy(whole, text, size);
+    if (!s->iso)
+        memcpy(whole + size, "000000", 6);
+    bool good = true;
+    unsigned year = take_two(text, 99, &good) * 100 + take_two(text + 2, 99, &good);
+    int64_t day_ns;
+    if (!good || year < FIRST_YEAR || year > LAST_YEAR ||
+        nl_time_parse_calendar(whole, s->iso ? size : size + 6, NL_FRACTION_DECIMAL, &day_ns) != NL_OK)
+        return false;
+    s->day_word = load_word(text);
+    s->day_rest = s->iso ? load_half(text + 8) : 0;
+    s->day_ns = day_ns;
+    return true;
+}
+
+static bool is_known_day(const nl_line_scanner *s, const char *text)
+{
+    return load_word(text) == s->day_word && (!s->iso || load_half(text + 8) == s->day_rest);
+}
+
+/* The digits of a fraction from *at on, in nanoseconds; moves *at past all of them. */
+static unsigned take_fraction(const char **at, const char *end)
+{
+    unsigned value = 0, count = 0;
+    const char *digit = *at;
+    for (; digit < end && is_digit(*digit); digit++)
+        if (count < FRACTION_DIGITS) {
+            value = value * 10 + (unsigned)(*digit - '0');
+            count++;
+        }
+    *at = digit;
+    static const unsigned scale[] = {1000000000, 100000000, 10000000, 1000000, 100000, 10000, 1000, 100, 10, 1};
+    return count == 0 ? 0 : value * scale[count];
+}
+
+/* Reads the time at *at and moves *at past it; false when it is not in the usual form. */
+static bool take_time(nl_line_scanner *s, const char **at, const char *end, int64_t *time_ns)
+{
+    bool iso = s->iso, good = true;
+    const char *text = *at;
+    size_t day_size = iso ? 10 : 8, second = iso ? 19 : 14;
+    if ((size_t)(end - text) < second || (!is_known_day(s, text) && !know_day(s, text)))
+        return false;
+    const char *clock = text + day_size + iso;
+    unsigned step = iso ? 3 : 2;
+    unsigned seconds = take_two(clock, 23, &good) * 3600 + take_two(clock + step, 59, &good) * 60 +
+                       take_two(clock + 2 * step, 59, &good);
+    if (iso)
+        good = good && text[10] == 'T' && text[13] == ':' && text[16] == ':';
+    if (!good)
+        return false;
+    text += second;
+    unsigned ns = 0;
+    if (text < end && *text == '.') {
+        const char *digits = ++text;
+        ns = take_fraction(&text, end);
+        if (s->fraction != NL_FRACTION_DECIMAL && text - digits < SHORT_FRACTION)
+            return false;
+    }
+    if (iso && (text == end || *text++ != 'Z'))
+        return false;
+    *at = text;
+    *time_ns = s->day_ns + (int64_t)seconds * NL_NS_PER_SECOND + ns;
+    return true;
+}
+
+/* ---- lines ---- */
+
+/* Whether the line ends at at, or blanks and then NAME= come there: otherwise what follows is part of the time. */
+static bool time_ends(const char *at, const char *end, const char *limit)
+{
+    if (at == end)
+        return true;
+    if (!nl_byte_is_blank(*at))
+        return false;
+    while (at < end && nl_byte_is_blank(*at))
+        at++;
+    if (at == end)
+        return true;
+    const char *equals = nl_find_name_end(at, end, limit);
+    return equals < end && *equals == '=' && nl_byte_is(*at, NL_BYTE_NAME_FIRST);
+}
+
+/*
+ * The line [line, end), whose place in the input is offset; odd: something was met in it. Memory up to limit may be
+ * read.
+ */
+static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const char *end, const char *limit,
+                                 uint64_t offset, bool odd)
+{
+    size_t size = (size_t)(end - line);
+    nl_scanned_line other = {0, nl_line_place(offset, size < NL_LINE_LONGEST ? size : NL_LINE_LONGEST, false)};
+    if (odd || size > LONGEST_PLAIN || size < sizeof(uint64_t) || (load_word(line) & s->begin_mask) != s->begin_word)
+        return other;
+    while (end[-1] == '\r')
+        end--;
+    const char *at = line + s->time.size + 1;
+    int64_t time_ns;
+    if (!take_time(s, &at, end, &time_ns) || !time_ends(at, end, limit))
+        return other;
+    return (nl_scanned_line){time_ns, nl_line_place(offset, (uint64_t)(end - line), true)};
+}
+
+/* What is where in a block, a bit a byte. */
+typedef struct marks {
+    uint64_t newlines;
+    uint64_t times; /* perhaps: the first letter of the time's name, and '=' behind as many */
+    uint64_t nuls;
+} marks;
+
+#ifdef __SSE2__
+/* Of 16 bytes, from the block's i-th on. */
+static inline void mark_some(marks *m, const char *at, unsigned i, __m128i letter, size_t name_size)
+{
+    __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)(at + i));
+    __m128i behind = _mm_loadu_si128((const __m128i *)(const void *)(at + i + name_size));
+    __m128i time = _mm_and_si128(_mm_cmpeq_epi8(bytes, letter), _mm_cmpeq_epi8(behind, _mm_set1_epi8('=')));
+    m->newlines |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('\n'))) << i;
+    m->times |= (uint64_t)(unsigned)_mm_movemask_epi8(time) << i;
+    m->nuls |= (uint64_t)(unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(bytes, _mm_setzero_si128())) << i;
+}
+
+/* Reads up to the time's name's size beyond the block. */
+static inline marks mark_block(const char *at, char first, size_t name_size)
+{
+    const __m128i letter = _mm_set1_epi8(first);
+    marks m = {0};
+    mark_some(&m, at, 0, letter, name_size); /* one by one: each shift is then known */
+    mark_some(&m, at, 16, letter, name_size);
+    mark_some(&m, at, 32, letter, name_size);
+    mark_some(&m, at, 48, letter, name_size);
+    return m;
+}
+#else
+static inline marks mark_block(const char *at, char first, size_t name_size)
+{
+    marks m = {0};
+    for (unsigned i = 0; i < BLOCK; i++) {
+        m.newlines |= (uint64_t)(at[i] == '\n') << i;
+        m.times |= (uint64_t)(at[i] == first && at[i + name_size] == '=') << i;
+        m.nuls |= (uint64_t)(at[i] == '\0') << i;
+    }
+    return m;
+}
+#endif
+
+/* The marks of the last bytes, fewer than a block and a name. */
+static marks mark_rest(const nl_line_scanner *s, const char *at, size_t size)
+{
+    char bytes[2 * BLOCK];
+    memset(bytes, ' ', sizeof bytes);
+    memcpy(bytes, at, size < sizeof bytes ? size : sizeof bytes);
+    return mark_block(bytes, s->time.data[0], s->time.size);
+}
+
+/* Whether the time's name and '=' are at at. */
+static inline bool is_time_name(const nl_line_scanner *s, const char *at, size_t left)
+{
+    if (left >= sizeof(uint64_t))
+        return (load_word(at) & s->begin_mask) == s->begin_word;
+    return left > s->time.size && memcmp(at, s->time.data, s->time.size) == 0 && at[s->time.size] == '=';
+}
+
+/*
+ * Of places where a time's name seemed to be: those where it is, and digits after it. Only those may begin another
+ * record, and whether they do the decoder is asked.
+ */
+static uint64_t real_times(const nl_line_scanner *s, const char *block, const char *end, uint64_t times)
+{
+    uint64_t real = 0;
+    for (; times != 0; times &= times - 1) {
+        const char *at = block + __builtin_ctzll(times);
+        size_t left = (size_t)(end - at);
+        if (is_time_name(s, at, left) && left > s->time.size + YEAR_DIGITS &&
+            nl_digits(at + s->time.size + 1, YEAR_DIGITS) == YEAR_DIGITS)
+            real |= times & -times;
+    }
+    return real;
+}
+
+size_t nl_lines_scan(nl_line_scanner *s, const char *data, size_t size, uint64_t offset, nl_scanned_line *lines,
+                     size_t most, size_t *used)
+{
+    const char *end = data + size, *line = data;
+    size_t count = 0, reach = BLOCK + s->time.size;
+    bool odd = false;   /* something was met in this line */
+    uint64_t start = 1; /* whether the block's first byte begins a line */
+    for (const char *block = data; block < end && count < most; block += BLOCK) {
+        size_t left = (size_t)(end - block);
+        marks m = left >= reach ? mark_block(block, s->time.data[0], s->time.size) : mark_rest(s, block, left);
+        uint64_t inside = m.times & ~(m.newlines << 1 | start);
+        if (inside != 0)
+            inside = real_times(s, block, end, inside);
+        if (m.nuls != 0)
+            s->met_nul = true;
+        start = m.newlines >> (BLOCK - 1);
+        for (; m.newlines != 0 && count < most; m.newlines &= m.newlines - 1) {
+            uint64_t before = (m.newlines & -m.newlines) - 1;
+            const char *newline = block + __builtin_ctzll(m.newlines);
+            odd = odd || (inside & before) != 0;
+            inside &= ~before;
+            lines[count++] = scan_line(s, line, newline, end, offset + (uint64_t)(line - data), odd);
+            line = newline + 1;
+            odd = false;
+        }
+        odd = odd || inside != 0;
+    }
+    *used = (size_t)(line - data);
+    return count;
+}

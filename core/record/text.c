@@ -1,0 +1,543 @@
+#include "config.h"
+
+#include "base/error.h"
+#include "record/bytes.h"
+#include "record/record_internal.h"
+#include "record/text.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define NAME (NL_BYTE_NAME | NL_BYTE_NAME_FIRST)
+
+/* clang-format off */
+const unsigned char nl_byte_class[256] = {
+    ['A' ... 'Z'] = NAME, ['a' ... 'z'] = NAME, ['_'] = NAME,
+    ['0' ... '9'] = NL_BYTE_NAME, ['.'] = NL_BYTE_NAME, ['-'] = NL_BYTE_NAME,
+    [0 ... 31] = NL_BYTE_QUOTED | NL_BYTE_ESCAPED, [127] = NL_BYTE_QUOTED | NL_BYTE_ESCAPED,
+    ['"'] = NL_BYTE_QUOTED | NL_BYTE_ESCAPED, ['\\'] = NL_BYTE_ESCAPED,
+    [' '] = NL_BYTE_QUOTED, ['='] = NL_BYTE_QUOTED,
+};
+/* clang-format on */
+
+enum { WINDOW_WORDS = 4, WINDOW = 64 * WINDOW_WORDS };
+
+/* Where in a piece of the line names and values end, found for all of its bytes at once. */
+typedef struct window {
+    const char *start, *end;      /* end: of the piece, or of the line */
+    uint64_t stops[WINDOW_WORDS]; /* a bit for each blank and '=' */
+} window;
+
+/* A line being read, and the field of it that is open: seen, but perhaps not yet to its end. */
+typedef struct scan {
+    const nl_text_format *format;
+    nl_record *record;
+    nl_fraction fraction;
+    const char *at;    /* what is not read yet */
+    const char *end;   /* of the line */
+    const char *limit; /* of what may be looked at */
+    const char *cut;   /* where the next record begins; NULL while none was met */
+    unsigned seen;     /* a bit for each standard member met */
+    bool bad_time;     /* the reason is this thread's message */
+    bool open;         /* there is an open field: */
+    bool escaped;      /* its value has escapes */
+    bool unclosed;     /* its value begins with a quote that does not end it */
+    nl_member member;
+    nl_string name;
+    const char *value; /* NULL while the value is empty and unquoted */
+    const char *value_end;
+    nl_known_names *known;
+    unsigned place; /* in known, of the next plain field */
+    window window;
+} scan;
+
+nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name)
+{
+    nl_string bare = name;
+    while (bare.size > 2 && bare.data[0] == '_' && bare.data[1] == '.')
+        bare = (nl_string){bare.data + 2, bare.size - 2};
+    if (bare.size == name.size || format->member(bare.data, bare.size) == NL_MEMBER_NONE)
+        return name;
+    return (nl_string){name.data + 2, name.size - 2};
+}
+
+/* The end of a word, or the '=' in it: what a scan stops at. */
+static const char *find_stop(const scan *s, const char *at)
+{
+    return nl_find_any(at, s->end, s->limit, ' ', '\t', '=');
+}
+
+static const char *skip_blanks(const char *at, const char *end)
+{
+    while (at < end && nl_byte_is_blank(*at))
+        at++;
+    return at;
+}
+
+/* The '=' of a NAME= that begins at at; NULL when there is none. */
+static const char *find_equals(const scan *s, const char *at)
+{
+    const char *equals = nl_find_name_end(at, s->end, s->limit);
+    return equals < s->end && *equals == '=' && nl_byte_is(*at, NL_BYTE_NAME_FIRST) ? equals : NULL;
+}
+
+static int hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+char nl_text_unescape(const char **at, const char *end)
+{
+    const char *text = *at + 1;
+    *at += 2;
+    switch (text < end ? *text : '\0') {
+    case '"':
+    case '\\':
+        return *text;
+    case 'n':
+        return '\n';
+    case 't':
+        return '\t';
+    case 'r':
+        return '\r';
+    case 'x':
+        if (end - text > 2 && hex_digit(text[1]) >= 0 && hex_digit(text[2]) >= 0) {
+            *at += 2;
+            return (char)(hex_digit(text[1]) * 16 + hex_digit(text[2]));
+        }
+    }
+    *at -= 1;
+    return '\\';
+}
+
+static nl_string unescape_value(nl_record *record, const char *at, const char *end)
+{
+    char *data = nl_record_allocate(record, (size_t)(end - at));
+    size_t size = 0;
+    while (at < end)
+        data[size++] = *at == '\\' ? nl_text_unescape(&at, end) : *at++;
+    return (nl_string){data, size};
+}
+
+/* Takes the time of the record. Microseconds that were not padded are said in full when the record is written again. */
+static void take_time(scan *s, nl_string value)
+{
+    nl_record *record = s->record;
+    if (nl_time_parse_usual(value.data, value.size, &s->known->day, &record->time_ns))
+        return;
+    if (s->format->parse_time(value.data, value.size, s->fraction, &record->time_ns) != NL_OK) {
+        s->bad_time = true;
+        return;
+    }
+    int64_t plain_ns;
+    if (s->fraction != NL_FRACTION_DECIMAL &&
+        (s->format->parse_time(value.data, value.size, NL_FRACTION_DECIMAL, &plain_ns) != NL_OK ||
+         plain_ns != record->time_ns))
+        record->raw = (nl_string){NULL, 0};
+}
+
+/* Gives a field whose value has no escapes to the record. */
+static inline void put_field(scan *s, nl_member member, nl_string name, nl_string value)
+{
+    nl_record *record = s->record;
+    if (member == NL_MEMBER_NONE) {
+        nl_field *field = nl_record_append(record);
+        field->name = name;
+        field->type = NL_TYPE_STRING;
+        field->string = value;
+    } else if (member == NL_MEMBER_TIME) {
+        take_time(s, value);
+    } else if (member == NL_MEMBER_LEVEL) {
+        record->level_text = value;
+        record->level = nl_level_parse(value.data, value.size);
+    } else {
+        *(member == NL_MEMBER_HOST ? &record->host : member == NL_MEMBER_PROG ? &record->prog : &record->event) = value;
+    }
+}
+
+/* The value of the open field is complete: gives it to the record. */
+static void close_field(scan *s)
+{
+    if (!s->open)
+        return;
+    s->open = false;
+    nl_string value = {s->value, (size_t)(s->value_end - s->value)};
+    if (s->value == NULL)
+        value = (nl_string){s->name.data + s->name.size, 0};
+    else if (s->escaped)
+        value = unescape_value(s->record, s->value, s->value_end);
+    put_field(s, s->member, s->name, value);
+}
+
+/* Whether from at on there are only blanks and then the end or a NAME=. */
+static bool field_follows(const scan *s, const char *at)
+{
+    if (at < s->end && !nl_byte_is_blank(*at))
+        return false;
+    at = skip_blanks(at, s->end);
+    return at == s->end || find_equals(s, at) != NULL;
+}
+
+/* Takes a value in quotes; false, with nothing taken, when what begins with a quote is not one. */
+static bool take_quoted(scan *s)
+{
+    const char *at = s->at + 1;
+    bool escaped = false;
+    for (;; at += 2) {
+        at = at < s->end ? nl_find_any(at, s->end, s->limit, '"', '\\', '"') : s->end;
+        if (at == s->end)
+            return false;
+        if (*at == '"')
+            break;
+        escaped = true;
+    }
+    if (!field_follows(s, at + 1))
+        return false;
+    s->value = s->at + 1;
+    s->value_end = at;
+    s->escaped = escaped;
+    s->at = at + 1;
+    return true;
+}
+
+/* Whether [start, equals) ends with the name of the time and what follows '=' is the time of a record. */
+static bool ends_as_time(const scan *s, const char *start, const char *equals, bool within)
+{
+    nl_string time = s->format->names[NL_MEMBER_TIME];
+    return (size_t)(equals - start) >= time.size && memcmp(equals - time.size, time.data, time.size) == 0 &&
+           s->format->starts_record(equals + 1, s->end, within);
+}
+
+/*
+ * Takes a word of an unquoted value, or one outside of all fields. It may hold the start of the next record: then
+ * s->cut is set there.
+ */
+static void take_word(scan *s)
+{
+    const char *start = s->at;
+    const char *stop = find_stop(s, start);
+    for (; stop < s->end && *stop == '='; stop = find_stop(s, stop + 1)) {
+        if (ends_as_time(s, start, stop, true)) {
+            s->cut = stop - s->format->names[NL_MEMBER_TIME].size;
+            return;
+        }
+    }
+    s->at = stop;
+    if (stop == start)
+        return;
+    if (s->value == NULL)
+        s->value = start;
+    s->value_end = stop;
+}
+
+static void open_field(scan *s, const char *name, const char *equals, nl_member member)
+{
+    s->open = true;
+    s->escaped = s->unclosed = false;
+    s->value = s->value_end = NULL;
+    s->name = (nl_string){name, (size_t)(equals - name)};
+    s->member = member;
+    unsigned bit = 1u << member;
+    if (member != NL_MEMBER_NONE && (s->seen & bit))
+        s->member = NL_MEMBER_NONE;
+    else if (name[0] == '_')
+        s->name = nl_text_unescape_name(s->format, s->name);
+    s->seen |= bit;
+    s->at = equals + 1;
+    if (s->at < s->end && *s->at == '"') {
+        if (take_quoted(s))
+            return;
+        s->unclosed = true;
+    }
+    take_word(s);
+}
+
+static bool is_prefix(const char *text, size_t size, nl_string name)
+{
+    return size <= name.size && memcmp(text, name.data, size) == 0;
+}
+
+/*
+ * Whether a field whose name ends in that of the time is the start of the next record. It is when its name is just that
+ * and there was a time. When the name is longer it may have been cut ("SENDATE=", from "SEND.SZ=") or simply be so
+ * (STARTDATE): only when the writer's second field comes next, out of place in this record, is it taken for cut. Sets
+ * s->cut.
+ */
+static bool begins_next_record(scan *s, const char *name, const char *equals)
+{
+    const nl_text_format *format = s->format;
+    nl_string time = format->names[NL_MEMBER_TIME], second = format->names[format->order[1]];
+    bool had_time = s->seen & 1u << NL_MEMBER_TIME;
+    size_t rest = (size_t)(equals - name) - time.size; /* of the name that was cut */
+    if (!ends_as_time(s, name, equals, false) || (rest == 0 && !had_time))
+        return false;
+    if (rest > 0) {
+        const char *at = skip_blanks(nl_find_any(equals, s->end, s->limit, ' ', '\t', ' '), s->end);
+        bool in_order =
+            (size_t)(s->end - at) > second.size && memcmp(at, second.data, second.size) == 0 && at[second.size] == '=';
+        bool out_of_place =
+            (s->seen & 1u << format->order[1]) || s->unclosed || is_prefix(name, rest, had_time ? second : time);
+        if (!in_order || !out_of_place)
+            return false;
+    }
+    s->cut = equals - time.size;
+    return true;
+}
+
+/* Whether a name, which is that of the time or ends in it, asks for a closer look: the next record may begin in it. */
+static inline bool may_be_next(const scan *s, nl_member member, const char *name, const char *equals)
+{
+    nl_string time = s->format->names[NL_MEMBER_TIME];
+    if (member == NL_MEMBER_TIME)
+        return (s->seen & 1u << NL_MEMBER_TIME) != 0;
+    return equals[-1] == time.data[time.size - 1] && (size_t)(equals - name) > time.size &&
+           memcmp(equals - time.size, time.data, time.size) == 0;
+}
+
+/* Takes the NAME= at s->at and its value, after closing the field before. Or finds that the next record begins there.
+ */
+static void take_field(scan *s, const char *equals)
+{
+    const char *name = s->at;
+    nl_member member = s->format->member(name, (size_t)(equals - name));
+    if (may_be_next(s, member, name, equals) && begins_next_record(s, name, equals))
+        return;
+    close_field(s);
+    open_field(s, name, equals, member);
+}
+
+/* Takes a word that is no NAME=. A prefix that touches the record ("stats:DATE=") has one in it. */
+static void take_other(scan *s)
+{
+    take_word(s);
+    if (s->cut != NULL && s->seen == 0) {
+        const char *time = s->cut;
+        s->cut = NULL;
+        open_field(s, time, time + s->format->names[NL_MEMBER_TIME].size, NL_MEMBER_TIME);
+    }
+    if (!s->open)
+        s->value = NULL;
+}
+
+/* ---- fields as most are ---- */
+
+/* Moves the window to at. */
+static void look_at(scan *s, const char *at)
+{
+    window *w = &s->window;
+    w->start = at;
+    w->end = s->end - at < WINDOW ? s->end : at + WINDOW;
+    for (uint64_t *stops = w->stops; at < w->end; at += 64) {
+        char last[64];
+        bool whole = s->limit - at >= 64;
+        if (!whole)
+            memcpy(last, at, (size_t)(w->end - at));
+        uint64_t found = nl_find_stops(whole ? at : last);
+        *stops++ = w->end - at >= 64 ? found : found & ((UINT64_C(1) << (w->end - at)) - 1);
+    }
+}
+
+/* The first blank or '=' from at on; the window's end, or beyond, when there is none in it. */
+static inline const char *next_stop(const window *w, const char *at)
+{
+    if (at >= w->end)
+        return at;
+    size_t place = (size_t)(at - w->start), word = place / 64;
+    uint64_t left = w->stops[word] >> place % 64;
+    if (left != 0)
+        return at + __builtin_ctzll(left);
+    for (at = w->start + 64 * ++word; at < w->end; at += 64, word++)
+        if (w->stops[word] != 0)
+            return at + __builtin_ctzll(w->stops[word]);
+    return at;
+}
+
+/* A field whose name and value ask for no closer look. */
+typedef struct plain_field {
+    const char *name, *equals, *stop;
+    nl_member member;
+    bool closer; /* the name asks for one all the same */
+} plain_field;
+
+/* Keeps the name for the record that comes next. */
+static void learn_name(const scan *s, const plain_field *f)
+{
+    size_t size = (size_t)(f->equals - f->name);
+    nl_known_name *known = &s->known->names[s->place];
+    if (size >= sizeof known->text || s->place == NL_KNOWN_NAMES || f->closer)
+        return;
+    *known = (nl_known_name){.size = (unsigned char)size, .member = (unsigned char)f->member};
+    memcpy(known->text, f->name, size + 1);
+}
+
+/* Whether the NAME= at f->name is the one that the record before had in its place; if so it is in f. */
+static inline bool is_known_name(const scan *s, plain_field *f)
+{
+    const nl_known_name *known = &s->known->names[s->place];
+    if (known->size == 0 || s->window.end - f->name <= known->size ||
+        !nl_begins_as(f->name, known->text, known->size + 1u, s->limit))
+        return false;
+    f->equals = f->name + known->size;
+    f->member = (nl_member)known->member;
+    f->closer = f->member == NL_MEMBER_TIME && (s->seen & 1u << NL_MEMBER_TIME);
+    return true;
+}
+
+/* As find_plain_name, when it is not a known one. Not inlined: it is for few, and would slow down the many. */
+static __attribute__((noinline)) bool find_new_name(const scan *s, plain_field *f)
+{
+    const char *at = f->name, *equals = next_stop(&s->window, at);
+    if (equals >= s->window.end || *equals != '=' || !nl_byte_is(*at, NL_BYTE_NAME_FIRST) || *at == '_' ||
+        nl_find_name_end(at, equals, s->limit) != equals)
+        return false;
+    f->equals = equals;
+    f->member = s->format->member(at, (size_t)(equals - at));
+    f->closer = may_be_next(s, f->member, at, equals);
+    learn_name(s, f);
+    return true;
+}
+
+/* As find_equals, for the name at f->name; false too when it does not end in the window, or begins with '_', which may
+ * be an escape. */
+static inline bool find_plain_name(const scan *s, plain_field *f)
+{
+    return is_known_name(s, f) || find_new_name(s, f);
+}
+
+/* Looks for the value behind f->equals, and whether it is one. */
+static inline bool find_plain_value(const scan *s, plain_field *f)
+{
+    const char *value = f->equals + 1;
+    f->stop = next_stop(&s->window, value);
+    if (f->stop >= s->window.end) {
+        if (s->window.end < s->end)
+            return false;
+        f->stop = s->end;
+    }
+    return f->stop > value && *value != '"' && (f->stop == s->end || *f->stop != '=') && !f->closer;
+}
+
+/* Finds the first plain field in the window, which is moved to it when that helps. */
+static bool find_plain_field(scan *s, plain_field *f)
+{
+    f->name = s->at;
+    while (!find_plain_name(s, f) || !find_plain_value(s, f)) {
+        if (s->window.end == s->end || f->name == s->window.start)
+            return false;
+        look_at(s, f->name);
+    }
+    return true;
+}
+
+/*
+ * What take_field does, again and again, as long as there are fields as most are: without anything that asks for a
+ * closer look. Of the last of them the value is left open when what follows is no field, and may belong to it.
+ */
+static void take_plain_fields(scan *s)
+{
+    plain_field f;
+    if (!find_plain_field(s, &f))
+        return;
+    close_field(s);
+    s->unclosed = s->escaped = false;
+    for (bool plain = true; plain;) {
+        nl_string name = {f.name, (size_t)(f.equals - f.name)}, value = {f.equals + 1, (size_t)(f.stop - f.equals - 1)};
+        nl_member member = s->seen & 1u << f.member ? NL_MEMBER_NONE : f.member;
+        s->seen |= 1u << f.member;
+        s->place += s->place < NL_KNOWN_NAMES;
+        s->at = f.name = skip_blanks(f.stop, s->end);
+        bool follows = f.name < s->end && find_plain_name(s, &f);
+        if (!follows && s->at < s->end) {
+            s->open = true;
+            s->member = member;
+            s->name = name;
+            s->value = value.data;
+            s->value_end = value.data + value.size;
+            return;
+        }
+        put_field(s, member, name, value);
+        plain = follows && find_plain_value(s, &f);
+    }
+}
+
+/* The names of the record before, if it was of the same format. */
+static nl_known_names *known_names(nl_record *record, const nl_text_format *format)
+{
+    nl_known_names *known = &((nl_record_storage *)(void *)record)->known;
+    if (known->format != format)
+        *known = (nl_known_names){.format = format};
+    return known;
+}
+
+static nl_status finish(scan *s)
+{
+    if (s->cut != NULL) {
+        nl_error_set("cut short by the next record");
+        return NL_MALFORMED;
+    }
+    close_field(s);
+    if (!(s->seen & 1u << NL_MEMBER_TIME)) {
+        nl_error_set("%s", s->format->no_time);
+        return NL_MALFORMED;
+    }
+    if (s->bad_time) {
+        char why[128];
+        snprintf(why, sizeof why, "%s", nl_error_message());
+        nl_error_set("%s is %s", s->format->names[NL_MEMBER_TIME].data, why);
+        return NL_MALFORMED;
+    }
+    return NL_OK;
+}
+
+static nl_status decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
+                        const char *end, const char *limit, bool closely, size_t *used)
+{
+    /* Said member by member: of the rest, the window too, nothing is looked at before it is set. */
+    scan s;
+    s.format = format;
+    s.record = record;
+    s.fraction = fraction;
+    s.at = line;
+    s.end = end;
+    s.limit = limit;
+    s.cut = NULL;
+    s.seen = 0;
+    s.bad_time = s.open = s.escaped = s.unclosed = false;
+    s.value = s.value_end = NULL;
+    s.known = known_names(record, format);
+    s.place = 0;
+    look_at(&s, line);
+    record->raw = (nl_string){line, (size_t)(end - line)};
+    record->raw_format = format->format;
+    while (s.cut == NULL && (s.at = skip_blanks(s.at, end)) < end) {
+        if (!closely)
+            take_plain_fields(&s);
+        if (s.at == end)
+            break;
+        const char *equals = find_equals(&s, s.at);
+        if (equals != NULL)
+            take_field(&s, equals);
+        else
+            take_other(&s);
+    }
+    *used = (size_t)((s.cut != NULL ? s.cut : end) - line);
+    if (record->raw.data == NULL)
+        record->raw_format = NL_FORMAT_UNKNOWN;
+    return finish(&s);
+}
+
+nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
+                         const char *end, const char *limit, size_t *used)
+{
+    return decode(format, record, fraction, line, end, limit, false, used);
+}
+
+nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record, nl_fraction fraction,
+                                 const char *line, const char *end, const char *limit, size_t *used)
+{
+    return decode(format, record, fraction, line, end, limit, true, used);
+}

@@ -1,0 +1,103 @@
+/*
+ * What ULM and BP share: one record a line, NAME=value fields parted by blanks.
+ *
+ * One scanner (text.c) and one printer (text_write.c) serve both; a table, nl_text_format, holds what differs.
+ *
+ * Reading. A name is [A-Za-z_][A-Za-z0-9_.-]* with '=' right after it, at the start of a line or after a blank (space
+ * or tab). Its value is
+ *   - quoted: "..." when the closing quote is followed by the end or by a blank and the next NAME=. Within, \" \\ \n \t
+ * \r and \xHH are escapes; an unknown escape keeps its backslash;
+ *   - otherwise all text up to the next NAME=, without the blanks at both ends: values with spaces are common in logs
+ * of programs that do not quote. Backslashes stand for themselves. Words before the first field (a log's own prefix)
+ * are passed over. Fields come in any order; the first of each standard name fills the record's member, a repeated one
+ * stays a field.
+ *
+ * A record whose writer died half way has the next record on the same line. It shows in a second time at the start of a
+ * field, or within an unquoted value, or at the end of a field's cut name; the cut part is malformed, the rest is read.
+ *
+ * Writing. The standard fields that there are in their order, then the others. A value is quoted when it is empty or
+ * holds a blank, '"', '=' or a control byte. A field that is called as a standard one is in this format (possible when
+ * it came from the other format, or repeats) is written with "_." before its name, which reading takes away again. A
+ * field that is really called so gets one more: "_._.DATE" is a field "_.DATE".
+ */
+#ifndef NETLOGGER_FORMAT_TEXT_H
+#define NETLOGGER_FORMAT_TEXT_H
+
+#include "base/time_internal.h"
+#include "record/record_internal.h"
+
+#include <string.h>
+
+typedef struct nl_text_format {
+    nl_format format;
+    nl_string names[NL_MEMBER_COUNT]; /* of the standard fields, by nl_member */
+    nl_member order[NL_MEMBER_COUNT]; /* in which they are written; the time is first */
+    const char *no_time;              /* what is said of a line without a time */
+    /* The standard field of a name that is not empty, NL_MEMBER_NONE when it is none. Asked of every field read. */
+    nl_member (*member)(const char *name, size_t size);
+    nl_status (*parse_time)(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
+    size_t (*put_time)(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);
+    const char *(*level_name)(nl_level level);
+    /*
+     * Whether value, up to end, begins with a time as this format's writers put it, so that it may start a record.
+     * within: it was found inside another value, where only the most certain form counts.
+     */
+    bool (*starts_record)(const char *value, const char *end, bool within);
+} nl_text_format;
+
+/* The name with what the printer put before it taken away; the same name when it put nothing. */
+nl_string nl_text_unescape_name(const nl_text_format *format, nl_string name);
+
+/*
+ * Reads the record at the start of [line, end), which has no newline. record was cleared; its strings view the line or
+ * its own memory. Memory from line to limit, which is end or beyond, may be read. *used says how much was taken: all,
+ * or up to where the next record begins on the same line (then what was taken is malformed). NL_OK, or NL_MALFORMED
+ * with the reason in nl_error_message() and record in no defined state but clearable.
+ */
+nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
+                         const char *end, const char *limit, size_t *used);
+
+/* The same, always the long way: what nl_text_decode, which has a short one for most fields, is compared with. */
+nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record, nl_fraction fraction,
+                                 const char *line, const char *end, const char *limit, size_t *used);
+
+/*
+ * What is the same in all lines of a row of records: everything but the time and the fields' values. Records of the
+ * same host, program, level and event, with the same fields in the same order, are of one shape.
+ */
+typedef struct nl_text_shape {
+    char *text;         /* what follows the time; what stands before each field's value */
+    uint32_t *ends;     /* of each of these in text: field_count + 1 of them */
+    size_t field_count; /* those of the record that it was made of */
+} nl_text_shape;
+
+nl_text_shape *nl_text_shape_make(const nl_text_format *format, const nl_record *record);
+void nl_text_shape_free(nl_text_shape *shape); /* NULL is allowed */
+
+/*
+ * Appends record to out as one line with its newline. shape, when it is not NULL, is the record's; known, when it is
+ * not NULL, serves row after row of the same format.
+ */
+void nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,
+                    nl_known_second *known, nl_buffer *out);
+
+/*
+ * Writes a value in quotes, with escapes, to a place with room for 4 * value.size + 2 bytes. Returns the end of what it
+ * wrote.
+ */
+char *nl_text_put_quoted(char *at, nl_string value);
+
+/* The byte that the escape at *at, a backslash, stands for; moves *at past it. An unknown one stands for itself. */
+char nl_text_unescape(const char **at, const char *end);
+
+/* The table of a text format; NULL for any other format. */
+const nl_text_format *nl_text_format_of(nl_format format);
+
+/* The format that a line by itself seems to be in; NL_FORMAT_UNKNOWN when it has no time in it by any name. */
+nl_format nl_text_format_of_line(const char *line, size_t size);
+
+/* What stands at the start of data before the first line: the classic connection header, a byte-order mark. In bytes.
+ */
+size_t nl_text_header_size(const char *data, size_t size);
+
+#endif

@@ -1,0 +1,203 @@
+#include "config.h"
+
+#include "base/error.h"
+#include "record/bytes.h"
+#include "record/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { BLOCK = 16, SLACK = 2 * BLOCK }; /* copying in blocks may write that much behind what it copies */
+
+/*
+ * A line is written at a cursor, which moves on within room that was asked for before: once a field, for its name and
+ * for what its value needs at most.
+ */
+static char *make_room(nl_buffer *out, const char *at, size_t size)
+{
+    out->size = (size_t)(at - out->data);
+    nl_buffer_reserve(out, size + SLACK);
+    return out->data + out->size;
+}
+
+static inline char *want_room(nl_buffer *out, char *at, size_t size)
+{
+    return (size_t)(out->data + out->capacity - at) >= size + SLACK ? at : make_room(out, at, size);
+}
+
+static inline char *put_bytes(char *at, const char *data, size_t size)
+{
+    nl_private_copy(at, data, size);
+    return at + size;
+}
+
+/* From memory that has BLOCK bytes more than size. */
+static inline char *put_blocks(char *at, const char *data, size_t size)
+{
+    for (size_t done = 0; done < size; done += BLOCK)
+        memcpy(at + done, data + done, BLOCK);
+    return at + size;
+}
+
+/* ---- values ---- */
+
+static char *put_escape(char *at, char byte)
+{
+    static const char digits[] = "0123456789abcdef";
+    static const char letters[][2] = {{'\n', 'n'}, {'\t', 't'}, {'\r', 'r'}, {'"', '"'}, {'\\', '\\'}};
+    *at++ = '\\';
+    for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++) {
+        if (byte == letters[i][0]) {
+            *at++ = letters[i][1];
+            return at;
+        }
+    }
+    *at++ = 'x';
+    *at++ = digits[(unsigned char)byte >> 4];
+    *at++ = digits[byte & 15];
+    return at;
+}
+
+char *nl_text_put_quoted(char *at, nl_string value)
+{
+    *at++ = '"';
+    for (size_t i = 0; i < value.size; i++) {
+        if (nl_byte_is(value.data[i], NL_BYTE_ESCAPED))
+            at = put_escape(at, value.data[i]);
+        else
+            *at++ = value.data[i];
+    }
+    *at++ = '"';
+    return at;
+}
+
+/* Puts a value, in quotes when it could not be read back without, at a cursor with room for its size. */
+static inline char *put_value(nl_buffer *out, char *at, nl_string value)
+{
+    if (value.size > 0 && nl_copy_unquoted(at, value.data, value.size))
+        return at + value.size;
+    return nl_text_put_quoted(want_room(out, at, 4 * value.size + 2), value);
+}
+
+/* A level is written by the format's name for it, unless it was spelt in a way that is no format's. */
+static nl_string level_text(const nl_text_format *format, const nl_record *record)
+{
+    nl_string text = record->level_text;
+    if (record->level == NL_LEVEL_NONE)
+        return text;
+    const char *ulm = nl_level_name(record->level), *bp = nl_level_bp_name(record->level);
+    bool plain = text.data == NULL || (text.size == strlen(ulm) && memcmp(text.data, ulm, text.size) == 0) ||
+                 (text.size == strlen(bp) && memcmp(text.data, bp, text.size) == 0);
+    if (!plain)
+        return text;
+    const char *name = format->level_name(record->level);
+    return (nl_string){name, strlen(name)};
+}
+
+/* Whether a field of that name would be read back as something else: as a standard one, or as one escaped here. */
+static bool name_needs_escape(const nl_text_format *format, nl_string name)
+{
+    while (name.size > 2 && name.data[0] == '_' && name.data[1] == '.')
+        name = (nl_string){name.data + 2, name.size - 2};
+    return format->member(name.data, name.size) != NL_MEMBER_NONE;
+}
+
+/* ---- what all lines of a shape have alike ---- */
+
+/* " NAME=", or " _.NAME=". */
+static char *put_name(char *at, nl_string name, const char *before)
+{
+    at = stpcpy(at, before);
+    at = put_bytes(at, name.data, name.size);
+    *at++ = '=';
+    return at;
+}
+
+/* The standard fields behind the time. */
+static char *put_members(const nl_text_format *format, const nl_record *record, nl_buffer *out, char *at)
+{
+    const nl_string texts[NL_MEMBER_COUNT] = {[NL_MEMBER_HOST] = record->host,
+                                              [NL_MEMBER_PROG] = record->prog,
+                                              [NL_MEMBER_LEVEL] = level_text(format, record),
+                                              [NL_MEMBER_EVENT] = record->event};
+    for (size_t i = 1; i < NL_MEMBER_COUNT; i++) {
+        nl_member member = format->order[i];
+        if (texts[member].data == NULL)
+            continue;
+        at = want_room(out, at, format->names[member].size + 3 + texts[member].size);
+        at = put_value(out, put_name(at, format->names[member], " "), texts[member]);
+    }
+    return at;
+}
+
+/* What stands before a field's value; room for as much as its value may need follows. */
+static char *put_field_name(const nl_text_format *format, nl_string name, nl_buffer *out, char *at, size_t value_size)
+{
+    at = want_room(out, at, name.size + 5 + value_size);
+    return put_name(at, name, name_needs_escape(format, name) ? " _." : " ");
+}
+
+nl_text_shape *nl_text_shape_make(const nl_text_format *format, const nl_record *record)
+{
+    nl_text_shape *shape = malloc(sizeof *shape);
+    uint32_t *ends = malloc((record->field_count + 1) * sizeof *ends);
+    NL_REQUIRE(shape != NULL && ends != NULL, "out of memory");
+    nl_buffer text = {0};
+    nl_buffer_reserve(&text, SLACK);
+    char *at = put_members(format, record, &text, text.data);
+    ends[0] = (uint32_t)(at - text.data);
+    for (size_t i = 0; i < record->field_count; i++) {
+        at = put_field_name(format, record->fields[i].name, &text, at, 0);
+        ends[i + 1] = (uint32_t)(at - text.data);
+    }
+    make_room(&text, at, 0); /* what is read in blocks ends in some */
+    *shape = (nl_text_shape){.text = text.data, .ends = ends, .field_count = record->field_count};
+    return shape;
+}
+
+void nl_text_shape_free(nl_text_shape *shape)
+{
+    if (shape == NULL)
+        return;
+    free(shape->text);
+    free(shape->ends);
+    free(shape);
+}
+
+/* ---- a line ---- */
+
+/* Numbers need no quotes, and as text they take no more than the room that every value has. */
+static inline char *put_field_value(nl_buffer *out, char *at, const nl_field *field)
+{
+    if (field->type == NL_TYPE_STRING)
+        return put_value(out, at, field->string);
+    nl_string text = nl_field_text(field, at);
+    return text.data == at ? at + text.size : put_bytes(at, text.data, text.size);
+}
+
+void nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,
+                    nl_known_second *known, nl_buffer *out)
+{
+    nl_known_second unknown = {0};
+    nl_string time_name = format->names[NL_MEMBER_TIME];
+    size_t head_size = shape != NULL ? shape->ends[0] : 0;
+    nl_buffer_reserve(out, time_name.size + 1 + NL_TIME_TEXT_SIZE + head_size + SLACK);
+    char *at = put_bytes(out->data + out->size, time_name.data, time_name.size);
+    *at++ = '=';
+    at += format->put_time(record->time_ns, known != NULL ? known : &unknown, at);
+    at = shape != NULL ? put_blocks(at, shape->text, head_size) : put_members(format, record, out, at);
+    for (size_t i = 0; i < record->field_count; i++) {
+        const nl_field *field = &record->fields[i];
+        size_t value_size = field->type == NL_TYPE_STRING ? field->string.size : NL_FIELD_TEXT_SIZE;
+        if (shape != NULL) {
+            size_t name_size = shape->ends[i + 1] - shape->ends[i];
+            at = put_blocks(want_room(out, at, name_size + value_size), shape->text + shape->ends[i], name_size);
+        } else {
+            at = put_field_name(format, field->name, out, at, value_size);
+        }
+        at = put_field_value(out, at, field);
+    }
+    at = want_room(out, at, 1);
+    *at++ = '\n';
+    out->size = (size_t)(at - out->data);
+}

@@ -1,0 +1,54 @@
+#include "config.h"
+
+#include "base/time_internal.h"
+#include "record/bytes.h"
+#include "record/ulm.h"
+
+#include <string.h>
+
+static nl_member member(const char *name, size_t size)
+{
+    switch (size) {
+    case 3:
+        return memcmp(name, "LVL", 3) == 0 ? NL_MEMBER_LEVEL : NL_MEMBER_NONE;
+    case 4:
+        return memcmp(name, "DATE", 4) == 0   ? NL_MEMBER_TIME
+               : memcmp(name, "HOST", 4) == 0 ? NL_MEMBER_HOST
+               : memcmp(name, "PROG", 4) == 0 ? NL_MEMBER_PROG
+                                              : NL_MEMBER_NONE;
+    case 7:
+        return memcmp(name, "NL.EVNT", 7) == 0 ? NL_MEMBER_EVENT : NL_MEMBER_NONE;
+    }
+    return NL_MEMBER_NONE;
+}
+
+/* 14 digits, perhaps a fraction, and then a blank or the end: nothing else that is called DATE looks so. */
+static bool starts_record(const char *value, const char *end, bool within)
+{
+    (void)within;
+    if (nl_digits(value, end - value < 15 ? (size_t)(end - value) : 15) != 14)
+        return false;
+    value += 14;
+    if (value < end && *value == '.')
+        value += 1 + nl_digits(value + 1, (size_t)(end - value - 1));
+    return value == end || nl_byte_is_blank(*value);
+}
+
+const nl_text_format nl_ulm = {
+    .format = NL_FORMAT_ULM,
+    .names =
+        {
+            [NL_MEMBER_TIME] = {"DATE", 4},
+            [NL_MEMBER_HOST] = {"HOST", 4},
+            [NL_MEMBER_PROG] = {"PROG", 4},
+            [NL_MEMBER_LEVEL] = {"LVL", 3},
+            [NL_MEMBER_EVENT] = {"NL.EVNT", 7},
+        },
+    .order = {NL_MEMBER_TIME, NL_MEMBER_HOST, NL_MEMBER_PROG, NL_MEMBER_LEVEL, NL_MEMBER_EVENT},
+    .no_time = "no DATE= field",
+    .member = member,
+    .parse_time = nl_time_parse_calendar,
+    .put_time = nl_time_put_ulm,
+    .level_name = nl_level_name,
+    .starts_record = starts_record,
+};

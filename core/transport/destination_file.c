@@ -1,0 +1,294 @@
+/*
+ * Files and standard output. A plain file is appended to; when the disk fills up in the middle of a record the file is
+ * cut back to the last whole one, so that what is there is always whole records. Into a pipe go whole records, as many
+ * at a time as it takes in one piece, so that who is killed meanwhile leaves no part of one there; and who logs waits
+ * for its reader only so long.
+ */
+#include "config.h"
+
+#include "transport/destination.h"
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/monotonic.h"
+#include "base/replacement.h"
+#include "base/write_some.h"
+#include "record/crc32c.h"
+#include "transport/dial.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { DEFAULT_TIMEOUT_MS = 10000, LOOK_EVERY_MS = 10 };
+
+typedef struct file_destination {
+    nl_destination base;
+    int fd;
+    nl_identity identity;       /* of fd */
+    bool plain;                 /* a regular file: can be cut back */
+    bool patient;               /* others are waited for as long as it takes */
+    int timeout_ms;             /* when not */
+    size_t partial;             /* bytes of a record that went out before the others of it could ... */
+    uint32_t partial_crc;       /* ... and what they were */
+    char *path;                 /* NULL for standard output */
+    nl_replacement replacement; /* when it takes its path at the end only */
+} file_destination;
+
+static const char *name_of(const file_destination *file)
+{
+    return file->path != NULL ? file->path : "standard output";
+}
+
+static nl_status take_descriptor(file_destination *file, int fd)
+{
+    struct stat status;
+    if (fstat(fd, &status) != 0)
+        return nl_error_set_errno("open %s", name_of(file));
+    file->fd = fd;
+    file->identity = (nl_identity){status.st_dev, status.st_ino};
+    file->plain = S_ISREG(status.st_mode);
+    file->partial = 0;
+    return NL_OK;
+}
+
+static bool is_atomic(const file_destination *file)
+{
+    return file->replacement.path != NULL;
+}
+
+/* A file that takes its path when it is complete. */
+static nl_status open_replacement(file_destination *file)
+{
+    if (!nl_replacement_open(&file->replacement, file->path))
+        return nl_error_set_errno("open %s", file->path);
+    return take_descriptor(file, file->replacement.fd);
+}
+
+/*
+ * Takes a descriptor of this process that its path names. It is not opened anew by that name: then what is written
+ * through both would have two positions in one file, and overwrite each other.
+ */
+static nl_status take_own(file_destination *file, int own)
+{
+    int fd = (fcntl(own, F_GETFL) & O_ACCMODE) != O_RDONLY ? fcntl(own, F_DUPFD_CLOEXEC, 3) : -1;
+    if (fd < 0)
+        return nl_error_set("open %s: it is not open for writing", file->path);
+    nl_status status = take_descriptor(file, fd);
+    file->plain = false;
+    return status;
+}
+
+static bool is_pipe(const char *path)
+{
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISFIFO(status.st_mode);
+}
+
+/* Opens it without waiting for who would read it, if it is a pipe, longer than wait_ms. -1 with errno. */
+static int open_soon(const char *path, int flags, int wait_ms)
+{
+    int64_t deadline_ns = nl_deadline_ns(wait_ms);
+    int fd;
+    while ((fd = open(path, flags | O_NONBLOCK, 0666)) < 0 &&
+           (errno == EINTR || (errno == ENXIO && nl_monotonic_ns() < deadline_ns && is_pipe(path))))
+        nanosleep(&(struct timespec){.tv_nsec = LOOK_EVERY_MS * 1000000}, NULL);
+    return fd;
+}
+
+/* wait_ms: for a reader, if it is a pipe; patient files wait as long as it takes. */
+static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
+{
+    int own = nl_path_descriptor(file->path);
+    if (own >= 0)
+        return take_own(file, own);
+    int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (truncate ? O_TRUNC : 0);
+    int fd = file->patient ? open(file->path, flags, 0666) : open_soon(file->path, flags, wait_ms);
+    if (fd < 0 && errno == ENXIO && is_pipe(file->path))
+        return nl_error_set("open %s: nobody reads it", file->path);
+    if (fd < 0)
+        return nl_error_set_errno("open %s", file->path);
+    return take_descriptor(file, fd);
+}
+
+/*
+ * After a failed write that got part of a record into a plain file: cuts that part off again, unless another process
+ * has written behind it meanwhile.
+ */
+static void cut_back(file_destination *file, const char *data, size_t *written)
+{
+    size_t whole = nl_destination_whole(&file->base, data, *written);
+    off_t ours = lseek(file->fd, 0, SEEK_CUR); /* what was appended last ended there */
+    struct stat status;
+    if (whole == *written || !file->plain || ours < (off_t)(*written - whole) || fstat(file->fd, &status) != 0 ||
+        status.st_size != ours)
+        return;
+    if (ftruncate(file->fd, ours - (off_t)(*written - whole)) == 0)
+        *written = whole;
+}
+
+/* Sees to it that there is a descriptor, of this file. False with the reason. */
+static bool is_open(file_destination *file)
+{
+    if (file->path == NULL)
+        return true;
+    if (file->fd >= 0 && !nl_identity_holds(&file->identity, file->fd)) {
+        if (is_atomic(file))
+            return nl_error_set("write %s: the program has closed it", file->path) == NL_OK;
+        file->fd = -1; /* another's by now, or nobody's */
+    }
+    return file->fd >= 0 || open_path(file, false, 0) == NL_OK;
+}
+
+/* What is written to a pipe or its like at a time: whole records, as long as a single one is not too long for that. */
+static size_t piece_of(const file_destination *file, const char *data, size_t size)
+{
+    if (size <= PIPE_BUF)
+        return size;
+    size_t whole = nl_destination_whole(&file->base, data, PIPE_BUF);
+    return whole > 0 ? whole : PIPE_BUF;
+}
+
+/* Writes a piece when there is room for it. The bytes; -1 with errno, ETIMEDOUT when there was none until deadline_ns.
+ */
+static ssize_t put_piece(const file_destination *file, const char *data, size_t size, int64_t deadline_ns)
+{
+    for (;;) {
+        int why = nl_wait_ready(file->fd, POLLOUT, deadline_ns);
+        errno = why;
+        ssize_t put = why == 0 ? write(file->fd, data, piece_of(file, data, size)) : -1;
+        bool again = put < 0 && (errno == EINTR || errno == EAGAIN);
+        if (!again)
+            return put;
+        if (nl_monotonic_ns() >= deadline_ns) {
+            errno = ETIMEDOUT;
+            return -1;
+        }
+    }
+}
+
+/* Writes to what others read, at a pace of their own. */
+static nl_status write_stream(file_destination *file, const char *data, size_t size, size_t *written)
+{
+    int64_t deadline_ns = nl_deadline_ns(file->timeout_ms);
+    bool goes_on = file->partial <= size && nl_crc32c(0, data, file->partial) == file->partial_crc;
+    size_t done = goes_on ? file->partial : 0;
+    while (done < size) {
+        ssize_t put = put_piece(file, data + done, size - done, deadline_ns);
+        if (put >= 0) {
+            done += (size_t)put;
+            continue;
+        }
+        int why = errno;
+        *written = nl_destination_whole(&file->base, data, done);
+        /* Who opens a pipe that nobody had open any more is to begin with a whole record. */
+        file->partial = why != EPIPE ? done - *written : 0;
+        file->partial_crc = nl_crc32c(0, data + *written, file->partial);
+        if (why == ETIMEDOUT)
+            return nl_error_set("write %s: nobody reads it", name_of(file));
+        errno = why;
+        return nl_error_set_errno("write %s", name_of(file));
+    }
+    file->partial = 0;
+    *written = size;
+    return NL_OK;
+}
+
+static nl_status file_write(nl_destination *destination, nl_level level, const char *data, size_t size, size_t *written)
+{
+    (void)level;
+    file_destination *file = (file_destination *)destination;
+    if (!is_open(file))
+        return NL_FAILED;
+    if (!file->plain && !file->patient)
+        return write_stream(file, data, size, written);
+    while (*written < size) {
+        ssize_t put = nl_write_some(file->fd, data + *written, size - *written);
+        if (put < 0) {
+            int why = errno;
+            cut_back(file, data, written);
+            errno = why;
+            return nl_error_set_errno("write %s", name_of(file));
+        }
+        *written += (size_t)put;
+    }
+    return NL_OK;
+}
+
+static int64_t file_size(nl_destination *destination)
+{
+    file_destination *file = (file_destination *)destination;
+    struct stat status;
+    return is_open(file) && file->plain && file->path != NULL && fstat(file->fd, &status) == 0 ? (int64_t)status.st_size
+                                                                                               : -1;
+}
+
+static nl_status file_reopen(nl_destination *destination)
+{
+    file_destination *file = (file_destination *)destination;
+    if (file->path == NULL || is_atomic(file))
+        return NL_OK;
+    int before = file->fd;
+    nl_identity was = file->identity;
+    if (open_path(file, false, 0) != NL_OK)
+        return NL_FAILED; /* the old one stays in use */
+    if (before >= 0)
+        nl_identity_close(&was, before);
+    return NL_OK;
+}
+
+static nl_status put_in_place(file_destination *file)
+{
+    if (!is_open(file))
+        return NL_FAILED;
+    return nl_replacement_keep(&file->replacement) ? NL_OK : nl_error_set_errno("write %s", file->path);
+}
+
+static nl_status file_close(nl_destination *destination, bool keep)
+{
+    file_destination *file = (file_destination *)destination;
+    nl_status status = NL_OK;
+    if (is_atomic(file) && keep)
+        status = put_in_place(file);
+    nl_replacement_free(&file->replacement);
+    if (file->path != NULL && file->fd >= 0 && !nl_identity_close(&file->identity, file->fd) && status == NL_OK)
+        status = nl_error_set_errno("close %s", file->path);
+    free(file->path);
+    free(file);
+    return status;
+}
+
+static const nl_destination_kind file_kind = {
+    .write = file_write, .size = file_size, .reopen = file_reopen, .close = file_close};
+
+nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options)
+{
+    file_destination *file = calloc(1, sizeof *file);
+    NL_REQUIRE(file != NULL, "out of memory");
+    file->base.kind = &file_kind;
+    file->fd = -1;
+    file->patient = options->patient;
+    file->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    nl_status status;
+    if (url->scheme == NL_SCHEME_STDIO) {
+        status = take_descriptor(file, STDOUT_FILENO);
+    } else {
+        file->path = strdup(url->path);
+        NL_REQUIRE(file->path != NULL, "out of memory");
+        struct stat old;
+        /* A device, a pipe or a symbolic link is written to; replacing it by a file is hardly meant. */
+        bool replace = options->atomic && (lstat(file->path, &old) != 0 || S_ISREG(old.st_mode));
+        status = replace ? open_replacement(file)
+                         : open_path(file, options->truncate || options->atomic, options->now ? 0 : file->timeout_ms);
+    }
+    if (status == NL_OK)
+        return &file->base;
+    file_close(&file->base, false);
+    return NULL;
+}

@@ -1,0 +1,396 @@
+/*
+ * A collector over TCP, plain or within TLS, or a Unix stream socket. Text is not acknowledged, so that what the kernel
+ * has taken counts as written; blocks are, and what counts is what the collector says it has written
+ * (doc/binary-format.md, "On a connection"). A connection that the other side has closed is noticed before a write, so
+ * that no record goes into a dead one unnoticed; then, or when a write fails, a new connection is tried, at most once a
+ * back-off period (but for a flush, which is told how it is now), so that a collector that is away costs the program
+ * next to nothing. One write, with all that belongs to it, takes no longer than the timeout.
+ */
+#include "config.h"
+
+#include "transport/destination.h"
+
+#include "base/descriptor.h"
+#include "base/error.h"
+#include "base/monotonic.h"
+#include "record/block_read.h"
+#include "record/varint.h"
+#include "transport/dial.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+enum {
+    DEFAULT_TIMEOUT_MS = 10000,
+    BACK_OFF_MS = 1000,
+    LINGER_MS = 1000,
+    EXCHANGE_MS = 500,
+    FRAME_MOST = 64 << 10,
+    HEARD_AT_ONCE = 64, /* reads: who says more than so many buffers hold must not keep the log from its work */
+};
+
+typedef struct socket_destination {
+    nl_destination base;
+    nl_channel channel;
+    nl_identity identity; /* of its descriptor */
+    nl_dialer *dialer;
+    int timeout_ms;
+    int64_t retry_ns;             /* on the monotonic clock: no connection is tried before */
+    bool acknowledged;            /* blocks: what counts as written is what the collector says it has written */
+    uint64_t blocks_sent;         /* over this connection */
+    uint64_t blocks_acknowledged; /* of these */
+    uint64_t asked;               /* the place of the latest question for the time among blocks_sent */
+    int64_t asked_ns;             /* when it was sent; 0: none waits for its answer */
+    bool answered;                /* it was: */
+    int64_t answer[2];            /* when it came and when the answer went, by the collector's clock */
+    char collector[256];          /* the name that it gave itself */
+    bool knows_no_time;           /* it acknowledged a question and did not answer */
+    nl_buffer said;               /* by the collector, and not a whole frame yet */
+    void (*on_control)(void *user, const char *commands, size_t size);
+    void *user;
+} socket_destination;
+
+static void disconnect(socket_destination *s)
+{
+    nl_channel_close(&s->channel);
+    s->blocks_sent = s->blocks_acknowledged = s->asked = 0;
+    s->asked_ns = 0;
+    s->knows_no_time = false;
+    s->said.size = 0;
+}
+
+/* What is left until then, for who takes durations. */
+static int until_ms(int64_t deadline_ns)
+{
+    int64_t left_ns = deadline_ns - nl_monotonic_ns();
+    return left_ns > 0 ? (int)(left_ns / 1000000) : 0;
+}
+
+/* As nl_wait_ready; but what is ready all the time must not keep one beyond the deadline. */
+static int wait_until(const socket_destination *s, short what, int64_t deadline_ns)
+{
+    return nl_monotonic_ns() >= deadline_ns ? ETIMEDOUT : nl_wait_ready(s->channel.fd, what, deadline_ns);
+}
+
+static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
+{
+    if (nl_monotonic_ns() < s->retry_ns && !s->base.at_once) {
+        nl_error_set("it was away a moment ago");
+        return nl_dialer_prepend(s->dialer, "connect to");
+    }
+    nl_status status = nl_dialer_connect(s->dialer, until_ms(deadline_ns), &s->channel);
+    if (status == NL_OK)
+        s->identity = nl_identity_of(s->channel.fd);
+    else
+        s->retry_ns = nl_deadline_ns(BACK_OFF_MS);
+    return status;
+}
+
+/* ---- what a collector says: frames of a magic, a size and that many bytes (doc/binary-format.md) ---- */
+
+/* The answer to a question for the time. One that comes too late is for a question that nobody waits for. */
+static void take_time(socket_destination *s, const char *bytes, size_t size)
+{
+    if (size < NL_TIME_ANSWER_LEAST || s->asked_ns == 0 || (int64_t)nl_le64_get(bytes) != s->asked_ns)
+        return;
+    uint64_t came = nl_le64_get(bytes + 8), left = nl_le64_get(bytes + 16);
+    if (came > INT64_MAX / 2 || left > INT64_MAX / 2) /* no time of our days, and differences are to fit */
+        return;
+    s->answer[0] = (int64_t)came;
+    s->answer[1] = (int64_t)left;
+    size_t name = size - NL_TIME_ANSWER_LEAST;
+    snprintf(s->collector, sizeof s->collector, "%.*s", name < sizeof s->collector ? (int)name : 0,
+             bytes + NL_TIME_ANSWER_LEAST);
+    s->answered = true;
+    s->asked_ns = 0;
+}
+
+/* Takes the first whole frame off what was said. False when there is none, or none that could be one. */
+static bool take_frame(socket_destination *s, bool *understood)
+{
+    enum { HEAD = 8 };
+    const char *at = s->said.data;
+    size_t size = s->said.size >= HEAD ? nl_le32_get(at + 4) : 0;
+    *understood = s->said.size < HEAD || size <= FRAME_MOST;
+    if (s->said.size < HEAD || size > FRAME_MOST || s->said.size - HEAD < size)
+        return false;
+    if (memcmp(at, "NLA1", 4) == 0 && size == sizeof s->blocks_acknowledged)
+        s->blocks_acknowledged = nl_le64_get(at + HEAD);
+    else if (memcmp(at, NL_TIME_ANSWER_MAGIC, 4) == 0)
+        take_time(s, at + HEAD, size);
+    else if (memcmp(at, "NLC1", 4) == 0 && s->on_control != NULL)
+        s->on_control(s->user, at + HEAD, size);
+    s->said.size -= HEAD + size;
+    memmove(s->said.data, at + HEAD + size, s->said.size);
+    return true;
+}
+
+/* Keeps what a collector that acknowledges has said; a text collector says nothing, whatever comes is passed over. */
+static bool hear(socket_destination *s, const char *bytes, size_t size)
+{
+    bool understood = true;
+    if (!s->acknowledged)
+        return true;
+    nl_buffer_append(&s->said, bytes, size);
+    while (take_frame(s, &understood))
+        continue;
+    return understood && s->blocks_acknowledged <= s->blocks_sent;
+}
+
+/* Whether the other side has closed or reset, or cannot be understood. What it says meanwhile is heard. */
+static bool is_closed(socket_destination *s)
+{
+    char bytes[4096];
+    for (int i = 0; i < HEARD_AT_ONCE; i++) {
+        ssize_t got = nl_channel_read(&s->channel, bytes, sizeof bytes);
+        if (got == 0 || (got > 0 && !hear(s, bytes, (size_t)got)))
+            return true;
+        if (got < 0 && errno != EINTR)
+            return errno != EAGAIN;
+    }
+    return false;
+}
+
+/* ---- sending ---- */
+
+/* Sends over the connection there is. On failure *sent is whole records, and the connection may be gone. */
+static nl_status send_all(socket_destination *s, const char *data, size_t size, int64_t deadline_ns, size_t *sent)
+{
+    size_t done = 0;
+    while (done < size) {
+        ssize_t put = nl_channel_write(&s->channel, data + done, size - done);
+        if (put > 0) {
+            done += (size_t)put;
+            continue;
+        }
+        int why = errno;
+        if (why == EAGAIN)
+            why = wait_until(s, nl_channel_wants(&s->channel, POLLOUT), deadline_ns);
+        if (why == 0 || why == EINTR)
+            continue;
+        *sent = nl_destination_whole(&s->base, data, done);
+        nl_dialer_cannot(s->dialer, "send to", &s->channel, why);
+        /* Part of a record is on its way: only a new connection can begin with a whole one again. */
+        if (!s->acknowledged && (why != ETIMEDOUT || *sent != done || nl_channel_is_midway(&s->channel)))
+            disconnect(s);
+        return NL_FAILED;
+    }
+    *sent = size;
+    return NL_OK;
+}
+
+/* Where the block after the first count blocks of data begins; *found says how many there were. */
+static size_t end_of_blocks(const char *data, size_t size, uint64_t count, uint64_t *found)
+{
+    size_t at = 0;
+    nl_block_header header;
+    for (*found = 0; *found < count && nl_block_parse_header(data + at, size - at, &header) == NL_OK; ++*found)
+        at += nl_block_total_size(&header);
+    return at;
+}
+
+/* Waits until everything that was sent is acknowledged. */
+static nl_status wait_for_acknowledgement(socket_destination *s, int64_t deadline_ns)
+{
+    while (s->blocks_acknowledged < s->blocks_sent) {
+        int why = wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns);
+        if (why != 0)
+            return nl_dialer_cannot(s->dialer, "wait for an acknowledgement from", &s->channel, why);
+        if (is_closed(s) && s->blocks_acknowledged < s->blocks_sent)
+            return nl_dialer_cannot(s->dialer, "wait for an acknowledgement from", &s->channel, ECONNRESET);
+    }
+    return NL_OK;
+}
+
+/* Sends blocks; those that were acknowledged count. A connection on which some were not is given up: they are sent
+ * again. */
+static nl_status send_acknowledged(socket_destination *s, const char *data, size_t size, int64_t deadline_ns,
+                                   size_t *taken)
+{
+    uint64_t before = s->blocks_sent, count, found;
+    end_of_blocks(data, size, UINT64_MAX, &count);
+    s->blocks_sent += count;
+    nl_status status = send_all(s, data, size, deadline_ns, taken);
+    if (status == NL_OK)
+        status = wait_for_acknowledgement(s, deadline_ns);
+    *taken = size;
+    if (status == NL_OK)
+        return NL_OK;
+    is_closed(s); /* what was acknowledged before it broke, or was not heard yet, is not sent again */
+    uint64_t acknowledged = s->blocks_acknowledged;
+    *taken = acknowledged > before ? end_of_blocks(data, size, acknowledged - before, &found) : 0;
+    disconnect(s);
+    return status;
+}
+
+static nl_status send_over(socket_destination *s, const char *data, size_t size, int64_t deadline_ns, size_t *taken)
+{
+    return s->acknowledged ? send_acknowledged(s, data, size, deadline_ns, taken)
+                           : send_all(s, data, size, deadline_ns, taken);
+}
+
+/* Lets go of a connection whose descriptor the program has closed: the number may be another's by now. */
+static void check_descriptor(socket_destination *s)
+{
+    if (s->channel.fd < 0 || nl_identity_holds(&s->identity, s->channel.fd))
+        return;
+    s->channel.fd = -1;
+    nl_channel_forget(&s->channel);
+    disconnect(s);
+}
+
+static nl_status socket_write(nl_destination *destination, nl_level level, const char *data, size_t size,
+                              size_t *written)
+{
+    (void)level;
+    socket_destination *s = (socket_destination *)destination;
+    int64_t deadline_ns = nl_deadline_ns(s->timeout_ms);
+    check_descriptor(s);
+    if (s->channel.fd >= 0 && is_closed(s))
+        disconnect(s);
+    bool fresh = s->channel.fd < 0;
+    if (fresh && connect_now(s, deadline_ns) != NL_OK)
+        return NL_FAILED;
+    if (send_over(s, data, size, deadline_ns, written) == NL_OK)
+        return NL_OK;
+    /* A connection that broke is tried anew once, with the records that it had not taken, if there is time. */
+    if (fresh || s->channel.fd >= 0 || until_ms(deadline_ns) == 0 || connect_now(s, deadline_ns) != NL_OK)
+        return NL_FAILED;
+    size_t more = 0;
+    nl_status status = send_over(s, data + *written, size - *written, deadline_ns, &more);
+    *written += more;
+    return status;
+}
+
+/* ---- time ---- */
+
+/* Waits for the answer to the latest question. False when there is none. */
+static bool await_time(socket_destination *s, int64_t deadline_ns)
+{
+    while (!s->answered) {
+        if (s->blocks_acknowledged >= s->asked) {
+            s->knows_no_time = true;
+            return false;
+        }
+        if (wait_until(s, nl_channel_wants(&s->channel, POLLIN), deadline_ns) != 0)
+            return false;
+        if (is_closed(s) && !s->answered) {
+            disconnect(s);
+            return false;
+        }
+    }
+    return true;
+}
+
+/* The four timestamps of RFC 5905; what passed here is counted by the monotonic clock, which nobody sets meanwhile. */
+static void reckon(const socket_destination *s, int64_t sent_ns, int64_t passed_ns, nl_exchange *e)
+{
+    int64_t there_ns = s->answer[0] - sent_ns, back_ns = s->answer[1] - (sent_ns + passed_ns);
+    e->time_ns = sent_ns + passed_ns / 2;
+    e->monotonic_ns = nl_monotonic_ns();
+    e->offset_ns = there_ns / 2 + back_ns / 2;
+    e->delay_ns = passed_ns - (s->answer[1] - s->answer[0]);
+    if (e->delay_ns < 0) /* the collector's clock was set just then, or it says anything */
+        e->delay_ns = passed_ns;
+    memcpy(e->collector, s->collector, sizeof e->collector);
+}
+
+static nl_status socket_exchange(nl_destination *destination, nl_exchange *exchange)
+{
+    socket_destination *s = (socket_destination *)destination;
+    char question[NL_TIME_QUESTION_SIZE];
+    check_descriptor(s);
+    if (s->channel.fd >= 0 && s->acknowledged && is_closed(s))
+        disconnect(s);
+    if (!s->acknowledged || s->channel.fd < 0 || s->knows_no_time || s->blocks_acknowledged < s->asked)
+        return NL_OFF;
+    int64_t deadline_ns = nl_deadline_ns(s->timeout_ms < EXCHANGE_MS ? s->timeout_ms : EXCHANGE_MS);
+    int64_t sent_ns = nl_time_now_ns(), start_ns = nl_monotonic_ns();
+    size_t sent;
+    s->asked = ++s->blocks_sent;
+    s->asked_ns = sent_ns;
+    s->answered = false;
+    nl_time_question_put(question, sent_ns);
+    if (send_all(s, question, sizeof question, deadline_ns, &sent) != NL_OK) {
+        disconnect(s); /* part of it may be on its way */
+        return NL_FAILED;
+    }
+    bool answered = await_time(s, deadline_ns);
+    int64_t passed_ns = nl_monotonic_ns() - start_ns;
+    s->asked_ns = 0;
+    if (!answered)
+        return nl_error_set("the collector did not say what time it has");
+    reckon(s, sent_ns, passed_ns, exchange);
+    return NL_OK;
+}
+
+static void socket_poll(nl_destination *destination)
+{
+    socket_destination *s = (socket_destination *)destination;
+    check_descriptor(s);
+    if (s->channel.fd >= 0 && s->acknowledged && is_closed(s))
+        disconnect(s);
+}
+
+static void socket_after_fork(nl_destination *destination)
+{
+    socket_destination *s = (socket_destination *)destination;
+    check_descriptor(s);
+    s->said = (nl_buffer){0};       /* the parent's thread may have been in the middle of it */
+    nl_channel_forget(&s->channel); /* closes this process's descriptor only: the parent's connection stays */
+    disconnect(s);
+    s->retry_ns = 0;
+}
+
+/*
+ * Lets go of TLS only when the other side has, or after a while: a socket that is closed with something unread, and a
+ * server may say something of its own accord, is reset, and what was sent and not read over there goes with it.
+ */
+static void linger(socket_destination *s)
+{
+    int64_t deadline_ns = nl_deadline_ns(s->timeout_ms < LINGER_MS ? s->timeout_ms : LINGER_MS);
+    nl_channel_end(&s->channel);
+    while (!is_closed(s) && wait_until(s, POLLIN, deadline_ns) != ETIMEDOUT)
+        continue;
+}
+
+static nl_status socket_close(nl_destination *destination, bool keep)
+{
+    (void)keep;
+    socket_destination *s = (socket_destination *)destination;
+    check_descriptor(s);
+    if (s->channel.tls != NULL && !s->acknowledged)
+        linger(s);
+    disconnect(s);
+    nl_dialer_free(s->dialer);
+    nl_buffer_free(&s->said);
+    free(s);
+    return NL_OK;
+}
+
+static const nl_destination_kind socket_kind = {.write = socket_write,
+                                                .poll = socket_poll,
+                                                .exchange = socket_exchange,
+                                                .after_fork = socket_after_fork,
+                                                .close = socket_close};
+
+nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options)
+{
+    socket_destination *s = calloc(1, sizeof *s);
+    NL_REQUIRE(s != NULL, "out of memory");
+    s->base.kind = &socket_kind;
+    s->channel.fd = -1;
+    s->acknowledged = options->format == NL_FORMAT_NLB;
+    s->on_control = options->on_control;
+    s->user = options->user;
+    s->timeout_ms = options->timeout_ms > 0 ? options->timeout_ms : DEFAULT_TIMEOUT_MS;
+    s->dialer = nl_dialer_new(url);
+    if (s->dialer != NULL && connect_now(s, nl_deadline_ns(s->timeout_ms)) == NL_OK)
+        return &s->base;
+    socket_close(&s->base, false);
+    return NULL;
+}

@@ -1,0 +1,452 @@
+#include "config.h"
+
+#include "transport/source.h"
+
+#include "base/error.h"
+#include "record/zstd_magic.h"
+#include "transport/source_collector.h"
+#include "transport/watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zstd.h>
+
+enum {
+    READ_SIZE = 256 << 10,
+    /* A file that took a followed one's name may be made first and its permissions set then. */
+    REFUSED_MS = 1000,
+};
+
+typedef enum packing { PACKING_UNKNOWN, PACKING_NONE, PACKING_ZSTD } packing;
+
+struct nl_source {
+    char *path;         /* of a file, or a collector's URL; NULL for standard input and memory */
+    int fd;             /* -1: memory, or a followed file that is not there */
+    nl_channel channel; /* a collector's; its descriptor is fd */
+    nl_dialer *dialer;  /* NULL: no collector */
+    bool is_file;
+    bool follow;
+    bool nonblocking;
+    bool replaced;
+    uint64_t size;
+    uint64_t position;
+    uint64_t limit; /* where reading ends; UINT64_MAX: where the file does */
+
+    nl_buffer input; /* bytes as stored: input.data[used..input.size) are not handed out yet */
+    size_t used;
+    bool at_end; /* there is nothing more to read, ever */
+
+    nl_watch watch;
+    int64_t refused_ns; /* since when the new file may not be opened; 0 when it was not refused */
+
+    packing packing;
+    ZSTD_DStream *unpacker;
+    bool frame_open;   /* inside a zstd frame */
+    bool more_to_come; /* the output was filled up: the unpacker holds more */
+    char *unpacked;
+};
+
+/* Takes what was opened, which must not be a folder. position is where reading begins in it. */
+static nl_status examine(nl_source *source, off_t position)
+{
+    struct stat status;
+    if (fstat(source->fd, &status) != 0)
+        return NL_FAILED;
+    if (S_ISDIR(status.st_mode)) {
+        errno = EISDIR;
+        return NL_FAILED;
+    }
+    source->is_file = S_ISREG(status.st_mode);
+    source->size = source->is_file ? (uint64_t)status.st_size : 0;
+    source->position = source->is_file && position > 0 ? (uint64_t)position : 0;
+    if (source->is_file)
+        posix_fadvise(source->fd, 0, 0, POSIX_FADV_SEQUENTIAL);
+    return NL_OK;
+}
+
+/* errno is left to tell why, too. */
+static nl_status open_file(nl_source *source)
+{
+    /* O_NONBLOCK: opening a named pipe would wait for its writer, and a nonblocking source never waits. */
+    int flags = O_RDONLY | O_CLOEXEC | O_NOCTTY | (source->nonblocking ? O_NONBLOCK : 0);
+    source->fd = open(source->path, flags);
+    if (source->fd >= 0 && examine(source, 0) == NL_OK)
+        return NL_OK;
+    nl_error_set_errno("open %s", source->path);
+    int why = errno;
+    if (source->fd >= 0)
+        close(source->fd);
+    source->fd = -1;
+    errno = why;
+    return NL_FAILED;
+}
+
+static nl_status open_standard_input(nl_source *source)
+{
+    source->fd = STDIN_FILENO;
+    if (examine(source, lseek(STDIN_FILENO, 0, SEEK_CUR)) != NL_OK)
+        return nl_error_set_errno("open standard input");
+    return NL_OK;
+}
+
+static nl_status open_memory(nl_source *source, const char *name)
+{
+    if (!nl_memory_read(name, &source->input))
+        return nl_error_set("open memory:%s: nothing was written there", name);
+    source->at_end = true;
+    source->size = source->position = source->input.size;
+    return NL_OK;
+}
+
+static nl_status open_collector(nl_source *source, const nl_url *url)
+{
+    source->path = strdup(url->text);
+    NL_REQUIRE(source->path != NULL, "out of memory");
+    nl_status status = nl_collector_subscribe(url, &source->dialer, &source->channel, &source->input);
+    source->fd = source->channel.fd;
+    return status;
+}
+
+static bool is_collector(const nl_url *url)
+{
+    return url->scheme == NL_SCHEME_NETLOG || url->scheme == NL_SCHEME_NETLOGS || url->scheme == NL_SCHEME_UNIX;
+}
+
+static nl_status open_named(nl_source *source, const nl_url *url)
+{
+    switch (url->scheme) {
+    case NL_SCHEME_STDIO:
+        return open_standard_input(source);
+    case NL_SCHEME_FILE: {
+        source->path = strdup(url->path);
+        NL_REQUIRE(source->path != NULL, "out of memory");
+        nl_status status = open_file(source);
+        return status != NL_OK && source->follow && errno == ENOENT ? NL_OK : status;
+    }
+    case NL_SCHEME_MEMORY:
+        return open_memory(source, url->path);
+    case NL_SCHEME_NETLOG:
+    case NL_SCHEME_NETLOGS:
+    case NL_SCHEME_UNIX:
+        return open_collector(source, url);
+    default:
+        return nl_error_set("open %s: records cannot be read from there", url->text);
+    }
+}
+
+nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
+{
+    nl_source *source = calloc(1, sizeof *source);
+    NL_REQUIRE(source != NULL, "out of memory");
+    source->fd = source->channel.fd = -1;
+    source->limit = UINT64_MAX;
+    source->follow = follow;
+    source->nonblocking = nonblocking;
+    nl_watch_init(&source->watch);
+    if (url->option_count > 0 && !is_collector(url))
+        nl_error_set("open %s: unknown option \"%s\"", url->text, url->options[0].name);
+    else if (open_named(source, url) == NL_OK)
+        return source;
+    nl_source_close(source);
+    return NULL;
+}
+
+void nl_source_close(nl_source *source)
+{
+    if (source == NULL)
+        return;
+    if (source->dialer != NULL)
+        nl_channel_close(&source->channel);
+    else if (source->fd >= 0 && source->path != NULL)
+        close(source->fd);
+    nl_dialer_free(source->dialer);
+    nl_watch_reset(&source->watch);
+    ZSTD_freeDStream(source->unpacker);
+    free(source->unpacked);
+    nl_buffer_free(&source->input);
+    free(source->path);
+    free(source);
+}
+
+static const char *name_of(const nl_source *source)
+{
+    return source->path != NULL ? source->path : "standard input";
+}
+
+/* Whatever comes next is the start of something new, and what came before has ended. */
+static nl_status begin_anew(nl_source *source)
+{
+    source->input.size = source->used = 0;
+    source->packing = PACKING_UNKNOWN;
+    source->frame_open = source->more_to_come = false;
+    source->replaced = true;
+    source->limit = UINT64_MAX;
+    return NL_END;
+}
+
+static nl_status begin_truncated(nl_source *source)
+{
+    if (lseek(source->fd, 0, SEEK_SET) != 0)
+        return nl_error_set_errno("read %s", name_of(source));
+    source->position = 0;
+    return begin_anew(source);
+}
+
+/* Lets the file go; the next read opens the one that has its name now. */
+static nl_status begin_other(nl_source *source)
+{
+    close(source->fd);
+    source->fd = -1;
+    nl_watch_reset(&source->watch);
+    return begin_anew(source);
+}
+
+/*
+ * At the end of a followed file: whether it has shrunk, or another has its name now (NL_END, and what comes next is
+ * new). *grown: there is more to read first, which was written before the file was moved away.
+ */
+static nl_status look_for_replacement(nl_source *source, bool *grown)
+{
+    struct stat ours, named;
+    *grown = false;
+    if (fstat(source->fd, &ours) != 0)
+        return nl_error_set_errno("read %s", name_of(source));
+    source->size = (uint64_t)ours.st_size;
+    if (source->size < source->position)
+        return begin_truncated(source);
+    if (source->path == NULL || stat(source->path, &named) != 0)
+        return NL_AGAIN; /* moved away, and its writer may still write to it */
+    if (named.st_dev == ours.st_dev && named.st_ino == ours.st_ino)
+        return NL_AGAIN;
+    if (fstat(source->fd, &ours) == 0 && (uint64_t)ours.st_size > source->position) {
+        *grown = true;
+        return NL_AGAIN;
+    }
+    return begin_other(source);
+}
+
+/* Opens a followed file that was not there, or not for us. NL_AGAIN while that may still change. */
+static nl_status open_awaited(nl_source *source)
+{
+    if (open_file(source) == NL_OK) {
+        source->refused_ns = 0;
+        nl_watch_reset(&source->watch); /* it watched the folder only */
+        return NL_OK;
+    }
+    if (errno == ENOENT)
+        return NL_AGAIN;
+    int64_t now_ns = nl_time_now_ns();
+    if (source->refused_ns == 0)
+        source->refused_ns = now_ns;
+    return errno == EACCES && now_ns - source->refused_ns < REFUSED_MS * INT64_C(1000000) ? NL_AGAIN : NL_FAILED;
+}
+
+/* Waits until something that is no file, and no memory, can be read. False after timeout_ms. */
+static bool wait_for_stream(const nl_source *source, int timeout_ms)
+{
+    struct pollfd ready = {.fd = source->fd, .events = POLLIN};
+    if (source->dialer != NULL && nl_channel_has_more(&source->channel))
+        return true;
+    if (source->dialer != NULL)
+        ready.events = nl_channel_wants(&source->channel, POLLIN);
+    return poll(&ready, 1, timeout_ms) != 0;
+}
+
+static bool would_block(const nl_source *source)
+{
+    return source->nonblocking && !source->is_file && !wait_for_stream(source, 0);
+}
+
+static ssize_t read_some(nl_source *source, char *data, size_t size)
+{
+    return source->dialer != NULL ? nl_channel_read(&source->channel, data, size) : read(source->fd, data, size);
+}
+
+static nl_status cannot_read(const nl_source *source)
+{
+    char words[NL_CHANNEL_WORDS];
+    if (source->dialer == NULL)
+        return nl_error_set_errno("read %s", name_of(source));
+    return nl_error_set("read %s: %s", name_of(source), nl_channel_words(&source->channel, errno, words));
+}
+
+/* Appends stored bytes to the input. NL_OK when there are new ones; at the end NL_END, or as followed files have it. */
+static nl_status read_more(nl_source *source)
+{
+    if (source->at_end)
+        return NL_END;
+    if (source->fd < 0) {
+        nl_status opened = open_awaited(source);
+        if (opened != NL_OK)
+            return opened;
+    }
+    if (would_block(source))
+        return NL_AGAIN;
+    if (source->used == source->input.size)
+        source->used = source->input.size = 0;
+    nl_buffer_reserve(&source->input, READ_SIZE);
+    for (;;) {
+        uint64_t left = source->limit > source->position ? source->limit - source->position : 0;
+        if (left == 0)
+            return NL_END;
+        ssize_t got =
+            read_some(source, source->input.data + source->input.size, left < READ_SIZE ? (size_t)left : READ_SIZE);
+        if (got > 0) {
+            source->input.size += (size_t)got;
+            source->position += (uint64_t)got;
+            return NL_OK;
+        }
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0 && errno == EAGAIN && source->nonblocking)
+            return NL_AGAIN;
+        if (got < 0 && errno == EAGAIN) { /* a socket, or standard input that another program made nonblocking */
+            nl_source_wait(source, -1);
+            continue;
+        }
+        if (got < 0)
+            return cannot_read(source);
+        if (!source->follow || !source->is_file) {
+            source->at_end = true;
+            return NL_END;
+        }
+        bool grown;
+        nl_status status = look_for_replacement(source, &grown);
+        if (!grown)
+            return status;
+    }
+}
+
+/* Looks at the first bytes. Unknown while there are too few. */
+static packing packing_of(const char *bytes, size_t size)
+{
+    if (!nl_zstd_may_begin(bytes, size))
+        return PACKING_NONE;
+    return nl_zstd_begins(bytes, size) ? PACKING_ZSTD : PACKING_UNKNOWN;
+}
+
+static nl_status find_packing(nl_source *source)
+{
+    while ((source->packing = packing_of(source->input.data, source->input.size)) == PACKING_UNKNOWN) {
+        nl_status status = read_more(source);
+        if (status == NL_END && !source->replaced && source->input.size > 0) {
+            source->packing = PACKING_NONE;
+            return NL_OK;
+        }
+        if (status != NL_OK)
+            return status;
+    }
+    if (source->packing == PACKING_NONE)
+        return NL_OK;
+    if (source->unpacker == NULL) {
+        source->unpacker = ZSTD_createDStream();
+        source->unpacked = malloc(ZSTD_DStreamOutSize());
+        NL_REQUIRE(source->unpacker != NULL && source->unpacked != NULL, "out of memory");
+    }
+    ZSTD_initDStream(source->unpacker);
+    return NL_OK;
+}
+
+static nl_status read_unpacked(nl_source *source, const char **data, size_t *size)
+{
+    for (;;) {
+        if (source->used == source->input.size && !source->more_to_come) {
+            nl_status status = read_more(source);
+            if (status == NL_END && source->frame_open && !source->replaced) {
+                source->frame_open = false; /* said once */
+                return nl_error_set("read %s: the compressed data is cut short", name_of(source));
+            }
+            if (status != NL_OK)
+                return status;
+        }
+        ZSTD_inBuffer in = {source->input.data, source->input.size, source->used};
+        ZSTD_outBuffer out = {source->unpacked, ZSTD_DStreamOutSize(), 0};
+        size_t result = ZSTD_decompressStream(source->unpacker, &out, &in);
+        source->used = in.pos;
+        if (ZSTD_isError(result)) {
+            source->at_end = true;
+            source->used = source->input.size;
+            source->frame_open = source->more_to_come = false;
+            return nl_error_set("read %s: the compressed data is damaged: %s", name_of(source),
+                                ZSTD_getErrorName(result));
+        }
+        source->frame_open = result != 0;
+        source->more_to_come = result != 0 && out.pos == out.size;
+        if (out.pos > 0) {
+            *data = source->unpacked;
+            *size = out.pos;
+            return NL_OK;
+        }
+    }
+}
+
+nl_status nl_source_read(nl_source *source, const char **data, size_t *size)
+{
+    source->replaced = false;
+    if (source->packing == PACKING_UNKNOWN) {
+        nl_status status = find_packing(source);
+        if (status != NL_OK)
+            return status;
+    }
+    if (source->packing == PACKING_ZSTD)
+        return read_unpacked(source, data, size);
+    if (source->used == source->input.size) {
+        nl_status status = read_more(source);
+        if (status != NL_OK)
+            return status;
+    }
+    *data = source->input.data + source->used;
+    *size = source->input.size - source->used;
+    source->used = source->input.size;
+    return NL_OK;
+}
+
+bool nl_source_was_replaced(const nl_source *source)
+{
+    return source->replaced;
+}
+
+void nl_source_wait(nl_source *source, int timeout_ms)
+{
+    if (source->fd >= 0 && !source->is_file)
+        wait_for_stream(source, timeout_ms);
+    else
+        nl_watch_wait(&source->watch, source->path != NULL ? source->path : "/proc/self/fd/0", timeout_ms);
+}
+
+uint64_t nl_source_size(const nl_source *source)
+{
+    return source->size;
+}
+
+uint64_t nl_source_position(const nl_source *source)
+{
+    return source->position;
+}
+
+int nl_source_file(const nl_source *source)
+{
+    return source->is_file ? source->fd : -1;
+}
+
+const char *nl_source_path(const nl_source *source)
+{
+    return source->is_file ? source->path : NULL;
+}
+
+nl_status nl_source_take_range(nl_source *source, uint64_t from, uint64_t to)
+{
+    if (lseek(source->fd, (off_t)from, SEEK_SET) < 0)
+        return nl_error_set_errno("read %s", name_of(source));
+    source->position = from;
+    source->limit = to;
+    source->input.size = source->used = 0;
+    source->packing = PACKING_UNKNOWN;
+    source->at_end = source->frame_open = source->more_to_come = false;
+    return NL_OK;
+}
