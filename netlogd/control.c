@@ -5,7 +5,7 @@
 #include "base/monotonic.h"
 #include "clocks.h"
 #include "connection.h"
-#include "nats/reader.h"
+#include "nats_reader.h"
 #include "subscription.h"
 
 #include <unistd.h>

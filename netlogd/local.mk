@@ -12,17 +12,17 @@ netlogd_netlogd_SOURCES = \
 	%D%/output/options.h \
 	%D%/output/failure.c %D%/output/failure.h %D%/output/repair.c %D%/output/repair.h %D%/output/verify.c %D%/output/verify.h \
 	%D%/output/take_out.c %D%/output/take_out.h %D%/output/missing.c %D%/output/missing.h \
-	%D%/server.c %D%/server.h %D%/accepting.c %D%/accepting.h %D%/ending.c %D%/ending.h \
+	%D%/server.c %D%/server.h %D%/accepting.c %D%/accepting.h %D%/nats_reader.h \
 	%D%/recovery.c %D%/recovery.h %D%/activation.c %D%/activation.h \
 	%D%/request.c %D%/request.h %D%/request_line.c %D%/request_line.h %D%/subscription.c %D%/subscription.h %D%/past.c %D%/past.h %D%/clocks.c %D%/clocks.h %D%/control.c %D%/control.h \
 	%D%/metrics.c %D%/metrics.h %D%/http.c %D%/http.h \
 	%D%/reload.c %D%/reload.h %D%/datagrams.c %D%/datagrams.h
 if BUILD_NATS
-netlogd_netlogd_SOURCES += %D%/nats/place.c %D%/nats/link.c %D%/nats/cut.c %D%/nats/publish.c %D%/nats/intake.c %D%/nats/reader.c
+netlogd_netlogd_SOURCES += %D%/nats/place.c %D%/nats/link.c %D%/nats/cut.c %D%/nats/publish.c %D%/nats/intake.c %D%/nats_reader.c
 else
-netlogd_netlogd_SOURCES += %D%/nats/absent.c
+netlogd_netlogd_SOURCES += %D%/nats_absent.c
 endif
-EXTRA_netlogd_netlogd_SOURCES = %D%/nats/place.h %D%/nats/link.h %D%/nats/cut.h %D%/nats/intake.h %D%/nats/reader.h
+EXTRA_netlogd_netlogd_SOURCES = %D%/nats/place.h %D%/nats/link.h %D%/nats/cut.h %D%/nats/intake.h
 netlogd_netlogd_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/netlogd
 netlogd_netlogd_CFLAGS = $(AM_CFLAGS) $(EVENT_CFLAGS) $(NATS_CFLAGS) $(ZSTD_CFLAGS)
 netlogd_netlogd_LDADD = $(common_libs) $(EVENT_LIBS) $(NATS_LIBS)

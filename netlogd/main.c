@@ -1,7 +1,7 @@
 /* netlogd: collects records from many machines into one log. Options, and the way into the background. */
 #include "config.h"
 
-#include "ending.h"
+#include "service/ending.h"
 #include "service/inherited.h"
 #include "service/listener.h"
 #include "metrics.h"

@@ -4,7 +4,7 @@
 
 #include "base/monotonic.h"
 #include "http.h"
-#include "nats/reader.h"
+#include "nats_reader.h"
 #include "program/program.h"
 #include "subscription.h"
 

@@ -4,7 +4,7 @@
 
 #include "output/failure.h"
 #include "output/options.h"
-#include "nats/reader.h"
+#include "nats_reader.h"
 #include "program/program.h"
 
 #include <stdio.h>

@@ -4,7 +4,7 @@ noinst_LTLIBRARIES += nlv/libscene.la
 bin_PROGRAMS += nlv/nlv
 endif
 nlv_libscene_la_SOURCES = \
-	%D%/render.c %D%/render.h \
+	%D%/scene/render.c %D%/scene/render.h \
 	%D%/model/names.c %D%/model/names.h %D%/model/spec.c %D%/model/spec.h %D%/model/batch.c %D%/model/batch.h \
 	%D%/model/list.c %D%/model/list.h %D%/model/store.c %D%/model/store.h %D%/model/scan.c %D%/model/scan.h \
 	%D%/model/text_file.c %D%/model/text_file.h %D%/model/source.c %D%/model/source.h %D%/model/prints.c %D%/model/prints.h %D%/model/index.c %D%/model/index.h \

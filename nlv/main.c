@@ -2,7 +2,7 @@
 #include "config.h"
 
 #include "model/model.h"
-#include "render.h"
+#include "scene/render.h"
 #include "scene/scene.h"
 #include "view/window.h"
 

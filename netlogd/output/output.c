@@ -3,7 +3,7 @@
 #include "output.h"
 
 #include "base/monotonic.h"
-#include "ending.h"
+#include "service/ending.h"
 #include "failure.h"
 #include "file.h"
 #include "file_index.h"

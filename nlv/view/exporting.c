@@ -3,7 +3,7 @@
 #include "view/exporting.h"
 
 #include "model/export.h"
-#include "render.h"
+#include "scene/render.h"
 
 #include <stdlib.h>
 #include <string.h>

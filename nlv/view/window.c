@@ -2,7 +2,7 @@
 
 #include "view/window.h"
 
-#include "render.h"
+#include "scene/render.h"
 #include "view/commands.h"
 #include "view/welcome.h"
 #include "view/window_private.h"

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "ending.h"
+#include "service/ending.h"
 
 #include "base/monotonic.h"
 #include "base/thread.h"

@@ -1,9 +1,9 @@
 #include "config.h"
 
-#include "reader.h"
+#include "nats_reader.h"
 
 #include "clocks.h"
-#include "intake.h"
+#include "nats/intake.h"
 
 #include "output/failure.h"
 #include "program/program.h"

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "render.h"
+#include "scene/render.h"
 
 #include <cairo-pdf.h>
 #include <cairo-svg.h>

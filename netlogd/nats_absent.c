@@ -1,7 +1,7 @@
 /* In place of all else here, where libnats is not. */
 #include "config.h"
 
-#include "reader.h"
+#include "nats_reader.h"
 
 #include "output/failure.h"
 #include "output/kind.h"

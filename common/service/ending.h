@@ -8,8 +8,8 @@
  *
  * Of the server's thread.
  */
-#ifndef NETLOGD_ENDING_H
-#define NETLOGD_ENDING_H
+#ifndef NETLOGGER_SERVICE_ENDING_H
+#define NETLOGGER_SERVICE_ENDING_H
 
 #include <stdint.h>
 
