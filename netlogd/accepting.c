@@ -12,10 +12,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -26,6 +24,8 @@ enum {
     LEFT_BEHIND = 4096,   /* clients of a place that are taken at the end at most: more than the kernel lets wait */
     OWN_DESCRIPTORS = 64, /* which clients leave: files are rotated and certificates read, however many they are */
 };
+
+#define NO_DESCRIPTORS "as many files are open as clients may take"
 
 static const listener *socket_of(const server *srv, const struct evconnlistener *accepting)
 {
@@ -44,27 +44,6 @@ bool accepting_allows(const server *srv, const struct sockaddr *peer, bool vouch
         if (network_contains(&srv->settings->allow[i], peer))
             return true;
     return false;
-}
-
-static bool has_too_many(const server *srv, const char *address)
-{
-    size_t count = 0, most = srv->settings->max_per_address;
-    for (const connection *c = srv->connections; c != NULL && most > 0 && count < most; c = connection_next(c))
-        count += connection_is_from(c, address);
-    for (const request *r = srv->requests; r != NULL && most > 0 && count < most; r = r->next)
-        count += !r->control && listener_is_same_address(r->peer, address);
-    return most > 0 && count >= most;
-}
-
-/* NULL when the client may connect. */
-static const char *why_refused(const server *srv, const struct sockaddr *peer, const listening *asked,
-                               const char *address)
-{
-    if (srv->connection_count >= srv->settings->max_connections)
-        return "too many connections";
-    if (!accepting_allows(srv, peer, asked->vouched))
-        return "not from an allowed network";
-    return has_too_many(srv, address) ? "too many connections from its address" : NULL;
 }
 
 /*
@@ -116,6 +95,39 @@ static void wait_for_descriptors(server *srv, const char *why)
     event_add(srv->accept_event, &interval);
 }
 
+/* A client that is not read, or that is read for the last time, is not silent by its own choice. */
+static bool may_displace(const server *srv)
+{
+    return !srv->paused && !srv->stopping;
+}
+
+static void displace(server *srv, client_entry *silent, const char *newcomer)
+{
+    srv->counts.displaced++;
+    server_add(srv, &srv->displaced, newcomer, "too many clients: the one silent for the longest was closed");
+    silent->close(silent);
+}
+
+/*
+ * Returns NULL when a client from peer may connect, after having closed another one if it takes that one's place, or
+ * the reason why it may not. With full, there are no descriptors for one more client.
+ */
+static const char *make_place(server *srv, const struct sockaddr *peer, bool full, const char *address)
+{
+    client_entry *silent;
+    client_verdict verdict = client_table_admit(srv->clients, peer, full, nl_monotonic_ns(), &silent);
+    if (verdict == CLIENT_DISPLACES && may_displace(srv)) {
+        displace(srv, silent, address);
+        return NULL;
+    }
+    if (full && verdict != CLIENT_TOO_MANY_OF_ONE &&
+        client_table_count(srv->clients) < srv->settings->max_connections) {
+        wait_for_descriptors(srv, NO_DESCRIPTORS); /* this client has the last one */
+        return NULL;
+    }
+    return verdict == CLIENT_ADMITTED ? NULL : client_verdict_message(verdict);
+}
+
 static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)size;
@@ -123,11 +135,11 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
     const listening *asked = socket_of(srv, from)->asked;
     srv->counts.connections++;
     give_way(srv, from);
-    if (fd + 1 >= srv->client_descriptors)
-        wait_for_descriptors(srv, "as many files are open as clients may take");
     char address[80];
     listener_address_text(peer, address, sizeof address);
-    const char *why = why_refused(srv, peer, asked, address);
+    bool full = fd + 1 >= srv->client_descriptors;
+    const char *why = accepting_allows(srv, peer, asked->vouched) ? make_place(srv, peer, full, address)
+                                                                  : "not from an allowed network";
     if (why == NULL) {
         connection_new(srv, fd, asked->tls, peer);
         return;
@@ -141,7 +153,7 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
 static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)from, (void)size, (void)peer;
-    request_new(user, (nl_channel){.fd = fd}, "control", true, NULL, 0);
+    request_new(user, (nl_channel){.fd = fd}, "control", NULL, NULL, 0);
 }
 
 static void on_accept_error(struct evconnlistener *from, void *user)
@@ -156,24 +168,16 @@ static void on_accept_again(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     server *srv = user;
     srv->accepted = 0;
-    if (!has_descriptors(srv)) {
-        wait_for_descriptors(srv, "as many files are open as clients may take");
+    client_entry *silent = NULL;
+    if (!has_descriptors(srv) && may_displace(srv))
+        silent = client_table_find_silent(srv->clients, nl_monotonic_ns());
+    if (silent != NULL)
+        displace(srv, silent, "?");
+    else if (!has_descriptors(srv)) {
+        wait_for_descriptors(srv, NO_DESCRIPTORS);
         return;
     }
     accepting_enable(srv, true);
-}
-
-/*
- * Some descriptors are never clients': were an output to find none for its next file, nobody would be read any more,
- * and so nobody be seen to go.
- */
-static int descriptors_for_clients(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
-        return INT_MAX;
-    rlim_t own = limit.rlim_cur / 4 < OWN_DESCRIPTORS ? limit.rlim_cur / 4 : OWN_DESCRIPTORS;
-    return (int)(limit.rlim_cur - own);
 }
 
 static struct evconnlistener *listen_to(server *srv, evconnlistener_cb callback, int fd)
@@ -185,13 +189,21 @@ static struct evconnlistener *listen_to(server *srv, evconnlistener_cb callback,
     return l;
 }
 
+void accepting_settings_changed(server *srv)
+{
+    client_table_set_limits(srv->clients, srv->settings->max_connections, srv->settings->max_per_address);
+}
+
 void accepting_start(server *srv, const listener *control)
 {
-    srv->client_descriptors = descriptors_for_clients();
+    /* Some descriptors are never clients': an output that finds none for its next file stops all reading. */
+    srv->client_descriptors = client_table_reserve_files(srv->settings->max_connections, OWN_DESCRIPTORS);
+    srv->clients = client_table_new();
     srv->listeners = calloc(srv->listener_count + 1, sizeof *srv->listeners);
     srv->accept_event = event_new(srv->base, -1, 0, on_accept_again, srv);
-    if (srv->listeners == NULL || srv->accept_event == NULL)
+    if (srv->listeners == NULL || srv->accept_event == NULL || srv->clients == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
+    accepting_settings_changed(srv);
     if (control != NULL)
         srv->control = listen_to(srv, on_control, control->fd);
 }
@@ -255,4 +267,5 @@ void accepting_free(server *srv)
         evconnlistener_free(srv->control);
     event_free(srv->accept_event);
     free(srv->listeners);
+    client_table_free(srv->clients);
 }

@@ -14,6 +14,9 @@
  * is no memory, as the next does. */
 void accepting_start(server *srv, const listener *control);
 
+/* Applies the limits of the settings that hold now. */
+void accepting_settings_changed(server *srv);
+
 /* Takes clients' connections and datagrams from now on. */
 void accepting_listen(server *srv);
 

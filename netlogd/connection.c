@@ -14,6 +14,9 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -29,6 +32,7 @@ enum {
 struct connection {
     connection *next, **link; /* in the server's list */
     server *server;
+    client_entry entry;
     nl_channel channel;
     struct event *readable;
     nl_decoder *decoder;
@@ -311,8 +315,10 @@ static void take_records(connection *c)
     bool blocks = want_acknowledgement(c);
     if (any > 0 || blocks)
         c->good_at = nl_decoder_get_stats(c->decoder)->bytes;
-    if (any > 0 || blocks)
+    if (any > 0 || blocks) {
+        client_table_heard(c->server->clients, &c->entry, nl_monotonic_ns());
         server_wrote(c->server);
+    }
     spend(c, any);
     if (!nl_decoder_is_midway(c->decoder))
         c->part_ns = 0;
@@ -346,7 +352,7 @@ static bool look_at_mark(connection *c, size_t got)
         c->mark_size += (unsigned char)more;
     } else if (guess == REQUEST_YES) {
         event_del(c->readable);
-        request_new(c->server, c->channel, c->peer, false, came + more, got - more);
+        request_new(c->server, c->channel, c->peer, &c->entry, came + more, got - more);
         c->channel = (nl_channel){.fd = -1};
     } else {
         c->logs = true;
@@ -528,6 +534,20 @@ static void limit_rate(connection *c)
     c->allowance = allowance_new((double)c->server->settings->max_rate, nl_monotonic_ns());
 }
 
+static void close_entry(client_entry *entry)
+{
+    connection_close((connection *)((char *)entry - offsetof(connection, entry)));
+}
+
+/* Has the kernel find out that a peer is gone within about ten minutes, without any word of it. */
+static void keep_alive(int fd)
+{
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &(int){300}, sizeof(int));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &(int){60}, sizeof(int));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int){5}, sizeof(int));
+}
+
 connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const struct sockaddr *peer)
 {
     connection *c = calloc(1, sizeof *c);
@@ -552,7 +572,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
     });
     nl_decoder_ask(c->decoder, may_take_block, c);
     nl_decoder_on_question(c->decoder, on_question, c);
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+    keep_alive(fd);
     c->readable = new_event(c, fd, EV_READ | EV_PERSIST, on_readable);
     if (srv->settings->max_rate > 0)
         limit_rate(c);
@@ -561,7 +581,10 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
     if (c->next != NULL)
         c->next->link = &c->next;
     srv->connections = c;
-    srv->connection_count++;
+    c->entry.fd = fd;
+    c->entry.close = close_entry;
+    if (!client_table_add(srv->clients, &c->entry, peer, c->opened_ns))
+        program_fail(PROGRAM_PROBLEM, "out of memory");
     listen_for_data(c);
     nl_write(srv->log, NL_DEBUG, "Netlogd.Open", "PEER=%s", c->peer);
     return c;
@@ -573,8 +596,8 @@ void connection_pause(connection *c, bool pause)
         event_del(c->readable);
         return;
     }
-    if (!c->ready)
-        c->opened_ns = nl_monotonic_ns(); /* that TLS could not begin is not its fault */
+    if (!c->entry.proven)
+        c->opened_ns = nl_monotonic_ns(); /* that it was not read is not its fault */
     listen_for_data(c);
 }
 
@@ -608,6 +631,8 @@ void connection_check_time(connection *c, int64_t now_ns)
     c->ready = c->ready || nl_channel_is_ready(&c->channel); /* who is silent after that may be */
     if (!c->ready && is_over(c->opened_ns, s->handshake_s, now_ns))
         close_late(c, "closed: TLS has not begun in time");
+    else if (!c->entry.proven && is_over(c->opened_ns, s->record_s, now_ns))
+        close_late(c, "closed: its first record has not come in time");
     else if (c->part_ns != 0 && !c->held_up && is_over(c->part_ns, s->record_s, now_ns))
         close_late(c, "closed: the rest of a record has not come in time");
 }
@@ -662,7 +687,7 @@ void connection_close(connection *c)
     *c->link = c->next;
     if (c->next != NULL)
         c->next->link = c->link;
-    c->server->connection_count--;
+    client_table_remove(c->server->clients, &c->entry);
     c->server->held -= c->held;
     event_free(c->readable);
     if (c->resume != NULL)
@@ -670,11 +695,6 @@ void connection_close(connection *c)
     nl_channel_close(&c->channel);
     nl_decoder_free(c->decoder);
     free(c);
-}
-
-bool connection_is_from(const connection *c, const char *text)
-{
-    return listener_is_same_address(c->peer, text);
 }
 
 connection *connection_next(const connection *c)

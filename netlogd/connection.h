@@ -17,9 +17,6 @@ connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const s
 /* Closes it when it has taken too long over something. now_ns is nl_monotonic_ns; called every second or so. */
 void connection_check_time(connection *c, int64_t now_ns);
 
-/* Whether it comes from the address that stands in text, as listener_address_text has it, whatever the port. */
-bool connection_is_from(const connection *c, const char *text);
-
 /* Starts or stops reading, while the output is blocked. */
 void connection_pause(connection *c, bool pause);
 

@@ -28,7 +28,7 @@ static void add_counts(nl_record *record, const server *srv)
     nl_record_add_uint(record, "RATE", (uint64_t)srv->rate);
     nl_record_add_uint(record, "MALFORMED", counts->malformed);
     nl_record_add_uint(record, "LOST", counts->lost);
-    nl_record_add_uint(record, "CONNECTIONS", srv->connection_count);
+    nl_record_add_uint(record, "CONNECTIONS", client_table_count(srv->clients));
     nl_record_add_uint(record, "CONNECTED", counts->connections);
     nl_record_add_uint(record, "REFUSED", counts->refused);
     nl_record_add_uint(record, "OVER.RATE", counts->over_rate);
@@ -171,6 +171,8 @@ void control_drops(request *r, const nl_record *asked)
         {"malformed", "pieces of input that could not be read", srv->counts.malformed},
         {"lost", "records missing from the streams of clients that number them", srv->counts.lost},
         {"refused", "connections: not from an allowed network, or too many", srv->counts.refused},
+        {"displaced", "silent connections closed because new clients came and there were too many",
+         srv->counts.displaced},
         {"over-rate", "datagrams of who sent more than max-rate", srv->counts.over_rate},
         {"cut", "connections closed because clients took too much memory", srv->counts.cut_off},
         {"unwritten", "records too large for the format of an output", count_unwritten(srv)},

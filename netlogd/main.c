@@ -53,16 +53,23 @@ static const struct {
     {"reject", "FILE", "Keep malformed input there, as it came"},
     {"fraction", "HOW", "How a DATE's fraction of fewer than six digits is meant: decimal (default) or microseconds"},
     {"max-record-size", "SIZE", "A longer record is malformed (default 1M)"},
-    {"max-connections", "N", "More clients than that are turned away (default 10000)"},
+    {"max-connections", "N",
+     "How many clients may be connected. One more takes the place of the client that has been silent for the longest, "
+     "of "
+     "the address that has most of them, or is turned away while all are busy (default 10000)"},
     {"max-memory", "SIZE",
      "What all clients together may take for records and blocks whose rest has not come, and subscribers for what they "
      "have not read, of which half at most; beyond that, clients that are the longest about a large one are closed, "
      "and subscribers miss records (default 1G)"},
-    {"max-per-address", "N", "More from one address are turned away (default 0: no limit)"},
+    {"max-per-address", "N",
+     "How many clients of one address (or IPv6 network of 64 bits) may be connected; one more takes the place of the "
+     "one "
+     "of them that has been silent for the longest (default 5000; 0: no limit)"},
     {"max-rate", "N",
      "Records a second from one client; one who sends more is read later, so that it is held up (default 0: no limit)"},
-    {"record-timeout", "SECONDS", "Close a connection that takes longer over one record (default 300; 0: never)"},
-    {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 0: never)"},
+    {"record-timeout", "SECONDS",
+     "Close a connection that takes longer over one record, or until its first record (default 300; 0: never)"},
+    {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 86400; 0: never)"},
     {"handshake-timeout", "SECONDS",
      "Close a connection on which TLS has not begun by then, or whose request has not come (default 10; 0: never)"},
     {"stop-timeout", "SECONDS",

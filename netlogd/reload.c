@@ -2,6 +2,7 @@
 
 #include "reload.h"
 
+#include "accepting.h"
 #include "connection.h"
 #include "output/failure.h"
 #include "program/program.h"
@@ -92,6 +93,7 @@ bool reload(server *srv)
         srv->sockets[i].asked = find(now, srv->sockets[i].asked);
     settings_delete(srv->reloaded);
     srv->settings = srv->reloaded = now;
+    accepting_settings_changed(srv);
     subscriptions_outputs_changed(srv->subscriptions);
     for (connection *c = srv->connections; c != NULL; c = connection_next(c))
         connection_settings_changed(c);

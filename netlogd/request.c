@@ -2,12 +2,14 @@
 
 #include "request.h"
 
+#include "base/monotonic.h"
 #include "control.h"
 #include "program/program.h"
 #include "request_line.h"
 #include "subscription.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -97,6 +99,7 @@ static bool send_some(request *r)
         if (put < 0)
             return errno == EAGAIN;
         evbuffer_drain(r->queue, (size_t)put);
+        client_table_heard(r->server->clients, &r->entry, nl_monotonic_ns());
         sent += (size_t)put;
         if ((size_t)put < piece.iov_len)
             break;
@@ -182,6 +185,7 @@ static void answer_line(request *r, const char *line, size_t size)
     nl_record *asked = nl_record_new();
     r->answered = true;
     r->server->counts.requests++;
+    client_table_heard(r->server->clients, &r->entry, nl_monotonic_ns());
     event_del(r->deadline);
     const request_verb *verb = request_line_read(line, size, verbs, VERB_COUNT, r->control, &storage, asked, reason);
     if (verb != NULL)
@@ -246,14 +250,19 @@ static void on_queue(struct evbuffer *queue, const struct evbuffer_cb_info *chan
 
 /* ---- from first to last ---- */
 
-void request_new(server *srv, nl_channel channel, const char *peer, bool control, const char *data, size_t size)
+static void close_entry(client_entry *entry)
+{
+    request_close((request *)((char *)entry - offsetof(request, entry)));
+}
+
+void request_new(server *srv, nl_channel channel, const char *peer, client_entry *entry, const char *data, size_t size)
 {
     request *r = calloc(1, sizeof *r);
     if (r == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     r->server = srv;
     r->channel = channel;
-    r->control = control;
+    r->control = entry == NULL;
     snprintf(r->peer, sizeof r->peer, "%s", peer);
     r->record = nl_record_new();
     r->queue = evbuffer_new();
@@ -269,7 +278,10 @@ void request_new(server *srv, nl_channel channel, const char *peer, bool control
     if (r->next != NULL)
         r->next->link = &r->next;
     srv->requests = r;
-    srv->connection_count += !control;
+    r->entry.fd = channel.fd;
+    r->entry.close = close_entry;
+    if (entry != NULL)
+        client_table_replace(srv->clients, entry, &r->entry);
     listen_for_data(r);
     if (srv->settings->handshake_s > 0) /* in which the line is to come */
         event_add(r->deadline, &(struct timeval){.tv_sec = srv->settings->handshake_s});
@@ -282,7 +294,7 @@ void request_close(request *r)
     *r->link = r->next;
     if (r->next != NULL)
         r->next->link = r->link;
-    r->server->connection_count -= !r->control;
+    client_table_remove(r->server->clients, &r->entry);
     event_free(r->readable);
     event_free(r->writable);
     event_free(r->deadline);

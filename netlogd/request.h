@@ -21,9 +21,10 @@ struct request {
     request *next, **link; /* in the server's list */
     server *server;
     nl_channel channel;
-    bool control;  /* it came over the control socket */
-    bool answered; /* the line was read; nothing that comes after it counts */
-    bool ending;   /* it is closed once the answer is sent */
+    client_entry entry; /* in no table: over the control socket */
+    bool control;       /* it came over the control socket */
+    bool answered;      /* the line was read; nothing that comes after it counts */
+    bool ending;        /* it is closed once the answer is sent */
     struct event *readable;
     struct event *writable;
     struct event *deadline;
@@ -44,8 +45,11 @@ typedef enum request_guess { REQUEST_NO, REQUEST_PERHAPS, REQUEST_YES } request_
 /* Whether a connection that begins with these bytes is a request. Bytes behind the mark are not looked at. */
 request_guess request_recognise(const char *data, size_t size);
 
-/* Takes the channel over; data is what came behind the mark. peer is copied. */
-void request_new(server *srv, nl_channel channel, const char *peer, bool control, const char *data, size_t size);
+/*
+ * Takes the channel over; data is what came behind the mark. peer is copied. The request takes the place of the client
+ * entry; NULL: it came over the control socket.
+ */
+void request_new(server *srv, nl_channel channel, const char *peer, client_entry *entry, const char *data, size_t size);
 
 /* Closes and frees. */
 void request_close(request *r);

@@ -225,6 +225,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     srv->rate_records = srv->counts.records;
     srv->rate_ns = now_ns;
     tell_sum(srv, &srv->refused);
+    tell_sum(srv, &srv->displaced);
     tell_sum(srv, &srv->over_rate);
     clocks_tell(srv->clocks);
     for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
@@ -496,6 +497,7 @@ static int stop(server *srv)
         request_close(srv->requests);
     subscriptions_free(srv->subscriptions);
     tell_sum(srv, &srv->refused);
+    tell_sum(srv, &srv->displaced);
     tell_sum(srv, &srv->over_rate);
     nl_write(srv->log, NL_USAGE, "Netlogd.Stop",
              "RECORDS=%" PRIu64 " MALFORMED=%" PRIu64 " LOST=%" PRIu64 " BYTES=%" PRIu64 " CONNECTIONS=%" PRIu64
@@ -525,6 +527,7 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
         }
     }
     srv.refused.event = "Netlogd.Refused";
+    srv.displaced.event = "Netlogd.Displaced";
     srv.over_rate.event = "Netlogd.OverRate";
     srv.streams = outputs_streams(out);
     program_host(srv.host, sizeof srv.host);

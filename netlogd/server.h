@@ -9,6 +9,7 @@
 #define NETLOGD_SERVER_H
 
 #include "activation.h"
+#include "service/client_table.h"
 #include "service/listener.h"
 #include "output/outputs.h"
 #include "settings.h"
@@ -27,6 +28,7 @@ typedef struct server_counts {
     uint64_t bytes;
     uint64_t connections; /* so far */
     uint64_t refused;     /* not from an allowed network, or too many */
+    uint64_t displaced;   /* closed because there were too many, for a new one */
     uint64_t over_rate;   /* datagrams that were dropped because of max-rate */
     uint64_t cut_off;     /* because clients took too much memory */
     uint64_t requests;    /* whose line was read */
@@ -66,7 +68,7 @@ struct server {
     connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
     size_t held;                /* bytes that connections hold of what came in part */
     size_t queued;              /* bytes that wait in the queues of requests */
-    size_t connection_count;    /* requests too, but those over the control socket */
+    client_table *clients;      /* connections and requests, but those over the control socket */
     struct request *requests;   /* clients that ask: request.h */
     struct subscriptions *subscriptions;
     int64_t started_ns; /* by nl_monotonic_ns */
@@ -85,7 +87,7 @@ struct server {
     struct event *retry_event;
     struct event *settle_event; /* what was written is to be made safe, and acknowledged */
     struct event *accept_event; /* tries again after the process ran out of descriptors */
-    server_sum refused, over_rate;
+    server_sum refused, displaced, over_rate;
     unsigned accepted;      /* since listeners last gave way to those who are connected */
     int client_descriptors; /* clients get lower ones */
     int64_t accept_told_ns; /* when it was said last that there are none; 0: never */

@@ -13,6 +13,8 @@
 
 enum {
     DEFAULT_MAX_CONNECTIONS = 10000,
+    DEFAULT_MAX_PER_ADDRESS = 5000,
+    DEFAULT_IDLE_S = 86400,
     DEFAULT_MAX_RECORD = 1 << 20,
     DEFAULT_MAX_MEMORY = 1 << 30,
     LEAST_MEMORY = 1 << 20,
@@ -35,7 +37,9 @@ void settings_init(settings *s)
         .level = NL_IMPORTANT,
         .max_record_size = DEFAULT_MAX_RECORD,
         .max_connections = DEFAULT_MAX_CONNECTIONS,
+        .max_per_address = DEFAULT_MAX_PER_ADDRESS,
         .max_memory = DEFAULT_MAX_MEMORY,
+        .idle_timeout_s = DEFAULT_IDLE_S,
         .record_s = DEFAULT_RECORD_S,
         .handshake_s = DEFAULT_HANDSHAKE_S,
         .stop_s = DEFAULT_STOP_S,

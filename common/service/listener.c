@@ -34,12 +34,6 @@ void listener_address_text(const struct sockaddr *address, char *out, size_t siz
     }
 }
 
-bool listener_is_same_address(const char *a, const char *b)
-{
-    const char *colon = strrchr(b, ':');
-    return colon != NULL && strncmp(a, b, (size_t)(colon + 1 - b)) == 0;
-}
-
 static void add(listener **listeners, size_t *count, listener added)
 {
     *listeners = realloc(*listeners, (*count + 1) * sizeof **listeners);

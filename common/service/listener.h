@@ -39,7 +39,4 @@ void listener_close_all(listener *listeners, size_t count);
 struct sockaddr;
 void listener_address_text(const struct sockaddr *address, char *out, size_t size);
 
-/* Whether both such words, but "a local client", have the same address, whatever the port. */
-bool listener_is_same_address(const char *a, const char *b);
-
 #endif

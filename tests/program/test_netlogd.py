@@ -1,6 +1,7 @@
 """The collector with real sockets: many clients, whole lines, signals, full disks, hostile input."""
 import concurrent.futures
 import os
+import contextlib
 import re
 import resource
 import signal
@@ -196,12 +197,13 @@ class Netlogd(collector.Case):
         self.stop(process)
 
     def test_connection_limits(self):
+        """While all clients are busy, one more is turned away; they are closed when they are silent for too long."""
         process = self.serve("--max-connections", "5", "--idle-timeout", "5")
         clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(5)]
-        time.sleep(0.2)
-        with socket.create_connection(("127.0.0.1", self.port)) as s:
-            s.settimeout(60)
-            self.assertEqual(s.recv(1), b"")
+        with self.busy(clients):
+            with socket.create_connection(("127.0.0.1", self.port)) as s:
+                s.settimeout(60)
+                self.assertEqual(s.recv(1), b"")
         for s in clients:
             s.settimeout(60)
             self.assertEqual(s.recv(1), b"", "closed when idle")
@@ -209,7 +211,122 @@ class Netlogd(collector.Case):
         self.send(record(1, 1))
         self.stop(process)
         self.assertIn("too many connections", self.said())
-        self.assertEqual(self.output.read_bytes(), record(1, 1))
+        self.assertEqual(self.output.read_bytes().count(record(1, 1)), 1)
+
+    @contextlib.contextmanager
+    def busy(self, clients):
+        """Has clients send a record each, again and again, until the block ends; it begins when all were heard of."""
+        over = threading.Event()
+
+        def send():
+            number = 0
+            while not over.is_set():
+                for i, s in enumerate(clients):
+                    s.sendall(record(100 + i, number))
+                number += 1
+                over.wait(0.1)
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            support.wait_until(lambda: all(b"HOST=h%d " % (100 + i) in self.written() for i in range(len(clients))), what="all are heard of")
+            yield
+        finally:
+            over.set()
+            sender.join()
+
+    def is_open(self, s):
+        s.setblocking(False)
+        try:
+            return s.recv(1) != b""
+        except BlockingIOError:
+            return True
+        except ConnectionError:
+            return False
+
+    def is_taken(self, client, number, source="127.0.0.1"):
+        """Whether one record of a new client is taken and its connection ended in order."""
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=20, source_address=(source, 0)) as s:
+                s.sendall(record(client, number))
+                s.shutdown(socket.SHUT_WR)
+                while s.recv(1):
+                    pass
+        except ConnectionError:
+            pass
+        for _ in range(20):
+            if record(client, number) in self.written():
+                return True
+            time.sleep(0.05)
+        return False
+
+    def test_silent_clients_lock_nobody_out(self):
+        """With default limits: 10,000 sockets on which nothing is ever said, from two addresses and then from one."""
+        need = 10200
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if hard < need:
+            self.skipTest(f"at most {hard} open files are allowed")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (need, hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        process = self.serve()
+        honest = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        honest.sendall(record(1, 1))
+        support.wait_until(lambda: record(1, 1) in self.written(), what="the first record")
+        silent = []
+        for i in range(10000):
+            silent.append(socket.create_connection(("127.0.0.1", self.port), timeout=20, source_address=(f"127.0.0.{2 + i % 2}", 0)))
+        begun = time.monotonic()
+        self.assertTrue(self.is_taken(2, 1), "from a third address, at once")
+        support.wait_until(lambda: self.is_taken(2, 2, "127.0.0.2"), what="from one of theirs")
+        self.assertLess(time.monotonic() - begun, 10)
+        self.assertTrue(self.is_open(honest), "a client that has sent records is not displaced by those that have not")
+        honest.setblocking(True)
+        honest.sendall(record(1, 2))
+        honest.close()
+        support.wait_until(lambda: record(1, 2) in self.written(), what="its next record")
+        for s in silent:
+            s.close()
+        self.stop(process)
+        self.assertIn("NL.EVNT=Netlogd.Displaced", self.said())
+
+    def test_the_client_that_was_silent_longest_is_closed_first(self):
+        process = self.serve("--max-connections", "4")
+        clients = []
+        for i in range(3):
+            clients.append(socket.create_connection(("127.0.0.1", self.port), timeout=20))
+            clients[i].sendall(record(i, 1))
+            support.wait_until(lambda: record(i, 1) in self.written(), what="a record")
+        clients.append(socket.create_connection(("127.0.0.1", self.port), timeout=20))  # has sent nothing
+        clients[0].sendall(record(0, 2))
+        support.wait_until(lambda: record(0, 2) in self.written(), what="a record")
+        time.sleep(1.2)
+        order = []
+        newer = []
+        for i in range(3):
+            newer.append(socket.create_connection(("127.0.0.1", self.port), timeout=20))
+            newer[-1].sendall(record(50 + i, 1))
+            support.wait_until(lambda: record(50 + i, 1) in self.written(), what="a new client")
+            order.append([k for k, s in enumerate(clients) if not self.is_open(s)])
+        self.assertEqual(order, [[3], [1, 3], [1, 2, 3]])
+        for s in clients + newer:
+            s.close()
+        self.stop(process)
+
+    def test_silent_clients_do_not_take_all_descriptors(self):
+        few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
+        process = self.serve(preexec_fn=few)
+        silent = [socket.create_connection(("127.0.0.1", self.port), timeout=20) for _ in range(100)]
+        support.wait_until(lambda: self.is_taken(1, 1), what="one more client")
+        for s in silent:
+            s.close()
+        self.stop(process)
+
+    def test_a_first_record_has_its_time(self):
+        process = self.serve("--record-timeout", "1")
+        s = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        self.assertEqual(s.recv(1), b"")
+        s.close()
+        self.stop(process)
+        self.assertIn("its first record has not come in time", self.said())
 
     def test_files_are_rotated_however_many_are_connected(self):
         few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))
@@ -243,24 +360,24 @@ class Netlogd(collector.Case):
     def test_limit_for_an_address(self):
         process = self.serve("--max-per-address", "3")
         clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(3)]
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
-            self.assertEqual(s.recv(1), b"")
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20, source_address=("127.0.0.2", 0)) as s:
-            s.sendall(record(1, 1))
-            s.shutdown(socket.SHUT_WR)
-            self.assertEqual(s.recv(1), b"")
-        clients.pop().close()
-        support.wait_until(lambda: self.send_if_accepted(record(1, 2)), what="there is room again")
-        clients.append(socket.create_connection(("127.0.0.1", self.port), timeout=20))
-        clients[-1].sendall(b"NETLOGGER/1 subscribe\n")  # who subscribes is one, too
-        self.assertIn(b"Netlogd.Subscribed", clients[-1].recv(1000))
-        with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
-            self.assertEqual(s.recv(1), b"")
+        with self.busy(clients):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+                self.assertEqual(s.recv(1), b"")
+            self.assertTrue(self.is_taken(1, 1, "127.0.0.2"))
+            clients[2] = socket.create_connection(("127.0.0.1", self.port), timeout=20, source_address=("127.0.0.2", 0))
+        clients[2].close()
+        support.wait_until(lambda: "too many connections from its address" in self.said(), what="the message")
+        clients[2] = support.wait_until(self.subscribed, what="there is room again")  # who subscribes is one, too
+        time.sleep(1.2)
+        self.assertTrue(self.is_taken(1, 2), "in the place of one that is silent")
+        self.assertEqual([self.is_open(s) for s in clients], [False, True, True])
+        for s in clients:
+            s.setblocking(True)
         for s in clients:
             s.close()
         self.stop(process)
         # Perhaps more than once: what was accepted is not there at once.
-        self.assertEqual(set(self.output.read_bytes().splitlines(True)), {record(1, 1), record(1, 2)})
+        self.assertLessEqual({record(1, 1), record(1, 2)}, set(self.output.read_bytes().splitlines(True)))
         self.assertIn("too many connections from its address", self.said())
 
     def send_if_accepted(self, data):
@@ -332,17 +449,28 @@ class Netlogd(collector.Case):
         greedy.close()
         self.stop(process)
 
+    def subscribed(self):
+        """A connection that subscribes; None when it is turned away."""
+        s = socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        try:
+            s.sendall(b"NETLOGGER/1 subscribe\n")
+            if b"Netlogd.Subscribed" in s.recv(1000):
+                return s
+        except ConnectionError:
+            pass
+        s.close()
+        return None
+
     def test_those_who_are_turned_away_are_summed(self):
         process = self.serve("--max-per-address", "1")
         first = socket.create_connection(("127.0.0.1", self.port), timeout=20)
-        first.sendall(record(1, 1))
-        support.wait_until(lambda: record(1, 1) in self.written(), what="the first")
-        for _ in range(300):
-            with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
-                try:
-                    self.assertEqual(s.recv(1), b"")
-                except ConnectionResetError:
-                    pass
+        with self.busy([first]):
+            for _ in range(300):
+                with socket.create_connection(("127.0.0.1", self.port), timeout=20) as s:
+                    try:
+                        self.assertEqual(s.recv(1), b"")
+                    except ConnectionResetError:
+                        pass
         first.close()
         self.stop(process)
         counts = [int(n) for n in re.findall(r"NL.EVNT=Netlogd.Refused PEER=127\.\S+ REASON=\"too many .*\" COUNT=(\d+)", self.said())]

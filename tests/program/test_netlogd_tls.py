@@ -274,6 +274,16 @@ class NetlogdTls(collector.Case):
         self.stop(process)
         self.assertEqual(sorted(set(numbers())), list(range(int(count))))
 
+    def test_an_idle_producer_that_is_closed_loses_nothing(self):
+        """The connection is closed after each event, because it is idle; the library connects again for the next one."""
+        client = self.compile_client(CLIENT)
+        process = self.serve_tls("--idle-timeout", "1", "--level", "Debug")
+        result = self.run_program(client, self.url(), "4", "2500000", timeout=60)
+        self.assertEqual(result.returncode, 0, result.stdout)
+        self.stop(process)
+        self.assertEqual(self.numbers(), list(range(4)))
+        self.assertGreaterEqual(self.said().count("NL.EVNT=Netlogd.Idle"), 3)
+
     def test_fork(self):
         process = self.serve_tls()
         client = self.compile_client(FORKER)

@@ -119,6 +119,11 @@ tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd
 tests_unit_journal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
 tests_unit_journal_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/client_table.unit
+tests_unit_client_table_unit_SOURCES = %D%/client_table.c
+tests_unit_client_table_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_client_table_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/nats.unit
 tests_unit_nats_unit_SOURCES = %D%/nats.c netlogd/nats/place.c netlogd/nats/cut.c netlogd/output/failure.c
 tests_unit_nats_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
