@@ -137,6 +137,7 @@ static void put_in_block(lane *l, const kernel_event *event, const page_event *r
         at = nl_block_put_number(at, l->values[i], before++, false);
     at = convert_values(at, records, before, event, raw->data, raw->size);
     block->records.size = (size_t)(at - records);
+    block->expanded += most;
     if (nl_block_is_full(block))
         finish_block(l);
 }

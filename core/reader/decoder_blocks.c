@@ -310,13 +310,12 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
         .offset = d->block_offset,
         .min_time_ns = header->min_time_ns,
         .max_time_ns = header->max_time_ns,
+        .expanded = nl_block_expanded_max(header->record_count, header->stored_size),
     };
     memcpy(view.stream, header->stream, sizeof view.stream);
     note_repeated(d, &view);
     if (d->take_blocks && view.repeated == 0) {
-        view.taken = nl_block_check(&d->block);
-        if (!view.taken)
-            nl_block_open(&d->block, header, d->block_bytes.data);
+        view.taken = nl_block_check(&d->block, &view.expanded);
     }
     d->on_block(d->block_user, &view);
     if (!view.taken)
@@ -335,7 +334,8 @@ static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
                           .taken = true,
                           .offset = d->block_offset,
                           .min_time_ns = header->min_time_ns,
-                          .max_time_ns = header->max_time_ns};
+                          .max_time_ns = header->max_time_ns,
+                          .expanded = nl_block_expanded_max(header->record_count, header->stored_size)};
     memcpy(view.stream, header->stream, sizeof view.stream);
     note_repeated(d, &view);
     d->stats.blocks++;

@@ -10,14 +10,35 @@
 
 enum {
     NL_BLOCK_MAGIC_SIZE = 4,
-    NL_BLOCK_HEADER_SIZE = 96,         /* in version 1 */
-    NL_BLOCK_PAYLOAD_LIMIT = 16 << 20, /* bytes, stored and raw */
-    NL_BLOCK_SOURCE_LIMIT = 1 << 16,
-    NL_BLOCK_SHAPE_LIMIT = 1 << 16,
-    NL_BLOCK_FIELD_LIMIT = 1 << 20,  /* of all shapes together */
-    NL_BLOCK_WHOLE_LIMIT = 64 << 20, /* bytes of strings and names, when each record has its own */
+    NL_BLOCK_HEADER_SIZE = 96, /* in version 1 */
     NL_BLOCK_STREAM_SIZE = 16,
 };
+
+/*
+ * Limits of a block, so that reading it costs little more than its bytes do. The expanded size of a block is what its
+ * records take as text, about: each counts its own copy of every string and name, and so many bytes more.
+ */
+enum {
+    NL_BLOCK_PAYLOAD_MAX = 16 << 20,    /* bytes, stored and raw, of a block of one record */
+    NL_BLOCK_MANY_MAX = 2 << 20,        /* bytes, raw, of a block of several records */
+    NL_BLOCK_EXPANDED_MAX = 2 << 20,    /* bytes, expanded, of a block of several records */
+    NL_BLOCK_RATIO_FREE = 64 << 10,     /* bytes that a block may have, raw or expanded, beyond these ratios: */
+    NL_BLOCK_RAW_RATIO_MAX = 100,       /* raw bytes for each stored byte */
+    NL_BLOCK_EXPANDED_RATIO_MAX = 1024, /* expanded bytes for each stored byte */
+    NL_BLOCK_SOURCES_MAX = 1 << 12,
+    NL_BLOCK_SHAPES_MAX = 1 << 12,
+    NL_BLOCK_SHAPE_FIELDS_MAX = 1 << 14, /* of one shape */
+    NL_BLOCK_FIELDS_MAX = 1 << 16,       /* of all shapes together */
+    NL_BLOCK_RECORD_EXPANDED = 64,       /* bytes that a record adds to the expanded size, */
+    NL_BLOCK_FIELD_EXPANDED = 16,        /* and each of its fields, besides its strings and names */
+};
+
+/* The maximum expanded size of a block. */
+static inline uint64_t nl_block_expanded_max(uint64_t record_count, uint64_t stored_size)
+{
+    uint64_t by_ratio = NL_BLOCK_RATIO_FREE + NL_BLOCK_EXPANDED_RATIO_MAX * stored_size;
+    return record_count == 1 || by_ratio < NL_BLOCK_EXPANDED_MAX ? by_ratio : NL_BLOCK_EXPANDED_MAX;
+}
 
 /* Offsets of the header's fields. */
 enum {

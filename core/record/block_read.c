@@ -23,7 +23,7 @@ typedef struct nl_block_shape_view {
     nl_string event;
     size_t first_field;
     size_t field_count;
-    size_t size; /* bytes of all strings and names that each record of the shape has of it */
+    size_t expanded; /* bytes that each record of the shape adds to the block's expanded size, without its values */
 } shape_view;
 
 static nl_status malformed(const char *reason)
@@ -44,7 +44,7 @@ static nl_status check_sizes(const nl_block_header *h)
 {
     if (h->header_size < NL_BLOCK_HEADER_SIZE)
         return malformed("block's header is too small");
-    if (h->stored_size > NL_BLOCK_PAYLOAD_LIMIT || h->raw_size > NL_BLOCK_PAYLOAD_LIMIT)
+    if (h->stored_size > NL_BLOCK_PAYLOAD_MAX || h->raw_size > NL_BLOCK_PAYLOAD_MAX)
         return malformed("block is larger than 16 MiB");
     return NL_OK;
 }
@@ -129,7 +129,7 @@ static void *room_for_one(void *array, size_t count, size_t *capacity, size_t ea
 static bool get_sources(nl_block_reader *r)
 {
     uint64_t count;
-    if (!get_number(r, NL_BLOCK_SOURCE_LIMIT, &count))
+    if (!get_number(r, NL_BLOCK_SOURCES_MAX, &count))
         return false;
     for (r->source_count = 0; r->source_count < count; r->source_count++) {
         r->sources = room_for_one(r->sources, r->source_count, &r->source_capacity, sizeof *r->sources);
@@ -143,7 +143,7 @@ static bool get_sources(nl_block_reader *r)
 static bool get_fields(nl_block_reader *r, size_t count)
 {
     for (; count > 0; count--) {
-        if (r->at == r->end || r->field_count == NL_BLOCK_FIELD_LIMIT)
+        if (r->at == r->end || r->field_count == NL_BLOCK_FIELDS_MAX)
             return false;
         unsigned type = (unsigned char)*r->at++ - NL_BLOCK_TYPE_OFFSET;
         r->fields = room_for_one(r->fields, r->field_count, &r->field_capacity, sizeof *r->fields);
@@ -182,22 +182,23 @@ static bool get_shape(nl_block_reader *r, shape_view *shape)
     if (r->source_count == 0 || !get_number(r, r->source_count - 1, &source))
         return false;
     shape->source = r->sources[source];
-    if (!get_level(r, shape) || !get_optional(r, &shape->event) || !get_number(r, NL_BLOCK_FIELD_LIMIT, &count))
+    if (!get_level(r, shape) || !get_optional(r, &shape->event) || !get_number(r, NL_BLOCK_SHAPE_FIELDS_MAX, &count))
         return false;
     shape->first_field = r->field_count;
     shape->field_count = (size_t)count;
-    shape->size = shape->source.host.size + shape->source.prog.size + shape->level_text.size + shape->event.size;
+    shape->expanded = NL_BLOCK_RECORD_EXPANDED + shape->field_count * NL_BLOCK_FIELD_EXPANDED +
+                      shape->source.host.size + shape->source.prog.size + shape->level_text.size + shape->event.size;
     if (!get_fields(r, shape->field_count))
         return false;
     for (size_t i = 0; i < shape->field_count; i++)
-        shape->size += r->fields[shape->first_field + i].name.size;
+        shape->expanded += r->fields[shape->first_field + i].name.size;
     return true;
 }
 
 static bool get_shapes(nl_block_reader *r)
 {
     uint64_t count;
-    if (!get_number(r, NL_BLOCK_SHAPE_LIMIT, &count))
+    if (!get_number(r, NL_BLOCK_SHAPES_MAX, &count))
         return false;
     r->field_count = 0;
     for (r->shape_count = 0; r->shape_count < count; r->shape_count++) {
@@ -222,12 +223,26 @@ static nl_status decompress(nl_block_reader *r, const nl_block_header *header, c
     return NL_OK;
 }
 
+/* Checks what the header claims, before anything is done that costs as much as that. */
+static nl_status check_claims(const nl_block_header *h)
+{
+    if (h->flags & ~NL_BLOCK_FLAG_ZSTD)
+        return malformed("block has flags that this version does not know");
+    if (h->raw_size > NL_BLOCK_MANY_MAX && h->record_count != 1)
+        return malformed("block of several records is larger than 2 MiB");
+    if (h->raw_size > NL_BLOCK_RATIO_FREE + (uint64_t)NL_BLOCK_RAW_RATIO_MAX * h->stored_size)
+        return malformed("block is compressed more than 100 times");
+    return NL_OK;
+}
+
 nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, const char *data)
 {
     reader->left = 0;
+    reader->source_count = reader->shape_count = reader->field_count = 0;
+    reader->expanded = 0;
     reader->at = data + header->header_size;
-    if (header->flags & ~NL_BLOCK_FLAG_ZSTD)
-        return malformed("block has flags that this version does not know");
+    if (check_claims(header) != NL_OK)
+        return NL_MALFORMED;
     if (header->flags & NL_BLOCK_FLAG_ZSTD) {
         if (decompress(reader, header, data + header->header_size) != NL_OK)
             return NL_MALFORMED;
@@ -239,8 +254,10 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
         return malformed("block's sources are damaged");
     if (!get_shapes(reader))
         return malformed("block's shapes are damaged");
+    if (header->record_count == 0 && reader->source_count > 0)
+        return malformed("block has sources but no records");
     reader->left = header->record_count;
-    reader->whole = 0;
+    reader->expanded_max = nl_block_expanded_max(header->record_count, header->stored_size);
     reader->time_ns = header->min_time_ns;
     if (reader->left == 0 && reader->at != reader->end)
         return malformed("block goes on after its last record");
@@ -261,7 +278,7 @@ static bool get_text(nl_block_reader *r, nl_string *string)
         *string = (nl_string){data, (size_t)code - 1};
         r->at += string->size;
     }
-    r->whole += string->size;
+    r->expanded += string->size;
     return true;
 }
 
@@ -321,7 +338,7 @@ static bool get_record(nl_block_reader *r, nl_record *record)
     record->host = shape->source.host;
     record->prog = shape->source.prog;
     record->event = shape->event;
-    r->whole += shape->size;
+    r->expanded += shape->expanded;
     if (shape->field_count == 0)
         return true;
     nl_field *fields = nl_record_append_many(record, shape->field_count);
@@ -340,25 +357,26 @@ nl_status nl_block_next(nl_block_reader *reader, nl_record *record)
     if (reader->left == 0)
         return NL_END;
     reader->left--;
-    bool good = get_record(reader, record), endless = reader->whole > NL_BLOCK_WHOLE_LIMIT;
+    bool good = get_record(reader, record), endless = reader->expanded > reader->expanded_max;
     if (good && !endless && (reader->left > 0 || reader->at == reader->end))
         return NL_OK;
     reader->left = 0;
     nl_record_clear(record);
     if (endless)
-        return malformed("block's records are larger than 64 MiB together");
+        return malformed("block's records are larger than its size allows");
     return malformed(good ? "block goes on after its last record" : "block's record is damaged");
 }
 
-/* What records come to whose strings are the same as before, without looking for how long these are. */
-typedef struct most_whole {
+/* An upper bound of the expanded size, without looking for how long repeated strings are. */
+typedef struct expanded_bound {
     uint64_t bytes;    /* of strings that are there, and of shapes */
     uint64_t repeated; /* strings */
     uint64_t longest;  /* bytes of one */
-} most_whole;
+} expanded_bound;
 
 /* Passes over the values of a record. NULL when they are damaged. */
-static const char *skip_values(const nl_field *fields, size_t count, const char *at, const char *end, most_whole *most)
+static const char *skip_values(const nl_field *fields, size_t count, const char *at, const char *end,
+                               expanded_bound *most)
 {
     for (size_t i = 0; i < count && at != NULL; i++) {
         uint64_t code; /* get_text has what it says */
@@ -390,25 +408,27 @@ static const char *skip_values(const nl_field *fields, size_t count, const char 
     return at;
 }
 
-bool nl_block_check(nl_block_reader *reader)
+bool nl_block_check(const nl_block_reader *reader, uint64_t *expanded)
 {
     const char *at = reader->at, *end = reader->end;
-    uint32_t left = reader->left;
-    most_whole most = {0};
-    for (reader->left = 0; left > 0; left--) {
+    expanded_bound most = {0};
+    for (uint32_t left = reader->left; left > 0; left--) {
         uint64_t place;
         at = nl_varint_get(at, end, &place);
         if (at == NULL || place >= reader->shape_count || (at = nl_varint_skip(at, end)) == NULL)
             return false;
         const shape_view *shape = &reader->shapes[place];
-        most.bytes += shape->size;
+        most.bytes += shape->expanded;
         if (shape->field_count > 0)
             at = skip_values(reader->fields + shape->first_field, shape->field_count, at, end, &most);
         if (at == NULL)
             return false;
     }
-    return at == end && most.bytes <= NL_BLOCK_WHOLE_LIMIT &&
-           (most.longest == 0 || most.repeated <= (NL_BLOCK_WHOLE_LIMIT - most.bytes) / most.longest);
+    if (at != end || most.bytes > reader->expanded_max ||
+        (most.longest > 0 && most.repeated > (reader->expanded_max - most.bytes) / most.longest))
+        return false;
+    *expanded = most.bytes + most.repeated * most.longest;
+    return true;
 }
 
 nl_status nl_record_unpack(nl_record *record, const char *data, size_t size)

@@ -3,8 +3,7 @@
  *
  * In three steps, so that a caller with bytes in pieces knows how many it needs: the header is parsed; when all the
  * bytes that it speaks of are there the checksum is verified; then the block is opened and gives its records. Whatever
- * the bytes are, nothing is read outside of them, and memory is bounded by the format's own limits (16 MiB of payload,
- * 1,048,576 fields), and so is what the records come to that are made of them (64 MiB).
+ * the bytes are, nothing is read outside of them, and memory and work are bounded by the format's limits (block.h).
  */
 #ifndef NETLOGGER_FORMAT_BLOCK_READ_H
 #define NETLOGGER_FORMAT_BLOCK_READ_H
@@ -48,7 +47,8 @@ typedef struct nl_block_reader {
     const char *at, *end; /* what is left of the payload */
     int64_t time_ns;      /* of the record before */
     uint32_t left;        /* records */
-    uint64_t whole;       /* bytes that those before came to: NL_BLOCK_WHOLE_LIMIT */
+    uint64_t expanded;    /* expanded size of the records before */
+    uint64_t expanded_max;
 
     struct nl_block_source_view *sources;
     size_t source_count, source_capacity;
@@ -75,10 +75,17 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
 nl_status nl_block_next(nl_block_reader *reader, nl_record *record);
 
 /*
- * Whether all records that are left can be read: what nl_block_next would find, without making them. Now and then false
- * where they can be, but are nearly as much together as a block's may be. There are none afterwards.
+ * Returns whether nl_block_next would read all records of the block that was just opened. It reads none of them. Sets
+ * *expanded to an upper bound of the block's expanded size. Returns false for some valid blocks whose expanded size is
+ * near its maximum.
  */
-bool nl_block_check(nl_block_reader *reader);
+bool nl_block_check(const nl_block_reader *reader, uint64_t *expanded);
+
+/* Returns the entries of the open block's tables: sources, shapes and fields. */
+static inline size_t nl_block_entries(const nl_block_reader *reader)
+{
+    return reader->source_count + reader->shape_count + reader->field_count;
+}
 
 /* The memory that it holds, in bytes. */
 size_t nl_block_reader_held(const nl_block_reader *reader);

@@ -10,6 +10,10 @@
 #include <string.h>
 #include <zstd.h>
 
+#ifndef ZSTD_SKIPPABLEHEADERSIZE
+#define ZSTD_SKIPPABLEHEADERSIZE 8
+#endif
+
 enum { FIRST_SLOTS = 64 };
 
 /* A source or shape that was put down: its bytes are data[at..at + size) of its part of the payload. */
@@ -79,14 +83,32 @@ static void append_field(nl_buffer *out, nl_type type, nl_string name)
     nl_name_mend(copy, name.size);
 }
 
+/* Notes the size of a source's definition, which holds its host and its program. */
+static void note_source(nl_block_writer *w, size_t size)
+{
+    w->longest_source = size > w->longest_source ? size : w->longest_source;
+}
+
 unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog)
 {
+    size_t before = w->sources.size;
     append_source(&w->sources, host, prog);
+    note_source(w, w->sources.size - before);
     return w->source_count++;
 }
 
+/*
+ * An upper bound of what a record of a shape adds to the expanded size, without its strings; size is that of the
+ * shape's definition, which holds all names but the level's.
+ */
+static size_t expanded_bound(const nl_block_writer *w, size_t field_count, size_t size)
+{
+    enum { LEVEL_NAME_MAX = 16 };
+    return NL_BLOCK_RECORD_EXPANDED + LEVEL_NAME_MAX + field_count * NL_BLOCK_FIELD_EXPANDED + w->longest_source + size;
+}
+
 /* Counts a shape that was put down, of whose fields nothing came before. */
-static unsigned note_shape(nl_block_writer *w, size_t field_count)
+static unsigned note_shape(nl_block_writer *w, size_t field_count, size_t expanded)
 {
     size_t most = (size_t)w->field_count + field_count;
     if (most >= w->before_capacity) { /* there is some even for a shape without fields */
@@ -96,22 +118,23 @@ static unsigned note_shape(nl_block_writer *w, size_t field_count)
     }
     if (w->shape_count == w->shape_capacity) {
         w->shape_capacity = w->shape_capacity == 0 ? FIRST_SLOTS : 2 * w->shape_capacity;
-        w->first_before = reallocarray(w->first_before, w->shape_capacity, sizeof *w->first_before);
-        NL_REQUIRE(w->first_before != NULL, "out of memory");
+        w->known_shapes = reallocarray(w->known_shapes, w->shape_capacity, sizeof *w->known_shapes);
+        NL_REQUIRE(w->known_shapes != NULL, "out of memory");
     }
     if (field_count > 0)
         memset(w->before + w->field_count, 0, field_count * sizeof *w->before);
-    w->first_before[w->shape_count] = w->field_count;
+    w->known_shapes[w->shape_count] = (nl_block_known_shape){w->field_count, (uint32_t)expanded};
     w->field_count += (uint32_t)field_count;
     return w->shape_count++;
 }
 
 unsigned nl_block_add_shape(nl_block_writer *w, const nl_block_shape *shape)
 {
+    size_t before = w->shapes.size;
     append_shape(&w->shapes, shape);
     for (size_t i = 0; i < shape->field_count; i++)
         append_field(&w->shapes, shape->types[i], shape->names[i]);
-    return note_shape(w, shape->field_count);
+    return note_shape(w, shape->field_count, expanded_bound(w, shape->field_count, w->shapes.size - before));
 }
 
 /* ---- finding them again ---- */
@@ -172,8 +195,10 @@ static unsigned source_of(nl_block_writer *w, const nl_record *record)
     w->scratch.size = 0;
     append_source(&w->scratch, record->host, record->prog);
     unsigned place = find_or_add(&w->source_index, &w->sources, &w->scratch, w->source_count);
-    if (place == w->source_count)
+    if (place == w->source_count) {
+        note_source(w, w->scratch.size);
         w->source_count++;
+    }
     return place;
 }
 
@@ -197,22 +222,26 @@ static unsigned shape_of(nl_block_writer *w, const nl_record *record)
     w->scratch.size = 0;
     append_shape_of(&w->scratch, record, source);
     unsigned place = find_or_add(&w->shape_index, &w->shapes, &w->scratch, w->shape_count);
-    return place == w->shape_count ? note_shape(w, record->field_count) : place;
+    if (place < w->shape_count)
+        return place;
+    return note_shape(w, record->field_count, expanded_bound(w, record->field_count, w->scratch.size));
 }
 
 /* ---- records ---- */
 
-/* No fewer bytes than the record adds to the payload, definitions included. */
-static size_t most_bytes(const nl_record *record)
+/* An upper bound of the bytes that the record adds to the payload, definitions included; *strings is the size of the
+ * strings among its values. */
+static size_t size_bound(const nl_record *record, size_t *strings)
 {
     size_t size =
         10 * NL_VARINT_SIZE + record->host.size + record->prog.size + record->event.size + record->level_text.size;
+    *strings = 0;
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_field *field = &record->fields[i];
         size += 2 * NL_VARINT_SIZE + 2 + field->name.size;
-        size += field->type == NL_TYPE_STRING ? field->string.size : 0;
+        *strings += field->type == NL_TYPE_STRING ? field->string.size : 0;
     }
-    return size;
+    return size + *strings;
 }
 
 static char *put_value(char *at, const char *records, const nl_field *field, uint64_t *before)
@@ -233,12 +262,21 @@ static char *put_value(char *at, const char *records, const nl_field *field, uin
     nl_abort_call(__func__, "the field has no type");
 }
 
+bool nl_block_has_space(const nl_block_writer *w, size_t size)
+{
+    size_t total = nl_block_size(w) + size + 3 * NL_VARINT_SIZE;
+    /* A record takes more bytes of the payload than of the expanded size, but for the source that it refers to. */
+    if (w->record_count > 0)
+        return total <= NL_BLOCK_MANY_MAX && w->expanded + w->longest_source + size <= NL_BLOCK_EXPANDED_MAX;
+    return total <= NL_BLOCK_PAYLOAD_MAX;
+}
+
 bool nl_block_put(nl_block_writer *w, const nl_record *record)
 {
-    size_t size = most_bytes(record);
-    if (nl_block_size(w) + size + 3 * NL_VARINT_SIZE > NL_BLOCK_PAYLOAD_LIMIT ||
-        w->whole + size > NL_BLOCK_WHOLE_LIMIT || w->field_count + record->field_count > NL_BLOCK_FIELD_LIMIT ||
-        w->shape_count >= NL_BLOCK_SHAPE_LIMIT || w->source_count >= NL_BLOCK_SOURCE_LIMIT)
+    size_t strings, size = size_bound(record, &strings);
+    if (!nl_block_has_space(w, size) || record->field_count > NL_BLOCK_SHAPE_FIELDS_MAX ||
+        w->field_count + record->field_count > NL_BLOCK_FIELDS_MAX || w->shape_count >= NL_BLOCK_SHAPES_MAX ||
+        w->source_count >= NL_BLOCK_SOURCES_MAX)
         return false;
     unsigned shape = shape_of(w, record);
     nl_buffer_reserve(&w->records, size);
@@ -248,15 +286,15 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record)
     for (size_t i = 0; i < record->field_count; i++)
         at = put_value(at, records, &record->fields[i], &before[i]);
     w->records.size = (size_t)(at - records);
-    w->whole += size;
+    w->expanded += strings;
     return true;
 }
 
 /* The payload of a block of this record alone, whose min_time is 0. */
 bool nl_record_pack(const nl_record *record, nl_buffer *out)
 {
-    size_t size = most_bytes(record);
-    if (size > NL_BLOCK_PAYLOAD_LIMIT || record->field_count > NL_BLOCK_FIELD_LIMIT)
+    size_t strings, size = size_bound(record, &strings);
+    if (size > NL_BLOCK_PAYLOAD_MAX || record->field_count > NL_BLOCK_SHAPE_FIELDS_MAX)
         return false;
     append_varint(out, 1);
     append_source(out, record->host, record->prog);
@@ -275,19 +313,44 @@ bool nl_record_pack(const nl_record *record, nl_buffer *out)
 
 static void append_payload(nl_block_writer *w, nl_buffer *out)
 {
-    append_varint(out, w->source_count);
-    nl_buffer_append(out, w->sources.data, w->sources.size);
-    append_varint(out, w->shape_count);
-    nl_buffer_append(out, w->shapes.data, w->shapes.size);
-    if (w->record_count == 0)
+    bool empty = w->record_count == 0; /* then there are no sources and shapes either */
+    append_varint(out, empty ? 0 : w->source_count);
+    nl_buffer_append(out, w->sources.data, empty ? 0 : w->sources.size);
+    append_varint(out, empty ? 0 : w->shape_count);
+    nl_buffer_append(out, w->shapes.data, empty ? 0 : w->shapes.size);
+    if (empty)
         return;
     nl_buffer_append(out, w->records.data, w->first_time_at);
     append_varint(out, nl_zigzag((int64_t)((uint64_t)w->first_time_ns - (uint64_t)w->min_time_ns)));
     nl_buffer_append(out, w->records.data + w->first_time_at, w->records.size - w->first_time_at);
 }
 
-/* Compresses what out holds from start on in place. False when that does not make it smaller. */
-static bool compress(nl_block_writer *w, int level, nl_buffer *out, size_t start)
+/* The minimum stored size of a block that is compressed. */
+static size_t stored_min(size_t raw_size, uint64_t expanded)
+{
+    size_t for_raw = 0, for_expanded = 0;
+    if (raw_size > NL_BLOCK_RATIO_FREE)
+        for_raw = (raw_size - NL_BLOCK_RATIO_FREE) / NL_BLOCK_RAW_RATIO_MAX + 1;
+    if (expanded > NL_BLOCK_RATIO_FREE)
+        for_expanded = (size_t)(expanded - NL_BLOCK_RATIO_FREE) / NL_BLOCK_EXPANDED_RATIO_MAX + 1;
+    return for_raw > for_expanded ? for_raw : for_expanded;
+}
+
+/* Appends a skippable frame to data[0..size), so that there are total bytes or a few more. Returns how many. */
+static size_t put_padding(char *data, size_t size, size_t total)
+{
+    size_t padding = total > size + ZSTD_SKIPPABLEHEADERSIZE ? total - size - ZSTD_SKIPPABLEHEADERSIZE : 0;
+    nl_le32_put(data + size, ZSTD_MAGIC_SKIPPABLE_START);
+    nl_le32_put(data + size + 4, (uint32_t)padding);
+    memset(data + size + ZSTD_SKIPPABLEHEADERSIZE, 0, padding);
+    return size + ZSTD_SKIPPABLEHEADERSIZE + padding;
+}
+
+/*
+ * Compresses what out holds from start on in place; expanded is an upper bound of the block's expanded size. False when
+ * that does not make it smaller.
+ */
+static bool compress(nl_block_writer *w, int level, nl_buffer *out, size_t start, uint64_t expanded)
 {
     if (w->zstd == NULL)
         w->zstd = ZSTD_createCCtx();
@@ -297,8 +360,11 @@ static bool compress(nl_block_writer *w, int level, nl_buffer *out, size_t start
     w->scratch.size = 0;
     nl_buffer_reserve(&w->scratch, size);
     size_t packed = ZSTD_compressCCtx(w->zstd, w->scratch.data, size, out->data + start, size, level);
-    if (ZSTD_isError(packed) || packed >= size)
+    size_t least = stored_min(size, expanded);
+    if (ZSTD_isError(packed) || packed >= size || least + ZSTD_SKIPPABLEHEADERSIZE >= size)
         return false;
+    if (packed < least)
+        packed = put_padding(w->scratch.data, packed, least);
     memcpy(out->data + start, w->scratch.data, packed);
     out->size = start + packed;
     return true;
@@ -338,19 +404,19 @@ void nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int 
         out->size = payload;
         append_payload(w, out);
         size_t raw_size = out->size - payload;
-        NL_REQUIRE(raw_size <= NL_BLOCK_PAYLOAD_LIMIT, "the block is too large");
-        bool zstd = zstd_level != 0 && compress(w, zstd_level, out, payload);
+        NL_REQUIRE(raw_size <= NL_BLOCK_PAYLOAD_MAX, "the block is too large");
+        bool zstd = zstd_level != 0 && compress(w, zstd_level, out, payload, w->expanded);
         put_header(w, identity, out->data + start, out->size - payload, raw_size, zstd);
     }
     nl_block_clear(w);
 }
 
-void nl_block_repack(nl_block_writer *w, nl_string block, int zstd_level, nl_buffer *out)
+void nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out)
 {
     size_t start = out->size, header_size = nl_le16_get(block.data + NL_BLOCK_AT_HEADER_SIZE);
     nl_buffer_append(out, block.data, block.size);
     char flags = block.data[NL_BLOCK_AT_FLAGS];
-    if (zstd_level == 0 || flags & NL_BLOCK_FLAG_ZSTD || !compress(w, zstd_level, out, start + header_size))
+    if (zstd_level == 0 || flags & NL_BLOCK_FLAG_ZSTD || !compress(w, zstd_level, out, start + header_size, expanded))
         return;
     char *header = out->data + start;
     size_t stored_size = out->size - start - header_size;
@@ -384,7 +450,7 @@ void nl_block_clear(nl_block_writer *w)
 {
     w->sources.size = w->shapes.size = w->records.size = 0;
     w->source_count = w->shape_count = w->record_count = w->field_count = 0;
-    w->whole = 0;
+    w->expanded = w->longest_source = 0;
     clear_index(&w->source_index);
     clear_index(&w->shape_index);
 }
@@ -396,7 +462,7 @@ void nl_block_writer_free(nl_block_writer *w)
     nl_buffer_free(&w->records);
     nl_buffer_free(&w->scratch);
     free(w->before);
-    free(w->first_before);
+    free(w->known_shapes);
     free(w->source_index.slots);
     free(w->shape_index.slots);
     ZSTD_freeCCtx(w->zstd);

@@ -11,6 +11,7 @@
  *   uint64_t *before = nl_block_before(w, shape);
  *   at = nl_block_put_number(at, value, before++, false); ... in the order and by the types of the shape
  *   w->records.size = at - w->records.data;
+ *   w->expanded += the size of the strings among the values;
  *
  * {0} is an empty writer. One thread at a time.
  */
@@ -27,10 +28,16 @@ typedef struct nl_block_index {
     size_t count;
 } nl_block_index;
 
+/* What is known of a shape that was added. */
+typedef struct nl_block_known_shape {
+    uint32_t first_before; /* index of its first field in `before` */
+    uint32_t expanded;     /* bytes that each of its records adds to the expanded size, without its strings */
+} nl_block_known_shape;
+
 typedef struct nl_block_writer {
     nl_buffer sources, shapes, records; /* the payload's three parts, without their counts */
     uint32_t source_count, shape_count, record_count, field_count;
-    size_t whole; /* bytes that records of nl_block_put come to, when each has its own of what is there once */
+    size_t expanded;                                /* upper bound of the expanded size (block.h) of the records */
     int64_t min_time_ns, max_time_ns, last_time_ns; /* of the records; nothing while there are none */
 
     /* The first record's time is only put down at the end, when the earliest is known: at this place of records. */
@@ -40,8 +47,10 @@ typedef struct nl_block_writer {
     /* What the latest record of each shape holds (nl_block_before), and where in it the first of a shape is. */
     uint64_t *before;
     size_t before_capacity;
-    uint32_t *first_before;
+    struct nl_block_known_shape *known_shapes;
     size_t shape_capacity;
+
+    size_t longest_source; /* bytes of the longest definition of a source */
 
     nl_block_index source_index, shape_index; /* of nl_block_put */
     nl_buffer scratch;
@@ -87,6 +96,7 @@ static inline char *nl_block_begin_record(nl_block_writer *w, char *at, unsigned
             w->max_time_ns = time_ns;
     }
     w->last_time_ns = time_ns;
+    w->expanded += w->known_shapes[shape].expanded;
     return at;
 }
 
@@ -96,7 +106,7 @@ static inline char *nl_block_begin_record(nl_block_writer *w, char *at, unsigned
  */
 static inline uint64_t *nl_block_before(nl_block_writer *w, unsigned shape)
 {
-    return w->before + w->first_before[shape];
+    return w->before + w->known_shapes[shape].first_before;
 }
 
 /* The three kinds of values that are not simply bytes. There are NL_VARINT_SIZE bytes at at, and those of a string;
@@ -136,10 +146,14 @@ static inline __attribute__((always_inline)) char *nl_block_put_text(char *at, c
     return at + size;
 }
 
-/* Notes count records that were put by hand up to at, behind a first one; their times rise from first_ns to last_ns. */
+/*
+ * Notes count records that were put by hand up to at, behind a first one; their times rise from first_ns to last_ns.
+ * expanded is an upper bound of what they add to the expanded size.
+ */
 static inline void nl_block_note_run(nl_block_writer *w, const char *at, uint32_t count, int64_t first_ns,
-                                     int64_t last_ns)
+                                     int64_t last_ns, size_t expanded)
 {
+    w->expanded += expanded;
     w->records.size = (size_t)(at - w->records.data);
     w->record_count += count;
     w->min_time_ns = first_ns < w->min_time_ns ? first_ns : w->min_time_ns;
@@ -162,16 +176,30 @@ static inline char *nl_block_put_string(char *at, nl_string string)
  */
 bool nl_block_put(nl_block_writer *w, const nl_record *record);
 
+/* Whether the block may hold another record of which size is an upper bound of the bytes in the payload. */
+bool nl_block_has_space(const nl_block_writer *w, size_t size);
+
 /* The bytes of payload so far. */
 static inline size_t nl_block_size(const nl_block_writer *w)
 {
     return w->sources.size + w->shapes.size + w->records.size;
 }
 
-/* Whether it is time for nl_block_finish: a block that gets lost should not take much along. */
+/* Sizes at which a block is full: a block that gets lost should not take much along. */
+enum { NL_BLOCK_FULL_SIZE = 64 << 10, NL_BLOCK_FULL_EXPANDED = NL_BLOCK_EXPANDED_MAX / 2 };
+
+/* Whether the tables are so large that the block should be finished. */
+static inline bool nl_block_tables_are_full(const nl_block_writer *w)
+{
+    return w->source_count >= NL_BLOCK_SOURCES_MAX / 2 || w->shape_count >= NL_BLOCK_SHAPES_MAX / 2 ||
+           w->field_count >= NL_BLOCK_FIELDS_MAX / 2;
+}
+
+/* Whether it is time for nl_block_finish. */
 static inline bool nl_block_is_full(const nl_block_writer *w)
 {
-    return nl_block_size(w) >= 64 << 10 || w->whole >= NL_BLOCK_WHOLE_LIMIT / 4;
+    return nl_block_size(w) >= NL_BLOCK_FULL_SIZE || w->expanded >= NL_BLOCK_FULL_EXPANDED ||
+           nl_block_tables_are_full(w);
 }
 
 /*
@@ -182,9 +210,9 @@ void nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int 
 
 /*
  * Appends a sound block that is whole in memory to out: compressed by zstd at that level when it was not and that makes
- * it smaller (0: never), else as it is. Only w's compressor is used.
+ * it smaller (0: never), else as it is. expanded is an upper bound of its expanded size. Only w's compressor is used.
  */
-void nl_block_repack(nl_block_writer *w, nl_string block, int zstd_level, nl_buffer *out);
+void nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out);
 
 /* Forgets all that was put since the latest nl_block_finish. */
 void nl_block_clear(nl_block_writer *w);

@@ -83,7 +83,7 @@ void nl_encoder_put_block(nl_encoder *encoder, const nl_block_view *block)
 {
     NL_REQUIRE(encoder->options.format == NL_FORMAT_NLB, "the encoder's format is text");
     finish_block(encoder);
-    nl_block_repack(&encoder->block, block->bytes, encoder->options.zstd_level, &encoder->ready);
+    nl_block_repack(&encoder->block, block->bytes, block->expanded, encoder->options.zstd_level, &encoder->ready);
 }
 
 void nl_encoder_set_stream(nl_encoder *encoder, const unsigned char stream[NL_BLOCK_STREAM_SIZE],

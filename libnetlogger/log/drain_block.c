@@ -13,7 +13,8 @@ enum {
     BLOCK_SIZE = 60 << 10,                         /* of records that follow one another quickly */
     BLOCK_EVENTS = 64 << 10,                       /* bytes of a ring that may go into one block in any case */
     RUN_EVENT_MOST = 4096,
-    AHEAD = 2048, /* bytes of the ring that are on their way from the producer's processor */
+    LARGE_SIZE = 64 << 10, /* more than the definition of a shape takes */
+    AHEAD = 2048,          /* bytes of the ring that are on their way from the producer's processor */
 };
 _Static_assert(RUN_EVENT_MOST / 2 + NUMBERS_SIZE + NL_BLOCK_RECORD_HEAD < RUN_EVENT_MOST, "there is room for one more");
 
@@ -146,6 +147,7 @@ static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *hea
     for (unsigned i = 0; i < site->field_count; i++)
         at = put_value(at, records, &from, &left, site->types[i], &before[i], false);
     block->records.size = (size_t)(at - records);
+    block->expanded += header->size;
     return true;
 }
 
@@ -156,6 +158,7 @@ typedef struct run_site {
     const nl_site *site; /* NULL: there was none yet */
     uint32_t id;
     unsigned shape;
+    int64_t expanded; /* nl_block_known_shape */
     uint64_t *before;
 } run_site;
 
@@ -164,10 +167,11 @@ static inline __attribute__((always_inline)) bool turn_to_site(nl_drain *drain, 
     if (latest->site != NULL && latest->id == id)
         return true;
     const nl_site *site = nl_site_table_get(&drain->sites, id);
-    if (site == NULL)
+    if (site == NULL || nl_block_tables_are_full(&drain->block))
         return false;
     unsigned shape = shape_of(drain, id, site);
-    *latest = (run_site){site, id, shape, nl_block_before(&drain->block, shape)};
+    *latest =
+        (run_site){site, id, shape, drain->block.known_shapes[shape].expanded, nl_block_before(&drain->block, shape)};
     return true;
 }
 
@@ -201,11 +205,14 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
     const char *data = ring->data;
     const uint64_t mask = ring->mask, published = ring->end;
     uint64_t position = ring->at;
+    /* Strings have a part of the expanded size of their own: they are no larger than the ring's bytes up to until. */
+    const int64_t expanded = (int64_t)NL_BLOCK_FULL_EXPANDED - (int64_t)block->expanded;
+    int64_t expanded_left = expanded;
     int64_t last_ns = ring->last_time_ns, block_last_ns = block->last_time_ns, first_ns = INT64_MAX;
     uint32_t count = 0;
     run_site latest = {0};
     nl_event_header header;
-    while (at < full && position < until && published - position >= sizeof header) {
+    while (at < full && position < until && expanded_left > 0 && published - position >= sizeof header) {
         const char *event = data + (position & mask);
         __builtin_prefetch(event + AHEAD);
         memcpy(&header, event, sizeof header);
@@ -221,13 +228,15 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
         if (put == NULL)
             break;
         at = put;
+        expanded_left -= latest.expanded;
         first_ns = count == 0 ? time_ns : first_ns;
         last_ns = block_last_ns = time_ns;
         position += header.size;
         count++;
     }
     if (count > 0)
-        nl_block_note_run(block, at, count, first_ns, last_ns);
+        nl_block_note_run(block, at, count, first_ns, last_ns,
+                          (size_t)(expanded - expanded_left) + (size_t)(position - ring->at));
     ring->last_time_ns = last_ns;
     ring->at = position;
     ring->sequence += count;
@@ -272,6 +281,8 @@ static bool put_event_or_loss(nl_drain *drain, nl_ring *ring, const nl_event_hea
                               uint64_t count)
 {
     if (header->site >= NL_SITE_FIRST) {
+        if (count > 0 && !nl_block_has_space(&drain->block, header->size + LARGE_SIZE))
+            return false;
         if (put_typed(drain, ring, header, event))
             return true;
         if (count > 0)
@@ -294,12 +305,12 @@ static void note_lost(nl_drain *drain, const char *event, nl_block_identity *ide
 
 /*
  * What a block may take out of a ring: a part, so that its thread has room again while the rest is being encoded; and
- * of a very large one no more than a block's records may come to, though the same strings again take no room in it.
+ * of a very large one no more than a quarter of what a block's records may expand to.
  */
 static uint64_t most_of(const nl_ring *ring)
 {
     uint64_t part = (ring->mask + 1) / 8;
-    part = part < NL_BLOCK_WHOLE_LIMIT / 4 ? part : NL_BLOCK_WHOLE_LIMIT / 4;
+    part = part < NL_BLOCK_EXPANDED_MAX / 4 ? part : NL_BLOCK_EXPANDED_MAX / 4;
     return part > BLOCK_EVENTS ? part : BLOCK_EVENTS;
 }
 

@@ -429,13 +429,13 @@ static void what_is_too_large_is_not_put(void **state)
     (void)state;
     nl_block_writer w = {0};
     nl_record *record = nl_record_new(), *small = nl_record_new();
-    char *bytes = calloc(1, NL_BLOCK_PAYLOAD_LIMIT);
+    char *bytes = calloc(1, NL_BLOCK_PAYLOAD_MAX);
     assert_non_null(bytes);
-    nl_record_add_string(record, "A", bytes, NL_BLOCK_PAYLOAD_LIMIT);
+    nl_record_add_string(record, "A", bytes, NL_BLOCK_PAYLOAD_MAX);
     assert_false(nl_block_put(&w, record));
     assert_int_equal(nl_block_size(&w), 0);
     nl_record_clear(record);
-    nl_record_add_string(record, "A", bytes, NL_BLOCK_PAYLOAD_LIMIT - 300);
+    nl_record_add_string(record, "A", bytes, NL_BLOCK_PAYLOAD_MAX - 300);
     assert_true(nl_block_put(&w, record));
     assert_false(nl_block_put(&w, record));
     assert_true(nl_block_is_full(&w));

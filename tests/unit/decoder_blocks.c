@@ -567,7 +567,7 @@ static void claims_do_not_multiply_the_work(void **state)
     char header[NL_BLOCK_HEADER_SIZE] = NL_BLOCK_MAGIC;
     nl_le16_put(header + NL_BLOCK_AT_HEADER_SIZE, NL_BLOCK_HEADER_SIZE);
     header[NL_BLOCK_AT_TYPE] = NL_BLOCK_TYPE_RECORDS;
-    nl_le32_put(header + NL_BLOCK_AT_STORED_SIZE, NL_BLOCK_PAYLOAD_LIMIT);
+    nl_le32_put(header + NL_BLOCK_AT_STORED_SIZE, NL_BLOCK_PAYLOAD_MAX);
     while (input.size < SIZE)
         nl_buffer_append(&input, header, sizeof header);
     size_t headers = input.size / sizeof header;

@@ -179,3 +179,8 @@ unit_tests += %D%/timekeeping.unit
 tests_unit_timekeeping_unit_SOURCES = %D%/timekeeping.c
 tests_unit_timekeeping_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_timekeeping_unit_LDADD = $(unit_ldadd)
+
+unit_tests += %D%/block_limits.unit
+tests_unit_block_limits_unit_SOURCES = %D%/block_limits.c
+tests_unit_block_limits_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_block_limits_unit_LDADD = $(unit_ldadd)

@@ -122,6 +122,7 @@ typedef struct nl_block_view {
     uint64_t offset;     /* bytes from the start of the input to its first */
     int64_t min_time_ns; /* of its records, as it says */
     int64_t max_time_ns;
+    uint64_t expanded; /* upper bound of its expanded size (doc/binary-format.md) */
 } nl_block_view;
 
 /*
