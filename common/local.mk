@@ -6,7 +6,7 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/program/units.c %D%/program/units.h %D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c \
 	%D%/service/listener.c %D%/service/listener.h %D%/service/network.c %D%/service/network.h \
 	%D%/service/inherited.c %D%/service/inherited.h %D%/service/config_file.c %D%/service/config_file.h %D%/service/ending.c %D%/service/ending.h \
-	%D%/service/client_table.c %D%/service/client_table.h \
+	%D%/service/client_table.c %D%/service/client_table.h %D%/service/http_host.c %D%/service/http_host.h \
 	%D%/clocks/correction.c %D%/clocks/correction.h %D%/clocks/fit.c %D%/clocks/fit.h %D%/clocks/messages.c \
 	%D%/clocks/messages.h %D%/clocks/name_table.c %D%/clocks/name_table.h %D%/clocks/or_abort.h \
 	%D%/convert/convert.h %D%/convert/losses.c %D%/convert/output.c %D%/convert/output.h %D%/convert/formats.c %D%/convert/sink.c %D%/convert/netlogger.c \

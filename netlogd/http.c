@@ -4,6 +4,7 @@
 
 #include "accepting.h"
 #include "program/program.h"
+#include "service/http_host.h"
 
 #include <event2/listener.h>
 
@@ -108,28 +109,53 @@ static void reply(asker *a, const char *status, bool with_body)
 
 /* ---- the request ---- */
 
-/* Whether there is a header of that name. */
-static bool has_header(const char *request, const char *name)
+enum { HEADER_SIZE = 300 };
+
+/* Whether there is a header of that name; its value, as far as it fits, is copied to value, unless that is NULL. */
+static bool find_header(const char *request, const char *name, char value[HEADER_SIZE])
 {
     for (const char *line = strchr(request, '\n'); line != NULL; line = strchr(line + 1, '\n'))
-        if (strncasecmp(line + 1, name, strlen(name)) == 0 && line[1 + strlen(name)] == ':')
+        if (strncasecmp(line + 1, name, strlen(name)) == 0 && line[1 + strlen(name)] == ':') {
+            const char *begin = line + 2 + strlen(name);
+            begin += strspn(begin, " \t");
+            if (value != NULL)
+                snprintf(value, HEADER_SIZE, "%.*s", (int)strcspn(begin, " \t\r\n"), begin);
             return true;
+        }
     return false;
+}
+
+/* NULL when the request was meant for this server, by its Host and Origin, or the status to refuse it with. */
+static const char *refusal(const asker *a)
+{
+    char host[HEADER_SIZE], origin[HEADER_SIZE];
+    struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
+    const server *srv = a->http->server;
+    bool has_host = find_header(a->request, "Host", host), has_origin = find_header(a->request, "Origin", origin);
+    getsockname(a->fd, (struct sockaddr *)&own, &(socklen_t){sizeof own});
+    int status = http_host_check(has_host ? host : NULL, has_origin ? origin : NULL, srv->settings->metrics_names,
+                                 srv->host, NULL, (struct sockaddr *)&own);
+    return status == 0     ? NULL
+           : status == 400 ? "400 Bad Request"
+           : status == 403 ? "403 Forbidden"
+                           : "421 Misdirected Request";
 }
 
 static void answer(asker *a)
 {
     char method[16], target[256], version[2];
     if (sscanf(a->request, "%15[A-Z] %255s HTTP/1.%1[01]", method, target, version) != 3 ||
-        has_header(a->request, "Transfer-Encoding") || has_header(a->request, "Content-Length")) {
+        find_header(a->request, "Transfer-Encoding", NULL) || find_header(a->request, "Content-Length", NULL)) {
         bool other = strncmp(a->request, "POST ", 5) == 0 || strncmp(a->request, "PUT ", 4) == 0;
         reply(a, other ? "405 Method Not Allowed" : "400 Bad Request", true);
         return;
     }
     bool head = strcmp(method, "HEAD") == 0;
     target[strcspn(target, "?")] = '\0';
+    const char *refused = refusal(a);
     const char *status = !head && strcmp(method, "GET") != 0  ? "405 Method Not Allowed"
                          : !a->allowed                        ? "403 Forbidden"
+                         : refused != NULL                    ? refused
                          : strcmp(target, a->http->path) != 0 ? "404 Not Found"
                                                               : "200 OK";
     reply(a, status, !head);

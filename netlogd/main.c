@@ -85,7 +85,10 @@ static const struct {
      "More of them are refused; each takes up to 100 KiB beside its queue, and with an expression of its own up to a "
      "microsecond of each record (default 1000)"},
     {"control", "unix:PATH", "A socket for netlogctl; only this user may open it"},
-    {"metrics", "URL", "http://HOST:PORT, where Prometheus is answered GET /metrics; off loopback only with --allow"},
+    {"metrics", "URL",
+     "http://HOST:PORT, where Prometheus is answered GET /metrics; off loopback only with --allow. Requests must name "
+     "this "
+     "host: by its address, its name, or one of ?names=NAME,..."},
     {"recover", "SECONDS",
      "How often to look for events that killed processes of this user have left, and bring them to "
      "where they were going (default 5; 0: never)"},

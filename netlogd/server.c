@@ -9,6 +9,7 @@
 #include "datagrams.h"
 #include "service/ending.h"
 #include "http.h"
+#include "service/http_host.h"
 #include "service/inherited.h"
 #include "metrics.h"
 #include "nats_reader.h"
@@ -351,6 +352,8 @@ static void start(server *srv, const server_extras *extras)
     accepting_start(srv, extras->control);
     if (extras->metrics_fd >= 0)
         srv->metrics = metrics_start(srv, extras->metrics_fd);
+    if (srv->metrics != NULL)
+        http_host_look_up();
     srv->clock_event = repeat(srv, CLOCK_MS, on_clock);
     if (srv->settings->activation != NULL)
         srv->activation_event = repeat(srv, ACTIVATION_MS, on_activation);

@@ -71,6 +71,7 @@ static void free_content(settings *s)
     free(s->activation);
     free(s->control);
     free(s->metrics);
+    free(s->metrics_names);
     free(s->pid_file);
 }
 
@@ -252,17 +253,24 @@ static const char *set_control(settings *s, const char *value)
     return usable ? set_text(&s->control, value) : "unix:PATH is wanted";
 }
 
-/* http://HOST:PORT is kept as what listener_open takes. */
+/* http://HOST:PORT[?names=NAME,...] is kept as what listener_open takes, and the names. */
 static const char *set_metrics(settings *s, const char *value)
 {
-    static const char begin[] = "http://";
+    static const char begin[] = "http://", names[] = "?names=";
     char url[300];
-    bool usable = strncmp(value, begin, sizeof begin - 1) == 0 && strcspn(value, "?") == strlen(value) &&
-                  snprintf(url, sizeof url, "x-netlog://%s", value + sizeof begin - 1) < (int)sizeof url;
+    const char *rest = strncmp(value, begin, sizeof begin - 1) == 0 ? value + sizeof begin - 1 : "";
+    size_t length = strcspn(rest, "?");
+    bool has_names = strncmp(rest + length, names, sizeof names - 1) == 0;
+    bool usable = *rest != '\0' && (rest[length] == '\0' || has_names) &&
+                  snprintf(url, sizeof url, "x-netlog://%.*s", (int)length, rest) < (int)sizeof url;
     nl_url *parsed = usable ? nl_url_parse(url) : NULL;
-    bool has_port = parsed != NULL && strrchr(value + sizeof begin - 1, ':') != NULL;
+    bool has_port = parsed != NULL && memchr(rest, ':', length) != NULL;
     nl_url_free(parsed);
-    return has_port ? set_text(&s->metrics, url) : "http://HOST:PORT is wanted";
+    if (!has_port)
+        return "use http://HOST:PORT or http://HOST:PORT?names=NAME,...";
+    if (has_names)
+        set_text(&s->metrics_names, rest + length + sizeof names - 1);
+    return set_text(&s->metrics, url);
 }
 
 static const char *set_subscribe(settings *s, const char *value)

@@ -22,6 +22,7 @@ typedef struct settings {
     char *reject;            /* a file for malformed input; NULL: only counted and reported */
     char *control;           /* the URL of the control socket; NULL: none */
     char *metrics;           /* the x-netlog URL with host and port of the HTTP listener; NULL: none */
+    char *metrics_names;     /* what this host is called there besides, with commas between; NULL: nothing */
     bool subscribe;          /* clients may */
     size_t subscriber_queue; /* bytes for each */
     size_t max_subscribers;

@@ -41,7 +41,7 @@ nlagent_nlagentd_SOURCES = \
 	%D%/agent/main.c %D%/agent/agent.h %D%/agent/active.c %D%/agent/subscription.c %D%/agent/condition.c \
 	%D%/agent/condition.h %D%/agent/summary.c %D%/agent/summary.h %D%/agent/process.c %D%/agent/process.h \
 	%D%/agent/definition.c %D%/agent/definition.h %D%/agent/http_server.c %D%/agent/http_server.h \
-	%D%/agent/service.c %D%/agent/service.h %D%/agent/access.c %D%/agent/access.h %D%/agent/registrar.c \
+	%D%/agent/service.c %D%/agent/service.h %D%/agent/access.c %D%/agent/access.h %D%/agent/http_clients.c %D%/agent/http_clients.h %D%/agent/registrar.c \
 	%D%/agent/registrar.h %D%/agent/settings.c %D%/agent/settings.h %D%/agent/collections.c %D%/agent/collections.h \
 	$(nlagent_client_sources) $(nlagent_sensor_kinds)
 nlagent_nlagentd_CPPFLAGS = $(nlagent_cppflags)

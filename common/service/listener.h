@@ -11,6 +11,7 @@ typedef struct listening {
     char *nats;   /* of NATS: the whole URL; NULL: clients connect there */
     nl_tls *tls;  /* NULL: plain */
     bool vouched; /* who connects has shown a certificate that is vouched for */
+    char *names;  /* of HTTP: what this host is called besides, with commas between; NULL: nothing */
 } listening;
 
 typedef struct listener {

@@ -34,6 +34,9 @@ typedef struct nl_tls_options {
 nl_tls *nl_tls_new(bool server, const nl_tls_options *options, char words[NL_CHANNEL_WORDS]);
 void nl_tls_free(nl_tls *tls); /* NULL is allowed */
 
+/* Whether the side's own certificate is for that name: a DNS name or an address. */
+bool nl_tls_has_name(nl_tls *tls, const char *name);
+
 /* For who reads and writes by OpenSSL himself: a connection of a listener's, an SSL of OpenSSL's, which is the
  * caller's. NULL when memory is short. */
 struct ssl_st *nl_tls_new_ssl(nl_tls *tls);

@@ -272,6 +272,17 @@ void nl_tls_free(nl_tls *tls)
     free(tls);
 }
 
+bool nl_tls_has_name(nl_tls *tls, const char *name)
+{
+    if (!enter())
+        return false;
+    X509 *own = SSL_CTX_get0_certificate(tls->context);
+    bool found = own != NULL && (X509_check_host(own, name, 0, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, NULL) == 1 ||
+                                 X509_check_ip_asc(own, name, 0) == 1);
+    leave();
+    return found;
+}
+
 /* ---- connections ---- */
 
 SSL *nl_tls_new_ssl(nl_tls *tls)

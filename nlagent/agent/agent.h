@@ -27,6 +27,8 @@ typedef struct agent_limits {
     size_t per_consumer;  /* of one */
     size_t queue;         /* records that wait for one subscription */
     double least_interval_s;
+    size_t connections; /* of HTTP, in all */
+    size_t per_address; /* of one address */
 } agent_limits;
 
 typedef struct agent_counts {
@@ -52,6 +54,7 @@ struct agent {
     struct access *access;
     struct directory *directory; /* NULL: it is none */
     struct collections *collections;
+    struct http_clients *clients; /* who is connected */
 };
 
 /* ---- sensors that run: active.c ---- */

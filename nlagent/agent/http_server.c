@@ -3,9 +3,11 @@
 #include "agent/http_server.h"
 
 #include "agent/access.h"
+#include "agent/http_clients.h"
 #include "agent/service.h"
 #include "agent/soap.h"
 #include "program/program.h"
+#include "service/http_host.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -37,7 +39,7 @@ struct http_server {
     struct evhttp *http;
     struct evconnlistener *accepting;
     struct event *again;
-    nl_tls *tls; /* NULL: plain */
+    const listening *asked;
     const char *wsdl, *schema;
     const network *allow;
     size_t allow_count;
@@ -151,11 +153,39 @@ static void send_fault(struct evhttp_request *request, const char *code, const c
     nl_buffer_free(&out);
 }
 
+/* Refuses a request that was not meant for this agent. Whether it may be answered. */
+static bool begin_request(const http_server *s, struct evhttp_request *request)
+{
+    struct evkeyvalq *headers = evhttp_request_get_input_headers(request);
+    struct sockaddr_storage own = {.ss_family = AF_UNSPEC};
+    struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection_of(request));
+    http_clients_request(s->agent->clients, request);
+    getsockname(bufferevent_getfd(bytes), (struct sockaddr *)&own, &(socklen_t){sizeof own});
+    const char *host = evhttp_find_header(headers, "Host");
+    int status = http_host_check(host, evhttp_find_header(headers, "Origin"), s->asked->names, s->agent->host,
+                                 s->asked->tls, (struct sockaddr *)&own);
+    if (status == 0)
+        return true;
+    static const char message[] = "this agent has no such name; add it to its listen URL: names=NAME\n";
+    s->agent->counts.refused++;
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Connection", "close");
+    send_body(request, status, "text/plain", message, status == 421 ? sizeof message - 1 : 0);
+    return false;
+}
+
+static void on_unknown(struct evhttp_request *request, void *user)
+{
+    if (begin_request(user, request))
+        evhttp_send_error(request, HTTP_NOTFOUND, NULL);
+}
+
 /* ---- /soap ---- */
 
 static void on_soap(struct evhttp_request *request, void *user)
 {
     http_server *s = user;
+    if (!begin_request(s, request))
+        return;
     char consumer[ACCESS_NAME] = "";
     struct evbuffer *in = evhttp_request_get_input_buffer(request);
     const char *type = evhttp_find_header(evhttp_request_get_input_headers(request), "Content-Type");
@@ -304,6 +334,8 @@ static void begin_stream(struct evhttp_request *request, subscription *found, nl
 static void on_stream(struct evhttp_request *request, void *user)
 {
     http_server *s = user;
+    if (!begin_request(s, request))
+        return;
     char consumer[ACCESS_NAME];
     struct evkeyvalq query = {0};
     const char *parameters = evhttp_uri_get_query(evhttp_request_get_evhttp_uri(request));
@@ -328,24 +360,43 @@ static void on_stream(struct evhttp_request *request, void *user)
 static void on_wsdl(struct evhttp_request *request, void *user)
 {
     const http_server *s = user;
-    send_body(request, HTTP_OK, "text/xml; charset=utf-8", s->wsdl, strlen(s->wsdl));
+    if (begin_request(s, request))
+        send_body(request, HTTP_OK, "text/xml; charset=utf-8", s->wsdl, strlen(s->wsdl));
 }
 
 static void on_schema(struct evhttp_request *request, void *user)
 {
     const http_server *s = user;
-    send_body(request, HTTP_OK, "text/xml; charset=utf-8", s->schema, strlen(s->schema));
+    if (begin_request(s, request))
+        send_body(request, HTTP_OK, "text/xml; charset=utf-8", s->schema, strlen(s->schema));
 }
 
 /* A connection within TLS. */
-static struct bufferevent *new_connection(struct event_base *base, void *user)
+static struct bufferevent *new_secure_connection(struct event_base *base, const http_server *s)
 {
-    const http_server *s = user;
-    SSL *ssl = nl_tls_new_ssl(s->tls);
+    SSL *ssl = nl_tls_new_ssl(s->asked->tls);
     if (ssl == NULL)
         return NULL;
     SSL_set_read_ahead(ssl, 0); /* libevent waits for the socket: what was read ahead of it would be forgotten */
     return bufferevent_openssl_socket_new(base, -1, ssl, BUFFEREVENT_SSL_ACCEPTING, BEV_OPT_CLOSE_ON_FREE);
+}
+
+/* Whether a client may connect: with TLS, the handshake demands the certificate that lets it in. */
+static bool may_connect(const void *user, const struct sockaddr *peer)
+{
+    const http_server *s = user;
+    return is_allowed(s, peer, s->asked->vouched);
+}
+
+/* Called by libevent for each connection that it accepts, which gets its socket next. */
+static struct bufferevent *new_connection(struct event_base *base, void *user)
+{
+    const http_server *s = user;
+    struct bufferevent *bytes = s->asked->tls != NULL ? new_secure_connection(base, s)
+                                                      : bufferevent_socket_new(base, -1, BEV_OPT_CLOSE_ON_FREE);
+    if (bytes != NULL)
+        http_clients_watch(s->agent->clients, bytes, may_connect, s);
+    return bytes;
 }
 
 /* All of them: a listener's error says nothing of whose it is, for libevent has set its user itself. */
@@ -386,17 +437,17 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
     all_servers = s;
     s->agent = a;
     evconnlistener_set_error_cb(s->accepting, on_accept_error);
-    s->tls = l->asked->tls;
+    s->asked = l->asked;
     s->wsdl = wsdl;
     s->schema = schema;
     s->allow = allow;
     s->allow_count = allow_count;
-    if (s->tls != NULL)
-        evhttp_set_bevcb(s->http, new_connection, s);
+    evhttp_set_bevcb(s->http, new_connection, s);
     evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
     evhttp_set_max_headers_size(s->http, HEADERS_MOST);
     evhttp_set_max_body_size(s->http, HTTP_BODY_MOST);
     evhttp_set_timeout(s->http, TIMEOUT_S);
+    evhttp_set_gencb(s->http, on_unknown, s);
     evhttp_set_cb(s->http, "/soap", on_soap, s);
     evhttp_set_cb(s->http, "/stream", on_stream, s);
     evhttp_set_cb(s->http, "/nlagent.wsdl", on_wsdl, s);
@@ -406,7 +457,7 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
 
 void http_server_change(http_server *s, const listener *l, const network *allow, size_t allow_count)
 {
-    s->tls = l->asked->tls;
+    s->asked = l->asked;
     s->allow = allow;
     s->allow_count = allow_count;
 }

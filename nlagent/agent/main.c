@@ -5,10 +5,12 @@
 #include "agent/agent.h"
 #include "agent/collections.h"
 #include "agent/directory.h"
+#include "agent/http_clients.h"
 #include "agent/http_server.h"
 #include "agent/registrar.h"
 #include "agent/settings.h"
 #include "program/program.h"
+#include "service/http_host.h"
 #include "service/inherited.h"
 #include "service/listener.h"
 #include "base/clock_quality.h"
@@ -57,6 +59,12 @@ static const struct {
     {"max-sensors", "N", "So many sensors run at once, at most (default 100)", 5},
     {"max-subscriptions", "N", "So many subscriptions there are, at most (default 1000)", 5},
     {"max-per-consumer", "N", "And of one consumer (default 100)", 5},
+    {"max-connections", "N",
+     "How many clients may be connected; one more takes the place of the one that has been silent for the longest, of "
+     "the "
+     "address that has most (default 2000)",
+     5},
+    {"max-per-address", "N", "And of one address, or IPv6 network of 64 bits (default 1000)", 5},
     {"queue", "N", "So many records wait for a slow consumer, at most (default 2000)", 5},
     {"least-interval", "SECONDS", "No sensor looks more often (default 0.01)", 5},
 };
@@ -180,6 +188,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     agent *a = user;
     process_reap();
+    http_clients_sweep(a->clients);
     subscriptions_sweep(a);
     active_sweep(a);
     look_at_clock(a);
@@ -332,6 +341,7 @@ static bool take_over(serving *s, agent_settings *now)
     access_free(a->access);
     a->access = access;
     a->limits = now->limits;
+    http_clients_limits_changed(a->clients);
     definitions_set_own(&a->definitions, now->sensors);
     for (size_t i = 0; i < s->count; i++) {
         listener *l = (listener *)&s->listeners[i];
@@ -409,6 +419,8 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     struct event *signals[] = {evsignal_new(a->base, SIGTERM, on_stop, a->base),
                                evsignal_new(a->base, SIGINT, on_stop, a->base),
                                evsignal_new(a->base, SIGHUP, on_reload, &s)};
+    a->clients = http_clients_new(a);
+    http_host_look_up();
     a->collections = collections_new(a);
     collections_set_directory(a->collections, said->is_directory ? url : said->directory);
     for (size_t i = 0; i < s.count; i++)
@@ -427,6 +439,7 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     bool left = !registrar_stop(s.registrar);
     for (size_t i = 0; i < s.count; i++)
         http_server_free(s.servers[i]);
+    http_clients_free(a->clients);
     while (a->subscriptions != NULL)
         subscription_free(a->subscriptions);
     collections_free(a->collections);

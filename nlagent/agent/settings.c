@@ -16,7 +16,7 @@ agent_settings *agent_settings_new(void)
     agent_settings *s = calloc(1, sizeof *s);
     if (s == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    s->limits = (agent_limits){100, 1000, 100, 2000, 0.01};
+    s->limits = (agent_limits){100, 1000, 100, 2000, 0.01, 2000, 1000};
     s->ttl_s = 60;
     s->log = program_copy("file:///dev/stderr");
     return s;
@@ -29,6 +29,7 @@ void agent_settings_free(agent_settings *s)
     for (size_t i = 0; i < s->listen_count; i++) {
         free(s->listen[i]);
         free(s->asked[i].url);
+        free(s->asked[i].names);
         nl_tls_free(s->asked[i].tls);
     }
     for (size_t i = 0; i < s->sensor_count; i++)
@@ -43,12 +44,17 @@ void agent_settings_free(agent_settings *s)
 
 /* ---- setting ---- */
 
-static const char *read_tls(const nl_url *url, listening *l)
+/* Reads the options of a listen URL. */
+static const char *read_tls(const nl_url *url, bool secure, listening *l)
 {
     static char words[NL_CHANNEL_WORDS];
     nl_tls_options tls = {.ca = nl_url_option_value(url, "ca"),
                           .cert = nl_url_option_value(url, "cert"),
                           .key = nl_url_option_value(url, "key")};
+    const char *names = nl_url_option_value(url, "names");
+    l->names = names != NULL ? program_copy(names) : NULL;
+    if (!secure && url->option_count == (names != NULL))
+        return NULL;
     l->tls = nl_tls_new(true, &tls, words);
     l->vouched = tls.ca != NULL;
     return l->tls != NULL ? NULL : words;
@@ -82,7 +88,7 @@ static const char *add_listen(agent_settings *s, const char *text)
     if (parsed == NULL)
         return nl_error_message();
     listening *l = &s->asked[s->listen_count];
-    const char *why = parsed->option_count > 0 || secure ? read_tls(parsed, l) : NULL;
+    const char *why = read_tls(parsed, secure, l);
     nl_url_free(parsed);
     if (why != NULL)
         return why;
@@ -220,6 +226,10 @@ const char *agent_settings_set(agent_settings *s, const char *name, const char *
         return set_number(&s->limits.subscriptions, value);
     if (strcmp(name, "max-per-consumer") == 0)
         return set_number(&s->limits.per_consumer, value);
+    if (strcmp(name, "max-connections") == 0)
+        return set_number(&s->limits.connections, value);
+    if (strcmp(name, "max-per-address") == 0)
+        return set_number(&s->limits.per_address, value);
     if (strcmp(name, "queue") == 0)
         return set_number(&s->limits.queue, value);
     if (strcmp(name, "least-interval") == 0)

@@ -145,6 +145,89 @@ class Hostile(nlagents.Agent):
             s.close()
         support.wait_until(lambda: self.ask(agent, "query", "load").returncode == 0)
 
+    def raw(self, agent, request, timeout=10):
+        """What comes for bytes until the agent closes; None when it does not."""
+        with socket.create_connection(("127.0.0.1", agent.port), timeout=timeout) as s:
+            answer = b""
+            try:
+                s.sendall(request)
+                while data := s.recv(4096):
+                    answer += data
+            except ConnectionError:
+                pass
+            except TimeoutError:
+                return None
+            return answer
+
+    def test_other_methods_are_refused_at_once(self):
+        agent = self.start_agent()
+        for request, status in [
+                (b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", b" 405 "),
+                (b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", b" 405 "),
+                (b"DELETE /soap HTTP/1.1\r\nHost: localhost\r\n\r\n", b" 405 "),
+                (b"BREW /soap HTTP/1.1\r\nHost: localhost\r\n\r\n", b" 405 "),
+                (b"P", None), (b"PU", b" 405 "), (b"get / HTTP/1.1\r\n\r\n", b" 400 "),
+                (b"\x16\x03\x01\x02\0\x01\0", b" 400 "), (b"\0" * 3000, b" 400 "), (b"nonsense\r\n", b" 400 "),
+                (b"\r\nGET / HTTP/1.0\r\n\r\n", b" 400 "), (b"GET / HTTP/1.0\r\n\r\n", b" 404 ")]:
+            answer = self.raw(agent, request, 0.5 if status is None else 10)
+            if status is None:
+                self.assertIsNone(answer, request)
+            else:
+                self.assertIsNotNone(answer, f"{request[:30]} is not answered")
+                self.assertIn(status, answer, request[:30])
+        self.assertEqual(self.call(agent, "List")[0], 200)
+
+    def test_slow_requests_have_a_deadline(self):
+        """Half a head, half a body, and none of TLS or of a request at all."""
+        agent = self.start_agent()
+        halves = [b"", b"GET /nlagent.wsdl HTTP/1.1\r\nHost: loc", b"POST /soap HTTP/1.1\r\nHost: localhost\r\nContent-Type: text/xml\r\n"
+                  b"Content-Length: 1000\r\n\r\nxxx"]
+        slow = [socket.create_connection(("127.0.0.1", agent.port), timeout=60) for _ in halves]
+        begun = time.monotonic()
+        for s, half in zip(slow, halves):
+            s.sendall(half)
+        over = set()
+        while len(over) < len(slow) and time.monotonic() - begun < 40:
+            for s in slow:
+                s.settimeout(0.5)
+                try:
+                    s.sendall(b" ") if halves[slow.index(s)] else None  # one byte now and then does not help
+                    if s.recv(100) == b"":
+                        over.add(s)
+                except TimeoutError:
+                    pass
+                except OSError:
+                    over.add(s)
+        self.assertEqual(len(over), len(slow))
+        self.assertGreater(time.monotonic() - begun, 15)
+        for s in slow:
+            s.close()
+
+    def test_silent_connections_lock_nobody_out(self):
+        agent = self.start_agent("--max-connections", "50", "--max-per-address", "40")
+        silent = [socket.create_connection(("127.0.0.1", agent.port), source_address=(f"127.0.0.{2 + i % 2}", 0)) for i in range(100)]
+        begun = time.monotonic()
+        self.assertEqual(self.call(agent, "List")[0], 200, "from an address that has none")
+        self.assertLess(time.monotonic() - begun, 5)
+        for s in silent:
+            s.close()
+        support.wait_until(lambda: "Nlagentd.Displaced" in self.log_text(agent), what="the message")
+        support.wait_until(lambda: len(os.listdir(f"/proc/{agent.pid}/fd")) < 30, what="closed connections")
+
+    def test_requests_for_other_hosts_are_refused(self):
+        """DNS rebinding: a page's own name resolves to this machine, and its browser sends that name as Host."""
+        agent = self.start_agent(listen="http://127.0.0.1:%d?names=alias.example,other.example")
+        for host, status in [("localhost", 200), ("LOCALHOST.:80", 200), (f"127.0.0.1:{agent.port}", 200), ("[::1]:80", 200),
+                             ("a", 200), (socket.gethostname(), 200), ("alias.example", 200), ("other.example:1", 200),
+                             ("evil.example", 421), ("example", 421), ("127.0.0.1.evil.example", 421), ("198.51.100.7", 421),
+                             ("localhost@evil.example", 400)]:
+            self.assertEqual(self.call(agent, "List", headers=[("Host", host)])[0], status, host)
+            self.assertIn(f" {status} ".encode(), self.raw(agent, f"GET /nlagent.wsdl HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode()), host)
+        for origin, status in [(f"http://localhost:{agent.port}", 200), ("http://evil.example", 403), ("null", 403),
+                               ("http://localhost:1", 403)]:
+            headers = [("Host", f"localhost:{agent.port}"), ("Origin", origin)]
+            self.assertEqual(self.call(agent, "List", headers=headers)[0], status, origin)
+
     def test_clients_that_vanish_in_the_midst(self):
         agent = self.start_agent()
         for i in range(100):
@@ -309,7 +392,13 @@ class Access(nlagents.Agent):
         file.write_text(f"{listen}&ca={s}/ca.pem\nallow 198.51.100.0/24\nlog file://{log}\n")
         agent.send_signal(signal.SIGHUP)
         support.wait_until(lambda: log.read_text().count("Nlagentd.Reload ") == 2, what="the reload")
-        self.assertIn("AccessDenied", ask(connect()), "with networks, those hold for certificates too")
+        for _ in range(50):  # closed at once, without a byte of an answer or of TLS
+            with socket.create_connection((own, port), timeout=30) as closed:
+                try:
+                    self.assertEqual(closed.recv(100), b"", "with networks, those hold for certificates too")
+                except ConnectionError:
+                    pass
+        self.assertIn("Nlagentd.Refused", support.wait_until(lambda: "Nlagentd.Refused" in log.read_text() and log.read_text()))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,334 @@
+#include "config.h"
+
+#include "agent/http_clients.h"
+
+#include "base/monotonic.h"
+#include "program/program.h"
+#include "service/client_table.h"
+#include "service/listener.h"
+
+#include <event2/buffer.h>
+#include <event2/bufferevent.h>
+#include <event2/bufferevent_ssl.h>
+#include <event2/event.h>
+#include <event2/http.h>
+
+#include <inttypes.h>
+#include <openssl/ssl.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+enum {
+    REQUEST_S = 20, /* in which a request has to come whole: head and body, and before it the beginning of TLS */
+    REFUSED_S = 2,  /* in which a client may read why it was refused */
+    METHOD_SIZE = 8,
+};
+
+typedef struct http_client {
+    client_entry entry;
+    struct http_client *next, **link;
+    http_clients *all;
+    struct bufferevent *bytes; /* with a reference of ours */
+    http_clients_allows allows;
+    const void *user;
+    int64_t waiting_ns; /* since when a request is on its way; 0: none is */
+    int64_t refused_ns; /* since when what comes is thrown away; 0: it is not */
+    bool checked;
+    bool busy; /* a request is being answered */
+    char method[METHOD_SIZE];
+    size_t method_size;
+} http_client;
+
+struct http_clients {
+    agent *agent;
+    client_table *table;
+    http_client *clients; /* the newest first: unchecked ones come before all others */
+    struct event *turn;   /* checks new connections, and answers refused ones */
+    uint64_t turned_away; /* not reported yet */
+    uint64_t displaced;   /* likewise */
+    char peer[80];        /* of the latest of these */
+    const char *reason;   /* likewise */
+    int first_descriptor; /* that was free at the start */
+};
+
+/* ---- closing ---- */
+
+static bool is_let_go(const http_client *c)
+{
+    bufferevent_data_cb read = NULL, write = NULL;
+    bufferevent_event_cb event = NULL;
+    void *user = NULL;
+    bufferevent_getcb(c->bytes, &read, &write, &event, &user);
+    return read == NULL && write == NULL && event == NULL;
+}
+
+static void client_free(http_client *c)
+{
+    client_table_remove(c->all->table, &c->entry);
+    *c->link = c->next;
+    if (c->next != NULL)
+        c->next->link = c->link;
+    bufferevent_decref(c->bytes);
+    free(c);
+}
+
+/* Libevent notices, and lets go of it. */
+static void client_shut_down(http_client *c)
+{
+    client_table_remove(c->all->table, &c->entry);
+    shutdown(bufferevent_getfd(c->bytes), SHUT_RDWR);
+    c->waiting_ns = 0;
+}
+
+static void close_entry(client_entry *entry)
+{
+    client_shut_down((http_client *)((char *)entry - offsetof(http_client, entry)));
+}
+
+static void free_those_let_go(http_clients *all)
+{
+    for (http_client *c = all->clients, *next; c != NULL; c = next) {
+        next = c->next;
+        if (is_let_go(c))
+            client_free(c);
+    }
+}
+
+/* ---- who may connect ---- */
+
+/* NULL, or why the client may not connect. */
+static const char *admit(http_client *c, const struct sockaddr *peer, bool again)
+{
+    client_entry *silent;
+    http_clients *all = c->all;
+    if (!c->allows(c->user, peer))
+        return "not from an allowed network";
+    client_verdict verdict = client_table_admit(all->table, peer, false, nl_monotonic_ns(), &silent);
+    if (verdict != CLIENT_ADMITTED && again) {
+        free_those_let_go(all); /* some may be gone already */
+        return admit(c, peer, false);
+    }
+    if (verdict == CLIENT_DISPLACES) {
+        all->displaced++;
+        silent->close(silent);
+    }
+    return verdict == CLIENT_ADMITTED || verdict == CLIENT_DISPLACES ? NULL : client_verdict_message(verdict);
+}
+
+static void check(http_client *c)
+{
+    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
+    http_clients *all = c->all;
+    int fd = bufferevent_getfd(c->bytes);
+    c->checked = true;
+    if (is_let_go(c))
+        return; /* the next sweep frees it */
+    if (fd < 0 || getpeername(fd, (struct sockaddr *)&peer, &(socklen_t){sizeof peer}) != 0) {
+        client_shut_down(c);
+        return;
+    }
+    const char *why = admit(c, (struct sockaddr *)&peer, true);
+    listener_address_text((struct sockaddr *)&peer, all->peer, sizeof all->peer);
+    if (why != NULL) {
+        all->turned_away++;
+        all->agent->counts.refused++;
+        all->reason = why;
+        client_shut_down(c);
+        return;
+    }
+    c->waiting_ns = nl_monotonic_ns();
+    c->entry.fd = fd;
+    c->entry.close = close_entry;
+    if (!client_table_add(all->table, &c->entry, (struct sockaddr *)&peer, c->waiting_ns))
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+}
+
+/* ---- what is no request ---- */
+
+/* Sends a client that asks with another method, or with something else, its refusal, without libevent's help: that has
+ * not seen what came, and for CONNECT would wait for more. */
+static void refuse_method(http_client *c)
+{
+    static const char malformed[] = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    static const char other[] = "HTTP/1.1 405 Method Not Allowed\r\nAllow: GET, POST\r\nContent-Length: 0\r\n"
+                                "Connection: close\r\n\r\n";
+    size_t letters = 0;
+    while (letters < c->method_size && c->method[letters] >= 'A' && c->method[letters] <= 'Z')
+        letters++;
+    bool is_method = letters > 0 && (letters == c->method_size || c->method[letters] == ' ');
+    const char *answer = is_method ? other : malformed;
+    int fd = bufferevent_getfd(c->bytes);
+    SSL *ssl = bufferevent_openssl_get_ssl(c->bytes);
+    if (ssl != NULL)
+        SSL_write(ssl, answer, (int)strlen(answer));
+    else
+        send(fd, answer, strlen(answer), MSG_DONTWAIT | MSG_NOSIGNAL);
+    shutdown(fd, SHUT_WR);
+    c->refused_ns = nl_monotonic_ns();
+}
+
+/* Whether what came begins like a request that may be made here. */
+static bool is_begun_well(const http_client *c)
+{
+    static const char *const known[] = {"GET ", "POST "};
+    for (size_t i = 0; i < 2; i++)
+        if (strncmp(c->method, known[i], c->method_size < strlen(known[i]) ? c->method_size : strlen(known[i])) == 0)
+            return true;
+    return false;
+}
+
+/* Looks at what came before libevent does. */
+static void on_input(struct evbuffer *input, const struct evbuffer_cb_info *info, void *user)
+{
+    http_client *c = user;
+    if (info->n_added == 0 || c->busy)
+        return;
+    if (c->refused_ns != 0) {
+        evbuffer_drain(input, evbuffer_get_length(input));
+        return;
+    }
+    if (c->waiting_ns == 0)
+        c->waiting_ns = nl_monotonic_ns();
+    if (c->method_size == METHOD_SIZE)
+        return;
+    ssize_t got = evbuffer_copyout(input, c->method, METHOD_SIZE);
+    c->method_size = got > 0 ? (size_t)got : 0;
+    if (is_begun_well(c))
+        return;
+    evbuffer_drain(input, evbuffer_get_length(input));
+    refuse_method(c);
+}
+
+/* ---- requests ---- */
+
+static http_client *client_of(http_clients *all, struct evhttp_request *request)
+{
+    struct evhttp_connection *connection = evhttp_request_get_connection(request);
+    struct bufferevent *bytes = connection != NULL ? evhttp_connection_get_bufferevent(connection) : NULL;
+    http_client *c = all->clients;
+    while (c != NULL && c->bytes != bytes)
+        c = c->next;
+    return c;
+}
+
+static void on_answered(struct evhttp_request *request, void *user)
+{
+    http_client *c = client_of(user, request);
+    if (c == NULL)
+        return;
+    int64_t now_ns = nl_monotonic_ns();
+    c->busy = false;
+    c->method_size = 0;
+    c->waiting_ns = evbuffer_get_length(bufferevent_get_input(c->bytes)) > 0 ? now_ns : 0;
+    client_table_heard(c->all->table, &c->entry, now_ns);
+}
+
+void http_clients_request(http_clients *all, struct evhttp_request *request)
+{
+    http_client *c = client_of(all, request);
+    if (c == NULL)
+        return;
+    c->busy = true;
+    c->waiting_ns = 0;
+    client_table_heard(all->table, &c->entry, nl_monotonic_ns());
+    evhttp_request_set_on_complete_cb(request, on_answered, all);
+}
+
+/* ---- all of them ---- */
+
+static void on_turn(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd, (void)what;
+    http_clients *all = user;
+    /* The newest come first. A check may free other clients, but none that is unchecked: libevent still has those. */
+    for (http_client *c = all->clients; c != NULL && !c->checked; c = c->next)
+        check(c);
+}
+
+void http_clients_watch(http_clients *all, struct bufferevent *bytes, http_clients_allows allows, const void *user)
+{
+    http_client *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    *c = (http_client){
+        .all = all, .bytes = bytes, .allows = allows, .user = user, .next = all->clients, .link = &all->clients};
+    c->entry.fd = -1;
+    if (c->next != NULL)
+        c->next->link = &c->next;
+    all->clients = c;
+    bufferevent_incref(bytes);
+    evbuffer_add_cb(bufferevent_get_input(bytes), on_input, c);
+    event_active(all->turn, EV_TIMEOUT, 0);
+}
+
+/* Since when a client is late, with the time that it had; false when it is not. */
+static bool is_late(const http_client *c, int64_t now_ns)
+{
+    if (c->refused_ns != 0)
+        return now_ns - c->refused_ns >= REFUSED_S * NL_NS_PER_SECOND;
+    return !c->busy && c->waiting_ns != 0 && now_ns - c->waiting_ns >= REQUEST_S * NL_NS_PER_SECOND;
+}
+
+static void report(http_clients *all)
+{
+    if (all->turned_away > 0)
+        nl_write(all->agent->log, NL_WARNING, "Nlagentd.Refused", "PEER=%s REASON=%s COUNT=%" PRIu64, all->peer,
+                 all->reason, all->turned_away);
+    if (all->displaced > 0)
+        nl_write(all->agent->log, NL_WARNING, "Nlagentd.Displaced", "PEER=%s REASON=%s COUNT=%" PRIu64, all->peer,
+                 "too many connections: the one silent for the longest was closed", all->displaced);
+    all->turned_away = all->displaced = 0;
+}
+
+void http_clients_sweep(http_clients *all)
+{
+    int64_t now_ns = nl_monotonic_ns();
+    free_those_let_go(all);
+    for (http_client *c = all->clients; c != NULL; c = c->next)
+        if (is_late(c, now_ns)) {
+            if (c->refused_ns == 0) {
+                all->reason = "its request has not come in time";
+                all->turned_away++;
+            }
+            client_shut_down(c);
+        }
+    report(all);
+}
+
+void http_clients_limits_changed(http_clients *all)
+{
+    const agent_limits *limits = &all->agent->limits;
+    /* A sensor takes three descriptors. */
+    unsigned own = (unsigned)(limits->sensors < 1000 ? limits->sensors : 1000) * 3 + 64;
+    int end = client_table_reserve_files(limits->connections, own);
+    size_t files = end > all->first_descriptor ? (size_t)(end - all->first_descriptor) : 1;
+    client_table_set_limits(all->table, limits->connections < files ? limits->connections : files, limits->per_address);
+}
+
+http_clients *http_clients_new(agent *a)
+{
+    http_clients *all = calloc(1, sizeof *all);
+    if (all == NULL || (all->table = client_table_new()) == NULL ||
+        (all->turn = event_new(a->base, -1, 0, on_turn, all)) == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    all->agent = a;
+    all->first_descriptor = dup(STDERR_FILENO);
+    if (all->first_descriptor >= 0)
+        close(all->first_descriptor);
+    http_clients_limits_changed(all);
+    return all;
+}
+
+void http_clients_free(http_clients *all)
+{
+    if (all == NULL)
+        return;
+    while (all->clients != NULL)
+        client_free(all->clients); /* NOLINT(clang-analyzer-unix.Malloc): it takes itself off the list */
+    event_free(all->turn);
+    client_table_free(all->table);
+    free(all);
+}
