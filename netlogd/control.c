@@ -8,6 +8,7 @@
 #include "nats_reader.h"
 #include "subscription.h"
 
+#include <stddef.h>
 #include <unistd.h>
 
 enum { COMMAND_MOST = 1024, PROG_MOST = 256 };
@@ -145,11 +146,12 @@ void control_subscribers(request *r, const nl_record *asked)
     done(r);
 }
 
-static uint64_t count_unwritten(const server *srv)
+/* What all outputs have counted of one kind, which is a member of output_counts. */
+static uint64_t count_of_outputs(const server *srv, size_t member)
 {
     uint64_t count = 0;
     for (size_t i = 0; outputs_get(srv->outputs, i) != NULL; i++)
-        count += output_get_counts(outputs_get(srv->outputs, i))->unwritten;
+        count += *(const uint64_t *)((const char *)output_get_counts(outputs_get(srv->outputs, i)) + member);
     return count;
 }
 
@@ -164,6 +166,7 @@ void control_drops(request *r, const nl_record *asked)
 {
     (void)asked;
     const server *srv = r->server;
+    const subscription_counts live = subscriptions_count(srv->subscriptions);
     const struct {
         const char *what, *meaning;
         uint64_t count;
@@ -175,9 +178,13 @@ void control_drops(request *r, const nl_record *asked)
          srv->counts.displaced},
         {"over-rate", "datagrams of who sent more than max-rate", srv->counts.over_rate},
         {"cut", "connections closed because clients took too much memory", srv->counts.cut_off},
-        {"unwritten", "records too large for the format of an output", count_unwritten(srv)},
+        {"unwritten", "records too large for the format of an output",
+         count_of_outputs(srv, offsetof(output_counts, unwritten))},
+        {"undecided", "records that an output kept because its where= cost too much; none is lost",
+         count_of_outputs(srv, offsetof(output_counts, undecided))},
+        {"costly", "subscribers whose WHERE cost too much, and who were disconnected", live.costly},
         {"failed", "requests that were refused", srv->counts.requests_failed},
-        {"missed", "records that subscribers were too slow for", subscriptions_count(srv->subscriptions).missed},
+        {"missed", "records that subscribers were too slow for", live.missed},
     };
     for (size_t i = 0; i < sizeof drops / sizeof drops[0]; i++) {
         nl_record *record = request_record(r, NL_USAGE, "Netlogd.Drop");

@@ -19,7 +19,7 @@ enum {
     LINE_MOST = 8 << 10,
     READ_SIZE = 4 << 10,
     ANSWER_SECONDS = 60, /* in which an answer that ends is to be read */
-    SENT_AT_ONCE = 1 << 20,
+    SENT_AT_ONCE = 128 << 10,
 };
 
 request_guess request_recognise(const char *data, size_t size)
@@ -136,13 +136,20 @@ void request_send(request *r)
         listen_for_data(r); /* if it had said all it had to say: see on_readable */
 }
 
+void request_send_later(request *r)
+{
+    background_add(r->server->background, &r->task);
+}
+
+bool request_is_held_up(const request *r)
+{
+    return event_pending(r->writable, EV_WRITE, NULL) != 0;
+}
+
 static void on_writable(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
-    request *r = user;
-    request_send(r);
-    if (r->subscription != NULL)
-        subscription_drained(r->subscription);
+    request_send_later(user);
 }
 
 /* ---- the line ---- */
@@ -196,23 +203,48 @@ static void answer_line(request *r, const char *line, size_t size)
     nl_buffer_free(&storage);
 }
 
-/* Takes what came before the answer. */
-static void take(request *r, const char *data, size_t size)
+/* Answers the line when all of it has come. What comes behind it is passed over. */
+static void answer_whole_line(request *r)
 {
-    const char *newline = size > 0 ? memchr(data, '\n', size) : NULL;
-    nl_buffer_append(&r->line, data, newline != NULL ? (size_t)(newline - data) : size);
-    if (r->line.size > LINE_MOST) {
+    const char *newline = r->line.size > 0 ? memchr(r->line.data, '\n', r->line.size) : NULL;
+    size_t size = newline != NULL ? (size_t)(newline - r->line.data) : r->line.size;
+    if (size > LINE_MOST) {
         r->answered = true;
         request_fail(r, "the line is too long");
-    } else if (newline != NULL && r->control && request_recognise(r->line.data, r->line.size) != REQUEST_YES) {
+    } else if (newline != NULL && r->control && request_recognise(r->line.data, size) != REQUEST_YES) {
         r->answered = true;
         request_fail(r, "no request: " REQUEST_MARK "VERB is wanted");
     } else if (newline != NULL) {
         size_t mark = r->control ? REQUEST_MARK_SIZE : 0;
-        answer_line(r, r->line.data + mark, r->line.size - mark);
+        answer_line(r, r->line.data + mark, size - mark);
+    } else {
+        listen_for_data(r);
     }
     if (r->answered)
         nl_buffer_free(&r->line);
+}
+
+/* Takes what came before the answer. It is not read on until that was looked at. */
+static void take(request *r, const char *data, size_t size)
+{
+    nl_buffer_append(&r->line, data, size);
+    event_del(r->readable);
+    if (r->control)
+        answer_whole_line(r);
+    else
+        background_add(r->server->background, &r->task);
+}
+
+static void run_task(void *user)
+{
+    request *r = user;
+    if (!r->answered) {
+        answer_whole_line(r);
+        return;
+    }
+    request_send(r);
+    if (r->subscription != NULL)
+        subscription_drained(r->subscription);
 }
 
 static void on_readable(evutil_socket_t fd, short what, void *user)
@@ -270,6 +302,7 @@ void request_new(server *srv, nl_channel channel, const char *peer, client_entry
         evbuffer_add_cb(r->queue, on_queue, srv);
     r->readable = event_new(srv->base, channel.fd, EV_READ | EV_PERSIST, on_readable, r);
     r->writable = event_new(srv->base, channel.fd, EV_WRITE, on_writable, r);
+    r->task = (background_task){.run = run_task, .user = r};
     r->deadline = event_new(srv->base, -1, 0, on_deadline, r);
     if (r->queue == NULL || r->readable == NULL || r->writable == NULL || r->deadline == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
@@ -282,7 +315,6 @@ void request_new(server *srv, nl_channel channel, const char *peer, client_entry
     r->entry.close = close_entry;
     if (entry != NULL)
         client_table_replace(srv->clients, entry, &r->entry);
-    listen_for_data(r);
     if (srv->settings->handshake_s > 0) /* in which the line is to come */
         event_add(r->deadline, &(struct timeval){.tv_sec = srv->settings->handshake_s});
     take(r, data, size);
@@ -291,6 +323,7 @@ void request_new(server *srv, nl_channel channel, const char *peer, client_entry
 void request_close(request *r)
 {
     subscription_free(r->subscription);
+    background_remove(r->server->background, &r->task);
     *r->link = r->next;
     if (r->next != NULL)
         r->next->link = r->link;

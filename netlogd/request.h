@@ -4,11 +4,13 @@
  *
  * request.c recognises, reads and dispatches such a line and sends what is put into the queue of the answer; what the
  * verbs do is in subscription.c and control.c. Nothing here waits: what a client does not read stays in its queue,
- * whose size is for those who fill it to bound.
+ * whose size is for those who fill it to bound. Lines are answered, and answers sent, in the background (background.h),
+ * except those of the control socket.
  */
 #ifndef NETLOGD_REQUEST_H
 #define NETLOGD_REQUEST_H
 
+#include "background.h"
 #include "server.h"
 #include "transport/channel.h"
 
@@ -30,6 +32,7 @@ struct request {
     struct event *deadline;
     nl_buffer line;
     struct evbuffer *queue; /* the answer */
+    background_task task;   /* reads the line, then sends the answer */
     nl_record *record;      /* of the answer, being made */
     subscription *subscription;
     char peer[80];
@@ -68,6 +71,12 @@ void request_put(request *r, const nl_record *record);
 
 /* Sends what the kernel takes now of the queue, and the rest when it takes more. */
 void request_send(request *r);
+
+/* Has that done in the background. */
+void request_send_later(request *r);
+
+/* Whether the kernel takes no more of the queue until the client has read some. */
+bool request_is_held_up(const request *r);
 
 /* The bytes that wait to be sent. */
 size_t request_queued(const request *r);

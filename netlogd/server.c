@@ -3,6 +3,7 @@
 #include "server.h"
 
 #include "accepting.h"
+#include "background.h"
 #include "base/monotonic.h"
 #include "clocks.h"
 #include "connection.h"
@@ -33,9 +34,12 @@
 enum {
     /*
      * Signals, then clients, old and new alike (the middle one is libevent's default, which listeners have), then the
-     * output, which is flushed when none of them has anything to read.
+     * output, which is flushed when none of them has anything to read, then work for requests.
      */
-    PRIORITIES = 3,
+    PRIORITY_SIGNALS = 0,
+    PRIORITY_FLUSH = 3,
+    PRIORITY_BACKGROUND = 4,
+    PRIORITIES = 5,
     TURN_MS = 10, /* between looks for who else wants something, each of which costs with the number of clients */
     RETRY_MS = 250,
     LATE_MS = 50, /* after which the output does not wait any longer until clients have nothing to be read */
@@ -167,12 +171,6 @@ static void on_settle(evutil_socket_t fd, short what, void *user)
 static bool is_late(const server *srv)
 {
     return srv->wrote_ns != 0 && nl_monotonic_ns() - srv->wrote_ns >= LATE_MS * INT64_C(1000000);
-}
-
-void server_take_turn(server *srv)
-{
-    if (is_late(srv))
-        flush(srv);
 }
 
 void server_wrote(server *srv)
@@ -342,11 +340,12 @@ static void start(server *srv, const server_extras *extras)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     event_base_priority_init(srv->base, PRIORITIES);
     srv->flush_event = new_event(srv, -1, 0, on_flush);
-    event_priority_set(srv->flush_event, PRIORITIES - 1);
+    event_priority_set(srv->flush_event, PRIORITY_FLUSH);
     srv->retry_event = new_event(srv, -1, 0, on_retry);
     srv->settle_event = new_event(srv, -1, 0, on_settle);
     srv->recovering = extras->recovering;
     srv->recovery_event = new_event(srv, -1, 0, on_recovery_looked_at);
+    srv->background = background_new(srv->base, PRIORITY_BACKGROUND);
     srv->subscriptions = subscriptions_new(srv);
     srv->started_ns = srv->rate_ns = nl_monotonic_ns();
     accepting_start(srv, extras->control);
@@ -360,7 +359,7 @@ static void start(server *srv, const server_extras *extras)
     for (int i = 0; i < 3; i++) {
         event_callback_fn callback = signals[i] == SIGHUP ? on_hangup : on_stop;
         srv->signals[i] = new_event(srv, signals[i], EV_SIGNAL | EV_PERSIST, callback);
-        event_priority_set(srv->signals[i], 0);
+        event_priority_set(srv->signals[i], PRIORITY_SIGNALS);
         event_add(srv->signals[i], NULL);
     }
     server_block_signals(false);
@@ -444,6 +443,7 @@ static void free_parts(server *srv)
     event_free(srv->clock_event);
     if (srv->activation_event != NULL)
         event_free(srv->activation_event);
+    background_free(srv->background);
     event_base_free(srv->base);
     activation_free(srv->activation);
     clocks_free(srv->clocks);
@@ -494,7 +494,7 @@ static int stop(server *srv)
     ending_enforce(srv->settings->pid_file);
     while (srv->connections != NULL)
         connection_close(srv->connections);
-    subscriptions_deliver(srv->subscriptions);
+    subscriptions_deliver(srv->subscriptions, nl_monotonic_ns() + ending_left_ms() / 4 * NS_PER_MS);
     let_requests_read(srv);
     while (srv->requests != NULL)
         request_close(srv->requests);

@@ -65,11 +65,12 @@ struct server {
     connection *connections;
     datagrams *datagrams;
     nats_reader *nats_readers;
-    connection *to_acknowledge; /* connections whose blocks are in the output, but perhaps not written yet */
-    size_t held;                /* bytes that connections hold of what came in part */
-    size_t queued;              /* bytes that wait in the queues of requests */
-    client_table *clients;      /* connections and requests, but those over the control socket */
-    struct request *requests;   /* clients that ask: request.h */
+    connection *to_acknowledge;    /* connections whose blocks are in the output, but perhaps not written yet */
+    size_t held;                   /* bytes that connections hold of what came in part */
+    size_t queued;                 /* bytes that wait in the queues of requests */
+    client_table *clients;         /* connections and requests, but those over the control socket */
+    struct request *requests;      /* clients that ask: request.h */
+    struct background *background; /* work for requests */
     struct subscriptions *subscriptions;
     int64_t started_ns; /* by nl_monotonic_ns */
     server_counts counts;
@@ -133,7 +134,6 @@ void server_wrote(server *srv);                       /* something was put into 
 void server_reject(server *srv, nl_string malformed); /* keeps malformed input where that was asked for */
 
 /* For requests. */
-void server_take_turn(server *srv);     /* called by who has much to do, between pieces of it: others may be late */
 bool server_flush(server *srv);         /* writes the output now; false while it can't be written */
 const char *server_reload(server *srv); /* what SIGHUP does; NULL, or what failed: it was reported */
 

@@ -2,21 +2,31 @@
 
 #include "subscription.h"
 
+#include "allowance.h"
+#include "backlog.h"
 #include "base/monotonic.h"
+#include "filter/filter_cost.h"
 #include "output/failure.h"
 #include "past.h"
 #include "program/program.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
     CHUNK_SIZE = 64 << 10, /* what is gathered is handed out at that size even within a turn */
     SHARED_SIZE = 4 << 10, /* a larger chunk is shared by the queues, a smaller one copied into them */
-    SLICE_NS = 2000000,    /* of the past, in a turn */
-    CLOCK_RECORDS = 64,    /* between looks at the clock meanwhile */
+    CLOCK_RECORDS = 64,    /* at most, between looks at the clock */
+    CLOCK_STEPS = 1 << 17, /* likewise, of an expression */
     BLOCKED_MS = 250,      /* the output cannot be written: the past can't be joined with the present before */
+    COSTLY_STEPS = 1000,   /* of an expression for a record, on average, from which it may have to go */
+    AT_ONCE_NS = 2000000,  /* work that is done at once at most, while the backlog is full, */
+    AT_ONCE_SAVED = 10,    /* so many times when there was none before */
 };
+
+/* The part of the time in which work may be done at once. */
+#define AT_ONCE_SHARE 0.9
 
 /* Records that are of one kind for somebody: how many, and from when to when they are. */
 typedef struct span {
@@ -31,10 +41,14 @@ typedef struct group {
     nl_filter *filter;
     bool has_since;
     int64_t since_ns;
-    nl_encoder *encoder; /* of the turn */
-    span gathered;       /* by it */
+    nl_encoder *encoder;
+    span gathered;          /* by it, */
+    uint64_t gathered_from; /* from that record of the backlog on */
+    uint64_t position;      /* the record of the backlog that is to be matched next */
+    uint64_t steps, looked; /* what the expression cost so far, and for how many records */
     subscription *members;
-    size_t users; /* members, and those who will be once they have caught up */
+    size_t users;   /* members, and those who will be once they have caught up */
+    size_t joining; /* members that joined at a record that is not matched yet, perhaps */
 } group;
 
 struct subscription {
@@ -43,6 +57,7 @@ struct subscription {
     request *request;
     group *group;
     bool live;
+    uint64_t joins_at; /* the record of the backlog that is its first */
     int64_t began_ns;
     uint64_t records;
     span missed; /* and not told yet */
@@ -51,15 +66,18 @@ struct subscription {
      * comes meanwhile is missed: */
     past *past;
     nl_encoder *encoder;
-    struct event *turn;
+    background_task catching_up;
+    struct event *retry;
 };
 
 struct subscriptions {
     server *server;
     group *groups;
-    struct event *turn; /* what is gathered is handed out when all who were readable have been read */
-    bool turn_comes;
-    nl_buffer lines[2]; /* the present record in the text formats, empty until one is wanted */
+    group *next; /* whose turn it is to be matched; NULL: the first */
+    backlog *backlog;
+    background_task matching;
+    allowance at_once; /* nanoseconds of work that may be done at once */
+    nl_buffer line;    /* of a record of the past */
     nl_buffer chunk;
     subscription_counts counts;
 };
@@ -110,10 +128,12 @@ static group *join(subscriptions *all, const group *wanted)
     return g;
 }
 
-static void leave(group *g)
+static void leave(subscriptions *all, group *g)
 {
     if (--g->users > 0)
         return;
+    if (all->next == g)
+        all->next = g->next;
     *g->link = g->next;
     if (g->next != NULL)
         g->next->link = g->link;
@@ -123,9 +143,20 @@ static void leave(group *g)
     free(g);
 }
 
-static bool is_meant(const group *g, const nl_record *record)
+/* Sets *meant to whether a record is for the group. NL_FAILED: that would cost too much. */
+static nl_status match(group *g, const nl_record *record, bool *meant)
 {
-    return (!g->has_since || record->time_ns >= g->since_ns) && nl_filter_matches(g->filter, record);
+    uint64_t steps = NL_FILTER_STEPS_MAX;
+    *meant = !g->has_since || record->time_ns >= g->since_ns;
+    nl_status status = *meant ? nl_filter_match(g->filter, record, &steps, meant) : NL_OK;
+    g->steps += NL_FILTER_STEPS_MAX - steps;
+    g->looked++;
+    return status;
+}
+
+static bool is_costly(const group *g)
+{
+    return g->steps / COSTLY_STEPS > g->looked;
 }
 
 /* ---- queues ---- */
@@ -201,7 +232,12 @@ static bool has_room(const subscription *s, size_t size)
 
 static void put_chunk(subscription *s, const nl_buffer *chunk, shared *common, const span *what)
 {
-    if (s->past != NULL || !catch_breath(s) || !has_room(s, chunk->size)) {
+    bool room = s->past == NULL && catch_breath(s) && has_room(s, chunk->size);
+    if (!room && s->past == NULL && !request_is_held_up(s->request)) {
+        request_send(s->request);
+        room = catch_breath(s) && has_room(s, chunk->size);
+    }
+    if (!room) {
         miss(s, what);
         return;
     }
@@ -218,6 +254,8 @@ static void put_chunk(subscription *s, const nl_buffer *chunk, shared *common, c
 /* Hands out what the group has gathered. No subscription ends by that: see request_send. */
 static void deliver(subscriptions *all, group *g)
 {
+    uint64_t from = g->gathered_from;
+    g->gathered_from = g->position;
     if (g->gathered.count == 0)
         return;
     all->chunk.size = 0;
@@ -231,52 +269,75 @@ static void deliver(subscriptions *all, group *g)
         memcpy(common->bytes, all->chunk.data, all->chunk.size);
     }
     for (subscription *s = g->members; s != NULL; s = s->next) {
+        if (s->joins_at > from)
+            continue;
         put_chunk(s, &all->chunk, common, &what);
-        request_send(s->request);
+        request_send_later(s->request);
     }
     if (common != NULL)
         release(common->bytes, 0, common);
 }
 
-void subscriptions_deliver(subscriptions *all)
+/* ---- the end of one who costs too much ---- */
+
+static void end_past(subscription *s);
+
+static void leave_members(subscription *s)
 {
-    all->turn_comes = false;
-    for (group *g = all->groups; g != NULL; g = g->next)
-        deliver(all, g);
+    if (!s->live)
+        return;
+    *s->link = s->next;
+    if (s->next != NULL)
+        s->next->link = s->link;
+    s->live = false;
 }
 
-static void on_turn(evutil_socket_t fd, short what, void *user)
+/* The last record of its stream says why. */
+static void disconnect(subscription *s, const char *reason)
 {
-    (void)fd, (void)what;
-    subscriptions_deliver(user);
+    server *srv = s->all->server;
+    nl_record *record = request_record(s->request, NL_ERROR, "Netlogd.Error");
+    request_add_text(record, "REASON", reason);
+    put_own(s, record);
+    nl_write(srv->log, NL_WARNING, "Netlogd.RequestFailed", "PEER=%s REASON=%s", s->request->peer, reason);
+    end_past(s);
+    leave_members(s);
+    request_end(s->request);
+}
+
+#define COSTLY_REMEDY "subscribe with a simpler WHERE, or without one, and choose records with nlsort --where"
+
+static void disconnect_for_cost(subscription *s, bool on_average)
+{
+    char reason[300];
+    if (on_average)
+        snprintf(reason, sizeof reason,
+                 "WHERE costs %" PRIu64 " steps a record on average, more than the %d that netlogd has time for now; "
+                 "%s",
+                 s->group->steps / s->group->looked, COSTLY_STEPS, COSTLY_REMEDY);
+    else
+        snprintf(reason, sizeof reason, "WHERE costs more than %" PRIu64 " steps for one record; %s",
+                 NL_FILTER_STEPS_MAX, COSTLY_REMEDY);
+    s->all->counts.costly++;
+    disconnect(s, reason);
+}
+
+static void disconnect_members(subscriptions *all, group *g, bool on_average)
+{
+    deliver(all, g);
+    while (g->members != NULL)
+        disconnect_for_cost(g->members, on_average);
 }
 
 /* ---- records ---- */
 
-/* The record in a text format, as the output has it. */
-static const nl_buffer *line_of(subscriptions *all, const nl_record *record, nl_format format)
+static void gather(nl_encoder *encoder, const nl_record *record, nl_string line)
 {
-    nl_buffer *line = &all->lines[format == NL_FORMAT_BP];
-    if (line->size > 0)
-        return line;
-    if (output_takes_raw(record, format)) {
-        nl_buffer_append(line, record->raw.data, record->raw.size);
-        nl_buffer_append(line, "\n", 1);
-    } else {
-        nl_record_encode(record, format, line);
-    }
-    return line;
-}
-
-static void gather(subscriptions *all, nl_encoder *encoder, nl_format format, const nl_record *record)
-{
-    if (format == NL_FORMAT_NLB) {
-        /* The one way to fail, a record larger than a block, is no way for what has come through the decoder. */
+    /* The one way to fail, a record larger than a block, is no way for what has come through the decoder. */
+    if (line.data == NULL)
         nl_encoder_put(encoder, record);
-        return;
-    }
-    const nl_buffer *line = line_of(all, record, format);
-    nl_encoder_put_lines(encoder, line->data, line->size);
+    else
+        nl_encoder_put_lines(encoder, line.data, line.size);
 }
 
 bool subscriptions_want_records(const subscriptions *all)
@@ -284,22 +345,171 @@ bool subscriptions_want_records(const subscriptions *all)
     return all->groups != NULL;
 }
 
-void subscriptions_put(subscriptions *all, const nl_record *record)
+/* The number before which the group is matched in one go: where the next member joins at the latest. */
+static uint64_t next_join(group *g, uint64_t end)
 {
-    if (all->groups == NULL)
-        return;
-    all->lines[0].size = all->lines[1].size = 0;
-    for (group *g = all->groups; g != NULL; g = g->next) {
-        if (g->members == NULL || !is_meant(g, record))
+    size_t joining = 0;
+    for (const subscription *s = g->joining > 0 ? g->members : NULL; s != NULL; s = s->next) {
+        joining += s->joins_at > g->position;
+        end = s->joins_at > g->position && s->joins_at < end ? s->joins_at : end;
+    }
+    g->joining = joining;
+    return end;
+}
+
+/* Matches some records of the backlog, if there are any that the group has not been matched with. */
+static bool match_some(subscriptions *all, group *g)
+{
+    uint64_t end = backlog_end(all->backlog), steps = g->steps;
+    if (g->members == NULL || g->position == end)
+        return false;
+    end = next_join(g, end);
+    bool joins = end < backlog_end(all->backlog);
+    for (int i = 0; i < CLOCK_RECORDS && g->position < end && g->steps - steps < CLOCK_STEPS; i++) {
+        uint64_t number = g->position;
+        const nl_record *record = backlog_record(all->backlog, number);
+        bool meant;
+        if (match(g, record, &meant) != NL_OK) {
+            disconnect_members(all, g, false);
+            return true;
+        }
+        g->position++;
+        if (!meant)
             continue;
-        gather(all, g->encoder, g->format, record);
+        gather(g->encoder, record,
+               g->format == NL_FORMAT_NLB ? (nl_string){0} : backlog_line(all->backlog, number, g->format));
         span_add(&g->gathered, 1, record->time_ns, record->time_ns);
         if (nl_encoder_size(g->encoder) >= CHUNK_SIZE)
             deliver(all, g);
-        else if (!all->turn_comes)
-            event_active(all->turn, EV_TIMEOUT, 0);
-        all->turn_comes = all->turn_comes || g->gathered.count > 0;
     }
+    if (joins && g->position == end)
+        deliver(all, g);
+    return true;
+}
+
+/* Drops the records that all groups were matched with. */
+static void drop_matched(subscriptions *all)
+{
+    uint64_t matched = backlog_end(all->backlog);
+    for (const group *g = all->groups; g != NULL; g = g->next)
+        if (g->members != NULL && g->position < matched)
+            matched = g->position;
+    backlog_drop(all->backlog, matched);
+}
+
+/* Matches records, a group after the other, until the time has come. Whether none is left. */
+static bool match_until(subscriptions *all, int64_t until_ns)
+{
+    bool left = false, done = false;
+    for (group *start = all->next; !done; done = done || nl_monotonic_ns() >= until_ns) {
+        group *g = all->next != NULL ? all->next : all->groups;
+        if (g == NULL)
+            break;
+        all->next = g->next;
+        left = match_some(all, g) || left;
+        if (all->next == start) { /* each had its turn */
+            done = !left;
+            left = false;
+        }
+    }
+    for (group *g = all->groups; g != NULL; g = g->next)
+        deliver(all, g);
+    drop_matched(all);
+    return backlog_first(all->backlog) == backlog_end(all->backlog);
+}
+
+static void run_matching(void *user)
+{
+    subscriptions *all = user;
+    if (!match_until(all, nl_monotonic_ns() + BACKGROUND_SLICE_NS))
+        background_add(all->server->background, &all->matching);
+}
+
+void subscriptions_deliver(subscriptions *all, int64_t until_ns)
+{
+    match_until(all, until_ns);
+    for (request *r = all->server->requests; r != NULL; r = r->next)
+        if (r->subscription != NULL)
+            request_send(r);
+}
+
+/* Matches records at once, for a part of the time at most, and drops those that no group needs any more. */
+static void match_at_once(subscriptions *all)
+{
+    int64_t began_ns = nl_monotonic_ns();
+    allowance_spend(&all->at_once, AT_ONCE_SHARE * 1e9, began_ns, 0);
+    double saved = (double)AT_ONCE_SAVED * AT_ONCE_NS;
+    all->at_once.left = all->at_once.left < saved ? all->at_once.left : saved;
+    if (all->at_once.left <= 0)
+        return;
+    match_until(all, began_ns + AT_ONCE_NS);
+    int64_t ended_ns = nl_monotonic_ns();
+    allowance_spend(&all->at_once, AT_ONCE_SHARE * 1e9, ended_ns, (uint64_t)(ended_ns - began_ns));
+}
+
+/* Disconnects those who cost too much and for whom records are left to be matched. Whether there were any. */
+static bool disconnect_costly(subscriptions *all)
+{
+    bool any = false;
+    for (group *g = all->groups; g != NULL; g = g->next)
+        if (g->members != NULL && g->position < backlog_end(all->backlog) && is_costly(g)) {
+            disconnect_members(all, g, true);
+            any = true;
+        }
+    return any;
+}
+
+/* The members of a group that was not matched with the records up to before miss them. */
+static void pass_over(subscriptions *all, group *g, uint64_t before)
+{
+    if (g->members == NULL || g->position >= before)
+        return;
+    deliver(all, g);
+    span what = {0};
+    for (; g->position < before; g->position++) {
+        int64_t time_ns = backlog_record(all->backlog, g->position)->time_ns;
+        span_add(&what, 1, time_ns, time_ns);
+    }
+    g->gathered_from = g->position;
+    for (subscription *s = g->members; s != NULL; s = s->next)
+        if (s->joins_at < before)
+            miss(s, &what);
+}
+
+/* Makes place in the backlog, by dropping records that were not matched only when nothing else helps. */
+static void make_place(subscriptions *all)
+{
+    match_at_once(all);
+    if (!backlog_is_full(all->backlog))
+        return;
+    if (disconnect_costly(all))
+        match_at_once(all);
+    if (!backlog_is_full(all->backlog))
+        return;
+    uint64_t first = backlog_first(all->backlog), before = first + (backlog_end(all->backlog) - first + 3) / 4;
+    for (group *g = all->groups; g != NULL; g = g->next)
+        pass_over(all, g, before);
+    drop_matched(all);
+}
+
+static bool somebody_is_live(const subscriptions *all)
+{
+    const group *g = all->groups;
+    while (g != NULL && g->members == NULL)
+        g = g->next;
+    return g != NULL;
+}
+
+void subscriptions_put(subscriptions *all, const nl_record *record)
+{
+    if (!somebody_is_live(all))
+        return;
+    while (backlog_is_full(all->backlog) && somebody_is_live(all))
+        make_place(all);
+    if (backlog_is_full(all->backlog))
+        backlog_drop(all->backlog, backlog_end(all->backlog));
+    backlog_put(all->backlog, record);
+    background_add(all->server->background, &all->matching);
 }
 
 /* ---- the past ---- */
@@ -308,17 +518,23 @@ static void end_past(subscription *s)
 {
     past_close(s->past);
     nl_encoder_free(s->encoder);
-    if (s->turn != NULL)
-        event_free(s->turn);
+    background_remove(s->all->server->background, &s->catching_up);
+    if (s->retry != NULL)
+        event_free(s->retry);
     s->past = NULL;
     s->encoder = NULL;
-    s->turn = NULL;
+    s->retry = NULL;
 }
 
 static void join_members(subscription *s)
 {
     group *g = s->group;
-    deliver(s->all, g); /* what the group has gathered is in the file, and is read from there */
+    uint64_t end = backlog_end(s->all->backlog);
+    if (g->members == NULL)
+        g->position = g->gathered_from = end;
+    deliver(s->all, g);
+    s->joins_at = end; /* what is in the backlog is in the file, and was read from there */
+    g->joining += g->position < end;
     s->live = true;
     s->next = g->members;
     s->link = &g->members;
@@ -363,60 +579,91 @@ static void send_past(subscription *s)
     request_send(s->request);
 }
 
-static void put_past(subscription *s, const nl_record *record)
+/* NL_FAILED: the expression costs too much for the record. */
+static nl_status put_past(subscription *s, const nl_record *record)
 {
     subscriptions *all = s->all;
-    if (!is_meant(s->group, record))
-        return;
-    all->lines[0].size = all->lines[1].size = 0;
-    gather(all, s->encoder, s->group->format, record);
+    bool meant;
+    if (match(s->group, record, &meant) != NL_OK)
+        return NL_FAILED;
+    if (!meant)
+        return NL_OK;
+    all->line.size = 0;
+    if (s->group->format != NL_FORMAT_NLB)
+        output_put_line(record, s->group->format, &all->line);
+    gather(s->encoder, record, (nl_string){all->line.size > 0 ? all->line.data : NULL, all->line.size});
     s->records++;
     all->counts.records++;
     if (nl_encoder_size(s->encoder) >= CHUNK_SIZE)
         send_past(s);
+    return NL_OK;
 }
 
-/* Reads the file on. NL_OK: there is more; NL_AGAIN: not at the moment, all there is was read. */
-static nl_status read_slice(subscription *s)
+typedef enum slice { SLICE_MORE, SLICE_ALL_READ, SLICE_FAILED, SLICE_COSTLY } slice;
+
+/* Reads the file on. SLICE_ALL_READ: there is no more at the moment. */
+static slice read_slice(subscription *s)
 {
-    int64_t until_ns = nl_monotonic_ns() + SLICE_NS;
-    nl_status status = NL_OK;
-    for (unsigned i = 1; status == NL_OK && is_half_empty(s); i++) {
+    int64_t until_ns = nl_monotonic_ns() + BACKGROUND_SLICE_NS;
+    uint64_t steps = s->group->steps;
+    for (unsigned i = 1; is_half_empty(s); i++) {
         const nl_record *record;
-        status = past_next(s->past, &record);
-        if (status == NL_OK && record == NULL)
+        nl_status status = past_next(s->past, &record);
+        if (status != NL_OK)
+            return status == NL_AGAIN ? SLICE_ALL_READ : SLICE_FAILED;
+        if (record == NULL)
             break;
-        if (status == NL_OK)
-            put_past(s, record);
-        if (i % CLOCK_RECORDS == 0 && nl_monotonic_ns() >= until_ns)
+        if (put_past(s, record) != NL_OK)
+            return SLICE_COSTLY;
+        bool look = i % CLOCK_RECORDS == 0 || s->group->steps - steps >= CLOCK_STEPS;
+        steps = look ? s->group->steps : steps;
+        if (look && nl_monotonic_ns() >= until_ns)
             break;
     }
-    return status;
+    return SLICE_MORE;
 }
 
-static void on_past(evutil_socket_t fd, short what, void *user)
+/* All that was written was read: goes on when all that was taken is written. */
+static void join_present(subscription *s)
+{
+    server *srv = s->all->server;
+    if (s->live || outputs_are_empty(srv->outputs)) {
+        go_live(s);
+        request_send_later(s->request);
+    } else if (server_flush(srv)) {
+        background_add(srv->background, &s->catching_up);
+    } else {
+        event_add(s->retry, &(struct timeval){.tv_usec = BLOCKED_MS * 1000});
+    }
+}
+
+static void run_catching_up(void *user)
+{
+    subscription *s = user;
+    slice result = read_slice(s);
+    send_past(s);
+    switch (result) {
+    case SLICE_MORE:
+        if (is_half_empty(s)) /* otherwise it goes on when it has sent some */
+            background_add(s->all->server->background, &s->catching_up);
+        break;
+    case SLICE_ALL_READ:
+        join_present(s);
+        break;
+    case SLICE_FAILED:
+        disconnect(s, failure_text());
+        break;
+    case SLICE_COSTLY:
+        disconnect_for_cost(s, false);
+        break;
+    }
+}
+
+static void on_retry(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     subscription *s = user;
-    nl_status status = read_slice(s);
-    send_past(s);
-    if (status == NL_OK) {
-        server_take_turn(s->all->server);
-        if (is_half_empty(s)) /* otherwise it is called when it has sent some */
-            event_active(s->turn, EV_TIMEOUT, 0);
-    } else if (status == NL_AGAIN && (s->live || outputs_are_empty(s->all->server->outputs))) {
-        go_live(s);
-        request_send(s->request);
-    } else if (status == NL_AGAIN) {
-        bool good = server_flush(s->all->server);
-        event_add(s->turn, &(struct timeval){.tv_usec = good ? 0 : BLOCKED_MS * 1000});
-    } else {
-        nl_record *record = request_record(s->request, NL_ERROR, "Netlogd.Error");
-        request_add_text(record, "REASON", failure_text());
-        put_own(s, record);
-        end_past(s);
-        request_end(s->request);
-    }
+    background_add(s->all->server->background, &s->catching_up);
 }
 
 static bool catch_up(subscription *s, const char **why)
@@ -427,8 +674,8 @@ static bool catch_up(subscription *s, const char **why)
     if (s->past == NULL)
         return false;
     s->encoder = nl_encoder_new(&(nl_encoder_options){.format = s->group->format});
-    s->turn = must(event_new(s->all->server->base, -1, 0, on_past, s));
-    event_active(s->turn, EV_TIMEOUT, 0);
+    s->retry = must(event_new(s->all->server->base, -1, 0, on_retry, s));
+    background_add(s->all->server->background, &s->catching_up);
     return true;
 }
 
@@ -502,6 +749,7 @@ void subscription_start(request *r, const nl_record *asked)
     subscription *s = must(calloc(1, sizeof *s));
     s->all = all;
     s->request = r;
+    s->catching_up = (background_task){.run = run_catching_up, .user = s};
     s->group = join(all, &wanted);
     s->began_ns = nl_monotonic_ns();
     all->counts.asked++;
@@ -522,11 +770,13 @@ void subscription_start(request *r, const nl_record *asked)
 
 void subscription_drained(subscription *s)
 {
+    if (s->request->ending)
+        return;
     if (s->past == NULL && s->missed.count > 0) {
         if (catch_breath(s))
             request_send(s->request);
-    } else if (s->turn != NULL && is_half_empty(s) && !event_pending(s->turn, EV_TIMEOUT, NULL)) {
-        event_active(s->turn, EV_TIMEOUT, 0);
+    } else if (s->past != NULL && is_half_empty(s) && !event_pending(s->retry, EV_TIMEOUT, NULL)) {
+        background_add(s->all->server->background, &s->catching_up);
     }
 }
 
@@ -535,13 +785,9 @@ void subscription_free(subscription *s)
     if (s == NULL)
         return;
     end_past(s);
-    if (s->live) {
-        *s->link = s->next;
-        if (s->next != NULL)
-            s->next->link = s->link;
-    }
+    leave_members(s);
     s->all->counts.subscribers--;
-    leave(s->group);
+    leave(s->all, s->group);
     free(s);
 }
 
@@ -564,15 +810,17 @@ subscriptions *subscriptions_new(server *srv)
 {
     subscriptions *all = must(calloc(1, sizeof *all));
     all->server = srv;
-    all->turn = must(event_new(srv->base, -1, 0, on_turn, all));
+    all->backlog = backlog_new();
+    all->matching = (background_task){.run = run_matching, .user = all};
+    all->at_once = allowance_new((double)AT_ONCE_SAVED * AT_ONCE_NS, nl_monotonic_ns());
     return all;
 }
 
 void subscriptions_free(subscriptions *all)
 {
-    event_free(all->turn);
-    nl_buffer_free(&all->lines[0]);
-    nl_buffer_free(&all->lines[1]);
+    background_remove(all->server->background, &all->matching);
+    backlog_free(all->backlog);
+    nl_buffer_free(&all->line);
     nl_buffer_free(&all->chunk);
     free(all);
 }

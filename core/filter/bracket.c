@@ -5,36 +5,45 @@
 
 #include <string.h>
 
-static bool is_between(unsigned byte, unsigned from, unsigned to)
+typedef struct byte_range {
+    unsigned char from, to;
+} byte_range;
+
+/* The classes as they are in the C locale, as ranges up to an empty one: a filter means the same everywhere. */
+static const struct {
+    const char *name;
+    byte_range ranges[5];
+} classes[] = {
+    {"alpha", {{'A', 'Z'}, {'a', 'z'}}},
+    {"digit", {{'0', '9'}}},
+    {"alnum", {{'A', 'Z'}, {'a', 'z'}, {'0', '9'}}},
+    {"upper", {{'A', 'Z'}}},
+    {"lower", {{'a', 'z'}}},
+    {"space", {{' ', ' '}, {'\t', '\r'}}},
+    {"blank", {{' ', ' '}, {'\t', '\t'}}},
+    {"punct", {{'!', '/'}, {':', '@'}, {'[', '`'}, {'{', '~'}}},
+    {"print", {{' ', '~'}}},
+    {"graph", {{'!', '~'}}},
+    {"cntrl", {{'\0', 31}, {127, 127}}},
+    {"xdigit", {{'0', '9'}, {'A', 'F'}, {'a', 'f'}}},
+};
+
+static void add_bytes(nl_symbols *set, unsigned from, unsigned to)
 {
-    return byte >= from && byte <= to;
+    for (unsigned byte = from; byte <= to; byte++)
+        nl_symbols_add(set, byte);
 }
 
-/* The classes as they are in the C locale: a filter means the same everywhere. */
-static bool is_in_class(nl_string name, unsigned byte)
+/* Adds the bytes of a class. False when there is none of that name. */
+static bool add_class(nl_symbols *set, nl_string name)
 {
-    bool upper = is_between(byte, 'A', 'Z'), lower = is_between(byte, 'a', 'z'), digit = is_between(byte, '0', '9');
-    bool graph = is_between(byte, '!', '~');
-    const struct {
-        const char *name;
-        bool has;
-    } classes[] = {
-        {"alpha", upper || lower},
-        {"digit", digit},
-        {"alnum", upper || lower || digit},
-        {"upper", upper},
-        {"lower", lower},
-        {"space", byte == ' ' || is_between(byte, '\t', '\r')},
-        {"blank", byte == ' ' || byte == '\t'},
-        {"punct", graph && !upper && !lower && !digit},
-        {"print", graph || byte == ' '},
-        {"graph", graph},
-        {"cntrl", byte < ' ' || byte == 127},
-        {"xdigit", digit || is_between(byte | 0x20, 'a', 'f')},
-    };
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
-        if (name.size == strlen(classes[i].name) && memcmp(name.data, classes[i].name, name.size) == 0)
-            return classes[i].has;
+    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {
+        if (name.size != strlen(classes[i].name) || memcmp(name.data, classes[i].name, name.size) != 0)
+            continue;
+        for (const byte_range *range = classes[i].ranges; range->to != 0; range++)
+            add_bytes(set, range->from, range->to);
+        return true;
+    }
     return false;
 }
 
@@ -42,19 +51,12 @@ static bool is_in_class(nl_string name, unsigned byte)
 static const char *read_class(const char **at, const char *end, nl_symbols *set)
 {
     const char *close = *at;
-    while (close < end && is_between((unsigned char)*close, 'a', 'z'))
+    while (close < end && *close >= 'a' && *close <= 'z')
         close++;
-    if (end - close < 2 || close[0] != ':' || close[1] != ']')
-        return "a class is [:alpha:] or the like";
-    nl_string name = {*at, (size_t)(close - *at)};
-    bool any = false;
-    for (unsigned byte = 0; byte < 256; byte++)
-        if (is_in_class(name, byte)) {
-            nl_symbols_add(set, byte);
-            any = true;
-        }
-    *at = close + 2;
-    return any ? NULL : "a class is [:alpha:] or the like";
+    bool known = end - close >= 2 && close[0] == ':' && close[1] == ']' &&
+                 add_class(set, (nl_string){*at, (size_t)(close - *at)});
+    *at = known ? close + 2 : *at;
+    return known ? NULL : "a class is [:alpha:] or the like";
 }
 
 /* One byte, an end of a range perhaps; -1 at the end. */
@@ -83,8 +85,7 @@ static const char *read_range(const char **at, const char *end, bool escapes, nl
         return "a [ without its ]";
     if (to < from)
         return "a range runs backwards";
-    for (int byte = from; byte <= to; byte++)
-        nl_symbols_add(set, (unsigned)byte);
+    add_bytes(set, (unsigned)from, (unsigned)to);
     return NULL;
 }
 

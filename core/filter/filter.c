@@ -2,10 +2,20 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "filter/filter_cost.h"
 #include "filter/filter_internal.h"
 
 #include <math.h>
 #include <stdlib.h>
+
+/* What the parts of a test cost at most, in steps of about a nanosecond. */
+enum {
+    TEST_COST = 8,
+    OPERAND_COST = 4,
+    INTEGER_COST = 32, /* writing or reading one as text */
+    REAL_COST = 512,   /* likewise */
+    SHORT_NUMBER = 20, /* bytes; reading a longer one may cost as much as a real */
+};
 
 /* A value of a record that is compared: its number where one is asked for, its text when it is looked at. */
 static nl_number number_of(const nl_field *field)
@@ -82,37 +92,94 @@ static unsigned order_of_member(const nl_filter *filter, const nl_filter_test *t
     return order;
 }
 
-static bool matches_pattern(const nl_filter_test *test, const nl_field *field)
+/* What writing a field as text costs. */
+static uint64_t text_cost(const nl_field *field)
+{
+    switch (field->type) {
+    case NL_TYPE_INT:
+    case NL_TYPE_UINT:
+        return INTEGER_COST;
+    case NL_TYPE_DOUBLE:
+        return REAL_COST;
+    case NL_TYPE_STRING:
+    case NL_TYPE_BOOL:
+        break;
+    }
+    return 0;
+}
+
+/* What comparing a field with all operands of a test costs. */
+static uint64_t order_cost(const nl_filter_test *test, const nl_field *field)
+{
+    uint64_t cost = text_cost(field) + (uint64_t)test->operand_count * OPERAND_COST;
+    if (test->numeric && field->type == NL_TYPE_STRING)
+        cost += field->string.size <= SHORT_NUMBER ? INTEGER_COST : REAL_COST;
+    return cost;
+}
+
+static bool spend(uint64_t *steps, uint64_t cost)
+{
+    bool enough = cost <= *steps;
+    *steps -= enough ? cost : *steps;
+    return enough;
+}
+
+static nl_status match_pattern(const nl_filter_test *test, const nl_field *field, uint64_t *steps, bool *result)
 {
     char scratch[NL_FIELD_TEXT_SIZE], time[NL_TIME_TEXT_SIZE];
     nl_string text;
+    if (!spend(steps, text_cost(field)))
+        return NL_FAILED;
     if (test->member == NL_MEMBER_TIME)
         text = (nl_string){time, nl_filter_time_text(test->name, field->int_value, time)};
     else
         text = nl_field_text(field, scratch);
-    return nl_pattern_matches(test->pattern, text) == (test->operator!= NL_OPERATOR_NOT_GLOB);
+    nl_status status = nl_pattern_match(test->pattern, text, steps, result);
+    *result = *result == (test->operator!= NL_OPERATOR_NOT_GLOB);
+    return status;
 }
 
-static bool passes(const nl_filter *filter, const nl_filter_test *test, const nl_record *record)
+static nl_status match_test(const nl_filter *filter, const nl_filter_test *test, const nl_record *record,
+                            uint64_t *steps, bool *result)
 {
     nl_field field;
+    *result = false;
+    if (!spend(steps, TEST_COST + (test->member == NL_MEMBER_NONE ? record->field_count : 0)))
+        return NL_FAILED;
     if (!nl_record_find_member(record, test->member, test->name, &field))
-        return false;
-    if (test->accepts == 0)
-        return test->pattern == NULL || matches_pattern(test, &field);
-    if (test->member == NL_MEMBER_TIME || test->member == NL_MEMBER_LEVEL)
-        return (order_of_member(filter, test, record, &field) & test->accepts) != 0;
-    return (order_of_values(filter, test, &field) & test->accepts) != 0;
+        return NL_OK;
+    if (test->pattern != NULL)
+        return match_pattern(test, &field, steps, result);
+    unsigned order = 0;
+    if (test->accepts != 0) {
+        bool member = test->member == NL_MEMBER_TIME || test->member == NL_MEMBER_LEVEL;
+        if (!spend(steps, order_cost(test, &field)))
+            return NL_FAILED;
+        order = member ? order_of_member(filter, test, record, &field) : order_of_values(filter, test, &field);
+    }
+    *result = test->accepts == 0 || (order & test->accepts) != 0;
+    return NL_OK;
+}
+
+nl_status nl_filter_match(const nl_filter *filter, const nl_record *record, uint64_t *steps, bool *matches)
+{
+    unsigned at = filter != NULL ? 0 : NL_FILTER_YES;
+    while (at < NL_FILTER_NO) {
+        bool result;
+        if (match_test(filter, &filter->tests[at], record, steps, &result) != NL_OK)
+            return nl_error_set("the expression costs more steps than it may");
+        at = filter->tests[at].next[result];
+    }
+    *matches = at == NL_FILTER_YES;
+    return NL_OK;
 }
 
 bool nl_filter_matches(const nl_filter *filter, const nl_record *record)
 {
-    if (filter == NULL)
-        return true;
-    unsigned at = 0;
-    while (at < NL_FILTER_NO)
-        at = filter->tests[at].next[passes(filter, &filter->tests[at], record)];
-    return at == NL_FILTER_YES;
+    uint64_t steps = UINT64_MAX;
+    bool matches = false;
+    nl_filter_match(filter, record, &steps, &matches);
+    return matches;
 }
 
 const char *nl_filter_text(const nl_filter *filter)

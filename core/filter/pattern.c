@@ -8,15 +8,20 @@
 
 enum { WORDS_MAX = NL_PATTERN_POSITIONS_MAX / 64 };
 
+/* Positions whose followers are looked up together. */
+enum { GROUP_SIZE = 4, GROUP_STATES = 1 << GROUP_SIZE, GROUPS_PER_WORD = 64 / GROUP_SIZE };
+
 /* Sets of positions are rows of words. The start and the end of the text are dealt with when it is made. */
 struct nl_pattern {
     size_t words; /* of a row */
     size_t positions;
+    size_t groups; /* of GROUP_SIZE positions */
     bool always;   /* it is found in all texts */
     bool in_empty; /* it is found in the empty text */
     bool anchored; /* it begins at the start or nowhere */
     /* Where it may begin, where it is when the start has been taken, where it is found, where it is found at the end;
-     * who takes a byte, by byte; who follows a position, by position. */
+     * which positions take a byte, by byte; which follow the positions of a group, by group and then by which of them
+     * are set. */
     const uint64_t *first, *started, *last, *before_end, *takes, *follow;
     uint64_t rows[];
 };
@@ -36,7 +41,7 @@ nl_fragment nl_build_any_of(nl_builder *builder, const nl_symbols *set)
 {
     nl_fragment f = {.nullable = false};
     if (builder->count == builder->limit) {
-        builder->why = "it is too long or repeats too much";
+        builder->why = NL_PATTERN_TOO_LONG;
         return f;
     }
     size_t position = builder->count++;
@@ -59,9 +64,19 @@ static void unite(nl_positions *a, const nl_positions *b)
         a->words[i] |= b->words[i];
 }
 
+static bool is_empty(const nl_positions *set)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < WORDS_MAX; i++)
+        any |= set->words[i];
+    return any == 0;
+}
+
 /* After each of last any of first may come. */
 static void let_follow(nl_builder *builder, const nl_positions *last, const nl_positions *first)
 {
+    if (is_empty(first))
+        return;
     for (size_t i = 0; i < WORDS_MAX; i++)
         for (uint64_t left = last->words[i]; left != 0; left &= left - 1)
             unite(&builder->follow[i * 64 + (size_t)__builtin_ctzll(left)], first);
@@ -92,6 +107,48 @@ void nl_build_repeat(nl_builder *builder, const nl_fragment *f)
     let_follow(builder, &f->last, &f->first);
 }
 
+/* The positions of a set, moved up by so many. */
+static nl_positions shift_positions(const nl_positions *set, size_t by)
+{
+    nl_positions shifted = {{0}};
+    size_t words = by / 64, bits = by % 64;
+    for (size_t i = words; i < WORDS_MAX; i++) {
+        shifted.words[i] = set->words[i - words] << bits;
+        if (bits > 0 && i > words)
+            shifted.words[i] |= set->words[i - words - 1] >> (64 - bits);
+    }
+    return shifted;
+}
+
+static nl_positions positions_between(size_t start, size_t end)
+{
+    nl_positions set = {{0}};
+    for (size_t i = start; i < end; i++)
+        set.words[i / 64] |= UINT64_C(1) << i % 64;
+    return set;
+}
+
+nl_fragment nl_build_copy(nl_builder *builder, const nl_fragment *original, size_t start, size_t end)
+{
+    size_t count = end - start, by = builder->count - start;
+    if (count > builder->limit - builder->count) {
+        builder->why = NL_PATTERN_TOO_LONG;
+        return nl_build_nothing();
+    }
+    nl_positions inside = positions_between(start, end);
+    for (size_t i = start; i < end; i++) {
+        nl_positions follow = builder->follow[i];
+        for (size_t j = 0; j < WORDS_MAX; j++)
+            follow.words[j] &= inside.words[j];
+        builder->takes[i + by] = builder->takes[i];
+        builder->follow[i + by] = shift_positions(&follow, by);
+    }
+    builder->count += count;
+    return (nl_fragment){.nullable = original->nullable,
+                         .first = shift_positions(&original->first, by),
+                         .last = shift_positions(&original->last, by)};
+}
+
 static bool meet(const nl_positions *a, const nl_positions *b)
 {
     uint64_t both = 0;
@@ -105,18 +162,29 @@ static bool has(const nl_positions *set, size_t position)
     return set->words[position / 64] >> position % 64 & 1;
 }
 
+/* Adds to pending what set has among those positions and reached has not. */
+static void add_pending(nl_positions *pending, const nl_positions *set, const nl_positions *among,
+                        const nl_positions *reached)
+{
+    for (size_t i = 0; i < WORDS_MAX; i++)
+        pending->words[i] |= set->words[i] & among->words[i] & ~reached->words[i];
+}
+
 /* Those of from, and of what follows them, and so on, that are in among: ^ and $ take no bytes, several may follow. */
 static nl_positions reach(const nl_builder *builder, const nl_positions *from, const nl_positions *among)
 {
-    nl_positions reached = {{0}}, more = *from;
-    for (bool grown = true; grown;) {
-        grown = false;
-        for (size_t i = 0; i < builder->count; i++)
-            if (has(&more, i) && has(among, i) && !has(&reached, i)) {
-                reached.words[i / 64] |= UINT64_C(1) << i % 64;
-                unite(&more, &builder->follow[i]);
-                grown = true;
-            }
+    nl_positions reached = {{0}}, pending = {{0}};
+    add_pending(&pending, from, among, &reached);
+    for (size_t word = 0; word < WORDS_MAX;) {
+        if (pending.words[word] == 0) {
+            word++;
+            continue;
+        }
+        size_t position = word * 64 + (size_t)__builtin_ctzll(pending.words[word]);
+        pending.words[word] &= pending.words[word] - 1;
+        reached.words[word] |= UINT64_C(1) << position % 64;
+        add_pending(&pending, &builder->follow[position], among, &reached);
+        word = 0;
     }
     return reached;
 }
@@ -159,14 +227,32 @@ static uint64_t *put_row(uint64_t *row, const nl_positions *set, size_t words)
     return row + words;
 }
 
+/* For each subset of a group of positions, the positions that follow any of them. */
+static uint64_t *put_group(uint64_t *row, const nl_builder *builder, size_t group, size_t words)
+{
+    nl_positions follow[GROUP_STATES] = {{{0}}};
+    for (unsigned state = 1; state < GROUP_STATES; state++) {
+        size_t position = group * GROUP_SIZE + (size_t)__builtin_ctz(state);
+        follow[state] = follow[state & (state - 1)];
+        if (position < builder->count)
+            unite(&follow[state], &builder->follow[position]);
+    }
+    for (unsigned state = 0; state < GROUP_STATES; state++)
+        row = put_row(row, &follow[state], words);
+    return row;
+}
+
 static nl_pattern *make(const nl_builder *builder, const nl_fragment *whole)
 {
-    size_t words = builder->count / 64 + (builder->count % 64 != 0), rows = 4 + 256 + builder->count;
+    size_t words = builder->count / 64 + (builder->count % 64 != 0);
+    size_t groups = builder->count / GROUP_SIZE + (builder->count % GROUP_SIZE != 0);
+    size_t rows = 4 + 256 + groups * GROUP_STATES;
     nl_pattern *p = calloc(1, sizeof *p + rows * words * sizeof(uint64_t));
     NL_REQUIRE(p != NULL, "out of memory");
     ends e = find_ends(builder, whole);
     *p = (nl_pattern){.words = words,
                       .positions = builder->count,
+                      .groups = groups,
                       .always = e.always,
                       .in_empty = e.in_empty,
                       .anchored = e.anchored,
@@ -184,8 +270,8 @@ static nl_pattern *make(const nl_builder *builder, const nl_fragment *whole)
         nl_positions taking = takers(builder, byte);
         row = put_row(row, &taking, words);
     }
-    for (size_t i = 0; i < builder->count; i++)
-        row = put_row(row, &builder->follow[i], words);
+    for (size_t i = 0; i < groups; i++)
+        row = put_group(row, builder, i, words);
     return p;
 }
 
@@ -214,48 +300,69 @@ size_t nl_pattern_positions(const nl_pattern *pattern)
     return pattern->positions;
 }
 
-/* Takes one byte. True when the pattern is found. */
-static inline bool step(const nl_pattern *p, const size_t words, uint64_t now[WORDS_MAX], unsigned char byte)
+/* Adds to next what follows any of now. */
+static inline void add_followers(const nl_pattern *p, const size_t words, const uint64_t *now, uint64_t *next)
+{
+    const uint64_t *rows = p->follow;
+    for (size_t group = 0; group < p->groups; group++, rows += GROUP_STATES * words) {
+        uint64_t state = now[group / GROUPS_PER_WORD] >> group % GROUPS_PER_WORD * GROUP_SIZE & (GROUP_STATES - 1);
+        for (size_t j = 0; j < words; j++)
+            next[j] |= rows[state * words + j];
+    }
+}
+
+/* Takes one byte. True when the pattern is found. *any is whether it is anywhere now. */
+static inline bool step(const nl_pattern *p, const size_t words, uint64_t now[WORDS_MAX], unsigned char byte,
+                        uint64_t *any)
 {
     uint64_t next[WORDS_MAX];
     for (size_t i = 0; i < words; i++)
         next[i] = p->first[i];
-    for (size_t i = 0; i < words; i++)
-        for (uint64_t left = now[i]; left != 0; left &= left - 1) {
-            const uint64_t *follow = p->follow + (i * 64 + (size_t)__builtin_ctzll(left)) * words;
-            for (size_t j = 0; j < words; j++)
-                next[j] |= follow[j];
-        }
+    if (*any != 0)
+        add_followers(p, words, now, next);
     uint64_t found = 0;
+    *any = 0;
     for (size_t i = 0; i < words; i++) {
         now[i] = next[i] & p->takes[byte * words + i];
+        *any |= now[i];
         found |= now[i] & p->last[i];
     }
     return found != 0;
 }
 
-static inline bool find(const nl_pattern *p, const size_t words, nl_string text)
+/* *end is where it stopped: the text's size when it looked at all of it. */
+static inline bool find(const nl_pattern *p, const size_t words, nl_string text, size_t *end)
 {
-    uint64_t now[WORDS_MAX], any = 1;
+    uint64_t now[WORDS_MAX], any = 0, found = 0;
     for (size_t i = 0; i < words; i++)
-        now[i] = p->started[i];
-    for (size_t i = 0; i < text.size && any != 0; i++) {
-        if (step(p, words, now, (unsigned char)text.data[i]))
+        any |= now[i] = p->started[i];
+    for (*end = 0; *end < text.size && (any != 0 || !p->anchored); ++*end)
+        if (step(p, words, now, (unsigned char)text.data[*end], &any))
             return true;
-        any = !p->anchored;
-        for (size_t j = 0; j < words; j++)
-            any |= now[j];
-    }
-    uint64_t found = 0;
     for (size_t i = 0; i < words; i++)
         found |= now[i] & p->before_end[i];
     return found != 0;
 }
 
-bool nl_pattern_matches(const nl_pattern *pattern, nl_string text)
+/* The steps that a byte costs at most. */
+static uint64_t byte_cost(const nl_pattern *pattern)
 {
+    return 2 + pattern->groups * 3 / 4;
+}
+
+nl_status nl_pattern_match(const nl_pattern *pattern, nl_string text, uint64_t *steps, bool *matches)
+{
+    uint64_t cost = byte_cost(pattern), affordable = *steps / cost;
+    *matches = pattern->in_empty;
     if (pattern->always || text.size == 0)
-        return pattern->in_empty;
-    /* Most patterns have few positions: for them the loops over words are none. */
-    return pattern->words == 1 ? find(pattern, 1, text) : find(pattern, pattern->words, text);
+        return NL_OK;
+    bool whole = text.size <= affordable;
+    nl_string part = {text.data, whole ? text.size : (size_t)affordable};
+    size_t end;
+    /* With a constant number of words the compiler keeps the sets in registers. */
+    _Static_assert(WORDS_MAX == 2, "there is a call for each number of words");
+    *matches = pattern->words == 1 ? find(pattern, 1, part, &end) : find(pattern, 2, part, &end);
+    *steps -= end * cost;
+    /* A match at the end of a part is none of the text, unless it stopped before that. */
+    return whole || end < part.size ? NL_OK : NL_FAILED;
 }

@@ -9,6 +9,8 @@
 
 #include "filter/pattern.h"
 
+#define NL_PATTERN_TOO_LONG "it is too long or repeats too much"
+
 enum { NL_SYMBOL_START = 256, NL_SYMBOL_END, NL_SYMBOL_COUNT };
 
 /* A set of symbols, or of positions. */
@@ -49,6 +51,12 @@ nl_symbols nl_symbols_others(const nl_symbols *set);
 nl_fragment nl_build_nothing(void);
 nl_fragment nl_build_symbol(nl_builder *builder, unsigned symbol);
 nl_fragment nl_build_any_of(nl_builder *builder, const nl_symbols *set);
+
+/*
+ * A copy of a fragment that is made of the positions [start, end), which take what the originals take. Links to
+ * positions outside are left out.
+ */
+nl_fragment nl_build_copy(nl_builder *builder, const nl_fragment *original, size_t start, size_t end);
 
 /* One after the other, one or the other, one or more of it. */
 nl_fragment nl_build_sequence(nl_builder *builder, const nl_fragment *a, const nl_fragment *b);

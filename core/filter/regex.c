@@ -18,7 +18,6 @@ typedef struct regex {
 } regex;
 
 static nl_fragment read_alternatives(regex *r);
-static nl_fragment read_piece(regex *r);
 
 static nl_fragment fail(regex *r, const char *why)
 {
@@ -125,15 +124,6 @@ static bool read_interval(regex *r, int *least, int *most)
     return *least <= REPEAT_MAX && *most <= REPEAT_MAX && (*most < 0 || *least <= *most);
 }
 
-/* Once more what begins at from and ends at to: its positions are new ones. */
-static nl_fragment read_again(regex *r, const char *from, const char *to)
-{
-    regex again = *r;
-    again.at = from;
-    again.end = to;
-    return read_piece(&again);
-}
-
 static bool is_nothing(const nl_fragment *f)
 {
     static const nl_positions none;
@@ -141,17 +131,19 @@ static bool is_nothing(const nl_fragment *f)
 }
 
 /*
- * {least,most} behind f, which is what was read from [from, to). Reading it again takes positions, so that how often it
- * is done is bounded by them; what has none is not read again.
+ * {least,most} behind f, which is made of the positions from start on. Each further one is a copy of those positions,
+ * so that their limit bounds the number of copies; what has no position is not copied.
  */
-static nl_fragment repeat(regex *r, nl_fragment f, int least, int most, const char *from, const char *to)
+static nl_fragment repeat(regex *r, nl_fragment f, int least, int most, size_t start)
 {
     nl_builder *builder = r->builder;
     nl_fragment whole = nl_build_nothing();
+    const nl_fragment original = f;
+    size_t end = builder->count;
     int count = most < 0 ? (least > 0 ? least : 1) : most;
-    for (int i = 1; i <= count && builder->why == NULL && !is_nothing(&f); i++) {
+    for (int i = 1; i <= count && builder->why == NULL && !is_nothing(&original); i++) {
         if (i > 1)
-            f = read_again(r, from, to);
+            f = nl_build_copy(builder, &original, start, end);
         if (most < 0 && i == count)
             nl_build_repeat(builder, &f);
         f.nullable |= i > least;
@@ -164,7 +156,9 @@ static nl_fragment repeat(regex *r, nl_fragment f, int least, int most, const ch
 static nl_fragment read_piece(regex *r)
 {
     const char *from = r->at;
+    size_t start = r->builder->count;
     nl_fragment f = read_atom(r);
+    bool repeated = false; /* repeating it again would change nothing */
     while (r->at < r->end && r->builder->why == NULL && strchr("*+?{", *r->at) != NULL && *r->at != '\0') {
         const char *to = r->at;
         char c = *r->at++;
@@ -174,11 +168,14 @@ static nl_fragment read_piece(regex *r)
         if (c == '{') {
             if (!read_interval(r, &least, &most))
                 return fail(r, "a repetition is {M}, {M,} or {M,N}, up to 255");
-            f = repeat(r, f, least, most, from, to);
+            f = repeat(r, f, least, most, start);
+            repeated = false;
             continue;
         }
-        if (c != '?')
+        if (c != '?' && !repeated) {
             nl_build_repeat(r->builder, &f);
+            repeated = true;
+        }
         f.nullable |= c != '+';
     }
     return f;

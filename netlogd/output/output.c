@@ -9,6 +9,7 @@
 #include "file_index.h"
 #include "journal.h"
 #include "record/bytes.h"
+#include "filter/filter_cost.h"
 #include "program/program.h"
 #include "repair.h"
 
@@ -405,6 +406,16 @@ bool output_takes_raw(const nl_record *record, nl_format format)
     return record->raw_format == format && record->raw.data != NULL && is_plain(record);
 }
 
+void output_put_line(const nl_record *record, nl_format format, nl_buffer *line)
+{
+    if (output_takes_raw(record, format)) {
+        nl_buffer_append(line, record->raw.data, record->raw.size);
+        nl_buffer_append(line, "\n", 1);
+    } else {
+        nl_record_encode(record, format, line);
+    }
+}
+
 /* Whether the record of that number, of the latest block, has not come before. */
 static bool is_new(const output *out, uint64_t sequence)
 {
@@ -435,10 +446,23 @@ static void add_times(output *out, int64_t min_ns, int64_t max_ns, uint64_t reco
     nl_time_piece_add(&out->times, &(nl_time_piece){.min_ns = min_ns, .max_ns = max_ns, .records = records});
 }
 
+/* Whether the output is to have the record. One that would cost too much to decide is kept: nothing is lost by that. */
+static bool is_meant(output *out, const nl_record *record)
+{
+    uint64_t steps = NL_FILTER_STEPS_MAX;
+    bool matches;
+    if (nl_filter_match(out->options.filter, record, &steps, &matches) == NL_OK)
+        return matches;
+    if (out->counts.undecided++ == 0)
+        program_error("output %s: where= costs too much for a record, which is kept; further ones are only counted",
+                      out->options.target);
+    return true;
+}
+
 bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
 {
     nl_record clean;
-    if ((sequence != NULL && !is_new(out, *sequence)) || !nl_filter_matches(out->options.filter, record))
+    if ((sequence != NULL && !is_new(out, *sequence)) || !is_meant(out, record))
         return false;
     set_stream(out, sequence);
 

@@ -32,6 +32,7 @@ typedef enum output_past {
 typedef struct output_counts {
     uint64_t records;   /* put */
     uint64_t unwritten; /* too large for the format */
+    uint64_t undecided; /* kept, because the expression would have cost too much to decide */
     uint64_t bytes;     /* written, as encoded */
 } output_counts;
 
@@ -69,6 +70,9 @@ bool output_wants_blocks(const output *out);
 
 /* Whether the record's raw text is a plain line of that text format, which is added as it came. */
 bool output_takes_raw(const nl_record *record, nl_format format);
+
+/* Appends the line of a record in a text format to line, newline included: the raw text where output_takes_raw. */
+void output_put_line(const nl_record *record, nl_format format, nl_buffer *line);
 
 /*
  * Adds a record that is meant, as the bytes that came in where those are a plain line of the format. sequence is its

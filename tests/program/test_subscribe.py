@@ -15,6 +15,11 @@ def record(number, prog="p", padding="", year=2026):
             f"N={number}{padding}\n").encode()
 
 
+def processor_seconds(process):
+    with open(f"/proc/{process.pid}/schedstat") as stat:
+        return int(stat.read().split()[0]) / 1e9
+
+
 class Subscriber:
     """One who asks; reads in its own thread, when told to."""
 
@@ -470,6 +475,59 @@ class Subscribe(support.Case):
             result = self.run_program(nlsort, f"x-netlog://127.0.0.1:{self.port}?{options}")
             self.assertNotEqual(result.returncode, 0)
             self.assertIn(reason, result.stderr)
+        self.stop(process)
+
+    COSTLY = "T =~ 'a[ab]{124}c'"
+
+    def test_who_costs_too_much_for_a_record_is_disconnected(self):
+        """Live or in the past; the others get all records."""
+        process = self.serve()
+        other, costly = self.welcome(), self.welcome(f' WHERE="{self.COSTLY}"')
+        long = record(1, padding=" T=" + "ab" * 100000)
+        self.send(long)
+        reason = (rb"NL.EVNT=Netlogd.Error REASON=\"WHERE costs more than 4194304 steps for one record; subscribe with a "
+                  rb"simpler WHERE, or without one, and choose records with nlsort --where\"\n$")
+        costly.thread.join(30)
+        self.assertRegex(bytes(costly.data), reason)
+        past = self.welcome(f' SINCE=2020-01-01T00:00:00Z WHERE="{self.COSTLY}"')
+        past.thread.join(30)
+        self.assertRegex(bytes(past.data), reason)
+        self.send(record(999999))
+        other.wait_for(record(999999))
+        self.assertEqual(bytes(other.data), long + record(999999))
+        self.assertRegex(self.said(), "NL.EVNT=Netlogd.RequestFailed .*WHERE costs more than")
+        self.stop(process)
+
+    def test_who_costs_too_much_on_average_is_disconnected(self):
+        """When there are more records than netlogd can match with its expression; one with a simple one misses none."""
+        process = self.serve("--subscriber-queue", "512M", "--max-memory", "2G")
+        cheap = self.welcome(' WHERE="PROG == p && N >= 0"')
+        costly = [self.welcome(f' WHERE="{self.COSTLY} || N == -{i}"') for i in range(1, 20)]
+        padding = " T=" + "ab" * 400
+        data = b"".join(record(n, padding=padding) for n in range(50000))
+        self.send(data)
+        self.send(record(999999))
+        for s in costly:
+            s.thread.join(60)
+            self.assertRegex(bytes(s.data), rb"NL.EVNT=Netlogd.Error REASON=\"WHERE costs \d+ steps a record on average, "
+                                            rb"more than the 1000 that netlogd has time for now; subscribe with a simpler")
+        cheap.wait_for(record(999999))
+        self.assertTrue(bytes(cheap.data) == data + record(999999))
+        self.stop(process)
+
+    def test_a_costly_expression_delays_nobody_who_logs(self):
+        """Records are taken and written before they are matched with what subscribers want."""
+        process = self.serve("--max-subscribers", "400")
+        costly = [self.welcome(f' WHERE="{self.COSTLY} || N == -{i}"') for i in range(1, 300)]
+        padding = " T=" + "ab" * 1000
+        data = b"".join(record(n, padding=padding) for n in range(40)) + record(999999)
+        # Matching them all takes more than half a second of a processor.
+        before = processor_seconds(process)
+        self.send(data)
+        self.assertEqual(self.taken(), data)
+        self.assertLess(processor_seconds(process) - before, 0.3)
+        for s in costly:
+            s.close()
         self.stop(process)
 
     def test_request_in_pieces(self):

@@ -1,6 +1,7 @@
 /* Filters: what an expression means, what is refused and how, and patterns beside those of libc. */
 #include "text_support.h"
 
+#include "filter/filter_cost.h"
 #include "filter/pattern.h"
 
 #include <fnmatch.h>
@@ -355,6 +356,14 @@ static void random_pattern(uint64_t *state, const char *letters, char *out, size
     out[size] = '\0';
 }
 
+static bool pattern_matches(const nl_pattern *pattern, const char *text)
+{
+    uint64_t steps = UINT64_MAX;
+    bool matches;
+    assert_int_equal(nl_pattern_match(pattern, (nl_string){text, strlen(text)}, &steps, &matches), NL_OK);
+    return matches;
+}
+
 static void globs_as_the_shell(void **state)
 {
     (void)state;
@@ -369,7 +378,7 @@ static void globs_as_the_shell(void **state)
         if (p == NULL) /* an open bracket */
             continue;
         compiled++;
-        bool matches = nl_pattern_matches(p, (nl_string){text, strlen(text)});
+        bool matches = pattern_matches(p, text);
         nl_pattern_free(p);
         matched += matches;
         size_t size = strlen(pattern);
@@ -396,7 +405,7 @@ static void finds_as_regexec(void **state)
         if (ours == NULL)
             continue;
         if (regcomp(&theirs, pattern, REG_EXTENDED | REG_NOSUB) == 0) {
-            bool matches = nl_pattern_matches(ours, (nl_string){text, strlen(text)});
+            bool matches = pattern_matches(ours, text);
             if (matches != (regexec(&theirs, text, 0, NULL, 0) == 0))
                 fail_msg("\"%s\" is %sfound in \"%s\"", pattern, matches ? "" : "not ", text);
             regfree(&theirs);
@@ -418,6 +427,154 @@ static void never_backtracks(void **state)
            NO("A =~ '(a?){60}a{60}b'"));
     nl_record_free(record);
     free(text);
+}
+
+/* A record of one field A, which is so many times the letters. */
+static nl_record *record_of(const char *letters, size_t count)
+{
+    char *text = repeated("DATE=20120314140446 A=", letters, count, "");
+    nl_record *read = read_line(NL_FORMAT_ULM, text), *record = nl_record_new();
+    nl_record_copy(record, read);
+    nl_record_free(read);
+    free(text);
+    return record;
+}
+
+/* The steps that an expression costs; UINT64_MAX when they are more than it may have. */
+static uint64_t steps_of(const char *expression, const nl_record *record)
+{
+    nl_filter *filter = compile(expression);
+    uint64_t steps = NL_FILTER_STEPS_MAX;
+    bool matches;
+    nl_status status = nl_filter_match(filter, record, &steps, &matches);
+    if (status == NL_OK)
+        assert_int_equal(matches, nl_filter_matches(filter, record));
+    nl_filter_free(filter);
+    return status == NL_OK ? NL_FILTER_STEPS_MAX - steps : UINT64_MAX;
+}
+
+/* What a match costs is counted, is the same each time, and is bounded for each byte of the text. */
+static void counts_its_cost(void **state)
+{
+    (void)state;
+    enum { COUNT = 1000, BYTES = 2 * COUNT };
+    nl_record *record = record_of("ab", COUNT);
+    uint64_t slowest = steps_of("A =~ 'a[ab]{124}c'", record);
+    assert_true(slowest >= BYTES && slowest <= 26 * BYTES + 100);
+    assert_int_equal(slowest, steps_of("A =~ 'a[ab]{124}c'", record));
+    assert_true(steps_of("A ~ *c*", record) <= 3 * BYTES);
+    assert_true(steps_of("A ~ ab*", record) < 100); /* it is decided at the second byte */
+    assert_true(steps_of("A == 1 || A > 5 || has B || LVL <= Warning", record) < 2000);
+    nl_record_free(record);
+}
+
+static void keeps_to_its_budget(void **state)
+{
+    (void)state;
+    nl_record *record = record_of("ab", 100000);
+    assert_int_equal(steps_of("A =~ 'a[ab]{124}c'", record), UINT64_MAX);
+    assert_true(steps_of("A ~ *c*", record) < NL_FILTER_STEPS_MAX);
+    char *text = repeated("", "A =~ c || ", NL_FILTER_TESTS_MAX - 1, "A =~ c");
+    assert_int_equal(steps_of(text, record), UINT64_MAX);
+    free(text);
+    nl_record_free(record);
+
+    text = repeated("DATE=20120314140446", " F=1", 20000, "");
+    record = read_line(NL_FORMAT_ULM, text);
+    char *tests = repeated("", "has A || ", NL_FILTER_TESTS_MAX - 1, "has A");
+    assert_int_equal(steps_of(tests, record), UINT64_MAX);
+    free(tests);
+    free(text);
+    nl_record_free(record);
+
+    /* A match behind what the budget suffices for is none. */
+    record = record_of("ab", 100);
+    nl_filter *filter = compile("A =~ 'b$'");
+    for (uint64_t budget = 0; budget < 2000; budget++) {
+        uint64_t steps = budget;
+        bool matches = false;
+        nl_status status = nl_filter_match(filter, record, &steps, &matches);
+        assert_int_equal(matches, status == NL_OK);
+        assert_true(steps <= budget);
+    }
+    uint64_t steps = 2000;
+    bool matches = false;
+    assert_int_equal(nl_filter_match(filter, record, &steps, &matches), NL_OK);
+    assert_true(matches);
+    nl_filter_free(filter);
+    nl_record_free(record);
+}
+
+static double processor_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* Expressions that were made to be slow to compile: the bound is far above what any of them takes. */
+static void compiles_in_bounded_time(void **state)
+{
+    (void)state;
+    const struct {
+        const char *before, *unit;
+        size_t count;
+        const char *after;
+    } cases[] = {
+        {"A =~ '(a[", "[:alpha:][:digit:]", 200, "]{0}){64}'"},
+        {"A =~ '(a", "()", 2000, "){128}'"},
+        {"A =~ '(a|b|c", "|d", 60, "()()()()){2}'"},
+        {"A =~ '(a[", "!-~", 1300, "]){60}'"},
+        {"A =~ '(", "$", 127, ")+'"},
+        {"A =~ '", "a?", 128, "'"},
+        {"A =~ '((((((a{2}){2}){2}){2}){2}){2})", "*", 3900, "'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char *text = repeated(cases[i].before, cases[i].unit, cases[i].count, cases[i].after);
+        double before = processor_ms();
+        nl_filter *filter = nl_filter_parse(text);
+        double took = processor_ms() - before;
+        if (took > 20)
+            fail_msg("%.60s: %.1f ms", text, took);
+        nl_filter_free(filter);
+        free(text);
+    }
+}
+
+/* Copies of repeated positions mean what the text written out means. */
+static void repeats_as_written_out(void **state)
+{
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"^(ab|c){3}$", "^(ab|c)(ab|c)(ab|c)$"},
+        {"^(a{2}){2,3}$", "^aaaa(aa)?$"},
+        {"^(a+b?){2}$", "^a+b?a+b?$"},
+        {"^((a|b{2}){2}c){2}$", "^(a|bb)(a|bb)c(a|bb)(a|bb)c$"},
+        {"^(a{0,2}b){2,}$", "^a?a?b(a?a?b)+$"},
+        {"^a{2}{3}$", "^aaaaaa$"},
+        {"^(a{65}b){1}(a{2}b){0,2}$", "^a{60}aaaaab((aab)?aab)?$"},
+    };
+    uint64_t seed = 4;
+    char text[90];
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        nl_pattern *p[2];
+        size_t matched = 0;
+        for (int k = 0; k < 2; k++) {
+            p[k] = nl_pattern_compile((nl_string){pairs[i][k], strlen(pairs[i][k])}, NL_PATTERN_REGEX,
+                                      NL_PATTERN_POSITIONS_MAX);
+            assert_non_null(p[k]);
+        }
+        for (int n = 0; n < 20000; n++) {
+            size_t fixed = i == 6 ? 65 : 0;
+            memset(text, 'a', fixed);
+            random_pattern(&seed, "aabbc", text + fixed, 10);
+            assert_int_equal(pattern_matches(p[0], text), pattern_matches(p[1], text));
+            matched += pattern_matches(p[0], text);
+        }
+        assert_true(matched > 0);
+        nl_pattern_free(p[0]);
+        nl_pattern_free(p[1]);
+    }
 }
 
 static void *match_often(void *argument)
@@ -469,6 +626,10 @@ int main(void)
         cmocka_unit_test(globs_as_the_shell),
         cmocka_unit_test(finds_as_regexec),
         cmocka_unit_test(never_backtracks),
+        cmocka_unit_test(counts_its_cost),
+        cmocka_unit_test(keeps_to_its_budget),
+        cmocka_unit_test(compiles_in_bounded_time),
+        cmocka_unit_test(repeats_as_written_out),
         cmocka_unit_test(serves_many_threads),
         cmocka_unit_test(has_a_filter_that_is_none),
     };

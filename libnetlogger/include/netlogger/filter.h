@@ -40,10 +40,10 @@
  *            ULM's or BP's in any case, so level == Info is true of LVL=Usage. A level that has none of these names
  *            is neither before nor after any; == and != compare its text.
  *
- * Bounds. Expressions may come from strangers: size, nesting, the number of tests and the size of patterns are limited,
- * and what a match costs grows with the sizes of expression and record, never faster than their product: tens of
- * nanoseconds are usual. A pattern is an automaton that never backtracks: it takes a few nanoseconds for a byte of the
- * field, up to where it is certain, and some tenths of a microsecond when it was made to be as slow as can be.
+ * Bounds. Expressions may come from strangers. Their size, nesting, number of tests and size of patterns are limited,
+ * which bounds what compiling one costs. A pattern is an automaton that never backtracks: what a byte of the field
+ * costs depends on the size of the pattern alone, and a match never costs more than the product of the sizes of
+ * expression and record. netlogd limits the cost for each record.
  *
  * A compiled filter is never changed: any number of threads may use one at once.
  */
