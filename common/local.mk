@@ -3,7 +3,7 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 %C%_libcommon_la_SOURCES = \
 	%D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/reading.h \
 	%D%/program/encoding.c %D%/program/encoding.h %D%/program/record_xml.c %D%/program/record_xml.h \
-	%D%/program/units.c %D%/program/units.h %D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c \
+	%D%/program/units.c %D%/program/units.h %D%/program/options.c %D%/program/options.h %D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c \
 	%D%/service/listener.c %D%/service/listener.h %D%/service/network.c %D%/service/network.h \
 	%D%/service/inherited.c %D%/service/inherited.h %D%/service/config_file.c %D%/service/config_file.h %D%/service/ending.c %D%/service/ending.h \
 	%D%/service/client_table.c %D%/service/client_table.h %D%/service/http_host.c %D%/service/http_host.h \

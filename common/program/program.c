@@ -23,6 +23,11 @@ static void print_version(FILE *stream, struct argp_state *state)
     fprintf(stream, "%s (NetLogger) %s\n", program_name, nl_version());
 }
 
+const char *program_get_name(void)
+{
+    return program_name;
+}
+
 void program_start(const char *name, char **argv)
 {
     program_name = name;
@@ -117,28 +122,6 @@ int program_finish(int status)
     return status;
 }
 
-bool program_duration_parse(const char *text, int64_t *duration_ns)
-{
-    static const struct {
-        const char *name;
-        double ns;
-    } units[] = {{"", 1e9},   {"us", 1e3},   {"ms", 1e6},   {"s", 1e9},
-                 {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}, {"d", 86400e9}};
-    char *end;
-    double number = (*text >= '0' && *text <= '9') || *text == '.' ? strtod(text, &end) : -1;
-    if (!(number > 0 && number < 1e9))
-        return false;
-    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++)
-        if (strcasecmp(end, units[i].name) == 0) {
-            double ns = number * units[i].ns;
-            if (ns < 1 || ns >= 9e18)
-                return false;
-            *duration_ns = (int64_t)ns;
-            return true;
-        }
-    return false;
-}
-
 void program_progress(const char *what, uint64_t done, uint64_t total, uint64_t records)
 {
     static int64_t shown_ns;
@@ -164,6 +147,11 @@ void program_progress_end(void)
     if (progress_shown)
         fprintf(stderr, "\r\033[K");
     progress_shown = false;
+}
+
+bool program_duration_parse(const char *text, int64_t *duration_ns)
+{
+    return nl_duration_parse(text, duration_ns) && *duration_ns > 0;
 }
 
 int64_t program_parse_time(struct argp_state *state, const char *text)

@@ -1,12 +1,14 @@
 /*
  * What every command-line program of the project does in the same way.
  *
- * Options are read with argp(3), which gives --help, --usage and --version and GNU habits. Exit status 0 means done, 1
- * that the work found a problem, 2 wrong use. Messages go to standard error as "program: what: why". This is linked
- * into each program and is no part of the installed library. One thread.
+ * Exit status 0 means done, 1 that the work found a problem, 2 wrong use. Messages go to standard error as "program:
+ * what: why". Command lines are read by option tables (options.h). This is linked into each program and is not part of
+ * the installed library. One thread.
  */
 #ifndef NETLOGGER_PROGRAM_H
 #define NETLOGGER_PROGRAM_H
+
+#include "program/options.h"
 
 #include <netlogger.h>
 
@@ -16,10 +18,12 @@
 enum { PROGRAM_DONE = 0, PROGRAM_PROBLEM = 1, PROGRAM_USAGE = 2 };
 
 /*
- * Call first in main. name is what messages begin with, argp's too (argv[0] is set to it). Sets argp's version text and
- * exit status, and makes sure that file descriptors 0 to 2 are open.
+ * Call first in main. name is what messages begin with. Makes sure that file descriptors 0 to 2 are open.
  */
 void program_start(const char *name, char **argv);
+
+/* The name that program_start was given. */
+const char *program_get_name(void);
 
 /* Prints "name: MESSAGE" and a newline on standard error, with ? for control characters, but for newlines and tabs. */
 void program_error(const char *format, ...) NL_PRINTF(1, 2);
@@ -49,8 +53,8 @@ char *program_copy(const char *text);
 int program_finish(int status);
 
 /*
- * The options of every program that reads logs: --fraction and --reject. A program lists program_reading_argp among its
- * argp children, its child input being a program_reading.
+ * The options of every program that reads logs: --fraction and --reject (program_reading_options), and of programs that
+ * can stop at malformed input --strict too (program_strict_options). The rows are about a program_reading.
  */
 typedef struct program_reading {
     nl_fraction fraction;
@@ -68,12 +72,9 @@ typedef struct program_reading {
     struct program_archive *archives;
 } program_reading;
 
-extern const struct argp program_reading_argp;
+extern const nl_option program_reading_options[], program_strict_options[];
 
-/* The option --strict, for programs that are not to go on after malformed input; its child input is a bool. */
-extern const struct argp program_strict_argp;
-
-/* What --help of every such program says of its sources, a sentence or two. */
+/* What --help of every such program says about its sources. */
 #define PROGRAM_SOURCES                                                                                                \
     "A SOURCE is a file in any format, compressed by zstd or not, a pipe, a folder (an archive of netlogd: its files " \
     "one after another), a running collector (x-netlog://HOST, x-netlogs://HOST, unix:PATH, with ?where=EXPRESSION "   \
@@ -160,6 +161,20 @@ bool program_expand_archives(program_reading *reading, char **names, size_t coun
 /* What is known of the streams of the archive that a path is a file of; NULL when it is of none. */
 nl_streams *program_archive_streams(const program_reading *reading, const char *path);
 
+/*
+ * The options of programs that work on some of the records: --where, --since and --until. The rows are about a
+ * program_where, which starts as zeros.
+ */
+typedef struct program_where {
+    nl_filter *filter; /* the records that the options choose, by their times too; NULL: all. The program frees it */
+    bool ranged;       /* a time range is set */
+    int64_t since_ns, until_ns;
+} program_where;
+
+extern const nl_option program_where_options[];
+
+/* ARGP: goes when no program uses argp any more. */
+extern const struct argp program_reading_argp, program_strict_argp;
 /* Reads a time such as "100ms", "5" (seconds), "1.5h", "2d", "20us", "3min" or "3m": more than 0. False when it is
  * none. */
 bool program_duration_parse(const char *text, int64_t *duration_ns);
@@ -172,6 +187,8 @@ int64_t program_parse_time(struct argp_state *state, const char *text);
  * argp children, its child input being an nl_filter * that is NULL at first; the program frees it.
  */
 extern const struct argp program_where_argp;
+
+/* ARGP end */
 
 /*
  * A progress line on standard error, at most ten times a second and only when it is a terminal: "what 43 %  12.3 M

@@ -10,6 +10,29 @@
 
 enum { SHOWN = 5, TEXT_SHOWN = 60 };
 
+const nl_option program_reading_options[] = {
+    {.name = "fraction",
+     .type = NL_OPTION_CHOICE,
+     .choices = "decimal|microseconds",
+     .initial = "decimal",
+     NL_OPTION_MEMBER(program_reading, fraction),
+     .help = "How to read a time's fraction of fewer than six digits: .2102 as 0.2102 s, or as 2102 microseconds as "
+             "old GridFTP servers write it"},
+    {.name = "reject",
+     .value = "FILE",
+     NL_OPTION_MEMBER(program_reading, reject_path),
+     .help = "Append malformed input to FILE, unchanged, one line each"},
+    {0},
+};
+
+const nl_option program_strict_options[] = {
+    {.name = "strict",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(program_reading, strict),
+     .help = "Stop at the first malformed input, with exit status 1"},
+    {0},
+};
+
 enum { OPTION_FRACTION = 0x2000, OPTION_REJECT, OPTION_STRICT };
 
 static const struct argp_option options[] = {

@@ -1,9 +1,85 @@
-/* --where, as every program that chooses records has it. */
+/* --where, --since and --until, in every program that chooses records. */
 #include "config.h"
 
 #include "program/program.h"
 
 #include <stdlib.h>
+
+/* Adds a condition to those that a program_where has. Returns false with the problem in message. */
+static bool where_narrow(program_where *w, const char *expression, char *message)
+{
+    nl_filter *filter = nl_filter_parse(expression);
+    if (filter == NULL) {
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", nl_error_message());
+        return false;
+    }
+    char *both;
+    if (w->filter != NULL) {
+        int size = asprintf(&both, "(%s) && (%s)", nl_filter_text(w->filter), nl_filter_text(filter));
+        if (size < 0)
+            program_fail(PROGRAM_PROBLEM, "out of memory");
+        nl_filter_free(filter);
+        filter = nl_filter_parse(both);
+        free(both);
+        if (filter == NULL) {
+            snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", nl_error_message());
+            return false;
+        }
+    }
+    nl_filter_free(w->filter);
+    w->filter = filter;
+    return true;
+}
+
+static bool where_set_expression(void *settings, const nl_option *row, const char *value, char *message)
+{
+    (void)row;
+    return where_narrow(settings, value, message);
+}
+
+static bool where_set_time(void *settings, const nl_option *row, const char *value, char *message)
+{
+    program_where *w = settings;
+    nl_option plain = *row;
+    char condition[32 + NL_TIME_TEXT_SIZE], time[NL_TIME_TEXT_SIZE];
+    plain.set = NULL;
+    if (!w->ranged) {
+        w->since_ns = INT64_MIN;
+        w->until_ns = INT64_MAX;
+        w->ranged = true;
+    }
+    if (!nl_option_set(&plain, w, value, message))
+        return false;
+    if (w->since_ns >= w->until_ns) {
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "the range is empty; --since must be before --until");
+        return false;
+    }
+    bool is_since = row->offset == offsetof(program_where, since_ns);
+    nl_time_format_ulm(is_since ? w->since_ns : w->until_ns, time);
+    snprintf(condition, sizeof condition, "DATE %s %s", is_since ? ">=" : "<", time);
+    return where_narrow(w, condition, message);
+}
+
+const nl_option program_where_options[] = {
+    {.name = "where",
+     .value = "EXPRESSION",
+     .repeatable = true,
+     .set = where_set_expression,
+     .help = "Use only records that match EXPRESSION, such as 'NL.EVNT == Read && SIZE > 65536 || PROG ~ \"dpss*\"'; "
+             "doc/expressions.md describes the language"},
+    {.name = "since",
+     .type = NL_OPTION_TIME,
+     .set = where_set_time,
+     NL_OPTION_MEMBER(program_where, since_ns),
+     .help = "Use only records of this time or later: 2026-01-31T12:00:00.5, 20260131120000.5, seconds since 1970, or "
+             "-10m before now"},
+    {.name = "until",
+     .type = NL_OPTION_TIME,
+     .set = where_set_time,
+     NL_OPTION_MEMBER(program_where, until_ns),
+     .help = "Use only records before this time"},
+    {0},
+};
 
 enum { OPTION_WHERE = 0x2100 };
 

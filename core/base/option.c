@@ -1,0 +1,372 @@
+#include "config.h"
+
+#include "base/option.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* ---- values ---- */
+
+static const struct {
+    const char *name;
+    int64_t ns;
+} duration_units[] = {
+    {"d", 86400 * NL_NS_PER_SECOND},
+    {"h", 3600 * NL_NS_PER_SECOND},
+    {"m", 60 * NL_NS_PER_SECOND},
+    {"s", NL_NS_PER_SECOND},
+    {"ms", 1000000},
+    {"us", 1000},
+    {"ns", 1},
+};
+
+enum { DURATION_UNIT_COUNT = sizeof duration_units / sizeof duration_units[0] };
+
+bool nl_duration_parse(const char *text, int64_t *duration_ns)
+{
+    if (!isdigit((unsigned char)text[*text == '.']))
+        return false;
+    int64_t whole = 0, unit_ns = *text == '.' ? 0 : NL_NS_PER_SECOND;
+    const char *at = text;
+    for (; isdigit((unsigned char)*at); at++)
+        if (__builtin_mul_overflow(whole, 10, &whole) || __builtin_add_overflow(whole, *at - '0', &whole))
+            return false;
+    const char *fraction = *at == '.' ? at + 1 : at;
+    at = fraction + strspn(fraction, "0123456789");
+    unit_ns = *at == '\0' ? NL_NS_PER_SECOND : 0;
+    for (size_t i = 0; i < DURATION_UNIT_COUNT; i++)
+        if (strcasecmp(at, duration_units[i].name) == 0)
+            unit_ns = duration_units[i].ns;
+    if (unit_ns == 0 || __builtin_mul_overflow(whole, unit_ns, &whole))
+        return false;
+    /* Digit by digit: a double would lose nanoseconds of long durations. */
+    int64_t part_ns = 0;
+    for (const char *digit = at; digit-- > fraction;)
+        part_ns = (part_ns + (*digit - '0') * unit_ns) / 10;
+    return !__builtin_add_overflow(whole, part_ns, duration_ns);
+}
+
+bool nl_time_parse_relative(const char *text, int64_t *time_ns)
+{
+    int64_t ago_ns;
+    if (*text != '-')
+        return nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, time_ns) == NL_OK;
+    if (!nl_duration_parse(text + 1, &ago_ns))
+        return false;
+    *time_ns = nl_time_now_ns() - ago_ns;
+    return true;
+}
+
+const char *nl_duration_format(int64_t duration_ns, char out[NL_OPTION_VALUE_SIZE])
+{
+    size_t i = 0;
+    while (i + 1 < DURATION_UNIT_COUNT && duration_ns % duration_units[i].ns != 0)
+        i++;
+    if (duration_ns == 0)
+        return strcpy(out, "0");
+    snprintf(out, NL_OPTION_VALUE_SIZE, "%" PRId64 "%s", duration_ns / duration_units[i].ns, duration_units[i].name);
+    return out;
+}
+
+const char *nl_size_format(uint64_t size, char out[NL_OPTION_VALUE_SIZE])
+{
+    static const char units[] = "kmgt";
+    size_t unit = 0;
+    while (size != 0 && size % 1024 == 0 && unit < sizeof units - 1) {
+        size /= 1024;
+        unit++;
+    }
+    snprintf(out, NL_OPTION_VALUE_SIZE, "%" PRIu64 "%.1s", size, unit > 0 ? &units[unit - 1] : "");
+    return out;
+}
+
+const char *nl_option_format_bound(const nl_option *row, int64_t bound, char out[NL_OPTION_VALUE_SIZE])
+{
+    if (row->type == NL_OPTION_SIZE)
+        return nl_size_format((uint64_t)bound, out);
+    if (row->type == NL_OPTION_DURATION)
+        return nl_duration_format(bound, out);
+    snprintf(out, NL_OPTION_VALUE_SIZE, "%" PRId64, bound);
+    return out;
+}
+
+/* ---- members ---- */
+
+static void *option_member(const nl_option *row, const void *settings)
+{
+    return (char *)settings + row->offset;
+}
+
+static int64_t option_load_integer(const nl_option *row, const void *settings)
+{
+    const void *member = option_member(row, settings);
+    return row->size == 1   ? *(const int8_t *)member
+           : row->size == 4 ? *(const uint32_t *)member
+                            : *(const int64_t *)member;
+}
+
+static void option_store_integer(const nl_option *row, void *settings, int64_t value)
+{
+    void *member = option_member(row, settings);
+    if (row->size == 1)
+        *(int8_t *)member = (int8_t)value;
+    else if (row->size == 4)
+        *(uint32_t *)member = (uint32_t)value;
+    else if (row->size == 8)
+        *(int64_t *)member = value;
+}
+
+/* The greatest number that may be set. */
+static int64_t option_maximum(const nl_option *row)
+{
+    int64_t unit = row->unit != 0 ? row->unit : 1;
+    if (row->maximum != 0)
+        return row->maximum;
+    return row->size == 4 && INT32_MAX < INT64_MAX / unit ? INT32_MAX * unit : INT64_MAX;
+}
+
+/* ---- setting ---- */
+
+NL_PRINTF(2, 3)
+static bool option_reject(char message[NL_OPTION_MESSAGE_SIZE], const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(message, NL_OPTION_MESSAGE_SIZE, format, arguments);
+    va_end(arguments);
+    return false;
+}
+
+static bool option_parse_count(const char *text, int64_t *number)
+{
+    char *end;
+    errno = 0;
+    *number = isdigit((unsigned char)*text) ? strtoll(text, &end, 10) : -1;
+    return *number >= 0 && errno == 0 && *end == '\0';
+}
+
+static bool option_parse_size(const char *text, int64_t *number)
+{
+    size_t size = 0;
+    bool good = nl_size_parse(text, &size) && size <= INT64_MAX;
+    *number = (int64_t)size;
+    return good;
+}
+
+static bool option_set_number(const nl_option *row, void *settings, const char *value, char *message)
+{
+    static const struct {
+        const char *what, *example;
+        bool (*parse)(const char *text, int64_t *number);
+    } kinds[] = {[NL_OPTION_COUNT] = {"a whole number", NULL, option_parse_count},
+                 [NL_OPTION_SIZE] = {"a size", "64k, 256m or 1g", option_parse_size},
+                 [NL_OPTION_DURATION] = {"a duration", "10s, 500ms, 5m or 2h", nl_duration_parse}};
+    int64_t number, maximum = option_maximum(row);
+    char bound[NL_OPTION_VALUE_SIZE];
+    if (!kinds[row->type].parse(value, &number)) {
+        const char *example = kinds[row->type].example;
+        return option_reject(message, "\"%.100s\" is not %s%s%s", value, kinds[row->type].what,
+                             example != NULL ? "; write for example " : "", example != NULL ? example : "");
+    }
+    if (number < row->minimum)
+        return option_reject(message, "%.100s is below the minimum, %s", value,
+                             nl_option_format_bound(row, row->minimum, bound));
+    if (number > maximum)
+        return option_reject(message, "%.100s is above the maximum, %s", value,
+                             nl_option_format_bound(row, maximum, bound));
+    if (row->unit > 1)
+        number = number / row->unit + (number % row->unit != 0);
+    option_store_integer(row, settings, number);
+    return true;
+}
+
+static bool option_set_flag(const nl_option *row, void *settings, const char *value, char *message)
+{
+    bool yes = strcasecmp(value, "yes") == 0;
+    if (!yes && strcasecmp(value, "no") != 0)
+        return option_reject(message, "\"%.100s\" is neither yes nor no", value);
+    option_store_integer(row, settings, yes);
+    return true;
+}
+
+static bool option_set_choice(const nl_option *row, void *settings, const char *value, char *message)
+{
+    int64_t place = 0;
+    for (const char *at = row->choices; *at != '\0'; place++) {
+        size_t size = strcspn(at, "|");
+        if (strlen(value) == size && strncasecmp(at, value, size) == 0) {
+            option_store_integer(row, settings, place);
+            return true;
+        }
+        at += size + (at[size] == '|');
+    }
+    return option_reject(message, "\"%.100s\" is not one of %s", value, row->choices);
+}
+
+static bool option_set_level(const nl_option *row, void *settings, const char *value, char *message)
+{
+    nl_level level = nl_level_parse(value, strlen(value));
+    if (level == NL_LEVEL_NONE)
+        return option_reject(message, "\"%.100s\" is not one of the levels " NL_LEVEL_NAMES, value);
+    option_store_integer(row, settings, level);
+    return true;
+}
+
+static bool option_set_copy(const nl_option *row, void *settings, const char *value, char *message)
+{
+    char **member = option_member(row, settings), *copy = strdup(value);
+    if (copy == NULL)
+        return option_reject(message, "out of memory");
+    free(*member);
+    *member = copy;
+    return true;
+}
+
+bool nl_option_set(const nl_option *row, void *settings, const char *value, char message[NL_OPTION_MESSAGE_SIZE])
+{
+    if (*value == '\0' && !row->optional_value)
+        return option_reject(message, "the value is empty");
+    if (row->set != NULL)
+        return row->set(settings, row, value, message);
+    switch (row->type) {
+    case NL_OPTION_TEXT:
+        *(const char **)option_member(row, settings) = value;
+        return true;
+    case NL_OPTION_COPY:
+        return option_set_copy(row, settings, value, message);
+    case NL_OPTION_FLAG:
+        return option_set_flag(row, settings, value, message);
+    case NL_OPTION_TIME:
+        return nl_time_parse_relative(value, option_member(row, settings)) ||
+               option_reject(message,
+                             "\"%.100s\" is not a time; write for example 2026-01-31T12:00:00.5, seconds since 1970, "
+                             "or -10m",
+                             value);
+    case NL_OPTION_CHOICE:
+        return option_set_choice(row, settings, value, message);
+    case NL_OPTION_LEVEL:
+        return option_set_level(row, settings, value, message);
+    default:
+        return option_set_number(row, settings, value, message);
+    }
+}
+
+/* ---- rows ---- */
+
+const char *nl_option_type_name(const nl_option *row)
+{
+    static const char *const names[] = {"text", "text", "flag", "count", "size", "duration", "time", "choice", "level"};
+    return names[row->type];
+}
+
+const nl_option *nl_option_find(const nl_option *rows, const char *name, unsigned places)
+{
+    for (; rows->name != NULL; rows++)
+        if (strcmp(rows->name, name) == 0 &&
+            ((rows->places != 0 ? rows->places : NL_OPTION_ON_COMMAND_LINE) & places) != 0)
+            return rows;
+    return NULL;
+}
+
+bool nl_option_list_has(const char *list, char separator, const char *word, size_t size)
+{
+    while (*list != '\0') {
+        const char *end = strchrnul(list, separator);
+        if ((size_t)(end - list) == size && memcmp(list, word, size) == 0)
+            return true;
+        list = end + (*end != '\0');
+    }
+    return false;
+}
+
+/* The text at a place in the row's choices. */
+static const char *option_choice(const nl_option *row, int64_t place, char scratch[NL_OPTION_VALUE_SIZE])
+{
+    const char *at = row->choices;
+    for (; place > 0 && *at != '\0'; place--)
+        at += strcspn(at, "|") + (strchr(at, '|') != NULL);
+    snprintf(scratch, NL_OPTION_VALUE_SIZE, "%.*s", (int)strcspn(at, "|"), at);
+    return scratch;
+}
+
+const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_VALUE_SIZE])
+{
+    if (row->size == 0)
+        return NULL;
+    if (row->type == NL_OPTION_TEXT || row->type == NL_OPTION_COPY)
+        return row->size == sizeof(char *) ? *(const char **)option_member(row, settings) : NULL;
+    int64_t value = option_load_integer(row, settings);
+    switch (row->type) {
+    case NL_OPTION_FLAG:
+        return value != 0 ? "yes" : "no";
+    case NL_OPTION_CHOICE:
+        return option_choice(row, value, scratch);
+    case NL_OPTION_LEVEL:
+        return nl_level_name((nl_level)value);
+    case NL_OPTION_TIME:
+        if (value == INT64_MIN || value == INT64_MAX)
+            return NULL;
+        nl_time_format_iso(value, scratch);
+        return scratch;
+    default:
+        return nl_option_format_bound(row, row->unit > 1 ? value * row->unit : value, scratch);
+    }
+}
+
+void nl_options_init(const nl_option *rows, void *settings)
+{
+    char message[NL_OPTION_MESSAGE_SIZE];
+    for (; rows->name != NULL; rows++)
+        if (rows->initial != NULL && *rows->initial != '(' && !nl_option_set(rows, settings, rows->initial, message)) {
+            fprintf(stderr, "default of option %s: %s\n", rows->name, message);
+            abort();
+        }
+}
+
+void nl_options_free(const nl_option *rows, void *settings)
+{
+    for (; rows->name != NULL; rows++)
+        if (rows->type == NL_OPTION_COPY && rows->size == sizeof(char *)) {
+            free(*(char **)option_member(rows, settings));
+            *(char **)option_member(rows, settings) = NULL;
+        }
+}
+
+const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *a, const void *b)
+{
+    for (; rows->name != NULL; rows++) {
+        char of_a[NL_OPTION_VALUE_SIZE], of_b[NL_OPTION_VALUE_SIZE];
+        if ((rows->places & (NL_OPTION_IN_FILE | NL_OPTION_ON_RELOAD)) != NL_OPTION_IN_FILE)
+            continue;
+        const char *first = nl_option_get(rows, a, of_a), *second = nl_option_get(rows, b, of_b);
+        if (first == NULL || second == NULL ? first != second : strcmp(first, second) != 0)
+            return rows;
+    }
+    return NULL;
+}
+
+nl_status nl_option_set_url(const nl_option *rows, void *settings, const nl_url_option *option,
+                            char message[NL_OPTION_MESSAGE_SIZE])
+{
+    char problem[NL_OPTION_MESSAGE_SIZE];
+    const nl_option *row = nl_option_find(rows, option->name, NL_OPTION_IN_URL);
+    if (row == NULL)
+        return NL_END;
+    if (nl_option_set(row, settings, option->value, problem))
+        return NL_OK;
+    snprintf(message, NL_OPTION_MESSAGE_SIZE, "option %s: %.400s", option->name, problem);
+    return NL_FAILED;
+}
+
+void nl_options_list_names(const nl_option *rows, char *text, size_t size)
+{
+    for (; rows->name != NULL; rows++) {
+        size_t length = strlen(text);
+        snprintf(text + length, size - length, "%s%s", length > 0 ? ", " : "", rows->name);
+    }
+}
