@@ -115,7 +115,7 @@ static void read_records(sorting *s, const char *path)
 static void read_log(sorting *s, const char *path)
 {
     const by_time *what = s->what;
-    load *l = what->settings->where == NULL ? load_open(what->settings, path) : NULL;
+    load *l = what->settings->where.filter == NULL ? load_open(what->settings, path) : NULL;
     if (l == NULL) {
         read_records(s, path);
         return;
@@ -139,7 +139,7 @@ static bool pass_through(const by_time *what)
 {
     input_settings *settings = what->settings;
     if (what->take_back == NULL || what->with_places || what->file_count != 1 || what->reverse ||
-        settings->where != NULL)
+        settings->where.filter != NULL)
         return false;
     load *l = load_open(settings, what->files[0]);
     if (l == NULL)

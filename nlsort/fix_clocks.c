@@ -31,24 +31,6 @@ static void *or_fail(void *memory)
 
 /* ---- options ---- */
 
-enum { OPTION_FIX_CLOCKS = 0x2000, OPTION_REFERENCE, OPTION_ID, OPTION_MESSAGE };
-
-static const struct argp_option options[] = {
-    {"fix-clocks", OPTION_FIX_CLOCKS, NULL, 0,
-     "Put the times of all hosts on one base, by what the logs say of their clocks (ClockOffset), and by messages, "
-     "which cannot come before they go; tell what was done. DATE.ORIGINAL keeps the time that was logged",
-     0},
-    {"reference", OPTION_REFERENCE, "HOST", 0,
-     "With --fix-clocks: the host whose clock is right (default: the collector that most were compared with)", 0},
-    {"id", OPTION_ID, "FIELD,...", 0,
-     "With --fix-clocks: the fields that tell messages apart (default: those whose names end in ID, and SEQ)", 0},
-    {"message", OPTION_MESSAGE, "SENT:RECEIVED", 0,
-     "With --fix-clocks: the events of a message that goes and comes; again for others (default: pairs of names that "
-     "differ in such words alone, as Ping.Send and Ping.Receive)",
-     0},
-    {0},
-};
-
 static void add_ids(fix_options *o, char *text)
 {
     for (char *name = strtok(text, ","); name != NULL; name = strtok(NULL, ",")) {
@@ -70,33 +52,47 @@ static bool add_message(fix_options *o, char *text)
     return true;
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static bool set_ids(void *settings, const nl_option *row, const char *value, char *message)
 {
-    fix_options *o = state->input;
-    switch (key) {
-    case OPTION_FIX_CLOCKS:
-        o->asked = true;
-        return 0;
-    case OPTION_REFERENCE:
-        o->what.reference = argument;
-        return 0;
-    case OPTION_ID:
-        add_ids(o, argument);
-        return 0;
-    case OPTION_MESSAGE:
-        if (!add_message(o, argument))
-            argp_error(state, "--message %s: it takes two events, SENT:RECEIVED", argument);
-        return 0;
-    case ARGP_KEY_END:
-        if (!o->asked && (o->what.reference != NULL || o->what.id_count > 0 || o->what.message_count > 0))
-            argp_error(state, "--reference, --id and --message go with --fix-clocks");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    (void)row, (void)message;
+    add_ids(settings, (char *)value);
+    return true;
 }
 
-const struct argp fix_clocks_argp = {.options = options, .parser = parse};
+static bool set_message(void *settings, const nl_option *row, const char *value, char *message)
+{
+    (void)row;
+    if (add_message(settings, (char *)value))
+        return true;
+    snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not SENT:RECEIVED", value);
+    return false;
+}
+
+const nl_option fix_clocks_options[] = {
+    {.name = "fix-clocks",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(fix_options, asked),
+     .help = "Put the times of all hosts on one base, by the clock measurements in the logs (ClockOffset) and by "
+             "messages, which cannot arrive before they are sent; report what was done; DATE.ORIGINAL keeps the logged "
+             "time"},
+    {.name = "reference",
+     .value = "HOST",
+     .initial = "(the collector that most hosts were compared with)",
+     NL_OPTION_MEMBER(fix_options, what.reference),
+     .help = "With --fix-clocks: the host whose clock is right"},
+    {.name = "id",
+     .value = "FIELD,...",
+     .initial = "(fields whose names end in ID, and SEQ)",
+     .set = set_ids,
+     .help = "With --fix-clocks: the fields that identify a message"},
+    {.name = "message",
+     .value = "SENT:RECEIVED",
+     .initial = "(pairs such as Ping.Send and Ping.Receive)",
+     .repeatable = true,
+     .set = set_message,
+     .help = "With --fix-clocks: the events of sending and receiving a message"},
+    {0},
+};
 
 void fix_options_free(fix_options *o)
 {
@@ -212,7 +208,7 @@ static void read_log(fix_clocks *f, input_settings *settings, const char *name, 
         if (settings->format == NL_FORMAT_UNKNOWN)
             settings->format = record->raw_format == NL_FORMAT_BP ? NL_FORMAT_BP : NL_FORMAT_ULM;
         correction_learn(f->correction, record);
-        if (settings->where == NULL || nl_filter_matches(settings->where, record))
+        if (settings->where.filter == NULL || nl_filter_matches(settings->where.filter, record))
             keep(f, record);
         if (++*records % PROGRESS_RECORDS == 0) {
             uint64_t done, total;

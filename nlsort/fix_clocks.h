@@ -17,9 +17,8 @@ typedef struct fix_options {
     correction_message *messages;
 } fix_options;
 
-/* --fix-clocks, --reference, --id and --message. A program lists it among its argp children, its child input being a
- * fix_options; arguments are cut up in place. */
-extern const struct argp fix_clocks_argp;
+/* --fix-clocks, --reference, --id and --message, about a fix_options; the text of values is cut up in place. */
+extern const nl_option fix_clocks_options[];
 
 void fix_options_free(fix_options *o);
 

@@ -56,7 +56,7 @@ void input_make_entry(input_settings *settings, const nl_record *record, nl_buff
 bool input_next(input *in, nl_string *key, nl_string *line)
 {
     const nl_record *record;
-    nl_status status = program_log_next(in->log, in->settings->where, &record);
+    nl_status status = program_log_next(in->log, in->settings->where.filter, &record);
     if (status == NL_FAILED)
         in->settings->failed = true;
     if (status != NL_OK)

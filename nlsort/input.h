@@ -16,10 +16,10 @@ enum { PROGRESS_RECORDS = 64 << 10 }; /* between looks at whether it is time to 
 /* What all inputs share. */
 typedef struct input_settings {
     const key *key;
-    bool unique;      /* the line ends the key, so that identical records come together */
-    nl_format format; /* of the output; NL_FORMAT_UNKNOWN until the first record says */
-    bool packed;      /* lines are records as nl_record_pack makes them, whatever the format */
-    nl_filter *where; /* other records are passed over; NULL when there are none */
+    bool unique;         /* the line ends the key, so that identical records come together */
+    nl_format format;    /* of the output; NL_FORMAT_UNKNOWN until the first record says */
+    bool packed;         /* lines are records as nl_record_pack makes them, whatever the format */
+    program_where where; /* the records to sort */
     program_reading reading;
     bool failed; /* an input could not be opened or read to its end */
 } input_settings;

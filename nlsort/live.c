@@ -227,7 +227,7 @@ static bool take_some(window *w)
         w->sources[i].dry = false;
     source *from;
     for (int turn = 0; turn < TURN && (from = next_source(w)) != NULL; turn++) {
-        nl_status status = program_log_next(from->log, w->what->settings->where, &record);
+        nl_status status = program_log_next(from->log, w->what->settings->where.filter, &record);
         from->dry = status == NL_AGAIN;
         some |= status != NL_AGAIN;
         if (status == NL_OK) {

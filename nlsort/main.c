@@ -20,9 +20,6 @@
 #include <sys/sysinfo.h>
 
 enum {
-    OPTION_FORMAT = 0x1000,
-    OPTION_WINDOW,
-    OPTION_LATE,
     WRITE_SIZE = 256 << 10,
     RUN_BUFFER = 1 << 20,
     RUN_BUFFER_LEAST = 16 << 10,
@@ -47,39 +44,86 @@ typedef struct arguments {
     char **expanded; /* files, when they are to be freed */
 } arguments;
 
-static const struct argp_option options[] = {
-    {"key", 'k', "FIELD[:OPTIONS]", 0,
-     "Order by FIELD; again for a second key, and so on. OPTIONS: t time, n number, s text, r descending. Without a "
-     "type, by content: numbers by value, before text. Without any key: by time. Records without the field come first",
-     0},
-    {"merge", 'm', NULL, 0, "Merge logs that are in order already, without holding them", 0},
-    {"check", 'c', NULL, 0, "Only say whether the logs are in order: exit status 1 at the first record that is not", 0},
-    {"reverse", 'r', NULL, 0, "Descending; records of equal keys stay in the order in which they came", 0},
-    {"unique", 'u', NULL, 0, "Of identical records keep one; records of equal keys are then ordered by their text", 0},
-    {"buffer-size", 'S', "SIZE", 0,
-     "Use so much memory at most (256M; default a quarter of the machine's); what is "
-     "larger goes by way of the disk",
-     0},
-    {"temporary-directory", 'T', "DIR", 0, "There (default $TMPDIR, or /tmp)", 0},
-    {"output", 'o', "FILE", 0, "Write to FILE, which may be one of the inputs; it takes its place when all is done", 0},
-    {"window", OPTION_WINDOW, "TIME", 0,
-     "Live: order by time what comes, without an end, holding each record until it is TIME (500ms, 5s, 1m) older than "
-     "the newest. What comes later than that is written at once, counted and told of",
-     0},
-    {"late", OPTION_LATE, "FILE", 0, "With --window: append what comes too late to FILE instead", 0},
-    {"follow", 'f', NULL, 0, "With --window: wait at the end of files for what is appended", 0},
-    {"format", OPTION_FORMAT, "ulm|bp|nlb", 0,
-     "Write in that format (default: nlb when the output's name ends in .nlb, else the first record's, ULM when that "
-     "is nlb)",
-     0},
+static bool set_key(void *settings, const nl_option *row, const char *value, char *message)
+{
+    (void)row;
+    const char *why = key_add(((arguments *)settings)->key, value);
+    if (why != NULL)
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\": %.200s", value, why);
+    return why == NULL;
+}
+
+static const nl_option options[] = {
+    {.name = "key",
+     .letter = 'k',
+     .value = "FIELD[:OPTIONS]",
+     .initial = "(by time)",
+     .repeatable = true,
+     .set = set_key,
+     .help = "Order by FIELD; further keys order what is equal. OPTIONS: t time, n number, s text, r descending. "
+             "Without a type, numbers come before text. Records without the field come first"},
+    {.name = "merge",
+     .letter = 'm',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, merge),
+     .help = "Merge logs that are in order already, without holding them in memory"},
+    {.name = "check",
+     .letter = 'c',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, check),
+     .help = "Only check whether the logs are in order; exit with 1 at the first record that is not"},
+    {.name = "reverse",
+     .letter = 'r',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, reverse),
+     .help = "Descending order; records with equal keys keep their order"},
+    {.name = "unique",
+     .letter = 'u',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, input.unique),
+     .help = "Keep one of identical records; records with equal keys are then ordered by their text"},
+    {.name = "buffer-size",
+     .letter = 'S',
+     .type = NL_OPTION_SIZE,
+     .initial = "(a quarter of the machine's memory)",
+     NL_OPTION_MEMBER(arguments, memory),
+     .help = "Maximum memory, at least 16m; larger input is sorted by way of temporary files"},
+    {.name = "temporary-directory",
+     .letter = 'T',
+     .value = "DIR",
+     .initial = "/tmp",
+     .environment = "TMPDIR",
+     NL_OPTION_MEMBER(arguments, directory),
+     .help = "Where temporary files go"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .initial = "(standard output)",
+     NL_OPTION_MEMBER(arguments, output),
+     .help = "Write to FILE, which may be one of the inputs; the file is replaced when all is written"},
+    {.name = "window",
+     .type = NL_OPTION_DURATION,
+     .minimum = 1,
+     NL_OPTION_MEMBER(arguments, window_ns),
+     .help = "Order endless input by time, live: hold each record until it is so much older than the newest; later "
+             "records are written at once, counted and reported"},
+    {.name = "late",
+     .value = "FILE",
+     NL_OPTION_MEMBER(arguments, late),
+     .help = "With --window: append records that come too late to FILE instead"},
+    {.name = "follow",
+     .letter = 'f',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, follow),
+     .help = "With --window: wait at the end of files for more"},
+    {.name = "format",
+     .value = "ulm|bp|nlb",
+     .initial = "(nlb if the output's name ends in .nlb, else that of the first record, or ulm if that is nlb)",
+     .set = program_set_format,
+     NL_OPTION_MEMBER(arguments, input.format),
+     .help = "The output's format"},
     {0},
 };
-
-static const struct argp_child children[] = {{&program_where_argp, 0, NULL, 0},
-                                             {&program_reading_argp, 0, NULL, 1},
-                                             {&program_strict_argp, 0, NULL, 1},
-                                             {&fix_clocks_argp, 0, NULL, 2},
-                                             {0}};
 
 /* The format that the output's URL asks for, or else its name, if either does. */
 static nl_format format_of_output(const arguments *a)
@@ -105,93 +149,33 @@ static void settle_format(arguments *a)
 }
 
 /* Which options go together. */
-static void check_together(const arguments *a, struct argp_state *state)
+static void check_together(const arguments *a)
 {
     if (a->merge && a->check)
-        argp_error(state, "-m and -c exclude each other");
+        options_fail("--merge: excludes --check");
     if (a->window_ns > 0 && (a->merge || a->check || a->reverse || a->input.unique || !key_is_time(a->key)))
-        argp_error(state, "--window orders by time alone: without -k, -m, -c, -r and -u");
+        options_fail("--window: excludes --key, --merge, --check, --reverse and --unique");
     if (a->window_ns == 0 && (a->follow || a->late != NULL))
-        argp_error(state, "--follow and --late go with --window");
+        options_fail("--follow and --late: need --window");
+    if (!a->clocks.asked &&
+        (a->clocks.what.reference != NULL || a->clocks.what.id_count > 0 || a->clocks.what.message_count > 0))
+        options_fail("--reference, --id and --message: need --fix-clocks");
     if (a->clocks.asked && (a->merge || a->check || a->window_ns > 0))
-        argp_error(state, "--fix-clocks sorts: without -m, -c and --window");
+        options_fail("--fix-clocks: excludes --merge, --check and --window");
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    const char *why;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->input.where;
-        state->child_inputs[1] = &a->input.reading;
-        state->child_inputs[2] = &a->input.reading.strict;
-        state->child_inputs[3] = &a->clocks;
-        return 0;
-    case 'k':
-        why = key_add(a->key, argument);
-        if (why != NULL)
-            argp_error(state, "-k %s: %s", argument, why);
-        return 0;
-    case 'm':
-        a->merge = true;
-        return 0;
-    case 'c':
-        a->check = true;
-        return 0;
-    case 'r':
-        a->reverse = true;
-        return 0;
-    case 'u':
-        a->input.unique = true;
-        return 0;
-    case 'S':
-        if (!nl_size_parse(argument, &a->memory))
-            argp_error(state, "-S %s: that is no size", argument);
-        return 0;
-    case 'T':
-        a->directory = argument;
-        return 0;
-    case 'o':
-        a->output = argument;
-        return 0;
-    case OPTION_WINDOW:
-        if (!program_duration_parse(argument, &a->window_ns))
-            argp_error(state, "--window %s: that is no time, such as 500ms, 5s or 1m", argument);
-        return 0;
-    case OPTION_LATE:
-        a->late = argument;
-        return 0;
-    case 'f':
-        a->follow = true;
-        return 0;
-    case OPTION_FORMAT:
-        a->input.format = nl_format_parse(argument);
-        if (a->input.format == NL_FORMAT_UNKNOWN)
-            argp_error(state, "--format %s: ulm, bp and nlb are known", argument);
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->files = state->argv + state->next;
-        a->file_count = (size_t)(state->argc - state->next);
-        return 0;
-    case ARGP_KEY_END:
-        check_together(a, state);
-        settle_format(a);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "[SOURCE...]",
-    .doc =
-        "Order and merge logs, by time or by any fields; stable. Without SOURCE, standard input. " PROGRAM_SOURCES "."
-        "\vExit status: 0 done; 1 something was malformed, unreadable or out of order (the rest is done all the same); "
-        "2 wrong use.\n\nExamples: nlsort -o all.log host*.log\n  nlsort -k NL.EVNT -k SEND.SZ:nr a.log",
-    .children = children,
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, options, 0},
+                                      {"Clocks", fix_clocks_options, offsetof(arguments, clocks)},
+                                      {"Which records", program_where_options, offsetof(arguments, input.where)},
+                                      {"Reading", program_reading_options, offsetof(arguments, input.reading)},
+                                      {"Reading", program_strict_options, offsetof(arguments, input.reading)},
+                                      {0}},
+    .operands = "[SOURCE...]",
+    .summary = "Order and merge logs, by time or by any fields; the sort is stable. Without SOURCE, read standard "
+               "input. " PROGRAM_SOURCES ".",
+    .notes = "Exit status: 0 done; 1 something was malformed, unreadable or out of order (the rest is sorted); 2 wrong "
+             "use.\n\nExamples:\n  nlsort -o all.log host*.log\n  nlsort -k NL.EVNT -k SEND.SZ:nr a.log",
 };
 
 static size_t default_memory(void)
@@ -567,12 +551,14 @@ int main(int argc, char **argv)
 {
     program_start("nlsort", argv);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is told of as a full disk is */
-    arguments a = {.memory = default_memory(), .directory = getenv("TMPDIR")};
+    arguments a = {.memory = default_memory()};
     a.input.key = a.key = key_new();
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    int first = options_parse(&usage, argc, argv, &a);
+    a.files = argv + first;
+    a.file_count = (size_t)(argc - first);
+    check_together(&a);
+    settle_format(&a);
     key_set_reverse(a.key, a.reverse);
-    if (a.directory == NULL || *a.directory == '\0')
-        a.directory = "/tmp";
     if (a.memory < MEMORY_LEAST)
         a.memory = MEMORY_LEAST;
     expand_sources(&a);
@@ -611,6 +597,6 @@ int main(int argc, char **argv)
         free(a.expanded[i]);
     free(a.expanded);
     key_free(a.key);
-    nl_filter_free(a.input.where);
+    nl_filter_free(a.input.where.filter);
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

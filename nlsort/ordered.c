@@ -26,7 +26,7 @@ struct ordered_log {
 ordered_log *ordered_open(input_settings *settings, const char *path, size_t memory, bool reverse,
                           ordered_disorder *disorder, void *user)
 {
-    load *l = settings->where == NULL ? load_open(settings, path) : NULL;
+    load *l = settings->where.filter == NULL ? load_open(settings, path) : NULL;
     input *in = l == NULL ? input_open(settings, path) : NULL;
     if (l == NULL && in == NULL)
         return NULL;

@@ -11,14 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_FROM = 0x1000, OPTION_TO, OPTION_ID, LOOK_PAUSES = 40 };
-
-typedef enum command { COMMAND_LOAD = 1, COMMAND_QUERY = 2 } command;
+enum { LOOK_PAUSES = 40 };
 
 typedef struct arguments {
-    command command;
-    unsigned asked; /* of options, which commands take them */
-    const char *asked_name;
+    bool is_load; /* else query */
     const char *archive;
     char **sources;
     size_t source_count;
@@ -27,144 +23,109 @@ typedef struct arguments {
     size_t id_count;
     const char *output;
     query query;
-    nl_filter *where;
+    program_where where;
     program_reading reading;
 } arguments;
 
-static const struct argp_option options[] = {
-    {"follow", 'f', NULL, 0, "load: go on as the sources grow, until SIGINT or SIGTERM", 0},
-    {"id", OPTION_ID, "FIELD,...", 0,
-     "load: those fields name an object; again for others. The views lifelines and steps are about them (default: "
-     "found out from the first records)",
-     0},
-    {"from", OPTION_FROM, "TIME", 0,
-     "query: records of then or later: 2026-01-31T12:00:00.5, 20260131120000.5 or seconds since 1970", 1},
-    {"to", OPTION_TO, "TIME", 0, "query: records before that", 1},
-    {"format", 't', "FORMAT", 0, "query: write that, as nlconv --formats lists them (default ulm)", 1},
-    {"output", 'o', "FILE", 0, "query: write to FILE, which takes its name when all is done", 1},
-    {"config", 'c', "FILE", 0, "query: take lifelines and loadlines from an nlv file, for formats that draw them", 1},
-    {"quiet", 'q', NULL, 0, "Do not say how much was loaded, or what the output's format can't hold", 2},
-    {0},
-};
-
-static const struct argp_child children[] = {{&program_where_argp, 0, NULL, 3},
-                                             {&program_reading_argp, 0, "load, reading sources:", 4},
-                                             {&program_strict_argp, 0, NULL, 4},
-                                             {0}};
-
-static void take_words(arguments *a, struct argp_state *state)
+static bool add_id(void *settings, const nl_option *row, const char *value, char *message)
 {
-    char **words = state->argv + state->next;
-    int count = state->argc - state->next;
-    if (strcmp(words[0], "load") == 0)
-        a->command = COMMAND_LOAD;
-    else if (strcmp(words[0], "query") == 0)
-        a->command = COMMAND_QUERY;
-    else
-        argp_error(state, "\"%s\" is no command: load and query are", words[0]);
-    if (count < 2)
-        argp_error(state, "%s: which ARCHIVE?", words[0]);
-    a->archive = words[1];
-    a->sources = words + 2;
-    a->source_count = (size_t)(count > 2 ? count - 2 : 0);
-    if (a->command == COMMAND_QUERY && count > 2)
-        argp_error(state, "query: \"%s\" is more than an ARCHIVE", words[2]);
-}
-
-static void ask(arguments *a, command of, const char *name)
-{
-    a->asked |= of;
-    a->asked_name = of == COMMAND_LOAD || a->asked_name == NULL ? name : a->asked_name;
-}
-
-static void add_id(arguments *a, struct argp_state *state, char *fields)
-{
-    if (!objects_are_fields(fields))
-        argp_error(state, "--id %s: names of fields are wanted, with commas between", fields);
+    arguments *a = settings;
+    (void)row;
+    if (!objects_are_fields(value)) {
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not a list of field names with commas between", value);
+        return false;
+    }
     a->ids = reallocarray(a->ids, a->id_count + 1, sizeof *a->ids);
     if (a->ids == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    a->ids[a->id_count++] = fields;
+    a->ids[a->id_count++] = (char *)value;
+    return true;
 }
 
-static void check(struct argp_state *state, const arguments *a)
+static bool set_format(void *settings, const nl_option *row, const char *value, char *message)
 {
-    if (a->asked != 0 && (a->asked & ~(unsigned)a->command) != 0)
-        argp_error(state, "%s: %s has no such option", a->asked_name, a->command == COMMAND_LOAD ? "load" : "query");
-    if (a->query.from_ns >= a->query.to_ns)
-        argp_error(state, "--from is not before --to");
+    (void)row;
+    ((arguments *)settings)->query.to = exporter_kind_find(value);
+    snprintf(message, NL_OPTION_MESSAGE_SIZE, "%.100s: unknown format; nlconv --formats lists all", value);
+    return ((arguments *)settings)->query.to != NULL;
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->where;
-        state->child_inputs[1] = &a->reading;
-        state->child_inputs[2] = &a->reading.strict;
-        return 0;
-    case 'f':
-        a->follow = true;
-        ask(a, COMMAND_LOAD, "--follow");
-        return 0;
-    case OPTION_ID:
-        add_id(a, state, argument);
-        ask(a, COMMAND_LOAD, "--id");
-        return 0;
-    case OPTION_FROM:
-        a->query.from_ns = program_parse_time(state, argument);
-        ask(a, COMMAND_QUERY, "--from");
-        return 0;
-    case OPTION_TO:
-        a->query.to_ns = program_parse_time(state, argument);
-        ask(a, COMMAND_QUERY, "--to");
-        return 0;
-    case 't':
-        a->query.to = exporter_kind_find(argument);
-        if (a->query.to == NULL)
-            argp_error(state, "--format %s: no such format is written; nlconv --formats lists them", argument);
-        ask(a, COMMAND_QUERY, "--format");
-        return 0;
-    case 'o':
-        a->output = argument;
-        ask(a, COMMAND_QUERY, "--output");
-        return 0;
-    case 'c':
-        a->query.drawing = argument;
-        ask(a, COMMAND_QUERY, "--config");
-        return 0;
-    case 'q':
-        a->quiet = true;
-        return 0;
-    case ARGP_KEY_ARGS:
-        take_words(a, state);
-        return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "no command given: load or query");
-        return 0;
-    case ARGP_KEY_END:
-        check(state, a);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .children = children,
-    .args_doc = "load ARCHIVE [SOURCE...]\nquery ARCHIVE",
-    .doc =
-        "Keep logs in a database, where SQL can be asked of them. ARCHIVE is a file of SQLite, made if need be, or "
-        "postgresql://[USER@][HOST]/DATABASE. load puts in what of the SOURCEs was not loaded yet, no event twice; "
-        "query writes records in order of time. Without SOURCE, standard input. " PROGRAM_SOURCES "."
-        "\vExamples: nlarchive load all.db logs/\n  nlarchive query --where 'HOST == h1' --format json all.db\n"
-        "  sqlite3 all.db 'SELECT event, count(*) FROM events GROUP BY event'\n\n"
-        "Exit status: 0 done; 1 something could not be read or written, or is missing (the rest is done all the same); "
-        "2 wrong use.",
+static const nl_option options[] = {
+    {.name = "follow",
+     .letter = 'f',
+     .type = NL_OPTION_FLAG,
+     .commands = "load",
+     NL_OPTION_MEMBER(arguments, follow),
+     .help = "Continue as the sources grow, until SIGINT or SIGTERM"},
+    {.name = "id",
+     .value = "FIELD,...",
+     .initial = "(found in the first records)",
+     .commands = "load",
+     .repeatable = true,
+     .set = add_id,
+     .help = "The fields that identify a request, for the views lifelines and steps"},
+    {.name = "format",
+     .value = "FORMAT",
+     .initial = "ulm",
+     .commands = "query",
+     .set = set_format,
+     .help = "The output's format, one of those that nlconv --formats lists"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .initial = "(standard output)",
+     .commands = "query",
+     NL_OPTION_MEMBER(arguments, output),
+     .help = "Write to FILE; the file appears when all is written"},
+    {.name = "config",
+     .letter = 'c',
+     .value = "FILE",
+     .commands = "query",
+     NL_OPTION_MEMBER(arguments, query.drawing),
+     .help = "Take lifelines and loadlines from an nlv file, for formats that draw them"},
+    {.name = "quiet",
+     .letter = 'q',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, quiet),
+     .help = "Do not report how many records were loaded, or what the output's format cannot represent"},
+    {0},
 };
+
+static const options_command commands[] = {
+    {"load", "ARCHIVE [SOURCE...]", "Store what was not loaded yet of the SOURCEs, no event twice"},
+    {"query", "ARCHIVE", "Write records in order of time"},
+    {0},
+};
+
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, options, 0},
+                                      {"Which records", program_where_options, offsetof(arguments, where)},
+                                      {"Reading sources (load)", program_reading_options, offsetof(arguments, reading)},
+                                      {"Reading sources (load)", program_strict_options, offsetof(arguments, reading)},
+                                      {0}},
+    .commands = commands,
+    .summary = "Keep logs in a database and query it, also with SQL. ARCHIVE is an SQLite file, which load creates, or "
+               "postgresql://[USER@][HOST]/DATABASE. Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
+    .notes = "Examples:\n  nlarchive load all.db logs/\n  nlarchive query --where 'HOST == h1' --format json all.db\n"
+             "  sqlite3 all.db 'SELECT event, count(*) FROM events GROUP BY event'\n\n"
+             "Exit status: 0 done; 1 something could not be read or written, or is missing (the rest is done); 2 wrong "
+             "use.",
+};
+
+static void read_arguments(arguments *a, int argc, char **argv)
+{
+    int first = options_parse(&usage, argc, argv, a);
+    a->is_load = strcmp(argv[first], "load") == 0;
+    if (argc - first < 2)
+        options_fail("%s: missing ARCHIVE", argv[first]);
+    a->archive = argv[first + 1];
+    a->sources = argv + first + 2;
+    a->source_count = (size_t)(argc - first - 2);
+    if (!a->is_load && a->source_count > 0)
+        options_fail("query: %s: unexpected argument", a->sources[0]);
+    a->query.from_ns = a->where.ranged ? a->where.since_ns : INT64_MIN;
+    a->query.to_ns = a->where.ranged ? a->where.until_ns : INT64_MAX;
+}
 
 /* ---- load ---- */
 
@@ -233,7 +194,7 @@ static bool load(arguments *a)
         return false;
     }
     objects *lines = objects_new(a->ids, a->id_count);
-    loader *l = loader_new(s, &a->reading, a->where, lines);
+    loader *l = loader_new(s, &a->reading, a->where.filter, lines);
     bool good = l != NULL;
     if (good) {
         l->quiet = a->follow;
@@ -261,7 +222,7 @@ static bool ask_archive(arguments *a)
         program_error("%s", store_why());
         return false;
     }
-    a->query.where = a->where;
+    a->query.where = a->where.filter;
     a->query.quiet = a->quiet;
     output *out = output_open(a->output);
     bool good = out != NULL && query_run(s, &a->query, out);
@@ -275,10 +236,10 @@ int main(int argc, char **argv)
 {
     program_start("nlarchive", argv);
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is told of as a full disk is */
-    arguments a = {.query = {.from_ns = INT64_MIN, .to_ns = INT64_MAX, .to = &ulm_exporter}};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
-    bool good = a.command == COMMAND_LOAD ? load(&a) : ask_archive(&a);
-    nl_filter_free(a.where);
+    arguments a = {0};
+    read_arguments(&a, argc, argv);
+    bool good = a.is_load ? load(&a) : ask_archive(&a);
+    nl_filter_free(a.where.filter);
     free(a.ids);
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);
 }

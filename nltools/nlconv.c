@@ -14,8 +14,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OPTION_FORMATS = 0x1000, OPTION_THREADS, OPTION_HOST, OPTION_BASE };
-
 typedef struct arguments {
     const importer_kind *from;
     const exporter_kind *to;
@@ -28,30 +26,13 @@ typedef struct arguments {
     bool quiet;
     unsigned threads;
     import_about about;
-    nl_filter *where;
+    program_where where;
     program_reading reading;
 } arguments;
 
-static const struct argp_option options[] = {
-    {"from", 'f', "FORMAT", 0, "The input's format (default: told by its content)", 0},
-    {"to", 't', "FORMAT", 0, "The output's format", 0},
-    {"output", 'o', "FILE", 0, "Write to FILE, which takes its name when all is done (default: standard output)", 0},
-    {"config", 'c', "FILE", 0, "Take lifelines and loadlines from an nlv file (default: found from the log)", 0},
-    {"quiet", 'q', NULL, 0, "Do not say what the output's format can't hold", 0},
-    {"threads", OPTION_THREADS, "N", 0, "Convert with so many threads (default: as many as there are processors)", 0},
-    {"host", OPTION_HOST, "NAME", 0, "The host of records that name none (strace, perf)", 0},
-    {"base", OPTION_BASE, "TIME", 0,
-     "What times without a date count from: the day (YYYY-MM-DD) of strace -tt, the time at which perf's clock was 0",
-     0},
-    {"formats", OPTION_FORMATS, NULL, 0, "List the formats and end", 0},
-    {0},
-};
-
-static const struct argp_child children[] = {
-    {&program_where_argp, 0, NULL, 0}, {&program_reading_argp, 0, NULL, 1}, {&program_strict_argp, 0, NULL, 1}, {0}};
-
-static void list_formats(void)
+static bool list_formats(void *settings, const nl_option *row, const char *value, char *message)
 {
+    (void)settings, (void)row, (void)value, (void)message;
     printf("read:\n");
     for (size_t i = 0; importer_kinds[i] != NULL; i++)
         printf("  %-10s %s\n", importer_kinds[i]->name, importer_kinds[i]->what);
@@ -59,13 +40,6 @@ static void list_formats(void)
     for (size_t i = 0; exporter_kinds[i] != NULL; i++)
         printf("  %-10s %s\n", exporter_kinds[i]->name, exporter_kinds[i]->what);
     exit(program_finish(PROGRAM_DONE));
-}
-
-static void take_file(arguments *a, char *name, struct argp_state *state)
-{
-    if (a->input != NULL)
-        argp_error(state, "one input at a time: \"%s\" is a second", name);
-    a->input = name;
 }
 
 /* A time; a day, which begins at midnight here; or a time here as `uptime -s` says it. */
@@ -78,90 +52,107 @@ static bool read_base(const char *text, int64_t *time_ns)
     return !__builtin_mul_overflow((int64_t)mktime(&day), NL_NS_PER_SECOND, time_ns);
 }
 
-/* Ends the program for a format that is not known. */
-static void refuse_format(struct argp_state *state, const char *option, const char *name, const char *done)
+static bool reject_format(const char *name, char *message)
 {
     const char *missing = format_missing(name);
     if (missing != NULL)
-        argp_error(state, "%s %s: this nlconv was built without %s", option, name, missing);
-    argp_error(state, "%s %s: no such format is %s; --formats lists them", option, name, done);
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "%.100s: this nlconv was built without %.100s", name, missing);
+    else
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "%.100s: unknown format; --formats lists all", name);
+    return false;
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+static bool set_from_format(void *settings, const nl_option *row, const char *value, char *message)
 {
-    arguments *a = state->input;
-    char *end;
-    long count;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->where;
-        state->child_inputs[1] = &a->reading;
-        state->child_inputs[2] = &a->strict;
-        return 0;
-    case 'f':
-        a->from = importer_kind_find(argument);
-        if (a->from == NULL)
-            refuse_format(state, "--from", argument, "read");
-        return 0;
-    case 't':
-        a->to = exporter_kind_find(argument);
-        if (a->to == NULL)
-            refuse_format(state, "--to", argument, "written");
-        return 0;
-    case 'o':
-        a->output = argument;
-        return 0;
-    case 'c':
-        a->drawing = argument;
-        return 0;
-    case 'q':
-        a->quiet = true;
-        return 0;
-    case OPTION_THREADS:
-        count = strtol(argument, &end, 10);
-        if (*argument == '\0' || *end != '\0' || count < 1 || count > 1024)
-            argp_error(state, "--threads %s: it is a number from 1 to 1024", argument);
-        a->threads = (unsigned)count;
-        return 0;
-    case OPTION_HOST:
-        a->about.host = argument;
-        return 0;
-    case OPTION_BASE:
-        a->about.has_base = read_base(argument, &a->about.base_ns);
-        if (!a->about.has_base)
-            argp_error(state, "--base %s: it is a day, YYYY-MM-DD, or a time", argument);
-        return 0;
-    case OPTION_FORMATS:
-        list_formats();
-        return 0;
-    case ARGP_KEY_ARG:
-        take_file(a, argument, state);
-        return 0;
-    case ARGP_KEY_END:
-        if (a->to == NULL)
-            argp_error(state, "--to is missing: which format is wanted? --formats lists them");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    arguments *a = settings;
+    (void)row;
+    a->from = importer_kind_find(value);
+    return a->from != NULL || reject_format(value, message);
 }
 
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "--to FORMAT [SOURCE]",
-    .doc = "Convert a log from one format into another. Without SOURCE, standard input. What the output's format can't "
-           "hold is said once on standard error. " PROGRAM_SOURCES "."
-           "\vExit status: 0 done; 1 something could not be read or written, or is missing (the rest is done all the "
-           "same); 2 wrong use.\n\nExamples: nlconv --to json all.nlb\n  nlconv --to csv -o all.csv all.log\n  nlconv "
-           "--from csv --to ulm < all.csv",
-    .children = children,
+static bool set_format(void *settings, const nl_option *row, const char *value, char *message)
+{
+    arguments *a = settings;
+    (void)row;
+    a->to = exporter_kind_find(value);
+    return a->to != NULL || reject_format(value, message);
+}
+
+static bool set_base(void *settings, const nl_option *row, const char *value, char *message)
+{
+    arguments *a = settings;
+    (void)row;
+    a->about.has_base = read_base(value, &a->about.base_ns);
+    if (!a->about.has_base)
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not a day, YYYY-MM-DD, or a time", value);
+    return a->about.has_base;
+}
+
+static const nl_option options[] = {
+    {.name = "from-format",
+     .value = "FORMAT",
+     .initial = "(detected from the content)",
+     .set = set_from_format,
+     .help = "The input's format"},
+    {.name = "format", .value = "FORMAT", .set = set_format, .help = "The output's format; required"},
+    {.name = "formats", .type = NL_OPTION_FLAG, .set = list_formats, .help = "List all formats and exit"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .initial = "(standard output)",
+     NL_OPTION_MEMBER(arguments, output),
+     .help = "Write to FILE; the file appears when all is written"},
+    {.name = "config",
+     .letter = 'c',
+     .value = "FILE",
+     .initial = "(found in the log)",
+     NL_OPTION_MEMBER(arguments, drawing),
+     .help = "Take lifelines and loadlines from an nlv file"},
+    {.name = "quiet",
+     .letter = 'q',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, quiet),
+     .help = "Do not report what the output's format cannot represent"},
+    {.name = "strict",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, strict),
+     .help = "Stop at the first malformed input, with exit status 1"},
+    {.name = "threads",
+     .type = NL_OPTION_COUNT,
+     .initial = "(one per processor)",
+     .minimum = 1,
+     .maximum = 1024,
+     NL_OPTION_MEMBER(arguments, threads),
+     .help = "Convert with so many threads"},
+    {.name = "host",
+     .value = "NAME",
+     NL_OPTION_MEMBER(arguments, about.host),
+     .help = "The host of records that name none (strace, perf)"},
+    {.name = "base",
+     .value = "TIME",
+     .set = set_base,
+     .help = "The origin of times without a date: the day (YYYY-MM-DD) of strace -tt, the time at which perf's clock "
+             "was 0"},
+    {0},
+};
+
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, options, 0},
+                                      {"Which records", program_where_options, offsetof(arguments, where)},
+                                      {"Reading", program_reading_options, offsetof(arguments, reading)},
+                                      {0}},
+    .operands = "--format FORMAT [SOURCE]",
+    .summary = "Convert a log from one format into another. Without SOURCE, read standard input. nlconv reports once "
+               "what the output's format cannot represent. " PROGRAM_SOURCES ".",
+    .notes = "Exit status: 0 done; 1 something could not be read or written, or is missing (the rest is converted); 2 "
+             "wrong use.\n\nExamples:\n  nlconv --format json all.nlb\n  nlconv --format csv -o all.csv all.log\n"
+             "  nlconv --from-format csv --format ulm < all.csv",
 };
 
 static void say_undated(const pass *p)
 {
     if (p->undated)
-        program_error("%s: its times count from nobody says when, and are taken as from 1970: see --base",
+        program_error("%s: its times have no date and are read as from 1970; name their origin with --base",
                       p->sources[0]);
 }
 
@@ -240,7 +231,7 @@ static bool convert(arguments *a, output *out, bool *keep)
                       .from = a->from,
                       .to = a->to,
                       .reading = &a->reading,
-                      .where = a->where,
+                      .where = a->where.filter,
                       .strict = a->strict,
                       .about = a->about,
                       .out = out,
@@ -290,13 +281,18 @@ int main(int argc, char **argv)
     program_start("nlconv", argv);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     arguments a = {.threads = processors > 1 ? (unsigned)processors : 1};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    int first = options_parse(&usage, argc, argv, &a);
+    if (a.to == NULL)
+        options_fail("missing --format; --formats lists all");
+    if (argc - first > 1)
+        options_fail("%s: unexpected argument; nlconv converts one input", argv[first + 1]);
+    a.input = argv[first];
     bool listed = list_input(&a);
     output *out = listed ? output_open(a.output) : NULL;
     bool keep = false, good = out != NULL && convert(&a, out, &keep);
     if (out != NULL)
         good &= output_close(out, keep);
-    nl_filter_free(a.where);
+    nl_filter_free(a.where.filter);
     for (size_t i = 0; i < a.file_count; i++)
         free(a.files[i]);
     free(a.files);

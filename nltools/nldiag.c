@@ -11,8 +11,6 @@
 
 #include <stdlib.h>
 
-enum { OPTION_HTML = 0x1000, OPTION_COMPARE };
-
 typedef struct arguments {
     subject_options subject;
     const char *html;
@@ -21,61 +19,31 @@ typedef struct arguments {
     int file_count;
 } arguments;
 
-static const struct argp_option options[] = {
-    {"compare", OPTION_COMPARE, NULL, 0, "Of two SOURCEs, before and after: say what changed", 0},
-    {"html", OPTION_HTML, "FILE", 0, "Write a report to be mailed into FILE, with nlv's pictures", 0},
-    {"json", 'j', NULL, 0, "Print JSON; times are nanoseconds", 0},
+static const nl_option options[] = {
+    {.name = "compare",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, compare),
+     .help = "Report what changed between two SOURCEs, before and after"},
+    {.name = "html",
+     .value = "FILE",
+     NL_OPTION_MEMBER(arguments, html),
+     .help = "Write a report with pictures into FILE, one page that can be mailed"},
+    {.name = "json",
+     .letter = 'j',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, json),
+     .help = "Print JSON; times are in nanoseconds"},
     {0},
 };
 
-static const struct argp_child children[] = {{&subject_argp, 0, NULL, 0}, {0}};
-
-static void check(struct argp_state *state, const arguments *a)
-{
-    if (a->compare && a->file_count != 2)
-        argp_error(state, "--compare wants two logs");
-    if (a->compare && (a->json || a->html != NULL))
-        argp_error(state, "--compare goes with neither --json nor --html");
-}
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->subject;
-        return 0;
-    case 'j':
-        a->json = true;
-        return 0;
-    case OPTION_HTML:
-        a->html = argument;
-        return 0;
-    case OPTION_COMPARE:
-        a->compare = true;
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->files = state->argv + state->next;
-        a->file_count = state->argc - state->next;
-        return 0;
-    case ARGP_KEY_END:
-        check(state, a);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "[SOURCE...]",
-    .doc = "Say why a program is slow, out of its log: the causes, the weightiest first, how much of the time each "
-           "explains, how sure that is, what shows it, and what to try.\v" PROGRAM_SOURCES
-           ". The more the log holds of what hosts and kernel did meanwhile (nlsensor, nlkernel), the more can be told."
-           "\n\nExit status: 0 when it could be looked at, healthy or not; 1 when something could not be read; 2 wrong "
-           "use.",
-    .children = children,
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, options, 0}, SUBJECT_GROUPS(arguments)},
+    .operands = "[SOURCE...]",
+    .summary = "Report why a program is slow, from its log: the causes, the most important first, with the share of "
+               "the time that each explains, its certainty, its evidence, and what to try.",
+    .notes = PROGRAM_SOURCES
+    ". The more the log holds about hosts and kernel (nlsensor, nlkernel), the more causes nldiag can find.\n\n"
+    "Exit status: 0 the log could be analysed, healthy or not; 1 something could not be read; 2 wrong use.",
 };
 
 static void add(void *user, const nl_record *record)
@@ -114,7 +82,7 @@ static bool diagnose(arguments *a)
     observed *o = observe(a, sources.names, sources.count, &good);
     findings *f = findings_new(o);
     if (observed_objects(o)->len == 0)
-        program_error("no field ties events together: say with --id which one does; only resources are looked at");
+        program_error("cannot find a request ID field; name one with --id; only resources are examined");
     look(f);
     if (a->json)
         report_json(f, &sources);
@@ -144,7 +112,13 @@ int main(int argc, char **argv)
 {
     program_start("nldiag", argv);
     arguments a = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    int first = options_parse(&usage, argc, argv, &a);
+    a.files = argv + first;
+    a.file_count = argc - first;
+    if (a.compare && a.file_count != 2)
+        options_fail("--compare: needs two logs");
+    if (a.compare && (a.json || a.html != NULL))
+        options_fail("--compare: excludes --json and --html");
     bool good = a.compare ? compare(&a) : diagnose(&a);
     good = subject_options_finish(&a.subject) && good;
     return program_finish(good ? PROGRAM_DONE : PROGRAM_PROBLEM);

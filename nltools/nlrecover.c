@@ -3,16 +3,8 @@
 
 #include "program/program.h"
 
-#include <argp.h>
 #include <inttypes.h>
 #include <stdio.h>
-
-static const struct argp_option options[] = {
-    {"list", 'n', NULL, 0, "Say what is waiting, and change nothing", 0},
-    {"output", 'o', "URL", 0, "Write there instead of where each log was going: a file, x-netlog://HOST, -", 0},
-    {"everyone", 'a', NULL, 0, "Processes of all users (for root, and with --list or --output only)", 0},
-    {"quiet", 'q', NULL, 0, "Say nothing of what went well", 0},
-    {0}};
 
 typedef struct arguments {
     nl_recover_options recover;
@@ -20,42 +12,38 @@ typedef struct arguments {
     uint64_t logs, records;
 } arguments;
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case 'n':
-        a->recover.list_only = true;
-        return 0;
-    case 'o':
-        a->recover.destination = argument;
-        return 0;
-    case 'a':
-        a->recover.everyone = true;
-        return 0;
-    case 'q':
-        a->quiet = true;
-        return 0;
-    case ARGP_KEY_END:
-        if (a->recover.everyone && a->recover.destination == NULL && !a->recover.list_only)
-            argp_error(state, "--everyone wants --output, or --list: where a log was going is its owner's word");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
+static const nl_option options[] = {
+    {.name = "list",
+     .letter = 'l',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, recover.list_only),
+     .help = "Print what is waiting and change nothing"},
+    {.name = "dest",
+     .letter = 'd',
+     .value = "URL",
+     NL_OPTION_MEMBER(arguments, recover.destination),
+     .help = "Write there instead of to each log's own destination: a file, x-netlog://HOST, or -"},
+    {.name = "everyone",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, recover.everyone),
+     .help = "Recover the processes of all users; for root, and only with --list or --dest"},
+    {.name = "quiet",
+     .letter = 'q',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, quiet),
+     .help = "Print only problems"},
+    {0},
+};
 
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .doc =
-        "Bring the events that killed or crashed processes had logged, and not sent yet, to where they were going."
-        "\vThey wait in shared memory (/dev/shm, or $NETLOGGER_SHM); so do those of logs that could not be delivered "
-        "when they were closed. What such logs have in a spool is delivered too; while the collector is away, "
-        "everything is moved to the spool, and nlrecover exits with 1 and delivers it when it is called again. "
-        "--list counts what waits there; more may be recovered, the log's own records of what was lost, or less, what "
-        "the destination turns out to have already. Logs on standard output or error, a terminal or in memory go "
-        "nowhere without --output. netlogd does all this by itself for its own user.",
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, options, 0}, {0}},
+    .summary = "Deliver the events that killed or crashed processes had logged but not yet sent.",
+    .notes = "The events wait in shared memory: /dev/shm, or $NETLOGGER_SHM. So do the events of logs that could not "
+             "be delivered when they were closed. nlrecover also delivers what such logs have in a spool. While the "
+             "collector is away, nlrecover moves everything to the spool and exits with 1; call it again later. --list "
+             "counts what waits there; nlrecover may recover more (records of what was lost), or less (what the "
+             "destination already has). Logs on standard output or error, on a terminal or in memory need --dest. "
+             "netlogd recovers the events of its own user by itself.",
 };
 
 static void report(void *user, const nl_recovered *what)
@@ -78,7 +66,9 @@ int main(int argc, char **argv)
 {
     program_start("nlrecover", argv);
     arguments a = {.quiet = false};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    options_parse(&usage, argc, argv, &a);
+    if (a.recover.everyone && a.recover.destination == NULL && !a.recover.list_only)
+        options_fail("--everyone: needs --dest or --list; only its owner may choose a log's own destination");
     nl_status status = nl_recover(&a.recover, report, &a);
     if (status != NL_OK && a.logs == 0)
         program_error("%s", nl_error_message());

@@ -11,17 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum command { NO_COMMAND = 0, HEADER = 1, DOC = 2, CHECK = 4, JSON = 8, BENCH = 16 } command;
-
-static const struct {
-    const char *name;
-    command command;
-} commands[] = {{"header", HEADER}, {"doc", DOC}, {"check", CHECK}, {"json", JSON}, {"bench", BENCH}};
-
 typedef struct arguments {
-    command command;
+    const char *command;
     const char *path;
-    const char *output; /* NULL: standard output */
+    const char *output; /* "-": standard output */
     schema_doc_style style;
     bool strict;
     bool json;
@@ -29,123 +22,76 @@ typedef struct arguments {
     int log_count;
     program_reading reading;
     schema_bench_options bench;
-    /* What was asked for that not every command does: */
-    unsigned fits;     /* the commands that do it */
-    const char *asked; /* the option that made them fewer last */
 } arguments;
 
-enum { OPTION_HTML = 0x1000, OPTION_TEXT, OPTION_MARKDOWN, OPTION_STRICT, OPTION_CFLAGS, OPTION_LIBS };
-
-static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "header, doc, json: write there, not to standard output", 0},
-    {"markdown", OPTION_MARKDOWN, NULL, 0, "doc: as Markdown (the default)", 0},
-    {"html", OPTION_HTML, NULL, 0, "doc: as a page of HTML", 0},
-    {"text", OPTION_TEXT, NULL, 0, "doc: as plain text", 0},
-    {"strict", OPTION_STRICT, NULL, 0, "check: an event that the schema does not know is a deviation too", 0},
-    {"json", 'j', NULL, 0, "check, bench: print JSON", 0},
-    {"count", 'n', "NUMBER", 0, "bench: log each event so often in each of five rounds (default 100000)", 0},
-    {"cflags", OPTION_CFLAGS, "FLAGS", 0, "bench: compile with these, not with what pkg-config says of netlogger", 0},
-    {"libs", OPTION_LIBS, "FLAGS", 0, "bench: link with these, not with what pkg-config says of netlogger", 0},
+static const nl_option options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .initial = "-",
+     .commands = "header doc json",
+     NL_OPTION_MEMBER(arguments, output),
+     .help = "Write there; - is standard output"},
+    {.name = "format",
+     .type = NL_OPTION_CHOICE,
+     .choices = "markdown|html|text",
+     .initial = "markdown",
+     .commands = "doc",
+     NL_OPTION_MEMBER(arguments, style),
+     .help = "The format of the documentation"},
+    {.name = "strict",
+     .type = NL_OPTION_FLAG,
+     .commands = "check",
+     NL_OPTION_MEMBER(arguments, strict),
+     .help = "Count an event that the schema does not declare as a deviation too"},
+    {.name = "json",
+     .letter = 'j',
+     .type = NL_OPTION_FLAG,
+     .commands = "check bench",
+     NL_OPTION_MEMBER(arguments, json),
+     .help = "Print JSON"},
+    {.name = "count",
+     .letter = 'n',
+     .type = NL_OPTION_COUNT,
+     .initial = "100000",
+     .minimum = 1,
+     .commands = "bench",
+     NL_OPTION_MEMBER(arguments, bench.count),
+     .help = "Log each event so often in each of five rounds"},
+    {.name = "cflags",
+     .empty_value = true,
+     .value = "FLAGS",
+     .initial = "(from pkg-config)",
+     .commands = "bench",
+     NL_OPTION_MEMBER(arguments, bench.cflags),
+     .help = "Compile with these flags"},
+    {.name = "libs",
+     .empty_value = true,
+     .value = "FLAGS",
+     .initial = "(from pkg-config)",
+     .commands = "bench",
+     NL_OPTION_MEMBER(arguments, bench.libs),
+     .help = "Link with these flags"},
     {0},
 };
 
-static const struct argp_child children[] = {{&program_reading_argp, 0, "check, reading logs:", 1}, {0}};
+static const options_command commands[] = {
+    {"header", "SCHEMA", "Compile a schema into a C and C++ header with a function for each event"},
+    {"doc", "SCHEMA", "Document a schema"},
+    {"json", "SCHEMA", "Print a schema as JSON"},
+    {"bench", "SCHEMA", "Measure what each event costs; compiles with $CC"},
+    {"check", "SCHEMA [SOURCE...]", "Check logs against a schema"},
+    {0},
+};
 
-/* Notes that an option was given which only those commands have. */
-static void asked(arguments *a, const char *option, unsigned fits)
-{
-    if ((a->fits & ~fits) != 0)
-        a->asked = option;
-    a->fits &= fits;
-}
-
-static void take_words(arguments *a, struct argp_state *state)
-{
-    char **words = state->argv + state->next;
-    int count = state->argc - state->next;
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++)
-        if (strcmp(words[0], commands[i].name) == 0)
-            a->command = commands[i].command;
-    if (a->command == NO_COMMAND)
-        argp_error(state, "\"%s\" is no command: header, doc, check, json and bench are", words[0]);
-    if (count < 2)
-        argp_error(state, "%s: no schema given", words[0]);
-    a->path = words[1];
-    a->logs = words + 2;
-    a->log_count = count - 2;
-    if (a->log_count > 0 && a->command != CHECK)
-        argp_error(state, "%s takes one schema: what is \"%s\"?", words[0], words[2]);
-    if ((a->fits & a->command) == 0)
-        argp_error(state, "%s has no %s", words[0], a->asked);
-}
-
-static unsigned long read_count(struct argp_state *state, const char *text)
-{
-    char *end;
-    errno = 0;
-    unsigned long count = strtoul(text, &end, 10);
-    if (!g_ascii_isdigit(*text) || *end != '\0' || count == 0 || errno != 0)
-        argp_error(state, "--count: \"%s\" is no number of 1 or more", text);
-    return count;
-}
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->reading;
-        return 0;
-    case 'o':
-        a->output = argument;
-        asked(a, "--output", HEADER | DOC | JSON);
-        return 0;
-    case OPTION_MARKDOWN:
-    case OPTION_HTML:
-    case OPTION_TEXT:
-        a->style = key == OPTION_HTML ? SCHEMA_HTML : key == OPTION_TEXT ? SCHEMA_TEXT : SCHEMA_MARKDOWN;
-        asked(a, "--html, --text and --markdown", DOC);
-        return 0;
-    case OPTION_STRICT:
-        a->strict = true;
-        asked(a, "--strict", CHECK);
-        return 0;
-    case 'j':
-        a->json = true;
-        asked(a, "--json", CHECK | BENCH);
-        return 0;
-    case 'n':
-        a->bench.count = read_count(state, argument);
-        asked(a, "--count", BENCH);
-        return 0;
-    case OPTION_CFLAGS:
-        a->bench.cflags = argument;
-        asked(a, "--cflags", BENCH);
-        return 0;
-    case OPTION_LIBS:
-        a->bench.libs = argument;
-        asked(a, "--libs", BENCH);
-        return 0;
-    case ARGP_KEY_ARGS:
-        take_words(a, state);
-        return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "no command given");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "header SCHEMA\ndoc SCHEMA\njson SCHEMA\nbench SCHEMA\ncheck SCHEMA [SOURCE...]",
-    .doc =
-        "Compile a schema, which declares events and their fields, into a C and C++ header of a function for each; "
-        "document it; print it as JSON; measure what each event costs (with $CC); or check logs against "
-        "it. " PROGRAM_SOURCES "."
-        "\vExample: nlschema header dpss.schema -o dpss_events.h; nlschema check dpss.schema dpss.log\n\n"
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, options, 0},
+                                      {"Reading logs (check)", program_reading_options, offsetof(arguments, reading)},
+                                      {0}},
+    .commands = commands,
+    .summary = "Work with a schema: a file that declares a program's events and their fields. " PROGRAM_SOURCES ".",
+    .notes =
+        "Example: nlschema header dpss.schema -o dpss_events.h; nlschema check dpss.schema dpss.log\n\n"
         "A schema:\n"
         "  [schema]\n"
         "  name=dpss\n"
@@ -158,11 +104,23 @@ static const struct argp argp = {
         "  FILE=string; ; the file's name\n"
         "  optional=FILE\n"
         "\n"
-        "Types are bool, int8 to int64, uint8 to uint64, float, double, string, bytes and enum(a|b|c). "
-        "level is Usage unless said; optional=A;B names several fields. level, description and optional are no names "
-        "of fields; words that C or C++ reserve get an underscore in the header.",
-    .children = children,
+        "Types are bool, int8 to int64, uint8 to uint64, float, double, string, bytes and enum(a|b|c). The default "
+        "level is Usage; optional=A;B names several fields. level, description and optional cannot be field "
+        "names; words that C or C++ reserve get an underscore in the header.",
 };
+
+static void read_arguments(arguments *a, int argc, char **argv)
+{
+    int first = options_parse(&usage, argc, argv, a);
+    a->command = argv[first];
+    if (argc - first < 2)
+        options_fail("%s: missing SCHEMA", a->command);
+    a->path = argv[first + 1];
+    a->logs = argv + first + 2;
+    a->log_count = argc - first - 2;
+    if (a->log_count > 0 && strcmp(a->command, "check") != 0)
+        options_fail("%s: %s: unexpected argument", a->command, a->logs[0]);
+}
 
 static schema *read_schema(const char *path)
 {
@@ -230,7 +188,7 @@ static bool bench(arguments *a, const schema *s, GString *out)
 /* Writes to the file that was asked for, or to standard output, whose failures program_finish sees. */
 static bool put(const char *path, const GString *text)
 {
-    if (path == NULL || strcmp(path, "-") == 0) {
+    if (strcmp(path, "-") == 0) {
         fwrite(text->str, 1, text->len, stdout);
         return true;
     }
@@ -245,28 +203,24 @@ static bool put(const char *path, const GString *text)
 
 static bool run(arguments *a, const schema *s, GString *out)
 {
-    switch (a->command) {
-    case HEADER:
+    if (strcmp(a->command, "header") == 0)
         schema_header(s, out);
-        return true;
-    case DOC:
+    else if (strcmp(a->command, "doc") == 0)
         schema_doc(s, a->style, out);
-        return true;
-    case JSON:
+    else if (strcmp(a->command, "json") == 0)
         schema_json(s, out);
-        return true;
-    case BENCH:
+    else if (strcmp(a->command, "bench") == 0)
         return bench(a, s, out);
-    default:
+    else
         return check(a, s, out);
-    }
+    return true;
 }
 
 int main(int argc, char **argv)
 {
     program_start("nlschema", argv);
-    arguments a = {.fits = ~0u, .bench.count = 100000};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    arguments a = {0};
+    read_arguments(&a, argc, argv);
     schema *s = read_schema(a.path);
     GString *out = g_string_new(NULL);
     bool good = s != NULL && run(&a, s, out);

@@ -19,13 +19,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { DEFAULT_EXAMPLES = 3 };
-
-enum { OPTION_SIZE = 0x1000, OPTION_INTERVAL, OPTION_COMPARE, OPTION_PLOT, OPTION_MISSING };
-
 typedef struct arguments {
     subject_options subject;
-    char *by;
+    const char *by;
     const char *size;
     const char *plot;
     bool json, compare;
@@ -50,106 +46,77 @@ typedef struct work {
     int count;
 } work;
 
-static const struct argp_option options[] = {
-    {"by", 'b', "FIELD", 0, "Tell objects apart by that field; HOST is the least common host that an object visits", 0},
-    {"slowest", 'n', "COUNT", 0, "Name the COUNT slowest objects, and where most of their time went", 0},
-    {"missing", OPTION_MISSING, "COUNT", 0,
-     "Of objects that lack their first or last event, or ran in another order, name the first COUNT (default 3)", 0},
-    {"size", OPTION_SIZE, "FIELD", 0, "How much of what FIELD counts (bytes) went through, over time", 0},
-    {"interval", OPTION_INTERVAL, "SECONDS", 0, "Of --size: how long an interval is (default: what gives some 30)", 0},
-    {"compare", OPTION_COMPARE, NULL, 0,
-     "Measure each SOURCE by itself and print them side by side; the last one's means are compared with the first "
-     "one's",
-     0},
-    {"plot", OPTION_PLOT, "FILE", 0,
-     "Draw how long objects took, and the throughput, into FILE.png or .svg; - prints histograms", 0},
-    {"json", 'j', NULL, 0, "Print JSON; times are nanoseconds", 0},
+static bool set_plot(void *settings, const nl_option *row, const char *value, char *message)
+{
+    (void)row;
+    ((arguments *)settings)->plot = value;
+    if (strcmp(value, "-") == 0 || chart_knows(value))
+        return true;
+    snprintf(message, NL_OPTION_MESSAGE_SIZE, "%.200s: the name must end in .png or .svg", value);
+    return false;
+}
+
+static const nl_option options[] = {
+    {.name = "by",
+     .value = "FIELD",
+     NL_OPTION_MEMBER(arguments, by),
+     .help = "Group requests by FIELD; HOST is the rarest host that a request visits"},
+    {.name = "slowest",
+     .type = NL_OPTION_COUNT,
+     .initial = "0",
+     .maximum = 1000000,
+     NL_OPTION_MEMBER(arguments, slowest),
+     .help = "Name so many of the slowest requests, and the segment that took most of their time"},
+    {.name = "missing",
+     .type = NL_OPTION_COUNT,
+     .initial = "3",
+     .maximum = 1000000,
+     NL_OPTION_MEMBER(arguments, examples),
+     .help = "Name so many requests that lack their first or last event, or ran in another order"},
+    {.name = "size",
+     .value = "FIELD",
+     NL_OPTION_MEMBER(arguments, size),
+     .help = "Measure throughput: the sum of FIELD (bytes) over time"},
+    {.name = "interval",
+     .type = NL_OPTION_DURATION,
+     .initial = "(about 30 intervals)",
+     .minimum = 1000000,
+     NL_OPTION_MEMBER(arguments, interval_ns),
+     .help = "The length of an interval of --size"},
+    {.name = "compare",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, compare),
+     .help = "Measure each SOURCE by itself, print them side by side, and compare the last with the first"},
+    {.name = "plot",
+     .value = "FILE",
+     .set = set_plot,
+     NL_OPTION_MEMBER(arguments, plot),
+     .help = "Draw durations and throughput into FILE.png or FILE.svg; - prints histograms"},
+    {.name = "json",
+     .letter = 'j',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, json),
+     .help = "Print JSON; times are in nanoseconds"},
     {0},
 };
 
-static const struct argp_child children[] = {{&subject_argp, 0, NULL, 0}, {0}};
-
-static size_t parse_count(struct argp_state *state, const char *text)
-{
-    size_t count;
-    if (!nl_size_parse(text, &count) || count > 1000000)
-        argp_error(state, "\"%s\" is no number up to 1000000", text);
-    return count;
-}
-
-static void parse_interval(struct argp_state *state, arguments *a, const char *text)
-{
-    char *end;
-    double seconds = g_ascii_strtod(text, &end);
-    if (end == text || *end != '\0' || !(seconds >= 0.001 && seconds <= 1e8))
-        argp_error(state, "--interval %s: seconds, 0.001 or more, are wanted", text);
-    a->interval_ns = (int64_t)(seconds * 1e9);
-}
-
-static void check(struct argp_state *state, const arguments *a)
+static void check_together(const arguments *a)
 {
     if (a->compare && a->file_count < 2)
-        argp_error(state, "--compare wants two logs or more");
+        options_fail("--compare: needs at least two logs");
     if (a->compare && (a->by != NULL || a->size != NULL || a->json || a->plot != NULL))
-        argp_error(state, "--compare goes with none of --by, --size, --json, --plot");
+        options_fail("--compare: excludes --by, --size, --json and --plot");
     if (a->interval_ns > 0 && a->size == NULL)
-        argp_error(state, "--interval is for --size");
+        options_fail("--interval: needs --size");
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->subject;
-        return 0;
-    case 'b':
-        a->by = argument;
-        return 0;
-    case 'j':
-        a->json = true;
-        return 0;
-    case 'n':
-        a->slowest = parse_count(state, argument);
-        return 0;
-    case OPTION_MISSING:
-        a->examples = parse_count(state, argument);
-        return 0;
-    case OPTION_SIZE:
-        a->size = argument;
-        return 0;
-    case OPTION_INTERVAL:
-        parse_interval(state, a, argument);
-        return 0;
-    case OPTION_COMPARE:
-        a->compare = true;
-        return 0;
-    case OPTION_PLOT:
-        a->plot = argument;
-        if (strcmp(argument, "-") != 0 && !chart_knows(argument))
-            argp_error(state, "--plot %s: the name has to end in .png or .svg", argument);
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->files = state->argv + state->next;
-        a->file_count = state->argc - state->next;
-        return 0;
-    case ARGP_KEY_END:
-        check(state, a);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "[SOURCE...]",
-    .doc = "Say where the time of requests, blocks, jobs goes: the time between each event of an object and its next. "
-           "Without SOURCE, standard input. " PROGRAM_SOURCES "."
-           "\vExamples: nlstat --id BLOCK.ID --by HOST dpss.log\n  nlstat --slowest 10 --size SEND.SZ dpss.log\n"
-           "  nlstat --compare before.log after.log",
-    .children = children,
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, options, 0}, SUBJECT_GROUPS(arguments)},
+    .operands = "[SOURCE...]",
+    .summary = "Report where the time of requests, blocks and jobs goes: the time between each event of a request and "
+               "the next. Without SOURCE, read standard input. " PROGRAM_SOURCES ".",
+    .notes = "Examples:\n  nlstat --id BLOCK.ID --by HOST dpss.log\n  nlstat --slowest 10 --size SEND.SZ dpss.log\n"
+             "  nlstat --compare before.log after.log",
 };
 
 /* ---- what is measured ---- */
@@ -262,7 +229,7 @@ static bool report(work *w)
     bool good = w->drawing->lifelines->len > 0 || a->size != NULL;
     if (!good)
         program_error(a->subject.ids != NULL ? "no two different events share those ids"
-                                             : "no field ties events together: say with --id which one does");
+                                             : "cannot find a request ID field; name one with --id");
     uint64_t late = subject_late(w->subject);
     if (late > 0)
         program_error("%" G_GUINT64_FORMAT
@@ -297,8 +264,11 @@ static void end(work *w)
 int main(int argc, char **argv)
 {
     program_start("nlstat", argv);
-    arguments a = {.examples = DEFAULT_EXAMPLES};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    arguments a = {0};
+    int first = options_parse(&usage, argc, argv, &a);
+    a.files = argv + first;
+    a.file_count = argc - first;
+    check_together(&a);
     work w = {.arguments = &a, .count = a.compare ? a.file_count : 1};
     w.studies = g_new0(study, w.count);
     w.subject = subject_new(a.subject.config, (const char *const *)a.subject.ids, (subject_user){begin, take, &w});

@@ -23,20 +23,33 @@ typedef struct arguments {
 
 enum { FLUSH_EVERY = 1000 };
 
-enum { OPTION_DEST = 'd', OPTION_PROG = 'p', OPTION_HOST = 0x1000, OPTION_LEVEL = 'l' };
-
-static const struct argp_option options[] = {
-    {"dest", OPTION_DEST, "URL", 0,
-     "Write there: a file, x-netlog://HOST, unix:SOCKET, x-syslog:// (default "
-     "$NETLOGGER_DEST, or standard output)",
-     0},
-    {"prog", OPTION_PROG, "NAME", 0, "What PROG says (default nlwrite)", 0},
-    {"host", OPTION_HOST, "NAME", 0, "What HOST says (default this host's name)", 0},
-    {"level", OPTION_LEVEL, "LEVEL", 0, "What LVL says (default Usage): " NL_LEVEL_NAMES, 0},
+static const nl_option options[] = {
+    {.name = "dest",
+     .letter = 'd',
+     .value = "URL",
+     .initial = "-",
+     .environment = "NETLOGGER_DEST",
+     NL_OPTION_MEMBER(arguments, destination),
+     .help = "Where to write: a file, x-netlog://HOST, unix:SOCKET, x-syslog://, or - for standard output"},
+    {.name = "prog",
+     .letter = 'p',
+     .value = "NAME",
+     .initial = "nlwrite",
+     NL_OPTION_MEMBER(arguments, prog),
+     .help = "The value of PROG"},
+    {.name = "host",
+     .value = "NAME",
+     .initial = "(this host's name)",
+     NL_OPTION_MEMBER(arguments, host),
+     .help = "The value of HOST"},
+    {.name = "level",
+     .letter = 'l',
+     .type = NL_OPTION_LEVEL,
+     .initial = "Usage",
+     NL_OPTION_MEMBER(arguments, level),
+     .help = "The value of LVL: " NL_LEVEL_NAMES},
     {0},
 };
-
-static const struct argp_child children[] = {{&program_reading_argp, 0, "Reading records from SOURCEs:", 1}, {0}};
 
 static bool writes_bp(const char *destination)
 {
@@ -54,11 +67,11 @@ static const char *standard_field(const char *name, size_t size, bool bp)
 {
     static const struct {
         const char *names[2], *instead;
-    } all[] = {{{"DATE", "ts"}, "it is when nlwrite is called"},
-               {{"HOST", "host"}, "--host says it"},
-               {{"PROG", "prog"}, "--prog says it"},
-               {{"LVL", "level"}, "--level says it"},
-               {{"NL.EVNT", "event"}, "EVENT is it"}};
+    } all[] = {{{"DATE", "ts"}, "nlwrite sets it to the present time"},
+               {{"HOST", "host"}, "use --host"},
+               {{"PROG", "prog"}, "use --prog"},
+               {{"LVL", "level"}, "use --level"},
+               {{"NL.EVNT", "event"}, "EVENT sets it"}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strlen(all[i].names[bp]) == size && memcmp(all[i].names[bp], name, size) == 0)
             return all[i].instead;
@@ -66,72 +79,40 @@ static const char *standard_field(const char *name, size_t size, bool bp)
 }
 
 /* A field that would get another name in the log is none that was meant. */
-static void check_field(struct argp_state *state, const char *word, bool bp)
+static void check_field(const char *word, bool bp)
 {
     const char *equals = strchr(word, '=');
     if (equals == NULL || equals == word)
-        argp_error(state, "\"%s\" is not FIELD=VALUE", word);
+        options_fail("\"%s\" is not FIELD=VALUE", word);
     size_t size = equals != NULL ? (size_t)(equals - word) : 0;
     const char *instead = standard_field(word, size, bp);
     if (instead != NULL)
-        argp_error(state, "%.*s is a standard field: %s", (int)size, word, instead);
+        options_fail("%.*s is a standard field; %s", (int)size, word, instead);
     if (!nl_is_name((nl_string){word, size}))
-        argp_error(state, "\"%.*s\" is no field's name: letters, digits, '.', '_' and '-', the first a letter or '_'",
-                   (int)size, word);
+        options_fail("\"%.*s\" is not a field name; use letters, digits, '.', '_' and '-', the first a letter or '_'",
+                     (int)size, word);
 }
 
-static void check_words(struct argp_state *state, const arguments *a)
+static void check_words(const arguments *a)
 {
     if (a->word_count == 0)
-        argp_error(state, "no event given");
+        options_fail("missing EVENT; see nlwrite --help");
     if (strcmp(a->words[0], "-") == 0)
         return;
-    bool bp = a->destination != NULL && writes_bp(a->destination);
+    bool bp = writes_bp(a->destination);
     for (int i = 1; i < a->word_count; i++)
-        check_field(state, a->words[i], bp);
+        check_field(a->words[i], bp);
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->reading;
-        return 0;
-    case OPTION_DEST:
-        a->destination = argument;
-        return 0;
-    case OPTION_PROG:
-        a->prog = argument;
-        return 0;
-    case OPTION_HOST:
-        a->host = argument;
-        return 0;
-    case OPTION_LEVEL:
-        a->level = nl_level_parse(argument, strlen(argument));
-        if (a->level == NL_LEVEL_NONE)
-            argp_error(state, "\"%s\" is none of the levels " NL_LEVEL_NAMES, argument);
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->words = state->argv + state->next;
-        a->word_count = state->argc - state->next;
-        return 0;
-    case ARGP_KEY_END:
-        check_words(state, a);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "EVENT [FIELD=VALUE...]\n- [SOURCE...]",
-    .doc = "Write one event to a log. With - as EVENT, read records from the SOURCEs, or standard input, and write "
-           "those. " PROGRAM_SOURCES "."
-           "\vExample: nlwrite --dest x-netlog://dolly Backup.Done SIZE=12345 \"FILE=/home/a b\"",
-    .children = children,
+static const options_usage usage = {
+    .groups =
+        (const options_group[]){{NULL, options, 0},
+                                {"Reading records from SOURCEs", program_reading_options, offsetof(arguments, reading)},
+                                {0}},
+    .operands = "EVENT [FIELD=VALUE...]\n- [SOURCE...]",
+    .summary = "Write one event to a log. With - as EVENT, copy the records of the SOURCEs, or of standard input, to "
+               "the log. " PROGRAM_SOURCES ".",
+    .notes = "Example: nlwrite --dest x-netlog://dolly Backup.Done SIZE=12345 \"FILE=/home/a b\"",
 };
 
 static nl_status write_event(nl_log *log, const arguments *a)
@@ -184,9 +165,12 @@ int main(int argc, char **argv)
 {
     setenv("NETLOGGER_CLOCK", "no", 0); /* one event is one event; a URL may still ask for it */
     program_start("nlwrite", argv);
-    arguments a = {.prog = "nlwrite", .level = NL_USAGE, .destination = getenv("NETLOGGER_DEST")};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
-    nl_log *log = nl_open(a.prog, a.destination != NULL && *a.destination != '\0' ? a.destination : "-");
+    arguments a = {0};
+    int first = options_parse(&usage, argc, argv, &a);
+    a.words = argv + first;
+    a.word_count = argc - first;
+    check_words(&a);
+    nl_log *log = nl_open(a.prog, a.destination);
     if (log == NULL && *nl_error_message() != '\0')
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
     nl_set_policy(log, NL_POLICY_BLOCK, PATIENCE_NS, NL_LEVEL_NONE);

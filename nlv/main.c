@@ -11,21 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    OPTION_RENDER = 0x1000,
-    OPTION_SIZE,
-    OPTION_FROM,
-    OPTION_TO,
-    OPTION_TITLE,
-    OPTION_CAPTION,
-    OPTION_DARK,
-    OPTION_WRITE_CONFIG,
-    OPTION_MOST,
-    OPTION_NO_INDEX,
-    OPTION_FIX_CLOCKS,
-    OPTION_DIRECTORY
-};
-
 typedef struct arguments {
     const char *config;
     const char *render;
@@ -33,135 +18,101 @@ typedef struct arguments {
     const char *title, *caption;
     const char *directory;
     int width, height;
-    bool has_from, has_to, dark;
-    int64_t from_ns, to_ns;
+    bool dark;
+    int64_t since_ns, until_ns; /* INT64_MIN and INT64_MAX: all of the log */
     model_options model;
     char **sources;
     int source_count;
     program_reading reading;
 } arguments;
 
-static const struct argp_option options[] = {
-    {"config", 'c', "FILE", 0,
-     "What to draw: which events are lifelines and points, which fields loadlines; a file, or what is ready-made: "
-     "dpss, http, bp-workflow, kernel-sched, kernel-interrupts, kernel-cpus, kernel-request (default: found out from "
-     "the log)",
-     0},
-    {"render", OPTION_RENDER, "FILE", 0, "Draw into FILE.png, .svg or .pdf instead of a window", 0},
-    {"size", OPTION_SIZE, "WxH", 0, "The picture's size (default 1200x800)", 0},
-    {"from", OPTION_FROM, "TIME", 0, "Begin there: 2026-01-31T12:00:00.5, 20260131120000.5 or seconds since 1970", 0},
-    {"to", OPTION_TO, "TIME", 0, "End there", 0},
-    {"title", OPTION_TITLE, "TEXT", 0, "Write that above the picture", 0},
-    {"caption", OPTION_CAPTION, "TEXT", 0, "Write that below the picture", 0},
-    {"dark", OPTION_DARK, NULL, 0, "Draw on a dark ground", 0},
-    {"write-config", OPTION_WRITE_CONFIG, "FILE", 0, "Write what was found out from the log, to be edited", 0},
-    {"most", OPTION_MOST, "RECORDS", 0,
-     "Keep so many records, the latest, of logs that go on without end (default: all of files, 20 million of what "
-     "comes over the network); 1k is 1024",
-     0},
-    {"fix-clocks", OPTION_FIX_CLOCKS, NULL, 0,
-     "Set the hosts' clocks right by what the logs hold of measurements and messages, as nlsort --fix-clocks does", 0},
-    {"no-index", OPTION_NO_INDEX, NULL, 0,
-     "Neither use nor leave LOG.nlv-index, by which a large log is there at once when it is opened again", 0},
-    {"directory", OPTION_DIRECTORY, "URL", 0,
-     "Show the pane of hosts and sensors, which are looked up there: an nlagentd --directory, http://HOST:14831, or "
-     "ldap://HOST",
-     0},
+static bool set_render(void *settings, const nl_option *row, const char *value, char *message)
+{
+    (void)row;
+    ((arguments *)settings)->render = value;
+    snprintf(message, NL_OPTION_MESSAGE_SIZE, "%.200s: the name must end in .png, .svg or .pdf", value);
+    return render_knows(value);
+}
+
+static bool set_size(void *settings, const nl_option *row, const char *value, char *message)
+{
+    arguments *a = settings;
+    char more;
+    (void)row;
+    bool good = sscanf(value, "%5dx%5d%c", &a->width, &a->height, &more) == 2 && a->width >= 100 && a->height >= 100 &&
+                a->width <= 20000 && a->height <= 20000;
+    snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not WIDTHxHEIGHT, each from 100 to 20000", value);
+    return good;
+}
+
+static const nl_option options[] = {
+    {.name = "config",
+     .letter = 'c',
+     .value = "FILE",
+     .initial = "(found in the log)",
+     NL_OPTION_MEMBER(arguments, config),
+     .help =
+         "What to draw: which events are lifelines and points, which fields loadlines; a file, or a shipped drawing: "
+         "dpss, http, bp-workflow, kernel-sched, kernel-interrupts, kernel-cpus, kernel-request"},
+    {.name = "render",
+     .value = "FILE",
+     .set = set_render,
+     NL_OPTION_MEMBER(arguments, render),
+     .help = "Draw into FILE.png, FILE.svg or FILE.pdf instead of a window"},
+    {.name = "size", .value = "WxH", .initial = "1200x800", .set = set_size, .help = "The picture's size in pixels"},
+    {.name = "since",
+     .type = NL_OPTION_TIME,
+     NL_OPTION_MEMBER(arguments, since_ns),
+     .help = "Begin the picture at this time: 2026-01-31T12:00:00.5, 20260131120000.5, seconds since 1970, or -10m "
+             "before now"},
+    {.name = "until", .type = NL_OPTION_TIME, NL_OPTION_MEMBER(arguments, until_ns), .help = "End the picture there"},
+    {.name = "title", NL_OPTION_MEMBER(arguments, title), .help = "The text above the picture"},
+    {.name = "caption", NL_OPTION_MEMBER(arguments, caption), .help = "The text below the picture"},
+    {.name = "dark", .type = NL_OPTION_FLAG, NL_OPTION_MEMBER(arguments, dark), .help = "Draw on a dark background"},
+    {.name = "write-config",
+     .value = "FILE",
+     NL_OPTION_MEMBER(arguments, write_config),
+     .help = "Write what was found in the log, as a file for --config"},
+    {.name = "max-records",
+     .type = NL_OPTION_COUNT,
+     .initial = "(all of files, 20 million of what comes over the network)",
+     .minimum = 1,
+     .maximum = UINT32_MAX / 2,
+     NL_OPTION_MEMBER(arguments, model.records_most),
+     .help = "Keep so many records, the latest, of endless logs"},
+    {.name = "fix-clocks",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, model.fix_clocks),
+     .help = "Correct the hosts' clocks by the measurements and messages in the logs, as nlsort --fix-clocks does"},
+    {.name = "no-index",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, model.no_index),
+     .help = "Neither use nor write LOG.nlv-index, with which a large log opens at once the next time"},
+    {.name = "directory",
+     .value = "URL",
+     NL_OPTION_MEMBER(arguments, directory),
+     .help = "Show the pane of hosts and sensors, found in this directory: an nlagentd --directory, http://HOST:14831, "
+             "or ldap://HOST"},
     {0},
 };
 
-static const struct argp_child children[] = {{&program_reading_argp, 0, NULL, 1}, {0}};
-
-static void parse_size(struct argp_state *state, arguments *a, const char *text)
-{
-    char more;
-    if (sscanf(text, "%5dx%5d%c", &a->width, &a->height, &more) != 2 || a->width < 100 || a->height < 100 ||
-        a->width > 20000 || a->height > 20000)
-        argp_error(state, "--size %s: WIDTHxHEIGHT, each 100 to 20000, is wanted", text);
-}
-
-static void parse_most(struct argp_state *state, arguments *a, const char *text)
-{
-    size_t most;
-    if (!nl_size_parse(text, &most) || most == 0 || most > UINT32_MAX / 2)
-        argp_error(state, "--most %s: a number of records is wanted, at most 2 G", text);
-    a->model.records_most = (uint32_t)most;
-}
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->reading;
-        return 0;
-    case 'c':
-        a->config = argument;
-        return 0;
-    case OPTION_RENDER:
-        a->render = argument;
-        if (!render_knows(argument))
-            argp_error(state, "--render %s: the name has to end in .png, .svg or .pdf", argument);
-        return 0;
-    case OPTION_SIZE:
-        parse_size(state, a, argument);
-        return 0;
-    case OPTION_FROM:
-        a->from_ns = program_parse_time(state, argument);
-        a->has_from = true;
-        return 0;
-    case OPTION_TO:
-        a->to_ns = program_parse_time(state, argument);
-        a->has_to = true;
-        return 0;
-    case OPTION_TITLE:
-        a->title = argument;
-        return 0;
-    case OPTION_CAPTION:
-        a->caption = argument;
-        return 0;
-    case OPTION_DARK:
-        a->dark = true;
-        return 0;
-    case OPTION_MOST:
-        parse_most(state, a, argument);
-        return 0;
-    case OPTION_FIX_CLOCKS:
-        a->model.fix_clocks = true;
-        return 0;
-    case OPTION_NO_INDEX:
-        a->model.no_index = true;
-        return 0;
-    case OPTION_DIRECTORY:
-        a->directory = argument;
-        return 0;
-    case OPTION_WRITE_CONFIG:
-        a->write_config = argument;
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->sources = state->argv + state->next;
-        a->source_count = state->argc - state->next;
-        return 0;
-    case ARGP_KEY_END:
-        if (a->source_count == 0 && (a->render != NULL || a->write_config != NULL))
-            argp_error(state, "no log given");
-        if (a->has_from && a->has_to && a->from_ns >= a->to_ns)
-            argp_error(state, "--from is not before --to");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "[SOURCE...]",
-    .doc = "Draw logs: each request's way through all programs and hosts as a lifeline, resources as loadlines, single "
-           "happenings as points. In the window logs are followed as they grow. " PROGRAM_SOURCES "."
-           "\vExamples: nlv dpss.log\n  nlv --render dpss.png --config dpss.nlv dpss.log",
-    .children = children,
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, options, 0},
+                                      {"Reading", program_reading_options, offsetof(arguments, reading)},
+                                      {0}},
+    .operands = "[SOURCE...]",
+    .summary = "Draw logs: each request's way through all programs and hosts as a lifeline, resources as loadlines, "
+               "single events as points. The window follows logs as they grow. " PROGRAM_SOURCES ".",
+    .notes = "Examples:\n  nlv dpss.log\n  nlv --render dpss.png --config dpss.nlv dpss.log",
 };
+
+static void check_arguments(const arguments *a)
+{
+    if (a->source_count == 0 && (a->render != NULL || a->write_config != NULL))
+        options_fail("missing SOURCE");
+    if (a->since_ns >= a->until_ns)
+        options_fail("--until: not after --since");
+}
 
 static drawing *read_config(const char *path)
 {
@@ -187,12 +138,12 @@ static void render(const arguments *a, const model *m)
     view.title = a->title;
     view.caption = a->caption;
     view.dark = a->dark;
-    if (a->has_from)
-        view.from_ns = a->from_ns;
-    if (a->has_to)
-        view.to_ns = a->to_ns;
+    if (a->since_ns != INT64_MIN)
+        view.from_ns = a->since_ns;
+    if (a->until_ns != INT64_MAX)
+        view.to_ns = a->until_ns;
     if (view.from_ns >= view.to_ns)
-        program_fail(PROGRAM_PROBLEM, "nothing of the log is between those times");
+        program_fail(PROGRAM_PROBLEM, "no records between --since and --until");
     char *message;
     if (!render_to_file(m, &view, a->render, &message))
         program_fail(PROGRAM_PROBLEM, "%s", message);
@@ -218,7 +169,7 @@ static int work_headless(arguments *a)
         tell_notices(m);
     int64_t from_ns, to_ns;
     if (!model_time_range(m, &from_ns, &to_ns))
-        program_fail(PROGRAM_PROBLEM, "there are no records to draw");
+        program_fail(PROGRAM_PROBLEM, "no records to draw");
     if (a->write_config != NULL)
         write_config(m, a->write_config);
     if (a->render != NULL)
@@ -230,8 +181,11 @@ static int work_headless(arguments *a)
 int main(int argc, char **argv)
 {
     program_start("nlv", argv);
-    arguments a = {.width = 1200, .height = 800};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    arguments a = {.since_ns = INT64_MIN, .until_ns = INT64_MAX};
+    int first = options_parse(&usage, argc, argv, &a);
+    a.sources = argv + first;
+    a.source_count = argc - first;
+    check_arguments(&a);
     int status;
     if (a.render != NULL || a.write_config != NULL)
         status = work_headless(&a);

@@ -20,13 +20,15 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "doc" / "site"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent.parent / "doc" / "site"), str(pathlib.Path(__file__).resolve().parent.parent / "doc")]
 import api  # noqa: E402
+import man_options  # noqa: E402
 
 PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nlsort": "nlsort/nlsort", "nlconv": "nltools/nlconv",
             "nlwrite": "nltools/nlwrite", "nlstat": "nltools/nlstat", "nldiag": "nltools/nldiag", "nlv": "nlv/nlv",
             "nlrecover": "nltools/nlrecover", "nlschema": "nltools/nlschema", "nlsensor": "nlagent/nlsensor", "nlkernel": "nlkernel/nlkernel",
             "nlarchive": "nltools/nlarchive", "nlagent": "nlagent/nlagent", "nlagentd": "nlagent/nlagentd"}
+CONVERTED = {"nlsort", "nlconv", "nlwrite", "nlstat", "nldiag", "nlv", "nlrecover", "nlschema", "nlarchive"}
 COMMON = {"help", "usage", "version"}
 HEADERS = "libnetlogger/include/netlogger/"
 ITEM = r"^\.(?:It )?Cm (\w+)(?: Ar \w+)?$"
@@ -40,10 +42,10 @@ WORDS = [
      [("doc/man/nlkernel.1", r"^\.B nlkernel (\w+)", ".SH SYNOPSIS", ".SH"), ("nlkernel --help", r"nlkernel \[OPTION\.\.\.\] (\w+)")]),
     ("command of nlkernel schema", [("nlkernel/schema_command.c", r'\{"(\w+)", \w+\}', "} commands[] = {", ";")],
      [("doc/man/nlkernel.1", r"^\.B nlkernel schema (\w+)", ".SH SYNOPSIS", ".SH"), ("nlkernel --help", r"nlkernel \[OPTION\.\.\.\] schema (\w+)")]),
-    ("command of nlschema", [("nltools/nlschema.c", r'\{"(\w+)", [A-Z]+\}', "} commands[] = {", ";")],
+    ("command of nlschema", [("nltools/nlschema.c", r'\{"(\w+)", "SCHEMA', "commands[] = {", "\n};")],
      [("doc/man/nlschema.1", *SYNOPSIS), ("doc/man/nlschema.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
       ("nlschema --help", r"nlschema \[OPTION\.\.\.\] (\w+)")]),
-    ("command of nlarchive", [("nltools/nlarchive.c", r'strcmp\(words\[0\], "(\w+)"\)')],
+    ("command of nlarchive", [("nltools/nlarchive.c", r'\{"(\w+)", "ARCHIVE', "commands[] = {", ";")],
      [("doc/man/nlarchive.1", *SYNOPSIS), ("doc/man/nlarchive.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
       ("nlarchive --help", r"nlarchive \[OPTION\.\.\.\] (\w+)")]),
     ("command of nlagent", [("nlagent/nlagent.c", r'strcmp\(verb, "(\w+)"\)')],
@@ -185,6 +187,9 @@ class Tree:
                 continue
             page = page.read_text().replace("\\-", "-")
             titles = self.commands_in("\n".join(re.findall(r"^\.SS (.*)", page, re.M)))
+            if program in CONVERTED:
+                self.check_listed(program, page, options)
+                continue
             usage = self.run(program, "--help")
             commands = set(re.findall(rf"{program} \[OPTION\.\.\.\] ([a-z]+(?: (?:--)?[a-z]+)*)", usage)) if titles else {""}
             self.say(program, {f'"{title}"' for title in titles - commands}, "has options in its manual page, and is gone")
@@ -197,7 +202,18 @@ class Tree:
                 self.say(call, {f"--{name}" for name in told - listed}, "is in its manual page, and gone")
                 options[call] = listed | COMMON | set(re.findall(r"--(\w+)", command))
             options.setdefault(program, COMMON)
+        for path, has, wanted in man_options.pages(self.source, self.build):
+            self.say(path.name, [".."] if has != wanted else [], "has lists of options that differ from --help: doc/man_options.py --write makes them")
         self.check_named_options(options)
+
+    def check_listed(self, program, page, options):
+        """Of a program that says itself what its options are."""
+        about = man_options.describe(self.build, program)
+        listed = {option["name"] for option in about["options"] if option.get("command_line")}
+        told = set(re.findall(r"--([a-z][a-z-]*)", "\n".join(self.items(page, "")))) - {"usage"}
+        self.say(program, {f"--{name}" for name in listed - told}, "is not in its manual page")
+        self.say(program, {f"--{name}" for name in told - listed}, "is in its manual page, and gone")
+        options[program] = listed
 
     @staticmethod
     def commands_in(title):
@@ -211,7 +227,7 @@ class Tree:
             page = "\n".join(part for title, part in zip(parts[1::2], parts[2::2]) if command in self.commands_in(title))
         if re.search(r"^\.(?:Dd|It) ", page, re.M):
             return [re.sub(r"Fl -", "--", line) for line in re.findall(r"^\.It (.*)$", page, re.M) if "Fl -" in line]
-        return [found for found in re.findall(r"^\.TP\n(?:\.PD.*\n)?(.*)$", page, re.M) if "--" in found]
+        return [re.sub(r"\\\\f.", "", found) for found in re.findall(r"^\.TP\n(?:\.PD.*\n)?(.*)$", page, re.M) if "--" in found]
 
     def check_named_options(self, options):
         """Commands that pages show, in code: PROGRAM ... --option, up to what ends the command."""
@@ -252,7 +268,7 @@ class Tree:
         known = set()
         for path in sorted(path for folder in FOLDERS for path in (self.source / folder).rglob("*.c")):
             code, file = stripped(path.read_text(), strings=True), str(path.relative_to(self.source))
-            read = self.found(r'getenv\("(\w+)"\)|\{"(NLAGENT_[A-Z_]+)", &?\w', code)
+            read = self.found(r'(?:getenv|nl_environment_value)\("(\w+)"\)|\.environment = "(\w+)"|\{"(NLAGENT_[A-Z_]+)", &?\w', code)
             known |= read
             pages = next((pages for start, pages in VARIABLES.items() if file.startswith(start)), [])
             self.say("variable", read if not pages else (), f"is read in {file}, for which VARIABLES has no page")

@@ -2,6 +2,7 @@
 
 #include "program/options.h"
 
+#include "base/environment_value.h"
 #include "program/encoding.h"
 #include "program/program.h"
 
@@ -204,8 +205,12 @@ static void print_usage(const options_usage *usage)
 
 static void print_groups(const options_group *groups, bool in_url)
 {
+    const char *printed = "";
     for (; groups != NULL && groups->rows != NULL; groups++) {
-        printf("\n%s:\n", groups->title != NULL ? groups->title : "Options");
+        const char *title = groups->title != NULL ? groups->title : "Options";
+        if (strcmp(title, printed) != 0)
+            printf("\n%s:\n", title);
+        printed = title;
         for (const nl_option *row = groups->rows; row->name != NULL; row++)
             if (in_url || is_for_command_line(row))
                 print_option(row, in_url);
@@ -440,8 +445,8 @@ static void options_read_environment(options_reading *r)
     char message[NL_OPTION_MESSAGE_SIZE];
     for (const options_group *group = options_groups(r->usage); group->rows != NULL; group++)
         for (const nl_option *row = group->rows; row->name != NULL; row++) {
-            const char *value = row->environment != NULL ? secure_getenv(row->environment) : NULL;
-            if (value != NULL && *value != '\0' && !nl_option_set(row, r->base + group->offset, value, message))
+            const char *value = row->environment != NULL ? nl_environment_value(row->environment) : NULL;
+            if (value != NULL && !nl_option_set(row, r->base + group->offset, value, message))
                 options_reject(r, "%s: %s", row->environment, message);
         }
 }

@@ -161,6 +161,9 @@ bool program_expand_archives(program_reading *reading, char **names, size_t coun
 /* What is known of the streams of the archive that a path is a file of; NULL when it is of none. */
 nl_streams *program_archive_streams(const program_reading *reading, const char *path);
 
+/* The setter of options whose member is an nl_format. */
+nl_option_setter program_set_format;
+
 /*
  * The options of programs that work on some of the records: --where, --since and --until. The rows are about a
  * program_where, which starts as zeros.

@@ -81,6 +81,14 @@ static error_t parse_strict(int key, char *argument, struct argp_state *state)
 
 const struct argp program_strict_argp = {.options = strict_options, .parser = parse_strict};
 
+bool program_set_format(void *settings, const nl_option *row, const char *value, char *message)
+{
+    nl_format *format = (nl_format *)((char *)settings + row->offset);
+    *format = nl_format_parse(value);
+    snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not one of %s", value, row->value);
+    return *format != NL_FORMAT_UNKNOWN;
+}
+
 static void keep_rejected(program_reading *reading, const nl_malformed *what)
 {
     if (reading->reject_path == NULL)

@@ -229,7 +229,7 @@ static bool option_set_copy(const nl_option *row, void *settings, const char *va
 
 bool nl_option_set(const nl_option *row, void *settings, const char *value, char message[NL_OPTION_MESSAGE_SIZE])
 {
-    if (*value == '\0' && !row->optional_value)
+    if (*value == '\0' && !row->optional_value && !row->empty_value)
         return option_reject(message, "the value is empty");
     if (row->set != NULL)
         return row->set(settings, row, value, message);
@@ -296,7 +296,7 @@ static const char *option_choice(const nl_option *row, int64_t place, char scrat
 
 const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_VALUE_SIZE])
 {
-    if (row->size == 0)
+    if (row->size == 0 || (row->set != NULL && row->type == NL_OPTION_TEXT && row->size != sizeof(char *)))
         return NULL;
     if (row->type == NL_OPTION_TEXT || row->type == NL_OPTION_COPY)
         return row->size == sizeof(char *) ? *(const char **)option_member(row, settings) : NULL;

@@ -54,6 +54,7 @@ struct nl_option {
     char letter; /* 0: none */
     bool repeatable;
     bool optional_value;     /* --name alone is allowed: the setter gets "" */
+    bool empty_value;        /* "" is a value */
     nl_option_type type;     /* with a setter: only what help says of the value */
     unsigned places;         /* 0: NL_OPTION_ON_COMMAND_LINE */
     const char *value;       /* what help calls the value: FILE; NULL: by its type */

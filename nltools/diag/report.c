@@ -32,7 +32,7 @@ char *report_view(const findings *f, const finding *cause, const report_sources 
         g_string_append(out, " --fix-clocks");
     nl_time_format_iso(cause->from_ns, from);
     nl_time_format_iso(cause->to_ns, to);
-    g_string_append_printf(out, " --from %s --to %s", from, to);
+    g_string_append_printf(out, " --since %s --until %s", from, to);
     for (int i = 0; i < sources->count; i++) {
         char *quoted = g_shell_quote(sources->names[i]);
         g_string_append_printf(out, " %s", quoted);

@@ -37,7 +37,7 @@ static void append_picture(GString *out, const findings *f, const finding *cause
         nl_time_format_iso(cause->from_ns, from);
         nl_time_format_iso(cause->to_ns, to);
         GPtrArray *command = g_ptr_array_new();
-        const char *const fixed[] = {nlv, "--render", picture, "--no-index", "--from", from, "--to", to};
+        const char *const fixed[] = {nlv, "--render", picture, "--no-index", "--since", from, "--until", to};
         for (guint i = 0; i < G_N_ELEMENTS(fixed); i++)
             g_ptr_array_add(command, (gpointer)fixed[i]);
         if (report_has_wrong_clocks(f->observed))

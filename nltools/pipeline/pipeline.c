@@ -259,7 +259,7 @@ static void close_pipeline(pipeline *p)
 static bool say_status(const pipeline *p, nl_status status)
 {
     if (status == NL_MALFORMED)
-        program_error("%s: it is not told by the content what format this is: see --from", p->name);
+        program_error("%s: unrecognized format; name it with --from-format", p->name);
     else if (status == NL_FAILED && !p->pass->is_first)
         program_error("%s", nl_error_message());
     return status != NL_MALFORMED && status != NL_FAILED && !p->failed;

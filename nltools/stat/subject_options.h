@@ -11,15 +11,23 @@
 typedef struct subject_options {
     char **ids; /* NULL at the end; NULL when they are to be found */
     const char *config;
-    int64_t from_ns, to_ns;
     size_t memory; /* bytes */
-    nl_filter *where;
+    program_where where;
     program_reading reading;
 } subject_options;
 
-/* --id, --config, --from, --to, --memory, and program.h's --where, --fraction, --reject, --strict. A program lists it
- * among its argp children, its child input being a subject_options, which it sets. */
-extern const struct argp subject_argp;
+/* --id, --config, --memory, and program.h's --where, --since, --until, --fraction, --reject, --strict. */
+extern const nl_option subject_own_options[];
+
+/* The groups of a program whose settings hold a subject_options named subject, after its own group. */
+#define SUBJECT_GROUPS(settings)                                                                                       \
+    {"Which records", subject_own_options, offsetof(settings, subject)},                                               \
+        {"Which records", program_where_options, offsetof(settings, subject.where)},                                   \
+        {"Reading", program_reading_options, offsetof(settings, subject.reading)},                                     \
+        {"Reading", program_strict_options, offsetof(settings, subject.reading)},                                      \
+    {                                                                                                                  \
+        0                                                                                                              \
+    }
 
 /* How many steps of objects fit into the half of the memory. */
 size_t subject_steps(const subject_options *o);

@@ -229,7 +229,7 @@ class Trouble(nlagents.Agent):
         (self.scratch / "x.xml").write_text(log)
         self.assertEqual(self.run_program("xmllint", "--noout", "--schema", support.SOURCE / "doc/netlogger.xsd",
                                           self.scratch / "x.xml").returncode, 0)
-        back = self.run_program(support.program("nltools/nlconv"), "--to", "ulm", self.scratch / "x.xml", errors="backslashreplace")
+        back = self.run_program(support.program("nltools/nlconv"), "--format", "ulm", self.scratch / "x.xml", errors="backslashreplace")
         self.assertIn(r'NL.EVNT=Odd A="<&>\"\\ " B="\x01\xff" C="" D=1 E=é', back.stdout)
         self.assertIn("DATE=20260101000000.123456789", back.stdout)
         query = self.ask(agent, "query", "odd", errors="backslashreplace").stdout

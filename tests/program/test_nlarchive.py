@@ -65,7 +65,7 @@ class OnEach:
                 line(3).replace("LVL=Usage", "LVL=odd"))
         self.log.write_text(text)
         self.load(self.db, self.log)
-        as_written = self.run_program(support.program("nltools/nlconv"), "--to", "ulm", self.log, errors="surrogateescape")
+        as_written = self.run_program(support.program("nltools/nlconv"), "--format", "ulm", self.log, errors="surrogateescape")
         self.assertEqual(sorted(self.query(self.db).splitlines()), sorted(as_written.stdout.splitlines()))
         rows = self.sql("SELECT host, prog, level, event FROM events ORDER BY time_ns")
         self.assertEqual([tuple(r) for r in rows], [(None, None, None, None), ("h1", "p", "Usage", "E"), ("h2", "p", "Usage", "E"),
@@ -81,13 +81,13 @@ class OnEach:
         ordered = self.scratch / "ordered.nlb"
         self.assertEqual(self.run_program(self.nlsort, "-o", ordered, log).returncode, 0)
         for form in "ulm", "bp", "json", "csv", "xml", "otlp", "spans", "chrome":
-            expected = self.run_program(nlconv, "--to", form, "-q", ordered)
+            expected = self.run_program(nlconv, "--format", form, "-q", ordered)
             if expected.returncode == 2:
                 continue
             self.assertEqual(self.query("-q", "--format", form, self.db), expected.stdout, form)
         found = self.scratch / "found.nlb"
         self.query("--format", "nlb", "-o", found, self.db)
-        self.assertEqual(self.run_program(nlconv, "--to", "json", found).stdout, self.run_program(nlconv, "--to", "json", ordered).stdout)
+        self.assertEqual(self.run_program(nlconv, "--format", "json", found).stdout, self.run_program(nlconv, "--format", "json", ordered).stdout)
 
     def test_only_what_is_new_is_loaded(self):
         lines = [line(i) for i in range(1000)]
@@ -131,7 +131,7 @@ class OnEach:
                       "host == h1 && event == E1", "N == 5000000", "HOST ~ 'h*' && (HOST == h1 && NL.EVNT == E2)"):
             expected = self.run_program(self.nlsort, "--where", where, self.log)
             self.assertEqual(self.query("--where", where, self.db), expected.stdout, where)
-        found = self.query("--from", "2026-01-01T00:00:10", "--to", "2026-01-01T00:00:12", self.db)
+        found = self.query("--since", "2026-01-01T00:00:10", "--until", "2026-01-01T00:00:12", self.db)
         self.assertEqual(re.findall(r"N=(\d+)", found), ["10000000", "11000000"])
 
     def test_malformed_and_damaged(self):
@@ -333,11 +333,11 @@ class Sqlite(OnEach, Archive):
         self.assertEqual(sorted(self.query("--format", "bp", self.db).splitlines()), sorted(log.read_text().splitlines()))
 
     def test_wrong_use(self):
-        for arguments, words in [([], "no command given"), (["frob", "a"], '"frob" is no command'), (["load"], "which ARCHIVE?"),
-                                 (["query", "a", "b"], "more than an ARCHIVE"), (["load", "--format", "ulm", "a"], "load has no such option"),
-                                 (["query", "--follow", "a"], "query has no such option"), (["load", "--id", "a b", "a"], "--id a b"),
-                                 (["query", "--from", "5", "--to", "4", "a"], "--from is not before --to"),
-                                 (["query", "--format", "x", "a"], "--format x")]:
+        for arguments, words in [([], "missing command"), (["frob", "a"], "frob: unknown command; the commands are load, query"), (["load"], "load: missing ARCHIVE"),
+                                 (["query", "a", "b"], "query: b: unexpected argument"), (["load", "--format", "ulm", "a"], "--format: the command load does not have this option"),
+                                 (["query", "--follow", "a"], "--follow: the command query does not have this option"), (["load", "--id", "a b", "a"], '--id: "a b" is not a list of field names'),
+                                 (["query", "--since", "5", "--until", "4", "a"], "the range is empty"),
+                                 (["query", "--format", "x", "a"], "--format: x: unknown format")]:
             result = self.run_program(self.nlarchive, *arguments)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertIn(words, result.stderr)

@@ -76,28 +76,28 @@ class Nlconv(support.Case):
     def test_there_and_back(self):
         for format in self.two_way:
             with self.subTest(format=format):
-                there = self.convert("--to", format, self.bp)
-                back = self.convert("--to", "bp", input=there.stdout)
+                there = self.convert("--format", format, self.bp)
+                back = self.convert("--format", "bp", input=there.stdout)
                 self.assertEqual(back.stdout.decode(), BP)
-                self.assertEqual(self.convert("--from", format, "--to", format, input=there.stdout).stdout, there.stdout)
+                self.assertEqual(self.convert("--from-format", format, "--format", format, input=there.stdout).stdout, there.stdout)
 
     def test_through_all_formats_in_a_row(self):
         bytes_ = BP.encode()
         for format in self.two_way + self.two_way[::-1] + ["bp"]:
-            bytes_ = self.convert("--to", format, input=bytes_).stdout
+            bytes_ = self.convert("--format", format, input=bytes_).stdout
         self.assertEqual(bytes_.decode(), BP)
 
     def test_a_workflow_through_all_formats(self):
         """From each format into each other one, and back, as it was."""
         log = workflow.workflow_log().encode()
-        written = {format: self.convert("--to", format, input=log).stdout for format in self.two_way}
+        written = {format: self.convert("--format", format, input=log).stdout for format in self.two_way}
         for format in self.two_way:
             with self.subTest(format=format):
-                self.assertEqual(self.convert("--to", "bp", input=written[format]).stdout, log)
+                self.assertEqual(self.convert("--format", "bp", input=written[format]).stdout, log)
             for other in self.two_way:
                 with self.subTest(format=format, to=other):
-                    there = self.convert("--to", other, input=written[format]).stdout
-                    self.assertEqual(self.convert("--to", "bp", input=there).stdout, log)
+                    there = self.convert("--format", other, input=written[format]).stdout
+                    self.assertEqual(self.convert("--format", "bp", input=there).stdout, log)
 
     def test_many_records_are_in_order_whatever_the_threads(self):
         log = self.scratch / "many.log"
@@ -108,18 +108,18 @@ class Nlconv(support.Case):
                     out.write(f"rubbish {i}\n")
         for format in self.two_way:
             with self.subTest(format=format):
-                one = self.convert("--to", format, "--threads", 1, log, status=1)
-                four = self.convert("--to", format, "--threads", 4, log, status=1)
+                one = self.convert("--format", format, "--threads", 1, log, status=1)
+                four = self.convert("--format", format, "--threads", 4, log, status=1)
                 self.assertEqual(one.stderr, four.stderr)
                 self.assertIn(b"many.log:9: ", one.stderr)
                 self.assertIn(b"many.log:40011: ", one.stderr)
                 if format != "nlb":
                     self.assertEqual(one.stdout, four.stdout)
-                back = self.convert("--to", "ulm", "--threads", 4, input=four.stdout)
+                back = self.convert("--format", "ulm", "--threads", 4, input=four.stdout)
                 self.assertEqual(back.stdout, b"".join(l for l in log.read_bytes().splitlines(True) if l[:1] == b"D"))
 
     def test_pythons_json_reads_it(self):
-        lines = [json.loads(line) for line in self.convert("--to", "json", self.bp).stdout.splitlines()]
+        lines = [json.loads(line) for line in self.convert("--format", "json", self.bp).stdout.splitlines()]
         self.assertEqual(len(lines), 6)
         self.assertEqual(lines[0]["argv"], "--conf rc --dir work")
         self.assertEqual(lines[0]["dax.index"], 0)
@@ -132,7 +132,7 @@ class Nlconv(support.Case):
         values = {"i": -5, "big": 2**63, "f": 0.1, "t": True, "n": None, "o": {"p": {"q": 1}}, "a": [1, {"b": 2}],
                   "s": "\u00fc\"\\\n\x00\U0001f600", "bad name": 1, "e": 1e300}
         text = json.dumps({"ts": 1331733886.5, **values}) + "\n\n"
-        result = self.convert("--to", "json", input=text.encode())
+        result = self.convert("--format", "json", input=text.encode())
         got = json.loads(result.stdout)
         self.assertEqual(got["ts"], "2012-03-14T14:04:46.500000Z")
         self.assertEqual((got["i"], got["big"], got["f"], got["t"], got["e"]), (-5, 2**63, 0.1, True, 1e300))
@@ -150,12 +150,12 @@ class Nlconv(support.Case):
         members = [m for m in members for _ in range(2)]
         lines = [f'{{"ts":{i % 10},{m}}}\n'.encode() for i, m in enumerate(members)]
         status = [int(m in ('"A":1,"B"2', '"A":1,')) for m in members]
-        alone = [self.convert("--from", "json", "--to", "ulm", input=l, status=s).stdout for l, s in zip(lines, status)]
-        self.assertEqual(self.convert("--to", "ulm", input=b"".join(lines), status=1).stdout, b"".join(alone))
+        alone = [self.convert("--from-format", "json", "--format", "ulm", input=l, status=s).stdout for l, s in zip(lines, status)]
+        self.assertEqual(self.convert("--format", "ulm", input=b"".join(lines), status=1).stdout, b"".join(alone))
         self.assertEqual([bool(out) for out in alone], [not s for s in status])
 
     def test_pythons_csv_reads_it(self):
-        text = self.convert("--to", "csv", self.bp).stdout.decode()
+        text = self.convert("--format", "csv", self.bp).stdout.decode()
         rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))
         self.assertEqual({len(row) for row in rows}, {len(rows[0])})
         self.assertEqual(len(rows), 7)
@@ -172,7 +172,7 @@ class Nlconv(support.Case):
         writer.writerow(["DATE"] + [f"V{i}" for i in range(len(values))])
         writer.writerow(["20260101000000"] + values)
         writer.writerow(["2026-01-01T00:00:01Z"] + values[::-1])
-        got = [json.loads(line) for line in self.convert("--to", "json", input=out.getvalue().encode()).stdout.splitlines()]
+        got = [json.loads(line) for line in self.convert("--format", "json", input=out.getvalue().encode()).stdout.splitlines()]
         self.assertEqual([got[0].get(f"V{i}", "") for i in range(len(values))], values)
         self.assertEqual([got[1].get(f"V{i}", "") for i in range(len(values))], values[::-1])
 
@@ -181,7 +181,7 @@ class Nlconv(support.Case):
         if "xml" not in self.two_way:
             self.skipTest("XML is not built here")
         xml = self.scratch / "a.xml"
-        self.convert("--to", "xml", "-o", xml, self.bp)
+        self.convert("--format", "xml", "-o", xml, self.bp)
         schema = support.SOURCE / "doc" / "netlogger.xsd"
         result = self.run_program("xmllint", "--noout", "--schema", schema, xml)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -198,7 +198,7 @@ class Nlconv(support.Case):
             self.skipTest("lifelines are not built here")
         (self.scratch / "a.log").write_text(self.LIFELINES)
         (self.scratch / "a.nlv").write_text(self.DRAWING)
-        return self.convert("--to", format, "--config", self.scratch / "a.nlv", self.scratch / "a.log").stdout
+        return self.convert("--format", format, "--config", self.scratch / "a.nlv", self.scratch / "a.log").stdout
 
     def test_chrome_has_lifelines_and_loadlines(self):
         events = json.loads(self.drawn("chrome"))["traceEvents"]
@@ -224,19 +224,19 @@ class Nlconv(support.Case):
             self.skipTest("lifelines are not built here")
         (self.scratch / "a.log").write_text(self.LIFELINES)
         (self.scratch / "a.nlv").write_text(self.DRAWING)
-        result = self.convert("--to", "otlp-spans", "-c", self.scratch / "a.nlv", self.scratch / "a.log")
+        result = self.convert("--format", "otlp-spans", "-c", self.scratch / "a.nlv", self.scratch / "a.log")
         self.assertIn(b"9 are lost", result.stderr)
         spans = [json.loads(line)["resourceSpans"][0]["scopeSpans"][0]["spans"][0] for line in result.stdout.splitlines()]
         self.assertEqual(len(spans), 150)
         self.assertEqual(len({span["spanId"] for span in spans}), 150)
         roots = {span["spanId"] for span in spans if "parentSpanId" not in span}
         self.assertEqual((len(roots), {span.get("parentSpanId") for span in spans} - {None}), (50, roots))
-        back = self.convert("--to", "ulm", "-q", input=result.stdout).stdout
+        back = self.convert("--format", "ulm", "-q", input=result.stdout).stdout
         self.assertEqual(back.count(b"\n"), 2 * 150 + 150)
 
     def test_chrome_traces_of_others_are_read(self):
         text = b'[{"name":"a","ph":"X","ts":1.5,"dur":2,"pid":1,"tid":2,"args":{"x":1}},\n{"ph":"M","ts":0},\n{"ph":"B"},{"ph":"E","ts":2}]'
-        result = self.convert("--to", "ulm", "-q", input=text, status=1)
+        result = self.convert("--format", "ulm", "-q", input=text, status=1)
         self.assertIn(b"-:3: there is no ts", result.stderr)
         self.assertEqual(result.stdout.decode(), "DATE=19700101000000.000001500 NL.EVNT=a ph=X dur=2 pid=1 tid=2 x=1\n"
                          "DATE=19700101000000.000002 ph=E\n")
@@ -253,11 +253,11 @@ class Nlconv(support.Case):
                 if format not in self.two_way:
                     continue
                 reject = self.scratch / "reject"
-                result = self.convert("--from", format, "--to", "ulm", "--reject", reject, input=text, status=1)
+                result = self.convert("--from-format", format, "--format", "ulm", "--reject", reject, input=text, status=1)
                 self.assertEqual(result.stdout.count(b"DATE="), 2)
                 self.assertIn(place, result.stderr)
                 self.assertTrue(reject.exists())
-                result = self.convert("--strict", "--from", format, "--to", "ulm", input=text, status=1)
+                result = self.convert("--strict", "--from-format", format, "--format", "ulm", input=text, status=1)
                 self.assertEqual(result.stdout.count(b"DATE="), 1)
 
     def test_xml_that_is_no_log_of_ours(self):
@@ -266,25 +266,25 @@ class Nlconv(support.Case):
         bomb = b'<!DOCTYPE log [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]><log><record time="1" event="&b;"/></log>'
         for text in (bomb, b"<html/>", b"<log><record time='1'", b"<log></lag>", b"<"):
             with self.subTest(text=text):
-                self.assertIn(b"-:1: ", self.convert("--to", "ulm", input=text, status=1).stderr)
+                self.assertIn(b"-:1: ", self.convert("--format", "ulm", input=text, status=1).stderr)
 
     def test_what_a_format_cannot_hold_is_said_once(self):
-        nlb = self.convert("--to", "nlb", input=b'{"ts":1,"a":5}\n{"ts":2,"a":6,"b":true}\n').stdout
-        result = self.convert("--to", "ulm", input=nlb)
+        nlb = self.convert("--format", "nlb", input=b'{"ts":1,"a":5}\n{"ts":2,"a":6,"b":true}\n').stdout
+        result = self.convert("--format", "ulm", input=nlb)
         self.assertEqual(result.stderr.count(b"\n"), 1)
         self.assertIn(b"ulm holds text only: of 3 values", result.stderr)
-        self.assertEqual(self.convert("--quiet", "--to", "ulm", input=nlb).stderr, b"")
-        self.assertEqual(self.convert("--to", "json", input=nlb).stderr, b"")
+        self.assertEqual(self.convert("--quiet", "--format", "ulm", input=nlb).stderr, b"")
+        self.assertEqual(self.convert("--format", "json", input=nlb).stderr, b"")
 
     def test_output_takes_its_name_only_when_it_is_there(self):
         out = self.scratch / "out"
         out.write_text("old")
         out.chmod(0o640)
-        self.convert("--to", "json", "-o", out, input=b"what is this\n", status=1)
-        self.convert("--to", "json", "-o", out, "--strict", input=b"DATE=20260101000000 A=1\nrubbish\n", status=1)
-        self.convert("--to", "csv", "-o", out, self.scratch / "absent", status=1)
+        self.convert("--format", "json", "-o", out, input=b"what is this\n", status=1)
+        self.convert("--format", "json", "-o", out, "--strict", input=b"DATE=20260101000000 A=1\nrubbish\n", status=1)
+        self.convert("--format", "csv", "-o", out, self.scratch / "absent", status=1)
         self.assertEqual(out.read_text(), "old")
-        self.convert("--to", "json", "-o", out, input=b"DATE=20260101000000 A=1\nrubbish\n", status=1)
+        self.convert("--format", "json", "-o", out, input=b"DATE=20260101000000 A=1\nrubbish\n", status=1)
         self.assertEqual(out.read_text(), '{"ts":"2026-01-01T00:00:00.000000Z","A":1}\n')
         self.assertEqual(out.stat().st_mode & 0o777, 0o640)
         self.assertEqual(sorted(p.name for p in self.scratch.iterdir()), ["a.bp", "out"])
@@ -294,43 +294,43 @@ class Nlconv(support.Case):
         out.write_text("old")
         out.chmod(0o600)
         link.symlink_to(out)
-        self.convert("--to", "json", "-o", link, self.bp)
+        self.convert("--format", "json", "-o", link, self.bp)
         self.assertTrue(link.is_symlink())
         self.assertEqual(out.stat().st_mode & 0o7777, 0o600)
         if os.geteuid() == 0:
             out.chmod(0o640)
             os.chown(out, 65534, 65534)
-            self.convert("--to", "json", "-o", out, self.bp)
+            self.convert("--format", "json", "-o", out, self.bp)
             self.assertEqual((out.stat().st_uid, out.stat().st_gid, out.stat().st_mode & 0o7777), (65534, 65534, 0o640))
             self.scratch.chmod(0o777)  # anybody can have laid it there
-            self.convert("--to", "json", "-o", out, self.bp)
+            self.convert("--format", "json", "-o", out, self.bp)
             self.assertEqual((out.stat().st_uid, out.stat().st_mode & 0o7777), (0, 0o600))
 
     def test_a_full_disk_is_an_error(self):
         with open("/dev/full", "w") as full:
-            result = subprocess.run([self.nlconv, "--to", "xml" if "xml" in self.two_way else "json", str(self.bp)], stdout=full,
+            result = subprocess.run([self.nlconv, "--format", "xml" if "xml" in self.two_way else "json", str(self.bp)], stdout=full,
                                     stderr=subprocess.PIPE, text=True, timeout=60)
         self.assertEqual(result.returncode, 1)
         self.assertIn("No space left on device", result.stderr)
 
     def test_where_chooses_records(self):
-        out = self.convert("--to", "csv", "--where", "type == 2", self.bp).stdout.decode()
+        out = self.convert("--format", "csv", "--where", "type == 2", self.bp).stdout.decode()
         self.assertEqual(out.splitlines()[0], "ts,event,level,host,prog,type,argv,twice,twice#2,big")
         self.assertEqual(len(out.splitlines()), 2)
 
     def test_nothing_and_wrong_use(self):
         for format in self.two_way:
-            self.convert("--to", format, input=b"")
+            self.convert("--format", format, input=b"")
         self.convert(status=2)
-        self.convert("--to", "nonsense", status=2)
-        self.convert("--to", "ulm", "a", "b", status=2)
-        self.convert("--to", "ulm", "--threads", "0", status=2)
+        self.convert("--format", "nonsense", status=2)
+        self.convert("--format", "ulm", "a", "b", status=2)
+        self.convert("--format", "ulm", "--threads", "0", status=2)
 
     def test_damaged_blocks_lose_only_themselves(self):
         log = b"".join(b"DATE=20260101000000 HOST=h N=%d PAD=%s\n" % (i, b"x%d" % i * 9) for i in range(40000))
-        nlb = bytearray(self.convert("--to", "nlb", input=log).stdout)
+        nlb = bytearray(self.convert("--format", "nlb", input=log).stdout)
         nlb[len(nlb) // 2] ^= 0xFF
-        result = self.convert("--to", "ulm", input=bytes(nlb), status=1)
+        result = self.convert("--format", "ulm", input=bytes(nlb), status=1)
         lines = set(log.splitlines())
         got = [line.replace(b".000000", b"", 1) for line in result.stdout.splitlines()]
         self.assertTrue(all(line in lines for line in got))

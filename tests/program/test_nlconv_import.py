@@ -24,7 +24,7 @@ class ImportCase(support.Case):
         """Records as JSON objects, and standard error."""
         path = self.scratch / "input"
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
-        result = self.run_program(self.nlconv, "--to", "json", *arguments, path, text=False, env={**os.environ, **(environment or {})})
+        result = self.run_program(self.nlconv, "--format", "json", *arguments, path, text=False, env={**os.environ, **(environment or {})})
         self.assertEqual(result.returncode, status, result.stderr)
         return [json.loads(line) for line in result.stdout.splitlines()], result.stderr.decode(errors="replace")
 
@@ -56,9 +56,9 @@ class Journal(ImportCase):
         data = b"".join(entry(MESSAGE=value, N=i) for i, value in enumerate(values))
         path = self.scratch / "input"
         path.write_bytes(data)
-        text = self.run_program(self.nlconv, "--to", "nlb", "-o", self.scratch / "out", path)
+        text = self.run_program(self.nlconv, "--format", "nlb", "-o", self.scratch / "out", path)
         self.assertEqual((text.returncode, text.stderr), (0, ""))
-        back = self.run_program(self.nlconv, "--to", "json", self.scratch / "out")
+        back = self.run_program(self.nlconv, "--format", "json", self.scratch / "out")
         got = [json.loads(line)["MESSAGE"] for line in back.stdout.splitlines()]
         self.assertEqual(len(got), len(values))
         for value, json_value in zip(values, got):
@@ -97,7 +97,7 @@ class Journal(ImportCase):
         def read(size):
             path = self.scratch / f"input{size}"
             path.write_bytes(data[:size])
-            return size, self.run_program(self.nlconv, "--from", "journal", "--to", "json", path)
+            return size, self.run_program(self.nlconv, "--from-format", "journal", "--format", "json", path)
 
         with concurrent.futures.ThreadPoolExecutor(2 * os.cpu_count()) as pool:
             for size, result in pool.map(read, range(1, len(data))):
@@ -191,7 +191,7 @@ class Strace(ImportCase):
         path.write_text("1 22:00:00.5 getpid() = 1 <0.1>\n")
         for written, day in ((1767391200 + 7200, "02"), (1767391200 - 7200, "01")):  # 2026-01-02 22:00 and so much later
             os.utime(path, (written, written))
-            result = self.run_program(self.nlconv, "--to", "json", path, env={**os.environ, "TZ": "UTC"})
+            result = self.run_program(self.nlconv, "--format", "json", path, env={**os.environ, "TZ": "UTC"})
             self.assertEqual(json.loads(result.stdout.splitlines()[0])["ts"], f"2026-01-{day}T22:00:00.500000Z")
 
     def test_other_layouts(self):
@@ -261,7 +261,7 @@ class Strace(ImportCase):
         nlstat = support.program("nltools/nlstat")
         text = "".join(f"1 10:00:{i // 10:02}.{i % 10} read(0, \"\", 1) = 1 <0.0{i % 3 + 1}>\n1 10:00:{i // 10:02}.{i % 10}5 write(1, \"\", 1) = 1 <0.01>\n" for i in range(100))
         (self.scratch / "trace").write_text(text)
-        self.assertEqual(self.run_program(self.nlconv, "--to", "ulm", "-o", self.scratch / "log", self.scratch / "trace").returncode, 0)
+        self.assertEqual(self.run_program(self.nlconv, "--format", "ulm", "-o", self.scratch / "log", self.scratch / "trace").returncode, 0)
         shown = self.run_program(nlstat, self.scratch / "log").stdout
         self.assertIn("Lifelines by CALL: 200", shown)
         self.assertRegex(shown, r"read.start -> read.end +\S+ % +100 ")
@@ -314,7 +314,7 @@ class Ftrace(ImportCase):
 class Perf(ImportCase):
     def test_what_samples_become(self):
         records, errors = self.convert(PERF)
-        self.assertIn("its times count from nobody says when", errors)
+        self.assertIn("its times have no date", errors)
         self.assertEqual(records[0], {
             "ts": "1970-01-01T00:01:40.000001Z", "event": "cpu-clock:pppH", "level": "System", "prog": "swapper", "CPU": 1, "TID": 0,
             "PERIOD": 250000, "SYMBOL": "pidfs_add_pid", "FILE": "[kernel.kallsyms]", "ADDRESS": "ffffffff8171a795",
@@ -427,7 +427,7 @@ class Ctf(ImportCase):
         return folder
 
     def read(self, folder, *arguments, status=0):
-        result = self.run_program(self.nlconv, "--to", "json", *arguments, folder)
+        result = self.run_program(self.nlconv, "--format", "json", *arguments, folder)
         self.assertEqual(result.returncode, status, result.stderr)
         return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
 
@@ -452,7 +452,7 @@ class Ctf(ImportCase):
 
     def test_into_formats_that_are_written_in_two_passes(self):
         folder = self.make(ctf_packet([ctf_all(5, -6), ctf_bare(7)], 5, 7))
-        result = self.run_program(self.nlconv, "--to", "csv", folder)
+        result = self.run_program(self.nlconv, "--format", "csv", folder)
         self.assertEqual((result.returncode, len(result.stdout.splitlines())), (0, 3), result.stderr)
         self.assertTrue(result.stdout.startswith("ts,event,level,host,prog,cpu_id,vpid,n,d,s,a,inner.x"))
 
@@ -475,9 +475,9 @@ class Ctf(ImportCase):
         self.assertLess(len(records), 3)
 
     def test_folders_that_are_none(self):
-        self.assertIn("no CTF trace", self.read(self.scratch, "--from", "ctf", status=1)[1])
+        self.assertIn("no CTF trace", self.read(self.scratch, "--from-format", "ctf", status=1)[1])
         (self.scratch / "file").write_text("x")
-        self.assertIn("not a folder", self.read(self.scratch / "file", "--from", "ctf", status=1)[1])
+        self.assertIn("not a folder", self.read(self.scratch / "file", "--from-format", "ctf", status=1)[1])
 
     @unittest.skipUnless(shutil.which("babeltrace2"), "babeltrace2 is not installed")
     def test_babeltrace2_sees_the_same(self):

@@ -459,7 +459,7 @@ class Nldiag(support.Case):
                 self.assertEqual([c["cause"] for c in found], cause)
 
     def test_wrong_use(self):
-        for arguments in (["--compare", "a"], ["--compare", "--json", "a", "b"], ["--from", "never"], ["--memory", "0"]):
+        for arguments in (["--compare", "a"], ["--compare", "--json", "a", "b"], ["--since", "never"], ["--memory", "0"]):
             self.assertEqual(self.run_program(self.nldiag, *arguments).returncode, 2, arguments)
 
 

@@ -95,7 +95,7 @@ class Sources(Functions):
         self.assert_calls(self.log())
         self.assert_calls(input=self.log().read_text())
         nlb = self.scratch / "calls.nlb"
-        self.assertEqual(self.run_program(support.program("nltools/nlconv"), "--to", "nlb", "-o", nlb, self.log()).returncode, 0)
+        self.assertEqual(self.run_program(support.program("nltools/nlconv"), "--format", "nlb", "-o", nlb, self.log()).returncode, 0)
         self.assert_calls(nlb)
         self.assertEqual(self.report(nlb, self.log())["calls"], 2 * sum(CALLS.values()))
 
@@ -346,7 +346,7 @@ class Recording(Functions):
 
     def assert_times(self, log, times):
         """What a program reads of a clock that is set meanwhile lies between the calls of gettid (186) around it."""
-        result = self.run_program(support.program("nltools/nlconv"), "--to", "json", log)
+        result = self.run_program(support.program("nltools/nlconv"), "--format", "json", log)
         records = [json.loads(line) for line in result.stdout.splitlines()]
         calls = [r["ts"] for r in records if r.get("ID") == 186]
         seconds = lambda ts: datetime.datetime.fromisoformat(ts[:19] + "+00:00").timestamp() * 10**9 + int(ts[20:].rstrip("Z").ljust(9, "0"))
@@ -371,7 +371,7 @@ class Recording(Functions):
             self.assertEqual(functions[name]["calls"], 200)
         self.assertGreater(functions["vfs_write"]["time_ns"], 0)
         self.assertGreater(functions["ksys_write"]["time_ns"], functions["vfs_write"]["time_ns"])
-        text = self.run_program(support.program("nltools/nlconv"), "--to", "ulm", self.scratch / "g.nlb").stdout
+        text = self.run_program(support.program("nltools/nlconv"), "--format", "ulm", self.scratch / "g.nlb").stdout
         self.assertEqual(sum("sys_enter" in line and " ID=44 " in line for line in text.splitlines()), 200)  # events go on beside
         functions = {f["function"]: f for f in self.report(self.scratch / "gu.nlb")["list"]}
         self.assertTrue(all(name.startswith("udp_") for name in functions), functions)

@@ -76,7 +76,7 @@ class Nlrecover(support.Case):
 
     def test_to_another_destination_and_format(self):
         self.be_killed("file:b.nlb")
-        result = self.recover("--quiet", "--output", f"file:{self.scratch}/other.bp?format=bp")
+        result = self.recover("--quiet", "--dest", f"file:{self.scratch}/other.bp?format=bp")
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         text = (self.scratch / "other.bp").read_text()
         numbers = [int(n) for n in re.findall(r" event=Step .*?I=(\d+) ", text)]
@@ -223,7 +223,7 @@ class Nlrecover(support.Case):
         if "nothing" not in result.stderr:
             self.assertEqual(result.returncode, 1)
             self.assertIn("a destination must be given", result.stderr)
-        self.assertEqual(self.recover("-o", "-").returncode, 0)
+        self.assertEqual(self.recover("-d", "-").returncode, 0)
 
 
 if __name__ == "__main__":

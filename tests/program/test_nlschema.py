@@ -156,7 +156,7 @@ class Nlschema(support.Case):
             if line.startswith("|"):
                 self.assertEqual(len(re.findall(r"(?<!\\)(?:\\\\)*\|", line)), 5, line)
                 self.assertNotIn("<b>", line)
-        page = self.run_schema("doc", self.schema(path), "--html").stdout
+        page = self.run_schema("doc", self.schema(path), "--format=html").stdout
         self.assertNotIn("<b>", page)
         self.assertNotIn("\u202e", page)
 
@@ -207,7 +207,7 @@ class Nlschema(support.Case):
 
     def test_wrong_use(self):
         for arguments in [[], ["header"], ["nonsense", DPSS], ["header", DPSS, "x"], ["doc", "--strict", DPSS],
-                          ["check", "--html", DPSS], ["header", "--json", DPSS], ["check", "-n", "1", DPSS]]:
+                          ["check", "--format=html", DPSS], ["header", "--json", DPSS], ["check", "-n", "1", DPSS]]:
             result = self.run_program(self.nlschema, *arguments)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertTrue(result.stderr.startswith("nlschema: "), result.stderr)
@@ -222,9 +222,9 @@ class Nlschema(support.Case):
         self.assertIn("\n## All-Types\n\nLevel Debug. has everything\n\n| Field | Type | Unit | Description |\n", markdown)
         self.assertIn("\n| I64 | int64 | ns | a time |\n", markdown)
         self.assertIn("\n| E | enum(read\\|write\\|read/write), optional |  |  |\n", markdown)
-        text = self.run_schema("doc", self.schema(EVERY_TYPE), "--text").stdout
+        text = self.run_schema("doc", self.schema(EVERY_TYPE), "--format=text").stdout
         self.assertRegex(text, r"\n  I64    int64 +ns    a time\n")
-        page = self.run_schema("doc", self.schema(EVERY_TYPE), "--html").stdout
+        page = self.run_schema("doc", self.schema(EVERY_TYPE), "--format=html").stdout
         self.assertIn("<tr><td>I64</td><td>int64</td><td>ns</td><td>a time</td></tr>", page)
         opened = []
 

@@ -241,9 +241,9 @@ class Render(support.Case):
             (["none/a.png", self.log], 1, "No such file"),
             (["a.gif", self.log], 2, ".png, .svg or .pdf"),
             (["a.png", "--size", "5x5", self.log], 2, "100 to 20000"),
-            (["a.png", "--from", "yesterday", self.log], 2, "yesterday"),
+            (["a.png", "--since", "yesterday", self.log], 2, "yesterday"),
             (["a.png", "--config", self.log, self.log], 1, str(self.log)),
-            (["a.png"], 2, "no log"),
+            (["a.png"], 2, "missing SOURCE"),
         ]:
             result = self.render(*arguments)
             self.assertEqual(result.returncode, status, (arguments, result.stderr))
@@ -282,7 +282,7 @@ class Render(support.Case):
                 lines.append((12345678, "HOST=h1 NL.EVNT=Oops"))
             lines.sort()
             self.log.write_text("".join(f"DATE=202601011200{t // 1000000:02d}.{t % 1000000:06d} {rest}\n" for t, rest in lines))
-            result = self.render("rare.png", "--config", config, "--from", "20260101115959", "--to", "20260101120031", self.log)
+            result = self.render("rare.png", "--config", config, "--since", "20260101115959", "--until", "20260101120031", self.log)
             self.assertEqual(result.returncode, 0, result.stderr)
             return read_png(self.scratch / "rare.png")[2]
 

@@ -70,8 +70,8 @@ class Nlwrite(support.Case):
         self.assert_fails("x-syslog://nosuch", "no facility")
 
     def test_fields_that_would_be_renamed_are_refused(self):
-        for field, why in [("HOST=h", "HOST is a standard field: --host says it"), ("DATE=2026", "DATE is a standard field"),
-                           ("a b=1", '"a b" is no field\'s name'), ("1a=1", '"1a" is no field\'s name')]:
+        for field, why in [("HOST=h", "HOST is a standard field; use --host"), ("DATE=2026", "DATE is a standard field"),
+                           ("a b=1", '"a b" is not a field name'), ("1a=1", '"1a" is not a field name')]:
             result = self.write("E", field)
             self.assertEqual((result.returncode, result.stdout), (2, ""))
             self.assertIn(why, result.stderr)

@@ -65,7 +65,7 @@ class TextFormats(support.Case):
         self.page = [block for block in pages.blocks(self.text) if block.language in ("ulm", "bp", "text")]
 
     def convert(self, text, into, *options):
-        return self.run_program(self.nlconv, "--quiet", "--to", into, *options, input=text)
+        return self.run_program(self.nlconv, "--quiet", "--format", into, *options, input=text)
 
     def assert_written(self, block, text, into, *options, written):
         result = self.convert(text, into, *options)
@@ -111,7 +111,7 @@ class TextFormats(support.Case):
             lines, reasons = block.text.splitlines(keepends=True), why.text.splitlines()
             self.assertEqual(len(lines), len(reasons), block.line)
             for line, reason in zip(lines, reasons):
-                result = self.convert(line, "ulm", "--from", block.language)  # whatever else it may seem to be
+                result = self.convert(line, "ulm", "--from-format", block.language)  # whatever else it may seem to be
                 self.assertEqual(result.returncode, 1, line)
                 self.assertIn(f"nlconv: -:1: {reason}: ", result.stderr)
                 self.assertNotIn(line.split()[0], result.stdout)  # at most the record behind a cut one

@@ -65,8 +65,8 @@ class Sources(support.Case):
         schema.write_text("[schema]\nname=s\ndescription=d\n[Begin]\nlevel=Usage\ndescription=d\nREQ.ID=int64; ; d\n"
                           "[End]\nlevel=Usage\ndescription=d\nREQ.ID=int64; ; d\n")
         commands = [["nlsort/nlsort"], ["nlsort/nlsort", "-m"], ["nlsort/nlsort", "-k", "REQ.ID"], ["nlsort/nlsort", "-c"],
-                    ["nlsort/nlsort", "--window", "1s"], ["nltools/nlconv", "--to", "json"],
-                    ["nltools/nlconv", "--to", "chrome"], ["nltools/nlstat"], ["nltools/nlschema", "check", schema],
+                    ["nlsort/nlsort", "--window", "1s"], ["nltools/nlconv", "--format", "json"],
+                    ["nltools/nlconv", "--format", "chrome"], ["nltools/nlstat"], ["nltools/nlschema", "check", schema],
                     ["nltools/nlwrite", "--dest", self.scratch / "written.log", "-"],
                     ["nlv/nlv", "--render", self.scratch / "out.png"], ["nlkernel/nlkernel", "report", "scheduler"]]
         return [[support.BUILD / c[0], *c[1:]] for c in commands if (support.BUILD / c[0]).exists()]
@@ -92,7 +92,7 @@ class Sources(support.Case):
         self.make_archive()
         clean = self.run_program(self.nlsort, self.archive)
         shutil.copy(self.archive / "a-000002.nlb", self.archive / "a-000009.nlb")
-        for command in ["nlsort/nlsort"], ["nltools/nlconv", "--to", "ulm"]:
+        for command in ["nlsort/nlsort"], ["nltools/nlconv", "--format", "ulm"]:
             result = self.run_program(support.BUILD / command[0], *command[1:], self.archive)
             self.assertEqual(result.stdout.splitlines(), clean.stdout.splitlines())
             self.assertRegex(result.stderr, r": \d+ records are there twice in an archive: they were read once\n$")
@@ -106,17 +106,17 @@ class Sources(support.Case):
         (self.archive / "a-000010.log").write_text(line(5) + "garbage\n" + line(6))
         (self.archive / "a.streams").write_text("no log")
         (self.archive / "delivered").write_text("no log")
-        for command in ["nlsort/nlsort"], ["nlsort/nlsort", "-m"], ["nltools/nlconv", "--to", "ulm"]:
+        for command in ["nlsort/nlsort"], ["nlsort/nlsort", "-m"], ["nltools/nlconv", "--format", "ulm"]:
             result = self.run_program(support.BUILD / command[0], *command[1:], self.archive)
             self.assertEqual(re.findall(r"N=(\d)", result.stdout), list("123456"), command)
             self.assertIn("a-000010.log:2: ", result.stderr)
-        result = self.run_program(self.nlconv, "--to", "json", self.archive, stdin=subprocess.DEVNULL)
+        result = self.run_program(self.nlconv, "--format", "json", self.archive, stdin=subprocess.DEVNULL)
         self.assertEqual([json.loads(l)["N"] for l in result.stdout.splitlines()], [1, 2, 3, 4, 5, 6])
 
     def test_a_folder_of_foreign_files_is_refused(self):
         for i in 1, 2:
             (self.archive / f"{i}.csv").write_text("DATE,NL.EVNT\n2026-01-01T00:00:00Z,E\n")
-        result = self.run_program(self.nlconv, "--to", "ulm", self.archive)
+        result = self.run_program(self.nlconv, "--format", "ulm", self.archive)
         self.assertEqual(result.returncode, 1)
         self.assertIn("2.csv: files of format csv are not read one after another", result.stderr)
 
@@ -125,7 +125,7 @@ class Sources(support.Case):
             result = self.run_program(*command, self.scratch / "none")
             self.assertEqual(result.returncode, 1, command)
             self.assertIn("none: No such file or directory", result.stderr, command)
-        result = self.run_program(self.nlconv, "--to", "ulm", self.archive)
+        result = self.run_program(self.nlconv, "--format", "ulm", self.archive)
         self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
 
     def test_help_tells_of_sources(self):
@@ -148,7 +148,7 @@ class Sources(support.Case):
         self.assertEqual(self.run_program(client, f"{url}?format=nlb", "0", str(COUNT)).returncode, 0)
         out = self.scratch / "out"
         for command in ["nlsort/nlsort", "-o", out], ["nlsort/nlsort", "-k", "REQ.ID", "-o", out], \
-                ["nlsort/nlsort", "-m", "-o", out], ["nltools/nlconv", "--to", "json", "-o", out], ["nltools/nlstat", "--json"]:
+                ["nlsort/nlsort", "-m", "-o", out], ["nltools/nlconv", "--format", "json", "-o", out], ["nltools/nlstat", "--json"]:
             # What comes while it reads shows that it has read what came before.
             reader = self.start(support.program(command[0]), *command[1:], f"{url}?since=0", stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, text=True)

@@ -232,7 +232,7 @@ class Subscribe(support.Case):
         folder, nlconv = self.numbered(), support.program("nltools/nlconv")
 
         def taken():
-            return b"".join(self.run_program(nlconv, "--to", "ulm", f, text=False).stdout for f in sorted(folder.glob("a-*.nlb")))
+            return b"".join(self.run_program(nlconv, "--format", "ulm", f, text=False).stdout for f in sorted(folder.glob("a-*.nlb")))
         self.join_past_and_present(f"file:{folder}/a-{{N}}.nlb?rotate_size=30k", taken)
         self.assertGreater(len(list(folder.glob("a-*.nlb"))), 5)
 

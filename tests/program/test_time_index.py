@@ -66,7 +66,7 @@ class TimeIndex(collector.Case):
         """Lines as blocks of that many records."""
         out = b""
         for i in range(0, len(text), size):
-            result = subprocess.run([support.program("nltools/nlconv"), "--from", "ulm", "--to", "nlb"], input=b"".join(text[i:i + size]),
+            result = subprocess.run([support.program("nltools/nlconv"), "--from-format", "ulm", "--format", "nlb"], input=b"".join(text[i:i + size]),
                                     stdout=subprocess.PIPE, check=True)
             out += result.stdout
         return out
@@ -87,7 +87,7 @@ class TimeIndex(collector.Case):
         """What is in a file, or in a part of one, as text."""
         part = self.scratch / ("part" + path.suffix)
         part.write_bytes(path.read_bytes() if data is None else data)
-        result = self.run_program(support.program("nltools/nlconv"), "--to", "ulm", part)
+        result = self.run_program(support.program("nltools/nlconv"), "--format", "ulm", part)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         return result.stdout
 
@@ -95,7 +95,7 @@ class TimeIndex(collector.Case):
         return self.run_program(self.netlogd, option, *paths)
 
     def nlstat(self, source, begin, end):
-        times = [*(["--from", when(begin)] if begin else []), *(["--to", when(end)] if end else [])]
+        times = [*(["--since", when(begin)] if begin else []), *(["--until", when(end)] if end else [])]
         return self.run_program(support.program("nltools/nlstat"), "--json", "--id", "B", *times, source)
 
     def ask(self, source, begin, end):

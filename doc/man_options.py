@@ -1,0 +1,123 @@
+#!/usr/bin/env python3
+"""Writes the option lists of the manual pages: man_options.py [--write] SOURCE BUILD; exit 1 when a page differs.
+
+A list stands between the lines
+
+    .\\" options PROGRAM [COMMAND...]
+    .\\" end of options
+
+and is made of what PROGRAM [COMMAND...] --help=json prints. With "url options PROGRAM: GROUP" it is that group of options of URLs.
+The list is in mdoc or man macros, whichever the page uses. Lists of programs that were not built are left alone.
+"""
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+REGION = re.compile(r'^\.\\" (url )?options ([a-z]+)((?: [a-z]+)*)(?:: (.*))?\n(.*?)^\.\\" end of options\n', re.M | re.S)
+PROGRAMS = {"netlogd": "netlogd", "netlogctl": "netlogd", "nlsort": "nlsort", "nlv": "nlv", "nlkernel": "nlkernel", "nlagent": "nlagent",
+            "nlagentd": "nlagent", "nlsensor": "nlagent", "nlconv": "nltools", "nlwrite": "nltools", "nlstat": "nltools", "nldiag": "nltools",
+            "nlrecover": "nltools", "nlschema": "nltools", "nlarchive": "nltools"}
+
+
+def describe(build, program, *command):
+    """What --help=json prints; None when the program was not built."""
+    path = pathlib.Path(build) / PROGRAMS[program] / program
+    if not path.exists():
+        return None
+    return json.loads(subprocess.run([path, *command, "--help=json"], capture_output=True, text=True, check=True, env={"PATH": "/usr/bin:/bin"}).stdout)
+
+
+def escape(text):
+    return re.sub(r"^(?=[.'])", r"\\&", text.replace("\\", r"\e").replace("-", r"\-"))
+
+
+def notes(option):
+    """What help adds in parentheses."""
+    found = []
+    if "default_description" in option:
+        found.append("default: " + option["default_description"][1:-1])
+    elif "default" in option:
+        found.append("default " + option["default"])
+    if "environment" in option:
+        found.append("environment: " + option["environment"])
+    if option.get("minimum", "0") != "0":
+        found.append("minimum " + option["minimum"])
+    if "maximum" in option:
+        found.append("maximum " + option["maximum"])
+    if option.get("repeatable"):
+        found.append("repeatable")
+    return f" ({'; '.join(found)})" if found else ""
+
+
+def text_of(option):
+    commands = option["commands"].replace(" ", ", ") + ": " if "commands" in option else ""
+    return escape(commands + option["help"] + notes(option)) + "."
+
+
+def mdoc(option, url):
+    name, value = option["name"], option.get("value_name")
+    argument = '"' + value.replace('"', '""') + '"' if value and " " in value else value
+    if url:
+        return f".It Cm {name} Ns = Ns Ar {argument or 'yes|no'}"
+    letter, long = option.get("letter"), f"Fl -{name}"
+    if value:
+        long += f" Ns Oo = Ns Ar {argument} Oc" if option.get("optional_value") else f" Ns = Ns Ar {argument}"
+    if not letter:
+        return f".It {long}"
+    return f".It Fl {letter}" + (f" Ar {argument}" if value and not option.get("optional_value") else "") + f" , {long}"
+
+
+def man(option):
+    name, value = escape(option["name"]), option.get("value_name")
+    long = rf"\fB\-\-{name}\fR"
+    if value:
+        long += rf"[=\fI{escape(value)}\fR]" if option.get("optional_value") else rf"=\fI{escape(value)}\fR"
+    return ".TP\n" + (rf"\fB\-{option['letter']}\fR, " if "letter" in option else "") + long
+
+
+def listed(options, is_mdoc, url):
+    lines = []
+    for option in options:
+        lines += [mdoc(option, url) if is_mdoc else man(option), text_of(option)]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def rewrite(text, build):
+    """The page with its lists made anew."""
+    is_mdoc = re.search(r"^\.Dd ", text, re.M) is not None
+
+    def made(region):
+        url, program, command, group, old = region.groups()
+        about = describe(build, program, *command.split())
+        if about is None:
+            return region[0]
+        options = [o for o in about["url_options"] if o["group"] == group] if url else [o for o in about["options"] if o.get("command_line")]
+        head, end = region[0].split("\n")[0], '.\\" end of options\n'
+        return f"{head}\n{listed(options, is_mdoc, url)}{end}"
+
+    return REGION.sub(made, text)
+
+
+def pages(source, build):
+    """(path, the text that it has, the text that it ought to have) of each page with a list."""
+    for path in sorted((pathlib.Path(source) / "doc" / "man").iterdir()):
+        text = path.read_text()
+        if REGION.search(text):
+            yield path, text, rewrite(text, build)
+
+
+def main():
+    write = "--write" in sys.argv
+    source, build = [word for word in sys.argv[1:] if word != "--write"]
+    differ = [(path, new) for path, old, new in pages(source, build) if old != new]
+    for path, new in differ:
+        print(f"{path.name}: the list of options {'is made anew' if write else 'differs from --help; doc/man_options.py --write makes it anew'}")
+        if write:
+            path.write_text(new)
+    sys.exit(bool(differ) and not write)
+
+
+if __name__ == "__main__":
+    main()
