@@ -15,7 +15,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/filter/glob.c %D%/filter/regex.c %D%/filter/bracket.c \
 	%D%/transport/url.c %D%/transport/destination.c %D%/transport/destination.h \
 	%D%/transport/destination_file.c %D%/transport/destination_socket.c %D%/transport/dial.c %D%/transport/dial.h \
-	%D%/transport/channel.c %D%/transport/channel.h %D%/transport/tls.c \
+	%D%/transport/channel.c %D%/transport/channel.h %D%/transport/tls.c %D%/transport/tls_names.c %D%/transport/tls_names.h \
 	%D%/transport/spool.c %D%/transport/spool.h %D%/transport/destination_syslog.c %D%/transport/destination_memory.c \
 	%D%/transport/source.c %D%/transport/source_collector.c %D%/transport/source_collector.h %D%/transport/source.h %D%/transport/watch.c %D%/transport/watch.h \
 	%D%/transport/writer.c %D%/transport/writer_internal.h \

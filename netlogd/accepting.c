@@ -132,16 +132,16 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
 {
     (void)size;
     server *srv = user;
-    const listening *asked = socket_of(srv, from)->asked;
+    const listener *at = socket_of(srv, from);
     srv->counts.connections++;
     give_way(srv, from);
     char address[80];
     listener_address_text(peer, address, sizeof address);
     bool full = fd + 1 >= srv->client_descriptors;
-    const char *why = accepting_allows(srv, peer, asked->vouched) ? make_place(srv, peer, full, address)
-                                                                  : "not from an allowed network";
+    const char *why = accepting_allows(srv, peer, at->asked->vouched) ? make_place(srv, peer, full, address)
+                                                                      : "not from an allowed network";
     if (why == NULL) {
-        connection_new(srv, fd, asked->tls, peer);
+        connection_new(srv, fd, at, peer);
         return;
     }
     srv->counts.refused++;
@@ -153,7 +153,7 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
 static void on_control(struct evconnlistener *from, evutil_socket_t fd, struct sockaddr *peer, int size, void *user)
 {
     (void)from, (void)size, (void)peer;
-    request_new(user, (nl_channel){.fd = fd}, "control", NULL, NULL, 0);
+    request_new(user, (nl_channel){.fd = fd}, "control", NULL, NULL, NULL, 0);
 }
 
 static void on_accept_error(struct evconnlistener *from, void *user)

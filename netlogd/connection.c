@@ -33,6 +33,8 @@ struct connection {
     connection *next, **link; /* in the server's list */
     server *server;
     client_entry entry;
+    const listener *at;         /* where it was accepted */
+    struct nl_buffer certified; /* the HOST that was found in its certificate last */
     nl_channel channel;
     struct event *readable;
     nl_decoder *decoder;
@@ -287,6 +289,27 @@ static bool may_take_block(void *user)
                         nl_decoder_get_stats(c->decoder)->records - c->turn_began < RECORDS_AT_ONCE);
 }
 
+/* Whether the record's HOST is a name of its client's certificate, where that is demanded; otherwise it is malformed.
+ */
+static bool may_send_host(connection *c, const nl_record *record)
+{
+    nl_string host = record->host;
+    if (!c->at->asked->hosts_certified)
+        return true;
+    if (host.size > 0 && host.size == c->certified.size && memcmp(host.data, c->certified.data, host.size) == 0)
+        return true;
+    if (!nl_channel_peer_is_named(&c->channel, host.data, host.size)) {
+        on_malformed(c, &(nl_malformed){.source = c->peer,
+                                        .line = nl_decoder_get_stats(c->decoder)->records,
+                                        .reason = "HOST is not a name of the client's certificate",
+                                        .text = record->raw.data != NULL ? record->raw : host});
+        return false;
+    }
+    c->certified.size = 0;
+    nl_buffer_append(&c->certified, host.data, host.size);
+    return true;
+}
+
 /* Hands every complete record to the output, but those of blocks that are for the next turn. */
 static void take_records(connection *c)
 {
@@ -300,6 +323,8 @@ static void take_records(connection *c)
                                             .text = record->raw});
             continue;
         }
+        if (!may_send_host(c, record))
+            continue;
         if (!c->named)
             name_by(c, record);
         uint64_t sequence = nl_decoder_sequence(c->decoder);
@@ -329,7 +354,8 @@ static void take_records(connection *c)
 /* Blocks are not taken whole while somebody is to get their records. */
 static void begin_turn(connection *c)
 {
-    bool whole = outputs_want_blocks(c->server->outputs) && !subscriptions_want_records(c->server->subscriptions);
+    bool whole = !c->at->asked->hosts_certified && outputs_want_blocks(c->server->outputs) &&
+                 !subscriptions_want_records(c->server->subscriptions);
     nl_decoder_on_block(c->decoder, whole, on_block, c);
     c->turn_began = nl_decoder_get_stats(c->decoder)->records;
 }
@@ -352,7 +378,7 @@ static bool look_at_mark(connection *c, size_t got)
         c->mark_size += (unsigned char)more;
     } else if (guess == REQUEST_YES) {
         event_del(c->readable);
-        request_new(c->server, c->channel, c->peer, &c->entry, came + more, got - more);
+        request_new(c->server, c->channel, c->peer, &c->entry, c->at, came + more, got - more);
         c->channel = (nl_channel){.fd = -1};
     } else {
         c->logs = true;
@@ -548,13 +574,15 @@ static void keep_alive(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &(int){5}, sizeof(int));
 }
 
-connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const struct sockaddr *peer)
+connection *connection_new(server *srv, evutil_socket_t fd, const listener *at, const struct sockaddr *peer)
 {
+    nl_tls *tls = at->asked->tls;
     connection *c = calloc(1, sizeof *c);
     if (c == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     c->server = srv;
     c->channel.fd = fd;
+    c->at = at;
     c->ready = tls == NULL;
     c->opened_ns = nl_monotonic_ns();
     if (tls != NULL && !nl_channel_secure(&c->channel, tls, NULL))
@@ -603,6 +631,12 @@ void connection_pause(connection *c, bool pause)
 
 void connection_settings_changed(connection *c)
 {
+    char words[NL_CHANNEL_WORDS];
+    if (!nl_channel_may_stay(&c->channel, c->at->asked->tls, words)) {
+        nl_write(c->server->log, NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", c->peer, words);
+        connection_close(c);
+        return;
+    }
     event_del(c->readable);
     if (c->held_up) { /* what it owes it owes at the new rate */
         event_del(c->resume);
@@ -692,6 +726,7 @@ void connection_close(connection *c)
     event_free(c->readable);
     if (c->resume != NULL)
         event_free(c->resume);
+    nl_buffer_free(&c->certified);
     nl_channel_close(&c->channel);
     nl_decoder_free(c->decoder);
     free(c);

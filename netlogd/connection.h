@@ -11,8 +11,8 @@
 
 #include <event2/util.h>
 
-/* Takes over fd, which is to speak TLS unless tls is NULL, and joins the list of the server. */
-connection *connection_new(server *srv, evutil_socket_t fd, nl_tls *tls, const struct sockaddr *peer);
+/* Takes over fd, which was accepted at a listener of the server's, and joins the list of the server. */
+connection *connection_new(server *srv, evutil_socket_t fd, const listener *at, const struct sockaddr *peer);
 
 /* Closes it when it has taken too long over something. now_ns is nl_monotonic_ns; called every second or so. */
 void connection_check_time(connection *c, int64_t now_ns);
@@ -20,7 +20,8 @@ void connection_check_time(connection *c, int64_t now_ns);
 /* Starts or stops reading, while the output is blocked. */
 void connection_pause(connection *c, bool pause);
 
-/* Has new limits hold at once: how long it may be silent, and how much it may send. */
+/* Has new settings hold at once: how long it may be silent, how much it may send, and, by closing it, who may connect.
+ */
 void connection_settings_changed(connection *c);
 
 /*

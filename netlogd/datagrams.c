@@ -23,7 +23,7 @@ enum {
     REPORTED = 10,         /* malformed pieces that are reported one by one */
     KERNEL_BUFFER = 4 << 20,
     SENDERS = 1 << 12, /* whose allowances are known; a power of two */
-    FLUSHES_MOST = 4, /* for one datagram: in few bytes may be gigabytes of records */
+    FLUSHES_MOST = 4,  /* for one datagram: in few bytes may be gigabytes of records */
 };
 
 /* Who sends from one address. */

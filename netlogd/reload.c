@@ -6,6 +6,7 @@
 #include "connection.h"
 #include "output/failure.h"
 #include "program/program.h"
+#include "request.h"
 #include "subscription.h"
 
 #include <stdio.h>
@@ -95,8 +96,14 @@ bool reload(server *srv)
     srv->settings = srv->reloaded = now;
     accepting_settings_changed(srv);
     subscriptions_outputs_changed(srv->subscriptions);
-    for (connection *c = srv->connections; c != NULL; c = connection_next(c))
+    for (connection *c = srv->connections, *next; c != NULL; c = next) {
+        next = connection_next(c);
         connection_settings_changed(c);
+    }
+    for (request *r = srv->requests, *next; r != NULL; r = next) {
+        next = r->next;
+        request_settings_changed(r);
+    }
     nl_set_level(srv->log, now->level);
     nl_write(srv->log, NL_USAGE, "Netlogd.Reload", "LISTEN.COUNT=%zu", now->listen_count);
     return true;

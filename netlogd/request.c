@@ -287,7 +287,8 @@ static void close_entry(client_entry *entry)
     request_close((request *)((char *)entry - offsetof(request, entry)));
 }
 
-void request_new(server *srv, nl_channel channel, const char *peer, client_entry *entry, const char *data, size_t size)
+void request_new(server *srv, nl_channel channel, const char *peer, client_entry *entry, const listener *at,
+                 const char *data, size_t size)
 {
     request *r = calloc(1, sizeof *r);
     if (r == NULL)
@@ -295,6 +296,7 @@ void request_new(server *srv, nl_channel channel, const char *peer, client_entry
     r->server = srv;
     r->channel = channel;
     r->control = entry == NULL;
+    r->at = at;
     snprintf(r->peer, sizeof r->peer, "%s", peer);
     r->record = nl_record_new();
     r->queue = evbuffer_new();
@@ -318,6 +320,15 @@ void request_new(server *srv, nl_channel channel, const char *peer, client_entry
     if (srv->settings->handshake_s > 0) /* in which the line is to come */
         event_add(r->deadline, &(struct timeval){.tv_sec = srv->settings->handshake_s});
     take(r, data, size);
+}
+
+void request_settings_changed(request *r)
+{
+    char words[NL_CHANNEL_WORDS];
+    if (r->at == NULL || nl_channel_may_stay(&r->channel, r->at->asked->tls, words))
+        return;
+    nl_write(r->server->log, NL_WARNING, "Netlogd.Tls", "PEER=%s REASON=%s", r->peer, words);
+    request_close(r);
 }
 
 void request_close(request *r)

@@ -24,6 +24,7 @@ struct request {
     server *server;
     nl_channel channel;
     client_entry entry; /* in no table: over the control socket */
+    const listener *at; /* where it was accepted; NULL: the control socket */
     bool control;       /* it came over the control socket */
     bool answered;      /* the line was read; nothing that comes after it counts */
     bool ending;        /* it is closed once the answer is sent */
@@ -50,9 +51,13 @@ request_guess request_recognise(const char *data, size_t size);
 
 /*
  * Takes the channel over; data is what came behind the mark. peer is copied. The request takes the place of the client
- * entry; NULL: it came over the control socket.
+ * entry and came in at a listener; NULL, both: it came over the control socket.
  */
-void request_new(server *srv, nl_channel channel, const char *peer, client_entry *entry, const char *data, size_t size);
+void request_new(server *srv, nl_channel channel, const char *peer, client_entry *entry, const listener *at,
+                 const char *data, size_t size);
+
+/* After a reload: closes it if its certificate does not let it in any more. */
+void request_settings_changed(request *r);
 
 /* Closes and frees. */
 void request_close(request *r);

@@ -109,14 +109,21 @@ static const char *read_tls(const nl_url *url, listening *l)
     static char words[NL_CHANNEL_WORDS];
     for (size_t i = 0; i < url->option_count; i++) {
         const char *name = url->options[i].name;
-        if (strcmp(name, "cert") == 0 || strcmp(name, "key") == 0 || strcmp(name, "ca") == 0)
+        if (strcmp(name, "cert") == 0 || strcmp(name, "key") == 0 || strcmp(name, "ca") == 0 ||
+            strcmp(name, "crl") == 0 || strcmp(name, "peers") == 0 || strcmp(name, "hosts") == 0)
             continue;
-        snprintf(words, sizeof words, "unknown option \"%.80s\": cert, key and ca are known", name);
+        snprintf(words, sizeof words, "unknown option \"%.80s\": cert, key, ca, crl, peers and hosts are known", name);
         return words;
     }
+    const char *hosts = nl_url_option_value(url, "hosts");
+    if (hosts != NULL && (strcmp(hosts, "certificate") != 0 || nl_url_option_value(url, "ca") == NULL))
+        return "use hosts=certificate, with ca=FILE";
+    l->hosts_certified = hosts != NULL;
     nl_tls_options options = {.ca = nl_url_option_value(url, "ca"),
                               .cert = nl_url_option_value(url, "cert"),
-                              .key = nl_url_option_value(url, "key")};
+                              .key = nl_url_option_value(url, "key"),
+                              .crl = nl_url_option_value(url, "crl"),
+                              .peers = nl_url_option_value(url, "peers")};
     l->tls = nl_tls_new(true, &options, words);
     l->vouched = options.ca != NULL;
     return l->tls != NULL ? NULL : words;

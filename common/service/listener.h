@@ -7,11 +7,12 @@
 
 /* One of the places where clients connect, or from where what others collected is read. */
 typedef struct listening {
-    char *url;    /* without its options; of NATS with those that tell one reader from another */
-    char *nats;   /* of NATS: the whole URL; NULL: clients connect there */
-    nl_tls *tls;  /* NULL: plain */
-    bool vouched; /* who connects has shown a certificate that is vouched for */
-    char *names;  /* of HTTP: what this host is called besides, with commas between; NULL: nothing */
+    char *url;            /* without its options; of NATS with those that tell one reader from another */
+    char *nats;           /* of NATS: the whole URL; NULL: clients connect there */
+    nl_tls *tls;          /* NULL: plain */
+    bool vouched;         /* who connects has shown a certificate that is vouched for */
+    bool hosts_certified; /* a record's HOST must be a name of its client's certificate */
+    char *names;          /* of HTTP: what this host is called besides, with commas between; NULL: nothing */
 } listening;
 
 typedef struct listener {

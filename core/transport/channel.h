@@ -26,6 +26,8 @@ typedef struct nl_tls_options {
     const char *ca;   /* certificates of those who may vouch for the other side; a client without trusts the system's */
     const char *cert; /* its own certificate, and the chain behind it; a server has one */
     const char *key;  /* of that certificate; in the same file when NULL */
+    const char *crl;  /* of a server with ca: revocation lists, one of every CA in a client's chain, or it is refused */
+    const char *peers; /* likewise: names, of which a client's certificate must have one: see transport/tls_names.h */
 } nl_tls_options;
 
 /* For a client, or, with server, for a listener: one with ca demands a certificate of each client. NULL with the reason
@@ -45,6 +47,16 @@ typedef struct nl_channel {
     int fd;                     /* -1: not connected */
     struct nl_tls_session *tls; /* NULL: plain */
 } nl_channel;
+
+/*
+ * Whether the certificate that a client has shown still lets it in at a listener: it is believed, not revoked, and has
+ * one of the names of peers. Without crl and peers, and for a channel without a certificate, nothing is checked. With
+ * false comes the reason in words.
+ */
+bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls, char words[NL_CHANNEL_WORDS]);
+
+/* Whether the client's certificate is for that name, an address among them. False without one. */
+bool nl_channel_peer_is_named(const nl_channel *channel, const char *name, size_t size);
 
 /*
  * Secures a connected channel from here on. name is the host that a client expects, a name or an address, which the

@@ -9,6 +9,8 @@
 
 #include "transport/channel.h"
 
+#include "transport/tls_names.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <openssl/err.h>
@@ -21,11 +23,13 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { READ_AHEAD = 64 << 10 };
+enum { READ_AHEAD = 64 << 10, TICKET_S = 300 };
 
 struct nl_tls {
     SSL_CTX *context;
     SSL_SESSION *resumed; /* a client's: the latest, which the next connection takes up */
+    const char *peers;    /* a server's: names, of which a client must have one; NULL: any. The context's */
+    bool revokes;         /* a server's: it has revocation lists */
 };
 
 typedef struct nl_tls_session {
@@ -50,6 +54,7 @@ typedef struct nl_tls_session {
 static pthread_rwlock_t gate = PTHREAD_RWLOCK_INITIALIZER;
 static bool cleaned_up;
 static BIO_METHOD *socket_method;
+static int peers_index; /* of a context's own copy of peers: connections may outlast their nl_tls, not their context */
 
 /* Put into the error queue before each call: what comes behind it is the call's, what is before is the program's.
  * OpenSSL itself empties the queue when a handshake goes on. */
@@ -132,6 +137,12 @@ static long socket_control(BIO *bio, int command, long number, void *pointer)
     return command == BIO_CTRL_EOF ? session != NULL && session->ended : command == BIO_CTRL_FLUSH;
 }
 
+static void free_peers(void *parent, void *peers, CRYPTO_EX_DATA *data, int index, long number, void *pointer)
+{
+    (void)parent, (void)data, (void)index, (void)number, (void)pointer;
+    free(peers);
+}
+
 /*
  * OpenSSL is not cleaned up at the program's end on our account: what is left in logs is sent after that. Whether the
  * program itself has it cleaned up is told by OPENSSL_atexit.
@@ -141,6 +152,7 @@ static void prepare(void)
     OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
     OPENSSL_atexit(on_clean_up);
     pthread_atfork(close_gate, open_gate, open_gate_in_child);
+    peers_index = SSL_CTX_get_ex_new_index(0, NULL, NULL, NULL, free_peers);
     socket_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "NetLogger socket");
     if (socket_method == NULL)
         return;
@@ -180,6 +192,54 @@ static int no_passphrase(char *out, int size, int writing, void *user)
 {
     (void)out, (void)size, (void)writing, (void)user;
     return -1;
+}
+
+static const char no_such_peer[] = "its certificate has none of the names in peers=";
+
+/* A client's certificate is believed; whether it has a name that may connect. */
+static int on_verified(int good, X509_STORE_CTX *verifying)
+{
+    if (good != 1 || X509_STORE_CTX_get_error_depth(verifying) != 0)
+        return good;
+    const SSL *ssl = X509_STORE_CTX_get_ex_data(verifying, SSL_get_ex_data_X509_STORE_CTX_idx());
+    const char *peers = SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), peers_index);
+    if (peers == NULL || nl_tls_names_match(X509_STORE_CTX_get_current_cert(verifying), peers))
+        return 1;
+    X509_STORE_CTX_set_error(verifying, X509_V_ERR_APPLICATION_VERIFICATION);
+    return 0;
+}
+
+/* A certificate is refused when the list of its CA is missing or has expired, too. */
+static bool load_revoked(SSL_CTX *context, const char *file, char words[NL_CHANNEL_WORDS])
+{
+    X509_STORE *store = SSL_CTX_get_cert_store(context);
+    X509_LOOKUP *lookup = X509_STORE_add_lookup(store, X509_LOOKUP_file());
+    if (lookup == NULL || X509_load_crl_file(lookup, file, X509_FILETYPE_PEM) < 1)
+        return cannot_use("revocation list", file, words);
+    X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+    return true;
+}
+
+static bool load_peers(nl_tls *tls, const nl_tls_options *options, char words[NL_CHANNEL_WORDS])
+{
+    if (options->crl == NULL && options->peers == NULL)
+        return true;
+    if (options->ca == NULL) {
+        snprintf(words, NL_CHANNEL_WORDS, "crl and peers need ca=FILE: only then clients show certificates");
+        return false;
+    }
+    if (options->crl != NULL && !load_revoked(tls->context, options->crl, words))
+        return false;
+    tls->revokes = options->crl != NULL;
+    if (options->peers == NULL)
+        return true;
+    char *peers = strdup(options->peers);
+    if (peers == NULL || SSL_CTX_set_ex_data(tls->context, peers_index, peers) != 1) {
+        free(peers);
+        return false;
+    }
+    tls->peers = peers;
+    return true;
 }
 
 static bool load(SSL_CTX *context, bool server, const nl_tls_options *options, char words[NL_CHANNEL_WORDS])
@@ -235,6 +295,7 @@ static void settle(SSL_CTX *context, bool server, bool verified)
         static const unsigned char name[] = "netlogger";
         SSL_CTX_set_session_id_context(context, name, sizeof name - 1);
         SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF); /* tickets do; nothing is kept here */
+        SSL_CTX_set_timeout(context, TICKET_S);                      /* a certificate is not checked again meanwhile */
         return;
     }
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
@@ -252,9 +313,12 @@ nl_tls *nl_tls_new(bool server, const nl_tls_options *options, char words[NL_CHA
     nl_tls *tls = calloc(1, sizeof *tls);
     if (tls != NULL && socket_method != NULL)
         tls->context = SSL_CTX_new(server ? TLS_server_method() : TLS_client_method());
-    bool good = tls != NULL && tls->context != NULL && load(tls->context, server, options, words);
+    bool good = tls != NULL && tls->context != NULL && load(tls->context, server, options, words) &&
+                load_peers(tls, options, words);
     if (good)
         settle(tls->context, server, !server || options->ca != NULL);
+    if (good && tls->peers != NULL)
+        SSL_CTX_set_verify(tls->context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, on_verified);
     leave();
     if (good)
         return tls;
@@ -366,7 +430,8 @@ static int result_of_failure(nl_tls_session *session)
     if (session->failed == 0) {
         long verified = SSL_get_verify_result(session->ssl);
         session->failed = EPROTO;
-        session->what = verified != X509_V_OK && !SSL_is_init_finished(session->ssl)
+        session->what = verified == X509_V_ERR_APPLICATION_VERIFICATION ? no_such_peer
+                        : verified != X509_V_OK && !SSL_is_init_finished(session->ssl)
                             ? X509_verify_cert_error_string(verified)
                             : words_of(error);
     }
@@ -413,6 +478,41 @@ int nl_channel_confirm(nl_channel *channel)
         result = 0;
     leave();
     return result;
+}
+
+static long verify_again(X509 *shown, STACK_OF(X509) * chain, const nl_tls *tls)
+{
+    X509_STORE_CTX *verifying = X509_STORE_CTX_new();
+    long result = X509_V_ERR_OUT_OF_MEM;
+    if (verifying != NULL && X509_STORE_CTX_init(verifying, SSL_CTX_get_cert_store(tls->context), shown, chain) == 1) {
+        X509_STORE_CTX_set_default(verifying, "ssl_client");
+        X509_verify_cert(verifying);
+        result = X509_STORE_CTX_get_error(verifying);
+    }
+    X509_STORE_CTX_free(verifying);
+    return result;
+}
+
+bool nl_channel_may_stay(const nl_channel *channel, nl_tls *tls, char words[NL_CHANNEL_WORDS])
+{
+    if (channel->tls == NULL || tls == NULL || (tls->peers == NULL && !tls->revokes) || !enter())
+        return true;
+    X509 *shown = SSL_get0_peer_certificate(channel->tls->ssl);
+    long result = shown != NULL ? verify_again(shown, SSL_get_peer_cert_chain(channel->tls->ssl), tls) : X509_V_OK;
+    bool named = shown == NULL || tls->peers == NULL || nl_tls_names_match(shown, tls->peers);
+    snprintf(words, NL_CHANNEL_WORDS, "%s", result != X509_V_OK ? X509_verify_cert_error_string(result) : no_such_peer);
+    leave();
+    return result == X509_V_OK && named;
+}
+
+bool nl_channel_peer_is_named(const nl_channel *channel, const char *name, size_t size)
+{
+    if (channel->tls == NULL || !enter())
+        return false;
+    X509 *shown = SSL_get0_peer_certificate(channel->tls->ssl);
+    bool named = shown != NULL && nl_tls_names_include(shown, name, size);
+    leave();
+    return named;
 }
 
 ssize_t nl_tls_session_read(nl_tls_session *session, void *data, size_t size)

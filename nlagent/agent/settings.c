@@ -50,7 +50,9 @@ static const char *read_tls(const nl_url *url, bool secure, listening *l)
     static char words[NL_CHANNEL_WORDS];
     nl_tls_options tls = {.ca = nl_url_option_value(url, "ca"),
                           .cert = nl_url_option_value(url, "cert"),
-                          .key = nl_url_option_value(url, "key")};
+                          .key = nl_url_option_value(url, "key"),
+                          .crl = nl_url_option_value(url, "crl"),
+                          .peers = nl_url_option_value(url, "peers")};
     const char *names = nl_url_option_value(url, "names");
     l->names = names != NULL ? program_copy(names) : NULL;
     if (!secure && url->option_count == (names != NULL))

@@ -37,6 +37,21 @@ class Authority:
         return files["pem"]
 
 
+    def revoke(self, *names, name="crl", times=("-crldays", "2")):
+        """A list of those certificates as revoked, and of those revoked before."""
+        database, config = self.folder / "index", self.folder / "ca.conf"
+        if not config.exists():
+            database.write_text("")
+            (self.folder / "number").write_text("01\n")
+            config.write_text(f"[ca]\ndefault_ca=own\n[own]\ndatabase={database}\ndefault_md=sha256\ncrlnumber={self.folder}/number\n")
+        common = ["ca", "-config", config, "-cert", self.ca, "-keyfile", self.folder / "ca.key"]
+        for revoked in names:
+            self.openssl(*common, "-revoke", self.folder / f"{revoked}.crt")
+        crl = self.folder / f"{name}.pem"
+        self.openssl(*common, "-gencrl", *times, "-out", crl)
+        return crl
+
+
 class Case(support.Case):
     def setUp(self):
         super().setUp()

@@ -1,4 +1,6 @@
 """TLS between programs and the collector: who is believed, who is refused and with which words, and what is not lost."""
+import contextlib
+import os
 import re
 import resource
 import signal
@@ -364,6 +366,100 @@ class NetlogdTls(collector.Case):
         self.refused(self.url(), "certificate required")
         self.assertEqual(self.write(self.url(f"&cert={self.client}")).returncode, 0)
         self.stop(process)
+
+    def test_peers_by_name(self):
+        """By the common name, and by names of each kind in subjectAltName; a wildcard stands for one label."""
+        a = self.authority
+        certificates = {
+            "common": a.certify("producer.example", "DNS:other.example"), "dns": a.certify("x1", "DNS:web7.Lab.Example"),
+            "address": a.certify("x2", "IP:192.0.2.7"), "six": a.certify("x3", "IP:2001:db8::7"), "uri": a.certify("x4", "URI:spiffe://site/Producer"),
+            "deep": a.certify("x5", "DNS:a.b.lab.example"), "bare": a.certify("x6", "DNS:lab.example"), "star": a.certify("x7", "DNS:*.lab.example"),
+            "none": a.certify("x8", "DNS:elsewhere.example"), "case": a.certify("x9", "URI:spiffe://site/producer"),
+            "stranger": Authority(self, "strangers").certify("producer.example")}
+        peers = "PRODUCER.example,*.lab.example,192.0.2.7,2001:db8:0:0::7,spiffe://site/Producer"
+        process = self.serve_tls(options=f"&ca={a.ca}&peers={peers}")
+        for kind in ("common", "dns", "address", "six", "uri"):
+            self.assertEqual(self.write(self.url(f"&cert={certificates[kind]}"), kind).returncode, 0, kind)
+        for kind in ("deep", "bare", "star", "none", "case", "stranger"):
+            self.assertEqual(self.write(self.url(f"&cert={certificates[kind]}"), kind).returncode, 1, kind)
+        self.stop(process)
+        self.assertEqual([e.decode() for e in re.findall(rb"NL.EVNT=(\w+)", self.written())], ["common", "dns", "address", "six", "uri"])
+        self.assertIn("its certificate has none of the names in peers=", self.said())
+
+    def test_expired_client(self):
+        process = self.serve_tls(options=f"&ca={self.authority.ca}")
+        self.refused(self.url(f"&cert={self.authority.certify('old', days=-1)}"), "expired")
+        self.stop(process)
+
+    def test_revoked_clients(self):
+        """The list is read anew with SIGHUP, which cuts off those that it revokes; one that has expired lets nobody in."""
+        a, config = self.authority, self.scratch / "netlogd.conf"
+        mallory = a.certify("mallory")
+        lists = a.revoke(name="list")
+        listen = f"listen x-netlogs://127.0.0.1:0?cert={self.server}&ca={a.ca}"
+        config.write_text(f"{listen}&crl={lists}\n")
+        process = self.serve("--config", config, listen=None)
+        for certificate in (mallory, self.client):
+            self.assertEqual(self.write(self.url(f"&cert={certificate}")).returncode, 0, "nobody is revoked")
+        connected = {name: self.connect(certificate) for name, certificate in (("mallory", mallory), ("client", self.client))}
+        for i, s in enumerate(connected.values()):
+            s.sendall(record(1, i))
+        reader = self.connect(mallory)
+        reader.sendall(b"NETLOGGER/1 subscribe\n")
+        self.assertIn(b"Netlogd.Subscribed", reader.recv(1000))
+        support.wait_until(lambda: sorted(self.numbers()) == [0, 1], what="both are connected")
+        a.revoke("mallory", name="list")
+        self.reload(process, "Netlogd.Reload")
+        self.refused(self.url(f"&cert={mallory}"), "revoked")
+        self.assertEqual(self.write(self.url(f"&cert={self.client}")).returncode, 0)
+        for s in (connected["mallory"], reader):
+            with contextlib.suppress(ssl.SSLError, ConnectionError):
+                while s.recv(1000):
+                    pass
+        connected["client"].sendall(record(1, 2))
+        support.wait_until(lambda: sorted(self.numbers()) == [0, 1, 2], what="who is not revoked goes on")
+        a.revoke(name="list", times=("-crl_lastupdate", "20200101000000Z", "-crl_nextupdate", "20200102000000Z"))
+        self.reload(process, "Netlogd.Reload")
+        self.refused(self.url(f"&cert={self.client}"), "expired")
+        a.revoke(name="list")
+        self.reload(process, "Netlogd.Reload")
+        self.assertEqual(self.write(self.url(f"&cert={self.client}")).returncode, 0, "a new list")
+        other = Authority(self, "another")
+        lists.write_bytes(other.revoke().read_bytes())
+        self.reload(process, "Netlogd.Reload")
+        self.refused(self.url(f"&cert={self.client}"), "unknown ca")
+        lists.write_text("nothing")
+        self.reload(process, "Netlogd.ReloadRefused")
+        self.assertIn("revocation list", self.said())
+        self.stop(process)
+
+    def test_options_that_need_certificates(self):
+        for option in ("peers=a", f"crl={self.authority.ca}", "hosts=certificate"):
+            said = self.fails("--listen", f"x-netlogs://127.0.0.1:0?cert={self.server}&{option}", status=2)
+            self.assertIn("ca=FILE", said)
+
+    def test_hosts_of_the_certificate(self):
+        """Records of other hosts are malformed: of lines and of blocks."""
+        certificate = self.authority.certify("h1", "DNS:h2.example,DNS:*.lab.example,IP:192.0.2.9")
+        reject = self.scratch / "reject"
+        process = self.serve_tls("--reject", reject, options=f"&ca={self.authority.ca}&hosts=certificate")
+        hosts = {"h1": True, "H2.example": True, "h2": False, "x.lab.example": True, "x.y.lab.example": False, "192.0.2.9": True,
+                 "192.0.2.8": False, "*.lab.example": False, "root": False}
+        with self.connect(certificate) as s:
+            for i, host in enumerate(hosts):
+                s.sendall(record(1, i).replace(b"HOST=h1 ", f"HOST={host} ".encode()))
+            s.unwrap()
+        support.wait_until(lambda: len(self.numbers()) == 4, what="those of its own")
+        for host in ("h1", "h3"):
+            client = self.compile_client(CLIENT)
+            result = self.run_program(client, self.url(f"&cert={certificate}"), "100", env={**os.environ, "NETLOGGER_HOST": host})
+            self.assertEqual(result.returncode, 0, result.stdout)
+        self.stop(process)
+        self.assertEqual(self.numbers()[:4], [i for i, good in enumerate(hosts.values()) if good])
+        self.assertEqual(self.numbers()[4:], list(range(100)))
+        self.assertNotIn(b"HOST=h3", self.written())
+        self.assertIn(b"HOST=root", reject.read_bytes())
+        self.assertIn("HOST is not a name of the client's certificate", self.said())
 
     def test_many_clients_at_once(self):
         process = self.serve_tls()

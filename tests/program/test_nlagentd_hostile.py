@@ -325,6 +325,16 @@ class Access(nlagents.Agent):
         self.assertEqual(self.ask(agent, "--cert", s / "alice.pem", "--key", s / "alice.key", "list").returncode, 1,
                          "an agent that nobody vouches for")
 
+    def test_peers_by_name(self):
+        self.make_certificates()
+        s = self.scratch
+        agent = self.start_agent(listen="https://127.0.0.1:%d" + f"?cert={s}/server.pem&key={s}/server.key&ca={s}/ca.pem&peers=alice")
+        agent.url = f"https://127.0.0.1:{agent.port}"
+        def as_user(name):
+            return self.ask(agent, "--ca", s / "ca.pem", "--cert", s / f"{name}.pem", "--key", s / f"{name}.key", "list")
+        self.assertEqual(as_user("alice").returncode, 0)
+        self.assertEqual(as_user("mallory").returncode, 1)
+
     def test_parts_of_a_message_that_come_together_within_tls(self):
         """Its head and its body, each a record of TLS, as many clients send them: neither is left lying."""
         self.make_certificates()
