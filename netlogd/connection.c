@@ -6,6 +6,7 @@
 
 #include "base/monotonic.h"
 #include "clocks.h"
+#include "gaps.h"
 #include "request.h"
 #include "subscription.h"
 
@@ -23,7 +24,7 @@
 #include <unistd.h>
 
 enum {
-    REPORTED = 10,             /* malformed pieces, and gaps, that are reported one by one, per connection */
+    REPORTED = 10,             /* malformed pieces that are reported one by one, per connection */
     GARBAGE_LIMIT = 20 << 20,  /* bytes without a single record, beside one that is long, after which a client is cut
                                   off: more than a block */
     RECORDS_AT_ONCE = 1 << 17, /* about, in a turn: blocks may hold very many in few bytes */
@@ -42,7 +43,7 @@ struct connection {
     uint64_t acknowledged; /* blocks */
     uint64_t turn_began;   /* records that had come when its turn began */
     bool rest;             /* the decoder holds blocks that are for its next turn */
-    uint64_t gaps;         /* in the streams that it sent */
+    uint64_t gaps;         /* in its streams, some of which may have been filled since */
     size_t held;           /* bytes of memory for what came in part, as counted by the server */
     int64_t came_ns;       /* by the real-time clock: when the latest bytes were read */
     int64_t opened_ns;
@@ -84,17 +85,7 @@ static void on_malformed(void *user, const nl_malformed *what)
 static void on_lost(void *user, const nl_lost *what)
 {
     connection *c = user;
-    c->server->counts.lost += what->count;
-    if (++c->gaps == REPORTED + 1)
-        nl_write(c->server->log, NL_WARNING, "Netlogd.Lost",
-                 "PEER=%s NOTE=\"further gaps of this client are only counted\"", c->peer);
-    if (c->gaps > REPORTED)
-        return;
-    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
-    nl_time_format_ulm(what->from_ns, from);
-    nl_time_format_ulm(what->to_ns, to);
-    nl_write(c->server->log, NL_WARNING, "Netlogd.Lost", "PEER=%s COUNT=%llu DROPPED=%llu FROM=%s TO=%s", c->peer,
-             (unsigned long long)what->count, (unsigned long long)what->dropped, from, to);
+    gaps_note(c->server->gaps, what, c->peer, "", ++c->gaps);
 }
 
 /* Puts it on the list when blocks have come that are not acknowledged. */

@@ -5,6 +5,7 @@
 #include "base/monotonic.h"
 #include "clocks.h"
 #include "connection.h"
+#include "gaps.h"
 #include "nats_reader.h"
 #include "subscription.h"
 
@@ -28,7 +29,7 @@ static void add_counts(nl_record *record, const server *srv)
     nl_record_add_uint(record, "BYTES", counts->bytes);
     nl_record_add_uint(record, "RATE", (uint64_t)srv->rate);
     nl_record_add_uint(record, "MALFORMED", counts->malformed);
-    nl_record_add_uint(record, "LOST", counts->lost);
+    nl_record_add_uint(record, "LOST", gaps_count_lost(srv->gaps));
     nl_record_add_uint(record, "CONNECTIONS", client_table_count(srv->clients));
     nl_record_add_uint(record, "CONNECTED", counts->connections);
     nl_record_add_uint(record, "REFUSED", counts->refused);
@@ -172,7 +173,8 @@ void control_drops(request *r, const nl_record *asked)
         uint64_t count;
     } drops[] = {
         {"malformed", "pieces of input that could not be read", srv->counts.malformed},
-        {"lost", "records missing from the streams of clients that number them", srv->counts.lost},
+        {"lost", "records missing from the streams of clients that number them, for longer than 5 s",
+         gaps_count_lost(srv->gaps)},
         {"refused", "connections: not from an allowed network, or too many", srv->counts.refused},
         {"displaced", "silent connections closed because new clients came and there were too many",
          srv->counts.displaced},

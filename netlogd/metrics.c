@@ -3,6 +3,7 @@
 #include "metrics.h"
 
 #include "base/monotonic.h"
+#include "gaps.h"
 #include "http.h"
 #include "nats_reader.h"
 #include "program/program.h"
@@ -77,7 +78,10 @@ static void print_all(const server *srv, struct evbuffer *out)
         {"netlogd_records_total", "counter", "Records taken from clients.", c->records},
         {"netlogd_received_bytes_total", "counter", "Bytes read from clients.", c->bytes},
         {"netlogd_malformed_total", "counter", "Pieces of input that could not be read.", c->malformed},
-        {"netlogd_lost_records_total", "counter", "Records missing from the streams of clients.", c->lost},
+        {"netlogd_lost_records_total", "counter", "Records reported as missing from the streams of clients.",
+         gaps_get_counts(srv->gaps)->lost},
+        {"netlogd_found_records_total", "counter", "Records that came after they were reported as missing.",
+         gaps_get_counts(srv->gaps)->found},
         {"netlogd_accepted_connections_total", "counter", "Connections so far.", c->connections},
         {"netlogd_refused_connections_total", "counter", "Connections turned away.", c->refused},
         {"netlogd_displaced_connections_total", "counter", "Silent connections closed for new ones.", c->displaced},

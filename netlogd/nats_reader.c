@@ -3,6 +3,7 @@
 #include "nats_reader.h"
 
 #include "clocks.h"
+#include "gaps.h"
 #include "nats/intake.h"
 
 #include "output/failure.h"
@@ -16,7 +17,7 @@
 
 enum {
     AT_ONCE = 1 << 20, /* bytes that are taken in a turn, so that clients get theirs */
-    REPORTED = 10,     /* malformed pieces, and gaps, that are reported one by one */
+    REPORTED = 10,     /* malformed pieces that are reported one by one */
 };
 
 struct nats_reader {
@@ -47,15 +48,7 @@ static void on_malformed(void *user, const nl_malformed *what)
 static void on_lost(void *user, const nl_lost *what)
 {
     nats_reader *r = user;
-    r->server->counts.lost += what->count;
-    if (++r->gaps > REPORTED)
-        return;
-    char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
-    nl_time_format_ulm(what->from_ns, from);
-    nl_time_format_ulm(what->to_ns, to);
-    nl_write(r->server->log, NL_WARNING, "Netlogd.Lost", "PEER=%s MESSAGE=%s COUNT=%llu DROPPED=%llu FROM=%s TO=%s%s",
-             r->name, r->source, (unsigned long long)what->count, (unsigned long long)what->dropped, from, to,
-             r->gaps == REPORTED ? " NOTE=\"further gaps there are only counted\"" : "");
+    gaps_note(r->server->gaps, what, r->name, r->source, ++r->gaps);
 }
 
 static void on_block(void *user, const nl_block_view *block)

@@ -9,6 +9,7 @@
 #include "connection.h"
 #include "datagrams.h"
 #include "service/ending.h"
+#include "gaps.h"
 #include "http.h"
 #include "service/http_host.h"
 #include "service/inherited.h"
@@ -227,6 +228,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     tell_sum(srv, &srv->displaced);
     tell_sum(srv, &srv->over_rate);
     clocks_tell(srv->clocks);
+    gaps_check(srv->gaps, now_ns);
     for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
         next = connection_next(c);
         connection_check_time(c, now_ns);
@@ -447,6 +449,7 @@ static void free_parts(server *srv)
     event_base_free(srv->base);
     activation_free(srv->activation);
     clocks_free(srv->clocks);
+    gaps_free(srv->gaps);
     settings_delete(srv->reloaded);
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
@@ -502,11 +505,12 @@ static int stop(server *srv)
     tell_sum(srv, &srv->refused);
     tell_sum(srv, &srv->displaced);
     tell_sum(srv, &srv->over_rate);
+    gaps_end(srv->gaps);
     nl_write(srv->log, NL_USAGE, "Netlogd.Stop",
              "RECORDS=%" PRIu64 " MALFORMED=%" PRIu64 " LOST=%" PRIu64 " BYTES=%" PRIu64 " CONNECTIONS=%" PRIu64
              " REFUSED=%" PRIu64,
-             srv->counts.records, srv->counts.malformed, srv->counts.lost, srv->counts.bytes, srv->counts.connections,
-             srv->counts.refused);
+             srv->counts.records, srv->counts.malformed, gaps_count_lost(srv->gaps), srv->counts.bytes,
+             srv->counts.connections, srv->counts.refused);
     free_parts(srv);
     return status;
 }
@@ -535,6 +539,7 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
     srv.streams = outputs_streams(out);
     program_host(srv.host, sizeof srv.host);
     srv.clocks = clocks_new(log);
+    srv.gaps = gaps_new(srv.streams, log);
     srv.activation = activation_new(s->activation);
     activation_look(srv.activation);
     start(&srv, extras);

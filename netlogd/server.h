@@ -24,7 +24,6 @@ typedef struct nats_reader nats_reader;
 typedef struct server_counts {
     uint64_t records;
     uint64_t malformed;
-    uint64_t lost; /* missing from the streams of clients that number their records */
     uint64_t bytes;
     uint64_t connections; /* so far */
     uint64_t refused;     /* not from an allowed network, or too many */
@@ -62,6 +61,7 @@ struct server {
     activation *activation; /* what clients are told */
     struct event *activation_event;
     nl_streams *streams; /* of all clients that number their records; the outputs' */
+    struct gaps *gaps;   /* in these */
     connection *connections;
     datagrams *datagrams;
     nats_reader *nats_readers;

@@ -504,8 +504,8 @@ static bool merge_sorted(arguments *a, result *r)
     return !disordered;
 }
 
-/* Says where the first record out of order is. */
-static bool check_order(arguments *a)
+/* Says where the first record out of order is, and reads no further. */
+static bool find_disorder(arguments *a)
 {
     if (is_by_time(a) && !a->input.unique) {
         by_time what = by_time_of(a, NULL);
@@ -532,11 +532,17 @@ static bool check_order(arguments *a)
     return ordered;
 }
 
+static bool check_order(arguments *a)
+{
+    bool ordered = find_disorder(a);
+    a->input.reading.left_early = !ordered;
+    return ordered;
+}
+
 /* Files of an archive are sorted as files; within a window it is one log, which may go on in files to come. */
 static void expand_sources(arguments *a)
 {
     static char *standard_input[] = {"-"};
-    a->input.reading.interleaved = a->merge;
     if (a->window_ns == 0) {
         if (!program_expand_archives(&a->input.reading, a->files, a->file_count, &a->expanded, &a->file_count))
             a->input.failed = true;

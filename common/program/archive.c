@@ -5,7 +5,6 @@
 #include "program/reading.h"
 
 #include <dirent.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -69,11 +68,11 @@ bool program_list_archive(const char *folder, char ***files, size_t *count)
     return true;
 }
 
-/* ---- the streams of an archive ---- */
+/* ---- the records of an archive ---- */
 
 struct program_archive {
-    char *prefix; /* of the names of its files: the folder, and a slash */
-    nl_streams *streams;
+    char *prefix;          /* of the names of its files: the folder, and a slash */
+    nl_sequences *numbers; /* of the records that were read */
     struct program_archive *next;
 };
 
@@ -90,41 +89,26 @@ void program_archive_begin(program_reading *reading, const char *folder)
     a = calloc(1, sizeof *a);
     if (a == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    *a = (struct program_archive){prefix, nl_streams_new(), reading->archives};
+    *a = (struct program_archive){prefix, nl_sequences_new(), reading->archives};
     reading->archives = a;
 }
 
-nl_streams *program_archive_streams(const program_reading *reading, const char *path)
+nl_sequences *program_archive_numbers(const program_reading *reading, const char *path)
 {
     const char *slash = strrchr(path, '/');
     size_t size = slash != NULL ? (size_t)(slash + 1 - path) : 0;
     for (const struct program_archive *a = reading->archives; a != NULL && size > 0; a = a->next)
         if (strlen(a->prefix) == size && memcmp(a->prefix, path, size) == 0)
-            return a->streams;
+            return a->numbers;
     return NULL;
-}
-
-/* Adds what never came of a stream. Numbers before its first record may have gone elsewhere. */
-static void add_missing(void *user, const nl_stream_state *state)
-{
-    uint64_t *missing = user;
-    for (size_t i = 0; i < state->gap_count; i++)
-        if (state->gaps[i].from > 0)
-            *missing += state->gaps[i].to - state->gaps[i].from;
 }
 
 void program_archives_end(program_reading *reading)
 {
     struct program_archive *a;
     while ((a = reading->archives) != NULL) {
-        uint64_t missing = 0;
-        if (reading->interleaved)
-            nl_streams_list(a->streams, add_missing, &missing);
-        if (missing > 0)
-            program_error("%s: %" PRIu64 " records are missing", a->prefix, missing);
-        reading->lost += missing;
         reading->archives = a->next;
-        nl_streams_free(a->streams);
+        nl_sequences_free(a->numbers);
         free(a->prefix);
         free(a);
     }

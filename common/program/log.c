@@ -174,6 +174,8 @@ void program_log_close(program_log *log)
 {
     if (log == NULL)
         return;
+    if (log->at < log->count)
+        log->reading->left_early = true;
     if (log->reader != NULL)
         close_file(log);
     free_files(log->files, log->count);

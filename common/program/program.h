@@ -63,12 +63,13 @@ typedef struct program_reading {
     bool strict; /* the first malformed input ends the program, with PROGRAM_PROBLEM */
     bool ranged; /* set by the program: what is not from from_ns on and before to_ns may be passed over */
     int64_t from_ns, to_ns;
-    bool interleaved;      /* set by the program: files of an archive are not read one after another */
-    uint64_t malformed;    /* so far, over all sources */
-    uint64_t gaps;         /* places where records are missing */
-    uint64_t lost;         /* records missing from their streams so far, over all sources */
-    uint64_t unterminated; /* so far, over all sources that were closed */
-    uint64_t repeated;     /* records of archives that were met already, and passed over */
+    uint64_t malformed;      /* so far, over all sources */
+    uint64_t gaps;           /* places where records are missing */
+    uint64_t lost;           /* records missing from their streams so far, over all sources */
+    uint64_t unterminated;   /* so far, over all sources that were closed */
+    uint64_t repeated;       /* records of archives that were met already, and passed over */
+    bool left_early;         /* some sources were not read to their end: nobody knows what is missing */
+    nl_sequences *sequences; /* the numbers that were read, over all sources; NULL: none yet */
     struct program_archive *archives;
 } program_reading;
 
@@ -135,9 +136,9 @@ nl_decoder *program_reading_decoder(program_reading *reading, const char *source
 void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder);
 
 /*
- * Says once how many pieces were malformed beyond those already shown, and how many last lines had no newline; closes
- * the reject file. Returns PROGRAM_PROBLEM when that could not be written, or anything was malformed or is missing,
- * else PROGRAM_DONE.
+ * Reports what is missing from all sources together, how many more pieces were malformed than were shown, and how many
+ * last lines had no newline; closes the reject file. Returns PROGRAM_PROBLEM when that could not be written, or
+ * anything was malformed or is missing, else PROGRAM_DONE.
  */
 int program_reading_finish(program_reading *reading);
 
@@ -158,8 +159,11 @@ bool program_list_archive(const char *folder, char ***files, size_t *count);
  */
 bool program_expand_archives(program_reading *reading, char **names, size_t count, char ***files, size_t *file_count);
 
-/* What is known of the streams of the archive that a path is a file of; NULL when it is of none. */
-nl_streams *program_archive_streams(const program_reading *reading, const char *path);
+/* The numbers that were read of the archive that a path is a file of; NULL when it is of none. */
+nl_sequences *program_archive_numbers(const program_reading *reading, const char *path);
+
+/* The numbers that were read over all sources. What is missing from them is reported by program_reading_finish. */
+nl_sequences *program_reading_numbers(program_reading *reading);
 
 /* The setter of options whose member is an nl_format. */
 nl_option_setter program_set_format;

@@ -128,8 +128,9 @@ void program_malformed(void *user, const nl_malformed *what)
         program_fail(PROGRAM_PROBLEM, "stopped there, as --strict says");
 }
 
-static void say_lost(program_reading *reading, const nl_lost *what)
+void program_lost(void *user, const nl_lost *what)
 {
+    program_reading *reading = user;
     reading->lost += what->count;
     if (reading->gaps++ >= SHOWN)
         return;
@@ -141,15 +142,21 @@ static void say_lost(program_reading *reading, const nl_lost *what)
                   what->source, what->count, from, to, what->dropped);
 }
 
-void program_lost(void *user, const nl_lost *what)
+nl_sequences *program_reading_numbers(program_reading *reading)
 {
-    program_reading *reading = user;
-    nl_lost said = *what;
-    /* What is missing from an archive whose files are read side by side may come from another of them: see finish. */
-    if (reading->interleaved && program_archive_streams(reading, what->source) != NULL)
-        said.count = said.dropped;
-    if (said.count > 0)
-        say_lost(reading, &said);
+    if (reading->sequences == NULL)
+        reading->sequences = nl_sequences_new();
+    return reading->sequences;
+}
+
+/* Reports what is missing, now that all sources were read. The set stays: logs may be closed later. */
+static void report_missing(program_reading *reading)
+{
+    if (reading->sequences == NULL || reading->left_early)
+        return;
+    nl_sequences_list_missing(reading->sequences, program_lost, reading);
+    if (!nl_sequences_is_complete(reading->sequences))
+        program_error("the sources have too many streams or gaps to check them all: more records may be missing");
 }
 
 nl_decoder_options program_decoder_options(program_reading *reading, const char *source)
@@ -158,7 +165,8 @@ nl_decoder_options program_decoder_options(program_reading *reading, const char 
                                 .fraction = reading->fraction,
                                 .on_malformed = program_malformed,
                                 .on_lost = program_lost,
-                                .streams = program_archive_streams(reading, source),
+                                .sequences = program_reading_numbers(reading),
+                                .once = program_archive_numbers(reading, source),
                                 .user = reading};
 }
 
@@ -182,6 +190,7 @@ void program_reading_close_decoder(program_reading *reading, nl_decoder *decoder
 
 int program_reading_finish(program_reading *reading)
 {
+    report_missing(reading);
     program_archives_end(reading);
     int status = reading->malformed > 0 || reading->lost > 0 ? PROGRAM_PROBLEM : PROGRAM_DONE;
     if (reading->malformed > SHOWN)

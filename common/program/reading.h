@@ -13,7 +13,7 @@ void program_add_stats(program_reading *reading, const nl_decoder_stats *stats);
 /* From here on what is read of the files in folder is one archive. */
 void program_archive_begin(program_reading *reading, const char *folder);
 
-/* Counts what is missing from archives that were read side by side, and forgets all archives. */
+/* Frees what is kept of the archives. */
 void program_archives_end(program_reading *reading);
 
 #endif

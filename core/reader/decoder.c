@@ -48,8 +48,8 @@ void nl_decoder_free(nl_decoder *decoder)
     nl_buffer_free(&decoder->in.held);
     nl_buffer_free(&decoder->damage.text);
     nl_block_reader_free(&decoder->block);
-    nl_streams_clear(&decoder->streams);
-    free(decoder->fresh);
+    nl_sequences_free(decoder->sequences);
+    nl_buffer_free(&decoder->fresh);
     free(decoder->suspect);
     free(decoder->source);
     free(decoder);
@@ -80,7 +80,11 @@ void nl_decoder_jump(nl_decoder *decoder, uint64_t offset, uint64_t lines)
 {
     decoder->in.end_offset = offset;
     decoder->lines += lines;
-    nl_streams_clear(decoder->options.streams != NULL ? decoder->options.streams : &decoder->streams);
+    if (decoder->options.streams != NULL)
+        nl_streams_clear(decoder->options.streams);
+    nl_sequences *sequences = nl_decoder_sequences(decoder);
+    if (sequences != NULL)
+        nl_sequences_pass_over(sequences);
 }
 
 void nl_decoder_finish(nl_decoder *decoder)
@@ -418,6 +422,14 @@ static nl_status next_in_text(nl_decoder *decoder, const nl_record **record, boo
     return *wait ? NL_AGAIN : decode_last(decoder, record);
 }
 
+/* While a decoder has more to hand out, nobody knows what is missing. */
+static void note_midway(nl_decoder *decoder, bool midway)
+{
+    decoder->midway = midway;
+    if (decoder->options.sequences != NULL)
+        nl_sequences_await(decoder->options.sequences, midway);
+}
+
 nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
 {
     nl_status status = NL_AGAIN;
@@ -446,5 +458,9 @@ nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
         }
         status = next_in_text(decoder, record, &wait);
     }
+    if (status == NL_END)
+        nl_decoder_report_missing(decoder);
+    if (decoder->midway != (status == NL_OK))
+        note_midway(decoder, status == NL_OK);
     return wait ? rest_idle(decoder) : status;
 }

@@ -159,37 +159,40 @@ static void widen(nl_lost *lost, int64_t from_ns, int64_t to_ns)
     lost->to_ns = to_ns > lost->to_ns ? to_ns : lost->to_ns;
 }
 
-static void report_loss(nl_decoder *d, const nl_lost *lost)
+static void report_lost(nl_decoder *d, const nl_lost *lost, bool certain)
 {
     nl_decoder_stats *stats = &d->stats;
-    if (stats->lost == 0 || lost->from_ns < stats->lost_from_ns)
+    uint64_t count = certain ? lost->count : lost->dropped;
+    if (count > 0 && (stats->lost == 0 || lost->from_ns < stats->lost_from_ns))
         stats->lost_from_ns = lost->from_ns;
-    if (stats->lost == 0 || lost->to_ns > stats->lost_to_ns)
+    if (count > 0 && (stats->lost == 0 || lost->to_ns > stats->lost_to_ns))
         stats->lost_to_ns = lost->to_ns;
-    if (__builtin_add_overflow(stats->lost, lost->count, &stats->lost))
+    if (__builtin_add_overflow(stats->lost, count, &stats->lost))
         stats->lost = UINT64_MAX;
     if (d->options.on_lost != NULL)
         d->options.on_lost(d->options.user, lost);
 }
 
-/*
- * Notes that the block has come, and which of its records are new: with streams of the decoder's own, all. Streams
- * begin with number 0: of one that is met for the first time, what is before the block may come later by another way
- * (from a spool, when what a killed process left in memory came first).
- */
-static void take_numbers(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
+nl_sequences *nl_decoder_sequences(nl_decoder *d)
 {
-    uint64_t next = h->first_sequence + h->record_count;
-    d->all_fresh = d->options.streams == NULL;
-    if (!d->all_fresh && d->fresh == NULL) {
-        d->fresh = calloc(NL_STREAM_GAPS_MOST + 1, sizeof *d->fresh);
-        NL_REQUIRE(d->fresh != NULL, "out of memory");
-    }
-    if (!d->all_fresh)
-        d->fresh_count = nl_stream_take(stream, h->first_sequence, h->record_count, h->lost, d->fresh);
-    else
-        stream->next = stream->known && stream->next > next ? stream->next : next;
-    nl_stream_saw(stream, h);
+    if (d->options.sequences != NULL || d->options.streams != NULL)
+        return d->options.sequences;
+    if (d->sequences == NULL)
+        d->sequences = nl_sequences_new();
+    return d->sequences;
+}
+
+static void report_missing(void *user, const nl_lost *lost)
+{
+    report_lost(user, lost, true);
+}
+
+void nl_decoder_report_missing(nl_decoder *d)
+{
+    if (d->sequences == NULL)
+        return;
+    nl_sequences_list_missing(d->sequences, report_missing, d);
+    nl_sequences_settle(d->sequences);
 }
 
 /* A damaged block, whose header may be sound all the same. */
@@ -211,41 +214,79 @@ static void suspect(nl_decoder *d, const nl_block_header *h)
     s->to = h->first_sequence + h->record_count;
 }
 
-/*
- * How many records of damaged blocks are missing before the first sound block of a stream. Of a stream that is known
- * the numbers tell by themselves; of blocks that other inputs may bring yet nothing is said.
- */
-static uint64_t missing_before(nl_decoder *d, nl_stream *stream, const nl_block_header *h)
+/* The records of damaged blocks just before the first sound block of a stream: its numbers alone do not show them. */
+static void expect_suspect(nl_decoder *d, nl_sequences *sequences, const nl_block_header *h)
 {
     const nl_suspect *s = d->suspect;
-    if (s == NULL || d->options.streams != NULL || s->from >= s->to ||
-        memcmp(s->stream, h->stream, sizeof s->stream) != 0 || h->first_sequence - h->lost != s->to)
-        return 0;
-    stream->latest_ns = s->from_ns;
-    return s->to - s->from;
+    if (s != NULL && s->from < s->to && memcmp(s->stream, h->stream, sizeof s->stream) == 0 &&
+        h->first_sequence - h->lost == s->to)
+        nl_sequences_expect(sequences, h->stream, s->from, s->from_ns, d->source);
 }
 
-/* Compares a block's place in its stream with what was expected. */
+static void report_dropped(nl_decoder *d, const nl_block_header *h, uint64_t count)
+{
+    nl_lost lost = {
+        .source = d->source, .count = count, .dropped = count, .from_ns = h->lost_from_ns, .to_ns = h->lost_to_ns};
+    memcpy(lost.stream, h->stream, sizeof lost.stream);
+    if (count > 0)
+        report_lost(d, &lost, true);
+}
+
+/* Compares a block's place in its stream with what the shared streams expect; takes its numbers. */
 static void follow_stream(nl_decoder *d, const nl_block_header *h)
 {
     nl_lost lost = {.source = d->source, .from_ns = INT64_MAX, .to_ns = INT64_MIN, .count = h->lost};
-    nl_streams *streams = d->options.streams != NULL ? d->options.streams : &d->streams;
-    nl_stream *stream = nl_block_has_stream(h) ? nl_streams_find(streams, h->stream) : NULL;
-    bool known = stream != NULL && stream->known;
+    nl_stream *stream = nl_streams_find(d->options.streams, h->stream);
+    bool known = stream->known;
     memcpy(lost.stream, h->stream, sizeof lost.stream);
     if (known)
         lost.count = h->first_sequence > stream->next ? h->first_sequence - stream->next : 0;
-    else if (stream != NULL)
-        lost.count += missing_before(d, stream, h);
     lost.dropped = h->lost < lost.count ? h->lost : lost.count;
     if (lost.dropped > 0)
         widen(&lost, h->lost_from_ns, h->lost_to_ns);
-    if (lost.count > lost.dropped)
+    if (lost.count > lost.dropped) {
         widen(&lost, stream->latest_ns, h->record_count > 0 ? h->min_time_ns : stream->latest_ns);
-    if (stream != NULL)
-        take_numbers(d, stream, h);
-    if (lost.count > 0)
-        report_loss(d, &lost);
+        lost.numbers = (nl_number_range){stream->next, stream->next + (lost.count - lost.dropped)};
+    }
+    nl_buffer_reserve(&d->fresh, (NL_STREAM_GAPS_MOST + 1) * sizeof(nl_number_range));
+    /* Streams begin with number 0: of one that is met for the first time, what is before the block may come later by
+     * another way (from a spool, when what a killed process left in memory came first). */
+    d->fresh.size = sizeof(nl_number_range) * nl_stream_take(stream, h->first_sequence, h->record_count, h->lost,
+                                                             (nl_number_range *)d->fresh.data);
+    d->all_fresh = false;
+    nl_stream_saw(stream, h);
+    if (d->options.sequences != NULL)
+        report_dropped(d, h, lost.dropped);
+    else if (lost.count > 0)
+        report_lost(d, &lost, false);
+}
+
+/* Notes a block's numbers, and which of its records are new: where nothing is shared, all. */
+static void take_numbers(nl_decoder *d, const nl_block_header *h)
+{
+    nl_sequences_news news = {.fresh = &d->fresh};
+    d->all_fresh = true;
+    d->fresh.size = 0;
+    if (!nl_block_has_stream(h)) {
+        report_dropped(d, h, h->lost);
+        return;
+    }
+    if (d->options.streams != NULL) {
+        follow_stream(d, h);
+    } else if (d->options.once != NULL) {
+        nl_sequences_add(d->options.once, h, d->source, &news);
+        d->all_fresh = !news.followed;
+    }
+    nl_sequences *sequences = nl_decoder_sequences(d);
+    if (sequences == NULL)
+        return;
+    if (sequences != d->options.once) {
+        news.fresh = NULL;
+        nl_sequences_add(sequences, h, d->source, &news);
+    }
+    expect_suspect(d, sequences, h);
+    if (d->options.streams == NULL)
+        report_dropped(d, h, news.dropped);
 }
 
 /* ---- blocks ---- */
@@ -294,10 +335,12 @@ static void note_repeated(const nl_decoder *d, nl_block_view *view)
     if (d->all_fresh)
         return;
     view->repeated = view->record_count;
-    for (size_t i = 0; i < d->fresh_count; i++)
-        view->repeated -= d->fresh[i].to - d->fresh[i].from;
-    view->first_new += d->fresh_count > 0 ? d->fresh[0].from : view->record_count;
-    view->in_parts = d->fresh_count > 1;
+    const nl_number_range *fresh = (const nl_number_range *)d->fresh.data;
+    size_t count = d->fresh.size / sizeof *fresh;
+    for (size_t i = 0; i < count; i++)
+        view->repeated -= fresh[i].to - fresh[i].from;
+    view->first_new += count > 0 ? fresh[0].from : view->record_count;
+    view->in_parts = count > 1;
 }
 
 /* Shows the open block to who asked for blocks. It is open no more when it was taken whole. */
@@ -388,8 +431,7 @@ static nl_status take_block(nl_decoder *d)
     }
     d->place = d->fresh_at = 0;
     d->first_sequence = header.first_sequence;
-    d->all_fresh = true;
-    follow_stream(d, &header);
+    take_numbers(d, &header);
     if (d->unread_blocks) {
         pass_on_unread(d, &header);
         return NL_OK;
@@ -410,9 +452,11 @@ static bool is_fresh(nl_decoder *d)
     uint64_t place = d->place++;
     if (d->all_fresh)
         return true;
-    while (d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].to)
+    const nl_number_range *fresh = (const nl_number_range *)d->fresh.data;
+    size_t count = d->fresh.size / sizeof *fresh;
+    while (d->fresh_at < count && place >= fresh[d->fresh_at].to)
         d->fresh_at++;
-    return d->fresh_at < d->fresh_count && place >= d->fresh[d->fresh_at].from;
+    return d->fresh_at < count && place >= fresh[d->fresh_at].from;
 }
 
 /* The next record of the open block. NL_OK, or NL_END when it has no more. */

@@ -7,6 +7,7 @@
 
 #include "record/block_read.h"
 #include "reader/input.h"
+#include "reader/sequences.h"
 #include "reader/streams.h"
 
 /* What a block is known by: its magic and header_size, whose upper byte is 0. */
@@ -61,17 +62,18 @@ struct nl_decoder {
     bool in_blocks; /* a block comes next: */
     bool damaged;   /* or what is left of one that is not whole: the next beginning is being looked for */
     nl_damage damage;
-    bool open;                    /* a block is being read */
-    bool all_fresh;               /* none of its records was met already; otherwise: */
-    uint64_t place;               /* of its next record, from 0 */
-    uint64_t first_sequence;      /* of its first record */
-    nl_number_range *fresh;       /* the places of those that were not; NL_STREAM_GAPS_MOST + 1, or NULL until needed */
-    size_t fresh_count, fresh_at; /* of these, and which comes next */
+    bool open;               /* a block is being read */
+    bool all_fresh;          /* none of its records was met already; otherwise: */
+    uint64_t place;          /* of its next record, from 0 */
+    uint64_t first_sequence; /* of its first record */
+    nl_buffer fresh;         /* nl_number_range: the places of those that were not */
+    size_t fresh_at;         /* which of them comes next */
     nl_block_reader block;
     nl_string block_bytes; /* all of it, for reports */
     uint64_t block_offset;
-    uint64_t wasted; /* bytes that were looked through for a checksum that did not match */
-    nl_streams streams;
+    uint64_t wasted;         /* bytes that were looked through for a checksum that did not match */
+    bool midway;             /* a record was handed out, and nobody asked for more yet: there may be */
+    nl_sequences *sequences; /* its own; NULL: none yet */
 
     void (*on_block)(void *user, const nl_block_view *block); /* NULL: nobody asks for blocks */
     void *block_user;
@@ -84,6 +86,12 @@ struct nl_decoder {
     void *may_user;
     bool paused; /* it may not */
 };
+
+/* The set that gets the numbers that are read; NULL: none. */
+nl_sequences *nl_decoder_sequences(nl_decoder *decoder);
+
+/* At the end of an input: reports what is missing from it, where the decoder has sequences of its own. */
+void nl_decoder_report_missing(nl_decoder *decoder);
 
 /* Counts and reports something that can't be read. */
 void nl_decoder_report(nl_decoder *decoder, const char *text, size_t size, uint64_t offset, const char *reason);

@@ -92,13 +92,35 @@ static bool as_blocks(const nl_buffer *input)
     return good;
 }
 
+/* One stream out of two files: what is missing from both is known when both were read. */
+static bool out_of_two_files(const unsigned char stream[16])
+{
+    nl_sequences *sequences = nl_sequences_new();
+    uint64_t lost = 0, next = 0;
+    int64_t latest_ns = 0;
+    for (uint64_t first = 6; first <= 12; first += 6) {
+        nl_buffer file = {0};
+        nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.sequences = sequences});
+        make_block(&file, stream, 12 - first);
+        make_block(&file, stream, first + 3);
+        decode(decoder, &file);
+        nl_decoder_free(decoder);
+        nl_buffer_free(&file);
+    }
+    nl_sequences_list_missing(sequences, count_lost, &lost);
+    bool good = nl_sequences_is_complete(sequences) && nl_sequences_get(sequences, stream, &next, &latest_ns);
+    printf("%" PRIu64 " of %" PRIu64 " records are missing\n", lost, next);
+    nl_sequences_free(sequences);
+    return good && lost == 6 && next == 18;
+}
+
 int main(void)
 {
     const unsigned char stream[16] = "an example's own";
     nl_buffer input = {0};
     make_block(&input, stream, 0);
     make_block(&input, stream, 10); /* numbers 3 to 9 are missing */
-    bool good = over_two_connections(&input, stream) && as_blocks(&input);
+    bool good = over_two_connections(&input, stream) && as_blocks(&input) && out_of_two_files(stream);
     nl_buffer_free(&input);
     return good ? 0 : 1;
 }

@@ -29,7 +29,7 @@ typedef struct look {
     const char *folder;
     char **files;
     size_t count;
-    const nl_streams *held; /* by the files */
+    const nl_sequences *held; /* by the files */
     bool missing;
 } look;
 
@@ -106,15 +106,16 @@ static void look_at_size(look *l, const journal_mark *mark)
 static void look_at_stream(void *user, const nl_stream_state *taken)
 {
     look *l = user;
-    nl_stream_state held;
-    if (!nl_streams_get(l->held, taken->stream, &held) || held.next >= taken->next)
+    uint64_t next;
+    int64_t latest_ns;
+    if (!nl_sequences_get(l->held, taken->stream, &next, &latest_ns) || next >= taken->next)
         return;
     char latest[NL_TIME_TEXT_SIZE];
-    nl_time_format_iso(held.latest_ns, latest);
+    nl_time_format_iso(latest_ns, latest);
     printf("%s: stream ", l->folder);
     for (size_t i = 0; i < sizeof taken->stream; i++)
         printf("%02x", taken->stream[i]);
-    printf(": %" PRIu64 " records that were written are missing after %s\n", taken->next - held.next, latest);
+    printf(": %" PRIu64 " records that were written are missing after %s\n", taken->next - next, latest);
     l->missing = true;
 }
 
@@ -175,9 +176,9 @@ void missing_free(missing *m)
     free(m);
 }
 
-bool missing_say(const missing *m, char **files, size_t count, const nl_streams *streams)
+bool missing_say(const missing *m, char **files, size_t count, const nl_sequences *held)
 {
-    look l = {.folder = m->folder, .files = files, .count = count, .held = streams};
+    look l = {.folder = m->folder, .files = files, .count = count, .held = held};
     for (size_t i = 0; i < m->count; i++) {
         const written *w = &m->journals[i];
         if (w->mark.number > 0)

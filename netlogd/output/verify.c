@@ -18,13 +18,12 @@
 #include <unistd.h>
 
 typedef struct check {
-    nl_streams *streams; /* of all files */
+    nl_sequences *sequences; /* of all files; none is read twice */
     bool repair;
     bool damaged; /* anything */
     const char *path;
     nl_reader *reader;
     regions regions; /* of this file: where it is damaged */
-    uint64_t missing;
 } check;
 
 static void on_malformed(void *user, const nl_malformed *what)
@@ -35,18 +34,40 @@ static void on_malformed(void *user, const nl_malformed *what)
     regions_add(&c->regions, what->offset, what->offset + what->text.size, what->line > 0);
 }
 
-static void on_lost(void *user, const nl_lost *what)
+static void print_lost(const nl_lost *what)
 {
-    check *c = user;
     char from[NL_TIME_TEXT_SIZE], to[NL_TIME_TEXT_SIZE];
     nl_time_format_iso(what->from_ns, from);
     nl_time_format_iso(what->to_ns, to);
-    printf("%s: stream ", c->path);
+    printf("%s: stream ", what->source);
     for (size_t i = 0; i < sizeof what->stream; i++)
         printf("%02x", what->stream[i]);
     printf(": %" PRIu64 " records missing between %s and %s, %" PRIu64 " of them dropped by the program itself\n",
            what->count, from, to, what->dropped);
-    c->missing += what->count - what->dropped;
+}
+
+/* A file reports only what programs dropped: what is missing from one file may be in the next. */
+static void on_lost(void *user, const nl_lost *what)
+{
+    (void)user;
+    print_lost(what);
+}
+
+static void on_missing(void *user, const nl_lost *what)
+{
+    check *c = user;
+    print_lost(what);
+    c->damaged = true;
+}
+
+/* Prints which records are in none of the files. */
+static void report_missing(check *c)
+{
+    nl_sequences_list_missing(c->sequences, on_missing, c);
+    if (nl_sequences_is_complete(c->sequences))
+        return;
+    printf("not checked: the files have too many streams or gaps; more records may be missing\n");
+    c->damaged = true;
 }
 
 /* Reads all of the file. False when it can't be read to its end. */
@@ -55,7 +76,8 @@ static bool read_file(check *c)
     nl_reader_options options = {.decoder = {.max_record_size = OUTPUT_FILE_LONGEST,
                                              .on_malformed = on_malformed,
                                              .on_lost = on_lost,
-                                             .streams = c->streams,
+                                             .sequences = c->sequences,
+                                             .once = c->sequences,
                                              .user = c}};
     c->reader = nl_reader_open(c->path, &options);
     const nl_record *record;
@@ -162,7 +184,6 @@ static void check_file(check *c, const char *path)
     int claimed = c->repair ? claim(path, &writer) : -1;
     c->path = path;
     c->regions.count = 0;
-    c->missing = 0;
     bool good = read_file(c);
     nl_decoder_stats stats = {0};
     if (c->reader != NULL)
@@ -170,14 +191,12 @@ static void check_file(check *c, const char *path)
     nl_reader_close(c->reader);
     forget_places_in_compressed(c);
     look_at_end(c);
-    good = good && stats.malformed == 0 && c->regions.count == 0 && c->missing == 0 && stats.repeated == 0;
+    good = good && stats.malformed == 0 && c->regions.count == 0 && stats.repeated == 0;
     printf("%s: %s: %" PRIu64 " records", path, good ? "sound" : "damaged", stats.records);
     if (stats.blocks > 0)
         printf(" in %" PRIu64 " blocks", stats.blocks);
     if (stats.malformed > 0 || c->regions.count > 0)
         printf(", %" PRIu64 " bytes damaged in %zu places", regions_bytes(&c->regions), c->regions.count);
-    if (c->missing > 0)
-        printf(", %" PRIu64 " records missing", c->missing);
     if (stats.repeated > 0)
         printf(", %" PRIu64 " records twice", stats.repeated);
     putchar('\n');
@@ -202,7 +221,7 @@ static void check_folder(check *c, const char *path)
     }
     for (size_t i = 0; i < count; i++)
         check_file(c, files[i]);
-    if (missing_say(m, files, count, c->streams))
+    if (missing_say(m, files, count, c->sequences))
         c->damaged = true;
     missing_free(m);
     if (count == 0) {
@@ -216,14 +235,15 @@ static void check_folder(check *c, const char *path)
 
 int verify(char **paths, int count, bool repair)
 {
-    check c = {.streams = nl_streams_new(), .repair = repair};
+    check c = {.sequences = nl_sequences_new(), .repair = repair};
     for (int i = 0; i < count; i++) {
         if (program_is_folder(paths[i]))
             check_folder(&c, paths[i]);
         else
             check_file(&c, paths[i]);
     }
-    nl_streams_free(c.streams);
+    report_missing(&c);
+    nl_sequences_free(c.sequences);
     regions_free(&c.regions);
     return c.damaged ? PROGRAM_PROBLEM : PROGRAM_DONE;
 }

@@ -147,7 +147,8 @@ nl_decoder *loader_decoder(loader *l, const char *name)
                                   .on_malformed = on_malformed,
                                   .on_lost = on_lost,
                                   .user = l,
-                                  .streams = l->streams};
+                                  .streams = l->streams,
+                                  .sequences = program_reading_numbers(l->reading)};
     nl_decoder *decoder = nl_decoder_new(&options);
     nl_decoder_on_block(decoder, false, on_block, l);
     return decoder;

@@ -144,13 +144,14 @@ static void take_records(pipeline *p, nl_decoder *decoder)
 static nl_status cut_blocks(pipeline *p)
 {
     block_cutter b = {.p = p, .base = p->offset};
+    bool first = p->pass->is_first;
     nl_decoder_options options = {.source = p->name,
                                   .format = p->pass->from->format,
                                   .fraction = p->pass->reading->fraction,
                                   .on_malformed = on_malformed,
                                   .on_lost = on_lost,
-                                  .streams =
-                                      p->pass->is_first ? NULL : program_archive_streams(p->pass->reading, p->name),
+                                  .sequences = first ? NULL : program_reading_numbers(p->pass->reading),
+                                  .once = first ? NULL : program_archive_numbers(p->pass->reading, p->name),
                                   .user = &b};
     nl_decoder *decoder = nl_decoder_new(&options);
     nl_decoder_on_unread_block(decoder, on_block, &b);

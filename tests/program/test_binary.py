@@ -186,6 +186,25 @@ class Collector(support.Case):
         self.assertIn("NL.EVNT=Netlogd.Lost", self.messages.read_text())
         self.assertIn("COUNT=100 DROPPED=0", self.messages.read_text())
 
+    def test_records_out_of_order_are_not_lost(self):
+        """A gap that is filled within the grace is no loss; one that is filled later is withdrawn."""
+        output = self.scratch / "all.log"
+        process = self.serve(output)
+        parts = {first: nlb_decoder.encode(self.rows(first, 10), b"x" * 16, first) for first in (0, 10, 20, 30, 40)}
+        for first in 0, 20, 10:
+            self.send(parts[first])
+        self.send(parts[40])
+        support.wait_until(lambda: "NL.EVNT=Netlogd.Lost" in self.messages.read_text())
+        self.send(parts[30])
+        support.wait_until(lambda: "NL.EVNT=Netlogd.Found" in self.messages.read_text())
+        self.stop(process)
+        messages = self.messages.read_text()
+        self.assertEqual(messages.count("NL.EVNT=Netlogd.Lost"), 1, messages)
+        self.assertRegex(messages, r"NL.EVNT=Netlogd.Lost PEER=\S+ COUNT=10 DROPPED=0 FROM=19700101000000.000029 ")
+        self.assertRegex(messages, r"NL.EVNT=Netlogd.Found PEER=\S+ COUNT=10 ")
+        self.assertRegex(messages, r"NL.EVNT=Netlogd.Stop.* LOST=0 ")
+        self.assertEqual(len(output.read_bytes().splitlines()), 50)
+
     def test_gaps_without_end_are_only_counted(self):
         process = self.serve(self.scratch / "all.log")
         for stream in b"pq":

@@ -119,6 +119,11 @@ tests_unit_control_unit_SOURCES = %D%/control.c
 tests_unit_control_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_control_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/sequences.unit
+tests_unit_sequences_unit_SOURCES = %D%/sequences.c
+tests_unit_sequences_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_sequences_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/journal.unit
 tests_unit_journal_unit_SOURCES = %D%/journal.c netlogd/output/journal.c netlogd/output/file.c netlogd/output/failure.c
 tests_unit_journal_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd

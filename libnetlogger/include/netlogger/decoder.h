@@ -35,6 +35,12 @@ typedef struct nl_malformed {
     nl_string text; /* of a line, a block, or what is none: the bytes, the first max_record_size of them */
 } nl_malformed;
 
+/* Sequence numbers from ... up to, without the latter. */
+typedef struct nl_number_range {
+    uint64_t from;
+    uint64_t to;
+} nl_number_range;
+
 /* Records of one stream that are missing from an input. Everything in it lasts only during the call. */
 typedef struct nl_lost {
     const char *source;       /* the name given to the decoder or reader */
@@ -43,6 +49,7 @@ typedef struct nl_lost {
     uint64_t dropped;         /* of these, by the producer itself; the others went missing on the way */
     int64_t from_ns;          /* when: no record is missing before ... */
     int64_t to_ns;            /* ... and after */
+    nl_number_range numbers;  /* of the count - dropped records; empty: they are not known */
 } nl_lost;
 
 /*
@@ -53,12 +60,6 @@ typedef struct nl_lost {
 typedef struct nl_streams nl_streams;
 NL_API nl_streams *nl_streams_new(void);
 NL_API void nl_streams_free(nl_streams *streams);
-
-/* Sequence numbers from ... up to, without the latter. */
-typedef struct nl_number_range {
-    uint64_t from;
-    uint64_t to;
-} nl_number_range;
 
 enum { NL_STREAM_GAPS_MOST = 16 };
 
@@ -81,6 +82,31 @@ NL_API void nl_streams_set(nl_streams *streams, const nl_stream_state *state);
 NL_API void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state),
                             void *user);
 
+/*
+ * The exact set of sequence numbers that several decoders read, of all streams, in any order. A number is missing when
+ * it lies between the lowest and the highest number of its stream and no input has it. Ask when all inputs were read.
+ * Bounded: 2^18 streams with 2^18 gaps (about 60 MiB); what does not fit is not checked. For one thread at a time.
+ * Freed with nl_sequences_free (NULL is allowed) after the decoders that use it.
+ */
+typedef struct nl_sequences nl_sequences;
+NL_API nl_sequences *nl_sequences_new(void);
+NL_API void nl_sequences_free(nl_sequences *sequences);
+
+/*
+ * Calls function for each range of missing numbers, by stream and number; source is the input that showed the range.
+ * Lists nothing when an input was not read in full: nl_reader_seek_range passed over parts, or the latest call of
+ * nl_decoder_next returned a record.
+ */
+NL_API void nl_sequences_list_missing(const nl_sequences *sequences, void (*function)(void *user, const nl_lost *what),
+                                      void *user);
+
+/* Whether everything was checked. Otherwise there were too many streams or gaps, and more records may be missing. */
+NL_API bool nl_sequences_is_complete(const nl_sequences *sequences);
+
+/* The number after the highest one of a stream, and the time of the record with the highest. False when not met. */
+NL_API bool nl_sequences_get(const nl_sequences *sequences, const unsigned char stream[16], uint64_t *next,
+                             int64_t *latest_ns);
+
 typedef struct nl_decoder_options {
     const char *source;                                         /* a name for reports; "-" when NULL; copied */
     nl_format format;                                           /* NL_FORMAT_UNKNOWN: told by the content */
@@ -89,8 +115,11 @@ typedef struct nl_decoder_options {
     void (*on_malformed)(void *user, const nl_malformed *what); /* may be NULL: then only counted */
     void (*on_lost)(void *user, const nl_lost *what);           /* may be NULL: then only counted */
     void *user;
-    nl_streams *streams; /* shared: a record whose number was met already is passed over; NULL: the decoder's own, and
-                            none is */
+    nl_streams *streams; /* shared: a record whose number was met already is passed over. on_lost is called at once for
+                            numbers that are not here yet: other decoders may still bring them. NULL: none */
+    nl_sequences *sequences; /* shared: gets the numbers that are read. NULL, without streams: the decoder has its own,
+                                and calls on_lost for what is missing when the input ends */
+    nl_sequences *once;      /* shared: a record whose number is in it is passed over. NULL: none */
 } nl_decoder_options;
 
 typedef struct nl_decoder_stats {
@@ -98,7 +127,7 @@ typedef struct nl_decoder_stats {
     uint64_t malformed;    /* pieces that could not be read */
     uint64_t unterminated; /* records with NL_RECORD_UNTERMINATED */
     uint64_t bytes;        /* fed */
-    uint64_t lost;         /* records that are missing from their streams */
+    uint64_t lost;         /* records that are missing; with shared streams or sequences only what was dropped */
     int64_t lost_from_ns;  /* the time in which they all were, 0 when there are none */
     int64_t lost_to_ns;
     uint64_t repeated; /* records that were met already, and passed over */

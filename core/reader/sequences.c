@@ -1,0 +1,323 @@
+#include "config.h"
+
+#include "reader/sequences.h"
+
+#include "base/error.h"
+
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct sequence_stream {
+    unsigned char id[NL_BLOCK_STREAM_SIZE]; /* first, because the tree compares it */
+    uint64_t low, next;                     /* numbers outside [low, next) were not read */
+    int64_t low_ns, next_ns;                /* times of the records at both ends */
+} sequence_stream;
+
+/* Numbers of a stream that were passed over. Gaps of one stream never overlap. */
+typedef struct sequence_gap {
+    unsigned char id[NL_BLOCK_STREAM_SIZE];
+    uint64_t from, to;
+    int64_t from_ns, to_ns; /* times of the records before and behind */
+    const char *source;     /* of the block that showed the gap; in nl_sequences.sources */
+} sequence_gap;
+
+struct nl_sequences {
+    void *streams, *gaps, *sources; /* trees of tsearch(3) */
+    size_t stream_count, gap_count;
+    bool incomplete;         /* some numbers did not fit */
+    bool passed_over;        /* parts of an input were not read */
+    size_t awaited;          /* decoders that have more to add */
+    sequence_stream *latest; /* of the latest block; blocks of one stream come in a row */
+    const char *latest_source;
+};
+
+static int compare_streams(const void *a, const void *b)
+{
+    return memcmp(((const sequence_stream *)a)->id, ((const sequence_stream *)b)->id, NL_BLOCK_STREAM_SIZE);
+}
+
+/* Gaps that overlap compare as equal, so that tfind finds one that a range overlaps. */
+static int compare_gaps(const void *a, const void *b)
+{
+    const sequence_gap *left = a, *right = b;
+    int order = memcmp(left->id, right->id, NL_BLOCK_STREAM_SIZE);
+    if (order != 0)
+        return order;
+    return left->to <= right->from ? -1 : left->from >= right->to;
+}
+
+static int compare_sources(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+nl_sequences *nl_sequences_new(void)
+{
+    nl_sequences *s = calloc(1, sizeof *s);
+    NL_REQUIRE(s != NULL, "out of memory");
+    return s;
+}
+
+void nl_sequences_settle(nl_sequences *s)
+{
+    tdestroy(s->gaps, free);
+    s->gaps = NULL;
+    s->gap_count = 0;
+}
+
+void nl_sequences_free(nl_sequences *s)
+{
+    if (s == NULL)
+        return;
+    nl_sequences_settle(s);
+    tdestroy(s->streams, free);
+    tdestroy(s->sources, free);
+    free(s);
+}
+
+/* A copy of the name that lasts as long as the set does. */
+static const char *intern_source(nl_sequences *s, const char *source)
+{
+    if (s->latest_source != NULL && strcmp(s->latest_source, source) == 0)
+        return s->latest_source;
+    char *const *found = tfind(source, &s->sources, compare_sources);
+    if (found == NULL) {
+        char *copy = strdup(source);
+        NL_REQUIRE(copy != NULL, "out of memory");
+        found = tsearch(copy, &s->sources, compare_sources);
+        NL_REQUIRE(found != NULL, "out of memory");
+    }
+    return s->latest_source = *found;
+}
+
+static void add_gap(nl_sequences *s, const sequence_gap *gap)
+{
+    if (gap->from >= gap->to)
+        return;
+    if (s->gap_count >= SEQUENCES_GAPS_MAX) {
+        s->incomplete = true;
+        return;
+    }
+    sequence_gap *copy = malloc(sizeof *copy);
+    NL_REQUIRE(copy != NULL, "out of memory");
+    *copy = *gap;
+    NL_REQUIRE(tsearch(copy, &s->gaps, compare_gaps) != NULL, "out of memory");
+    s->gap_count++;
+}
+
+/* Removes a gap that overlaps range and copies it to *gap. False when no gap does. */
+static bool take_gap(nl_sequences *s, const sequence_gap *range, sequence_gap *gap)
+{
+    sequence_gap *const *found = range->from < range->to ? tfind(range, &s->gaps, compare_gaps) : NULL;
+    if (found == NULL)
+        return false;
+    sequence_gap *taken = *found;
+    tdelete(taken, &s->gaps, compare_gaps);
+    *gap = *taken;
+    free(taken);
+    s->gap_count--;
+    return true;
+}
+
+static void add_fresh(nl_buffer *fresh, uint64_t from, uint64_t to)
+{
+    if (fresh != NULL && from < to)
+        nl_buffer_append(fresh, (const char *)&(nl_number_range){from, to}, sizeof(nl_number_range));
+}
+
+static int compare_ranges(const void *a, const void *b)
+{
+    const nl_number_range *left = a, *right = b;
+    return left->from < right->from ? -1 : left->from > right->from;
+}
+
+/* The stream of the block, which is met for the first time when it is empty; NULL when there are too many. */
+static sequence_stream *find_stream(nl_sequences *s, const unsigned char *id, uint64_t number)
+{
+    if (s->latest != NULL && memcmp(s->latest->id, id, NL_BLOCK_STREAM_SIZE) == 0)
+        return s->latest;
+    sequence_stream key;
+    memcpy(key.id, id, sizeof key.id);
+    sequence_stream *const *found = tfind(&key, &s->streams, compare_streams);
+    if (found != NULL)
+        return s->latest = *found;
+    if (s->stream_count >= SEQUENCES_STREAMS_MAX) {
+        s->incomplete = true;
+        return NULL;
+    }
+    sequence_stream *stream = malloc(sizeof *stream);
+    NL_REQUIRE(stream != NULL, "out of memory");
+    *stream = (sequence_stream){.low = number, .next = number, .low_ns = INT64_MAX, .next_ns = INT64_MIN};
+    memcpy(stream->id, id, sizeof stream->id);
+    NL_REQUIRE(tsearch(stream, &s->streams, compare_streams) != NULL, "out of memory");
+    s->stream_count++;
+    return s->latest = stream;
+}
+
+/*
+ * Adds the numbers of range, whose from_ns and to_ns are the times of the first and the last record. Appends those that
+ * are new to fresh, in any order, and returns how many are.
+ */
+static uint64_t cover(nl_sequences *s, sequence_stream *stream, const sequence_gap *range, nl_buffer *fresh)
+{
+    sequence_gap gap;
+    uint64_t from = range->from, to = range->to, count = 0;
+    while (take_gap(s, range, &gap)) {
+        uint64_t begin = gap.from > from ? gap.from : from, end = gap.to < to ? gap.to : to;
+        sequence_gap before = gap, behind = gap;
+        before.to = begin;
+        before.to_ns = range->from_ns;
+        behind.from = end;
+        behind.from_ns = range->to_ns;
+        add_gap(s, &before);
+        add_gap(s, &behind);
+        add_fresh(fresh, begin, end);
+        count += end - begin;
+    }
+    if (from < stream->low) {
+        uint64_t end = to < stream->low ? to : stream->low;
+        gap = *range;
+        gap.from = to;
+        gap.to = stream->low;
+        gap.from_ns = range->to_ns;
+        gap.to_ns = stream->low_ns;
+        add_gap(s, &gap);
+        add_fresh(fresh, from, end);
+        count += end - from;
+        stream->low = from;
+        stream->low_ns = range->from_ns;
+    }
+    if (to > stream->next) {
+        uint64_t begin = from > stream->next ? from : stream->next;
+        gap = *range;
+        gap.from = stream->next;
+        gap.to = from;
+        gap.from_ns = stream->next_ns;
+        gap.to_ns = range->from_ns;
+        add_gap(s, &gap);
+        add_fresh(fresh, begin, to);
+        count += to - begin;
+        stream->next = to;
+        stream->next_ns = range->to_ns;
+    }
+    return count;
+}
+
+void nl_sequences_add(nl_sequences *s, const nl_block_header *h, const char *source, nl_sequences_news *news)
+{
+    uint64_t first = h->first_sequence, end = first + h->record_count;
+    uint64_t lost = h->lost < first ? h->lost : first;
+    if (end < first)
+        end = UINT64_MAX;
+    sequence_stream *stream = find_stream(s, h->stream, first - lost);
+    news->followed = stream != NULL && !s->incomplete;
+    news->dropped = lost;
+    if (stream == NULL)
+        return;
+    bool is_first = stream->low_ns == INT64_MAX;
+    int64_t record_from_ns = h->record_count > 0 ? h->min_time_ns : h->lost_to_ns;
+    int64_t record_to_ns = h->record_count > 0 ? h->max_time_ns : h->lost_to_ns;
+    if (h->record_count == 0 && lost == 0) /* without times */
+        record_from_ns = record_to_ns = first < stream->low ? stream->low_ns : stream->next_ns;
+    if (is_first) {
+        stream->low_ns = lost > 0 ? h->lost_from_ns : record_from_ns;
+        stream->next_ns = record_to_ns;
+    }
+    sequence_gap range = {.source = intern_source(s, source)};
+    memcpy(range.id, h->stream, sizeof range.id);
+    /* What was dropped first: the records are then next to it. */
+    range.from = first - lost;
+    range.to = first;
+    range.from_ns = h->lost_from_ns;
+    range.to_ns = h->lost_to_ns;
+    news->dropped = lost > 0 ? cover(s, stream, &range, NULL) : 0;
+    range.from = first;
+    range.to = end;
+    range.from_ns = record_from_ns;
+    range.to_ns = record_to_ns;
+    cover(s, stream, &range, news->fresh);
+    if (news->fresh == NULL)
+        return;
+    nl_number_range *fresh = (nl_number_range *)news->fresh->data;
+    size_t count = news->fresh->size / sizeof *fresh;
+    if (count > 1)
+        qsort(fresh, count, sizeof *fresh, compare_ranges);
+    for (size_t i = 0; i < count; i++) {
+        fresh[i].from -= first;
+        fresh[i].to -= first;
+    }
+    news->followed = !s->incomplete;
+}
+
+void nl_sequences_expect(nl_sequences *s, const unsigned char *id, uint64_t from, int64_t from_ns, const char *source)
+{
+    sequence_stream key;
+    memcpy(key.id, id, sizeof key.id);
+    sequence_stream *const *found = tfind(&key, &s->streams, compare_streams);
+    if (found == NULL || from >= (*found)->low)
+        return;
+    sequence_gap range = {.from = from, .to = from, .from_ns = from_ns, .to_ns = from_ns};
+    memcpy(range.id, id, sizeof range.id);
+    range.source = intern_source(s, source);
+    cover(s, *found, &range, NULL);
+}
+
+void nl_sequences_pass_over(nl_sequences *s)
+{
+    s->passed_over = true;
+}
+
+void nl_sequences_await(nl_sequences *s, bool begins)
+{
+    if (begins)
+        s->awaited++;
+    else
+        s->awaited--;
+}
+
+/* ---- what is missing ---- */
+
+typedef struct gap_listing {
+    void (*function)(void *user, const nl_lost *what);
+    void *user;
+} gap_listing;
+
+static void list_gap(const void *node, VISIT visit, void *user)
+{
+    if (visit != postorder && visit != leaf)
+        return;
+    const gap_listing *listing = user;
+    const sequence_gap *gap = *(sequence_gap *const *)node;
+    nl_lost lost = {.source = gap->source,
+                    .count = gap->to - gap->from,
+                    .numbers = {gap->from, gap->to},
+                    .from_ns = gap->from_ns,
+                    .to_ns = gap->to_ns};
+    memcpy(lost.stream, gap->id, sizeof lost.stream);
+    listing->function(listing->user, &lost);
+}
+
+void nl_sequences_list_missing(const nl_sequences *s, void (*function)(void *user, const nl_lost *what), void *user)
+{
+    if (!s->passed_over && s->awaited == 0)
+        twalk_r(s->gaps, list_gap, &(gap_listing){function, user});
+}
+
+bool nl_sequences_is_complete(const nl_sequences *s)
+{
+    return !s->incomplete;
+}
+
+bool nl_sequences_get(const nl_sequences *s, const unsigned char stream[16], uint64_t *next, int64_t *latest_ns)
+{
+    sequence_stream key;
+    memcpy(key.id, stream, sizeof key.id);
+    void *const root = s->streams;
+    sequence_stream *const *found = tfind(&key, &root, compare_streams);
+    if (found == NULL)
+        return false;
+    *next = (*found)->next;
+    *latest_ns = (*found)->next_ns;
+    return true;
+}
