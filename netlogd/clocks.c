@@ -6,26 +6,39 @@
 #include "program/program.h"
 #include "base/clock_quality.h"
 
+#include <arpa/inet.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    HOSTS_MOST = 1024, /* what further ones say is passed over: a stranger makes up as many as he likes */
+    HOSTS_MAX = 1024,
     NAME_SIZE = 256,
     SOURCE_SIZE = 64,
+    ADDRESS_SIZE = 80,
     BLOCK_MOST = 16, /* records */
 };
 
 /* Microseconds beyond its error bound by which a clock is off that is worth a warning. */
 #define OFF_US 10e3
 
-/* What a client says at will makes one record of each host in so long, and there are HOSTS_MOST of them. */
+/* What a client says at will makes one record of each host in so long, and there are HOSTS_MAX of them. */
 #define TELL_NS (60 * NL_NS_PER_SECOND)
+
+/* A host that was silent for so long may be forgotten for any other: sensors look at clocks every minute or so. */
+#define EXPIRES_NS (15 * 60 * NL_NS_PER_SECOND)
+
+/* An address from which hosts' first records came. */
+typedef struct clock_owner {
+    char name[ADDRESS_SIZE];
+    size_t count; /* of its hosts; 0: the entry is unused */
+} clock_owner;
 
 typedef struct host_clock {
     char host[NAME_SIZE];
+    clock_owner *owner;
+    int64_t heard_ns; /* when the latest record came, by the monotonic clock */
     char source[SOURCE_SIZE];
     int64_t time_ns; /* of the latest record */
     bool has_state, synchronized;
@@ -39,8 +52,11 @@ typedef struct host_clock {
 
 struct clocks {
     nl_log *log;
-    host_clock *hosts;
     size_t count;
+    host_clock hosts[HOSTS_MAX];
+    clock_owner owners[HOSTS_MAX];
+    uint64_t told; /* since then: */
+    int64_t told_since_ns;
 };
 
 clocks *clocks_new(nl_log *log)
@@ -54,7 +70,6 @@ clocks *clocks_new(nl_log *log)
 
 void clocks_free(clocks *c)
 {
-    free(c->hosts);
     free(c);
 }
 
@@ -68,25 +83,98 @@ static void copy(char *to, size_t room, nl_string from)
     snprintf(to, room, "%.*s", from.size < room ? (int)from.size : (int)room, from.data != NULL ? from.data : "");
 }
 
-/* The host's entry, which is made; NULL when there are too many. */
-static host_clock *find(clocks *c, nl_string name)
+/* The address of a peer as listener_address_text has it, without the port; a network of 64 bits of IPv6 is one address.
+ */
+static void owner_name(const char *peer, char name[ADDRESS_SIZE])
+{
+    struct in6_addr six;
+    const char *port = strrchr(peer, ':');
+    size_t size = port != NULL ? (size_t)(port - peer) : strlen(peer);
+    snprintf(name, ADDRESS_SIZE, "%.*s", (int)size, peer);
+    char *bracket = strchr(name, ']');
+    if (name[0] != '[' || bracket == NULL)
+        return;
+    *bracket = '\0';
+    if (inet_pton(AF_INET6, name + 1, &six) == 1) {
+        memset(&six.s6_addr[8], 0, 8);
+        inet_ntop(AF_INET6, &six, name, ADDRESS_SIZE);
+    }
+}
+
+/* The owner of that name, which may be a new one; NULL when there are too many. */
+static clock_owner *find_owner(clocks *c, const char *name)
+{
+    clock_owner *unused = NULL;
+    for (size_t i = 0; i < HOSTS_MAX; i++) {
+        clock_owner *o = &c->owners[i];
+        if (o->count > 0 && strcmp(o->name, name) == 0)
+            return o;
+        unused = unused == NULL && o->count == 0 ? o : unused;
+    }
+    if (unused != NULL)
+        snprintf(unused->name, sizeof unused->name, "%s", name);
+    return unused;
+}
+
+/* The host that was silent for longest, of an owner or (NULL) of all. */
+static host_clock *oldest_host(clocks *c, const clock_owner *owner)
+{
+    host_clock *oldest = NULL;
+    for (size_t i = 0; i < c->count; i++) {
+        host_clock *h = &c->hosts[i];
+        if ((owner == NULL || h->owner == owner) && (oldest == NULL || h->heard_ns < oldest->heard_ns))
+            oldest = h;
+    }
+    return oldest;
+}
+
+/*
+ * The entry that a new host of owner takes over in a full table; NULL when there is none. One that has expired goes
+ * first, then the oldest of the owner that has most: hosts that one address invents never displace those of an address
+ * with fewer.
+ */
+static host_clock *find_replaceable(clocks *c, const clock_owner *owner)
+{
+    host_clock *oldest = oldest_host(c, NULL);
+    if (nl_monotonic_ns() - oldest->heard_ns >= EXPIRES_NS)
+        return oldest;
+    const clock_owner *largest = owner;
+    for (size_t i = 0; i < HOSTS_MAX; i++)
+        if (largest == NULL || c->owners[i].count > largest->count + (largest == owner))
+            largest = &c->owners[i];
+    return oldest_host(c, largest);
+}
+
+/* The entry for a new host, whose owner is set; NULL when there is no place. */
+static host_clock *add_host(clocks *c, const char *peer)
+{
+    char name[ADDRESS_SIZE];
+    owner_name(peer, name);
+    host_clock *h = NULL;
+    if (c->count >= HOSTS_MAX) {
+        h = find_replaceable(c, find_owner(c, name));
+        if (h == NULL)
+            return NULL;
+        h->owner->count--;
+    }
+    clock_owner *owner = find_owner(c, name); /* there is one: each has a host, and a place was made */
+    h = h != NULL ? h : &c->hosts[c->count++];
+    *h = (host_clock){.owner = owner};
+    owner->count++;
+    return h;
+}
+
+/* The host's entry, which may be a new one; NULL when there are too many. */
+static host_clock *find(clocks *c, nl_string name, const char *peer)
 {
     char host[NAME_SIZE];
     copy(host, sizeof host, name);
     for (size_t i = 0; i < c->count; i++)
         if (strcmp(c->hosts[i].host, host) == 0)
             return &c->hosts[i];
-    if (c->count >= HOSTS_MOST)
-        return NULL;
-    if ((c->count & (c->count - 1)) == 0) {
-        size_t room = c->count == 0 ? 1 : 2 * c->count;
-        c->hosts = reallocarray(c->hosts, room, sizeof *c->hosts);
-        if (c->hosts == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-    }
-    host_clock *h = &c->hosts[c->count++];
-    *h = (host_clock){.has_state = false};
-    memcpy(h->host, host, sizeof host);
+    host_clock *h = add_host(c, peer);
+    if (h != NULL)
+        memcpy(h->host, host, sizeof host);
     return h;
 }
 
@@ -135,6 +223,12 @@ static void warn(clocks *c, host_clock *h)
     int64_t now_ns = nl_monotonic_ns();
     if (h->told_ns != 0 && now_ns - h->told_ns < TELL_NS)
         return;
+    if (now_ns - c->told_since_ns >= TELL_NS) {
+        c->told_since_ns = now_ns;
+        c->told = 0;
+    }
+    if (c->told++ >= HOSTS_MAX) /* somebody invents hosts; what could not be said now is said later */
+        return;
     h->warned = wrong;
     h->told_ns = now_ns;
     const char *note = is_off(h) ? "its clock is off"
@@ -148,16 +242,17 @@ static void warn(clocks *c, host_clock *h)
         nl_write(c->log, level, "Netlogd.Clock", "CLOCK.HOST=%s NOTE=%s", h->host, note);
 }
 
-void clocks_put(clocks *c, const nl_record *record)
+void clocks_put(clocks *c, const nl_record *record, const char *peer)
 {
     if (record->event.size < strlen(NL_CLOCK_KERNEL) || memcmp(record->event.data, "Clock", 5) != 0)
         return;
     bool kernel = is(record->event, NL_CLOCK_KERNEL), tracking = is(record->event, NL_CLOCK_TRACKING);
     bool offset = is(record->event, NL_CLOCK_OFFSET);
-    host_clock *h = kernel || tracking || offset ? find(c, record->host) : NULL;
+    host_clock *h = kernel || tracking || offset ? find(c, record->host, peer) : NULL;
     if (h == NULL)
         return;
     h->time_ns = record->time_ns;
+    h->heard_ns = nl_monotonic_ns();
     if (kernel || tracking)
         take_state(h, record, kernel);
     if (kernel && h->source[0] == '\0')
@@ -177,7 +272,7 @@ void clocks_tell(clocks *c)
         warn(c, &c->hosts[i]);
 }
 
-void clocks_put_block(clocks *c, const nl_block_view *block)
+void clocks_put_block(clocks *c, const nl_block_view *block, const char *peer)
 {
     const nl_record *record;
     if (block->record_count > BLOCK_MOST)
@@ -186,7 +281,7 @@ void clocks_put_block(clocks *c, const nl_block_view *block)
     nl_decoder_feed(decoder, block->bytes.data, block->bytes.size);
     nl_decoder_finish(decoder);
     while (nl_decoder_next(decoder, &record) == NL_OK)
-        clocks_put(c, record);
+        clocks_put(c, record, peer);
     nl_decoder_free(decoder);
 }
 

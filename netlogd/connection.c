@@ -6,6 +6,7 @@
 
 #include "base/monotonic.h"
 #include "clocks.h"
+#include "foreign.h"
 #include "gaps.h"
 #include "request.h"
 #include "subscription.h"
@@ -24,6 +25,7 @@
 #include <unistd.h>
 
 enum {
+    FOREIGN_READS = 4,         /* of what a client of another protocol has sent already */
     REPORTED = 10,             /* malformed pieces that are reported one by one, per connection */
     GARBAGE_LIMIT = 20 << 20,  /* bytes without a single record, beside one that is long, after which a client is cut
                                   off: more than a block */
@@ -257,7 +259,7 @@ static void on_block(void *user, const nl_block_view *block)
     if (block->taken && !c->named)
         name_by_block(c, block);
     if (block->taken && !c->numbered) /* as a program's own records are, those of its clock among them */
-        clocks_put_block(c->server->clocks, block);
+        clocks_put_block(c->server->clocks, block, c->peer);
 }
 
 /*
@@ -322,7 +324,7 @@ static void take_records(connection *c)
         bool numbered = c->numbered && record->raw.data == NULL; /* of the latest block, not a line */
         outputs_put(c->server->outputs, record, numbered ? &sequence : NULL);
         subscriptions_put(c->server->subscriptions, record);
-        clocks_put(c->server->clocks, record);
+        clocks_put(c->server->clocks, record, c->peer);
         c->server->counts.records++;
     }
     c->rest = nl_decoder_is_paused(c->decoder);
@@ -358,25 +360,52 @@ static void feed(connection *c, const char *data, size_t size)
     take_records(c);
 }
 
-/* Looks at the first bytes. Whether the client logs, and what was read is to be fed; if it asks, it is handed over. */
-static bool look_at_mark(connection *c, size_t got)
+/* Answers a client of another protocol. What it has sent is read and dropped, lest the kernel drop the answer instead.
+ */
+static void turn_away(connection *c, foreign_kind kind)
+{
+    server *srv = c->server;
+    size_t size;
+    const char *answer = foreign_answer(kind, &size);
+    say(c, (nl_string){answer, size});
+    nl_channel_end(&c->channel);
+    for (int reads = 0; reads < FOREIGN_READS; reads++)
+        if (nl_channel_read(&c->channel, srv->read_buffer, SERVER_READ_SIZE) <= 0)
+            break;
+    srv->counts.foreign++;
+    server_add(srv, &srv->foreign, c->peer, foreign_reason(kind));
+}
+
+typedef enum first_bytes { FIRST_UNDECIDED, FIRST_RECORDS, FIRST_HANDED_OVER, FIRST_FOREIGN } first_bytes;
+
+/* Looks at the first bytes. FIRST_RECORDS: what was read is to be fed. A client that asks is handed over. */
+static first_bytes look_at_mark(connection *c, size_t got)
 {
     char *came = c->server->read_buffer;
     size_t room = sizeof c->mark - c->mark_size, more = got < room ? got : room;
     memcpy(c->mark + c->mark_size, came, more);
     request_guess guess = request_recognise(c->mark, c->mark_size + more);
-    if (guess == REQUEST_PERHAPS) {
+    foreign_kind foreign =
+        c->mark_size > 0 ? foreign_recognise(c->mark, c->mark_size + more) : foreign_recognise(came, got);
+    if (foreign == FOREIGN_HTTP || foreign == FOREIGN_TLS) {
+        turn_away(c, foreign);
+        return FIRST_FOREIGN;
+    }
+    if (guess == REQUEST_PERHAPS || foreign == FOREIGN_PERHAPS) {
         c->mark_size += (unsigned char)more;
-    } else if (guess == REQUEST_YES) {
+        c->part_ns = c->part_ns == 0 ? nl_monotonic_ns() : c->part_ns;
+        return FIRST_UNDECIDED;
+    }
+    if (guess == REQUEST_YES) {
         event_del(c->readable);
         request_new(c->server, c->channel, c->peer, &c->entry, c->at, came + more, got - more);
         c->channel = (nl_channel){.fd = -1};
-    } else {
-        c->logs = true;
-        if (c->mark_size > 0)
-            feed(c, c->mark, c->mark_size);
+        return FIRST_HANDED_OVER;
     }
-    return c->logs;
+    c->logs = true;
+    if (c->mark_size > 0)
+        feed(c, c->mark, c->mark_size);
+    return FIRST_RECORDS;
 }
 
 /* The client has said all that it has to say: a last line without a newline is complete. */
@@ -430,8 +459,9 @@ static outcome read_some(connection *c)
     if (got == 0)
         return ENDED;
     c->server->counts.bytes += (uint64_t)got;
-    if (!c->logs && !look_at_mark(c, (size_t)got))
-        return c->channel.fd >= 0 ? MORE : BROKEN;
+    first_bytes first = c->logs ? FIRST_RECORDS : look_at_mark(c, (size_t)got);
+    if (first != FIRST_RECORDS)
+        return first == FIRST_UNDECIDED ? MORE : BROKEN;
     feed(c, c->server->read_buffer, (size_t)got);
     uint64_t in_vain = nl_decoder_get_stats(c->decoder)->bytes - c->good_at;
     if (in_vain > GARBAGE_LIMIT && in_vain - GARBAGE_LIMIT > c->server->settings->max_record_size) {

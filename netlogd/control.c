@@ -178,6 +178,7 @@ void control_drops(request *r, const nl_record *asked)
         {"refused", "connections: not from an allowed network, or too many", srv->counts.refused},
         {"displaced", "silent connections closed because new clients came and there were too many",
          srv->counts.displaced},
+        {"foreign", "connections of other protocols, such as HTTP", srv->counts.foreign},
         {"over-rate", "datagrams of who sent more than max-rate", srv->counts.over_rate},
         {"cut", "connections closed because clients took too much memory", srv->counts.cut_off},
         {"unwritten", "records too large for the format of an output",

@@ -131,7 +131,7 @@ static void take_records(datagrams *d, size_t size, sender *from)
     while (nl_decoder_next(decoder, &record) == NL_OK) {
         outputs_put(srv->outputs, record, NULL);
         subscriptions_put(srv->subscriptions, record);
-        clocks_put(srv->clocks, record);
+        clocks_put(srv->clocks, record, d->peer);
         srv->counts.records++;
         if (from != NULL)
             from->allowance.left -= 1;

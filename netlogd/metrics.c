@@ -85,6 +85,7 @@ static void print_all(const server *srv, struct evbuffer *out)
         {"netlogd_accepted_connections_total", "counter", "Connections so far.", c->connections},
         {"netlogd_refused_connections_total", "counter", "Connections turned away.", c->refused},
         {"netlogd_displaced_connections_total", "counter", "Silent connections closed for new ones.", c->displaced},
+        {"netlogd_foreign_connections_total", "counter", "Connections of other protocols, such as HTTP.", c->foreign},
         {"netlogd_over_rate_datagrams_total", "counter", "Datagrams dropped because of max-rate.", c->over_rate},
         {"netlogd_cut_off_connections_total", "counter", "Connections closed for want of memory.", c->cut_off},
         {"netlogd_requests_total", "counter", "Requests, subscriptions among them.", c->requests},

@@ -84,7 +84,7 @@ static void take_records(nats_reader *r)
         uint64_t sequence = nl_decoder_sequence(r->decoder);
         bool numbered = r->numbered && record->raw.data == NULL; /* of the latest block, not a line */
         outputs_put(r->server->outputs, record, numbered ? &sequence : NULL);
-        clocks_put(r->server->clocks, record);
+        clocks_put(r->server->clocks, record, "NATS");
         subscriptions_put(r->server->subscriptions, record);
         r->server->counts.records++;
         r->records++;

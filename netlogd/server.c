@@ -227,6 +227,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     tell_sum(srv, &srv->refused);
     tell_sum(srv, &srv->displaced);
     tell_sum(srv, &srv->over_rate);
+    tell_sum(srv, &srv->foreign);
     clocks_tell(srv->clocks);
     gaps_check(srv->gaps, now_ns);
     for (connection *c = srv->connections, *next; c != NULL && !srv->paused; c = next) {
@@ -505,6 +506,7 @@ static int stop(server *srv)
     tell_sum(srv, &srv->refused);
     tell_sum(srv, &srv->displaced);
     tell_sum(srv, &srv->over_rate);
+    tell_sum(srv, &srv->foreign);
     gaps_end(srv->gaps);
     nl_write(srv->log, NL_USAGE, "Netlogd.Stop",
              "RECORDS=%" PRIu64 " MALFORMED=%" PRIu64 " LOST=%" PRIu64 " BYTES=%" PRIu64 " CONNECTIONS=%" PRIu64
@@ -536,6 +538,7 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
     srv.refused.event = "Netlogd.Refused";
     srv.displaced.event = "Netlogd.Displaced";
     srv.over_rate.event = "Netlogd.OverRate";
+    srv.foreign.event = "Netlogd.Foreign";
     srv.streams = outputs_streams(out);
     program_host(srv.host, sizeof srv.host);
     srv.clocks = clocks_new(log);

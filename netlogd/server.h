@@ -28,6 +28,7 @@ typedef struct server_counts {
     uint64_t connections; /* so far */
     uint64_t refused;     /* not from an allowed network, or too many */
     uint64_t displaced;   /* closed because there were too many, for a new one */
+    uint64_t foreign;     /* clients of other protocols, such as HTTP */
     uint64_t over_rate;   /* datagrams that were dropped because of max-rate */
     uint64_t cut_off;     /* because clients took too much memory */
     uint64_t requests;    /* whose line was read */
@@ -88,7 +89,7 @@ struct server {
     struct event *retry_event;
     struct event *settle_event; /* what was written is to be made safe, and acknowledged */
     struct event *accept_event; /* tries again after the process ran out of descriptors */
-    server_sum refused, displaced, over_rate;
+    server_sum refused, displaced, over_rate, foreign;
     unsigned accepted;      /* since listeners last gave way to those who are connected */
     int client_descriptors; /* clients get lower ones */
     int64_t accept_told_ns; /* when it was said last that there are none; 0: never */

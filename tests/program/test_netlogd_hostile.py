@@ -146,7 +146,6 @@ def damaged_text():
         "a date of the year 10000": (b"DATE=100000101000000 HOST=h PROG=p\n", 1, 0),
         "a floating time that is none": (b"ts=1e999 event=x\nts=nan event=x\nts=-inf event=x\n", 3, 0),
         "escapes for terminals": (b"DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=E T=\x1b]0;title\x07\n", 0, 1),
-        "HTTP": (b"GET / HTTP/1.0\r\nHost: x\r\n\r\n", 2, 0),
         "the classic header twice": (b"ULM\0    ULM\0    \n", SOME, 0),
         "a request behind a record": (record(1, 1) + b"NETLOGGER/1 status\n", 1, 1),
         "a request of another version": (b"NETLOGGER/2 subscribe\n", 1, 0),
@@ -366,6 +365,74 @@ class Hostile(collector.Case):
             for what, (data, malformed, records) in damaged_blocks().items():
                 # Text that is read again behind damage begins a line.
                 self.play(where, what, data + b"\n", malformed, 0 if where != "tcp" and what in TAKEN_ONCE else records)
+        self.lives()
+
+    def test_other_protocols(self):
+        """A browser's request is answered and counted, and nothing of it recorded, however it is cut."""
+        body = record(66, 6)
+        requests = [b"GET / HTTP/1.0\r\nHost: x\r\n\r\n", b"BREW /pot HTTP/1.1\r\nHost: x\r\n\r\n" + body,
+                    b"OPTIONS * HTTP/1.1\r\n\r\n", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"DELETE /\n" + body]
+        requests += [method + b" / HTTP/1.1\r\nHost: x\r\nContent-Type: text/plain\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+                     for method in (b"POST", b"PUT", b"PATCH")]
+        before, count = self.status(), 0
+        for where in self.streams:
+            for request in requests:
+                with self.connect(where) as s:
+                    if request.startswith(b"POST"):
+                        self.send(s, request[:2])
+                        self.served()
+                        self.send(s, request[2:])
+                    else:
+                        self.send(s, request)
+                    answer = b""
+                    while data := s.recv(4096):
+                        answer += data
+                    self.assertRegex(answer, rb"^HTTP/1.1 400 Bad Request\r\n(.+\r\n)+\r\nThis is a NetLogger collector.*\n$",
+                                     f"{where}: {request[:30]}")
+                    count += 1
+        for where in ("tcp", "unix"):
+            with self.connect(where) as s:
+                self.send(s, self.hello())
+                self.assertEqual(s.recv(4096)[:1], b"\x15", "an alert")
+                self.assertTrue(self.is_closed(s))
+                count += 1
+        self.served()
+        self.assertNotIn(body, self.output.read_bytes())
+        after = self.status()
+        self.assertEqual(after["MALFORMED"], before["MALFORMED"])
+        with self.connect("control") as s:
+            s.sendall(b"NETLOGGER/1 drops\n")
+            answer = b""
+            while data := s.recv(4096):
+                answer += data
+        self.assertRegex(answer, rb"WHAT=foreign COUNT=%d " % count)
+        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Foreign PEER=\S+ REASON=\"closed: it speaks HTTP\"")
+        self.lives()
+
+    def test_invented_clocks(self):
+        """Hosts that one address invents neither displace those of others nor keep others from being known."""
+        def say(address, hosts):
+            with socket.create_connection(("127.0.0.1", self.port), timeout=30, source_address=(address, 0)) as s:
+                s.sendall(b"".join(b"DATE=20260101000000 HOST=%s PROG=p LVL=Usage NL.EVNT=ClockKernel CLOCK.SYNCHRONIZED=true "
+                                   b"CLOCK.ERROR=5\n" % host.encode() for host in hosts))
+                s.shutdown(socket.SHUT_WR)
+                self.assertEqual(s.recv(1), b"")
+
+        def known():
+            with self.connect("control") as s:
+                s.sendall(b"NETLOGGER/1 clocks\n")
+                answer = b""
+                while data := s.recv(65536):
+                    answer += data
+            return re.findall(r"CLOCK.HOST=(\S+)", answer.decode())
+        say("127.0.0.2", ["real1", "real2"])
+        say("127.0.0.3", [f"invented{i}" for i in range(5000)])
+        self.assertEqual(len(known()), 1024)
+        say("127.0.0.4", ["real3"])
+        say("127.0.0.3", [f"more{i}" for i in range(2000)])
+        hosts = known()
+        self.assertEqual(len(hosts), 1024)
+        self.assertLessEqual({"real1", "real2", "real3", "more1999"}, set(hosts))
         self.lives()
 
     def test_half_a_block_and_then_the_end(self):

@@ -225,7 +225,7 @@ class NetlogdTls(collector.Case):
 
     def test_a_plain_program_and_a_plain_collector(self):
         process = self.serve()
-        self.refused(self.url("&timeout=1"), "wrong version number|timed out|reset")
+        self.refused(self.url("&timeout=1"), "alert handshake failure")
         self.stop(process)
         process = self.serve_tls()
         self.write(f"x-netlog://127.0.0.1:{self.port}")
