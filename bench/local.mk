@@ -5,6 +5,7 @@ EXTRA_DIST += \
 	%D%/agent/cost \
 	%D%/agent/thousand \
 	%D%/archive/run \
+	%D%/attack/run \
 	%D%/bindings/Events.java \
 	%D%/bindings/events.f90 \
 	%D%/bindings/run \

@@ -17,7 +17,6 @@ enum {
     NAME_SIZE = 256,
     SOURCE_SIZE = 64,
     ADDRESS_SIZE = 80,
-    BLOCK_MOST = 16, /* records */
 };
 
 /* Microseconds beyond its error bound by which a clock is off that is worth a warning. */
@@ -270,19 +269,6 @@ void clocks_tell(clocks *c)
 {
     for (size_t i = 0; i < c->count; i++)
         warn(c, &c->hosts[i]);
-}
-
-void clocks_put_block(clocks *c, const nl_block_view *block, const char *peer)
-{
-    const nl_record *record;
-    if (block->record_count > BLOCK_MOST)
-        return;
-    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.source = "block", .format = NL_FORMAT_NLB});
-    nl_decoder_feed(decoder, block->bytes.data, block->bytes.size);
-    nl_decoder_finish(decoder);
-    while (nl_decoder_next(decoder, &record) == NL_OK)
-        clocks_put(c, record, peer);
-    nl_decoder_free(decoder);
 }
 
 void clocks_count(const clocks *c, size_t *hosts, size_t *wrong)

@@ -23,9 +23,6 @@ clocks *clocks_new(nl_log *log);
  * clock. */
 void clocks_put(clocks *c, const nl_record *record, const char *peer);
 
-/* The same for a block that is not decoded; only a small one is looked at, as programs' own records are. */
-void clocks_put_block(clocks *c, const nl_block_view *block, const char *peer);
-
 /* Says what could not be said before, because something had just been said of that host; to be called now and then. */
 void clocks_tell(clocks *c);
 

@@ -10,9 +10,11 @@
 #include "gaps.h"
 #include "request.h"
 #include "subscription.h"
+#include "turns.h"
 
 #include "record/block.h"
 #include "program/program.h"
+#include "reader/decoder_work.h"
 
 #include <endian.h>
 #include <errno.h>
@@ -25,11 +27,11 @@
 #include <unistd.h>
 
 enum {
-    FOREIGN_READS = 4,         /* of what a client of another protocol has sent already */
-    REPORTED = 10,             /* malformed pieces that are reported one by one, per connection */
-    GARBAGE_LIMIT = 20 << 20,  /* bytes without a single record, beside one that is long, after which a client is cut
-                                  off: more than a block */
-    RECORDS_AT_ONCE = 1 << 17, /* about, in a turn: blocks may hold very many in few bytes */
+    FOREIGN_READS = 4,        /* of what a client of another protocol has sent already */
+    REPORTED = 10,            /* malformed pieces that are reported one by one, per connection */
+    GARBAGE_LIMIT = 20 << 20, /* bytes without a single record, beside one that is long, after which a client is cut
+                                 off: more than a block */
+    CLOCK_RECORDS_MAX = 16,   /* records of a block that is taken whole in which those of clocks are looked for */
 };
 
 struct connection {
@@ -43,11 +45,15 @@ struct connection {
     nl_decoder *decoder;
     uint64_t good_at;      /* bytes that had come when the latest record was complete */
     uint64_t acknowledged; /* blocks */
-    uint64_t turn_began;   /* records that had come when its turn began */
-    bool rest;             /* the decoder holds blocks that are for its next turn */
-    uint64_t gaps;         /* in its streams, some of which may have been filled since */
-    size_t held;           /* bytes of memory for what came in part, as counted by the server */
-    int64_t came_ns;       /* by the real-time clock: when the latest bytes were read */
+    turn turn;
+    uint64_t charged;  /* units of work that were charged */
+    uint64_t work_max; /* units at which its turn ends */
+    bool at_once;      /* its turn is one for which it did not wait */
+    bool first;        /* nothing was taken in its turn */
+    bool rest;         /* the decoder holds blocks that are for its next turn */
+    uint64_t gaps;     /* in its streams, some of which may have been filled since */
+    size_t held;       /* bytes of memory for what came in part, as counted by the server */
+    int64_t came_ns;   /* by the real-time clock: when the latest bytes were read */
     int64_t opened_ns;
     int64_t part_ns;      /* since when part of a record is there whose rest is not; 0: none is */
     allowance allowance;  /* what it owes it is not read for */
@@ -172,6 +178,7 @@ void connection_describe(const connection *c, nl_record *record)
     nl_record_add_uint(record, "LOST", stats->lost);
     nl_record_add_uint(record, "REPEATED", stats->repeated);
     nl_record_add_uint(record, "HELD", c->held);
+    nl_record_add_uint(record, "WORK", c->turn.work);
     nl_record_add_uint(record, "BLOCKS", stats->blocks);
     nl_record_add_uint(record, "ACKNOWLEDGED", c->acknowledged);
 }
@@ -226,6 +233,7 @@ static void hold_up(connection *c)
     double seconds = -c->allowance.left / rate;
     struct timeval interval = {.tv_sec = (time_t)seconds, .tv_usec = (suseconds_t)((seconds - (time_t)seconds) * 1e6)};
     c->held_up = true;
+    turns_leave(c->server->turns, &c->turn);
     event_del(c->readable);
     event_add(c->resume, &interval);
 }
@@ -237,14 +245,18 @@ static void name_by(connection *c, const nl_record *record)
     c->named = true;
 }
 
-static void name_by_block(connection *c, const nl_block_view *block)
+/* Looks into a block that was taken whole: for the client's name, and for records of clocks, which a program's own are.
+ */
+static void look_into_block(connection *c, const nl_block_view *block)
 {
-    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.format = NL_FORMAT_NLB});
     const nl_record *record;
-    nl_decoder_feed(decoder, block->bytes.data, block->bytes.size);
-    if (nl_decoder_next(decoder, &record) == NL_OK)
-        name_by(c, record);
-    nl_decoder_free(decoder);
+    bool clocks = !c->numbered && block->record_count <= CLOCK_RECORDS_MAX;
+    while ((clocks || !c->named) && nl_decoder_next_of_taken(c->decoder, &record) == NL_OK) {
+        if (!c->named)
+            name_by(c, record);
+        if (clocks)
+            clocks_put(c->server->clocks, record, c->peer);
+    }
 }
 
 /* A client's block is there; its records follow, unless it is taken whole. */
@@ -256,10 +268,8 @@ static void on_block(void *user, const nl_block_view *block)
     c->numbered = memcmp(block->stream, none, sizeof none) != 0;
     if (block->taken)
         c->server->counts.records += block->record_count;
-    if (block->taken && !c->named)
-        name_by_block(c, block);
-    if (block->taken && !c->numbered) /* as a program's own records are, those of its clock among them */
-        clocks_put_block(c->server->clocks, block, c->peer);
+    if (block->taken)
+        look_into_block(c, block);
 }
 
 /*
@@ -272,14 +282,19 @@ static bool was_cut(const connection *c, const nl_record *record)
     return c->ended && (record->flags & NL_RECORD_UNTERMINATED) != 0 && nl_decoder_get_stats(c->decoder)->records > 1;
 }
 
-/* Whether another block of what was read may be taken in this turn: there may be gigabytes of records in a few
- * kilobytes, which others are not to wait for, and which do not fit into memory while the output is blocked. */
-static bool may_take_block(void *user)
+/* Whether another piece of what was read may be taken in this turn. A turn for which the client waited takes one in any
+ * case. */
+static bool may_take_more(void *user)
 {
-    const connection *c = user;
+    connection *c = user;
     const outputs *out = c->server->outputs;
-    return c->ended || (!outputs_are_blocked(out) && !outputs_are_due(out) &&
-                        nl_decoder_get_stats(c->decoder)->records - c->turn_began < RECORDS_AT_ONCE);
+    if (c->ended)
+        return true;
+    if (outputs_are_blocked(out) || outputs_are_due(out))
+        return false;
+    bool first = c->first && !c->at_once;
+    c->first = false;
+    return first || nl_decoder_work(c->decoder) + nl_decoder_next_work(c->decoder) <= c->work_max;
 }
 
 /* Whether the record's HOST is a name of its client's certificate, where that is demanded; otherwise it is malformed.
@@ -335,6 +350,7 @@ static void take_records(connection *c)
         c->good_at = nl_decoder_get_stats(c->decoder)->bytes;
     if (any > 0 || blocks) {
         client_table_heard(c->server->clients, &c->entry, nl_monotonic_ns());
+        c->server->wrote_at_once |= c->at_once;
         server_wrote(c->server);
     }
     spend(c, any);
@@ -350,7 +366,18 @@ static void begin_turn(connection *c)
     bool whole = !c->at->asked->hosts_certified && outputs_want_blocks(c->server->outputs) &&
                  !subscriptions_want_records(c->server->subscriptions);
     nl_decoder_on_block(c->decoder, whole, on_block, c);
-    c->turn_began = nl_decoder_get_stats(c->decoder)->records;
+    uint64_t budget = c->at_once ? turns_budget_at_once(c->server->turns) : TURNS_BUDGET;
+    c->work_max = nl_decoder_work(c->decoder) + budget;
+    c->first = true;
+}
+
+/* Charges the client for what its turn cost. */
+static void charge(connection *c)
+{
+    uint64_t work = nl_decoder_work(c->decoder);
+    c->server->counts.work += work - c->charged;
+    turns_charge(c->server->turns, &c->turn, work - c->charged, c->at_once);
+    c->charged = work;
 }
 
 static void feed(connection *c, const char *data, size_t size)
@@ -475,6 +502,7 @@ static outcome read_some(connection *c)
 static outcome read_once(connection *c)
 {
     outcome result = read_some(c);
+    charge(c);
     count_held(c);
     return result;
 }
@@ -485,12 +513,25 @@ static bool has_more(const connection *c)
     return c->rest || nl_channel_has_more(&c->channel);
 }
 
-/* After a read: what is within the channel is read when the others had their turn. */
+/* The rest waits for its turn. The kernel need not tell of the client meanwhile. */
+static void wait_for_turn(connection *c)
+{
+    event_del(c->readable);
+    turns_wait(c->server->turns, &c->turn);
+}
+
+static void listen_for_data(connection *c);
+
+/* After a read. */
 static void go_on(connection *c)
 {
     hold_up(c);
-    if (has_more(c) && !c->server->paused && !c->held_up)
-        event_active(c->readable, EV_READ, 0);
+    if (c->server->paused || c->held_up)
+        return;
+    if (has_more(c))
+        wait_for_turn(c);
+    else if (!event_pending(c->readable, EV_READ, NULL))
+        listen_for_data(c);
 }
 
 /* Which to close, of those that hold their share or more: who has been about it for the longest. */
@@ -523,17 +564,11 @@ static void relieve(server *srv)
     }
 }
 
-static void on_readable(evutil_socket_t fd, short what, void *user)
+/* One read a turn, so that no client keeps the others waiting. */
+static void take_turn(connection *c, bool at_once)
 {
-    (void)fd;
-    connection *c = user;
-    if (what & EV_TIMEOUT) {
-        nl_write(c->server->log, NL_USAGE, "Netlogd.Idle", "PEER=%s NOTE=\"closed: silent for too long\"", c->peer);
-        connection_close(c);
-        return;
-    }
-    /* One read a turn, so that no client keeps the others waiting. */
     server *srv = c->server;
+    c->at_once = at_once;
     outcome result = read_once(c);
     if (result == ENDED)
         finish_last_record(c);
@@ -545,6 +580,26 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
         relieve(srv);
 }
 
+static void on_turn(void *user)
+{
+    take_turn(user, false);
+}
+
+static void on_readable(evutil_socket_t fd, short what, void *user)
+{
+    (void)fd;
+    connection *c = user;
+    if (what & EV_TIMEOUT) {
+        nl_write(c->server->log, NL_USAGE, "Netlogd.Idle", "PEER=%s NOTE=\"closed: silent for too long\"", c->peer);
+        connection_close(c);
+        return;
+    }
+    if (turns_may_begin(c->server->turns, &c->turn))
+        take_turn(c, true);
+    else
+        wait_for_turn(c);
+}
+
 static void listen_for_data(connection *c)
 {
     if (c->held_up || c->server->paused)
@@ -553,9 +608,10 @@ static void listen_for_data(connection *c)
         c->part_ns = nl_monotonic_ns(); /* that it was not read is not its fault */
     unsigned seconds = c->server->settings->idle_timeout_s;
     struct timeval timeout = {.tv_sec = seconds};
-    event_add(c->readable, seconds > 0 ? &timeout : NULL);
     if (has_more(c))
-        event_active(c->readable, EV_READ, 0);
+        wait_for_turn(c);
+    else
+        event_add(c->readable, seconds > 0 ? &timeout : NULL);
 }
 
 static void on_resume(evutil_socket_t fd, short what, void *user)
@@ -602,6 +658,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, const listener *at, 
     if (c == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     c->server = srv;
+    c->turn = (turn){.run = on_turn, .user = c};
     c->channel.fd = fd;
     c->at = at;
     c->ready = tls == NULL;
@@ -619,7 +676,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, const listener *at, 
         .streams = srv->streams,
         .user = c,
     });
-    nl_decoder_ask(c->decoder, may_take_block, c);
+    nl_decoder_ask(c->decoder, may_take_more, c);
     nl_decoder_on_question(c->decoder, on_question, c);
     keep_alive(fd);
     c->readable = new_event(c, fd, EV_READ | EV_PERSIST, on_readable);
@@ -642,6 +699,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, const listener *at, 
 void connection_pause(connection *c, bool pause)
 {
     if (pause) {
+        turns_leave(c->server->turns, &c->turn);
         event_del(c->readable);
         return;
     }
@@ -658,6 +716,7 @@ void connection_settings_changed(connection *c)
         connection_close(c);
         return;
     }
+    turns_leave(c->server->turns, &c->turn);
     event_del(c->readable);
     if (c->held_up) { /* what it owes it owes at the new rate */
         event_del(c->resume);
@@ -688,13 +747,14 @@ void connection_check_time(connection *c, int64_t now_ns)
         close_late(c, "closed: TLS has not begun in time");
     else if (!c->entry.proven && is_over(c->opened_ns, s->record_s, now_ns))
         close_late(c, "closed: its first record has not come in time");
-    else if (c->part_ns != 0 && !c->held_up && is_over(c->part_ns, s->record_s, now_ns))
+    else if (c->part_ns != 0 && !c->held_up && !turns_is_waiting(&c->turn) && is_over(c->part_ns, s->record_s, now_ns))
         close_late(c, "closed: the rest of a record has not come in time");
 }
 
 /* Reads once, unless all was read before. Whether there is more. */
 static bool take_once(connection *c)
 {
+    c->at_once = false;
     outcome result = c->over ? NOTHING_NOW : read_once(c);
     if (result == ENDED) {
         finish_last_record(c);
@@ -744,6 +804,7 @@ void connection_close(connection *c)
         c->next->link = c->link;
     client_table_remove(c->server->clients, &c->entry);
     c->server->held -= c->held;
+    turns_leave(c->server->turns, &c->turn);
     event_free(c->readable);
     if (c->resume != NULL)
         event_free(c->resume);

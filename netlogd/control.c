@@ -34,6 +34,7 @@ static void add_counts(nl_record *record, const server *srv)
     nl_record_add_uint(record, "CONNECTED", counts->connections);
     nl_record_add_uint(record, "REFUSED", counts->refused);
     nl_record_add_uint(record, "OVER.RATE", counts->over_rate);
+    nl_record_add_uint(record, "WORK", counts->work);
     nl_record_add_uint(record, "HELD", srv->held);
     nl_record_add_uint(record, "CUT", counts->cut_off);
     nl_record_add_uint(record, "SUBSCRIBERS", live.subscribers);
@@ -179,7 +180,7 @@ void control_drops(request *r, const nl_record *asked)
         {"displaced", "silent connections closed because new clients came and there were too many",
          srv->counts.displaced},
         {"foreign", "connections of other protocols, such as HTTP", srv->counts.foreign},
-        {"over-rate", "datagrams of who sent more than max-rate", srv->counts.over_rate},
+        {"over-rate", "datagrams beyond max-rate, or that cause too much work", srv->counts.over_rate},
         {"cut", "connections closed because clients took too much memory", srv->counts.cut_off},
         {"unwritten", "records too large for the format of an output",
          count_of_outputs(srv, offsetof(output_counts, unwritten))},

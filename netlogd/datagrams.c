@@ -8,7 +8,9 @@
 #include "base/monotonic.h"
 #include "clocks.h"
 #include "program/program.h"
+#include "reader/decoder_work.h"
 #include "subscription.h"
+#include "turns.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -22,14 +24,18 @@ enum {
     LEFT_BEHIND = 1 << 16, /* datagrams read at the end at most */
     REPORTED = 10,         /* malformed pieces that are reported one by one */
     KERNEL_BUFFER = 4 << 20,
-    SENDERS = 1 << 12, /* whose allowances are known; a power of two */
-    FLUSHES_MOST = 4,  /* for one datagram: in few bytes may be gigabytes of records */
+    SENDERS = 1 << 12,   /* whose allowances are known; a power of two */
+    WORK_FREE = 1000000, /* units of work that a datagram may cause, besides so many for each byte: */
+    WORK_PER_BYTE = 100,
+    FAIR_PER_BYTE = 30, /* units for each byte beyond which a datagram's work is taken off its sender's allowance, */
+    EXCESS_RATE = 50000000, /* which grows by so many in a second, to so many at most */
 };
 
 /* Who sends from one address. */
 typedef struct sender {
     struct in6_addr address;
-    allowance allowance;
+    allowance allowance; /* of records: max-rate */
+    allowance excess;    /* of units of work out of proportion to bytes */
 } sender;
 
 struct datagrams {
@@ -38,9 +44,11 @@ struct datagrams {
     const listener *from;
     struct event *readable;
     uint64_t malformed;
-    int flushes;     /* for the datagram that is read */
-    char peer[80];   /* of the latest */
-    sender *senders; /* by their addresses; NULL: there was no max-rate yet */
+    uint64_t turn_work;  /* units in this turn */
+    nl_decoder *decoder; /* of the datagram that is read */
+    uint64_t work_max;   /* units that it may cause */
+    char peer[80];       /* of the latest */
+    sender *senders;     /* by their addresses; NULL: there was none yet */
     uint64_t seed;
 };
 
@@ -61,9 +69,9 @@ static bool may_take_block(void *user)
     datagrams *d = user;
     if (outputs_are_due(d->server->outputs)) {
         server_flush(d->server);
-        d->flushes++;
     }
-    return d->flushes < FLUSHES_MOST && !outputs_are_blocked(d->server->outputs);
+    return nl_decoder_work(d->decoder) + nl_decoder_next_work(d->decoder) <= d->work_max &&
+           !outputs_are_blocked(d->server->outputs);
 }
 
 /* ---- who sends too much ---- */
@@ -76,7 +84,9 @@ static sender *find_sender(datagrams *d, const struct in6_addr *address, double 
 {
     sender *s = &d->senders[hash_bytes(d->seed, (const char *)address, sizeof *address) & (SENDERS - 1)];
     allowance_spend(&s->allowance, rate, now_ns, 0);
-    if (memcmp(&s->address, address, sizeof *address) != 0 && s->allowance.left >= rate)
+    allowance_spend(&s->excess, EXCESS_RATE, now_ns, 0);
+    if (memcmp(&s->address, address, sizeof *address) != 0 && s->allowance.left >= rate &&
+        s->excess.left >= EXCESS_RATE)
         s->address = *address;
     return s;
 }
@@ -91,12 +101,12 @@ static bool read_address(const struct sockaddr_storage *from, struct in6_addr *a
     return from->ss_family == AF_INET6 || from->ss_family == AF_INET;
 }
 
-/* Whose datagram it is, when he is to be limited; local sockets have no addresses. */
+/* The sender of a datagram; NULL for local sockets, which have no addresses. */
 static sender *limited_sender(datagrams *d, const struct sockaddr_storage *from)
 {
     double rate = (double)d->server->settings->max_rate;
     struct in6_addr address;
-    if (rate <= 0 || !read_address(from, &address))
+    if (!read_address(from, &address))
         return NULL;
     if (d->senders == NULL) {
         d->senders = calloc(SENDERS, sizeof *d->senders);
@@ -106,11 +116,30 @@ static sender *limited_sender(datagrams *d, const struct sockaddr_storage *from)
     return find_sender(d, &address, rate, nl_monotonic_ns());
 }
 
-/* Nobody can be held up who sends datagrams. */
-static void drop(datagrams *d)
+/* The reason for which the sender's datagram is to be dropped, as a sender of datagrams cannot be held up; or NULL. */
+static const char *reason_to_drop(const datagrams *d, const sender *from)
+{
+    if (from == NULL)
+        return NULL;
+    if (d->server->settings->max_rate > 0 && from->allowance.left < 0)
+        return "datagrams dropped: more records than max-rate allows";
+    return from->excess.left < 0 ? "datagrams dropped: their blocks cause too much work" : NULL;
+}
+
+static void drop(datagrams *d, const char *reason)
 {
     d->server->counts.over_rate++;
-    server_add(d->server, &d->server->over_rate, d->peer, "datagrams dropped: more records than max-rate allows");
+    server_add(d->server, &d->server->over_rate, d->peer, reason);
+}
+
+/* Takes what the datagram cost off its sender's allowance, as far as it is out of proportion to the datagram's size. */
+static void charge(datagrams *d, size_t size, sender *from)
+{
+    uint64_t work = nl_decoder_work(d->decoder), fair = FAIR_PER_BYTE * (uint64_t)size;
+    d->server->counts.work += work;
+    d->turn_work += work;
+    if (from != NULL && work > fair)
+        from->excess.left -= (double)(work - fair);
 }
 
 /* ---- records ---- */
@@ -119,12 +148,13 @@ static void take_records(datagrams *d, size_t size, sender *from)
 {
     server *srv = d->server;
     const nl_record *record;
-    nl_decoder *decoder = nl_decoder_new(&(nl_decoder_options){.source = d->peer,
-                                                               .fraction = srv->settings->fraction,
-                                                               .max_record_size = srv->settings->max_record_size,
-                                                               .on_malformed = on_malformed,
-                                                               .user = d});
-    d->flushes = 0;
+    nl_decoder *decoder = d->decoder =
+        nl_decoder_new(&(nl_decoder_options){.source = d->peer,
+                                             .fraction = srv->settings->fraction,
+                                             .max_record_size = srv->settings->max_record_size,
+                                             .on_malformed = on_malformed,
+                                             .user = d});
+    d->work_max = WORK_FREE + WORK_PER_BYTE * (uint64_t)size;
     nl_decoder_ask(decoder, may_take_block, d);
     nl_decoder_feed(decoder, srv->read_buffer, size);
     nl_decoder_finish(decoder);
@@ -136,6 +166,7 @@ static void take_records(datagrams *d, size_t size, sender *from)
         if (from != NULL)
             from->allowance.left -= 1;
     }
+    charge(d, size, from);
     if (nl_decoder_is_paused(decoder))
         on_malformed(d, &(nl_malformed){.reason = "there are more records in its blocks than can be taken",
                                         .text = {srv->read_buffer, size}});
@@ -161,8 +192,9 @@ static bool read_one(datagrams *d)
     listener_address_text((struct sockaddr *)&from, d->peer, sizeof d->peer);
     d->server->counts.bytes += (uint64_t)got;
     sender *who = limited_sender(d, &from);
-    if (who != NULL && who->allowance.left < 0)
-        drop(d);
+    const char *reason = reason_to_drop(d, who);
+    if (reason != NULL)
+        drop(d, reason);
     else
         take_records(d, (size_t)got, who);
     return true;
@@ -172,7 +204,8 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
     datagrams *d = user;
-    for (int i = 0; i < AT_ONCE && !d->server->paused; i++)
+    d->turn_work = 0;
+    for (int i = 0; i < AT_ONCE && !d->server->paused && d->turn_work < TURNS_BUDGET; i++)
         if (!read_one(d))
             return;
 }
@@ -182,6 +215,7 @@ datagrams *datagrams_new(server *srv, const listener *from)
     datagrams *d = calloc(1, sizeof *d);
     if (d == NULL || (d->readable = event_new(srv->base, from->fd, EV_READ | EV_PERSIST, on_readable, d)) == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
+    event_priority_set(d->readable, SERVER_TURN_PRIORITY);
     d->server = srv;
     d->from = from;
     setsockopt(from->fd, SOL_SOCKET, SO_RCVBUF, &(int){KERNEL_BUFFER}, sizeof(int));

@@ -34,8 +34,10 @@ static const struct {
     {"listen", "URL",
      "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one); "
      "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those in it "
-     "vouch for; with &crl=FILE none that is revoked, with &peers=NAME,... one with such a name, with &hosts=certificate "
-     "they may send records of the hosts in it only); x-netlog+udp://HOST[:PORT] (whole lines in datagrams); unix:PATH; inherited:NAME, a socket that "
+     "vouch for; with &crl=FILE none that is revoked, with &peers=NAME,... one with such a name, with "
+     "&hosts=certificate "
+     "they may send records of the hosts in it only); x-netlog+udp://HOST[:PORT] (whole lines in datagrams); "
+     "unix:PATH; inherited:NAME, a socket that "
      "systemd opened (with ?cert=FILE and so on for TLS; * for all); nats://HOST/STREAM?durable=NAME&share=K/N, what "
      "others put into NATS JetStream (doc/nats.md). Default inherited:* where there are such, otherwise "
      "x-netlog://127.0.0.1:14830"},

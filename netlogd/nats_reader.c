@@ -10,14 +10,16 @@
 #include "program/program.h"
 #include "request.h"
 #include "subscription.h"
+#include "turns.h"
+
+#include "reader/decoder_work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    AT_ONCE = 1 << 20, /* bytes that are taken in a turn, so that clients get theirs */
-    REPORTED = 10,     /* malformed pieces that are reported one by one */
+    REPORTED = 10, /* malformed pieces that are reported one by one */
 };
 
 struct nats_reader {
@@ -91,8 +93,8 @@ static void take_records(nats_reader *r)
     }
 }
 
-/* Nothing of a message is part of the next one. */
-static void take(nats_reader *r, const nats_message *m)
+/* Nothing of a message is part of the next one. Returns the units of work that it cost. */
+static uint64_t take(nats_reader *r, const nats_message *m)
 {
     nl_string data = nats_message_data(m);
     bool whole = outputs_want_blocks(r->server->outputs) && !subscriptions_want_records(r->server->subscriptions);
@@ -101,14 +103,18 @@ static void take(nats_reader *r, const nats_message *m)
     r->numbered = false;
     r->to_acknowledge = true;
     nl_decoder_on_block(r->decoder, whole, on_block, r);
+    uint64_t before = nl_decoder_work(r->decoder);
     nl_decoder_feed(r->decoder, data.data, data.size);
     take_records(r);
+    uint64_t work = nl_decoder_work(r->decoder) - before;
+    r->server->counts.work += work;
     if (nl_decoder_is_midway(r->decoder) || nl_decoder_format(r->decoder) != NL_FORMAT_NLB) {
         nl_decoder_finish(r->decoder);
         take_records(r);
         new_decoder(r);
     }
     server_wrote(r->server);
+    return work;
 }
 
 static void tell_state(nats_reader *r)
@@ -132,12 +138,11 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     (void)fd, (void)what;
     nats_reader *r = user;
     tell_state(r);
-    for (size_t taken = 0; taken < AT_ONCE && !r->server->paused;) {
+    for (uint64_t work = 0; work < TURNS_BUDGET && !r->server->paused;) {
         nats_message *m = nats_intake_next(r->intake);
         if (m == NULL)
             return;
-        taken += nats_message_data(m).size + 1;
-        take(r, m);
+        work += take(r, m);
     }
 }
 
@@ -175,6 +180,7 @@ void nats_reader_new(server *srv, const char *text, const char *name)
     r->readable = event_new(srv->base, nats_intake_descriptor(r->intake), EV_READ | EV_PERSIST, on_readable, r);
     if (r->readable == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
+    event_priority_set(r->readable, SERVER_TURN_PRIORITY);
     nats_reader_pause(r, false);
     r->next = srv->nats_readers;
     srv->nats_readers = r;

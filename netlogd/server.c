@@ -21,6 +21,7 @@
 #include "reload.h"
 #include "request.h"
 #include "subscription.h"
+#include "turns.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -34,16 +35,19 @@
 
 enum {
     /*
-     * Signals, then clients, old and new alike (the middle one is libevent's default, which listeners have), then the
-     * output, which is flushed when none of them has anything to read, then work for requests.
+     * Signals, then clients that are served at once, old and new alike (libevent's default, which listeners have), then
+     * the turns of the others (turns.h) and datagrams, then the output, which is flushed when none of them has anything
+     * to read, then work for requests.
      */
     PRIORITY_SIGNALS = 0,
-    PRIORITY_FLUSH = 3,
-    PRIORITY_BACKGROUND = 4,
-    PRIORITIES = 5,
-    TURN_MS = 10, /* between looks for who else wants something, each of which costs with the number of clients */
+    PRIORITY_FLUSH = 5,
+    PRIORITY_BACKGROUND = 6,
+    PRIORITIES = 7, /* the default is half of that */
+    TURN_MS = 10,   /* between looks for who else wants something, each of which costs with the number of clients */
     RETRY_MS = 250,
-    LATE_MS = 50, /* after which the output does not wait any longer until clients have nothing to be read */
+    LATE_NS = 2000000,      /* after which the output does not wait any longer until clients have nothing to be read, */
+    LATE_MAX_NS = 50000000, /* or so much later, where flushing takes long: */
+    FLUSH_SHARE = 5,        /* of a time that is no longer than so many flushes, one is spent on flushing at most */
     ACTIVATION_MS = 500,
     CLOCK_MS = 1000,
     RECOVERY_MS = 5,        /* between looks, at the end, whether the recovery under way is over; */
@@ -132,9 +136,14 @@ static void on_retry(evutil_socket_t fd, short what, void *user)
 static void flush(server *srv)
 {
     srv->wrote_ns = 0;
+    srv->wrote_at_once = false;
     if (srv->paused && !srv->stopping)
         return;
-    if (outputs_flush(srv->outputs) != NL_OK) {
+    int64_t began_ns = nl_monotonic_ns();
+    nl_status status = outputs_flush(srv->outputs);
+    srv->flushed_ns = nl_monotonic_ns();
+    srv->flush_took_ns = srv->flushed_ns - began_ns;
+    if (status != NL_OK) {
         pause_clients(srv);
     } else if (outputs_are_settled(srv->outputs)) {
         acknowledge_all(srv);
@@ -153,7 +162,9 @@ bool server_flush(server *srv)
 static void on_flush(evutil_socket_t fd, short what, void *user)
 {
     (void)fd, (void)what;
-    flush(user);
+    server *srv = user;
+    turns_idle(srv->turns);
+    flush(srv);
 }
 
 static void on_settle(evutil_socket_t fd, short what, void *user)
@@ -171,7 +182,20 @@ static void on_settle(evutil_socket_t fd, short what, void *user)
 /* Whether what was put waits for too long: there may always be somebody who is to be read. */
 static bool is_late(const server *srv)
 {
-    return srv->wrote_ns != 0 && nl_monotonic_ns() - srv->wrote_ns >= LATE_MS * INT64_C(1000000);
+    if (srv->wrote_ns == 0)
+        return false;
+    int64_t late_ns = FLUSH_SHARE * srv->flush_took_ns;
+    late_ns = late_ns < LATE_NS ? LATE_NS : late_ns > LATE_MAX_NS ? LATE_MAX_NS : late_ns;
+    return nl_monotonic_ns() - srv->wrote_ns >= late_ns;
+}
+
+/* Before a turn of a client that waited: those that did not wait are acknowledged first. */
+static void before_turn(void *user)
+{
+    server *srv = user;
+    bool may_flush = nl_monotonic_ns() - srv->flushed_ns >= (FLUSH_SHARE - 1) * srv->flush_took_ns;
+    if ((srv->wrote_at_once && may_flush) || is_late(srv))
+        flush(srv);
 }
 
 void server_wrote(server *srv)
@@ -350,6 +374,7 @@ static void start(server *srv, const server_extras *extras)
     srv->recovery_event = new_event(srv, -1, 0, on_recovery_looked_at);
     srv->background = background_new(srv->base, PRIORITY_BACKGROUND);
     srv->subscriptions = subscriptions_new(srv);
+    srv->turns = turns_new(srv->base, SERVER_TURN_PRIORITY, before_turn, srv);
     srv->started_ns = srv->rate_ns = nl_monotonic_ns();
     accepting_start(srv, extras->control);
     if (extras->metrics_fd >= 0)
@@ -447,6 +472,7 @@ static void free_parts(server *srv)
     if (srv->activation_event != NULL)
         event_free(srv->activation_event);
     background_free(srv->background);
+    turns_free(srv->turns);
     event_base_free(srv->base);
     activation_free(srv->activation);
     clocks_free(srv->clocks);

@@ -31,6 +31,7 @@ typedef struct server_counts {
     uint64_t foreign;     /* clients of other protocols, such as HTTP */
     uint64_t over_rate;   /* datagrams that were dropped because of max-rate */
     uint64_t cut_off;     /* because clients took too much memory */
+    uint64_t work;        /* units (record/work.h) that clients caused */
     uint64_t requests;    /* whose line was read */
     uint64_t requests_failed;
 } server_counts;
@@ -58,6 +59,7 @@ struct server {
     nl_log *log;    /* its own events; NULL when it has none */
     char host[256]; /* this one's name, as clients compare their clocks with it */
     struct clocks *clocks;
+    struct turns *turns;
     char *read_buffer;
     activation *activation; /* what clients are told */
     struct event *activation_event;
@@ -85,6 +87,9 @@ struct server {
     bool stopping;             /* it does */
     char reload_failure[1024]; /* why the latest reload failed, as far as it fits */
     int64_t wrote_ns;          /* when the first was put of what is not flushed; 0: all is */
+    bool wrote_at_once;        /* some of it by clients that did not wait for their turn (turns.h) */
+    int64_t flush_took_ns;     /* how long the latest flush took */
+    int64_t flushed_ns;        /* when it ended */
     struct event *flush_event;
     struct event *retry_event;
     struct event *settle_event; /* what was written is to be made safe, and acknowledged */
@@ -105,7 +110,10 @@ struct server {
     int reject_fd;                  /* -1: none */
 };
 
-enum { SERVER_READ_SIZE = 256 << 10 };
+enum {
+    SERVER_READ_SIZE = 256 << 10,
+    SERVER_TURN_PRIORITY = 4, /* of the events of what waits for turns */
+};
 
 /* What there is besides the sockets that clients log to; each may be missing. */
 typedef struct server_extras {

@@ -6,6 +6,8 @@
 #include "record/bytes.h"
 #include "record/record_internal.h"
 #include "record/text.h"
+#include "reader/decoder_work.h"
+#include "record/work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -161,6 +163,8 @@ const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder)
 void nl_decoder_report(nl_decoder *decoder, const char *text, size_t size, uint64_t offset, const char *reason)
 {
     decoder->stats.malformed++;
+    decoder->work += NL_WORK_MALFORMED;
+    decoder->ask = decoder->may != NULL;
     if (decoder->options.on_malformed == NULL)
         return;
     size_t limit = decoder->options.max_record_size;
@@ -172,6 +176,11 @@ void nl_decoder_report(nl_decoder *decoder, const char *text, size_t size, uint6
         .text = {text, size < limit ? size : limit},
     };
     decoder->options.on_malformed(decoder->options.user, &what);
+}
+
+uint64_t nl_decoder_work(const nl_decoder *decoder)
+{
+    return decoder->work + NL_WORK_BYTE * decoder->stats.bytes + NL_WORK_LINE * decoder->lines;
 }
 
 nl_record *nl_decoder_record(nl_decoder *decoder)
@@ -430,10 +439,23 @@ static void note_midway(nl_decoder *decoder, bool midway)
         nl_sequences_await(decoder->options.sequences, midway);
 }
 
+/* After a malformed piece: whether the next one is to wait. What is left of the input is then held. */
+static bool pause_after_malformed(nl_decoder *decoder)
+{
+    decoder->ask = false;
+    decoder->paused = nl_input_left(&decoder->in) > 0 && !decoder->may(decoder->may_user);
+    if (decoder->paused) {
+        nl_input_pull(&decoder->in, SIZE_MAX);
+        decoder->nul = NULL;
+    }
+    return decoder->paused;
+}
+
 nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
 {
     nl_status status = NL_AGAIN;
     bool wait = false;
+    decoder->paused = false;
     while (status == NL_AGAIN && !wait) {
         if (decoder->has_rest) {
             decoder->has_rest = false;
@@ -442,6 +464,8 @@ nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
         }
         if (decoder->carry_used)
             empty_carry(decoder);
+        if (decoder->ask && !decoder->in_blocks && pause_after_malformed(decoder))
+            return NL_AGAIN;
         if (decoder->in_blocks) {
             status = nl_decoder_next_in_blocks(decoder, record);
             wait = status == NL_AGAIN;

@@ -8,6 +8,8 @@
 #include "record/bytes.h"
 #include "record/ulm.h"
 #include "record/varint.h"
+#include "reader/decoder_work.h"
+#include "record/work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -364,6 +366,7 @@ static void show_block(nl_decoder *d, const nl_block_header *header)
     if (!view.taken)
         return;
     d->open = false;
+    d->work += NL_WORK_CHECK * (uint64_t)header->record_count;
     d->stats.blocks++;
     d->stats.records += header->record_count;
 }
@@ -393,8 +396,11 @@ static void pass_on_unread(nl_decoder *d, const nl_block_header *header)
 /* Hands a question for the time to who answers it; that of a later version may have more in its payload. */
 static void hear_question(nl_decoder *d, const nl_block_header *header)
 {
-    if (header->type == NL_BLOCK_TYPE_TIME && header->flags == 0 && header->stored_size >= 8 && d->on_question != NULL)
+    if (header->type == NL_BLOCK_TYPE_TIME && header->flags == 0 && header->stored_size >= 8 &&
+        d->on_question != NULL) {
+        d->work += NL_WORK_QUESTION;
         d->on_question(d->question_user, (int64_t)nl_le64_get(d->block_bytes.data + header->header_size));
+    }
 }
 
 /* Takes a whole block from the input and opens it. NL_OK, whatever it was; or NL_AGAIN, NL_END. */
@@ -437,6 +443,7 @@ static nl_status take_block(nl_decoder *d)
         return NL_OK;
     }
     d->open = nl_block_open(&d->block, &header, d->block_bytes.data) == NL_OK;
+    d->work += NL_WORK_ENTRY * nl_block_entries(&d->block) + NL_WORK_RAW * d->block.decompressed;
     if (!d->open) {
         d->stats.blocks++;
         nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
@@ -471,10 +478,30 @@ static nl_status next_of_block(nl_decoder *d, const nl_record **record)
         return NL_OK;
     }
     d->open = false;
+    d->work += NL_WORK_RECORD * (uint64_t)d->place + NL_WORK_EXPANDED * d->block.expanded;
     d->stats.blocks++;
     if (status == NL_MALFORMED)
         nl_decoder_report(d, d->block_bytes.data, d->block_bytes.size, d->block_offset, nl_error_message());
     return NL_END;
+}
+
+nl_status nl_decoder_next_of_taken(nl_decoder *d, const nl_record **record)
+{
+    *record = nl_decoder_record(d);
+    d->work += NL_WORK_RECORD;
+    return nl_block_next(&d->block, d->record) == NL_OK ? NL_OK : NL_END;
+}
+
+uint64_t nl_decoder_next_work(const nl_decoder *d)
+{
+    nl_block_header header;
+    const nl_input *in = &d->in;
+    if (nl_input_left(in) < NL_BLOCK_HEADER_SIZE || nl_block_parse_header(in->at, nl_input_left(in), &header) != NL_OK)
+        return 0;
+    uint64_t records = header.record_count < NL_BLOCK_EXPANDED_MAX / NL_BLOCK_RECORD_EXPANDED
+                           ? header.record_count
+                           : NL_BLOCK_EXPANDED_MAX / NL_BLOCK_RECORD_EXPANDED;
+    return NL_WORK_RAW * (uint64_t)header.raw_size + NL_WORK_RECORD * records;
 }
 
 uint64_t nl_decoder_sequence(const nl_decoder *d)
@@ -485,6 +512,7 @@ uint64_t nl_decoder_sequence(const nl_decoder *d)
 /* Whether the next block is to wait; then what is left of the piece is held. */
 static bool pause_before_block(nl_decoder *d)
 {
+    d->ask = false;
     d->paused = d->may != NULL && nl_input_left(&d->in) > 0 && !d->may(d->may_user);
     if (d->paused)
         nl_input_pull(&d->in, SIZE_MAX);

@@ -85,6 +85,9 @@ struct nl_decoder {
     bool (*may)(void *user); /* whether the next block may be decoded; NULL: any may */
     void *may_user;
     bool paused; /* it may not */
+    bool ask;    /* something was malformed: whether to go on is asked for */
+
+    uint64_t work; /* units (record/work.h) that blocks and malformed pieces cost, besides their bytes */
 };
 
 /* The set that gets the numbers that are read; NULL: none. */

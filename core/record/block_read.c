@@ -216,6 +216,7 @@ static nl_status decompress(nl_block_reader *r, const nl_block_header *header, c
     NL_REQUIRE(r->zstd != NULL, "out of memory");
     r->raw.size = 0;
     nl_buffer_reserve(&r->raw, (size_t)header->raw_size + 1);
+    r->decompressed = header->raw_size;
     size_t size = ZSTD_decompressDCtx(r->zstd, r->raw.data, header->raw_size, stored, header->stored_size);
     if (ZSTD_isError(size) || size != header->raw_size)
         return malformed("block can't be decompressed");
@@ -240,6 +241,7 @@ nl_status nl_block_open(nl_block_reader *reader, const nl_block_header *header, 
     reader->left = 0;
     reader->source_count = reader->shape_count = reader->field_count = 0;
     reader->expanded = 0;
+    reader->decompressed = 0;
     reader->at = data + header->header_size;
     if (check_claims(header) != NL_OK)
         return NL_MALFORMED;

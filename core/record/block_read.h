@@ -57,7 +57,8 @@ typedef struct nl_block_reader {
     nl_field *fields; /* of all shapes: names and types, and the values of the latest record of each */
     size_t field_count, field_capacity;
 
-    nl_buffer raw; /* the payload when it was compressed */
+    nl_buffer raw;       /* the payload when it was compressed */
+    size_t decompressed; /* bytes that were decompressed for the open block */
     struct ZSTD_DCtx_s *zstd;
 } nl_block_reader;
 

@@ -740,5 +740,107 @@ class Bombs(collector.Case):
         self.stop(process)
 
 
+class Work(collector.Case):
+    """Blocks that cost much work for few bytes. What they cost is counted, so that no test depends on a time."""
+
+    def serve_counting(self, **options):
+        self.control = self.scratch / "control"
+        return self.serve("--control", f"unix:{self.control}", "--recover", 0, **options)
+
+    def ask(self, verb):
+        with socket.socket(socket.AF_UNIX) as s:
+            s.connect(str(self.control))
+            s.sendall(b"NETLOGGER/1 " + verb + b"\n")
+            answer = b""
+            while data := s.recv(65536):
+                answer += data
+        return answer
+
+    def counted(self, name):
+        return int(re.search(rb" %s=(\d+)(?= |\n)" % name, self.ask(b"status"))[1])
+
+    @staticmethod
+    def wide():
+        """No record, and a shape of 2^20 fields, in some hundred bytes."""
+        data = varint(1) + string(b"h") + string(b"p") + varint(1) + varint(0) + bytes([7]) + string(b"E")
+        data += varint(1 << 20) + (bytes([3]) + string(b"N")) * (1 << 20)
+        return block(packed(data), 0, flags=1, raw_size=len(data))
+
+    @staticmethod
+    def dense():
+        """As many records as a block may have: they take next to nothing, and the frame is made longer as it must be."""
+        count = (2 << 20) // 80
+        data = varint(1) + string(b"h") + string(b"attack") + varint(1) + varint(0) + bytes([7]) + string(b"E") + varint(0)
+        data += b"\0\0" * count
+        stored = packed(data)
+        padding = 2048 - len(stored)
+        return block(stored + struct.pack("<II", 0x184d2a50, padding) + bytes(padding), count, flags=1, raw_size=len(data), stream=bytes(16)), count
+
+    def test_wide_shapes_cost_no_more_than_their_bytes(self):
+        process = self.serve_counting()
+        data = self.wide()
+        self.assertLess(len(data), 1000)
+        self.send(data * 200)
+        self.assertEqual(self.counted(b"MALFORMED"), 200)
+        self.assertLess(self.counted(b"WORK"), 200 * (2 * len(data) + 10000))
+        self.stop(process)
+
+    def test_an_honest_client_is_served_before_the_work_of_others(self):
+        """All have sent when netlogd wakes up; the honest client came last."""
+        process = self.serve_counting()
+        data, count = self.dense()
+        attackers = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(20)]
+        honest = socket.create_connection(("127.0.0.1", self.port), timeout=60)
+        support.wait_until(lambda: self.ask(b"clients").count(b"Netlogd.Client") == 21, what="all clients")
+        process.send_signal(signal.SIGSTOP)
+        for s in attackers:
+            s.sendall(data * 10)
+        honest.sendall(record(1, 1))
+        process.send_signal(signal.SIGCONT)
+        support.wait_until(lambda: self.counted(b"RECORDS") == 200 * count + 1, 100, "all records")
+        before = self.written().split(record(1, 1))[0].count(b"PROG=attack")
+        self.assertEqual(before, 0, "records of attackers that came before those of the honest client")
+        clients = re.findall(rb" WORK=(\d+)", self.ask(b"clients"))
+        self.assertEqual(len(clients), 21)
+        for s in (*attackers, honest):
+            s.close()
+        self.stop(process)
+
+    def test_turns_go_round(self):
+        """Each of twenty clients gets its turn before one of them gets many."""
+        process = self.serve_counting()
+        data, count = self.dense()
+        clients = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(20)]
+        support.wait_until(lambda: self.ask(b"clients").count(b"Netlogd.Client") == 20, what="all clients")
+        process.send_signal(signal.SIGSTOP)
+        for s in clients:
+            s.sendall(data * 10)
+        process.send_signal(signal.SIGCONT)
+        least = []
+
+        def is_done():
+            blocks = [int(n) for n in re.findall(rb" BLOCKS=(\d+)", self.ask(b"clients"))]
+            least.append(max(blocks) - min(blocks))
+            return min(blocks) == 10
+        support.wait_until(is_done, 100, "all blocks")
+        self.assertLessEqual(max(least), 3, "blocks by which one client was ahead of another")
+        for s in clients:
+            s.close()
+        self.stop(process)
+
+    def test_a_sender_of_datagrams_has_an_allowance(self):
+        process = self.serve_counting(listen="x-netlog+udp://127.0.0.1:0")
+        data, count = self.dense()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            for _ in range(100):
+                s.sendto(data * 20, ("127.0.0.1", self.port))
+                time.sleep(0.01)
+        support.wait_until(lambda: "their blocks cause too much work" in self.said(), what="datagrams are dropped")
+        support.wait_until(lambda: self.counted(b"OVER.RATE") > 0, what="and counted")
+        # A second's allowance, as much again for each second, and the datagram that exceeds it.
+        self.assertLess(self.counted(b"WORK"), 100 * 20 * len(data) * 30 + 4 * 50000000 + 10000000)
+        self.stop(process)
+
+
 if __name__ == "__main__":
     support.main()

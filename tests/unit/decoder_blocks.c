@@ -776,6 +776,38 @@ static void blocks_wait_until_they_may_be_decoded(void **state)
     nl_buffer_free(&in);
 }
 
+/* A decoder that has to wait after malformed lines gives the same, however the input is cut. */
+static void lines_wait_after_malformed_ones(void **state)
+{
+    (void)state;
+    nl_buffer in = {0};
+    for (int i = 0; i < 20; i++) {
+        nl_buffer_append(&in, "x\n", 2);
+        nl_buffer_append(&in, LINE "\n", sizeof LINE);
+        if (i % 7 == 6)
+            add_block(&in, 'a', 3 * (i / 7), 3, 0);
+    }
+    for (size_t piece = 1; piece <= in.size; piece += 1 + piece / 3) {
+        int asked = 0, records = 0, pauses = 0;
+        nl_decoder *decoder = nl_decoder_new(NULL);
+        nl_decoder_ask(decoder, may_now, &asked);
+        for (size_t at = 0; at < in.size; at += piece) {
+            size_t size = in.size - at < piece ? in.size - at : piece;
+            nl_decoder_feed(decoder, in.data + at, size);
+            const nl_record *record;
+            while (nl_decoder_next(decoder, &record) == NL_OK || nl_decoder_is_paused(decoder)) {
+                pauses += nl_decoder_is_paused(decoder);
+                records += !nl_decoder_is_paused(decoder);
+            }
+        }
+        assert_int_equal(records, 26);
+        assert_int_equal(nl_decoder_get_stats(decoder)->malformed, 20);
+        assert_true(pauses > 0 || piece < 3);
+        nl_decoder_free(decoder);
+    }
+    nl_buffer_free(&in);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -803,6 +835,7 @@ int main(void)
         cmocka_unit_test(blocks_can_be_taken_whole),
         cmocka_unit_test(strings_that_repeat_are_read_again),
         cmocka_unit_test(blocks_wait_until_they_may_be_decoded),
+        cmocka_unit_test(lines_wait_after_malformed_ones),
     };
     return cmocka_run_group_tests_name("decoder_blocks", tests, NULL, NULL);
 }
