@@ -18,6 +18,11 @@ tests_fuzz_ulm_replay_SOURCES = %D%/ulm.c %D%/replay.c %D%/text_round_trip.h
 tests_fuzz_ulm_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"ulm"'
 tests_fuzz_ulm_replay_LDADD = $(fuzz_ldadd)
 
+fuzz_replays += %D%/work.replay
+tests_fuzz_work_replay_SOURCES = %D%/work.c %D%/replay.c %D%/fuzz.h
+tests_fuzz_work_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"work"'
+tests_fuzz_work_replay_LDADD = $(fuzz_ldadd)
+
 fuzz_replays += %D%/bp.replay
 tests_fuzz_bp_replay_SOURCES = %D%/bp.c %D%/replay.c %D%/text_round_trip.h
 tests_fuzz_bp_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"bp"'
