@@ -7,7 +7,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/text.h %D%/base/hash_bytes.h %D%/base/pages.h \
 	%D%/record/record.c %D%/record/record_internal.h %D%/record/number.c %D%/record/number.h \
 	%D%/record/bytes.h %D%/record/format.c %D%/record/ulm.c %D%/record/ulm.h \
-	%D%/record/bp.c %D%/record/bp.h %D%/record/text.c %D%/record/lines.c %D%/record/text_write.c %D%/record/text.h \
+	%D%/record/bp.c %D%/record/bp.h %D%/record/text.c %D%/record/lines.c %D%/record/text_write.c %D%/record/terminal.c %D%/record/terminal.h %D%/record/text.h \
 	%D%/record/varint.h %D%/record/work.h %D%/reader/decoder_work.h %D%/record/block.h %D%/record/zstd_magic.h %D%/record/field_name.h %D%/record/crc32c.c %D%/record/crc32c.h \
 	%D%/record/encoder.c %D%/record/block_write.c %D%/record/block_write.h %D%/record/block_read.c %D%/record/block_read.h \
 	%D%/filter/filter.c %D%/filter/filter_cost.h %D%/filter/filter_internal.h %D%/filter/parse.c %D%/filter/operand.c %D%/filter/print.c \

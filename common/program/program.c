@@ -2,6 +2,8 @@
 
 #include "program/program.h"
 
+#include "record/terminal.h"
+
 #include "base/environment_value.h"
 #include "base/monotonic.h"
 
@@ -53,11 +55,17 @@ void program_host(char *host, size_t size)
     host[size - 1] = '\0';
 }
 
-/* U+0080 to U+009F count, with which sequences begin on some terminals: two bytes of UTF-8. */
-static bool is_control(const char *c)
+/* Replaces what must not reach a terminal, but for newlines and tabs, by as many ?. */
+static void replace_controls(char *text)
 {
-    unsigned char byte = (unsigned char)*c, next = (unsigned char)c[byte != '\0'];
-    return byte < ' ' || byte == 127 || (byte == 0xc2 && next >= 0x80 && next < 0xa0);
+    const char *end = text + strlen(text);
+    for (char *at = text; at < end;) {
+        bool controls;
+        size_t size = nl_terminal_character(at, end, &controls);
+        if (controls && *at != '\n' && *at != '\t')
+            memset(at, '?', size);
+        at += size;
+    }
 }
 
 NL_PRINTF(1, 0)
@@ -67,13 +75,7 @@ static void print_message(const char *format, va_list arguments)
     if (vasprintf(&message, format, arguments) < 0)
         return;
     /* Much of what is said quotes logs, which are anybody's: a control character would be the terminal's to obey. */
-    for (char *c = message; *c != '\0'; c++)
-        if (*c != '\n' && *c != '\t' && is_control(c)) {
-            bool two = (unsigned char)*c == 0xc2;
-            c[two] = '?';
-            *c = '?';
-            c += two;
-        }
+    replace_controls(message);
     program_progress_end();
     fprintf(stderr, "%s: %s\n", program_name, message);
     if (program_listener != NULL)

@@ -2,16 +2,23 @@
 
 #include "requests/printable.h"
 
-#include <stdio.h>
+#include "record/terminal.h"
 
-/* Those of ASCII and U+0080 to U+009F too, with which sequences begin on some terminals. */
+#include <stdio.h>
+#include <string.h>
+
 static char *without_controls(const char *text, char kept)
 {
     char *valid = g_utf8_make_valid(text, -1);
+    const char *end = valid + strlen(valid);
     GString *out = g_string_new(NULL);
     for (const char *at = valid; *at != '\0'; at = g_utf8_next_char(at)) {
-        gunichar c = g_utf8_get_char(at);
-        g_string_append_unichar(out, g_unichar_iscntrl(c) && *at != kept ? '?' : c);
+        bool controls;
+        size_t size = nl_terminal_character(at, end, &controls);
+        if (controls && *at != kept)
+            g_string_append_c(out, '?');
+        else
+            g_string_append_len(out, at, (gssize)size);
     }
     g_free(valid);
     return g_string_free(out, FALSE);

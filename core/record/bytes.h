@@ -132,28 +132,12 @@ static inline bool nl_begins_as(const char *at, const char *text, size_t size, c
     return (size_t)(limit - at) >= size && memcmp(at, text, size) == 0;
 }
 
-/* Whether a control byte below the space is in text. */
-static inline bool nl_has_control(const char *text, size_t size)
-{
-    size_t at = 0;
 #ifdef __SSE2__
-    if (size >= 16) {
-        __m128i least = _mm_loadu_si128((const __m128i *)(const void *)(text + size - 16));
-        for (; at + 16 <= size; at += 16)
-            least = _mm_min_epu8(least, _mm_loadu_si128((const __m128i *)(const void *)(text + at)));
-        return _mm_movemask_epi8(_mm_cmpeq_epi8(_mm_max_epu8(least, _mm_set1_epi8(' ')), least)) != 0xffff;
-    }
-#endif
-    while (at < size && (unsigned char)text[at] >= ' ')
-        at++;
-    return at < size;
-}
-
-#ifdef __SSE2__
-/* A bit set for each byte that makes a value need quotes. */
+/* A bit set for each byte that makes a value need quotes, or may do so: those from 0x80 on, which compare as negative.
+ */
 static inline unsigned nl_quoted_bits(__m128i bytes)
 {
-    __m128i low = _mm_cmpeq_epi8(_mm_min_epu8(bytes, _mm_set1_epi8(' ')), bytes);
+    __m128i low = _mm_cmplt_epi8(bytes, _mm_set1_epi8(' ' + 1));
     __m128i others = _mm_or_si128(_mm_cmpeq_epi8(bytes, _mm_set1_epi8('"')), _mm_cmpeq_epi8(bytes, _mm_set1_epi8('=')));
     others = _mm_or_si128(others, _mm_cmpeq_epi8(bytes, _mm_set1_epi8(127)));
     return (unsigned)_mm_movemask_epi8(_mm_or_si128(low, others));
@@ -161,7 +145,8 @@ static inline unsigned nl_quoted_bits(__m128i bytes)
 #endif
 
 /*
- * Copies a value that is not empty. False when a byte in it makes it need quotes; then what lies at to is of no use.
+ * Copies a value that is not empty. False when a byte in it makes it need quotes, or one from 0x80 on may do so; then
+ * what lies at to is of no use.
  * Neither reads nor writes beyond size: the pieces overlap.
  */
 static inline bool nl_copy_unquoted(char *to, const char *from, size_t size)
@@ -197,9 +182,9 @@ static inline bool nl_copy_unquoted(char *to, const char *from, size_t size)
     unsigned classes = 0;
     for (size_t i = 0; i < size; i++) {
         to[i] = from[i];
-        classes |= nl_byte_class[(unsigned char)from[i]];
+        classes |= nl_byte_class[(unsigned char)from[i]] | ((unsigned char)from[i] & 0x80);
     }
-    return (classes & NL_BYTE_QUOTED) == 0;
+    return (classes & (NL_BYTE_QUOTED | 0x80)) == 0;
 }
 
 #endif

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "record/terminal.h"
 #include "record/block_write.h"
 #include "record/text.h"
 
@@ -61,7 +62,8 @@ nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
             finish_block(encoder);
         return status;
     }
-    if (!options->canonical && record->raw.data != NULL && record->raw_format == options->format) {
+    if (!options->canonical && record->raw.data != NULL && record->raw_format == options->format &&
+        !nl_terminal_controls(record->raw.data, record->raw.size)) {
         nl_buffer *ready = &encoder->ready;
         nl_buffer_reserve(ready, record->raw.size + 1);
         memcpy(ready->data + ready->size, record->raw.data, record->raw.size);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "record/bytes.h"
+#include "record/terminal.h"
 #include "record/text.h"
 
 #include <stdlib.h>
@@ -61,14 +62,28 @@ static char *put_escape(char *at, char byte)
 char *nl_text_put_quoted(char *at, nl_string value)
 {
     *at++ = '"';
-    for (size_t i = 0; i < value.size; i++) {
-        if (nl_byte_is(value.data[i], NL_BYTE_ESCAPED))
-            at = put_escape(at, value.data[i]);
-        else
-            *at++ = value.data[i];
+    const char *end = value.data + value.size;
+    for (const char *from = value.data; from < end;) {
+        bool controls = false;
+        size_t size = (unsigned char)*from < 0x80 ? 1 : nl_terminal_character(from, end, &controls);
+        for (const char *behind = from + size; from < behind; from++) {
+            if (controls || nl_byte_is(*from, NL_BYTE_ESCAPED))
+                at = put_escape(at, *from);
+            else
+                *at++ = *from;
+        }
     }
     *at++ = '"';
     return at;
+}
+
+/* Whether a value needs quotes: the whole rule, of which nl_copy_unquoted knows the part for ASCII. */
+static bool needs_quotes(nl_string value)
+{
+    for (size_t i = 0; i < value.size; i++)
+        if (nl_byte_is(value.data[i], NL_BYTE_QUOTED))
+            return true;
+    return value.size == 0 || nl_terminal_controls_anywhere(value.data, value.size);
 }
 
 /* Puts a value, in quotes when it could not be read back without, at a cursor with room for its size. */
@@ -76,6 +91,8 @@ static inline char *put_value(nl_buffer *out, char *at, nl_string value)
 {
     if (value.size > 0 && nl_copy_unquoted(at, value.data, value.size))
         return at + value.size;
+    if (!needs_quotes(value))
+        return put_bytes(at, value.data, value.size);
     return nl_text_put_quoted(want_room(out, at, 4 * value.size + 2), value);
 }
 

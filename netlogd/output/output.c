@@ -8,7 +8,7 @@
 #include "file.h"
 #include "file_index.h"
 #include "journal.h"
-#include "record/bytes.h"
+#include "record/terminal.h"
 #include "filter/filter_cost.h"
 #include "program/program.h"
 #include "repair.h"
@@ -398,7 +398,7 @@ static bool is_plain(const nl_record *record)
     nl_string line = record->raw;
     if (line.size <= strlen(begins) || memcmp(line.data, begins, strlen(begins)) != 0)
         return false;
-    return !nl_has_control(line.data, line.size);
+    return !nl_terminal_controls(line.data, line.size);
 }
 
 bool output_takes_raw(const nl_record *record, nl_format format)

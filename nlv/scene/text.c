@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "requests/printable.h"
 #include "scene/text.h"
 
 #include <pango/pangocairo.h>
@@ -18,7 +19,7 @@ static PangoLayout *new_layout(cairo_t *cr, const char *text, text_size size)
     PangoFontDescription *font = pango_font_description_from_string(fonts[size]);
     pango_layout_set_font_description(layout, font);
     pango_font_description_free(font);
-    char *valid = g_utf8_make_valid(text, -1);
+    char *valid = printable(text);
     pango_layout_set_text(layout, valid, -1);
     g_free(valid);
     pango_layout_set_single_paragraph_mode(layout, TRUE);

@@ -72,6 +72,7 @@ program_tests += \
 	tests/program/test_perl.py \
 	tests/program/test_site.py \
 	tests/program/test_sources.py \
+	tests/program/test_terminal.py \
 	tests/program/test_spool.py \
 	tests/program/test_systemd.py
 

@@ -55,12 +55,21 @@ class Record:
         return b" ".join(parts) + b"\n"
 
 
+def _controls(c):
+    """Whether a character of text that was read with surrogateescape is one that the text formats escape."""
+    code = ord(c)
+    return (code < 32 or 0x7f <= code < 0xa0 or code in (0x61c, 0x200e, 0x200f) or 0x202a <= code <= 0x202e or
+            0x2066 <= code <= 0x2069 or 0xdc80 <= code < 0xdca0)
+
+
 def quote(value):
-    if value and not any(b <= 32 or b == 127 or b in b'"=' for b in value):
+    text = value.decode("utf-8", "surrogateescape")
+    if value and not any(c in ' "=' or _controls(c) for c in text):
         return value
-    names = {10: b"\\n", 9: b"\\t", 13: b"\\r", 34: b'\\"', 92: b"\\\\"}
-    text = (names.get(b) or (b"\\x%02x" % b if b < 32 or b == 127 else bytes([b])) for b in value)
-    return b'"' + b"".join(text) + b'"'
+    names = {"\n": b"\\n", "\t": b"\\t", "\r": b"\\r", '"': b'\\"', "\\": b"\\\\"}
+    as_bytes = lambda c: c.encode("utf-8", "surrogateescape")
+    quoted = (names.get(c) or (b"".join(b"\\x%02x" % b for b in as_bytes(c)) if _controls(c) else as_bytes(c)) for c in text)
+    return b'"' + b"".join(quoted) + b'"'
 
 
 @dataclasses.dataclass

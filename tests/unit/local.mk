@@ -119,6 +119,11 @@ tests_unit_control_unit_SOURCES = %D%/control.c
 tests_unit_control_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_control_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/terminal.unit
+tests_unit_terminal_unit_SOURCES = %D%/terminal.c
+tests_unit_terminal_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_terminal_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/sequences.unit
 tests_unit_sequences_unit_SOURCES = %D%/sequences.c
 tests_unit_sequences_unit_CPPFLAGS = $(unit_cppflags)

@@ -207,7 +207,8 @@ static void takes_linear_time(void **state)
 static void quotes_are_put_wherever_the_byte_is(void **state)
 {
     (void)state;
-    static const unsigned char bytes[] = {'a', '!', '#', '<', '>', '~', 0x80, 0xff, ' ', '=', '"', '\t', 1, 31, 127, 0};
+    static const unsigned char bytes[] = {'a', '!', '#', '<',  '>', '~', 0xa0, 0xff, ' ',
+                                          '=', '"', 1,   '\t', 31,  127, 0,    0x80, 0x9b};
     enum { NEED_NONE = 8, SIZE_MAX_ = 70 };
     for (size_t kind = 0; kind < sizeof bytes; kind++)
         for (size_t size = 1; size <= SIZE_MAX_; size++)

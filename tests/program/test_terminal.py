@@ -1,0 +1,85 @@
+"""No program prints a character of a log that controls a terminal: core/record/terminal.h lists them."""
+import re
+import socket
+import subprocess
+
+import nlb_decoder
+import support
+
+CODES = [*range(1, 0x20), 0x7f, *range(0x80, 0xa0), 0x61c, 0x200e, 0x200f, *range(0x202a, 0x202f), *range(0x2066, 0x206a)]
+VALUES = [f"a{chr(code)}[2Jb".encode() for code in CODES] + [b"a" + bytes([b]) + b"[2Jb" for b in range(0x80, 0xa0)]
+LISTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+KEPT = "grün \u2713 \U0001f600 שלום"
+
+
+def found(data):
+    """What of the list is in output, single bytes that are no UTF-8 among it; newlines and tabs are the program's own."""
+    text = data.decode("utf-8", "surrogateescape")
+    return LISTED.findall(text) + [c for c in text if "\udc80" <= c <= "\udc9f"]
+
+
+class Terminal(support.Case):
+    def setUp(self):
+        super().setUp()
+        rows = [((i + 1) * 1000000, b"E" + value, [(b"REQ.ID", i), (b"V", value), (b"K", KEPT.encode())])
+                for i, value in enumerate(VALUES)]
+        self.blocks = self.scratch / "log.nlb"
+        self.blocks.write_bytes(nlb_decoder.encode(rows, b"s" * 16))
+        self.text = self.scratch / "raw.log"
+        self.text.write_bytes(b"".join(b"DATE=20260101000000.%06d HOST=h%s PROG=p%s LVL=Usage NL.EVNT=E%s V=%s\n" %
+                                       (i, value, value, value, value) for i, value in enumerate(VALUES) if b"\n" not in value))
+
+    def output(self, program, *arguments):
+        result = subprocess.run([support.program(program), *map(str, arguments)], capture_output=True, timeout=60)
+        return result.stdout, result.stderr
+
+    def test_programs_print_none(self):
+        self.assertEqual(len(VALUES), 31 + 1 + 32 + 12 + 32)
+        for arguments in [("nlsort/nlsort", "--format", "ulm", self.blocks), ("nlsort/nlsort", "--format", "bp", self.blocks),
+                          ("nltools/nlconv", "--format", "ulm", self.blocks), ("nltools/nlconv", "--format", "bp", self.blocks),
+                          ("nltools/nlconv", "--format", "ulm", self.text), ("nltools/nlconv", "--format", "bp", self.text),
+                          ("nltools/nlstat", self.blocks), ("nltools/nlstat", "--by", "V", self.text),
+                          ("nltools/nldiag", self.blocks), ("nltools/nldiag", self.text)]:
+            printed, said = self.output(*arguments)
+            self.assertEqual((found(printed), found(said)), ([], []), arguments)
+            if "--format" in arguments:
+                self.assertEqual(len(printed.splitlines()), len(VALUES) - (self.text in arguments), arguments)
+                if self.blocks in arguments:
+                    self.assertEqual(printed.count(KEPT.encode()), len(VALUES), "other characters stay as they are")
+
+    def test_text_gives_back_what_was_escaped(self):
+        once, blocks = self.scratch / "once.log", self.scratch / "again.nlb"
+        once.write_bytes(self.output("nltools/nlconv", "--format", "ulm", self.blocks)[0])
+        self.output("nltools/nlconv", "--format", "nlb", "-o", blocks, once)
+        read = [dict(record.fields)[b"V"] for record in nlb_decoder.records(blocks.read_bytes())]
+        self.assertEqual(read, VALUES)
+
+    def test_netlogd_writes_none(self):
+        messages, own = self.scratch / "messages", self.scratch / "own.log"
+        outputs = [self.scratch / "out.log", self.scratch / "out.bp"]
+        with open(messages, "wb") as file:
+            netlogd = self.start(support.program("netlogd/netlogd"), "--foreground", "--listen", "x-netlog://127.0.0.1:0",
+                                 "--output", outputs[0], "--output", f"file:{outputs[1]}?format=bp", "--log", own,
+                                 "--recover", "0", stderr=file)
+        port = support.wait_until(lambda: re.search(r"listening on x-netlog://127\.0\.0\.1:(\d+)\n", messages.read_text()),
+                                  what="netlogd listens").group(1)
+        for data in self.blocks.read_bytes(), self.text.read_bytes(), b"".join(v + b"\n" for v in VALUES):
+            with socket.create_connection(("127.0.0.1", int(port))) as connection:
+                connection.sendall(data)
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(4096):
+                    pass
+        self.end(netlogd)
+        for output in outputs:
+            data = output.read_bytes()
+            self.assertEqual((len(data.splitlines()), found(data)), (2 * len(VALUES) - 1, []), output)
+        self.assertEqual((found(own.read_bytes()), found(messages.read_bytes())), ([], []))
+        self.assertIn(b"Netlogd.Malformed", own.read_bytes())
+
+    def end(self, netlogd):
+        netlogd.terminate()
+        self.assertEqual(netlogd.wait(20), 0)
+
+
+if __name__ == "__main__":
+    support.main()
