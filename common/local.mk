@@ -6,7 +6,7 @@ noinst_LTLIBRARIES += %D%/libcommon.la
 	%D%/program/units.c %D%/program/units.h %D%/program/options.c %D%/program/options.h %D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c \
 	%D%/service/listener.c %D%/service/listener.h %D%/service/network.c %D%/service/network.h \
 	%D%/service/inherited.c %D%/service/inherited.h %D%/service/config_file.c %D%/service/config_file.h %D%/service/ending.c %D%/service/ending.h \
-	%D%/service/client_table.c %D%/service/client_table.h %D%/service/http_host.c %D%/service/http_host.h \
+	%D%/service/client_table.c %D%/service/client_table.h %D%/service/http_host.c %D%/service/http_host.h %D%/service/confine.c %D%/service/confine.h \
 	%D%/clocks/correction.c %D%/clocks/correction.h %D%/clocks/fit.c %D%/clocks/fit.h %D%/clocks/messages.c \
 	%D%/clocks/messages.h %D%/clocks/name_table.c %D%/clocks/name_table.h %D%/clocks/or_abort.h \
 	%D%/convert/convert.h %D%/convert/losses.c %D%/convert/output.c %D%/convert/output.h %D%/convert/formats.c %D%/convert/sink.c %D%/convert/netlogger.c \
@@ -41,5 +41,9 @@ if BUILD_CTF
 common_libs += $(BABELTRACE_LIBS)
 endif
 common_libs += -lm
-%C%_libcommon_la_CPPFLAGS = $(AM_CPPFLAGS) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
-%C%_libcommon_la_CFLAGS = $(AM_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(BABELTRACE_CFLAGS)
+%C%_libcommon_la_CPPFLAGS = $(AM_CPPFLAGS) $(seccomp_cppflags) -DNL_DRAWINGS='"$(datadir)/netlogger/drawings"'
+%C%_libcommon_la_CFLAGS = $(AM_CFLAGS) $(SECCOMP_CFLAGS) $(XML_CFLAGS) $(GLIB_CFLAGS) $(CAIRO_CFLAGS) $(BABELTRACE_CFLAGS)
+
+if BUILD_SECCOMP
+seccomp_cppflags = -DHAVE_SECCOMP
+endif

@@ -4,6 +4,7 @@
 #include "service/ending.h"
 #include "service/inherited.h"
 #include "service/listener.h"
+#include "confined.h"
 #include "metrics.h"
 #include "output/failure.h"
 #include "output/outputs.h"
@@ -87,6 +88,9 @@ static const struct {
     {"max-subscribers", "N",
      "More of them are refused; each takes up to 100 KiB beside its queue, and with an expression of its own up to a "
      "microsecond of each record (default 1000)"},
+    {"confine", "yes|no",
+     "Give up the system calls and the rights to write files that this configuration does not need, by seccomp and "
+     "Landlock (default yes)"},
     {"control", "unix:PATH", "A socket for netlogctl; only this user may open it"},
     {"metrics", "URL",
      "http://HOST:PORT, where Prometheus is answered GET /metrics; off loopback only with --allow. Requests must name "
@@ -381,10 +385,12 @@ static int serve(arguments *a)
         good = (extras.metrics_fd = metrics_bind(s)) >= 0;
     if (good && open_listeners(s, &listeners, &count)) {
         log = open_log(s, a->foreground);
-        outputs_start(out, log);
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file) {
+            /* Its thread goes on writing wherever killed programs of this user logged to. */
             extras.recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
+            confined_begin(s, log);
+            outputs_start(out, log);
             status = server_run(s, read_again, a, listeners, count, &extras, out, log);
             recovery_end(extras.recovering, RECOVERY_PATIENCE_MS); /* where the server could not begin */
             recovery_free(extras.recovering);

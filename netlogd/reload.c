@@ -3,6 +3,7 @@
 #include "reload.h"
 
 #include "accepting.h"
+#include "confined.h"
 #include "connection.h"
 #include "output/failure.h"
 #include "program/program.h"
@@ -74,6 +75,10 @@ static bool take_over(server *srv, const settings *now)
         return refuse(srv, fixed, "it changes when netlogd is started anew only");
     if (!listens_alike(srv, now) || !is_guarded(srv, now))
         return false;
+    const char *elsewhere = confined_forbids(now);
+    if (elsewhere != NULL)
+        return refuse(srv, elsewhere,
+                      "netlogd may write only where its configuration said at its start; restart it (see confine)");
     /* The last of all: it is what changes something. */
     if (outputs_change(srv->outputs, now->outputs, now->output_count, srv->log) == NL_OK)
         return true;

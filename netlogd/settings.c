@@ -45,6 +45,7 @@ void settings_init(settings *s)
         .stop_s = DEFAULT_STOP_S,
         .recover_s = DEFAULT_RECOVER_S,
         .subscribe = true,
+        .confine = true,
         .subscriber_queue = DEFAULT_QUEUE,
         .max_subscribers = DEFAULT_SUBSCRIBERS,
     };
@@ -101,6 +102,7 @@ const char *settings_fixed_difference(const settings *a, const settings *b)
            : differ(a->control, b->control)       ? "control"
            : differ(a->metrics, b->metrics)       ? "metrics"
            : a->recover_s != b->recover_s         ? "recover"
+           : a->confine != b->confine             ? "confine"
                                                   : NULL;
 }
 
@@ -280,10 +282,10 @@ static const char *set_metrics(settings *s, const char *value)
     return set_text(&s->metrics, url);
 }
 
-static const char *set_subscribe(settings *s, const char *value)
+static const char *set_flag(bool *place, const char *value)
 {
-    s->subscribe = strcmp(value, "yes") == 0;
-    return s->subscribe || strcmp(value, "no") == 0 ? NULL : "it is neither yes nor no";
+    *place = strcmp(value, "yes") == 0;
+    return *place || strcmp(value, "no") == 0 ? NULL : "it is neither yes nor no";
 }
 
 const char *settings_set(settings *s, const char *name, const char *value)
@@ -329,7 +331,9 @@ const char *settings_set(settings *s, const char *name, const char *value)
     if (strcmp(name, "metrics") == 0)
         return set_metrics(s, value);
     if (strcmp(name, "subscribe") == 0)
-        return set_subscribe(s, value);
+        return set_flag(&s->subscribe, value);
+    if (strcmp(name, "confine") == 0)
+        return set_flag(&s->confine, value);
     if (strcmp(name, "subscriber-queue") == 0)
         return set_size(&s->subscriber_queue, value, LEAST_QUEUE);
     if (strcmp(name, "max-subscribers") == 0)

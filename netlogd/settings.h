@@ -24,6 +24,7 @@ typedef struct settings {
     char *metrics;           /* the x-netlog URL with host and port of the HTTP listener; NULL: none */
     char *metrics_names;     /* what this host is called there besides, with commas between; NULL: nothing */
     bool subscribe;          /* clients may */
+    bool confine;            /* it gives up system calls and files that it does not need */
     size_t subscriber_queue; /* bytes for each */
     size_t max_subscribers;
     char *activation; /* a file whose commands clients are sent; NULL: none */

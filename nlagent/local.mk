@@ -46,7 +46,7 @@ nlagent_nlagentd_SOURCES = \
 	$(nlagent_client_sources) $(nlagent_sensor_kinds)
 nlagent_nlagentd_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagentd_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
-nlagent_nlagentd_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS)
+nlagent_nlagentd_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS) $(SECCOMP_LIBS)
 
 nlagent_nlagent_SOURCES = %D%/nlagent.c %D%/client/gather.c %D%/client/gather.h $(nlagent_client_sources)
 nlagent_nlagent_CPPFLAGS = $(nlagent_cppflags)

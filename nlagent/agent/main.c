@@ -10,6 +10,7 @@
 #include "agent/registrar.h"
 #include "agent/settings.h"
 #include "program/program.h"
+#include "service/confine.h"
 #include "service/http_host.h"
 #include "service/inherited.h"
 #include "service/listener.h"
@@ -59,6 +60,11 @@ static const struct {
     {"max-sensors", "N", "So many sensors run at once, at most (default 100)", 5},
     {"max-subscriptions", "N", "So many subscriptions there are, at most (default 1000)", 5},
     {"max-per-consumer", "N", "And of one consumer (default 100)", 5},
+    {"confine", "yes|no",
+     "Give up system calls that neither the agent nor sensors need, and new privileges of sensors (set-user-ID "
+     "programs), "
+     "by seccomp (default yes)",
+     5},
     {"max-connections", "N",
      "How many clients may be connected; one more takes the place of the one that has been silent for the longest, of "
      "the "
@@ -405,6 +411,17 @@ static bool begin_registering(serving *s, const char *url)
     return s->registrar != NULL;
 }
 
+/* Sensors are other programs, which write and trace what they like: files are not limited. */
+static void confine_agent(const agent *a, const agent_settings *said)
+{
+    char message[CONFINE_MESSAGE];
+    const confine_options options = {.executes = true};
+    if (!said->confine || confine(&options, message))
+        return;
+    program_error("%s", message);
+    nl_write(a->log, NL_WARNING, "Nlagentd.NotConfined", "REASON=%s", message);
+}
+
 /* The loop, and what comes to its end with it. */
 static int serve(agent *a, arguments *given, listener *listeners, size_t count)
 {
@@ -430,6 +447,7 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
     event_add(a->clock, &(struct timeval){.tv_sec = CLOCK_S});
     for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++)
         event_add(signals[i], NULL);
+    confine_agent(a, said);
     hold_signals(SIG_UNBLOCK);
     bool good = begin_registering(&s, url);
     inherited_notify("READY=1");

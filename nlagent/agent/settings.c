@@ -18,6 +18,7 @@ agent_settings *agent_settings_new(void)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     s->limits = (agent_limits){100, 1000, 100, 2000, 0.01, 2000, 1000};
     s->ttl_s = 60;
+    s->confine = true;
     s->log = program_copy("file:///dev/stderr");
     return s;
 }
@@ -218,6 +219,8 @@ const char *agent_settings_set(agent_settings *s, const char *name, const char *
         return add_allow(s, value);
     if (strcmp(name, "sensor") == 0)
         return add_sensor(s, value);
+    if (strcmp(name, "confine") == 0)
+        return set_flag(&s->confine, value);
     if (strcmp(name, "register-token") == 0)
         return set_token(s, value);
     if (strcmp(name, "ttl") == 0)
@@ -265,6 +268,7 @@ const char *agent_settings_fixed_difference(const agent_settings *a, const agent
            : differ(a->url, b->url)                       ? "url"
            : differ(a->host, b->host)                     ? "host"
            : a->is_directory != b->is_directory           ? "directory"
+           : a->confine != b->confine                     ? "confine"
            : differ(a->directory, b->directory)           ? "register"
            : differ(a->token, b->token)                   ? "register-token"
            : differ(a->ca, b->ca)                         ? "register-ca"

@@ -23,6 +23,7 @@ typedef struct agent_settings {
     char *sensors[SETTINGS_SENSORS_MOST + 1]; /* NAME=COMMAND, up to NULL */
     size_t sensor_count;
     bool is_directory;
+    bool confine;    /* give up system calls that neither the agent nor its sensors need */
     char *directory; /* to register with */
     char *token, *token_file, *ca, *cert;
     char *ldap_base, *ldap_bind, *ldap_password;

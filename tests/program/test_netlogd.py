@@ -320,6 +320,31 @@ class Netlogd(collector.Case):
             s.close()
         self.stop(process)
 
+    def test_it_confines_itself(self):
+        """System calls are filtered in every thread; an output elsewhere needs a restart, and the message says so."""
+        config = self.scratch / "netlogd.conf"
+        config.write_text("")
+        process = self.serve("--config", config)
+        if "libseccomp" not in open(f"/proc/{process.pid}/maps").read():
+            self.skipTest("this build has no seccomp")
+        self.send(record(1, 1))
+        for task in os.listdir(f"/proc/{process.pid}/task"):
+            status = open(f"/proc/{process.pid}/task/{task}/status").read()
+            self.assertIn("Seccomp:\t2\n", status)
+            self.assertIn("NoNewPrivs:\t1\n", status)
+        self.assertNotIn("not confined", self.said())
+        config.write_text(f"output {self.scratch}/near.log\n")
+        process.send_signal(signal.SIGHUP)
+        support.wait_until((self.scratch / "near.log").exists, what="an output beside the first")
+        config.write_text(f"output /var/tmp/{self.scratch.name}/x.log\n")
+        process.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: "only where its configuration said at its start; restart it" in self.said(), what="the message")
+        self.send(record(1, 2))
+        self.stop(process)
+        process = self.serve("--confine", "no")
+        self.assertIn("Seccomp:\t0\n", open(f"/proc/{process.pid}/status").read())
+        self.stop(process)
+
     def test_a_first_record_has_its_time(self):
         process = self.serve("--record-timeout", "1")
         s = socket.create_connection(("127.0.0.1", self.port), timeout=20)

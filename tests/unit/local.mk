@@ -139,6 +139,13 @@ tests_unit_client_table_unit_SOURCES = %D%/client_table.c
 tests_unit_client_table_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_client_table_unit_LDADD = $(unit_ldadd)
 
+if BUILD_SECCOMP
+unit_tests += %D%/confine.unit
+endif
+tests_unit_confine_unit_SOURCES = %D%/confine.c
+tests_unit_confine_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_confine_unit_LDADD = $(unit_ldadd) $(SECCOMP_LIBS)
+
 unit_tests += %D%/nats.unit
 tests_unit_nats_unit_SOURCES = %D%/nats.c netlogd/nats/place.c netlogd/nats/cut.c netlogd/output/failure.c
 tests_unit_nats_unit_CPPFLAGS = $(unit_cppflags) -I$(srcdir)/netlogd
