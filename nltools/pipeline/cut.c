@@ -100,13 +100,15 @@ static void on_block(void *user, const nl_block_view *block)
         pipeline_dispatch_in_place(p);
     chunk *c = pipeline_filling(p);
     if (c->in.size > 0 &&
-        (c->in.size + block->bytes.size > PIPELINE_CHUNK_SIZE || c->offset + c->in.size != b->base + block->offset)) {
+        (c->in.size + block->bytes.size > PIPELINE_CHUNK_SIZE ||
+         c->expanded + block->expanded > PIPELINE_EXPANDED_MAX || c->offset + c->in.size != b->base + block->offset)) {
         pipeline_dispatch(p);
         c = pipeline_filling(p);
     }
     if (c->in.size == 0)
         c->offset = b->base + block->offset;
     c->blocks = true;
+    c->expanded += block->expanded;
     nl_buffer_append(&c->in, block->bytes.data, block->bytes.size);
 }
 

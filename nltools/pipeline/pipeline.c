@@ -26,6 +26,7 @@ static void empty_chunk(chunk *c)
     c->in.size = 0;
     c->lines = 0;
     c->blocks = c->in_place = c->last = false;
+    c->expanded = 0;
     c->state = CHUNK_FREE;
 }
 

@@ -10,7 +10,8 @@
 #include <pthread.h>
 
 enum {
-    PIPELINE_CHUNK_SIZE = 1 << 20, /* bytes of input that a thread takes at once */
+    PIPELINE_CHUNK_SIZE = 1 << 20,    /* bytes of input that a thread takes at once */
+    PIPELINE_EXPANDED_MAX = 16 << 20, /* bytes that its blocks may expand to, beside the first of them */
     PIPELINE_MOST_THREADS = 16,
 };
 
@@ -19,10 +20,11 @@ typedef enum chunk_state { CHUNK_FREE, CHUNK_READY, CHUNK_TAKEN, CHUNK_DONE } ch
 typedef struct chunk {
     chunk_state state;
     nl_buffer in;
-    uint64_t offset; /* of its first byte, from the start of the input */
-    uint64_t lines;  /* in it */
-    bool blocks;     /* it has no lines */
-    bool in_place;   /* what is in its sink was made by the main thread */
+    uint64_t offset;   /* of its first byte, from the start of the input */
+    uint64_t lines;    /* in it */
+    bool blocks;       /* it has no lines */
+    uint64_t expanded; /* upper bound of what its blocks expand to */
+    bool in_place;     /* what is in its sink was made by the main thread */
     bool last;
     sink s;
 } chunk;

@@ -8,6 +8,7 @@ import subprocess
 import unittest
 
 import support
+import test_netlogd_hostile as hostile
 import workflow
 
 TWO_WAY = ["ulm", "bp", "nlb", "json", "csv", "xml", "otlp", "chrome"]
@@ -337,6 +338,20 @@ class Nlconv(support.Case):
         self.assertGreater(len(got), 30000)
         self.assertLess(len(got), 40000)
         self.assertIn(b"checksum does not match", result.stderr)
+
+    def test_memory_for_blocks_that_expand(self):
+        """Blocks whose output is a thousand times as large as they are: it is written while they are read."""
+        block, count = hostile.Work.dense()
+        log = self.scratch / "log.nlb"
+        log.write_bytes(block * 100)
+        process = subprocess.Popen([self.nlconv, "--format", "json", log], stdout=subprocess.PIPE)
+        lines = sum(line.count(b"\n") for line in process.stdout)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        process.stdout.close()
+        self.assertEqual(process.returncode, 0)
+        self.assertGreaterEqual(lines, 100 * count)
+        self.assertLess(usage.ru_maxrss, 150000)
 
 
 if __name__ == "__main__":
