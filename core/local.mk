@@ -20,7 +20,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/transport/source.c %D%/transport/source_collector.c %D%/transport/source_collector.h %D%/transport/source.h %D%/transport/watch.c %D%/transport/watch.h \
 	%D%/transport/writer.c %D%/transport/writer_internal.h \
 	%D%/reader/decoder.c %D%/reader/decoder_internal.h %D%/reader/decoder_blocks.c \
-	%D%/reader/input.c %D%/reader/input.h %D%/reader/sequences.c %D%/reader/sequences.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/reader.c %D%/reader/archive.c \
+	%D%/reader/input.c %D%/reader/input.h %D%/reader/sequences.c %D%/reader/sequences.h %D%/reader/streams.c %D%/reader/streams.h %D%/reader/admission.h %D%/reader/reader.c %D%/reader/archive.c \
 	%D%/reader/time_index.c %D%/reader/time_index.h
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) $(OPENSSL_CFLAGS) -pthread -fno-semantic-interposition
 

@@ -3,10 +3,10 @@
 #include "clocks.h"
 
 #include "base/monotonic.h"
+#include "peer_address.h"
 #include "program/program.h"
 #include "base/clock_quality.h"
 
-#include <arpa/inet.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,6 @@ enum {
     HOSTS_MAX = 1024,
     NAME_SIZE = 256,
     SOURCE_SIZE = 64,
-    ADDRESS_SIZE = 80,
 };
 
 /* Microseconds beyond its error bound by which a clock is off that is worth a warning. */
@@ -30,7 +29,7 @@ enum {
 
 /* An address from which hosts' first records came. */
 typedef struct clock_owner {
-    char name[ADDRESS_SIZE];
+    char name[PEER_ADDRESS_SIZE];
     size_t count; /* of its hosts; 0: the entry is unused */
 } clock_owner;
 
@@ -82,24 +81,6 @@ static void copy(char *to, size_t room, nl_string from)
     snprintf(to, room, "%.*s", from.size < room ? (int)from.size : (int)room, from.data != NULL ? from.data : "");
 }
 
-/* The address of a peer as listener_address_text has it, without the port; a network of 64 bits of IPv6 is one address.
- */
-static void owner_name(const char *peer, char name[ADDRESS_SIZE])
-{
-    struct in6_addr six;
-    const char *port = strrchr(peer, ':');
-    size_t size = port != NULL ? (size_t)(port - peer) : strlen(peer);
-    snprintf(name, ADDRESS_SIZE, "%.*s", (int)size, peer);
-    char *bracket = strchr(name, ']');
-    if (name[0] != '[' || bracket == NULL)
-        return;
-    *bracket = '\0';
-    if (inet_pton(AF_INET6, name + 1, &six) == 1) {
-        memset(&six.s6_addr[8], 0, 8);
-        inet_ntop(AF_INET6, &six, name, ADDRESS_SIZE);
-    }
-}
-
 /* The owner of that name, which may be a new one; NULL when there are too many. */
 static clock_owner *find_owner(clocks *c, const char *name)
 {
@@ -147,8 +128,8 @@ static host_clock *find_replaceable(clocks *c, const clock_owner *owner)
 /* The entry for a new host, whose owner is set; NULL when there is no place. */
 static host_clock *add_host(clocks *c, const char *peer)
 {
-    char name[ADDRESS_SIZE];
-    owner_name(peer, name);
+    char name[PEER_ADDRESS_SIZE];
+    peer_address(peer, name);
     host_clock *h = NULL;
     if (c->count >= HOSTS_MAX) {
         h = find_replaceable(c, find_owner(c, name));

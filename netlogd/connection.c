@@ -9,11 +9,13 @@
 #include "foreign.h"
 #include "gaps.h"
 #include "request.h"
+#include "stream_limit.h"
 #include "subscription.h"
 #include "turns.h"
 
 #include "record/block.h"
 #include "program/program.h"
+#include "reader/admission.h"
 #include "reader/decoder_work.h"
 
 #include <endian.h>
@@ -28,6 +30,7 @@
 
 enum {
     FOREIGN_READS = 4,        /* of what a client of another protocol has sent already */
+    TOUCH_SECONDS = 60,       /* between times that a client's stream is said to be in use */
     REPORTED = 10,            /* malformed pieces that are reported one by one, per connection */
     GARBAGE_LIMIT = 20 << 20, /* bytes without a single record, beside one that is long, after which a client is cut
                                  off: more than a block */
@@ -68,7 +71,9 @@ struct connection {
     bool logs;     /* they have told that */
     bool ended;    /* it has said all that it had to say */
     bool over;     /* nothing more is to be read of it: at the server's end it stays for a while all the same */
-    bool numbered; /* the latest block was of a stream */
+    bool numbered; /* the latest block was of a stream, */
+    unsigned char stream[16]; /* of that name */
+    int64_t touched_ns;       /* when it was said last that it is in use */
     int64_t connected_ns;
     int64_t rate_since_ns; /* records are counted since then, a second or more, for the rate */
     uint64_t rate_records;
@@ -259,6 +264,13 @@ static void look_into_block(connection *c, const nl_block_view *block)
     }
 }
 
+/* Whether a stream that is not known may begin. */
+static bool admit_stream(void *user)
+{
+    connection *c = user;
+    return stream_limit_admit(c->server->stream_limit, c->peer, nl_monotonic_ns());
+}
+
 /* A client's block is there; its records follow, unless it is taken whole. */
 static void on_block(void *user, const nl_block_view *block)
 {
@@ -266,6 +278,7 @@ static void on_block(void *user, const nl_block_view *block)
     connection *c = user;
     outputs_put_block(c->server->outputs, block);
     c->numbered = memcmp(block->stream, none, sizeof none) != 0;
+    memcpy(c->stream, block->stream, sizeof c->stream);
     if (block->taken)
         c->server->counts.records += block->record_count;
     if (block->taken)
@@ -469,12 +482,21 @@ static void count_held(connection *c)
     c->held = held;
 }
 
+/* What it has sent of streams that were admitted is taken; the rest is not acknowledged, and it may send it again. */
+static outcome refuse_stream(connection *c)
+{
+    c->server->counts.streams_refused++;
+    server_add(c->server, &c->server->refused, c->peer,
+               "closed: its address begins too many streams (doc/wire-protocol.md, Limits)");
+    return BROKEN;
+}
+
 static outcome read_some(connection *c)
 {
     if (c->rest) {
         begin_turn(c);
         take_records(c);
-        return MORE;
+        return nl_decoder_is_refused(c->decoder) ? refuse_stream(c) : MORE;
     }
     ssize_t got = nl_channel_read(&c->channel, c->server->read_buffer, SERVER_READ_SIZE);
     if (got < 0 && errno == EPROTO)
@@ -490,6 +512,8 @@ static outcome read_some(connection *c)
     if (first != FIRST_RECORDS)
         return first == FIRST_UNDECIDED ? MORE : BROKEN;
     feed(c, c->server->read_buffer, (size_t)got);
+    if (nl_decoder_is_refused(c->decoder))
+        return refuse_stream(c);
     uint64_t in_vain = nl_decoder_get_stats(c->decoder)->bytes - c->good_at;
     if (in_vain > GARBAGE_LIMIT && in_vain - GARBAGE_LIMIT > c->server->settings->max_record_size) {
         nl_write(c->server->log, NL_WARNING, "Netlogd.Garbage", "PEER=%s NOTE=\"cut off: it sends no records\"",
@@ -677,6 +701,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, const listener *at, 
         .user = c,
     });
     nl_decoder_ask(c->decoder, may_take_more, c);
+    nl_decoder_on_new_stream(c->decoder, admit_stream, c);
     nl_decoder_on_question(c->decoder, on_question, c);
     keep_alive(fd);
     c->readable = new_event(c, fd, EV_READ | EV_PERSIST, on_readable);
@@ -742,6 +767,10 @@ static bool is_over(int64_t since_ns, unsigned seconds, int64_t now_ns)
 void connection_check_time(connection *c, int64_t now_ns)
 {
     const settings *s = c->server->settings;
+    if (c->numbered && now_ns - c->touched_ns >= TOUCH_SECONDS * NL_NS_PER_SECOND) {
+        outputs_touch_stream(c->server->outputs, c->stream);
+        c->touched_ns = now_ns;
+    }
     c->ready = c->ready || nl_channel_is_ready(&c->channel); /* who is silent after that may be */
     if (!c->ready && is_over(c->opened_ns, s->handshake_s, now_ns))
         close_late(c, "closed: TLS has not begun in time");

@@ -20,6 +20,7 @@
 #include "recovery.h"
 #include "reload.h"
 #include "request.h"
+#include "stream_limit.h"
 #include "subscription.h"
 #include "turns.h"
 
@@ -477,6 +478,7 @@ static void free_parts(server *srv)
     activation_free(srv->activation);
     clocks_free(srv->clocks);
     gaps_free(srv->gaps);
+    stream_limit_free(srv->stream_limit);
     settings_delete(srv->reloaded);
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
@@ -567,6 +569,7 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
     srv.foreign.event = "Netlogd.Foreign";
     srv.streams = outputs_streams(out);
     program_host(srv.host, sizeof srv.host);
+    srv.stream_limit = stream_limit_new();
     srv.clocks = clocks_new(log);
     srv.gaps = gaps_new(srv.streams, log);
     srv.activation = activation_new(s->activation);

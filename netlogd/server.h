@@ -25,14 +25,15 @@ typedef struct server_counts {
     uint64_t records;
     uint64_t malformed;
     uint64_t bytes;
-    uint64_t connections; /* so far */
-    uint64_t refused;     /* not from an allowed network, or too many */
-    uint64_t displaced;   /* closed because there were too many, for a new one */
-    uint64_t foreign;     /* clients of other protocols, such as HTTP */
-    uint64_t over_rate;   /* datagrams that were dropped because of max-rate */
-    uint64_t cut_off;     /* because clients took too much memory */
-    uint64_t work;        /* units (record/work.h) that clients caused */
-    uint64_t requests;    /* whose line was read */
+    uint64_t connections;     /* so far */
+    uint64_t refused;         /* not from an allowed network, or too many */
+    uint64_t displaced;       /* closed because there were too many, for a new one */
+    uint64_t streams_refused; /* connections that were closed because they began too many streams */
+    uint64_t foreign;         /* clients of other protocols, such as HTTP */
+    uint64_t over_rate;       /* datagrams that were dropped because of max-rate */
+    uint64_t cut_off;         /* because clients took too much memory */
+    uint64_t work;            /* units (record/work.h) that clients caused */
+    uint64_t requests;        /* whose line was read */
     uint64_t requests_failed;
 } server_counts;
 
@@ -63,6 +64,7 @@ struct server {
     char *read_buffer;
     activation *activation; /* what clients are told */
     struct event *activation_event;
+    struct stream_limit *stream_limit;
     nl_streams *streams; /* of all clients that number their records; the outputs' */
     struct gaps *gaps;   /* in these */
     connection *connections;

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "reader/admission.h"
 #include "reader/decoder_internal.h"
 
 #include "base/error.h"
@@ -126,6 +127,17 @@ void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user
 {
     nl_decoder_on_block(decoder, true, on_block, user);
     decoder->unread_blocks = true;
+}
+
+void nl_decoder_on_new_stream(nl_decoder *decoder, bool (*admit)(void *user), void *user)
+{
+    decoder->admit = admit;
+    decoder->admit_user = user;
+}
+
+bool nl_decoder_is_refused(const nl_decoder *decoder)
+{
+    return decoder->refused;
 }
 
 void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user)

@@ -403,6 +403,17 @@ static void hear_question(nl_decoder *d, const nl_block_header *header)
     }
 }
 
+/* Whether the block begins a stream that is not admitted. */
+static bool is_refused(nl_decoder *d, const nl_block_header *header)
+{
+    nl_stream_state known;
+    if (d->admit == NULL || d->options.streams == NULL || header->type != NL_BLOCK_TYPE_RECORDS ||
+        !nl_block_has_stream(header) || nl_streams_get(d->options.streams, header->stream, &known))
+        return false;
+    d->refused = !d->admit(d->admit_user);
+    return d->refused;
+}
+
 /* Takes a whole block from the input and opens it. NL_OK, whatever it was; or NL_AGAIN, NL_END. */
 static nl_status take_block(nl_decoder *d)
 {
@@ -426,6 +437,8 @@ static nl_status take_block(nl_decoder *d)
         suspect(d, &header);
         return damage(d, nl_error_message());
     }
+    if (is_refused(d, &header))
+        return NL_AGAIN;
     d->block_bytes = (nl_string){in->at, nl_block_total_size(&header)};
     d->block_offset = nl_input_offset(in, in->at);
     in->at += d->block_bytes.size;
@@ -523,6 +536,8 @@ nl_status nl_decoder_next_in_blocks(nl_decoder *d, const nl_record **record)
 {
     d->line = 0;
     for (;;) {
+        if (d->refused)
+            return NL_AGAIN;
         if (d->open && next_of_block(d, record) == NL_OK)
             return NL_OK;
         nl_input_advance(&d->in);

@@ -84,8 +84,11 @@ struct nl_decoder {
 
     bool (*may)(void *user); /* whether the next block may be decoded; NULL: any may */
     void *may_user;
-    bool paused; /* it may not */
-    bool ask;    /* something was malformed: whether to go on is asked for */
+    bool (*admit)(void *user); /* a stream that is not known; NULL: any */
+    void *admit_user;
+    bool refused; /* a stream was */
+    bool paused;  /* it may not */
+    bool ask;     /* something was malformed: whether to go on is asked for */
 
     uint64_t work; /* units (record/work.h) that blocks and malformed pieces cost, besides their bytes */
 };

@@ -2,6 +2,8 @@
 
 #include "reader/streams.h"
 
+#include "reader/admission.h"
+
 #include "base/error.h"
 
 #include <stdlib.h>
@@ -212,6 +214,12 @@ void nl_streams_set(nl_streams *streams, const nl_stream_state *state)
     gap_list gaps = {.count = state->gap_count};
     memcpy(gaps.at, state->gaps, gaps.count * sizeof *gaps.at);
     keep(stream, &gaps);
+}
+
+void nl_streams_touch(nl_streams *streams, const unsigned char stream[NL_BLOCK_STREAM_SIZE])
+{
+    if (look_up(&streams->young, stream) == NULL && look_up(&streams->old, stream) != NULL)
+        nl_streams_find(streams, stream);
 }
 
 void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state), void *user)

@@ -4,6 +4,7 @@
 
 #include "failure.h"
 #include "program/program.h"
+#include "reader/admission.h"
 
 #include <limits.h>
 #include <stdlib.h>
@@ -345,6 +346,13 @@ nl_status outputs_change(outputs *all, char *const *texts, size_t count, nl_log 
 nl_streams *outputs_streams(outputs *all)
 {
     return all->streams;
+}
+
+void outputs_touch_stream(outputs *all, const unsigned char stream[16])
+{
+    nl_streams_touch(all->streams, stream);
+    for (size_t i = 0; i < all->count; i++)
+        nl_streams_touch(output_streams(all->at[i]), stream);
 }
 
 output *outputs_get(const outputs *all, size_t i)

@@ -44,6 +44,9 @@ nl_status outputs_change(outputs *all, char *const *texts, size_t count, nl_log 
 /* What all outputs have of the streams of clients, from before too: for their decoders. */
 nl_streams *outputs_streams(outputs *all);
 
+/* Notes that a stream is in use, though nothing may come of it at the moment: no output forgets it before others. */
+void outputs_touch_stream(outputs *all, const unsigned char stream[16]);
+
 /* The outputs one by one, in their order. NULL: there is none of that number. */
 output *outputs_get(const outputs *all, size_t i);
 

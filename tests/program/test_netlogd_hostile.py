@@ -409,6 +409,40 @@ class Hostile(collector.Case):
         self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Foreign PEER=\S+ REASON=\"closed: it speaks HTTP\"")
         self.lives()
 
+    def test_invented_streams(self):
+        """An address that begins very many streams is closed, however often it connects; others are served as before."""
+        def from_address(address):
+            return socket.create_connection(("127.0.0.1", self.port), timeout=30, source_address=(address, 0))
+
+        def streams():
+            with self.connect("control") as s:
+                s.sendall(b"NETLOGGER/1 streams\n")
+                answer = b""
+                while data := s.recv(1 << 20):
+                    answer += data
+            return answer.count(b"Netlogd.Stream ")
+        honest = block(payload(), 1, stream=b"h" * 16)
+        with from_address("127.0.0.2") as s:
+            s.sendall(honest)
+            self.assertEqual(s.recv(16)[:4], b"NLA1")
+        invented = b"".join(block(payload(), 1) for _ in range(9500))
+        began = time.monotonic()
+        for part in (0, 1):  # the second begins where the first was cut off, or later
+            with from_address("127.0.0.3") as s:
+                self.send(s, invented)
+                self.assertTrue(self.is_closed(s))
+        most = 8192 + 50 * (time.monotonic() - began + 1) + 1
+        self.assertTrue(8192 <= streams() <= most, (streams(), most))
+        self.assertRegex(self.said(), r"NL.EVNT=Netlogd.Refused PEER=127.0.0.3:\d+ REASON=\"closed: its address begins too many")
+        before = self.status()
+        with from_address("127.0.0.2") as s:
+            for data in (honest, block(payload(), 1)):
+                s.sendall(data)
+                self.assertEqual(s.recv(16)[:4], b"NLA1")
+        self.counted("a block again, and a new stream", before, 0, 1)
+        self.files += 1  # the output's index, which begins when the output has that size
+        self.lives()
+
     def test_invented_clocks(self):
         """Hosts that one address invents neither displace those of others nor keep others from being known."""
         def say(address, hosts):
