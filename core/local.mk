@@ -1,7 +1,7 @@
 # Code that the library and the programs share: a static library whose symbols stay hidden.
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
-	%D%/base/error.c %D%/base/error.h %D%/base/environment_value.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h %D%/base/monotonic.h %D%/base/thread.h \
+	%D%/base/error.c %D%/base/error.h %D%/base/memory.h %D%/base/program_memory.h %D%/base/environment_value.h %D%/base/buffer.c %D%/base/time.c %D%/base/time_internal.h %D%/base/monotonic.h %D%/base/thread.h \
 	%D%/base/distribution.c %D%/base/distribution.h %D%/base/replacement.c %D%/base/replacement.h %D%/base/option.c %D%/base/option.h \
 	%D%/base/clock_quality.c %D%/base/clock_quality.h \
 	%D%/base/level.c %D%/base/signals.c %D%/base/signals.h %D%/base/write_some.h %D%/base/descriptor.h %D%/base/text.h %D%/base/hash_bytes.h %D%/base/pages.h \

@@ -9,6 +9,7 @@
 #include "session.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -355,7 +356,7 @@ static const struct argp argp = {
 static char *file_in(const bench *b, const char *name)
 {
     char *path;
-    NL_REQUIRE(asprintf(&path, "%s/%s", b->folder, name) >= 0, "out of memory");
+    PROGRAM_REQUIRE(asprintf(&path, "%s/%s", b->folder, name) >= 0, "out of memory");
     return path;
 }
 

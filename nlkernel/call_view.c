@@ -2,7 +2,7 @@
 
 #include "call_view.h"
 
-#include "base/error.h"
+#include "base/program_memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -144,7 +144,7 @@ static void choose(call_view *v)
     size_t kept = 0;
     v->order = calls_in_order(&v->calls, v->chains);
     v->shown = calloc(v->calls.function_count + 1, sizeof *v->shown);
-    NL_REQUIRE(v->shown != NULL, "out of memory");
+    PROGRAM_REQUIRE(v->shown != NULL, "out of memory");
     for (size_t i = 0; i < v->calls.function_count && (v->top == 0 || kept < v->top); i++) {
         uint64_t heat = calls_heat(&v->calls.functions[v->order[i]], v->chains);
         if (heat == 0 || heat < v->min_count || !is_meant(v, v->order[i]))
@@ -183,7 +183,7 @@ char *call_view_summary(const call_view *v)
         snprintf(time, sizeof time, " in %.3f s", (double)(c->to_ns - c->from_ns) / 1e9);
     int got = asprintf(&text, "%" PRIu64 " %s of %zu functions%s%s; %zu shown", c->total,
                        c->samples ? "samples" : "calls", c->function_count, time, lost, v->count);
-    NL_REQUIRE(got >= 0, "out of memory");
+    PROGRAM_REQUIRE(got >= 0, "out of memory");
     return text;
 }
 

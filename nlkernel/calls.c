@@ -3,7 +3,7 @@
 #include "calls.h"
 
 #include "base/hash_bytes.h"
-#include "base/error.h"
+#include "base/program_memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +19,7 @@ static void *grow(void *list, size_t count, size_t size)
     if (count < 64 ? count > 0 : (count & (count - 1)) != 0)
         return list;
     list = reallocarray(list, count < 64 ? 64 : 2 * count, size);
-    NL_REQUIRE(list != NULL, "out of memory");
+    PROGRAM_REQUIRE(list != NULL, "out of memory");
     return list;
 }
 
@@ -39,7 +39,7 @@ static bool widen(call_table *t, size_t count)
     free(t->places);
     t->capacity = t->capacity == 0 ? 256 : 2 * t->capacity;
     t->places = calloc(t->capacity, sizeof *t->places);
-    NL_REQUIRE(t->places != NULL, "out of memory");
+    PROGRAM_REQUIRE(t->places != NULL, "out of memory");
     return true;
 }
 
@@ -184,7 +184,7 @@ void calls_finish(calls *c)
 {
     uint32_t within[DEPTH_MOST] = {0}; /* by depth; one more than the place, 0: not known */
     call_entry *room = calloc(c->entry_count / 2 + 1, sizeof *room);
-    NL_REQUIRE(room != NULL, "out of memory");
+    PROGRAM_REQUIRE(room != NULL, "out of memory");
     sort_entries(c->entries, room, c->entry_count);
     free(room);
     size_t losses = 0, lost = 0;
@@ -334,7 +334,7 @@ static int hottest_first(const void *a, const void *b, void *user)
 uint32_t *calls_in_order(const calls *c, bool chains)
 {
     uint32_t *order = calloc(c->function_count + 1, sizeof *order);
-    NL_REQUIRE(order != NULL, "out of memory");
+    PROGRAM_REQUIRE(order != NULL, "out of memory");
     for (size_t i = 0; i < c->function_count; i++)
         order[i] = (uint32_t)i;
     qsort_r(order, c->function_count, sizeof *order, hottest_first, &(ordering){c, chains});

@@ -3,6 +3,7 @@
 #include "choice.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 #include "rights.h"
 
 #include <dirent.h>
@@ -19,10 +20,10 @@ enum { SUGGESTIONS = 3, NAME_MOST = 128 };
 static void add_name(event_names *names, const char *system, const char *event)
 {
     names->list = reallocarray(names->list, names->count + 1, sizeof *names->list);
-    NL_REQUIRE(names->list != NULL, "out of memory");
+    PROGRAM_REQUIRE(names->list != NULL, "out of memory");
     event_name *name = &names->list[names->count++];
     *name = (event_name){.system = strdup(system), .event = strdup(event)};
-    NL_REQUIRE(name->system != NULL && name->event != NULL, "out of memory");
+    PROGRAM_REQUIRE(name->system != NULL && name->event != NULL, "out of memory");
 }
 
 static bool is_folder(const struct dirent *entry)
@@ -34,7 +35,7 @@ static bool is_folder(const struct dirent *entry)
 static bool read_system(event_names *names, const char *events, const char *system)
 {
     char *path;
-    NL_REQUIRE(asprintf(&path, "%s/%s", events, system) >= 0, "out of memory");
+    PROGRAM_REQUIRE(asprintf(&path, "%s/%s", events, system) >= 0, "out of memory");
     DIR *folder = opendir(path);
     if (folder == NULL)
         rights_explain_denied(path);
@@ -174,7 +175,7 @@ static bool is_meant(const event_name *name, const char *system, const char *eve
 bool event_names_choose(event_names *names, const char *pattern)
 {
     char *system = strdup(pattern);
-    NL_REQUIRE(system != NULL, "out of memory");
+    PROGRAM_REQUIRE(system != NULL, "out of memory");
     char *event = strpbrk(system, ":.");
     if (event != NULL)
         *event++ = '\0';
@@ -195,7 +196,7 @@ bool event_names_choose(event_names *names, const char *pattern)
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t)
 {
     *events = (kernel_events){.list = calloc(names->count + KERNEL_EVENTS_TRACED_MOST, sizeof *events->list)};
-    NL_REQUIRE(events->list != NULL, "out of memory");
+    PROGRAM_REQUIRE(events->list != NULL, "out of memory");
     for (size_t i = 0; i < names->count; i++) {
         const event_name *name = &names->list[i];
         if (!name->chosen)

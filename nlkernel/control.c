@@ -3,6 +3,7 @@
 #include "control.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 #include "rights.h"
 
 #include <ctype.h>
@@ -102,7 +103,7 @@ static bool take_line(const control *c, wish *w, const char *line)
 static wish wish_of(const control *c)
 {
     wish w = {c->on, calloc(c->target.event_count + 1, sizeof *w.events_on)};
-    NL_REQUIRE(w.events_on != NULL, "out of memory");
+    PROGRAM_REQUIRE(w.events_on != NULL, "out of memory");
     memcpy(w.events_on, c->events_on, c->target.event_count * sizeof *w.events_on);
     return w;
 }
@@ -286,7 +287,7 @@ static char *read_file(const char *path)
     rights_raise();
     errno = error;
     char *text = calloc(1, FILE_MOST);
-    NL_REQUIRE(text != NULL, "out of memory");
+    PROGRAM_REQUIRE(text != NULL, "out of memory");
     ssize_t got = 0;
     for (size_t size = 0; fd >= 0 && size + 1 < FILE_MOST && (got = read(fd, text + size, FILE_MOST - 1 - size)) > 0;)
         size += (size_t)got;
@@ -332,7 +333,7 @@ void control_open(control *c, const control_target *target, const char *path)
 {
     *c = (control){.target = *target, .on = true, .fd = -1, .path = path};
     c->events_on = malloc(target->event_count + 1);
-    NL_REQUIRE(c->events_on != NULL, "out of memory");
+    PROGRAM_REQUIRE(c->events_on != NULL, "out of memory");
     memset(c->events_on, 1, target->event_count + 1);
     listen_for_commands(c);
 }

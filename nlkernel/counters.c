@@ -3,6 +3,7 @@
 #include "counters.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 #include "rights.h"
 
 #include <errno.h>
@@ -179,11 +180,11 @@ counted *counted_open(const counters *of, size_t present, const kernel_events *e
                       int low_water)
 {
     counted *c = calloc(1, sizeof *c);
-    NL_REQUIRE(c != NULL, "out of memory");
+    PROGRAM_REQUIRE(c != NULL, "out of memory");
     c->counter_count = present;
     c->event_count = events->count;
     c->event_fds = malloc((events->count + 1) * sizeof *c->event_fds);
-    NL_REQUIRE(c->event_fds != NULL, "out of memory");
+    PROGRAM_REQUIRE(c->event_fds != NULL, "out of memory");
     memset(c->event_fds, -1, (events->count + 1) * sizeof *c->event_fds);
     memset(c->fds, -1, sizeof c->fds);
     bool good = open_counters(c, of, cpu) && map_buffer(c, buffer);

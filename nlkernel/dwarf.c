@@ -4,6 +4,7 @@
 #include "symbol_map.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 
 #ifndef HAVE_LIBDW
 
@@ -77,10 +78,10 @@ static unit_folder *folder_of(dwarf_reader *r)
         if (strcmp(r->folders[i].path, r->folder) == 0)
             return &r->folders[i];
     r->folders = reallocarray(r->folders, r->folder_count + 1, sizeof *r->folders);
-    NL_REQUIRE(r->folders != NULL, "out of memory");
+    PROGRAM_REQUIRE(r->folders != NULL, "out of memory");
     unit_folder *added = &r->folders[r->folder_count++];
     *added = (unit_folder){strdup(r->folder), 0};
-    NL_REQUIRE(added->path != NULL, "out of memory");
+    PROGRAM_REQUIRE(added->path != NULL, "out of memory");
     return added;
 }
 
@@ -160,7 +161,7 @@ bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root)
                                              .section_address = dwfl_offline_section_address,
                                              .debuginfo_path = &debug_path};
     dwarf_reader *r = calloc(1, sizeof *r);
-    NL_REQUIRE(r != NULL, "out of memory");
+    PROGRAM_REQUIRE(r != NULL, "out of memory");
     r->map = m;
     r->first = m->count;
     Dwfl *dwfl = dwfl_begin(&callbacks);

@@ -3,6 +3,7 @@
 #include "events.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -28,12 +29,12 @@ static bool is_taken(const char *name)
 static char *name_of(const char *kernel_name, int element)
 {
     char *name = NULL, *plain = strdup(kernel_name + strspn(kernel_name, "_"));
-    NL_REQUIRE(plain != NULL, "out of memory");
+    PROGRAM_REQUIRE(plain != NULL, "out of memory");
     for (char *at = plain; *at != '\0'; at++)
         *at = isalnum((unsigned char)*at) ? (char)toupper((unsigned char)*at) : '.';
     const char *before = is_taken(plain) || !isalpha((unsigned char)*plain) ? "EV." : "";
     int got = element < 0 ? asprintf(&name, "%s%s", before, plain) : asprintf(&name, "%s%s.%d", before, plain, element);
-    NL_REQUIRE(got >= 0, "out of memory");
+    PROGRAM_REQUIRE(got >= 0, "out of memory");
     free(plain);
     return name;
 }
@@ -62,7 +63,7 @@ static void add(kernel_event *event, const struct tep_format_field *field, int e
                 unsigned offset, unsigned size)
 {
     event->fields = reallocarray(event->fields, event->field_count + 1, sizeof *event->fields);
-    NL_REQUIRE(event->fields != NULL, "out of memory");
+    PROGRAM_REQUIRE(event->fields != NULL, "out of memory");
     event_field *added = &event->fields[event->field_count++];
     *added = (event_field){.name = name_of(field->name, element),
                            .kernel_name = strdup(field->name),
@@ -72,7 +73,7 @@ static void add(kernel_event *event, const struct tep_format_field *field, int e
                            .element = element >= 0,
                            .offset = offset,
                            .size = size};
-    NL_REQUIRE(added->kernel_name != NULL && added->type != NULL, "out of memory");
+    PROGRAM_REQUIRE(added->kernel_name != NULL && added->type != NULL, "out of memory");
     if (offset + size > event->fixed_size)
         event->fixed_size = offset + size;
 }
@@ -108,7 +109,7 @@ static void add_function(kernel_event *event, const struct tep_format_field *fie
     char **added = &event->fields[event->field_count - 1].name;
     free(*added);
     *added = strdup(name);
-    NL_REQUIRE(*added != NULL, "out of memory");
+    PROGRAM_REQUIRE(*added != NULL, "out of memory");
 }
 
 /* libtraceevent takes for a string what is printed by any %p that takes bytes, such as a socket's address. */
@@ -188,7 +189,7 @@ static size_t cut_print_format(char *text, size_t size)
 bool kernel_event_parse(kernel_event *out, char *text, size_t size)
 {
     struct tep_handle *tep = tep_alloc();
-    NL_REQUIRE(tep != NULL, "out of memory");
+    PROGRAM_REQUIRE(tep != NULL, "out of memory");
     tep_set_loglevel(TEP_LOG_NONE);
     struct tep_event *event = NULL;
     tep_parse_format(tep, &event, text, cut_print_format(text, size), out->system);
@@ -209,8 +210,8 @@ bool kernel_event_parse(kernel_event *out, char *text, size_t size)
 void kernel_event_name(kernel_event *out, const char *system, const char *event)
 {
     *out = (kernel_event){.system = strdup(system), .event = strdup(event)};
-    NL_REQUIRE(out->system != NULL && out->event != NULL && asprintf(&out->name, "%s.%s", system, event) >= 0,
-               "out of memory");
+    PROGRAM_REQUIRE(out->system != NULL && out->event != NULL && asprintf(&out->name, "%s.%s", system, event) >= 0,
+                    "out of memory");
 }
 
 bool kernel_event_read(const tracing *t, const char *system, const char *event, kernel_event *out)
@@ -248,7 +249,7 @@ void kernel_events_index(kernel_events *events)
         if ((size_t)events->list[i].id >= events->id_count)
             events->id_count = (size_t)events->list[i].id + 1;
     events->by_id = calloc(events->id_count + 1, sizeof *events->by_id);
-    NL_REQUIRE(events->by_id != NULL, "out of memory");
+    PROGRAM_REQUIRE(events->by_id != NULL, "out of memory");
     for (size_t i = 0; i < events->count; i++) {
         events->list[i].place = (unsigned)i;
         events->by_id[events->list[i].id] = &events->list[i];

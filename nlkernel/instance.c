@@ -3,6 +3,7 @@
 #include "instance.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 #include "rights.h"
 #include "shared.h"
 
@@ -77,7 +78,7 @@ unsigned instance_clean_stale(const tracing *t)
 static char *file_of(const instance *i, const char *file)
 {
     char *path;
-    NL_REQUIRE(asprintf(&path, "%s/%s", i->dir, file) >= 0, "out of memory");
+    PROGRAM_REQUIRE(asprintf(&path, "%s/%s", i->dir, file) >= 0, "out of memory");
     return path;
 }
 

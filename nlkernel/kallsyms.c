@@ -3,6 +3,7 @@
 #include "kallsyms.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 #include "rights.h"
 #include "tracing.h"
 
@@ -37,7 +38,7 @@ static void add(kallsyms *k, uint64_t address, const char *name, size_t size)
     if (k->count == k->capacity) {
         k->capacity = k->capacity == 0 ? 4096 : 2 * k->capacity;
         k->symbols = reallocarray(k->symbols, k->capacity, sizeof *k->symbols);
-        NL_REQUIRE(k->symbols != NULL, "out of memory");
+        PROGRAM_REQUIRE(k->symbols != NULL, "out of memory");
     }
     k->symbols[k->count++] = (symbol){address, (uint32_t)k->names.size, (uint32_t)size};
     nl_buffer_append(&k->names, name, size);
@@ -91,7 +92,7 @@ static void make_buckets(kallsyms *k)
     uint64_t count = (span >> BUCKET_SHIFT) + 1;
     k->bucket_count = count < BUCKETS_MOST ? (size_t)count : BUCKETS_MOST;
     k->buckets = calloc(k->bucket_count, sizeof *k->buckets);
-    NL_REQUIRE(k->buckets != NULL, "out of memory");
+    PROGRAM_REQUIRE(k->buckets != NULL, "out of memory");
     size_t at = 0;
     for (size_t i = 0; i < k->bucket_count; i++) {
         while (at < k->count && k->symbols[at].address <= first + ((uint64_t)i << BUCKET_SHIFT))
@@ -103,7 +104,7 @@ static void make_buckets(kallsyms *k)
 kallsyms *kallsyms_parse(const char *text, size_t size)
 {
     kallsyms *k = calloc(1, sizeof *k);
-    NL_REQUIRE(k != NULL, "out of memory");
+    PROGRAM_REQUIRE(k != NULL, "out of memory");
     for (const char *at = text, *end = text + size; at < end;) {
         const char *newline = memchr(at, '\n', (size_t)(end - at)), *stop = newline != NULL ? newline : end;
         take_line(k, at, stop);

@@ -3,6 +3,7 @@
 #include "kernel_sum.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 
 bool kernel_sums_wanted(const schema *s)
 {
@@ -203,9 +204,9 @@ kernel_sums *kernel_sums_start(const schema *s, const char *tracefs)
         return NULL;
     libbpf_set_print(be_silent);
     kernel_sums *k = calloc(1, sizeof *k);
-    NL_REQUIRE(k != NULL, "out of memory");
+    PROGRAM_REQUIRE(k != NULL, "out of memory");
     *k = (kernel_sums){.schema = s, .list = calloc(s->sections.count + 1, sizeof *k->list)};
-    NL_REQUIRE(k->list != NULL, "out of memory");
+    PROGRAM_REQUIRE(k->list != NULL, "out of memory");
     bool good = true;
     for (size_t i = 0; good && i < s->sections.count; i++)
         if (strcmp(s->sections.list[i].kind, "kernel") == 0)
@@ -298,7 +299,7 @@ static void read_all(kernel_sums *k, const kernel_sum *sum, void (*put)(void *us
     struct sum_key key, *before = NULL;
     char host[256];
     program_host(host, sizeof host);
-    NL_REQUIRE(values != NULL, "out of memory");
+    PROGRAM_REQUIRE(values != NULL, "out of memory");
     while (bpf_map_get_next_key(map, before, &key) == 0) {
         if (bpf_map_lookup_elem(map, &key, values) == 0) {
             read_one(k, sum, &key, values, cpus, record);

@@ -3,6 +3,7 @@
 #include "lane.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 #include "base/thread.h"
 #include "convert.h"
 #include "record/record_internal.h"
@@ -81,7 +82,7 @@ static unsigned add_shape(lane *l, unsigned source, const kernel_event *event)
     size_t before = OWN_FIELDS + setup->counter_count, count = before + event->field_count;
     nl_string *names = calloc(count, sizeof *names);
     nl_type *types = calloc(count, sizeof *types);
-    NL_REQUIRE(names != NULL && types != NULL, "out of memory");
+    PROGRAM_REQUIRE(names != NULL && types != NULL, "out of memory");
     for (size_t i = 0; i < OWN_FIELDS; i++) {
         names[i] = (nl_string){own_fields[i], strlen(own_fields[i])};
         types[i] = NL_TYPE_INT;
@@ -430,9 +431,9 @@ bool lane_open(lane *l, const lane_setup *setup, int cpu)
         return false;
     l->page = malloc(setup->page_size);
     l->record = nl_record_new();
-    NL_REQUIRE(l->page != NULL, "out of memory");
-    NL_REQUIRE(getrandom(l->identity.stream, sizeof l->identity.stream, 0) == (ssize_t)sizeof l->identity.stream,
-               "no random numbers");
+    PROGRAM_REQUIRE(l->page != NULL, "out of memory");
+    PROGRAM_REQUIRE(getrandom(l->identity.stream, sizeof l->identity.stream, 0) == (ssize_t)sizeof l->identity.stream,
+                    "no random numbers");
     tasks_start(&l->tasks, cpu, setup->events->count, setup->saved_path);
     return true;
 }

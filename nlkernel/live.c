@@ -5,7 +5,7 @@
 #include "schema.h"
 #include "session.h"
 
-#include "base/error.h"
+#include "base/program_memory.h"
 
 #include <stdlib.h>
 
@@ -49,7 +49,7 @@ static error_t parse(int key, char *argument, struct argp_state *state)
         return 0;
     case OPTION_SET:
         a->parameters = reallocarray(a->parameters, a->parameter_count + 2, sizeof *a->parameters);
-        NL_REQUIRE(a->parameters != NULL, "out of memory");
+        PROGRAM_REQUIRE(a->parameters != NULL, "out of memory");
         a->parameters[a->parameter_count++] = argument;
         a->parameters[a->parameter_count] = NULL;
         return 0;

@@ -2,7 +2,7 @@
 
 #include "options.h"
 
-#include "base/error.h"
+#include "base/program_memory.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -61,7 +61,7 @@ static const struct argp_option options[] = {
 static void add_word(const char ***words, size_t *count, const char *word)
 {
     *words = reallocarray(*words, *count + 1, sizeof **words);
-    NL_REQUIRE(*words != NULL, "out of memory");
+    PROGRAM_REQUIRE(*words != NULL, "out of memory");
     (*words)[(*count)++] = word;
 }
 
@@ -85,7 +85,7 @@ static void read_pids(recording_options *o, const char *text, struct argp_state 
         if (!read_number(&at, 1, INT_MAX, &pid) || (*at != ',' && *at != '\0'))
             argp_error(state, "--pid %s: numbers of processes are wanted, with commas between", text);
         o->pids = reallocarray(o->pids, o->pid_count + 1, sizeof *o->pids);
-        NL_REQUIRE(o->pids != NULL, "out of memory");
+        PROGRAM_REQUIRE(o->pids != NULL, "out of memory");
         o->pids[o->pid_count++] = (int)pid;
     } while (*at++ == ',');
 }
@@ -120,7 +120,7 @@ static void read_cpus(recording_options *o, const char *text, struct argp_state 
     const char *at = text;
     if (o->cpus == NULL)
         o->cpus = calloc(RECORDING_CPUS_MOST, sizeof *o->cpus);
-    NL_REQUIRE(o->cpus != NULL, "out of memory");
+    PROGRAM_REQUIRE(o->cpus != NULL, "out of memory");
     if (strncmp(text, "0x", 2) == 0) {
         if (!read_mask(o, text + 2))
             argp_error(state, "--cpu %s: a mask of CPUs in hexadecimal digits is wanted, as in 0x3d", text);

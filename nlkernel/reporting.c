@@ -2,7 +2,7 @@
 
 #include "reporting.h"
 
-#include "base/error.h"
+#include "base/program_memory.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static const struct argp_option options[] = {
 static void add_parameter(reporting_options *o, const char *parameter)
 {
     o->parameters = reallocarray(o->parameters, o->parameter_count + 2, sizeof *o->parameters);
-    NL_REQUIRE(o->parameters != NULL, "out of memory");
+    PROGRAM_REQUIRE(o->parameters != NULL, "out of memory");
     o->parameters[o->parameter_count++] = parameter;
     o->parameters[o->parameter_count] = NULL;
 }

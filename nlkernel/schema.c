@@ -3,6 +3,7 @@
 #include "schema.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 
 #include <glob.h>
 #include <libgen.h>
@@ -21,7 +22,7 @@ static char *text_of(const char *format, ...)
     char *text;
     va_list arguments;
     va_start(arguments, format);
-    NL_REQUIRE(vasprintf(&text, format, arguments) >= 0, "out of memory");
+    PROGRAM_REQUIRE(vasprintf(&text, format, arguments) >= 0, "out of memory");
     va_end(arguments);
     return text;
 }
@@ -89,7 +90,7 @@ void schema_each(void (*visit)(const char *path, void *user), void *user)
     }
     named *list = calloc(found.gl_pathc + 1, sizeof *list);
     size_t count = 0;
-    NL_REQUIRE(list != NULL, "out of memory");
+    PROGRAM_REQUIRE(list != NULL, "out of memory");
     for (size_t i = 0; i < found.gl_pathc; i++) {
         char *name = schema_name_of(found.gl_pathv[i]);
         size_t same = 0;
@@ -122,7 +123,7 @@ static bool take_event(schema *s, const nl_section *section)
     if (*section->name == '\0')
         return nl_sections_error(&s->sections, section->line, "[event SYSTEM:EVENT] is wanted");
     s->patterns = reallocarray(s->patterns, s->pattern_count + 1, sizeof *s->patterns);
-    NL_REQUIRE(s->patterns != NULL, "out of memory");
+    PROGRAM_REQUIRE(s->patterns != NULL, "out of memory");
     s->patterns[s->pattern_count++] =
         text_of("%s%s", need != NULL && strcmp(need, "no") == 0 ? "?" : "", section->name);
     if (where == NULL)
@@ -162,16 +163,16 @@ bool schema_read(schema *s, const char *name, const char *const *parameters)
 bool schema_choose(const schema *s, recording_options *o)
 {
     o->patterns = reallocarray(o->patterns, o->pattern_count + s->pattern_count + 1, sizeof *o->patterns);
-    NL_REQUIRE(o->patterns != NULL, "out of memory");
+    PROGRAM_REQUIRE(o->patterns != NULL, "out of memory");
     for (size_t i = 0; i < s->pattern_count; i++)
         o->patterns[o->pattern_count++] = s->patterns[i];
     if (s->filter == NULL)
         return true;
     char *both;
     const char *other = o->filter != NULL ? nl_filter_text(o->filter) : NULL;
-    NL_REQUIRE(asprintf(&both, "%s%s%s%s", other != NULL ? "(" : "", other != NULL ? other : "",
-                        other != NULL ? ") && " : "", s->filter) >= 0,
-               "out of memory");
+    PROGRAM_REQUIRE(asprintf(&both, "%s%s%s%s", other != NULL ? "(" : "", other != NULL ? other : "",
+                             other != NULL ? ") && " : "", s->filter) >= 0,
+                    "out of memory");
     nl_filter *filter = nl_filter_parse(both);
     free(both);
     nl_filter_free(o->filter);

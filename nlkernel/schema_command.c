@@ -9,6 +9,7 @@
 #include "workload.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -146,7 +147,7 @@ static const struct argp run_argp = {
 static char *file_in(const arguments *a, const char *name)
 {
     char *path;
-    NL_REQUIRE(asprintf(&path, "%s/%s", a->folder, name) >= 0, "out of memory");
+    PROGRAM_REQUIRE(asprintf(&path, "%s/%s", a->folder, name) >= 0, "out of memory");
     return path;
 }
 
@@ -159,7 +160,7 @@ static bool open_sink(sink *s, const void *user)
 static char **workload_command(const nl_section *section, char *log)
 {
     char **command = calloc(section->setting_count + 5, sizeof *command);
-    NL_REQUIRE(command != NULL, "out of memory");
+    PROGRAM_REQUIRE(command != NULL, "out of memory");
     size_t size = 0;
     command[size++] = "/proc/self/exe";
     command[size++] = "workload";
@@ -264,14 +265,14 @@ static char **varied(char **command, const char *name, const char *value)
     while (command[count] != NULL)
         count++;
     char **copy = calloc(count + 1, sizeof *copy), wanted[128];
-    NL_REQUIRE(copy != NULL, "out of memory");
+    PROGRAM_REQUIRE(copy != NULL, "out of memory");
     snprintf(wanted, sizeof wanted, "{%s}", name);
     for (size_t i = 0; i < count; i++) {
         const char *at = strstr(command[i], wanted);
         int size = at != NULL ? (int)(at - command[i]) : (int)strlen(command[i]);
-        NL_REQUIRE(asprintf(&copy[i], "%.*s%s%s", size, command[i], at != NULL ? value : "",
-                            at != NULL ? at + strlen(wanted) : "") >= 0,
-                   "out of memory");
+        PROGRAM_REQUIRE(asprintf(&copy[i], "%.*s%s%s", size, command[i], at != NULL ? value : "",
+                                 at != NULL ? at + strlen(wanted) : "") >= 0,
+                        "out of memory");
     }
     return copy;
 }

@@ -3,6 +3,7 @@
 #include "session.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 #include "base/monotonic.h"
 #include "child.h"
 #include "choice.h"
@@ -288,7 +289,7 @@ static bool add_threads(const instance *i, const char *list, int pid)
     }
     bool good = true;
     char *file;
-    NL_REQUIRE(asprintf(&file, "%s/%s", i->dir, list) >= 0, "out of memory");
+    PROGRAM_REQUIRE(asprintf(&file, "%s/%s", i->dir, list) >= 0, "out of memory");
     int fd = open(file, O_WRONLY | O_APPEND | O_CLOEXEC);
     if (fd < 0)
         good = nl_error_set_errno("%s", file) == NL_OK;
@@ -366,7 +367,7 @@ static bool choose_cpus(session *s)
     long count = sysconf(_SC_NPROCESSORS_CONF);
     char mask[RECORDING_CPUS_MOST / 4 + RECORDING_CPUS_MOST / 32 + 2];
     s->lanes = calloc(2 * (size_t)count, sizeof *s->lanes); /* where functions go elsewhere there are two for each */
-    NL_REQUIRE(s->lanes != NULL, "out of memory");
+    PROGRAM_REQUIRE(s->lanes != NULL, "out of memory");
     unsigned words[RECORDING_CPUS_MOST / 32] = {0};
     size_t word_count = (size_t)count / 32 + 1, size = 0;
     for (size_t cpu = (size_t)count; cpu < o->cpu_count; cpu++)

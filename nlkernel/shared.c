@@ -3,6 +3,7 @@
 #include "shared.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -53,7 +54,7 @@ static bool is_idle(const instance *i, const char *file, const char *idle)
 static bool is_empty(const instance *i)
 {
     char *path;
-    NL_REQUIRE(asprintf(&path, "%s/per_cpu", i->dir) >= 0, "out of memory");
+    PROGRAM_REQUIRE(asprintf(&path, "%s/per_cpu", i->dir) >= 0, "out of memory");
     DIR *folder = opendir(path);
     bool empty = true;
     for (struct dirent *entry; empty && folder != NULL && (entry = readdir(folder)) != NULL;) {
@@ -117,7 +118,7 @@ static void forget(instance *i)
 bool shared_find(instance *out, shared_note *note, const tracing *t)
 {
     *out = (instance){.free_buffer_fd = -1, .lock_fd = -1, .dir = strdup(t->path)};
-    NL_REQUIRE(out->dir != NULL, "out of memory");
+    PROGRAM_REQUIRE(out->dir != NULL, "out of memory");
     bool idle = lock(out);
     for (size_t f = 0; idle && f < sizeof idle_files / sizeof *idle_files; f++)
         idle = is_idle(out, idle_files[f].file, idle_files[f].idle);

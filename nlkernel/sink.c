@@ -3,6 +3,7 @@
 #include "sink.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 #include "base/write_some.h"
 
 #include <fcntl.h>
@@ -17,10 +18,10 @@
 static void start(sink *s, const char *name)
 {
     *s = (sink){.fd = -1, .name = strdup(name)};
-    NL_REQUIRE(s->name != NULL, "out of memory");
+    PROGRAM_REQUIRE(s->name != NULL, "out of memory");
     pthread_mutex_init(&s->mutex, NULL);
-    NL_REQUIRE(getrandom(s->own_id.stream, sizeof s->own_id.stream, 0) == (ssize_t)sizeof s->own_id.stream,
-               "no random numbers");
+    PROGRAM_REQUIRE(getrandom(s->own_id.stream, sizeof s->own_id.stream, 0) == (ssize_t)sizeof s->own_id.stream,
+                    "no random numbers");
 }
 
 static void stop(sink *s)

@@ -2,7 +2,7 @@
 
 #include "summary.h"
 
-#include "base/error.h"
+#include "base/program_memory.h"
 
 #include <fnmatch.h>
 #include <search.h>
@@ -248,7 +248,7 @@ static bool read_summary(summary *s, const schema *of, const nl_section *section
 bool summaries_read(summaries *all, const schema *of)
 {
     *all = (summaries){.schema = of, .list = calloc(of->sections.count + 1, sizeof *all->list)};
-    NL_REQUIRE(all->list != NULL, "out of memory");
+    PROGRAM_REQUIRE(all->list != NULL, "out of memory");
     for (size_t i = 0; i < of->sections.count; i++)
         if (strcmp(of->sections.list[i].kind, "report") == 0 &&
             !read_summary(&all->list[all->count++], of, &of->sections.list[i])) {
@@ -297,13 +297,13 @@ static summary_row *row_of(summary *s, const nl_record *record, unsigned value)
     if (s->row_count == s->row_capacity) {
         s->row_capacity = s->row_capacity == 0 ? 16 : 2 * s->row_capacity;
         s->rows = reallocarray(s->rows, s->row_capacity, sizeof(summary_row *));
-        NL_REQUIRE(s->rows != NULL, "out of memory");
+        PROGRAM_REQUIRE(s->rows != NULL, "out of memory");
     }
     summary_row *row = malloc(sizeof *row);
-    NL_REQUIRE(row != NULL, "out of memory");
+    PROGRAM_REQUIRE(row != NULL, "out of memory");
     *row = wanted;
     s->rows[s->row_count++] = row;
-    NL_REQUIRE(tsearch(row, &s->tree, order_labels) != NULL, "out of memory");
+    PROGRAM_REQUIRE(tsearch(row, &s->tree, order_labels) != NULL, "out of memory");
     return row;
 }
 
@@ -322,7 +322,7 @@ static void add_point(summary_row *row, int64_t time_ns, double value)
     if (row->point_count == row->point_capacity) {
         row->point_capacity = row->point_capacity == 0 ? 64 : 2 * row->point_capacity;
         row->points = reallocarray(row->points, row->point_capacity, sizeof *row->points);
-        NL_REQUIRE(row->points != NULL, "out of memory");
+        PROGRAM_REQUIRE(row->points != NULL, "out of memory");
     }
     row->points[row->point_count++] = (summary_point){time_ns, value};
 }
@@ -369,7 +369,7 @@ static bool number_of(const nl_record *record, const char *name, double *number)
 static void add_run(summaries *all, const nl_record *record, double seconds)
 {
     all->runs = reallocarray(all->runs, all->run_count + 1, sizeof *all->runs);
-    NL_REQUIRE(all->runs != NULL, "out of memory");
+    PROGRAM_REQUIRE(all->runs != NULL, "out of memory");
     all->runs[all->run_count] = (summary_run){nl_record_new(), seconds};
     nl_record_copy(all->runs[all->run_count++].finish, record);
     all->seconds += seconds;

@@ -3,6 +3,7 @@
 #include "symbol_map.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@
 static char *copy(const char *text)
 {
     char *made = strdup(text);
-    NL_REQUIRE(made != NULL, "out of memory");
+    PROGRAM_REQUIRE(made != NULL, "out of memory");
     return made;
 }
 
@@ -21,7 +22,7 @@ void symbol_map_add(symbol_map *m, const char *function, const char *file, unsig
     if (m->count == m->capacity) {
         m->capacity = m->capacity == 0 ? 1024 : 2 * m->capacity;
         m->places = reallocarray(m->places, m->capacity, sizeof *m->places);
-        NL_REQUIRE(m->places != NULL, "out of memory");
+        PROGRAM_REQUIRE(m->places != NULL, "out of memory");
     }
     m->places[m->count++] = (symbol_place){copy(function), copy(file), line};
 }

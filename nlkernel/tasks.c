@@ -2,7 +2,7 @@
 
 #include "tasks.h"
 
-#include "base/error.h"
+#include "base/program_memory.h"
 #include "base/hash_bytes.h"
 
 #include <fcntl.h>
@@ -41,7 +41,7 @@ static void grow_names(tasks *t)
     task_name **old = t->names;
     t->name_capacity = before == 0 ? FIRST_SLOTS : before * 2;
     t->names = calloc(t->name_capacity, sizeof(task_name *));
-    NL_REQUIRE(t->names != NULL, "out of memory");
+    PROGRAM_REQUIRE(t->names != NULL, "out of memory");
     for (size_t i = 0; i < before; i++) {
         if (old[i] == NULL) /* NOLINT(clang-analyzer-unix.Malloc): tasks_free leaves none, and 0 of them */
             continue;
@@ -62,9 +62,9 @@ static task_name *name_of(tasks *t, const char *text, size_t size)
         if (t->names[at]->size == size && memcmp(t->names[at]->text, text, size) == 0)
             return t->names[at];
     task_name *name = calloc(1, sizeof *name);
-    NL_REQUIRE(name != NULL, "out of memory");
+    PROGRAM_REQUIRE(name != NULL, "out of memory");
     name->shapes = calloc(t->event_count + 1, sizeof *name->shapes);
-    NL_REQUIRE(name->shapes != NULL, "out of memory");
+    PROGRAM_REQUIRE(name->shapes != NULL, "out of memory");
     memcpy(name->text, text, size);
     name->size = size;
     t->names[at] = name;
@@ -96,7 +96,7 @@ static void grow_tasks(tasks *t)
     task *old = t->slots;
     t->capacity = before == 0 ? FIRST_SLOTS : before * 2;
     t->slots = calloc(t->capacity, sizeof *t->slots);
-    NL_REQUIRE(t->slots != NULL, "out of memory");
+    PROGRAM_REQUIRE(t->slots != NULL, "out of memory");
     for (size_t i = 0; i < before; i++)
         if (old[i].used)
             t->slots[slot_of(t, old[i].tid)] = old[i];

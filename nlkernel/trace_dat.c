@@ -3,6 +3,7 @@
 #include "trace_dat.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 #include "convert.h"
 #include "record/record_internal.h"
 #include "kallsyms.h"
@@ -133,7 +134,7 @@ static void add_event(trace_dat *t, bytes text)
 {
     size_t size = (size_t)(text.end - text.at);
     char *copy = strndup(text.at, size), name[64];
-    NL_REQUIRE(copy != NULL, "out of memory");
+    PROGRAM_REQUIRE(copy != NULL, "out of memory");
     kernel_event event;
     if (sscanf(copy, "name: %63s", name) == 1 && strncmp(name, "func", 4) == 0) {
         kernel_event_name(&event, "ftrace", name);
@@ -433,7 +434,7 @@ bool trace_dat_read(calls *c, const char *data, size_t size)
     }
     t.events = calloc(EVENT_IDS, sizeof *t.events);
     t.record = nl_record_new();
-    NL_REQUIRE(t.events != NULL, "out of memory");
+    PROGRAM_REQUIRE(t.events != NULL, "out of memory");
     bool good = version[0] == '6' ? read_6(&t, b) : read_7(&t, b);
     for (size_t i = 0; i < EVENT_IDS; i++)
         if (t.events[i].name != NULL)

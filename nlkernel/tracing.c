@@ -3,6 +3,7 @@
 #include "tracing.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 #include "rights.h"
 
 #include <errno.h>
@@ -25,7 +26,7 @@ char *tracing_path(const tracing *t, const char *format, ...)
     va_start(arguments, format);
     int got = vasprintf(&name, format, arguments);
     va_end(arguments);
-    NL_REQUIRE(got >= 0 && asprintf(&path, "%s/%s", t->path, name) >= 0, "out of memory");
+    PROGRAM_REQUIRE(got >= 0 && asprintf(&path, "%s/%s", t->path, name) >= 0, "out of memory");
     free(name);
     return path;
 }
@@ -89,7 +90,7 @@ static bool mount_for_us(tracing *t)
         return false;
     }
     close(fs);
-    NL_REQUIRE(asprintf(&t->path, "/proc/self/fd/%d", t->mount_fd) >= 0, "out of memory");
+    PROGRAM_REQUIRE(asprintf(&t->path, "/proc/self/fd/%d", t->mount_fd) >= 0, "out of memory");
     return true;
 }
 
@@ -106,7 +107,7 @@ static bool find(tracing *t, const char *path)
     if (path == NULL)
         return mount_for_us(t);
     t->path = strdup(path);
-    NL_REQUIRE(t->path != NULL, "out of memory");
+    PROGRAM_REQUIRE(t->path != NULL, "out of memory");
     return true;
 }
 

@@ -507,8 +507,12 @@ int options_parse_again(const options_usage *usage, int argc, char **argv, void 
                         void (*report)(void *user, const char *message), void *user)
 {
     options_reading r = {.usage = usage, .base = settings, .report = report, .user = user};
-    for (const options_group *group = options_groups(usage); group->rows != NULL; group++)
-        nl_options_init(group->rows, r.base + group->offset);
+    for (const options_group *group = options_groups(usage); group->rows != NULL; group++) {
+        char message[NL_OPTION_MESSAGE_SIZE];
+        const nl_option *row = nl_options_init(group->rows, r.base + group->offset, message);
+        if (row != NULL)
+            options_reject(&r, "--%s: default: %s", row->name, message);
+    }
     options_read_environment(&r);
     int first = options_read_words(&r, argc, argv);
     if (usage->commands != NULL)

@@ -5,6 +5,7 @@
 #include "record/terminal.h"
 
 #include "base/environment_value.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 
 #include <errno.h>
@@ -43,6 +44,13 @@ void program_start(const char *name, char **argv)
     while (fd >= 0 && fd <= STDERR_FILENO);
     if (fd > STDERR_FILENO)
         close(fd);
+}
+
+/* The library calls it: exported, so that the shared library finds it too. */
+__attribute__((visibility("default"))) void program_memory_failed(void)
+{
+    program_error("out of memory");
+    exit(1);
 }
 
 void program_host(char *host, size_t size)

@@ -5,6 +5,7 @@
 
 #include "base/environment_value.h"
 #include "base/error.h"
+#include "base/program_memory.h"
 #include "base/monotonic.h"
 
 #include <errno.h>
@@ -88,7 +89,8 @@ static bool open_kernel(nl_environment *e, const char *rules, const char *const 
     while (parameters != NULL && parameters[count] != NULL)
         count++;
     const char **arguments = calloc(2 * count + 8, sizeof *arguments);
-    NL_REQUIRE(arguments != NULL, "out of memory");
+    if (arguments == NULL)
+        return nl_memory_failed() == NL_OK;
     arguments[size++] = program;
     arguments[size++] = "live";
     arguments[size++] = "--quiet";
@@ -102,7 +104,7 @@ static bool open_kernel(nl_environment *e, const char *rules, const char *const 
     bool good = start_child(e, (char **)arguments);
     free(arguments);
     e->decoder = nl_decoder_new(NULL);
-    return good;
+    return good && e->decoder != NULL;
 }
 
 /* Waits for bytes, and gives them to the decoder. NL_AGAIN when there are none. */
@@ -218,9 +220,10 @@ static nl_status next_of_source(nl_environment *e, int timeout_ms, const nl_reco
 
 nl_environment *nl_environment_open(const char *rules, const char *source, const char *const *parameters)
 {
-    NL_REQUIRE(rules != NULL, "the path of the rules is wanted");
-    nl_environment *e = calloc(1, sizeof *e);
-    NL_REQUIRE(e != NULL, "out of memory");
+    NL_REQUIRE(rules != NULL, "rules is NULL", NULL);
+    nl_environment *e = nl_memory_check(calloc(1, sizeof *e));
+    if (e == NULL)
+        return NULL;
     e->fd = -1;
     bool good = source == NULL ? open_kernel(e, rules, parameters) : open_source(e, rules, source, parameters);
     if (good)
@@ -231,7 +234,7 @@ nl_environment *nl_environment_open(const char *rules, const char *source, const
 
 nl_status nl_environment_next(nl_environment *e, int timeout_ms, const nl_record **record)
 {
-    NL_REQUIRE(e != NULL && record != NULL, "an environment, and a place for the record, are wanted");
+    NL_REQUIRE(e != NULL && record != NULL, "environment or record is NULL", NL_FAILED);
     return e->reader != NULL ? next_of_source(e, timeout_ms, record) : next_of_child(e, timeout_ms, record);
 }
 

@@ -3,6 +3,7 @@
 #include "synthesis/synthesis_internal.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 
 #include "synthesis/syscalls.h"
 
@@ -223,7 +224,7 @@ void make_put(nl_synthesis *s, const rule *r, nl_record *record)
     if (s->made_count == s->made_capacity) {
         size_t capacity = s->made_capacity == 0 ? 64 : 2 * s->made_capacity;
         nl_record **made = calloc(capacity, sizeof(nl_record *));
-        NL_REQUIRE(made != NULL, "out of memory");
+        PROGRAM_REQUIRE(made != NULL, "out of memory");
         for (size_t i = 0; i < s->made_count; i++)
             made[i] = s->made[(s->made_first + i) % s->made_capacity];
         free(s->made);
@@ -248,7 +249,7 @@ static void keep_spare(nl_synthesis *s, nl_record *record)
     enum { SPARE_MOST = 64 };
     if (s->spare == NULL)
         s->spare = calloc(SPARE_MOST, sizeof(nl_record *));
-    NL_REQUIRE(s->spare != NULL, "out of memory");
+    PROGRAM_REQUIRE(s->spare != NULL, "out of memory");
     nl_record_clear(record);
     if (s->spare_count < SPARE_MOST)
         s->spare[s->spare_count++] = record;
@@ -258,7 +259,7 @@ static void keep_spare(nl_synthesis *s, nl_record *record)
 
 const nl_record *nl_synthesis_next(nl_synthesis *s)
 {
-    NL_REQUIRE(s != NULL, "a synthesis is wanted");
+    NL_REQUIRE(s != NULL, "synthesis is NULL", NULL);
     if (s->given != NULL)
         keep_spare(s, s->given);
     s->given = NULL;

@@ -3,6 +3,7 @@
 #include "synthesis/synthesis_internal.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 
 #include <fnmatch.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ static void want(nl_synthesis *s, source *from, unsigned field)
         return;
     if (field >= from->slot_count) {
         from->slots = reallocarray(from->slots, s->name_count, sizeof *from->slots);
-        NL_REQUIRE(from->slots != NULL, "out of memory");
+        PROGRAM_REQUIRE(from->slots != NULL, "out of memory");
         memset(from->slots + from->slot_count, 0, (s->name_count - from->slot_count) * sizeof *from->slots);
         from->slot_count = s->name_count;
     }
@@ -24,7 +25,7 @@ static void want(nl_synthesis *s, source *from, unsigned field)
         return;
     from->wanted = reallocarray(from->wanted, from->wanted_count + 1, sizeof *from->wanted);
     from->wanted_names = reallocarray(from->wanted_names, from->wanted_count + 1, sizeof *from->wanted_names);
-    NL_REQUIRE(from->wanted != NULL && from->wanted_names != NULL, "out of memory");
+    PROGRAM_REQUIRE(from->wanted != NULL && from->wanted_names != NULL, "out of memory");
     from->wanted[from->wanted_count] = field;
     from->wanted_names[from->wanted_count] = s->names[field];
     from->slots[field] = ++from->wanted_count;
@@ -64,10 +65,10 @@ static int order_clauses(const void *a, const void *b)
 static source *make_source(nl_synthesis *s, const text *name)
 {
     source *made = calloc(1, sizeof *made);
-    NL_REQUIRE(made != NULL, "out of memory");
+    PROGRAM_REQUIRE(made != NULL, "out of memory");
     made->name = name;
     made->clauses = calloc(CLAUSES_MOST, sizeof(clause *));
-    NL_REQUIRE(made->clauses != NULL, "out of memory");
+    PROGRAM_REQUIRE(made->clauses != NULL, "out of memory");
     for (size_t i = 0; i < s->rule_count; i++)
         for (size_t j = 0; j < s->rules[i].clause_count && made->clause_count < CLAUSES_MOST; j++)
             if (is_meant(&s->rules[i].clauses[j], name->data))
@@ -136,7 +137,7 @@ bool event_key(const event *e, const clause *c, key *k)
 static event *make_event(nl_synthesis *s, const source *from, uint64_t mask, const nl_record *record)
 {
     event *e = malloc(sizeof *e + from->wanted_count * sizeof *e->values);
-    NL_REQUIRE(e != NULL, "out of memory");
+    PROGRAM_REQUIRE(e != NULL, "out of memory");
     *e = (event){.time_ns = record->time_ns, .order = s->order++, .mask = mask, .source = from, .references = 1};
     e->host = value_of_text(&s->texts, record->host);
     e->prog = value_of_text(&s->texts, record->prog);
@@ -152,7 +153,7 @@ static event *make_event(nl_synthesis *s, const source *from, uint64_t mask, con
 static event *make_lost(nl_synthesis *s, const nl_record *record)
 {
     event *e = calloc(1, sizeof *e);
-    NL_REQUIRE(e != NULL, "out of memory");
+    PROGRAM_REQUIRE(e != NULL, "out of memory");
     *e = (event){.time_ns = record->time_ns, .order = s->order++, .references = 1};
     return e;
 }
@@ -266,7 +267,7 @@ static void wait_for_others(nl_synthesis *s, event *e)
     if (s->waiting_count == s->waiting_capacity) {
         s->waiting_capacity = s->waiting_capacity == 0 ? 1024 : 2 * s->waiting_capacity;
         s->waiting = reallocarray(s->waiting, s->waiting_capacity, sizeof(event *));
-        NL_REQUIRE(s->waiting != NULL, "out of memory");
+        PROGRAM_REQUIRE(s->waiting != NULL, "out of memory");
     }
     s->waiting[s->waiting_count++] = e;
     if (s->waiting_count >= WAITING_MOST)
@@ -303,7 +304,7 @@ void queue_take(nl_synthesis *s, const nl_record *record, const rule *maker)
 
 bool nl_synthesis_put(nl_synthesis *s, const nl_record *record)
 {
-    NL_REQUIRE(s != NULL && record != NULL, "a synthesis and a record are wanted");
+    NL_REQUIRE(s != NULL && record != NULL, "synthesis or record is NULL", false);
     uint64_t taken = s->stats.taken;
     queue_take(s, record, NULL);
     return s->stats.taken != taken;
@@ -311,14 +312,14 @@ bool nl_synthesis_put(nl_synthesis *s, const nl_record *record)
 
 void nl_synthesis_advance(nl_synthesis *s, int64_t before_ns)
 {
-    NL_REQUIRE(s != NULL, "a synthesis is wanted");
+    NL_REQUIRE(s != NULL, "synthesis is NULL", );
     process_waiting(s, before_ns, SIZE_MAX);
     advance_sums(s, before_ns);
 }
 
 void nl_synthesis_finish(nl_synthesis *s)
 {
-    NL_REQUIRE(s != NULL, "a synthesis is wanted");
+    NL_REQUIRE(s != NULL, "synthesis is NULL", );
     process_waiting(s, INT64_MAX, SIZE_MAX);
     for (size_t i = 0; i < s->rule_count; i++)
         if (s->rules[i].kind == RULE_SUM || s->rules[i].kind == RULE_RATE || s->rules[i].kind == RULE_HISTOGRAM)
@@ -328,7 +329,7 @@ void nl_synthesis_finish(nl_synthesis *s)
 static nl_synthesis *make_synthesis(nl_sections *sections, bool good)
 {
     nl_synthesis *s = calloc(1, sizeof *s);
-    NL_REQUIRE(s != NULL, "out of memory");
+    PROGRAM_REQUIRE(s != NULL, "out of memory");
     s->now_ns = INT64_MIN;
     if (!good || !rules_read(s, sections)) {
         nl_synthesis_free(s);
@@ -340,7 +341,7 @@ static nl_synthesis *make_synthesis(nl_sections *sections, bool good)
 
 nl_synthesis *nl_synthesis_read(const char *path, const char *const *parameters)
 {
-    NL_REQUIRE(path != NULL, "a path is wanted");
+    NL_REQUIRE(path != NULL, "path is NULL", NULL);
     nl_sections sections;
     bool good = nl_sections_read(&sections, path, parameters);
     return make_synthesis(&sections, good);
@@ -348,7 +349,7 @@ nl_synthesis *nl_synthesis_read(const char *path, const char *const *parameters)
 
 nl_synthesis *nl_synthesis_parse(const char *text, const char *name, const char *const *parameters)
 {
-    NL_REQUIRE(text != NULL && name != NULL, "a text and its name are wanted");
+    NL_REQUIRE(text != NULL && name != NULL, "text or name is NULL", NULL);
     nl_sections sections;
     bool good = nl_sections_parse(&sections, text, name, parameters);
     return make_synthesis(&sections, good);
@@ -402,7 +403,7 @@ void nl_synthesis_free(nl_synthesis *s)
 
 void nl_synthesis_get_stats(const nl_synthesis *s, nl_synthesis_stats *stats)
 {
-    NL_REQUIRE(s != NULL && stats != NULL, "a synthesis, and a place for its counts, are wanted");
+    NL_REQUIRE(s != NULL && stats != NULL, "synthesis or stats is NULL", );
     *stats = s->stats;
     stats->waiting = s->waiting_count;
 }

@@ -2,7 +2,7 @@
 
 #include "synthesis/synthesis_internal.h"
 
-#include "base/error.h"
+#include "base/program_memory.h"
 #include "record/field_name.h"
 
 #include <stdlib.h>
@@ -20,7 +20,7 @@ typedef struct reading {
 static void *more(void *list, size_t count, size_t size)
 {
     list = reallocarray(list, count + 1, size);
-    NL_REQUIRE(list != NULL, "out of memory");
+    PROGRAM_REQUIRE(list != NULL, "out of memory");
     return list;
 }
 
@@ -31,7 +31,7 @@ unsigned name_number(nl_synthesis *s, const char *name)
             return (unsigned)i;
     s->names = more(s->names, s->name_count, sizeof *s->names);
     s->names[s->name_count] = strdup(name);
-    NL_REQUIRE(s->names[s->name_count] != NULL, "out of memory");
+    PROGRAM_REQUIRE(s->names[s->name_count] != NULL, "out of memory");
     return (unsigned)s->name_count++;
 }
 
@@ -159,7 +159,7 @@ static void add_patterns(clause *c, char *events)
     for (char *save = NULL, *one = strtok_r(events, ",", &save); one != NULL; one = strtok_r(NULL, ",", &save)) {
         c->patterns = more(c->patterns, c->pattern_count, sizeof *c->patterns);
         c->patterns[c->pattern_count] = strdup(one);
-        NL_REQUIRE(c->patterns[c->pattern_count] != NULL, "out of memory");
+        PROGRAM_REQUIRE(c->patterns[c->pattern_count] != NULL, "out of memory");
         char *colon = strchr(c->patterns[c->pattern_count++], ':');
         if (colon != NULL)
             *colon = '.';
@@ -204,7 +204,7 @@ static bool read_label(reading *r, rule *into, const char *label, unsigned *numb
     if (into->label_count == LABELS_MOST)
         return WRONG(r, "there are at most %d states", LABELS_MOST);
     into->labels[into->label_count] = strdup(label);
-    NL_REQUIRE(into->labels[into->label_count] != NULL, "out of memory");
+    PROGRAM_REQUIRE(into->labels[into->label_count] != NULL, "out of memory");
     into->label_count++;
     return true;
 }
@@ -420,7 +420,7 @@ static bool read_rule(reading *r, const nl_section *section, rule_kind kind)
     rule *into = &r->s->rules[r->s->rule_count++];
     *into = (rule){
         .kind = kind, .name = strdup(section->name), .value_field = NO_FIELD, .next_ns = INT64_MIN, .segments = true};
-    NL_REQUIRE(into->name != NULL, "out of memory");
+    PROGRAM_REQUIRE(into->name != NULL, "out of memory");
     if (!is_name(into->name))
         return WRONG(r, "[%s NAME]: a name is wanted, for the events that it makes", section->kind);
     for (size_t i = 0; i < section->setting_count; i++) {
@@ -438,7 +438,7 @@ static bool read_table(reading *r, const nl_section *section)
     *t = (table){.name = strdup(section->name),
                  .keys = calloc(section->setting_count + 1, sizeof *t->keys),
                  .values = calloc(section->setting_count + 1, sizeof *t->values)};
-    NL_REQUIRE(t->name != NULL && t->keys != NULL && t->values != NULL, "out of memory");
+    PROGRAM_REQUIRE(t->name != NULL && t->keys != NULL && t->values != NULL, "out of memory");
     if (!is_name(t->name))
         return WRONG(r, "[table NAME] is wanted");
     for (size_t i = 0; i < section->setting_count; i++) {
@@ -497,7 +497,7 @@ bool rules_read(nl_synthesis *s, const nl_sections *sections)
     reading r = {.s = s, .sections = sections};
     s->rules = calloc(sections->count + 1, sizeof *s->rules);
     s->tables = calloc(sections->count + 1, sizeof *s->tables);
-    NL_REQUIRE(s->rules != NULL && s->tables != NULL, "out of memory");
+    PROGRAM_REQUIRE(s->rules != NULL && s->tables != NULL, "out of memory");
     s->tid_field = name_number(s, "TID");
     for (unsigned i = 0; i < 4; i++)
         s->learn_tid[i] = NO_FIELD;

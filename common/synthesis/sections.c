@@ -3,6 +3,7 @@
 #include "synthesis/sections.h"
 
 #include "base/error.h"
+#include "base/program_memory.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -27,7 +28,7 @@ bool nl_sections_error(const nl_sections *s, unsigned line, const char *format, 
 static char *copy(const char *data, size_t size)
 {
     char *text = strndup(data, size);
-    NL_REQUIRE(text != NULL, "out of memory");
+    PROGRAM_REQUIRE(text != NULL, "out of memory");
     return text;
 }
 
@@ -83,7 +84,7 @@ static bool begin_section(nl_sections *s, const char *begin, const char *end, un
     char *inside = trimmed(begin + 1, end - 1);
     size_t size = strcspn(inside, " \t");
     s->list = reallocarray(s->list, s->count + 1, sizeof *s->list);
-    NL_REQUIRE(s->list != NULL, "out of memory");
+    PROGRAM_REQUIRE(s->list != NULL, "out of memory");
     s->list[s->count++] =
         (nl_section){.kind = copy(inside, size), .name = trimmed(inside + size, inside + strlen(inside)), .line = line};
     free(inside);
@@ -99,7 +100,7 @@ static bool add_setting(nl_sections *s, const char *begin, const char *end, unsi
         return nl_sections_error(s, line, "a [SECTION] is wanted before the first value");
     nl_section *section = &s->list[s->count - 1];
     section->settings = reallocarray(section->settings, section->setting_count + 1, sizeof *section->settings);
-    NL_REQUIRE(section->settings != NULL, "out of memory");
+    PROGRAM_REQUIRE(section->settings != NULL, "out of memory");
     section->settings[section->setting_count++] = (nl_setting){trimmed(begin, equals), trimmed(equals + 1, end), line};
     return true;
 }
@@ -129,7 +130,7 @@ static bool take_lines(nl_sections *s, const char *text)
             stop--;
         bool goes_on = stop > at && stop[-1] == '\\' && *end != '\0';
         char *larger = realloc(joined, size + (size_t)(stop - at) + 1);
-        NL_REQUIRE(larger != NULL, "out of memory");
+        PROGRAM_REQUIRE(larger != NULL, "out of memory");
         joined = larger;
         memcpy(joined + size, at, (size_t)(stop - at));
         size += (size_t)(stop - at) - (goes_on ? 1 : 0);
@@ -172,7 +173,8 @@ static bool substitute(const nl_sections *s, char **text, unsigned line, const c
             return nl_sections_error(s, line, "there is no [parameter] for %.*s",
                                      end != NULL ? (int)(end + 1 - dollar) : 20, dollar);
         from = (size_t)(dollar - *text) + strlen(value);
-        NL_REQUIRE(asprintf(&replaced, "%.*s%s%s", (int)(dollar - *text), *text, value, end + 1) >= 0, "out of memory");
+        PROGRAM_REQUIRE(asprintf(&replaced, "%.*s%s%s", (int)(dollar - *text), *text, value, end + 1) >= 0,
+                        "out of memory");
         free(*text);
         *text = replaced;
     }
@@ -214,7 +216,7 @@ bool nl_sections_read(nl_sections *s, const char *path, const char *const *param
     *s = (nl_sections){0};
     FILE *file = fopen(path, "re");
     char *text = calloc(1, FILE_MOST + 1);
-    NL_REQUIRE(text != NULL, "out of memory");
+    PROGRAM_REQUIRE(text != NULL, "out of memory");
     size_t size = file != NULL ? fread(text, 1, FILE_MOST, file) : 0;
     bool good = file != NULL && !ferror(file);
     if (!good)

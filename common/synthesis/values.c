@@ -3,7 +3,7 @@
 #include "synthesis/synthesis_internal.h"
 
 #include "base/hash_bytes.h"
-#include "base/error.h"
+#include "base/program_memory.h"
 #include "record/number.h"
 
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static void grow_texts(texts *t)
 {
     size_t count = t->bucket_count == 0 ? 256 : t->bucket_count * 4;
     text **buckets = calloc(count, sizeof *buckets);
-    NL_REQUIRE(buckets != NULL, "out of memory");
+    PROGRAM_REQUIRE(buckets != NULL, "out of memory");
     for (size_t i = 0; i < t->bucket_count; i++)
         for (text *at = t->buckets[i], *next; at != NULL; at = next) {
             next = at->next;
@@ -36,7 +36,7 @@ text *texts_intern(texts *t, const char *data, size_t size)
         if (at->hash == hash && at->size == size && (size == 0 || memcmp(at->data, data, size) == 0))
             return at;
     text *added = malloc(sizeof *added + size + 1);
-    NL_REQUIRE(added != NULL, "out of memory");
+    PROGRAM_REQUIRE(added != NULL, "out of memory");
     *added = (text){.next = t->buckets[hash & (t->bucket_count - 1)], .hash = hash, .size = size};
     if (size > 0)
         memcpy(added->data, data, size);
@@ -217,7 +217,7 @@ static void grow_map(map *m)
 {
     map grown = {.bucket_count = m->bucket_count == 0 ? 64 : m->bucket_count * 4, .count = m->count};
     grown.buckets = calloc(grown.bucket_count, sizeof *grown.buckets);
-    NL_REQUIRE(grown.buckets != NULL, "out of memory");
+    PROGRAM_REQUIRE(grown.buckets != NULL, "out of memory");
     for (size_t i = 0; i < m->bucket_count; i++)
         for (entry *at = m->buckets[i], *next; at != NULL; at = next) {
             next = at->next;
@@ -240,7 +240,7 @@ entry *map_put(map *m, const key *k, size_t size, bool *added)
     if (m->count >= ENTRIES_MOST)
         return NULL;
     entry *e = calloc(1, size);
-    NL_REQUIRE(e != NULL, "out of memory");
+    PROGRAM_REQUIRE(e != NULL, "out of memory");
     e->hash = hash;
     e->key = *k;
     *place = e;

@@ -1,31 +1,37 @@
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-void nl_buffer_reserve(nl_buffer *buffer, size_t extra)
+bool nl_buffer_reserve(nl_buffer *buffer, size_t extra)
 {
     if (buffer->capacity - buffer->size >= extra)
-        return;
-    NL_REQUIRE(extra <= SIZE_MAX / 2 - buffer->size, "the size is beyond any memory");
+        return true;
+    if (extra > SIZE_MAX / 2 - buffer->size)
+        return nl_memory_failed() == NL_OK;
     size_t capacity = buffer->capacity < 64 ? 64 : buffer->capacity;
     while (capacity - buffer->size < extra)
         capacity *= 2;
     char *data = realloc(buffer->data, capacity);
-    NL_REQUIRE(data != NULL, "out of memory");
+    if (data == NULL)
+        return nl_memory_failed() == NL_OK;
     buffer->data = data;
     buffer->capacity = capacity;
+    return true;
 }
 
-void nl_buffer_append(nl_buffer *buffer, const void *data, size_t size)
+bool nl_buffer_append(nl_buffer *buffer, const void *data, size_t size)
 {
     if (size == 0)
-        return;
-    nl_buffer_reserve(buffer, size);
+        return true;
+    if (!nl_buffer_reserve(buffer, size))
+        return false;
     memcpy(buffer->data + buffer->size, data, size);
     buffer->size += size;
+    return true;
 }
 
 void nl_buffer_free(nl_buffer *buffer)

@@ -2,10 +2,12 @@
 
 #include "base/distribution.h"
 
+#include "base/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-/* For programs and the library alike: it uses nothing else of either, and out of memory it aborts. */
+/* For programs and the library alike: it uses nothing else of either. */
 
 /* Values below TWICE have a bucket each; above, each power of two has EACH, all of the same width. */
 enum { BITS = 6, EACH = 1 << BITS, TWICE = 2 * EACH, BUCKETS = TWICE + (62 - BITS) * EACH };
@@ -30,36 +32,49 @@ static int64_t value_of(const nl_distribution *d, size_t bucket)
     return value <= d->least ? d->least : value;
 }
 
-static void count_in_buckets(nl_distribution *d)
+/* Without memory a program ends, and the library leaves the value out. */
+static bool memory_failed(void)
+{
+    if (program_memory_failed != NULL)
+        program_memory_failed();
+    return false;
+}
+
+static bool count_in_buckets(nl_distribution *d)
 {
     d->buckets = calloc(BUCKETS, sizeof *d->buckets);
     if (d->buckets == NULL)
-        abort();
+        return memory_failed();
     for (size_t i = 0; i < NL_DISTRIBUTION_EXACT; i++)
         d->buckets[bucket_of(d->values[i])]++;
     free(d->values);
     d->values = NULL;
+    return true;
 }
 
 void nl_distribution_add(nl_distribution *d, int64_t value)
 {
-    d->least = d->count == 0 || value < d->least ? value : d->least;
-    d->most = d->count == 0 || value > d->most ? value : d->most;
-    d->total += (double)value;
-    if (d->buckets == NULL && d->count == NL_DISTRIBUTION_EXACT)
-        count_in_buckets(d);
+    if (d->buckets == NULL && d->count == NL_DISTRIBUTION_EXACT && !count_in_buckets(d))
+        return;
     if (d->buckets != NULL) {
         d->buckets[bucket_of(value)]++;
     } else {
         if (d->count == d->capacity) {
-            d->capacity = d->capacity == 0 ? 8 : 2 * d->capacity;
-            d->values = reallocarray(d->values, d->capacity, sizeof *d->values);
-            if (d->values == NULL)
-                abort();
+            size_t capacity = d->capacity == 0 ? 8 : 2 * d->capacity;
+            int64_t *values = reallocarray(d->values, capacity, sizeof *values);
+            if (values == NULL) {
+                memory_failed();
+                return;
+            }
+            d->values = values;
+            d->capacity = capacity;
         }
         d->values[d->count] = value;
         d->sorted = false;
     }
+    d->least = d->count == 0 || value < d->least ? value : d->least;
+    d->most = d->count == 0 || value > d->most ? value : d->most;
+    d->total += (double)value;
     d->count++;
 }
 

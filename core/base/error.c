@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -23,10 +24,32 @@ static _Thread_local char *message __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
+/* For threads whose first failure is that there is no memory. */
+enum { SPARE_COUNT = 16 };
+static char spare[SPARE_COUNT][MESSAGE_SIZE];
+static bool spare_used[SPARE_COUNT];
+
+static char *take_spare(void)
+{
+    for (int i = 0; i < SPARE_COUNT; i++)
+        if (!__atomic_exchange_n(&spare_used[i], true, __ATOMIC_ACQ_REL)) {
+            spare[i][0] = '\0';
+            return spare[i];
+        }
+    return NULL;
+}
+
 static void free_message(void *unused)
 {
     (void)unused;
-    munmap(message, MESSAGE_SIZE);
+    bool is_spare = false;
+    for (int i = 0; i < SPARE_COUNT && !is_spare; i++) {
+        is_spare = message == spare[i];
+        if (is_spare)
+            __atomic_store_n(&spare_used[i], false, __ATOMIC_RELEASE);
+    }
+    if (!is_spare)
+        munmap(message, MESSAGE_SIZE);
     message = NULL;
 }
 
@@ -46,7 +69,7 @@ static bool has_message(void)
     if (message != NULL)
         return true;
     void *memory = mmap(NULL, MESSAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED && (memory = take_spare()) == NULL)
         return false;
     message = memory;
     pthread_once(&key_once, make_key);
@@ -107,10 +130,19 @@ nl_status nl_error_prepend(const char *format, ...)
     return NL_FAILED;
 }
 
-void nl_abort_call(const char *function, const char *what)
+nl_status nl_error_call(const char *function, const char *problem)
 {
-    fprintf(stderr, "netlogger: wrong call of %s: %s\n", function, what);
-    abort();
+    return nl_error_set("wrong call of %s: %s", function, problem);
+}
+
+__thread unsigned nl_memory_failures;
+
+nl_status nl_memory_failed(void)
+{
+    if (program_memory_failed != NULL)
+        program_memory_failed();
+    nl_memory_failures++;
+    return nl_error_set("out of memory");
 }
 
 const char *nl_error_message(void)

@@ -16,14 +16,20 @@ nl_status nl_error_set_errno(const char *format, ...) NL_PRINTF(1, 2);
 /* Puts words and ": " before this thread's message. Always returns NL_FAILED. errno is kept. */
 nl_status nl_error_prepend(const char *format, ...) NL_PRINTF(1, 2);
 
-/* A wrong call by the programmer: says so on standard error and aborts. */
-_Noreturn void nl_abort_call(const char *function, const char *what);
+/* Reports a wrong call by the programmer of the host program. Returns NL_FAILED. */
+nl_status nl_error_call(const char *function, const char *problem);
 
-/* Aborts when a condition that only a wrong call can break does not hold. */
-#define NL_REQUIRE(condition, what)                                                                                    \
+/*
+ * Returns from a function whose caller broke a condition, with the value behind problem (none from a void function):
+ *
+ *   NL_REQUIRE(record != NULL, "record is NULL", NL_FAILED);
+ */
+#define NL_REQUIRE(condition, problem, ...)                                                                            \
     do {                                                                                                               \
-        if (!(condition))                                                                                              \
-            nl_abort_call(__func__, what);                                                                             \
+        if (__builtin_expect(!(condition), 0)) {                                                                       \
+            nl_error_call(__func__, problem);                                                                          \
+            return __VA_ARGS__;                                                                                        \
+        }                                                                                                              \
     } while (0)
 
 #endif

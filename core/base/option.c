@@ -318,14 +318,12 @@ const char *nl_option_get(const nl_option *row, const void *settings, char scrat
     }
 }
 
-void nl_options_init(const nl_option *rows, void *settings)
+const nl_option *nl_options_init(const nl_option *rows, void *settings, char message[NL_OPTION_MESSAGE_SIZE])
 {
-    char message[NL_OPTION_MESSAGE_SIZE];
     for (; rows->name != NULL; rows++)
-        if (rows->initial != NULL && *rows->initial != '(' && !nl_option_set(rows, settings, rows->initial, message)) {
-            fprintf(stderr, "default of option %s: %s\n", rows->name, message);
-            abort();
-        }
+        if (rows->initial != NULL && *rows->initial != '(' && !nl_option_set(rows, settings, rows->initial, message))
+            return rows;
+    return NULL;
 }
 
 void nl_options_free(const nl_option *rows, void *settings)

@@ -109,8 +109,8 @@ bool nl_option_set(const nl_option *row, void *settings, const char *value, char
  */
 const char *nl_option_get(const nl_option *row, const void *settings, char scratch[NL_OPTION_VALUE_SIZE]);
 
-/* Sets all defaults. A default that its own row rejects aborts. */
-void nl_options_init(const nl_option *rows, void *settings);
+/* Sets all defaults. Returns NULL, or the row that rejects its own default, with the reason in message. */
+const nl_option *nl_options_init(const nl_option *rows, void *settings, char message[NL_OPTION_MESSAGE_SIZE]);
 
 /* Frees all copies, and sets them NULL. */
 void nl_options_free(const nl_option *rows, void *settings);

@@ -1,24 +1,25 @@
-/* Copies of texts, from the heap. Where there is no memory for one the program is ended, in words. */
+/* Copies of texts, from the heap. */
 #ifndef NETLOGGER_BASE_TEXT_H
 #define NETLOGGER_BASE_TEXT_H
 
-#include "base/error.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* NUL-terminated, whatever bytes text has; to be freed (data). */
+/* NUL-terminated, whatever bytes text has; the caller frees data, which is NULL when there is no memory. */
 static inline nl_string nl_string_copy(nl_string text)
 {
-    char *copy = malloc(text.size + 1);
-    NL_REQUIRE(copy != NULL, "out of memory");
+    char *copy = nl_memory_check(malloc(text.size + 1));
+    if (copy == NULL)
+        return (nl_string){NULL, 0};
     if (text.size > 0)
         memcpy(copy, text.data, text.size);
     copy[text.size] = '\0';
     return (nl_string){copy, text.size};
 }
 
-/* NULL of NULL. */
+/* The caller frees it. NULL when text is NULL or there is no memory. */
 static inline char *nl_text_copy(const char *text)
 {
     return text != NULL ? (char *)nl_string_copy((nl_string){text, strlen(text)}).data : NULL;

@@ -184,7 +184,7 @@ bool nl_filter_matches(const nl_filter *filter, const nl_record *record)
 
 const char *nl_filter_text(const nl_filter *filter)
 {
-    NL_REQUIRE(filter != NULL, "filter is NULL");
+    NL_REQUIRE(filter != NULL, "filter is NULL", "");
     return filter->text.data;
 }
 

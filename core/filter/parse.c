@@ -11,6 +11,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "filter/filter_internal.h"
 #include "record/bytes.h"
 #include "record/number.h"
@@ -174,12 +175,16 @@ static bool read_bare(parser *p, nl_string *text)
     return true;
 }
 
+/* NULL when there is no memory. */
 static nl_operand *new_operand(nl_filter *filter)
 {
     if (filter->operand_count == filter->operand_capacity) {
-        filter->operand_capacity = filter->operand_capacity == 0 ? 4 : 2 * filter->operand_capacity;
-        filter->operands = reallocarray(filter->operands, filter->operand_capacity, sizeof *filter->operands);
-        NL_REQUIRE(filter->operands != NULL, "out of memory");
+        size_t capacity = filter->operand_capacity == 0 ? 4 : 2 * filter->operand_capacity;
+        nl_operand *operands = nl_memory_check(reallocarray(filter->operands, capacity, sizeof *operands));
+        if (operands == NULL)
+            return NULL;
+        filter->operands = operands;
+        filter->operand_capacity = capacity;
     }
     return &filter->operands[filter->operand_count++];
 }
@@ -204,6 +209,8 @@ static bool read_value(parser *p, nl_filter_test *test)
     const char *start = p->at;
     bool quoted = *start == '"' || *start == '\'';
     nl_operand *operand = new_operand(p->filter);
+    if (operand == NULL)
+        return false;
     if (test->operand_count++ == 0)
         test->first_operand = (uint32_t)(operand - p->filter->operands);
     p->at += quoted;
@@ -422,18 +429,23 @@ static void prepare_numbers(void)
 
 nl_filter *nl_filter_parse(const char *text)
 {
-    NL_REQUIRE(text != NULL, "text is NULL");
+    NL_REQUIRE(text != NULL, "text is NULL", NULL);
+    const unsigned failures = nl_memory_failures;
     prepare_numbers();
     size_t size = strlen(text);
     size_t room = size < NL_FILTER_SIZE_MAX ? size : NL_FILTER_SIZE_MAX;
     nl_filter *filter = calloc(1, sizeof *filter);
     parser *p = malloc(sizeof *p);
-    NL_REQUIRE(filter != NULL && p != NULL, "out of memory");
+    if (filter == NULL || p == NULL) {
+        nl_memory_failed();
+        free(filter);
+        free(p);
+        return NULL;
+    }
     *p = (parser){.filter = filter, .text = text, .at = text, .end = text + size};
-    filter->tests = calloc(NL_FILTER_TESTS_MAX, sizeof *filter->tests);
-    p->strings = filter->strings = malloc(room + 1);
-    NL_REQUIRE(filter->tests != NULL && filter->strings != NULL, "out of memory");
-    bool good = parse(p);
+    filter->tests = nl_memory_check(calloc(NL_FILTER_TESTS_MAX, sizeof *filter->tests));
+    p->strings = filter->strings = nl_memory_check(malloc(room + 1));
+    bool good = filter->tests != NULL && filter->strings != NULL && parse(p) && nl_memory_failures == failures;
     free(p);
     if (good) {
         nl_filter_test *fewer = reallocarray(filter->tests, filter->test_count, sizeof *fewer);

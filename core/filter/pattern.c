@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "filter/pattern_build.h"
 
 #include <stdlib.h>
@@ -247,8 +248,9 @@ static nl_pattern *make(const nl_builder *builder, const nl_fragment *whole)
     size_t words = builder->count / 64 + (builder->count % 64 != 0);
     size_t groups = builder->count / GROUP_SIZE + (builder->count % GROUP_SIZE != 0);
     size_t rows = 4 + 256 + groups * GROUP_STATES;
-    nl_pattern *p = calloc(1, sizeof *p + rows * words * sizeof(uint64_t));
-    NL_REQUIRE(p != NULL, "out of memory");
+    nl_pattern *p = nl_memory_check(calloc(1, sizeof *p + rows * words * sizeof(uint64_t)));
+    if (p == NULL)
+        return NULL;
     ends e = find_ends(builder, whole);
     *p = (nl_pattern){.words = words,
                       .positions = builder->count,
@@ -277,8 +279,9 @@ static nl_pattern *make(const nl_builder *builder, const nl_fragment *whole)
 
 nl_pattern *nl_pattern_compile(nl_string text, nl_pattern_kind kind, size_t limit)
 {
-    nl_builder *builder = calloc(1, sizeof *builder);
-    NL_REQUIRE(builder != NULL, "out of memory");
+    nl_builder *builder = nl_memory_check(calloc(1, sizeof *builder));
+    if (builder == NULL)
+        return NULL;
     builder->limit = limit < NL_PATTERN_POSITIONS_MAX ? limit : NL_PATTERN_POSITIONS_MAX;
     nl_fragment whole = kind == NL_PATTERN_GLOB ? nl_glob_read(builder, text) : nl_regex_read(builder, text);
     nl_pattern *pattern = NULL;

@@ -46,7 +46,8 @@ static void put_operand(const nl_filter_test *test, const nl_operand *operand, n
 {
     char time[NL_TIME_TEXT_SIZE];
     if (operand->number.kind == NL_NUMBER_NONE) {
-        nl_buffer_reserve(out, 4 * operand->text.size + 2);
+        if (!nl_buffer_reserve(out, 4 * operand->text.size + 2))
+            return;
         char *end = nl_text_put_quoted(out->data + out->size, operand->text);
         out->size = (size_t)(end - out->data);
     } else if (test->member == NL_MEMBER_TIME) {

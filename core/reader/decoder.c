@@ -4,6 +4,7 @@
 #include "reader/decoder_internal.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/bytes.h"
 #include "record/record_internal.h"
 #include "record/text.h"
@@ -27,8 +28,9 @@ static void empty_carry(nl_decoder *decoder)
 
 nl_decoder *nl_decoder_new(const nl_decoder_options *options)
 {
-    nl_decoder *decoder = calloc(1, sizeof *decoder);
-    NL_REQUIRE(decoder != NULL, "out of memory");
+    nl_decoder *decoder = nl_memory_check(calloc(1, sizeof *decoder));
+    if (decoder == NULL)
+        return NULL;
     if (options != NULL)
         decoder->options = *options;
     if (decoder->options.max_record_size == 0)
@@ -36,7 +38,11 @@ nl_decoder *nl_decoder_new(const nl_decoder_options *options)
     if (decoder->options.max_record_size > SIZE_MAX - NL_DECODER_MARK_SIZE)
         decoder->options.max_record_size = SIZE_MAX - NL_DECODER_MARK_SIZE; /* carry_more takes so much more */
     decoder->source = strdup(decoder->options.source != NULL ? decoder->options.source : "-");
-    NL_REQUIRE(decoder->source != NULL, "out of memory");
+    if (decoder->source == NULL) {
+        nl_memory_failed();
+        free(decoder);
+        return NULL;
+    }
     decoder->options.source = decoder->source;
     nl_decoder_restart(decoder);
     return decoder;
@@ -61,8 +67,8 @@ void nl_decoder_free(nl_decoder *decoder)
 void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size)
 {
     NL_REQUIRE(nl_input_is_used_up(&decoder->in) && !decoder->open && !decoder->paused,
-               "the piece before is not used up: nl_decoder_next has not returned NL_AGAIN");
-    NL_REQUIRE(!decoder->in.finished, "nl_decoder_finish was called");
+               "the piece before is not used up: nl_decoder_next has not returned NL_AGAIN", );
+    NL_REQUIRE(!decoder->in.finished, "nl_decoder_finish was called", );
     nl_input_feed(&decoder->in, data, size);
     decoder->nul = NULL;
     decoder->stats.bytes += size;
@@ -72,7 +78,7 @@ void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines,
 {
     if (decoder->carry_used)
         empty_carry(decoder);
-    NL_REQUIRE(!nl_decoder_is_midway(decoder) && !decoder->in_blocks, "not between two lines");
+    NL_REQUIRE(!nl_decoder_is_midway(decoder) && !decoder->in_blocks, "not between two lines", );
     if (lines > 0)
         decoder->format = format;
     decoder->lines += lines;
@@ -463,7 +469,7 @@ static bool pause_after_malformed(nl_decoder *decoder)
     return decoder->paused;
 }
 
-nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
+static nl_status next_record(nl_decoder *decoder, const nl_record **record)
 {
     nl_status status = NL_AGAIN;
     bool wait = false;
@@ -499,4 +505,18 @@ nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
     if (decoder->midway != (status == NL_OK))
         note_midway(decoder, status == NL_OK);
     return wait ? rest_idle(decoder) : status;
+}
+
+/*
+ * When memory ran out, part of the input may have been passed over without a word, and what the decoder holds of a line
+ * or block may not be whole: it reads nothing more.
+ */
+nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
+{
+    unsigned failures = nl_memory_failures;
+    if (decoder->record == NULL)
+        decoder->record = nl_record_new();
+    nl_status status = decoder->record != NULL && !decoder->broken ? next_record(decoder, record) : NL_FAILED;
+    decoder->broken |= nl_memory_failures != failures;
+    return decoder->broken ? nl_error_set("out of memory") : status;
 }

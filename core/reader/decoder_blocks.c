@@ -4,6 +4,7 @@
 #include "reader/decoder_internal.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/bp.h"
 #include "record/bytes.h"
 #include "record/ulm.h"
@@ -137,7 +138,9 @@ static nl_status end_damage(nl_decoder *d, nl_status status)
 static nl_status pass_damage(nl_decoder *d)
 {
     nl_input *in = &d->in;
-    for (;;) {
+    for (unsigned failures = nl_memory_failures;;) {
+        if (nl_memory_failures != failures)
+            return NL_AGAIN;
         nl_input_advance(in);
         bool all = in->finished && (!in->in_held || in->later == in->later_end);
         size_t left = nl_input_left(in), sure = all ? left : left > LOOK ? left - LOOK : 0;
@@ -203,8 +206,9 @@ static void suspect(nl_decoder *d, const nl_block_header *h)
     if (h->type != NL_BLOCK_TYPE_RECORDS || !nl_block_has_stream(h))
         return;
     if (d->suspect == NULL)
-        d->suspect = calloc(1, sizeof *d->suspect);
-    NL_REQUIRE(d->suspect != NULL, "out of memory");
+        d->suspect = nl_memory_check(calloc(1, sizeof *d->suspect));
+    if (d->suspect == NULL)
+        return;
     nl_suspect *s = d->suspect;
     bool follows =
         s->from < s->to && memcmp(s->stream, h->stream, sizeof s->stream) == 0 && h->first_sequence - h->lost == s->to;
@@ -239,6 +243,8 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
 {
     nl_lost lost = {.source = d->source, .from_ns = INT64_MAX, .to_ns = INT64_MIN, .count = h->lost};
     nl_stream *stream = nl_streams_find(d->options.streams, h->stream);
+    if (stream == NULL || !nl_buffer_reserve(&d->fresh, (NL_STREAM_GAPS_MOST + 1) * sizeof(nl_number_range)))
+        return;
     bool known = stream->known;
     memcpy(lost.stream, h->stream, sizeof lost.stream);
     if (known)
@@ -250,7 +256,6 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
         widen(&lost, stream->latest_ns, h->record_count > 0 ? h->min_time_ns : stream->latest_ns);
         lost.numbers = (nl_number_range){stream->next, stream->next + (lost.count - lost.dropped)};
     }
-    nl_buffer_reserve(&d->fresh, (NL_STREAM_GAPS_MOST + 1) * sizeof(nl_number_range));
     /* Streams begin with number 0: of one that is met for the first time, what is before the block may come later by
      * another way (from a spool, when what a killed process left in memory came first). */
     d->fresh.size = sizeof(nl_number_range) * nl_stream_take(stream, h->first_sequence, h->record_count, h->lost,

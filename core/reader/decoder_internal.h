@@ -50,6 +50,7 @@ struct nl_decoder {
     nl_buffer carry;       /* the beginning of a line whose end has not come yet; while skipping, its latest bytes */
     uint64_t carry_offset; /* of its first byte */
     bool carry_used;       /* the latest record views the carry: it is empty from the next call on */
+    bool broken;           /* memory ran out: nothing more is read */
     bool skipping;         /* inside a line that was too long, and was reported */
     const char *nul;       /* the first NUL of what is left in one place, its end if there is none; NULL: not known */
 

@@ -22,7 +22,8 @@ static void hold(nl_input *in)
 {
     size_t left = nl_input_left(in);
     in->held.size = 0;
-    nl_buffer_append(&in->held, in->at, left);
+    if (!nl_buffer_append(&in->held, in->at, left))
+        left = 0; /* the decoder reads nothing more */
     in->piece = in->later = in->later_end = in->end;
     in->in_held = true;
     in->at = in->held.data;
@@ -46,12 +47,12 @@ bool nl_input_pull(nl_input *in, size_t need)
     if (in->at != in->held.data)
         memmove(in->held.data, in->at, left);
     in->held.size = left;
-    nl_buffer_append(&in->held, in->later, more);
+    bool good = nl_buffer_append(&in->held, in->later, more);
     in->later += more;
     in->end_offset += more;
     in->at = in->held.data;
     in->end = in->at + in->held.size;
-    if (left + more >= need)
+    if (good && left + more >= need)
         return true;
     in->piece = in->later; /* it may be gone when this is asked again */
     return false;
@@ -70,7 +71,8 @@ void nl_input_put_back(nl_input *in, const char *data, size_t size)
     }
     size_t before = left > 0 ? (size_t)(in->at - in->held.data) : 0;
     in->held.size = before + left;
-    nl_buffer_reserve(&in->held, size);
+    if (!nl_buffer_reserve(&in->held, size))
+        return;
     if (left > 0)
         memmove(in->held.data + size, in->held.data + before, left);
     memcpy(in->held.data, data, size);

@@ -3,6 +3,7 @@
 #include "reader/decoder_internal.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "reader/time_index.h"
 #include "transport/source.h"
 
@@ -44,15 +45,21 @@ nl_reader *nl_reader_open(const char *url_text, const nl_reader_options *options
     nl_url_free(url);
     if (source == NULL)
         return NULL;
-    nl_reader *reader = calloc(1, sizeof *reader);
-    NL_REQUIRE(reader != NULL, "out of memory");
+    nl_reader *reader = nl_memory_check(calloc(1, sizeof *reader));
+    if (reader == NULL) {
+        nl_source_close(source);
+        return NULL;
+    }
     nl_decoder_options decoding = options->decoder;
     if (decoding.source == NULL)
         decoding.source = url_text;
     reader->source = source;
     reader->decoder = nl_decoder_new(&decoding);
     reader->nonblocking = options->nonblocking;
-    return reader;
+    if (reader->decoder != NULL)
+        return reader;
+    nl_reader_close(reader);
+    return NULL;
 }
 
 void nl_reader_close(nl_reader *reader)
@@ -70,8 +77,8 @@ void nl_reader_close(nl_reader *reader)
 static void finish(nl_reader *reader, nl_status outcome)
 {
     reader->outcome = outcome;
-    if (outcome == NL_FAILED && (reader->failure = strdup(nl_error_message())) == NULL)
-        nl_abort_call(__func__, "out of memory");
+    if (outcome == NL_FAILED)
+        reader->failure = strdup(nl_error_message());
     nl_decoder_finish(reader->decoder);
 }
 
@@ -169,8 +176,8 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
 {
     for (;;) {
         nl_status status = nl_decoder_next(reader->decoder, record);
-        if (status == NL_OK)
-            return NL_OK;
+        if (status == NL_OK || status == NL_FAILED)
+            return status;
         if (status == NL_END) {
             if (reader->failure != NULL)
                 nl_error_set("%s", reader->failure);

@@ -2,7 +2,7 @@
 
 #include "reader/sequences.h"
 
-#include "base/error.h"
+#include "base/memory.h"
 
 #include <search.h>
 #include <stdlib.h>
@@ -54,9 +54,7 @@ static int compare_sources(const void *a, const void *b)
 
 nl_sequences *nl_sequences_new(void)
 {
-    nl_sequences *s = calloc(1, sizeof *s);
-    NL_REQUIRE(s != NULL, "out of memory");
-    return s;
+    return nl_memory_check(calloc(1, sizeof(nl_sequences)));
 }
 
 void nl_sequences_settle(nl_sequences *s)
@@ -76,7 +74,14 @@ void nl_sequences_free(nl_sequences *s)
     free(s);
 }
 
-/* A copy of the name that lasts as long as the set does. */
+/* Without memory for some numbers the set is incomplete. */
+static void note_memory_failed(nl_sequences *s)
+{
+    s->incomplete = true;
+    nl_memory_failed();
+}
+
+/* A copy of the name that lasts as long as the set does; "" when there is no memory. */
 static const char *intern_source(nl_sequences *s, const char *source)
 {
     if (s->latest_source != NULL && strcmp(s->latest_source, source) == 0)
@@ -84,9 +89,12 @@ static const char *intern_source(nl_sequences *s, const char *source)
     char *const *found = tfind(source, &s->sources, compare_sources);
     if (found == NULL) {
         char *copy = strdup(source);
-        NL_REQUIRE(copy != NULL, "out of memory");
-        found = tsearch(copy, &s->sources, compare_sources);
-        NL_REQUIRE(found != NULL, "out of memory");
+        found = copy != NULL ? tsearch(copy, &s->sources, compare_sources) : NULL;
+        if (found == NULL) {
+            free(copy);
+            note_memory_failed(s);
+            return "";
+        }
     }
     return s->latest_source = *found;
 }
@@ -100,9 +108,13 @@ static void add_gap(nl_sequences *s, const sequence_gap *gap)
         return;
     }
     sequence_gap *copy = malloc(sizeof *copy);
-    NL_REQUIRE(copy != NULL, "out of memory");
-    *copy = *gap;
-    NL_REQUIRE(tsearch(copy, &s->gaps, compare_gaps) != NULL, "out of memory");
+    if (copy != NULL)
+        *copy = *gap;
+    if (copy == NULL || tsearch(copy, &s->gaps, compare_gaps) == NULL) {
+        free(copy);
+        note_memory_failed(s);
+        return;
+    }
     s->gap_count++;
 }
 
@@ -147,10 +159,17 @@ static sequence_stream *find_stream(nl_sequences *s, const unsigned char *id, ui
         return NULL;
     }
     sequence_stream *stream = malloc(sizeof *stream);
-    NL_REQUIRE(stream != NULL, "out of memory");
+    if (stream == NULL) {
+        note_memory_failed(s);
+        return NULL;
+    }
     *stream = (sequence_stream){.low = number, .next = number, .low_ns = INT64_MAX, .next_ns = INT64_MIN};
     memcpy(stream->id, id, sizeof stream->id);
-    NL_REQUIRE(tsearch(stream, &s->streams, compare_streams) != NULL, "out of memory");
+    if (tsearch(stream, &s->streams, compare_streams) == NULL) {
+        free(stream);
+        note_memory_failed(s);
+        return NULL;
+    }
     s->stream_count++;
     return s->latest = stream;
 }

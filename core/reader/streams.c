@@ -5,6 +5,7 @@
 #include "reader/admission.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -36,15 +37,18 @@ static nl_stream *slot_of(const table *t, const unsigned char *id)
     return &t->slots[at];
 }
 
-static void resize(table *t, size_t capacity)
+/* False when there is no memory. */
+static bool resize(table *t, size_t capacity)
 {
     table larger = {.slots = calloc(capacity, sizeof *larger.slots), .capacity = capacity, .count = t->count};
-    NL_REQUIRE(larger.slots != NULL, "out of memory");
+    if (larger.slots == NULL)
+        return nl_memory_failed() == NL_OK;
     for (size_t i = 0; i < t->capacity; i++)
         if (t->slots[i].known)
             *slot_of(&larger, t->slots[i].id) = t->slots[i];
     free(t->slots);
     *t = larger;
+    return true;
 }
 
 static void free_table(table *t)
@@ -63,8 +67,8 @@ nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_
         *old = *young;
         *young = (table){0};
     }
-    if (young->count >= young->capacity / 2)
-        resize(young, young->capacity == 0 ? FIRST_SLOTS : young->capacity * 2);
+    if (young->count >= young->capacity / 2 && !resize(young, young->capacity == 0 ? FIRST_SLOTS : young->capacity * 2))
+        return NULL;
     nl_stream *stream = slot_of(young, id);
     if (stream->known)
         return stream;
@@ -97,8 +101,7 @@ static void keep(nl_stream *stream, const gap_list *list)
 {
     size_t forgotten = list->count > NL_STREAM_GAPS_MOST ? 1 : 0;
     if (stream->gaps == NULL && list->count > 0) {
-        stream->gaps = calloc(1, sizeof *stream->gaps);
-        NL_REQUIRE(stream->gaps != NULL, "out of memory");
+        stream->gaps = nl_memory_check(calloc(1, sizeof *stream->gaps));
     }
     if (stream->gaps == NULL)
         return;
@@ -161,8 +164,10 @@ size_t nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_numbe
 {
     nl_block_header header;
     nl_status status = nl_block_parse_header(block->bytes.data, block->bytes.size, &header);
-    NL_REQUIRE(status == NL_OK && nl_block_has_stream(&header), "the block is of no stream");
+    NL_REQUIRE(status == NL_OK && nl_block_has_stream(&header), "the block is of no stream", 0);
     nl_stream *stream = nl_streams_find(streams, header.stream);
+    if (stream == NULL)
+        return 0;
     /* Of one that is met for the first time, what is before the block may yet come: as decoders see it. */
     size_t count = nl_stream_take(stream, header.first_sequence, header.record_count, header.lost, fresh);
     for (size_t i = 0; i < count; i++) {
@@ -205,9 +210,11 @@ bool nl_streams_get(const nl_streams *streams, const unsigned char id[NL_BLOCK_S
 void nl_streams_set(nl_streams *streams, const nl_stream_state *state)
 {
     static const unsigned char none[NL_BLOCK_STREAM_SIZE];
-    NL_REQUIRE(memcmp(state->stream, none, sizeof none) != 0, "the stream has no name");
-    NL_REQUIRE(state->gap_count <= NL_STREAM_GAPS_MOST, "there are too many gaps");
+    NL_REQUIRE(memcmp(state->stream, none, sizeof none) != 0, "the stream has no name", );
+    NL_REQUIRE(state->gap_count <= NL_STREAM_GAPS_MOST, "there are too many gaps", );
     nl_stream *stream = nl_streams_find(streams, state->stream);
+    if (stream == NULL)
+        return;
     stream->known = true;
     stream->next = state->next;
     stream->latest_ns = state->latest_ns;
@@ -243,9 +250,7 @@ void nl_streams_clear(nl_streams *streams)
 
 nl_streams *nl_streams_new(void)
 {
-    nl_streams *streams = calloc(1, sizeof *streams);
-    NL_REQUIRE(streams != NULL, "out of memory");
-    return streams;
+    return nl_memory_check(calloc(1, sizeof(nl_streams)));
 }
 
 void nl_streams_free(nl_streams *streams)

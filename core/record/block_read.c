@@ -3,6 +3,7 @@
 #include "record/block_read.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/field_name.h"
 #include "record/record_internal.h"
 #include "record/varint.h"
@@ -114,16 +115,27 @@ static bool get_optional(nl_block_reader *r, nl_string *string)
     return true;
 }
 
-/* Makes room for one more in an array of count; tables grow as they are read, so that a count that lies costs nothing.
+/*
+ * Makes room for one more element in array, which has count. Tables grow as they are read, so that a count that lies
+ * costs nothing. False when there is no memory.
  */
-static void *room_for_one(void *array, size_t count, size_t *capacity, size_t each)
+#define RESERVE_ONE(array, count, capacity)                                                                            \
+    ({                                                                                                                 \
+        void *reserved = reserve_one(array, count, capacity, sizeof *(array));                                         \
+        if (reserved != NULL)                                                                                          \
+            (array) = reserved;                                                                                        \
+        reserved != NULL;                                                                                              \
+    })
+
+static void *reserve_one(void *array, size_t count, size_t *capacity, size_t each)
 {
     if (count < *capacity)
         return array;
-    *capacity = *capacity == 0 ? 16 : *capacity * 2;
-    array = reallocarray(array, *capacity, each);
-    NL_REQUIRE(array != NULL, "out of memory");
-    return array;
+    size_t more = *capacity == 0 ? 16 : *capacity * 2;
+    void *larger = nl_memory_check(reallocarray(array, more, each));
+    if (larger != NULL)
+        *capacity = more;
+    return larger;
 }
 
 static bool get_sources(nl_block_reader *r)
@@ -132,7 +144,8 @@ static bool get_sources(nl_block_reader *r)
     if (!get_number(r, NL_BLOCK_SOURCES_MAX, &count))
         return false;
     for (r->source_count = 0; r->source_count < count; r->source_count++) {
-        r->sources = room_for_one(r->sources, r->source_count, &r->source_capacity, sizeof *r->sources);
+        if (!RESERVE_ONE(r->sources, r->source_count, &r->source_capacity))
+            return false;
         source_view *source = &r->sources[r->source_count];
         if (!get_optional(r, &source->host) || !get_optional(r, &source->prog))
             return false;
@@ -146,7 +159,8 @@ static bool get_fields(nl_block_reader *r, size_t count)
         if (r->at == r->end || r->field_count == NL_BLOCK_FIELDS_MAX)
             return false;
         unsigned type = (unsigned char)*r->at++ - NL_BLOCK_TYPE_OFFSET;
-        r->fields = room_for_one(r->fields, r->field_count, &r->field_capacity, sizeof *r->fields);
+        if (!RESERVE_ONE(r->fields, r->field_count, &r->field_capacity))
+            return false;
         nl_field *field = &r->fields[r->field_count++];
         *field = (nl_field){.type = (nl_type)type};
         if (type == NL_TYPE_STRING)
@@ -202,8 +216,7 @@ static bool get_shapes(nl_block_reader *r)
         return false;
     r->field_count = 0;
     for (r->shape_count = 0; r->shape_count < count; r->shape_count++) {
-        r->shapes = room_for_one(r->shapes, r->shape_count, &r->shape_capacity, sizeof *r->shapes);
-        if (!get_shape(r, &r->shapes[r->shape_count]))
+        if (!RESERVE_ONE(r->shapes, r->shape_count, &r->shape_capacity) || !get_shape(r, &r->shapes[r->shape_count]))
             return false;
     }
     return true;
@@ -213,9 +226,11 @@ static nl_status decompress(nl_block_reader *r, const nl_block_header *header, c
 {
     if (r->zstd == NULL)
         r->zstd = ZSTD_createDCtx();
-    NL_REQUIRE(r->zstd != NULL, "out of memory");
+    if (r->zstd == NULL)
+        return nl_memory_failed();
     r->raw.size = 0;
-    nl_buffer_reserve(&r->raw, (size_t)header->raw_size + 1);
+    if (!nl_buffer_reserve(&r->raw, (size_t)header->raw_size + 1))
+        return NL_FAILED;
     r->decompressed = header->raw_size;
     size_t size = ZSTD_decompressDCtx(r->zstd, r->raw.data, header->raw_size, stored, header->stored_size);
     if (ZSTD_isError(size) || size != header->raw_size)
@@ -344,6 +359,8 @@ static bool get_record(nl_block_reader *r, nl_record *record)
     if (shape->field_count == 0)
         return true;
     nl_field *fields = nl_record_append_many(record, shape->field_count);
+    if (fields == NULL)
+        return false;
     nl_field *known = r->fields + shape->first_field;
     for (size_t i = 0; i < shape->field_count; i++) {
         fields[i] = known[i];

@@ -2,7 +2,7 @@
 
 #include "record/block_write.h"
 
-#include "base/error.h"
+#include "base/memory.h"
 #include "record/crc32c.h"
 #include "record/field_name.h"
 
@@ -36,22 +36,26 @@ uint32_t nl_block_checksum(const char *header, size_t header_size, const char *p
 
 /* ---- definitions ---- */
 
-static void append_varint(nl_buffer *out, uint64_t value)
+/* The functions that append return false when there is no memory. */
+static bool append_varint(nl_buffer *out, uint64_t value)
 {
-    nl_buffer_reserve(out, NL_VARINT_SIZE);
+    if (!nl_buffer_reserve(out, NL_VARINT_SIZE))
+        return false;
     out->size = (size_t)(nl_varint_put(out->data + out->size, value) - out->data);
+    return true;
 }
 
-static void append_string(nl_buffer *out, nl_string string)
+static bool append_string(nl_buffer *out, nl_string string)
 {
-    nl_buffer_reserve(out, NL_VARINT_SIZE + string.size);
+    if (!nl_buffer_reserve(out, NL_VARINT_SIZE + string.size))
+        return false;
     out->size = (size_t)(nl_block_put_string(out->data + out->size, string) - out->data);
+    return true;
 }
 
-static void append_source(nl_buffer *out, nl_string host, nl_string prog)
+static bool append_source(nl_buffer *out, nl_string host, nl_string prog)
 {
-    append_string(out, host);
-    append_string(out, prog);
+    return append_string(out, host) && append_string(out, prog);
 }
 
 static bool is_text(nl_string string, const char *text)
@@ -60,27 +64,26 @@ static bool is_text(nl_string string, const char *text)
 }
 
 /* The head of a shape. A level that was spelt in a way of its own is put as it was spelt. */
-static void append_shape(nl_buffer *out, const nl_block_shape *shape)
+static bool append_shape(nl_buffer *out, const nl_block_shape *shape)
 {
-    append_varint(out, shape->source);
     nl_string text = shape->level_text;
     bool plain = text.data == NULL || is_text(text, nl_level_name(shape->level)) ||
                  is_text(text, nl_level_bp_name(shape->level));
     char level = plain ? (char)shape->level : NL_LEVEL_NONE;
-    nl_buffer_append(out, &level, 1);
-    if (level == NL_LEVEL_NONE)
-        append_string(out, text);
-    append_string(out, shape->event);
-    append_varint(out, shape->field_count);
+    return append_varint(out, shape->source) && nl_buffer_append(out, &level, 1) &&
+           (level != NL_LEVEL_NONE || append_string(out, text)) && append_string(out, shape->event) &&
+           append_varint(out, shape->field_count);
 }
 
-static void append_field(nl_buffer *out, nl_type type, nl_string name)
+static bool append_field(nl_buffer *out, nl_type type, nl_string name)
 {
-    nl_buffer_reserve(out, 1 + NL_VARINT_SIZE + name.size + 1);
+    if (!nl_buffer_reserve(out, 1 + NL_VARINT_SIZE + name.size + 1))
+        return false;
     out->data[out->size++] = (char)(type + NL_BLOCK_TYPE_OFFSET);
     append_string(out, name.size > 0 ? name : (nl_string){"_", 1});
     char *copy = out->data + out->size - name.size;
     nl_name_mend(copy, name.size);
+    return true;
 }
 
 /* Notes the size of a source's definition, which holds its host and its program. */
@@ -91,10 +94,13 @@ static void note_source(nl_block_writer *w, size_t size)
 
 unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog)
 {
-    size_t before = w->sources.size;
-    append_source(&w->sources, host, prog);
-    note_source(w, w->sources.size - before);
-    return w->source_count++;
+    size_t size = w->sources.size;
+    if (append_source(&w->sources, host, prog)) {
+        note_source(w, w->sources.size - size);
+        return w->source_count++;
+    }
+    w->sources.size = size;
+    return NL_BLOCK_NO_PLACE;
 }
 
 /*
@@ -107,20 +113,32 @@ static size_t expanded_bound(const nl_block_writer *w, size_t field_count, size_
     return NL_BLOCK_RECORD_EXPANDED + LEVEL_NAME_MAX + field_count * NL_BLOCK_FIELD_EXPANDED + w->longest_source + size;
 }
 
-/* Counts a shape that was put down, of whose fields nothing came before. */
-static unsigned note_shape(nl_block_writer *w, size_t field_count, size_t expanded)
+/* Sees to memory for the shape that comes next, with so many fields. */
+static bool reserve_shape(nl_block_writer *w, size_t field_count)
 {
     size_t most = (size_t)w->field_count + field_count;
     if (most >= w->before_capacity) { /* there is some even for a shape without fields */
-        w->before_capacity = 2 * most + FIRST_SLOTS;
-        w->before = reallocarray(w->before, w->before_capacity, sizeof *w->before);
-        NL_REQUIRE(w->before != NULL, "out of memory");
+        size_t capacity = 2 * most + FIRST_SLOTS;
+        uint64_t *before = nl_memory_check(reallocarray(w->before, capacity, sizeof *before));
+        if (before == NULL)
+            return false;
+        w->before = before;
+        w->before_capacity = capacity;
     }
     if (w->shape_count == w->shape_capacity) {
-        w->shape_capacity = w->shape_capacity == 0 ? FIRST_SLOTS : 2 * w->shape_capacity;
-        w->known_shapes = reallocarray(w->known_shapes, w->shape_capacity, sizeof *w->known_shapes);
-        NL_REQUIRE(w->known_shapes != NULL, "out of memory");
+        size_t capacity = w->shape_capacity == 0 ? FIRST_SLOTS : 2 * w->shape_capacity;
+        nl_block_known_shape *shapes = nl_memory_check(reallocarray(w->known_shapes, capacity, sizeof *shapes));
+        if (shapes == NULL)
+            return false;
+        w->known_shapes = shapes;
+        w->shape_capacity = capacity;
     }
+    return true;
+}
+
+/* Counts a shape that was put down, of whose fields nothing came before. Its memory is reserved. */
+static unsigned note_shape(nl_block_writer *w, size_t field_count, size_t expanded)
+{
     if (field_count > 0)
         memset(w->before + w->field_count, 0, field_count * sizeof *w->before);
     w->known_shapes[w->shape_count] = (nl_block_known_shape){w->field_count, (uint32_t)expanded};
@@ -130,11 +148,14 @@ static unsigned note_shape(nl_block_writer *w, size_t field_count, size_t expand
 
 unsigned nl_block_add_shape(nl_block_writer *w, const nl_block_shape *shape)
 {
-    size_t before = w->shapes.size;
-    append_shape(&w->shapes, shape);
-    for (size_t i = 0; i < shape->field_count; i++)
-        append_field(&w->shapes, shape->types[i], shape->names[i]);
-    return note_shape(w, shape->field_count, expanded_bound(w, shape->field_count, w->shapes.size - before));
+    size_t size = w->shapes.size;
+    bool good = reserve_shape(w, shape->field_count) && append_shape(&w->shapes, shape);
+    for (size_t i = 0; i < shape->field_count && good; i++)
+        good = append_field(&w->shapes, shape->types[i], shape->names[i]);
+    if (good)
+        return note_shape(w, shape->field_count, expanded_bound(w, shape->field_count, w->shapes.size - size));
+    w->shapes.size = size;
+    return NL_BLOCK_NO_PLACE;
 }
 
 /* ---- finding them again ---- */
@@ -154,12 +175,13 @@ static uint64_t hash_of(const char *data, size_t size)
     return (hash ^ hash >> 29) | 1;
 }
 
-static void grow(nl_block_index *index)
+static bool grow(nl_block_index *index)
 {
     nl_block_index larger = {.capacity = index->capacity == 0 ? FIRST_SLOTS : index->capacity * 2,
                              .count = index->count};
-    larger.slots = calloc(larger.capacity, sizeof *larger.slots);
-    NL_REQUIRE(larger.slots != NULL, "out of memory");
+    larger.slots = nl_memory_check(calloc(larger.capacity, sizeof *larger.slots));
+    if (larger.slots == NULL)
+        return false;
     for (size_t i = 0; i < index->capacity; i++) {
         if (index->slots[i].hash == 0)
             continue;
@@ -170,13 +192,17 @@ static void grow(nl_block_index *index)
     }
     free(index->slots);
     *index = larger;
+    return true;
 }
 
-/* The place of the definition that scratch holds; appended to part, as number count, when it is new. */
+/*
+ * The place of the definition that scratch holds; appended to part, as number count, when it is new. NL_BLOCK_NO_PLACE
+ * when there is no memory.
+ */
 static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buffer *scratch, uint32_t count)
 {
-    if (index->count >= index->capacity / 2)
-        grow(index);
+    if (index->count >= index->capacity / 2 && !grow(index))
+        return NL_BLOCK_NO_PLACE;
     uint64_t hash = hash_of(scratch->data, scratch->size);
     size_t at = hash >> 1 & (index->capacity - 1);
     for (; index->slots[at].hash != 0; at = (at + 1) & (index->capacity - 1)) {
@@ -184,16 +210,19 @@ static unsigned find_or_add(nl_block_index *index, nl_buffer *part, const nl_buf
         if (d->hash == hash && d->size == scratch->size && memcmp(part->data + d->at, scratch->data, d->size) == 0)
             return d->place;
     }
-    index->slots[at] = (definition){hash, part->size, scratch->size, count};
+    size_t size = part->size;
+    if (!nl_buffer_append(part, scratch->data, scratch->size))
+        return NL_BLOCK_NO_PLACE;
+    index->slots[at] = (definition){hash, size, scratch->size, count};
     index->count++;
-    nl_buffer_append(part, scratch->data, scratch->size);
     return count;
 }
 
 static unsigned source_of(nl_block_writer *w, const nl_record *record)
 {
     w->scratch.size = 0;
-    append_source(&w->scratch, record->host, record->prog);
+    if (!append_source(&w->scratch, record->host, record->prog))
+        return NL_BLOCK_NO_PLACE;
     unsigned place = find_or_add(&w->source_index, &w->sources, &w->scratch, w->source_count);
     if (place == w->source_count) {
         note_source(w, w->scratch.size);
@@ -202,7 +231,7 @@ static unsigned source_of(nl_block_writer *w, const nl_record *record)
     return place;
 }
 
-static void append_shape_of(nl_buffer *out, const nl_record *record, unsigned source)
+static bool append_shape_of(nl_buffer *out, const nl_record *record, unsigned source)
 {
     nl_block_shape shape = {
         .source = source,
@@ -211,16 +240,19 @@ static void append_shape_of(nl_buffer *out, const nl_record *record, unsigned so
         .event = record->event,
         .field_count = record->field_count,
     };
-    append_shape(out, &shape);
-    for (size_t i = 0; i < record->field_count; i++)
-        append_field(out, record->fields[i].type, record->fields[i].name);
+    bool good = append_shape(out, &shape);
+    for (size_t i = 0; i < record->field_count && good; i++)
+        good = append_field(out, record->fields[i].type, record->fields[i].name);
+    return good;
 }
 
 static unsigned shape_of(nl_block_writer *w, const nl_record *record)
 {
     unsigned source = source_of(w, record);
     w->scratch.size = 0;
-    append_shape_of(&w->scratch, record, source);
+    if (source == NL_BLOCK_NO_PLACE || !append_shape_of(&w->scratch, record, source) ||
+        !reserve_shape(w, record->field_count))
+        return NL_BLOCK_NO_PLACE;
     unsigned place = find_or_add(&w->shape_index, &w->shapes, &w->scratch, w->shape_count);
     if (place < w->shape_count)
         return place;
@@ -259,7 +291,7 @@ static char *put_value(char *at, const char *records, const nl_field *field, uin
         *at = field->bool_value;
         return at + 1;
     }
-    nl_abort_call(__func__, "the field has no type");
+    return at; /* there is no other type */
 }
 
 bool nl_block_has_space(const nl_block_writer *w, size_t size)
@@ -278,8 +310,9 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record)
         w->field_count + record->field_count > NL_BLOCK_FIELDS_MAX || w->shape_count >= NL_BLOCK_SHAPES_MAX ||
         w->source_count >= NL_BLOCK_SOURCES_MAX)
         return false;
-    unsigned shape = shape_of(w, record);
-    nl_buffer_reserve(&w->records, size);
+    unsigned shape = nl_buffer_reserve(&w->records, size) ? shape_of(w, record) : NL_BLOCK_NO_PLACE;
+    if (shape == NL_BLOCK_NO_PLACE)
+        return false;
     char *records = w->records.data, *at = records + w->records.size;
     uint64_t *before = nl_block_before(w, shape);
     at = nl_block_begin_record(w, at, shape, record->time_ns);
@@ -296,11 +329,9 @@ bool nl_record_pack(const nl_record *record, nl_buffer *out)
     size_t strings, size = size_bound(record, &strings);
     if (size > NL_BLOCK_PAYLOAD_MAX || record->field_count > NL_BLOCK_SHAPE_FIELDS_MAX)
         return false;
-    append_varint(out, 1);
-    append_source(out, record->host, record->prog);
-    append_varint(out, 1);
-    append_shape_of(out, record, 0);
-    nl_buffer_reserve(out, size);
+    if (!append_varint(out, 1) || !append_source(out, record->host, record->prog) || !append_varint(out, 1) ||
+        !append_shape_of(out, record, 0) || !nl_buffer_reserve(out, size))
+        return false;
     char *at = nl_varint_put(out->data + out->size, 0);
     at = nl_varint_put(at, nl_zigzag(record->time_ns));
     for (size_t i = 0; i < record->field_count; i++)
@@ -348,7 +379,7 @@ static size_t put_padding(char *data, size_t size, size_t total)
 
 /*
  * Compresses what out holds from start on in place; expanded is an upper bound of the block's expanded size. False when
- * that does not make it smaller.
+ * that does not make it smaller, or there is no memory: the block is as good without.
  */
 static bool compress(nl_block_writer *w, int level, nl_buffer *out, size_t start, uint64_t expanded)
 {
@@ -358,7 +389,8 @@ static bool compress(nl_block_writer *w, int level, nl_buffer *out, size_t start
         return false;
     size_t size = out->size - start;
     w->scratch.size = 0;
-    nl_buffer_reserve(&w->scratch, size);
+    if (!nl_buffer_reserve(&w->scratch, size))
+        return false;
     size_t packed = ZSTD_compressCCtx(w->zstd, w->scratch.data, size, out->data + start, size, level);
     size_t least = stored_min(size, expanded);
     if (ZSTD_isError(packed) || packed >= size || least + ZSTD_SKIPPABLEHEADERSIZE >= size)
@@ -396,33 +428,36 @@ static void put_header(const nl_block_writer *w, const nl_block_identity *identi
     nl_le32_put(header + NL_BLOCK_AT_CRC, crc);
 }
 
-void nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int zstd_level, nl_buffer *out)
+bool nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int zstd_level, nl_buffer *out)
 {
     if (w->record_count > 0 || identity->lost > 0) {
         size_t start = out->size, payload = start + NL_BLOCK_HEADER_SIZE;
-        nl_buffer_reserve(out, NL_BLOCK_HEADER_SIZE + nl_block_size(w) + 4 * NL_VARINT_SIZE);
+        if (!nl_buffer_reserve(out, NL_BLOCK_HEADER_SIZE + nl_block_size(w) + 4 * NL_VARINT_SIZE))
+            return false;
         out->size = payload;
         append_payload(w, out);
         size_t raw_size = out->size - payload;
-        NL_REQUIRE(raw_size <= NL_BLOCK_PAYLOAD_MAX, "the block is too large");
         bool zstd = zstd_level != 0 && compress(w, zstd_level, out, payload, w->expanded);
         put_header(w, identity, out->data + start, out->size - payload, raw_size, zstd);
     }
     nl_block_clear(w);
+    return true;
 }
 
-void nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out)
+bool nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out)
 {
     size_t start = out->size, header_size = nl_le16_get(block.data + NL_BLOCK_AT_HEADER_SIZE);
-    nl_buffer_append(out, block.data, block.size);
+    if (!nl_buffer_append(out, block.data, block.size))
+        return false;
     char flags = block.data[NL_BLOCK_AT_FLAGS];
     if (zstd_level == 0 || flags & NL_BLOCK_FLAG_ZSTD || !compress(w, zstd_level, out, start + header_size, expanded))
-        return;
+        return true;
     char *header = out->data + start;
     size_t stored_size = out->size - start - header_size;
     header[NL_BLOCK_AT_FLAGS] = (char)(flags | NL_BLOCK_FLAG_ZSTD);
     nl_le32_put(header + NL_BLOCK_AT_STORED_SIZE, (uint32_t)stored_size);
     nl_le32_put(header + NL_BLOCK_AT_CRC, nl_block_checksum(header, header_size, header + header_size, stored_size));
+    return true;
 }
 
 void nl_time_question_put(char block[NL_TIME_QUESTION_SIZE], int64_t sent_ns)

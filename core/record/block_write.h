@@ -74,8 +74,13 @@ typedef struct nl_block_identity {
     int64_t lost_from_ns, lost_to_ns;
 } nl_block_identity;
 
-/* Add a source, a shape; return its place. Nothing is looked for: the same one twice is there twice. Bytes that a name
- * can't have become '_'. */
+/* Instead of the place of a source or shape that there is no memory for. */
+#define NL_BLOCK_NO_PLACE UINT32_MAX
+
+/*
+ * Add a source, a shape; return its place, or NL_BLOCK_NO_PLACE. Nothing is looked for: the same one twice is there
+ * twice. Bytes that a name can't have become '_'.
+ */
 unsigned nl_block_add_source(nl_block_writer *w, nl_string host, nl_string prog);
 unsigned nl_block_add_shape(nl_block_writer *w, const nl_block_shape *shape);
 
@@ -171,8 +176,9 @@ static inline char *nl_block_put_string(char *at, nl_string string)
 }
 
 /*
- * Adds any record. False, and nothing is added, when the block would be larger than blocks may be: then the caller
- * finishes the block and tries again; a record that an empty block can't hold can't be written at all.
+ * Adds any record. False, and no record is added, when the block would be larger than blocks may be: then the caller
+ * finishes the block and tries again; a record that an empty block can't hold can't be written at all. False, too, when
+ * there is no memory (nl_memory_failures).
  */
 bool nl_block_put(nl_block_writer *w, const nl_record *record);
 
@@ -205,14 +211,16 @@ static inline bool nl_block_is_full(const nl_block_writer *w)
 /*
  * Appends the block to out, compressed by zstd at that level when that makes it smaller (0: never), and empties w for
  * the next one: its sources and shapes are gone too. Nothing is appended when there are no records and none were lost.
+ * False, with out and w as they were, when there is no memory.
  */
-void nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int zstd_level, nl_buffer *out);
+bool nl_block_finish(nl_block_writer *w, const nl_block_identity *identity, int zstd_level, nl_buffer *out);
 
 /*
  * Appends a sound block that is whole in memory to out: compressed by zstd at that level when it was not and that makes
  * it smaller (0: never), else as it is. expanded is an upper bound of its expanded size. Only w's compressor is used.
+ * False when there is no memory.
  */
-void nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out);
+bool nl_block_repack(nl_block_writer *w, nl_string block, uint64_t expanded, int zstd_level, nl_buffer *out);
 
 /* Forgets all that was put since the latest nl_block_finish. */
 void nl_block_clear(nl_block_writer *w);

@@ -1,8 +1,9 @@
 #include "config.h"
 
 #include "base/error.h"
-#include "record/terminal.h"
+#include "base/memory.h"
 #include "record/block_write.h"
+#include "record/terminal.h"
 #include "record/text.h"
 
 #include <stdlib.h>
@@ -20,10 +21,10 @@ struct nl_encoder {
 
 nl_encoder *nl_encoder_new(const nl_encoder_options *options)
 {
-    NL_REQUIRE(options->format != NL_FORMAT_UNKNOWN, "the format is not known");
-    nl_encoder *encoder = calloc(1, sizeof *encoder);
-    NL_REQUIRE(encoder != NULL, "out of memory");
-    encoder->options = *options;
+    NL_REQUIRE(options->format != NL_FORMAT_UNKNOWN, "the format is not known", NULL);
+    nl_encoder *encoder = nl_memory_check(calloc(1, sizeof *encoder));
+    if (encoder != NULL)
+        encoder->options = *options;
     return encoder;
 }
 
@@ -37,59 +38,67 @@ void nl_encoder_free(nl_encoder *encoder)
     free(encoder);
 }
 
-static void finish_block(nl_encoder *encoder)
+/* Makes a block of the records. When there is no memory they stay where they are. */
+static nl_status finish_block(nl_encoder *encoder)
 {
     uint64_t next = encoder->identity.first_sequence + encoder->block.record_count;
-    nl_block_finish(&encoder->block, &encoder->identity, encoder->options.zstd_level, &encoder->ready);
+    if (!nl_block_finish(&encoder->block, &encoder->identity, encoder->options.zstd_level, &encoder->ready))
+        return NL_FAILED;
     encoder->identity.first_sequence = next;
+    return NL_OK;
 }
 
 static nl_status put_in_block(nl_encoder *encoder, const nl_record *record)
 {
-    if (nl_block_put(&encoder->block, record))
+    unsigned failures = nl_memory_failures;
+    if (nl_block_put(&encoder->block, record) ||
+        (nl_memory_failures == failures && finish_block(encoder) == NL_OK && nl_block_put(&encoder->block, record)))
         return NL_OK;
-    finish_block(encoder);
-    return nl_block_put(&encoder->block, record) ? NL_OK : nl_error_set("a record is larger than format nlb allows");
+    return nl_error_set(nl_memory_failures == failures ? "a record is larger than format nlb allows" : "out of memory");
 }
 
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)
 {
-    NL_REQUIRE(record != NULL, "record is NULL");
+    NL_REQUIRE(encoder != NULL && record != NULL, "encoder or record is NULL", NL_FAILED);
+    if (record->flags & NL_RECORD_INCOMPLETE)
+        return nl_memory_failed();
     const nl_encoder_options *options = &encoder->options;
     if (options->format == NL_FORMAT_NLB) {
         nl_status status = put_in_block(encoder, record);
-        if (nl_block_is_full(&encoder->block))
-            finish_block(encoder);
+        if (status == NL_OK && nl_block_is_full(&encoder->block))
+            finish_block(encoder); /* if that fails, the next record tries again */
         return status;
     }
     if (!options->canonical && record->raw.data != NULL && record->raw_format == options->format &&
         !nl_terminal_controls(record->raw.data, record->raw.size)) {
         nl_buffer *ready = &encoder->ready;
-        nl_buffer_reserve(ready, record->raw.size + 1);
+        if (!nl_buffer_reserve(ready, record->raw.size + 1))
+            return NL_FAILED;
         memcpy(ready->data + ready->size, record->raw.data, record->raw.size);
         ready->size += record->raw.size + 1;
         ready->data[ready->size - 1] = '\n';
-    } else {
-        nl_text_encode(nl_text_format_of(options->format), record, NULL, &encoder->second, &encoder->ready);
+        return NL_OK;
     }
-    return NL_OK;
+    const nl_text_format *format = nl_text_format_of(options->format);
+    return nl_text_encode(format, record, NULL, &encoder->second, &encoder->ready) ? NL_OK : NL_FAILED;
 }
 
-void nl_encoder_put_lines(nl_encoder *encoder, const char *lines, size_t size)
+nl_status nl_encoder_put_lines(nl_encoder *encoder, const char *lines, size_t size)
 {
-    NL_REQUIRE(encoder->options.format != NL_FORMAT_NLB, "the encoder's format is not text");
-    nl_buffer_append(&encoder->ready, lines, size);
+    NL_REQUIRE(encoder->options.format != NL_FORMAT_NLB, "the encoder's format is not text", NL_FAILED);
+    return nl_buffer_append(&encoder->ready, lines, size) ? NL_OK : NL_FAILED;
 }
 
-void nl_encoder_put_block(nl_encoder *encoder, const nl_block_view *block)
+nl_status nl_encoder_put_block(nl_encoder *encoder, const nl_block_view *block)
 {
-    NL_REQUIRE(encoder->options.format == NL_FORMAT_NLB, "the encoder's format is text");
-    finish_block(encoder);
-    nl_block_repack(&encoder->block, block->bytes, block->expanded, encoder->options.zstd_level, &encoder->ready);
+    NL_REQUIRE(encoder->options.format == NL_FORMAT_NLB, "the encoder's format is text", NL_FAILED);
+    bool good = finish_block(encoder) == NL_OK && nl_block_repack(&encoder->block, block->bytes, block->expanded,
+                                                                  encoder->options.zstd_level, &encoder->ready);
+    return good ? NL_OK : NL_FAILED;
 }
 
-void nl_encoder_set_stream(nl_encoder *encoder, const unsigned char stream[NL_BLOCK_STREAM_SIZE],
-                           uint64_t first_sequence)
+nl_status nl_encoder_set_stream(nl_encoder *encoder, const unsigned char stream[NL_BLOCK_STREAM_SIZE],
+                                uint64_t first_sequence)
 {
     static const unsigned char none[NL_BLOCK_STREAM_SIZE];
     if (stream == NULL)
@@ -97,10 +106,12 @@ void nl_encoder_set_stream(nl_encoder *encoder, const unsigned char stream[NL_BL
     bool same = memcmp(encoder->identity.stream, stream, sizeof none) == 0;
     if (same && (memcmp(stream, none, sizeof none) == 0 ||
                  encoder->identity.first_sequence + encoder->block.record_count == first_sequence))
-        return;
-    finish_block(encoder);
+        return NL_OK;
+    if (finish_block(encoder) != NL_OK)
+        return NL_FAILED;
     memcpy(encoder->identity.stream, stream, sizeof none);
     encoder->identity.first_sequence = first_sequence;
+    return NL_OK;
 }
 
 size_t nl_encoder_size(const nl_encoder *encoder)
@@ -109,37 +120,43 @@ size_t nl_encoder_size(const nl_encoder *encoder)
 }
 
 /* Appends what is ready to out as one frame of its own. */
-static void finish_frame(nl_encoder *encoder, nl_buffer *out)
+static nl_status finish_frame(nl_encoder *encoder, nl_buffer *out)
 {
     if (encoder->zstd == NULL)
         encoder->zstd = ZSTD_createCCtx();
-    NL_REQUIRE(encoder->zstd != NULL, "out of memory");
+    if (encoder->zstd == NULL)
+        return nl_memory_failed();
     ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_compressionLevel, encoder->options.zstd_level);
     ZSTD_CCtx_setParameter(encoder->zstd, ZSTD_c_checksumFlag, 1);
     size_t most = ZSTD_compressBound(encoder->ready.size);
-    nl_buffer_reserve(out, most);
+    if (!nl_buffer_reserve(out, most))
+        return NL_FAILED;
     size_t packed =
         ZSTD_compress2(encoder->zstd, out->data + out->size, most, encoder->ready.data, encoder->ready.size);
-    NL_REQUIRE(!ZSTD_isError(packed), "text cannot be compressed");
+    if (ZSTD_isError(packed)) /* the buffer is large enough, so it can only be memory */
+        return nl_memory_failed();
     out->size += packed;
     encoder->ready.size = 0;
+    return NL_OK;
 }
 
-void nl_encoder_finish(nl_encoder *encoder, nl_buffer *out)
+nl_status nl_encoder_finish(nl_encoder *encoder, nl_buffer *out)
 {
     bool binary = encoder->options.format == NL_FORMAT_NLB;
-    if (binary)
-        finish_block(encoder);
+    if (binary && finish_block(encoder) != NL_OK)
+        return NL_FAILED;
     if (encoder->ready.size == 0)
-        return;
-    if (!binary && encoder->options.zstd_level > 0) {
-        finish_frame(encoder, out);
-    } else if (out->size == 0) {
+        return NL_OK;
+    if (!binary && encoder->options.zstd_level > 0)
+        return finish_frame(encoder, out);
+    if (out->size == 0) {
         nl_buffer given = *out;
         *out = encoder->ready;
         encoder->ready = given;
     } else {
-        nl_buffer_append(out, encoder->ready.data, encoder->ready.size);
+        if (!nl_buffer_append(out, encoder->ready.data, encoder->ready.size))
+            return NL_FAILED;
         encoder->ready.size = 0;
     }
+    return NL_OK;
 }

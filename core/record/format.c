@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/block.h"
 #include "record/bp.h"
 #include "record/bytes.h"
@@ -126,24 +127,28 @@ nl_format nl_format_detect(const char *data, size_t size)
     return NL_FORMAT_UNKNOWN;
 }
 
-void nl_record_encode(const nl_record *record, nl_format format, nl_buffer *out)
+nl_status nl_record_encode(const nl_record *record, nl_format format, nl_buffer *out)
 {
     const nl_text_format *text = nl_text_format_of(format);
-    NL_REQUIRE(text != NULL, "not a text format");
-    NL_REQUIRE(record != NULL && out != NULL, "record or out is NULL");
-    nl_text_encode(text, record, NULL, NULL, out);
+    NL_REQUIRE(text != NULL, "not a text format", NL_FAILED);
+    NL_REQUIRE(record != NULL && out != NULL, "record or out is NULL", NL_FAILED);
+    if (record->flags & NL_RECORD_INCOMPLETE)
+        return nl_memory_failed();
+    return nl_text_encode(text, record, NULL, NULL, out) ? NL_OK : NL_FAILED;
 }
 
 nl_status nl_record_decode(nl_record *record, nl_format format, nl_fraction fraction, const char *line, size_t size)
 {
     const nl_text_format *text = nl_text_format_of(format);
-    NL_REQUIRE(text != NULL, "not a text format");
-    NL_REQUIRE(record != NULL && (line != NULL || size == 0), "record or line is NULL");
+    NL_REQUIRE(text != NULL, "not a text format", NL_FAILED);
+    NL_REQUIRE(record != NULL && (line != NULL || size == 0), "record or line is NULL", NL_FAILED);
     while (size > 0 && line[size - 1] == '\r')
         size--;
     size_t used;
     nl_record_clear(record);
     nl_status status = nl_text_decode(text, record, fraction, line, line + size, line + size, &used);
+    if (record->flags & NL_RECORD_INCOMPLETE)
+        status = nl_memory_failed();
     if (status != NL_OK)
         nl_record_clear(record);
     return status;

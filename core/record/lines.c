@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/time_internal.h"
 #include "record/bytes.h"
 #include "record/text.h"
@@ -50,9 +51,10 @@ static uint16_t load_half(const char *at)
 nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction)
 {
     const nl_text_format *text = nl_text_format_of(format);
-    NL_REQUIRE(text != NULL, "not a text format");
-    nl_line_scanner *scanner = calloc(1, sizeof *scanner);
-    NL_REQUIRE(scanner != NULL, "out of memory");
+    NL_REQUIRE(text != NULL, "not a text format", NULL);
+    nl_line_scanner *scanner = nl_memory_check(calloc(1, sizeof *scanner));
+    if (scanner == NULL)
+        return NULL;
     scanner->format = text;
     scanner->fraction = fraction;
     scanner->time = text->names[NL_MEMBER_TIME];

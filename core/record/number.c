@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "base/error.h"
+#include "base/memory.h"
 #include "base/time_internal.h"
 #include "record/number.h"
 
@@ -26,9 +26,9 @@ static locale_t c_locale;
 static void make_c_locale(void)
 {
     c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    NL_REQUIRE(c_locale != (locale_t)0, "out of memory");
 }
 
+/* glibc makes the C locale without allocating memory. (locale_t)0, the program's own, if another C library cannot. */
 static locale_t get_c_locale(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -143,7 +143,8 @@ bool nl_number_parse_double(nl_string text, double *value)
     }
     char small[128];
     char *copy = text.size < sizeof small ? small : malloc(text.size + 1);
-    NL_REQUIRE(copy != NULL, "out of memory");
+    if (copy == NULL)
+        return nl_memory_failed() == NL_OK;
     memcpy(copy, text.data, text.size);
     copy[text.size] = '\0';
     *value = strtod_l(copy, NULL, get_c_locale());

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/bp.h"
 #include "record/field_name.h"
 #include "record/number.h"
@@ -31,9 +32,8 @@ static nl_record_storage *storage_of(nl_record *record)
 
 nl_record *nl_record_new(void)
 {
-    nl_record_storage *storage = calloc(1, sizeof *storage);
-    NL_REQUIRE(storage != NULL, "out of memory");
-    return &storage->record;
+    nl_record_storage *storage = nl_memory_check(calloc(1, sizeof *storage));
+    return storage != NULL ? &storage->record : NULL;
 }
 
 /* Frees all chunks but, when it is no larger than keep, the newest, which is the largest. */
@@ -90,7 +90,8 @@ void nl_record_free(nl_record *record)
 
 void nl_record_clear(nl_record *record)
 {
-    clear(record, KEPT_CHUNK, KEPT_FIELDS);
+    if (record != NULL)
+        clear(record, KEPT_CHUNK, KEPT_FIELDS);
 }
 
 void nl_record_trim(nl_record *record)
@@ -98,14 +99,24 @@ void nl_record_trim(nl_record *record)
     clear(record, FIRST_CHUNK, FIRST_FIELDS);
 }
 
-void nl_record_grow(nl_record_storage *storage)
+static void mark_incomplete(nl_record *record)
+{
+    record->flags |= NL_RECORD_INCOMPLETE;
+    nl_memory_failed();
+}
+
+bool nl_record_grow(nl_record_storage *storage)
 {
     size_t capacity = storage->field_capacity == 0 ? FIRST_FIELDS : storage->field_capacity * 2;
     nl_field *fields = reallocarray(storage->fields, capacity, sizeof *fields);
-    NL_REQUIRE(fields != NULL, "out of memory");
+    if (fields == NULL) {
+        mark_incomplete(&storage->record);
+        return false;
+    }
     storage->fields = fields;
     storage->field_capacity = capacity;
     storage->record.fields = fields;
+    return true;
 }
 
 char *nl_record_allocate(nl_record *record, size_t size)
@@ -116,7 +127,10 @@ char *nl_record_allocate(nl_record *record, size_t size)
         size_t capacity = chunk == NULL ? FIRST_CHUNK : chunk->capacity * 2;
         capacity = capacity < size ? size : capacity;
         nl_chunk *larger = malloc(sizeof *larger + capacity);
-        NL_REQUIRE(larger != NULL, "out of memory");
+        if (larger == NULL) {
+            mark_incomplete(record);
+            return NULL;
+        }
         *larger = (nl_chunk){.next = chunk, .capacity = capacity};
         storage->chunks = chunk = larger;
     }
@@ -129,6 +143,8 @@ char *nl_record_allocate(nl_record *record, size_t size)
 static nl_string own(nl_record *record, const char *data, size_t size)
 {
     char *copy = nl_record_allocate(record, size);
+    if (copy == NULL)
+        return (nl_string){NULL, 0};
     if (size > 0)
         memcpy(copy, data, size);
     return (nl_string){copy, size};
@@ -140,14 +156,14 @@ static nl_string copy_string(nl_record *record, nl_string string, nl_string raw)
     if (string.data == NULL)
         return string;
     uintptr_t start = (uintptr_t)raw.data, at = (uintptr_t)string.data;
-    if (raw.data != NULL && at >= start && at - start <= raw.size && string.size <= raw.size - (at - start))
+    if (record->raw.data != NULL && at >= start && at - start <= raw.size && string.size <= raw.size - (at - start))
         return (nl_string){record->raw.data + (at - start), string.size};
     return own(record, string.data, string.size);
 }
 
 void nl_record_copy(nl_record *record, const nl_record *source)
 {
-    if (record == source)
+    if (record == NULL || record == source)
         return;
     nl_record_clear(record);
     if (source->raw.data != NULL)
@@ -155,13 +171,15 @@ void nl_record_copy(nl_record *record, const nl_record *source)
     record->raw_format = source->raw_format;
     record->time_ns = source->time_ns;
     record->level = source->level;
-    record->flags = source->flags;
+    record->flags |= source->flags;
     record->level_text = copy_string(record, source->level_text, source->raw);
     record->host = copy_string(record, source->host, source->raw);
     record->prog = copy_string(record, source->prog, source->raw);
     record->event = copy_string(record, source->event, source->raw);
     for (size_t i = 0; i < source->field_count; i++) {
         nl_field *field = nl_record_append(record);
+        if (field == NULL)
+            return;
         *field = source->fields[i];
         field->name = copy_string(record, field->name, source->raw);
         if (field->type == NL_TYPE_STRING)
@@ -169,22 +187,27 @@ void nl_record_copy(nl_record *record, const nl_record *source)
     }
 }
 
-static void forget_raw(nl_record *record)
+/* Begins a change of a record. False when there is none. */
+static bool forget_raw(nl_record *record)
 {
+    if (record == NULL)
+        return false;
     record->raw = (nl_string){NULL, 0};
     record->raw_format = NL_FORMAT_UNKNOWN;
     record->flags &= ~NL_RECORD_UNTERMINATED;
+    return true;
 }
 
 void nl_record_set_time(nl_record *record, int64_t time_ns)
 {
-    forget_raw(record);
-    record->time_ns = time_ns;
+    if (forget_raw(record))
+        record->time_ns = time_ns;
 }
 
 void nl_record_set_level(nl_record *record, nl_level level)
 {
-    forget_raw(record);
+    if (!forget_raw(record))
+        return;
     const char *name = nl_level_name(level);
     record->level = name[0] == '\0' ? NL_LEVEL_NONE : level;
     record->level_text = name[0] == '\0' ? (nl_string){NULL, 0} : (nl_string){name, strlen(name)};
@@ -192,60 +215,64 @@ void nl_record_set_level(nl_record *record, nl_level level)
 
 void nl_record_set_host(nl_record *record, const char *host, size_t size)
 {
-    forget_raw(record);
-    record->host = own(record, host, size);
+    if (forget_raw(record))
+        record->host = own(record, host, size);
 }
 
 void nl_record_set_prog(nl_record *record, const char *prog, size_t size)
 {
-    forget_raw(record);
-    record->prog = own(record, prog, size);
+    if (forget_raw(record))
+        record->prog = own(record, prog, size);
 }
 
 void nl_record_set_event(nl_record *record, const char *event, size_t size)
 {
-    forget_raw(record);
-    record->event = own(record, event, size);
+    if (forget_raw(record))
+        record->event = own(record, event, size);
 }
 
-/* A field with a name as names must be; its value is the caller's to set. */
-static nl_field *add(nl_record *record, const char *name, nl_type type)
+/* Adds a field; what a name cannot have becomes '_'. */
+static void add_field(nl_record *record, const char *name, nl_field value)
 {
-    forget_raw(record);
+    if (!forget_raw(record))
+        return;
     size_t size = strlen(name);
     char *copy = nl_record_allocate(record, size == 0 ? 1 : size);
+    nl_field *field = copy != NULL ? nl_record_append(record) : NULL;
+    if (field == NULL)
+        return;
     copy[0] = '_';
     memcpy(copy, name, size);
     nl_name_mend(copy, size);
-    nl_field *field = nl_record_append(record);
-    *field = (nl_field){.name = {copy, size == 0 ? 1 : size}, .type = type};
-    return field;
+    *field = value;
+    field->name = (nl_string){copy, size == 0 ? 1 : size};
 }
 
 void nl_record_add_string(nl_record *record, const char *name, const char *value, size_t size)
 {
-    nl_string copy = own(record, value, size);
-    add(record, name, NL_TYPE_STRING)->string = copy;
+    nl_string copy = record != NULL ? own(record, value, size) : (nl_string){NULL, 0};
+    if (copy.data != NULL)
+        add_field(record, name, (nl_field){.type = NL_TYPE_STRING, .string = copy});
 }
 
 void nl_record_add_int(nl_record *record, const char *name, int64_t value)
 {
-    add(record, name, NL_TYPE_INT)->int_value = value;
+    add_field(record, name, (nl_field){.type = NL_TYPE_INT, .int_value = value});
 }
 
 void nl_record_add_uint(nl_record *record, const char *name, uint64_t value)
 {
-    add(record, name, NL_TYPE_UINT)->uint_value = value;
+    add_field(record, name, (nl_field){.type = NL_TYPE_UINT, .uint_value = value});
 }
 
 void nl_record_add_double(nl_record *record, const char *name, double value)
 {
-    add(record, name, NL_TYPE_DOUBLE)->double_value = value;
+    add_field(record, name, (nl_field){.type = NL_TYPE_DOUBLE, .double_value = value});
 }
 
 void nl_record_add_bool(nl_record *record, const char *name, bool value)
 {
-    add(record, name, NL_TYPE_BOOL)->bool_value = value;
+    add_field(record, name, (nl_field){.type = NL_TYPE_BOOL, .bool_value = value});
 }
 
 /* The level as text: as it was spelt, or the name of one that was only set. */
@@ -365,5 +392,6 @@ nl_string nl_field_text(const nl_field *field, char scratch[NL_FIELD_TEXT_SIZE])
     case NL_TYPE_BOOL:
         return field->bool_value ? (nl_string){"true", 4} : (nl_string){"false", 5};
     }
-    nl_abort_call(__func__, "the field has no known type");
+    nl_error_call(__func__, "the field has no known type");
+    return (nl_string){"", 0};
 }

@@ -51,24 +51,31 @@ typedef struct nl_record_storage {
     nl_known_names known;
 } nl_record_storage;
 
-/* Makes room for more fields; only the two below call it. */
-void nl_record_grow(nl_record_storage *storage);
+/*
+ * Makes room for more fields; only the two below call it. False when there is no memory, and the record is marked as
+ * incomplete.
+ */
+bool nl_record_grow(nl_record_storage *storage);
 
-/* Appends a field for the caller to fill at once; it may move when the next one is appended. */
+/*
+ * Appends a field for the caller to fill at once; it may move when the next one is appended. NULL when there is no
+ * memory.
+ */
 static inline nl_field *nl_record_append(nl_record *record)
 {
     nl_record_storage *storage = (nl_record_storage *)(void *)record;
-    if (record->field_count == storage->field_capacity)
-        nl_record_grow(storage);
+    if (record->field_count == storage->field_capacity && !nl_record_grow(storage))
+        return NULL;
     return &storage->fields[record->field_count++];
 }
 
-/* Appends count fields for the caller to fill at once; they may move when the next one is appended. */
+/* As nl_record_append, for count fields; count is above 0. */
 static inline nl_field *nl_record_append_many(nl_record *record, size_t count)
 {
     nl_record_storage *storage = (nl_record_storage *)(void *)record;
     while (count > storage->field_capacity - record->field_count)
-        nl_record_grow(storage);
+        if (!nl_record_grow(storage))
+            return NULL;
     nl_field *fields = storage->fields + record->field_count;
     record->field_count += count;
     return fields;
@@ -80,7 +87,7 @@ nl_member nl_member_of_name(nl_string name);
 /* As nl_record_find, for a name whose member is known: what is looked up often. */
 bool nl_record_find_member(const nl_record *record, nl_member member, nl_string name, nl_field *field);
 
-/* size bytes that last until the record is cleared. */
+/* size bytes that last until the record is cleared. NULL, and the record is incomplete, when there is no memory. */
 char *nl_record_allocate(nl_record *record, size_t size);
 
 /* Clears the record and gives back memory beyond what small records need: for one that may lie idle for long. */

@@ -117,6 +117,8 @@ char nl_text_unescape(const char **at, const char *end)
 static nl_string unescape_value(nl_record *record, const char *at, const char *end)
 {
     char *data = nl_record_allocate(record, (size_t)(end - at));
+    if (data == NULL)
+        return (nl_string){"", 0};
     size_t size = 0;
     while (at < end)
         data[size++] = *at == '\\' ? nl_text_unescape(&at, end) : *at++;
@@ -146,6 +148,8 @@ static inline void put_field(scan *s, nl_member member, nl_string name, nl_strin
     nl_record *record = s->record;
     if (member == NL_MEMBER_NONE) {
         nl_field *field = nl_record_append(record);
+        if (field == NULL)
+            return;
         field->name = name;
         field->type = NL_TYPE_STRING;
         field->string = value;

@@ -71,14 +71,15 @@ typedef struct nl_text_shape {
     size_t field_count; /* those of the record that it was made of */
 } nl_text_shape;
 
+/* NULL when there is no memory. */
 nl_text_shape *nl_text_shape_make(const nl_text_format *format, const nl_record *record);
 void nl_text_shape_free(nl_text_shape *shape); /* NULL is allowed */
 
 /*
  * Appends record to out as one line with its newline. shape, when it is not NULL, is the record's; known, when it is
- * not NULL, serves row after row of the same format.
+ * not NULL, serves row after row of the same format. False, with out as it was, when there is no memory.
  */
-void nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,
+bool nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,
                     nl_known_second *known, nl_buffer *out);
 
 /*

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "base/error.h"
+#include "base/memory.h"
 #include "record/bytes.h"
 #include "record/terminal.h"
 #include "record/text.h"
@@ -11,14 +11,13 @@
 enum { BLOCK = 16, SLACK = 2 * BLOCK }; /* copying in blocks may write that much behind what it copies */
 
 /*
- * A line is written at a cursor, which moves on within room that was asked for before: once a field, for its name and
- * for what its value needs at most.
+ * A line is written at a cursor, which moves on within memory that was reserved before: once a field, for its name and
+ * for what its value needs at most. The cursor is NULL once there is no memory.
  */
 static char *make_room(nl_buffer *out, const char *at, size_t size)
 {
     out->size = (size_t)(at - out->data);
-    nl_buffer_reserve(out, size + SLACK);
-    return out->data + out->size;
+    return nl_buffer_reserve(out, size + SLACK) ? out->data + out->size : NULL;
 }
 
 static inline char *want_room(nl_buffer *out, char *at, size_t size)
@@ -93,7 +92,8 @@ static inline char *put_value(nl_buffer *out, char *at, nl_string value)
         return at + value.size;
     if (!needs_quotes(value))
         return put_bytes(at, value.data, value.size);
-    return nl_text_put_quoted(want_room(out, at, 4 * value.size + 2), value);
+    at = want_room(out, at, 4 * value.size + 2);
+    return at != NULL ? nl_text_put_quoted(at, value) : NULL;
 }
 
 /* A level is written by the format's name for it, unless it was spelt in a way that is no format's. */
@@ -142,7 +142,9 @@ static char *put_members(const nl_text_format *format, const nl_record *record, 
         if (texts[member].data == NULL)
             continue;
         at = want_room(out, at, format->names[member].size + 3 + texts[member].size);
-        at = put_value(out, put_name(at, format->names[member], " "), texts[member]);
+        at = at != NULL ? put_value(out, put_name(at, format->names[member], " "), texts[member]) : NULL;
+        if (at == NULL)
+            return NULL;
     }
     return at;
 }
@@ -151,23 +153,36 @@ static char *put_members(const nl_text_format *format, const nl_record *record, 
 static char *put_field_name(const nl_text_format *format, nl_string name, nl_buffer *out, char *at, size_t value_size)
 {
     at = want_room(out, at, name.size + 5 + value_size);
-    return put_name(at, name, name_needs_escape(format, name) ? " _." : " ");
+    return at != NULL ? put_name(at, name, name_needs_escape(format, name) ? " _." : " ") : NULL;
+}
+
+/* The texts of a shape, and the end of each. False when there is no memory. */
+static bool put_shape(const nl_text_format *format, const nl_record *record, nl_buffer *text, uint32_t *ends)
+{
+    if (!nl_buffer_reserve(text, SLACK))
+        return false;
+    char *at = put_members(format, record, text, text->data);
+    for (size_t i = 0; at != NULL; i++) {
+        ends[i] = (uint32_t)(at - text->data);
+        if (i == record->field_count)
+            return make_room(text, at, 0) != NULL; /* what is read in blocks ends in some */
+        at = put_field_name(format, record->fields[i].name, text, at, 0);
+    }
+    return false;
 }
 
 nl_text_shape *nl_text_shape_make(const nl_text_format *format, const nl_record *record)
 {
     nl_text_shape *shape = malloc(sizeof *shape);
     uint32_t *ends = malloc((record->field_count + 1) * sizeof *ends);
-    NL_REQUIRE(shape != NULL && ends != NULL, "out of memory");
     nl_buffer text = {0};
-    nl_buffer_reserve(&text, SLACK);
-    char *at = put_members(format, record, &text, text.data);
-    ends[0] = (uint32_t)(at - text.data);
-    for (size_t i = 0; i < record->field_count; i++) {
-        at = put_field_name(format, record->fields[i].name, &text, at, 0);
-        ends[i + 1] = (uint32_t)(at - text.data);
+    if (shape == NULL || ends == NULL || !put_shape(format, record, &text, ends)) {
+        nl_memory_failed();
+        free(shape);
+        free(ends);
+        nl_buffer_free(&text);
+        return NULL;
     }
-    make_room(&text, at, 0); /* what is read in blocks ends in some */
     *shape = (nl_text_shape){.text = text.data, .ends = ends, .field_count = record->field_count};
     return shape;
 }
@@ -192,29 +207,42 @@ static inline char *put_field_value(nl_buffer *out, char *at, const nl_field *fi
     return text.data == at ? at + text.size : put_bytes(at, text.data, text.size);
 }
 
-void nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,
+/* Puts a field by what its shape has of it, or whole. */
+static inline char *put_field(const nl_text_format *format, const nl_field *field, const nl_text_shape *shape, size_t i,
+                              nl_buffer *out, char *at)
+{
+    size_t value_size = field->type == NL_TYPE_STRING ? field->string.size : NL_FIELD_TEXT_SIZE;
+    if (shape != NULL) {
+        size_t name_size = shape->ends[i + 1] - shape->ends[i];
+        at = want_room(out, at, name_size + value_size);
+        at = at != NULL ? put_blocks(at, shape->text + shape->ends[i], name_size) : NULL;
+    } else {
+        at = put_field_name(format, field->name, out, at, value_size);
+    }
+    return at != NULL ? put_field_value(out, at, field) : NULL;
+}
+
+bool nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,
                     nl_known_second *known, nl_buffer *out)
 {
     nl_known_second unknown = {0};
     nl_string time_name = format->names[NL_MEMBER_TIME];
     size_t head_size = shape != NULL ? shape->ends[0] : 0;
-    nl_buffer_reserve(out, time_name.size + 1 + NL_TIME_TEXT_SIZE + head_size + SLACK);
+    const size_t begin = out->size;
+    if (!nl_buffer_reserve(out, time_name.size + 1 + NL_TIME_TEXT_SIZE + head_size + SLACK))
+        return false;
     char *at = put_bytes(out->data + out->size, time_name.data, time_name.size);
     *at++ = '=';
     at += format->put_time(record->time_ns, known != NULL ? known : &unknown, at);
     at = shape != NULL ? put_blocks(at, shape->text, head_size) : put_members(format, record, out, at);
-    for (size_t i = 0; i < record->field_count; i++) {
-        const nl_field *field = &record->fields[i];
-        size_t value_size = field->type == NL_TYPE_STRING ? field->string.size : NL_FIELD_TEXT_SIZE;
-        if (shape != NULL) {
-            size_t name_size = shape->ends[i + 1] - shape->ends[i];
-            at = put_blocks(want_room(out, at, name_size + value_size), shape->text + shape->ends[i], name_size);
-        } else {
-            at = put_field_name(format, field->name, out, at, value_size);
-        }
-        at = put_field_value(out, at, field);
+    for (size_t i = 0; i < record->field_count && at != NULL; i++)
+        at = put_field(format, &record->fields[i], shape, i, out, at);
+    at = at != NULL ? want_room(out, at, 1) : NULL;
+    if (at == NULL) {
+        out->size = begin;
+        return false;
     }
-    at = want_room(out, at, 1);
     *at++ = '\n';
     out->size = (size_t)(at - out->data);
+    return true;
 }

@@ -10,6 +10,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "base/replacement.h"
 #include "base/write_some.h"
@@ -269,8 +270,9 @@ static const nl_destination_kind file_kind = {
 
 nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options)
 {
-    file_destination *file = calloc(1, sizeof *file);
-    NL_REQUIRE(file != NULL, "out of memory");
+    file_destination *file = nl_memory_check(calloc(1, sizeof *file));
+    if (file == NULL)
+        return NULL;
     file->base.kind = &file_kind;
     file->fd = -1;
     file->patient = options->patient;
@@ -278,9 +280,9 @@ nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination
     nl_status status;
     if (url->scheme == NL_SCHEME_STDIO) {
         status = take_descriptor(file, STDOUT_FILENO);
+    } else if ((file->path = strdup(url->path)) == NULL) {
+        status = nl_memory_failed();
     } else {
-        file->path = strdup(url->path);
-        NL_REQUIRE(file->path != NULL, "out of memory");
         struct stat old;
         /* A device, a pipe or a symbolic link is written to; replacing it by a file is hardly meant. */
         bool replace = options->atomic && (lstat(file->path, &old) != 0 || S_ISREG(old.st_mode));

@@ -4,6 +4,7 @@
 #include "transport/destination.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -49,16 +50,22 @@ static named_memory **find(const char *name)
     return at;
 }
 
+/* NULL when there is no memory. */
 static named_memory *find_or_add(const char *name)
 {
     named_memory **at = find(name);
-    if (*at == NULL) {
-        *at = calloc(1, sizeof **at);
-        NL_REQUIRE(*at != NULL, "out of memory");
-        (*at)->name = strdup(name);
-        NL_REQUIRE((*at)->name != NULL, "out of memory");
+    if (*at != NULL)
+        return *at;
+    named_memory *added = calloc(1, sizeof *added);
+    char *copy = strdup(name);
+    if (added == NULL || copy == NULL) {
+        nl_memory_failed();
+        free(added);
+        free(copy);
+        return NULL;
     }
-    return *at;
+    added->name = copy;
+    return *at = added;
 }
 
 static nl_status memory_write(nl_destination *destination, nl_level level, const char *data, size_t size,
@@ -66,10 +73,11 @@ static nl_status memory_write(nl_destination *destination, nl_level level, const
 {
     (void)level;
     pthread_mutex_lock(&mutex);
-    nl_buffer_append(&find_or_add(((memory_destination *)destination)->name)->bytes, data, size);
+    named_memory *memory = find_or_add(((memory_destination *)destination)->name);
+    bool good = memory != NULL && nl_buffer_append(&memory->bytes, data, size);
     pthread_mutex_unlock(&mutex);
-    *written = size;
-    return NL_OK;
+    *written = good ? size : 0;
+    return good ? NL_OK : NL_FAILED;
 }
 
 static nl_status memory_close(nl_destination *destination, bool keep)
@@ -84,25 +92,29 @@ static const nl_destination_kind memory_kind = {.write = memory_write, .close = 
 
 nl_destination *nl_memory_destination_open(const nl_url *url)
 {
-    memory_destination *memory = calloc(1, sizeof *memory);
-    NL_REQUIRE(memory != NULL, "out of memory");
+    memory_destination *memory = nl_memory_check(calloc(1, sizeof *memory));
+    if (memory == NULL)
+        return NULL;
     memory->base.kind = &memory_kind;
-    memory->name = strdup(url->path);
-    NL_REQUIRE(memory->name != NULL, "out of memory");
+    memory->name = nl_memory_check(strdup(url->path));
     pthread_mutex_lock(&mutex);
-    find_or_add(memory->name);
+    bool good = memory->name != NULL && find_or_add(memory->name) != NULL;
     pthread_mutex_unlock(&mutex);
-    return &memory->base;
+    if (good)
+        return &memory->base;
+    memory_close(&memory->base, false);
+    return NULL;
 }
 
 bool nl_memory_read(const char *name, nl_buffer *out)
 {
     pthread_mutex_lock(&mutex);
     named_memory *memory = *find(name);
+    bool good = false;
     if (memory != NULL)
-        nl_buffer_append(out, memory->bytes.data, memory->bytes.size);
+        good = nl_buffer_append(out, memory->bytes.data, memory->bytes.size);
     pthread_mutex_unlock(&mutex);
-    return memory != NULL;
+    return good;
 }
 
 void nl_memory_free(const char *name)

@@ -12,6 +12,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "record/block_read.h"
 #include "record/varint.h"
@@ -135,7 +136,8 @@ static bool hear(socket_destination *s, const char *bytes, size_t size)
     bool understood = true;
     if (!s->acknowledged)
         return true;
-    nl_buffer_append(&s->said, bytes, size);
+    if (!nl_buffer_append(&s->said, bytes, size))
+        return false; /* the connection is given up, and what was not acknowledged is sent again */
     while (take_frame(s, &understood))
         continue;
     return understood && s->blocks_acknowledged <= s->blocks_sent;
@@ -380,8 +382,9 @@ static const nl_destination_kind socket_kind = {.write = socket_write,
 
 nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options)
 {
-    socket_destination *s = calloc(1, sizeof *s);
-    NL_REQUIRE(s != NULL, "out of memory");
+    socket_destination *s = nl_memory_check(calloc(1, sizeof *s));
+    if (s == NULL)
+        return NULL;
     s->base.kind = &socket_kind;
     s->channel.fd = -1;
     s->acknowledged = options->format == NL_FORMAT_NLB;

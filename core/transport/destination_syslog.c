@@ -5,6 +5,7 @@
 #include "transport/destination.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #define SYSLOG_NAMES 1 /* for the table of facility names */
 #include <stdlib.h>
@@ -77,13 +78,18 @@ nl_destination *nl_syslog_destination_open(const nl_url *url, const nl_destinati
         nl_error_set("open %s: syslog has no facility \"%s\"", url->text, url->path);
         return NULL;
     }
-    syslog_destination *s = calloc(1, sizeof *s);
-    NL_REQUIRE(s != NULL, "out of memory");
+    syslog_destination *s = nl_memory_check(calloc(1, sizeof *s));
+    char *named = options->ident != NULL ? nl_memory_check(strdup(options->ident)) : NULL;
+    if (s == NULL || (options->ident != NULL && named == NULL)) {
+        free(s);
+        free(named);
+        return NULL;
+    }
     s->base.kind = &syslog_kind;
     s->facility = facility;
-    if (options->ident != NULL) {
+    if (named != NULL) {
         char *before = ident;
-        ident = strdup(options->ident);
+        ident = named;
         openlog(ident, LOG_PID, facility);
         free(before);
     }

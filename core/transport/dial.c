@@ -3,6 +3,7 @@
 #include "transport/dial.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 
 #include <errno.h>
@@ -162,13 +163,6 @@ nl_status nl_dialer_connect(const nl_dialer *dialer, int timeout_ms, nl_channel 
 
 /* ---- life ---- */
 
-static char *copy(const char *text)
-{
-    char *copied = strdup(text);
-    NL_REQUIRE(copied != NULL, "out of memory");
-    return copied;
-}
-
 bool nl_dialer_takes_option(const nl_url *url, const char *name)
 {
     static const char *const names[] = {"ca", "cert", "key", "name"};
@@ -186,21 +180,23 @@ static nl_status prepare_tls(nl_dialer *d, const nl_url *url)
                               .cert = nl_url_option_value(url, "cert"),
                               .key = nl_url_option_value(url, "key")};
     const char *name = nl_url_option_value(url, "name");
-    d->tls_name = copy(name != NULL ? name : url->host);
+    d->tls_name = strdup(name != NULL ? name : url->host);
+    if (d->tls_name == NULL)
+        return nl_memory_failed();
     d->tls = nl_tls_new(false, &options, words);
     return d->tls != NULL ? NL_OK : nl_error_set("open %s: %s", url->text, words);
 }
 
 nl_dialer *nl_dialer_new(const nl_url *url)
 {
-    nl_dialer *d = calloc(1, sizeof *d);
-    NL_REQUIRE(d != NULL, "out of memory");
-    if (url->scheme == NL_SCHEME_UNIX)
-        d->path = copy(url->path);
-    else
-        d->host = copy(url->host);
+    nl_dialer *d = nl_memory_check(calloc(1, sizeof *d));
+    if (d == NULL)
+        return NULL;
+    bool unix_socket = url->scheme == NL_SCHEME_UNIX;
+    char *copy = nl_memory_check(strdup(unix_socket ? url->path : url->host));
+    *(unix_socket ? &d->path : &d->host) = copy;
     snprintf(d->port, sizeof d->port, "%u", url->port);
-    if (url->scheme != NL_SCHEME_NETLOGS || prepare_tls(d, url) == NL_OK)
+    if (copy != NULL && (url->scheme != NL_SCHEME_NETLOGS || prepare_tls(d, url) == NL_OK))
         return d;
     nl_dialer_free(d);
     return NULL;

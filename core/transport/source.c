@@ -3,6 +3,7 @@
 #include "transport/source.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/zstd_magic.h"
 #include "transport/source_collector.h"
 #include "transport/watch.h"
@@ -106,7 +107,8 @@ static nl_status open_memory(nl_source *source, const char *name)
 static nl_status open_collector(nl_source *source, const nl_url *url)
 {
     source->path = strdup(url->text);
-    NL_REQUIRE(source->path != NULL, "out of memory");
+    if (source->path == NULL)
+        return nl_memory_failed();
     nl_status status = nl_collector_subscribe(url, &source->dialer, &source->channel, &source->input);
     source->fd = source->channel.fd;
     return status;
@@ -124,7 +126,8 @@ static nl_status open_named(nl_source *source, const nl_url *url)
         return open_standard_input(source);
     case NL_SCHEME_FILE: {
         source->path = strdup(url->path);
-        NL_REQUIRE(source->path != NULL, "out of memory");
+        if (source->path == NULL)
+            return nl_memory_failed();
         nl_status status = open_file(source);
         return status != NL_OK && source->follow && errno == ENOENT ? NL_OK : status;
     }
@@ -141,8 +144,9 @@ static nl_status open_named(nl_source *source, const nl_url *url)
 
 nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
 {
-    nl_source *source = calloc(1, sizeof *source);
-    NL_REQUIRE(source != NULL, "out of memory");
+    nl_source *source = nl_memory_check(calloc(1, sizeof *source));
+    if (source == NULL)
+        return NULL;
     source->fd = source->channel.fd = -1;
     source->limit = UINT64_MAX;
     source->follow = follow;
@@ -289,7 +293,8 @@ static nl_status read_more(nl_source *source)
         return NL_AGAIN;
     if (source->used == source->input.size)
         source->used = source->input.size = 0;
-    nl_buffer_reserve(&source->input, READ_SIZE);
+    if (!nl_buffer_reserve(&source->input, READ_SIZE))
+        return NL_FAILED;
     for (;;) {
         uint64_t left = source->limit > source->position ? source->limit - source->position : 0;
         if (left == 0)
@@ -346,7 +351,10 @@ static nl_status find_packing(nl_source *source)
     if (source->unpacker == NULL) {
         source->unpacker = ZSTD_createDStream();
         source->unpacked = malloc(ZSTD_DStreamOutSize());
-        NL_REQUIRE(source->unpacker != NULL && source->unpacked != NULL, "out of memory");
+    }
+    if (source->unpacker == NULL || source->unpacked == NULL) {
+        source->at_end = true;
+        return nl_memory_failed();
     }
     ZSTD_initDStream(source->unpacker);
     return NL_OK;

@@ -7,6 +7,7 @@
 #include "transport/source_collector.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -41,6 +42,7 @@ static nl_status make_request(const nl_url *url, nl_buffer *line)
     static const struct {
         const char *option, *name;
     } known[] = {{"where", "WHERE"}, {"since", "SINCE"}, {"format", "FORMAT"}};
+    const unsigned failures = nl_memory_failures;
     nl_buffer_append(line, begin, sizeof begin - 1);
     for (size_t i = 0; i < url->option_count; i++) {
         const char *option = url->options[i].name;
@@ -54,8 +56,7 @@ static nl_status make_request(const nl_url *url, nl_buffer *line)
     }
     if (nl_url_option_value(url, "format") == NULL)
         add(line, "FORMAT", "nlb"); /* the smallest, and types are kept */
-    nl_buffer_append(line, "\n", 1);
-    return NL_OK;
+    return nl_buffer_append(line, "\n", 1) && nl_memory_failures == failures ? NL_OK : NL_FAILED;
 }
 
 /* Sends the request. So short a line fits into a new connection's buffer as a whole. */
@@ -82,7 +83,8 @@ static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *lin
             return nl_error_set("it does not answer");
         if (why != 0 && why != EAGAIN && why != EINTR)
             return nl_error_set("read: %s", nl_channel_words(channel, why, words));
-        nl_buffer_append(answer, bytes, got > 0 ? (size_t)got : 0);
+        if (!nl_buffer_append(answer, bytes, got > 0 ? (size_t)got : 0))
+            return NL_FAILED;
         const char *newline = answer->size > 0 ? memchr(answer->data, '\n', answer->size) : NULL;
         if (newline != NULL) {
             *line_size = (size_t)(newline + 1 - answer->data);
@@ -96,6 +98,8 @@ static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *lin
 static nl_status judge(const char *line, size_t size)
 {
     nl_record *record = nl_record_new();
+    if (record == NULL)
+        return NL_FAILED;
     nl_field reason;
     nl_status status = nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line, size - 1);
     if (status != NL_OK)

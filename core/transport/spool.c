@@ -4,6 +4,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -79,10 +80,12 @@ static void remove_first(nl_spool *spool)
     free(first);
 }
 
+/* NULL when there is no memory; the descriptor stays the caller's then. */
 static segment *new_segment(const char *name, int fd, uint64_t size, const segment_header *header)
 {
-    segment *s = calloc(1, sizeof *s);
-    NL_REQUIRE(s != NULL, "out of memory");
+    segment *s = nl_memory_check(calloc(1, sizeof *s));
+    if (s == NULL)
+        return NULL;
     memcpy(s->name, name, strnlen(name, sizeof s->name - 1));
     s->fd = fd;
     s->identity = nl_identity_of(fd);
@@ -116,10 +119,13 @@ static void adopt(nl_spool *spool, const char *name)
         pread(fd, &header, sizeof header, 0) == (ssize_t)sizeof header &&
         memcmp(header.magic, MAGIC, sizeof MAGIC) == 0 && header.delivered >= HEADER_SIZE &&
         header.delivered <= (uint64_t)status.st_size) {
-        append(spool, new_segment(name, fd, (uint64_t)status.st_size, &header));
-        return;
+        segment *s = new_segment(name, fd, (uint64_t)status.st_size, &header);
+        if (s != NULL) {
+            append(spool, s);
+            return;
+        }
     }
-    close(fd);
+    close(fd); /* another process, or the next one, delivers it */
 }
 
 static void adopt_all(nl_spool *spool)
@@ -179,8 +185,10 @@ static char *folder_of(const char *folder, const nl_url *url)
 {
     size_t size = strcspn(url->text, "?");
     char *path;
-    if (asprintf(&path, "%s/%.*s", folder, (int)(size < 200 ? size : 200), url->text) < 0)
-        nl_abort_call(__func__, "out of memory");
+    if (asprintf(&path, "%s/%.*s", folder, (int)(size < 200 ? size : 200), url->text) < 0) {
+        nl_memory_failed();
+        return NULL;
+    }
     for (char *at = path + strlen(folder) + 1; *at != '\0'; at++)
         if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-", *at) == NULL)
             *at = '_';
@@ -189,9 +197,14 @@ static char *folder_of(const char *folder, const nl_url *url)
 
 nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t size, bool oldest)
 {
-    nl_spool *spool = calloc(1, sizeof *spool);
-    NL_REQUIRE(spool != NULL, "out of memory");
+    nl_spool *spool = nl_memory_check(calloc(1, sizeof *spool));
+    if (spool == NULL)
+        return NULL;
     spool->folder = folder_of(folder, destination);
+    if (spool->folder == NULL) {
+        free(spool);
+        return NULL;
+    }
     spool->limit = size;
     spool->oldest = oldest;
     spool->last = &spool->segments;
@@ -238,7 +251,12 @@ static segment *start_segment(nl_spool *spool)
         return NULL;
     }
     segment *s = new_segment(name, fd, HEADER_SIZE, &header);
-    append(spool, s);
+    if (s != NULL) {
+        append(spool, s);
+    } else {
+        unlinkat(spool->folder_fd, name, 0);
+        close(fd);
+    }
     return s;
 }
 
@@ -268,14 +286,15 @@ static segment *segment_for(nl_spool *spool)
     return start_segment(spool);
 }
 
-/* Appends the next put of a segment. False when it has no more. */
+/* Appends the next put of a segment. False when it has no more, or there is no memory (nl_memory_failures). */
 static bool read_put(segment *s, uint64_t *at, nl_buffer *out)
 {
     uint32_t size;
     if (s->size - *at < PUT_HEAD || pread(s->fd, &size, PUT_HEAD, (off_t)*at) != PUT_HEAD || size == 0 ||
         size > s->size - *at - PUT_HEAD)
         return false;
-    nl_buffer_reserve(out, size);
+    if (!nl_buffer_reserve(out, size))
+        return false;
     if (pread(s->fd, out->data + out->size, size, (off_t)(*at + PUT_HEAD)) != (ssize_t)size)
         return false;
     out->size += size;
@@ -310,7 +329,10 @@ static void write_header(const segment *s)
 /* The oldest file goes; the next one says how much that was. */
 static bool give_up_first(nl_spool *spool)
 {
+    const unsigned failures = nl_memory_failures;
     uint64_t lost = spool->segments->header.lost + count_lines(spool->segments);
+    if (nl_memory_failures != failures)
+        return false;
     if (spool->segments->next == NULL && start_segment(spool) == NULL)
         return false;
     remove_first(spool);
@@ -376,12 +398,14 @@ nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out)
     out->size = 0;
     if (!check_descriptors(spool))
         return NL_FAILED;
-    while (spool->segments != NULL) {
+    for (unsigned failures = nl_memory_failures; spool->segments != NULL;) {
         uint64_t at = spool->segments->header.delivered;
         while (out->size < PEEK_SIZE && read_put(spool->segments, &at, out))
             continue;
         if (out->size > 0 || spool->segments->header.lost > 0)
             return NL_OK;
+        if (nl_memory_failures != failures)
+            return NL_FAILED;
         remove_first(spool); /* delivered to its end, or to where a killed process stopped */
     }
     return NL_END;

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "transport/destination.h"
 
 #include <ctype.h>
@@ -33,8 +34,9 @@ static int hex_digit(char c)
 /* text[0..size) with %HH decoded, a new string; NULL with the reason when an escape is none or stands for NUL. */
 static char *decode(const char *text, size_t size)
 {
-    char *out = malloc(size + 1), *at = out;
-    NL_REQUIRE(out != NULL, "out of memory");
+    char *out = nl_memory_check(malloc(size + 1)), *at = out;
+    if (out == NULL)
+        return NULL;
     for (size_t i = 0; i < size; i++) {
         if (text[i] != '%') {
             *at++ = text[i];
@@ -59,7 +61,8 @@ static char *decode(const char *text, size_t size)
 static nl_status add_pair(nl_url *url, nl_string name, nl_string value)
 {
     nl_url_option *options = realloc(url->options, (url->option_count + 1) * sizeof *options);
-    NL_REQUIRE(options != NULL, "out of memory");
+    if (options == NULL)
+        return nl_memory_failed();
     url->options = options;
     nl_url_option added = {.name = decode(name.data, name.size)};
     added.value = added.name == NULL ? NULL : decode(value.data, value.size);
@@ -175,7 +178,8 @@ static nl_status parse_nats(nl_url *url, const char *text, size_t size)
     if (memchr(text, '/', (size_t)(slash - text)) != NULL)
         return nl_error_set("\"%.*s\" is no host", (int)(slash - text), text);
     url->host = strndup(text, (size_t)(slash - text));
-    NL_REQUIRE(url->host != NULL, "out of memory");
+    if (url->host == NULL)
+        return nl_memory_failed();
     url->path = decode(slash + 1, (size_t)(end - slash - 1));
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
@@ -249,21 +253,24 @@ static bool has_options(const char *text)
 
 nl_url *nl_url_parse(const char *text)
 {
-    NL_REQUIRE(text != NULL, "text is NULL");
-    nl_url *url = calloc(1, sizeof *url);
-    NL_REQUIRE(url != NULL, "out of memory");
+    NL_REQUIRE(text != NULL, "text is NULL", NULL);
+    nl_url *url = nl_memory_check(calloc(1, sizeof *url));
+    if (url == NULL)
+        return NULL;
     url->text = strdup(text);
-    NL_REQUIRE(url->text != NULL, "out of memory");
     nl_status status = NL_OK;
-    if (strcmp(text, "-") == 0) {
+    if (url->text == NULL) {
+        status = nl_memory_failed();
+    } else if (strcmp(text, "-") == 0) {
         url->scheme = NL_SCHEME_STDIO;
     } else if (has_scheme(text)) {
         status = parse_scheme(url, text);
     } else {
         url->scheme = NL_SCHEME_FILE;
         url->path = strdup(text);
-        NL_REQUIRE(url->path != NULL, "out of memory");
-        if (*text == '\0')
+        if (url->path == NULL)
+            status = nl_memory_failed();
+        else if (*text == '\0')
             status = nl_error_set("no file");
         else if (has_options(text) && access(text, F_OK) != 0)
             status = nl_error_set("there is no such file; where options are meant it is file:%.200s", text);

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/number.h"
 #include "transport/destination.h"
 #include "transport/dial.h"
@@ -90,6 +91,15 @@ static void settle(const nl_url *url, nl_writer_options *options)
         options->zstd_level = file ? 1 : -1;
 }
 
+static nl_status close_writer(nl_writer *writer, bool keep)
+{
+    nl_status status = nl_destination_close(writer->destination, keep);
+    nl_buffer_free(&writer->buffer);
+    nl_encoder_free(writer->encoder);
+    free(writer);
+    return status;
+}
+
 nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident)
 {
     nl_writer_options settled = options != NULL ? *options : (nl_writer_options){0};
@@ -105,8 +115,11 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
     nl_destination *destination = nl_destination_open(url, &how);
     if (destination == NULL)
         return NULL;
-    nl_writer *writer = calloc(1, sizeof *writer);
-    NL_REQUIRE(writer != NULL, "out of memory");
+    nl_writer *writer = nl_memory_check(calloc(1, sizeof *writer));
+    if (writer == NULL) {
+        nl_destination_close(destination, false);
+        return NULL;
+    }
     writer->destination = destination;
     writer->format = settled.format;
     /* Text is not compressed: a destination must be able to tell whole records from parts. */
@@ -115,7 +128,10 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
         .format = settled.format, .zstd_level = compress ? settled.zstd_level : 0, .canonical = settled.canonical});
     writer->buffer_size = settled.buffer_size;
     writer->line_levels = url->scheme == NL_SCHEME_SYSLOG;
-    return writer;
+    if (writer->encoder != NULL)
+        return writer;
+    close_writer(writer, false);
+    return NULL;
 }
 
 nl_writer *nl_writer_open(const char *url_text, const nl_writer_options *options)
@@ -142,8 +158,8 @@ static nl_status write_buffer(nl_writer *writer)
 
 nl_status nl_writer_flush(nl_writer *writer)
 {
-    nl_encoder_finish(writer->encoder, &writer->buffer);
-    return write_buffer(writer);
+    nl_status status = nl_encoder_finish(writer->encoder, &writer->buffer);
+    return status == NL_OK ? write_buffer(writer) : status;
 }
 
 /* After something was added. */
@@ -165,6 +181,7 @@ static nl_status begin(nl_writer *writer, nl_level level)
 
 nl_status nl_writer_put(nl_writer *writer, const nl_record *record)
 {
+    NL_REQUIRE(writer != NULL && record != NULL, "writer or record is NULL", NL_FAILED);
     nl_status status = begin(writer, record->level);
     if (status != NL_OK)
         return status;
@@ -178,29 +195,32 @@ static nl_status write_through(nl_writer *writer, const char *lines, size_t size
 {
     size_t written = 0;
     nl_status status = nl_destination_write(writer->destination, writer->level, lines, size, &written);
-    if (written < size)
-        nl_encoder_put_lines(writer->encoder, lines + written, size - written);
+    if (written < size && nl_encoder_put_lines(writer->encoder, lines + written, size - written) != NL_OK)
+        return NL_FAILED;
     return status;
 }
 
 nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size)
 {
-    NL_REQUIRE(writer->format != NL_FORMAT_NLB, "the writer's format is not text");
+    NL_REQUIRE(writer->format != NL_FORMAT_NLB, "the writer's format is not text", NL_FAILED);
     nl_status status = begin(writer, level);
     if (status != NL_OK)
         return status;
     if (size >= writer->buffer_size && writer->buffer.size + nl_encoder_size(writer->encoder) == 0)
         return write_through(writer, lines, size);
-    nl_encoder_put_lines(writer->encoder, lines, size);
-    return write_if_full(writer);
+    status = nl_encoder_put_lines(writer->encoder, lines, size);
+    return status == NL_OK ? write_if_full(writer) : status;
 }
 
 nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size, size_t *taken)
 {
-    NL_REQUIRE(writer->format == NL_FORMAT_NLB, "the writer's format is text");
-    *taken = nl_destination_whole(writer->destination, data, size);
-    nl_encoder_finish(writer->encoder, &writer->buffer); /* what was put before goes before */
-    nl_buffer_append(&writer->buffer, data, *taken);
+    NL_REQUIRE(writer->format == NL_FORMAT_NLB, "the writer's format is text", NL_FAILED);
+    size_t whole = nl_destination_whole(writer->destination, data, size);
+    *taken = 0;
+    if (nl_encoder_finish(writer->encoder, &writer->buffer) != NL_OK || /* what was put before goes before */
+        !nl_buffer_append(&writer->buffer, data, whole))
+        return NL_FAILED;
+    *taken = whole;
     return write_if_full(writer);
 }
 
@@ -209,15 +229,6 @@ nl_status nl_writer_reopen(nl_writer *writer)
     nl_status flushed = nl_writer_flush(writer);
     nl_status reopened = nl_destination_reopen(writer->destination);
     return reopened != NL_OK ? reopened : flushed;
-}
-
-static nl_status close_writer(nl_writer *writer, bool keep)
-{
-    nl_status status = nl_destination_close(writer->destination, keep);
-    nl_buffer_free(&writer->buffer);
-    nl_encoder_free(writer->encoder);
-    free(writer);
-    return status;
 }
 
 nl_status nl_writer_close(nl_writer *writer)

@@ -4,6 +4,7 @@
 
 #include "base/environment_value.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "transport/destination.h"
 
 #include <pthread.h>
@@ -51,16 +52,18 @@ static void add_append(nl_buffer *url, const nl_url *parsed, bool append_wanted)
 
 static nl_log *open_log(const char *program_name, const char *url_text, int flags)
 {
+    const unsigned failures = nl_memory_failures;
     nl_buffer url = {0};
     append_meant(&url, url_text);
     nl_buffer_append(&url, "", 1);
-    nl_url *parsed = nl_url_parse(url.data);
+    nl_url *parsed = nl_memory_failures == failures ? nl_url_parse(url.data) : NULL;
     if (parsed != NULL && parsed->scheme == NL_SCHEME_FILE && nl_url_option_value(parsed, "append") == NULL) {
         url.size--;
         add_append(&url, parsed, (flags & NL_APPEND) != 0);
         nl_buffer_append(&url, "", 1);
     }
-    nl_log *log = parsed != NULL ? nl_open(program_name, url.data) : NULL;
+    bool good = parsed != NULL && nl_memory_failures == failures;
+    nl_log *log = good ? nl_open(program_name, url.data) : NULL;
     nl_url_free(parsed);
     nl_buffer_free(&url);
     return log;
@@ -83,10 +86,13 @@ NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags)
         return NULL;
     }
     nl_log *log = open_log(program_name, url, flags);
-    NL_Handle *handle = log != NULL ? calloc(1, sizeof *handle) : NULL;
-    NL_REQUIRE(handle != NULL || log == NULL, "out of memory");
+    if (log == NULL)
+        return NULL;
+    NL_Handle *handle = nl_memory_check(calloc(1, sizeof *handle));
     if (handle != NULL)
         handle->log = log;
+    else
+        nl_close(log);
     return handle;
 }
 
@@ -103,32 +109,31 @@ void NetLoggerSetLevel(NL_Handle *handle, int log_level)
         __atomic_store_n(&handle->level, log_level, __ATOMIC_RELAXED);
 }
 
-/* The tag at *place becomes a copy of tag; NULL and "" stand for none. */
-static void set_tag(char **place, const char *tag)
+/* The tag at *place becomes a copy of tag; NULL and "" stand for none. It stays as it is when there is no memory. */
+static nl_status set_tag(char **place, const char *tag)
 {
     char *copy = tag != NULL && *tag != '\0' ? strdup(tag) : NULL;
-    NL_REQUIRE(copy != NULL || tag == NULL || *tag == '\0', "out of memory");
+    if (copy == NULL && tag != NULL && *tag != '\0')
+        return nl_memory_failed();
     pthread_rwlock_wrlock(&tags_lock);
     __atomic_add_fetch(&tags_in_use, (copy != NULL) - (*place != NULL), __ATOMIC_RELAXED);
     char *before = *place;
     *place = copy;
     pthread_rwlock_unlock(&tags_lock);
     free(before);
+    return NL_OK;
 }
 
 int NetLoggerSetTag(NL_Handle *handle, const char *tag)
 {
     if (handle == NULL)
         return 0;
-    set_tag(&handle->tag, tag);
-    return 1;
+    return set_tag(&handle->tag, tag) == NL_OK ? 1 : -1;
 }
 
 int NetLoggerSetGlobalTag(const char *tag)
 {
-    if (tag != NULL)
-        set_tag(&global_tag, tag);
-    return 0;
+    return tag == NULL || set_tag(&global_tag, tag) == NL_OK ? 0 : -1;
 }
 
 void nl_classic_append_tags(NL_Handle *handle, nl_buffer *out)

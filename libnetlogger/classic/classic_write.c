@@ -4,6 +4,7 @@
 #include "classic/classic.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/text.h"
 #include "record/ulm.h"
 #include "log/log_internal.h"
@@ -57,17 +58,20 @@ static nl_status add_printed(nl_scratch *s, const char *format, va_list *argumen
     va_copy(sized, *arguments);
     va_copy(printed, *arguments);
     nl_buffer *text = &s->text;
+    nl_status status = NL_FAILED;
     int size = vsnprintf(NULL, 0, format, sized);
     if (size < 0) {
         nl_error_set_errno("the format cannot be printed");
     } else {
-        nl_buffer_reserve(text, (size_t)size + 1);
-        vsnprintf(text->data + text->size, (size_t)size + 1, format, printed);
-        text->size += (size_t)size;
+        status = nl_buffer_reserve(text, (size_t)size + 1) ? NL_OK : NL_FAILED;
+        if (status == NL_OK) {
+            vsnprintf(text->data + text->size, (size_t)size + 1, format, printed);
+            text->size += (size_t)size;
+        }
     }
     va_end(sized);
     va_end(printed);
-    return size < 0 ? NL_FAILED : NL_OK;
+    return status;
 }
 #pragma GCC diagnostic pop
 
@@ -117,31 +121,48 @@ static void complete(nl_record *record, const classic_event *event)
 
 /* ---- an event ---- */
 
-static nl_status put_text(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments)
+/* When memory ran out, the line or the record may lack fields: it is lost, and counted. */
+static nl_status check_memory(NL_Handle *handle, unsigned failures)
+{
+    if (nl_memory_failures == failures)
+        return NL_OK;
+    nl_producer_lose(handle->log);
+    return nl_error_set("out of memory");
+}
+
+static nl_status put_text(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
+                          unsigned failures)
 {
     begin_line(s);
     nl_classic_append_tags(handle, &s->text);
     add_text(s, event->constant);
     add_text(s, event->data);
-    if (event->format != NULL && add_printed(s, event->format, arguments) != NL_OK)
+    if (event->format != NULL && add_printed(s, event->format, arguments) != NL_OK) {
+        check_memory(handle, failures);
         return NL_FAILED;
+    }
     read_line(s);
     complete(s->record, event);
+    if (check_memory(handle, failures) != NL_OK)
+        return NL_FAILED;
     return nl_write_record(handle->log, s->record);
 }
 
 /* By the format's fields where it has them; what goes before them is read from its text. */
-static nl_status put(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments)
+static nl_status put(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
+                     unsigned failures)
 {
     if (event->format == NULL)
-        return put_text(handle, s, event, arguments);
+        return put_text(handle, s, event, arguments, failures);
     begin_line(s);
     nl_classic_append_tags(handle, &s->text);
     add_text(s, event->constant);
     read_line(s);
     complete(s->record, event);
+    if (check_memory(handle, failures) != NL_OK)
+        return NL_FAILED;
     nl_status status = nl_vwrite_after(handle->log, s->record, event->keyword, event->format, *arguments);
-    return status == NL_AGAIN ? put_text(handle, s, event, arguments) : status;
+    return status == NL_AGAIN ? put_text(handle, s, event, arguments, failures) : status;
 }
 
 static int write_event(NL_Handle *handle, const classic_event *event, va_list *arguments)
@@ -160,10 +181,14 @@ static int write_event(NL_Handle *handle, const classic_event *event, va_list *a
     int saved = errno;
     nl_scratch_used.by_classic = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    const unsigned failures = nl_memory_failures;
     nl_scratch *s = nl_scratch_own();
-    if (s->record == NULL)
+    if (s != NULL && s->record == NULL)
         s->record = nl_record_new();
-    nl_status status = put(handle, s, event, arguments);
+    bool ready = s != NULL && s->record != NULL;
+    nl_status status = ready ? put(handle, s, event, arguments, failures) : NL_FAILED;
+    if (!ready)
+        nl_producer_lose(handle->log);
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     nl_scratch_used.by_classic = false;
     errno = saved;

@@ -3,6 +3,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 
 #include <errno.h>
@@ -138,10 +139,16 @@ static void say(nl_log *log, const nl_activation *activation, const char *event,
 /* text is NULL when there is no file any more: then all is undone. */
 static void apply(nl_log *log, nl_activation *activation, const char *text)
 {
+    const unsigned failures = nl_memory_failures;
     nl_buffer now = {0};
     outcome o = {0};
     if (text != NULL && nl_control_do(NULL, activation->origin, text, strlen(text), &now) != NL_OK)
         add_failure(&o);
+    if (nl_memory_failures != failures) { /* the list may not be whole: everything stays as it is */
+        nl_buffer_free(&now);
+        nl_buffer_free(&o.failures);
+        return;
+    }
     change_together(log, activation, &now, "level", &o);
     change_together(log, activation, &now, "event", &o);
     change_markers(log, activation, &now, &o);
@@ -165,7 +172,11 @@ static char *read_file(const char *path, struct stat *seen)
     char *text = NULL;
     if (fstat(fd, seen) == 0 && S_ISREG(seen->st_mode)) {
         text = malloc(FILE_MOST + 1);
-        NL_REQUIRE(text != NULL, "out of memory");
+        if (text == NULL) {
+            close(fd);
+            nl_memory_failed();
+            return NULL;
+        }
         size_t size = 0;
         ssize_t got;
         while (size < FILE_MOST && (got = read(fd, text + size, FILE_MOST - size)) > 0)
@@ -204,7 +215,12 @@ void nl_activation_look(nl_log *log)
     activation->look_ns = nl_monotonic_ns() + LOOK_EVERY_NS;
     if (!may_have_changed(activation))
         return;
-    char *text = read_file(activation->path, &activation->seen);
+    const unsigned failures = nl_memory_failures;
+    struct stat seen = activation->seen;
+    char *text = read_file(activation->path, &seen);
+    if (nl_memory_failures != failures)
+        return; /* the next look reads it */
+    activation->seen = seen;
     bool same =
         text == NULL ? activation->text == NULL : activation->text != NULL && strcmp(text, activation->text) == 0;
     free(activation->text);
@@ -217,12 +233,11 @@ void nl_activation_hear(void *user, const char *commands, size_t size)
 {
     nl_log *log = user;
     nl_activation *collector = &log->control.collector;
-    char *text = strndup(commands, size);
-    NL_REQUIRE(text != NULL, "out of memory");
+    char *text = nl_memory_check(strndup(commands, size));
+    if (collector->path == NULL)
+        collector->path = nl_memory_check(strdup("collector"));
     collector->origin = NL_CONTROL_COLLECTOR;
-    free(collector->path);
-    collector->path = strdup("collector");
-    NL_REQUIRE(collector->path != NULL, "out of memory");
-    apply(log, collector, text);
+    if (text != NULL && collector->path != NULL)
+        apply(log, collector, text);
     free(text);
 }

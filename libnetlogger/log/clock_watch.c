@@ -6,6 +6,7 @@
 
 #include "base/descriptor.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "transport/destination.h"
 #include "base/clock_quality.h"
@@ -211,8 +212,9 @@ void nl_clock_watch_begin(nl_log *log)
 {
     if (log->options.clock_ns == 0)
         return;
-    nl_clock_watch *w = log->watch = calloc(1, sizeof *w);
-    NL_REQUIRE(w != NULL, "out of memory");
+    nl_clock_watch *w = log->watch = nl_memory_check(calloc(1, sizeof *w));
+    if (w == NULL)
+        return; /* the log says nothing of its clock */
     w->fd = -1;
     w->every_ns = log->options.clock_ns;
     w->in_burst = BURST;

@@ -3,6 +3,7 @@
 #include "log/control.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "base/text.h"
 #include "log/log_internal.h"
@@ -91,6 +92,23 @@ static void free_probe(nl_control_probe *probe)
     free(probe);
 }
 
+/* NULL when there is no memory. */
+static nl_control_probe *make_probe(nl_control_origin origin, const nl_control_probe *wanted, const char *text)
+{
+    nl_control_probe *made = nl_memory_check(malloc(sizeof *made));
+    if (made == NULL)
+        return NULL;
+    *made = (nl_control_probe){.origin = origin,
+                               .kind = wanted->kind,
+                               .pattern = nl_text_copy(wanted->pattern),
+                               .to = nl_text_copy(wanted->to),
+                               .command = nl_text_copy(text)};
+    if (made->pattern != NULL && made->command != NULL && (made->to != NULL || wanted->to == NULL))
+        return made;
+    free_probe(made);
+    return NULL;
+}
+
 /* Nobody waits here for those who are in the probe: they may be waiting for the writer thread. */
 static void take_off(nl_log *log, nl_control_probe **at)
 {
@@ -112,15 +130,17 @@ static nl_status put_on(nl_log *log, nl_control_origin origin, const nl_control_
             return NL_OK;
     if (control->closing)
         return nl_error_set("the log is being closed");
+    nl_control_probe *made = make_probe(origin, wanted, text);
+    if (made == NULL)
+        return NL_FAILED;
     nl_probe id = wanted->kind == NL_PROBE_LOG     ? nl_marker_attach_log(wanted->pattern, log, level)
                   : wanted->kind == NL_PROBE_COUNT ? nl_marker_attach_count(wanted->pattern)
                                                    : nl_marker_attach_time(wanted->pattern, wanted->to);
-    if (id == 0)
+    if (id == 0) {
+        free_probe(made);
         return NL_FAILED;
-    nl_control_probe *made = malloc(sizeof *made);
-    NL_REQUIRE(made != NULL, "out of memory");
-    *made = (nl_control_probe){
-        NULL, origin, id, wanted->kind, nl_text_copy(wanted->pattern), nl_text_copy(wanted->to), nl_text_copy(text), 0};
+    }
+    made->probe = id;
     *at = made;
     return NL_OK;
 }
@@ -312,25 +332,30 @@ static nl_status do_line(nl_log *log, nl_control_origin origin, const char *line
     if (status == NL_OK && good != NULL) {
         char text[LINE_MAX_SIZE];
         join(&c, text);
-        nl_buffer_append(good, text, strlen(text) + 1);
+        if (!nl_buffer_append(good, text, strlen(text) + 1))
+            return NL_FAILED;
     }
     return status;
 }
 
 nl_status nl_control_do(nl_log *log, nl_control_origin origin, const char *text, size_t size, nl_buffer *good)
 {
+    NL_REQUIRE(text != NULL || size == 0, "commands is NULL", NL_FAILED);
     nl_buffer failures = {0};
+    bool failed = false;
     const char *end = text + size;
     for (size_t number = 1; text < end; number++) {
         const char *newline = memchr(text, '\n', (size_t)(end - text));
         const char *line_end = newline != NULL ? newline : end;
-        if (do_line(log, origin, text, (size_t)(line_end - text), good) != NL_OK)
+        if (do_line(log, origin, text, (size_t)(line_end - text), good) != NL_OK) {
+            failed = true;
             add_failure(&failures, number);
+        }
         text = newline != NULL ? newline + 1 : end;
     }
-    nl_status status = NL_OK;
     if (failures.size > 0)
-        status = nl_error_set("%.*s", (int)failures.size, failures.data);
+        nl_error_set("%.*s", (int)failures.size, failures.data);
+    nl_status status = failed ? NL_FAILED : NL_OK;
     nl_buffer_free(&failures);
     return status;
 }

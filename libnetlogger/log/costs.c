@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "base/thread.h"
 #include "log/clock.h"
@@ -128,17 +129,29 @@ static nl_status measure_apart(measuring *m)
     return NL_OK;
 }
 
+static void free_measuring(measuring *m)
+{
+    free(m->sites);
+    free(m->costs);
+    free(m);
+}
+
+/* NULL when there is no memory. */
 static measuring *prepare(void)
 {
-    measuring *m = calloc(1, sizeof *m);
-    NL_REQUIRE(m != NULL, "out of memory");
+    measuring *m = nl_memory_check(calloc(1, sizeof *m));
+    if (m == NULL)
+        return NULL;
     const nl_visit visit = nl_enter();
     nl_registry_lock();
     m->sites = nl_sites_registered(&m->count);
     nl_registry_unlock();
     nl_leave(&visit);
-    m->costs = calloc(m->count + 1, sizeof *m->costs);
-    NL_REQUIRE(m->costs != NULL, "out of memory");
+    m->costs = nl_memory_check(calloc(m->count + 1, sizeof *m->costs));
+    if (m->sites == NULL || m->costs == NULL) {
+        free_measuring(m);
+        return NULL;
+    }
     m->gate.threshold = NL_DEBUG;
     m->ring = (nl_ring_producer){.data = m->data,
                                  .mask = RING_SIZE - 1,
@@ -151,11 +164,11 @@ static measuring *prepare(void)
 nl_status nl_event_costs(void (*report)(void *user, const nl_event_cost *cost), void *user)
 {
     measuring *m = prepare();
+    if (m == NULL)
+        return NL_FAILED;
     nl_status status = m->count > 0 ? measure_apart(m) : NL_OK;
     for (size_t i = 0; i < m->count && status == NL_OK; i++)
         report(user, &m->costs[i]);
-    free(m->sites);
-    free(m->costs);
-    free(m);
+    free_measuring(m);
     return status;
 }

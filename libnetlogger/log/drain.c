@@ -3,16 +3,18 @@
 #include "log/drain_internal.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/record_internal.h"
 #include "log/payload.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-void nl_drain_start(nl_drain *drain, nl_format format, nl_string host, nl_string prog)
+bool nl_drain_start(nl_drain *drain, nl_format format, nl_string host, nl_string prog)
 {
     *drain = (nl_drain){.format = format, .host = host, .prog = prog, .record = nl_record_new()};
     nl_clock_start(&drain->clock);
+    return drain->record != NULL;
 }
 
 static void forget_text_shapes(nl_drain *drain)
@@ -92,6 +94,8 @@ static bool typed_record(nl_drain *drain, const nl_site *site, const char *at, c
     record->event = site->event;
     nl_field *fields = site->field_count > 0 ? nl_record_append_many(record, site->field_count) : NULL;
     for (unsigned i = 0; i < site->field_count; i++) {
+        if (fields == NULL)
+            return false;
         fields[i].name = site->names[i];
         if (!get_value(&at, end, site->types[i], &fields[i]))
             return false;
@@ -219,9 +223,12 @@ static void fill_heap(nl_drain *drain, nl_ring *rings)
         if (next_ticks(ring) == UINT64_MAX)
             continue;
         if (drain->heap_size == drain->heap_capacity) {
-            drain->heap_capacity = drain->heap_capacity == 0 ? 16 : 2 * drain->heap_capacity;
-            drain->heap = reallocarray(drain->heap, drain->heap_capacity, sizeof(nl_ring *));
-            NL_REQUIRE(drain->heap != NULL, "out of memory");
+            size_t capacity = drain->heap_capacity == 0 ? 16 : 2 * drain->heap_capacity;
+            nl_ring **heap = nl_memory_check(reallocarray(drain->heap, capacity, sizeof(nl_ring *)));
+            if (heap == NULL)
+                return;
+            drain->heap = heap;
+            drain->heap_capacity = capacity;
         }
         drain->heap[drain->heap_size++] = ring;
     }
@@ -236,8 +243,10 @@ static const nl_text_shape *text_shape(nl_drain *drain, const nl_text_format *fo
         return NULL;
     if (id >= drain->text_shape_capacity) {
         size_t before = drain->text_shape_capacity, capacity = (size_t)id * 2;
-        drain->text_shapes = reallocarray(drain->text_shapes, capacity, sizeof *drain->text_shapes);
-        NL_REQUIRE(drain->text_shapes != NULL, "out of memory");
+        nl_text_shape **shapes = nl_memory_check(reallocarray(drain->text_shapes, capacity, sizeof *shapes));
+        if (shapes == NULL)
+            return NULL;
+        drain->text_shapes = shapes;
         memset(drain->text_shapes + before, 0, (capacity - before) * sizeof *drain->text_shapes);
         drain->text_shape_capacity = capacity;
     }
@@ -260,7 +269,8 @@ static bool put_text(nl_drain *drain, nl_ring *ring, const nl_event_header *head
     drain->level = drain->record->level;
     const nl_text_format *format = nl_text_format_of(drain->format);
     const nl_text_shape *shape = good ? text_shape(drain, format, header->site) : NULL;
-    nl_text_encode(format, drain->record, shape, &drain->second, out);
+    if (!nl_text_encode(format, drain->record, shape, &drain->second, out))
+        return false;
     ring->at += header->size;
     ring->sequence++;
     ++*count;
@@ -325,7 +335,7 @@ static uint64_t take_blocks(nl_drain *drain, nl_ring *rings, uint64_t until_tick
     return count;
 }
 
-uint64_t nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
+static uint64_t take_events(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit)
 {
     uint64_t count = 0;
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
@@ -333,4 +343,20 @@ uint64_t nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl
     if (drain->format == NL_FORMAT_NLB)
         return count + take_blocks(drain, rings, until_ticks, out, limit);
     return count + take_text(drain, rings, until_ticks, out, limit);
+}
+
+nl_status nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit,
+                        uint64_t *count)
+{
+    const unsigned failures = nl_memory_failures;
+    const size_t size = out->size;
+    const uint64_t lost = drain->lost;
+    *count = take_events(drain, rings, until_ticks, out, limit);
+    if (nl_memory_failures == failures)
+        return NL_OK;
+    *count = 0;
+    out->size = size;
+    drain->lost = lost;
+    nl_drain_block_forget(drain);
+    return nl_error_set("out of memory");
 }

@@ -32,8 +32,8 @@ typedef struct nl_drain {
     size_t shape_capacity;
 } nl_drain;
 
-/* host and prog are borrowed. */
-void nl_drain_start(nl_drain *drain, nl_format format, nl_string host, nl_string prog);
+/* host and prog are borrowed. False when there is no memory; nl_drain_finish is called all the same. */
+bool nl_drain_start(nl_drain *drain, nl_format format, nl_string host, nl_string prog);
 void nl_drain_finish(nl_drain *drain);
 
 /* What is taken from here on is encoded so. */
@@ -42,8 +42,10 @@ void nl_drain_set_format(nl_drain *drain, nl_format format);
 /*
  * Takes events up to until_ticks out of the rings in the list (pinned, by ->next), encodes them to the end of out until
  * it holds limit bytes, and moves their ->at and ->sequence. Text is in order of time over all rings; in blocks each
- * ring's events stand by themselves. Returns the number of records.
+ * ring's events stand by themselves. *count is the number of records. NL_FAILED, with out as it was, when there is no
+ * memory: what the rings' ->at and ->sequence say then is to be forgotten (nl_ring_pin reads them again).
  */
-uint64_t nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit);
+nl_status nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, nl_buffer *out, size_t limit,
+                        uint64_t *count);
 
 #endif

@@ -4,6 +4,7 @@
 #include "log/drain_internal.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,6 +46,8 @@ static unsigned add_shape(nl_drain *drain, const nl_site *site)
         types[i] = type_of(site->types[i]);
     if (drain->block_source == 0)
         drain->block_source = 1 + nl_block_add_source(&drain->block, drain->host, drain->prog);
+    if (drain->block_source == 0)
+        return NL_BLOCK_NO_PLACE;
     return nl_block_add_shape(&drain->block, &(nl_block_shape){.source = drain->block_source - 1,
                                                                .level = site->level,
                                                                .event = site->event,
@@ -53,13 +56,15 @@ static unsigned add_shape(nl_drain *drain, const nl_site *site)
                                                                .field_count = site->field_count});
 }
 
-/* The shape of a site in this block, added when it is the site's first event in it. */
+/* The shape of a site in this block, added when it is the site's first event in it; or NL_BLOCK_NO_PLACE. */
 static unsigned shape_of(nl_drain *drain, uint32_t id, const nl_site *site)
 {
     if (id >= drain->shape_capacity) {
         size_t capacity = (size_t)id * 2;
-        drain->shapes = reallocarray(drain->shapes, capacity, sizeof *drain->shapes);
-        NL_REQUIRE(drain->shapes != NULL, "out of memory");
+        unsigned *shapes = nl_memory_check(reallocarray(drain->shapes, capacity, sizeof *shapes));
+        if (shapes == NULL)
+            return NL_BLOCK_NO_PLACE;
+        drain->shapes = shapes;
         memset(drain->shapes + drain->shape_capacity, 0, (capacity - drain->shape_capacity) * sizeof *drain->shapes);
         drain->shape_capacity = capacity;
     }
@@ -129,18 +134,21 @@ static bool is_whole(const nl_site *site, const nl_event_header *header, const c
     return true;
 }
 
-/* A typed event into the block. False when it is damaged; the block is as before then. */
+/* A typed event into the block. False when it is damaged or there is no memory; the block is as before then. */
 static bool put_typed(nl_drain *drain, nl_ring *ring, const nl_event_header *header, const char *event)
 {
     const nl_site *site = nl_site_table_get(&drain->sites, header->site);
     if (site == NULL || header->size < site->least_size || !is_whole(site, header, event))
         return false;
     unsigned shape = shape_of(drain, header->site, site);
+    if (shape == NL_BLOCK_NO_PLACE)
+        return false;
     nl_block_writer *block = &drain->block;
     uint64_t *before = nl_block_before(block, shape);
     size_t most = NL_BLOCK_RECORD_HEAD + NUMBERS_SIZE + header->size, left = header->size - site->least_size;
-    if (__builtin_expect(block->records.capacity - block->records.size < most, 0))
-        nl_buffer_reserve(&block->records, most);
+    if (__builtin_expect(block->records.capacity - block->records.size < most, 0) &&
+        !nl_buffer_reserve(&block->records, most))
+        return false;
     char *records = block->records.data, *at = records + block->records.size;
     const char *from = event + sizeof *header;
     at = nl_block_begin_record(block, at, shape, nl_drain_time_ns(drain, ring, header->ticks));
@@ -170,6 +178,8 @@ static inline __attribute__((always_inline)) bool turn_to_site(nl_drain *drain, 
     if (site == NULL || nl_block_tables_are_full(&drain->block))
         return false;
     unsigned shape = shape_of(drain, id, site);
+    if (shape == NL_BLOCK_NO_PLACE)
+        return false;
     *latest =
         (run_site){site, id, shape, drain->block.known_shapes[shape].expanded, nl_block_before(&drain->block, shape)};
     return true;
@@ -199,7 +209,8 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
                                                                    uint64_t until_ticks, bool bmi2)
 {
     nl_block_writer *block = &drain->block;
-    nl_buffer_reserve(&block->records, BLOCK_SIZE + RUN_EVENT_MOST);
+    if (!nl_buffer_reserve(&block->records, BLOCK_SIZE + RUN_EVENT_MOST))
+        return 0;
     char *records = block->records.data, *at = records + block->records.size, *full = records + BLOCK_SIZE;
     const nl_clock_segment clock = nl_clock_segment_in_use(&drain->clock);
     const char *data = ring->data;
@@ -328,6 +339,13 @@ void nl_drain_block_record(nl_drain *drain, const nl_ring *ring, nl_buffer *out)
     nl_block_finish(&drain->block, &identity, drain->zstd_level, out);
 }
 
+static void forget_shapes(nl_drain *drain)
+{
+    drain->block_source = 0;
+    if (drain->shape_capacity > 0)
+        memset(drain->shapes, 0, drain->shape_capacity * sizeof *drain->shapes);
+}
+
 uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out)
 {
     nl_block_identity identity = identity_of(ring);
@@ -349,8 +367,12 @@ uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl
         count += 1 + put_run(drain, ring, until, until_ticks);
     }
     nl_block_finish(&drain->block, &identity, drain->zstd_level, out);
-    drain->block_source = 0;
-    if (drain->shape_capacity > 0)
-        memset(drain->shapes, 0, drain->shape_capacity * sizeof *drain->shapes);
+    forget_shapes(drain);
     return count;
+}
+
+void nl_drain_block_forget(nl_drain *drain)
+{
+    nl_block_clear(&drain->block);
+    forget_shapes(drain);
 }

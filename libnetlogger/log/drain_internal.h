@@ -30,6 +30,9 @@ void nl_drain_lose(nl_drain *drain, nl_ring *ring, uint64_t ticks, const char *r
 /* Appends a block of drain->record alone, which is small, to out. */
 void nl_drain_block_record(nl_drain *drain, const nl_ring *ring, nl_buffer *out);
 
+/* Throws away the block that was begun. */
+void nl_drain_block_forget(nl_drain *drain);
+
 /* Appends one block of the ring's events to out. Returns the number of records in it. */
 uint64_t nl_drain_block(nl_drain *drain, nl_ring *ring, uint64_t until_ticks, nl_buffer *out);
 

@@ -3,6 +3,7 @@
 #include "log/event_kind.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/hash_bytes.h"
 #include "base/text.h"
 #include "record/field_name.h"
@@ -35,13 +36,14 @@ static unsigned shared_count;
 static nl_string copy_name(nl_string name)
 {
     nl_string copy = nl_string_copy(name.size > 0 ? name : (nl_string){"_", 1});
-    nl_name_mend((char *)copy.data, copy.size);
+    if (copy.data != NULL)
+        nl_name_mend((char *)copy.data, copy.size);
     return copy;
 }
 
 static void release(nl_event_kind *kind)
 {
-    for (size_t i = 0; i < kind->field_count; i++)
+    for (size_t i = 0; i < kind->field_count && kind->names != NULL; i++)
         free((char *)kind->names[i].data);
     free(kind->names);
     free((char *)kind->event.data);
@@ -112,15 +114,22 @@ static nl_event_kind *share(nl_event_kind *kind)
 
 nl_event_kind *nl_event_kind_new(nl_level level, nl_string event, const nl_string *names, size_t field_count)
 {
-    NL_REQUIRE(level > NL_LEVEL_NONE && level <= NL_DEBUG, "level is none");
-    NL_REQUIRE(event.data != NULL, "event is NULL");
-    nl_event_kind *kind = calloc(1, sizeof *kind);
-    NL_REQUIRE(kind != NULL, "out of memory");
+    NL_REQUIRE(level > NL_LEVEL_NONE && level <= NL_DEBUG, "invalid level", NULL);
+    NL_REQUIRE(event.data != NULL, "event is NULL", NULL);
+    nl_event_kind *kind = nl_memory_check(calloc(1, sizeof *kind));
+    if (kind == NULL)
+        return NULL;
     *kind = (nl_event_kind){.level = level, .event = nl_string_copy(event), .field_count = field_count};
-    kind->names = reallocarray(NULL, field_count + 1, sizeof *kind->names);
-    NL_REQUIRE(kind->names != NULL, "out of memory");
-    for (size_t i = 0; i < field_count; i++)
+    kind->names = nl_memory_check(calloc(field_count + 1, sizeof *kind->names));
+    bool good = kind->event.data != NULL && kind->names != NULL;
+    for (size_t i = 0; i < field_count && good; i++) {
         kind->names[i] = copy_name(names[i]);
+        good = kind->names[i].data != NULL;
+    }
+    if (!good) {
+        release(kind);
+        return NULL;
+    }
     nl_event_kind *shared = can_have_sites(kind) ? share(kind) : NULL;
     if (shared == NULL || shared == kind)
         return kind;
@@ -136,15 +145,17 @@ static unsigned char raw_type(nl_type type)
         [NL_TYPE_STRING] = NL_RAW_STRING, [NL_TYPE_INT] = NL_RAW_INT64, [NL_TYPE_UINT] = NL_RAW_UINT64,
         [NL_TYPE_DOUBLE] = NL_RAW_DOUBLE, [NL_TYPE_BOOL] = NL_RAW_BOOL,
     };
-    if ((size_t)type >= sizeof raw)
-        nl_abort_call("nl_event_write", "a value's type is none");
     return raw[type];
 }
 
 static nl_event_variant *make_variant(const nl_event_kind *kind, const nl_field *values, uint64_t types)
 {
-    nl_event_variant *variant = calloc(1, sizeof *variant);
-    NL_REQUIRE(variant != NULL, "out of memory");
+    for (size_t i = 0; i < kind->field_count; i++)
+        if (values[i].type > NL_TYPE_BOOL)
+            return NULL;
+    nl_event_variant *variant = nl_memory_check(calloc(1, sizeof *variant));
+    if (variant == NULL)
+        return NULL;
     for (size_t i = 0; i < kind->field_count; i++) {
         variant->names[i] = kind->names[i].data;
         variant->raw_types[i] = raw_type(values[i].type);
@@ -174,9 +185,11 @@ static nl_event_variant *find_or_make_variant(nl_event_kind *kind, const nl_fiel
     nl_registry_lock();
     nl_event_variant *variant = find_variant(kind, types, &count);
     if (variant == NULL && count < VARIANTS_MAX) {
-        variant = make_variant(kind, values, types);
-        variant->next = kind->variants;
-        __atomic_store_n(&kind->variants, variant, __ATOMIC_RELEASE);
+        variant = make_variant(kind, values, types); /* NULL: the event goes as a whole record */
+        if (variant != NULL) {
+            variant->next = kind->variants;
+            __atomic_store_n(&kind->variants, variant, __ATOMIC_RELEASE);
+        }
     }
     nl_registry_unlock();
     nl_leave(&visit);

@@ -3,6 +3,7 @@
 #include "log/format_arguments.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <ctype.h>
 #include <stddef.h>
@@ -112,24 +113,30 @@ static const char *skip_blanks(const char *at)
     return at + strspn(at, " \t\r\n");
 }
 
+/* NULL when there is no memory. */
 static nl_plan_piece *add_piece(nl_plan *plan)
 {
-    plan->pieces = reallocarray(plan->pieces, plan->piece_count + 1, sizeof *plan->pieces);
-    NL_REQUIRE(plan->pieces != NULL, "out of memory");
+    nl_plan_piece *pieces = nl_memory_check(reallocarray(plan->pieces, plan->piece_count + 1, sizeof *pieces));
+    if (pieces == NULL)
+        return NULL;
+    plan->pieces = pieces;
     nl_plan_piece *piece = &plan->pieces[plan->piece_count++];
     *piece = (nl_plan_piece){0};
     return piece;
 }
 
 /* One byte that stands for itself: it lengthens the piece of text before it, unless a backslash lies between. */
-static void add_byte(nl_plan *plan, const nl_plan_field *field, const char *at)
+static nl_status add_byte(nl_plan *plan, const nl_plan_field *field, const char *at)
 {
     nl_plan_piece *piece = plan->piece_count > field->piece ? &plan->pieces[plan->piece_count - 1] : NULL;
     if (piece == NULL || piece->letter != '\0' || piece->text + piece->size != at) {
         piece = add_piece(plan);
+        if (piece == NULL)
+            return NL_FAILED;
         piece->text = at;
     }
     piece->size++;
+    return NL_OK;
 }
 
 /*
@@ -153,11 +160,13 @@ static nl_status read_value(nl_plan *plan, const nl_plan_field *field, const cha
             }
         }
         if (**at == '%') {
-            if (read_conversion(add_piece(plan), at) != NL_OK)
+            nl_plan_piece *piece = add_piece(plan);
+            if (piece == NULL || read_conversion(piece, at) != NL_OK)
                 return NL_FAILED;
         } else {
             *at += quoted && **at == '\\' && ((*at)[1] == '"' || (*at)[1] == '\\');
-            add_byte(plan, field, (*at)++);
+            if (add_byte(plan, field, (*at)++) != NL_OK)
+                return NL_FAILED;
         }
     }
     return NL_OK;
@@ -215,8 +224,10 @@ static unsigned char raw_type_of(taken_as kind)
 
 static nl_status add_field(nl_plan *plan, const char **at, const char *equals)
 {
-    plan->fields = reallocarray(plan->fields, plan->field_count + 1, sizeof *plan->fields);
-    NL_REQUIRE(plan->fields != NULL, "out of memory");
+    nl_plan_field *fields = nl_memory_check(reallocarray(plan->fields, plan->field_count + 1, sizeof *fields));
+    if (fields == NULL)
+        return NL_FAILED;
+    plan->fields = fields;
     nl_plan_field *field = &plan->fields[plan->field_count++];
     *field = (nl_plan_field){.name = *at, .name_size = (size_t)(equals - *at), .piece = plan->piece_count};
     if (field->name_size >= NAME_SIZE)
@@ -250,7 +261,8 @@ static nl_status read_format(nl_plan *plan, const char *format)
 nl_status nl_plan_make(nl_plan *plan, const char *format)
 {
     *plan = (nl_plan){.format = strdup(format != NULL ? format : "")};
-    NL_REQUIRE(plan->format != NULL, "out of memory");
+    if (plan->format == NULL)
+        return nl_memory_failed();
     nl_status status = read_format(plan, format);
     if (status != NL_OK)
         nl_plan_free(plan);
@@ -331,7 +343,8 @@ static nl_status spell(conversion *c, const nl_plan_piece *piece, va_list *argum
         if (size_ < 0)                                                                                                 \
             return nl_error_set("%s cannot be printed", c->text);                                                      \
         if ((size_t)size_ >= out->capacity - out->size) {                                                              \
-            nl_buffer_reserve(out, (size_t)size_ + 1);                                                                 \
+            if (!nl_buffer_reserve(out, (size_t)size_ + 1))                                                            \
+                return NL_FAILED;                                                                                      \
             snprintf(out->data + out->size, out->capacity - out->size, c->text, value);                                \
         }                                                                                                              \
         out->size += (size_t)size_;                                                                                    \
@@ -372,22 +385,20 @@ static nl_status print_string(nl_buffer *out, const conversion *c, va_list *argu
     text = text != NULL ? text : "(null)";
     if (c->size > 2)
         PRINT(text);
-    nl_buffer_append(out, text, strlen(text)); /* a plain %s of any length */
-    return NL_OK;
+    return nl_buffer_append(out, text, strlen(text)) ? NL_OK : NL_FAILED; /* a plain %s of any length */
 }
 
 static nl_status print_conversion(nl_buffer *out, const conversion *c, va_list *arguments, int error)
 {
-    nl_buffer_reserve(out, SPEC_SIZE);
+    if (!nl_buffer_reserve(out, SPEC_SIZE))
+        return NL_FAILED;
     switch (c->letter) {
     case '%':
-        nl_buffer_append(out, "%", 1);
-        return NL_OK;
+        return nl_buffer_append(out, "%", 1) ? NL_OK : NL_FAILED;
     case 'm': {
         char words[128];
         const char *message = strerror_r(error, words, sizeof words);
-        nl_buffer_append(out, message, strlen(message));
-        return NL_OK;
+        return nl_buffer_append(out, message, strlen(message)) ? NL_OK : NL_FAILED;
     }
     case 's':
         return print_string(out, c, arguments);
@@ -419,9 +430,10 @@ static nl_status print_value(nl_buffer *out, const nl_plan *plan, const nl_plan_
     for (size_t i = field->piece; i < field->piece + field->piece_count; i++) {
         const nl_plan_piece *piece = &plan->pieces[i];
         conversion c;
-        if (piece->letter == '\0')
-            nl_buffer_append(out, piece->text, piece->size);
-        else if (spell(&c, piece, arguments) != NL_OK || print_conversion(out, &c, arguments, error) != NL_OK)
+        if (piece->letter == '\0' && !nl_buffer_append(out, piece->text, piece->size))
+            return NL_FAILED;
+        if (piece->letter != '\0' &&
+            (spell(&c, piece, arguments) != NL_OK || print_conversion(out, &c, arguments, error) != NL_OK))
             return NL_FAILED;
     }
     return NL_OK;

@@ -2,7 +2,7 @@
 
 #include "log/format_site.h"
 
-#include "base/error.h"
+#include "base/memory.h"
 #include "base/hash_bytes.h"
 #include "base/text.h"
 #include "log/log_internal.h"
@@ -35,12 +35,16 @@ static bool can_be_typed(const nl_format_site *site)
            site->plan.field_count <= NL_FIELDS_MAX;
 }
 
-static void describe(nl_format_site *site)
+static bool describe(nl_format_site *site)
 {
     const nl_plan *plan = &site->plan;
     const char **names = malloc((plan->field_count + 1) * sizeof *names);
     unsigned char *types = malloc(plan->field_count + 1);
-    NL_REQUIRE(names != NULL && types != NULL, "out of memory");
+    if (names == NULL || types == NULL) {
+        free(names);
+        free(types);
+        return false;
+    }
     for (size_t i = 0; i < plan->field_count; i++) {
         names[i] = plan->fields[i].name;
         types[i] = plan->fields[i].raw_type;
@@ -50,21 +54,7 @@ static void describe(nl_format_site *site)
                                  .types = types,
                                  .field_count = (unsigned short)plan->field_count,
                                  .level = (unsigned char)site->level};
-}
-
-static nl_format_site *make(nl_level level, const char *event, const char *format)
-{
-    nl_plan plan;
-    if (nl_plan_make(&plan, format) != NL_OK)
-        return NULL;
-    nl_format_site *site = calloc(1, sizeof *site);
-    NL_REQUIRE(site != NULL, "out of memory");
-    *site = (nl_format_site){.level = level,
-                             .event = nl_text_copy(event),
-                             .format = nl_text_copy(format),
-                             .event_size = strlen(event),
-                             .plan = plan};
-    return site;
+    return true;
 }
 
 /* Only one that is no other thread's is ever freed; such a one has no site. */
@@ -76,6 +66,27 @@ static void release(nl_format_site *site)
     free(site->event);
     free(site->format);
     free(site);
+}
+
+static nl_format_site *make(nl_level level, const char *event, const char *format)
+{
+    nl_plan plan;
+    if (nl_plan_make(&plan, format) != NL_OK)
+        return NULL;
+    nl_format_site *site = nl_memory_check(calloc(1, sizeof *site));
+    if (site == NULL) {
+        nl_plan_free(&plan);
+        return NULL;
+    }
+    *site = (nl_format_site){.level = level,
+                             .event = nl_text_copy(event),
+                             .format = nl_text_copy(format),
+                             .event_size = strlen(event),
+                             .plan = plan};
+    if (site->event != NULL && (site->format != NULL || format == NULL))
+        return site;
+    release(site);
+    return NULL;
 }
 
 /* ---- the process's ---- */
@@ -104,9 +115,7 @@ static void share(nl_format_site *site)
         return;
     shared_count++;
     site->is_shared = true;
-    site->is_typed = can_be_typed(site);
-    if (site->is_typed)
-        describe(site);
+    site->is_typed = can_be_typed(site) && describe(site); /* otherwise its events go as whole records */
     nl_format_site **bucket = bucket_of(site->level, site->event, site->format);
     site->next = *bucket;
     *bucket = site;

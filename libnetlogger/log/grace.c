@@ -69,7 +69,7 @@ static void wait_for_phase(unsigned old)
  */
 void nl_grace_wait(void)
 {
-    NL_REQUIRE(own_phase_plus_1 == 0, "called from inside");
+    NL_REQUIRE(own_phase_plus_1 == 0, "called from inside", );
     int cancel_state;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state); /* who waits holds locks */
     pthread_mutex_lock(&waiting);

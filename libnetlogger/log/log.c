@@ -4,6 +4,7 @@
 
 #include "base/environment_value.h"
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/signals.h"
 #include "base/text.h"
 #include "log/marker.h"
@@ -193,8 +194,8 @@ static void append_backup(nl_buffer *out, const char *folder, const char *value)
         append_whole_url(&whole, folder, backup);
     else
         nl_buffer_append(&whole, value, strlen(value)); /* whoever opens it says what is wrong */
-    nl_buffer_append(&whole, "", 1);
-    nl_url_append_escaped(out, whole.data);
+    if (nl_buffer_append(&whole, "", 1))
+        nl_url_append_escaped(out, whole.data);
     nl_buffer_free(&whole);
     nl_url_free(backup);
 }
@@ -260,33 +261,41 @@ static void append_whole_url(nl_buffer *out, const char *folder, const nl_url *u
 
 /*
  * Makes every path in it whole: the program may go to another folder before a file is opened, or opened again. Returns
- * the URL to be used from here on; NULL is allowed.
+ * the URL to be used from here on; NULL is allowed. NULL when there is no memory.
  */
 static nl_url *make_whole(nl_url *url)
 {
-    char *folder = url != NULL && is_relative(url) ? getcwd(NULL, 0) : NULL;
+    if (url == NULL || !is_relative(url))
+        return url;
+    char *folder = getcwd(NULL, 0);
+    if (folder == NULL && errno == ENOMEM) {
+        nl_memory_failed();
+        nl_url_free(url);
+        return NULL;
+    }
     if (folder == NULL)
         return url;
+    const unsigned failures = nl_memory_failures;
     nl_buffer text = {0};
     append_whole_url(&text, folder, url);
     nl_buffer_append(&text, "", 1);
-    nl_url *whole = nl_url_parse(text.data);
+    nl_url *whole = nl_memory_failures == failures ? nl_url_parse(text.data) : NULL;
     nl_buffer_free(&text);
     free(folder);
-    if (whole == NULL)
+    if (whole == NULL && nl_memory_failures == failures)
         return url;
     nl_url_free(url);
     return whole;
 }
 
-/* A path of the program's, whole; to be freed. */
+/* A path of the program's, whole; to be freed. NULL when there is no memory. */
 static char *whole_path(const char *path)
 {
     char *folder = path[0] != '/' ? getcwd(NULL, 0) : NULL, *whole;
     if (asprintf(&whole, "%s%s%s", folder != NULL ? folder : "", folder != NULL ? "/" : "", path) < 0)
-        nl_abort_call(__func__, "out of memory");
+        whole = NULL;
     free(folder);
-    return whole;
+    return nl_memory_check(whole);
 }
 
 /*
@@ -366,14 +375,19 @@ static void begin_activation(nl_log *log)
         return;
     log->control.activation.origin = NL_CONTROL_FILE;
     log->control.activation.path = whole_path(path);
+    if (log->control.activation.path == NULL)
+        return; /* the log works, but nothing switches it */
     nl_activation_look(log);
     nl_log_start(log);
 }
 
 static nl_log *open_url(const char *prog, nl_url *url)
 {
-    nl_log *log = calloc(1, sizeof *log);
-    NL_REQUIRE(log != NULL, "out of memory");
+    nl_log *log = nl_memory_check(calloc(1, sizeof *log));
+    if (log == NULL) {
+        nl_url_free(url);
+        return NULL;
+    }
     log->url = url;
     log->outbox.mapping.fd = -1;
     log->host = this_host();
@@ -385,7 +399,8 @@ static nl_log *open_url(const char *prog, nl_url *url)
     pthread_mutex_init(&log->control.mutex, NULL);
     log->control.first_url = url;
     pthread_cond_init(&log->flushed, NULL);
-    nl_status status = nl_log_options_read(&log->options, url);
+    nl_status status =
+        log->host.data != NULL && log->prog.data != NULL ? nl_log_options_read(&log->options, url) : nl_memory_failed();
     if (status == NL_OK)
         status = open_destination(log);
     else

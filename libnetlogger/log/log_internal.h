@@ -116,6 +116,9 @@ nl_status nl_vwrite_after(nl_log *log, const nl_record *head, const char *event,
 /* Makes a site known, if it is not. False when there is no memory for that. */
 bool nl_producer_know_site(nl_event_site *site);
 
+/* Counts an event as lost that never came as far as a ring, for lack of memory. */
+void nl_producer_lose(nl_log *log);
+
 /* Counts an event as refused: it came from a signal handler in the middle of another. */
 void nl_producer_refuse(nl_log *log);
 

@@ -7,6 +7,7 @@
 #include "log/marker.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "log/log_internal.h"
 #include "log/probe.h"
@@ -37,6 +38,7 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static block *blocks;
 static nl_probe_object *probes; /* in the order in which they were attached */
 static nl_probe_object *old_probes;
+static nl_probe_object *stuck_probes; /* detached, but there was no memory to take them out of all chains */
 static chain *old_chains;
 static nl_probe last_id;
 static uint64_t slots_taken[NL_TIME_PROBES_MAX / 64];
@@ -127,17 +129,20 @@ static void set_chain(nl_marker_gate *gate, chain *now)
     }
 }
 
-static void arm(nl_marker_gate *gate, const char *name)
+/* False when there is no memory: the chain stays as it is. */
+static bool arm(nl_marker_gate *gate, const char *name)
 {
     size_t count = find_links(name, NULL);
     chain *made = NULL;
     if (count > 0) {
-        made = malloc(sizeof *made + count * sizeof(link));
-        NL_REQUIRE(made != NULL, "out of memory");
+        made = nl_memory_check(malloc(sizeof *made + count * sizeof(link)));
+        if (made == NULL)
+            return false;
         made->count = count;
         find_links(name, made->links);
     }
     set_chain(gate, made);
+    return true;
 }
 
 static bool is_in_chain(const nl_marker_gate *gate, const nl_probe_object *probe)
@@ -149,17 +154,22 @@ static bool is_in_chain(const nl_marker_gate *gate, const nl_probe_object *probe
     return false;
 }
 
-/* After a probe was attached, or detached: the chains of its markers are made anew, each once. */
-static void arm_all(const nl_probe_object *probe, bool attached)
+/*
+ * After a probe was attached, or detached: the chains of its markers are made anew, each once. False when there was no
+ * memory for some of them.
+ */
+static bool arm_all(const nl_probe_object *probe, bool attached)
 {
+    bool good = true;
     for (const block *at = blocks; at != NULL; at = at->next)
         for (const nl_marker_entry *entry = at->begin; entry < at->end; entry++) {
             const char *name = name_of(entry);
             if (!is_match(probe->pattern, name) && !is_match(probe->to, name))
                 continue;
             if (is_in_chain(gate_of(entry), probe) != attached)
-                arm(gate_of(entry), name);
+                good &= arm(gate_of(entry), name);
         }
+    return good;
 }
 
 /* ---- what is old is freed ---- */
@@ -238,7 +248,26 @@ static bool take_slot(unsigned *slot)
     return false;
 }
 
-/* Gives the probe its number, puts it last, and arms its markers. With the lock. */
+/*
+ * Takes *at out of the list. When there is no memory for shorter chains it stays in some of them, does nothing there,
+ * and is never freed. With the lock.
+ */
+static void delist(nl_probe_object **at)
+{
+    nl_probe_object *probe = *at;
+    *at = probe->next;
+    if (probe->kind == NL_PROBE_TIME)
+        slots_taken[probe->slot / 64] &= ~((uint64_t)1 << probe->slot % 64);
+    __atomic_store_n(&probe->detached, true, __ATOMIC_SEQ_CST);
+    nl_probe_object **list = arm_all(probe, false) ? &old_probes : &stuck_probes;
+    probe->next = *list;
+    *list = probe;
+}
+
+/*
+ * Gives the probe its number, puts it last, and arms its markers. 0, and the probe is detached again, when there is no
+ * memory. With the lock.
+ */
 static nl_probe enlist(nl_probe_object *probe)
 {
     nl_probe_object **last = &probes;
@@ -248,40 +277,56 @@ static nl_probe enlist(nl_probe_object *probe)
     if (++last_id == 0)
         last_id = 1;
     probe->id = last_id;
-    arm_all(probe, true);
-    return probe->id;
+    if (arm_all(probe, true))
+        return probe->id;
+    delist(last);
+    return 0;
+}
+
+/* A copy of what is wanted. NULL when there is no memory. */
+static nl_probe_object *make_probe(const nl_probe_object *wanted, const char *pattern, const char *to)
+{
+    nl_probe_object *probe = nl_memory_check(malloc(sizeof *probe));
+    if (probe == NULL)
+        return NULL;
+    *probe = *wanted;
+    probe->pattern = strdup(pattern);
+    probe->to = to != NULL ? strdup(to) : NULL;
+    probe->times = wanted->kind == NL_PROBE_TIME ? calloc(1, sizeof *probe->times) : NULL;
+    if (probe->pattern == NULL || (to != NULL && probe->to == NULL) ||
+        (wanted->kind == NL_PROBE_TIME && probe->times == NULL)) {
+        nl_memory_failed();
+        nl_probe_free(probe);
+        return NULL;
+    }
+    if (probe->times != NULL)
+        probe->times->min_ns = UINT64_MAX;
+    return probe;
 }
 
 static nl_probe attach(const nl_probe_object *wanted, const char *pattern, const char *to)
 {
-    NL_REQUIRE(pattern != NULL, "pattern is NULL");
+    NL_REQUIRE(pattern != NULL, "pattern is NULL", 0);
     if (*pattern == '\0' || (to != NULL && *to == '\0')) {
         nl_error_set("a marker's pattern is empty");
         return 0;
     }
-    nl_probe_object *probe = malloc(sizeof *probe);
-    NL_REQUIRE(probe != NULL, "out of memory");
-    *probe = *wanted;
-    probe->pattern = strdup(pattern);
-    probe->to = to != NULL ? strdup(to) : NULL;
-    NL_REQUIRE(probe->pattern != NULL && (to == NULL || probe->to != NULL), "out of memory");
-    if (wanted->kind == NL_PROBE_TIME) {
-        probe->times = calloc(1, sizeof *probe->times);
-        NL_REQUIRE(probe->times != NULL, "out of memory");
-        probe->times->min_ns = UINT64_MAX;
-    }
+    nl_probe_object *probe = make_probe(wanted, pattern, to);
+    if (probe == NULL)
+        return 0;
     lock();
-    nl_probe id = wanted->kind != NL_PROBE_TIME || take_slot(&probe->slot) ? enlist(probe) : 0;
+    bool has_slot = wanted->kind != NL_PROBE_TIME || take_slot(&probe->slot);
+    nl_probe id = has_slot ? enlist(probe) : 0;
     pthread_mutex_unlock(&mutex);
-    if (id == 0)
+    if (!has_slot)
         nl_probe_free(probe);
     return id;
 }
 
 nl_probe nl_marker_attach_log(const char *pattern, nl_log *log, nl_level level)
 {
-    NL_REQUIRE(log != NULL, "log is NULL");
-    NL_REQUIRE(level >= NL_EMERGENCY && level <= NL_DEBUG, "not a level of events");
+    NL_REQUIRE(log != NULL, "log is NULL", 0);
+    NL_REQUIRE(level >= NL_EMERGENCY && level <= NL_DEBUG, "not a level of events", 0);
     return attach(&(nl_probe_object){.kind = NL_PROBE_LOG, .log = log, .level = level}, pattern, NULL);
 }
 
@@ -292,26 +337,14 @@ nl_probe nl_marker_attach_count(const char *pattern)
 
 nl_probe nl_marker_attach_time(const char *from, const char *to)
 {
-    NL_REQUIRE(to != NULL, "to is NULL");
+    NL_REQUIRE(to != NULL, "to is NULL", 0);
     return attach(&(nl_probe_object){.kind = NL_PROBE_TIME}, from, to);
 }
 
 nl_probe nl_marker_attach_call(const char *pattern, nl_probe_function function, void *user)
 {
-    NL_REQUIRE(function != NULL, "function is NULL");
+    NL_REQUIRE(function != NULL, "function is NULL", 0);
     return attach(&(nl_probe_object){.kind = NL_PROBE_CALL, .function = function, .user = user}, pattern, NULL);
-}
-
-/* Takes *at out of the list. With the lock. */
-static void delist(nl_probe_object **at)
-{
-    nl_probe_object *probe = *at;
-    *at = probe->next;
-    arm_all(probe, false);
-    if (probe->kind == NL_PROBE_TIME)
-        slots_taken[probe->slot / 64] &= ~((uint64_t)1 << probe->slot % 64);
-    probe->next = old_probes;
-    old_probes = probe;
 }
 
 static nl_probe_object **find(nl_probe id)
@@ -375,44 +408,49 @@ static bool is_repeated(const block *in, const nl_marker_entry *entry)
     return false;
 }
 
-/* A place's three texts, each with its NUL. */
-static void copy_entry(nl_buffer *text, const nl_marker_entry *entry)
+/* A place's three texts, each with its NUL. False when there is no memory. */
+static bool copy_entry(nl_buffer *text, const nl_marker_entry *entry)
 {
     const char *at = name_of(entry);
     for (int i = 0; i < 3; i++) {
         size_t size = strlen(at);
         /* The fields' names have a blank after each, the last too. */
         size_t shown = i == 2 && size > 0 ? size - 1 : size;
-        nl_buffer_append(text, at, shown);
-        nl_buffer_append(text, "", 1);
+        if (!nl_buffer_append(text, at, shown) || !nl_buffer_append(text, "", 1))
+            return false;
         at += size + 1;
     }
+    return true;
 }
 
-static void copy_markers(text_of_markers *copy)
+static nl_status copy_markers(text_of_markers *copy)
 {
     size_t count = 0;
     for (const block *at = blocks; at != NULL; at = at->next)
         count += (size_t)(at->end - at->begin);
     copy->probes = calloc(count + 1, sizeof *copy->probes);
-    NL_REQUIRE(copy->probes != NULL, "out of memory");
+    if (copy->probes == NULL)
+        return nl_memory_failed();
     for (const block *at = blocks; at != NULL; at = at->next)
         for (const nl_marker_entry *entry = at->begin; entry < at->end; entry++) {
             if (is_repeated(at, entry))
                 continue;
-            copy_entry(&copy->text, entry);
+            if (!copy_entry(&copy->text, entry))
+                return NL_FAILED;
             copy->probes[copy->count++] = find_links(name_of(entry), NULL);
         }
+    return NL_OK;
 }
 
-void nl_marker_list(void (*function)(void *user, const nl_marker_info *marker), void *user)
+nl_status nl_marker_list(void (*function)(void *user, const nl_marker_info *marker), void *user)
 {
+    NL_REQUIRE(function != NULL, "function is NULL", NL_FAILED);
     text_of_markers copy = {0};
     lock();
-    copy_markers(&copy);
+    nl_status status = copy_markers(&copy);
     pthread_mutex_unlock(&mutex);
     const char *at = copy.text.data;
-    for (size_t i = 0; i < copy.count; i++) {
+    for (size_t i = 0; i < copy.count && status == NL_OK; i++) {
         nl_marker_info info = {.name = at, .probes = copy.probes[i]};
         info.place = info.name + strlen(info.name) + 1;
         info.fields = info.place + strlen(info.place) + 1;
@@ -421,6 +459,7 @@ void nl_marker_list(void (*function)(void *user, const nl_marker_info *marker), 
     }
     free(copy.probes);
     nl_buffer_free(&copy.text);
+    return status;
 }
 
 static size_t count_places(const nl_probe_object *probe)
@@ -433,34 +472,47 @@ static size_t count_places(const nl_probe_object *probe)
     return count;
 }
 
-static size_t copy_probes(nl_probe_info **infos)
+/* What there is of probes; pattern and to are copies. */
+typedef struct probe_list {
+    nl_probe_info *infos;
+    size_t count;
+} probe_list;
+
+static nl_status copy_probes(probe_list *list)
 {
-    size_t count = 0, i = 0;
+    size_t count = 0;
     for (const nl_probe_object *probe = probes; probe != NULL; probe = probe->next)
         count++;
-    *infos = calloc(count + 1, sizeof **infos);
-    NL_REQUIRE(*infos != NULL, "out of memory");
-    for (const nl_probe_object *probe = probes; probe != NULL; probe = probe->next, i++) {
-        nl_probe_sum(probe, &(*infos)[i]);
-        (*infos)[i].pattern = nl_text_copy(probe->pattern);
-        (*infos)[i].to = nl_text_copy(probe->to);
-        (*infos)[i].markers = count_places(probe);
+    list->infos = nl_memory_check(calloc(count + 1, sizeof *list->infos));
+    if (list->infos == NULL)
+        return NL_FAILED;
+    for (const nl_probe_object *probe = probes; probe != NULL; probe = probe->next) {
+        nl_probe_info *info = &list->infos[list->count++];
+        nl_probe_sum(probe, info);
+        info->pattern = nl_text_copy(probe->pattern);
+        info->to = nl_text_copy(probe->to);
+        info->markers = count_places(probe);
+        if (info->pattern == NULL || (info->to == NULL && probe->to != NULL))
+            return NL_FAILED;
     }
-    return count;
+    return NL_OK;
 }
 
-void nl_probe_list(void (*function)(void *user, const nl_probe_info *probe), void *user)
+nl_status nl_probe_list(void (*function)(void *user, const nl_probe_info *probe), void *user)
 {
-    nl_probe_info *infos;
+    NL_REQUIRE(function != NULL, "function is NULL", NL_FAILED);
+    probe_list list = {0};
     lock();
-    size_t count = copy_probes(&infos);
+    nl_status status = copy_probes(&list);
     pthread_mutex_unlock(&mutex);
-    for (size_t i = 0; i < count; i++) {
-        function(user, &infos[i]);
-        free((char *)infos[i].pattern);
-        free((char *)infos[i].to);
+    for (size_t i = 0; i < list.count; i++) {
+        if (status == NL_OK)
+            function(user, &list.infos[i]);
+        free((char *)list.infos[i].pattern);
+        free((char *)list.infos[i].to);
     }
-    free(infos);
+    free(list.infos);
+    return status;
 }
 
 bool nl_probe_read(nl_probe id, nl_probe_info *info)

@@ -141,8 +141,9 @@ static nl_status tell_lost(nl_outbox *outbox)
         nl_record_add_string(record, "REASON", "the spool was full", strlen("the spool was full"));
         nl_buffer line = {0};
         size_t written;
-        nl_record_encode(record, format, &line);
-        status = nl_destination_write(outbox->destination, NL_WARNING, line.data, line.size, &written);
+        status = record != NULL ? nl_record_encode(record, format, &line) : NL_FAILED;
+        if (status == NL_OK)
+            status = nl_destination_write(outbox->destination, NL_WARNING, line.data, line.size, &written);
         nl_buffer_free(&line);
         nl_record_free(record);
     }

@@ -3,6 +3,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -30,13 +31,13 @@ void nl_log_say(nl_log *log, nl_record *record)
 {
     nl_log_control *control = &log->control;
     pthread_mutex_lock(&log->mutex);
-    if (control->said_count >= SAID_MOST) {
-        nl_record_free(record);
-    } else {
-        nl_record **said = reallocarray(control->said, control->said_count + 1, sizeof(nl_record *));
-        NL_REQUIRE(said != NULL, "out of memory");
+    bool good = record != NULL && !(record->flags & NL_RECORD_INCOMPLETE) && control->said_count < SAID_MOST;
+    nl_record **said = good ? reallocarray(control->said, control->said_count + 1, sizeof(nl_record *)) : NULL;
+    if (said != NULL) {
         control->said = said;
         control->said[control->said_count++] = record;
+    } else {
+        nl_record_free(record);
     }
     pthread_mutex_unlock(&log->mutex);
     nl_log_start(log);
@@ -53,10 +54,10 @@ size_t nl_log_said_encode(nl_log *log, bool one_level, nl_format format, nl_buff
         if (count > 0 && ((one_level && record->level != *level) || size >= SAID_BYTES))
             break;
         *level = record->level;
-        if (format == NL_FORMAT_NLB)
-            nl_block_put(&log->drain.block, record);
-        else
-            nl_record_encode(record, format, out);
+        bool good = format == NL_FORMAT_NLB ? nl_block_put(&log->drain.block, record)
+                                            : nl_record_encode(record, format, out) == NL_OK;
+        if (!good)
+            break;
     }
     pthread_mutex_unlock(&log->mutex);
     static const nl_block_identity no_stream;

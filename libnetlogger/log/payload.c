@@ -98,7 +98,7 @@ static bool get_string(const char **at, const char *end, nl_string *string)
 
 static bool get_field(const char **at, const char *end, nl_field *field)
 {
-    if (*at == end)
+    if (field == NULL || *at == end)
         return false;
     field->type = (nl_type)(unsigned char)*(*at)++;
     if (field->type > NL_TYPE_BOOL || !get_string(at, end, &field->name) || !nl_is_name(field->name))

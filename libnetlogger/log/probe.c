@@ -106,6 +106,8 @@ static void log_pass(nl_probe_object *probe, const char *marker, const nl_field 
 
 void nl_probe_pass(nl_probe_object *probe, bool ends, const char *marker, const nl_field *fields, size_t count)
 {
+    if (__atomic_load_n(&probe->detached, __ATOMIC_RELAXED))
+        return;
     if (probe->kind == NL_PROBE_TIME) {
         pass_time(probe, ends);
         return;

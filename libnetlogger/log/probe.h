@@ -34,6 +34,7 @@ struct nl_probe_object {
     void *user;
     unsigned slot;         /* NL_PROBE_TIME: where threads keep the time of the first marker */
     nl_probe_times *times; /* likewise */
+    bool detached;         /* to be passed over where it is still in a chain */
     nl_probe_counter counters[NL_GRACE_STRIPES];
 };
 

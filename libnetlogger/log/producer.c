@@ -41,15 +41,18 @@ static void remove_thread(nl_thread *thread)
     nl_pages_free(thread, sizeof *thread);
 }
 
-/* What was refused while threads had no ring in the log, or this one was at its. */
+/* What was refused or lost while threads had no ring in the log, or this one was at its. */
 static void count_refused(nl_ring *ring)
 {
     nl_log *log = ring->log;
     uint64_t refused = __atomic_exchange_n(&ring->refused, 0, __ATOMIC_RELAXED);
+    uint64_t lost = 0;
     if (__atomic_load_n(&log->refused, __ATOMIC_RELAXED) > 0)
         refused += __atomic_exchange_n(&log->refused, 0, __ATOMIC_RELAXED);
-    if (refused > 0)
-        nl_ring_count_lost(ring, 0, refused);
+    if (__atomic_load_n(&log->lost, __ATOMIC_RELAXED) > 0)
+        lost = __atomic_exchange_n(&log->lost, 0, __ATOMIC_RELAXED);
+    if (refused + lost > 0)
+        nl_ring_count_lost(ring, lost, refused);
 }
 
 /*
@@ -296,6 +299,11 @@ static nl_ring *ready_ring(nl_log *log, nl_level level, size_t size)
     return NULL;
 }
 
+void nl_producer_lose(nl_log *log)
+{
+    __atomic_add_fetch(&log->lost, 1, __ATOMIC_RELAXED);
+}
+
 void nl_producer_refuse(nl_log *log)
 {
     nl_ring *ring = known_ring(log);
@@ -337,7 +345,7 @@ nl_ring_producer *nl_private_prepare(nl_log_gate *gate, nl_event_site *site, siz
 {
     nl_log *log = (nl_log *)(void *)gate;
     if (!nl_producer_know_site(site)) { /* there is no memory for its names */
-        __atomic_add_fetch(&log->lost, 1, __ATOMIC_RELAXED);
+        nl_producer_lose(log);
         return NULL;
     }
     if (__atomic_load_n(&site->off, __ATOMIC_RELAXED))

@@ -3,6 +3,7 @@
 #include "log/remains.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/signals.h"
 
 #include <dirent.h>
@@ -33,11 +34,15 @@ static nl_status other_write(nl_destination *destination, nl_level level, const 
     (void)level;
     nl_writer *writer = ((other_destination *)destination)->writer;
     nl_decoder *decoder = nl_decoder_new(NULL);
+    if (decoder == NULL)
+        return NL_FAILED;
     nl_decoder_feed(decoder, data, size);
-    nl_status status = NL_OK;
+    nl_status status = NL_OK, decoded = NL_OK;
     const nl_record *record;
-    while (status == NL_OK && nl_decoder_next(decoder, &record) == NL_OK)
+    while (status == NL_OK && (decoded = nl_decoder_next(decoder, &record)) == NL_OK)
         status = nl_writer_put(writer, record);
+    if (decoded == NL_FAILED)
+        status = NL_FAILED;
     nl_decoder_free(decoder);
     if (status == NL_OK)
         status = nl_writer_flush(writer);
@@ -118,8 +123,10 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     struct stat folder;
     int fd = fstat(remains->folder, &folder) == 0 ? open_file(outbox->shared, folder.st_uid) : -1;
     if (fd >= 0) {
-        nl_remains_settle_batch(outbox->shared, outbox->batch, fd, other);
+        nl_status settled = nl_remains_settle_batch(outbox->shared, outbox->batch, fd, other);
         close(fd);
+        if (settled != NL_OK)
+            return settled;
     }
     if (other) {
         outbox->destination = &r->other.base;
@@ -152,13 +159,15 @@ static nl_status take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes, ui
         }
     }
     bytes->size = 0;
-    uint64_t taken = nl_drain_take(drain, log->rings, UINT64_MAX, bytes, BATCH_SIZE);
-    if (bytes->size > 0 && nl_outbox_has_room(&log->outbox, bytes->size)) {
+    uint64_t taken;
+    if (nl_drain_take(drain, log->rings, UINT64_MAX, bytes, BATCH_SIZE, &taken) != NL_OK) {
+        status = NL_FAILED;
+    } else if (bytes->size > 0 && nl_outbox_has_room(&log->outbox, bytes->size)) {
         nl_outbox_commit(&log->outbox, log->rings, bytes, taken);
         *records += taken;
         status = NL_OK;
     } else if (bytes->size > 0) {
-        status = nl_error_set("there is no memory to recover it: %s", strerror(ENOSPC));
+        status = nl_error_set("out of shared memory to recover it: %s", strerror(ENOSPC));
     }
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
         nl_ring_unpin(ring);
@@ -169,8 +178,9 @@ static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64
 {
     nl_shared_log *shared = log->outbox.shared;
     nl_drain drain;
-    nl_drain_start(&drain, (nl_format)shared->format, (nl_string){shared->host, strlen(shared->host)},
-                   (nl_string){shared->prog, strlen(shared->prog)});
+    if (!nl_drain_start(&drain, (nl_format)shared->format, (nl_string){shared->host, strlen(shared->host)},
+                        (nl_string){shared->prog, strlen(shared->prog)}))
+        return NL_FAILED;
     drain.zstd_level = shared->zstd_level;
     drain.one_level = log->outbox.url != NULL && log->outbox.url->scheme == NL_SCHEME_SYSLOG;
     drain.sites.shared = (const nl_shared_sites *)(const void *)remains->sites.memory;
@@ -282,11 +292,16 @@ static void recover_folder(recovery *r, int parent, const char *name)
     nl_remains_log log;
     /* Logs are numbered as they are opened; closed ones are gone, so that there are gaps. */
     unsigned last = nl_remains_last_log(&remains);
-    for (unsigned number = 0; number < last; number++)
-        if (nl_remains_open_log(&remains, number, &log) == NL_OK) {
+    for (unsigned number = 0; number < last; number++) {
+        status = nl_remains_open_log(&remains, number, &log);
+        if (status == NL_OK) {
             whole &= recover_log(r, &remains, &log);
             nl_remains_close_log(&log);
+        } else if (status == NL_FAILED) {
+            r->failed = true;
+            whole = false;
         }
+    }
     if (whole && !r->options.list_only)
         remove_folder(parent, name, remains.folder);
     nl_remains_close(&remains);
@@ -354,7 +369,7 @@ nl_status nl_recover(const nl_recover_options *options, void (*report)(void *use
     if (options != NULL)
         r.options = *options;
     NL_REQUIRE(!r.options.everyone || r.options.destination != NULL || r.options.list_only,
-               "folders of all users want a destination");
+               "folders of all users need a destination", NL_FAILED);
     nl_signals_hold(&r.held);
     nl_status status = recover_to_destination(&r);
     nl_signals_release(&r.held);

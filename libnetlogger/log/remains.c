@@ -3,6 +3,7 @@
 #include "log/remains.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/block_read.h"
 
 #include <dirent.h>
@@ -49,10 +50,10 @@ static void get_memory(const nl_remains *remains, const char *name, nl_mapping *
 {
     mapping->size = size + (repeat > 0 ? size - repeat : 0);
     if (!remains->copied) {
-        mapping->memory = nl_mapping_map(mapping->fd, size, repeat);
+        mapping->memory = nl_memory_check(nl_mapping_map(mapping->fd, size, repeat));
         return;
     }
-    mapping->memory = copy_file(mapping->fd, size, repeat);
+    mapping->memory = nl_memory_check(copy_file(mapping->fd, size, repeat));
     snprintf(mapping->name, sizeof mapping->name, "%s", name); /* for nl_remains_save_log */
     close(mapping->fd);
     mapping->fd = -1;
@@ -146,8 +147,11 @@ static nl_ring *open_ring(const nl_remains *remains, const char *name)
     if (!map_file(remains, name, NL_SHARED_HEADER + 4096, NL_SHARED_HEADER + (1u << 30), NL_SHARED_HEADER, &mapping))
         return NULL;
     uint64_t size = (mapping.size - NL_SHARED_HEADER) / 2;
-    nl_ring *ring = nl_ring_over(&mapping, size);
-    NL_REQUIRE(ring != NULL, "out of memory");
+    nl_ring *ring = nl_memory_check(nl_ring_over(&mapping, size));
+    if (ring == NULL) {
+        nl_mapping_leave(&mapping);
+        return NULL;
+    }
     if ((size & (size - 1)) == 0 && is_sound(ring))
         return ring;
     nl_ring_remove(ring);
@@ -156,7 +160,7 @@ static nl_ring *open_ring(const nl_remains *remains, const char *name)
 
 static void open_rings(const nl_remains *remains, unsigned number, nl_remains_log *log)
 {
-    DIR *folder = fdopendir(dup(remains->folder));
+    DIR *folder = nl_memory_check(fdopendir(dup(remains->folder)));
     if (folder == NULL)
         return;
     rewinddir(folder);
@@ -213,12 +217,13 @@ static void end_text(char *text, size_t size)
 
 nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_remains_log *log)
 {
+    const unsigned failures = nl_memory_failures;
     *log = (nl_remains_log){.outbox = {.mapping = {.fd = -1}}};
     char name[32];
     snprintf(name, sizeof name, "log-%u", number);
     size_t size = NL_SHARED_HEADER + NL_SHARED_BATCH_SIZE;
     if (!map_file(remains, name, size, size, 0, &log->outbox.mapping))
-        return NL_END;
+        return nl_memory_failures == failures ? NL_END : NL_FAILED;
     nl_shared_log *shared = (nl_shared_log *)(void *)log->outbox.mapping.memory;
     log->outbox.shared = shared;
     log->outbox.batch = log->outbox.mapping.memory + NL_SHARED_HEADER;
@@ -226,6 +231,10 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
     end_text(shared->prog, sizeof shared->prog);
     end_text(shared->host, sizeof shared->host);
     open_rings(remains, number, log);
+    if (nl_memory_failures != failures) { /* a ring may be missing: nothing is touched */
+        nl_remains_close_log(log);
+        return nl_error_set("out of memory");
+    }
     finish_commit(log);
     if (shared->batch_size > NL_SHARED_BATCH_SIZE || shared->batch_start > shared->batch_size)
         shared->batch_size = shared->batch_start = shared->batch_records = 0;
@@ -271,15 +280,6 @@ void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log)
 
 /* ---- the batch that was on its way into a file ---- */
 
-/* How many of the last bytes of text[0..size) are the first ones of wanted. */
-static size_t overlap(const char *text, size_t size, const char *wanted, size_t wanted_size)
-{
-    for (size_t count = size < wanted_size ? size : wanted_size; count > 0; count--)
-        if (memcmp(text + size - count, wanted, count) == 0)
-            return count;
-    return 0;
-}
-
 /* How much of data[0..size) is whole records. */
 static size_t whole_records(const nl_shared_log *shared, const char *data, size_t size)
 {
@@ -295,50 +295,106 @@ static size_t whole_records(const nl_shared_log *shared, const char *data, size_
     return at;
 }
 
+/* The prefixes of a text that stand in a file. */
+typedef struct found_prefix {
+    size_t longest; /* bytes of the longest one */
+    uint64_t end;   /* where the first that is so long ends */
+    size_t at_end;  /* bytes of the longest one that ends the file */
+} found_prefix;
+
 /*
- * How much of wanted is in the file from offset on: all of it somewhere, or its first bytes at the end. The file is
- * read and not mapped, for whose it is may cut it off meanwhile.
+ * For each prefix of text, the longest shorter prefix that it ends with: the table of Knuth, Morris and Pratt ("Fast
+ * Pattern Matching in Strings", 1977). To be freed. NULL when there is no memory.
  */
-static size_t find_in_file(int fd, uint64_t offset, const char *wanted, size_t wanted_size)
+static uint32_t *make_prefix_table(const char *text, size_t size)
 {
-    enum { PIECE = 1 << 20 };
-    char *text = malloc(wanted_size + PIECE);
-    NL_REQUIRE(text != NULL, "out of memory");
-    size_t size = 0, there = 0;
-    ssize_t got;
-    while (there == 0 && ((got = pread(fd, text + size, PIECE, (off_t)offset)) > 0 || (got < 0 && errno == EINTR))) {
-        offset += got > 0 ? (uint64_t)got : 0;
-        size += got > 0 ? (size_t)got : 0;
-        if (memmem(text, size, wanted, wanted_size) != NULL)
-            there = wanted_size;
-        if (size > wanted_size) {
-            memmove(text, text + size - wanted_size, wanted_size);
-            size = wanted_size;
-        }
+    uint32_t *table = nl_memory_check(malloc((size + 1) * sizeof *table));
+    if (table == NULL)
+        return NULL;
+    table[0] = table[1] = 0;
+    for (size_t i = 1, matched = 0; i < size; i++) {
+        while (matched > 0 && text[i] != text[matched])
+            matched = table[matched];
+        matched += text[i] == text[matched];
+        table[i + 1] = (uint32_t)matched;
     }
-    if (there == 0)
-        there = overlap(text, size, wanted, wanted_size);
-    free(text);
-    return there;
+    return table;
 }
 
-void nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int fd, bool cut_off)
+/*
+ * Looks for text, which is not empty, in the file from offset on. The file is read and not mapped: its owner may cut it
+ * off meanwhile.
+ */
+static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t size, found_prefix *found)
+{
+    enum { PIECE = 256 << 10 };
+    char *piece = nl_memory_check(malloc(PIECE));
+    uint32_t *table = make_prefix_table(text, size);
+    *found = (found_prefix){0};
+    ssize_t got = piece != NULL && table != NULL ? 1 : 0;
+    size_t matched = 0;
+    while (got != 0 && found->longest < size) {
+        got = pread(fd, piece, PIECE, (off_t)offset);
+        if (got < 0 && errno != EINTR)
+            break;
+        for (ssize_t i = 0; i < got && found->longest < size; i++) {
+            while (matched > 0 && piece[i] != text[matched])
+                matched = table[matched];
+            matched += piece[i] == text[matched];
+            if (matched > found->longest)
+                *found = (found_prefix){.longest = matched, .end = offset + (uint64_t)i + 1};
+        }
+        offset += got > 0 ? (uint64_t)got : 0;
+    }
+    found->at_end = matched;
+    nl_status status = piece != NULL && table != NULL ? NL_OK : NL_FAILED;
+    free(piece);
+    free(table);
+    return status;
+}
+
+/*
+ * How much of wanted is in the file from offset on, and whether the last of it ends the file. A program that was killed
+ * in the middle of a write leaves a prefix; others append behind it, or between two parts of it. What is neither at the
+ * end of the file nor SURE bytes long is there by chance.
+ */
+static nl_status find_in_file(int fd, uint64_t offset, const char *wanted, size_t size, size_t *there, bool *ends_file)
+{
+    enum { SURE = 32 };
+    *there = 0;
+    *ends_file = false;
+    while (*there < size && !*ends_file) {
+        found_prefix found;
+        if (find_prefixes(fd, offset, wanted + *there, size - *there, &found) != NL_OK)
+            return NL_FAILED;
+        *ends_file = found.at_end > 0 && found.at_end == found.longest;
+        if (!*ends_file && found.longest < SURE && found.longest < size - *there)
+            break;
+        *there += found.longest;
+        offset = found.end;
+    }
+    return NL_OK;
+}
+
+nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int fd, bool cut_off)
 {
     const char *wanted = batch + shared->batch_start;
-    size_t wanted_size = shared->batch_size - shared->batch_start;
+    size_t wanted_size = shared->batch_size - shared->batch_start, there;
+    bool ends_file;
     struct stat status;
     if (wanted_size == 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
         (uint64_t)status.st_size <= shared->file_offset)
-        return;
-    size_t there = find_in_file(fd, shared->file_offset, wanted, wanted_size);
+        return NL_OK;
+    if (find_in_file(fd, shared->file_offset, wanted, wanted_size, &there, &ends_file) != NL_OK)
+        return NL_FAILED;
     size_t whole = whole_records(shared, wanted, there);
-    if (cut_off && whole < there) {
-        if (fstat(fd, &status) == 0 && ftruncate(fd, status.st_size - (off_t)(there - whole)) != 0)
-            return;
-        there = whole;
-    }
-    shared->batch_start += there;
+    if (cut_off && ends_file && whole < there &&
+        (fstat(fd, &status) != 0 || ftruncate(fd, status.st_size - (off_t)(there - whole)) != 0))
+        return nl_error_set_errno("cut off the last record of a file");
+    /* A record that another program's text follows cannot be completed: it is written again. */
+    shared->batch_start += cut_off || !ends_file ? whole : there;
     if (shared->batch_start == shared->batch_size)
         shared->batch_size = shared->batch_start = shared->batch_records = 0;
     shared->file_offset = UINT64_MAX;
+    return NL_OK;
 }

@@ -29,7 +29,8 @@ void nl_remains_close(nl_remains *remains);
 /* One more than the largest number of a log in it; 0 when there is none. */
 unsigned nl_remains_last_log(const nl_remains *remains);
 
-/* Opens its file log-NUMBER and the rings of it, and finishes what was half done in them. NL_END when there is none. */
+/* Opens its file log-NUMBER and the rings of it, and finishes what was half done in them. NL_END when there is none;
+ * NL_FAILED, and nothing was touched, when there is no memory. */
 nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_remains_log *log);
 void nl_remains_close_log(nl_remains_log *log);
 
@@ -37,9 +38,10 @@ void nl_remains_close_log(nl_remains_log *log);
 void nl_remains_save_log(const nl_remains *remains, const nl_remains_log *log);
 
 /*
- * What of the batch is in the destination's file already, as far as can be told, is taken off it; a record that was cut
- * by the kill is completed there by who writes on, or with cut_off taken away. fd is the file, opened for writing.
+ * Takes off the batch what is in the destination's file already, wherever it is there: other programs may have written
+ * behind it. A record at the end of the file that the kill cut is completed by whoever writes on, or with cut_off taken
+ * away. fd is the file, opened for writing. NL_FAILED, with the batch as it was, when there is no memory.
  */
-void nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int fd, bool cut_off);
+nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int fd, bool cut_off);
 
 #endif

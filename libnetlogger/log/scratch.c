@@ -2,7 +2,7 @@
 
 #include "log/scratch.h"
 
-#include "base/error.h"
+#include "base/memory.h"
 #include "base/pages.h"
 
 #include <pthread.h>
@@ -43,18 +43,24 @@ nl_scratch *nl_scratch_make(void)
 {
     pthread_once(&key_once, make_key);
     nl_scratch *s = nl_pages_new(sizeof *s);
-    NL_REQUIRE(s != NULL, "out of memory");
+    if (s == NULL) {
+        nl_memory_failed();
+        return NULL;
+    }
     s->fields = s->usual;
     s->field_capacity = NL_FIELDS_MAX;
     pthread_setspecific(key, s);
     return nl_scratch_here = s;
 }
 
-void nl_scratch_want_fields(nl_scratch *s, size_t count)
+bool nl_scratch_want_fields(nl_scratch *s, size_t count)
 {
     if (count <= s->field_capacity)
-        return;
+        return true;
+    nl_field *fields = nl_memory_check(reallocarray(s->fields != s->usual ? s->fields : NULL, count, sizeof *fields));
+    if (fields == NULL)
+        return false;
+    s->fields = fields;
     s->field_capacity = count;
-    s->fields = reallocarray(s->fields != s->usual ? s->fields : NULL, count, sizeof *s->fields);
-    NL_REQUIRE(s->fields != NULL, "out of memory");
+    return true;
 }

@@ -29,13 +29,13 @@ extern __thread nl_scratch_use nl_scratch_used __attribute__((tls_model("initial
 
 nl_scratch *nl_scratch_make(void);
 
-/* The calling thread's. */
+/* The calling thread's. NULL when there is no memory. */
 static inline nl_scratch *nl_scratch_own(void)
 {
     return nl_scratch_here != NULL ? nl_scratch_here : nl_scratch_make();
 }
 
-/* Sees to it that fields has room for so many; what is there may be gone. */
-void nl_scratch_want_fields(nl_scratch *scratch, size_t count);
+/* Sees to it that fields has room for so many; what is there may be gone. False when there is no memory. */
+bool nl_scratch_want_fields(nl_scratch *scratch, size_t count);
 
 #endif

@@ -3,6 +3,7 @@
 #include "log/site.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/field_name.h"
 #include "record/record_internal.h"
 #include "log/log_internal.h"
@@ -144,10 +145,9 @@ nl_event_site **nl_sites_registered(size_t *count)
     *count = 0;
     for (const nl_event_site *site = registered; site != NULL; site = site->next)
         ++*count;
-    nl_event_site **all = malloc((*count + 1) * sizeof *all);
-    NL_REQUIRE(all != NULL, "out of memory");
+    nl_event_site **all = nl_memory_check(malloc((*count + 1) * sizeof *all));
     size_t at = *count;
-    for (nl_event_site *site = registered; site != NULL; site = site->next)
+    for (nl_event_site *site = registered; site != NULL && all != NULL; site = site->next)
         all[--at] = site;
     pthread_mutex_unlock(&rules_mutex);
     return all;
@@ -193,7 +193,10 @@ bool nl_sites_is_off(nl_string event)
         return false;
     const nl_visit visit = nl_enter();
     char *name = event.size < sizeof usual ? usual : malloc(event.size + 1);
-    NL_REQUIRE(name != NULL, "out of memory");
+    if (name == NULL) { /* better logged than lost */
+        nl_leave(&visit);
+        return false;
+    }
     memcpy(name, event.data, event.size);
     name[event.size] = '\0';
     pthread_mutex_lock(&rules_mutex);
@@ -293,8 +296,9 @@ static bool read_next(nl_site_table *table)
         return false;
     if (table->count == table->capacity) {
         size_t capacity = table->capacity == 0 ? 64 : 2 * table->capacity;
-        nl_site *sites = reallocarray(table->sites, capacity, sizeof *sites);
-        NL_REQUIRE(sites != NULL, "out of memory");
+        nl_site *sites = nl_memory_check(reallocarray(table->sites, capacity, sizeof *sites));
+        if (sites == NULL)
+            return false;
         table->sites = sites;
         table->capacity = capacity;
     }

@@ -5,6 +5,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "record/ulm.h"
 #include "log/event_kind.h"
 #include "log/payload.h"
@@ -198,8 +199,8 @@ static nl_status write_by_plan(nl_log *log, nl_format_site *site, const nl_recor
     if (head != NULL && is_bare(head) && !says)
         head = NULL;
     size_t before = head != NULL ? head->field_count : 0;
-    nl_scratch_want_fields(s, before + site->plan.field_count);
-    if (nl_plan_take(&site->plan, s->fields + before, &s->bytes, error, arguments) != NL_OK)
+    if (!nl_scratch_want_fields(s, before + site->plan.field_count) ||
+        nl_plan_take(&site->plan, s->fields + before, &s->bytes, error, arguments) != NL_OK)
         return NL_FAILED;
     nl_status status = site->is_typed && head == NULL ? put_typed(log, &site->site, s->fields) : NL_AGAIN;
     if (status != NL_AGAIN)
@@ -221,9 +222,9 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
                              const nl_record *head, const char *format, va_list arguments)
 {
     if (event == NULL)
-        nl_abort_call(function, "event is NULL");
+        return nl_error_call(function, "event is NULL");
     if (level < NL_LEVEL_NONE || level > NL_DEBUG)
-        nl_abort_call(function, "level is none");
+        return nl_error_call(function, "invalid level");
     if (log == NULL || (head == NULL && is_off(log, level)))
         return NL_OFF;
     if (nl_scratch_used.by_write || nl_inside > 0)
@@ -231,9 +232,10 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
     int saved = errno;
     nl_scratch_used.by_write = true;
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    const unsigned failures = nl_memory_failures;
     nl_scratch *s = nl_scratch_own();
-    nl_format_site *site = nl_format_site_find(&s->cache, level, event, format);
-    nl_status status = NL_AGAIN;
+    nl_format_site *site = s != NULL ? nl_format_site_find(&s->cache, level, event, format) : NULL;
+    nl_status status = nl_memory_failures == failures ? NL_AGAIN : NL_FAILED;
     if (site != NULL) {
         va_list rest;
         va_copy(rest, arguments);
@@ -242,6 +244,8 @@ static nl_status write_event(const char *function, nl_log *log, nl_level level, 
     }
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     nl_scratch_used.by_write = false;
+    if (status == NL_FAILED && nl_memory_failures != failures)
+        nl_producer_lose(log);
     if (status == NL_AGAIN && head == NULL)
         status = NL_FAILED;
     if (status == NL_FAILED || status == NL_MALFORMED)
@@ -271,9 +275,15 @@ nl_status nl_write(nl_log *log, nl_level level, const char *event, const char *f
 
 nl_status nl_write_record(nl_log *log, const nl_record *record)
 {
-    NL_REQUIRE(record != NULL, "record is NULL");
+    if (log == NULL)
+        return NL_OFF;
+    NL_REQUIRE(record != NULL, "record is NULL", NL_FAILED);
     if (is_off(log, record->level))
         return NL_OFF;
+    if (record->flags & NL_RECORD_INCOMPLETE) {
+        nl_producer_lose(log);
+        return nl_memory_failed();
+    }
     int saved = errno;
     nl_status status = put_record(log, record);
     errno = saved;
@@ -283,9 +293,15 @@ nl_status nl_write_record(nl_log *log, const nl_record *record)
 /* The event as a whole record: it has no site. */
 static nl_status put_whole(nl_log *log, const nl_event_kind *kind, const nl_field *values)
 {
+    for (size_t i = 0; i < kind->field_count; i++)
+        if (values[i].type > NL_TYPE_BOOL)
+            return nl_error_call("nl_event_write", "a value has no type");
     nl_record record = {.level = kind->level, .event = kind->event, .field_count = kind->field_count};
     nl_field *fields = reallocarray(NULL, kind->field_count + 1, sizeof *fields);
-    NL_REQUIRE(fields != NULL, "out of memory");
+    if (fields == NULL) {
+        nl_producer_lose(log);
+        return nl_memory_failed();
+    }
     for (size_t i = 0; i < kind->field_count; i++) {
         fields[i] = values[i];
         fields[i].name = kind->names[i];
@@ -300,7 +316,9 @@ static nl_status put_whole(nl_log *log, const nl_event_kind *kind, const nl_fiel
 
 nl_status nl_event_write(nl_log *log, nl_event_kind *kind, const nl_field *values)
 {
-    NL_REQUIRE(kind != NULL, "kind is NULL");
+    if (log == NULL)
+        return NL_OFF;
+    NL_REQUIRE(kind != NULL, "kind is NULL", NL_FAILED);
     if (is_off(log, kind->level))
         return NL_OFF;
     int saved = errno;

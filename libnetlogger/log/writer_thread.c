@@ -3,6 +3,7 @@
 #include "log/log_internal.h"
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "base/monotonic.h"
 #include "base/thread.h"
 
@@ -66,9 +67,8 @@ static void get_ready(nl_log *log)
         return;
     pthread_mutex_lock(&log->mutex);
     if (!log->drain_ready) {
-        nl_drain_start(&log->drain, log->options.writer.format, log->host, log->prog);
+        log->drain_ready = nl_drain_start(&log->drain, log->options.writer.format, log->host, log->prog);
         follow_destination(log);
-        log->drain_ready = true;
     }
     nl_log_write_down(log);
     pthread_mutex_unlock(&log->mutex);
@@ -212,9 +212,10 @@ static bool is_left(const nl_log *log, const nl_ring *rings)
     return log->control.said_count > 0;
 }
 
-/* Takes a batch out of the rings. NL_FAILED when there is no memory for it. */
+/* Takes a batch out of the rings. NL_FAILED when there is no memory for it: then everything stays where it is. */
 static nl_status take(nl_log *log, bool everything)
 {
+    const unsigned failures = nl_memory_failures;
     nl_status status = NL_OK;
     log->encoded.size = 0;
     log->left = false;
@@ -228,14 +229,19 @@ static nl_status take(nl_log *log, bool everything)
     log->drain.sites.shared = nl_sites_shared();
     log->drain.sites.size = NL_SHARED_SITES_SIZE;
     size_t said = nl_log_said_encode(log, log->drain.one_level, log->drain.format, &log->encoded, &log->drain.level);
-    uint64_t records = said + nl_drain_take(&log->drain, rings, until_ticks, &log->encoded, batch_size(log));
-    if (log->encoded.size == 0) {
+    uint64_t records = 0;
+    status = nl_drain_take(&log->drain, rings, until_ticks, &log->encoded, batch_size(log), &records);
+    records += said;
+    if (status != NL_OK || nl_memory_failures != failures) {
+        log->encoded.size = 0;
+        status = nl_error_set("out of memory");
+    } else if (log->encoded.size == 0) {
         records = 0;
     } else if (nl_outbox_has_room(&log->outbox, log->encoded.size)) {
         nl_outbox_commit(&log->outbox, rings, &log->encoded, records);
         nl_log_said_drop(log, said);
     } else {
-        status = nl_error_set("there is no memory for the log");
+        status = nl_error_set("out of shared memory for the log");
     }
     log->left = status == NL_OK && is_left(log, rings);
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
@@ -320,12 +326,22 @@ static bool is_more(const nl_log *log, bool everything)
     return is_full(log) || (log->encoded.size > 0 && log->waiting >= log->options.ring_size / 4);
 }
 
+/* Memory may be short for a moment only: what is asked for now is tried more than once. */
+static nl_status take_again(nl_log *log, bool everything)
+{
+    enum { ATTEMPTS = 3 };
+    nl_status status = NL_FAILED;
+    for (int i = 0; i < (everything ? ATTEMPTS : 1) && status != NL_OK; i++)
+        status = take(log, everything);
+    return status;
+}
+
 /* Takes and sends what there is. Returns whether there may be more at once. */
 static bool look(nl_log *log, bool everything, bool closing)
 {
     get_ready(log);
-    if (log->outbox.shared == NULL) {
-        nl_error_set("there is no memory for the log");
+    if (log->outbox.shared == NULL || !log->drain_ready) {
+        nl_error_set("out of memory");
         note_status(log, NL_FAILED);
         return false;
     }
@@ -334,7 +350,7 @@ static bool look(nl_log *log, bool everything, bool closing)
     if (log->outbox.destination != NULL)
         nl_destination_poll(log->outbox.destination);
     nl_status status = nl_outbox_send(&log->outbox, log->drain.level, everything);
-    if (status == NL_OK && (status = take(log, everything)) == NL_OK && log->encoded.size > 0)
+    if (status == NL_OK && (status = take_again(log, everything)) == NL_OK && log->encoded.size > 0)
         status = nl_outbox_send(&log->outbox, log->drain.level, everything);
     note_status(log, status);
     return status == NL_OK && is_more(log, everything);

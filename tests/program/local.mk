@@ -10,6 +10,7 @@ EXTRA_DIST += \
 	tests/program/oracle_producer.c \
 	tests/program/pingpong.c \
 	tests/program/producer.py \
+	tests/program/scarce_memory.c \
 	tests/program/slow_logs.py \
 	tests/program/test_clocks_guests.py \
 	tests/program/workflow.py
@@ -31,6 +32,7 @@ program_tests += \
 	tests/program/test_documented.py \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_python.py \
+	tests/program/test_scarce_memory.py \
 	tests/program/test_set_user_id.py \
 	tests/program/test_sensors.py \
 	tests/program/test_nlv_sensors.py \

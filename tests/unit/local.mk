@@ -95,6 +95,11 @@ tests_unit_replacement_unit_SOURCES = %D%/replacement.c
 tests_unit_replacement_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_replacement_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/wrong_calls.unit
+tests_unit_wrong_calls_unit_SOURCES = %D%/wrong_calls.c
+tests_unit_wrong_calls_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_wrong_calls_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/spool.unit
 tests_unit_spool_unit_SOURCES = %D%/spool.c
 tests_unit_spool_unit_CPPFLAGS = $(unit_cppflags)

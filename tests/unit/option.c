@@ -73,7 +73,8 @@ static const nl_option rows[] = {
 static settings fresh(void)
 {
     settings s = {0};
-    nl_options_init(rows, &s);
+    char message[NL_OPTION_MESSAGE_SIZE];
+    assert_null(nl_options_init(rows, &s, message));
     return s;
 }
 

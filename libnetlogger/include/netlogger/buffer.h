@@ -18,14 +18,14 @@ typedef struct nl_buffer {
     size_t capacity; /* bytes allocated */
 } nl_buffer;
 
-/*
- * Makes room for extra more bytes after size. Running out of memory aborts the process, as in every function here that
- * allocates small bounded amounts; callers bound what they append.
- */
-NL_API void nl_buffer_reserve(nl_buffer *buffer, size_t extra);
+/* Makes room for extra more bytes after size. False, with the buffer as it was, when there is no memory for that. */
+NL_API bool nl_buffer_reserve(nl_buffer *buffer, size_t extra);
 
-/* Copies size bytes at data to the end; data may be NULL when size is 0. */
-NL_API void nl_buffer_append(nl_buffer *buffer, const void *data, size_t size);
+/*
+ * Copies size bytes at data to the end; data may be NULL when size is 0. False, with the buffer as it was, when there
+ * is no memory for that.
+ */
+NL_API bool nl_buffer_append(nl_buffer *buffer, const void *data, size_t size);
 
 /*
  * Reads a size such as "65536", "64k", "256M" or "1G" (1k is 1024 bytes; case does not matter) from a NUL-terminated

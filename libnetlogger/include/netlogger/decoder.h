@@ -197,14 +197,14 @@ NL_API bool nl_decoder_is_paused(const nl_decoder *decoder);
 
 /*
  * Gives the decoder more bytes. It borrows data until nl_decoder_next has returned NL_AGAIN; calling this again before
- * that aborts. The bytes are not changed.
+ * that does nothing but set nl_error_message(). The bytes are not changed.
  */
 NL_API void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
 
 /*
  * Says that so many lines, size bytes with their newlines, were not fed because they are of no interest or were read in
  * another way (lines.h): what is fed next comes after them, and reports say so. format is theirs. Only between lines of
- * text: otherwise it aborts.
+ * text: otherwise it does nothing but set nl_error_message().
  */
 NL_API void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size);
 

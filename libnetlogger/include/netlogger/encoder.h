@@ -23,30 +23,33 @@ typedef struct nl_encoder_options {
     bool canonical;   /* encode every record anew, so that equal records give equal bytes */
 } nl_encoder_options;
 
-/* Freed with nl_encoder_free (NULL is allowed). A format that is not known aborts. */
+/* Freed with nl_encoder_free (NULL is allowed). NULL when the format is not known or there is no memory. */
 NL_API nl_encoder *nl_encoder_new(const nl_encoder_options *options);
 NL_API void nl_encoder_free(nl_encoder *encoder);
 
-/* Adds a record. NL_OK, or NL_FAILED with the reason in nl_error_message() when the format can't hold one so large. */
+/*
+ * Adds a record. NL_OK; NL_FAILED with the reason in nl_error_message() when the format cannot hold so large a record,
+ * or there is no memory: then nothing is added, and what was added before is kept. So it is with every function below.
+ */
 NL_API nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record);
 
-/* Adds lines that are whole records in the encoder's format already; with any but a text format it aborts. */
-NL_API void nl_encoder_put_lines(nl_encoder *encoder, const char *lines, size_t size);
+/* Adds lines that are whole records in the encoder's format already, which is a text format. */
+NL_API nl_status nl_encoder_put_lines(nl_encoder *encoder, const char *lines, size_t size);
 
-/* Adds a block as it is, only compressed where that is asked for; with any but the binary format it aborts. */
-NL_API void nl_encoder_put_block(nl_encoder *encoder, const nl_block_view *block);
+/* Adds a block as it is, only compressed where that is asked for. The encoder's format is the binary one. */
+NL_API nl_status nl_encoder_put_block(nl_encoder *encoder, const nl_block_view *block);
 
 /*
  * Says that the records that are put next are of that stream, numbered from first_sequence on: the blocks that are made
  * of them say so. stream NULL or all zero: of none, as at the start. Text says nothing of streams.
  */
-NL_API void nl_encoder_set_stream(nl_encoder *encoder, const unsigned char stream[16], uint64_t first_sequence);
+NL_API nl_status nl_encoder_set_stream(nl_encoder *encoder, const unsigned char stream[16], uint64_t first_sequence);
 
 /* About how many bytes are gathered; 0 when there are none. */
 NL_API size_t nl_encoder_size(const nl_encoder *encoder);
 
 /* Appends what was gathered to out, whole records, and begins anew. */
-NL_API void nl_encoder_finish(nl_encoder *encoder, nl_buffer *out);
+NL_API nl_status nl_encoder_finish(nl_encoder *encoder, nl_buffer *out);
 
 NL_END_DECLS
 #endif

@@ -33,10 +33,11 @@ NL_API nl_format nl_format_detect(const char *data, size_t size);
 
 /*
  * Appends record to out as one line of text with its newline. The result is the same for equal records, whatever text
- * they came from. format is one of the text formats; any other aborts, the binary one too: its blocks hold many records
- * and are written by a writer (writer.h) and read by a decoder (decoder.h). Thread-safe for different buffers.
+ * they came from. format is one of the text formats; the binary format's blocks hold many records and are written by a
+ * writer (writer.h) and read by a decoder (decoder.h). NL_FAILED, and nothing is appended, when there is no memory.
+ * Thread-safe for different buffers.
  */
-NL_API void nl_record_encode(const nl_record *record, nl_format format, nl_buffer *out);
+NL_API nl_status nl_record_encode(const nl_record *record, nl_format format, nl_buffer *out);
 
 /*
  * Reads one line (without its newline) into record, which is the caller's own. Its strings view line or the record's

@@ -54,8 +54,8 @@ static inline bool nl_line_is_plain(nl_scanned_line line)
 }
 
 /*
- * A scanner of lines in a text format: those in another one are not plain. Any other format aborts. fraction is how
- * short fractions of a second are read. Freed with nl_line_scanner_free (NULL is allowed).
+ * A scanner of lines in a text format: those in another one are not plain. NULL when format is any other, or there is
+ * no memory. fraction is how short fractions of a second are read. Freed with nl_line_scanner_free (NULL is allowed).
  */
 NL_API nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction);
 NL_API void nl_line_scanner_free(nl_line_scanner *scanner);

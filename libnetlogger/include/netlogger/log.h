@@ -9,10 +9,10 @@
  * thread's, in memory that outlives the process (recover.h); a writer thread of the log stamps records with host and
  * program, puts those of all threads in order of time (but for what a thread was about for more than 100 ms), and sends
  * them, within milliseconds. So a call takes no time for the destination's sake, unless the ring is full: then the
- * log's policy holds. The library never changes the CPU affinity of a thread. What is lost is counted, and a record NetLogger.Lost says in the log itself how many
- * events there were (COUNT) and between which times (FROM, TO). So is an event whose memory the program has
- * overwritten, which costs no other one; where even its size is gone the record says how many BYTES were passed over,
- * which is one event at least. The REASON is given then.
+ * log's policy holds. The library never changes the CPU affinity of a thread. What is lost is counted, and a record
+ * NetLogger.Lost says in the log itself how many events there were (COUNT) and between which times (FROM, TO). So is an
+ * event whose memory the program has overwritten, which costs no other one; where even its size is gone the record says
+ * how many BYTES were passed over, which is one event at least. The REASON is given then.
  *
  * A log may be used by any number of threads at once. After fork() the child may go on logging: it does not repeat what
  * the parent had logged, and to a collector it opens a connection of its own. (That is fork(), and what goes through
@@ -34,9 +34,9 @@
  * pthread_key_create: setting later ones allocates, at a thread's first event.) nl_is_on and nl_set_level are safe;
  * nothing else here is.
  *
- * The library never ends the program, never raises SIGPIPE in it, and never prints, except for wrong calls (a NULL
- * where something must be, a level that is none), which abort it in words (status.h): a log that could not be opened is
- * NULL, and every call here takes NULL and does nothing, so a program need not ask.
+ * The library never ends the program, never raises SIGPIPE in it, and never prints. A log that could not be opened is
+ * NULL, and every call here accepts a NULL log and does nothing, so a program need not check. When memory runs out,
+ * what is in the rings waits until there is memory again; an event that cannot get into a ring is counted as lost.
  *
  * Environment. The library ignores every variable in a program that has more rights than the user who started it
  * (set-user-ID, set-group-ID, file capabilities):

@@ -116,10 +116,11 @@ typedef struct nl_probe_info {
 
 /*
  * Call function with each place of a marker, reached or not, and with each probe, in no order that means anything. What
- * is pointed to lasts until function returns; it may call anything here.
+ * is pointed to lasts until function returns; it may call anything here. NL_FAILED, and function is not called, when
+ * there is no memory.
  */
-NL_API void nl_marker_list(void (*function)(void *user, const nl_marker_info *marker), void *user);
-NL_API void nl_probe_list(void (*function)(void *user, const nl_probe_info *probe), void *user);
+NL_API nl_status nl_marker_list(void (*function)(void *user, const nl_marker_info *marker), void *user);
+NL_API nl_status nl_probe_list(void (*function)(void *user, const nl_probe_info *probe), void *user);
 
 /* Fills *info with what that probe has found; false when there is no such probe. pattern and to are NULL in it. */
 NL_API bool nl_probe_read(nl_probe probe, nl_probe_info *info);

@@ -61,8 +61,9 @@ typedef enum nl_format {
     NL_FORMAT_NLB, /* the binary format (doc/binary-format.md): blocks of many records */
 } nl_format;
 
-/* Flags of a record that came from text. */
-#define NL_RECORD_UNTERMINATED 1u /* the input ended without a newline: the last value may be cut short */
+/* Flags of a record. */
+#define NL_RECORD_UNTERMINATED 1u /* the text ended without a newline: the last value may be cut short */
+#define NL_RECORD_INCOMPLETE 2u   /* memory ran out while the record was made: no function writes it */
 
 typedef struct nl_record {
     int64_t time_ns;
@@ -78,7 +79,10 @@ typedef struct nl_record {
     unsigned flags;       /* NL_RECORD_... */
 } nl_record;
 
-/* A new record at time 0 with nothing in it, to be freed with nl_record_free (NULL is allowed there). */
+/*
+ * A new record at time 0 with nothing in it, to be freed with nl_record_free (NULL is allowed there). NULL when there
+ * is no memory; the setters below accept that and do nothing.
+ */
 NL_API nl_record *nl_record_new(void);
 NL_API void nl_record_free(nl_record *record);
 
@@ -90,7 +94,8 @@ NL_API void nl_record_copy(nl_record *record, const nl_record *source);
 
 /*
  * Set or add to a record from nl_record_new. Bytes are copied. Each forgets raw. A field name is one or more letters,
- * digits, '.', '_' or '-', the first a letter or '_'; any other byte in it becomes '_'. An empty name becomes "_".
+ * digits, '.', '_' or '-', the first a letter or '_'; any other byte in it becomes '_'. An empty name becomes "_". When
+ * memory runs out the record is marked as incomplete until it is cleared.
  */
 NL_API void nl_record_set_time(nl_record *record, int64_t time_ns);
 NL_API void nl_record_set_level(nl_record *record, nl_level level);

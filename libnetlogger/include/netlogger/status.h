@@ -4,9 +4,11 @@
  * A call that can fail at run time returns an nl_status, or a pointer that is NULL on failure. A negative status is a
  * failure; the others are ordinary outcomes. For each failure the library keeps one line of words per thread: what was
  * being done, then why, then why that ("open x-netlog://dolly:14830: connect: Connection refused"). A program prints it
- * after its own name. A wrong call by the programmer (an unknown format, a size that cannot be) is not a run-time
- * failure: it aborts, naming the function. So does a NULL where none is allowed, unless using it ends the program
- * first.
+ * after its own name.
+ *
+ * The library never ends the program. A wrong call (an unknown format, an invalid level, NULL where a pointer is
+ * needed) fails like any other: it returns NL_FAILED, NULL or nothing, changes nothing, and the message names the
+ * function. When memory runs out, a call fails with the message "out of memory".
  */
 #ifndef NETLOGGER_STATUS_H
 #define NETLOGGER_STATUS_H

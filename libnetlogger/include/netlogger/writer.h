@@ -38,14 +38,13 @@ NL_API nl_status nl_writer_put(nl_writer *writer, const nl_record *record);
 
 /*
  * Writes lines that are whole records in the writer's format already (size bytes that end in a newline), as they are.
- * The format is one of text: with any other it aborts.
- * level is for syslog. Results as nl_writer_put.
+ * The format is one of text. level is for syslog. Results as nl_writer_put.
  */
 NL_API nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size);
 
 /*
- * Writes blocks as they are: as many of data[0..size) as are whole, *taken bytes. The format is nlb: with any other it
- * aborts. Results as nl_writer_put; to a collector, NL_OK from nl_writer_flush means that it has acknowledged them, and
+ * Writes blocks as they are: as many of data[0..size) as are whole, *taken bytes. The format is nlb.
+ * Results as nl_writer_put; to a collector, NL_OK from nl_writer_flush means that it has acknowledged them, and
  * after NL_FAILED those that it has not are sent again.
  */
 NL_API nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size, size_t *taken);

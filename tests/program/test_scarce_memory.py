@@ -1,0 +1,146 @@
+"""The library where memory is scarce: it never ends the program, and no event that it accepted disappears unnoticed.
+
+scarce_memory.c uses every way to log. One run for each allocation (malloc and the like, mmap, pthread_create) that the
+library makes has that allocation fail, another has it and all that follow fail; further runs limit the address space."""
+import re
+import subprocess
+
+import collector
+import support
+
+COUNTED = ("Write", "Record", "Kind", "Thread", "Classic")
+
+
+class ScarceMemory(collector.Case):
+    def setUp(self):
+        super().setUp()
+        if "sanitize" in support.CC:
+            self.skipTest("the sanitizers have a heap of their own")
+        source = (support.SOURCE / "tests" / "program" / "scarce_memory.c").read_text()
+        self.program = self.compile_client(source, "-ldl", "-fno-builtin")
+        self.nlsort = support.program("nlsort/nlsort")
+        self.nlrecover = support.program("nltools/nlrecover")
+        self.shm = self.scratch / "shm"
+
+    # Where events may be found again: the logs, what a closed log left in shared memory, and a spool.
+
+    def count(self, paths):
+        """The events in logs, and those that they say are lost: text in records, blocks in their headers."""
+        found = lost = 0
+        for path in paths:
+            if not path.exists() or path.stat().st_size == 0:
+                continue
+            result = self.run_program(self.nlsort, path)
+            self.assertNotIn("malformed", result.stderr)
+            found += sum(len(re.findall(rf" NL\.EVNT={name} ", result.stdout)) for name in COUNTED)
+            lost += sum(int(n) for n in re.findall(r" NL\.EVNT=NetLogger\.Lost COUNT=(\d+)", result.stdout))
+            lost += sum(int(n) for n in re.findall(r": (\d+) records are missing", result.stderr))
+        return found, lost
+
+    @staticmethod
+    def told(text):
+        """The events that nl_close said are lost. Those that wait are found where nlrecover brings them."""
+        told = re.search(r"^close: (\d+) events could not be delivered(.*)", text, re.M)
+        if told is None:
+            return 0
+        some = re.search(r": (\d+) are lost ", told.group(2))
+        return int(some.group(1)) if some else 0 if "nlrecover can bring" in told.group(2) else int(told.group(1))
+
+    def run_once(self, arguments, name, logs, destinations, lasting=None, end=None):
+        """One run. name is what fails; logs begin empty, lasting goes on; end brings the events that wait elsewhere."""
+        before = self.count([lasting]) if lasting else (0, 0)
+        if self.shm.exists():
+            subprocess.run(["rm", "-rf", self.shm], check=True)
+        self.shm.mkdir()
+        for path in logs:
+            path.unlink(missing_ok=True)
+        environment = {"NETLOGGER_SHM": str(self.shm), "NETLOGGER_CLOCK": "no", "PATH": "/usr/bin:/bin"}
+        result = self.run_program(self.program, *arguments, *destinations, env=environment, timeout=120)
+        self.assertEqual(result.returncode, 0, f"{name}: {result.stdout}{result.stderr}")
+        self.assertEqual(result.stderr, "", name)
+        numbers = {key: int(value) for key, value in re.findall(r"^(\w+) (\d+)$", result.stdout, re.M)}
+        if any(self.shm.iterdir()):
+            recovered = self.run_program(self.nlrecover, env=environment)
+            self.assertIn(recovered.returncode, (0, 1), recovered.stderr)
+        if end is not None:
+            end()
+        found, lost = self.count([*logs, *([lasting] if lasting else [])])
+        found, lost = found - before[0], lost - before[1] + self.told(result.stdout)
+        self.assertGreaterEqual(found + lost, numbers["logged"], f"{name}: {result.stdout}")
+        self.assertLessEqual(found, numbers["logged"] + numbers["failed"], f"{name}: {result.stdout}")
+        return numbers, found
+
+    def fail_each(self, step, *scenario, **options):
+        """Every step-th allocation fails: alone, and with all that follow."""
+        numbers, found = self.run_once(["0", "0"], "nothing fails", *scenario, **options)
+        self.assertEqual(numbers["failed"], 0)
+        self.assertEqual(found, numbers["logged"])
+        self.assertGreater(numbers["allocations"], 30)
+        for first in range(1, numbers["allocations"] + 3, step):
+            for count in ("1", "1000000"):
+                self.run_once([str(first), count], f"allocation {first}, {count}", *scenario, **options)
+
+    def limit(self, sizes, *scenario, **options):
+        for size in sizes:
+            self.run_once(["limit", str(size)], f"{size} bytes", *scenario, **options)
+
+    def to_files(self, suffix=""):
+        logs = [self.scratch / f"log{suffix}", self.scratch / "classic.log"]
+        return logs, [f"file:{logs[0]}", f"file:{logs[1]}"]
+
+    # The quick part: text, with a stride.
+
+    def test_some_allocations_fail(self):
+        self.fail_each(7, *self.to_files())
+
+    def test_little_address_space(self):
+        self.limit(range(0, 8 << 20, 512 << 10), *self.to_files())
+
+    # The whole.
+
+    def test_nothing_aborts(self):
+        library = support.BUILD / "libnetlogger" / ".libs" / "libnetlogger.so"
+        wanted = self.run_program("nm", "--dynamic", "--undefined-only", library).stdout
+        self.assertIn(" malloc@", wanted)
+        self.assertFalse(re.search(r" (abort|__assert_fail)@", wanted), "the library refers to abort")
+
+    @support.long
+    def test_each_allocation_fails_text(self):
+        self.fail_each(1, *self.to_files())
+
+    @support.long
+    def test_each_allocation_fails_blocks(self):
+        self.fail_each(1, *self.to_files(".nlb"))
+
+    @support.long
+    def test_each_allocation_fails_collector(self):
+        classic = self.scratch / "classic.log"
+        self.serve()
+        self.fail_each(2, [classic], [f"x-netlog://127.0.0.1:{self.port}?format=nlb", f"file:{classic}"], lasting=self.output)
+
+    @support.long
+    def test_each_allocation_fails_spool(self):
+        """The collector is away: all that is logged waits on the disk, until the next program delivers it."""
+        port = support.free_port()
+        spool = self.scratch / "spool"
+        classic = self.scratch / "classic.log"
+        url = f"x-netlog://127.0.0.1:{port}?format=nlb&spool={spool}&timeout=5"
+
+        def deliver():
+            netlogd = self.serve(listen=f"x-netlog://127.0.0.1:{port}")
+            result = self.run_program(support.program("nltools/nlwrite"), "--dest", url, "Delivered", env={
+                "NETLOGGER_CLOCK": "no", "PATH": "/usr/bin:/bin"})
+            self.assertEqual(result.returncode, 0, result.stderr)
+            netlogd.terminate()
+            self.assertEqual(netlogd.wait(timeout=60), 0)
+
+        self.fail_each(5, [classic], [url, f"file:{classic}"], lasting=self.output, end=deliver)
+
+    @support.long
+    def test_address_space_in_steps(self):
+        self.limit(range(0, 8 << 20, 64 << 10), *self.to_files())
+        self.limit(range(0, 8 << 20, 64 << 10), *self.to_files(".nlb"))
+
+
+if __name__ == "__main__":
+    support.main()
