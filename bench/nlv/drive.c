@@ -1,11 +1,15 @@
 /*
  * Drives nlv's model and scene as its window does, without one, and prints what that takes:
  * drive LOG [--again] [--cold] [--scale N] [--size WxH] [--png FOLDER]
+ * drive LOG --open
  * drive LOG --live RECORDS-A-SECOND SECONDS MOST-RECORDS
  *
  * A log is opened and read by the model's own thread while frames are drawn into a picture in memory; then a scripted
  * way through it is gone, at every scale from all of the log down to a microsecond: zoom in at a place, pan a bit.
  * --cold: nothing of the log and its index is in the page cache when it is opened.
+ *
+ * --open: only open the log and print one line: seconds until the first picture, seconds until the whole log is loaded,
+ * the peak of the resident memory in MB, and the number of records.
  *
  * --live: another process lets LOG.live grow by the lines of LOG, so many a second, and the model follows it and keeps
  * so many records, while sixty frames a second are drawn of its last seconds, as the window does in real time.
@@ -170,6 +174,29 @@ static disk disk_so_far(void)
     getrusage(RUSAGE_SELF, &used);
     sum.faults = used.ru_majflt;
     return sum;
+}
+
+/* Waits until the whole log is loaded, without drawing more than the first picture. */
+static void open_log(driver *d, double begin)
+{
+    struct rusage used;
+    double first_s = 0;
+    while (model_progress(d->model) < 1 || !model_is_settled(d->model) || first_s == 0) {
+        int64_t from_ns, to_ns;
+        model_lock(d->model);
+        bool any = model_time_range(d->model, &from_ns, &to_ns);
+        if (any && first_s == 0)
+            fit(d);
+        model_unlock(d->model);
+        if (any && first_s == 0) {
+            draw(d, NULL, NULL);
+            first_s = now_s() - begin;
+        }
+        usleep(1000);
+    }
+    double all_s = now_s() - begin;
+    getrusage(RUSAGE_SELF, &used);
+    printf("%.3f %.3f %.1f %zu\n", first_s, all_s, (double)used.ru_maxrss * 1024 / 1e6, model_count(d->model));
 }
 
 static void read_log(driver *d, double begin, bool again)
@@ -373,7 +400,7 @@ static void forget_all(const char *log)
 
 int main(int argc, char **argv)
 {
-    bool again = false;
+    bool again = false, only_open = false;
     double scale = 1, rate = 0, seconds = 0, most = 0;
     int width = 1280, height = 800;
     static driver d;
@@ -381,6 +408,8 @@ int main(int argc, char **argv)
     for (int i = 2; i < argc; i++)
         if (strcmp(argv[i], "--again") == 0)
             again = true;
+        else if (strcmp(argv[i], "--open") == 0)
+            only_open = true;
         else if (strcmp(argv[i], "--cold") == 0)
             forget_all(argv[1]);
         else if (strcmp(argv[i], "--scale") == 0 && i + 1 < argc)
@@ -405,13 +434,19 @@ int main(int argc, char **argv)
     double begin = now_s();
     d.model = model_new(NULL, &reading);
     draw(&d, NULL, NULL); /* the empty window: fonts are found here */
-    printf("  empty window %.3f s\n", now_s() - begin);
+    if (!only_open)
+        printf("  empty window %.3f s\n", now_s() - begin);
     if (rate > 0)
         return follow(&d, argv[1], rate, seconds, (uint32_t)most);
     begin = now_s();
     if (!model_add_source(d.model, argv[1], true))
         return 1;
     model_start(d.model);
+    if (only_open) {
+        open_log(&d, begin);
+        model_free(d.model);
+        return 0;
+    }
     read_log(&d, begin, again);
     go_through(&d);
     filter_log(&d, "HOST != dpss1.lbl.gov"); /* what the store knows */
