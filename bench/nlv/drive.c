@@ -9,7 +9,7 @@
  * --cold: nothing of the log and its index is in the page cache when it is opened.
  *
  * --open: only open the log and print one line: seconds until the first picture, seconds until the whole log is loaded,
- * the peak of the resident memory in MB, and the number of records.
+ * the peak of the resident memory in MB, and the number of records. Then wait until the log's index was written.
  *
  * --live: another process lets LOG.live grow by the lines of LOG, so many a second, and the model follows it and keeps
  * so many records, while sixty frames a second are drawn of its last seconds, as the window does in real time.
@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FRAMES_MOST = 20000, PANS = 6, PLACES = 5 };
+enum { FRAMES_MOST = 20000, PANS = 6, PLACES = 5, INDEX_WAIT_MS = 5000 };
 
 static double now_s(void)
 {
@@ -177,7 +177,7 @@ static disk disk_so_far(void)
 }
 
 /* Waits until the whole log is loaded, without drawing more than the first picture. */
-static void open_log(driver *d, double begin)
+static void open_log(driver *d, const char *log, double begin)
 {
     struct rusage used;
     double first_s = 0;
@@ -197,6 +197,10 @@ static void open_log(driver *d, double begin)
     double all_s = now_s() - begin;
     getrusage(RUSAGE_SELF, &used);
     printf("%.3f %.3f %.1f %zu\n", first_s, all_s, (double)used.ru_maxrss * 1024 / 1e6, model_count(d->model));
+    char *index = g_strdup_printf("%s.nlv-index", log);
+    for (int i = 0; i < INDEX_WAIT_MS && access(index, F_OK) != 0; i++)
+        usleep(1000);
+    g_free(index);
 }
 
 static void read_log(driver *d, double begin, bool again)
@@ -443,7 +447,7 @@ int main(int argc, char **argv)
         return 1;
     model_start(d.model);
     if (only_open) {
-        open_log(&d, begin);
+        open_log(&d, argv[1], begin);
         model_free(d.model);
         return 0;
     }

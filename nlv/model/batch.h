@@ -9,22 +9,22 @@
 
 #include "clocks/correction.h"
 
-/* Where a record's text is: the text's number, and the offset of the record in it. */
-enum { PLACE_OFFSET_BITS = 48 };
+/* Where a record is: the number of its file, and its position in it (log_file.h). */
+enum { PLACE_POSITION_BITS = 48, PLACE_FILES_MAX = 1 << 16 };
 
-static inline uint64_t place_make(unsigned text, uint64_t offset)
+static inline uint64_t place_make(unsigned file, uint64_t position)
 {
-    return (uint64_t)text << PLACE_OFFSET_BITS | offset;
+    return (uint64_t)file << PLACE_POSITION_BITS | position;
 }
 
-static inline unsigned place_text(uint64_t place)
+static inline unsigned place_file(uint64_t place)
 {
-    return (unsigned)(place >> PLACE_OFFSET_BITS);
+    return (unsigned)(place >> PLACE_POSITION_BITS);
 }
 
-static inline uint64_t place_offset(uint64_t place)
+static inline uint64_t place_position(uint64_t place)
 {
-    return place & ((UINT64_C(1) << PLACE_OFFSET_BITS) - 1);
+    return place & ((UINT64_C(1) << PLACE_POSITION_BITS) - 1);
 }
 
 typedef struct batch_row {
@@ -78,7 +78,7 @@ typedef struct extractor {
     name_cache events, hosts, progs, colors;
 } extractor;
 
-/* Adds a record whose text is at place, when the filter matches it. */
+/* Adds a record that is at place, when the filter matches it. */
 void extract(extractor *x, const nl_record *record, uint64_t place, batch *b);
 
 #endif

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 enum {
-    INDEX_VERSION = 4,
+    INDEX_VERSION = 5,
     PIECE = 1 << 20,   /* is written and hashed at once */
     ALIGN = 64,        /* of sections */
     WITNESS = 4 << 10, /* bytes of the log whose hash is kept */
@@ -35,7 +35,7 @@ typedef struct header {
     int64_t mtime_ns, ctime_ns;
     uint64_t first_hash, last_hash; /* of the log's first bytes, and of those before log_at */
     uint64_t seed;
-    uint32_t fraction, inferred;
+    uint32_t fraction, format, inferred, unused;
     uint32_t layers, count, colored, list_count;
     uint32_t object_counts[SPEC_LAYERS];
     uint64_t section_count, sections_offset, sections_hash;
@@ -66,6 +66,7 @@ enum {
     SECTION_POINT_HOSTS,
     SECTION_MARKS,
     SECTION_PRINTS,
+    SECTION_BLOCKS,
     SECTION_LISTS,
     SECTIONS_FIXED
 };
@@ -96,18 +97,18 @@ void index_remove(const char *path)
     }
 }
 
-static uint64_t witness(const text_file *text, uint64_t offset, size_t size)
+static uint64_t witness(const log_file *file, uint64_t offset, size_t size)
 {
     char bytes[WITNESS];
-    ssize_t got = pread(text->fd, bytes, size, (off_t)offset);
+    ssize_t got = pread(file->fd, bytes, size, (off_t)offset);
     return got < 0 ? 0 : hash_bytes((uint64_t)got, bytes, (size_t)got);
 }
 
 /* What tells one log from another, and whether it is still the one. */
-static bool identify(const text_file *text, uint64_t at, header *h)
+static bool identify(const log_file *file, uint64_t at, header *h)
 {
     struct stat status;
-    if (fstat(text->fd, &status) != 0)
+    if (fstat(file->fd, &status) != 0)
         return false;
     h->inode = (uint64_t)status.st_ino;
     h->log_size = (uint64_t)status.st_size;
@@ -115,18 +116,19 @@ static bool identify(const text_file *text, uint64_t at, header *h)
     h->mtime_ns = (int64_t)status.st_mtim.tv_sec * NL_NS_PER_SECOND + status.st_mtim.tv_nsec;
     h->ctime_ns = (int64_t)status.st_ctim.tv_sec * NL_NS_PER_SECOND + status.st_ctim.tv_nsec;
     size_t size = (size_t)MIN(at, WITNESS);
-    h->first_hash = witness(text, 0, size);
-    h->last_hash = witness(text, at - size, size);
-    h->fraction = text->fraction;
+    h->first_hash = witness(file, 0, size);
+    h->last_hash = witness(file, at - size, size);
+    h->fraction = file->fraction;
+    h->format = file->format;
     return true;
 }
 
 /* Whether the log may be the one; *is_sure: it is. */
-static bool is_of_log(const header *h, const text_file *text, bool *is_sure)
+static bool is_of_log(const header *h, const log_file *file, bool *is_sure)
 {
     header now = {.version = INDEX_VERSION};
-    if (!identify(text, h->log_at, &now) || now.fraction != h->fraction || now.log_size < h->log_at ||
-        now.first_hash != h->first_hash || now.last_hash != h->last_hash)
+    if (!identify(file, h->log_at, &now) || now.fraction != h->fraction || now.format != h->format ||
+        now.log_size < h->log_at || now.first_hash != h->first_hash || now.last_hash != h->last_hash)
         return false;
     *is_sure = now.inode == h->inode && now.log_size == h->log_size && now.mtime_ns == h->mtime_ns &&
                now.ctime_ns == h->ctime_ns;
@@ -322,9 +324,28 @@ static void put_columns(writing *w, const store *s, header *h)
     }
 }
 
-static void put_all(writing *w, const store *s, const drawing *d, const prints *p, header *h)
+typedef struct contents {
+    const store *store;
+    const drawing *drawing;
+    bool inferred;
+    const log_file *file;
+    uint64_t at;
+    const prints *prints;
+    const atomic_bool *stopping;
+} contents;
+
+/* The blocks up to what was read. */
+static void put_blocks(writing *w, const log_file *file, uint64_t at)
 {
-    char *text = drawing_text(d);
+    guint count = log_file_find_block(file, at);
+    put_section(w, file->blocks->data, count * sizeof(log_block));
+}
+
+static void put_all(writing *w, const contents *c, header *h)
+{
+    const store *s = c->store;
+    const prints *p = c->prints;
+    char *text = drawing_text(c->drawing);
     GArray *lists = all_lists(s);
     h->list_count = lists->len;
     put_section(w, text, strlen(text) + 1);
@@ -336,6 +357,7 @@ static void put_all(writing *w, const store *s, const drawing *d, const prints *
     put_section(w, s->point_hosts, (NAMES_NONE + 1) * sizeof *s->point_hosts);
     put_section(w, s->marks, marks_of(s->count) * sizeof *s->marks);
     put_section(w, p->all, p->count * sizeof *p->all);
+    put_blocks(w, c->file, c->at);
     put_lists(w, lists);
     h->at_once_count = w->sections->len;
     h->at_once_size = w->offset;
@@ -348,16 +370,6 @@ static void put_all(writing *w, const store *s, const drawing *d, const prints *
     g_free(text);
 }
 
-typedef struct contents {
-    const store *store;
-    const drawing *drawing;
-    bool inferred;
-    const text_file *text;
-    uint64_t at;
-    const prints *prints;
-    const atomic_bool *stopping;
-} contents;
-
 static bool write_to(int fd, const contents *c)
 {
     const store *s = c->store;
@@ -366,7 +378,7 @@ static bool write_to(int fd, const contents *c)
     h.version = INDEX_VERSION;
     h.byte_order = 0x01020304;
     h.inferred = c->inferred;
-    if (!identify(c->text, c->at, &h))
+    if (!identify(c->file, c->at, &h))
         return false;
     memcpy(h.magic, magic, sizeof magic);
     h.seed = s->spec->seed;
@@ -375,7 +387,7 @@ static bool write_to(int fd, const contents *c)
     h.colored = s->colored;
     writing w = {.fd = fd, .piece = g_malloc(PIECE), .offset = sizeof h, .stopping = c->stopping};
     w.sections = g_array_new(FALSE, FALSE, sizeof(section));
-    put_all(&w, s, c->drawing, c->prints, &h);
+    put_all(&w, c, &h);
     h.section_count = w.sections->len;
     h.sections_offset = (w.offset + ALIGN - 1) / ALIGN * ALIGN;
     size_t size = w.sections->len * sizeof(section);
@@ -401,10 +413,10 @@ static bool write_at(const char *place, const contents *c)
     return good;
 }
 
-bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const text_file *text, uint64_t at,
+bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const log_file *file, uint64_t at,
                  const prints *p, const atomic_bool *stopping)
 {
-    contents c = {s, d, inferred, text, at, p, stopping};
+    contents c = {s, d, inferred, file, at, p, stopping};
     if (s->first > 0 || s->count == 0 || prints_end(p) != at)
         return false;
     char *place = beside(path), *other = in_cache(path);
@@ -631,7 +643,7 @@ static void take_all(mapping *m, store *s, const list_entry *entries)
 }
 
 /* The store that is in the mapping, which is its own then; NULL when there is none. */
-static store *build(mapping *m, const drawing *d, prints *p)
+static store *build(mapping *m, const drawing *d, prints *p, GArray *blocks)
 {
     batch_names names = {names_new(), names_new(), names_new(), names_new()};
     take_names(m, names.events);
@@ -651,6 +663,10 @@ static store *build(mapping *m, const drawing *d, prints *p)
     s->marks = copy(m, marks, marks + STORE_CHUNK / STORE_MARK * sizeof *s->marks);
     uint64_t size = m->next < m->h->section_count ? m->sections[m->next].size : 0;
     *p = (prints){copy(m, size, 0), size / sizeof(print), size / sizeof(print)};
+    size = m->next < m->h->section_count ? m->sections[m->next].size : 0;
+    const log_block *first = take(m, size);
+    if (first != NULL && size % sizeof *first == 0)
+        g_array_append_vals(blocks, first, (guint)(size / sizeof *first));
     const list_entry *entries = take(m, m->h->list_count * sizeof(list_entry));
     if (!m->bad)
         take_all(m, s, entries);
@@ -682,10 +698,10 @@ static bool is_wanted(const mapping *m, const drawing *wanted, drawing **d)
 }
 
 /* Whether some pieces of the log are as they were. */
-static bool has_samples(const prints *p, const text_file *text)
+static bool has_samples(const prints *p, const log_file *file)
 {
     for (size_t i = 0; i < SAMPLES && p->count > 0; i++)
-        if (!prints_is_same(p, (2 * i + 1) * p->count / (2 * SAMPLES), text->fd))
+        if (!prints_is_same(p, (2 * i + 1) * p->count / (2 * SAMPLES), file->fd))
             return false;
     return true;
 }
@@ -720,30 +736,32 @@ static bool map(const char *place, mapping *m)
     return true;
 }
 
-static bool read_from(const char *place, const text_file *text, const drawing *wanted, index_found *found)
+static bool read_from(const char *place, const log_file *file, const drawing *wanted, index_found *found)
 {
     mapping m;
     *found = (index_found){.is_sure = false};
     if (!map(place, &m))
         return false;
-    if (is_sane(&m) && is_of_log(m.h, text, &found->is_sure) && is_wanted(&m, wanted, &found->drawing)) {
+    found->blocks = g_array_new(FALSE, FALSE, sizeof(log_block));
+    if (is_sane(&m) && is_of_log(m.h, file, &found->is_sure) && is_wanted(&m, wanted, &found->drawing)) {
         found->at = m.h->log_at;
-        found->store = build(&m, found->drawing, &found->prints);
+        found->store = build(&m, found->drawing, &found->prints, found->blocks);
     }
-    if (found->store != NULL && (found->is_sure || has_samples(&found->prints, text)))
+    if (found->store != NULL && (found->is_sure || has_samples(&found->prints, file)))
         return true;
     if (found->store == NULL)
         close_mapping(&m);
     store_free(found->store);
     drawing_free(found->drawing);
     prints_free(&found->prints);
+    g_array_free(found->blocks, TRUE);
     return false;
 }
 
-bool index_read(const char *path, const text_file *text, const drawing *wanted, index_found *found)
+bool index_read(const char *path, const log_file *file, const drawing *wanted, index_found *found)
 {
     char *places[2] = {beside(path), in_cache(path)};
-    bool good = read_from(places[0], text, wanted, found) || read_from(places[1], text, wanted, found);
+    bool good = read_from(places[0], file, wanted, found) || read_from(places[1], file, wanted, found);
     g_free(places[0]);
     g_free(places[1]);
     return good;
@@ -765,7 +783,7 @@ index_state index_check(const store *s, index_position *at, uint64_t bytes)
         }
         const section *own = &sections[at->section];
         size_t size = (size_t)MIN(own->size - at->done, PIECE);
-        if (size > 0 && text_read_at(s->mapped_fd, piece, size, own->offset + at->done) != (ssize_t)size)
+        if (size > 0 && log_file_read_at(s->mapped_fd, piece, size, own->offset + at->done) != (ssize_t)size)
             state = INDEX_DAMAGED;
         else if (size > 0)
             at->hash = hash_bytes(at->hash, piece, size);
@@ -781,7 +799,7 @@ index_state index_check(const store *s, index_position *at, uint64_t bytes)
     return state;
 }
 
-void index_confirm(const store *s, const char *path, const text_file *text)
+void index_confirm(const store *s, const char *path, const log_file *file)
 {
     char *places[2] = {beside(path), in_cache(path)};
     header known, now;
@@ -789,7 +807,7 @@ void index_confirm(const store *s, const char *path, const text_file *text)
         return;
     memcpy(&known, s->mapped, sizeof known);
     now = known;
-    bool good = identify(text, known.log_at, &now);
+    bool good = identify(file, known.log_at, &now);
     now.hash = hash_bytes(0, (const char *)&now, offsetof(header, hash));
     for (int i = 0; i < 2; i++) {
         header there;

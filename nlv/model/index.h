@@ -14,24 +14,25 @@
 #define NLV_INDEX_H
 
 #include "requests/drawing.h"
+#include "model/log_file.h"
 #include "model/prints.h"
 #include "model/store.h"
-#include "model/text_file.h"
 
 #include <stdatomic.h>
 
 /* What was found; all of it is the caller's. */
 typedef struct index_found {
-    store *store; /* its text is number 0 */
+    store *store; /* its file is number 0 */
     drawing *drawing;
-    uint64_t at;   /* how much of the log is in it */
-    prints prints; /* of that */
-    bool is_sure;  /* that the log is what it was; otherwise its prints are to be compared */
+    uint64_t at;    /* how much of the log is in it */
+    prints prints;  /* of that */
+    GArray *blocks; /* log_block: those of that, when the log is one of blocks */
+    bool is_sure;   /* that the log is what it was; otherwise its prints are to be compared */
 } index_found;
 
 /* The index of the log at path; false when there is none that can be used. wanted is what has to be drawn; NULL: what
  * was inferred. */
-bool index_read(const char *path, const text_file *text, const drawing *wanted, index_found *found);
+bool index_read(const char *path, const log_file *file, const drawing *wanted, index_found *found);
 
 /* How far it was looked whether all of an index is as it was written. All zero at first. */
 typedef struct index_position {
@@ -44,13 +45,13 @@ typedef enum index_state { INDEX_MORE, INDEX_SOUND, INDEX_DAMAGED } index_state;
 index_state index_check(const store *s, index_position *at, uint64_t bytes);
 
 /* Notes that the log is, now, what the index is of, so that it need not be compared again. */
-void index_confirm(const store *s, const char *path, const text_file *text);
+void index_confirm(const store *s, const char *path, const log_file *file);
 
 /*
  * Writes it; prints are of the log up to at. That it can't be is not said, as only time is lost. Returns whether it
  * was: not either when *stopping became true meanwhile.
  */
-bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const text_file *text, uint64_t at,
+bool index_write(const store *s, const drawing *d, bool inferred, const char *path, const log_file *file, uint64_t at,
                  const prints *p, const atomic_bool *stopping);
 
 /* Removes it, wherever it is. */

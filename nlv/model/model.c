@@ -34,8 +34,7 @@ model *model_new(drawing *d, program_reading *reading)
     m->store = model_new_store(m->drawing, m->inferred);
     m->colors = colors_new();
     m->name = g_string_new(NULL);
-    m->texts = g_array_new(FALSE, FALSE, sizeof(text_file));
-    m->jobs = g_array_new(FALSE, TRUE, sizeof(scan_job));
+    m->files = g_ptr_array_new();
     m->notices = g_ptr_array_new_with_free_func(g_free);
     m->told = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     m->corrections = g_ptr_array_new_with_free_func((GDestroyNotify)correction_free);
@@ -86,12 +85,9 @@ void model_free(model *m)
         pthread_join(m->thread, NULL);
     close_sources(m->sources);
     close_sources(m->fresh);
-    for (guint i = 0; i < m->texts->len; i++)
-        text_file_close(&g_array_index(m->texts, text_file, i));
     g_ptr_array_free(m->notices, TRUE);
     g_hash_table_destroy(m->told);
-    g_array_free(m->texts, TRUE);
-    g_array_free(m->jobs, TRUE);
+    g_ptr_array_free(m->files, TRUE);
     nl_filter_free(m->filter);
     nl_filter_free(m->next_filter);
     drawing_free(m->next_drawing);
@@ -198,12 +194,25 @@ const char *model_filter(const model *m)
     return filter != NULL ? nl_filter_text(filter) : NULL;
 }
 
+static void free_blocks(void *job)
+{
+    g_free((void *)((scan_job *)job)->blocks);
+}
+
 GArray *model_jobs(const model *m)
 {
     GArray *jobs = g_array_new(FALSE, FALSE, sizeof(scan_job));
-    g_array_append_vals(jobs, m->jobs->data, m->jobs->len);
-    for (guint i = 0; i < jobs->len; i++)
-        g_array_index(jobs, scan_job, i).clocks = m->clocks;
+    g_array_set_clear_func(jobs, free_blocks);
+    for (guint i = 0; i < m->files->len; i++) {
+        const log_file *f = g_ptr_array_index(m->files, i);
+        scan_job job = {.file = f, .from = f->forgotten, .to = f->scanned, .clocks = m->clocks};
+        guint first = f->first_block, end = log_file_find_block(f, f->scanned);
+        job.block_count = end - first;
+        if (end > first)
+            job.blocks = g_memdup2(&g_array_index(f->blocks, log_block, first), job.block_count * sizeof *job.blocks);
+        if (job.from < job.to)
+            g_array_append_val(jobs, job);
+    }
     return jobs;
 }
 
@@ -344,9 +353,9 @@ static void take_corrected(void *user, const nl_record *record)
 bool model_record_at(const model *m, uint64_t place, void (*take)(void *user, const nl_record *record), void *user)
 {
     correcting c = {m->clocks, take, user};
-    return place_text(place) < m->texts->len &&
-           text_file_record(&g_array_index(m->texts, text_file, place_text(place)), place_offset(place),
-                            m->clocks != NULL ? take_corrected : take, m->clocks != NULL ? &c : user);
+    return place_file(place) < m->files->len &&
+           log_file_record(g_ptr_array_index(m->files, place_file(place)), place_position(place),
+                           m->clocks != NULL ? take_corrected : take, m->clocks != NULL ? (void *)&c : user);
 }
 
 static void append_fields(void *user, const nl_record *record)

@@ -31,7 +31,7 @@ bool model_has_right_clocks(const model *m)
 typedef struct learning {
     model *model;
     correction *clocks;
-    uint64_t done; /* bytes of the texts before */
+    uint64_t done; /* bytes of the files before */
 } learning;
 
 static void learn(void *user, const nl_record *record)
@@ -47,21 +47,17 @@ static bool go_on(void *user, uint64_t at)
     return !l->model->stopping;
 }
 
-static uint64_t read_of(const model *m, guint text)
-{
-    return g_array_index(m->jobs, scan_job, text).to;
-}
-
 /* What the logs say of the clocks, all of them read for it. */
 static correction *learn_clocks(model *m)
 {
     learning l = {m, correction_new(&(correction_options){0}), 0};
     m->all_bytes = 0;
-    for (guint i = 0; i < m->texts->len; i++)
-        m->all_bytes += read_of(m, i);
-    for (guint i = 0; i < m->texts->len; i++) {
-        text_file_each(&g_array_index(m->texts, text_file, i), read_of(m, i), learn, go_on, &l);
-        l.done += read_of(m, i);
+    for (guint i = 0; i < m->files->len; i++)
+        m->all_bytes += ((const log_file *)g_ptr_array_index(m->files, i))->scanned;
+    for (guint i = 0; i < m->files->len; i++) {
+        const log_file *f = g_ptr_array_index(m->files, i);
+        log_file_each(f, learn, go_on, &l);
+        l.done += f->scanned;
     }
     correction_solve(l.clocks);
     return l.clocks;

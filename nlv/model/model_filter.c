@@ -8,8 +8,7 @@
 #include <string.h>
 
 enum {
-    KEPT_MOST = 8,       /* results of filters */
-    LAST_LINE = 1 << 20, /* bytes of a line that is not whole yet, at most */
+    KEPT_MOST = 8, /* results of filters */
 };
 
 /* What a filter has left, for when it is asked for again. */
@@ -40,12 +39,9 @@ void model_forget_full(model *m)
 
 static bool has_read_all(const model *m)
 {
-    for (guint i = 0; i < m->sources->len; i++) {
-        const source *s = g_ptr_array_index(m->sources, i);
-        bool is_open = s->reader != NULL && !s->reader_ended;
-        if (is_open || s->text.fd < 0 || s->at + LAST_LINE < text_file_size(&s->text))
+    for (guint i = 0; i < m->sources->len; i++)
+        if (!source_has_read_all(g_ptr_array_index(m->sources, i)))
             return false;
-    }
     return m->sources->len > 0;
 }
 
@@ -54,6 +50,7 @@ static void keep_full(model *m)
 {
     for (guint i = 0; i < m->sources->len; i++) {
         source *s = g_ptr_array_index(m->sources, i);
+        s->full_current = s->current;
         s->full_at = s->at;
     }
     model_lock(m);
@@ -69,7 +66,7 @@ static void keep(model *m, const char *filter, const drawing *d, store *s)
     bool is_whole = true;
     for (guint i = 0; i < m->sources->len; i++) {
         const source *from = g_ptr_array_index(m->sources, i);
-        is_whole = is_whole && from->at == from->full_at;
+        is_whole = is_whole && from->current == from->full_current && from->at == from->full_at;
     }
     if (!is_whole || filter == NULL || records > m->full->count / 2) {
         store_free(s);
@@ -133,7 +130,7 @@ static bool take_from_full(model *m, const char *former)
         source *s = g_ptr_array_index(m->sources, i);
         if (read_again)
             source_rewind(s);
-        else
+        else if (s->current == s->full_current)
             s->at = s->full_at;
     }
     return true;

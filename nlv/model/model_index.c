@@ -10,12 +10,14 @@ enum {
     VERIFIED_EACH_TIME = 16 << 20, /* bytes, before it is looked whether there is something more urgent */
     VERIFY_AFTER_MS = 1000,        /* once the first picture had the disk for itself */
     VERIFIED_PIECES = 16,          /* of the log, likewise */
-    INDEX_LEAST = 64 << 20,        /* bytes of a log: a smaller one is read again as fast */
+    INDEX_LEAST = 64 << 20,        /* bytes of a text log: a smaller one is read again as fast */
+    BLOCKS_ARE_DENSER = 8,         /* text has at least so many times the bytes of blocks */
 };
 
-static uint64_t index_least(const model *m)
+static uint64_t index_least(const model *m, const log_file *f)
 {
-    return m->options.index_least > 0 ? m->options.index_least : INDEX_LEAST;
+    uint64_t least = m->options.index_least > 0 ? m->options.index_least : INDEX_LEAST;
+    return f->format == NL_FORMAT_NLB ? (least + BLOCKS_ARE_DENSER - 1) / BLOCKS_ARE_DENSER : least;
 }
 
 /* The only log, when it is one whose store is worth keeping; NULL otherwise. */
@@ -25,8 +27,8 @@ source *model_indexed_source(const model *m)
         m->sources->len != 1)
         return NULL;
     source *s = g_ptr_array_index(m->sources, 0);
-    return s->path != NULL && s->text.fd >= 0 && !s->text.is_spill && text_file_size(&s->text) >= index_least(m) ? s
-                                                                                                                 : NULL;
+    const log_file *f = s->files->len == 1 && s->archive == NULL ? source_file(s) : NULL;
+    return f != NULL && !f->is_spill && log_file_size(f) >= index_least(m, f) ? s : NULL;
 }
 
 void model_try_index(model *m)
@@ -38,13 +40,16 @@ void model_try_index(model *m)
     if (s == NULL)
         return;
     index_found found;
-    if (!index_read(s->path, &s->text, m->inferred ? NULL : m->drawing, &found))
+    if (!index_read(s->path, source_file(s), m->inferred ? NULL : m->drawing, &found))
         return;
     store_free(model_replace_store(m, found.store, found.drawing, COLORS_ANEW));
     model_lock(m);
-    s->at = found.at;
-    g_array_index(m->jobs, scan_job, s->number).to = found.at;
+    source_skip_to(s, found.at);
+    source_file(s)->scanned = found.at;
+    if (source_file(s)->format == NL_FORMAT_NLB)
+        log_file_add_blocks(source_file(s), found.blocks);
     model_unlock(m);
+    g_array_free(found.blocks, TRUE);
     prints_free(&s->prints);
     s->prints = found.prints;
     m->prepared = m->index_written = true;
@@ -72,6 +77,9 @@ static void discard_index(model *m, source *s)
     m->inferred_from = m->indexed_at = 0;
     m->verifying = VERIFY_NOTHING;
     prints_free(&s->prints);
+    model_lock(m);
+    source_forget_blocks(s);
+    model_unlock(m);
     model_begin_anew(m, drawing_copy(m->drawing), COLORS_ANEW);
     m->generation++;
 }
@@ -96,7 +104,7 @@ bool model_verify(model *m)
         return true;
     }
     for (unsigned i = 0; i < VERIFIED_PIECES && !m->is_sure && prints_to_verify(m, s); i++)
-        if (!prints_is_same(&s->prints, m->verified_prints++, s->text.fd)) {
+        if (!prints_is_same(&s->prints, m->verified_prints++, source_file(s)->fd)) {
             model_tell(m, g_strdup_printf("%s was changed since it was last opened: it is read anew.", s->url));
             discard_index(m, s);
             return true;
@@ -104,7 +112,7 @@ bool model_verify(model *m)
     if (!m->is_sure && prints_to_verify(m, s))
         return true;
     if (!m->is_sure)
-        index_confirm(m->store, s->path, &s->text);
+        index_confirm(m->store, s->path, source_file(s));
     m->verifying = VERIFY_NOTHING;
     return false;
 }
@@ -115,12 +123,13 @@ void model_write_index(model *m)
     source *s = model_indexed_source(m);
     if (s == NULL || s->at < m->indexed_at || m->verifying != VERIFY_NOTHING)
         return;
-    uint64_t enough = m->index_settled ? MAX(index_least(m), m->indexed_at / 8) : index_least(m);
+    uint64_t enough =
+        m->index_settled ? MAX(index_least(m, source_file(s)), m->indexed_at / 8) : index_least(m, source_file(s));
     m->index_settled = true;
     if (m->index_written && s->at - m->indexed_at < enough)
         return;
     m->index_written = true; /* or can't be */
     m->indexed_at = s->at;
-    if (prints_complete(&s->prints, s->text.fd))
-        index_write(m->store, m->drawing, m->inferred, s->path, &s->text, s->at, &s->prints, &m->stopping);
+    if (prints_complete(&s->prints, source_file(s)->fd))
+        index_write(m->store, m->drawing, m->inferred, s->path, source_file(s), s->at, &s->prints, &m->stopping);
 }

@@ -14,7 +14,7 @@ static void count_bytes(model *m)
 {
     uint64_t done = 0;
     for (guint i = 0; i < m->sources->len; i++)
-        done += ((const source *)g_ptr_array_index(m->sources, i))->at;
+        done += source_done(g_ptr_array_index(m->sources, i));
     m->done_bytes = done;
     m->all_bytes = MAX(model_bytes_there(m), done);
 }
@@ -29,7 +29,7 @@ static void add_found_points(model *m)
     }
 }
 
-/* Forgets the oldest records beyond what is to be kept, and their text where that is the model's own. */
+/* Forgets the oldest records beyond what is to be kept, and their bytes where these are the model's own. */
 static void drop_oldest(model *m)
 {
     store *s = m->store;
@@ -37,12 +37,12 @@ static void drop_oldest(model *m)
     store_drop(s, model_records_most(m));
     if (s->first == first || s->first == s->count)
         return;
-    unsigned text = place_text(store_place(s, s->first));
-    uint64_t least = UINT64_MAX;
+    unsigned file = place_file(store_place(s, s->first));
+    uint64_t first_left = UINT64_MAX;
     for (uint32_t record = s->first; record < MIN(s->count, s->first + STORE_CHUNK); record++)
-        if (place_text(store_place(s, record)) == text)
-            least = MIN(least, place_offset(store_place(s, record)));
-    text_file_forget(&g_array_index(m->texts, text_file, text), least);
+        if (place_file(store_place(s, record)) == file)
+            first_left = MIN(first_left, place_position(store_place(s, record)));
+    log_file_forget(g_ptr_array_index(m->files, file), first_left);
 }
 
 static void take_rows(model *m, batch *rows)
@@ -75,7 +75,7 @@ typedef struct reading_part {
 static bool take_part(void *user, scan_part *part)
 {
     reading_part *r = user;
-    if (part->met_nul && !r->source->text.is_spill) {
+    if (part->met_nul) {
         r->met_nul = true;
         return false;
     }
@@ -85,7 +85,8 @@ static bool take_part(void *user, scan_part *part)
         if (part->print != 0)
             prints_add(&r->source->prints, part->from, part->end, part->print);
         model_lock(r->model);
-        g_array_index(r->model->jobs, scan_job, r->source->number).to = part->end;
+        log_file *f = source_file(r->source);
+        f->scanned = MAX(f->scanned, part->end);
         model_unlock(r->model);
     }
     if (part->rows.count > 0)
@@ -104,8 +105,21 @@ static extractor *new_extractor(const model *m)
     return x;
 }
 
+/* In a log of blocks, finds those that come next. */
+static void cut_blocks(model *m, source *s)
+{
+    GArray *found = g_array_new(FALSE, FALSE, sizeof(log_block));
+    source_cut(s, found);
+    model_lock(m);
+    if (found->len > 0)
+        log_file_add_blocks(source_file(s), found);
+    model_unlock(m);
+    g_array_free(found, TRUE);
+}
+
 static void scan_source(model *m, source *s)
 {
+    cut_blocks(m, s);
     scan_job job = source_job(s);
     reading_part r = {m, s, new_extractor(m), false};
     job.spec = m->store->spec;
@@ -115,7 +129,10 @@ static void scan_source(model *m, source *s)
     job.has_prints = m->filter == NULL && model_indexed_source(m) == s;
     scan_run(&job, take_part, &r);
     g_free(r.extractor);
-    if (r.met_nul && source_read_as_records(s)) { /* blocks among the text: all of it comes as records instead */
+    if (r.met_nul) { /* there are blocks among the text */
+        model_lock(m);
+        source_expect_blocks(s);
+        model_unlock(m);
         m->prepared = false;
         m->inferred_from = 0;
         g_clear_pointer(&m->inferred_text, g_free);
@@ -135,15 +152,21 @@ static void finish_source(model *m, source *s)
     g_free(x);
 }
 
-static void number_text(model *m, source *s)
+/* Gives the files that a source has opened since their numbers. */
+static void number_files(model *m, const source *s)
 {
-    model_lock(m);
-    s->number = m->texts->len;
-    g_array_append_val(m->texts, s->text);
-    scan_job job = source_job(s);
-    job.to = job.from = 0;
-    g_array_append_val(m->jobs, job);
-    model_unlock(m);
+    for (guint i = 0; i < s->files->len; i++) {
+        log_file *f = g_ptr_array_index(s->files, i);
+        if (f->is_numbered)
+            continue;
+        if (m->files->len == PLACE_FILES_MAX)
+            program_fail(PROGRAM_PROBLEM, "too many files");
+        model_lock(m);
+        f->is_numbered = true;
+        f->number = m->files->len;
+        g_ptr_array_add(m->files, f);
+        model_unlock(m);
+    }
 }
 
 static void take_over_sources(model *m)
@@ -152,14 +175,10 @@ static void take_over_sources(model *m)
     for (guint i = 0; i < m->fresh->len; i++)
         g_ptr_array_add(m->sources, g_ptr_array_index(m->fresh, i));
     m->checked = m->checked && m->fresh->len == 0;
-    guint first = m->sources->len - m->fresh->len;
     g_ptr_array_set_size(m->fresh, 0);
     model_unlock(m);
-    for (guint i = first; i < m->sources->len; i++) {
-        source *s = g_ptr_array_index(m->sources, i);
-        if (s->text.fd >= 0)
-            number_text(m, s);
-    }
+    for (guint i = 0; i < m->sources->len; i++)
+        number_files(m, g_ptr_array_index(m->sources, i));
 }
 
 static void take_notice(model *m, source *s)
@@ -187,7 +206,8 @@ static void check(model *m)
         const source *s = g_ptr_array_index(m->sources, i);
         if (is_empty_file(s))
             model_tell(m, g_strdup_printf("%s is empty so far; what is written to it will be shown.", s->url));
-        else if (s->text.fd >= 0 && !s->text.is_spill && text_file_size(&s->text) > s->at)
+        else if (source_file(s) != NULL && !source_file(s)->is_spill && source_file(s)->format != NL_FORMAT_NLB &&
+                 log_file_size(source_file(s)) > s->at)
             model_tell(m, g_strdup_printf("The last line of %s is cut short; it is shown once it is whole.", s->url));
     }
     const source *only = m->sources->len == 1 ? g_ptr_array_index(m->sources, 0) : NULL;
@@ -209,22 +229,25 @@ static bool read_on(model *m, bool *ended)
     model_try_index(m);
     for (guint i = 0; i < m->sources->len && !m->stopping; i++) {
         source *s = g_ptr_array_index(m->sources, i);
-        bool had_ended = s->ended;
         source_state state = source_look(s);
         take_notice(m, s);
-        if (state == SOURCE_NEW) {
-            number_text(m, s);
+        number_files(m, s);
+        if (model_prepare(m)) {
+            *ended = false;
             any = true;
+            break;
         }
-        model_prepare(m);
         if (state == SOURCE_MORE) {
             scan_source(m, s);
-            if (s->at > s->full_at)
+            if (s->current != s->full_current || s->at > s->full_at)
                 model_forget_full(m); /* there is more now, of which it does not know */
             any = true;
         }
-        if (state == SOURCE_ENDED && !had_ended)
+        if (state == SOURCE_LAST) {
             finish_source(m, s);
+            source_go_on(s);
+            any = true;
+        }
         *ended = *ended && state == SOURCE_ENDED;
     }
     count_bytes(m);

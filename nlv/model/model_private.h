@@ -18,10 +18,9 @@ struct model {
     drawing *drawing;
     colors *colors;
     GString *name;
-    GArray *texts;                   /* text_file, by number */
+    GPtrArray *files;                /* log_file, the sources', by number */
     GPtrArray *notices;              /* char *: not told yet */
     GPtrArray *fresh;                /* source: to be taken over by the loader */
-    GArray *jobs;                    /* scan_job: what was read of each text */
     nl_filter *filter, *next_filter; /* the latter is to take the former's place */
     atomic_bool filter_changed;
     drawing *next_drawing; /* likewise; NULL: to be found out */
@@ -93,8 +92,11 @@ uint64_t model_bytes_there(const model *m);
 /* Adds to d, and gives it back, what is drawn beside it and it does not have itself. */
 drawing *model_with_extra(const model *m, drawing *d);
 
-/* Finds out what to draw, when there is enough more of the logs than when it was last done. */
-void model_prepare(model *m);
+/*
+ * Finds out what to draw, when there is enough more of the logs than when it was last done. Returns whether that is
+ * something else, for which all is to be read again.
+ */
+bool model_prepare(model *m);
 
 /* ---- model_filter.c ---- */
 

@@ -40,31 +40,38 @@ static void sample_record(void *user, const nl_record *record)
     s->any = true;
 }
 
-/* Looks at the start of every log, and at a bit of its middle and its end. */
+static void sample_file(const log_file *f, sampling *s, size_t share)
+{
+    uint64_t size = log_file_size(f);
+    if (size == 0 || f->format == NL_FORMAT_UNKNOWN)
+        return;
+    log_file_sample(f, 0, MAX(share, SAMPLE_ELSEWHERE / 8), sample_record, s);
+    if (size <= share + 2 * SAMPLE_ELSEWHERE)
+        return;
+    if (s->trace != NULL)
+        log_file_sample(f, size / 2, SAMPLE_ELSEWHERE, sample_record, s);
+    log_file_sample(f, size - SAMPLE_ELSEWHERE, SAMPLE_ELSEWHERE, sample_record, s);
+}
+
+/* Looks at the start of every log, and at a bit of its middle and its end; of many files at the first and the last. */
 static void take_samples(model *m, sampling *s)
 {
     size_t share = s->trace != NULL ? SAMPLE_START / MAX(m->sources->len, 1) : SAMPLE_ELSEWHERE / 8;
     for (guint i = 0; i < m->sources->len; i++) {
         const source *from = g_ptr_array_index(m->sources, i);
-        uint64_t size = from->text.fd >= 0 ? text_file_size(&from->text) : 0;
-        if (size == 0)
-            continue;
-        text_file_sample(&from->text, 0, MAX(share, SAMPLE_ELSEWHERE / 8), sample_record, s);
-        if (size > share + 2 * SAMPLE_ELSEWHERE) {
-            if (s->trace != NULL)
-                text_file_sample(&from->text, size / 2, SAMPLE_ELSEWHERE, sample_record, s);
-            text_file_sample(&from->text, size - SAMPLE_ELSEWHERE, SAMPLE_ELSEWHERE, sample_record, s);
-        }
+        guint count = from->files->len;
+        if (count > 0)
+            sample_file(g_ptr_array_index(from->files, 0), s, share);
+        if (count > 1)
+            sample_file(g_ptr_array_index(from->files, count - 1), s, share);
     }
 }
 
 uint64_t model_bytes_there(const model *m)
 {
     uint64_t sum = 0;
-    for (guint i = 0; i < m->sources->len; i++) {
-        const source *s = g_ptr_array_index(m->sources, i);
-        sum += s->text.fd >= 0 ? text_file_size(&s->text) : 0;
-    }
+    for (guint i = 0; i < m->sources->len; i++)
+        sum += source_size(g_ptr_array_index(m->sources, i));
     return sum;
 }
 
@@ -97,13 +104,13 @@ drawing *model_with_extra(const model *m, drawing *d)
     return d;
 }
 
-/* Finds out what to draw, when there is enough more of the logs than when it was last done. */
-void model_prepare(model *m)
+bool model_prepare(model *m)
 {
+    bool begins_anew = false;
     uint64_t bytes = model_bytes_there(m);
     bool again = m->inferred && m->inferred_from < SAMPLE_START && bytes > m->inferred_from * INFER_AGAIN;
     if (bytes == 0 || (m->prepared && !again))
-        return;
+        return false;
     sampling s = {.trace = m->inferred ? trace_new() : NULL, .extra = m->extra};
     take_samples(m, &s);
     model_lock(m);
@@ -117,12 +124,14 @@ void model_prepare(model *m)
         char *text = drawing_text(d);
         trace_free(s.trace);
         m->inferred_from = bytes;
-        if (m->inferred_text != NULL && strcmp(text, m->inferred_text) == 0)
-            drawing_free(d);
-        else
+        begins_anew = m->inferred_text == NULL || strcmp(text, m->inferred_text) != 0;
+        if (begins_anew)
             model_begin_anew(m, d, COLORS_ANEW);
+        else
+            drawing_free(d);
         g_free(m->inferred_text);
         m->inferred_text = text;
     }
     m->prepared = true;
+    return begins_anew;
 }

@@ -3,11 +3,11 @@
 #include "model/prints.h"
 
 #include "base/hash_bytes.h"
-#include "model/text_file.h"
+#include "model/log_file.h"
 
 #include <glib.h>
 
-enum { KEPT_LEAST = 64 << 10 };
+enum { KEPT_LEAST = 16 << 10 };
 
 void prints_free(prints *p)
 {
@@ -49,7 +49,7 @@ static uint64_t hash_in_file(int fd, uint64_t from, uint64_t to, char **bytes, s
         *room = size;
         *bytes = g_realloc(*bytes, size);
     }
-    return text_read_at(fd, *bytes, size, from) == (ssize_t)size ? prints_hash(*bytes, size) : 0;
+    return log_file_read_at(fd, *bytes, size, from) == (ssize_t)size ? prints_hash(*bytes, size) : 0;
 }
 
 bool prints_complete(prints *p, int fd)

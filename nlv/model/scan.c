@@ -3,7 +3,6 @@
 #include "model/scan.h"
 
 #include "model/prints.h"
-#include "model/text_file.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,6 +16,8 @@ enum {
     ODD_LONGEST = 2 << 20,   /* a decoder takes no longer record anyway */
     THREADS_MOST = 64,
     LINES_AT_ONCE = 1024,
+    RUN_SIZE = 256 << 10, /* bytes of blocks in a piece, */
+    RUN_RECORDS = 4096,  /* and records */
 };
 
 typedef struct slot {
@@ -26,6 +27,7 @@ typedef struct slot {
 
 typedef struct scan {
     const scan_job *job;
+    GArray *runs; /* size_t: the block that each piece begins with; NULL: text */
     size_t pieces;
     slot *slots; /* a piece's is at its number modulo slot_count */
     size_t slot_count;
@@ -41,6 +43,7 @@ typedef struct worker {
     nl_line_scanner *scanner;
     nl_record *record;
     nl_buffer bytes;
+    nl_decoder *decoder; /* of blocks; NULL: none yet */
 } worker;
 
 /*
@@ -56,7 +59,7 @@ static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
     for (uint64_t wanted = MIN(end + BEYOND, job->to);;) {
         size_t size = (size_t)(wanted - first), before = w->bytes.size;
         nl_buffer_reserve(&w->bytes, size - before + 64);
-        ssize_t got = text_read_at(job->fd, w->bytes.data + before, size - before, first + before);
+        ssize_t got = log_file_read_at(job->file->fd, w->bytes.data + before, size - before, first + before);
         w->bytes.size += (size_t)got;
         uint64_t last = end - 1 - first; /* the newline behind the last line that begins here is not before it */
         if (w->bytes.size < size || wanted == job->to || wanted - start > LINE_LONGEST ||
@@ -66,14 +69,14 @@ static uint64_t read_piece(worker *w, uint64_t start, uint64_t *piece_end)
     }
 }
 
-static void add_odd(scan_part *p, uint64_t offset, const char *line, size_t size, bool ends)
+static void add_odd(scan_part *p, const log_block *block, uint64_t offset, const char *line, size_t size, bool ends)
 {
     if (p->odd_count == p->odd_room) {
         p->odd_room = MAX(2 * p->odd_room, 64);
         p->odd = g_renew(scan_odd, p->odd, p->odd_room);
     }
-    size_t kept = MIN(size, ODD_LONGEST);
-    p->odd[p->odd_count++] = (scan_odd){offset, p->odd_text.size, kept, p->lines_after, p->bytes_after};
+    size_t kept = block != NULL ? size : MIN(size, ODD_LONGEST);
+    p->odd[p->odd_count++] = (scan_odd){block, offset, p->odd_text.size, kept, p->lines_after, p->bytes_after};
     nl_buffer_append(&p->odd_text, line, kept);
     if (kept < size || !ends)
         p->odd_text.data[p->odd_text.size - 1] = '\n';
@@ -85,13 +88,13 @@ static void take_line(worker *w, scan_part *p, nl_scanned_line line, const char 
     const scan_job *job = w->job;
     uint64_t offset = nl_line_offset(line);
     if (nl_line_is_plain(line) &&
-        nl_record_decode(w->record, job->format, job->fraction, text, nl_line_size(line)) == NL_OK) {
-        extract(&w->extractor, w->record, place_make(job->text, offset), &p->rows);
+        nl_record_decode(w->record, job->file->format, job->file->fraction, text, nl_line_size(line)) == NL_OK) {
+        extract(&w->extractor, w->record, place_make(job->file->number, offset), &p->rows);
         p->lines_after++;
         p->bytes_after += size;
         return;
     }
-    add_odd(p, offset, text, size, true);
+    add_odd(p, NULL, offset, text, size, true);
 }
 
 static void scan_lines(worker *w, scan_part *p, const char *text, size_t size, uint64_t offset)
@@ -111,15 +114,11 @@ static void scan_lines(worker *w, scan_part *p, const char *text, size_t size, u
     }
 }
 
-static void scan_piece(worker *w, scan_part *p, uint64_t start)
+static void scan_text(worker *w, scan_part *p, uint64_t start)
 {
     const scan_job *job = w->job;
     uint64_t piece_end, first = read_piece(w, start, &piece_end);
     const char *data = w->bytes.data, *end = data + w->bytes.size, *line = data;
-    batch_clear(&p->rows, job->spec->layers);
-    p->odd_text.size = p->odd_count = 0;
-    p->lines_after = p->bytes_after = 0;
-    p->met_nul = false;
     p->from = p->end = start;
     if (start > job->from) {
         line = w->bytes.size > 0 ? memchr(data, '\n', w->bytes.size) : NULL;
@@ -138,18 +137,97 @@ static void scan_piece(worker *w, scan_part *p, uint64_t start)
     scan_lines(w, p, line, (size_t)(stop - line), begin);
     p->end = begin + (uint64_t)(stop - line);
     if (endless) {
-        add_odd(p, p->end, stop, (size_t)(end - stop), false);
+        add_odd(p, NULL, p->end, stop, (size_t)(end - stop), false);
         p->end = first + w->bytes.size;
     }
     p->print = job->has_prints ? prints_hash(line, (size_t)(p->end - p->from)) : 0;
     p->met_nul = nl_line_scanner_met_nul(w->scanner);
 }
 
+/* ---- blocks ---- */
+
+/* The blocks that each piece begins with: pieces are small enough for many threads, and not too many to hand out. */
+static GArray *cut_runs(const scan_job *job)
+{
+    GArray *runs = g_array_new(FALSE, FALSE, sizeof(size_t));
+    uint64_t size = RUN_SIZE, records = 0;
+    for (size_t i = 0; i < job->block_count; i++) {
+        if (size >= RUN_SIZE || records >= RUN_RECORDS) {
+            g_array_append_val(runs, i);
+            size = records = 0;
+        }
+        size += job->blocks[i].size;
+        records += job->blocks[i].count;
+    }
+    return runs;
+}
+
+typedef struct block_rows {
+    extractor *extractor;
+    batch *rows;
+    unsigned file;
+} block_rows;
+
+static void take_row(void *user, const nl_record *record, uint64_t position)
+{
+    const block_rows *r = user;
+    extract(r->extractor, record, place_make(r->file, position), r->rows);
+}
+
+static void scan_block(worker *w, scan_part *p, const log_block *b, const char *bytes)
+{
+    block_rows rows = {&w->extractor, &p->rows, w->job->file->number};
+    size_t count = p->rows.count, value_count = p->rows.value_count;
+    if (log_block_decode(b, w->job->file, &w->decoder, bytes, take_row, &rows) || !log_block_is_binary(bytes, b->size))
+        return;
+    p->rows.count = count;
+    p->rows.value_count = value_count;
+    add_odd(p, b, b->offset, bytes, b->size, true);
+}
+
+static void scan_run_of_blocks(worker *w, scan_part *p, const log_block *b, const log_block *end, uint64_t from)
+{
+    const scan_job *job = w->job;
+    bool has_print = job->has_prints && b->offset - from < PIECE; /* otherwise too much that is no block is between */
+    uint64_t start = has_print ? from : b->offset, to = end[-1].offset + end[-1].size;
+    w->bytes.size = 0;
+    nl_buffer_reserve(&w->bytes, (size_t)(to - start) + 64);
+    p->from = from;
+    p->end = to;
+    if (log_file_read_at(job->file->fd, w->bytes.data, (size_t)(to - start), start) != (ssize_t)(to - start))
+        return; /* the file was cut short */
+    for (; b < end; b++)
+        scan_block(w, p, b, w->bytes.data + (b->offset - start));
+    p->print = has_print ? prints_hash(w->bytes.data, (size_t)(to - start)) : 0;
+}
+
+/* ---- pieces ---- */
+
+static void scan_piece(worker *w, scan_part *p, const GArray *runs, size_t piece)
+{
+    const scan_job *job = w->job;
+    batch_clear(&p->rows, job->spec->layers);
+    p->odd_text.size = p->odd_count = 0;
+    p->lines_after = p->bytes_after = 0;
+    p->print = 0;
+    p->met_nul = false;
+    if (runs == NULL) {
+        scan_text(w, p, job->from + (uint64_t)piece * PIECE);
+        return;
+    }
+    size_t first = g_array_index(runs, size_t, piece);
+    size_t end = piece + 1 < runs->len ? g_array_index(runs, size_t, piece + 1) : job->block_count;
+    const log_block *before = first > 0 ? &job->blocks[first - 1] : NULL;
+    scan_run_of_blocks(w, p, job->blocks + first, job->blocks + end,
+                       before != NULL ? before->offset + before->size : job->from);
+}
+
 static void worker_begin(worker *w, const scan_job *job)
 {
     *w = (worker){.job = job,
                   .extractor = {.spec = job->spec, .filter = job->filter, .clocks = job->clocks, .names = job->names}};
-    w->scanner = nl_line_scanner_new(job->format, job->fraction);
+    if (job->file->format != NL_FORMAT_NLB)
+        w->scanner = nl_line_scanner_new(job->file->format, job->file->fraction);
     w->record = nl_record_new();
 }
 
@@ -157,6 +235,7 @@ static void worker_end(worker *w)
 {
     nl_line_scanner_free(w->scanner);
     nl_record_free(w->record);
+    nl_decoder_free(w->decoder);
     nl_buffer_free(&w->bytes);
 }
 
@@ -174,7 +253,7 @@ static void *work(void *user)
         size_t piece = s->next++;
         pthread_mutex_unlock(&s->lock);
         slot *own = &s->slots[piece % s->slot_count];
-        scan_piece(w, &own->part, s->job->from + (uint64_t)piece * PIECE);
+        scan_piece(w, &own->part, s->runs, piece);
         pthread_mutex_lock(&s->lock);
         own->done = true;
         pthread_cond_broadcast(&s->changed);
@@ -211,13 +290,13 @@ static void hand_out(scan *s, scan_take *take, void *user)
     }
 }
 
-static void scan_alone(const scan_job *job, size_t pieces, scan_take *take, void *user)
+static void scan_alone(const scan *s, scan_take *take, void *user)
 {
     worker *w = g_new(worker, 1);
     scan_part part = {0};
-    worker_begin(w, job);
-    for (size_t i = 0; i < pieces; i++) {
-        scan_piece(w, &part, job->from + (uint64_t)i * PIECE);
+    worker_begin(w, s->job);
+    for (size_t i = 0; i < s->pieces; i++) {
+        scan_piece(w, &part, s->runs, i);
         if (!take(user, &part))
             break;
     }
@@ -228,11 +307,12 @@ static void scan_alone(const scan_job *job, size_t pieces, scan_take *take, void
 
 void scan_run(const scan_job *job, scan_take *take, void *user)
 {
-    size_t pieces = (size_t)((job->to - job->from + PIECE - 1) / PIECE);
+    GArray *runs = job->file->format == NL_FORMAT_NLB ? cut_runs(job) : NULL;
+    size_t pieces = runs != NULL ? runs->len : (size_t)((job->to - job->from + PIECE - 1) / PIECE);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     size_t threads = MIN(MIN(pieces, THREADS_MOST), (size_t)MAX(processors, 1));
     pthread_t ids[THREADS_MOST];
-    scan s = {.job = job, .pieces = pieces, .slot_count = 4 * threads + 4};
+    scan s = {.job = job, .runs = runs, .pieces = pieces, .slot_count = 4 * threads + 4};
     size_t begun = 0;
     if (pieces > 2) {
         s.slots = g_new0(slot, s.slot_count);
@@ -242,12 +322,14 @@ void scan_run(const scan_job *job, scan_take *take, void *user)
             begun++;
     }
     if (begun == 0) {
-        scan_alone(job, pieces, take, user);
+        scan_alone(&s, take, user);
     } else {
         hand_out(&s, take, user);
         for (size_t i = 0; i < begun; i++)
             pthread_join(ids[i], NULL);
     }
+    if (runs != NULL)
+        g_array_free(runs, TRUE);
     if (s.slots == NULL)
         return;
     for (size_t i = 0; i < s.slot_count; i++)

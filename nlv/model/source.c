@@ -3,12 +3,16 @@
 #include "model/source.h"
 
 #include <errno.h>
-#include <glib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { SPILL_RECORDS = 20000 /* at once, so that others get their turn */ };
+enum {
+    STREAM_SIZE = 4 << 20, /* bytes taken from a stream at once, so that other sources get their turn */
+    CUT_SIZE = 32 << 20,   /* bytes of blocks that are cut and then scanned by all threads */
+    LAST_LINE = 1 << 20,   /* bytes of a line that is not complete yet, at most */
+};
 
 static char *path_of(const char *url)
 {
@@ -20,11 +24,165 @@ static char *path_of(const char *url)
     return path;
 }
 
-static void new_decoder(source *s)
+/* ---- files ---- */
+
+static bool is_last_file(const source *s)
+{
+    return s->current + 1 >= s->files->len;
+}
+
+log_file *source_file(const source *s)
+{
+    return s->current < s->files->len ? g_ptr_array_index(s->files, s->current) : NULL;
+}
+
+static block_cutter *cutter_of(const source *s)
+{
+    return s->current < s->files->len ? s->cutters[s->current] : NULL;
+}
+
+static const char *file_name(const source *s, guint file)
+{
+    return s->archive != NULL && file < s->archive_next ? s->archive[file] : s->url;
+}
+
+static void close_decoder(source *s)
 {
     if (s->decoder != NULL)
         program_reading_close_decoder(s->reading, s->decoder);
-    s->decoder = program_reading_decoder(s->reading, s->url);
+    s->decoder = NULL;
+}
+
+/* Sees to it that the current file has what it is read with. */
+static void prepare_file(source *s)
+{
+    const log_file *f = source_file(s);
+    if (f->format == NL_FORMAT_NLB && s->cutters[s->current] == NULL)
+        s->cutters[s->current] =
+            block_cutter_new(s->reading, file_name(s, s->current), f, s->at, log_file_record_count(f));
+    if (f->format != NL_FORMAT_NLB && s->decoder == NULL)
+        s->decoder = program_reading_decoder(s->reading, file_name(s, s->current));
+}
+
+static void add_file(source *s, log_file *f)
+{
+    g_ptr_array_add(s->files, f);
+    s->cutters = g_renew(block_cutter *, s->cutters, s->files->len);
+    s->cutters[s->files->len - 1] = NULL;
+}
+
+void source_go_on(source *s)
+{
+    s->is_finished = is_last_file(s);
+    s->ended = s->is_finished && s->stream == NULL && !s->follow && s->archive_next == s->archive_count;
+    if (s->is_finished)
+        return;
+    close_decoder(s);
+    s->current++;
+    s->at = source_file(s)->forgotten;
+}
+
+void source_rewind(source *s)
+{
+    s->current = 0;
+    s->at = s->files->len > 0 ? source_file(s)->forgotten : 0;
+    s->ended = s->is_finished = false;
+    close_decoder(s);
+}
+
+void source_forget_blocks(source *s)
+{
+    g_array_set_size(source_file(s)->blocks, 0);
+    block_cutter_free(s->cutters[0]);
+    s->cutters[0] = NULL;
+}
+
+void source_skip_to(source *s, uint64_t at)
+{
+    s->at = at;
+    block_cutter_free(s->cutters[0]);
+    s->cutters[0] = NULL;
+}
+
+void source_expect_blocks(source *s)
+{
+    source_file(s)->format = NL_FORMAT_NLB;
+    source_rewind(s);
+}
+
+uint64_t source_size(const source *s)
+{
+    uint64_t sum = 0;
+    for (guint i = 0; i < s->files->len; i++)
+        sum += log_file_size(g_ptr_array_index(s->files, i));
+    return sum;
+}
+
+/* Whether all blocks of the current file that are known were scanned. */
+static bool has_scanned_blocks(const source *s)
+{
+    const log_file *f = source_file(s);
+    return log_file_find_block(f, s->at) == f->blocks->len;
+}
+
+uint64_t source_done(const source *s)
+{
+    uint64_t sum = s->at;
+    for (guint i = 0; i < s->current; i++)
+        sum += log_file_size(g_ptr_array_index(s->files, i));
+    const block_cutter *c = cutter_of(s);
+    if (c != NULL && has_scanned_blocks(s))
+        sum += block_cutter_offset(c) - s->at; /* no block is in the rest, or not yet a whole one */
+    return sum;
+}
+
+bool source_has_read_all(const source *s)
+{
+    return s->files->len > 0 && is_last_file(s) && s->stream == NULL && s->archive_next == s->archive_count &&
+           s->at + LAST_LINE >= log_file_size(source_file(s)) &&
+           (source_file(s)->format != NL_FORMAT_NLB || has_scanned_blocks(s));
+}
+
+/* ---- opening ---- */
+
+static bool open_stream(source *s)
+{
+    nl_url *url = nl_url_parse(s->url);
+    bool nonblocking = s->follow || (url != NULL && program_awaits_signal(s->url));
+    s->stream = url != NULL ? nl_source_open(url, s->follow, nonblocking) : NULL;
+    nl_url_free(url);
+    if (s->stream == NULL)
+        program_error("%s", nl_error_message());
+    s->begins_spill = true;
+    return s->stream != NULL;
+}
+
+/* An archive's files stay open, for their records. */
+static void raise_file_limit(void)
+{
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+        limit.rlim_cur = limit.rlim_max;
+        setrlimit(RLIMIT_NOFILE, &limit);
+    }
+}
+
+/* Looks for files of an archive behind those that are known. */
+static void list_archive(source *s)
+{
+    char **names = NULL;
+    size_t count = 0;
+    if (!program_expand_archives(s->reading, &s->path, 1, &names, &count))
+        return;
+    const char *last = s->archive_count > 0 ? s->archive[s->archive_count - 1] : NULL;
+    for (size_t i = 0; i < count; i++) {
+        if (last == NULL || strverscmp(names[i], last) > 0) {
+            s->archive = g_renew(char *, s->archive, s->archive_count + 1);
+            s->archive[s->archive_count++] = g_strdup(names[i]);
+        }
+        free(names[i]);
+    }
+    free(names);
 }
 
 source *source_open(const char *url, bool follow, program_reading *reading)
@@ -34,13 +192,17 @@ source *source_open(const char *url, bool follow, program_reading *reading)
     s->path = path_of(url);
     s->follow = follow;
     s->reading = reading;
-    s->text.fd = -1;
-    if (s->path != NULL && text_file_open(&s->text, s->path, reading->fraction)) {
-        s->decoder = program_reading_decoder(reading, url);
+    s->files = g_ptr_array_new_with_free_func((GDestroyNotify)log_file_free);
+    if (s->path != NULL && program_is_folder(s->path)) {
+        raise_file_limit();
+        s->archive = g_new0(char *, 1);
+        list_archive(s);
         return s;
     }
-    s->reader = program_log_open(reading, url, follow, follow);
-    if (s->reader == NULL) {
+    log_file *f = s->path != NULL ? log_file_open(s->path, reading->fraction) : NULL;
+    if (f != NULL) {
+        add_file(s, f);
+    } else if (!open_stream(s)) {
         source_close(s);
         return NULL;
     }
@@ -49,45 +211,23 @@ source *source_open(const char *url, bool follow, program_reading *reading)
 
 void source_close(source *s)
 {
-    if (s->decoder != NULL)
-        program_reading_close_decoder(s->reading, s->decoder);
-    program_log_close(s->reader);
+    close_decoder(s);
+    for (guint i = 0; i < s->files->len; i++)
+        block_cutter_free(s->cutters[i]);
+    g_free(s->cutters);
+    g_ptr_array_free(s->files, TRUE);
+    nl_source_close(s->stream);
     prints_free(&s->prints);
+    for (size_t i = 0; i < s->archive_count; i++)
+        g_free(s->archive[i]);
+    g_free(s->archive);
     g_free(s->notice);
     g_free(s->url);
     g_free(s->path);
     g_free(s);
 }
 
-/* A log that was empty, or of another kind, may have become one of text: then it is read as such. */
-static bool became_text(source *s)
-{
-    uint64_t read, size;
-    text_file text;
-    program_log_progress(s->reader, &read, &size);
-    if (s->path == NULL || read > 0 || !text_file_open(&text, s->path, s->reading->fraction))
-        return false;
-    s->text = text; /* a spill that was begun is the model's */
-    program_log_close(s->reader);
-    s->reader = NULL;
-    s->at = 0;
-    prints_free(&s->prints);
-    new_decoder(s);
-    return true;
-}
-
-static bool open_spill(source *s)
-{
-    if (s->text.fd >= 0)
-        return true;
-    if (text_file_spill(&s->text)) {
-        new_decoder(s);
-        return true;
-    }
-    program_error("make a temporary file: %s", strerror(errno));
-    s->failed = s->reader_ended = true;
-    return false;
-}
+/* ---- looking for more ---- */
 
 static void notice(source *s, const char *what)
 {
@@ -96,54 +236,146 @@ static void notice(source *s, const char *what)
     s->notice = text;
 }
 
-/* Records of what is no text become lines of the spill. */
-static void spill(source *s)
+static bool is_plain_file(const char *path)
 {
-    nl_buffer lines = {0};
-    const nl_record *record;
-    for (unsigned i = 0; i < SPILL_RECORDS; i++) {
-        nl_status status = program_log_next(s->reader, NULL, &record);
-        if (status != NL_OK) {
-            s->reader_ended = status != NL_AGAIN;
-            if (s->reader_ended && s->follow && s->path == NULL)
-                notice(s, "has ended, or is gone: what came until now stays");
-            break;
-        }
-        nl_record_encode(record, NL_FORMAT_ULM, &lines);
-    }
-    if (lines.size > 0 && !text_file_write(&s->text, &lines)) {
-        program_error("write a temporary file: %s", strerror(errno));
-        s->failed = s->reader_ended = true;
-    }
-    nl_buffer_free(&lines);
+    struct stat status;
+    return path != NULL && stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-/* Whether a followed file was cut short, or another has its name now: then the text is the new one's. */
-static bool was_replaced(source *s, uint64_t size)
+/* A log that was empty, or not there, may have got a content that can be read in place. */
+static bool became_plain(source *s)
+{
+    log_file *f = s->files->len == 0 && nl_source_position(s->stream) == 0 && s->archive == NULL && s->path != NULL
+                      ? log_file_open(s->path, s->reading->fraction)
+                      : NULL;
+    if (f == NULL)
+        return false;
+    nl_source_close(s->stream);
+    s->stream = NULL;
+    add_file(s, f);
+    return true;
+}
+
+static void end_stream(source *s)
+{
+    nl_source_close(s->stream);
+    s->stream = NULL;
+    if (s->files->len > 0 && !s->begins_spill)
+        log_file_complete(g_ptr_array_index(s->files, s->files->len - 1));
+}
+
+/* Appends bytes to the latest spill, or begins one. */
+static bool spill(source *s, const char *data, size_t size)
+{
+    log_file *f =
+        s->begins_spill ? log_file_spill(s->reading->fraction) : g_ptr_array_index(s->files, s->files->len - 1);
+    if (f == NULL) {
+        program_error("make a temporary file: %s", strerror(errno));
+        return false;
+    }
+    if (s->begins_spill)
+        add_file(s, f);
+    s->begins_spill = false;
+    if (!log_file_append(f, data, size)) {
+        program_error("write a temporary file: %s", strerror(errno));
+        return false;
+    }
+    return true;
+}
+
+/* Takes what a stream has now, as it is. */
+static void read_stream(source *s)
+{
+    const char *data;
+    size_t size;
+    for (uint64_t read = 0; read < STREAM_SIZE; read += size) {
+        nl_status status = nl_source_read(s->stream, &data, &size);
+        if (status == NL_OK && spill(s, data, size))
+            continue;
+        if (status == NL_AGAIN && (s->follow || !program_was_stopped()))
+            return;
+        bool was_replaced = status == NL_END && s->follow && s->archive == NULL && is_plain_file(s->path);
+        if (was_replaced && !s->begins_spill) {
+            log_file_complete(g_ptr_array_index(s->files, s->files->len - 1));
+            s->begins_spill = true;
+            return;
+        }
+        if (status == NL_FAILED)
+            program_error("%s", nl_error_message());
+        if (s->follow && s->path == NULL)
+            notice(s, "ended or was disconnected; the records received so far stay");
+        end_stream(s);
+        return;
+    }
+}
+
+static void drop_next_of_archive(source *s)
+{
+    g_free(s->archive[s->archive_next]);
+    s->archive_count--;
+    memmove(&s->archive[s->archive_next], &s->archive[s->archive_next + 1],
+            (s->archive_count - s->archive_next) * sizeof *s->archive);
+}
+
+/* Spills a file of an archive that is compressed, or too short to tell. NL_AGAIN: it is empty. */
+static nl_status spill_of_archive(source *s, const char *path)
+{
+    const char *data;
+    size_t size;
+    nl_url *url = nl_url_parse(path);
+    nl_source *stream = url != NULL ? nl_source_open(url, false, false) : NULL;
+    nl_status status = stream != NULL ? NL_OK : NL_FAILED;
+    s->begins_spill = true;
+    while (status == NL_OK && (status = nl_source_read(stream, &data, &size)) == NL_OK)
+        status = spill(s, data, size) ? NL_OK : NL_END;
+    if (status == NL_FAILED)
+        program_error("%s", nl_error_message());
+    nl_source_close(stream);
+    nl_url_free(url);
+    if (s->begins_spill)
+        return status == NL_FAILED ? NL_FAILED : NL_AGAIN;
+    log_file_complete(g_ptr_array_index(s->files, s->files->len - 1));
+    return NL_OK;
+}
+
+/* Opens the next file of an archive. The last one may be empty for now. */
+static void open_next_of_archive(source *s)
+{
+    if (s->archive_next == s->archive_count)
+        return;
+    const char *path = s->archive[s->archive_next];
+    log_file *f = log_file_open(path, s->reading->fraction);
+    if (f != NULL)
+        add_file(s, f);
+    nl_status status = f != NULL ? NL_OK : spill_of_archive(s, path);
+    if (status == NL_OK)
+        s->archive_next++;
+    else if (status == NL_FAILED || !s->follow || s->archive_next + 1 < s->archive_count)
+        drop_next_of_archive(s);
+}
+
+/* Whether a followed file was cut short, or another has its name now: then that is the next file. */
+static void look_for_replacement(source *s, uint64_t size, uint64_t read)
 {
     struct stat ours, named;
-    if (fstat(s->text.fd, &ours) != 0)
-        return false;
+    if (fstat(source_file(s)->fd, &ours) != 0)
+        return;
     bool is_there = stat(s->path, &named) == 0;
     bool is_other = is_there && (named.st_dev != ours.st_dev || named.st_ino != ours.st_ino);
     if (!is_there && !s->is_gone)
-        notice(s, "is gone: what was read of it stays, and a new file of that name is read");
+        notice(s, "is gone; what was read of it stays, and a new file of that name will be read");
     s->is_gone = !is_there;
-    if (size >= s->at && !is_other)
-        return false;
-    if (!is_other && size == 0 && s->at > 0 && !s->is_emptied)
-        notice(s, "was emptied: what was read of it stays");
+    if (size >= read && !is_other)
+        return;
+    if (!is_other && size == 0 && read > 0 && !s->is_emptied)
+        notice(s, "was emptied; what was read of it stays");
     s->is_emptied = size == 0;
-    text_file fresh;
-    if (!text_file_open(&fresh, s->path, s->reading->fraction))
-        return false; /* nothing is in it yet */
-    notice(s,
-           is_other ? "is another file now, which is read too" : "was cut short and is read anew; what was read stays");
-    s->text = fresh; /* the old one is the model's, for the records that it has of it */
-    s->at = 0;
-    prints_free(&s->prints);
-    new_decoder(s);
-    return true;
+    log_file *fresh = log_file_open(s->path, s->reading->fraction);
+    if (fresh == NULL)
+        return; /* nothing is in it yet */
+    notice(s, is_other ? "was replaced by another file, which is read too"
+                       : "was cut short and is read again; what was read stays");
+    add_file(s, fresh);
 }
 
 /* Whether a line ends in what was not scanned yet: looked at from the end, where it mostly does. */
@@ -152,7 +384,7 @@ static bool has_line(const source *s, uint64_t size)
     char last[4096];
     for (uint64_t end = size; end > s->at;) {
         size_t count = (size_t)MIN(end - s->at, sizeof last);
-        ssize_t got = pread(s->text.fd, last, count, (off_t)(end - count));
+        ssize_t got = pread(source_file(s)->fd, last, count, (off_t)(end - count));
         if (got <= 0)
             return false;
         if (memchr(last, '\n', (size_t)got) != NULL)
@@ -162,39 +394,97 @@ static bool has_line(const source *s, uint64_t size)
     return false;
 }
 
+/* Whether more may come into the current file. */
+static bool may_grow(const source *s)
+{
+    if (!is_last_file(s))
+        return false;
+    if (source_file(s)->is_spill)
+        return s->stream != NULL && !s->begins_spill;
+    return s->follow;
+}
+
+/* What there is in the current file. */
+static source_state look_in_file(const source *s)
+{
+    const log_file *f = source_file(s);
+    const block_cutter *c = cutter_of(s);
+    uint64_t size = log_file_size(f);
+    bool grows = may_grow(s), has_more;
+    if (f->format == NL_FORMAT_UNKNOWN)
+        return grows ? SOURCE_QUIET : SOURCE_LAST;
+    if (f->format == NL_FORMAT_NLB)
+        has_more = !has_scanned_blocks(s) || block_cutter_offset(c) < size || (!grows && !block_cutter_is_finished(c));
+    else
+        has_more = size > s->at && has_line(s, size);
+    return has_more ? SOURCE_MORE : grows ? SOURCE_QUIET : SOURCE_LAST;
+}
+
 source_state source_look(source *s)
 {
     if (s->ended)
         return SOURCE_ENDED;
-    if (s->reader != NULL && became_text(s))
-        return SOURCE_NEW;
-    if (s->reader != NULL && !s->reader_ended) {
-        bool had_text = s->text.fd >= 0;
-        if (!open_spill(s))
-            return SOURCE_ENDED;
-        spill(s);
-        if (!had_text)
-            return SOURCE_NEW;
+    if (s->stream != NULL && !became_plain(s))
+        read_stream(s);
+    if (s->archive != NULL && (s->files->len == 0 || is_last_file(s)))
+        open_next_of_archive(s);
+    if (source_file(s) == NULL) {
+        s->ended = s->stream == NULL && !s->follow && s->archive_next == s->archive_count;
+        if (s->archive != NULL && s->follow)
+            list_archive(s);
+        return s->ended ? SOURCE_ENDED : SOURCE_QUIET;
     }
-    uint64_t size = text_file_size(&s->text);
-    if (size > s->at && has_line(s, size))
-        return SOURCE_MORE;
-    if (s->reader == NULL && s->follow)
-        return was_replaced(s, size) ? SOURCE_NEW : SOURCE_QUIET;
-    if (s->reader != NULL && !s->reader_ended)
-        return s->follow ? SOURCE_QUIET : SOURCE_MORE;
-    s->ended = true;
-    return SOURCE_ENDED;
+    if (s->is_finished)
+        source_go_on(s);
+    if (s->is_finished)
+        return s->ended ? SOURCE_ENDED : SOURCE_QUIET;
+    prepare_file(s);
+    source_state state = look_in_file(s);
+    if (state != SOURCE_QUIET || source_file(s)->is_spill)
+        return state;
+    if (s->archive != NULL) {
+        list_archive(s);
+        return SOURCE_QUIET;
+    }
+    const block_cutter *c = cutter_of(s);
+    look_for_replacement(s, log_file_size(source_file(s)), c != NULL ? block_cutter_offset(c) : s->at);
+    return SOURCE_QUIET;
+}
+
+/* ---- scanning ---- */
+
+void source_cut(source *s, GArray *found)
+{
+    block_cutter *c = cutter_of(s);
+    if (c == NULL || !has_scanned_blocks(s))
+        return;
+    block_cutter_read(c, CUT_SIZE, found);
+    if (block_cutter_offset(c) >= log_file_size(source_file(s)) && !may_grow(s) && !block_cutter_is_finished(c))
+        block_cutter_finish(c, found);
 }
 
 scan_job source_job(const source *s)
 {
-    return (scan_job){.fd = s->text.fd,
-                      .text = s->number,
-                      .from = s->at,
-                      .to = MAX(text_file_size(&s->text), s->at),
-                      .format = s->text.format,
-                      .fraction = s->text.fraction};
+    const log_file *f = source_file(s);
+    scan_job job = {.file = f, .from = s->at, .to = MAX(log_file_size(f), s->at)};
+    guint first = f->format == NL_FORMAT_NLB ? log_file_find_block(f, s->at) : 0;
+    if (f->format == NL_FORMAT_NLB && first < f->blocks->len) {
+        job.blocks = &g_array_index(f->blocks, log_block, first);
+        job.block_count = f->blocks->len - first;
+    }
+    return job;
+}
+
+typedef struct odd_rows {
+    extractor *extractor;
+    batch *rows;
+    unsigned file;
+} odd_rows;
+
+static void take_odd_row(void *user, const nl_record *record, uint64_t position)
+{
+    const odd_rows *r = user;
+    extract(r->extractor, record, place_make(r->file, position), r->rows);
 }
 
 /* The records that the decoder has, whose text begins at data, which is at offset in the log. */
@@ -204,54 +494,45 @@ static void take_decoded(source *s, const char *data, size_t size, uint64_t offs
     while (nl_decoder_next(s->decoder, &record) == NL_OK) {
         const char *raw = record->raw.data;
         uint64_t at = raw != NULL && raw >= data && raw < data + size ? offset + (uint64_t)(raw - data) : offset;
-        extract(x, record, place_make(s->number, at), rows);
+        extract(x, record, place_make(source_file(s)->number, at), rows);
     }
 }
 
 void source_decode_odd(source *s, scan_part *p, extractor *x)
 {
+    const log_file *f = source_file(s);
+    odd_rows rows = {x, &p->rows, f->number};
     for (size_t i = 0; i < p->odd_count; i++) {
         const scan_odd *odd = &p->odd[i];
         const char *text = p->odd_text.data + odd->at;
-        nl_decoder_pass_over(s->decoder, s->text.format, odd->lines_before, odd->bytes_before);
+        if (odd->block != NULL) {
+            block_cutter_decode_odd(cutter_of(s), odd->block, text, take_odd_row, &rows);
+            continue;
+        }
+        nl_decoder_pass_over(s->decoder, f->format, odd->lines_before, odd->bytes_before);
         nl_decoder_feed(s->decoder, text, odd->size);
         take_decoded(s, text, odd->size, odd->offset, x, &p->rows);
     }
-    nl_decoder_pass_over(s->decoder, s->text.format, p->lines_after, p->bytes_after);
-}
-
-void source_rewind(source *s)
-{
-    s->at = 0;
-    s->ended = false;
-    if (s->text.fd >= 0)
-        new_decoder(s);
-}
-
-bool source_read_as_records(source *s)
-{
-    s->text.fd = -1; /* it is the model's */
-    s->at = 0;
-    s->reader = program_log_open(s->reading, s->url, s->follow, s->follow);
-    s->ended = s->reader == NULL;
-    return !s->ended;
+    if (s->decoder != NULL)
+        nl_decoder_pass_over(s->decoder, f->format, p->lines_after, p->bytes_after);
 }
 
 void source_finish(source *s, batch *rows, extractor *x)
 {
-    if (s->text.fd < 0 || s->decoder == NULL)
+    const log_file *f = source_file(s);
+    if (f == NULL || f->format == NL_FORMAT_NLB || s->decoder == NULL)
         return;
-    uint64_t size = text_file_size(&s->text), from = s->at;
+    uint64_t size = log_file_size(f), from = s->at;
     nl_buffer line = {0};
-    size_t most = (size_t)MIN(size > s->at ? size - s->at : 0, 2 << 20);
-    nl_buffer_reserve(&line, most + 64);
-    ssize_t got = most > 0 ? pread(s->text.fd, line.data, most, (off_t)s->at) : 0;
+    size_t rest = (size_t)MIN(size > s->at ? size - s->at : 0, 2 << 20);
+    nl_buffer_reserve(&line, rest + 64);
+    ssize_t got = rest > 0 ? log_file_read_at(f->fd, line.data, rest, s->at) : 0;
     if (got > 0) {
         nl_decoder_feed(s->decoder, line.data, (size_t)got);
         take_decoded(s, line.data, (size_t)got, from, x, rows);
         s->at += (uint64_t)got;
     }
     nl_decoder_finish(s->decoder);
-    take_decoded(s, line.data, got > 0 ? (size_t)got : 0, from, x, rows);
+    take_decoded(s, line.data, (size_t)got, from, x, rows);
     nl_buffer_free(&line);
 }

@@ -231,11 +231,11 @@ class Accessible(nlv_window.WindowCase):
         support.wait_until(lambda: any("was emptied" in text for text in self.texts()), what="emptied")
         with open(self.log, "a") as log:
             log.write(nlv_window.requests(2))
-        support.wait_until(lambda: any("was cut short" in text or "is read anew" in text for text in self.texts()), what="anew")
+        support.wait_until(lambda: any("was cut short and is read again" in text for text in self.texts()), what="anew")
         self.log.unlink()
         support.wait_until(lambda: any("is gone" in text for text in self.texts()), what="gone")
         self.log.write_text(nlv_window.requests(3))
-        support.wait_until(lambda: any("another file now" in text for text in self.texts()), what="another")
+        support.wait_until(lambda: any("was replaced by another file" in text for text in self.texts()), what="another")
         self.assertIsNone(process.poll())
 
     def test_a_collector_that_goes_away(self):

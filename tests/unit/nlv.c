@@ -6,6 +6,7 @@
 #include "model/export.h"
 #include "model/index.h"
 #include "model/model.h"
+#include "model/search.h"
 #include "model/session.h"
 
 #include <stdarg.h>
@@ -280,17 +281,18 @@ static void test_what_is_late(void **unused)
 
 static model *read_from_index(const char *path, program_reading *reading)
 {
-    text_file text;
     drawing *wanted = make_drawing();
     index_found found;
-    assert_true(text_file_open(&text, path, reading->fraction));
-    bool good = index_read(path, &text, wanted, &found);
+    log_file *file = log_file_open(path, reading->fraction);
+    assert_non_null(file);
+    bool good = index_read(path, file, wanted, &found);
     drawing_free(wanted);
-    text_file_close(&text);
+    log_file_free(file);
     if (!good)
         return NULL;
     drawing_free(found.drawing);
     prints_free(&found.prints);
+    g_array_free(found.blocks, TRUE);
     index_position at = {0};
     index_state state = INDEX_MORE;
     while (state == INDEX_MORE)
@@ -304,18 +306,18 @@ static model *read_from_index(const char *path, program_reading *reading)
 
 static void write_index_of(const model *m, const char *path)
 {
-    text_file text;
     atomic_bool stopping = false;
     prints p = {0};
-    assert_true(text_file_open(&text, path, NL_FRACTION_DECIMAL));
-    uint64_t size = text_file_size(&text);
+    log_file *file = log_file_open(path, NL_FRACTION_DECIMAL);
+    assert_non_null(file);
+    uint64_t size = log_file_size(file);
     prints_add(&p, 0, size, 0);
-    assert_true(prints_complete(&p, text.fd));
-    assert_true(index_write(model_store(m), model_drawing(m), false, path, &text, size, &p, &stopping));
+    assert_true(prints_complete(&p, file->fd));
+    assert_true(index_write(model_store(m), model_drawing(m), false, path, file, size, &p, &stopping));
     stopping = true;
-    assert_false(index_write(model_store(m), model_drawing(m), false, path, &text, size, &p, &stopping));
+    assert_false(index_write(model_store(m), model_drawing(m), false, path, file, size, &p, &stopping));
     prints_free(&p);
-    text_file_close(&text);
+    log_file_free(file);
 }
 
 static void test_index(void **unused)
@@ -429,18 +431,19 @@ static void test_index_of_a_log_that_changes(void **unused)
     assert_true(open_again(path));
     write_lines(path, lines + 159000, 1, "a");
     assert_true(open_again(path));
-    text_file text;
     index_found found;
     drawing *wanted = make_drawing();
-    assert_true(text_file_open(&text, path, NL_FRACTION_DECIMAL));
-    assert_true(index_read(path, &text, wanted, &found));
+    log_file *file = log_file_open(path, NL_FRACTION_DECIMAL);
+    assert_non_null(file);
+    assert_true(index_read(path, file, wanted, &found));
     assert_true(found.is_sure);
     assert_int_equal(found.store->count, 159001);
     store_free(found.store);
     drawing_free(found.drawing);
     prints_free(&found.prints);
     drawing_free(wanted);
-    text_file_close(&text);
+    g_array_free(found.blocks, TRUE);
+    log_file_free(file);
 
     /* It was copied together with it. */
     char *other = g_strdup(path_of("copied.log")), *other_index = g_strdup_printf("%s.nlv-index", other);
@@ -470,6 +473,151 @@ static void test_index_of_a_log_that_changes(void **unused)
     g_free(index);
     g_free(other);
     g_free(other_index);
+}
+
+/* ---- blocks ---- */
+
+/* Writes the records of a log as blocks. */
+static void write_blocks(const char *from, const char *to, int zstd_level, bool truncate)
+{
+    char *url = g_strdup_printf("file:%s", to);
+    nl_reader *reader = nl_reader_open(from, NULL);
+    nl_writer *writer = nl_writer_open(
+        url, &(nl_writer_options){
+                 .format = NL_FORMAT_NLB, .buffer_size = 20000, .truncate = truncate, .zstd_level = zstd_level});
+    const nl_record *record;
+    assert_non_null(writer);
+    while (nl_reader_next(reader, &record) == NL_OK)
+        assert_int_equal(nl_writer_put(writer, record), NL_OK);
+    assert_int_equal(nl_writer_close(writer), NL_OK);
+    nl_reader_close(reader);
+    g_free(url);
+}
+
+static void append_file(const char *from, const char *to)
+{
+    gchar *bytes;
+    gsize size;
+    FILE *file = fopen(to, "a");
+    assert_true(g_file_get_contents(from, &bytes, &size, NULL));
+    assert_int_equal(fwrite(bytes, 1, size, file), size);
+    assert_int_equal(fclose(file), 0);
+    g_free(bytes);
+}
+
+/* Two logs of the same records are told alike, every record, fetched in an order that jumps between blocks. */
+static void compare_records(const model *a, const model *b)
+{
+    uint32_t count = model_store(a)->count;
+    assert_int_equal(model_store(b)->count, count);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t record = i % 3 == 0 ? i : (uint32_t)((uint64_t)i * 7919 % count);
+        char *first = model_describe(a, record), *second = model_describe(b, record);
+        assert_null(strstr(first, "no longer"));
+        assert_string_equal(first, second);
+        g_free(first);
+        g_free(second);
+    }
+}
+
+static size_t count_matches(model *m, const char *expression)
+{
+    search *s = search_new(m, expression);
+    while (!search_is_done(s))
+        g_usleep(1000);
+    size_t count = search_count(s);
+    search_free(s);
+    return count;
+}
+
+static void check_blocks(const char *text, const char *path)
+{
+    program_reading reading = {0};
+    model *expected = read_model(make_drawing(), text, &reading, (model_options){0});
+    model *m = read_model(make_drawing(), path, &reading, (model_options){0});
+    compare(m, path);
+    compare_records(expected, m);
+    assert_int_equal(count_matches(m, "LOAD > 50"), count_matches(expected, "LOAD > 50"));
+    assert_int_equal(reading.malformed, 0);
+    assert_int_equal(reading.lost, 0);
+    model_set_filter(m, "REQ.ID != r1");
+    model_load(m);
+    model_set_filter(m, NULL);
+    model_load(m);
+    compare(m, path);
+    model_free(m);
+    model_free(expected);
+}
+
+static void test_blocks(void **unused)
+{
+    (void)unused;
+    line *lines = make_lines(90000, 3000);
+    char *text = g_strdup(path_of("text.log")), *path = g_strdup(path_of("blocks.nlb"));
+    char *more = g_strdup(path_of("more.log")), *all = g_strdup(path_of("all.log"));
+    write_lines(text, lines, 40000, "w");
+    write_lines(more, lines + 40000, 50000, "w");
+    for (int level = -1; level <= 1; level += 2) {
+        write_lines(all, lines, 40000, "w");
+        write_blocks(text, path, level, true);
+        check_blocks(text, path);
+
+        /* The index has all of it, also when the log grows, and records are fetched by it. */
+        assert_false(open_again(path));
+        assert_true(open_again(path));
+        check_blocks(text, path);
+        write_blocks(more, path, level, false);
+        assert_true(open_again(path));
+        assert_true(open_again(path));
+        write_lines(all, lines + 40000, 50000, "a");
+        program_reading reading = {0};
+        model *expected = read_model(make_drawing(), all, &reading, (model_options){0});
+        model *m = read_model(make_drawing(), path, &reading, any_size);
+        assert_non_null(model_store(m)->mapped);
+        compare_records(expected, m);
+        assert_int_equal(count_matches(m, "LOAD > 50"), count_matches(expected, "LOAD > 50"));
+        model_free(m);
+        model_free(expected);
+        index_remove(path);
+    }
+
+    /* Text, blocks, and text again, whose last line has no newline. */
+    char *mixed = g_strdup(path_of("mixed.log"));
+    copy_file(text, mixed);
+    write_blocks(more, path, -1, true);
+    append_file(path, mixed);
+    write_lines(mixed, lines, 30000, "a");
+    write_lines(all, lines, 30000, "a");
+    struct stat status;
+    assert_int_equal(stat(mixed, &status), 0);
+    assert_int_equal(truncate(mixed, status.st_size - 1), 0);
+    check_blocks(all, mixed);
+
+    /* What is compressed as a whole. */
+    char *packed = g_strdup(path_of("packed.zst")), *command = g_strdup_printf("zstd -q -f %s -o %s", mixed, packed);
+    assert_int_equal(system(command), 0);
+    check_blocks(all, packed);
+
+    /* A damaged block: its records are missing and reported, all others are there. */
+    gchar *bytes;
+    gsize size;
+    program_reading reading = {0};
+    assert_true(g_file_get_contents(path, &bytes, &size, NULL));
+    bytes[size / 2] ^= 1;
+    assert_true(g_file_set_contents(path, bytes, (gssize)size, NULL));
+    model *m = read_model(make_drawing(), path, &reading, (model_options){0});
+    compare(m, path);
+    assert_int_equal(reading.malformed, 1);
+    model_free(m);
+    g_free(bytes);
+    g_free(command);
+    g_free(packed);
+    g_free(mixed);
+    g_free(all);
+    g_free(more);
+    g_free(text);
+    g_free(path);
+    g_free(lines);
 }
 
 /* ---- bounds ---- */
@@ -925,19 +1073,13 @@ static int remove_folder(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_stores),
-        cmocka_unit_test(test_what_is_late),
-        cmocka_unit_test(test_index),
-        cmocka_unit_test(test_odd_logs),
-        cmocka_unit_test(test_index_of_a_log_that_changes),
-        cmocka_unit_test(test_the_oldest_are_dropped),
-        cmocka_unit_test(test_filters),
-        cmocka_unit_test(test_what_begins_anew),
-        cmocka_unit_test(test_clock_errors),
-        cmocka_unit_test(test_clocks_corrected),
-        cmocka_unit_test(test_sessions),
-        cmocka_unit_test(test_what_there_is_to_be_drawn),
+        cmocka_unit_test(test_lists),        cmocka_unit_test(test_stores),
+        cmocka_unit_test(test_what_is_late), cmocka_unit_test(test_index),
+        cmocka_unit_test(test_odd_logs),     cmocka_unit_test(test_index_of_a_log_that_changes),
+        cmocka_unit_test(test_blocks),       cmocka_unit_test(test_the_oldest_are_dropped),
+        cmocka_unit_test(test_filters),      cmocka_unit_test(test_what_begins_anew),
+        cmocka_unit_test(test_clock_errors), cmocka_unit_test(test_clocks_corrected),
+        cmocka_unit_test(test_sessions),     cmocka_unit_test(test_what_there_is_to_be_drawn),
         cmocka_unit_test(test_export),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
