@@ -67,7 +67,8 @@ block_cutter *block_cutter_new(program_reading *reading, const char *name, const
                                   .fraction = file->fraction,
                                   .on_malformed = report_malformed,
                                   .on_lost = report_lost,
-                                  .streams = program_archive_streams(reading, name),
+                                  .sequences = program_reading_numbers(reading),
+                                  .once = program_archive_numbers(reading, name),
                                   .user = c};
     c->decoder = nl_decoder_new(&options);
     nl_decoder_on_unread_block(c->decoder, add_block, c);

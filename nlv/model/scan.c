@@ -17,7 +17,7 @@ enum {
     THREADS_MOST = 64,
     LINES_AT_ONCE = 1024,
     RUN_SIZE = 256 << 10, /* bytes of blocks in a piece, */
-    RUN_RECORDS = 4096,  /* and records */
+    RUN_RECORDS = 4096,   /* and records */
 };
 
 typedef struct slot {
@@ -43,7 +43,6 @@ typedef struct worker {
     nl_line_scanner *scanner;
     nl_record *record;
     nl_buffer bytes;
-    nl_decoder *decoder; /* of blocks; NULL: none yet */
 } worker;
 
 /*
@@ -174,11 +173,11 @@ static void take_row(void *user, const nl_record *record, uint64_t position)
     extract(r->extractor, record, place_make(r->file, position), r->rows);
 }
 
-static void scan_block(worker *w, scan_part *p, const log_block *b, const char *bytes)
+static void scan_block(worker *w, scan_part *p, const log_block *b, nl_decoder **decoder, const char *bytes)
 {
     block_rows rows = {&w->extractor, &p->rows, w->job->file->number};
     size_t count = p->rows.count, value_count = p->rows.value_count;
-    if (log_block_decode(b, w->job->file, &w->decoder, bytes, take_row, &rows) || !log_block_is_binary(bytes, b->size))
+    if (log_block_decode(b, w->job->file, decoder, bytes, take_row, &rows) || !log_block_is_binary(bytes, b->size))
         return;
     p->rows.count = count;
     p->rows.value_count = value_count;
@@ -195,9 +194,11 @@ static void scan_run_of_blocks(worker *w, scan_part *p, const log_block *b, cons
     p->from = from;
     p->end = to;
     if (log_file_read_at(job->file->fd, w->bytes.data, (size_t)(to - start), start) != (ssize_t)(to - start))
-        return; /* the file was cut short */
+        return;                 /* the file was cut short */
+    nl_decoder *decoder = NULL; /* not kept: it would remember the numbers of all blocks */
     for (; b < end; b++)
-        scan_block(w, p, b, w->bytes.data + (b->offset - start));
+        scan_block(w, p, b, &decoder, w->bytes.data + (b->offset - start));
+    nl_decoder_free(decoder);
     p->print = has_print ? prints_hash(w->bytes.data, (size_t)(to - start)) : 0;
 }
 
@@ -235,7 +236,6 @@ static void worker_end(worker *w)
 {
     nl_line_scanner_free(w->scanner);
     nl_record_free(w->record);
-    nl_decoder_free(w->decoder);
     nl_buffer_free(&w->bytes);
 }
 
