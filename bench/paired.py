@@ -10,6 +10,7 @@ bench/run asked for it.
 """
 import json
 import os
+import pathlib
 import socket
 
 
@@ -40,3 +41,10 @@ def note(comparison, unit, measured, ours, peers=None, more_is_better=False):
            "summarized": isinstance(measured[ours], tuple), "measured": measured}
     with open(os.environ["NL_BENCH_ROWS"], "a", encoding="utf-8") as rows:
         rows.write(json.dumps(row) + "\n")
+
+
+def inside(build):
+    """Compiler options for a program that uses core/ directly: HEADERS of the source tree and the static libraries of BUILD."""
+    source = pathlib.Path(__file__).resolve().parent.parent
+    return [f"-I{source}/libnetlogger/include", f"-I{source}/core", build / "libnetlogger/.libs/libproducer.a",
+            build / "core/.libs/libcore.a", "-lzstd", "-lssl", "-lcrypto", "-lpthread"]

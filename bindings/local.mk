@@ -37,7 +37,7 @@ EXTRA_DIST += $(java_sources) %D%/java/netlogger_jni.c
 if BUILD_JAVA
 noinst_LTLIBRARIES += %D%/java/libnetlogger_jni.la
 %C%_java_libnetlogger_jni_la_SOURCES = %D%/java/netlogger_jni.c
-%C%_java_libnetlogger_jni_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/libnetlogger $(JNI_CPPFLAGS)
+%C%_java_libnetlogger_jni_la_CPPFLAGS = $(AM_CPPFLAGS) $(JNI_CPPFLAGS)
 %C%_java_libnetlogger_jni_la_LIBADD = $(producer_libs)
 # A folder is named so that a library is made that can be loaded, though it is not installed by itself.
 %C%_java_libnetlogger_jni_la_LDFLAGS = -module -avoid-version -shared -no-undefined -rpath $(libdir) \

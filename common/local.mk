@@ -1,35 +1,125 @@
 # Code that several programs share. A program takes of this archive only the members that it uses.
 noinst_LTLIBRARIES += %D%/libcommon.la
 %C%_libcommon_la_SOURCES = \
-	%D%/program/program.c %D%/program/program.h %D%/program/reading.c %D%/program/reading.h \
-	%D%/program/encoding.c %D%/program/encoding.h %D%/program/record_xml.c %D%/program/record_xml.h \
-	%D%/program/units.c %D%/program/units.h %D%/program/options.c %D%/program/options.h %D%/program/log.c %D%/program/source.c %D%/program/where.c %D%/program/archive.c \
-	%D%/service/listener.c %D%/service/listener.h %D%/service/network.c %D%/service/network.h \
-	%D%/service/inherited.c %D%/service/inherited.h %D%/service/config_file.c %D%/service/config_file.h %D%/service/ending.c %D%/service/ending.h \
-	%D%/service/client_table.c %D%/service/client_table.h %D%/service/http_host.c %D%/service/http_host.h %D%/service/confine.c %D%/service/confine.h \
-	%D%/clocks/correction.c %D%/clocks/correction.h %D%/clocks/fit.c %D%/clocks/fit.h %D%/clocks/messages.c \
-	%D%/clocks/messages.h %D%/clocks/name_table.c %D%/clocks/name_table.h %D%/clocks/or_abort.h \
-	%D%/convert/convert.h %D%/convert/losses.c %D%/convert/output.c %D%/convert/output.h %D%/convert/formats.c %D%/convert/sink.c %D%/convert/netlogger.c \
-	%D%/convert/builder.c %D%/convert/builder.h %D%/convert/keys.c %D%/convert/keys.h \
-	%D%/convert/json_scan.c %D%/convert/json_scan.h %D%/convert/json_text.c %D%/convert/json_text.h \
-	%D%/convert/json_fields.c %D%/convert/json_fields.h %D%/convert/json.c \
-	%D%/convert/csv.h %D%/convert/csv_read.c %D%/convert/csv_write.c %D%/convert/text_set.c %D%/convert/text_set.h \
-	%D%/convert/otlp_read.c %D%/convert/otlp_write.c %D%/convert/otlp.h %D%/convert/chrome_read.c \
-	%D%/convert/lines.h %D%/convert/journal.c %D%/convert/strace.c \
-	%D%/convert/strace_line.c %D%/convert/strace_line.h %D%/convert/strace_time.c %D%/convert/strace_time.h \
-	%D%/convert/strace_threads.c %D%/convert/strace_threads.h %D%/convert/perf.c \
-	%D%/convert/kernel_text.c %D%/convert/kernel_text.h %D%/convert/ftrace.c
+	%D%/program/program.c \
+	%D%/program/program.h \
+	%D%/program/reading.c \
+	%D%/program/reading.h \
+	%D%/program/encoding.c \
+	%D%/program/encoding.h \
+	%D%/program/record_xml.c \
+	%D%/program/record_xml.h \
+	%D%/program/units.c \
+	%D%/program/units.h \
+	%D%/program/options.c \
+	%D%/program/options.h \
+	%D%/program/log.c \
+	%D%/program/source.c \
+	%D%/program/where.c \
+	%D%/program/archive.c \
+	%D%/service/listener.c \
+	%D%/service/listener.h \
+	%D%/service/network.c \
+	%D%/service/network.h \
+	%D%/service/inherited.c \
+	%D%/service/inherited.h \
+	%D%/service/config_file.c \
+	%D%/service/config_file.h \
+	%D%/service/ending.c \
+	%D%/service/ending.h \
+	%D%/service/client_table.c \
+	%D%/service/client_table.h \
+	%D%/service/http_host.c \
+	%D%/service/http_host.h \
+	%D%/synthesis/synthesis.h \
+	%D%/synthesis/sections.c \
+	%D%/synthesis/sections.h \
+	%D%/synthesis/synthesis_internal.h \
+	%D%/synthesis/symbols.h \
+	%D%/synthesis/syscalls.h \
+	%D%/synthesis/values.c \
+	%D%/synthesis/rules.c \
+	%D%/synthesis/queue.c \
+	%D%/synthesis/make.c \
+	%D%/synthesis/span.c \
+	%D%/synthesis/sum.c \
+	%D%/synthesis/states.c \
+	%D%/synthesis/follow.c \
+	%D%/clocks/correction.c \
+	%D%/clocks/correction.h \
+	%D%/clocks/fit.c \
+	%D%/clocks/fit.h \
+	%D%/clocks/messages.c \
+	%D%/clocks/messages.h \
+	%D%/clocks/name_table.c \
+	%D%/clocks/name_table.h \
+	%D%/clocks/or_abort.h \
+	%D%/convert/convert.h \
+	%D%/convert/losses.c \
+	%D%/convert/output.c \
+	%D%/convert/output.h \
+	%D%/convert/formats.c \
+	%D%/convert/sink.c \
+	%D%/convert/netlogger.c \
+	%D%/convert/builder.c \
+	%D%/convert/builder.h \
+	%D%/convert/keys.c \
+	%D%/convert/keys.h \
+	%D%/convert/json_scan.c \
+	%D%/convert/json_scan.h \
+	%D%/convert/json_text.c \
+	%D%/convert/json_text.h \
+	%D%/convert/json_fields.c \
+	%D%/convert/json_fields.h \
+	%D%/convert/json.c \
+	%D%/convert/csv.h \
+	%D%/convert/csv_read.c \
+	%D%/convert/csv_write.c \
+	%D%/convert/text_set.c \
+	%D%/convert/text_set.h \
+	%D%/convert/otlp_read.c \
+	%D%/convert/otlp_write.c \
+	%D%/convert/otlp.h \
+	%D%/convert/chrome_read.c \
+	%D%/convert/lines.h \
+	%D%/convert/journal.c \
+	%D%/convert/strace.c \
+	%D%/convert/strace_line.c \
+	%D%/convert/strace_line.h \
+	%D%/convert/strace_time.c \
+	%D%/convert/strace_time.h \
+	%D%/convert/strace_threads.c \
+	%D%/convert/strace_threads.h \
+	%D%/convert/perf.c \
+	%D%/convert/kernel_text.c \
+	%D%/convert/kernel_text.h \
+	%D%/convert/ftrace.c \
+	%D%/service/confine.c \
+	%D%/service/confine.h
 common_libs = %D%/libcommon.la $(producer_libs)
 if BUILD_NLSTAT
 # What a log means, and charts: these use GLib and cairo.
 %C%_libcommon_la_SOURCES += \
-	%D%/requests/trace.c %D%/requests/trace.h %D%/requests/drawing.c %D%/requests/drawing.h \
-	%D%/requests/infer.c %D%/requests/infer.h %D%/requests/lifelines.c %D%/requests/lifelines.h \
-	%D%/requests/hash64.h %D%/requests/json.c %D%/requests/json.h \
-	%D%/requests/printable.c %D%/requests/printable.h \
-	%D%/charts/chart.c %D%/charts/chart.h \
-	%D%/convert/picture.c %D%/convert/picture.h %D%/convert/chrome_write.c \
-	%D%/convert/perfetto.c %D%/convert/spans.c
+	%D%/requests/trace.c \
+	%D%/requests/trace.h \
+	%D%/requests/drawing.c \
+	%D%/requests/drawing.h \
+	%D%/requests/infer.c \
+	%D%/requests/infer.h \
+	%D%/requests/lifelines.c \
+	%D%/requests/lifelines.h \
+	%D%/requests/hash64.h \
+	%D%/requests/json.c \
+	%D%/requests/json.h \
+	%D%/requests/printable.c \
+	%D%/requests/printable.h \
+	%D%/charts/chart.c \
+	%D%/charts/chart.h \
+	%D%/convert/picture.c \
+	%D%/convert/picture.h \
+	%D%/convert/chrome_write.c \
+	%D%/convert/perfetto.c \
+	%D%/convert/spans.c
 common_libs += $(GLIB_LIBS) $(CAIRO_LIBS)
 endif
 if BUILD_XML
@@ -47,3 +137,17 @@ common_libs += -lm
 if BUILD_SECCOMP
 seccomp_cppflags = -DHAVE_SECCOMP
 endif
+
+# The names of this machine's system calls, as its headers have them.
+nodist_%C%_libcommon_la_SOURCES = common/synthesis/syscall_names.c
+common/synthesis/syscall_names.c: Makefile
+	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
+	echo '#include <sys/syscall.h>' | $(CC) $(CPPFLAGS) -E -dM - > $@.macros && { \
+	  echo '/* Made by make. */'; \
+	  echo '#include "synthesis/syscalls.h"'; \
+	  echo 'const char *const nl_syscall_names[] = {'; \
+	  sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9][0-9]*\)$$/    [\2] = "\1",/p' $@.macros | sort -u -t']' -k1,1; \
+	  echo '};'; \
+	  echo 'const unsigned nl_syscall_count = sizeof nl_syscall_names / sizeof *nl_syscall_names;'; \
+	} > $@.new && rm $@.macros && mv $@.new $@
+CLEANFILES += common/synthesis/syscall_names.c

@@ -1,13 +1,13 @@
 include_HEADERS += %D%/include/netlogger.h %D%/include/NetLogger.h
 nlincludedir = $(includedir)/netlogger
 nlinclude_HEADERS = \
-	%D%/include/netlogger/archive.h %D%/include/netlogger/buffer.h %D%/include/netlogger/decoder.h \
-	%D%/include/netlogger/encoder.h %D%/include/netlogger/filter.h %D%/include/netlogger/format.h \
+	 %D%/include/netlogger/buffer.h \
+	 %D%/include/netlogger/filter.h %D%/include/netlogger/format.h \
 	%D%/include/netlogger/event.h %D%/include/netlogger/event_private.h \
-	%D%/include/netlogger/level.h %D%/include/netlogger/lines.h %D%/include/netlogger/log.h %D%/include/netlogger/marker.h \
+	%D%/include/netlogger/level.h %D%/include/netlogger/log.h %D%/include/netlogger/marker.h \
 	%D%/include/netlogger/marker_private.h %D%/include/netlogger/reader.h \
-	%D%/include/netlogger/record.h %D%/include/netlogger/source.h %D%/include/netlogger/status.h %D%/include/netlogger/synthesis.h %D%/include/netlogger/time.h \
-	%D%/include/netlogger/recover.h %D%/include/netlogger/url.h %D%/include/netlogger/writer.h
+	%D%/include/netlogger/record.h %D%/include/netlogger/status.h %D%/include/netlogger/time.h \
+	%D%/include/netlogger/recover.h %D%/include/netlogger/url.h
 pkgconfigdir = $(libdir)/pkgconfig
 nodist_pkgconfig_DATA = %D%/netlogger.pc
 
@@ -25,26 +25,9 @@ noinst_LTLIBRARIES += %D%/libproducer.la
 	%D%/log/format_arguments.c %D%/log/format_arguments.h %D%/log/format_site.c %D%/log/format_site.h %D%/log/costs.c \
 	%D%/log/scratch.c %D%/log/scratch.h \
 	%D%/log/event_kind.c %D%/log/event_kind.h \
-	common/synthesis/sections.c common/synthesis/sections.h common/synthesis/synthesis_internal.h common/synthesis/symbols.h common/synthesis/syscalls.h common/synthesis/values.c \
-	common/synthesis/rules.c common/synthesis/queue.c common/synthesis/make.c common/synthesis/span.c common/synthesis/sum.c \
-	common/synthesis/states.c common/synthesis/follow.c common/synthesis/environment.c \
 	%D%/classic/classic.c %D%/classic/classic.h %D%/classic/classic_write.c
-%C%_libproducer_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D% -DNL_BINDIR='"$(bindir)"'
+%C%_libproducer_la_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/%D%
 %C%_libproducer_la_CFLAGS = $(AM_CFLAGS) -pthread -fno-semantic-interposition
-
-# The names of this machine's system calls, as its headers have them.
-nodist_%C%_libproducer_la_SOURCES = common/synthesis/syscall_names.c
-common/synthesis/syscall_names.c: Makefile
-	$(AM_V_GEN)$(MKDIR_P) $(@D) && \
-	echo '#include <sys/syscall.h>' | $(CC) $(CPPFLAGS) -E -dM - > $@.macros && { \
-	  echo '/* Made by make. */'; \
-	  echo '#include "synthesis/syscalls.h"'; \
-	  echo 'const char *const nl_syscall_names[] = {'; \
-	  sed -n 's/^#define __NR_\([a-z0-9_]*\) \([0-9][0-9]*\)$$/    [\2] = "\1",/p' $@.macros | sort -u -t']' -k1,1; \
-	  echo '};'; \
-	  echo 'const unsigned nl_syscall_count = sizeof nl_syscall_names / sizeof *nl_syscall_names;'; \
-	} > $@.new && rm $@.macros && mv $@.new $@
-CLEANFILES += common/synthesis/syscall_names.c
 
 lib_LTLIBRARIES += %D%/libnetlogger.la
 %C%_libnetlogger_la_SOURCES =

@@ -13,6 +13,7 @@
 #define NETLOGD_CLOCKS_H
 
 #include "request.h"
+#include "reader/decoder.h"
 
 typedef struct clocks clocks;
 

@@ -17,6 +17,7 @@
 #include "program/program.h"
 #include "reader/admission.h"
 #include "reader/decoder_work.h"
+#include "record/format.h"
 
 #include <endian.h>
 #include <errno.h>

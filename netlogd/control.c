@@ -8,6 +8,7 @@
 #include "gaps.h"
 #include "nats_reader.h"
 #include "subscription.h"
+#include "record/format.h"
 
 #include <stddef.h>
 #include <unistd.h>

@@ -11,6 +11,8 @@
 
 #include <netlogger.h>
 
+#include "reader/decoder.h"
+
 enum { GAPS_GRACE_S = 5, GAPS_MAX = 4096 };
 
 typedef struct gaps gaps;

@@ -9,6 +9,7 @@
 #define NETLOGD_NATS_READER_H
 
 #include "server.h"
+#include "transport/url.h"
 
 /*
  * Whether the URL can be read, as far as can be seen in it: NULL, and *name is the place with durable and share,

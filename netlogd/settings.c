@@ -6,6 +6,7 @@
 #include "output/options.h"
 #include "nats_reader.h"
 #include "program/program.h"
+#include "base/size.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,6 +9,8 @@
 #include "output/failure.h"
 #include "past.h"
 #include "program/program.h"
+#include "record/encoder.h"
+#include "record/format.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

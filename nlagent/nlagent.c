@@ -7,6 +7,7 @@
 #include "client/gather.h"
 #include "client/ldap_directory.h"
 #include "program/program.h"
+#include "transport/writer.h"
 
 #include <libxml/parser.h>
 #include <signal.h>

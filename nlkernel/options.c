@@ -3,6 +3,8 @@
 #include "options.h"
 
 #include "base/program_memory.h"
+#include "base/error.h"
+#include "base/size.h"
 
 #include <ctype.h>
 #include <errno.h>

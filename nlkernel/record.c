@@ -3,6 +3,7 @@
 
 #include "command.h"
 #include "session.h"
+#include "record/format.h"
 
 #include <stdlib.h>
 #include <string.h>

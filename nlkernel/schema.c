@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/program_memory.h"
+#include "filter/filter_text.h"
 
 #include <glob.h>
 #include <libgen.h>

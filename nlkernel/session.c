@@ -14,6 +14,7 @@
 #include "pushdown.h"
 #include "rights.h"
 #include "shared.h"
+#include "filter/filter_text.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -5,6 +5,8 @@
 #include "base/error.h"
 #include "base/program_memory.h"
 #include "base/write_some.h"
+#include "transport/url.h"
+#include "record/format.h"
 
 #include <fcntl.h>
 #include <stdlib.h>

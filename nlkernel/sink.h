@@ -9,6 +9,8 @@
 #define NLKERNEL_SINK_H
 
 #include "record/block_write.h"
+#include "transport/writer.h"
+#include "synthesis/synthesis.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

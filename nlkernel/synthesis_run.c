@@ -6,6 +6,7 @@
 #include "kallsyms.h"
 #include "rights.h"
 #include "synthesis/symbols.h"
+#include "record/format.h"
 
 #include <string.h>
 

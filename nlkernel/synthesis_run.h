@@ -7,6 +7,8 @@
 
 #include "program/program.h"
 #include "summary.h"
+#include "transport/writer.h"
+#include "synthesis/synthesis.h"
 
 typedef struct schema_run {
     schema schema;

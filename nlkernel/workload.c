@@ -4,6 +4,7 @@
 
 #include "base/monotonic.h"
 #include "program/program.h"
+#include "transport/writer.h"
 
 #include <errno.h>
 #include <sched.h>

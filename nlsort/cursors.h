@@ -5,6 +5,7 @@
 #define NLSORT_CURSORS_H
 
 #include "gather.h"
+#include "record/line_scanner.h"
 
 /* A list that is being gone through, some of it at a time: lines[next..count) are there. */
 typedef struct cursor {

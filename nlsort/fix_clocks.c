@@ -3,6 +3,7 @@
 #include "fix_clocks.h"
 
 #include "temporary.h"
+#include "record/format.h"
 
 #include <inttypes.h>
 #include <math.h>

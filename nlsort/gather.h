@@ -6,6 +6,7 @@
 #define NLSORT_GATHER_H
 
 #include "table.h"
+#include "record/line_scanner.h"
 
 /* Takes some lines, one behind the other, each with its newline. lines says what is where in text. */
 typedef void gather_sink(void *user, const char *text, size_t size, const nl_scanned_line *lines, size_t count);

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "input.h"
+#include "record/format.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -3,6 +3,8 @@
 #include "live.h"
 
 #include "base/monotonic.h"
+#include "transport/writer.h"
+#include "record/format.h"
 
 #include <inttypes.h>
 #include <signal.h>

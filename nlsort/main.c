@@ -11,6 +11,9 @@
 #include "spill.h"
 #include "store.h"
 #include "unique.h"
+#include "transport/writer.h"
+#include "record/format.h"
+#include "base/size.h"
 
 #include <inttypes.h>
 #include <signal.h>

@@ -10,6 +10,7 @@
 #define NLSORT_ORDER_H
 
 #include "table.h"
+#include "record/line_scanner.h"
 
 /* All lines in order, room for capacity of them. Freed with order_free. The table's lists may be given back. */
 typedef struct order {

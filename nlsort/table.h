@@ -9,6 +9,7 @@
 #define NLSORT_TABLE_H
 
 #include "workers.h"
+#include "record/line_scanner.h"
 
 #include <netlogger.h>
 

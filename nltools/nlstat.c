@@ -14,6 +14,7 @@
 #include "stat/report.h"
 #include "stat/subject_options.h"
 #include "stat/throughput.h"
+#include "base/size.h"
 
 #include <math.h>
 #include <stdlib.h>

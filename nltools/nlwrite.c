@@ -3,6 +3,7 @@
 
 #include "record/field_name.h"
 #include "program/program.h"
+#include "record/format.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,6 +7,7 @@
 #include "view/window.h"
 
 #include "program/program.h"
+#include "base/size.h"
 
 #include <stdlib.h>
 #include <string.h>

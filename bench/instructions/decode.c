@@ -1,5 +1,8 @@
 /* Decodes a log whole, as programs that read do: decode FILE. For bench/compare, which counts the instructions. */
 #include <netlogger.h>
+#if __has_include("reader/decoder.h") /* not where an older revision is measured */
+#include "reader/decoder.h"
+#endif
 
 #include <fcntl.h>
 #include <stdio.h>

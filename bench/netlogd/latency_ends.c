@@ -8,6 +8,9 @@
  *   latency sink FORMAT RATE SECONDS
  */
 #include <netlogger.h>
+#if __has_include("reader/decoder.h") /* not where an older revision is measured */
+#include "reader/decoder.h"
+#endif
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -604,7 +604,7 @@ class reader
     }
 
     /** Counts so far; good as long as the reader. */
-    const nl_decoder_stats &stats() const
+    const nl_reader_stats &stats() const
     {
         return *nl_reader_get_stats(handle.get());
     }

@@ -6,7 +6,7 @@
  */
 #include <netlogger.h>
 
-#include "classic/classic.h"
+#include <NetLogger.h>
 
 #include <jni.h>
 #include <linux/membarrier.h>
@@ -250,11 +250,11 @@ JAVA(jboolean, isOn)(JNIEnv *env, jclass class, jlong handle, jint level)
 JAVA(jint, writeText)(JNIEnv *env, jclass class, jlong handle, jbyteArray event, jbyteArray fields)
 {
     (void)class;
-    NL_Handle classic = {.log = enter(handle)};
-    if (classic.log == NULL)
+    nl_log *log = enter(handle);
+    if (log == NULL)
         return 0;
     char *event_text = copy_bytes(env, event, NULL), *fields_text = copy_bytes(env, fields, NULL);
-    int result = NetLoggerWriteString(&classic, event_text, NULL, fields_text);
+    int result = NetLoggerWriteText(log, event_text, fields_text);
     leave();
     free(event_text);
     free(fields_text);

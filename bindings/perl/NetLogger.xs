@@ -519,7 +519,7 @@ stats(SV *self)
     handle *h = handle_of(aTHX_ self);
     if (h->reader == NULL)
         croak("the reader is closed");
-    const nl_decoder_stats *stats = nl_reader_get_stats(h->reader);
+    const nl_reader_stats *stats = nl_reader_get_stats(h->reader);
     EXTEND(SP, 10);
     mPUSHs(newSVpvs("records"));
     mPUSHs(newSVuv(stats->records));

@@ -2,6 +2,8 @@
 #include "config.h"
 
 #include "convert/convert.h"
+#include "record/encoder.h"
+#include "record/format.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "program/encoding.h"
+#include "base/level.h"
 
 #include <string.h>
 

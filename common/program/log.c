@@ -3,6 +3,7 @@
 
 #include "program/program.h"
 #include "program/reading.h"
+#include "reader/reader.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -58,10 +59,9 @@ static bool open_next(program_log *log)
 {
     free(log->name);
     log->name = program_copy(log->files[log->at++]);
-    nl_reader_options how = {.decoder = program_decoder_options(log->reading, log->name),
-                             .follow = log->follow && log->at == log->count,
-                             .nonblocking = log->nonblocking || log->polled};
-    log->reader = nl_reader_open(log->name, &how);
+    nl_decoder_options decoding = program_decoder_options(log->reading, log->name);
+    log->reader = nl_reader_open_decoding(log->name, &decoding, log->follow && log->at == log->count,
+                                          log->nonblocking || log->polled);
     log->overtaken = false;
     if (log->reader != NULL && pass_over(log) == NL_OK)
         return true;

@@ -12,6 +12,9 @@
 
 #include <netlogger.h>
 
+#include "reader/decoder.h"
+#include "transport/source.h"
+
 #include <argp.h>
 #include <stdio.h>
 

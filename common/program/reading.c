@@ -3,6 +3,7 @@
 
 #include "program/program.h"
 #include "program/reading.h"
+#include "record/format.h"
 
 #include <errno.h>
 #include <inttypes.h>

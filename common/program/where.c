@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "program/program.h"
+#include "filter/filter_text.h"
 
 #include <stdlib.h>
 

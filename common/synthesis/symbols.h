@@ -4,6 +4,8 @@
 
 #include <netlogger.h>
 
+#include "synthesis/synthesis.h"
+
 /* The name of what lies at an address, which lasts; data is NULL when there is nothing. */
 typedef nl_string nl_symbol_finder(void *user, uint64_t address);
 

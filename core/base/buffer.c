@@ -1,5 +1,6 @@
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/size.h"
 
 #include <ctype.h>
 #include <errno.h>

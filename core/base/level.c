@@ -1,5 +1,7 @@
 #include "config.h"
 
+#include "base/level.h"
+
 #include <netlogger.h>
 
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "base/option.h"
+#include "base/size.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -15,6 +15,8 @@
 
 #include <netlogger.h>
 
+#include "transport/url.h"
+
 #include <stddef.h>
 
 enum {

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "filter/filter_cost.h"
 #include "filter/filter_internal.h"
+#include "filter/filter_text.h"
 
 #include <math.h>
 #include <stdlib.h>

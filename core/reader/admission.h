@@ -7,6 +7,8 @@
 
 #include <netlogger.h>
 
+#include "reader/decoder.h"
+
 /*
  * Has admit called before the first block of each stream that is not in the shared streams. When it returns false, the
  * block is not taken, and nl_decoder_next returns NL_AGAIN from then on.

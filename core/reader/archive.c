@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "record/block_read.h"
 #include "record/zstd_magic.h"
+#include "reader/archive.h"
 
 #include <fcntl.h>
 #include <string.h>

@@ -4,6 +4,8 @@
 
 #include <netlogger.h>
 
+#include "reader/decoder.h"
+
 /* Returns the units of work (record/work.h) that the input has cost so far. */
 uint64_t nl_decoder_work(const nl_decoder *decoder);
 

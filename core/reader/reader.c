@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "reader/decoder_internal.h"
+#include "reader/reader.h"
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -33,15 +34,14 @@ struct nl_reader {
     uint64_t lines;
 };
 
-nl_reader *nl_reader_open(const char *url_text, const nl_reader_options *options)
+nl_reader *nl_reader_open_decoding(const char *url_text, const nl_decoder_options *options, bool follow,
+                                   bool nonblocking)
 {
-    static const nl_reader_options defaults;
-    if (options == NULL)
-        options = &defaults;
+    nl_decoder_options decoding = options != NULL ? *options : (nl_decoder_options){0};
     nl_url *url = nl_url_parse(url_text);
     if (url == NULL)
         return NULL;
-    nl_source *source = nl_source_open(url, options->follow, options->nonblocking);
+    nl_source *source = nl_source_open(url, follow, nonblocking);
     nl_url_free(url);
     if (source == NULL)
         return NULL;
@@ -50,16 +50,31 @@ nl_reader *nl_reader_open(const char *url_text, const nl_reader_options *options
         nl_source_close(source);
         return NULL;
     }
-    nl_decoder_options decoding = options->decoder;
     if (decoding.source == NULL)
         decoding.source = url_text;
     reader->source = source;
     reader->decoder = nl_decoder_new(&decoding);
-    reader->nonblocking = options->nonblocking;
+    reader->nonblocking = nonblocking;
     if (reader->decoder != NULL)
         return reader;
     nl_reader_close(reader);
     return NULL;
+}
+
+nl_reader *nl_reader_open(const char *url, const nl_reader_options *options)
+{
+    if (options == NULL)
+        return nl_reader_open_decoding(url, NULL, false, false);
+    return nl_reader_open_decoding(url,
+                                   &(nl_decoder_options){
+                                       .format = options->format,
+                                       .fraction = options->fraction,
+                                       .max_record_size = options->max_record_size,
+                                       .on_malformed = options->on_malformed,
+                                       .on_lost = options->on_lost,
+                                       .user = options->user,
+                                   },
+                                   options->follow, options->nonblocking);
 }
 
 void nl_reader_close(nl_reader *reader)

@@ -3,6 +3,8 @@
 #include "reader/sequences.h"
 
 #include "base/memory.h"
+#include "base/error.h"
+#include "reader/decoder.h"
 
 #include <search.h>
 #include <stdlib.h>

@@ -13,6 +13,7 @@
 #define NETLOGGER_READER_SEQUENCES_H
 
 #include "record/block_read.h"
+#include "reader/decoder.h"
 
 #include <netlogger.h>
 

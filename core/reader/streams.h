@@ -8,7 +8,7 @@
 
 #include "record/block_read.h"
 
-#include <netlogger/decoder.h>
+#include "reader/decoder.h"
 
 enum { NL_STREAMS_MOST = 65536 };
 

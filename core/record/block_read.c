@@ -7,6 +7,7 @@
 #include "record/field_name.h"
 #include "record/record_internal.h"
 #include "record/varint.h"
+#include "record/format.h"
 
 #include <stdlib.h>
 #include <string.h>

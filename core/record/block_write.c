@@ -5,6 +5,8 @@
 #include "base/memory.h"
 #include "record/crc32c.h"
 #include "record/field_name.h"
+#include "record/format.h"
+#include "base/level.h"
 
 #include <stdlib.h>
 #include <string.h>

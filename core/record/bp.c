@@ -2,6 +2,7 @@
 
 #include "base/time_internal.h"
 #include "record/bp.h"
+#include "base/level.h"
 
 #include <string.h>
 

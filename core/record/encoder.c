@@ -5,6 +5,7 @@
 #include "record/block_write.h"
 #include "record/terminal.h"
 #include "record/text.h"
+#include "record/encoder.h"
 
 #include <stdlib.h>
 #include <string.h>

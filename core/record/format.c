@@ -6,6 +6,7 @@
 #include "record/bp.h"
 #include "record/bytes.h"
 #include "record/ulm.h"
+#include "record/format.h"
 
 #include <string.h>
 #include <strings.h>

@@ -5,6 +5,7 @@
 #include "base/time_internal.h"
 #include "record/bytes.h"
 #include "record/text.h"
+#include "record/line_scanner.h"
 
 #include <stdlib.h>
 #include <string.h>

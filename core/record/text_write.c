@@ -4,6 +4,7 @@
 #include "record/bytes.h"
 #include "record/terminal.h"
 #include "record/text.h"
+#include "base/level.h"
 
 #include <stdlib.h>
 #include <string.h>

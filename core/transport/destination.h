@@ -11,6 +11,8 @@
 
 #include <netlogger.h>
 
+#include "transport/url.h"
+
 typedef struct nl_destination nl_destination;
 
 typedef struct nl_destination_options {

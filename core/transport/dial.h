@@ -9,6 +9,7 @@
 #include <netlogger.h>
 
 #include "transport/channel.h"
+#include "transport/url.h"
 
 /* Whom to connect to, and with which certificates. Channels that it has connected must not outlast it. */
 typedef struct nl_dialer nl_dialer;

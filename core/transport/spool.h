@@ -13,6 +13,8 @@
 
 #include <netlogger.h>
 
+#include "transport/url.h"
+
 typedef struct nl_spool nl_spool;
 
 /*

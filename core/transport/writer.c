@@ -6,6 +6,9 @@
 #include "transport/destination.h"
 #include "transport/dial.h"
 #include "transport/writer_internal.h"
+#include "record/encoder.h"
+#include "record/format.h"
+#include "base/size.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,9 @@
 
 #include <netlogger.h>
 
+#include "transport/url.h"
+#include "transport/writer.h"
+
 /* As nl_writer_open, of a parsed URL; ident is the program's name for syslog, or NULL. */
 nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *options, const char *ident);
 

@@ -1,5 +1,6 @@
 /* The interface of the toolkit of 1998 to 2004. */
 #include <NetLogger.h>
+#include <netlogger.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -33,5 +34,10 @@ int main(void)
     written += NetLoggerWrite(other, "Opened", "", "FD=%d", fd);
     int closed = NetLoggerClose(other);
     close(fd); /* it stays the caller's */
-    return written == 10 && closed == 1 ? 0 : 1;
+
+    /* A log of the present interface, and fields as text. */
+    nl_log *present = nl_open("testProg", "file:classic.log");
+    written += NetLoggerWriteText(present, "Text", "A=1 B=two");
+    nl_close(present);
+    return written == 11 && closed == 1 ? 0 : 1;
 }

@@ -1,18 +1,18 @@
 /*
- * A program that adapts to its environment: it sends over TCP as fast as it was told, and slower while the kernel
+ * A program that adapts to the network: it sends over TCP at the rate that --rate gives, and slower while the kernel
  * retransmits.
  *
  *   adaptive_send --receive PORT                       takes what is sent, and throws it away
  *   adaptive_send [OPTION...] HOST PORT                sends
  *
- *     --rules FILE      what is made of the kernel's events (default adaptive.schema, beside this source)
- *     --source SOURCE   where these come from: a collector, for one; otherwise this host's kernel, by nlkernel
+ *     --records URL     where records RetransmitRate come from: a pipe from nlkernel live (-, the default), a
+ *                       collector, or a log
  *     --rate BYTES      what is sent a second, at most (default 2000000)
  *     --seconds N       how long (default 10)
  *
- * The kernel's events do not concern it: the rules make of them records RetransmitRate, with RATE, several a second.
- * While RATE is above RATE_MOST it halves what it sends each time; while it is 0, it sends a tenth more. How fast it
- * sends is logged as SendRate, to $NETLOGGER_DEST.
+ * nlkernel live applies the rules of adaptive.schema to the kernel's events and writes records RetransmitRate, with
+ * RATE, several times a second. While RATE is above RETRANSMITS_MAX, the program halves its rate each time; while RATE
+ * is 0, the program raises its rate by a tenth. It logs its rate as SendRate to $NETLOGGER_DEST.
  */
 #include <netlogger.h>
 
@@ -29,8 +29,8 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Retransmits a second that are too many, how often we send, and the least that we send a second. */
-enum { RATE_MOST = 2, SLICE_MS = 10, LEAST = 20000 };
+/* Retransmits per second above which the rate is halved, milliseconds between sends, and minimum rate in bytes/s. */
+enum { RETRANSMITS_MAX = 2, SLICE_MS = 10, RATE_MIN = 20000 };
 
 static double now_s(void)
 {
@@ -98,22 +98,22 @@ static bool is(nl_string text, const char *wanted)
     return text.size == strlen(wanted) && memcmp(text.data, wanted, text.size) == 0;
 }
 
-/* What the environment says since it was asked last: the rate that is to be sent now. */
-static double adapt(nl_environment *environment, double rate, double most, nl_log *log)
+/* Reads the records that have arrived since the last call, and returns the new rate in bytes/s. */
+static double adapt(nl_reader *reader, double rate, double rate_max, nl_log *log)
 {
     const nl_record *record;
     nl_status status;
-    while ((status = nl_environment_next(environment, 0, &record)) == NL_OK) {
+    while ((status = nl_reader_next(reader, &record)) == NL_OK) {
         nl_field field;
         double retransmits;
         if (!is(record->event, "RetransmitRate") || !nl_record_find(record, "RATE", &field) ||
             !nl_field_double(&field, &retransmits))
             continue;
         double before = rate;
-        if (retransmits > RATE_MOST)
-            rate = rate / 2 > LEAST ? rate / 2 : LEAST;
+        if (retransmits > RETRANSMITS_MAX)
+            rate = rate / 2 > RATE_MIN ? rate / 2 : RATE_MIN;
         else if (retransmits == 0)
-            rate = rate * 1.1 < most ? rate * 1.1 : most;
+            rate = rate * 1.1 < rate_max ? rate * 1.1 : rate_max;
         NL_EVENT(log, NL_USAGE, "SendRate", "RATE", rate, "BEFORE", before, "RETRANSMITS", retransmits);
     }
     if (status == NL_FAILED) {
@@ -123,14 +123,14 @@ static double adapt(nl_environment *environment, double rate, double most, nl_lo
     return rate;
 }
 
-static int send_adaptively(int fd, nl_environment *environment, double most, double seconds, nl_log *log)
+static int send_adaptively(int fd, nl_reader *reader, double rate_max, double seconds, nl_log *log)
 {
-    double rate = most, end_s = now_s() + seconds;
+    double rate = rate_max, end_s = now_s() + seconds;
     NL_EVENT(log, NL_USAGE, "SendBegin", "RATE", rate);
     while (now_s() < end_s) {
         if (!send_some(fd, (size_t)(rate * SLICE_MS / 1000)))
             return fail("the other end is gone");
-        rate = adapt(environment, rate, most, log);
+        rate = adapt(reader, rate, rate_max, log);
         poll(NULL, 0, SLICE_MS);
     }
     NL_EVENT(log, NL_USAGE, "SendEnd", "RATE", rate);
@@ -140,21 +140,20 @@ static int send_adaptively(int fd, nl_environment *environment, double most, dou
 int main(int argc, char **argv)
 {
     static const struct option options[] = {
-        {"receive", required_argument, NULL, 'r'}, {"rules", required_argument, NULL, 'f'},
-        {"source", required_argument, NULL, 's'},  {"rate", required_argument, NULL, 'b'},
-        {"seconds", required_argument, NULL, 't'}, {0}};
-    const char *rules = "adaptive.schema", *source = NULL;
+        {"receive", required_argument, NULL, 'r'},
+        {"records", required_argument, NULL, 's'},
+        {"rate", required_argument, NULL, 'b'},
+        {"seconds", required_argument, NULL, 't'},
+        {0},
+    };
+    const char *records = "-";
     double rate = 2e6, seconds = 10;
-    char parameter[64];
     for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (option) {
         case 'r':
             return receive(optarg);
-        case 'f':
-            rules = optarg;
-            break;
         case 's':
-            source = optarg;
+            records = optarg;
             break;
         case 'b':
             rate = strtod(optarg, NULL);
@@ -165,16 +164,15 @@ int main(int argc, char **argv)
         default:
             return 2;
         }
-    if (argc - optind != 2 || rate < LEAST)
-        return fail("usage: adaptive_send [--rules FILE] [--source SOURCE] [--rate BYTES] [--seconds N] HOST PORT");
-    snprintf(parameter, sizeof parameter, "PORT=%s", argv[optind + 1]);
-    nl_environment *environment = nl_environment_open(rules, source, (const char *const[]){parameter, NULL});
-    if (environment == NULL)
+    if (argc - optind != 2 || rate < RATE_MIN)
+        return fail("usage: adaptive_send [--records URL] [--rate BYTES] [--seconds N] HOST PORT");
+    nl_reader *reader = nl_reader_open(records, &(nl_reader_options){.nonblocking = true});
+    if (reader == NULL)
         return fail(nl_error_message());
     nl_log *log = nl_open("adaptive_send", NULL);
     int fd = dial(argv[optind], argv[optind + 1]);
-    int status = fd < 0 ? fail(strerror(errno)) : send_adaptively(fd, environment, rate, seconds, log);
-    nl_environment_close(environment);
+    int status = fd < 0 ? fail(strerror(errno)) : send_adaptively(fd, reader, rate, seconds, log);
+    nl_reader_close(reader);
     nl_close(log);
     return status;
 }

@@ -283,6 +283,11 @@ int NetLoggerWriteString(NL_Handle *handle, const char *keyword, const char *con
     return write_data(handle, 0, keyword, const_data, variable_data);
 }
 
+int NetLoggerWriteText(struct nl_log *log, const char *keyword, const char *data)
+{
+    return write_data(&(NL_Handle){.log = log}, 0, keyword, NULL, data);
+}
+
 int NetLoggerWriteStringLvl(NL_Handle *handle, int lvl, const char *keyword, const char *const_data,
                             const char *variable_data)
 {

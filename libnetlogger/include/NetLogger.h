@@ -44,6 +44,7 @@ extern "C" {
 #endif
 
 typedef struct NL_Handle NL_Handle;
+struct nl_log;
 #define NLhandle NL_Handle
 
 /* Flags of NetLoggerOpen and NetLoggerOpenFd. */
@@ -78,6 +79,12 @@ NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpen(const char *program_name, const c
 
 /* The same into an open descriptor. It stays the caller's: NetLoggerClose leaves it open. */
 NETLOGGER_CLASSIC_API NL_Handle *NetLoggerOpenFd(const char *program_name, int fd, int flags);
+
+/*
+ * Writes an event into a log that nl_open opened. data holds its fields as text, "SEND.SZ=49332 FILE=a"; NULL: none. 0,
+ * or NL_ERR. Any thread.
+ */
+NETLOGGER_CLASSIC_API int NetLoggerWriteText(struct nl_log *log, const char *keyword, const char *data);
 
 #ifndef OLD_API
 

@@ -15,15 +15,8 @@
  *   log.h      the producing half: nl_open, nl_write, nl_close
  *   event.h    NL_EVENT: typed events at next to no cost
  *   marker.h   NL_MARKER: dormant until a probe attaches
- *   source.h   bytes from where records are kept
- *   decoder.h  bytes that arrive in pieces into records
- *   lines.h    where lines begin, and when each was, at the speed of memory
  *   reader.h   the consuming half: records from a file, a pipe, a growing log
- *   archive.h  a log as a file that stays: whether its end is whole
- *   encoder.h  records into bytes
- *   writer.h   records into any destination
  *   recover.h  what killed processes left behind
- *   synthesis.h  what many events mean together, and the environment of a program
  */
 #ifndef NETLOGGER_H
 #define NETLOGGER_H
@@ -55,23 +48,10 @@
 
 #include <netlogger/marker.h>
 
-#include <netlogger/source.h>
-
-#include <netlogger/decoder.h>
-
-#include <netlogger/lines.h>
-
 #include <netlogger/reader.h>
-
-#include <netlogger/archive.h>
-
-#include <netlogger/encoder.h>
-
-#include <netlogger/writer.h>
 
 #include <netlogger/recover.h>
 
-#include <netlogger/synthesis.h>
 #undef NL_INSIDE_UMBRELLA
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "log/options.h"
 #include "transport/destination.h"
+#include "transport/writer.h"
 
 #include <pthread.h>
 #include <sys/stat.h>

@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "record/number.h"
 #include "transport/writer_internal.h"
+#include "record/format.h"
+#include "base/size.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,6 +3,8 @@
 #define NETLOGGER_LOG_OPTIONS_H
 
 #include "log/ring.h"
+#include "transport/url.h"
+#include "transport/writer.h"
 
 typedef struct nl_log_options {
     nl_writer_options writer; /* format, append, timeout, zstd */

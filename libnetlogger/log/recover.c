@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/signals.h"
+#include "reader/decoder.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -4,6 +4,7 @@
 
 #include "place.h"
 #include "program/program.h"
+#include "record/encoder.h"
 
 #include <string.h>
 

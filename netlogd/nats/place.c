@@ -5,6 +5,7 @@
 #include "output/failure.h"
 #include "output/options.h"
 #include "program/program.h"
+#include "base/size.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -31,6 +31,8 @@
 
 #include <netlogger.h>
 
+#include "transport/url.h"
+
 enum { NATS_SHARDS_MOST = 256 };
 
 typedef struct nats_place {

@@ -26,6 +26,8 @@
 
 #include <netlogger.h>
 
+#include "reader/decoder.h"
+
 typedef struct journal journal;
 
 /* How far the output was written. */

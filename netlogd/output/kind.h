@@ -15,6 +15,8 @@
 
 #include <netlogger.h>
 
+#include "transport/url.h"
+
 typedef struct output_options output_options;
 
 /* Where something is in the spool. Never twice the same, as long as the spool's folder is kept. */

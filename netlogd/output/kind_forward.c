@@ -9,6 +9,7 @@
 
 #include "failure.h"
 #include "options.h"
+#include "transport/writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

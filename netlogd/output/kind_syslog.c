@@ -9,6 +9,8 @@
 
 #include "failure.h"
 #include "options.h"
+#include "reader/decoder.h"
+#include "transport/writer.h"
 
 #include <errno.h>
 #include <string.h>

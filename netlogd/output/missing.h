@@ -4,6 +4,8 @@
 
 #include <netlogger.h>
 
+#include "reader/decoder.h"
+
 typedef struct missing missing;
 
 /*

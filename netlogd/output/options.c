@@ -5,6 +5,8 @@
 #include "failure.h"
 #include "file.h"
 #include "program/program.h"
+#include "record/format.h"
+#include "base/size.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,6 +12,8 @@
 #include "filter/filter_cost.h"
 #include "program/program.h"
 #include "repair.h"
+#include "reader/archive.h"
+#include "record/encoder.h"
 
 #include <errno.h>
 #include <limits.h>

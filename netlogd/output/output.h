@@ -17,6 +17,7 @@
 
 #include "delivery.h"
 #include "options.h"
+#include "reader/decoder.h"
 
 #include <netlogger.h>
 

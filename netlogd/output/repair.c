@@ -4,6 +4,7 @@
 
 #include "failure.h"
 #include "program/program.h"
+#include "reader/archive.h"
 
 #include <string.h>
 #include <sys/stat.h>

@@ -9,6 +9,8 @@
 #include "record/zstd_magic.h"
 #include "program/program.h"
 #include "take_out.h"
+#include "reader/reader.h"
+#include "reader/archive.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -73,13 +75,13 @@ static void report_missing(check *c)
 /* Reads all of the file. False when it can't be read to its end. */
 static bool read_file(check *c)
 {
-    nl_reader_options options = {.decoder = {.max_record_size = OUTPUT_FILE_LONGEST,
-                                             .on_malformed = on_malformed,
-                                             .on_lost = on_lost,
-                                             .sequences = c->sequences,
-                                             .once = c->sequences,
-                                             .user = c}};
-    c->reader = nl_reader_open(c->path, &options);
+    nl_decoder_options options = {.max_record_size = OUTPUT_FILE_LONGEST,
+                                  .on_malformed = on_malformed,
+                                  .on_lost = on_lost,
+                                  .sequences = c->sequences,
+                                  .once = c->sequences,
+                                  .user = c};
+    c->reader = nl_reader_open_decoding(c->path, &options, false, false);
     const nl_record *record;
     nl_status status = NL_FAILED;
     while (c->reader != NULL && (status = nl_reader_next(c->reader, &record)) == NL_OK)

@@ -8,6 +8,8 @@
 #include "agent/soap.h"
 #include "program/program.h"
 #include "service/http_host.h"
+#include "record/encoder.h"
+#include "record/format.h"
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>

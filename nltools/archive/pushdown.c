@@ -3,6 +3,7 @@
 #include "archive/pushdown.h"
 
 #include "archive/store.h"
+#include "filter/filter_text.h"
 
 #include <ctype.h>
 #include <string.h>

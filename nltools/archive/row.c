@@ -3,6 +3,7 @@
 #include "archive/row.h"
 
 #include "convert/json_text.h"
+#include "record/format.h"
 
 #include <string.h>
 

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "agents/stream.h"
+#include "reader/decoder.h"
 
 #include <signal.h>
 #include <string.h>

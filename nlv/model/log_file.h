@@ -14,6 +14,8 @@
 #include <glib.h>
 #include <netlogger.h>
 
+#include "reader/decoder.h"
+
 #include <string.h>
 #include <sys/types.h>
 

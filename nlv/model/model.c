@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "model/model_private.h"
+#include "filter/filter_text.h"
 
 #include <math.h>
 #include <string.h>

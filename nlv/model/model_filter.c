@@ -4,6 +4,7 @@
 #include "model/model_private.h"
 
 #include "model/subset.h"
+#include "filter/filter_text.h"
 
 #include <string.h>
 

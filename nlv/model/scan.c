@@ -3,6 +3,7 @@
 #include "model/scan.h"
 
 #include "model/prints.h"
+#include "record/line_scanner.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -3,6 +3,7 @@
 #define NETLOGGER_TESTS_FUZZ_DECODING_H
 
 #include "fuzz.h"
+#include "reader/decoder.h"
 
 /* How an input begins: what it chooses. The log follows. */
 enum {

@@ -5,6 +5,7 @@
 #include "fuzz.h"
 
 #include "log/drain.h"
+#include "reader/decoder.h"
 
 #include <endian.h>
 

@@ -5,6 +5,7 @@
 #include "fuzz.h"
 
 #include "record/text.h"
+#include "record/format.h"
 
 /* The record as one line of that format: with its newline, and no other in it. */
 static inline nl_buffer fuzz_encode(const nl_record *record, nl_format format)

@@ -1,5 +1,6 @@
 /* A URL: what parses holds together, and its options are found. */
 #include "fuzz.h"
+#include "transport/url.h"
 
 static void check_options(const nl_url *url)
 {

@@ -174,7 +174,7 @@ class Abi(support.Case):
         self.assertEqual(prototypes()["nl_write"], "nl_status (nl_log *, nl_level, const char *, const char *, ...)")
         self.assertEqual(prototypes()["nl_version"], "const char * (void)")
         self.assertIn("bool_value", structs()["nl_field"])
-        self.assertIn("on_malformed", structs()["nl_decoder_options"])
+        self.assertIn("on_malformed", structs()["nl_reader_options"])
         self.assertNotIn("nl_log", structs())
         self.assertIn("NL_MALFORMED", constants())
         self.assertIn("NL_RECORD_UNTERMINATED", constants())

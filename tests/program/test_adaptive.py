@@ -36,7 +36,7 @@ class Adaptive(support.Case):
         listed = self.run_program(nlkernel, "list", "tcp:tcp_retransmit_skb")
         if os.geteuid() != 0 or listed.returncode != 0:
             self.skipTest(f"recording is not possible here: {listed.stderr.strip()}")
-        self.environment["NETLOGGER_NLKERNEL"] = str(nlkernel)
+        self.nlkernel = nlkernel
         tag = f"{os.getpid() % 100000}{next(self.numbers)}"
         names = [f"nlad{tag}a", f"nlad{tag}b"]
         for name in names:
@@ -53,8 +53,10 @@ class Adaptive(support.Case):
         here, there = self.namespaces()
         self.start(*there, self.send, "--receive", PORT)
         support.wait_until(lambda: f":{int(PORT):04X} " in self.run_program(*there, "cat", "/proc/net/tcp").stdout, what="it listens")
-        sender = self.start(*here, self.send, "--rules", self.rules, "--rate", "4000000", "--seconds", "300", "10.77.0.2", PORT,
-                            env=self.environment, stderr=subprocess.PIPE, text=True)
+        kernel = self.start(*here, self.nlkernel, "live", "--quiet", "--rules", self.rules, "--set", f"PORT={PORT}", "--dest", "-",
+                            stdout=subprocess.PIPE)
+        sender = self.start(*here, self.send, "--rate", "4000000", "--seconds", "300", "10.77.0.2", PORT, env=self.environment,
+                            stdin=kernel.stdout, stderr=subprocess.PIPE, text=True)
         alive = lambda: self.assertIsNone(sender.poll(), sender.poll() and sender.stderr.read())
 
         def rates():
@@ -72,46 +74,36 @@ class Adaptive(support.Case):
         sender.terminate()
         sender.wait(30)
 
-    def test_from_what_others_recorded(self):
-        """The source is a log here, which is read to its end."""
+    def sent(self, event):
+        """Runs the sender on records of this event, made by the shipped rules' report of a log; returns its rates."""
         port = str(support.free_port())
         self.start(self.send, "--receive", port)
         support.wait_until(lambda: f":{int(port):04X} " in open("/proc/net/tcp").read(), what="it listens")
-        log = self.scratch / "kernel.log"
-        lines = [f"DATE=20260101000000.{ms:03d}000 HOST=h PROG=p LVL=System NL.EVNT=tcp.tcp_retransmit_skb CPU=0 SPORT=1 DPORT={to}\n"
-                 for ms in range(0, 900, 20) for to in (port, "1")]
-        log.write_text("".join(lines))
-        result = self.run_program(self.send, "--source", log, "--rules", self.rules, "--seconds", "0.2", "127.0.0.1", port, env=self.environment)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(self.rates()[:3], [1e6, 5e5, 2.5e5])
-
-    def test_another_event_is_none_of_its_concern(self):
-        """Of a name with which the one that it waits for begins."""
-        port = str(support.free_port())
-        self.start(self.send, "--receive", port)
-        support.wait_until(lambda: f":{int(port):04X} " in open("/proc/net/tcp").read(), what="it listens")
-        log, rules = self.scratch / "kernel.log", self.scratch / "rules.schema"
+        log, rules, made = self.scratch / "kernel.log", self.scratch / "rules.schema", self.scratch / "made.log"
         log.write_text("".join(f"DATE=20260101000000.{ms:03d}000 HOST=h PROG=p LVL=System NL.EVNT=tcp.tcp_retransmit_skb CPU=0 SPORT=1 "
-                               f"DPORT={port}\n" for ms in range(0, 900, 20)))
+                               f"DPORT={to}\n" for ms in range(0, 900, 20) for to in (port, "1")))
         with open(self.rules) as shipped:
-            rules.write_text(shipped.read().replace("[rate RetransmitRate]", "[rate Retransmit]"))
-        result = self.run_program(self.send, "--source", log, "--rules", rules, "--seconds", "0.2", "127.0.0.1", port, env=self.environment)
+            rules.write_text(shipped.read().replace("[rate RetransmitRate]", f"[rate {event}]"))
+        result = self.run_program(support.program("nlkernel/nlkernel"), "report", rules, "--set", f"PORT={port}", "--made", made, log)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("NL.EVNT=SendEnd RATE=2000000", self.log.read_text())
-        self.assertEqual(self.rates(), [])
+        self.assertIn(f"NL.EVNT={event} ", made.read_text())
+        result = self.run_program(self.send, "--records", made, "--seconds", "0.2", "127.0.0.1", port, env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return self.rates()
 
-    def test_no_nlkernel(self):
-        environment = {**self.environment, "NETLOGGER_NLKERNEL": "/nonexistent"}
+    def test_records_from_a_log(self):
+        self.assertEqual(self.sent("RetransmitRate")[:3], [1e6, 5e5, 2.5e5])
+
+    def test_other_events_are_ignored(self):
+        """The name of the event is a prefix of the expected one."""
+        self.assertEqual(self.sent("Retransmit"), [])
+        self.assertIn("NL.EVNT=SendEnd RATE=2000000", self.log.read_text())
+
+    def test_no_records(self):
         port = str(support.free_port())
-        self.start(self.send, "--receive", port)
-        support.wait_until(lambda: f":{int(port):04X} " in open("/proc/net/tcp").read(), what="it listens")
-        result = self.run_program(self.send, "--rules", self.rules, "127.0.0.1", port, env=environment)
+        result = self.run_program(self.send, "--records", "/nonexistent", "127.0.0.1", port, env=self.environment)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("nlkernel can't be started", result.stderr)
-        result = self.run_program(self.send, "--source", "/nonexistent", "--rules", self.rules, "127.0.0.1", port, env=environment)
         self.assertIn("/nonexistent", result.stderr)
-        result = self.run_program(self.send, "--source", "x", "--rules", "/nonexistent", "127.0.0.1", port, env=environment)
-        self.assertIn("/nonexistent: No such file", result.stderr)
 
 
 support.main()

@@ -3,6 +3,7 @@
 
 #include "record/block_read.h"
 #include "record/block_write.h"
+#include "record/encoder.h"
 
 #include <unistd.h>
 #include <zstd.h>

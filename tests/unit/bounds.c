@@ -8,6 +8,7 @@
 #include <netlogger.h>
 
 #include "base/monotonic.h"
+#include "reader/decoder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,6 @@
 /* BP: what is read, and what is written. */
 #include "text_support.h"
+#include "record/format.h"
 
 #define TS "ts=2012-03-14T14:04:46.000000Z"
 

@@ -5,6 +5,7 @@
 #include <netlogger.h>
 
 #include "log/clock.h"
+#include "reader/decoder.h"
 
 #include <setjmp.h>
 #include <signal.h>

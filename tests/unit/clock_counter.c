@@ -1,6 +1,8 @@
 /* The time-stamp counter beside a real-time clock that a daemon slews, and that is set: here clock_gettime says so. */
 #include <netlogger.h>
 
+#include "reader/decoder.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

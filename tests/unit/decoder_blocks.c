@@ -4,6 +4,8 @@
 #include "record/block_read.h"
 #include "record/block_write.h"
 #include "reader/streams.h"
+#include "record/encoder.h"
+#include "record/format.h"
 
 static void add_line(nl_buffer *text, const char *line)
 {

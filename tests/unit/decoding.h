@@ -3,6 +3,7 @@
 #define NETLOGGER_TESTS_DECODING_H
 
 #include "text_support.h"
+#include "reader/decoder.h"
 
 /* What a decoder made of an input. */
 typedef struct decoded {

@@ -3,6 +3,7 @@
 
 #include "filter/filter_cost.h"
 #include "filter/pattern.h"
+#include "filter/filter_text.h"
 
 #include <fnmatch.h>
 #include <math.h>

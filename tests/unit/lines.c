@@ -1,5 +1,7 @@
 /* The scanner of lines: what it says of a line is what the decoder reads of it. */
 #include "text_support.h"
+#include "reader/decoder.h"
+#include "record/line_scanner.h"
 
 #include <stdlib.h>
 

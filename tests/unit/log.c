@@ -490,7 +490,7 @@ static void what_no_batch_can_hold_is_refused(void **state)
         assert_int_equal(nl_write(log, NL_USAGE, "E", "N=%d", 1), NL_OK);
         assert_int_equal(nl_flush(log), NL_OK);
         nl_close(log);
-        nl_reader *reader = nl_reader_open("memory:log", &(nl_reader_options){.decoder.max_record_size = 4 << 20});
+        nl_reader *reader = nl_reader_open("memory:log", &(nl_reader_options){.max_record_size = 4 << 20});
         assert_non_null(reader);
         const nl_record *read;
         uint64_t whole = 0, lost = 0, last = 0;

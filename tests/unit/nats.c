@@ -5,6 +5,8 @@
 #include "nats/place.h"
 
 #include "output/failure.h"
+#include "record/encoder.h"
+#include "transport/url.h"
 
 /* ---- places ---- */
 

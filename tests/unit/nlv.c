@@ -8,6 +8,7 @@
 #include "model/model.h"
 #include "model/search.h"
 #include "model/session.h"
+#include "transport/writer.h"
 
 #include <stdarg.h>
 #include <setjmp.h>

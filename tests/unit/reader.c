@@ -1,5 +1,7 @@
 /* Records from files, pipes, memory and logs that grow, are compressed, moved away or damaged. */
 #include "text_support.h"
+#include "reader/reader.h"
+#include "record/encoder.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -26,6 +26,7 @@
 
 #include "log_folders.h"
 #include "under_valgrind.h"
+#include "reader/decoder.h"
 
 enum { THREADS = 2 };
 
@@ -133,7 +134,7 @@ static void on_malformed(void *user, const nl_malformed *what)
  * way. */
 static void expect_all(void)
 {
-    nl_reader *reader = nl_reader_open(path, &(nl_reader_options){.decoder = {.on_malformed = on_malformed}});
+    nl_reader *reader = nl_reader_open(path, &(nl_reader_options){.on_malformed = on_malformed});
     assert_non_null(reader);
     uint64_t next[THREADS] = {0};
     const nl_record *record;

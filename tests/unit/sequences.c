@@ -1,5 +1,6 @@
 /* The set of sequence numbers: blocks in any order, compared with a plain table of all numbers. */
 #include "reader/sequences.h"
+#include "reader/decoder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -26,6 +26,7 @@
 
 #include "log_folders.h"
 #include "under_valgrind.h"
+#include "reader/decoder.h"
 
 static char folder[] = "/tmp/netlogger-XXXXXX";
 static char path[64];

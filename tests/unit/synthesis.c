@@ -3,6 +3,9 @@
 
 #include <netlogger.h>
 
+#include "reader/decoder.h"
+#include "synthesis/synthesis.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

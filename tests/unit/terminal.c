@@ -1,5 +1,6 @@
 /* What must not reach a terminal: the rule, and that the text formats escape all of it and read it back. */
 #include "record/terminal.h"
+#include "record/encoder.h"
 
 #include <netlogger.h>
 

@@ -2,6 +2,7 @@
 #include "text_support.h"
 
 #include "base/time_internal.h"
+#include "base/level.h"
 
 #include <time.h>
 

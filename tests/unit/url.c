@@ -1,6 +1,8 @@
 /* URLs: what they name, and what is no URL of ours. */
 #include <netlogger.h>
 
+#include "transport/url.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>

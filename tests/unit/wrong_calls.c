@@ -1,5 +1,10 @@
 /* Wrong calls fail as other calls do: they return a failure, say which function it was, and do nothing else. */
 #include <NetLogger.h>
+
+#include "record/encoder.h"
+#include "record/line_scanner.h"
+#include "transport/url.h"
+#include "synthesis/synthesis.h"
 #include <netlogger.h>
 
 #include <setjmp.h>

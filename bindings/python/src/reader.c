@@ -173,7 +173,7 @@ static PyObject *reader_stats(PyObject *object, PyObject *unused)
     py_reader *self = (py_reader *)object;
     if (!check_usable(self))
         return NULL;
-    const nl_decoder_stats *stats = nl_reader_get_stats(self->reader);
+    const nl_reader_stats *stats = nl_reader_get_stats(self->reader);
     return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "records", (unsigned long long)stats->records, "malformed",
                          (unsigned long long)stats->malformed, "unterminated", (unsigned long long)stats->unterminated,
                          "lost", (unsigned long long)stats->lost, "repeated", (unsigned long long)stats->repeated,

@@ -27,12 +27,6 @@ NL_API bool nl_buffer_reserve(nl_buffer *buffer, size_t extra);
  */
 NL_API bool nl_buffer_append(nl_buffer *buffer, const void *data, size_t size);
 
-/*
- * Reads a size such as "65536", "64k", "256M" or "1G" (1k is 1024 bytes; case does not matter) from a NUL-terminated
- * text. True and *size set when all of text is one and it fits.
- */
-NL_API bool nl_size_parse(const char *text, size_t *size);
-
 /* Frees the bytes; the buffer is empty and usable again. */
 NL_API void nl_buffer_free(nl_buffer *buffer);
 

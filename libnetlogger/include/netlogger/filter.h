@@ -78,11 +78,5 @@ NL_API void nl_filter_free(nl_filter *filter);
  */
 NL_API bool nl_filter_matches(const nl_filter *filter, const nl_record *record);
 
-/*
- * The expression in canonical form: compiled, it gives an equal filter of the same text. Blanks, parentheses, spelling
- * of operators, times, levels and quotes are made alike; nothing is reordered. Belongs to filter.
- */
-NL_API const char *nl_filter_text(const nl_filter *filter);
-
 NL_END_DECLS
 #endif

@@ -33,9 +33,8 @@ typedef enum nl_level {
 
 /* All calls below are safe in any thread and in signal handlers. */
 
-/* The name that ULM (nl_level_name) or BP (nl_level_bp_name) gives a level, "" for NL_LEVEL_NONE; static storage. */
+/* The name that ULM gives a level, "" for NL_LEVEL_NONE; static storage. */
 NL_API const char *nl_level_name(nl_level level);
-NL_API const char *nl_level_bp_name(nl_level level);
 
 /* The level that text[0..size) names in ULM or BP, in any case; NL_LEVEL_NONE when it names none. */
 NL_API nl_level nl_level_parse(const char *text, size_t size);

@@ -25,11 +25,54 @@ NL_BEGIN_DECLS
 
 typedef struct nl_reader nl_reader;
 
+/* One piece of input that could not be read. Everything in it lasts only during the call. */
+typedef struct nl_malformed {
+    const char *source; /* the name given to the decoder or reader */
+    uint64_t line;      /* counted from 1; 0 when it is (part of) a block */
+    uint64_t offset;    /* bytes from the start of the input to the first byte of text */
+    const char *reason;
+    nl_string text; /* of a line, a block, or what is none: the bytes, the first max_record_size of them */
+} nl_malformed;
+
+/* Sequence numbers from ... up to, without the latter. */
+typedef struct nl_number_range {
+    uint64_t from;
+    uint64_t to;
+} nl_number_range;
+
+/* Records of one stream that are missing from an input. Everything in it lasts only during the call. */
+typedef struct nl_lost {
+    const char *source;       /* the name given to the decoder or reader */
+    unsigned char stream[16]; /* all zero: of no stream */
+    uint64_t count;           /* of records */
+    uint64_t dropped;         /* of these, by the producer itself; the others went missing on the way */
+    int64_t from_ns;          /* when: no record is missing before ... */
+    int64_t to_ns;            /* ... and after */
+    nl_number_range numbers;  /* of the count - dropped records; empty: they are not known */
+} nl_lost;
+
 typedef struct nl_reader_options {
-    nl_decoder_options decoder; /* its source is set by the reader when NULL */
-    bool follow;                /* at the end wait for more */
+    nl_format format;       /* NL_FORMAT_UNKNOWN: the content tells */
+    nl_fraction fraction;   /* how short fractions of a second are read */
+    size_t max_record_size; /* bytes of a line; 0: 1 MiB. A longer line is malformed */
+    void (*on_malformed)(void *user, const nl_malformed *what); /* NULL: malformed input is only counted */
+    void (*on_lost)(void *user, const nl_lost *what);           /* NULL: missing records are only counted */
+    void *user;                                                 /* passed to the callbacks */
+    bool follow;                                                /* at the end wait for more */
     bool nonblocking; /* with follow, or on a pipe or collector: nl_reader_next returns NL_AGAIN instead of waiting */
 } nl_reader_options;
+
+typedef struct nl_reader_stats {
+    uint64_t records;      /* handed out */
+    uint64_t malformed;    /* pieces that could not be read */
+    uint64_t unterminated; /* records with NL_RECORD_UNTERMINATED */
+    uint64_t bytes;        /* fed */
+    uint64_t lost;         /* records that are missing from their streams */
+    int64_t lost_from_ns;  /* the time in which they all were, 0 when there are none */
+    int64_t lost_to_ns;
+    uint64_t repeated; /* records that were met already, and passed over */
+    uint64_t blocks;   /* of the binary format: handed out or passed over, whole */
+} nl_reader_stats;
 
 /*
  * Opens url (see url.h: a file, "-", memory:NAME, a collector); options may be NULL for all defaults. NULL with the
@@ -56,19 +99,8 @@ NL_API nl_status nl_reader_next(nl_reader *reader, const nl_record **record);
  */
 NL_API nl_status nl_reader_seek(nl_reader *reader, int64_t from_ns);
 
-/* As nl_reader_seek; and where there is an index, what holds nothing before to_ns is passed over, too. */
-NL_API nl_status nl_reader_seek_range(nl_reader *reader, int64_t from_ns, int64_t to_ns);
-
-/* The format found, NL_FORMAT_UNKNOWN before the first record. */
-NL_API nl_format nl_reader_format(const nl_reader *reader);
-
 /* Counts so far; belongs to the reader. */
-NL_API const nl_decoder_stats *nl_reader_get_stats(const nl_reader *reader);
-
-/* The source's size in bytes when it is a plain file that says, 0 otherwise, and how many of them were read: for
- * progress. */
-NL_API uint64_t nl_reader_size(const nl_reader *reader);
-NL_API uint64_t nl_reader_position(const nl_reader *reader);
+NL_API const nl_reader_stats *nl_reader_get_stats(const nl_reader *reader);
 
 NL_END_DECLS
 #endif

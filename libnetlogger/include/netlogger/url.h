@@ -30,47 +30,7 @@
 #error "include <netlogger.h>, not its parts"
 #endif
 
-NL_BEGIN_DECLS
-
+/* The TCP and UDP port of a collector whose URL has none. */
 #define NL_DEFAULT_PORT 14830
 
-typedef enum nl_scheme {
-    NL_SCHEME_STDIO, /* "-" */
-    NL_SCHEME_FILE,
-    NL_SCHEME_NETLOG,
-    NL_SCHEME_UNIX,
-    NL_SCHEME_SYSLOG,
-    NL_SCHEME_MEMORY,
-    NL_SCHEME_NETLOGS,
-    NL_SCHEME_UDP,
-    NL_SCHEME_INHERITED,
-    NL_SCHEME_NATS,
-} nl_scheme;
-
-typedef struct nl_url_option {
-    char *name;
-    char *value;
-} nl_url_option;
-
-typedef struct nl_url {
-    nl_scheme scheme;
-    char *text; /* as it was given, for messages */
-    char *host; /* a collector's name or address without brackets; the servers of NATS; NULL otherwise */
-    uint16_t port;
-    char *path; /* file, socket, memory's, socket's or stream's name or syslog facility; NULL where there is none */
-    nl_url_option *options;
-    size_t option_count;
-} nl_url;
-
-/*
- * Parses text; to be freed with nl_url_free (NULL is allowed). NULL with the reason in nl_error_message() when it is no
- * URL of ours. These calls are thread-safe for URLs that no other thread frees meanwhile; not for signal handlers.
- */
-NL_API nl_url *nl_url_parse(const char *text);
-NL_API void nl_url_free(nl_url *url);
-
-/* The value of an option, NULL when it was not given; belongs to url. */
-NL_API const char *nl_url_option_value(const nl_url *url, const char *name);
-
-NL_END_DECLS
 #endif

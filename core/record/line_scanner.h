@@ -11,13 +11,10 @@
  *
  * A scanner is for one thread at a time; parts of one log may be scanned by several.
  */
-#ifndef NETLOGGER_LINES_H
-#define NETLOGGER_LINES_H
-#ifndef NL_INSIDE_UMBRELLA
-#error "include <netlogger.h>, not its parts"
-#endif
+#ifndef NETLOGGER_RECORD_LINE_SCANNER_H
+#define NETLOGGER_RECORD_LINE_SCANNER_H
 
-NL_BEGIN_DECLS
+#include <netlogger.h>
 
 typedef struct nl_line_scanner nl_line_scanner;
 
@@ -57,19 +54,18 @@ static inline bool nl_line_is_plain(nl_scanned_line line)
  * A scanner of lines in a text format: those in another one are not plain. NULL when format is any other, or there is
  * no memory. fraction is how short fractions of a second are read. Freed with nl_line_scanner_free (NULL is allowed).
  */
-NL_API nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction);
-NL_API void nl_line_scanner_free(nl_line_scanner *scanner);
+nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction);
+void nl_line_scanner_free(nl_line_scanner *scanner);
 
 /*
  * Scans lines in data[0..size), which begins with a line, until most of them were put into lines or none is left that
  * ends in it. offset is that of data, added to theirs. Returns how many there are; *used is the size of them with their
  * newlines.
  */
-NL_API size_t nl_lines_scan(nl_line_scanner *scanner, const char *data, size_t size, uint64_t offset,
-                            nl_scanned_line *lines, size_t most, size_t *used);
+size_t nl_lines_scan(nl_line_scanner *scanner, const char *data, size_t size, uint64_t offset, nl_scanned_line *lines,
+                     size_t most, size_t *used);
 
 /* Whether a NUL was met since the scanner was made. */
-NL_API bool nl_line_scanner_met_nul(const nl_line_scanner *scanner);
+bool nl_line_scanner_met_nul(const nl_line_scanner *scanner);
 
-NL_END_DECLS
 #endif

@@ -5,13 +5,10 @@
  * block of the binary format, a frame of a compressed file) is good; who goes on with the file cuts the rest off first,
  * or the next record would be part of the damage.
  */
-#ifndef NETLOGGER_ARCHIVE_H
-#define NETLOGGER_ARCHIVE_H
-#ifndef NL_INSIDE_UMBRELLA
-#error "include <netlogger.h>, not its parts"
-#endif
+#ifndef NETLOGGER_READER_ARCHIVE_H
+#define NETLOGGER_READER_ARCHIVE_H
 
-NL_BEGIN_DECLS
+#include <netlogger.h>
 
 /*
  * How many bytes of the file at path, which nobody is changing, end with its last whole record (*whole), of how many
@@ -19,7 +16,6 @@ NL_BEGIN_DECLS
  * told. Of text the end is looked at; of blocks every header is, and the last block's checksum. NL_OK; NL_FAILED with
  * the reason in nl_error_message() when it can't be read. Any thread.
  */
-NL_API nl_status nl_archive_find_end(const char *path, uint64_t *size, uint64_t *whole);
+nl_status nl_archive_find_end(const char *path, uint64_t *size, uint64_t *whole);
 
-NL_END_DECLS
 #endif

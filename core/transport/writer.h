@@ -7,13 +7,10 @@
  * 64 KiB, or less when buffer_size is less or nl_writer_flush asks for it. The destination is named by a URL (url.h). A
  * writer is for one thread at a time.
  */
-#ifndef NETLOGGER_WRITER_H
-#define NETLOGGER_WRITER_H
-#ifndef NL_INSIDE_UMBRELLA
-#error "include <netlogger.h>, not its parts"
-#endif
+#ifndef NETLOGGER_TRANSPORT_WRITER_H
+#define NETLOGGER_TRANSPORT_WRITER_H
 
-NL_BEGIN_DECLS
+#include <netlogger.h>
 
 typedef struct nl_writer nl_writer;
 
@@ -31,38 +28,37 @@ typedef struct nl_writer_options {
  * Opens url; options may be NULL for all defaults. NULL with the reason in nl_error_message() when it can't be opened.
  * Closed with nl_writer_close, to which NULL must not be given: what it returns is of a writer.
  */
-NL_API nl_writer *nl_writer_open(const char *url, const nl_writer_options *options);
+nl_writer *nl_writer_open(const char *url, const nl_writer_options *options);
 
 /* Writes a record, perhaps only into the buffer. NL_OK, or NL_FAILED with the reason in nl_error_message(). */
-NL_API nl_status nl_writer_put(nl_writer *writer, const nl_record *record);
+nl_status nl_writer_put(nl_writer *writer, const nl_record *record);
 
 /*
  * Writes lines that are whole records in the writer's format already (size bytes that end in a newline), as they are.
  * The format is one of text. level is for syslog. Results as nl_writer_put.
  */
-NL_API nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size);
+nl_status nl_writer_put_text(nl_writer *writer, nl_level level, const char *lines, size_t size);
 
 /*
  * Writes blocks as they are: as many of data[0..size) as are whole, *taken bytes. The format is nlb.
  * Results as nl_writer_put; to a collector, NL_OK from nl_writer_flush means that it has acknowledged them, and
  * after NL_FAILED those that it has not are sent again.
  */
-NL_API nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size, size_t *taken);
+nl_status nl_writer_put_blocks(nl_writer *writer, const char *data, size_t size, size_t *taken);
 
 /* Hands everything buffered to the destination. On NL_FAILED what was not written stays buffered. */
-NL_API nl_status nl_writer_flush(nl_writer *writer);
+nl_status nl_writer_flush(nl_writer *writer);
 
 /* Files: closes the file and opens the name again, so that a file moved away is let go. Others: only flushes. */
-NL_API nl_status nl_writer_reopen(nl_writer *writer);
+nl_status nl_writer_reopen(nl_writer *writer);
 
 /*
  * Flushes and closes; the writer is gone whatever it returns. NL_FAILED when the last bytes could not be written: an
  * atomic writer then leaves the old file as it was and removes its own.
  */
-NL_API nl_status nl_writer_close(nl_writer *writer);
+nl_status nl_writer_close(nl_writer *writer);
 
 /* Closes without writing what is buffered; an atomic writer leaves the old file as it was. NULL is allowed. */
-NL_API void nl_writer_discard(nl_writer *writer);
+void nl_writer_discard(nl_writer *writer);
 
-NL_END_DECLS
 #endif

@@ -16,41 +16,12 @@
  *
  * One decoder is for one thread at a time.
  */
-#ifndef NETLOGGER_DECODER_H
-#define NETLOGGER_DECODER_H
-#ifndef NL_INSIDE_UMBRELLA
-#error "include <netlogger.h>, not its parts"
-#endif
+#ifndef NETLOGGER_READER_DECODER_H
+#define NETLOGGER_READER_DECODER_H
 
-NL_BEGIN_DECLS
+#include <netlogger.h>
 
 typedef struct nl_decoder nl_decoder;
-
-/* One piece of input that could not be read. Everything in it lasts only during the call. */
-typedef struct nl_malformed {
-    const char *source; /* the name given to the decoder or reader */
-    uint64_t line;      /* counted from 1; 0 when it is (part of) a block */
-    uint64_t offset;    /* bytes from the start of the input to the first byte of text */
-    const char *reason;
-    nl_string text; /* of a line, a block, or what is none: the bytes, the first max_record_size of them */
-} nl_malformed;
-
-/* Sequence numbers from ... up to, without the latter. */
-typedef struct nl_number_range {
-    uint64_t from;
-    uint64_t to;
-} nl_number_range;
-
-/* Records of one stream that are missing from an input. Everything in it lasts only during the call. */
-typedef struct nl_lost {
-    const char *source;       /* the name given to the decoder or reader */
-    unsigned char stream[16]; /* all zero: of no stream */
-    uint64_t count;           /* of records */
-    uint64_t dropped;         /* of these, by the producer itself; the others went missing on the way */
-    int64_t from_ns;          /* when: no record is missing before ... */
-    int64_t to_ns;            /* ... and after */
-    nl_number_range numbers;  /* of the count - dropped records; empty: they are not known */
-} nl_lost;
 
 /*
  * What is remembered of streams of numbered records by several decoders together, so that a stream may go on in another
@@ -58,8 +29,8 @@ typedef struct nl_lost {
  * for longest are forgotten first. Freed with nl_streams_free (NULL is allowed) after the decoders that use it.
  */
 typedef struct nl_streams nl_streams;
-NL_API nl_streams *nl_streams_new(void);
-NL_API void nl_streams_free(nl_streams *streams);
+nl_streams *nl_streams_new(void);
+void nl_streams_free(nl_streams *streams);
 
 enum { NL_STREAM_GAPS_MOST = 16 };
 
@@ -73,14 +44,13 @@ typedef struct nl_stream_state {
 } nl_stream_state;
 
 /* Reads what is remembered of the stream of that name. False when it was not met, or was forgotten. */
-NL_API bool nl_streams_get(const nl_streams *streams, const unsigned char stream[16], nl_stream_state *state);
+bool nl_streams_get(const nl_streams *streams, const unsigned char stream[16], nl_stream_state *state);
 
 /* Remembers that of a stream, in place of what was; its name is not all zero. */
-NL_API void nl_streams_set(nl_streams *streams, const nl_stream_state *state);
+void nl_streams_set(nl_streams *streams, const nl_stream_state *state);
 
 /* Calls function for every stream, those that would be forgotten first before the others; it must not change them. */
-NL_API void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state),
-                            void *user);
+void nl_streams_list(const nl_streams *streams, void (*function)(void *user, const nl_stream_state *state), void *user);
 
 /*
  * The exact set of sequence numbers that several decoders read, of all streams, in any order. A number is missing when
@@ -89,23 +59,23 @@ NL_API void nl_streams_list(const nl_streams *streams, void (*function)(void *us
  * Freed with nl_sequences_free (NULL is allowed) after the decoders that use it.
  */
 typedef struct nl_sequences nl_sequences;
-NL_API nl_sequences *nl_sequences_new(void);
-NL_API void nl_sequences_free(nl_sequences *sequences);
+nl_sequences *nl_sequences_new(void);
+void nl_sequences_free(nl_sequences *sequences);
 
 /*
  * Calls function for each range of missing numbers, by stream and number; source is the input that showed the range.
  * Lists nothing when an input was not read in full: nl_reader_seek_range passed over parts, or the latest call of
  * nl_decoder_next returned a record.
  */
-NL_API void nl_sequences_list_missing(const nl_sequences *sequences, void (*function)(void *user, const nl_lost *what),
-                                      void *user);
+void nl_sequences_list_missing(const nl_sequences *sequences, void (*function)(void *user, const nl_lost *what),
+                               void *user);
 
 /* Whether everything was checked. Otherwise there were too many streams or gaps, and more records may be missing. */
-NL_API bool nl_sequences_is_complete(const nl_sequences *sequences);
+bool nl_sequences_is_complete(const nl_sequences *sequences);
 
 /* The number after the highest one of a stream, and the time of the record with the highest. False when not met. */
-NL_API bool nl_sequences_get(const nl_sequences *sequences, const unsigned char stream[16], uint64_t *next,
-                             int64_t *latest_ns);
+bool nl_sequences_get(const nl_sequences *sequences, const unsigned char stream[16], uint64_t *next,
+                      int64_t *latest_ns);
 
 typedef struct nl_decoder_options {
     const char *source;                                         /* a name for reports; "-" when NULL; copied */
@@ -122,21 +92,11 @@ typedef struct nl_decoder_options {
     nl_sequences *once;      /* shared: a record whose number is in it is passed over. NULL: none */
 } nl_decoder_options;
 
-typedef struct nl_decoder_stats {
-    uint64_t records;      /* handed out */
-    uint64_t malformed;    /* pieces that could not be read */
-    uint64_t unterminated; /* records with NL_RECORD_UNTERMINATED */
-    uint64_t bytes;        /* fed */
-    uint64_t lost;         /* records that are missing; with shared streams or sequences only what was dropped */
-    int64_t lost_from_ns;  /* the time in which they all were, 0 when there are none */
-    int64_t lost_to_ns;
-    uint64_t repeated; /* records that were met already, and passed over */
-    uint64_t blocks;   /* of the binary format: handed out or passed over, whole */
-} nl_decoder_stats;
+typedef nl_reader_stats nl_decoder_stats;
 
 /* options may be NULL for all defaults. Freed with nl_decoder_free. */
-NL_API nl_decoder *nl_decoder_new(const nl_decoder_options *options);
-NL_API void nl_decoder_free(nl_decoder *decoder);
+nl_decoder *nl_decoder_new(const nl_decoder_options *options);
+void nl_decoder_free(nl_decoder *decoder);
 
 /* A block of the binary format that was found whole. Everything in it lasts only during the call. */
 typedef struct nl_block_view {
@@ -159,23 +119,22 @@ typedef struct nl_block_view {
  * records are handed out. With take, one of which nothing was met before and whose records were all read by way of
  * trial is not handed out as records, only as its bytes (taken is then true); the counts are the same.
  */
-NL_API void nl_decoder_on_block(nl_decoder *decoder, bool take,
-                                void (*on_block)(void *user, const nl_block_view *block), void *user);
+void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *user, const nl_block_view *block),
+                         void *user);
 
 /*
  * Asks for questions for the time (doc/binary-format.md, "Time"): on_question is called with what each holds, the time
  * sent_ns at which its sender sent it, by the sender's clock. Without it they are passed over, as blocks of unknown
  * type are. on_question may not touch the decoder.
  */
-NL_API void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user);
+void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user);
 
 /*
  * Notes that a block, which is of a stream, has come, as a decoder that shares these streams does. Returns how many
  * ranges of its numbers had not come before, which are then in fresh, rising: for who passes blocks on to several
  * places, some of which have had more of a stream than others.
  */
-NL_API size_t nl_streams_take(nl_streams *streams, const nl_block_view *block,
-                              nl_number_range fresh[NL_STREAM_GAPS_MOST + 1]);
+size_t nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_number_range fresh[NL_STREAM_GAPS_MOST + 1]);
 
 /*
  * Asks for blocks that nothing was looked at of but their headers and checksums: on_block is called for each that is
@@ -183,8 +142,8 @@ NL_API size_t nl_streams_take(nl_streams *streams, const nl_block_view *block,
  * are reported here all the same; stats.records counts what the headers say. With shared streams a block that was met
  * already as a whole is passed over; one that was in part is shown with all its records.
  */
-NL_API void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user, const nl_block_view *block),
-                                       void *user);
+void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user, const nl_block_view *block),
+                                void *user);
 
 /*
  * Asks before each block whether it may be decoded now: when not, nl_decoder_next returns NL_AGAIN, what is left of the
@@ -192,46 +151,45 @@ NL_API void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(voi
  * is fed. For who cannot take all records that a piece may hold at once: there may be very many of them in few bytes.
  * may NULL: they always may.
  */
-NL_API void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user);
-NL_API bool nl_decoder_is_paused(const nl_decoder *decoder);
+void nl_decoder_ask(nl_decoder *decoder, bool (*may)(void *user), void *user);
+bool nl_decoder_is_paused(const nl_decoder *decoder);
 
 /*
  * Gives the decoder more bytes. It borrows data until nl_decoder_next has returned NL_AGAIN; calling this again before
  * that does nothing but set nl_error_message(). The bytes are not changed.
  */
-NL_API void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
+void nl_decoder_feed(nl_decoder *decoder, const char *data, size_t size);
 
 /*
  * Says that so many lines, size bytes with their newlines, were not fed because they are of no interest or were read in
  * another way (lines.h): what is fed next comes after them, and reports say so. format is theirs. Only between lines of
  * text: otherwise it does nothing but set nl_error_message().
  */
-NL_API void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size);
+void nl_decoder_pass_over(nl_decoder *decoder, nl_format format, uint64_t lines, uint64_t size);
 
 /* Says that no more bytes come: the next calls give what is left, then NL_END. */
-NL_API void nl_decoder_finish(nl_decoder *decoder);
+void nl_decoder_finish(nl_decoder *decoder);
 
 /*
  * The next record: NL_OK with *record valid until the next call on this decoder; NL_AGAIN when more bytes are needed;
  * NL_END after nl_decoder_finish when there are no more. Malformed input is reported to on_malformed and passed over.
  */
-NL_API nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
+nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record);
 
 /* The sequence number of the record that was handed out last. It means nothing unless that came in a block of a
  * stream. */
-NL_API uint64_t nl_decoder_sequence(const nl_decoder *decoder);
+uint64_t nl_decoder_sequence(const nl_decoder *decoder);
 
 /* The format found, NL_FORMAT_UNKNOWN while it is not known yet. */
-NL_API nl_format nl_decoder_format(const nl_decoder *decoder);
+nl_format nl_decoder_format(const nl_decoder *decoder);
 
 /* After NL_AGAIN: whether it keeps part of a line or block whose rest has not come. */
-NL_API bool nl_decoder_is_midway(const nl_decoder *decoder);
+bool nl_decoder_is_midway(const nl_decoder *decoder);
 
 /* After NL_AGAIN: about how many bytes of memory it takes for what it keeps, besides what any decoder takes. */
-NL_API size_t nl_decoder_held(const nl_decoder *decoder);
+size_t nl_decoder_held(const nl_decoder *decoder);
 
 /* Counts so far; belongs to the decoder. */
-NL_API const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder);
+const nl_decoder_stats *nl_decoder_get_stats(const nl_decoder *decoder);
 
-NL_END_DECLS
 #endif
