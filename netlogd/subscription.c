@@ -484,7 +484,8 @@ static void make_place(subscriptions *all)
     match_at_once(all);
     if (!backlog_is_full(all->backlog))
         return;
-    if (disconnect_costly(all))
+    /* A group that had no turn yet is not known to be costly. */
+    while (backlog_is_full(all->backlog) && disconnect_costly(all))
         match_at_once(all);
     if (!backlog_is_full(all->backlog))
         return;
