@@ -380,9 +380,14 @@ static void begin_turn(connection *c)
     bool whole = !c->at->asked->hosts_certified && outputs_want_blocks(c->server->outputs) &&
                  !subscriptions_want_records(c->server->subscriptions);
     nl_decoder_on_block(c->decoder, whole, on_block, c);
+    c->first = true;
+}
+
+/* Sets the end of the turn; the bytes that were read are charged, but do not count for that. */
+static void set_budget(connection *c)
+{
     uint64_t budget = c->at_once ? turns_budget_at_once(c->server->turns) : TURNS_BUDGET;
     c->work_max = nl_decoder_work(c->decoder) + budget;
-    c->first = true;
 }
 
 /* Charges the client for what its turn cost. */
@@ -398,6 +403,7 @@ static void feed(connection *c, const char *data, size_t size)
 {
     begin_turn(c);
     nl_decoder_feed(c->decoder, data, size);
+    set_budget(c);
     take_records(c);
 }
 
@@ -496,6 +502,7 @@ static outcome read_some(connection *c)
 {
     if (c->rest) {
         begin_turn(c);
+        set_budget(c);
         take_records(c);
         return nl_decoder_is_refused(c->decoder) ? refuse_stream(c) : MORE;
     }

@@ -519,7 +519,8 @@ uint64_t nl_decoder_next_work(const nl_decoder *d)
     uint64_t records = header.record_count < NL_BLOCK_EXPANDED_MAX / NL_BLOCK_RECORD_EXPANDED
                            ? header.record_count
                            : NL_BLOCK_EXPANDED_MAX / NL_BLOCK_RECORD_EXPANDED;
-    return NL_WORK_RAW * (uint64_t)header.raw_size + NL_WORK_RECORD * records;
+    uint64_t raw = header.flags & NL_BLOCK_FLAG_ZSTD ? NL_WORK_RAW * (uint64_t)header.raw_size : 0;
+    return raw + (d->take_blocks ? NL_WORK_CHECK : NL_WORK_RECORD) * records;
 }
 
 uint64_t nl_decoder_sequence(const nl_decoder *d)

@@ -98,7 +98,8 @@ static void try_expression(const uint8_t *data, size_t size)
 {
     const uint8_t *newline = memchr(data, '\n', size);
     size_t line = newline != NULL ? (size_t)(newline - data) : size;
-    char *text = fuzz_copy(data, line + 1);
+    char *text = realloc(fuzz_copy(data, line), line + 1);
+    fuzz_expect(text != NULL, "there is memory");
     text[line] = '\0';
     nl_filter *filter = nl_filter_parse(text);
     free(text);
