@@ -1,6 +1,9 @@
 # Code that the library and the programs share: a static library whose symbols stay hidden.
 noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_SOURCES = \
+	%D%/record/logfmt.c \
+	%D%/record/logfmt.h \
+	%D%/record/format_info.h \
 	%D%/base/memory.h \
 	%D%/base/program_memory.h \
 	%D%/reader/admission.h \

@@ -4,6 +4,7 @@
 
 #include "output/output.h"
 #include "program/program.h"
+#include "record/format_info.h"
 #include "record/record_internal.h"
 
 #include <stdlib.h>
@@ -15,8 +16,8 @@ enum {
 };
 
 typedef struct entry {
-    nl_record *record; /* NULL: never used */
-    nl_buffer lines[2];
+    nl_record *record;                /* NULL: never used */
+    nl_buffer lines[NL_FORMAT_COUNT]; /* the record in the text formats, empty until one is needed */
     size_t size;
 } entry;
 
@@ -55,8 +56,8 @@ void backlog_free(backlog *b)
 {
     for (size_t i = 0; i < BACKLOG_RECORDS; i++) {
         nl_record_free(b->entries[i].record);
-        nl_buffer_free(&b->entries[i].lines[0]);
-        nl_buffer_free(&b->entries[i].lines[1]);
+        for (int format = 0; format < NL_FORMAT_COUNT; format++)
+            nl_buffer_free(&b->entries[i].lines[format]);
     }
     free(b);
 }
@@ -93,7 +94,7 @@ void backlog_drop(backlog *b, uint64_t before)
         b->size -= e->size;
         if (e->size > SMALL_RECORD)
             nl_record_trim(e->record);
-        for (int i = 0; i < 2; i++) {
+        for (int i = 0; i < NL_FORMAT_COUNT; i++) {
             e->lines[i].size = 0;
             if (e->lines[i].capacity > KEPT_LINE)
                 nl_buffer_free(&e->lines[i]);
@@ -109,7 +110,7 @@ const nl_record *backlog_record(const backlog *b, uint64_t number)
 nl_string backlog_line(backlog *b, uint64_t number, nl_format format)
 {
     entry *e = entry_of(b, number);
-    nl_buffer *line = &e->lines[format == NL_FORMAT_BP];
+    nl_buffer *line = &e->lines[format];
     if (line->size == 0) {
         output_put_line(e->record, format, line);
         e->size += line->size;

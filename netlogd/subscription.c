@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "record/format_info.h"
 #include "subscription.h"
 
 #include "allowance.h"
@@ -699,6 +700,14 @@ static nl_status parse_since(const char *text, int64_t *time_ns)
     return NL_OK;
 }
 
+static void fail_format(request *r)
+{
+    char formats[100], message[150];
+    nl_format_list(formats, sizeof formats);
+    snprintf(message, sizeof message, "FORMAT is none of %s", formats);
+    request_fail(r, message);
+}
+
 /* Reads what is asked for into wanted. False when r was failed. */
 static bool read_wish(request *r, const nl_record *asked, group *wanted, char where[NL_FILTER_SIZE_MAX + 1])
 {
@@ -706,7 +715,7 @@ static bool read_wish(request *r, const nl_record *asked, group *wanted, char wh
     wanted->format = NL_FORMAT_ULM;
     if (request_value(r, asked, "FORMAT", text, sizeof text) &&
         (wanted->format = nl_format_parse(text)) == NL_FORMAT_UNKNOWN)
-        request_fail(r, "FORMAT is none of ulm, bp, nlb");
+        fail_format(r);
     if (!r->ending && request_value(r, asked, "SINCE", text, sizeof text)) {
         wanted->has_since = true;
         if (parse_since(text, &wanted->since_ns) != NL_OK)

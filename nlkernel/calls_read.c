@@ -122,7 +122,7 @@ static bool read_foreign(input *in, const importer_kind *kind)
     foreign f = {.calls = in->calls, .reading = in->reading, .name = in->name};
     f.taker = (taker){{&taker_kind}, in->calls};
     f.sink = (sink){.out = &f.taker.base, .about = &about};
-    f.importer = kind->open(NULL);
+    f.importer = importer_open(kind, NULL);
     bool good = true;
     while (good && !in->ended) {
         if (in->bytes.size >= PIECE_SIZE)

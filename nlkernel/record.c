@@ -20,8 +20,8 @@ enum { OPTION_ZSTD = 0x1000 };
 static const struct argp_option options[] = {
     {"output", 'o', "FILE", 0,
      "Write there (default nlkernel.nlb; - for standard output): the binary format when it ends in .nlb, else text", 0},
-    {"format", 'f', "FORMAT", 0, "ulm, bp or nlb, whatever FILE is called. Only nlb keeps up with millions a second",
-     0},
+    {"format", 'f', "FORMAT", 0,
+     "ulm, bp, logfmt or nlb, whatever FILE is called. Only nlb keeps up with millions a second", 0},
     {"zstd", OPTION_ZSTD, "LEVEL", 0, "nlb: compress (1 to 19; default: not)", 0},
     {0},
 };
@@ -32,7 +32,7 @@ static nl_format read_format(const char *text, struct argp_state *state)
 {
     nl_format format = nl_format_parse(text);
     if (format == NL_FORMAT_UNKNOWN)
-        argp_error(state, "--format %s: ulm, bp or nlb is wanted", text);
+        argp_error(state, "--format %s: ulm, bp, logfmt or nlb is needed", text);
     return format;
 }
 

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "record/format_info.h"
 #include "fix_clocks.h"
 
 #include "temporary.h"
@@ -207,7 +208,7 @@ static void read_log(fix_clocks *f, input_settings *settings, const char *name, 
     nl_status status = NL_FAILED;
     while (log != NULL && (status = program_log_next(log, NULL, &record)) == NL_OK) {
         if (settings->format == NL_FORMAT_UNKNOWN)
-            settings->format = record->raw_format == NL_FORMAT_BP ? NL_FORMAT_BP : NL_FORMAT_ULM;
+            settings->format = nl_format_is_text(record->raw_format) ? record->raw_format : NL_FORMAT_ULM;
         correction_learn(f->correction, record);
         if (settings->where.filter == NULL || nl_filter_matches(settings->where.filter, record))
             keep(f, record);

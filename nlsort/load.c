@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "record/format_info.h"
 #include "load.h"
 
 #include "record/zstd_magic.h"
@@ -92,7 +93,7 @@ load *load_open(input_settings *settings, const char *path)
     if (fd < 0)
         return NULL;
     nl_format own = find_format(fd, settings->reading.fraction);
-    if (own != NL_FORMAT_ULM && own != NL_FORMAT_BP) {
+    if (!nl_format_is_text(own)) {
         close(fd);
         return NULL;
     }

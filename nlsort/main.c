@@ -120,11 +120,11 @@ static const nl_option options[] = {
      NL_OPTION_MEMBER(arguments, follow),
      .help = "With --window: wait at the end of files for more"},
     {.name = "format",
-     .value = "ulm|bp|nlb",
-     .initial = "(nlb if the output's name ends in .nlb, else that of the first record, or ulm if that is nlb)",
+     .value = "FORMAT",
+     .initial = "(what the output's suffix says, else that of the first record, or ulm if that is nlb)",
      .set = program_set_format,
      NL_OPTION_MEMBER(arguments, input.format),
-     .help = "The output's format"},
+     .help = "The output's format: ulm, bp, logfmt or nlb"},
     {0},
 };
 

@@ -34,11 +34,13 @@ static bool list_formats(void *settings, const nl_option *row, const char *value
 {
     (void)settings, (void)row, (void)value, (void)message;
     printf("read:\n");
-    for (size_t i = 0; importer_kinds[i] != NULL; i++)
-        printf("  %-10s %s\n", importer_kinds[i]->name, importer_kinds[i]->what);
+    const importer_kind *from;
+    for (size_t i = 0; (from = importer_kind_at(i)) != NULL; i++)
+        printf("  %-10s %s\n", from->name, from->what);
     printf("written:\n");
-    for (size_t i = 0; exporter_kinds[i] != NULL; i++)
-        printf("  %-10s %s\n", exporter_kinds[i]->name, exporter_kinds[i]->what);
+    const exporter_kind *to;
+    for (size_t i = 0; (to = exporter_kind_at(i)) != NULL; i++)
+        printf("  %-10s %s\n", to->name, to->what);
     exit(program_finish(PROGRAM_DONE));
 }
 

@@ -1,7 +1,7 @@
 /* nlwrite: writes one event from a shell, or passes on the records that it reads. */
 #include "config.h"
 
-#include "record/field_name.h"
+#include "record/text.h"
 #include "program/program.h"
 #include "record/format.h"
 
@@ -52,7 +52,7 @@ static const nl_option options[] = {
     {0},
 };
 
-static bool writes_bp(const char *destination)
+static nl_format format_of_destination(const char *destination)
 {
     nl_url *url = nl_url_parse(destination);
     const char *option = url != NULL ? nl_url_option_value(url, "format") : NULL;
@@ -60,33 +60,30 @@ static bool writes_bp(const char *destination)
                        : url != NULL && url->scheme == NL_SCHEME_FILE ? nl_format_of_name(url->path)
                                                                       : NL_FORMAT_UNKNOWN;
     nl_url_free(url);
-    return format == NL_FORMAT_BP;
+    return format;
 }
 
-/* What says that standard field; NULL: the name is none's, in the format that is written. */
-static const char *standard_field(const char *name, size_t size, bool bp)
+/* How to set the standard field of that name in a format; NULL when it is the name of none. */
+static const char *standard_field(const char *name, size_t size, nl_format format)
 {
-    static const struct {
-        const char *names[2], *instead;
-    } all[] = {{{"DATE", "ts"}, "nlwrite sets it to the present time"},
-               {{"HOST", "host"}, "use --host"},
-               {{"PROG", "prog"}, "use --prog"},
-               {{"LVL", "level"}, "use --level"},
-               {{"NL.EVNT", "event"}, "EVENT sets it"}};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        if (strlen(all[i].names[bp]) == size && memcmp(all[i].names[bp], name, size) == 0)
-            return all[i].instead;
-    return NULL;
+    static const char *const instead[] = {[NL_MEMBER_TIME] = "nlwrite sets it to the present time",
+                                          [NL_MEMBER_HOST] = "use --host",
+                                          [NL_MEMBER_PROG] = "use --prog",
+                                          [NL_MEMBER_LEVEL] = "use --level",
+                                          [NL_MEMBER_EVENT] = "EVENT sets it"};
+    const nl_text_format *text = nl_format_get_info(nl_format_is_text(format) ? format : NL_FORMAT_ULM)->text;
+    nl_member member = size > 0 ? text->member(name, size) : NL_MEMBER_NONE;
+    return member != NL_MEMBER_NONE ? instead[member] : NULL;
 }
 
-/* A field that would get another name in the log is none that was meant. */
-static void check_field(const char *word, bool bp)
+/* Rejects a field that would get another name in the log. */
+static void check_field(const char *word, nl_format format)
 {
     const char *equals = strchr(word, '=');
     if (equals == NULL || equals == word)
         options_fail("\"%s\" is not FIELD=VALUE", word);
     size_t size = equals != NULL ? (size_t)(equals - word) : 0;
-    const char *instead = standard_field(word, size, bp);
+    const char *instead = standard_field(word, size, format);
     if (instead != NULL)
         options_fail("%.*s is a standard field; %s", (int)size, word, instead);
     if (!nl_is_name((nl_string){word, size}))
@@ -100,9 +97,9 @@ static void check_words(const arguments *a)
         options_fail("missing EVENT; see nlwrite --help");
     if (strcmp(a->words[0], "-") == 0)
         return;
-    bool bp = writes_bp(a->destination);
+    nl_format format = format_of_destination(a->destination);
     for (int i = 1; i < a->word_count; i++)
-        check_field(a->words[i], bp);
+        check_field(a->words[i], format);
 }
 
 static const options_usage usage = {

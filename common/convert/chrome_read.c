@@ -25,7 +25,6 @@ static importer *open_reader(void *shared)
     chrome_reader *r = calloc(1, sizeof *r);
     if (r == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->base.kind = &chrome_importer;
     return &r->base;
 }
 

@@ -30,11 +30,10 @@ typedef struct chrome_writer {
 static exporter *open_writer(void *shared)
 {
     chrome_writer *w = g_new0(chrome_writer, 1);
-    w->base.kind = &chrome_exporter;
     w->shared = shared;
     w->picture = picture_new();
     w->args_kind = &json_exporter;
-    w->args = w->args_kind->open(NULL);
+    w->args = exporter_open(w->args_kind, NULL);
     return &w->base;
 }
 

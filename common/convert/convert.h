@@ -100,6 +100,7 @@ typedef struct exporter_kind {
     const char *what; /* for --help */
     bool in_order;    /* a single exporter gets all records in their order */
     bool text_only;   /* types are lost, and numbers need not be told */
+    nl_format format; /* of the library's formats, which one */
     /* What all exporters of one output share, made before any is opened; may be NULL. drawing_path: an nlv file that
      * says what the lifelines are; NULL: none. NULL, after having said why, when it can't be. */
     void *(*share)(const char *drawing_path);
@@ -127,7 +128,7 @@ typedef struct importer_kind {
     const char *name;
     const char *what; /* for --help */
     bool in_order;    /* a single importer gets all chunks in their order */
-    bool blocks;      /* ULM, BP and the binary format, which the library's decoder cuts */
+    bool blocks;      /* a format of nl_format, which the library's decoder cuts */
     nl_format format; /* of these, which one; unknown: told line by line */
     /* Whether bytes from the start of an input look like this format. */
     bool (*detect)(const char *data, size_t size);
@@ -146,9 +147,24 @@ typedef struct importer_kind {
     bool (*detect_path)(const char *path); /* whether a folder looks like it */
 } importer_kind;
 
-/* The tables of formats.c, NULL at the end. */
-extern const exporter_kind *const exporter_kinds[];
-extern const importer_kind *const importer_kinds[];
+/* An exporter and an importer of that kind, to be closed by the kind. */
+static inline exporter *exporter_open(const exporter_kind *kind, void *shared)
+{
+    exporter *e = kind->open(shared);
+    e->kind = kind;
+    return e;
+}
+
+static inline importer *importer_open(const importer_kind *kind, void *shared)
+{
+    importer *i = kind->open(shared);
+    i->kind = kind;
+    return i;
+}
+
+/* The rows of the tables of formats, those of nl_format among them; NULL behind the last. */
+const exporter_kind *exporter_kind_at(size_t index);
+const importer_kind *importer_kind_at(size_t index);
 const exporter_kind *exporter_kind_find(const char *name);
 const importer_kind *importer_kind_find(const char *name);
 
@@ -161,10 +177,14 @@ const importer_kind *importer_kind_detect(const char *data, size_t size);
 /* The same of a folder. */
 const importer_kind *importer_kind_detect_folder(const char *path);
 
-/* The table's entries, one a file. */
-extern const exporter_kind ulm_exporter, bp_exporter, nlb_exporter, json_exporter, csv_exporter, xml_exporter,
-    otlp_exporter, chrome_exporter, perfetto_exporter, spans_exporter;
-extern const importer_kind ulm_importer, bp_importer, nlb_importer, json_importer, csv_importer, xml_importer,
-    otlp_importer, chrome_importer, journal_importer, strace_importer, perf_importer, ftrace_importer, ctf_importer;
+/* The rows of a format of nl_format, which the library reads and writes. */
+const exporter_kind *netlogger_exporter_kind(nl_format format);
+const importer_kind *netlogger_importer_kind(nl_format format);
+
+/* The other rows, one format a file. */
+extern const exporter_kind json_exporter, csv_exporter, xml_exporter, otlp_exporter, chrome_exporter, perfetto_exporter,
+    spans_exporter;
+extern const importer_kind json_importer, csv_importer, xml_importer, otlp_importer, chrome_importer, journal_importer,
+    strace_importer, perf_importer, ftrace_importer, ctf_importer;
 
 #endif

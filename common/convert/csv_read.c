@@ -247,7 +247,6 @@ static void free_header(void *shared)
 static importer *open_reader(void *shared)
 {
     row_reader *r = csv_or_die(calloc(1, sizeof *r));
-    r->base.kind = &csv_importer;
     r->header = shared;
     return &r->base;
 }

@@ -90,7 +90,6 @@ static exporter *open_shapes(void *shared)
 {
     (void)shared;
     shape_writer *w = csv_or_die(calloc(1, sizeof *w));
-    w->base.kind = &shape_exporter;
     return &w->base;
 }
 
@@ -184,7 +183,6 @@ typedef struct row_writer {
 static exporter *open_rows(void *shared)
 {
     row_writer *w = csv_or_die(calloc(1, sizeof *w));
-    w->base.kind = &csv_exporter;
     w->columns = shared;
     w->cells = csv_or_die(calloc(w->columns->keys.count + 1, sizeof *w->cells));
     return &w->base;

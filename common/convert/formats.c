@@ -1,14 +1,15 @@
 /* The table of formats. */
 #include "config.h"
 
+#include "record/format_info.h"
 #include "convert/convert.h"
 
 #include <string.h>
 #include <strings.h>
 
 /* clang-format off */
-const exporter_kind *const exporter_kinds[] = {
-    &ulm_exporter, &bp_exporter, &nlb_exporter, &json_exporter, &csv_exporter,
+static const exporter_kind *const exporters[] = {
+    &json_exporter, &csv_exporter,
 #ifdef HAVE_LIBXML2
     &xml_exporter,
 #endif
@@ -16,38 +17,64 @@ const exporter_kind *const exporter_kinds[] = {
 #ifdef HAVE_ANALYSIS
     &spans_exporter, &chrome_exporter, &perfetto_exporter,
 #endif
-    NULL,
 };
 
-/* In the order in which they are asked whether an input is theirs: the most certain first. */
-const importer_kind *const importer_kinds[] = {
+/* In the order in which they are asked whether an input is theirs, before those of nl_format, and after: the most
+ * certain first. */
+static const importer_kind *const first_importers[] = {
 #ifdef HAVE_LIBXML2
     &xml_importer,
 #endif
-    &otlp_importer, &chrome_importer, &journal_importer,
-    &json_importer, &ulm_importer, &bp_importer, &nlb_importer, &csv_importer,
-    &strace_importer, &perf_importer, &ftrace_importer,
+    &otlp_importer, &chrome_importer, &journal_importer, &json_importer,
+};
+static const importer_kind *const last_importers[] = {
+    &csv_importer, &strace_importer, &perf_importer, &ftrace_importer,
 #ifdef HAVE_BABELTRACE
     &ctf_importer,
 #endif
-    NULL,
 };
 /* clang-format on */
 
+enum {
+    OWN_COUNT = NL_FORMAT_COUNT - 1, /* of nl_format, which begins at 1 */
+    EXPORTER_COUNT = sizeof exporters / sizeof exporters[0],
+    FIRST_COUNT = sizeof first_importers / sizeof first_importers[0],
+    LAST_COUNT = sizeof last_importers / sizeof last_importers[0],
+};
+
+const exporter_kind *exporter_kind_at(size_t index)
+{
+    if (index < OWN_COUNT)
+        return netlogger_exporter_kind((nl_format)(index + 1));
+    index -= OWN_COUNT;
+    return index < EXPORTER_COUNT ? exporters[index] : NULL;
+}
+
+const importer_kind *importer_kind_at(size_t index)
+{
+    if (index < FIRST_COUNT)
+        return first_importers[index];
+    index -= FIRST_COUNT;
+    if (index < OWN_COUNT)
+        return netlogger_importer_kind((nl_format)(index + 1));
+    index -= OWN_COUNT;
+    return index < LAST_COUNT ? last_importers[index] : NULL;
+}
+
 const exporter_kind *exporter_kind_find(const char *name)
 {
-    for (size_t i = 0; exporter_kinds[i] != NULL; i++)
-        if (strcasecmp(exporter_kinds[i]->name, name) == 0)
-            return exporter_kinds[i];
-    return NULL;
+    const exporter_kind *kind = exporter_kind_at(0);
+    for (size_t i = 0; kind != NULL && strcasecmp(kind->name, name) != 0;)
+        kind = exporter_kind_at(++i);
+    return kind;
 }
 
 const importer_kind *importer_kind_find(const char *name)
 {
-    for (size_t i = 0; importer_kinds[i] != NULL; i++)
-        if (strcasecmp(importer_kinds[i]->name, name) == 0)
-            return importer_kinds[i];
-    return NULL;
+    const importer_kind *kind = importer_kind_at(0);
+    for (size_t i = 0; kind != NULL && strcasecmp(kind->name, name) != 0;)
+        kind = importer_kind_at(++i);
+    return kind;
 }
 
 const char *format_missing(const char *name)
@@ -70,16 +97,16 @@ const char *format_missing(const char *name)
 
 const importer_kind *importer_kind_detect(const char *data, size_t size)
 {
-    for (size_t i = 0; importer_kinds[i] != NULL; i++)
-        if (importer_kinds[i]->detect != NULL && importer_kinds[i]->detect(data, size))
-            return importer_kinds[i];
-    return NULL;
+    const importer_kind *kind = importer_kind_at(0);
+    for (size_t i = 0; kind != NULL && (kind->detect == NULL || !kind->detect(data, size));)
+        kind = importer_kind_at(++i);
+    return kind;
 }
 
 const importer_kind *importer_kind_detect_folder(const char *path)
 {
-    for (size_t i = 0; importer_kinds[i] != NULL; i++)
-        if (importer_kinds[i]->detect_path != NULL && importer_kinds[i]->detect_path(path))
-            return importer_kinds[i];
-    return NULL;
+    const importer_kind *kind = importer_kind_at(0);
+    for (size_t i = 0; kind != NULL && (kind->detect_path == NULL || !kind->detect_path(path));)
+        kind = importer_kind_at(++i);
+    return kind;
 }

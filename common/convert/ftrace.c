@@ -365,7 +365,6 @@ static importer *open_reader(void *shared)
     ftrace_reader *r = calloc(1, sizeof *r);
     if (r == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->base.kind = &ftrace_importer;
     return &r->base;
 }
 

@@ -192,7 +192,6 @@ static importer *open_reader(void *shared)
     journal_reader *r = calloc(1, sizeof *r);
     if (r == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->base.kind = &journal_importer;
     return &r->base;
 }
 

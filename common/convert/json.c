@@ -29,7 +29,6 @@ static exporter *open_writer(void *shared)
     json_writer *w = calloc(1, sizeof *w);
     if (w == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    w->base.kind = &json_exporter;
     return &w->base;
 }
 
@@ -93,7 +92,6 @@ static importer *open_reader(void *shared)
     json_reader *r = calloc(1, sizeof *r);
     if (r == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->base.kind = &json_importer;
     return &r->base;
 }
 

@@ -1,10 +1,12 @@
-/* NetLogger's own formats, ULM, BP and the binary one: the library reads and writes them. */
+/* The library's own formats, all of nl_format: it reads and writes them. */
 #include "config.h"
 
+#include "record/format_info.h"
 #include "convert/convert.h"
 #include "record/encoder.h"
 #include "record/format.h"
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,31 +17,13 @@ typedef struct netlogger_importer {
     sink *s; /* while read is running */
 } netlogger_importer;
 
-static importer *open_kind(const importer_kind *kind)
+static importer *open_importer(void *shared)
 {
+    (void)shared;
     netlogger_importer *i = calloc(1, sizeof *i);
     if (i == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    i->base.kind = kind;
     return &i->base;
-}
-
-static importer *open_ulm(void *shared)
-{
-    (void)shared;
-    return open_kind(&ulm_importer);
-}
-
-static importer *open_bp(void *shared)
-{
-    (void)shared;
-    return open_kind(&bp_importer);
-}
-
-static importer *open_nlb(void *shared)
-{
-    (void)shared;
-    return open_kind(&nlb_importer);
 }
 
 static void close_importer(importer *i)
@@ -78,70 +62,20 @@ static bool detect(const char *data, size_t size)
     return nl_format_detect(data, size) != NL_FORMAT_UNKNOWN;
 }
 
-const importer_kind ulm_importer = {
-    .name = "ulm",
-    .what = "NetLogger's text, DATE=... HOST=... (a log may mix ulm, bp and nlb: they are told line by line)",
-    .blocks = true,
-    .detect = detect,
-    .open = open_ulm,
-    .close = close_importer,
-    .read = read_records,
-};
-
-const importer_kind bp_importer = {
-    .name = "bp",
-    .what = "NetLogger 4's text, ts=... event=...",
-    .blocks = true,
-    .open = open_bp,
-    .close = close_importer,
-    .read = read_records,
-};
-
-const importer_kind nlb_importer = {
-    .name = "nlb",
-    .what = "NetLogger's binary format",
-    .blocks = true,
-    .open = open_nlb,
-    .close = close_importer,
-    .read = read_records,
-};
-
 /* ---- writing ---- */
 
 typedef struct netlogger_exporter {
     exporter base;
-    nl_encoder *encoder; /* of blocks; NULL: text */
-    nl_format format;
+    nl_encoder *encoder; /* NULL until the first record */
 } netlogger_exporter;
 
-static exporter *open_exporter(const exporter_kind *kind, nl_format format)
+static exporter *open_exporter(void *shared)
 {
+    (void)shared;
     netlogger_exporter *e = calloc(1, sizeof *e);
     if (e == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    e->base.kind = kind;
-    nl_encoder_options options = {.format = format, .canonical = true};
-    e->encoder = nl_encoder_new(&options);
-    e->format = format;
     return &e->base;
-}
-
-static exporter *open_ulm_exporter(void *shared)
-{
-    (void)shared;
-    return open_exporter(&ulm_exporter, NL_FORMAT_ULM);
-}
-
-static exporter *open_bp_exporter(void *shared)
-{
-    (void)shared;
-    return open_exporter(&bp_exporter, NL_FORMAT_BP);
-}
-
-static exporter *open_nlb_exporter(void *shared)
-{
-    (void)shared;
-    return open_exporter(&nlb_exporter, NL_FORMAT_NLB);
 }
 
 static void close_exporter(exporter *base)
@@ -160,7 +94,10 @@ static void put(exporter *base, const nl_record *record, bool typed, sink *s)
 {
     (void)typed;
     netlogger_exporter *e = (netlogger_exporter *)base;
-    if (e->format == NL_FORMAT_NLB &&
+    nl_format format = base->kind->format;
+    if (e->encoder == NULL)
+        e->encoder = nl_encoder_new(&(nl_encoder_options){.format = format, .canonical = true});
+    if (!nl_format_is_text(format) &&
         (is_empty(record->host) || is_empty(record->prog) || is_empty(record->event) || is_empty(record->level_text)))
         sink_lose(s, LOSS_EMPTY);
     if (nl_encoder_put(e->encoder, record) != NL_OK)
@@ -169,34 +106,51 @@ static void put(exporter *base, const nl_record *record, bool typed, sink *s)
 
 static void flush(exporter *base, sink *s)
 {
-    nl_encoder_finish(((netlogger_exporter *)base)->encoder, &s->bytes);
+    netlogger_exporter *e = (netlogger_exporter *)base;
+    if (e->encoder != NULL)
+        nl_encoder_finish(e->encoder, &s->bytes);
 }
 
-const exporter_kind ulm_exporter = {
-    .name = "ulm",
-    .what = "NetLogger's text, DATE=... HOST=...",
-    .text_only = true,
-    .open = open_ulm_exporter,
-    .close = close_exporter,
-    .put = put,
-    .flush = flush,
-};
+/* ---- the rows, made of the library's table ---- */
 
-const exporter_kind bp_exporter = {
-    .name = "bp",
-    .what = "NetLogger 4's text, ts=... event=...",
-    .text_only = true,
-    .open = open_bp_exporter,
-    .close = close_exporter,
-    .put = put,
-    .flush = flush,
-};
+static importer_kind importer_kinds[NL_FORMAT_COUNT];
+static exporter_kind exporter_kinds[NL_FORMAT_COUNT];
+static pthread_once_t made = PTHREAD_ONCE_INIT;
 
-const exporter_kind nlb_exporter = {
-    .name = "nlb",
-    .what = "NetLogger's binary format",
-    .open = open_nlb_exporter,
-    .close = close_exporter,
-    .put = put,
-    .flush = flush,
-};
+static void make_kinds(void)
+{
+    for (nl_format format = 1; format < NL_FORMAT_COUNT; format++) {
+        const nl_format_info *info = nl_format_get_info(format);
+        importer_kinds[format] = (importer_kind){
+            .name = info->name,
+            .what = info->description,
+            .blocks = true,
+            .detect = format == NL_FORMAT_ULM ? detect : NULL, /* for all of them: a log may mix them */
+            .open = open_importer,
+            .close = close_importer,
+            .read = read_records,
+        };
+        exporter_kinds[format] = (exporter_kind){
+            .name = info->name,
+            .what = info->description,
+            .text_only = info->text != NULL,
+            .format = format,
+            .open = open_exporter,
+            .close = close_exporter,
+            .put = put,
+            .flush = flush,
+        };
+    }
+}
+
+const importer_kind *netlogger_importer_kind(nl_format format)
+{
+    pthread_once(&made, make_kinds);
+    return &importer_kinds[format];
+}
+
+const exporter_kind *netlogger_exporter_kind(nl_format format)
+{
+    pthread_once(&made, make_kinds);
+    return &exporter_kinds[format];
+}

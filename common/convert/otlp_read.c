@@ -431,7 +431,6 @@ static importer *open_reader(void *shared)
     otlp_reader *r = calloc(1, sizeof *r);
     if (r == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->base.kind = &otlp_importer;
     return &r->base;
 }
 

@@ -274,7 +274,6 @@ static importer *open_reader(void *shared)
     perf_reader *r = calloc(1, sizeof *r);
     if (r == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->base.kind = &perf_importer;
     return &r->base;
 }
 

@@ -130,7 +130,6 @@ static void free_place(gpointer p)
 static exporter *open_writer(void *shared)
 {
     perfetto_writer *w = g_new0(perfetto_writer, 1);
-    w->base.kind = &perfetto_exporter;
     w->shared = shared;
     w->picture = picture_new();
     w->places = g_hash_table_new_full(hash64, g_int64_equal, NULL, free_place);

@@ -21,7 +21,6 @@ typedef struct spans_writer {
 static exporter *open_writer(void *shared)
 {
     spans_writer *w = g_new0(spans_writer, 1);
-    w->base.kind = &spans_exporter;
     w->shared = shared;
     w->picture = picture_new();
     return &w->base;

@@ -329,7 +329,6 @@ static importer *open_reader(void *shared)
     strace_reader *r = calloc(1, sizeof *r);
     if (r == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->base.kind = &strace_importer;
     return &r->base;
 }
 

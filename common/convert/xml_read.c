@@ -286,7 +286,6 @@ static importer *open_reader(void *shared)
     xml_reader *r = calloc(1, sizeof *r);
     if (r == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    r->base.kind = &xml_importer;
     xmlSAXHandler handler = {.initialized = XML_SAX2_MAGIC,
                              .startElementNs = start_element,
                              .endElementNs = end_element,

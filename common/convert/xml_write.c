@@ -31,7 +31,6 @@ static exporter *open_writer(void *shared)
     xml_writer *w = calloc(1, sizeof *w);
     if (w == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    w->base.kind = &xml_exporter;
     return &w->base;
 }
 

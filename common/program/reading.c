@@ -5,6 +5,8 @@
 #include "program/reading.h"
 #include "record/format.h"
 
+#include "record/format_info.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <string.h>
@@ -86,7 +88,9 @@ bool program_set_format(void *settings, const nl_option *row, const char *value,
 {
     nl_format *format = (nl_format *)((char *)settings + row->offset);
     *format = nl_format_parse(value);
-    snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not one of %s", value, row->value);
+    char formats[100];
+    nl_format_list(formats, sizeof formats);
+    snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not one of %s", value, formats);
     return *format != NL_FORMAT_UNKNOWN;
 }
 

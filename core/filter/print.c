@@ -46,9 +46,9 @@ static void put_operand(const nl_filter_test *test, const nl_operand *operand, n
 {
     char time[NL_TIME_TEXT_SIZE];
     if (operand->number.kind == NL_NUMBER_NONE) {
-        if (!nl_buffer_reserve(out, 4 * operand->text.size + 2))
+        if (!nl_buffer_reserve(out, NL_TEXT_QUOTED_SIZE(operand->text.size)))
             return;
-        char *end = nl_text_put_quoted(out->data + out->size, operand->text);
+        char *end = nl_text_put_quoted(out->data + out->size, operand->text, nl_ulm.hex_escape);
         out->size = (size_t)(end - out->data);
     } else if (test->member == NL_MEMBER_TIME) {
         nl_buffer_append(out, time, nl_filter_time_text(test->name, operand->number.integer, time));

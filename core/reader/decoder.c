@@ -219,15 +219,17 @@ static void report_long(nl_decoder *decoder, const char *text, size_t size, uint
 /* A log may mix formats, so each line is asked for its own; one that does not tell is taken for what was met before. */
 static const nl_text_format *format_of_line(nl_decoder *decoder, const nl_line *l)
 {
-    nl_format format = decoder->options.format;
-    if (format == NL_FORMAT_UNKNOWN) {
-        format = nl_text_format_of_line(l->text, (size_t)(l->end - l->text));
-        if (format == NL_FORMAT_UNKNOWN)
-            format = decoder->format;
-        else
-            decoder->format = format;
-    }
-    return nl_text_format_of(format);
+    if (decoder->options.format != NL_FORMAT_UNKNOWN)
+        return nl_text_format_of(decoder->options.format);
+    size_t size = (size_t)(l->end - l->text);
+    const nl_text_format *latest = nl_text_format_of(decoder->format);
+    if (latest != NULL && latest->confirm == NULL && nl_text_begins_as(latest, l->text, size))
+        return latest;
+    const nl_text_format *format = nl_text_format_of_line(l->text, size);
+    if (format == NULL)
+        return latest;
+    decoder->format = format->format;
+    return format;
 }
 
 static bool is_blank_line(const nl_line *l)
@@ -276,7 +278,7 @@ static nl_status decode_line(nl_decoder *decoder, nl_line l, const nl_record **r
     size_t size = (size_t)(l.end - l.text), used = size;
     const nl_text_format *format = format_of_line(decoder, &l);
     if (format == NULL) {
-        nl_decoder_report(decoder, l.text, size, l.offset, "neither a DATE= nor a ts= field");
+        nl_decoder_report(decoder, l.text, size, l.offset, "no DATE=, ts= or time= field");
         return NL_AGAIN;
     }
     nl_status status =

@@ -5,9 +5,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "record/bp.h"
+#include "record/text.h"
 #include "record/bytes.h"
-#include "record/ulm.h"
 #include "record/varint.h"
 #include "reader/decoder_work.h"
 #include "record/work.h"
@@ -73,8 +72,14 @@ static bool text_begins(const char *at, const char *end)
         size = LOOK - 1;
         end = at + size;
     }
-    return (size > 5 && memcmp(at, "DATE=", 5) == 0 && nl_ulm.starts_record(at + 5, end, true)) ||
-           (size > 3 && memcmp(at, "ts=", 3) == 0 && nl_bp.starts_record(at + 3, end, true));
+    for (nl_format format = 1; format < NL_FORMAT_COUNT; format++) {
+        const nl_text_format *text = nl_format_table[format]->text;
+        nl_string name = text != NULL ? text->names[NL_MEMBER_TIME] : (nl_string){0};
+        if (text != NULL && size > name.size + 1 && memcmp(at, name.data, name.size) == 0 && at[name.size] == '=' &&
+            text->starts_record(at + name.size + 1, end, true))
+            return true;
+    }
+    return false;
 }
 
 /* The first place in [at, limit) where a block or a line of text begins; NULL when there is none. */

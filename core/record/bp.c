@@ -3,6 +3,7 @@
 #include "base/time_internal.h"
 #include "record/bp.h"
 #include "base/level.h"
+#include "record/logfmt.h"
 
 #include <string.h>
 
@@ -35,8 +36,26 @@ static bool starts_record(const char *value, const char *end, bool within)
     return !within && nl_digits(value, 11) == 10 && value[10] == '.';
 }
 
+/* Nearly all lines have event= after a time of 27 bytes, which takes little to see. */
+static bool confirm(const char *line, const char *end)
+{
+    enum { DAY_END = 13, TIME_END = 30, EVENT_END = 37 };
+    if (end - line >= EVENT_END && line[DAY_END] == 'T' && memcmp(line + TIME_END, " event=", 7) == 0)
+        return true;
+    return starts_record(line + 3, end, false) && !nl_logfmt_claims_ts(line, end);
+}
+
+static bool detect(const nl_text_format *format, const char *line, const char *end, nl_text_place where)
+{
+    return nl_text_has_time(format, line, end, where) && !nl_logfmt_claims_ts(line, end);
+}
+
 const nl_text_format nl_bp = {
     .format = NL_FORMAT_BP,
+    .begins = "ts=",
+    .begins_mask = "\xff\xff\xff",
+    .confirm = confirm,
+    .iso_time = true,
     .names =
         {
             [NL_MEMBER_TIME] = {"ts", 2},
@@ -47,9 +66,22 @@ const nl_text_format nl_bp = {
         },
     .order = {NL_MEMBER_TIME, NL_MEMBER_EVENT, NL_MEMBER_LEVEL, NL_MEMBER_HOST, NL_MEMBER_PROG},
     .no_time = "no ts= field",
+    .hex_escape = "\\x",
     .member = member,
     .parse_time = nl_time_parse,
     .put_time = nl_time_put_iso,
     .level_name = nl_level_bp_name,
     .starts_record = starts_record,
+    .detect = detect,
+    .decode = nl_text_decode_fields,
+};
+
+const nl_format_info nl_bp_info = {
+    .format = NL_FORMAT_BP,
+    .name = "bp",
+    .description = "NetLogger 4's text, ts=... event=...",
+    .suffix = ".bp",
+    .suffix_is_format = true,
+    .media_type = "text/plain; charset=utf-8",
+    .text = &nl_bp,
 };

@@ -12,5 +12,6 @@
 #include "record/text.h"
 
 extern const nl_text_format nl_bp;
+extern const nl_format_info nl_bp_info;
 
 #endif

@@ -35,6 +35,22 @@ static inline bool nl_byte_is_blank(char byte)
     return byte == ' ' || byte == '\t';
 }
 
+static inline const char *nl_skip_blanks(const char *at, const char *end)
+{
+    while (at < end && nl_byte_is_blank(*at))
+        at++;
+    return at;
+}
+
+/* The value of a hexadecimal digit in either case; -1 for any other byte. */
+static inline int nl_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 /*
  * The first of a, b and c in [at, end), or end. Memory up to limit, which is end or beyond, may be read (and what is
  * found there is not taken), so that short pieces at the end of a line need no slow path.

@@ -1,3 +1,4 @@
+/* The table of formats, and what is asked of all of them. */
 #include "config.h"
 
 #include "base/error.h"
@@ -5,53 +6,75 @@
 #include "record/block.h"
 #include "record/bp.h"
 #include "record/bytes.h"
+#include "record/logfmt.h"
 #include "record/ulm.h"
 #include "record/format.h"
 
 #include <string.h>
 #include <strings.h>
 
-static const struct {
-    nl_format format;
-    const char *name;
-} names[] = {{NL_FORMAT_ULM, "ulm"}, {NL_FORMAT_BP, "bp"}, {NL_FORMAT_NLB, "nlb"}};
+static const nl_format_info nlb_info = {
+    .format = NL_FORMAT_NLB,
+    .name = "nlb",
+    .description = "NetLogger's binary format",
+    .suffix = ".nlb",
+    .suffix_is_format = true,
+    .media_type = "application/octet-stream",
+    .magic = {NL_BLOCK_MAGIC, NL_BLOCK_MAGIC_SIZE},
+};
 
-enum { NAME_COUNT = sizeof names / sizeof names[0] };
+/* One row per format. A line is asked for ULM first: it is told by its first bytes. */
+const nl_format_info *const nl_format_table[NL_FORMAT_COUNT] = {
+    [NL_FORMAT_ULM] = &nl_ulm_info,
+    [NL_FORMAT_BP] = &nl_bp_info,
+    [NL_FORMAT_NLB] = &nlb_info,
+    [NL_FORMAT_LOGFMT] = &nl_logfmt_info,
+};
+
+const nl_format_info *nl_format_get_info(nl_format format)
+{
+    return (unsigned)format < NL_FORMAT_COUNT ? nl_format_table[format] : NULL;
+}
 
 const char *nl_format_name(nl_format format)
 {
-    for (size_t i = 0; i < NAME_COUNT; i++)
-        if (names[i].format == format)
-            return names[i].name;
-    return "unknown";
+    const nl_format_info *info = nl_format_get_info(format);
+    return info != NULL ? info->name : "unknown";
+}
+
+size_t nl_format_list(char *list, size_t capacity)
+{
+    size_t size = 0;
+    for (nl_format format = 1; format < NL_FORMAT_COUNT; format++) {
+        const char *part[] = {format > 1 ? ", " : "", nl_format_table[format]->name};
+        for (size_t i = 0; i < 2; i++)
+            for (const char *at = part[i]; *at != '\0'; at++, size++)
+                if (size + 1 < capacity)
+                    list[size] = *at;
+    }
+    if (capacity > 0)
+        list[size < capacity ? size : capacity - 1] = '\0';
+    return size;
 }
 
 nl_format nl_format_parse(const char *name)
 {
-    for (size_t i = 0; i < NAME_COUNT; i++)
-        if (strcasecmp(names[i].name, name) == 0)
-            return names[i].format;
+    for (nl_format format = 1; format < NL_FORMAT_COUNT; format++)
+        if (strcasecmp(nl_format_table[format]->name, name) == 0)
+            return format;
     return NL_FORMAT_UNKNOWN;
 }
 
 nl_format nl_format_of_name(const char *name)
 {
     size_t size = strlen(name);
-    return size >= 4 && strcasecmp(name + size - 4, ".nlb") == 0 ? NL_FORMAT_NLB : NL_FORMAT_UNKNOWN;
-}
-
-const nl_text_format *nl_text_format_of(nl_format format)
-{
-    switch (format) {
-    case NL_FORMAT_ULM:
-        return &nl_ulm;
-    case NL_FORMAT_BP:
-        return &nl_bp;
-    case NL_FORMAT_NLB:
-    case NL_FORMAT_UNKNOWN:
-        break;
+    for (nl_format format = 1; format < NL_FORMAT_COUNT; format++) {
+        const nl_format_info *info = nl_format_table[format];
+        size_t tail = strlen(info->suffix);
+        if (info->suffix_is_format && size >= tail && strcasecmp(name + size - tail, info->suffix) == 0)
+            return format;
     }
-    return NULL;
+    return NL_FORMAT_UNKNOWN;
 }
 
 size_t nl_text_header_size(const char *data, size_t size)
@@ -65,14 +88,7 @@ size_t nl_text_header_size(const char *data, size_t size)
     return skip;
 }
 
-/* Where a record may begin in a line. */
-typedef enum beginning { AT_FIELD, ANYWHERE } beginning;
-
-/*
- * Whether the line has a time of that format: at the start of a field, whatever its value, or anywhere in the form that
- * the format's writers use (a prefix may touch the record, "stats:DATE=", and so may the rest of one that was cut).
- */
-static bool has_time(const nl_text_format *format, const char *line, const char *end, beginning where)
+bool nl_text_has_time(const nl_text_format *format, const char *line, const char *end, nl_text_place where)
 {
     nl_string name = format->names[NL_MEMBER_TIME];
     const char *at = line;
@@ -81,30 +97,68 @@ static bool has_time(const nl_text_format *format, const char *line, const char 
         at += name.size;
         if (at == end || *at != '=')
             continue;
-        if (where == AT_FIELD ? start == line || nl_byte_is_blank(start[-1]) : format->starts_record(at + 1, end, true))
+        if (where == NL_TEXT_AT_FIELD ? start == line || nl_byte_is_blank(start[-1])
+                                      : format->starts_record(at + 1, end, true))
             return true;
     }
     return false;
 }
 
-static bool begins_with(const char *line, size_t size, const char *text)
+/* A pointer past the byte that closes the quote at *at; end when nothing does. */
+static const char *skip_quoted(const char *at, const char *end)
 {
-    size_t wanted = strlen(text);
-    return size >= wanted && memcmp(line, text, wanted) == 0;
+    for (at++; at < end && *at != '"'; at++)
+        at += *at == '\\' && at + 1 < end;
+    return at < end ? at + 1 : end;
 }
 
-nl_format nl_text_format_of_line(const char *line, size_t size)
+bool nl_text_has_field(const char *line, const char *end, const char *name)
+{
+    size_t size = strlen(name);
+    for (const char *at = line; at < end; at++) {
+        if ((size_t)(end - at) > size && at[size] == '=' && memcmp(at, name, size) == 0)
+            return true;
+        for (; at < end && !nl_byte_is_blank(*at); at++)
+            if (*at == '=' && at + 1 < end && at[1] == '"')
+                at = skip_quoted(at + 1, end) - 1;
+    }
+    return false;
+}
+
+/* Eight bytes; fewer, with NULs behind them, at the end of a short line. */
+static uint64_t first_word(const char *line, size_t size)
+{
+    uint64_t word = 0;
+    memcpy(&word, line, size < sizeof word ? size : sizeof word);
+    return word;
+}
+
+const nl_text_format *nl_text_format_of_line(const char *line, size_t size)
 {
     const char *end = line + size;
-    if (begins_with(line, size, "DATE="))
-        return NL_FORMAT_ULM;
-    if (begins_with(line, size, "ts=") && nl_bp.starts_record(line + 3, end, false))
-        return NL_FORMAT_BP;
-    for (beginning where = AT_FIELD; where <= ANYWHERE; where++) {
-        if (has_time(&nl_ulm, line, end, where))
-            return NL_FORMAT_ULM;
-        if (has_time(&nl_bp, line, end, where))
-            return NL_FORMAT_BP;
+    uint64_t word = size >= sizeof word ? nl_text_load_word(line) : first_word(line, size);
+    for (nl_format format = 1; format < NL_FORMAT_COUNT; format++) {
+        const nl_text_format *text = nl_format_table[format]->text;
+        if (text != NULL && (word & nl_text_load_word(text->begins_mask)) == nl_text_load_word(text->begins) &&
+            (text->confirm == NULL || text->confirm(line, end)))
+            return text;
+    }
+    for (nl_text_place where = NL_TEXT_AT_FIELD; where <= NL_TEXT_ANYWHERE; where++) {
+        for (nl_format format = 1; format < NL_FORMAT_COUNT; format++) {
+            const nl_text_format *text = nl_format_table[format]->text;
+            if (text != NULL && text->detect(text, line, end, where))
+                return text;
+        }
+    }
+    return NULL;
+}
+
+static nl_format format_of_magic(const char *data, size_t size)
+{
+    for (nl_format format = 1; format < NL_FORMAT_COUNT; format++) {
+        nl_string magic = nl_format_table[format]->magic;
+        if (magic.data != NULL && size >= magic.size && memcmp(data, magic.data, magic.size) == 0)
+            return format;
     }
     return NL_FORMAT_UNKNOWN;
 }
@@ -113,16 +167,17 @@ nl_format nl_format_detect(const char *data, size_t size)
 {
     const char *end = data + size;
     data += nl_text_header_size(data, size);
-    if (begins_with(data, (size_t)(end - data), NL_BLOCK_MAGIC))
-        return NL_FORMAT_NLB;
+    nl_format binary = format_of_magic(data, (size_t)(end - data));
+    if (binary != NL_FORMAT_UNKNOWN)
+        return binary;
     while (data < end) {
         const char *newline = memchr(data, '\n', (size_t)(end - data));
         const char *line_end = newline != NULL ? newline : end;
         while (data < line_end && nl_byte_is_blank(*data))
             data++;
-        nl_format format = nl_text_format_of_line(data, (size_t)(line_end - data));
-        if (format != NL_FORMAT_UNKNOWN)
-            return format;
+        const nl_text_format *text = nl_text_format_of_line(data, (size_t)(line_end - data));
+        if (text != NULL)
+            return text->format;
         data = newline != NULL ? newline + 1 : end;
     }
     return NL_FORMAT_UNKNOWN;

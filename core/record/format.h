@@ -6,14 +6,13 @@
 
 #include <netlogger.h>
 
-/* "ulm", "bp", "nlb"; "unknown" for the rest. Static storage. */
+/* "ulm", "bp", "logfmt", "nlb"; "unknown" for the rest. Static storage. */
 const char *nl_format_name(nl_format format);
 
 /* The format of that name, in any case; NL_FORMAT_UNKNOWN when there is none. */
 nl_format nl_format_parse(const char *name);
 
-/* The format that a file of that name is in when nothing else says: NL_FORMAT_NLB when it ends in ".nlb", else
- * NL_FORMAT_UNKNOWN. */
+/* The format of a file by its suffix (".nlb", ".bp", ".logfmt"), NL_FORMAT_UNKNOWN for any other name. */
 nl_format nl_format_of_name(const char *name);
 
 /* The format that bytes from the start of a log or connection seem to be in; NL_FORMAT_UNKNOWN when they don't tell. */

@@ -35,13 +35,6 @@ struct nl_line_scanner {
     int64_t day_ns;
 };
 
-static uint64_t load_word(const char *at)
-{
-    uint64_t word;
-    memcpy(&word, at, sizeof word);
-    return word;
-}
-
 static uint16_t load_half(const char *at)
 {
     uint16_t half;
@@ -59,13 +52,13 @@ nl_line_scanner *nl_line_scanner_new(nl_format format, nl_fraction fraction)
     scanner->format = text;
     scanner->fraction = fraction;
     scanner->time = text->names[NL_MEMBER_TIME];
-    scanner->iso = format == NL_FORMAT_BP;
+    scanner->iso = text->iso_time;
     unsigned char begin[sizeof(uint64_t)] = {0}, mask[sizeof(uint64_t)] = {0};
     memcpy(begin, scanner->time.data, scanner->time.size);
     begin[scanner->time.size] = '=';
     memset(mask, 0xff, scanner->time.size + 1);
-    scanner->begin_word = load_word((const char *)begin);
-    scanner->begin_mask = load_word((const char *)mask);
+    scanner->begin_word = nl_text_load_word((const char *)begin);
+    scanner->begin_mask = nl_text_load_word((const char *)mask);
     return scanner;
 }
 
@@ -108,7 +101,7 @@ static bool know_day(nl_line_scanner *s, const char *text)
     if (!good || year < FIRST_YEAR || year > LAST_YEAR ||
         nl_time_parse_calendar(whole, s->iso ? size : size + 6, NL_FRACTION_DECIMAL, &day_ns) != NL_OK)
         return false;
-    s->day_word = load_word(text);
+    s->day_word = nl_text_load_word(text);
     s->day_rest = s->iso ? load_half(text + 8) : 0;
     s->day_ns = day_ns;
     return true;
@@ -116,7 +109,7 @@ static bool know_day(nl_line_scanner *s, const char *text)
 
 static bool is_known_day(const nl_line_scanner *s, const char *text)
 {
-    return load_word(text) == s->day_word && (!s->iso || load_half(text + 8) == s->day_rest);
+    return nl_text_load_word(text) == s->day_word && (!s->iso || load_half(text + 8) == s->day_rest);
 }
 
 /* The digits of a fraction from *at on, in nanoseconds; moves *at past all of them. */
@@ -191,7 +184,8 @@ static nl_scanned_line scan_line(nl_line_scanner *s, const char *line, const cha
 {
     size_t size = (size_t)(end - line);
     nl_scanned_line other = {0, nl_line_place(offset, size < NL_LINE_LONGEST ? size : NL_LINE_LONGEST, false)};
-    if (odd || size > LONGEST_PLAIN || size < sizeof(uint64_t) || (load_word(line) & s->begin_mask) != s->begin_word)
+    if (odd || size > LONGEST_PLAIN || size < sizeof(uint64_t) ||
+        (nl_text_load_word(line) & s->begin_mask) != s->begin_word)
         return other;
     while (end[-1] == '\r')
         end--;
@@ -258,7 +252,7 @@ static marks mark_rest(const nl_line_scanner *s, const char *at, size_t size)
 static inline bool is_time_name(const nl_line_scanner *s, const char *at, size_t left)
 {
     if (left >= sizeof(uint64_t))
-        return (load_word(at) & s->begin_mask) == s->begin_word;
+        return (nl_text_load_word(at) & s->begin_mask) == s->begin_word;
     return left > s->time.size && memcmp(at, s->time.data, s->time.size) == 0 && at[s->time.size] == '=';
 }
 

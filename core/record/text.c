@@ -68,26 +68,11 @@ static const char *find_stop(const scan *s, const char *at)
     return nl_find_any(at, s->end, s->limit, ' ', '\t', '=');
 }
 
-static const char *skip_blanks(const char *at, const char *end)
-{
-    while (at < end && nl_byte_is_blank(*at))
-        at++;
-    return at;
-}
-
 /* The '=' of a NAME= that begins at at; NULL when there is none. */
 static const char *find_equals(const scan *s, const char *at)
 {
     const char *equals = nl_find_name_end(at, s->end, s->limit);
     return equals < s->end && *equals == '=' && nl_byte_is(*at, NL_BYTE_NAME_FIRST) ? equals : NULL;
-}
-
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 char nl_text_unescape(const char **at, const char *end)
@@ -105,9 +90,9 @@ char nl_text_unescape(const char **at, const char *end)
     case 'r':
         return '\r';
     case 'x':
-        if (end - text > 2 && hex_digit(text[1]) >= 0 && hex_digit(text[2]) >= 0) {
+        if (end - text > 2 && nl_hex_digit(text[1]) >= 0 && nl_hex_digit(text[2]) >= 0) {
             *at += 2;
-            return (char)(hex_digit(text[1]) * 16 + hex_digit(text[2]));
+            return (char)(nl_hex_digit(text[1]) * 16 + nl_hex_digit(text[2]));
         }
     }
     *at -= 1;
@@ -182,7 +167,7 @@ static bool field_follows(const scan *s, const char *at)
 {
     if (at < s->end && !nl_byte_is_blank(*at))
         return false;
-    at = skip_blanks(at, s->end);
+    at = nl_skip_blanks(at, s->end);
     return at == s->end || find_equals(s, at) != NULL;
 }
 
@@ -280,7 +265,7 @@ static bool begins_next_record(scan *s, const char *name, const char *equals)
     if (!ends_as_time(s, name, equals, false) || (rest == 0 && !had_time))
         return false;
     if (rest > 0) {
-        const char *at = skip_blanks(nl_find_any(equals, s->end, s->limit, ' ', '\t', ' '), s->end);
+        const char *at = nl_skip_blanks(nl_find_any(equals, s->end, s->limit, ' ', '\t', ' '), s->end);
         bool in_order =
             (size_t)(s->end - at) > second.size && memcmp(at, second.data, second.size) == 0 && at[second.size] == '=';
         bool out_of_place =
@@ -453,7 +438,7 @@ static void take_plain_fields(scan *s)
         nl_member member = s->seen & 1u << f.member ? NL_MEMBER_NONE : f.member;
         s->seen |= 1u << f.member;
         s->place += s->place < NL_KNOWN_NAMES;
-        s->at = f.name = skip_blanks(f.stop, s->end);
+        s->at = f.name = nl_skip_blanks(f.stop, s->end);
         bool follows = f.name < s->end && find_plain_name(s, &f);
         if (!follows && s->at < s->end) {
             s->open = true;
@@ -517,7 +502,7 @@ static nl_status decode(const nl_text_format *format, nl_record *record, nl_frac
     look_at(&s, line);
     record->raw = (nl_string){line, (size_t)(end - line)};
     record->raw_format = format->format;
-    while (s.cut == NULL && (s.at = skip_blanks(s.at, end)) < end) {
+    while (s.cut == NULL && (s.at = nl_skip_blanks(s.at, end)) < end) {
         if (!closely)
             take_plain_fields(&s);
         if (s.at == end)
@@ -534,8 +519,8 @@ static nl_status decode(const nl_text_format *format, nl_record *record, nl_frac
     return finish(&s);
 }
 
-nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
-                         const char *end, const char *limit, size_t *used)
+nl_status nl_text_decode_fields(const nl_text_format *format, nl_record *record, nl_fraction fraction, const char *line,
+                                const char *end, const char *limit, size_t *used)
 {
     return decode(format, record, fraction, line, end, limit, false, used);
 }
@@ -543,5 +528,7 @@ nl_status nl_text_decode(const nl_text_format *format, nl_record *record, nl_fra
 nl_status nl_text_decode_closely(const nl_text_format *format, nl_record *record, nl_fraction fraction,
                                  const char *line, const char *end, const char *limit, size_t *used)
 {
+    if (format->decode != nl_text_decode_fields)
+        return format->decode(format, record, fraction, line, end, limit, used);
     return decode(format, record, fraction, line, end, limit, true, used);
 }

@@ -42,24 +42,24 @@ static inline char *put_blocks(char *at, const char *data, size_t size)
 
 /* ---- values ---- */
 
-static char *put_escape(char *at, char byte)
+static char *put_escape(char *at, char byte, const char *hex_escape)
 {
     static const char digits[] = "0123456789abcdef";
     static const char letters[][2] = {{'\n', 'n'}, {'\t', 't'}, {'\r', 'r'}, {'"', '"'}, {'\\', '\\'}};
-    *at++ = '\\';
     for (size_t i = 0; i < sizeof letters / sizeof letters[0]; i++) {
         if (byte == letters[i][0]) {
+            *at++ = '\\';
             *at++ = letters[i][1];
             return at;
         }
     }
-    *at++ = 'x';
+    at = stpcpy(at, (unsigned char)byte < 0x80 ? hex_escape : "\\x"); /* \u00HH would be a character of two bytes */
     *at++ = digits[(unsigned char)byte >> 4];
     *at++ = digits[byte & 15];
     return at;
 }
 
-char *nl_text_put_quoted(char *at, nl_string value)
+char *nl_text_put_quoted(char *at, nl_string value, const char *hex_escape)
 {
     *at++ = '"';
     const char *end = value.data + value.size;
@@ -68,7 +68,7 @@ char *nl_text_put_quoted(char *at, nl_string value)
         size_t size = (unsigned char)*from < 0x80 ? 1 : nl_terminal_character(from, end, &controls);
         for (const char *behind = from + size; from < behind; from++) {
             if (controls || nl_byte_is(*from, NL_BYTE_ESCAPED))
-                at = put_escape(at, *from);
+                at = put_escape(at, *from, hex_escape);
             else
                 *at++ = *from;
         }
@@ -87,29 +87,32 @@ static bool needs_quotes(nl_string value)
 }
 
 /* Puts a value, in quotes when it could not be read back without, at a cursor with room for its size. */
-static inline char *put_value(nl_buffer *out, char *at, nl_string value)
+static inline char *put_value(const nl_text_format *format, nl_buffer *out, char *at, nl_string value)
 {
     if (value.size > 0 && nl_copy_unquoted(at, value.data, value.size))
         return at + value.size;
     if (!needs_quotes(value))
         return put_bytes(at, value.data, value.size);
-    at = want_room(out, at, 4 * value.size + 2);
-    return at != NULL ? nl_text_put_quoted(at, value) : NULL;
+    at = want_room(out, at, NL_TEXT_QUOTED_SIZE(value.size));
+    return at != NULL ? nl_text_put_quoted(at, value, format->hex_escape) : NULL;
 }
 
-/* A level is written by the format's name for it, unless it was spelt in a way that is no format's. */
+static bool is_text(nl_string string, const char *text)
+{
+    return string.size == strlen(text) && memcmp(string.data, text, string.size) == 0;
+}
+
+/* A level is written by the format's name for it, unless it was spelt in another way than ULM or BP do. */
 static nl_string level_text(const nl_text_format *format, const nl_record *record)
 {
     nl_string text = record->level_text;
     if (record->level == NL_LEVEL_NONE)
         return text;
-    const char *ulm = nl_level_name(record->level), *bp = nl_level_bp_name(record->level);
-    bool plain = text.data == NULL || (text.size == strlen(ulm) && memcmp(text.data, ulm, text.size) == 0) ||
-                 (text.size == strlen(bp) && memcmp(text.data, bp, text.size) == 0);
-    if (!plain)
-        return text;
     const char *name = format->level_name(record->level);
-    return (nl_string){name, strlen(name)};
+    if (text.data == NULL || is_text(text, nl_level_name(record->level)) ||
+        is_text(text, nl_level_bp_name(record->level)) || is_text(text, name))
+        return (nl_string){name, strlen(name)};
+    return text;
 }
 
 /* Whether a field of that name would be read back as something else: as a standard one, or as one escaped here. */
@@ -143,7 +146,7 @@ static char *put_members(const nl_text_format *format, const nl_record *record, 
         if (texts[member].data == NULL)
             continue;
         at = want_room(out, at, format->names[member].size + 3 + texts[member].size);
-        at = at != NULL ? put_value(out, put_name(at, format->names[member], " "), texts[member]) : NULL;
+        at = at != NULL ? put_value(format, out, put_name(at, format->names[member], " "), texts[member]) : NULL;
         if (at == NULL)
             return NULL;
     }
@@ -200,10 +203,10 @@ void nl_text_shape_free(nl_text_shape *shape)
 /* ---- a line ---- */
 
 /* Numbers need no quotes, and as text they take no more than the room that every value has. */
-static inline char *put_field_value(nl_buffer *out, char *at, const nl_field *field)
+static inline char *put_field_value(const nl_text_format *format, nl_buffer *out, char *at, const nl_field *field)
 {
     if (field->type == NL_TYPE_STRING)
-        return put_value(out, at, field->string);
+        return put_value(format, out, at, field->string);
     nl_string text = nl_field_text(field, at);
     return text.data == at ? at + text.size : put_bytes(at, text.data, text.size);
 }
@@ -220,7 +223,7 @@ static inline char *put_field(const nl_text_format *format, const nl_field *fiel
     } else {
         at = put_field_name(format, field->name, out, at, value_size);
     }
-    return at != NULL ? put_field_value(out, at, field) : NULL;
+    return at != NULL ? put_field_value(format, out, at, field) : NULL;
 }
 
 bool nl_text_encode(const nl_text_format *format, const nl_record *record, const nl_text_shape *shape,

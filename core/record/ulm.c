@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "record/format_info.h"
 #include "base/time_internal.h"
 #include "record/bytes.h"
 #include "record/ulm.h"
@@ -36,6 +37,8 @@ static bool starts_record(const char *value, const char *end, bool within)
 
 const nl_text_format nl_ulm = {
     .format = NL_FORMAT_ULM,
+    .begins = "DATE=",
+    .begins_mask = "\xff\xff\xff\xff\xff",
     .names =
         {
             [NL_MEMBER_TIME] = {"DATE", 4},
@@ -46,9 +49,21 @@ const nl_text_format nl_ulm = {
         },
     .order = {NL_MEMBER_TIME, NL_MEMBER_HOST, NL_MEMBER_PROG, NL_MEMBER_LEVEL, NL_MEMBER_EVENT},
     .no_time = "no DATE= field",
+    .hex_escape = "\\x",
     .member = member,
     .parse_time = nl_time_parse_calendar,
     .put_time = nl_time_put_ulm,
     .level_name = nl_level_name,
     .starts_record = starts_record,
+    .detect = nl_text_has_time,
+    .decode = nl_text_decode_fields,
+};
+
+const nl_format_info nl_ulm_info = {
+    .format = NL_FORMAT_ULM,
+    .name = "ulm",
+    .description = "NetLogger's text, DATE=... HOST=... (a log may mix ulm, bp, logfmt and nlb)",
+    .suffix = ".log",
+    .media_type = "text/plain; charset=utf-8",
+    .text = &nl_ulm,
 };

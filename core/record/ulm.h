@@ -11,5 +11,6 @@
 #include "record/text.h"
 
 extern const nl_text_format nl_ulm;
+extern const nl_format_info nl_ulm_info;
 
 #endif

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "record/format_info.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "record/number.h"
@@ -29,6 +30,7 @@ struct nl_writer {
 nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, nl_writer_options *options)
 {
     const char *name = option->name, *value = option->value, *values;
+    char formats[100];
     if (strcmp(name, "buffer") == 0) {
         values = "a size, such as 64k";
         if (nl_size_parse(value, &options->buffer_size))
@@ -41,7 +43,8 @@ nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, 
         if (no || yes)
             return NL_OK;
     } else if (strcmp(name, "format") == 0) {
-        values = "ulm, bp or nlb";
+        nl_format_list(formats, sizeof formats);
+        values = formats;
         options->format = nl_format_parse(value);
         if (options->format != NL_FORMAT_UNKNOWN)
             return NL_OK;

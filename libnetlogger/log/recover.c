@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "record/format_info.h"
 #include "log/remains.h"
 
 #include "base/error.h"
@@ -220,11 +221,6 @@ static void tell(recovery *r, const nl_shared_log *shared, uint64_t records, nl_
     nl_signals_hold(&r->held);
 }
 
-static bool is_format(uint32_t format)
-{
-    return format == NL_FORMAT_ULM || format == NL_FORMAT_BP || format == NL_FORMAT_NLB;
-}
-
 /* Whether the log is at its destination, whole. */
 static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *log)
 {
@@ -234,7 +230,7 @@ static bool recover_log(recovery *r, const nl_remains *remains, nl_remains_log *
         tell(r, shared, records, NL_OK);
         return false;
     }
-    if (!is_format(shared->format)) /* not written down yet: it has not logged anything */
+    if (nl_format_get_info((nl_format)shared->format) == NULL) /* not written down yet: it has not logged anything */
         return records == 0;
     nl_status status = open_outbox(r, remains, log);
     if (status == NL_OK)

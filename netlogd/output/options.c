@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "record/format_info.h"
 #include "options.h"
 
 #include "failure.h"
@@ -103,12 +104,11 @@ static nl_status read_option(const nl_url_option *option, output_options *option
 static void name_files(const nl_url *url, output_options *options)
 {
     size_t size = strlen(url->path);
-    const char *ending = options->format == NL_FORMAT_NLB  ? "netlog-" OUTPUT_NUMBER ".nlb"
-                         : options->format == NL_FORMAT_BP ? "netlog-" OUTPUT_NUMBER ".bp"
-                                                           : "netlog-" OUTPUT_NUMBER ".log";
     bool folder = size > 0 && url->path[size - 1] == '/';
+    const char *suffix = nl_format_get_info(options->format)->suffix;
     const char *packed = options->zstd_level > 0 && options->format != NL_FORMAT_NLB ? ".zst" : "";
-    if (asprintf(&options->path, "%s%s%s", url->path, folder ? ending : "", folder ? packed : "") < 0)
+    if (asprintf(&options->path, "%s%s%s%s", url->path, folder ? "netlog-" OUTPUT_NUMBER : "", folder ? suffix : "",
+                 folder ? packed : "") < 0)
         program_fail(PROGRAM_PROBLEM, "out of memory");
 }
 

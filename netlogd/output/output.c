@@ -9,6 +9,7 @@
 #include "file_index.h"
 #include "journal.h"
 #include "record/terminal.h"
+#include "record/text.h"
 #include "filter/filter_cost.h"
 #include "program/program.h"
 #include "repair.h"
@@ -393,14 +394,11 @@ static bool write_if_much(output *out)
     return output_is_full(out);
 }
 
-/* Whether the line as it came may stand in a log that others read: nothing before its time, no control characters. */
+/* Whether the line as it came may stand in a log that others read: no prefix, no control characters. */
 static bool is_plain(const nl_record *record)
 {
-    const char *begins = record->raw_format == NL_FORMAT_BP ? "ts=" : "DATE=";
-    nl_string line = record->raw;
-    if (line.size <= strlen(begins) || memcmp(line.data, begins, strlen(begins)) != 0)
-        return false;
-    return !nl_terminal_controls(line.data, line.size);
+    const nl_text_format *format = nl_format_get_info(record->raw_format)->text;
+    return nl_text_begins_with_field(format, record->raw) && !nl_terminal_controls(record->raw.data, record->raw.size);
 }
 
 bool output_takes_raw(const nl_record *record, nl_format format)
@@ -468,8 +466,7 @@ bool output_put(output *out, const nl_record *record, const uint64_t *sequence)
         return false;
     set_stream(out, sequence);
 
-    bool is_text = record->raw_format == NL_FORMAT_ULM || record->raw_format == NL_FORMAT_BP;
-    if (is_text && !is_plain(record)) {
+    if (nl_format_is_text(record->raw_format) && !is_plain(record)) {
         clean = *record;
         clean.raw = (nl_string){0};
         record = &clean;

@@ -1,5 +1,6 @@
 #include "config.h"
 
+#include "record/format_info.h"
 #include "agent/http_server.h"
 
 #include "agent/access.h"
@@ -308,8 +309,7 @@ static bool read_format(const char *text, nl_format *format)
 
 static void begin_stream(struct evhttp_request *request, subscription *found, nl_format format)
 {
-    static const char *const types[] = {"text/xml; charset=utf-8", "text/plain; charset=utf-8",
-                                        "text/plain; charset=utf-8", "application/octet-stream"};
+    const char *type = format != NL_FORMAT_UNKNOWN ? nl_format_get_info(format)->media_type : "text/xml; charset=utf-8";
     struct evhttp_connection *connection = connection_of(request);
     struct bufferevent *bytes = evhttp_connection_get_bufferevent(connection);
     stream *t = calloc(1, sizeof *t);
@@ -323,7 +323,7 @@ static void begin_stream(struct evhttp_request *request, subscription *found, nl
         program_fail(PROGRAM_PROBLEM, "out of memory");
     found->on_records = pump;
     found->user = t;
-    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", types[format]);
+    evhttp_add_header(evhttp_request_get_output_headers(request), "Content-Type", type);
     evhttp_connection_set_timeout(connection, STREAM_TIMEOUT_S);
     evhttp_connection_set_closecb(connection, on_stream_closed, t);
     evhttp_send_reply_start(request, HTTP_OK, "OK");

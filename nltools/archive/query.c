@@ -65,7 +65,7 @@ static char *make_sql(const query *q)
 
 static bool run_pass(store *s, const query *q, passing *p, const char *sql)
 {
-    p->e = p->kind->open(p->shared);
+    p->e = exporter_open(p->kind, p->shared);
     p->s = (sink){.out = p->e, .where = q->where, .drain = drain, .drain_user = p};
     p->record = nl_record_new();
     if (p->kind->begin != NULL)

@@ -211,7 +211,8 @@ static bool settle_format(pipeline *p)
 {
     const nl_buffer *in = &pipeline_filling(p)->in;
     if (p->pass->from == NULL)
-        p->pass->from = in->size == 0 ? &ulm_importer : importer_kind_detect(in->data, in->size);
+        p->pass->from =
+            in->size == 0 ? netlogger_importer_kind(NL_FORMAT_ULM) : importer_kind_detect(in->data, in->size);
     if (p->pass->from == NULL)
         return false;
     if (!p->begun)

@@ -112,7 +112,7 @@ static void start_workers(pipeline *p)
     while (p->thread_count < wanted && pthread_create(&p->threads[p->thread_count], NULL, work, p) == 0)
         p->thread_count++;
     if (p->thread_count == 0)
-        p->in_order = p->pass->from->open(p->import_shared);
+        p->in_order = importer_open(p->pass->from, p->import_shared);
 }
 
 void pipeline_dispatch(pipeline *p)
@@ -142,8 +142,8 @@ static void *work(void *user)
 {
     pipeline *p = user;
     pass *pass = p->pass;
-    importer *in = pass->from->open(p->import_shared);
-    exporter *out = pass->to->open(pass->export_shared);
+    importer *in = importer_open(pass->from, p->import_shared);
+    exporter *out = exporter_open(pass->to, pass->export_shared);
     pthread_mutex_lock(&p->lock);
     for (;;) {
         while (p->taken < p->filled && p->chunks[p->taken % p->chunk_count].state != CHUNK_READY)
@@ -222,7 +222,7 @@ static void open_pipeline(pipeline *p)
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->ready, NULL);
     pthread_cond_init(&p->done, NULL);
-    p->own = p->pass->to->open(p->pass->export_shared);
+    p->own = exporter_open(p->pass->to, p->pass->export_shared);
 }
 
 static void end_workers(pipeline *p)

@@ -14,12 +14,13 @@ enum { AT_ONCE = 256, /* records between which the model is let go */ DRAIN_SIZE
 
 const char *export_format(size_t i)
 {
-    return exporter_kinds[i] != NULL ? exporter_kinds[i]->name : NULL;
+    const exporter_kind *kind = exporter_kind_at(i);
+    return kind != NULL ? kind->name : NULL;
 }
 
 const char *export_format_what(size_t i)
 {
-    return exporter_kinds[i]->what;
+    return exporter_kind_at(i)->what;
 }
 
 /* ---- what is selected ---- */
@@ -84,7 +85,7 @@ static void take(void *user, const nl_record *record)
 
 static void run_pass(passing *p, model *m, const GArray *places)
 {
-    p->exporter = p->kind->open(p->shared);
+    p->exporter = exporter_open(p->kind, p->shared);
     p->sink.out = p->exporter;
     if (p->kind->begin != NULL)
         p->kind->begin(p->exporter, &p->sink);

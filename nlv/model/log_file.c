@@ -3,6 +3,7 @@
 #include "model/log_file.h"
 
 #include "program/program.h"
+#include "record/format_info.h"
 #include "record/zstd_magic.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ static nl_format detect_text(const char *data, size_t size, nl_fraction fraction
         nl_decoder_finish(decoder);
         status = nl_decoder_next(decoder, &record);
     }
-    if (status == NL_OK && (record->raw_format == NL_FORMAT_ULM || record->raw_format == NL_FORMAT_BP))
+    if (status == NL_OK && nl_format_is_text(record->raw_format))
         format = record->raw_format;
     nl_decoder_free(decoder);
     return format;

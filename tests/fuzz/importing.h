@@ -60,7 +60,7 @@ static inline void fuzz_import(const importer_kind *kind, const char *data, size
     void *shared = NULL;
     size_t at = kind->head != NULL ? kind->head(data, size, true, &shared, s) : 0;
     fuzz_expect(at <= size, "a head is within the input");
-    importer *in = kind->open(shared);
+    importer *in = importer_open(kind, shared);
     if (cut_before > at) {
         size_t (*cut)(const char *data, size_t size) = kind->cut != NULL ? kind->cut : fuzz_whole_lines;
         char *begun = fuzz_copy(data + at, cut_before - at);
@@ -71,7 +71,7 @@ static inline void fuzz_import(const importer_kind *kind, const char *data, size
         at += whole;
         if (!kind->in_order) { /* another thread's turn */
             kind->close(in);
-            in = kind->open(shared);
+            in = importer_open(kind, shared);
         }
     }
     fuzz_read_chunk(in, data + at, size - at, s);

@@ -4,7 +4,7 @@ fuzz_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/libnetlogger
 fuzz_ldadd = $(common_libs)
 fuzz_import_ldadd = $(fuzz_ldadd)
 EXTRA_DIST += %D%/run %D%/corpus \
-	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/binary.dict %D%/format_arguments.dict \
+	%D%/url.dict %D%/ulm.dict %D%/bp.dict %D%/logfmt.dict %D%/binary.dict %D%/format_arguments.dict \
 	%D%/payload.dict %D%/drain.dict %D%/filter.dict %D%/request.dict \
 	%D%/import_json.dict %D%/import_csv.dict %D%/import_xml.dict %D%/import_otlp.dict %D%/import_chrome.dict %D%/import_journal.dict %D%/import_strace.dict %D%/import_perf.dict %D%/import_ftrace.dict %D%/soap.dict %D%/trace_dat.dict
 
@@ -27,6 +27,11 @@ fuzz_replays += %D%/bp.replay
 tests_fuzz_bp_replay_SOURCES = %D%/bp.c %D%/replay.c %D%/text_round_trip.h
 tests_fuzz_bp_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"bp"'
 tests_fuzz_bp_replay_LDADD = $(fuzz_ldadd)
+
+fuzz_replays += %D%/logfmt.replay
+tests_fuzz_logfmt_replay_SOURCES = %D%/logfmt.c %D%/replay.c %D%/text_round_trip.h
+tests_fuzz_logfmt_replay_CPPFLAGS = $(fuzz_cppflags) -DFUZZ_TARGET='"logfmt"'
+tests_fuzz_logfmt_replay_LDADD = $(fuzz_ldadd)
 
 fuzz_replays += %D%/decoder.replay
 tests_fuzz_decoder_replay_SOURCES = %D%/decoder.c %D%/replay.c %D%/decoding.h

@@ -1,4 +1,4 @@
-/* The properties of the text formats, for the targets ulm and bp. */
+/* The properties of the text formats, for the targets ulm, bp and logfmt. */
 #ifndef NETLOGGER_TESTS_FUZZ_TEXT_ROUND_TRIP_H
 #define NETLOGGER_TESTS_FUZZ_TEXT_ROUND_TRIP_H
 
@@ -48,7 +48,17 @@ static inline void fuzz_check_written(const nl_record *record, nl_format format)
     fuzz_expect(fuzz_same_bytes(&meant, &read), "a record comes back as it was");
     nl_buffer again = fuzz_encode(back, format);
     fuzz_expect(fuzz_same_bytes(&line, &again), "equal records are written alike");
-    fuzz_expect(nl_format_detect(copy, line.size) == format, "what a format's writer wrote is taken for that format");
+    /* BP without its event= but with a msg= is taken for logfmt, which reads the same record from it. */
+    nl_format told = nl_format_detect(copy, line.size);
+    bool is_ambiguous = format == NL_FORMAT_BP && told == NL_FORMAT_LOGFMT && record->event.data == NULL;
+    fuzz_expect(told == format || is_ambiguous, "what a format's writer wrote is taken for that format");
+    if (is_ambiguous) {
+        nl_buffer other = {0};
+        fuzz_expect(nl_record_decode(back, told, NL_FRACTION_DECIMAL, copy, line.size) == NL_OK, "logfmt reads BP");
+        fuzz_put_record(&other, back);
+        fuzz_expect(fuzz_same_bytes(&meant, &other), "BP that is taken for logfmt gives the same record");
+        nl_buffer_free(&other);
+    }
     nl_record_free(back);
     free(copy);
     nl_buffer_free(&line);
@@ -117,7 +127,7 @@ static inline void fuzz_check_short_way(nl_format format, nl_fraction fraction, 
     nl_record_free(closely);
 }
 
-/* Reads the line; whatever record that gives must survive both text formats. */
+/* Reads the line; whatever record that gives must survive all text formats. */
 static inline void fuzz_check_line(nl_format format, const uint8_t *data, size_t size)
 {
     char *line = fuzz_copy(data, size);
@@ -126,8 +136,9 @@ static inline void fuzz_check_line(nl_format format, const uint8_t *data, size_t
     fuzz_check_short_way(format, fraction, line, size);
     if (nl_record_decode(record, format, fraction, line, size) == NL_OK) {
         record = fuzz_check_copy(record, line);
-        fuzz_check_written(record, NL_FORMAT_ULM);
-        fuzz_check_written(record, NL_FORMAT_BP);
+        for (nl_format to = NL_FORMAT_ULM; to < NL_FORMAT_COUNT; to++)
+            if (nl_format_is_text(to))
+                fuzz_check_written(record, to);
     } else {
         fuzz_expect(*nl_error_message() != '\0', "there are words for what is malformed");
         fuzz_expect(record->field_count == 0 && record->event.data == NULL, "a malformed line leaves the record empty");

@@ -18,6 +18,7 @@ EXTRA_DIST += \
 program_tests += \
 	tests/program/test_nlagentd.py \
 	tests/program/test_time_index.py \
+	tests/program/test_formats.py \
 	tests/program/test_nlarchive.py \
 	tests/program/test_netlogd_routing.py \
 	tests/program/test_netlogd_output.py \

@@ -286,7 +286,7 @@ static void empty(sink *s)
 
 static void put_all(const exporter_kind *kind, void *shared, nl_record **records, bool typed, sink *s)
 {
-    exporter *e = kind->open(shared);
+    exporter *e = exporter_open(kind, shared);
     s->out = e;
     if (kind->begin != NULL)
         kind->begin(e, s);
@@ -339,7 +339,7 @@ static void import_all(const importer_kind *kind, const nl_buffer *bytes, sink *
 {
     void *shared = NULL;
     size_t at = kind->head != NULL ? kind->head(bytes->data, bytes->size, true, &shared, s) : 0;
-    importer *in = kind->open(shared);
+    importer *in = importer_open(kind, shared);
     size_t (*cut)(const char *data, size_t size) = kind->cut != NULL ? kind->cut : whole_lines;
     for (size_t end = at; end < bytes->size && !kind->blocks;) {
         end += 1 + below(bytes->size - end);

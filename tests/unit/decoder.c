@@ -66,8 +66,8 @@ static void counts_and_places_what_is_malformed(void **state)
 {
     (void)state;
     assert_decoded("#!/bin/sh\n\nx\n" DATE " A=1\nnothing\nDATE=20001330000000 B=2\nts=1 event=e\nevent=f\n",
-                   "! in:1@0 neither a DATE= nor a ts= field: #!/bin/sh\n"
-                   "! in:3@11 neither a DATE= nor a ts= field: x\n" DATE " A=1\n"
+                   "! in:1@0 no DATE=, ts= or time= field: #!/bin/sh\n"
+                   "! in:3@11 no DATE=, ts= or time= field: x\n" DATE " A=1\n"
                    "! in:5@44 no DATE= field: nothing\n"
                    "! in:6@52 DATE is no time: month 13: DATE=20001330000000 B=2\n"
                    "DATE=19700101000001.000000 NL.EVNT=e\n"

@@ -117,7 +117,7 @@ static void text_and_blocks_may_follow_one_another(void **state)
     add_line(&input, "\r\nN=L NLB1\n" LINE);
     assert_decoded(&input, EPOCH "1 N=1\n" LINE "\nDATE=19700101000001.000000 NL.EVNT=e\n" EPOCH "2 N=2\n..." LINE
                                  " B=\"\\\"cut\"\n" EPOCH "3 N=3\n" EPOCH
-                                 "4 N=4\n! 6@549 neither a DATE= nor a ts= field\n..." LINE "\n");
+                                 "4 N=4\n! 6@549 no DATE=, ts= or time= field\n..." LINE "\n");
     nl_buffer_free(&input);
 }
 
@@ -217,7 +217,7 @@ static void a_mark_ends_a_line_that_is_too_long(void **state)
     add_block(&input, 0, 3, 1, 0);
     for (size_t limit = 1; limit < 40; limit++) {
         char expected[400];
-        const char *mute = "neither a DATE= nor a ts= field";
+        const char *mute = "no DATE=, ts= or time= field";
         char too_long[60];
         snprintf(too_long, sizeof too_long, "record is longer than %zu bytes", limit);
         snprintf(expected, sizeof expected,

@@ -28,6 +28,11 @@ tests_unit_ulm_unit_SOURCES = %D%/ulm.c
 tests_unit_ulm_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_ulm_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/logfmt.unit
+tests_unit_logfmt_unit_SOURCES = %D%/logfmt.c
+tests_unit_logfmt_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_logfmt_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/bp.unit
 tests_unit_bp_unit_SOURCES = %D%/bp.c
 tests_unit_bp_unit_CPPFLAGS = $(unit_cppflags)

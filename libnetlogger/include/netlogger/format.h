@@ -1,11 +1,11 @@
 /*
  * Formats, and records as lines of text.
  *
- * ULM (draft-abela-ulm-05, and NetLogger's use of it) and BP ("Best Practices", NetLogger 4) are one record a line.
- * Writing is strict: standard fields first and in order, whatever needs quotes is quoted, any bytes survive. Reading is
- * liberal: it takes what real logs hold (fields missing or in any order, values with spaces but no quotes, a prefix)
- * and says NL_MALFORMED only when no time can be found, or when the record is cut short by the next one in the same
- * line.
+ * ULM (draft-abela-ulm-05, and NetLogger's use of it), BP ("Best Practices", NetLogger 4) and logfmt are one record a
+ * line. Writing is strict: standard fields first and in order, whatever needs quotes is quoted, any bytes survive.
+ * Reading is liberal: it takes what real logs hold (fields missing or in any order, values with spaces but no quotes, a
+ * prefix) and says NL_MALFORMED only when no time can be found, or when the record is cut short by the next one in the
+ * same line.
  *
  * A plain field that is called as a standard one is in the format it is written in (a ULM field "ts" in BP) gets "_."
  * before its name; reading takes that away again.

@@ -3,16 +3,16 @@
  *
  * A record says when (time_ns), where (host), who (prog), how urgent (level) and what (event), and carries any number
  * of named fields in the order in which they were logged. Everything in NetLogger produces or consumes this one type;
- * ULM, BP and the binary format are spellings of it.
+ * ULM, BP, logfmt and the binary format are encodings of it.
  *
  * The five standard fields are members and are not repeated in fields[]. They go by these names in text:
  *
- *   member     ULM        BP
- *   time_ns    DATE       ts
- *   host       HOST       host
- *   prog       PROG       prog
- *   level      LVL        level
- *   event      NL.EVNT    event
+ *   member     ULM        BP        logfmt
+ *   time_ns    DATE       ts        time
+ *   host       HOST       host      host
+ *   prog       PROG       prog      prog
+ *   level      LVL        level     level
+ *   event      NL.EVNT    event     event
  *
  * Strings are views: bytes with a length, not NUL-terminated, holding any bytes at all. Those of a record that a reader
  * or decoder hands out belong to it and last until its next call; nl_record_copy keeps one for longer. The setters copy
@@ -58,7 +58,8 @@ typedef enum nl_format {
     NL_FORMAT_UNKNOWN = 0,
     NL_FORMAT_ULM,
     NL_FORMAT_BP,
-    NL_FORMAT_NLB, /* the binary format (doc/binary-format.md): blocks of many records */
+    NL_FORMAT_NLB,    /* the binary format (doc/binary-format.md): blocks of many records */
+    NL_FORMAT_LOGFMT, /* key=value text of other programs (doc/text-formats.md) */
 } nl_format;
 
 /* Flags of a record. */

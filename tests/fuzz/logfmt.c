@@ -1,0 +1,8 @@
+/* One line of logfmt: what can be read of it can be written, and read again. */
+#include "text_round_trip.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_check_line(NL_FORMAT_LOGFMT, data, size);
+    return 0;
+}
