@@ -6,7 +6,8 @@ A list stands between the lines
     .\\" options PROGRAM [COMMAND...]
     .\\" end of options
 
-and is made of what PROGRAM [COMMAND...] --help=json prints. With "url options PROGRAM: GROUP" it is that group of options of URLs.
+and is made of what PROGRAM [COMMAND...] --help=json prints. With "options PROGRAM: GROUP" it is one group of options; the group "Own" are
+those without a title. With "url options PROGRAM: GROUP" it is that group of options of URLs.
 The list is in mdoc or man macros, whichever the page uses. Lists of programs that were not built are left alone.
 """
 import json
@@ -15,7 +16,7 @@ import re
 import subprocess
 import sys
 
-REGION = re.compile(r'^\.\\" (url )?options ([a-z]+)((?: [a-z]+)*)(?:: (.*))?\n(.*?)^\.\\" end of options\n', re.M | re.S)
+REGION = re.compile(r'^\.\\" (url )?options ([a-z]+)((?: (?:--)?[a-z]+)*)(?:: ([^\n]*))?\n(.*?)^\.\\" end of options\n', re.M | re.S)
 PROGRAMS = {"netlogd": "netlogd", "netlogctl": "netlogd", "nlsort": "nlsort", "nlv": "nlv", "nlkernel": "nlkernel", "nlagent": "nlagent",
             "nlagentd": "nlagent", "nlsensor": "nlagent", "nlconv": "nltools", "nlwrite": "nltools", "nlstat": "nltools", "nldiag": "nltools",
             "nlrecover": "nltools", "nlschema": "nltools", "nlarchive": "nltools"}
@@ -93,7 +94,9 @@ def rewrite(text, build):
         about = describe(build, program, *command.split())
         if about is None:
             return region[0]
-        options = [o for o in about["url_options"] if o["group"] == group] if url else [o for o in about["options"] if o.get("command_line")]
+        options = about["url_options"] if url else [o for o in about["options"] if o.get("command_line")]
+        if group:
+            options = [o for o in options if o.get("group", "Own") == group]
         head, end = region[0].split("\n")[0], '.\\" end of options\n'
         return f"{head}\n{listed(options, is_mdoc, url)}{end}"
 

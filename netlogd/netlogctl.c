@@ -12,9 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define DEFAULT_SOCKET "/run/netlogd/control"
-
-enum { COLUMNS_MOST = 24, TIMEOUT_SECONDS = 30, OPTION_WHERE = 0x1000, OPTION_SINCE, OPTION_PROG };
+enum { COLUMNS_MOST = 24, TIMEOUT_SECONDS = 30 };
 
 typedef struct arguments {
     const char *socket;
@@ -24,64 +22,71 @@ typedef struct arguments {
     int word_count;
 } arguments;
 
-static const struct argp_option options[] = {
-    {"socket", 's', "PATH", 0, "netlogd's control socket (default $NETLOGD_CONTROL, or " DEFAULT_SOCKET ")", 0},
-    {"json", 'j', NULL, 0, "Print JSON; of tail, an object a line", 0},
-    {"where", OPTION_WHERE, "EXPRESSION", 0, "tail: only records that it is true of", 1},
-    {"since", OPTION_SINCE, "TIME", 0, "tail: also what came from that time on, or from -SECONDS back", 1},
-    {"prog", OPTION_PROG, "GLOB", 0, "tell: only programs of such names", 1},
+/* The times are sent as they are written: netlogd reads them. */
+static bool set_since(void *settings, const nl_option *row, const char *value, char *message)
+{
+    int64_t time_ns;
+    (void)row;
+    ((arguments *)settings)->since = value;
+    snprintf(message, NL_OPTION_MESSAGE_SIZE,
+             "\"%.100s\" is not a time; write for example 2026-01-31T12:00:00, or -10m", value);
+    return nl_time_parse_relative(value, &time_ns);
+}
+
+static const nl_option options[] = {
+    {.name = "socket",
+     .letter = 's',
+     .value = "PATH",
+     .initial = "/run/netlogd/control",
+     .environment = "NETLOGD_CONTROL",
+     NL_OPTION_MEMBER(arguments, socket),
+     .help = "netlogd's control socket"},
+    {.name = "json",
+     .letter = 'j',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, json),
+     .help = "Print JSON; with tail, one object per line"},
+    {.name = "where",
+     .value = "EXPRESSION",
+     .commands = "tail",
+     NL_OPTION_MEMBER(arguments, where),
+     .help = "Print only records that match EXPRESSION"},
+    {.name = "since",
+     .type = NL_OPTION_TIME,
+     .commands = "tail",
+     .set = set_since,
+     .help = "Also print the records from this time on, absolute or relative as in -10m"},
+    {.name = "prog",
+     .value = "GLOB",
+     .commands = "tell",
+     NL_OPTION_MEMBER(arguments, prog),
+     .help = "Tell only programs with such names"},
     {0},
 };
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case 's':
-        a->socket = argument;
-        return 0;
-    case 'j':
-        a->json = true;
-        return 0;
-    case OPTION_WHERE:
-        a->where = argument;
-        return 0;
-    case OPTION_SINCE:
-        a->since = argument;
-        return 0;
-    case OPTION_PROG:
-        a->prog = argument;
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->words = state->argv + state->next;
-        a->word_count = state->argc - state->next;
-        return 0;
-    case ARGP_KEY_END:
-        if (a->word_count == 0)
-            argp_error(state, "what shall it do? status, clients, ...");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
+static const options_command commands[] = {
+    {"status", NULL,
+     "Print how long netlogd has run, what it has received, and what waits, in all and for each output"},
+    {"clients", NULL, "Print the clients that log: records, records per second, and malformed input"},
+    {"streams", NULL, "Print the numbered streams of programs that log in the binary format"},
+    {"subscribers", NULL, "Print the subscribers, and what they missed"},
+    {"clocks", NULL,
+     "Print the hosts that log, and the errors of their clocks, by their own account and by this host's"},
+    {"drops", NULL, "Print all that was not received, or not delivered, and why"},
+    {"reload", NULL, "Read the configuration again and reopen the outputs, as SIGHUP does"},
+    {"tail", NULL, "Print records as they come"},
+    {"tell", "COMMAND",
+     "Send a command (level Debug, marker PATTERN log, ...) to the programs that log in the binary format, and to "
+     "those "
+     "that connect later, until netlogd ends or \"tell ''\" revokes it; then they undo it"},
+    {0},
+};
 
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "status|clients|streams|subscribers|clocks|drops|reload|tail\ntell COMMAND",
-    .doc =
-        "Ask a running netlogd how it is, or tell it what to do."
-        "\v  status       how long it runs, what it has taken, what waits, in all and for each output\n"
-        "  clients      who is connected and logs: records, a second too, what was malformed\n"
-        "  streams      the numbered streams of programs that log in the binary format\n"
-        "  subscribers  who reads along, and what they missed\n"
-        "  clocks       the hosts that log and how right their clocks are, as they say themselves and by this one's\n"
-        "  drops        all that was not taken, or not passed on, and why\n"
-        "  reload       reads the configuration anew and opens the outputs anew, as SIGHUP does\n"
-        "  tail         prints records as they come\n"
-        "  tell         sends a command (level Debug, marker PATTERN log, ...) to the programs that log in the binary "
-        "format, those to come too, until netlogd ends or \"tell ''\" takes it back: then they undo it\n\n"
-        "Example: netlogctl --socket /run/netlogd/control --prog 'dpss*' tell 'level Debug'",
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, options, 0}, {0}},
+    .commands = commands,
+    .summary = "Ask a running netlogd for its state, or give it a command.",
+    .notes = "Example: netlogctl --socket /run/netlogd/control --prog 'dpss*' tell 'level Debug'",
 };
 
 /* ---- asking ---- */
@@ -413,22 +418,17 @@ static int tail(const arguments *a)
 
 int main(int argc, char **argv)
 {
-    static const char *const verbs[] = {"status", "clients", "streams", "subscribers",
-                                        "clocks", "drops",   "reload",  "tell"};
     program_start("netlogctl", argv);
-    const char *named = getenv("NETLOGD_CONTROL");
-    arguments a = {.socket = named != NULL && *named != '\0' ? named : DEFAULT_SOCKET};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    arguments a = {0};
+    int first = options_parse(&usage, argc, argv, &a);
+    a.words = argv + first;
+    a.word_count = argc - first;
     const char *verb = a.words[0];
-    bool is_tell = strcmp(verb, "tell") == 0, is_tail = strcmp(verb, "tail") == 0, known = is_tail;
-    for (size_t i = 0; i < sizeof verbs / sizeof verbs[0]; i++)
-        known = known || strcmp(verb, verbs[i]) == 0;
-    if (!known)
-        program_fail(PROGRAM_USAGE, "there is no \"%s\"; see netlogctl --help", verb);
-    if (a.word_count != 1 + is_tell)
-        program_fail(PROGRAM_USAGE, is_tell ? "tell wants one COMMAND" : "%s: more words than it wants", verb);
-    if ((a.prog != NULL && !is_tell) || ((a.where != NULL || a.since != NULL) && !is_tail))
-        program_fail(PROGRAM_USAGE, "%s has no such option", verb);
+    bool is_tell = strcmp(verb, "tell") == 0, is_tail = strcmp(verb, "tail") == 0;
+    if (is_tell && a.word_count == 1)
+        options_fail("tell: missing COMMAND");
+    if (a.word_count > 1 + is_tell)
+        options_fail("%s: %s: unexpected argument", verb, a.words[1 + is_tell]);
     if (is_tail)
         return program_finish(tail(&a));
     int fd = connect_socket(a.socket);

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "agent/directory.h"
+#include "base/environment_value.h"
 #include "base/monotonic.h"
 #include "client/client.h"
 #include "client/gather.h"
@@ -18,27 +19,6 @@
 #define DEFAULT_AGENT "http://127.0.0.1:14831"
 
 enum {
-    OPTION_DIRECTORY = 0x1000,
-    OPTION_HOSTS,
-    OPTION_TO,
-    OPTION_WITH,
-    OPTION_CA,
-    OPTION_CERT,
-    OPTION_KEY,
-    OPTION_TOKEN_FILE,
-    OPTION_WHERE,
-    OPTION_FIELD,
-    OPTION_CHANGE,
-    OPTION_ABOVE,
-    OPTION_BELOW,
-    OPTION_PERCENT,
-    OPTION_SUMMARY,
-    OPTION_MINUTES,
-    OPTION_SINCE,
-    OPTION_DETAILS,
-    OPTION_LDAP_BASE,
-    OPTION_LDAP_BIND,
-    OPTION_LDAP_PASSWORD,
     AGENTS_MOST = 4096,
     WISHES_MOST = 16, /* each has a name and a value */
     LOOK_UP_S = 15
@@ -47,55 +27,18 @@ enum {
 typedef struct arguments {
     const char *agents[AGENTS_MOST + 1];
     size_t agent_count;
-    const char *directory, *hosts, *output, *to, *with, *token_file;
+    const char *directory, *hosts, *output, *dest, *with, *token_file;
     client_options client;
     ldap_options ldap;
     const char *wishes[WISHES_MOST + 1]; /* of Subscribe: name, value, ... */
     size_t wish_count;
-    const char *minutes, *since;
+    int64_t since_ns; /* INT64_MIN: not given */
     bool details;
-    double seconds; /* 0: for ever */
+    int64_t duration_ns; /* 0: endless */
     char **words;
     int word_count;
     char token[300];
 } arguments;
-
-static const struct argp_option options[] = {
-    {"agent", 'a', "URL", 0,
-     "The agent to ask: http://HOST[:PORT], https://...; for collect again and again (default "
-     "$NLAGENT, or " DEFAULT_AGENT ")",
-     1},
-    {"directory", OPTION_DIRECTORY, "URL", 0,
-     "Where to look agents up: an agent that is a directory, or ldap://HOST (default $NLAGENT_DIRECTORY, or the agent)",
-     1},
-    {"hosts", OPTION_HOSTS, "EXPRESSION", 0, "collect: of agents that the directory finds so: 'host=dpss*'", 1},
-    {"interval", 'i', "SECONDS", 0, "How often sensors look (default 1)", 2},
-    {"where", OPTION_WHERE, "EXPRESSION", 0, "Only records that it is true of", 2},
-    {"field", OPTION_FIELD, "NAME", 0, "The field that the next four are about", 2},
-    {"change", OPTION_CHANGE, NULL, 0, "Only when it is another than before", 2},
-    {"above", OPTION_ABOVE, "N", 0, "Only when it rises above N, or falls below what --below says", 2},
-    {"below", OPTION_BELOW, "N", 0, "See --above (default the same)", 2},
-    {"percent", OPTION_PERCENT, "N", 0, "Only when it differs by more than N percent from what was sent last", 2},
-    {"summary", OPTION_SUMMARY, "MINUTES", 0, "Summaries of 1, 10 or 60 minutes instead", 2},
-    {"seconds", 's', "N", 0, "subscribe, collect: end after N seconds", 3},
-    {"output", 'o', "FILE", 0, "subscribe, collect: write records there (default: standard output)", 3},
-    {"to", OPTION_TO, "URL", 0,
-     "collect: log records to that collector: x-netlog://HOST and whatever a log's URL may "
-     "be",
-     3},
-    {"with", OPTION_WITH, "URL", 0, "collect: together with what that collector takes: x-netlog://HOST", 3},
-    {"minutes", OPTION_MINUTES, "N", 0, "summaries: of 1, 10 or 60 minutes (default 1)", 3},
-    {"since", OPTION_SINCE, "TIME", 0, "summaries: that begin at that time or later", 3},
-    {"details", OPTION_DETAILS, NULL, 0, "list: the events and fields of each sensor too", 3},
-    {"ca", OPTION_CA, "FILE", 0, "Who vouches for agents, of https", 4},
-    {"cert", OPTION_CERT, "FILE", 0, "The certificate to show, of https", 4},
-    {"key", OPTION_KEY, "FILE", 0, "Its key", 4},
-    {"token-file", OPTION_TOKEN_FILE, "FILE", 0, "The token to show: the first line of FILE", 4},
-    {"ldap-base", OPTION_LDAP_BASE, "DN", 0, "Of LDAP: below which entry agents are", 4},
-    {"ldap-bind", OPTION_LDAP_BIND, "DN", 0, "Of LDAP: as whom", 4},
-    {"ldap-password", OPTION_LDAP_PASSWORD, "FILE", 0, "Of LDAP: the password, the first line of FILE", 4},
-    {0},
-};
 
 /* Of an option that is there twice the last holds, as of all others. */
 static void add_wish(arguments *a, const char *name, const char *value)
@@ -113,131 +56,247 @@ static void read_token(arguments *a, const char *path)
 {
     FILE *file = fopen(path, "re");
     if (file == NULL || fgets(a->token, sizeof a->token, file) == NULL)
-        program_fail(PROGRAM_USAGE, "--token-file %s: it cannot be read", path);
+        program_fail(PROGRAM_USAGE, "--token-file: cannot read %s", path);
     fclose(file);
     a->token[strcspn(a->token, "\r\n")] = '\0';
     a->client.token = a->token;
 }
 
-/* Options whose argument is only kept; NULL for others. */
-static const char **place_of(arguments *a, int key)
+static bool add_agent(void *settings, const nl_option *row, const char *value, char *message)
 {
-    switch (key) {
-    case OPTION_DIRECTORY:
-        return &a->directory;
-    case OPTION_HOSTS:
-        return &a->hosts;
-    case OPTION_TOKEN_FILE:
-        return &a->token_file;
-    case OPTION_TO:
-        return &a->to;
-    case OPTION_WITH:
-        return &a->with;
-    case 'o':
-        return &a->output;
-    case OPTION_CA:
-        return &a->client.ca;
-    case OPTION_CERT:
-        return &a->client.cert;
-    case OPTION_KEY:
-        return &a->client.key;
-    case OPTION_MINUTES:
-        return &a->minutes;
-    case OPTION_SINCE:
-        return &a->since;
-    case OPTION_LDAP_BASE:
-        return &a->ldap.base;
-    case OPTION_LDAP_BIND:
-        return &a->ldap.bind_dn;
-    case OPTION_LDAP_PASSWORD:
-        return &a->ldap.password_file;
-    default:
-        return NULL;
+    arguments *a = settings;
+    (void)row;
+    if (a->agent_count == AGENTS_MOST) {
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "more than the maximum, %d", AGENTS_MOST);
+        return false;
     }
+    a->agents[a->agent_count++] = value;
+    return true;
 }
 
-/* Options that are passed on to the agent; NULL for others. */
-static const char *wish_of(int key)
+/* Options that are passed on to the agent under their own names. */
+static bool set_wish(void *settings, const nl_option *row, const char *value, char *message)
 {
-    static const struct {
-        int key;
-        const char *name;
-    } known[] = {{'i', "interval"},           {OPTION_WHERE, "where"},    {OPTION_FIELD, "field"},
-                 {OPTION_CHANGE, "change"},   {OPTION_ABOVE, "above"},    {OPTION_BELOW, "below"},
-                 {OPTION_PERCENT, "percent"}, {OPTION_SUMMARY, "summary"}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (known[i].key == key)
-            return known[i].name;
-    return NULL;
+    (void)message;
+    add_wish(settings, row->name, row->type == NL_OPTION_FLAG ? "true" : value);
+    return true;
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
+/* Agents take seconds. */
+static bool set_interval(void *settings, const nl_option *row, const char *value, char *message)
 {
-    arguments *a = state->input;
-    char *end;
-    if (wish_of(key) != NULL) {
-        add_wish(a, wish_of(key), argument != NULL ? argument : "true");
-        return 0;
-    }
-    if (place_of(a, key) != NULL) {
-        *place_of(a, key) = argument;
-        return 0;
-    }
-    switch (key) {
-    case 'a':
-        if (a->agent_count == AGENTS_MOST)
-            argp_error(state, "so many --agent are too many");
-        a->agents[a->agent_count++] = argument;
-        return 0;
-    case 's':
-        a->seconds = strtod(argument, &end);
-        if (end == argument || *end != '\0' || !(a->seconds > 0))
-            argp_error(state, "--seconds %s: a number above 0 is wanted", argument);
-        return 0;
-    case OPTION_DETAILS:
-        a->details = true;
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->words = state->argv + state->next;
-        a->word_count = state->argc - state->next;
-        return 0;
-    case ARGP_KEY_END:
-        if (a->word_count == 0)
-            argp_error(state,
-                       "what shall it do? list, query, subscribe, start, stop, summaries, status, find, collect");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
+    static char seconds[32];
+    int64_t interval_ns = 0;
+    nl_option plain = *row;
+    plain.set = NULL;
+    plain.offset = 0;
+    plain.size = sizeof interval_ns;
+    if (!nl_option_set(&plain, &interval_ns, value, message))
+        return false;
+    snprintf(seconds, sizeof seconds, "%.9g", (double)interval_ns / 1e9);
+    add_wish(settings, row->name, seconds);
+    return true;
 }
 
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "list|status\nquery|subscribe|start|stop|summaries SENSOR\nfind [EXPRESSION]\ncollect SENSOR...",
-    .doc = "Ask agents for what sensors say, and directories for where agents are."
-           "\v  list       which sensors the agent has, and which run\n"
-           "  status     how the agent is\n"
-           "  query      what the sensor sees now\n"
-           "  subscribe  the same again and again, until SIGINT\n"
-           "  start      has a sensor run without anybody who looks; stop ends that\n"
-           "  summaries  least, mean, greatest and percentiles, of the last day\n"
-           "  find       agents and sensors: 'sensor=tcp & host=dpss*'\n"
-           "  collect    what the sensors of several agents say, into one file or collector\n\n"
-           "A SENSOR is a name, perhaps with what it is to look at: cpu, 'ping?host=dpss1&count=3'"};
+/* Agents take minutes. */
+static bool set_summary(void *settings, const nl_option *row, const char *value, char *message)
+{
+    static const char *const minutes[] = {"1", "10", "60"};
+    unsigned choice = 0;
+    nl_option plain = *row;
+    plain.set = NULL;
+    plain.offset = 0;
+    plain.size = sizeof choice;
+    if (!nl_option_set(&plain, &choice, value, message))
+        return false;
+    add_wish(settings, row->name, minutes[choice]);
+    return true;
+}
+
+static const nl_option options[] = {
+    {.name = "agent",
+     .letter = 'a',
+     .value = "URL",
+     .initial = "(http://127.0.0.1:14831)",
+     .environment = "NLAGENT",
+     .repeatable = true,
+     .set = add_agent,
+     .help = "The agent to ask: http://HOST[:PORT], or https://; several with collect"},
+    {.name = "directory",
+     .value = "URL",
+     .initial = "(the agent)",
+     .environment = "NLAGENT_DIRECTORY",
+     NL_OPTION_MEMBER(arguments, directory),
+     .help = "Where to find agents: an agent that is a directory, or ldap://HOST"},
+    {.name = "hosts",
+     .value = "EXPRESSION",
+     .commands = "collect",
+     NL_OPTION_MEMBER(arguments, hosts),
+     .help = "Ask the agents that the directory finds: 'host=dpss*'"},
+    {0},
+};
+
+static const nl_option sensor_options[] = {
+    {.name = "interval",
+     .letter = 'i',
+     .type = NL_OPTION_DURATION,
+     .initial = "(1s)",
+     .minimum = 1000000,
+     .maximum = 86400 * NL_NS_PER_SECOND,
+     .commands = "query subscribe start collect",
+     .set = set_interval,
+     .help = "How often sensors look"},
+    {.name = "where",
+     .value = "EXPRESSION",
+     .commands = "query subscribe start collect",
+     .set = set_wish,
+     .help = "Only records that match EXPRESSION"},
+    {.name = "field",
+     .value = "NAME",
+     .commands = "query subscribe start collect",
+     .set = set_wish,
+     .help = "The field that --change, --above, --below and --percent examine"},
+    {.name = "change",
+     .type = NL_OPTION_FLAG,
+     .commands = "query subscribe start collect",
+     .set = set_wish,
+     .help = "Only when the value changes"},
+    {.name = "above",
+     .value = "N",
+     .commands = "query subscribe start collect",
+     .set = set_wish,
+     .help = "Only when the value rises above N, or falls below the value of --below"},
+    {.name = "below",
+     .value = "N",
+     .initial = "(the value of --above)",
+     .commands = "query subscribe start collect",
+     .set = set_wish,
+     .help = "The lower threshold of --above"},
+    {.name = "percent",
+     .value = "N",
+     .commands = "query subscribe start collect",
+     .set = set_wish,
+     .help = "Only when the value differs by more than N percent from the last one sent"},
+    {.name = "summary",
+     .type = NL_OPTION_CHOICE,
+     .choices = "1m|10m|1h",
+     .commands = "query subscribe start collect summaries",
+     .set = set_summary,
+     .help = "Summaries of this period instead of records"},
+    {.name = "since",
+     .type = NL_OPTION_TIME,
+     .commands = "summaries",
+     NL_OPTION_MEMBER(arguments, since_ns),
+     .help = "Only summaries that begin at this time or later"},
+    {0},
+};
+
+static const nl_option output_options[] = {
+    {.name = "duration",
+     .type = NL_OPTION_DURATION,
+     .minimum = 1,
+     .commands = "subscribe collect",
+     NL_OPTION_MEMBER(arguments, duration_ns),
+     .help = "Stop after this time"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .initial = "-",
+     .commands = "subscribe collect",
+     NL_OPTION_MEMBER(arguments, output),
+     .help = "Write records there; - is standard output"},
+    {.name = "dest",
+     .letter = 'd',
+     .value = "URL",
+     .commands = "collect",
+     NL_OPTION_MEMBER(arguments, dest),
+     .help = "Log records to a collector, x-netlog://HOST, or to any other URL of a log"},
+    {.name = "with",
+     .value = "URL",
+     .commands = "collect",
+     NL_OPTION_MEMBER(arguments, with),
+     .help = "Collect what this collector receives too: x-netlog://HOST"},
+    {.name = "details",
+     .type = NL_OPTION_FLAG,
+     .commands = "list",
+     NL_OPTION_MEMBER(arguments, details),
+     .help = "List the events and fields of each sensor too"},
+    {0},
+};
+
+static const nl_option security_options[] = {
+    {.name = "ca",
+     .value = "FILE",
+     .environment = "NLAGENT_CA",
+     NL_OPTION_MEMBER(arguments, client.ca),
+     .help = "CA certificate for verifying https agents"},
+    {.name = "cert",
+     .value = "FILE",
+     .environment = "NLAGENT_CERT",
+     NL_OPTION_MEMBER(arguments, client.cert),
+     .help = "Client certificate for https"},
+    {.name = "key",
+     .value = "FILE",
+     .environment = "NLAGENT_KEY",
+     NL_OPTION_MEMBER(arguments, client.key),
+     .help = "The client certificate's key"},
+    {.name = "token-file",
+     .value = "FILE",
+     .environment = "NLAGENT_TOKEN_FILE",
+     NL_OPTION_MEMBER(arguments, token_file),
+     .help = "The file with the token to present, in its first line"},
+    {.name = "ldap-base",
+     .value = "DN",
+     .environment = "NLAGENT_LDAP_BASE",
+     NL_OPTION_MEMBER(arguments, ldap.base),
+     .help = "The LDAP entry below which agents are"},
+    {.name = "ldap-bind",
+     .value = "DN",
+     .environment = "NLAGENT_LDAP_BIND",
+     NL_OPTION_MEMBER(arguments, ldap.bind_dn),
+     .help = "The LDAP name to bind as"},
+    {.name = "ldap-password",
+     .value = "FILE",
+     .environment = "NLAGENT_LDAP_PASSWORD",
+     NL_OPTION_MEMBER(arguments, ldap.password_file),
+     .help = "The file with the LDAP password, in its first line"},
+    {0},
+};
+
+static const options_command commands[] = {
+    {"list", NULL, "List the sensors that the agent has, and those that run"},
+    {"status", NULL, "Print the agent's state"},
+    {"query", "SENSOR", "Print what the sensor sees now"},
+    {"subscribe", "SENSOR", "Print what the sensor sees at each interval, until SIGINT"},
+    {"start", "SENSOR", "Run a sensor without a reader"},
+    {"stop", "SENSOR", "Undo start"},
+    {"summaries", "SENSOR", "Print minimum, mean, maximum and percentiles of the last day"},
+    {"find", "[EXPRESSION]", "Find agents and sensors: 'sensor=tcp & host=dpss*'"},
+    {"collect", "SENSOR...", "Write what the sensors of several agents see into one file or collector"},
+    {0},
+};
+
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, options, 0},
+                                      {"Which records", sensor_options, 0},
+                                      {"Output", output_options, 0},
+                                      {"Security and LDAP", security_options, 0},
+                                      {0}},
+    .commands = commands,
+    .summary = "Ask agents for the data of sensors, and directories for agents.",
+    .notes = "A SENSOR is a name, and its arguments if it needs any: cpu, 'ping?host=dpss1&count=3'",
+};
 
 /* ---- asking ---- */
 
 static const char *first_agent(const arguments *a)
 {
-    const char *said = getenv("NLAGENT");
-    return a->agent_count > 0 ? a->agents[0] : said != NULL && *said != '\0' ? said : DEFAULT_AGENT;
+    return a->agent_count > 0 ? a->agents[0] : DEFAULT_AGENT;
 }
 
 static const char *directory_url(const arguments *a)
 {
-    const char *said = getenv("NLAGENT_DIRECTORY");
-    return a->directory != NULL ? a->directory : said != NULL && *said != '\0' ? said : first_agent(a);
+    return a->directory != NULL ? a->directory : first_agent(a);
 }
 
 /* Asks; ends the program when that fails. */
@@ -266,14 +325,18 @@ static int ask_about_sensor(const arguments *a, const char *operation, bool with
     soap_call answer;
     soap_begin(&message, operation);
     if (a->word_count != 2)
-        program_fail(PROGRAM_USAGE, "%s: a sensor's name is wanted", a->words[0]);
+        program_fail(PROGRAM_USAGE, "%s: missing SENSOR", a->words[0]);
     soap_put(&message, "sensor", a->words[1]);
     for (size_t i = 0; i < a->wish_count && with_wishes; i += 2)
         soap_put(&message, a->wishes[i], a->wishes[i + 1]);
-    if (a->minutes != NULL)
-        soap_put(&message, "minutes", a->minutes);
-    if (a->since != NULL)
-        soap_put(&message, "since", a->since);
+    for (size_t i = 0; i < a->wish_count && !with_wishes; i += 2)
+        if (strcmp(a->wishes[i], "summary") == 0)
+            soap_put(&message, "minutes", a->wishes[i + 1]);
+    if (a->since_ns != INT64_MIN) {
+        char since[NL_TIME_TEXT_SIZE];
+        nl_time_format_iso(a->since_ns, since);
+        soap_put(&message, "since", since);
+    }
     soap_end(&message, operation);
     ask(a, first_agent(a), &message, &answer);
     int status = print_records(&answer);
@@ -380,7 +443,7 @@ static bool look_up(const arguments *a, const char *expression, found_function *
         return find_at_agent(a, url, expression, function, user, words);
     ldap.url = url;
     if (ldap.base == NULL)
-        program_fail(PROGRAM_USAGE, "with ldap://, --ldap-base is wanted");
+        program_fail(PROGRAM_USAGE, "--directory: ldap:// needs --ldap-base");
     return ldap_find(&ldap, expression, on_ldap, &f, words);
 }
 
@@ -395,7 +458,7 @@ static int do_find(const arguments *a)
     char words[CLIENT_WORDS];
     size_t count = 0;
     if (a->word_count > 2)
-        program_fail(PROGRAM_USAGE, "find: one expression is wanted, in quotes");
+        program_fail(PROGRAM_USAGE, "find: too many arguments; quote the EXPRESSION");
     if (!look_up(a, a->word_count == 2 ? a->words[1] : "", print_found, &count, words))
         program_fail(PROGRAM_PROBLEM, "%s", words);
     if (count == 0)
@@ -424,9 +487,9 @@ static bool put(void *user, const nl_record *record)
 
 static void open_sink(const arguments *a, sink *s)
 {
-    if (a->to != NULL && (s->log = nl_open("nlagent", a->to)) == NULL)
+    if (a->dest != NULL && (s->log = nl_open("nlagent", a->dest)) == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
-    if (a->to == NULL && (s->writer = nl_writer_open(a->output != NULL ? a->output : "-", NULL)) == NULL)
+    if (a->dest == NULL && (s->writer = nl_writer_open(a->output, NULL)) == NULL)
         program_fail(PROGRAM_PROBLEM, "%s", nl_error_message());
 }
 
@@ -453,7 +516,7 @@ static int wait_for_end(const arguments *a, gathering *all)
     char words[CLIENT_WORDS];
     int64_t begun_ns = nl_monotonic_ns(), now_ns = begun_ns, looked_up_ns = begun_ns;
     while (!program_was_stopped() && !gather_is_over(all, words) &&
-           (a->seconds == 0 || (double)(now_ns - begun_ns) < a->seconds * 1e9)) {
+           (a->duration_ns == 0 || now_ns - begun_ns < a->duration_ns)) {
         usleep(50000);
         now_ns = nl_monotonic_ns();
         if (a->hosts != NULL && now_ns - looked_up_ns >= LOOK_UP_S * NL_NS_PER_SECOND) {
@@ -474,7 +537,7 @@ static int gather(const arguments *a, bool many)
     gather_options o = {
         .client = a->client, .sensors = a->words + 1, .arguments = a->wishes, .put = put, .user = &s, .once = !many};
     if (a->word_count < 2 || (!many && a->word_count > 2))
-        program_fail(PROGRAM_USAGE, "%s: %s is wanted", a->words[0], many ? "at least one sensor" : "a sensor");
+        program_fail(PROGRAM_USAGE, "%s: needs %s SENSOR", a->words[0], many ? "at least one" : "one");
     open_sink(a, &s);
     program_catch_signals();
     gathering *all = gather_new(&o);
@@ -517,37 +580,21 @@ static int run(const arguments *a)
         return do_find(a);
     if (strcmp(verb, "subscribe") == 0)
         return gather(a, false);
-    if (strcmp(verb, "collect") == 0)
-        return gather(a, true);
-    program_fail(PROGRAM_USAGE, "what is \"%s\"? list, status, query, subscribe, start, stop, summaries, find, collect",
-                 verb);
-}
-
-/* What the environment says holds unless an option says otherwise. */
-static void take_environment(arguments *a, const char **token_file)
-{
-    const struct {
-        const char *name, **place;
-    } known[] = {{"NLAGENT_CA", &a->client.ca},
-                 {"NLAGENT_CERT", &a->client.cert},
-                 {"NLAGENT_KEY", &a->client.key},
-                 {"NLAGENT_TOKEN_FILE", token_file},
-                 {"NLAGENT_LDAP_BASE", &a->ldap.base},
-                 {"NLAGENT_LDAP_BIND", &a->ldap.bind_dn},
-                 {"NLAGENT_LDAP_PASSWORD", &a->ldap.password_file}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-        const char *said = getenv(known[i].name);
-        if (said != NULL && *said != '\0')
-            *known[i].place = said;
-    }
+    return gather(a, true); /* collect */
 }
 
 int main(int argc, char **argv)
 {
     program_start("nlagent", argv);
-    static arguments a;
-    take_environment(&a, &a.token_file);
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    static arguments a = {.since_ns = INT64_MIN};
+    const char *named = nl_environment_value("NLAGENT");
+    int first = options_parse(&usage, argc, argv, &a);
+    a.words = argv + first;
+    a.word_count = argc - first;
+    if (named != NULL && a.agent_count > 1) { /* options replace it */
+        memmove(a.agents, a.agents + 1, (size_t)--a.agent_count * sizeof *a.agents);
+        a.agents[a.agent_count] = NULL;
+    }
     if (a.token_file != NULL)
         read_token(&a, a.token_file);
     signal(SIGPIPE, SIG_IGN);

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SENSORS_MOST = 64, OPTION_CONTROLLED = 0x1000, OPTION_TABLE };
+enum { SENSORS_MOST = 64 };
 
 typedef struct sensor {
     const sensor_kind *kind; /* NULL once it has failed */
@@ -35,7 +35,7 @@ typedef struct sensor {
 typedef struct arguments {
     sensor sensors[SENSORS_MOST];
     size_t count;
-    double interval_s;
+    int64_t interval_ns;
     uint64_t looks; /* 0: for ever */
     const char *destination;
     bool controlled;
@@ -43,8 +43,9 @@ typedef struct arguments {
 
 /* ---- what there is ---- */
 
-static void list_kinds(void)
+static bool list_kinds(void *settings, const nl_option *row, const char *value, char *message)
 {
+    (void)settings, (void)row, (void)value, (void)message;
     for (size_t i = 0; sensor_kinds[i] != NULL; i++) {
         const sensor_kind *k = sensor_kinds[i];
         printf("%s%s\n    %s\n", k->name, k->is_default ? "" : " (not among the default)", k->what);
@@ -60,8 +61,9 @@ static void list_kinds(void)
 }
 
 /* The same as a page of doc/, which is made of this. */
-static void print_table(void)
+static bool print_table(void *settings, const nl_option *row, const char *value, char *message)
 {
+    (void)settings, (void)row, (void)value, (void)message;
     printf(
         "# What sensors log\n\nMade by `nlsensor --table`. A field that is counted \"since the record before\" is for "
         "sums; one \"/s\" is a mean rate\nof the time since the record before. Units: %% is of 100.\n");
@@ -79,22 +81,20 @@ static void print_table(void)
 
 /* ---- options ---- */
 
-static void add_sensor(arguments *a, const char *text, struct argp_state *state)
+static void add_sensor(arguments *a, const char *text)
 {
     char words[SPEC_WORDS];
     sensor_spec *spec = spec_parse(text, words);
     if (spec == NULL) {
-        argp_error(state, "%s", words);
-        return;
+        options_fail("%s", words);
     }
     const sensor_kind *kind = sensor_kind_find(spec->name);
     if (kind == NULL) {
-        argp_error(state, "there is no sensor \"%s\": see --list", spec->name);
-        return;
+        options_fail("%s: unknown sensor; see nlsensor --list", spec->name);
     }
     const char *unknown = spec_unknown(spec, kind->arguments);
     if (unknown != NULL)
-        argp_error(state, "the sensor %s has no argument \"%s\"", kind->name, unknown);
+        options_fail("the sensor %s has no argument \"%s\"", kind->name, unknown);
     for (size_t i = 0; i < a->count; i++)
         if (strcmp(a->sensors[i].spec->text, spec->text) == 0) {
             spec_free(spec);
@@ -106,11 +106,11 @@ static void add_sensor(arguments *a, const char *text, struct argp_state *state)
     a->sensors[a->count++] = (sensor){.kind = kind, .spec = spec, .state = memory};
 }
 
-static void add_default(arguments *a, struct argp_state *state)
+static void add_default(arguments *a)
 {
     for (size_t i = 0; sensor_kinds[i] != NULL; i++)
         if (sensor_kinds[i]->is_default)
-            add_sensor(a, sensor_kinds[i]->name, state);
+            add_sensor(a, sensor_kinds[i]->name);
 }
 
 /* One that can make nothing of its arguments ends the program; one that cannot look does not (look_at_all). */
@@ -123,70 +123,50 @@ static void open_sensors(arguments *a)
     }
 }
 
-static bool read_interval(const char *text, double *interval_s)
-{
-    char *end;
-    double value = strtod(text, &end);
-    bool good = end != text && *end == '\0' && value >= 0.001 && value <= 86400;
-    if (good)
-        *interval_s = value;
-    return good;
-}
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    char *end;
-    switch (key) {
-    case 'i':
-        if (!read_interval(argument, &a->interval_s))
-            argp_error(state, "--interval %s: 0.001 to 86400 seconds are wanted", argument);
-        return 0;
-    case 'n':
-        a->looks = strtoull(argument, &end, 10);
-        if (*argument < '0' || *argument > '9' || *end != '\0' || a->looks == 0)
-            argp_error(state, "--count %s: a whole number from 1 is wanted", argument);
-        return 0;
-    case 'd':
-        a->destination = argument;
-        return 0;
-    case 'l':
-        list_kinds();
-        return 0;
-    case OPTION_TABLE:
-        print_table();
-        return 0;
-    case OPTION_CONTROLLED:
-        a->controlled = true;
-        return 0;
-    case ARGP_KEY_ARG:
-        add_sensor(a, argument, state);
-        return 0;
-    case ARGP_KEY_END:
-        if (a->count == 0)
-            add_default(a, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp_option options[] = {
-    {"interval", 'i', "SECONDS", 0, "Look so often (default 1)", 0},
-    {"count", 'n', "N", 0, "End after N intervals (default: never)", 0},
-    {"dest", 'd', "URL", 0, "Log there (default $NETLOGGER_DEST, or standard output)", 0},
-    {"list", 'l', NULL, 0, "Say which sensors there are and what they log", 0},
-    {"table", OPTION_TABLE, NULL, 0, "Print the same as a page of documentation", 0},
-    {"controlled", OPTION_CONTROLLED, NULL, 0,
-     "Read commands from standard input (\"interval SECONDS\"), and end where that ends", 0},
+static const nl_option options[] = {
+    {.name = "interval",
+     .letter = 'i',
+     .type = NL_OPTION_DURATION,
+     .initial = "1s",
+     .minimum = 1000000,
+     .maximum = 86400 * NL_NS_PER_SECOND,
+     NL_OPTION_MEMBER(arguments, interval_ns),
+     .help = "Look so often"},
+    {.name = "count",
+     .letter = 'n',
+     .type = NL_OPTION_COUNT,
+     .initial = "(endless)",
+     .minimum = 1,
+     NL_OPTION_MEMBER(arguments, looks),
+     .help = "Stop after so many intervals"},
+    {.name = "dest",
+     .letter = 'd',
+     .value = "URL",
+     .initial = "-",
+     .environment = "NETLOGGER_DEST",
+     NL_OPTION_MEMBER(arguments, destination),
+     .help = "Where to log; - is standard output"},
+    {.name = "list",
+     .letter = 'l',
+     .type = NL_OPTION_FLAG,
+     .set = list_kinds,
+     .help = "List the sensors and what they log, and exit"},
+    {.name = "table",
+     .type = NL_OPTION_FLAG,
+     .set = print_table,
+     .help = "Print the same list as a page of documentation, and exit"},
+    {.name = "controlled",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, controlled),
+     .help = "Read commands from standard input (interval DURATION), and stop at its end"},
     {0},
 };
 
-static const struct argp argp = {.options = options,
-                                 .parser = parse,
-                                 .args_doc = "[SENSOR[?ARGUMENT=VALUE&...]...]",
-                                 .doc =
-                                     "Log what this host is doing. Without SENSOR all that need to be told nothing."};
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, options, 0}, {0}},
+    .operands = "[SENSOR[?ARGUMENT=VALUE&...]...]",
+    .summary = "Log what this host is doing. Without SENSOR, run every sensor that needs no arguments.",
+};
 
 /* ---- looking ---- */
 
@@ -223,6 +203,7 @@ static bool obey(arguments *a)
 {
     static char line[256];
     static size_t size;
+    char message[NL_OPTION_MESSAGE_SIZE];
     ssize_t got = read(STDIN_FILENO, line + size, sizeof line - 1 - size);
     if (got <= 0)
         return got < 0 && errno == EINTR;
@@ -231,7 +212,7 @@ static bool obey(arguments *a)
     for (char *end; (end = strchr(line, '\n')) != NULL;) {
         *end = '\0';
         if (strncmp(line, "interval ", 9) == 0)
-            read_interval(line + 9, &a->interval_s);
+            nl_option_set(&options[0], a, line + 9, message);
         size -= (size_t)(end + 1 - line);
         memmove(line, end + 1, size + 1);
     }
@@ -245,7 +226,7 @@ static bool wait_for_turn(arguments *a, int64_t from_ns, int signals)
     for (;;) {
         struct pollfd ready[2] = {{.fd = signals, .events = POLLIN},
                                   {.fd = a->controlled ? STDIN_FILENO : -1, .events = POLLIN}};
-        int64_t left_ns = from_ns + (int64_t)(a->interval_s * 1e9) - nl_monotonic_ns();
+        int64_t left_ns = from_ns + a->interval_ns - nl_monotonic_ns();
         if (left_ns < 0)
             left_ns = 0;
         struct timespec left = {left_ns / NL_NS_PER_SECOND, left_ns % NL_NS_PER_SECOND};
@@ -283,7 +264,7 @@ static bool run(arguments *a, output *out)
             break;
         if (!wait_for_turn(a, turn_ns, signals))
             break;
-        int64_t step_ns = (int64_t)(a->interval_s * 1e9), late_ns = nl_monotonic_ns() - turn_ns;
+        int64_t step_ns = a->interval_ns, late_ns = nl_monotonic_ns() - turn_ns;
         turn_ns += late_ns / step_ns > 0 ? late_ns / step_ns * step_ns : step_ns;
     }
     nl_record_free(record);
@@ -294,12 +275,14 @@ static bool run(arguments *a, output *out)
 int main(int argc, char **argv)
 {
     program_start("nlsensor", argv);
-    static arguments a = {.interval_s = 1}; /* what sensors remember lasts as long as the process */
-    a.destination = getenv("NETLOGGER_DEST");
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    static arguments a; /* what sensors remember lasts as long as the process */
+    for (int i = options_parse(&usage, argc, argv, &a); i < argc; i++)
+        add_sensor(&a, argv[i]);
+    if (a.count == 0)
+        add_default(&a);
     output out = {.good = true};
     signal(SIGPIPE, SIG_IGN);
-    output_open(&out, a.destination != NULL && *a.destination != '\0' ? a.destination : "-");
+    output_open(&out, a.destination);
     open_sensors(&a);
     bool good = run(&a, &out);
     good = output_close(&out) && good;

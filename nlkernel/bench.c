@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS_MOST = 100, SIDE_COUNT = 5, OPTION_ROUNDS = 0x1400, OPTION_TRACEFS };
+enum { ROUNDS_MOST = 100, SIDE_COUNT = 5 };
 
 typedef struct measurement {
     double call_ns, wall_ns; /* of the program's own time, and by the wall clock */
@@ -30,7 +31,7 @@ typedef struct measurement {
 typedef struct bench {
     reporting_options reporting;
     const char *tracefs;
-    const char *calls; /* a number, in digits */
+    uint64_t calls;
     unsigned long rounds;
     char folder[64];
     char *loop_log, *kernel_log, *perf_log;
@@ -307,51 +308,40 @@ static int report(bench *b)
 
 /* ---- the command ---- */
 
-static const struct argp_option options[] = {
-    {"calls", 'n', "NUMBER", 0, "So many calls of getppid each time (default 1000000)", 1},
-    {"rounds", OPTION_ROUNDS, "NUMBER", 0, "Each side so often, in turn (default 3)", 1},
-    {"tracefs", OPTION_TRACEFS, "FOLDER", 0, "Where tracefs is mounted (default: wherever it is)", 1},
+static const nl_option options[] = {
+    {.name = "count",
+     .letter = 'n',
+     .type = NL_OPTION_COUNT,
+     .initial = "1000000",
+     .minimum = 1000,
+     .maximum = 999999999999,
+     NL_OPTION_MEMBER(bench, calls),
+     .help = "Call getppid so often each time"},
+    {.name = "rounds",
+     .type = NL_OPTION_COUNT,
+     .initial = "3",
+     .minimum = 1,
+     .maximum = ROUNDS_MOST,
+     NL_OPTION_MEMBER(bench, rounds),
+     .help = "Measure each side so often, in turn"},
+    {.name = "tracefs",
+     .value = "FOLDER",
+     .initial = "(found)",
+     NL_OPTION_MEMBER(bench, tracefs),
+     .help = "Where tracefs is mounted"},
     {0},
 };
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    bench *b = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &b->reporting;
-        return 0;
-    case 'n':
-        if (strtoul(argument, NULL, 10) < 1000 || strlen(argument) > 12 ||
-            strspn(argument, "0123456789") != strlen(argument))
-            argp_error(state, "--calls %s: a number of at least 1000 is wanted", argument);
-        b->calls = argument;
-        return 0;
-    case OPTION_ROUNDS:
-        b->rounds = strtoul(argument, NULL, 10);
-        if (b->rounds < 1 || b->rounds > ROUNDS_MOST)
-            argp_error(state, "--rounds %s: 1 to %d are wanted", argument, ROUNDS_MOST);
-        return 0;
-    case OPTION_TRACEFS:
-        b->tracefs = argument;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp_child children[] = {{&reporting_argp, 0, "what is said of it:", 2}, {0}};
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .children = children,
-    .doc =
-        "Measure what it costs a program that its events are recorded: by nothing, by the kernel's ring buffer alone "
-        "(ftrace), by nlkernel record, by perf record, and summed within the kernel by eBPF, side by side."
-        "\vA loop of getppid, bound to one CPU, runs under each in turn; raw_syscalls:sys_enter and sys_exit are "
-        "recorded. What is not there is left out, and said. What an event adds is half of what a call takes longer "
-        "than without anything. The machine should have nothing else to do."};
+static const options_usage usage = {
+    .name = "nlkernel bench",
+    .groups = (const options_group[]){{NULL, options, 0}, REPORTING_GROUPS(bench), {0}},
+    .summary =
+        "Measure what recording its events costs a program: without recording, with the kernel's ring buffer "
+        "alone (ftrace), with nlkernel record, with perf record, and summed in the kernel by eBPF, side by side.",
+    .notes = "A loop of getppid, bound to one CPU, runs under each in turn, with raw_syscalls:sys_enter and sys_exit "
+             "recorded. nlkernel reports and leaves out sides that are missing. The cost of an event is half of what a "
+             "call takes longer than without recording. The machine should be idle otherwise.",
+};
 
 static char *file_in(const bench *b, const char *name)
 {
@@ -379,8 +369,11 @@ static bool measure(bench *b)
 
 int command_bench(int argc, char **argv)
 {
-    static bench b = {.calls = "1000000", .rounds = 3};
-    argp_parse(&argp, argc, argv, 0, NULL, &b);
+    static bench b;
+    b.reporting = (reporting_options)REPORTING_INITIAL;
+    options_parse(&usage, argc, argv, &b);
+    char calls[24];
+    snprintf(calls, sizeof calls, "%" PRIu64, b.calls);
     const char *temporary = getenv("TMPDIR");
     snprintf(b.folder, sizeof b.folder, "%.40s/nlkernel-XXXXXX", temporary != NULL ? temporary : "/dev/shm");
     if (mkdtemp(b.folder) == NULL) {
@@ -396,7 +389,7 @@ int command_bench(int argc, char **argv)
         program_error("/proc/self/exe: %s", strerror(errno));
         return PROGRAM_PROBLEM;
     }
-    memcpy(b.loop, (char *[]){own, "workload", "syscalls", b.loop_log, (char *)b.calls, NULL}, 6 * sizeof(char *));
+    memcpy(b.loop, (char *[]){own, "workload", "syscalls", b.loop_log, calls, NULL}, 6 * sizeof(char *));
     int status = measure(&b) ? report(&b) : PROGRAM_PROBLEM;
     unlink(b.kernel_log);
     rmdir(b.folder);

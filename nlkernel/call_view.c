@@ -10,56 +10,28 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-enum { OPTION_SYMBOLS = 0x1400, OPTION_FILEPATH, OPTION_MIN_COUNT, OPTION_TOP };
-
-static const struct argp_option options[] = {
-    {"symbols", OPTION_SYMBOLS, "FILE", 0,
-     "Which source file each function is in: what nlkernel symbols wrote, or a vmlinux with DWARF", 5},
-    {"filter-filepath", OPTION_FILEPATH, "PATH[,PATH...]", 0,
-     "Only functions of these folders and files of the source: net,kernel/sched", 5},
-    {"min-count", OPTION_MIN_COUNT, "NUMBER", 0, "Only functions that were called so often", 5},
-    {"top", OPTION_TOP, "NUMBER", 0, "Only so many functions, the most called ones (0: all)", 5},
+const nl_option call_view_rows[] = {
+    {.name = "symbols",
+     .value = "FILE",
+     .initial = "(found in /usr/lib/debug, when files are chosen)",
+     NL_OPTION_MEMBER(call_view, symbols),
+     .help = "Which source file each function is in: the output of nlkernel symbols, or a vmlinux with DWARF"},
+    {.name = "filter-filepath",
+     .value = "PATH[,PATH...]",
+     NL_OPTION_MEMBER(call_view, filepaths),
+     .help = "Only functions of these directories and files of the source: net,kernel/sched"},
+    {.name = "min-count",
+     .type = NL_OPTION_COUNT,
+     .initial = "0",
+     NL_OPTION_MEMBER(call_view, min_count),
+     .help = "Only functions that were called so often"},
+    {.name = "top",
+     .type = NL_OPTION_COUNT,
+     .initial = "(150 in graph, 30 in report)",
+     NL_OPTION_MEMBER(call_view, top),
+     .help = "Only so many functions, those with most calls; 0 shows all"},
     {0},
 };
-
-static const struct argp_child children[] = {{&program_reading_argp, 0, "reading:", 6}, {0}};
-
-static uint64_t read_number(const char *name, const char *text, struct argp_state *state)
-{
-    char *end;
-    unsigned long long number = strtoull(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end != '\0')
-        argp_error(state, "%s %s: a whole number is wanted", name, text);
-    return number;
-}
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    call_view *v = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &v->reading;
-        return 0;
-    case OPTION_SYMBOLS:
-        v->symbols = argument;
-        return 0;
-    case OPTION_FILEPATH:
-        if (*argument == '\0')
-            argp_error(state, "--filter-filepath: a folder of the source is wanted, such as net");
-        v->filepaths = argument;
-        return 0;
-    case OPTION_MIN_COUNT:
-        v->min_count = read_number("--min-count", argument, state);
-        return 0;
-    case OPTION_TOP:
-        v->top = (size_t)read_number("--top", argument, state);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-const struct argp call_view_argp = {.options = options, .parser = parse, .children = children};
 
 /* ---- files ---- */
 

@@ -23,8 +23,15 @@ typedef struct call_view {
     size_t count;    /* of them */
 } call_view;
 
-/* A child for argp; its input is a call_view of zeros, of which top may be set before. */
-extern const struct argp call_view_argp;
+/* The rows about a call_view of zeros, of which top may be set before. */
+extern const nl_option call_view_rows[];
+
+/* The groups of a command whose settings hold a call_view named view. */
+#define CALL_VIEW_GROUPS(settings)                                                                                     \
+    {"Which functions", call_view_rows, offsetof(settings, view)},                                                     \
+    {                                                                                                                  \
+        "Reading", program_reading_options, offsetof(settings, view.reading)                                           \
+    }
 
 /* Reads the sources and chooses. Returns an exit status, having said what went wrong. */
 int call_view_read(call_view *v, char **names, size_t count);

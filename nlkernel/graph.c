@@ -15,52 +15,34 @@ typedef struct arguments {
     size_t source_count;
 } arguments;
 
-static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0, "Draw there: .pdf, .svg, .png or .dot (default calls.pdf)", 0},
+static const nl_option options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .initial = "calls.pdf",
+     NL_OPTION_MEMBER(arguments, output),
+     .help = "Draw into FILE.pdf, .svg, .png or .dot"},
     {0},
 };
 
-static const struct argp_child children[] = {{&call_view_argp, 0, "", 1}, {0}};
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->view;
-        return 0;
-    case 'o':
-        a->output = argument;
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->sources = state->argv + state->next;
-        a->source_count = (size_t)(state->argc - state->next);
-        return 0;
-    case ARGP_KEY_END:
-        if (!call_draw_knows(a->output))
-            argp_error(state, "%s", nl_error_message());
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .children = children,
-    .args_doc = "[SOURCE...]",
-    .doc = "Draw the chains of calls in the kernel, from callers on the left to what they call; the hotter the redder."
-           "\vExample:\n\n"
-           "  nlkernel record --functions --filter-function 'tcp_*' -d 10s -o calls.nlb\n"
-           "  nlkernel graph -o calls.pdf calls.nlb\n\n"
-           "The 150 most called functions are drawn unless --top or --min-count say otherwise. " CALLS_SOURCES ".",
+static const options_usage usage = {
+    .name = "nlkernel graph",
+    .groups = (const options_group[]){{NULL, options, 0}, CALL_VIEW_GROUPS(arguments), {0}},
+    .operands = "[SOURCE...]",
+    .summary = "Draw the chains of calls in the kernel, callers on the left; more calls are drawn in a deeper red.",
+    .notes = "Example:\n\n"
+             "  nlkernel record --functions --filter-function 'tcp_*' --duration 10s -o calls.nlb\n"
+             "  nlkernel graph -o calls.pdf calls.nlb\n\n" CALLS_SOURCES ".",
 };
 
 int command_graph(int argc, char **argv)
 {
-    arguments a = {.view = {.top = TOP_DEFAULT, .chains = true}, .output = "calls.pdf"};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    arguments a = {.view = {.top = TOP_DEFAULT, .chains = true}};
+    int first = options_parse(&usage, argc, argv, &a);
+    a.sources = argv + first;
+    a.source_count = (size_t)(argc - first);
+    if (!call_draw_knows(a.output))
+        options_fail("--output: %s", nl_error_message());
     int status = call_view_read(&a.view, a.sources, a.source_count);
     if (a.view.count > 0 && !call_draw_graph(&a.view, a.output)) {
         status = PROGRAM_PROBLEM;

@@ -16,40 +16,23 @@ typedef struct arguments {
     int pattern_count;
 } arguments;
 
-enum { OPTION_TRACEFS = 0x1000 };
-
-static const struct argp_option options[] = {
-    {"json", 'j', NULL, 0, "Print JSON", 0},
-    {"tracefs", OPTION_TRACEFS, "FOLDER", 0, "Where tracefs is mounted (default: wherever it is)", 0},
+static const nl_option options[] = {
+    {.name = "json", .letter = 'j', .type = NL_OPTION_FLAG, NL_OPTION_MEMBER(arguments, json), .help = "Print JSON"},
+    {.name = "tracefs",
+     .value = "FOLDER",
+     .initial = "(found)",
+     NL_OPTION_MEMBER(arguments, tracefs),
+     .help = "Where tracefs is mounted"},
     {0},
 };
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case 'j':
-        a->json = true;
-        return 0;
-    case OPTION_TRACEFS:
-        a->tracefs = argument;
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->patterns = state->argv + state->next;
-        a->pattern_count = state->argc - state->next;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "[PATTERN...]",
-    .doc = "Show the events that this kernel offers, with their fields as records name them."
-           "\vA PATTERN is SYSTEM:EVENT, with * ? [a-z] in either, or a word that is a system's or an event's name. "
-           "Every record has CPU, PID and TID besides, and the thread's name as PROG.",
+static const options_usage usage = {
+    .name = "nlkernel list",
+    .groups = (const options_group[]){{NULL, options, 0}, {0}},
+    .operands = "[PATTERN...]",
+    .summary = "Show the events that this kernel offers, with their fields as records name them.",
+    .notes = "A PATTERN is SYSTEM:EVENT, with * ? [a-z] in either, or the name of a system or an event. Every record "
+             "also has CPU, PID and TID, and the thread's name as PROG.",
 };
 
 static const char *type_name(const event_field *field)
@@ -129,7 +112,9 @@ static int print(const arguments *a, const event_names *names, const tracing *t)
 int command_list(int argc, char **argv)
 {
     arguments a = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    int first = options_parse(&usage, argc, argv, &a);
+    a.patterns = argv + first;
+    a.pattern_count = argc - first;
     tracing t;
     event_names names = {0};
     rights_raise(); /* it reads nothing but tracefs */

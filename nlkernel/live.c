@@ -18,61 +18,50 @@ typedef struct arguments {
     schema schema;
 } arguments;
 
-enum { OPTION_DEST = 0x1000, OPTION_RULES, OPTION_SET };
+static bool add_parameter(void *settings, const nl_option *row, const char *value, char *message)
+{
+    arguments *a = settings;
+    (void)row, (void)message;
+    a->parameters = reallocarray(a->parameters, a->parameter_count + 2, sizeof *a->parameters);
+    PROGRAM_REQUIRE(a->parameters != NULL, "out of memory");
+    a->parameters[a->parameter_count++] = value;
+    a->parameters[a->parameter_count] = NULL;
+    return true;
+}
 
-static const struct argp_option options[] = {
-    {"dest", OPTION_DEST, "URL", 0,
-     "Log there: x-netlog://HOST, FILE, - and whatever a log's URL may be (default $NETLOGGER_DEST)", 0},
-    {"rules", OPTION_RULES, "SCHEMA", 0,
-     "Log what the rules of SCHEMA make of its events, instead of these: a name (nlkernel schema list), or a path with "
-     "a / in it",
-     0},
-    {"set", OPTION_SET, "NAME=VALUE", 0, "A parameter of the rules; again for more", 0},
+static const nl_option options[] = {
+    {.name = "dest",
+     .letter = 'd',
+     .value = "URL",
+     .environment = "NETLOGGER_DEST",
+     NL_OPTION_MEMBER(arguments, destination),
+     .help = "Where to log: x-netlog://HOST, FILE, - and other URLs of logs"},
+    {.name = "rules",
+     .value = "SCHEMA",
+     NL_OPTION_MEMBER(arguments, rules),
+     .help = "Log what the rules of SCHEMA make of its events instead of the events: a name that nlkernel schema list "
+             "shows, or a path with a / in it"},
+    {.name = "set",
+     .value = "NAME=VALUE",
+     .repeatable = true,
+     .set = add_parameter,
+     .help = "Set a parameter of the rules"},
     {0},
 };
 
-static const struct argp_child children[] = {{&recording_argp, 0, "", 1}, {0}};
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->recording;
-        a->recording.events_elsewhere = true;
-        return 0;
-    case OPTION_DEST:
-        a->destination = argument;
-        return 0;
-    case OPTION_RULES:
-        a->rules = argument;
-        return 0;
-    case OPTION_SET:
-        a->parameters = reallocarray(a->parameters, a->parameter_count + 2, sizeof *a->parameters);
-        PROGRAM_REQUIRE(a->parameters != NULL, "out of memory");
-        a->parameters[a->parameter_count++] = argument;
-        a->parameters[a->parameter_count] = NULL;
-        return 0;
-    case ARGP_KEY_END:
-        if (a->recording.pattern_count == 0 && a->rules == NULL)
-            argp_error(state, "no event is given: -e sched:sched_switch, for one; nlkernel list shows what there is");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .children = children,
-    .args_doc = "[-- COMMAND...]",
-    .doc =
-        "Log the kernel's events as they come, to a collector for one, until --duration is over, COMMAND has ended, or "
-        "Ctrl-C."
-        "\vExample: nlkernel live -e tcp:tcp_retransmit_skb --dest 'x-netlog://HOST?format=nlb'\n\n"
-        "Records are those of nlkernel record. The log has the collector's usual policy: what there is no room for "
-        "is dropped and counted; ?policy=block makes the kernel's buffers wait instead, and count what they lose.",
+static const options_usage usage = {
+    .name = "nlkernel live",
+    .groups = (const options_group[]){{NULL, options, 0},
+                                      {"What to record", recording_rows, offsetof(arguments, recording)},
+                                      {0}},
+    .operands = "[-- COMMAND...]",
+    .first_operand_ends = true,
+    .summary =
+        "Log the kernel's events as they come, for example to a collector, until --duration is over, COMMAND has "
+        "ended, or Ctrl-C.",
+    .notes = "Example: nlkernel live -e tcp:tcp_retransmit_skb --dest 'x-netlog://HOST?format=nlb'\n\n"
+             "Records are those of nlkernel record. The log drops and counts records that do not fit into its buffer; "
+             "with ?policy=block the kernel's buffers wait instead, and count what they lose.",
 };
 
 static bool open_sink(sink *s, const void *user)
@@ -90,8 +79,12 @@ static bool open_sink(sink *s, const void *user)
 
 int command_live(int argc, char **argv)
 {
-    arguments a = {0};
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+    arguments a = {.recording.events_elsewhere = true};
+    int first = options_parse(&usage, argc, argv, &a);
+    a.recording.command = first < argc ? argv + first : NULL;
+    recording_options_check(&a.recording);
+    if (a.recording.pattern_count == 0 && a.rules == NULL)
+        options_fail("missing --event, such as -e sched:sched_switch; nlkernel list shows all events");
     int status = PROGRAM_USAGE;
     if (a.rules != NULL && !(schema_read(&a.schema, a.rules, a.parameters) && schema_choose(&a.schema, &a.recording)))
         program_error("%s", nl_error_message());

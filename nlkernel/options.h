@@ -25,8 +25,8 @@ typedef struct recording_options {
     size_t buffer_size;    /* bytes, of each CPU */
     int low_water;         /* per cent of it; -1: not said */
     int interval_ms;       /* 0: not said */
-    bool events_elsewhere; /* set before argp: the command line need not say any */
-    bool follow;           /* only the command, and what it starts */
+    bool events_elsewhere; /* the command line need not name any */
+    bool only_command;     /* record only the command, and what it starts */
     bool quiet;
     const char *activation; /* a file of commands, which is watched; NULL: none */
     const char *tracefs;
@@ -35,8 +35,11 @@ typedef struct recording_options {
 
 enum { RECORDING_BUFFER_DEFAULT = 16 << 20, RECORDING_BUFFER_LEAST = 8 << 10, RECORDING_CPUS_MOST = 8192 };
 
-/* A child for argp; its input is a recording_options of zeros. */
-extern const struct argp recording_argp;
+/* The rows of all commands that record, about a recording_options. */
+extern const nl_option recording_rows[];
+
+/* Exits with a message when the options, or they and the command, exclude each other. */
+void recording_options_check(const recording_options *o);
 
 void recording_options_free(recording_options *o);
 

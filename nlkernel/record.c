@@ -15,63 +15,43 @@ typedef struct arguments {
     int zstd_level;
 } arguments;
 
-enum { OPTION_ZSTD = 0x1000 };
-
-static const struct argp_option options[] = {
-    {"output", 'o', "FILE", 0,
-     "Write there (default nlkernel.nlb; - for standard output): the binary format when it ends in .nlb, else text", 0},
-    {"format", 'f', "FORMAT", 0,
-     "ulm, bp, logfmt or nlb, whatever FILE is called. Only nlb keeps up with millions a second", 0},
-    {"zstd", OPTION_ZSTD, "LEVEL", 0, "nlb: compress (1 to 19; default: not)", 0},
+static const nl_option options[] = {
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .initial = "nlkernel.nlb",
+     NL_OPTION_MEMBER(arguments, output),
+     .help = "Write there, or to standard output (-); the binary format when the name ends in .nlb, else text"},
+    {.name = "format",
+     .value = "ulm|bp|logfmt|nlb",
+     .initial = "(by the name of FILE)",
+     .set = program_set_format,
+     NL_OPTION_MEMBER(arguments, format),
+     .help = "The format; only nlb keeps up with millions of events per second"},
+    {.name = "zstd",
+     .type = NL_OPTION_COUNT,
+     .value = "LEVEL",
+     .initial = "0",
+     .maximum = 19,
+     NL_OPTION_MEMBER(arguments, zstd_level),
+     .help = "Compress nlb; 0 does not"},
     {0},
 };
 
-static const struct argp_child children[] = {{&recording_argp, 0, "", 1}, {0}};
-
-static nl_format read_format(const char *text, struct argp_state *state)
-{
-    nl_format format = nl_format_parse(text);
-    if (format == NL_FORMAT_UNKNOWN)
-        argp_error(state, "--format %s: ulm, bp, logfmt or nlb is needed", text);
-    return format;
-}
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    char *end;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->recording;
-        return 0;
-    case 'o':
-        a->output = argument;
-        return 0;
-    case 'f':
-        a->format = read_format(argument, state);
-        return 0;
-    case OPTION_ZSTD:
-        a->zstd_level = (int)strtol(argument, &end, 10);
-        if (end == argument || *end != '\0' || a->zstd_level < 0 || a->zstd_level > 19)
-            argp_error(state, "--zstd %s: a level from 1 to 19 is wanted", argument);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN; /* the command too (ARGP_KEY_ARG), which the child takes */
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .children = children,
-    .args_doc = "[-- COMMAND...]",
-    .doc =
-        "Record the kernel's events into a log, until --duration is over, COMMAND has ended, or Ctrl-C."
-        "\vExample: nlkernel record -e 'sched:*' -e tcp:tcp_retransmit_skb -o kernel.nlb -- make\n\n"
-        "Each record has the event's fields, CPU, PID and TID, and the thread's name as PROG. What the kernel's "
-        "buffers were too small for is counted, for each CPU with its time, in the log: NetLogger.Lost. "
-        "NetLogger.Dump.Begin and .Finish say when the recorder itself was at work, NetLogger.Clock how the kernel's "
-        "clock and real time belong together. nlsort puts the CPUs' events in order.",
+static const options_usage usage = {
+    .name = "nlkernel record",
+    .groups = (const options_group[]){{NULL, options, 0},
+                                      {"What to record", recording_rows, offsetof(arguments, recording)},
+                                      {0}},
+    .operands = "[-- COMMAND...]",
+    .first_operand_ends = true,
+    .summary = "Record the kernel's events into a log, until --duration is over, COMMAND has ended, or Ctrl-C.",
+    .notes =
+        "Example: nlkernel record -e 'sched:*' -e tcp:tcp_retransmit_skb -o kernel.nlb -- make\n\n"
+        "Each record has the event's fields, CPU, PID and TID, and the thread's name as PROG. The log counts what the "
+        "kernel's buffers lost, for each CPU with its time: NetLogger.Lost. NetLogger.Dump.Begin and .Finish tell when "
+        "the recorder itself worked, NetLogger.Clock relates the kernel's clock to real time. nlsort puts the events "
+        "of all CPUs in order.",
 };
 
 static bool open_sink(sink *s, const void *user)
@@ -82,8 +62,10 @@ static bool open_sink(sink *s, const void *user)
 
 int command_record(int argc, char **argv)
 {
-    arguments a = {.output = "nlkernel.nlb"};
-    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+    arguments a = {0};
+    int first = options_parse(&usage, argc, argv, &a);
+    a.recording.command = first < argc ? argv + first : NULL;
+    recording_options_check(&a.recording);
     int status = session_run(&a.recording, open_sink, &a);
     recording_options_free(&a.recording);
     return status;

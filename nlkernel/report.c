@@ -11,37 +11,16 @@ typedef struct arguments {
     int log_count;
 } arguments;
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    (void)argument;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->reporting;
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->schema = state->argv[state->next];
-        a->logs = state->argv + state->next + 1;
-        a->log_count = state->argc - state->next - 1;
-        return 0;
-    case ARGP_KEY_NO_ARGS:
-        argp_error(state, "no schema is given: nlkernel schema list shows what there is");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp_child children[] = {{&reporting_argp, 0, "", 1}, {0}};
-
-static const struct argp argp = {
-    .parser = parse,
-    .children = children,
-    .args_doc = "SCHEMA [SOURCE...]",
-    .doc = "Say what the events of a log mean, by a schema: scheduler, locking, and what nlkernel schema list shows."
-           "\vA schema says which events it is made of (nlkernel schema show NAME); nlkernel schema run NAME records "
-           "and reports in one go. Events may be in any order. What spans events that were lost is left out. Without "
-           "SOURCE standard input is read. " PROGRAM_SOURCES ".",
+static const options_usage usage = {
+    .name = "nlkernel report",
+    .groups = (const options_group[]){REPORTING_GROUPS(arguments), {0}},
+    .operands = "SCHEMA [SOURCE...]\n--functions [SOURCE...]",
+    .summary = "Report what the events of a log mean, by a schema: scheduler, locking, and others that nlkernel schema "
+               "list shows. With --functions, report calls of functions; see nlkernel report --functions --help.",
+    .notes =
+        "nlkernel schema show NAME prints which events a schema needs; nlkernel schema run NAME records and reports "
+        "at once. Events may be in any order. Spans with lost events are left out. Without SOURCE, read standard "
+        "input. " PROGRAM_SOURCES ".",
 };
 
 static int report(arguments *a)
@@ -75,8 +54,13 @@ int command_report(int argc, char **argv)
 {
     if (report_is_of_functions(argc, argv))
         return report_functions(argc, argv);
-    arguments a = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    arguments a = {.reporting = REPORTING_INITIAL};
+    int first = options_parse(&usage, argc, argv, &a);
+    if (first == argc)
+        options_fail("missing SCHEMA; nlkernel schema list shows all");
+    a.schema = argv[first];
+    a.logs = argv + first + 1;
+    a.log_count = argc - first - 1;
     int status = report(&a);
     reporting_options_free(&a.reporting);
     return status;

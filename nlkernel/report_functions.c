@@ -9,59 +9,50 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOP_DEFAULT = 30, OPTION_DRAW = 0x1000, OPTION_FUNCTIONS, CALLERS_SHOWN = 2 };
+enum { TOP_DEFAULT = 30, CALLERS_SHOWN = 2 };
 
 typedef struct arguments {
     call_view view;
     const char *picture;
-    bool json;
+    bool functions, json;
     char **sources;
     size_t source_count;
 } arguments;
 
-static const struct argp_option options[] = {
-    {"functions", OPTION_FUNCTIONS, NULL, OPTION_HIDDEN, NULL, 0},
-    {"json", 'j', NULL, 0, "Print JSON, with all callers", 0},
-    {"draw", OPTION_DRAW, "FILE", 0, "Draw the functions by their calls, as bars: .pdf, .svg, .png or .dot", 0},
+static bool set_draw(void *settings, const nl_option *row, const char *value, char *message)
+{
+    (void)row;
+    ((arguments *)settings)->picture = value;
+    if (call_draw_knows(value))
+        return true;
+    snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", nl_error_message());
+    return false;
+}
+
+static const nl_option options[] = {
+    {.name = "functions",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, functions),
+     .help = "Report calls of functions"},
+    {.name = "json",
+     .letter = 'j',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(arguments, json),
+     .help = "Print JSON, with all callers"},
+    {.name = "draw",
+     .value = "FILE",
+     .set = set_draw,
+     NL_OPTION_MEMBER(arguments, picture),
+     .help = "Draw the functions by their calls, as bars, into FILE.pdf, .svg, .png or .dot"},
     {0},
 };
 
-static const struct argp_child children[] = {{&call_view_argp, 0, "", 1}, {0}};
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->view;
-        return 0;
-    case OPTION_FUNCTIONS:
-        return 0;
-    case 'j':
-        a->json = true;
-        return 0;
-    case OPTION_DRAW:
-        if (!call_draw_knows(argument))
-            argp_error(state, "%s", nl_error_message());
-        a->picture = argument;
-        return 0;
-    case ARGP_KEY_ARGS:
-        a->sources = state->argv + state->next;
-        a->source_count = (size_t)(state->argc - state->next);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .children = children,
-    .args_doc = "--functions [SOURCE...]",
-    .doc = "Say how often each function of the kernel was called, and by whom: the 30 most called ones unless --top or "
-           "--min-count say otherwise."
-           "\v" CALLS_SOURCES ".",
+static const options_usage usage = {
+    .name = "nlkernel report --functions",
+    .groups = (const options_group[]){{NULL, options, 0}, CALL_VIEW_GROUPS(arguments), {0}},
+    .operands = "[SOURCE...]",
+    .summary = "Report how often each function of the kernel was called, and by whom.",
+    .notes = CALLS_SOURCES ".",
 };
 
 /* Who called a function, most calls first; *count of them. The edges are in order of functions. */
@@ -161,7 +152,9 @@ bool report_is_of_functions(int argc, char **argv)
 int report_functions(int argc, char **argv)
 {
     arguments a = {.view = {.top = TOP_DEFAULT}};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    int first = options_parse(&usage, argc, argv, &a);
+    a.sources = argv + first;
+    a.source_count = (size_t)(argc - first);
     int status = call_view_read(&a.view, a.sources, a.source_count);
     if (a.view.count > 0 && a.json)
         print_json(&a.view);

@@ -8,74 +8,59 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPTION_TOP = 0x1200, OPTION_CDF, OPTION_DRAW, OPTION_PERL, OPTION_SET, OPTION_MADE, CDF_STEPS = 100 };
+enum { CDF_STEPS = 100 };
 
-static const struct argp_option options[] = {
-    {"json", 'j', NULL, 0, "Print JSON, all rows", 5},
-    {"draw", OPTION_DRAW, "FILE", 0, "Draw a picture: .png or .svg", 5},
-    {"perl", OPTION_PERL, NULL, 0, "Print the events instead, as Perl's hashes, in the form that KLogger had", 5},
-    {"made", OPTION_MADE, "FILE", 0, "Write the records that the rules made: binary when it ends in .nlb, else text",
-     5},
-    {"top", OPTION_TOP, "NUMBER", 0, "So many lines of each table (0: all; otherwise what the schema says)", 5},
-    {"cdf", OPTION_CDF, "NAME", 0,
-     "Print how what is called NAME is distributed, of the first report that is drawn so: lines of a value (times in "
-     "microseconds) and the share of those that are no longer",
-     5},
-    {"set", OPTION_SET, "NAME=VALUE", 0, "A parameter of the schema, as nlkernel schema show says them; again for more",
-     5},
-    {0},
-};
-
-static void add_parameter(reporting_options *o, const char *parameter)
+static bool add_parameter(void *settings, const nl_option *row, const char *value, char *message)
 {
+    reporting_options *o = settings;
+    (void)row;
+    if (strchr(value, '=') == NULL) {
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not NAME=VALUE", value);
+        return false;
+    }
     o->parameters = reallocarray(o->parameters, o->parameter_count + 2, sizeof *o->parameters);
     PROGRAM_REQUIRE(o->parameters != NULL, "out of memory");
-    o->parameters[o->parameter_count++] = parameter;
+    o->parameters[o->parameter_count++] = value;
     o->parameters[o->parameter_count] = NULL;
+    return true;
 }
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    reporting_options *o = state->input;
-    char *end;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        o->top = -1;
-        state->child_inputs[0] = &o->reading;
-        return 0;
-    case 'j':
-        o->json = true;
-        return 0;
-    case OPTION_DRAW:
-        o->picture = argument;
-        return 0;
-    case OPTION_PERL:
-        o->perl = true;
-        return 0;
-    case OPTION_MADE:
-        o->output = argument;
-        return 0;
-    case OPTION_CDF:
-        o->cdf = argument;
-        return 0;
-    case OPTION_SET:
-        if (strchr(argument, '=') == NULL)
-            argp_error(state, "--set %s: NAME=VALUE is wanted", argument);
-        add_parameter(o, argument);
-        return 0;
-    case OPTION_TOP:
-        o->top = strtol(argument, &end, 10);
-        if (*argument < '0' || *argument > '9' || *end != '\0')
-            argp_error(state, "--top %s: a whole number is wanted", argument);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp_child children[] = {{&program_reading_argp, 0, "reading logs:", 6}, {0}};
-
-const struct argp reporting_argp = {.options = options, .parser = parse, .children = children};
+const nl_option reporting_rows[] = {
+    {.name = "json",
+     .letter = 'j',
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(reporting_options, json),
+     .help = "Print JSON, all rows"},
+    {.name = "draw",
+     .value = "FILE",
+     NL_OPTION_MEMBER(reporting_options, picture),
+     .help = "Draw a picture: FILE.png or FILE.svg"},
+    {.name = "perl",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(reporting_options, perl),
+     .help = "Print the events as Perl hashes instead, in the form of KLogger"},
+    {.name = "made",
+     .value = "FILE",
+     NL_OPTION_MEMBER(reporting_options, output),
+     .help = "Write the records that the rules made: binary when the name ends in .nlb, else text"},
+    {.name = "top",
+     .type = NL_OPTION_COUNT,
+     .initial = "(set by the schema)",
+     .maximum = 1000000000,
+     NL_OPTION_MEMBER(reporting_options, top),
+     .help = "Print so many lines of each table; 0 prints all"},
+    {.name = "cdf",
+     .value = "NAME",
+     NL_OPTION_MEMBER(reporting_options, cdf),
+     .help = "Print the distribution of NAME, of the first report that is drawn as a CDF: lines of a value (times in "
+             "microseconds) and the share of values up to it"},
+    {.name = "set",
+     .value = "NAME=VALUE",
+     .repeatable = true,
+     .set = add_parameter,
+     .help = "Set a parameter of the schema; nlkernel schema show lists them"},
+    {0},
+};
 
 void reporting_options_free(reporting_options *o)
 {

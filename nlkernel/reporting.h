@@ -14,8 +14,19 @@ typedef struct reporting_options {
     long top; /* negative: what the schema says */
 } reporting_options;
 
-/* A child for argp; its input is a reporting_options of zeros. */
-extern const struct argp reporting_argp;
+/* The rows of all commands that report, about a reporting_options that begins as REPORTING_INITIAL. */
+extern const nl_option reporting_rows[];
+#define REPORTING_INITIAL                                                                                              \
+    {                                                                                                                  \
+        .top = -1                                                                                                      \
+    }
+
+/* The groups of a command whose settings hold a reporting_options named reporting. */
+#define REPORTING_GROUPS(settings)                                                                                     \
+    {"The report", reporting_rows, offsetof(settings, reporting)},                                                     \
+    {                                                                                                                  \
+        "Reading", program_reading_options, offsetof(settings, reporting.reading)                                      \
+    }
 
 /* Says what was found, as the options want it. Returns an exit status. */
 int reporting_say(schema_run *run, const reporting_options *options);

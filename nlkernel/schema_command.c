@@ -34,37 +34,31 @@ static void list_one(const char *path, void *user)
 
 static int list(int argc, char **argv)
 {
-    static const struct argp argp = {.doc = "Say which schemas there are.\vThey are files called NAME.schema in the "
-                                            "folders of $NETLOGGER_SCHEMAS (with : between), and those that came with "
-                                            "the program. One that somebody sent is used by its path: ./FILE."};
+    static const options_usage usage = {.name = "nlkernel schema list",
+                                        .summary = "List the schemas.",
+                                        .notes = "They are files called NAME.schema in the folders of "
+                                                 "$NETLOGGER_SCHEMAS (with : between), and those that came with the "
+                                                 "program. Use any other file by its path: ./FILE."};
     int status = PROGRAM_DONE;
-    argp_parse(&argp, argc, argv, 0, NULL, NULL);
+    options_parse(&usage, argc, argv, NULL);
     schema_each(list_one, &status);
     return status;
 }
 
-static error_t parse_name(int key, char *argument, struct argp_state *state)
-{
-    const char **name = state->input;
-    if (key == ARGP_KEY_ARG && *name == NULL) {
-        *name = argument;
-        return 0;
-    }
-    if (key == ARGP_KEY_NO_ARGS)
-        argp_error(state, "no schema is given: nlkernel schema list shows what there is");
-    return ARGP_ERR_UNKNOWN;
-}
-
 static int show(int argc, char **argv)
 {
-    static const struct argp argp = {.parser = parse_name,
-                                     .args_doc = "SCHEMA",
-                                     .doc = "Print a schema: what it records, its rules, its reports. What is printed "
-                                            "is the file that others can be given."};
+    static const options_usage usage = {.name = "nlkernel schema show",
+                                        .operands = "SCHEMA",
+                                        .summary = "Print the file of a schema: what it records, its rules, its "
+                                                   "reports."};
     const char *name = NULL;
     schema s;
     char part[4096];
-    argp_parse(&argp, argc, argv, 0, NULL, &name);
+    int first = options_parse(&usage, argc, argv, NULL);
+    if (argc - first != 1)
+        options_fail(first == argc ? "missing SCHEMA; nlkernel schema list shows all"
+                                   : "schema show: too many arguments");
+    name = argv[first];
     if (!schema_read(&s, name, NULL)) {
         program_error("%s", nl_error_message());
         return PROGRAM_USAGE;
@@ -82,7 +76,7 @@ static int show(int argc, char **argv)
 
 /* ---- run ---- */
 
-enum { LOGS_MOST = 64, OPTION_KEEP = 0x1300, OPTION_VARY, OPTION_LOG };
+enum { LOGS_MOST = 64 };
 
 typedef struct arguments {
     recording_options recording;
@@ -95,53 +89,54 @@ typedef struct arguments {
     char folder[64]; /* of files that go at the end */
 } arguments;
 
-static const struct argp_option options[] = {
-    {"keep", OPTION_KEEP, "FILE", 0, "Keep what was recorded there, for nlkernel report", 4},
-    {"log", OPTION_LOG, "SOURCE", 0, "Read this log too, such as COMMAND's own; again for more", 4},
-    {"vary", OPTION_VARY, "NAME=VALUE,VALUE...", 0,
-     "Run COMMAND again and again, with each VALUE in place of {NAME}; records get a field NAME that says which it was",
-     4},
+static bool add_log(void *settings, const nl_option *row, const char *value, char *message)
+{
+    arguments *a = settings;
+    (void)row;
+    if (a->extra_count == LOGS_MOST) {
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "more than the maximum, %d", LOGS_MOST);
+        return false;
+    }
+    a->extra[a->extra_count++] = value;
+    return true;
+}
+
+static bool set_vary(void *settings, const nl_option *row, const char *value, char *message)
+{
+    (void)row;
+    ((arguments *)settings)->vary = (char *)value;
+    snprintf(message, NL_OPTION_MESSAGE_SIZE, "\"%.100s\" is not NAME=VALUE,VALUE...", value);
+    return strchr(value, '=') != NULL;
+}
+
+static const nl_option options[] = {
+    {.name = "keep",
+     .value = "FILE",
+     NL_OPTION_MEMBER(arguments, kept),
+     .help = "Keep the recording there, for nlkernel report"},
+    {.name = "log",
+     .value = "SOURCE",
+     .repeatable = true,
+     .set = add_log,
+     .help = "Read this log too, such as COMMAND's own"},
+    {.name = "vary",
+     .value = "NAME=VALUE,VALUE...",
+     .set = set_vary,
+     .help = "Run COMMAND once for each VALUE in place of {NAME}; records get a field NAME with the value"},
     {0},
 };
 
-static error_t parse_run(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case ARGP_KEY_INIT:
-        state->child_inputs[0] = &a->recording;
-        state->child_inputs[1] = &a->reporting;
-        a->recording.events_elsewhere = true;
-        return 0;
-    case OPTION_KEEP:
-        a->kept = argument;
-        return 0;
-    case OPTION_LOG:
-        if (a->extra_count == LOGS_MOST)
-            argp_error(state, "--log: at most %d", LOGS_MOST);
-        a->extra[a->extra_count++] = argument;
-        return 0;
-    case OPTION_VARY:
-        a->vary = argument;
-        if (strchr(argument, '=') == NULL)
-            argp_error(state, "--vary %s: NAME=VALUE,VALUE... is wanted", argument);
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp_child children[] = {{&recording_argp, 0, "what is recorded, besides the schema's events:", 1},
-                                             {&reporting_argp, 0, "what is said of it:", 2},
-                                             {0}};
-
-static const struct argp run_argp = {
-    .options = options,
-    .parser = parse_run,
-    .children = children,
-    .args_doc = "SCHEMA [-- COMMAND...]",
-    .doc = "Record what a schema is about, until --duration is over, COMMAND has ended, or Ctrl-C, and report."
-           "\vExample: nlkernel schema run scheduler -d 10s --draw scheduler.svg",
+static const options_usage run_usage = {
+    .name = "nlkernel schema run",
+    .groups = (const options_group[]){{NULL, options, 0},
+                                      {"What to record besides the schema's events", recording_rows,
+                                       offsetof(arguments, recording)},
+                                      REPORTING_GROUPS(arguments),
+                                      {0}},
+    .operands = "SCHEMA [-- COMMAND...]",
+    .first_operand_ends = true,
+    .summary = "Record what a schema needs, until --duration is over, COMMAND has ended, or Ctrl-C, and report.",
+    .notes = "Example: nlkernel schema run scheduler --duration 10s --draw scheduler.svg",
 };
 
 static char *file_in(const arguments *a, const char *name)
@@ -356,7 +351,7 @@ static int run_schema(arguments *a)
 
 static int run(int argc, char **argv)
 {
-    arguments a = {0};
+    arguments a = {.recording.events_elsewhere = true, .reporting = REPORTING_INITIAL};
     /* The schema's name comes first: the words behind all options are the command's. */
     if (argc > 1 && argv[1][0] != '-') {
         a.name = argv[1];
@@ -364,12 +359,15 @@ static int run(int argc, char **argv)
         argc--;
         argv++;
     }
-    argp_parse(&run_argp, argc, argv, ARGP_IN_ORDER, NULL, &a);
+    int first = options_parse(&run_usage, argc, argv, &a);
+    a.recording.command = first < argc ? argv + first : NULL;
+    recording_options_check(&a.recording);
     int status = PROGRAM_USAGE;
     if (a.name == NULL)
-        program_error("schema run: the name of a schema is wanted first: nlkernel schema run scheduler -d 10s");
+        program_error("schema run: missing SCHEMA as the first argument; for example nlkernel schema run scheduler "
+                      "--duration 10s");
     else if (a.vary != NULL && a.recording.command == NULL)
-        program_error("--vary wants a COMMAND that is run again and again");
+        program_error("--vary: needs a COMMAND");
     else
         status = run_schema(&a);
     recording_options_free(&a.recording);
@@ -392,13 +390,18 @@ int command_schema(int argc, char **argv)
             argv[1] = name;
             return commands[i].run(argc - 1, argv + 1);
         }
-    static const struct argp argp = {
-        .args_doc = "list\nshow SCHEMA\nrun SCHEMA [OPTION...] [-- COMMAND...]",
-        .doc =
-            "Schemas: files that say which of the kernel's events tell about something, what they mean together, and "
-            "what is reported of that.\vnlkernel schema COMMAND --help says more of each."};
-    argp_parse(&argp, argc, argv, ARGP_NO_ERRS, NULL, NULL);
-    program_error("schema: list, show SCHEMA or run SCHEMA is wanted");
+    static const options_command subcommands[] = {{"list", NULL, "List the schemas"},
+                                                  {"show", "SCHEMA", "Print a schema"},
+                                                  {"run", "SCHEMA [OPTION...] [-- COMMAND...]", "Record and report"},
+                                                  {0}};
+    static const options_usage usage = {
+        .name = "nlkernel schema",
+        .commands = subcommands,
+        .first_operand_ends = true,
+        .summary = "Schemas: files that name the kernel's events to record, and define what they mean together and "
+                   "what to report.",
+        .notes = "See nlkernel schema COMMAND --help."};
+    options_parse(&usage, argc, argv, NULL);
     return PROGRAM_USAGE;
 }
 

@@ -245,7 +245,7 @@ static int choose_events(session *s)
     push_filter(s);
     if (s->events.count > 0)
         return PROGRAM_DONE;
-    program_error("--filter: it can be true of none of the events that were chosen: nlkernel list shows their fields");
+    program_error("--where: no chosen event can match; nlkernel list shows their fields");
     return PROGRAM_USAGE;
 }
 
@@ -306,12 +306,12 @@ static bool add_threads(const instance *i, const char *list, int pid)
 
 static bool choose_processes_for(session *s, const instance *buffers, const char *list, const char *children)
 {
-    if (s->options->pid_count > 0 || s->options->follow)
+    if (s->options->pid_count > 0 || s->options->only_command)
         instance_write_if_there(buffers, children, "1");
     for (size_t i = 0; i < s->options->pid_count; i++)
         if (!add_threads(buffers, list, s->options->pids[i]))
             return false;
-    return !s->options->follow || add_threads(buffers, list, s->child.pid);
+    return !s->options->only_command || add_threads(buffers, list, s->child.pid);
 }
 
 /* Where functions are recorded. */
@@ -332,7 +332,7 @@ static bool knows_processes(void)
 
 static bool choose_processes(session *s)
 {
-    if ((s->options->follow || s->options->pid_count > 0) && !knows_processes())
+    if ((s->options->only_command || s->options->pid_count > 0) && !knows_processes())
         return nl_error_set("in a container, which has numbers of processes of its own, only the whole machine can be "
                             "recorded, without --follow and --pid: run nlkernel outside for that") == NL_OK;
     return choose_processes_for(s, &s->instance, "set_event_pid", "options/event-fork") &&

@@ -17,54 +17,47 @@ typedef struct arguments {
     bool json;
 } arguments;
 
-enum { OPTION_ROOT = 0x1000 };
+static bool add_file(void *settings, const nl_option *row, const char *value, char *message)
+{
+    arguments *a = settings;
+    (void)row, (void)message;
+    a->files = reallocarray(a->files, a->file_count + 1, sizeof *a->files);
+    if (a->files == NULL)
+        program_fail(PROGRAM_PROBLEM, "out of memory");
+    a->files[a->file_count++] = value;
+    return true;
+}
 
-static const struct argp_option options[] = {
-    {"kernel", 'k', "VMLINUX", 0,
-     "Read the DWARF of this file: a vmlinux that was not stripped, or a module; again for more", 0},
-    {"output", 'o', "FILE", 0, "Write there (default: standard output)", 0},
-    {"root", OPTION_ROOT, "FOLDER", 0, "What paths in DWARF begin with, and is left out (default: found out)", 0},
-    {"json", 'j', NULL, 0, "Print JSON", 0},
+static const nl_option options[] = {
+    {.name = "kernel",
+     .letter = 'k',
+     .value = "VMLINUX",
+     .repeatable = true,
+     .set = add_file,
+     .help = "Read the DWARF of this file: a vmlinux that was not stripped, or a module"},
+    {.name = "output",
+     .letter = 'o',
+     .value = "FILE",
+     .initial = "-",
+     NL_OPTION_MEMBER(arguments, output),
+     .help = "Write there; - is standard output"},
+    {.name = "root",
+     .value = "FOLDER",
+     .initial = "(found)",
+     NL_OPTION_MEMBER(arguments, root),
+     .help = "The common beginning of paths in DWARF, which is left out"},
+    {.name = "json", .letter = 'j', .type = NL_OPTION_FLAG, NL_OPTION_MEMBER(arguments, json), .help = "Print JSON"},
     {0},
 };
 
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    switch (key) {
-    case 'k':
-    case ARGP_KEY_ARG:
-        a->files = reallocarray(a->files, a->file_count + 1, sizeof *a->files);
-        if (a->files == NULL)
-            program_fail(PROGRAM_PROBLEM, "out of memory");
-        a->files[a->file_count++] = argument;
-        return 0;
-    case 'o':
-        a->output = argument;
-        return 0;
-    case OPTION_ROOT:
-        a->root = argument;
-        return 0;
-    case 'j':
-        a->json = true;
-        return 0;
-    case ARGP_KEY_END:
-        if (a->file_count == 0)
-            argp_error(state, "no kernel is given: -k /usr/lib/debug/boot/vmlinux-VERSION, for one");
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-static const struct argp argp = {
-    .options = options,
-    .parser = parse,
-    .args_doc = "-k VMLINUX",
-    .doc = "Make the map of the kernel's functions to their source files, out of DWARF."
-           "\vA line is FUNCTION, a tab, FILE:LINE. nlkernel graph --symbols FILE --filter-filepath net,kernel/sched "
-           "draws the calls of some of the source only. Example:\n\n"
-           "  nlkernel symbols -k /usr/lib/debug/boot/vmlinux-$(uname -r) -o kernel.map",
+static const options_usage usage = {
+    .name = "nlkernel symbols",
+    .groups = (const options_group[]){{NULL, options, 0}, {0}},
+    .operands = "-k VMLINUX [MODULE...]",
+    .summary = "Make the map of the kernel's functions to their source files, from DWARF.",
+    .notes = "A line is FUNCTION, a tab, FILE:LINE. nlkernel graph --symbols FILE --filter-filepath net,kernel/sched "
+             "draws the calls of some of the source only. Example:\n\n"
+             "  nlkernel symbols -k /usr/lib/debug/boot/vmlinux-$(uname -r) -o kernel.map",
 };
 
 static void print(const symbol_map *m, bool json, FILE *to)
@@ -87,7 +80,7 @@ static void print(const symbol_map *m, bool json, FILE *to)
 
 static int write_map(const symbol_map *m, const arguments *a)
 {
-    FILE *to = a->output != NULL && strcmp(a->output, "-") != 0 ? fopen(a->output, "we") : stdout;
+    FILE *to = strcmp(a->output, "-") != 0 ? fopen(a->output, "we") : stdout;
     if (to == NULL) {
         program_error("%s: %s", a->output, strerror(errno));
         return PROGRAM_PROBLEM;
@@ -104,7 +97,10 @@ static int write_map(const symbol_map *m, const arguments *a)
 int command_symbols(int argc, char **argv)
 {
     arguments a = {0};
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    for (int i = options_parse(&usage, argc, argv, &a); i < argc; i++)
+        add_file(&a, NULL, argv[i], NULL);
+    if (a.file_count == 0)
+        options_fail("missing --kernel, such as -k /usr/lib/debug/boot/vmlinux-VERSION");
     symbol_map map = {0};
     int status = PROGRAM_DONE;
     for (size_t i = 0; i < a.file_count && status == PROGRAM_DONE; i++)

@@ -28,7 +28,9 @@ PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nls
             "nlwrite": "nltools/nlwrite", "nlstat": "nltools/nlstat", "nldiag": "nltools/nldiag", "nlv": "nlv/nlv",
             "nlrecover": "nltools/nlrecover", "nlschema": "nltools/nlschema", "nlsensor": "nlagent/nlsensor", "nlkernel": "nlkernel/nlkernel",
             "nlarchive": "nltools/nlarchive", "nlagent": "nlagent/nlagent", "nlagentd": "nlagent/nlagentd"}
-CONVERTED = {"nlsort", "nlconv", "nlwrite", "nlstat", "nldiag", "nlv", "nlrecover", "nlschema", "nlarchive"}
+CONVERTED = {"nlsort", "nlconv", "nlwrite", "nlstat", "nldiag", "nlv", "nlrecover", "nlschema", "nlarchive", "nlkernel", "nlagent", "nlsensor", "netlogctl"}
+# Programs whose commands have a parser each, with those that they do not list.
+SUBCOMMANDS = {"nlkernel": [["nlkernel", "report", "--functions"]]}
 COMMON = {"help", "usage", "version"}
 HEADERS = "libnetlogger/include/netlogger/"
 ITEM = r"^\.(?:It )?Cm (\w+)(?: Ar \w+)?$"
@@ -38,19 +40,19 @@ QUOTED = r'"(\w+)"'
 # What; where the source has it; where it is told. A place is a file, or a program's --help, a pattern, and perhaps what stands
 # before and behind the part that is meant.
 WORDS = [
-    ("command of nlkernel", [("nlkernel/main.c", r'\{"(?!workload)(\w+)", command_')],
+    ("command of nlkernel", [("nlkernel/main.c", r'\{"(?!workload)(\w+)", command_', "functions[] = {", ";")],
      [("doc/man/nlkernel.1", r"^\.B nlkernel (\w+)", ".SH SYNOPSIS", ".SH"), ("nlkernel --help", r"nlkernel \[OPTION\.\.\.\] (\w+)")]),
     ("command of nlkernel schema", [("nlkernel/schema_command.c", r'\{"(\w+)", \w+\}', "} commands[] = {", ";")],
-     [("doc/man/nlkernel.1", r"^\.B nlkernel schema (\w+)", ".SH SYNOPSIS", ".SH"), ("nlkernel --help", r"nlkernel \[OPTION\.\.\.\] schema (\w+)")]),
+     [("doc/man/nlkernel.1", r"^\.B nlkernel schema (\w+)", ".SH SYNOPSIS", ".SH"), ("nlkernel schema --help", r"nlkernel schema \[OPTION\.\.\.\] (\w+)")]),
     ("command of nlschema", [("nltools/nlschema.c", r'\{"(\w+)", "SCHEMA', "commands[] = {", "\n};")],
      [("doc/man/nlschema.1", *SYNOPSIS), ("doc/man/nlschema.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
       ("nlschema --help", r"nlschema \[OPTION\.\.\.\] (\w+)")]),
     ("command of nlarchive", [("nltools/nlarchive.c", r'\{"(\w+)", "ARCHIVE', "commands[] = {", ";")],
      [("doc/man/nlarchive.1", *SYNOPSIS), ("doc/man/nlarchive.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
       ("nlarchive --help", r"nlarchive \[OPTION\.\.\.\] (\w+)")]),
-    ("command of nlagent", [("nlagent/nlagent.c", r'strcmp\(verb, "(\w+)"\)')],
+    ("command of nlagent", [("nlagent/nlagent.c", r'\{"(\w+)", (?:NULL|")', "commands[] = {", "\n};")],
      [("doc/man/nlagent.1", *SYNOPSIS), ("doc/man/nlagent.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
-      ("nlagent --help", r"(?:\] |\|)([a-z]+)", "Usage:", "\n\n")]),
+      ("nlagent --help", r"nlagent \[OPTION\.\.\.\] (\w+)")]),
     ("directive of netlogd", [("netlogd/main.c", r'^    \{"([a-z-]+)",', "} directives[] = {", "\n};")],
      [("doc/man/netlogd.conf.5", r"^\.It Ic ([a-z-]+)"), ("packaging/netlogd.conf", r"^#?([a-z-]+) \S+$|^#?(output|listen) ")]),
     ("option of a log's URL", [("libnetlogger/log/options.c", COMPARED, "nl_status read_own("), ("core/transport/writer.c", COMPARED)],
@@ -188,7 +190,7 @@ class Tree:
             page = page.read_text().replace("\\-", "-")
             titles = self.commands_in("\n".join(re.findall(r"^\.SS (.*)", page, re.M)))
             if program in CONVERTED:
-                self.check_listed(program, page, options)
+                self.check_listed([program], page.replace("\\-", "-"), options)
                 continue
             usage = self.run(program, "--help")
             commands = set(re.findall(rf"{program} \[OPTION\.\.\.\] ([a-z]+(?: (?:--)?[a-z]+)*)", usage)) if titles else {""}
@@ -206,14 +208,19 @@ class Tree:
             self.say(path.name, [".."] if has != wanted else [], "has lists of options that differ from --help: doc/man_options.py --write makes them")
         self.check_named_options(options)
 
-    def check_listed(self, program, page, options):
-        """Of a program that says itself what its options are."""
-        about = man_options.describe(self.build, program)
+    def check_listed(self, call, page, options):
+        """Of a program, or a command of one, that says itself what its options are. Commands may have options of their own."""
+        about = man_options.describe(self.build, *call)
         listed = {option["name"] for option in about["options"] if option.get("command_line")}
-        told = set(re.findall(r"--([a-z][a-z-]*)", "\n".join(self.items(page, "")))) - {"usage"}
-        self.say(program, {f"--{name}" for name in listed - told}, "is not in its manual page")
-        self.say(program, {f"--{name}" for name in told - listed}, "is in its manual page, and gone")
-        options[program] = listed
+        options[" ".join(call)] = listed | {word[2:] for word in call if word.startswith("--")}
+        commands = [[*call, command["name"]] for command in about["commands"]]
+        if commands and call[0] in SUBCOMMANDS:
+            for command in commands + [extra for extra in SUBCOMMANDS[call[0]] if extra[:len(call)] == call]:
+                self.check_listed(command, page, options)
+            return
+        told = set(re.findall(r"--([a-z][a-z-]*)", "\n".join(self.items(page, " ".join(call[1:]))))) - {"usage"}
+        self.say(" ".join(call), {f"--{name}" for name in listed - told - COMMON}, "is not in its manual page")
+        self.say(" ".join(call), {f"--{name}" for name in told - listed}, "is in its manual page, and gone")
 
     @staticmethod
     def commands_in(title):
@@ -227,7 +234,7 @@ class Tree:
             page = "\n".join(part for title, part in zip(parts[1::2], parts[2::2]) if command in self.commands_in(title))
         if re.search(r"^\.(?:Dd|It) ", page, re.M):
             return [re.sub(r"Fl -", "--", line) for line in re.findall(r"^\.It (.*)$", page, re.M) if "Fl -" in line]
-        return [re.sub(r"\\\\f.", "", found) for found in re.findall(r"^\.TP\n(?:\.PD.*\n)?(.*)$", page, re.M) if "--" in found]
+        return [re.sub(r"\\f.", "", found) for found in re.findall(r"^\.TP\n(?:\.PD.*\n)?(.*)$", page, re.M) if "--" in found]
 
     def check_named_options(self, options):
         """Commands that pages show, in code: PROGRAM ... --option, up to what ends the command."""

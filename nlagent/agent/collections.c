@@ -123,7 +123,7 @@ static char **make_command(const collections *c, const collection_wish *w)
     command[count++] = client_path();
     add(command, &count, "", "collect");
     add(command, &count, "--directory=", c->directory);
-    add(command, &count, "--to=", w->destination);
+    add(command, &count, "--dest=", w->destination);
     add(command, &count, "--interval=", w->interval);
     add(command, &count, "--where=", w->where);
     add(command, &count, "--hosts=", w->hosts);

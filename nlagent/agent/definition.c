@@ -193,7 +193,7 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
         arguments[count++] = event;
     }
     if (filter != NULL) {
-        arguments[count++] = "--filter";
+        arguments[count++] = "--where";
         arguments[count++] = (char *)filter;
     }
     execv(all->nlkernel, arguments);

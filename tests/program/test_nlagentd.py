@@ -99,8 +99,8 @@ class OnDemand(nlagents.Agent):
 
     def test_rate_of_each_consumer(self):
         agent = self.start_agent()
-        fast = self.subscribe(agent, "load", "-i", "0.05", "-s", "3")
-        slow = self.subscribe(agent, "load", "-i", "0.5", "-s", "3")
+        fast = self.subscribe(agent, "load", "-i", "0.05", "--duration", "3")
+        slow = self.subscribe(agent, "load", "-i", "0.5", "--duration", "3")
         many, few = len(fast.communicate(timeout=60)[0].splitlines()), len(slow.communicate(timeout=60)[0].splitlines())
         self.assertGreater(many, 3 * few)
         self.assertGreater(few, 1)
@@ -110,7 +110,7 @@ class Trouble(nlagents.Agent):
     def test_sensor_that_crashes_is_started_again_and_reported(self):
         agent = self.start_agent("--sensor", "bad=echo 'DATE=20260101000000 HOST=h PROG=p LVL=Usage NL.EVNT=Bad'; "
                                  "echo broken >&2; exit 3")
-        out = self.subscribe(agent, "bad", "-s", "6").communicate(timeout=60)[0]
+        out = self.subscribe(agent, "bad", "--duration", "6").communicate(timeout=60)[0]
         self.assertIn("Nlagentd.SensorFailed SENSOR=bad REASON=\"it ended with status 3: broken\" AGAIN=1", out)
         self.assertIn("AGAIN=2", out)
         self.assertIn("Nlagentd.SensorRestarted", out)
@@ -157,7 +157,7 @@ class Trouble(nlagents.Agent):
     def test_sensor_of_nonsense_harms_nobody(self):
         agent = self.start_agent("--sensor", "noise=head -c 3000000 /dev/urandom; sleep 100",
                                  "--sensor", "long=head -c 30000000 /dev/zero | tr '\\0' x; sleep 100")
-        readers = [self.subscribe(agent, "noise", "-s", "2"), self.subscribe(agent, "long", "-s", "2")]
+        readers = [self.subscribe(agent, "noise", "--duration", "2"), self.subscribe(agent, "long", "--duration", "2")]
         self.assertIn("LoadAverage", self.ask(agent, "query", "load").stdout)
         for r in readers:
             r.communicate(timeout=60)

@@ -318,7 +318,7 @@ class Access(nlagents.Agent):
             return self.ask(agent, "--ca", s / "ca.pem", "--cert", s / f"{name}.pem", "--key", s / f"{name}.key", *arguments)
         result = as_user("alice", "query", "load")
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("LoadAverage", as_user("alice", "subscribe", "load", "-i", "0.1", "-s", "1").stdout)
+        self.assertIn("LoadAverage", as_user("alice", "subscribe", "load", "-i", "0.1", "--duration", "1").stdout)
         self.assertIn("AccessDenied", as_user("mallory", "query", "load").stderr)
         self.assertEqual(as_user("mallory", "summaries", "load").returncode, 0)
         self.assertEqual(self.ask(agent, "--ca", s / "ca.pem", "list").returncode, 1, "without a certificate")

@@ -121,7 +121,7 @@ class Kernel(support.Case):
 
 class Recording(Kernel):
     def test_every_call_is_there(self):
-        self.record("-e", "raw_syscalls:*", "-F", "-o", self.log, "--", self.program, "20000")
+        self.record("-e", "raw_syscalls:*", "--only-command", "-o", self.log, "--", self.program, "20000")
         lines = self.sorted()
         calls = self.calls(lines)
         self.assertEqual(len(calls), 20000)
@@ -134,7 +134,7 @@ class Recording(Kernel):
         self.assert_nothing_left()
 
     def test_blocks_are_as_the_page_says(self):
-        self.record("-e", "raw_syscalls:*", "-F", "-o", self.log, "--", self.program, "3000")
+        self.record("-e", "raw_syscalls:*", "--only-command", "-o", self.log, "--", self.program, "3000")
         blocks = list(nlb_decoder.blocks(self.log.read_bytes()))
         streams = {}
         for block in blocks:
@@ -147,21 +147,21 @@ class Recording(Kernel):
             self.assertLessEqual(len(set(events)), 1)
 
     def test_text(self):
-        for name, options in [("k.log", []), ("k.bp", ["-f", "bp"]), ("k.other", ["-f", "nlb", "--zstd", "3"])]:
+        for name, options in [("k.log", []), ("k.bp", ["--format", "bp"]), ("k.other", ["--format", "nlb", "--zstd", "3"])]:
             log = self.scratch / name
-            self.record("-e", "raw_syscalls:sys_enter", "-F", "-o", log, *options, "--", self.program, "500")
+            self.record("-e", "raw_syscalls:sys_enter", "--only-command", "-o", log, *options, "--", self.program, "500")
             lines = self.sorted(log)
             if name == "k.bp":
                 self.assertIn("event=raw_syscalls.sys_enter", "".join(lines))
                 self.assertEqual(sum(f" ID={self.getppid} " in line for line in lines), 500)
             else:
                 self.assertEqual(len(self.calls(lines)), 500)
-        result = self.record("-e", "raw_syscalls:sys_enter", "-F", "-o", "-", "--", self.program, "50")
+        result = self.record("-e", "raw_syscalls:sys_enter", "--only-command", "-o", "-", "--", self.program, "50")
         self.assertEqual(len(self.calls(result.stdout.splitlines())), 50)
 
     def test_time_is_the_programs(self):
         """What a program reads of the real-time clock lies between the calls that it makes before and after."""
-        result = self.record("-e", "raw_syscalls:sys_enter", "-F", "--filter", f"ID == {self.gettid}", "-o", self.log, "--", self.program, "0",
+        result = self.record("-e", "raw_syscalls:sys_enter", "--only-command", "--where", f"ID == {self.gettid}", "-o", self.log, "--", self.program, "0",
                              "clock")
         times = [int(line) for line in result.stdout.split()]
         calls = [r.time_ns for b in nlb_decoder.blocks(self.log.read_bytes()) for r in b.records if r.event == b"raw_syscalls.sys_enter"]
@@ -174,7 +174,7 @@ class Recording(Kernel):
             self.assertGreater(calls[2 * i + 1] + error, time_ns)
 
     def test_it_says_what_it_did(self):
-        self.record("-e", "raw_syscalls:sys_enter", "-F", "-o", self.log, "--", self.program, "100")
+        self.record("-e", "raw_syscalls:sys_enter", "--only-command", "-o", self.log, "--", self.program, "100")
         events = [f["NL.EVNT"] for f in map(fields, self.sorted())]
         for name in ("NetLogger.Record.Begin", "NetLogger.Clock", "NetLogger.Dump.Begin", "NetLogger.Dump.Finish",
                      "NetLogger.Record.Cpu", "NetLogger.Record.Finish"):
@@ -186,7 +186,7 @@ class Recording(Kernel):
         self.assertEqual(dumped, int(finish["EVENTS"]))
 
     def test_names_of_threads_that_are_gone(self):
-        self.record("-e", "sched:sched_process_exec", "-e", "sched:sched_process_exit", "-F", "-o", self.log, "--", "sh", "-c",
+        self.record("-e", "sched:sched_process_exec", "-e", "sched:sched_process_exit", "--only-command", "-o", self.log, "--", "sh", "-c",
                     "for i in 1 2 3 4 5 6 7 8; do /bin/true; done")
         exits = [f["PROG"] for f in map(fields, self.sorted()) if f["NL.EVNT"] == "sched.sched_process_exit"]
         self.assertEqual(exits.count("true"), 8)
@@ -209,20 +209,20 @@ class Recording(Kernel):
         if last not in allowed or len(allowed) < 2:
             self.skipTest("needs two processors")
         for cpu, found in ((last, 700), (min(allowed), 0)):
-            self.record("-e", "raw_syscalls:sys_enter", "-F", "--cpu", str(last), "-o", self.log, "--", "taskset", "-c", str(cpu),
+            self.record("-e", "raw_syscalls:sys_enter", "--only-command", "--cpu", str(last), "-o", self.log, "--", "taskset", "-c", str(cpu),
                         self.program, "700")
             self.assertEqual(len(self.calls(self.sorted())), found)
 
     def test_ends_by_signal_and_by_time(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            process = self.start_recording("-e", "raw_syscalls:sys_enter", "--filter", f"PROG == {self.name}", "-o", self.log)
+            process = self.start_recording("-e", "raw_syscalls:sys_enter", "--where", f"PROG == {self.name}", "-o", self.log)
             self.call(1000)
             process.send_signal(number)
             self.assertEqual(process.wait(60), 0, process.stderr.read())
             self.assertEqual(len([c for c in self.calls(self.sorted()) if c["PROG"] == self.name]), 1000)
             self.assertIsNone(self.instance_of(process))
         self.record("-e", "raw_syscalls:sys_enter", "--duration", "50ms", "-o", self.log)
-        self.record("-e", "raw_syscalls:sys_enter", "-d", "0.05", "-F", "-o", self.log, "--", "sleep", "3600")
+        self.record("-e", "raw_syscalls:sys_enter", "--duration", "0.05", "--only-command", "-o", self.log, "--", "sleep", "3600")
         self.assert_nothing_left()
 
     def test_live_to_a_collector(self):
@@ -232,7 +232,7 @@ class Recording(Kernel):
         self.output, self.messages = self.scratch / "all.log", self.scratch / "messages"
         self.said = lambda: self.messages.read_text(errors="replace")
         served(self)
-        result = self.run_program(self.nlkernel, "live", "-e", "raw_syscalls:*", "-F", "--filter", f"ID == {self.getppid}", "--dest",
+        result = self.run_program(self.nlkernel, "live", "-e", "raw_syscalls:*", "--only-command", "--where", f"ID == {self.getppid}", "--dest",
                                   f"x-netlog://127.0.0.1:{self.port}?format=nlb&policy=block", "--", self.program, "5000")
         self.assertEqual(result.returncode, 0, result.stderr)
         support.wait_until(lambda: "NetLogger.Record.Finish" in self.output.read_text(), what="all is collected")
@@ -261,7 +261,7 @@ class Losses(Kernel):
 
     def lose(self, buffer, *arguments):
         """Records calls into buffers that nobody empties while they are made."""
-        process = self.start_recording("-e", "raw_syscalls:sys_enter", "--filter", f"ID == {self.getppid} && PROG == {self.name}", "-b", buffer, "-o", self.log,
+        process = self.start_recording("-e", "raw_syscalls:sys_enter", "--where", f"ID == {self.getppid} && PROG == {self.name}", "--buffer-size", buffer, "-o", self.log,
                                        *arguments)
         process.send_signal(signal.SIGSTOP)
         self.call(200000)
@@ -297,8 +297,8 @@ class Losses(Kernel):
         """A recorder that shares a processor with what it records, and has next to no buffer."""
         support.skip_where_processes_are_not_known(self)
         cpu = str(min(os.sched_getaffinity(0)))
-        result = self.run_program("taskset", "-c", cpu, self.nlkernel, "record", "-e", "raw_syscalls:sys_enter", "--filter",
-                                  f"ID == {self.getppid}", "-F", "-b", "8k", "-o", self.log, "--", self.program, "300000")
+        result = self.run_program("taskset", "-c", cpu, self.nlkernel, "record", "-e", "raw_syscalls:sys_enter", "--where",
+                                  f"ID == {self.getppid}", "--only-command", "--buffer-size", "8k", "-o", self.log, "--", self.program, "300000")
         self.assertEqual(result.returncode, 0, result.stderr)
         lines = self.run_program(self.nlsort, self.log).stdout.splitlines()
         self.assertEqual(len(self.calls(lines)) + self.count(lines), 300000)
@@ -311,7 +311,7 @@ class Switching(Kernel):
         return result.stderr
 
     def begin(self, *arguments):
-        return self.start_recording("-e", "raw_syscalls:*", "--filter", f"ID in ({self.getppid}, {self.gettid}) && PROG == {self.name}", "-o",
+        return self.start_recording("-e", "raw_syscalls:*", "--where", f"ID in ({self.getppid}, {self.gettid}) && PROG == {self.name}", "-o",
                                     self.log, *arguments)
 
     def finish(self, process):
@@ -341,7 +341,7 @@ class Switching(Kernel):
     def test_by_file(self):
         activation = self.scratch / "activation"
         activation.write_text("# until told otherwise\n\noff\n")
-        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--filter", f"ID in ({self.getppid}, {self.gettid}) && PROG == {self.name}",
+        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--where", f"ID in ({self.getppid}, {self.gettid}) && PROG == {self.name}",
                              "-o", self.log, "--activation", activation, stderr=subprocess.PIPE, text=True)
         self.recorders.append(process.pid)
 
@@ -386,7 +386,7 @@ class Switching(Kernel):
 
 class Counters(Kernel):
     def with_counters(self, names, *arguments):
-        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--counters", names, "--filter",
+        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--counters", names, "--where",
                              f"ID == {self.getppid} && PROG == {self.name}", "-o", self.log, *arguments, stderr=subprocess.PIPE, text=True)
         self.recorders.append(process.pid)
         said = process.communicate(timeout=60)[1]
@@ -415,12 +415,12 @@ class Counters(Kernel):
         self.assertEqual(sum(f["NL.EVNT"].startswith("raw_syscalls") for f in found), 200)
 
     def test_losses(self):
-        said, found = self.with_counters("page-faults", "-b", "64k", "--", self.program, "300000")
+        said, found = self.with_counters("page-faults", "--buffer-size", "64k", "--", self.program, "300000")
         lost = sum(int(f["COUNT"]) for f in found if f["NL.EVNT"] == "NetLogger.Lost")
         self.assertEqual(sum(f["NL.EVNT"].startswith("raw_syscalls") for f in found) + lost, 600000)
 
     def test_switched(self):
-        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--counters", "page-faults", "--filter",
+        process = self.start(self.nlkernel, "record", "-e", "raw_syscalls:*", "--counters", "page-faults", "--where",
                              f"ID == {self.getppid} && PROG == {self.name}", "-o", self.log, stderr=subprocess.PIPE, text=True)
         control = lambda *command: self.run_program(self.nlkernel, "control", "-r", process.pid, *command).returncode
         support.wait_until(lambda: control("on") == 0, what="it listens")
@@ -439,20 +439,20 @@ class Counters(Kernel):
         self.assertIn(found.count("raw_syscalls.sys_exit") - 10000, (0, 1))
 
     def test_wrong_use(self):
-        for arguments, words in ((["--counters", "x"], '"x" is no counter'), (["--counters", ""], "no counter is named"),
-                                 (["--counters", "cycles", "-F", "--", "true"], "counts for whole CPUs")):
+        for arguments, words in ((["--counters", "x"], '"x" is no counter'), (["--counters", ""], "--counters: the value is empty"),
+                                 (["--counters", "cycles", "--only-command", "--", "true"], "counts for whole CPUs")):
             self.assertIn(words, self.record("-e", "sched", *arguments, status=2).stderr)
 
 
 class Filters(Kernel):
     def kept(self, expression):
-        self.record("-e", "raw_syscalls:*", "-F", "--filter", expression, "-o", self.log, "--", self.program, "1000", "clock")
+        self.record("-e", "raw_syscalls:*", "--only-command", "--where", expression, "-o", self.log, "--", self.program, "1000", "clock")
         return [f for f in map(fields, self.sorted()) if f["NL.EVNT"].startswith("raw_syscalls")]
 
     def test_same_as_afterwards(self):
         """What the kernel, or nlkernel, lets through is what nlsort --where takes of all."""
         whole = self.scratch / "whole.nlb"
-        self.record("-e", "raw_syscalls:*", "-F", "-o", whole, "--", self.program, "1000", "clock")
+        self.record("-e", "raw_syscalls:*", "--only-command", "-o", whole, "--", self.program, "1000", "clock")
         for expression in [
                 f"ID == {self.getppid}",
                 f"ID in ({self.getppid}, {self.gettid})",
@@ -478,12 +478,12 @@ class Filters(Kernel):
         for expression, found in [('COMM == "true"', True), ("FILENAME ~ */true", True), ("FILENAME =~ 'tru.$'", True),
                                   ("FILENAME !~ */true", False), ("FILENAME != /nonexistent", True), ("FILENAME == 1", False)]:
             with self.subTest(expression):
-                self.record("-e", "sched:sched_process_exec", "-e", "sched:sched_process_exit", "-F", "--filter", expression, "-o",
+                self.record("-e", "sched:sched_process_exec", "-e", "sched:sched_process_exit", "--only-command", "--where", expression, "-o",
                             self.log, "--", "/bin/true")
                 self.assertEqual(any("NL.EVNT=sched.sched_process" in line for line in self.sorted()), found)
 
     def test_pushed_to_the_kernel(self):
-        process = self.start_recording("-e", "raw_syscalls:*", "--filter", "ID == 3 && RET != 0 || NL.EVNT ~ *enter && ID < 2", "-o", self.log)
+        process = self.start_recording("-e", "raw_syscalls:*", "--where", "ID == 3 && RET != 0 || NL.EVNT ~ *enter && ID < 2", "-o", self.log)
         events = self.tracing / "instances" / self.instance_of(process) / "events/raw_syscalls"
         self.assertEqual((events / "sys_exit/filter").read_text().strip(), "(id == 3) && (ret != 0)")
         self.assertEqual((events / "sys_enter/filter").read_text().strip(), "id < 2")
@@ -491,10 +491,10 @@ class Filters(Kernel):
         self.assertEqual(process.wait(60), 0)
 
     def test_wrong_ones(self):
-        result = self.record("-e", "raw_syscalls:*", "--filter", "ID ==", "-o", self.log, status=2)
-        self.assertIn('--filter: filter "ID ==": column 6', result.stderr)
-        result = self.record("-e", "raw_syscalls:*", "--filter", "PREV.PID == 3", "-o", self.log, status=2)
-        self.assertIn("it can be true of none of the events", result.stderr)
+        result = self.record("-e", "raw_syscalls:*", "--where", "ID ==", "-o", self.log, status=2)
+        self.assertIn('--where: filter "ID ==": column 6', result.stderr)
+        result = self.record("-e", "raw_syscalls:*", "--where", "PREV.PID == 3", "-o", self.log, status=2)
+        self.assertIn("--where: no chosen event can match", result.stderr)
 
 
 class Surroundings(Kernel):
@@ -509,7 +509,7 @@ class Surroundings(Kernel):
     def test_a_killed_one_is_cleaned_up_after(self):
         """By the next one: another recorder on this machine may have been that, then once more."""
         for attempt in range(5):
-            process = self.start_recording("-e", "raw_syscalls:*", "-b", "4m", "-o", self.log)
+            process = self.start_recording("-e", "raw_syscalls:*", "--buffer-size", "4m", "-o", self.log)
             self.call(300000)
             name = self.instance_of(process)
             process.kill()
@@ -520,7 +520,7 @@ class Surroundings(Kernel):
                                    what="the kernel has stopped it")
             result = self.run_program(self.nlsort, "-o", "/dev/null", self.log)  # what was written is good
             self.assertNotIn("malformed", result.stderr)
-            other = self.record("-e", "raw_syscalls:sys_enter", "-F", "-o", self.scratch / "next.nlb", "--", self.program, "10")
+            other = self.record("-e", "raw_syscalls:sys_enter", "--only-command", "-o", self.scratch / "next.nlb", "--", self.program, "10")
             self.assertFalse(left.exists())
             if "of a recorder that was killed taken away" in other.stderr:
                 break
@@ -536,8 +536,8 @@ class Surroundings(Kernel):
         global_state = lambda: [(self.tracing / f).read_text() for f in
                                 ("tracing_on", "trace_clock", "buffer_size_kb", "set_event", "set_event_pid", "current_tracer")]
         before = global_state()
-        first = self.start_recording("-e", "raw_syscalls:*", "--filter", f"PROG == {self.name}", "-o", self.scratch / "1.nlb")
-        second = self.start_recording("-e", "raw_syscalls:sys_enter", "--filter", f"ID == {self.gettid}", "-o", self.scratch / "2.nlb")
+        first = self.start_recording("-e", "raw_syscalls:*", "--where", f"PROG == {self.name}", "-o", self.scratch / "1.nlb")
+        second = self.start_recording("-e", "raw_syscalls:sys_enter", "--where", f"ID == {self.gettid}", "-o", self.scratch / "2.nlb")
         for process in (first, second):
             self.assertIsNotNone(self.instance_of(process))
         self.call(1000, "clock")
@@ -564,7 +564,7 @@ class Surroundings(Kernel):
                 (["--cpu", "8000"], 1, "there is no CPU 8000 here"),
                 (["-o", "/nonexistent/k.nlb"], 1, "/nonexistent/k.nlb: No such file or directory"),
                 (["-o", "x-netlog://localhost"], 1, "record writes a file"),
-                (["-f", "nlb", "-o", "/dev/full", "-d", "5"], 1, "/dev/full: write: No space left on device")]:
+                (["--format", "nlb", "-o", "/dev/full", "--duration", "5"], 1, "/dev/full: write: No space left on device")]:
             with self.subTest(arguments):
                 result = self.record("-e", "raw_syscalls:*", "-o", self.log, *arguments, status=status)
                 self.assertIn(words, result.stderr)
@@ -576,7 +576,7 @@ class Surroundings(Kernel):
         copy.chmod(0o755)
         self.scratch.chmod(0o777)
         as_other = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
-        record = [copy, "record", "-e", "sched:sched_switch", "-d", "10ms", "-o", self.scratch / "other.nlb"]
+        record = [copy, "record", "-e", "sched:sched_switch", "--duration", "10ms", "-o", self.scratch / "other.nlb"]
         result = self.run_program(*as_other, *record, "--tracefs", self.tracing)
         self.assertEqual(result.returncode, 1)
         self.assertIn("user 65534 has neither root's rights nor CAP_DAC_OVERRIDE", result.stderr)
@@ -596,7 +596,7 @@ class Surroundings(Kernel):
         log = self.scratch / "other.nlb"
         for command in (["workload", "noise", kept], ["report", "--functions", kept], ["report", "--functions", "--draw", kept, log],
                         ["graph", "-o", kept, log], ["symbols", "-k", self.nlkernel, "-o", kept], ["schema", "show", kept],
-                        ["live", "--rules", kept, "-d", "10ms", "--dest", f"file:{self.scratch}/live"]):
+                        ["live", "--rules", kept, "--duration", "10ms", "--dest", f"file:{self.scratch}/live"]):
             result = self.run_program(*as_other, copy, *command)
             self.assertEqual(kept.read_text(), "root's own", command)
             self.assertNotEqual(result.returncode, 0, command)
@@ -604,11 +604,11 @@ class Surroundings(Kernel):
 
 
     def test_in_a_container(self):
-        unshare = ["unshare", "--pid", "--fork", "--mount-proc", self.nlkernel, "record", "-e", "sched:sched_switch", "-d", "100ms",
+        unshare = ["unshare", "--pid", "--fork", "--mount-proc", self.nlkernel, "record", "-e", "sched:sched_switch", "--duration", "100ms",
                    "--tracefs", self.tracing, "-o", self.log]
         if subprocess.run(["unshare", "--pid", "--fork", "--mount-proc", "true"], check=False).returncode != 0:
             self.skipTest("no namespace of processes can be made here")
-        for arguments in (["--pid", "1"], ["-F", "--", "true"]):
+        for arguments in (["--pid", "1"], ["--only-command", "--", "true"]):
             result = self.run_program(*unshare, *arguments)
             self.assertEqual(result.returncode, 1, result.stderr)
             self.assertIn("in a container, which has numbers of processes of its own, only the whole machine", result.stderr)
@@ -627,12 +627,12 @@ class WithoutTracefs(support.Case):
     def test_wrong_use(self):
         nlkernel = support.program("nlkernel/nlkernel")
         for arguments, words in [
-                ([], "no command given"), (["what"], '"what" is no command'), (["record"], "no event is given"),
-                (["record", "-e", "sched", "--cpu", "1-"], "--cpu 1-"), (["record", "-e", "sched", "--pid", "1,x"], "--pid 1,x"),
-                (["record", "-e", "sched", "-d", "0"], "--duration 0"), (["record", "-e", "sched", "-d", "3 days"], "--duration 3 days"),
-                (["record", "-e", "sched", "-b", "1"], "--buffer 1"), (["record", "-e", "sched", "--low-water", "101"], "--low-water 101"),
-                (["record", "-e", "sched", "-f", "xml"], "--format xml"), (["record", "-e", "sched", "-F"], "--follow wants a command"),
-                (["record", "-e", "sched", "--zstd", "99"], "--zstd 99"), (["workload", "noise"], "NAME and a FILE")]:
+                ([], "missing command"), (["what"], "what: unknown command"), (["record"], "missing --event"),
+                (["record", "-e", "sched", "--cpu", "1-"], '--cpu: "1-"'), (["record", "-e", "sched", "--pid", "1,x"], '--pid: "1,x"'),
+                (["record", "-e", "sched", "--duration", "0"], "--duration: 0 is below the minimum, 1ns"), (["record", "-e", "sched", "--duration", "3 days"], '--duration: "3 days" is not a duration'),
+                (["record", "-e", "sched", "--buffer-size", "1"], "--buffer-size: 1 is below the minimum, 8k"), (["record", "-e", "sched", "--low-water", "101"], "--low-water: 101 is above the maximum, 100"),
+                (["record", "-e", "sched", "--format", "xml"], '--format: "xml" is not one of'), (["record", "-e", "sched", "--only-command"], "--only-command: needs a COMMAND"),
+                (["record", "-e", "sched", "--zstd", "99"], "--zstd: 99 is above the maximum, 19"), (["workload", "noise"], "NAME and a FILE")]:
             result = self.run_program(nlkernel, *arguments)
             self.assertEqual(result.returncode, 2, arguments)
             self.assertIn(words, result.stderr)
@@ -640,7 +640,7 @@ class WithoutTracefs(support.Case):
     def test_words_of_other_programs(self):
         """Times and formats are spelt as everywhere else."""
         nlkernel = support.program("nlkernel/nlkernel")
-        for options in (["-d", "1d"], ["-d", "20us"], ["-d", "2min"], ["-d", ".5h"], ["--interval", "1d"], ["-f", "NLB"]):
+        for options in (["--duration", "1d"], ["--duration", "20us"], ["--duration", "2m"], ["--duration", ".5h"], ["--interval", "1d"], ["--format", "NLB"]):
             result = self.run_program(nlkernel, "record", "-e", "sched", *options, "-o", self.scratch / "k.nlb", "--tracefs", self.scratch)
             self.assertEqual((result.returncode, result.stderr), (1, f"nlkernel: {self.scratch}: no tracefs is mounted there\n"))
 

@@ -331,15 +331,15 @@ class Recording(Functions):
     def test_where_it_is_refused(self):
         """Whatever this kernel says to it: calls, or words that say why there are none."""
         log = self.scratch / "k.nlb"
-        result = self.run_program(self.nlkernel, "record", "--functions", "--filter-function", "vfs_*", "-d", "200ms", "-o", log)
+        result = self.run_program(self.nlkernel, "record", "--functions", "--filter-function", "vfs_*", "--duration", "200ms", "-o", log)
         if result.returncode == 0:
             return
         self.assertEqual(result.returncode, 1)
         self.assertRegex(result.stderr, "function tracer|CAP_|tracefs|kallsyms|--filter-function")
 
     def test_wrong_use(self):
-        for arguments, words in ((["--filter-function", "x", "-e", "sched"], "is about --functions"), (["--functions", "--filter-function", ""], "the name of a function"),
-                                 (["--functions=x"], "graph or calls"), (["--functions", "--cpu", "0xz"], "a mask of CPUs"), (["--functions", "--cpu", "0x"], "a mask of CPUs")):
+        for arguments, words in ((["--filter-function", "x", "-e", "sched"], "--filter-function: needs --functions"), (["--functions", "--filter-function", ""], "--filter-function: the value is empty"),
+                                 (["--functions=x"], '--functions: "x" is not one of graph|calls'), (["--functions", "--cpu", "0xz"], "a mask of CPUs"), (["--functions", "--cpu", "0x"], "a mask of CPUs")):
             result = self.run_program(self.nlkernel, "record", *arguments)
             self.assertEqual(result.returncode, 2)
             self.assertIn(words, result.stderr)
@@ -394,11 +394,11 @@ class Recording(Functions):
         machine.add(self.nlkernel)
         record = ["/bin/nlkernel", "record", "--functions"]
         work = ["--", "/init", "work", "200"]
-        commands = [[*record, "-F", "-o", "/k.nlb", *work],
+        commands = [[*record, "--only-command", "-o", "/k.nlb", *work],
                     [*record, "--filter-function", "udp*", "--filter-function", "!udp_recvmsg", "--cpu", "0x1", "-o", "/u.log", *work],
                     [*record, "--filter-function", "no_such_function*", "-o", "/n.log", *work],
-                    [*record, "-e", "raw_syscalls:sys_enter", "-F", "--filter", "FUNCTION == udp_sendmsg || ID == 45", "-o", "/e.log", *work]]
-        commands.append(["/bin/nlkernel", "record", "-e", "raw_syscalls:sys_enter", "-F", "-o", "/c.nlb", "--", "/init", "clock", "/c.txt"])
+                    [*record, "-e", "raw_syscalls:sys_enter", "--only-command", "--where", "FUNCTION == udp_sendmsg || ID == 45", "-o", "/e.log", *work]]
+        commands.append(["/bin/nlkernel", "record", "-e", "raw_syscalls:sys_enter", "--only-command", "-o", "/c.nlb", "--", "/init", "clock", "/c.txt"])
         trace_cmd = shutil.which("trace-cmd")
         if trace_cmd:
             machine.add(trace_cmd)
@@ -407,11 +407,11 @@ class Recording(Functions):
         states = [f"/s{n}.txt" for n in range(4)]
         state = [["/init", "state", path] for path in states]
         tracer = "/sys/kernel/tracing/current_tracer"
-        commands += [state[0], [*graph, "-F", "-e", "raw_syscalls:sys_enter", "-o", "/g.nlb", *work], state[1],
-                     [*graph, "--filter-function", "udp_*", "-F", "-o", "/gu.nlb", *work],
+        commands += [state[0], [*graph, "--only-command", "-e", "raw_syscalls:sys_enter", "-o", "/g.nlb", *work], state[1],
+                     [*graph, "--filter-function", "udp_*", "--only-command", "-o", "/gu.nlb", *work],
                      ["/init", "kill", "/x.nlb", *graph, "--filter-function", "vfs_*", "-o", "/x.nlb"], state[2],
-                     ["/bin/nlkernel", "record", "-q", "-e", "sched:sched_switch", "-d", "100ms", "-o", "/dev/null"], state[3],
-                     ["/init", "put", tracer, "function"], [*graph, "-d", "100ms", "-o", "/y.nlb"], ["/init", "put", tracer, "nop"]]
+                     ["/bin/nlkernel", "record", "-q", "-e", "sched:sched_switch", "--duration", "100ms", "-o", "/dev/null"], state[3],
+                     ["/init", "put", tracer, "function"], [*graph, "--duration", "100ms", "-o", "/y.nlb"], ["/init", "put", tracer, "nop"]]
         files = machine.run(commands, ["/k.nlb", "/u.log", "/n.log", "/e.log", "/t.dat", "/c.nlb", "/c.txt", "/g.nlb", "/gu.nlb", *states], seconds=600)
         for name, data in files.items():
             (self.scratch / name.strip("/")).write_bytes(data)

@@ -309,11 +309,11 @@ class Files(Case):
         self.assertIn('there is no parameter "NO"', self.nlkernel("report", "stopwatch", "--set", "NO=1", self.scheduler_log(), status=2))
 
     def test_wrong_use(self):
-        for arguments, words in [(["schema"], "list, show SCHEMA or run SCHEMA is wanted"), (["schema", "what"], "list, show SCHEMA or run SCHEMA"),
-                                 (["schema", "run"], "the name of a schema is wanted first"), (["schema", "show"], "no schema is given"),
-                                 (["schema", "run", "scheduler", "--vary", "N=1"], "--vary wants a COMMAND"),
-                                 (["schema", "run", "nosuch"], 'there is no schema "nosuch"'), (["report"], "no schema is given"),
-                                 (["live"], "no event is given"), (["live", "--rules", "nosuch"], 'there is no schema "nosuch"')]:
+        for arguments, words in [(["schema"], "missing command; the commands are list, show, run"), (["schema", "what"], "what: unknown command"),
+                                 (["schema", "run"], "missing SCHEMA as the first argument"), (["schema", "show"], "missing SCHEMA"),
+                                 (["schema", "run", "scheduler", "--vary", "N=1"], "--vary: needs a COMMAND"),
+                                 (["schema", "run", "nosuch"], 'there is no schema "nosuch"'), (["report"], "missing SCHEMA"),
+                                 (["live"], "missing --event"), (["live", "--rules", "nosuch"], 'there is no schema "nosuch"')]:
             self.assertIn(words, self.nlkernel(*arguments, status=2))
 
 
@@ -371,15 +371,15 @@ class OnThisKernel(Case):
         self.assertTrue(found["Handlers"])
 
     def test_stopwatch(self):
-        found = self.run_schema("stopwatch", "-F", "--", "true", needs=["raw_syscalls:sys_enter"])
+        found = self.run_schema("stopwatch", "--only-command", "--", "true", needs=["raw_syscalls:sys_enter"])
         self.assertGreater(found["All"][0]["count"], 3)
 
     def test_system_calls(self):
-        found = self.run_schema("syscalls", "-F", "--", "cat", "/nonexistent", needs=["raw_syscalls:sys_enter"])
+        found = self.run_schema("syscalls", "--only-command", "--", "cat", "/nonexistent", needs=["raw_syscalls:sys_enter"])
         self.assertIn(("cat", "-2"), {(row["by"]["PROG"], row["by"]["RET"]) for row in found["Errors"]})
 
     def test_faults(self):
-        found = self.run_schema("faults", "-F", "--", "true", needs=["exceptions:page_fault_user"])
+        found = self.run_schema("faults", "--only-command", "--", "true", needs=["exceptions:page_fault_user"])
         self.assertTrue(found["Programs"])
 
     def test_locks_are_summed_by_the_kernel(self):
@@ -433,7 +433,7 @@ class OnThisKernel(Case):
         self.assertIn(("127.0.0.1", port), {(row["by"]["TO.ADDR"], row["by"]["TO.PORT"]) for row in rows["Rtt"]})
 
     def test_varied(self):
-        found = self.run_schema("stopwatch", "-F", "--vary", "N=1,3", "--", "sh", "-c", "for i in $(seq {N}); do /bin/true; done",
+        found = self.run_schema("stopwatch", "--only-command", "--vary", "N=1,3", "--", "sh", "-c", "for i in $(seq {N}); do /bin/true; done",
                                 needs=["raw_syscalls:sys_enter"])
         self.assertTrue(found["All"])
 
