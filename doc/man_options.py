@@ -54,7 +54,7 @@ def notes(option):
 
 def text_of(option):
     commands = option["commands"].replace(" ", ", ") + ": " if "commands" in option else ""
-    return escape(commands + option["help"] + notes(option)) + "."
+    return re.sub(r"(?<=[.!?]) (?=[A-Z])", "\n", escape(commands + option["help"] + notes(option))) + "."
 
 
 def mdoc(option, url):

@@ -24,202 +24,44 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { OPTION_FIRST = 0x1000 };
-
-/* An option and a directive have the same name; key is OPTION_FIRST plus the place here. */
-static const struct {
-    const char *name;
-    const char *argument;
-    const char *doc;
-} directives[] = {
-    {"listen", "URL",
-     "Where clients connect, again and again: x-netlog://HOST[:PORT] (port 14830 unless said, 0 for any free one); "
-     "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; with &ca=FILE clients must show certificates that those in it "
-     "vouch for; with &crl=FILE none that is revoked, with &peers=NAME,... one with such a name, with "
-     "&hosts=certificate "
-     "they may send records of the hosts in it only); x-netlog+udp://HOST[:PORT] (whole lines in datagrams); "
-     "unix:PATH; inherited:NAME, a socket that "
-     "systemd opened (with ?cert=FILE and so on for TLS; * for all); nats://HOST/STREAM?durable=NAME&share=K/N, what "
-     "others put into NATS JetStream (doc/nats.md). Default inherited:* where there are such, otherwise "
-     "x-netlog://127.0.0.1:14830"},
-    {"output", "FILE|FOLDER/|URL",
-     "Where records go, again and again: a file, appended to; - (the default), standard output; FOLDER/ or "
-     "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files; x-netlog://HOST?spool=FOLDER (or "
-     "x-netlogs, unix), another collector, x-syslog://FACILITY?spool=FOLDER, and nats://HOST/STREAM?spool=FOLDER, NATS "
-     "JetStream (doc/nats.md), which get all that waits in the folder, at most spool_size=1g. Options of each: "
-     "where=EXPRESSION (which records), format=ulm|bp|nlb, zstd=LEVEL, fsync=never|flush|TIME (when what is "
-     "acknowledged is safe against a crash of the machine)"},
-    {"allow", "NETWORK",
-     "Clients that may connect from other machines: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas "
-     "between. Needed to listen off loopback, unless clients show certificates there"},
-    {"log", "URL", "Where netlogd's own events go (default file:///dev/stderr)"},
-    {"level", "LEVEL", "The threshold of its own events (default Important: all but Debug)"},
-    {"reject", "FILE", "Keep malformed input there, as it came"},
-    {"fraction", "HOW", "How a DATE's fraction of fewer than six digits is meant: decimal (default) or microseconds"},
-    {"max-record-size", "SIZE", "A longer record is malformed (default 1M)"},
-    {"max-connections", "N",
-     "How many clients may be connected. One more takes the place of the client that has been silent for the longest, "
-     "of "
-     "the address that has most of them, or is turned away while all are busy (default 10000)"},
-    {"max-memory", "SIZE",
-     "What all clients together may take for records and blocks whose rest has not come, and subscribers for what they "
-     "have not read, of which half at most; beyond that, clients that are the longest about a large one are closed, "
-     "and subscribers miss records (default 1G)"},
-    {"max-per-address", "N",
-     "How many clients of one address (or IPv6 network of 64 bits) may be connected; one more takes the place of the "
-     "one "
-     "of them that has been silent for the longest (default 5000; 0: no limit)"},
-    {"max-rate", "N",
-     "Records a second from one client; one who sends more is read later, so that it is held up (default 0: no limit)"},
-    {"record-timeout", "SECONDS",
-     "Close a connection that takes longer over one record, or until its first record (default 300; 0: never)"},
-    {"idle-timeout", "SECONDS", "Close a connection that is silent for so long (default 86400; 0: never)"},
-    {"handshake-timeout", "SECONDS",
-     "Close a connection on which TLS has not begun by then, or whose request has not come (default 10; 0: never)"},
-    {"stop-timeout", "SECONDS",
-     "What the end may take, beside writing to the disk: for what clients have still to send and subscribers to read, "
-     "and for what is on its way to others, which stays in its spool after that (default 10)"},
-    {"activation", "FILE",
-     "Send the commands in it (level, event, marker, and destination with another collector's URL) to the programs "
-     "that log here in the binary format, now and whenever it changes"},
-    {"subscribe", "yes|no", "Whether clients may subscribe to the records as they come (default yes)"},
-    {"subscriber-queue", "SIZE",
-     "What a subscriber that does not keep up may leave unread; what comes then it misses, and is told (default 4M)"},
-    {"max-subscribers", "N",
-     "More of them are refused; each takes up to 100 KiB beside its queue, and with an expression of its own up to a "
-     "microsecond of each record (default 1000)"},
-    {"confine", "yes|no",
-     "Give up the system calls and the rights to write files that this configuration does not need, by seccomp and "
-     "Landlock (default yes)"},
-    {"control", "unix:PATH", "A socket for netlogctl; only this user may open it"},
-    {"metrics", "URL",
-     "http://HOST:PORT, where Prometheus is answered GET /metrics; off loopback only with --allow. Requests must name "
-     "this "
-     "host: by its address, its name, or one of ?names=NAME,..."},
-    {"recover", "SECONDS",
-     "How often to look for events that killed processes of this user have left, and bring them to "
-     "where they were going (default 5; 0: never)"},
-    {"pid-file", "FILE", "Write the process's number there"},
-};
-
-enum {
-    DIRECTIVE_COUNT = sizeof directives / sizeof directives[0],
-    OPTION_CONFIG = 'c',
-    OPTION_FOREGROUND = 'f',
-    OPTION_VERIFY = 0x2000,
-    OPTION_REPAIR
-};
-
 typedef struct arguments {
     int argc;
     char **argv;
     settings *settings;
-    bool foreground;
-    bool verify, repair;
     char **paths; /* to verify */
     int path_count;
-    config_report report; /* while the process runs; NULL at its start, when what is wrong ends it */
-    void *report_user;
 } arguments;
 
-static void report_at_start(void *unused, const char *message)
-{
-    (void)unused;
-    program_error("%s", message);
-}
-
-static error_t read_config(arguments *a, const char *path)
-{
-    if (settings_read_file(a->settings, path, a->report != NULL ? a->report : report_at_start, a->report_user))
-        return 0;
-    if (a->report == NULL)
-        exit(PROGRAM_USAGE);
-    return EINVAL;
-}
-
-static error_t set(arguments *a, const char *name, const char *value, struct argp_state *state)
-{
-    const char *why = settings_set(a->settings, name, value);
-    if (why == NULL)
-        return 0;
-    if (a->report == NULL) {
-        argp_error(state, "--%s %s: %s", name, value, why);
-    } else {
-        char message[1024];
-        snprintf(message, sizeof message, "--%s %s: %s", name, value, why);
-        a->report(a->report_user, message);
-    }
-    return EINVAL;
-}
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    if (key == OPTION_CONFIG)
-        return read_config(a, argument);
-    if (key == OPTION_FOREGROUND) {
-        a->foreground = true;
-        return 0;
-    }
-    if (key == OPTION_VERIFY || key == OPTION_REPAIR) {
-        a->verify = true;
-        a->repair = a->repair || key == OPTION_REPAIR;
-        return 0;
-    }
-    if (key == ARGP_KEY_ARGS && a->verify) {
-        a->paths = state->argv + state->next;
-        a->path_count = state->argc - state->next;
-        return 0;
-    }
-    if (key == ARGP_KEY_NO_ARGS && a->verify)
-        argp_error(state, "which files? Name them, or their folder");
-    if (key == ARGP_KEY_ARG && a->verify)
-        return ARGP_ERR_UNKNOWN; /* all of them at once, then */
-    if (key >= OPTION_FIRST && key < OPTION_FIRST + DIRECTIVE_COUNT)
-        return set(a, directives[key - OPTION_FIRST].name, argument, state);
-    if (key == ARGP_KEY_ARG)
-        argp_error(state, "what is \"%s\"? Only options are known", argument);
-    return ARGP_ERR_UNKNOWN;
-}
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, settings_command_rows, 0},
+                                      {"Settings, which the configuration file may have too", settings_rows, 0},
+                                      {0}},
+    .operands = "\n--verify|--repair FILE|FOLDER...",
+    .summary = "Collect records from many machines into one log, or several.",
+    .notes = "Plain text works: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
+             "\n\nOn SIGHUP, netlogd reopens output files, so that they can be moved away, and reads the "
+             "configuration and certificates again; they take effect if they are valid. On SIGTERM, netlogd "
+             "receives what has arrived, writes it and ends."};
 
 /* Into a->settings. False after having reported why not. */
-static bool read_arguments(arguments *a)
+static bool read_arguments(arguments *a, config_report report, void *report_user)
 {
-    struct argp_option options[DIRECTIVE_COUNT + 5] = {
-        {"config", OPTION_CONFIG, "FILE", 0, "Read directives from FILE: lines \"listen URL\", as the options below",
-         0},
-        {"foreground", OPTION_FOREGROUND, NULL, 0, "Do not go into the background", 0},
-        {"verify", OPTION_VERIFY, NULL, 0,
-         "Collect nothing: check every record of the files or folders named, say what is damaged and missing; exit 1 "
-         "when anything is",
-         0},
-        {"repair", OPTION_REPAIR, NULL, 0,
-         "As --verify, and take what is damaged out of FILE into FILE.damaged, and make FILE.index, its index by time, "
-         "anew "
-         "where it is not sound",
-         0},
-    };
-    for (int i = 0; i < DIRECTIVE_COUNT; i++)
-        options[i + 4] = (struct argp_option){.name = directives[i].name,
-                                              .key = OPTION_FIRST + i,
-                                              .arg = directives[i].argument,
-                                              .doc = directives[i].doc,
-                                              .group = 1};
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .args_doc = "\n--verify|--repair FILE|FOLDER...",
-        .doc = "Collect records from many machines into one log, or several."
-               "\vPlain text will do: echo \"DATE=20260101120000 HOST=a PROG=b LVL=Usage NL.EVNT=x\" | nc -N HOST 14830"
-               "\n\nSIGHUP opens output files anew, so that they can be moved away, and reads the configuration and "
-               "certificates anew, which hold from then on if they can be used; SIGTERM takes over what has arrived, "
-               "writes it and ends."};
-    if (argp_parse(&argp, a->argc, a->argv, 0, NULL, a) != 0)
+    settings *s = a->settings;
+    s->report = report;
+    s->report_user = report_user;
+    int first = options_parse_again(&usage, a->argc, a->argv, s, report, report_user);
+    if (first < 0 || s->config_failed)
         return false;
-    if (!a->verify && a->settings->listen_count == 0)
-        settings_set(a->settings, "listen", inherited_count() > 0 ? "inherited:*" : "x-netlog://127.0.0.1:14830");
-    if (a->settings->output_count == 0)
-        settings_set(a->settings, "output", "-");
+    a->paths = a->argv + first;
+    a->path_count = a->argc - first;
+    if (s->verify && a->path_count == 0)
+        options_fail("--verify: missing FILE or FOLDER");
+    if (!s->verify && a->path_count > 0)
+        options_fail("%s: unexpected argument; see netlogd --help", a->paths[0]);
+    if (!s->verify && s->listen_count == 0)
+        settings_add(s, "listen", inherited_count() > 0 ? "inherited:*" : "x-netlog://127.0.0.1:14830");
+    if (s->output_count == 0)
+        settings_add(s, "output", "-");
     return true;
 }
 
@@ -236,9 +78,7 @@ static settings *read_again(void *user, config_report report, void *report_user)
 {
     arguments again = *(const arguments *)user;
     again.settings = new_settings();
-    again.report = report;
-    again.report_user = report_user;
-    if (read_arguments(&again))
+    if (read_arguments(&again, report, report_user))
         return again.settings;
     settings_delete(again.settings);
     return NULL;
@@ -365,7 +205,7 @@ static int serve(arguments *a)
 {
     const settings *s = a->settings;
     keeps_streams = writes_to_terminal(s);
-    if (!a->foreground)
+    if (!a->settings->foreground)
         detach();
     server_block_signals(true);
     outputs *out = outputs_open(s->outputs, s->output_count);
@@ -384,7 +224,8 @@ static int serve(arguments *a)
     if (good && s->metrics != NULL)
         good = (extras.metrics_fd = metrics_bind(s)) >= 0;
     if (good && open_listeners(s, &listeners, &count)) {
-        log = open_log(s, a->foreground);
+        log = open_log(s, a->settings->foreground);
+        outputs_start(out, log);
         wrote_pid_file = s->pid_file != NULL && write_pid_file(s->pid_file);
         if (s->pid_file == NULL || wrote_pid_file) {
             /* Its thread goes on writing wherever killed programs of this user logged to. */
@@ -411,13 +252,13 @@ static int serve(arguments *a)
 
 int main(int argc, char **argv)
 {
-    program_start("netlogd", argv);
+    program_start("netlogd");
     inherited_find();
     signal(SIGPIPE, SIG_IGN); /* an output that is a pipe fails like any other */
     signal(SIGXFSZ, SIG_IGN); /* and a file that may not be larger is as a disk that is full */
     arguments a = {.argc = argc, .argv = argv, .settings = new_settings()};
-    read_arguments(&a);
-    int status = a.verify ? verify(a.paths, a.path_count, a.repair) : serve(&a);
+    read_arguments(&a, NULL, NULL);
+    int status = a.settings->verify ? verify(a.paths, a.path_count, a.settings->repair) : serve(&a);
     settings_delete(a.settings);
     return program_finish(status);
 }

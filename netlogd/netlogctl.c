@@ -418,7 +418,7 @@ static int tail(const arguments *a)
 
 int main(int argc, char **argv)
 {
-    program_start("netlogctl", argv);
+    program_start("netlogctl");
     arguments a = {0};
     int first = options_parse(&usage, argc, argv, &a);
     a.words = argv + first;

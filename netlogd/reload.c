@@ -70,9 +70,9 @@ static bool is_guarded(server *srv, const settings *now)
 
 static bool take_over(server *srv, const settings *now)
 {
-    const char *fixed = settings_fixed_difference(srv->settings, now);
+    const nl_option *fixed = nl_options_fixed_difference(settings_rows, srv->settings, now);
     if (fixed != NULL)
-        return refuse(srv, fixed, "it changes when netlogd is started anew only");
+        return refuse(srv, fixed->name, "it changes when netlogd is started anew only");
     if (!listens_alike(srv, now) || !is_guarded(srv, now))
         return false;
     const char *elsewhere = confined_forbids(now);

@@ -12,44 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    DEFAULT_MAX_CONNECTIONS = 10000,
-    DEFAULT_MAX_PER_ADDRESS = 5000,
-    DEFAULT_IDLE_S = 86400,
-    DEFAULT_MAX_RECORD = 1 << 20,
-    DEFAULT_MAX_MEMORY = 1 << 30,
-    LEAST_MEMORY = 1 << 20,
-    LEAST_RECORD = 1024,
-    DEFAULT_RECOVER_S = 5,
-    DEFAULT_HANDSHAKE_S = 10,
-    DEFAULT_RECORD_S = 300,
-    DEFAULT_STOP_S = 10,
-    DEFAULT_QUEUE = 4 << 20,
-    DEFAULT_SUBSCRIBERS = 1000,
-    LEAST_QUEUE = 4 << 10
-};
-
 #define LOG_DEFAULT "file:///dev/stderr"
 
 void settings_init(settings *s)
 {
-    *s = (settings){
-        .log = program_copy(LOG_DEFAULT),
-        .level = NL_IMPORTANT,
-        .max_record_size = DEFAULT_MAX_RECORD,
-        .max_connections = DEFAULT_MAX_CONNECTIONS,
-        .max_per_address = DEFAULT_MAX_PER_ADDRESS,
-        .max_memory = DEFAULT_MAX_MEMORY,
-        .idle_timeout_s = DEFAULT_IDLE_S,
-        .record_s = DEFAULT_RECORD_S,
-        .handshake_s = DEFAULT_HANDSHAKE_S,
-        .stop_s = DEFAULT_STOP_S,
-        .recover_s = DEFAULT_RECOVER_S,
-        .subscribe = true,
-        .confine = true,
-        .subscriber_queue = DEFAULT_QUEUE,
-        .max_subscribers = DEFAULT_SUBSCRIBERS,
-    };
+    *s = (settings){0};
 }
 
 static void free_listening(listening *l)
@@ -68,13 +35,8 @@ static void free_content(settings *s)
     for (size_t i = 0; i < s->output_count; i++)
         free(s->outputs[i]);
     free(s->outputs);
-    free(s->log);
-    free(s->reject);
-    free(s->activation);
-    free(s->control);
-    free(s->metrics);
+    nl_options_free(settings_rows, s);
     free(s->metrics_names);
-    free(s->pid_file);
 }
 
 void settings_delete(settings *s)
@@ -87,24 +49,6 @@ void settings_delete(settings *s)
 bool settings_logs_to_stderr(const settings *s)
 {
     return strcmp(s->log, LOG_DEFAULT) == 0;
-}
-
-static bool differ(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a != b : strcmp(a, b) != 0;
-}
-
-const char *settings_fixed_difference(const settings *a, const settings *b)
-{
-    return differ(a->log, b->log)                 ? "log"
-           : differ(a->reject, b->reject)         ? "reject"
-           : differ(a->activation, b->activation) ? "activation"
-           : differ(a->pid_file, b->pid_file)     ? "pid-file"
-           : differ(a->control, b->control)       ? "control"
-           : differ(a->metrics, b->metrics)       ? "metrics"
-           : a->recover_s != b->recover_s         ? "recover"
-           : a->confine != b->confine             ? "confine"
-                                                  : NULL;
 }
 
 static const char *read_tls(const nl_url *url, listening *l)
@@ -145,7 +89,7 @@ static const char *read_listening(const nl_url *url, listening *l)
            "x-netlog+udp://HOST:PORT, unix:PATH, inherited:NAME and nats://HOST/STREAM";
 }
 
-static const char *add_listen(settings *s, const char *value)
+static const char *add_listening(settings *s, const char *value)
 {
     nl_url *url = nl_url_parse(value);
     if (url == NULL)
@@ -169,7 +113,7 @@ static const char *add_listen(settings *s, const char *value)
 }
 
 /* One or more networks with commas between. */
-static const char *add_allow(settings *s, const char *value)
+static const char *add_networks(settings *s, const char *value)
 {
     while (*value != '\0') {
         char text[80];
@@ -190,7 +134,7 @@ static const char *add_allow(settings *s, const char *value)
     return NULL;
 }
 
-static const char *add_output(settings *s, const char *value)
+static const char *add_destination(settings *s, const char *value)
 {
     output_options options;
     if (output_options_parse(value, &options) != NL_OK)
@@ -213,47 +157,7 @@ static const char *set_text(char **place, const char *value)
     return NULL;
 }
 
-static const char *set_size(size_t *place, const char *value, size_t least)
-{
-    size_t size;
-    if (!nl_size_parse(value, &size))
-        return "it is no size: digits, perhaps with k, M or G, are wanted";
-    if (size < least)
-        return "it is too small";
-    *place = size;
-    return NULL;
-}
-
-static const char *set_seconds(unsigned *setting, const char *value, unsigned least)
-{
-    size_t seconds;
-    const char *why = set_size(&seconds, value, least);
-    if (why == NULL && seconds > 86400 * 365)
-        return "it is more than a year";
-    if (why == NULL)
-        *setting = (unsigned)seconds;
-    return why;
-}
-
-static const char *set_level(settings *s, const char *value)
-{
-    nl_level level = nl_level_parse(value, strlen(value));
-    if (level == NL_LEVEL_NONE)
-        return "it is none of the levels " NL_LEVEL_NAMES;
-    s->level = level;
-    return NULL;
-}
-
-static const char *set_fraction(settings *s, const char *value)
-{
-    bool decimal = strcmp(value, "decimal") == 0;
-    if (!decimal && strcmp(value, "microseconds") != 0)
-        return "it is neither decimal nor microseconds";
-    s->fraction = decimal ? NL_FRACTION_DECIMAL : NL_FRACTION_MICROSECONDS;
-    return NULL;
-}
-
-static const char *set_control(settings *s, const char *value)
+static const char *set_control_url(settings *s, const char *value)
 {
     nl_url *url = nl_url_parse(value);
     if (url == NULL)
@@ -264,7 +168,7 @@ static const char *set_control(settings *s, const char *value)
 }
 
 /* http://HOST:PORT[?names=NAME,...] is kept as what listener_open takes, and the names. */
-static const char *set_metrics(settings *s, const char *value)
+static const char *set_metrics_url(settings *s, const char *value)
 {
     static const char begin[] = "http://", names[] = "?names=";
     char url[300];
@@ -283,75 +187,277 @@ static const char *set_metrics(settings *s, const char *value)
     return set_text(&s->metrics, url);
 }
 
-static const char *set_flag(bool *place, const char *value)
+/* The setters of rows, over functions that return what is wrong. */
+#define SETTER(name, function)                                                                                         \
+    static bool name(void *s, const nl_option *row, const char *value, char *message)                                  \
+    {                                                                                                                  \
+        (void)row;                                                                                                     \
+        const char *problem = function(s, value);                                                                      \
+        if (problem != NULL)                                                                                           \
+            snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", problem);                                                  \
+        return problem == NULL;                                                                                        \
+    }
+
+SETTER(set_listen, add_listening)
+SETTER(set_allow, add_networks)
+SETTER(set_output, add_destination)
+SETTER(set_control, set_control_url)
+SETTER(set_metrics, set_metrics_url)
+
+#define YEAR (365 * 86400 * NL_NS_PER_SECOND)
+
+const nl_option settings_rows[] = {
+    {.name = "listen",
+     .value = "URL",
+     .repeatable = true,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .set = set_listen,
+     .initial = "(inherited:* where systemd opened sockets, else x-netlog://127.0.0.1:14830)",
+     .help = "Where clients connect: x-netlog://HOST[:PORT] (port 14830 unless given, 0 for any free one); "
+             "x-netlogs://HOST[:PORT]?cert=FILE&key=FILE (TLS; &ca=FILE requires client certificates that it verifies, "
+             "&crl=FILE rejects revoked ones, &peers=NAME,... admits only these names, &hosts=certificate admits only "
+             "records of the hosts in the certificate); x-netlog+udp://HOST[:PORT] (whole lines in datagrams); "
+             "unix:PATH; inherited:NAME, a socket that systemd opened (with ?cert=FILE and so on for TLS; * for all); "
+             "nats://HOST/STREAM?durable=NAME&share=K/N, the records in NATS JetStream (doc/nats.md)"},
+    {.name = "output",
+     .value = "FILE|FOLDER/|URL",
+     .repeatable = true,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .set = set_output,
+     .initial = "(-, standard output)",
+     .help = "Where records go: a file, appended to; -, standard output; FOLDER/ or "
+             "file:FOLDER/NAME-{N}.nlb?rotate_size=256m&rotate_time=1h, numbered files; x-netlog://HOST?spool=FOLDER "
+             "(or x-netlogs, unix), another collector, x-syslog://FACILITY?spool=FOLDER, and "
+             "nats://HOST/STREAM?spool=FOLDER, NATS JetStream (doc/nats.md), which get all that waits in the folder, "
+             "at most spool_size=1g. Options of each: where=EXPRESSION (which records), format=ulm|bp|nlb, zstd=LEVEL, "
+             "fsync=never|flush|DURATION (when acknowledged records are safe against a crash of the machine)"},
+    {.name = "allow",
+     .value = "NETWORK",
+     .repeatable = true,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .set = set_allow,
+     .help = "Networks whose clients may connect: 10.0.0.0/8, fd00::/8, 192.0.2.7, with commas between; required to "
+             "listen beyond loopback without client certificates"},
+    {.name = "log",
+     .type = NL_OPTION_COPY,
+     .value = "URL",
+     .initial = "file:///dev/stderr",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(settings, log),
+     .help = "Where netlogd's own events go"},
+    {.name = "level",
+     .type = NL_OPTION_LEVEL,
+     .initial = "Important",
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, level),
+     .help = "The threshold of netlogd's own events; Important is all but Debug"},
+    {.name = "reject",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(settings, reject),
+     .help = "Append malformed input to FILE, unchanged"},
+    {.name = "fraction",
+     .type = NL_OPTION_CHOICE,
+     .choices = "decimal|microseconds",
+     .initial = "decimal",
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, fraction),
+     .help = "How to read a time's fraction of fewer than six digits"},
+    {.name = "max-record-size",
+     .type = NL_OPTION_SIZE,
+     .initial = "1m",
+     .minimum = 1024,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, max_record_size),
+     .help = "The maximum size of a record; a longer one is malformed"},
+    {.name = "max-connections",
+     .type = NL_OPTION_COUNT,
+     .initial = "10000",
+     .minimum = 1,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, max_connections),
+     .help = "The maximum number of clients; one more replaces the client that has been silent longest, of the address "
+             "that has most of them, or is turned away while all are busy"},
+    {.name = "max-memory",
+     .type = NL_OPTION_SIZE,
+     .initial = "1g",
+     .minimum = 1 << 20,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, max_memory),
+     .help = "The maximum memory of all clients together for incomplete records and blocks, and for what subscribers "
+             "have not read (half of it at most); beyond it, netlogd closes the clients whose large record has been "
+             "incomplete longest, and subscribers miss records"},
+    {.name = "max-per-address",
+     .type = NL_OPTION_COUNT,
+     .initial = "5000",
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, max_per_address),
+     .help = "The maximum number of clients from one address, or IPv6 network of 64 bits; one more replaces the one "
+             "that has been silent longest; 0 sets no limit"},
+    {.name = "max-rate",
+     .type = NL_OPTION_COUNT,
+     .initial = "0",
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, max_rate),
+     .help = "The maximum number of records per second from one client; netlogd reads a faster client later, which "
+             "slows it down; 0 sets no limit"},
+    {.name = "record-timeout",
+     .type = NL_OPTION_DURATION,
+     .initial = "5m",
+     .maximum = YEAR,
+     .unit = NL_NS_PER_SECOND,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, record_s),
+     .help = "Close a connection that takes longer for one record, or until its first record; 0 disables"},
+    {.name = "idle-timeout",
+     .type = NL_OPTION_DURATION,
+     .initial = "1d",
+     .maximum = YEAR,
+     .unit = NL_NS_PER_SECOND,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, idle_timeout_s),
+     .help = "Close a connection that has been silent for so long; 0 disables"},
+    {.name = "handshake-timeout",
+     .type = NL_OPTION_DURATION,
+     .initial = "10s",
+     .maximum = YEAR,
+     .unit = NL_NS_PER_SECOND,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, handshake_s),
+     .help = "Close a connection on which TLS has not begun, or whose request has not arrived, by then; 0 disables"},
+    {.name = "stop-timeout",
+     .type = NL_OPTION_DURATION,
+     .initial = "10s",
+     .minimum = 1,
+     .maximum = YEAR,
+     .unit = NL_NS_PER_SECOND,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, stop_s),
+     .help = "The maximum time that stopping takes, besides writing to the disk: for what clients still send and "
+             "subscribers read, and for what is on its way to others; the rest stays in the spool"},
+    {.name = "activation",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(settings, activation),
+     .help = "Send the commands in FILE (level, event, marker, and destination with another collector's URL) to the "
+             "programs that log here in the binary format, now and whenever the file changes"},
+    {.name = "subscribe",
+     .type = NL_OPTION_CHOICE,
+     .choices = "no|yes",
+     .initial = "yes",
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, subscribe),
+     .help = "Whether clients may subscribe to the records as they come"},
+    {.name = "subscriber-queue",
+     .type = NL_OPTION_SIZE,
+     .initial = "4m",
+     .minimum = 4 << 10,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, subscriber_queue),
+     .help = "The maximum that a slow subscriber may leave unread; it misses what comes then, and is told"},
+    {.name = "max-subscribers",
+     .type = NL_OPTION_COUNT,
+     .initial = "1000",
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(settings, max_subscribers),
+     .help = "The maximum number of subscribers; each takes up to 100 KiB besides its queue, and with an expression of "
+             "its own up to a microsecond of each record"},
+    {.name = "control",
+     .value = "unix:PATH",
+     .type = NL_OPTION_COPY,
+     .places = NL_OPTION_IN_DAEMON,
+     .set = set_control,
+     NL_OPTION_MEMBER(settings, control),
+     .help = "The socket for netlogctl; only this user may open it"},
+    {.name = "metrics",
+     .value = "URL",
+     .type = NL_OPTION_COPY,
+     .places = NL_OPTION_IN_DAEMON,
+     .set = set_metrics,
+     NL_OPTION_MEMBER(settings, metrics),
+     .help = "http://HOST:PORT, where Prometheus is answered GET /metrics; beyond loopback only with --allow. Requests "
+             "must name this host by its address, its name, or one of ?names=NAME,..."},
+    {.name = "recover",
+     .type = NL_OPTION_DURATION,
+     .initial = "5s",
+     .maximum = YEAR,
+     .unit = NL_NS_PER_SECOND,
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(settings, recover_s),
+     .help = "How often to look for events that killed processes of this user have left, and deliver them; 0 disables"},
+    {.name = "confine",
+     .type = NL_OPTION_CHOICE,
+     .places = NL_OPTION_IN_DAEMON,
+     .initial = "yes",
+     .choices = "no|yes",
+     NL_OPTION_MEMBER(settings, confine),
+     .help = "Give up the system calls and the rights to write files that this configuration does not need, by seccomp "
+             "and Landlock"},
+    {.name = "pid-file",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(settings, pid_file),
+     .help = "Write the process number there"},
+    {0},
+};
+
+void settings_add(settings *s, const char *name, const char *value)
 {
-    *place = strcmp(value, "yes") == 0;
-    return *place || strcmp(value, "no") == 0 ? NULL : "it is neither yes nor no";
+    char message[NL_OPTION_MESSAGE_SIZE];
+    if (!nl_option_set(nl_option_find(settings_rows, name, NL_OPTION_IN_FILE), s, value, message))
+        program_fail(PROGRAM_PROBLEM, "%s %s: %s", name, value, message);
 }
 
-const char *settings_set(settings *s, const char *name, const char *value)
+/* ---- the command line ---- */
+
+static void report_at_start(void *unused, const char *message)
 {
-    if (*value == '\0')
-        return "it has no value";
-    if (strcmp(name, "listen") == 0)
-        return add_listen(s, value);
-    if (strcmp(name, "allow") == 0)
-        return add_allow(s, value);
-    if (strcmp(name, "output") == 0)
-        return add_output(s, value);
-    if (strcmp(name, "log") == 0)
-        return set_text(&s->log, value);
-    if (strcmp(name, "level") == 0)
-        return set_level(s, value);
-    if (strcmp(name, "reject") == 0)
-        return set_text(&s->reject, value);
-    if (strcmp(name, "pid-file") == 0)
-        return set_text(&s->pid_file, value);
-    if (strcmp(name, "fraction") == 0)
-        return set_fraction(s, value);
-    if (strcmp(name, "max-record-size") == 0)
-        return set_size(&s->max_record_size, value, LEAST_RECORD);
-    if (strcmp(name, "max-connections") == 0)
-        return set_size(&s->max_connections, value, 1);
-    if (strcmp(name, "max-memory") == 0)
-        return set_size(&s->max_memory, value, LEAST_MEMORY);
-    if (strcmp(name, "idle-timeout") == 0)
-        return set_seconds(&s->idle_timeout_s, value, 0);
-    if (strcmp(name, "max-per-address") == 0)
-        return set_size(&s->max_per_address, value, 0);
-    if (strcmp(name, "max-rate") == 0)
-        return set_size(&s->max_rate, value, 0);
-    if (strcmp(name, "record-timeout") == 0)
-        return set_seconds(&s->record_s, value, 0);
-    if (strcmp(name, "handshake-timeout") == 0)
-        return set_seconds(&s->handshake_s, value, 0);
-    if (strcmp(name, "activation") == 0)
-        return set_text(&s->activation, value);
-    if (strcmp(name, "control") == 0)
-        return set_control(s, value);
-    if (strcmp(name, "metrics") == 0)
-        return set_metrics(s, value);
-    if (strcmp(name, "subscribe") == 0)
-        return set_flag(&s->subscribe, value);
-    if (strcmp(name, "confine") == 0)
-        return set_flag(&s->confine, value);
-    if (strcmp(name, "subscriber-queue") == 0)
-        return set_size(&s->subscriber_queue, value, LEAST_QUEUE);
-    if (strcmp(name, "max-subscribers") == 0)
-        return set_size(&s->max_subscribers, value, 0);
-    if (strcmp(name, "recover") == 0)
-        return set_seconds(&s->recover_s, value, 0);
-    if (strcmp(name, "stop-timeout") == 0)
-        return set_seconds(&s->stop_s, value, 1);
-    return "there is no such directive";
+    (void)unused;
+    program_error("%s", message);
 }
 
-static const char *set_directive(void *s, const char *name, const char *value)
+static bool read_config(void *to, const nl_option *row, const char *value, char *message)
 {
-    return settings_set(s, name, value);
+    settings *s = to;
+    (void)row, (void)message;
+    if (!config_file_read(value, settings_rows, s, s->report != NULL ? s->report : report_at_start, s->report_user)) {
+        if (s->report == NULL)
+            exit(PROGRAM_USAGE);
+        s->config_failed = true;
+    }
+    return true;
 }
 
-bool settings_read_file(settings *s, const char *path, config_report report, void *user)
+static bool set_repair(void *to, const nl_option *row, const char *value, char *message)
 {
-    return config_file_read(path, set_directive, s, report, user);
+    settings *s = to;
+    (void)row, (void)value, (void)message;
+    s->verify = s->repair = true;
+    return true;
 }
+
+const nl_option settings_command_rows[] = {
+    {.name = "config",
+     .letter = 'c',
+     .value = "FILE",
+     .set = read_config,
+     .help = "Read settings from FILE: lines such as \"listen URL\""},
+    {.name = "foreground",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(settings, foreground),
+     .help = "Do not go into the background"},
+    {.name = "verify",
+     .type = NL_OPTION_FLAG,
+     NL_OPTION_MEMBER(settings, verify),
+     .help = "Collect nothing: check every record of the files or folders, and print what is damaged or missing; exit "
+             "with 1 if anything is"},
+    {.name = "repair",
+     .type = NL_OPTION_FLAG,
+     .set = set_repair,
+     .help = "As --verify, and move damaged parts of FILE into FILE.damaged, and rebuild FILE.index, its index by "
+             "time, if it is not sound"},
+    {0},
+};

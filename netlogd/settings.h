@@ -41,28 +41,28 @@ typedef struct settings {
     unsigned handshake_s;    /* for TLS to begin, or a request's line to end; 0: no limit */
     unsigned stop_s;         /* that the end may take, once all is written */
     unsigned recover_s;      /* how often events of killed processes are looked for; 0: never */
+    /* Of the command line only: */
+    bool foreground, verify, repair;
+    bool config_failed;   /* what is wrong in the file was reported */
+    config_report report; /* NULL: problems in the file end the process */
+    void *report_user;
 } settings;
 
-/* What holds when nothing is said. */
+/* Begins as zeros; reading the command line sets the defaults. */
 void settings_init(settings *s);
 void settings_delete(settings *s); /* one that malloc gave; NULL is allowed */
 
 /* Whether its own events go to standard error, as they do unless something is said. */
 bool settings_logs_to_stderr(const settings *s);
 
-/* The name of a directive that differs and whose change a running server cannot take over; NULL when there is none. */
-const char *settings_fixed_difference(const settings *a, const settings *b);
+/* The options and directives, about a settings. Certificates are read at once; listen, output and allow add to those
+ * given before. */
+extern const nl_option settings_rows[];
 
-/*
- * Sets one by name. Certificates are read at once. NULL when done, otherwise why not ("there is no directive
- * \"lisen\""), valid until the next call. A listen, output, allow adds to those given before.
- */
-const char *settings_set(settings *s, const char *name, const char *value);
+/* --config, --foreground, --verify and --repair, likewise. */
+extern const nl_option settings_command_rows[];
 
-/*
- * Reads a file of "name value" lines; '#' begins a comment. False after having reported all that is wrong and in which
- * line; s may then be partly changed.
- */
-bool settings_read_file(settings *s, const char *path, config_report report, void *user);
+/* Adds a listener or an output that is known to be good. */
+void settings_add(settings *s, const char *name, const char *value);
 
 #endif

@@ -585,7 +585,7 @@ static int run(const arguments *a)
 
 int main(int argc, char **argv)
 {
-    program_start("nlagent", argv);
+    program_start("nlagent");
     static arguments a = {.since_ns = INT64_MIN};
     const char *named = nl_environment_value("NLAGENT");
     int first = options_parse(&usage, argc, argv, &a);

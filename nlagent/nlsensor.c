@@ -274,7 +274,7 @@ static bool run(arguments *a, output *out)
 
 int main(int argc, char **argv)
 {
-    program_start("nlsensor", argv);
+    program_start("nlsensor");
     static arguments a; /* what sensors remember lasts as long as the process */
     for (int i = options_parse(&usage, argc, argv, &a); i < argc; i++)
         add_sensor(&a, argv[i]);

@@ -38,7 +38,7 @@ static const options_usage usage = {
 
 int main(int argc, char **argv)
 {
-    program_start("nlkernel", argv);
+    program_start("nlkernel");
     rights_lower();
     bool is_workload = argc > 1 && strcmp(argv[1], "workload") == 0; /* for nlkernel itself */
     int first = is_workload ? 1 : options_parse(&usage, argc, argv, NULL);

@@ -558,7 +558,7 @@ static void expand_sources(arguments *a)
 
 int main(int argc, char **argv)
 {
-    program_start("nlsort", argv);
+    program_start("nlsort");
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is told of as a full disk is */
     arguments a = {.memory = default_memory()};
     a.input.key = a.key = key_new();

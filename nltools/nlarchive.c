@@ -234,7 +234,7 @@ static bool ask_archive(arguments *a)
 
 int main(int argc, char **argv)
 {
-    program_start("nlarchive", argv);
+    program_start("nlarchive");
     signal(SIGXFSZ, SIG_IGN); /* a file that may not grow further is told of as a full disk is */
     arguments a = {0};
     read_arguments(&a, argc, argv);

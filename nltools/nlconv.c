@@ -280,7 +280,7 @@ static bool list_input(arguments *a)
 
 int main(int argc, char **argv)
 {
-    program_start("nlconv", argv);
+    program_start("nlconv");
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     arguments a = {.threads = processors > 1 ? (unsigned)processors : 1};
     int first = options_parse(&usage, argc, argv, &a);

@@ -110,7 +110,7 @@ static bool compare(arguments *a)
 
 int main(int argc, char **argv)
 {
-    program_start("nldiag", argv);
+    program_start("nldiag");
     arguments a = {0};
     int first = options_parse(&usage, argc, argv, &a);
     a.files = argv + first;

@@ -64,7 +64,7 @@ static void report(void *user, const nl_recovered *what)
 
 int main(int argc, char **argv)
 {
-    program_start("nlrecover", argv);
+    program_start("nlrecover");
     arguments a = {.quiet = false};
     options_parse(&usage, argc, argv, &a);
     if (a.recover.everyone && a.recover.destination == NULL && !a.recover.list_only)

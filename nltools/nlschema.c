@@ -218,7 +218,7 @@ static bool run(arguments *a, const schema *s, GString *out)
 
 int main(int argc, char **argv)
 {
-    program_start("nlschema", argv);
+    program_start("nlschema");
     arguments a = {0};
     read_arguments(&a, argc, argv);
     schema *s = read_schema(a.path);

@@ -264,7 +264,7 @@ static void end(work *w)
 
 int main(int argc, char **argv)
 {
-    program_start("nlstat", argv);
+    program_start("nlstat");
     arguments a = {0};
     int first = options_parse(&usage, argc, argv, &a);
     a.files = argv + first;

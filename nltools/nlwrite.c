@@ -162,7 +162,7 @@ static nl_status pass_records_on(nl_log *log, arguments *a, bool *read)
 int main(int argc, char **argv)
 {
     setenv("NETLOGGER_CLOCK", "no", 0); /* one event is one event; a URL may still ask for it */
-    program_start("nlwrite", argv);
+    program_start("nlwrite");
     arguments a = {0};
     int first = options_parse(&usage, argc, argv, &a);
     a.words = argv + first;

@@ -181,7 +181,7 @@ static int work_headless(arguments *a)
 
 int main(int argc, char **argv)
 {
-    program_start("nlv", argv);
+    program_start("nlv");
     arguments a = {.since_ns = INT64_MIN, .until_ns = INT64_MAX};
     int first = options_parse(&usage, argc, argv, &a);
     a.sources = argv + first;

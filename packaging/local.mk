@@ -7,6 +7,19 @@ endif
 CLEANFILES += %D%/netlogd.service %D%/nlagentd.service
 EXTRA_DIST += %D%/dependencies %D%/install-dependencies %D%/netlogd.conf %D%/nlagentd.conf %D%/netlogd.service.in %D%/nlagentd.service.in
 
+# Completion: bash looks for a file of each program's name.
+bashcompletiondir = $(datadir)/bash-completion/completions
+nodist_bashcompletion_DATA = $(completions)
+completions = completion/netlogctl completion/netlogd completion/nlagent completion/nlagentd completion/nlarchive completion/nlconv \
+	completion/nldiag completion/nlkernel completion/nlrecover completion/nlschema completion/nlsensor completion/nlsort \
+	completion/nlstat completion/nlv completion/nlwrite
+$(completions): packaging/completion/netlogger.bash
+	$(AM_V_GEN)$(MKDIR_P) completion && cp $(srcdir)/packaging/completion/netlogger.bash $@
+CLEANFILES += $(completions)
+zshcompletiondir = $(datadir)/zsh/site-functions
+dist_zshcompletion_DATA = %D%/completion/_netlogger
+EXTRA_DIST += %D%/completion/netlogger.bash
+
 # Debian's packages, by packaging/make-packages.
 EXTRA_DIST += \
 	%D%/debian/changelog \

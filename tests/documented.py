@@ -28,7 +28,7 @@ PROGRAMS = {"netlogd": "netlogd/netlogd", "netlogctl": "netlogd/netlogctl", "nls
             "nlwrite": "nltools/nlwrite", "nlstat": "nltools/nlstat", "nldiag": "nltools/nldiag", "nlv": "nlv/nlv",
             "nlrecover": "nltools/nlrecover", "nlschema": "nltools/nlschema", "nlsensor": "nlagent/nlsensor", "nlkernel": "nlkernel/nlkernel",
             "nlarchive": "nltools/nlarchive", "nlagent": "nlagent/nlagent", "nlagentd": "nlagent/nlagentd"}
-CONVERTED = {"nlsort", "nlconv", "nlwrite", "nlstat", "nldiag", "nlv", "nlrecover", "nlschema", "nlarchive", "nlkernel", "nlagent", "nlsensor", "netlogctl"}
+CONVERTED = {"nlsort", "nlconv", "nlwrite", "nlstat", "nldiag", "nlv", "nlrecover", "nlschema", "nlarchive", "nlkernel", "nlagent", "nlsensor", "netlogctl", "netlogd", "nlagentd"}
 # Programs whose commands have a parser each, with those that they do not list.
 SUBCOMMANDS = {"nlkernel": [["nlkernel", "report", "--functions"]]}
 COMMON = {"help", "usage", "version"}
@@ -53,7 +53,7 @@ WORDS = [
     ("command of nlagent", [("nlagent/nlagent.c", r'\{"(\w+)", (?:NULL|")', "commands[] = {", "\n};")],
      [("doc/man/nlagent.1", *SYNOPSIS), ("doc/man/nlagent.1", ITEM, ".Sh DESCRIPTION", ".Sh"),
       ("nlagent --help", r"nlagent \[OPTION\.\.\.\] (\w+)")]),
-    ("directive of netlogd", [("netlogd/main.c", r'^    \{"([a-z-]+)",', "} directives[] = {", "\n};")],
+    ("directive of netlogd", [("netlogd --help=json", r'"name":"([a-z-]+)",.*"file":true')],
      [("doc/man/netlogd.conf.5", r"^\.It Ic ([a-z-]+)"), ("packaging/netlogd.conf", r"^#?([a-z-]+) \S+$|^#?(output|listen) ")]),
     ("option of a log's URL", [("libnetlogger/log/options.c", COMPARED, "nl_status read_own("), ("core/transport/writer.c", COMPARED)],
      [(HEADERS + "log.h", r"^ \*   (\w+)=", " * Opens a log.", "NL_API")]),
@@ -64,7 +64,7 @@ WORDS = [
     ("option of netlogd's listen", [("netlogd/settings.c", COMPARED, "char *read_tls(", "\n}")],
      [("doc/man/netlogd.conf.5", r"[?&](\w+)=", ".It x-netlogs://", "\n")]),
     ("option of nlagentd's listen", [("nlagent/agent/settings.c", r'option_value\(url, "(\w+)"\)', "char *read_tls(", "\n}")],
-     [("doc/man/nlagentd.8", r"[?&](\w+)=", ".It Fl l Ar URL", ".It")]),
+     [("doc/man/nlagentd.8", r"[?&](\w+)=", ".It Fl -listen", ".It")]),
     ("option of netlogd's output", [("netlogd/output/options.c", COMPARED, "nl_status read_option(", "\n}")],
      [("netlogd/output/options.h", r"^ \*   (\w+)=")]),
     ("option of netlogd's output", [("netlogd/output/options.c", COMPARED, "nl_status read_option(", "\n}"),

@@ -408,7 +408,7 @@ int main(int argc, char **argv)
     double scale = 1, rate = 0, seconds = 0, most = 0;
     int width = 1280, height = 800;
     static driver d;
-    program_start("drive", argv);
+    program_start("drive");
     for (int i = 2; i < argc; i++)
         if (strcmp(argv[i], "--again") == 0)
             again = true;

@@ -20,23 +20,14 @@ static const char *program_name = "netlogger";
 static bool progress_shown;
 static void (*program_listener)(const char *message);
 
-static void print_version(FILE *stream, struct argp_state *state)
-{
-    (void)state;
-    fprintf(stream, "%s (NetLogger) %s\n", program_name, nl_version());
-}
-
 const char *program_get_name(void)
 {
     return program_name;
 }
 
-void program_start(const char *name, char **argv)
+void program_start(const char *name)
 {
     program_name = name;
-    argv[0] = (char *)name;
-    argp_program_version_hook = print_version;
-    argp_err_exit_status = PROGRAM_USAGE;
     /* A file that we open must not become standard output by chance. */
     int fd;
     do
@@ -157,17 +148,4 @@ void program_progress_end(void)
     if (progress_shown)
         fprintf(stderr, "\r\033[K");
     progress_shown = false;
-}
-
-bool program_duration_parse(const char *text, int64_t *duration_ns)
-{
-    return nl_duration_parse(text, duration_ns) && *duration_ns > 0;
-}
-
-int64_t program_parse_time(struct argp_state *state, const char *text)
-{
-    int64_t time_ns = 0;
-    if (nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, &time_ns) != NL_OK)
-        argp_error(state, "\"%s\": %s", text, nl_error_message());
-    return time_ns;
 }

@@ -15,7 +15,6 @@
 #include "reader/decoder.h"
 #include "transport/source.h"
 
-#include <argp.h>
 #include <stdio.h>
 
 enum { PROGRAM_DONE = 0, PROGRAM_PROBLEM = 1, PROGRAM_USAGE = 2 };
@@ -23,7 +22,7 @@ enum { PROGRAM_DONE = 0, PROGRAM_PROBLEM = 1, PROGRAM_USAGE = 2 };
 /*
  * Call first in main. name is what messages begin with. Makes sure that file descriptors 0 to 2 are open.
  */
-void program_start(const char *name, char **argv);
+void program_start(const char *name);
 
 /* The name that program_start was given. */
 const char *program_get_name(void);
@@ -182,23 +181,6 @@ typedef struct program_where {
 } program_where;
 
 extern const nl_option program_where_options[];
-
-/* ARGP: goes when no program uses argp any more. */
-extern const struct argp program_reading_argp, program_strict_argp;
-/* Reads a time such as "100ms", "5" (seconds), "1.5h", "2d", "20us", "3min" or "3m": more than 0. False when it is
- * none. */
-bool program_duration_parse(const char *text, int64_t *duration_ns);
-
-/* An option's argument as a time (time.h); what is none ends the program as argp_error does. */
-int64_t program_parse_time(struct argp_state *state, const char *text);
-
-/*
- * The option --where EXPR, for programs that work on some of the records. A program lists program_where_argp among its
- * argp children, its child input being an nl_filter * that is NULL at first; the program frees it.
- */
-extern const struct argp program_where_argp;
-
-/* ARGP end */
 
 /*
  * A progress line on standard error, at most ten times a second and only when it is a terminal: "what 43 %  12.3 M

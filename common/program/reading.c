@@ -36,54 +36,6 @@ const nl_option program_strict_options[] = {
     {0},
 };
 
-enum { OPTION_FRACTION = 0x2000, OPTION_REJECT, OPTION_STRICT };
-
-static const struct argp_option options[] = {
-    {"fraction", OPTION_FRACTION, "HOW", 0,
-     "How a DATE's fraction of fewer than six digits is read: .2102 as 0.2102 s (decimal, the default), or as 2102 "
-     "microseconds, as old GridFTP servers mean it",
-     10},
-    {"reject", OPTION_REJECT, "FILE", 0, "Append malformed input to FILE as it came, a line each", 10},
-    {0},
-};
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    program_reading *reading = state->input;
-    switch (key) {
-    case OPTION_FRACTION:
-        if (strcmp(argument, "decimal") == 0)
-            reading->fraction = NL_FRACTION_DECIMAL;
-        else if (strcmp(argument, "microseconds") == 0)
-            reading->fraction = NL_FRACTION_MICROSECONDS;
-        else
-            argp_error(state, "--fraction: \"%s\" is neither decimal nor microseconds", argument);
-        return 0;
-    case OPTION_REJECT:
-        reading->reject_path = argument;
-        return 0;
-    default:
-        return ARGP_ERR_UNKNOWN;
-    }
-}
-
-const struct argp program_reading_argp = {.options = options, .parser = parse};
-
-static const struct argp_option strict_options[] = {
-    {"strict", OPTION_STRICT, NULL, 0, "Stop at the first piece of input that can't be read, with exit status 1", 10},
-    {0}};
-
-static error_t parse_strict(int key, char *argument, struct argp_state *state)
-{
-    (void)argument;
-    if (key != OPTION_STRICT)
-        return ARGP_ERR_UNKNOWN;
-    *(bool *)state->input = true;
-    return 0;
-}
-
-const struct argp program_strict_argp = {.options = strict_options, .parser = parse_strict};
-
 bool program_set_format(void *settings, const nl_option *row, const char *value, char *message)
 {
     nl_format *format = (nl_format *)((char *)settings + row->offset);

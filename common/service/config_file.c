@@ -20,7 +20,18 @@ static char *trim(char *line)
     return line;
 }
 
-bool config_file_read(const char *path, config_set set, void *settings, config_report report, void *user)
+/* Sets the option of that name. False with the problem in message. */
+static bool set_directive(const nl_option *rows, void *settings, const char *name, const char *value, char *message)
+{
+    const nl_option *row = nl_option_find(rows, name, NL_OPTION_IN_FILE);
+    if (row == NULL) {
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "unknown directive");
+        return false;
+    }
+    return nl_option_set(row, settings, row->type == NL_OPTION_FLAG && *value == '\0' ? "yes" : value, message);
+}
+
+bool config_file_read(const char *path, const nl_option *rows, void *settings, config_report report, void *user)
 {
     char message[1024];
     FILE *file = fopen(path, "re");
@@ -40,10 +51,9 @@ bool config_file_read(const char *path, config_set set, void *settings, config_r
         if (*value != '\0')
             *value++ = '\0';
         value += strspn(value, " \t");
-        const char *why = set(settings, name, value);
-        if (why != NULL) {
-            snprintf(message, sizeof message, "%s:%u: %s%s%s: %s", path, number, name, *value != '\0' ? " " : "", value,
-                     why);
+        char problem[NL_OPTION_MESSAGE_SIZE];
+        if (!set_directive(rows, settings, name, value, problem)) {
+            snprintf(message, sizeof message, "%.300s:%u: %.100s: %s", path, number, name, problem);
             report(user, message);
             good = false;
         }

@@ -4,16 +4,13 @@
 #ifndef NETLOGGER_SERVICE_CONFIG_FILE_H
 #define NETLOGGER_SERVICE_CONFIG_FILE_H
 
-#include <stdbool.h>
+#include "base/option.h"
 
-/* Takes the words for what is wrong, a line without its end. */
+/* Gets the message for a problem, a line without its end. */
 typedef void (*config_report)(void *user, const char *message);
 
-/* Sets one; NULL, or why not, valid until the next call. */
-typedef const char *(*config_set)(void *settings, const char *name, const char *value);
-
-/* Calls set for each line, with "" where there is no value. False after having reported all that is wrong and in which
- * line; settings may then be partly changed. */
-bool config_file_read(const char *path, config_set set, void *settings, config_report report, void *user);
+/* Sets each option that a line of the file names, by its row. False after having reported all problems, with their
+ * lines; settings may then be partly changed. */
+bool config_file_read(const char *path, const nl_option *rows, void *settings, config_report report, void *user);
 
 #endif

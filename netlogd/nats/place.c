@@ -71,7 +71,7 @@ static nl_status set_time(int64_t *place, const char *value)
         *place = 0;
         return NL_OK;
     }
-    return program_duration_parse(value, place) ? NL_OK : failure("a number and us, ms, s, m, h or d is wanted");
+    return nl_duration_parse(value, place) ? NL_OK : failure("a number and us, ms, s, m, h or d is wanted");
 }
 
 static nl_status set_bytes(uint64_t *place, const char *value)

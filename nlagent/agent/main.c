@@ -24,145 +24,40 @@
 #include <unistd.h>
 
 enum {
-    OPTION_FIRST = 0x1000,
-    OPTION_CONFIG = 'c',
     SERVERS_MOST = SETTINGS_LISTEN_MOST * 4,
     CLOCK_S = 1,
     CLOCK_LOOKS = 60 /* of these a look at this host's clock */
 };
 
-/* The directives, each an option and a line of the configuration file. */
-static const struct {
-    const char *name, *argument, *doc;
-    int group;
-} directives[] = {
-    {"listen", "URL",
-     "Where to be asked, again and again: http://HOST[:PORT] (port 14831 unless said), "
-     "https://HOST[:PORT]?cert=FILE&key=FILE (with &ca=FILE consumers must show certificates that those in it vouch "
-     "for), inherited:NAME, a socket that systemd opened. Default http://127.0.0.1",
-     1},
-    {"allow", "NETWORK", "Who may connect from other machines, again and again: 10.0.0.0/8", 1},
-    {"access", "FILE", "Who may do what. Default: everything from this machine, reading for others who may connect", 1},
-    {"sensor", "NAME=COMMAND", "A sensor of one's own: what COMMAND prints, again and again", 2},
-    {"sensor-program", "FILE", "What runs the sensors that are shipped", 2},
-    {"directory", NULL, "Be a directory too, where agents register and are found", 3},
-    {"register", "URL", "Register with that directory: http://HOST[:PORT], https://, or ldap://HOST", 3},
-    {"register-token", "FILE", "The token to show there, the first line of FILE", 3},
-    {"register-ca", "FILE", "Who vouches for that directory, of https", 3},
-    {"register-cert", "FILE", "Certificate and key to show there, of https", 3},
-    {"ldap-base", "DN", "Of LDAP: below which entry agents are", 3},
-    {"ldap-bind", "DN", "Of LDAP: as whom", 3},
-    {"ldap-password", "FILE", "Of LDAP: the password, the first line of FILE", 3},
-    {"ttl", "SECONDS", "How long a registration holds without being renewed (default 60)", 3},
-    {"url", "URL", "What it registers as: where others find this agent (default: the first --listen)", 3},
-    {"host", "NAME", "What this host is called (default: $NETLOGGER_HOST, or its name)", 3},
-    {"log", "URL", "Where its own events go (default file:///dev/stderr)", 4},
-    {"max-sensors", "N", "So many sensors run at once, at most (default 100)", 5},
-    {"max-subscriptions", "N", "So many subscriptions there are, at most (default 1000)", 5},
-    {"max-per-consumer", "N", "And of one consumer (default 100)", 5},
-    {"confine", "yes|no",
-     "Give up system calls that neither the agent nor sensors need, and new privileges of sensors (set-user-ID "
-     "programs), "
-     "by seccomp (default yes)",
-     5},
-    {"max-connections", "N",
-     "How many clients may be connected; one more takes the place of the one that has been silent for the longest, of "
-     "the "
-     "address that has most (default 2000)",
-     5},
-    {"max-per-address", "N", "And of one address, or IPv6 network of 64 bits (default 1000)", 5},
-    {"queue", "N", "So many records wait for a slow consumer, at most (default 2000)", 5},
-    {"least-interval", "SECONDS", "No sensor looks more often (default 0.01)", 5},
-};
-
-enum { DIRECTIVE_COUNT = sizeof directives / sizeof directives[0] };
-
 typedef struct arguments {
     int argc;
     char **argv;
     agent_settings *settings;
-    config_report report; /* while the agent runs; NULL at its start, when what is wrong ends it */
-    void *report_user;
 } arguments;
 
-static void report_at_start(void *unused, const char *message)
-{
-    (void)unused;
-    program_error("%s", message);
-}
-
-static const char *set_directive(void *settings, const char *name, const char *value)
-{
-    return agent_settings_set(settings, name, value);
-}
-
-static error_t read_config(arguments *a, const char *path)
-{
-    if (config_file_read(path, set_directive, a->settings, a->report != NULL ? a->report : report_at_start,
-                         a->report_user))
-        return 0;
-    if (a->report == NULL)
-        exit(PROGRAM_USAGE);
-    return EINVAL;
-}
-
-static error_t refuse_option(arguments *a, const char *message, struct argp_state *state)
-{
-    if (a->report == NULL)
-        argp_error(state, "%s", message);
-    else
-        a->report(a->report_user, message);
-    return EINVAL;
-}
-
-static error_t set(arguments *a, const char *name, const char *value, struct argp_state *state)
-{
-    char message[1024];
-    const char *why = agent_settings_set(a->settings, name, value != NULL ? value : "");
-    if (why == NULL)
-        return 0;
-    snprintf(message, sizeof message, "--%s %s: %s", name, value != NULL ? value : "", why);
-    return refuse_option(a, message, state);
-}
-
-static error_t parse(int key, char *argument, struct argp_state *state)
-{
-    arguments *a = state->input;
-    if (key == OPTION_CONFIG)
-        return read_config(a, argument);
-    if (key == 'l')
-        return set(a, "listen", argument, state);
-    if (key >= OPTION_FIRST && key < OPTION_FIRST + DIRECTIVE_COUNT)
-        return set(a, directives[key - OPTION_FIRST].name, argument, state);
-    if (key == ARGP_KEY_ARG)
-        argp_error(state, "what is \"%s\"? Only options are known", argument);
-    const char *why = key == ARGP_KEY_END ? agent_settings_finish(a->settings) : NULL;
-    if (why != NULL)
-        return refuse_option(a, why, state);
-    return key == ARGP_KEY_END ? 0 : ARGP_ERR_UNKNOWN;
-}
+static const options_usage usage = {
+    .groups = (const options_group[]){{NULL, agent_settings_command_rows, 0},
+                                      {"Settings, which the configuration file may have too", agent_settings_rows, 0},
+                                      {0}},
+    .summary = "Run sensors of this host while clients read their data, and stop them afterwards. Clients are "
+               "nlagent, or any program that speaks SOAP (nlagent.wsdl).",
+    .notes = "On SIGHUP, nlagentd reads the configuration, the access file and certificates again; they take "
+             "effect if they are valid. On SIGTERM, it ends all sensors and itself."};
 
 /* Into a->settings. False after having reported why not. */
-static bool read_arguments(arguments *a)
+static bool read_arguments(arguments *a, config_report report, void *report_user)
 {
-    struct argp_option options[DIRECTIVE_COUNT + 2] = {
-        {"config", OPTION_CONFIG, "FILE", 0, "Read directives from FILE: lines \"listen URL\", as the options below",
-         0}};
-    for (int i = 0; i < DIRECTIVE_COUNT; i++)
-        options[i + 1] = (struct argp_option){.name = directives[i].name,
-                                              .key = i == 0 ? 'l' : OPTION_FIRST + i,
-                                              .arg = directives[i].argument,
-                                              .doc = directives[i].doc,
-                                              .group = directives[i].group};
-    const struct argp argp = {
-        .options = options,
-        .parser = parse,
-        .doc =
-            "Run sensors of this host when somebody asks for what they say, and stop them when nobody does any "
-            "more. Asked by nlagent, or by anything that speaks SOAP (nlagent.wsdl)."
-            "\vSIGHUP reads the configuration, the access file and certificates anew, which hold from then on if they "
-            "can be used; SIGTERM ends all sensors, and the agent."};
-    return argp_parse(&argp, a->argc, a->argv, 0, NULL, a) == 0;
+    agent_settings *s = a->settings;
+    s->report = report;
+    s->report_user = report_user;
+    bool good = options_parse_again(&usage, a->argc, a->argv, s, report, report_user) >= 0 && !s->config_failed;
+    const char *problem = good ? agent_settings_finish(s) : NULL;
+    if (problem == NULL)
+        return good;
+    if (report == NULL)
+        options_fail("%s", problem);
+    report(report_user, problem);
+    return false;
 }
 
 /* ---- running ---- */
@@ -364,10 +259,8 @@ static void on_reload(evutil_socket_t signal, short what, void *user)
     serving *s = user;
     arguments again = *s->given;
     again.settings = agent_settings_new();
-    again.report = report_refused;
-    again.report_user = s;
     inherited_notify("RELOADING=1");
-    bool good = read_arguments(&again) && take_over(s, again.settings);
+    bool good = read_arguments(&again, report_refused, s) && take_over(s, again.settings);
     agent_settings *over = good ? s->given->settings : again.settings;
     if (good) {
         s->given->settings = again.settings;
@@ -480,12 +373,12 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
 
 int main(int argc, char **argv)
 {
-    program_start("nlagentd", argv);
+    program_start("nlagentd");
     inherited_find();
     arguments given = {.argc = argc, .argv = argv, .settings = agent_settings_new()};
     static agent a;
     hold_signals(SIG_BLOCK);
-    read_arguments(&given);
+    read_arguments(&given, NULL, NULL);
     signal(SIGPIPE, SIG_IGN);
     xmlInitParser();
     listener *listeners = NULL;

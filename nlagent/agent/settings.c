@@ -16,10 +16,6 @@ agent_settings *agent_settings_new(void)
     agent_settings *s = calloc(1, sizeof *s);
     if (s == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    s->limits = (agent_limits){100, 1000, 100, 2000, 0.01, 2000, 1000};
-    s->ttl_s = 60;
-    s->confine = true;
-    s->log = program_copy("file:///dev/stderr");
     return s;
 }
 
@@ -35,11 +31,8 @@ void agent_settings_free(agent_settings *s)
     }
     for (size_t i = 0; i < s->sensor_count; i++)
         free(s->sensors[i]);
-    char *const texts[] = {s->access,    s->sensor_program, s->log,          s->url, s->host,
-                           s->directory, s->token,          s->token_file,   s->ca,  s->cert,
-                           s->ldap_base, s->ldap_bind,      s->ldap_password};
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        free(texts[i]);
+    nl_options_free(agent_settings_rows, s);
+    free(s->token);
     free(s);
 }
 
@@ -77,7 +70,7 @@ static bool to_listener_url(const char *text, char *url, size_t room)
     return true;
 }
 
-static const char *add_listen(agent_settings *s, const char *text)
+static const char *add_listening(agent_settings *s, const char *text)
 {
     char url[1024];
     bool secure = strncmp(text, "https://", 8) == 0;
@@ -101,7 +94,7 @@ static const char *add_listen(agent_settings *s, const char *text)
     return NULL;
 }
 
-static const char *add_allow(agent_settings *s, const char *value)
+static const char *add_network(agent_settings *s, const char *value)
 {
     if (s->allow_count == SETTINGS_ALLOW_MOST)
         return "so many are too many";
@@ -111,7 +104,7 @@ static const char *add_allow(agent_settings *s, const char *value)
     return NULL;
 }
 
-static const char *add_sensor(agent_settings *s, const char *value)
+static const char *add_own_sensor(agent_settings *s, const char *value)
 {
     const char *why = definition_check_own(value);
     if (why != NULL)
@@ -129,38 +122,8 @@ static const char *set_text(char **place, const char *value)
     return NULL;
 }
 
-static const char *set_number(size_t *place, const char *text)
-{
-    char *end;
-    unsigned long value = strtoul(text, &end, 10);
-    if (*text < '0' || *text > '9' || *end != '\0' || value == 0 || value > 1000000)
-        return "a whole number from 1 to 1000000 is wanted";
-    *place = value;
-    return NULL;
-}
-
-static const char *set_seconds(double *place, const char *text)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end != '\0' || !(value >= 0.001 && value <= 86400))
-        return "0.001 to 86400 seconds are wanted";
-    *place = value;
-    return NULL;
-}
-
-/* As directories take it. */
-static const char *set_ttl(double *place, const char *text)
-{
-    double value;
-    if (set_seconds(&value, text) != NULL || value < 1)
-        return "1 to 86400 seconds are wanted";
-    *place = value;
-    return NULL;
-}
-
 /* The first line of a file. */
-static const char *set_token(agent_settings *s, const char *path)
+static const char *read_token(agent_settings *s, const char *path)
 {
     char token[TOKEN_MOST];
     FILE *file = fopen(path, "re");
@@ -174,87 +137,240 @@ static const char *set_token(agent_settings *s, const char *path)
     return set_text(&s->token_file, path);
 }
 
-static const char *set_flag(bool *place, const char *value)
+/* The setters of rows, over functions that return what is wrong. */
+#define SETTER(name, function)                                                                                         \
+    static bool name(void *s, const nl_option *row, const char *value, char *message)                                  \
+    {                                                                                                                  \
+        (void)row;                                                                                                     \
+        const char *problem = function(s, value);                                                                      \
+        if (problem != NULL)                                                                                           \
+            snprintf(message, NL_OPTION_MESSAGE_SIZE, "%s", problem);                                                  \
+        return problem == NULL;                                                                                        \
+    }
+
+SETTER(set_listen, add_listening)
+SETTER(set_allow, add_network)
+SETTER(set_sensor, add_own_sensor)
+SETTER(set_token, read_token)
+
+const nl_option agent_settings_rows[] = {
+    {.name = "listen",
+     .value = "URL",
+     .repeatable = true,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .set = set_listen,
+     .initial = "(inherited:* where systemd opened sockets, else http://127.0.0.1)",
+     .help = "Where clients connect: http://HOST[:PORT] (port 14831 unless given), "
+             "https://HOST[:PORT]?cert=FILE&key=FILE (&ca=FILE requires client certificates that it verifies, "
+             "&crl=FILE rejects revoked ones, &peers=NAME,... admits only these names), inherited:NAME, a socket that "
+             "systemd opened; ?names=NAME,... lets requests name this host by these names too"},
+    {.name = "allow",
+     .value = "NETWORK",
+     .repeatable = true,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .set = set_allow,
+     .help = "A network whose clients may connect: 10.0.0.0/8"},
+    {.name = "access",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(agent_settings, access),
+     .help = "Who may do what",
+     .initial = "(everything from this host, reading for others that may connect)"},
+    {.name = "sensor",
+     .value = "NAME=COMMAND",
+     .repeatable = true,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     .set = set_sensor,
+     .help = "An additional sensor: what COMMAND prints"},
+    {.name = "sensor-program",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, sensor_program),
+     .help = "The program that runs the shipped sensors"},
+    {.name = "directory",
+     .type = NL_OPTION_FLAG,
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, is_directory),
+     .help = "Be a directory too, where agents register and are found"},
+    {.name = "register",
+     .type = NL_OPTION_COPY,
+     .value = "URL",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, directory),
+     .help = "Register with this directory: http://HOST[:PORT], https://, or ldap://HOST"},
+    {.name = "register-token",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .places = NL_OPTION_IN_DAEMON,
+     .set = set_token,
+     NL_OPTION_MEMBER(agent_settings, token_file),
+     .help = "The file with the token to present there, in its first line"},
+    {.name = "register-ca",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, ca),
+     .help = "CA certificate for verifying an https directory"},
+    {.name = "register-cert",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, cert),
+     .help = "Client certificate and key for an https directory"},
+    {.name = "ldap-base",
+     .type = NL_OPTION_COPY,
+     .value = "DN",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, ldap_base),
+     .help = "The LDAP entry below which agents are"},
+    {.name = "ldap-bind",
+     .type = NL_OPTION_COPY,
+     .value = "DN",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, ldap_bind),
+     .help = "The LDAP name to bind as"},
+    {.name = "ldap-password",
+     .type = NL_OPTION_COPY,
+     .value = "FILE",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, ldap_password),
+     .help = "The file with the LDAP password, in its first line"},
+    {.name = "ttl",
+     .type = NL_OPTION_DURATION,
+     .initial = "60s",
+     .minimum = NL_NS_PER_SECOND,
+     .maximum = 86400 * NL_NS_PER_SECOND,
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, ttl_ns),
+     .help = "How long a registration lasts without being renewed"},
+    {.name = "url",
+     .type = NL_OPTION_COPY,
+     .value = "URL",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, url),
+     .help = "The URL to register, where others find this agent",
+     .initial = "(the first --listen)"},
+    {.name = "host",
+     .type = NL_OPTION_COPY,
+     .value = "NAME",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, host),
+     .help = "The name of this host",
+     .initial = "($NETLOGGER_HOST, or the host's name)"},
+    {.name = "log",
+     .type = NL_OPTION_COPY,
+     .value = "URL",
+     .places = NL_OPTION_IN_DAEMON,
+     NL_OPTION_MEMBER(agent_settings, log),
+     .help = "Where nlagentd's own events go",
+     .initial = "file:///dev/stderr"},
+    {.name = "confine",
+     .type = NL_OPTION_CHOICE,
+     .places = NL_OPTION_IN_DAEMON,
+     .initial = "yes",
+     .choices = "no|yes",
+     NL_OPTION_MEMBER(agent_settings, confine),
+     .help = "Give up system calls that neither nlagentd nor sensors need, by seccomp; sensors then gain no privileges "
+             "from set-user-ID programs"},
+    {.name = "max-sensors",
+     .type = NL_OPTION_COUNT,
+     .initial = "100",
+     .minimum = 1,
+     .maximum = 1000000,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(agent_settings, limits.sensors),
+     .help = "The maximum number of running sensors"},
+    {.name = "max-subscriptions",
+     .type = NL_OPTION_COUNT,
+     .initial = "1000",
+     .minimum = 1,
+     .maximum = 1000000,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(agent_settings, limits.subscriptions),
+     .help = "The maximum number of subscriptions"},
+    {.name = "max-per-consumer",
+     .type = NL_OPTION_COUNT,
+     .initial = "100",
+     .minimum = 1,
+     .maximum = 1000000,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(agent_settings, limits.per_consumer),
+     .help = "The maximum number of subscriptions per client"},
+    {.name = "max-connections",
+     .type = NL_OPTION_COUNT,
+     .initial = "2000",
+     .minimum = 1,
+     .maximum = 1000000,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(agent_settings, limits.connections),
+     .help = "The maximum number of clients; one more replaces the client that has been silent longest, of the address "
+             "that has most"},
+    {.name = "max-per-address",
+     .type = NL_OPTION_COUNT,
+     .initial = "1000",
+     .minimum = 1,
+     .maximum = 1000000,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(agent_settings, limits.per_address),
+     .help = "The maximum number of clients from one address, or IPv6 network of 64 bits"},
+    {.name = "queue",
+     .type = NL_OPTION_COUNT,
+     .initial = "2000",
+     .minimum = 1,
+     .maximum = 1000000,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(agent_settings, limits.queue),
+     .help = "The maximum number of records that wait for a slow client"},
+    {.name = "min-interval",
+     .type = NL_OPTION_DURATION,
+     .initial = "10ms",
+     .minimum = 1000000,
+     .maximum = 86400 * NL_NS_PER_SECOND,
+     .places = NL_OPTION_IN_DAEMON | NL_OPTION_ON_RELOAD,
+     NL_OPTION_MEMBER(agent_settings, min_interval_ns),
+     .help = "The minimum interval of a sensor"},
+    {0},
+};
+
+static void report_at_start(void *unused, const char *message)
 {
-    *place = strcmp(value, "no") != 0;
-    return *value == '\0' || !*place || strcmp(value, "yes") == 0 ? NULL : "it is neither yes nor no";
+    (void)unused;
+    program_error("%s", message);
 }
 
-/* Sets a directive that is a text; false when it is none. */
-static bool set_if_text(agent_settings *s, const char *name, const char *value)
+static bool read_config(void *to, const nl_option *row, const char *value, char *message)
 {
-    const struct {
-        const char *name;
-        char **place;
-    } known[] = {{"access", &s->access},
-                 {"sensor-program", &s->sensor_program},
-                 {"log", &s->log},
-                 {"url", &s->url},
-                 {"host", &s->host},
-                 {"register", &s->directory},
-                 {"register-ca", &s->ca},
-                 {"register-cert", &s->cert},
-                 {"ldap-base", &s->ldap_base},
-                 {"ldap-bind", &s->ldap_bind},
-                 {"ldap-password", &s->ldap_password}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(known[i].name, name) == 0) {
-            set_text(known[i].place, value);
-            return true;
-        }
-    return false;
+    agent_settings *s = to;
+    (void)row, (void)message;
+    if (!config_file_read(value, agent_settings_rows, s, s->report != NULL ? s->report : report_at_start,
+                          s->report_user)) {
+        if (s->report == NULL)
+            exit(PROGRAM_USAGE);
+        s->config_failed = true;
+    }
+    return true;
 }
 
-const char *agent_settings_set(agent_settings *s, const char *name, const char *value)
-{
-    if (strcmp(name, "directory") == 0)
-        return set_flag(&s->is_directory, value);
-    if (*value == '\0')
-        return "it has no value";
-    if (set_if_text(s, name, value))
-        return NULL;
-    if (strcmp(name, "listen") == 0)
-        return add_listen(s, value);
-    if (strcmp(name, "allow") == 0)
-        return add_allow(s, value);
-    if (strcmp(name, "sensor") == 0)
-        return add_sensor(s, value);
-    if (strcmp(name, "confine") == 0)
-        return set_flag(&s->confine, value);
-    if (strcmp(name, "register-token") == 0)
-        return set_token(s, value);
-    if (strcmp(name, "ttl") == 0)
-        return set_ttl(&s->ttl_s, value);
-    if (strcmp(name, "max-sensors") == 0)
-        return set_number(&s->limits.sensors, value);
-    if (strcmp(name, "max-subscriptions") == 0)
-        return set_number(&s->limits.subscriptions, value);
-    if (strcmp(name, "max-per-consumer") == 0)
-        return set_number(&s->limits.per_consumer, value);
-    if (strcmp(name, "max-connections") == 0)
-        return set_number(&s->limits.connections, value);
-    if (strcmp(name, "max-per-address") == 0)
-        return set_number(&s->limits.per_address, value);
-    if (strcmp(name, "queue") == 0)
-        return set_number(&s->limits.queue, value);
-    if (strcmp(name, "least-interval") == 0)
-        return set_seconds(&s->limits.least_interval_s, value);
-    return "there is no such directive";
-}
+const nl_option agent_settings_command_rows[] = {
+    {.name = "config",
+     .letter = 'c',
+     .value = "FILE",
+     .set = read_config,
+     .help = "Read settings from FILE: lines such as \"listen URL\""},
+    {0},
+};
 
 const char *agent_settings_finish(agent_settings *s)
 {
+    s->limits.least_interval_s = (double)s->min_interval_ns / 1e9;
     if (s->directory != NULL && strncmp(s->directory, "ldap", 4) == 0 && s->ldap_base == NULL)
-        return "with --register ldap://, --ldap-base is wanted";
-    return s->listen_count == 0 ? add_listen(s, inherited_count() > 0 ? "inherited:*" : "http://127.0.0.1") : NULL;
+        return "--register: ldap:// needs --ldap-base";
+    return s->listen_count == 0 ? add_listening(s, inherited_count() > 0 ? "inherited:*" : "http://127.0.0.1") : NULL;
 }
 
 /* ---- comparing, and what others want ---- */
-
-static bool differ(const char *a, const char *b)
-{
-    return a == NULL || b == NULL ? a != b : strcmp(a, b) != 0;
-}
 
 const char *agent_settings_fixed_difference(const agent_settings *a, const agent_settings *b)
 {
@@ -262,29 +378,20 @@ const char *agent_settings_fixed_difference(const agent_settings *a, const agent
     for (size_t i = 0; i < a->listen_count && listens_alike; i++)
         listens_alike =
             strcmp(a->asked[i].url, b->asked[i].url) == 0 && (a->asked[i].tls == NULL) == (b->asked[i].tls == NULL);
-    return !listens_alike                                 ? "listen"
-           : differ(a->sensor_program, b->sensor_program) ? "sensor-program"
-           : differ(a->log, b->log)                       ? "log"
-           : differ(a->url, b->url)                       ? "url"
-           : differ(a->host, b->host)                     ? "host"
-           : a->is_directory != b->is_directory           ? "directory"
-           : a->confine != b->confine                     ? "confine"
-           : differ(a->directory, b->directory)           ? "register"
-           : differ(a->token, b->token)                   ? "register-token"
-           : differ(a->ca, b->ca)                         ? "register-ca"
-           : differ(a->cert, b->cert)                     ? "register-cert"
-           : differ(a->ldap_base, b->ldap_base)           ? "ldap-base"
-           : differ(a->ldap_bind, b->ldap_bind)           ? "ldap-bind"
-           : differ(a->ldap_password, b->ldap_password)   ? "ldap-password"
-           : a->ttl_s != b->ttl_s                         ? "ttl"
-                                                          : NULL;
+    if (!listens_alike)
+        return "listen";
+    const nl_option *row = nl_options_fixed_difference(agent_settings_rows, a, b);
+    if (row != NULL)
+        return row->name;
+    bool tokens_alike = a->token == NULL || b->token == NULL ? a->token == b->token : strcmp(a->token, b->token) == 0;
+    return tokens_alike ? NULL : "register-token"; /* another one in the same file */
 }
 
 registrar_options agent_settings_registrar(const agent_settings *s)
 {
     return (registrar_options){
         .directory = s->directory,
-        .ttl_s = s->ttl_s,
+        .ttl_s = (double)s->ttl_ns / 1e9,
         .client = {.ca = s->ca, .cert = s->cert, .token = s->token},
         .ldap = {
             .url = s->directory, .base = s->ldap_base, .bind_dn = s->ldap_bind, .password_file = s->ldap_password}};

@@ -27,22 +27,26 @@ typedef struct agent_settings {
     char *directory; /* to register with */
     char *token, *token_file, *ca, *cert;
     char *ldap_base, *ldap_bind, *ldap_password;
-    double ttl_s;
-    agent_limits limits;
+    int64_t ttl_ns, min_interval_ns;
+    agent_limits limits; /* set by agent_settings_finish */
+    /* Of the command line only: */
+    bool config_failed;   /* what is wrong in the file was reported */
+    config_report report; /* NULL: problems in the file end the process */
+    void *report_user;
 } agent_settings;
 
 /* What holds when nothing is said; the caller's, for agent_settings_free, to which NULL is allowed. */
 agent_settings *agent_settings_new(void);
 void agent_settings_free(agent_settings *s);
 
-/* Sets one by name; certificates and tokens are read at once. NULL when done, otherwise why not, valid until the next
- * call. */
-const char *agent_settings_set(agent_settings *s, const char *name, const char *value);
+/* The options and directives, about an agent_settings; certificates and tokens are read at once. The second table is
+ * --config. */
+extern const nl_option agent_settings_rows[], agent_settings_command_rows[];
 
 /* What is missing for others to make sense, or left to be chosen; NULL or why not, as above. */
 const char *agent_settings_finish(agent_settings *s);
 
-/* The name of a directive that differs and whose change a running agent cannot take over; NULL when there is none. */
+/* The name of a directive that differs and that a running agent cannot change; NULL when there is none. */
 const char *agent_settings_fixed_difference(const agent_settings *a, const agent_settings *b);
 
 /* What the registrar wants of them, to which it points. */

@@ -17,6 +17,7 @@ EXTRA_DIST += \
 # The long ones begin first, so that none is left running alone.
 program_tests += \
 	tests/program/test_nlagentd.py \
+	tests/program/test_options.py \
 	tests/program/test_time_index.py \
 	tests/program/test_formats.py \
 	tests/program/test_nlarchive.py \

@@ -245,10 +245,10 @@ class Netlogctl(support.Case):
 
     def test_wrong_use(self):
         process = self.serve()
-        self.assertIn('no "nonsense"', self.ctl("nonsense", status=2))
+        self.assertIn('nonsense: unknown command', self.ctl("nonsense", status=2))
         self.ctl(status=2)
-        self.assertIn("tell wants one COMMAND", self.ctl("tell", status=2))
-        self.assertIn("no such option", self.ctl("status", "--where", "A", status=2))
+        self.assertIn("tell: missing COMMAND", self.ctl("tell", status=2))
+        self.assertIn("--where: the command status does not have this option", self.ctl("status", "--where", "A", status=2))
         self.assertIn("WHERE: ", self.ctl("tail", "--where", "A >", status=1))
         with socket.socket(socket.AF_UNIX) as s:
             s.connect(str(self.control))

@@ -571,9 +571,9 @@ class Routing(support.Case):
         c.send(b"".join(line(n) for n in range(20, 40)))
         bad = self.reload(c, "a.log", "file:b.log?where=N >=", "new.log")
         self.assertEqual(bad.returncode, 1)
-        self.assertIn(f"{self.config}:2: output file:b.log?where=N >=: ", c.said())
+        self.assertIn(f"{self.config}:2: output: where: filter", c.said())
         self.assertIn("column 5", c.said())
-        for text in (f"{self.config}:2: output file:b.log?where=N >=: ", "column 5"):
+        for text in (f"{self.config}:2: output: where: filter", "column 5"):
             self.assertIn(text, bad.stderr, "who asked is told as much")
         bad = self.reload(c, "a.log", "no/new.log")
         self.assertEqual(bad.returncode, 1)

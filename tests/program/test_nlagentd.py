@@ -271,10 +271,10 @@ class Configuration(nlagents.Agent):
         support.wait_until(lambda: self.log_text(agent).count(event) > before, what=event)
 
     def test_what_is_wrong_is_said_with_its_line(self):
-        for text, words in [("lisen x\n", "there is no such directive"), ("queue 0\n", "whole number"), ("queue\n", "no value"),
+        for text, words in [("lisen x\n", "lisen: unknown directive"), ("queue 0\n", "0 is below the minimum, 1"), ("queue\n", "the value is empty"),
                             ("sensor x\n", "NAME=COMMAND"), ("listen ftp://x\n", "is wanted"), ("listen http\n", "is wanted"), ("allow x\n", "ADDRESS"),
                             ("directory perhaps\n", "neither yes nor no"), ("register-token /nowhere\n", "cannot be read"),
-                            ("ttl 0.5\n", "1 to 86400 seconds")]:
+                            ("ttl 0.5\n", "0.5 is below the minimum, 1s")]:
             self.file.write_text("# a comment\n\n" + text)
             result = self.run_program(self.nlagentd, "--config", self.file)
             self.assertEqual(result.returncode, 2, text)
@@ -307,7 +307,7 @@ class Configuration(nlagents.Agent):
 
     def test_what_cannot_be_used_changes_nothing(self):
         agent = self.start_with("sensor one=echo; sleep 100\n")
-        for change, words in [(lambda text: text + "nonsense 1\n", "no such directive"), (lambda text: text + "ttl 5\n", "ttl: it changes"),
+        for change, words in [(lambda text: text + "nonsense 1\n", "nonsense: unknown directive"), (lambda text: text + "ttl 5\n", "ttl: it changes"),
                               (lambda text: text.replace("listen http://127.0.0.1", "listen http://127.0.0.2"), "listen: it changes"),
                               (lambda text: text + "access /nowhere\n", "/nowhere")]:
             good = self.file.read_text()
@@ -367,7 +367,7 @@ class ManyKernelEvents(nlagents.Agent):
         agent = self.start_agent()
         events = [f"sched:e{i}" for i in range(50)]
         told = self.ask(agent, "query", f"kernel?event={','.join(events)}&filter=x").stdout
-        self.assertIn("live --quiet --dest - " + " ".join(f"--event {e}" for e in events) + " --filter x", told)
+        self.assertIn("live --quiet --dest - " + " ".join(f"--event {e}" for e in events) + " --where x", told)
 
 
 class Kernel(nlagents.Agent):

@@ -1,0 +1,34 @@
+# Completion for bash of all NetLogger programs: the words come from PROGRAM [COMMAND...] --help=words, a line each of
+# the word, the choices of its value, and help, with tabs between.
+_netlogger()
+{
+    local program=${COMP_WORDS[0]} current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} word words choices line
+    local -a commands=()
+    [ "$current" = = ] && current=
+    if [ "$previous" = = ]; then previous=${COMP_WORDS[COMP_CWORD-2]}; fi
+    # Only nlkernel's commands have options of their own.
+    if [ "${program##*/}" = nlkernel ]; then
+        for word in "${COMP_WORDS[@]:1:COMP_CWORD-1}"; do
+            case $word in
+                list|record|live|control|report|bench|graph|symbols) [ ${#commands[@]} -eq 0 ] && commands=("$word") ;;
+                schema) [ ${#commands[@]} -eq 0 ] && commands=(schema) ;;
+                run|show) [ "${commands[*]}" = schema ] && commands=(schema "$word") ;;
+            esac
+        done
+    fi
+    words=$("$program" "${commands[@]}" --help=words 2>/dev/null) || return 0
+    COMPREPLY=()
+    while IFS=$'\t' read -r word line; do
+        choices=${line%%$'\t'*}
+        if [ "$word" = "$previous=" ]; then
+            [ -n "$choices" ] && COMPREPLY=($(compgen -W "${choices//|/ }" -- "$current"))
+            return 0 # without choices: a file, by default
+        fi
+    done <<<"$words"
+    while IFS=$'\t' read -r word line; do
+        [[ $word == "$current"* && ( $current == -* || $word != -* ) ]] && COMPREPLY+=("$word")
+    done <<<"$words"
+    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && compopt -o nospace
+    return 0
+}
+complete -o default -F _netlogger netlogctl netlogd nlagent nlagentd nlarchive nlconv nldiag nlkernel nlrecover nlschema nlsensor nlsort nlstat nlv nlwrite

@@ -1,0 +1,235 @@
+"""Options of every program, asked of the programs themselves (--help=json): what is set is read back, on the command line, in the file
+and in the environment; what is wrong is rejected in one clear line. Vocabulary and completion."""
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import support
+
+PROGRAMS = {"netlogd": "netlogd", "netlogctl": "netlogd", "nlsort": "nlsort", "nlv": "nlv", "nlkernel": "nlkernel", "nlagent": "nlagent",
+            "nlagentd": "nlagent", "nlsensor": "nlagent", "nlconv": "nltools", "nlwrite": "nltools", "nlstat": "nltools", "nldiag": "nltools",
+            "nlrecover": "nltools", "nlschema": "nltools", "nlarchive": "nltools"}
+COMMANDS = ["list"], ["record"], ["live"], ["report"], ["report", "--functions"], ["schema", "run"], ["bench"], ["control"], ["graph"], ["symbols"]
+UNITS = {"count": [("", 1)], "size": [("t", 1 << 40), ("g", 1 << 30), ("m", 1 << 20), ("k", 1 << 10), ("", 1)],
+         "duration": [("d", 86400 * 10**9), ("h", 3600 * 10**9), ("ms", 10**6), ("us", 1000), ("ns", 1), ("m", 60 * 10**9), ("s", 10**9), ("", 10**9)]}
+# What a letter or a name means, wherever it is: STYLE.md's vocabulary.
+LETTERS = {"o": {"output"}, "f": {"follow"}, "n": {"count"}, "c": {"config", "check"}, "h": {"help"}, "V": {"version"}, "d": {"dest"}, "j": {"json"},
+           "q": {"quiet"}, "i": {"interval"}}
+GONE = {"from", "to", "most", "seconds", "minutes", "filter", "usage", "calls", "least-interval"}
+
+
+def number(text, kind):
+    """A count, size or duration as a number (of nanoseconds)."""
+    for unit, factor in UNITS[kind]:
+        found = re.fullmatch(rf"(\d+){unit}", text)
+        if found:
+            return int(found[1]) * factor
+    raise ValueError(text)
+
+
+class Options(support.Case):
+    def programs(self):
+        """(command, what it says of itself) of each that is built."""
+        built = 0
+        for name, folder in PROGRAMS.items():
+            path = support.BUILD / folder / name
+            if path.exists():
+                built += 1
+                for command in COMMANDS if name == "nlkernel" else [[]]:
+                    yield [path, *command], self.describe([path, *command])
+        self.assertGreater(built, 3)
+
+    def run_command(self, command, *arguments, **environment):
+        plain = {name: value for name, value in os.environ.items() if not name.startswith(("NETLOG", "NLAGENT", "TMPDIR"))}
+        return subprocess.run([*command, *map(str, arguments)], capture_output=True, text=True, cwd=self.scratch, env={**plain, **environment},
+                              stdin=subprocess.DEVNULL, timeout=60)
+
+    def describe(self, command, *arguments, **environment):
+        result = self.run_command(command, *arguments, "--help=json", **environment)
+        self.assertEqual((result.returncode, result.stderr), (0, ""), [*command, *arguments])
+        return json.loads(result.stdout)
+
+    @staticmethod
+    def value(about, name):
+        return next(option.get("value") for option in about["options"] if option["name"] == name)
+
+    @staticmethod
+    def settable(about):
+        """Options whose value the table itself reads and keeps."""
+        return [o for o in about["options"] if o.get("command_line") and not o.get("own_parser")]
+
+    def good_values(self, option):
+        """Values that must be accepted and read back."""
+        kind = option["type"]
+        if kind == "choice":
+            return option["choices"].split("|")
+        if kind == "level":
+            return ["Debug", "Emergency"]
+        if kind in UNITS:
+            low, high = option["minimum"], option.get("maximum")
+            more = {"count": "7777", "size": "3m", "duration": "2h"}[kind]
+            within = number(low, kind) <= number(more, kind) and (high is None or number(more, kind) <= number(high, kind))
+            return [low, *([high] if high else []), *([more] if within else [])]
+        return ["a value"] if kind == "text" else []
+
+    def bad_values(self, option):
+        """(value, what must be said of it)."""
+        kind = option["type"]
+        if kind in UNITS:
+            for value in "", "x", "-1", "7q", "1 2":
+                yield value, "empty" if value == "" else "is not a"
+            if number(option["minimum"], kind) > 0:
+                yield ("0", "is below the minimum, " + option["minimum"])
+            if "maximum" in option:
+                yield (option["maximum"].rstrip("dhmskgtnu") + "9" + {"count": "", "size": "t", "duration": "d"}[kind], "is above the maximum, " + option["maximum"])
+        elif kind in ("choice", "level"):
+            yield "nonsense", "is not one of"
+        elif kind == "time":
+            yield "yesterday", "is not a time"
+
+    def assert_same(self, got, value, option, command):
+        if option["type"] in UNITS:
+            # A duration may be kept in whole units of its own.
+            near = number(got, option["type"]), number(value, option["type"])
+            self.assertTrue(near[1] <= near[0] < near[1] + 10**9 if option["type"] == "duration" else near[0] == near[1], (command, option["name"], got, value))
+        else:
+            self.assertEqual(got, value, (command, option["name"]))
+
+    # ---- the command line ----
+
+    def test_what_is_set_is_read_back(self):
+        count = 0
+        for command, about in self.programs():
+            for option in self.settable(about):
+                name = option["name"]
+                if option["type"] == "flag":
+                    self.assertEqual(self.value(self.describe(command, f"--{name}"), name), "yes", (command, name))
+                for value in self.good_values(option):
+                    count += 1
+                    self.assert_same(self.value(self.describe(command, f"--{name}={value}"), name), value, option, command)
+                    if "letter" in option:
+                        self.assert_same(self.value(self.describe(command, f"-{option['letter']}{value}"), name), value, option, command)
+        self.assertGreater(count, 100)
+
+    def test_defaults_are_true(self):
+        for command, about in self.programs():
+            for option in self.settable(about):
+                if "default" in option:
+                    self.assert_same(option["value"], option["default"], option, command)
+
+    def test_bad_values_are_rejected_in_one_line(self):
+        count = 0
+        for command, about in self.programs():
+            for option in self.settable(about):
+                for value, words in self.bad_values(option):
+                    count += 1
+                    result = self.run_command(command, f"--{option['name']}={value}", "--help")
+                    self.assertEqual((result.returncode, result.stdout), (2, ""), (command, option["name"], value))
+                    self.assertRegex(result.stderr, rf"\A{command[0].name}: --{option['name']}: [^\n]*{re.escape(words)}[^\n]*\n\Z")
+        self.assertGreater(count, 100)
+
+    def test_wrong_use_is_one_line(self):
+        for command, about in self.programs():
+            name = command[0].name
+            for arguments, words in (["--nonsense"], "--nonsense: unknown option; see"), (["-!"], "-!: unknown option; see"), (["--help=x"], "--help: "), \
+                    (["--version=2"], "--version: takes no value"):
+                result = self.run_command(command, *arguments)
+                self.assertEqual(result.returncode, 2, (command, arguments))
+                self.assertRegex(result.stderr, rf"\A{name}: {re.escape(words)}[^\n]*\n\Z")
+            for option in self.settable(about):
+                if option["type"] not in ("flag",) and not option.get("optional_value"):
+                    self.assertIn(f"--{option['name']}: missing value", self.run_command(command, f"--{option['name']}").stderr)
+                    break
+
+    def test_help_and_version(self):
+        for command, about in self.programs():
+            text = self.run_command(command, "--help")
+            self.assertEqual((text.returncode, text.stderr, self.run_command(command, "-h").stdout), (0, "", text.stdout), command)
+            self.assertIn("(NetLogger) " + about["version"], self.run_command(command, "-V").stdout)
+            for option in about["options"]:
+                self.assertEqual(f"--{option['name']}" in text.stdout, option.get("command_line", False), (command, option["name"]))
+            self.assertLessEqual(max(map(len, text.stdout.splitlines())), 130, command)
+
+    # ---- environment and files ----
+
+    def test_environment(self):
+        found = 0
+        for command, about in self.programs():
+            for option in self.settable(about):
+                if "environment" in option:
+                    found += 1
+                    name = option["name"]
+                    self.assertEqual(self.value(self.describe(command, **{option["environment"]: "from the environment"}), name), "from the environment")
+                    self.assertEqual(self.value(self.describe(command, f"--{name}=said", **{option["environment"]: "from the environment"}), name), "said")
+                    self.assertEqual(self.value(self.describe(command, **{option["environment"]: ""}), name), option.get("default"))
+        self.assertGreater(found, 5)
+
+    def test_files(self):
+        path = self.scratch / "file.conf"
+        for command, about in self.programs():
+            name = command[0].name
+            for option in self.settable(about):
+                if not option.get("file"):
+                    continue
+                for value in self.good_values(option):
+                    path.write_text(f"# a comment\n\n{option['name']}   {value} # another\n")
+                    self.assert_same(self.value(self.describe(command, "--config", path), option["name"]), value, option, command)
+                for value, words in self.bad_values(option):
+                    path.write_text(f"\n{option['name']} {value}\n")
+                    result = self.run_command(command, "--config", path)
+                    self.assertEqual(result.returncode, 2, (command, option["name"], value))
+                    self.assertRegex(result.stderr, rf"\A{name}: {path}:2: {option['name']}: [^\n]*{re.escape(words)}[^\n]*\n\Z")
+            if any(option.get("file") for option in about["options"]):
+                path.write_text("nonsense 1\nfollow\n")
+                result = self.run_command(command, "--config", path)
+                self.assertEqual((result.returncode, result.stderr), (2, f"{name}: {path}:1: nonsense: unknown directive\n{name}: {path}:2: follow: unknown directive\n"))
+
+    # ---- one vocabulary ----
+
+    def test_vocabulary(self):
+        for command, about in self.programs():
+            for option in about["options"]:
+                for letter, names in LETTERS.items():
+                    if option.get("letter") == letter:
+                        self.assertIn(option["name"], names, command)
+                self.assertNotIn(option["name"], GONE, command)
+                self.assertNotRegex(option["help"], r"[^.]\.$", (command, option["name"]))
+
+    # ---- completion ----
+
+    def complete(self, *words):
+        """What bash offers for the last word."""
+        script = support.SOURCE / "packaging" / "completion" / "netlogger.bash"
+        path = ":".join(sorted({str(support.BUILD / folder) for folder in PROGRAMS.values()}))
+        quoted = " ".join(f"'{word}'" for word in words)
+        code = f"source '{script}'; compopt() {{ :; }}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _netlogger; printf '%s\\n' \"${{COMPREPLY[@]}}\""
+        result = subprocess.run(["bash", "-c", code], capture_output=True, text=True, env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"}, timeout=60)
+        self.assertEqual(result.stderr, "")
+        return result.stdout.split()
+
+    def test_completion_of_bash(self):
+        self.assertEqual(self.complete("nlsort", "--fra"), ["--fraction="])
+        self.assertEqual(self.complete("nlsort", "--fraction", "=", "m"), ["microseconds"])
+        self.assertEqual(self.complete("nlsort", "--fraction", ""), ["decimal", "microseconds"])
+        self.assertEqual(self.complete("nlrecover", "--d"), ["--dest="])
+        if (support.BUILD / "nlkernel" / "nlkernel").exists():
+            self.assertIn("record", self.complete("nlkernel", "re"))
+            self.assertEqual(self.complete("nlkernel", "record", "--low"), ["--low-water="])
+
+    def test_completion_of_zsh(self):
+        if shutil.which("zsh") is None:
+            self.skipTest("no zsh here")
+        result = subprocess.run(["zsh", "-n", support.SOURCE / "packaging" / "completion" / "_netlogger"], capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_completion_names_every_program(self):
+        for name in "netlogger.bash", "_netlogger":
+            text = (support.SOURCE / "packaging" / "completion" / name).read_text()
+            line = next(line for line in text.splitlines() if line.startswith(("complete ", "#compdef ")))
+            self.assertEqual(set(re.findall(r"\b(?:nl\w+|netlogd|netlogctl)\b", line)) - {"netlogger"}, set(PROGRAMS))
+
+
+if __name__ == "__main__":
+    support.main()
