@@ -31,11 +31,7 @@ nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, 
 {
     const char *name = option->name, *value = option->value, *values;
     char formats[100];
-    if (strcmp(name, "buffer") == 0) {
-        values = "a size, such as 64k";
-        if (nl_size_parse(value, &options->buffer_size))
-            return NL_OK;
-    } else if (strcmp(name, "append") == 0) {
+    if (strcmp(name, "append") == 0) {
         values = "yes or no";
         bool no = strcasecmp(value, "no") == 0 || strcmp(value, "0") == 0;
         bool yes = strcasecmp(value, "yes") == 0 || strcmp(value, "1") == 0;
@@ -77,7 +73,7 @@ nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
     for (size_t i = 0; i < url->option_count; i++) {
         nl_status status = nl_writer_read_option(url, &url->options[i], options);
         if (status == NL_END)
-            nl_error_set("unknown option \"%s\": buffer, append, format, zstd and timeout are known%s",
+            nl_error_set("unknown option \"%s\": append, format, zstd and timeout are known%s",
                          url->options[i].name, url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
         if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);

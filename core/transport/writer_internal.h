@@ -14,7 +14,7 @@ nl_writer *nl_writer_open_url(const nl_url *url, const nl_writer_options *option
  * NL_FAILED when the value is none. */
 nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, nl_writer_options *options);
 
-/* Reads a destination's options (?buffer=64k&append=no&format=nlb&zstd=3&timeout=10) over what options holds. */
+/* Reads a destination's options (?append=no&format=nlb&zstd=3&timeout=10) over what options holds. */
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options);
 
 #endif

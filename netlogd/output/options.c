@@ -30,7 +30,7 @@ static bool parse_sync(const char *value, output_options *options)
         options->sync = OUTPUT_SYNC_NEVER;
     else if (strcasecmp(value, "flush") == 0)
         options->sync = OUTPUT_SYNC_FLUSH;
-    else if (nl_duration_parse(value, &options->sync_ns))
+    else if (nl_duration_parse(value, &options->sync_ns) && options->sync_ns > 0)
         options->sync = OUTPUT_SYNC_TIMED;
     else
         return false;
@@ -88,7 +88,7 @@ static nl_status read_option(const nl_url_option *option, output_options *option
     else if (!spooled && strcmp(name, "rotate_size") == 0)
         good = nl_size_parse(value, &size) && (options->rotate_size = size) > 0;
     else if (!spooled && strcmp(name, "rotate_time") == 0)
-        good = nl_duration_parse(value, &options->rotate_ns);
+        good = nl_duration_parse(value, &options->rotate_ns) && options->rotate_ns > 0;
     else if (strcmp(name, "fsync") == 0)
         good = parse_sync(value, options);
     else if (spooled && strcmp(name, "spool") == 0)

@@ -122,7 +122,7 @@ class Binary(support.Case):
             resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 
         text = self.log(6000)
-        result = self.run_bytes(self.nlwrite, "--dest", f"file:{path}?zstd=0&buffer=10k", "-", input=text,
+        result = self.run_bytes(self.nlwrite, "--dest", f"file:{path}?zstd=0", "-", input=text,
                                 preexec_fn=small_files)
         self.assertEqual(result.returncode, 1)
         self.assertIn("File too large", result.stderr)

@@ -186,7 +186,7 @@ class Nats(Case):
     more = 0  # events of other programs
 
     def load(self, port, pause=2000):
-        url = f"x-netlog://127.0.0.1:{port}?format=nlb&policy=block&block=60&buffer=4k"
+        url = f"x-netlog://127.0.0.1:{port}?format=nlb&policy=block&block=60"
         return [self.start(self.program, url, f"client{i}", self.EVENTS, pause, stderr=subprocess.PIPE, text=True)
                 for i in range(self.CLIENTS)]
 

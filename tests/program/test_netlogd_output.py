@@ -503,6 +503,8 @@ class Output(support.Case):
         for status, output, why in [(2, f"file:{self.folder}/a.log?rotate_size=1m", "must be numbered"),
                                     (2, f"file:{self.folder}/a.log?rotate=1m", "unknown option \"rotate\""),
                                     (2, f"file:{self.folder}/a-{{N}}.log?fsync=often", "\"often\" is no value"),
+                                    (2, f"file:{self.folder}/a-{{N}}.log?fsync=0", "\"0\" is no value"),
+                                    (2, f"file:{self.folder}/a-{{N}}.log?rotate_time=0", "\"0\" is no value"),
                                     (2, f"file:{self.folder}/{{N}}/a.log", "not in its folder's"),
                                     (2, f"file:{self.folder}/a.log?where=A=", "column 3: a value"),
                                     (2, "x-netlog://localhost", "spool=FOLDER is wanted"),

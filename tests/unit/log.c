@@ -426,7 +426,7 @@ static void buffered_until_flushed(void **state)
 {
     (void)state;
     nl_memory_free("log");
-    nl_log *log = nl_open("prog", "memory:log?buffer=1k&format=bp");
+    nl_log *log = nl_open("prog", "memory:log?format=bp");
     nl_buffer text = {0};
     nl_write(log, NL_USAGE, "E", NULL);
     assert_true(nl_memory_read("log", &text));

@@ -92,7 +92,6 @@ typedef struct nl_log nl_log;
  *                           this one differ); ClockStep when the clock was set. doc/clocks.md says what is in them
  *   idle=SECONDS            how long the writer thread sleeps at most while nothing is logged (default 0.02); see
  *                           nl_set_idle
- *   buffer=SIZE             taken, and without effect: the writer thread collects by itself
  *
  * or NULL for $NETLOGGER_DEST; when that is unset or empty too, logging is off. NULL when it can't be opened
  * (nl_error_message() says why) or logging is off (then nl_error_message() is ""). The log is closed with nl_close.
