@@ -41,6 +41,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/record/format.h \
 	%D%/record/line_scanner.h \
 	%D%/record/encoder.h \
+	%D%/record/block_view.h \
 	%D%/record/format.c \
 	%D%/record/ulm.c \
 	%D%/record/ulm.h \

@@ -1,5 +1,5 @@
 # nlsensor, and what nlagentd starts, of the same sources but for where records go.
-nlagent_sensor_sources = %D%/nlsensor.c %D%/output.h %D%/spec.c %D%/spec.h $(nlagent_sensor_kinds)
+nlagent_sensor_sources = %D%/nlsensor.c %D%/output.h %D%/sensors/spec.c %D%/sensors/spec.h $(nlagent_sensor_kinds)
 nlagent_sensor_kinds = \
 	%D%/sensors/sensor.h %D%/sensors/kinds.c %D%/sensors/proc.c \
 	%D%/sensors/http.c %D%/sensors/http.h \
@@ -23,9 +23,9 @@ nlagent_sensor_LDADD = $(common_libs)
 # The agent and its client.
 nlagent_cppflags = $(AM_CPPFLAGS) -I$(srcdir)/%D% -DBINDIR='"$(bindir)"' -DPKGLIBEXECDIR='"$(pkglibexecdir)"' \
 	-DPKGDATADIR='"$(pkgdatadir)"' -DSOURCE_DOC='"$(abs_top_srcdir)/doc"'
-nlagent_client_sources = %D%/agent/soap.c %D%/agent/soap.h %D%/agent/directory.c %D%/agent/directory.h \
+nlagent_client_sources = %D%/protocol/soap.c %D%/protocol/soap.h %D%/protocol/directory.c %D%/protocol/directory.h \
 	%D%/client/client.c %D%/client/client.h %D%/client/ldap_directory.h \
-	%D%/spec.c %D%/spec.h
+	%D%/sensors/spec.c %D%/sensors/spec.h
 if BUILD_LDAP
 nlagent_client_sources += %D%/client/ldap_directory.c
 else
@@ -40,7 +40,7 @@ endif
 nlagent_nlagentd_SOURCES = \
 	%D%/agent/main.c %D%/agent/agent.h %D%/agent/active.c %D%/agent/subscription.c %D%/agent/condition.c \
 	%D%/agent/condition.h %D%/agent/summary.c %D%/agent/summary.h %D%/agent/process.c %D%/agent/process.h \
-	%D%/agent/definition.c %D%/agent/definition.h %D%/agent/http_server.c %D%/agent/http_server.h \
+	%D%/protocol/definition.c %D%/protocol/definition.h %D%/agent/http_server.c %D%/agent/http_server.h \
 	%D%/agent/service.c %D%/agent/service.h %D%/agent/access.c %D%/agent/access.h %D%/agent/http_clients.c %D%/agent/http_clients.h %D%/agent/registrar.c \
 	%D%/agent/registrar.h %D%/agent/settings.c %D%/agent/settings.h %D%/agent/collections.c %D%/agent/collections.h \
 	$(nlagent_client_sources) $(nlagent_sensor_kinds)

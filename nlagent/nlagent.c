@@ -1,7 +1,7 @@
 /* nlagent: asks agents (nlagentd) for what their sensors say, and directories for where they are. */
 #include "config.h"
 
-#include "agent/directory.h"
+#include "protocol/directory.h"
 #include "base/environment_value.h"
 #include "base/monotonic.h"
 #include "client/client.h"

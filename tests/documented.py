@@ -158,7 +158,7 @@ class Tree:
         public = {name for name in re.findall(r"^symbol (\w+)", self.text("libnetlogger/abi"), re.M) if not name.startswith("nl_private")}
         headers = "\n".join(path.read_text() for path in api.headers(self.source))
         known = set(re.findall(r"\b(?:nl_\w+|NL_\w+|NetLogger\w+)", stripped(headers)))
-        known |= public | set(re.findall(r'"(NL_[A-Z_]+)"', self.text("nlagent/agent/definition.c")))  # sensors' variables
+        known |= public | set(re.findall(r'"(NL_[A-Z_]+)"', self.text("nlagent/protocol/definition.c")))  # sensors' variables
         if shutil.which("doxygen") is None:
             self.passed_over.append("functions' words: there is no doxygen")
         else:

@@ -12,7 +12,7 @@
 
 #include <netlogger.h>
 
-#include "reader/decoder.h"
+#include "record/block_view.h"
 
 typedef struct nl_encoder nl_encoder;
 

@@ -2,7 +2,7 @@
 
 #include "agent/registrar.h"
 
-#include "agent/directory.h"
+#include "protocol/directory.h"
 #include "base/monotonic.h"
 #include "base/thread.h"
 #include "program/program.h"

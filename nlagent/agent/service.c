@@ -4,8 +4,8 @@
 
 #include "agent/access.h"
 #include "agent/collections.h"
-#include "agent/directory.h"
-#include "agent/soap.h"
+#include "protocol/directory.h"
+#include "protocol/soap.h"
 #include "program/program.h"
 
 #include <math.h>

@@ -10,8 +10,8 @@
 #ifndef NLAGENT_LDAP_DIRECTORY_H
 #define NLAGENT_LDAP_DIRECTORY_H
 
-#include "agent/definition.h"
-#include "agent/directory.h"
+#include "protocol/definition.h"
+#include "protocol/directory.h"
 
 enum { LDAP_WORDS = 400 };
 

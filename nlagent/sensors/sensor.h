@@ -12,7 +12,7 @@
 #ifndef NLAGENT_SENSOR_H
 #define NLAGENT_SENSOR_H
 
-#include "spec.h"
+#include "sensors/spec.h"
 
 #include <netlogger.h>
 

@@ -125,7 +125,8 @@ static void drain_all(nl_drain *drain, nl_ring *rings, const choices *c)
         most += (ring->mask + 1) / sizeof(nl_event_header) + 1; /* and one for what is passed over */
     for (uint64_t records = 1; records > 0; most -= records) {
         batch.size = 0;
-        records = nl_drain_take(drain, rings, c->until_ticks, &batch, c->how & HOW_SMALL_BATCH ? 100 : 100000);
+        size_t limit = c->how & HOW_SMALL_BATCH ? 100 : 100000;
+        fuzz_expect(nl_drain_take(drain, rings, c->until_ticks, &batch, limit, &records) == NL_OK, "there is memory");
         fuzz_expect(records <= most, "there are no more events than a ring can hold");
         check_batch(&batch, records);
     }

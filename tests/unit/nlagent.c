@@ -2,10 +2,10 @@
 #include <netlogger.h>
 
 #include "agent/condition.h"
-#include "agent/directory.h"
-#include "agent/soap.h"
+#include "protocol/directory.h"
+#include "protocol/soap.h"
 #include "agent/summary.h"
-#include "spec.h"
+#include "sensors/spec.h"
 
 #include <math.h>
 #include <setjmp.h>

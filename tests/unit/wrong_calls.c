@@ -4,7 +4,6 @@
 #include "record/encoder.h"
 #include "record/line_scanner.h"
 #include "transport/url.h"
-#include "synthesis/synthesis.h"
 #include <netlogger.h>
 
 #include <setjmp.h>
@@ -94,8 +93,6 @@ static void readers(void **state)
     check_message("nl_decoder_feed");
     nl_decoder_free(decoder);
     ASSERT_FAILS(nl_recover(&(nl_recover_options){.everyone = true}, NULL, NULL), NL_FAILED, "nl_recover");
-    ASSERT_FAILS(nl_environment_open(NULL, NULL, NULL), NULL, "nl_environment_open");
-    ASSERT_FAILS(nl_synthesis_read(NULL, NULL), NULL, "nl_synthesis_read");
 }
 
 int main(void)

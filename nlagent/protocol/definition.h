@@ -6,7 +6,7 @@
 #define NLAGENT_DEFINITION_H
 
 #include "sensors/sensor.h"
-#include "spec.h"
+#include "sensors/spec.h"
 
 #include <pthread.h>
 

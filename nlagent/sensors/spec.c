@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "spec.h"
+#include "sensors/spec.h"
 
 #include <ctype.h>
 #include <stdio.h>

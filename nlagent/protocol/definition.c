@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "agent/definition.h"
+#include "protocol/definition.h"
 
 #include "program/program.h"
 

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "agent/soap.h"
+#include "protocol/soap.h"
 
 #include "program/encoding.h"
 #include "program/record_xml.h"

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "agent/directory.h"
+#include "protocol/directory.h"
 
 #include "base/hash_bytes.h"
 #include "base/monotonic.h"
