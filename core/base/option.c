@@ -349,16 +349,16 @@ const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *
     return NULL;
 }
 
-nl_status nl_option_set_url(const nl_option *rows, void *settings, const nl_url_option *option,
+nl_status nl_option_set_url(const nl_option *rows, void *settings, const char *name, const char *value,
                             char message[NL_OPTION_MESSAGE_SIZE])
 {
     char problem[NL_OPTION_MESSAGE_SIZE];
-    const nl_option *row = nl_option_find(rows, option->name, NL_OPTION_IN_URL);
+    const nl_option *row = nl_option_find(rows, name, NL_OPTION_IN_URL);
     if (row == NULL)
         return NL_END;
-    if (nl_option_set(row, settings, option->value, problem))
+    if (nl_option_set(row, settings, value, problem))
         return NL_OK;
-    snprintf(message, NL_OPTION_MESSAGE_SIZE, "option %s: %.400s", option->name, problem);
+    snprintf(message, NL_OPTION_MESSAGE_SIZE, "option %s: %.400s", name, problem);
     return NL_FAILED;
 }
 

@@ -15,8 +15,6 @@
 
 #include <netlogger.h>
 
-#include "transport/url.h"
-
 #include <stddef.h>
 
 enum {
@@ -124,7 +122,7 @@ const nl_option *nl_options_fixed_difference(const nl_option *rows, const void *
  * Sets an option that a URL names, if rows has it. NL_OK; NL_END when no row has that name; NL_FAILED with the problem
  * in message, which names the option.
  */
-nl_status nl_option_set_url(const nl_option *rows, void *settings, const nl_url_option *option,
+nl_status nl_option_set_url(const nl_option *rows, void *settings, const char *name, const char *value,
                             char message[NL_OPTION_MESSAGE_SIZE]);
 
 /* Appends the names of rows as a list to text: "format, zstd, timeout". */

@@ -7,6 +7,7 @@
 #include "output/failure.h"
 #include "record/encoder.h"
 #include "transport/url.h"
+#include "reader/decoder.h"
 
 /* ---- places ---- */
 

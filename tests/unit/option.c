@@ -226,10 +226,10 @@ static void test_places(void **state)
     assert_non_null(nl_option_find(rows, "text", NL_OPTION_ON_COMMAND_LINE));
     assert_null(nl_option_find(rows, "text", NL_OPTION_IN_FILE));
     assert_null(nl_option_find(rows, "size", NL_OPTION_ON_COMMAND_LINE));
-    assert_int_equal(nl_option_set_url(rows, &s, &(nl_url_option){"size", "2k"}, message), NL_OK);
+    assert_int_equal(nl_option_set_url(rows, &s, "size", "2k", message), NL_OK);
     assert_int_equal(s.size, 2048);
-    assert_int_equal(nl_option_set_url(rows, &s, &(nl_url_option){"count", "2"}, message), NL_END);
-    assert_int_equal(nl_option_set_url(rows, &s, &(nl_url_option){"size", "1"}, message), NL_FAILED);
+    assert_int_equal(nl_option_set_url(rows, &s, "count", "2", message), NL_END);
+    assert_int_equal(nl_option_set_url(rows, &s, "size", "1", message), NL_FAILED);
     assert_string_equal(message, "option size: 1 is below the minimum, 1k");
     nl_options_list_names(rows + 3, names, sizeof names);
     assert_string_equal(names, "count, size, duration, seconds, time, colour, level, own");

@@ -1,6 +1,7 @@
 /* What must not reach a terminal: the rule, and that the text formats escape all of it and read it back. */
 #include "record/terminal.h"
 #include "record/encoder.h"
+#include "reader/decoder.h"
 
 #include <netlogger.h>
 

@@ -4,6 +4,7 @@
 #include "record/encoder.h"
 #include "record/line_scanner.h"
 #include "transport/url.h"
+#include "reader/decoder.h"
 #include <netlogger.h>
 
 #include <setjmp.h>
