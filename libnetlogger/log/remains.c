@@ -354,22 +354,26 @@ static nl_status find_prefixes(int fd, uint64_t offset, const char *text, size_t
 }
 
 /*
- * How much of wanted is in the file from offset on, and whether the last of it ends the file. A program that was killed
- * in the middle of a write leaves a prefix; others append behind it, or between two parts of it. What is neither at the
- * end of the file nor SURE bytes long is there by chance.
+ * Sets *there to the size of the part of wanted that is in the file from offset on, and *ends_file to whether that part
+ * ends the file. A program that was killed in the middle of a write leaves a prefix; others append behind the prefix,
+ * or between two parts of it. A match shorter than MATCH_MIN bytes is a coincidence, unless it starts at a record and
+ * either ends the file or completes wanted.
  */
-static nl_status find_in_file(int fd, uint64_t offset, const char *wanted, size_t size, size_t *there, bool *ends_file)
+static nl_status find_in_file(const nl_shared_log *shared, int fd, uint64_t offset, const char *wanted, size_t size,
+                              size_t *there, bool *ends_file)
 {
-    enum { SURE = 32 };
+    enum { MATCH_MIN = 32 };
     *there = 0;
     *ends_file = false;
     while (*there < size && !*ends_file) {
         found_prefix found;
         if (find_prefixes(fd, offset, wanted + *there, size - *there, &found) != NL_OK)
             return NL_FAILED;
-        *ends_file = found.at_end > 0 && found.at_end == found.longest;
-        if (!*ends_file && found.longest < SURE && found.longest < size - *there)
+        bool at_end = found.at_end > 0 && found.at_end == found.longest;
+        bool at_record = whole_records(shared, wanted, *there) == *there;
+        if (found.longest < MATCH_MIN && !(at_record && (at_end || found.longest == size - *there)))
             break;
+        *ends_file = at_end;
         *there += found.longest;
         offset = found.end;
     }
@@ -385,7 +389,7 @@ nl_status nl_remains_settle_batch(nl_shared_log *shared, const char *batch, int 
     if (wanted_size == 0 || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) ||
         (uint64_t)status.st_size <= shared->file_offset)
         return NL_OK;
-    if (find_in_file(fd, shared->file_offset, wanted, wanted_size, &there, &ends_file) != NL_OK)
+    if (find_in_file(shared, fd, shared->file_offset, wanted, wanted_size, &there, &ends_file) != NL_OK)
         return NL_FAILED;
     size_t whole = whole_records(shared, wanted, there);
     if (cut_off && ends_file && whole < there &&

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -749,6 +750,154 @@ static void what_a_close_could_not_deliver(void **state)
     expect_all();
 }
 
+/* ---- a text file to which several programs append ---- */
+
+enum { BATCH_EVENTS = 40, OTHERS_LINES = 3, PARTS_MAX = 3 };
+
+/* Appends line number i of the killed program, or of another one. */
+static void add_line(nl_buffer *text, const char *prog, int i)
+{
+    char line[200];
+    int size = snprintf(line, sizeof line,
+                        "DATE=20260101000000.%06d HOST=here PROG=%s LVL=Usage NL.EVNT=Typed T=0 I=%d TEXT=\"a text\"\n",
+                        i, prog, i);
+    assert_true(nl_buffer_append(text, line, (size_t)size));
+}
+
+/* Leaves the shared memory of a killed process whose batch was on its way into the file behind its first offset bytes.
+ */
+static void leave_batch(const nl_buffer *batch, size_t offset)
+{
+    int ready[2];
+    char byte;
+    assert_int_equal(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        nl_log *log = nl_open("killed", "memory:killed");
+        NL_EVENT(log, NL_USAGE, "Event");
+        nl_flush(log);
+        if (write(ready[1], "", 1) == 1)
+            pause();
+        _exit(1);
+    }
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    kill_after(child, 0);
+    close(ready[0]);
+    close(ready[1]);
+
+    char pattern[80];
+    glob_t logs;
+    snprintf(pattern, sizeof pattern, "%s/netlogger-*/log-*", folder);
+    assert_int_equal(glob(pattern, 0, NULL, &logs), 0);
+    assert_int_equal(logs.gl_pathc, 1);
+    int fd = open(logs.gl_pathv[0], O_RDWR);
+    globfree(&logs);
+    size_t size = NL_SHARED_HEADER + NL_SHARED_BATCH_SIZE;
+    nl_shared_log *shared = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(shared, MAP_FAILED);
+    assert_int_equal(shared->batch_size, 0);
+    snprintf(shared->url, sizeof shared->url, "file:%s", path);
+    shared->file_offset = offset;
+    shared->batch_size = shared->next_size = batch->size;
+    shared->batch_records = shared->next_records = BATCH_EVENTS;
+    memcpy((char *)shared + NL_SHARED_HEADER, batch->data, batch->size);
+    munmap(shared, size);
+    close(fd);
+}
+
+static unsigned count_text(const char *text, const char *wanted, size_t size)
+{
+    unsigned count = 0;
+    const char *end = text + strlen(text);
+    for (const char *at = text; (at = memmem(at, (size_t)(end - at), wanted, size)) != NULL; at += size)
+        count++;
+    return count;
+}
+
+/* Every line of text stands in the file as often as that. */
+static void expect_lines(const char *file, const nl_buffer *text, unsigned times)
+{
+    for (const char *line = text->data, *end = text->data + text->size; line < end;) {
+        size_t size = (size_t)((const char *)memchr(line, '\n', (size_t)(end - line)) + 1 - line);
+        if (count_text(file, line, size) != times)
+            fail_msg("not %u times in the file, but %u times: %.*s", times, count_text(file, line, size), (int)size,
+                     line);
+        line += size;
+    }
+}
+
+static void append_to(int fd, const char *data, size_t size)
+{
+    assert_int_equal(write(fd, data, size), size);
+}
+
+/*
+ * The killed program's batch came into the file in parts, which end at these bytes of it. Another program wrote before
+ * the first part and, if it does, behind each part. Recovery writes the rest.
+ */
+static void recover_parts(const nl_buffer *batch, const size_t *ends, unsigned parts, bool other_is_last)
+{
+    nl_buffer others = {0};
+    unlink(path);
+    int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    for (unsigned part = 0, line = 0; part <= parts; part++) {
+        size_t from = others.size;
+        for (unsigned i = 0; i < OTHERS_LINES; i++)
+            add_line(&others, "other", (int)line++);
+        if (part == parts && !other_is_last) {
+            others.size = from;
+            break;
+        }
+        append_to(fd, others.data + from, others.size - from);
+        if (part == 0)
+            leave_batch(batch, others.size);
+        if (part < parts)
+            append_to(fd, batch->data + (part > 0 ? ends[part - 1] : 0), ends[part] - (part > 0 ? ends[part - 1] : 0));
+    }
+    close(fd);
+    assert_int_equal(nl_recover(NULL, expect_sent, NULL), NL_OK);
+    assert_int_equal(count_log_folders(folder), 0);
+
+    FILE *file = fopen(path, "r");
+    static char all[64 << 10];
+    assert_non_null(file);
+    all[fread(all, 1, sizeof all - 1, file)] = '\0';
+    fclose(file);
+    expect_lines(all, batch, 1);
+    expect_lines(all, &others, 1);
+    nl_buffer_free(&others);
+}
+
+/* Recovery finds the part of the batch that is in the file, and writes each of the other events once. */
+static void test_a_file_that_another_program_appends_to(void **state)
+{
+    (void)state;
+    nl_buffer batch = {0};
+    for (int i = 0; i < BATCH_EVENTS; i++)
+        add_line(&batch, "killed", i);
+    size_t line = batch.size / 2;
+    while (batch.data[line - 1] != '\n')
+        line++;
+    const size_t cuts[] = {1, 10, 40, 70, line, line + 1, line + 40, batch.size - 1, batch.size};
+    const unsigned cut_count = sizeof cuts / sizeof *cuts;
+    for (unsigned i = 0; i < cut_count; i++) {
+        recover_parts(&batch, &cuts[i], 1, true);
+        recover_parts(&batch, &cuts[i], 1, false);
+    }
+    /* A program that was not killed by then goes on behind what the other one wrote. */
+    const size_t whole_lines[PARTS_MAX] = {line, batch.size - (batch.size - line) / 2, batch.size};
+    size_t parts[PARTS_MAX];
+    memcpy(parts, whole_lines, sizeof parts);
+    while (batch.data[parts[1] - 1] != '\n')
+        parts[1]++;
+    recover_parts(&batch, parts, 2, true);
+    recover_parts(&batch, parts, 3, true);
+    recover_parts(&batch, parts, 3, false);
+    nl_buffer_free(&batch);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -768,6 +917,7 @@ int main(void)
         cmocka_unit_test(test_a_stranger_cuts_files_off),
         cmocka_unit_test(test_a_strangers_progress_is_kept),
         cmocka_unit_test(what_a_close_could_not_deliver),
+        cmocka_unit_test(test_a_file_that_another_program_appends_to),
     };
     cmocka_set_message_output(CM_OUTPUT_TAP);
     leave_out_under_valgrind("*stranger*");
