@@ -3,7 +3,7 @@
 
 #include "fuzz.h"
 
-#include "agent/soap.c" /* NOLINT: all of what is tried */
+#include "protocol/soap.c" /* NOLINT: all of what is tried */
 
 static void check_call(const soap_call *call)
 {
