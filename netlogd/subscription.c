@@ -6,6 +6,7 @@
 #include "allowance.h"
 #include "backlog.h"
 #include "base/monotonic.h"
+#include "base/option.h"
 #include "filter/filter_cost.h"
 #include "output/failure.h"
 #include "past.h"
@@ -685,21 +686,6 @@ static bool catch_up(subscription *s, const char **why)
 
 /* ---- the verb ---- */
 
-/* A time, or -60: seconds back from now. */
-static nl_status parse_since(const char *text, int64_t *time_ns)
-{
-    if (strlen(text) == 8 && strspn(text, "0123456789") == 8)
-        return NL_MALFORMED; /* meant as a day, but to be read as seconds since 1970 */
-    if (text[0] != '-')
-        return nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, time_ns);
-    char *end;
-    double seconds = strtod(text + 1, &end);
-    if (end == text + 1 || *end != '\0' || !(seconds >= 0 && seconds < 1e9))
-        return NL_MALFORMED;
-    *time_ns = nl_time_now_ns() - (int64_t)(seconds * 1e9);
-    return NL_OK;
-}
-
 static void fail_format(request *r)
 {
     char formats[100], message[150];
@@ -718,8 +704,8 @@ static bool read_wish(request *r, const nl_record *asked, group *wanted, char wh
         fail_format(r);
     if (!r->ending && request_value(r, asked, "SINCE", text, sizeof text)) {
         wanted->has_since = true;
-        if (parse_since(text, &wanted->since_ns) != NL_OK)
-            request_fail(r, "SINCE is neither a time nor seconds back (-60)");
+        if (!nl_time_parse_relative(text, &wanted->since_ns))
+            request_fail(r, "SINCE is neither a time nor a duration back from now (-10m)");
     }
     if (!r->ending && request_value(r, asked, "WHERE", where, NL_FILTER_SIZE_MAX + 1)) {
         wanted->filter = nl_filter_parse(where);

@@ -55,6 +55,8 @@ bool nl_duration_parse(const char *text, int64_t *duration_ns)
 bool nl_time_parse_relative(const char *text, int64_t *time_ns)
 {
     int64_t ago_ns;
+    if (strlen(text) == 8 && strspn(text, "0123456789") == 8)
+        return false; /* meant as a day, but it would be read as seconds since 1970 */
     if (*text != '-')
         return nl_time_parse(text, strlen(text), NL_FRACTION_DECIMAL, time_ns) == NL_OK;
     if (!nl_duration_parse(text + 1, &ago_ns))

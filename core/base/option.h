@@ -78,7 +78,7 @@ struct nl_option {
 /* Reads a duration. False when text is none, or does not fit. */
 bool nl_duration_parse(const char *text, int64_t *duration_ns);
 
-/* Reads an absolute time, or one relative to now: -10m. False when text is neither. */
+/* Reads an absolute time, or one relative to now: -10m. False when text is neither, or eight digits. */
 bool nl_time_parse_relative(const char *text, int64_t *time_ns);
 
 /* Writes a value in the shortest form that reads back alike: 90s, 1500ms, 64k. Returns out. */

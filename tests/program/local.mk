@@ -31,6 +31,7 @@ program_tests += \
 	tests/program/test_nlv_window.py \
 	tests/program/test_nlv.py \
 	tests/program/test_subscribe.py \
+	tests/program/test_dependencies.py \
 	tests/program/test_documented.py \
 	tests/program/test_netlogd_nats.py \
 	tests/program/test_python.py \

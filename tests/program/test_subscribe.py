@@ -551,7 +551,7 @@ class Subscribe(support.Case):
     def test_since_without_a_file(self):
         self.output = "/dev/null"
         process = self.serve()
-        self.assertIn(b"no output has all records", self.ask(b"NETLOGGER/1 subscribe SINCE=-60\n"))
+        self.assertIn(b"no output has all records", self.ask(b"NETLOGGER/1 subscribe SINCE=-1m\n"))
         self.stop(process)
 
     def test_subscribers_who_go(self):

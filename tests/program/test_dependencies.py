@@ -1,0 +1,116 @@
+"""The dependency rule of HACKING.md, read off the include lines of every C file.
+
+A directory includes its own headers, core/, the public headers, and, if it builds a program, common/. A program never includes
+another program's files. No directories depend on one another in a circle. There are no exceptions."""
+import collections
+import pathlib
+import re
+
+import support
+
+PROGRAMS = {"netlogd", "nlsort", "nlv", "nlkernel", "nlagent", "nltools"}
+PUBLIC = "libnetlogger/include"
+MAY_INCLUDE = {
+    "core": {"core", PUBLIC},
+    "libnetlogger": {"libnetlogger", "core", PUBLIC},
+    "common": {"common", "core", PUBLIC},
+    "bindings": {"bindings", PUBLIC},
+    "examples": {"examples", PUBLIC},
+    **{program: {program, "common", "core", PUBLIC} for program in PROGRAMS},
+}
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]+["<]([^">]+)[">]', re.M)
+
+
+def owner(path):
+    """The part of the tree that a file or directory belongs to."""
+    return PUBLIC if path.startswith(PUBLIC) else path.split("/")[0]
+
+
+class Tree:
+    def __init__(self, files):
+        """files: the text of each file by its path."""
+        self.files = files
+        self.edges = collections.defaultdict(list)  # (directory, directory): the include lines
+        for path, text in files.items():
+            for name in INCLUDE.findall(text):
+                found = self.resolve(path, name)
+                if found is None:
+                    continue
+                ends = tuple(str(pathlib.PurePosixPath(p).parent) for p in (path, found))
+                if ends[0] != ends[1]:
+                    self.edges[ends].append(f"{path}: #include {name}")
+
+    def resolve(self, path, name):
+        """The file of the tree that an include line means; None for a header of the system."""
+        folder = str(pathlib.PurePosixPath(path).parent)
+        program = path.split("/")[0]
+        for root in (folder, program, PUBLIC, "core", "common", "libnetlogger", *sorted(PROGRAMS)):
+            candidate = f"{root}/{name}"
+            if candidate in self.files:
+                return candidate
+        return None
+
+    def forbidden(self):
+        return [line for (user, used), lines in self.edges.items() if owner(used) not in MAY_INCLUDE[user.split("/")[0]] for line in lines]
+
+    def cycles(self):
+        """The include lines between directories that depend on one another (Tarjan's strongly connected components)."""
+        graph = collections.defaultdict(set)
+        for user, used in self.edges:
+            graph[user].add(used)
+        index, low, stack, components = {}, {}, [], []
+
+        def visit(node):
+            index[node] = low[node] = len(index)
+            stack.append(node)
+            for other in graph.get(node, ()):
+                if other not in index:
+                    visit(other)
+                    low[node] = min(low[node], low[other])
+                elif other in stack:
+                    low[node] = min(low[node], index[other])
+            if low[node] == index[node]:
+                component = set()
+                while node not in component:
+                    component.add(stack.pop())
+                components.append(component)
+
+        for node in list(graph):
+            if node not in index:
+                visit(node)
+        return [line for component in components if len(component) > 1
+                for (user, used), lines in self.edges.items() if user in component and used in component for line in lines]
+
+
+def sources():
+    paths = [path for part in MAY_INCLUDE for path in (support.SOURCE / part).rglob("*") if path.suffix in (".c", ".h", ".hpp", ".xs")]
+    names = {path.relative_to(support.SOURCE).as_posix(): path for path in paths}
+    return {name: path.read_text() for name, path in names.items() if "/build/" not in name}
+
+
+class Dependencies(support.Case):
+    def test_the_tree(self):
+        files = sources()
+        self.assertGreater(len(files), 500)
+        tree = Tree(files)
+        self.assertGreater(len(tree.edges), 50)
+        self.assertEqual(tree.forbidden(), [])
+        self.assertEqual(tree.cycles(), [])
+
+    def test_violations_are_found(self):
+        cases = {
+            "core/base/a.h": ("common/program/p.h", "program/p.h"),
+            "libnetlogger/log/a.c": ("common/program/p.h", "program/p.h"),
+            "common/program/a.c": ("libnetlogger/log/p.h", "log/p.h"),
+            "netlogd/a.c": ("nlagent/agent/p.h", "agent/p.h"),
+            "bindings/java/a.c": ("core/base/p.h", "base/p.h"),
+        }
+        for user, (used, name) in cases.items():
+            with self.subTest(user=user):
+                tree = Tree({user: f'#include "{name}"\n', used: ""})
+                self.assertEqual(tree.forbidden(), [f"{user}: #include {name}"])
+        around = Tree({"core/a/a.h": '#include "b/b.h"\n', "core/b/b.h": '# include "c/c.h"\n', "core/c/c.h": '#include "a/a.h"\n'})
+        self.assertEqual((around.forbidden(), len(around.cycles())), ([], 3))
+
+
+support.main()
