@@ -56,3 +56,6 @@ clean-java:
 	(cd $(srcdir) && $(JAVAC) --release 11 -Xlint:all -Werror -d $(abs_builddir)/%D%/java/classes $(java_sources)) && \
 	cp %D%/java/.libs/libnetlogger_jni.so %D%/java/classes/netlogger/native/ && \
 	$(JAR) --create --file $@ -C %D%/java/classes .
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/README.md

@@ -151,3 +151,6 @@ common/synthesis/syscall_names.c: Makefile
 	  echo 'const unsigned nl_syscall_count = sizeof nl_syscall_names / sizeof *nl_syscall_names;'; \
 	} > $@.new && rm $@.macros && mv $@.new $@
 CLEANFILES += common/synthesis/syscall_names.c
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/program/README.md %D%/convert/README.md %D%/synthesis/README.md

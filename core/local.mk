@@ -124,3 +124,6 @@ noinst_LTLIBRARIES += %D%/libcore.la
 %C%_libcore_la_CFLAGS = $(AM_CFLAGS) $(ZSTD_CFLAGS) $(OPENSSL_CFLAGS) -pthread -fno-semantic-interposition
 
 core_libs = core/libcore.la $(ZSTD_LIBS) $(OPENSSL_LIBS) -lpthread
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/record/README.md %D%/filter/README.md %D%/transport/README.md

@@ -74,3 +74,6 @@ EXTRA_DIST += \
 	%D%/text-formats.md \
 	%D%/tutorial.md \
 	%D%/wire-protocol.md
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/site/README.md

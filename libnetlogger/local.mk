@@ -37,3 +37,6 @@ EXTRA_%C%_libnetlogger_la_DEPENDENCIES = %D%/libnetlogger.map
 EXTRA_DIST += %D%/libnetlogger.map %D%/abi
 
 producer_libs = %D%/libproducer.la $(core_libs)
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/README.md

@@ -29,3 +29,6 @@ netlogd_netlogd_LDADD = $(common_libs) $(EVENT_LIBS) $(NATS_LIBS) $(SECCOMP_LIBS
 
 netlogd_netlogctl_SOURCES = %D%/netlogctl.c
 netlogd_netlogctl_LDADD = $(common_libs)
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/README.md %D%/output/README.md

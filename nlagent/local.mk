@@ -52,3 +52,6 @@ nlagent_nlagent_SOURCES = %D%/nlagent.c %D%/client/gather.c %D%/client/gather.h 
 nlagent_nlagent_CPPFLAGS = $(nlagent_cppflags)
 nlagent_nlagent_CFLAGS = $(AM_CFLAGS) $(AGENT_CFLAGS) $(LDAP_CFLAGS) -pthread
 nlagent_nlagent_LDADD = $(common_libs) $(AGENT_LIBS) $(LDAP_LIBS)
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/sensors/README.md %D%/agent/README.md

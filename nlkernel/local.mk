@@ -55,3 +55,6 @@ CLEANFILES += nlkernel/schemas/stamp
 clean-local: clean-schemas
 clean-schemas:
 	test $(srcdir) = . || rm -rf nlkernel/schemas
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/README.md

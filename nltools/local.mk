@@ -59,3 +59,6 @@ nltools_nlarchive_CFLAGS = $(AM_CFLAGS) $(SQLITE_CFLAGS) $(POSTGRES_CFLAGS) $(GL
 nltools_nlarchive_LDADD = $(common_libs) $(SQLITE_LIBS) $(POSTGRES_LIBS)
 if BUILD_NLSTAT
 endif
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/diag/README.md %D%/archive/README.md

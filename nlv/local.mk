@@ -48,3 +48,6 @@ endif
 EXTRA_DIST += \
 	%D%/desktop/org.netlogger.nlv.desktop %D%/desktop/org.netlogger.nlv.metainfo.xml \
 	%D%/desktop/netlogger.xml %D%/desktop/org.netlogger.nlv.svg
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/README.md

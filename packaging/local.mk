@@ -89,3 +89,6 @@ uninstall-hook:
 if BUILD_NLV
 	$(refresh_desktop)
 endif
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/README.md

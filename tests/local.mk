@@ -27,3 +27,6 @@ unit_ldadd = $(common_libs) $(CMOCKA_LIBS)
 include tests/program/local.mk
 include tests/unit/local.mk
 include tests/fuzz/local.mk
+
+# Recipes for those who add to it.
+EXTRA_DIST += %D%/README.md
