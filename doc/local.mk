@@ -34,18 +34,12 @@ EXTRA_DIST += \
 	%D%/api-examples/classic.c \
 	%D%/api-examples/classic_old.c \
 	%D%/api-examples/control.c \
-	%D%/api-examples/decoding.c \
-	%D%/api-examples/decoding_slowly.c \
 	%D%/api-examples/kinds.c \
-	%D%/api-examples/lines.c \
 	%D%/api-examples/logging.c \
 	%D%/api-examples/markers.c \
 	%D%/api-examples/reading.c \
 	%D%/api-examples/records.c \
 	%D%/api-examples/recovering.c \
-	%D%/api-examples/synthesis.c \
-	%D%/api-examples/urls.c \
-	%D%/api-examples/writing.c \
 	%D%/benchmarks.md \
 	%D%/clocks.md \
 	%D%/concepts.md \
