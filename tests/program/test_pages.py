@@ -62,7 +62,7 @@ class TextFormats(support.Case):
         super().setUp()
         self.nlconv = support.program("nltools/nlconv")
         self.text = (DOC / "text-formats.md").read_text()
-        self.page = [block for block in pages.blocks(self.text) if block.language in ("ulm", "bp", "text")]
+        self.page = [block for block in pages.blocks(self.text) if block.language in ("ulm", "bp", "logfmt", "text")]
 
     def convert(self, text, into, *options):
         return self.run_program(self.nlconv, "--quiet", "--format", into, *options, input=text)
