@@ -69,10 +69,11 @@ struct connection {
     connection *next_to_acknowledge;
     char mark[REQUEST_MARK_SIZE]; /* its first bytes, until they tell whether it asks instead of logging */
     unsigned char mark_size;
-    bool logs;     /* they have told that */
-    bool ended;    /* it has said all that it had to say */
-    bool over;     /* nothing more is to be read of it: at the server's end it stays for a while all the same */
-    bool numbered; /* the latest block was of a stream, */
+    bool logs;           /* they have told that */
+    bool ended;          /* it has said all that it had to say */
+    bool over;           /* nothing more is to be read of it: at the server's end it stays for a while all the same */
+    const char *refusal; /* why a block was refused; NULL: none was */
+    bool numbered;       /* the latest block was of a stream, */
     unsigned char stream[16]; /* of that name */
     int64_t touched_ns;       /* when it was said last that it is in use */
     int64_t connected_ns;
@@ -265,11 +266,20 @@ static void look_into_block(connection *c, const nl_block_view *block)
     }
 }
 
-/* Whether a stream that is not known may begin. */
-static bool admit_stream(void *user)
+/* Whether a block may be taken: its stream may begin, and the gap that it may open can be remembered. */
+static bool admit_block(void *user, const nl_block_header *block)
 {
     connection *c = user;
-    return stream_limit_admit(c->server->stream_limit, c->peer, nl_monotonic_ns());
+    server *srv = c->server;
+    if (!nl_streams_know(srv->streams, block->stream) &&
+        !stream_limit_admit(srv->stream_limit, c->peer, nl_monotonic_ns())) {
+        srv->counts.streams_refused++;
+        c->refusal = "closed: its address begins too many streams (doc/wire-protocol.md, Limits)";
+    } else if (!outputs_admit_block(srv->outputs, block)) {
+        srv->counts.gaps_refused++;
+        c->refusal = "closed: its stream has too many gaps; deliver older records first (doc/wire-protocol.md, Limits)";
+    }
+    return c->refusal == NULL;
 }
 
 /* A client's block is there; its records follow, unless it is taken whole. */
@@ -489,12 +499,10 @@ static void count_held(connection *c)
     c->held = held;
 }
 
-/* What it has sent of streams that were admitted is taken; the rest is not acknowledged, and it may send it again. */
-static outcome refuse_stream(connection *c)
+/* The blocks before the refused one are taken; it and the rest are not acknowledged, so that the client keeps them. */
+static outcome refuse_block(connection *c)
 {
-    c->server->counts.streams_refused++;
-    server_add(c->server, &c->server->refused, c->peer,
-               "closed: its address begins too many streams (doc/wire-protocol.md, Limits)");
+    server_add(c->server, &c->server->refused, c->peer, c->refusal);
     return BROKEN;
 }
 
@@ -504,7 +512,7 @@ static outcome read_some(connection *c)
         begin_turn(c);
         set_budget(c);
         take_records(c);
-        return nl_decoder_is_refused(c->decoder) ? refuse_stream(c) : MORE;
+        return nl_decoder_is_refused(c->decoder) ? refuse_block(c) : MORE;
     }
     ssize_t got = nl_channel_read(&c->channel, c->server->read_buffer, SERVER_READ_SIZE);
     if (got < 0 && errno == EPROTO)
@@ -521,7 +529,7 @@ static outcome read_some(connection *c)
         return first == FIRST_UNDECIDED ? MORE : BROKEN;
     feed(c, c->server->read_buffer, (size_t)got);
     if (nl_decoder_is_refused(c->decoder))
-        return refuse_stream(c);
+        return refuse_block(c);
     uint64_t in_vain = nl_decoder_get_stats(c->decoder)->bytes - c->good_at;
     if (in_vain > GARBAGE_LIMIT && in_vain - GARBAGE_LIMIT > c->server->settings->max_record_size) {
         nl_write(c->server->log, NL_WARNING, "Netlogd.Garbage", "PEER=%s NOTE=\"cut off: it sends no records\"",
@@ -709,7 +717,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, const listener *at, 
         .user = c,
     });
     nl_decoder_ask(c->decoder, may_take_more, c);
-    nl_decoder_on_new_stream(c->decoder, admit_stream, c);
+    nl_decoder_on_admission(c->decoder, admit_block, c);
     nl_decoder_on_question(c->decoder, on_question, c);
     keep_alive(fd);
     c->readable = new_event(c, fd, EV_READ | EV_PERSIST, on_readable);

@@ -181,6 +181,8 @@ void control_drops(request *r, const nl_record *asked)
         {"displaced", "silent connections closed because new clients came and there were too many",
          srv->counts.displaced},
         {"streams", "connections closed because their address began too many streams", srv->counts.streams_refused},
+        {"gaps", "blocks not taken, whose senders keep them: their streams have too many gaps",
+         srv->counts.gaps_refused},
         {"foreign", "connections of other protocols, such as HTTP", srv->counts.foreign},
         {"over-rate", "datagrams beyond max-rate, or that cause too much work", srv->counts.over_rate},
         {"cut", "connections closed because clients took too much memory", srv->counts.cut_off},

@@ -72,7 +72,7 @@ static void report_gap(gaps *g, const gap *x, const char *event, uint64_t count,
         nl_write(g->log, NL_WARNING, event, "PEER=%s NOTE=\"further gaps of this client are only counted\"", x->peer);
 }
 
-/* How many of the gap's records have not come. Of a gap that the streams forgot, none has. */
+/* How many of the gap's records have not come. Of a stream that was forgotten, none has. */
 static uint64_t count_open(const gaps *g, const gap *x)
 {
     nl_number_range range = x->what.numbers;
@@ -80,8 +80,6 @@ static uint64_t count_open(const gaps *g, const gap *x)
     uint64_t open = 0;
     if (!nl_streams_get(g->streams, x->what.stream, &state))
         return range.to - range.from;
-    if (state.gap_count == NL_STREAM_GAPS_MOST && range.from < state.gaps[0].from)
-        open = (range.to < state.gaps[0].from ? range.to : state.gaps[0].from) - range.from;
     for (size_t i = 0; i < state.gap_count; i++) {
         uint64_t from = state.gaps[i].from > range.from ? state.gaps[i].from : range.from;
         uint64_t to = state.gaps[i].to < range.to ? state.gaps[i].to : range.to;

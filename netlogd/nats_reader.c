@@ -12,6 +12,7 @@
 #include "subscription.h"
 #include "turns.h"
 
+#include "reader/admission.h"
 #include "reader/decoder_work.h"
 
 #include <stdio.h>
@@ -65,6 +66,18 @@ static void on_block(void *user, const nl_block_view *block)
     }
 }
 
+/* Whether the gap that a block may open in its stream can be remembered. */
+static bool admit_block(void *user, const nl_block_header *block)
+{
+    nats_reader *r = user;
+    bool admitted = outputs_admit_block(r->server->outputs, block);
+    if (!admitted) {
+        r->server->counts.gaps_refused++;
+        server_add(r->server, &r->server->refused, r->source, "left in NATS: its stream has too many gaps");
+    }
+    return admitted;
+}
+
 static void new_decoder(nats_reader *r)
 {
     nl_decoder_free(r->decoder);
@@ -77,6 +90,7 @@ static void new_decoder(nats_reader *r)
         .streams = r->server->streams,
         .user = r,
     });
+    nl_decoder_on_admission(r->decoder, admit_block, r);
 }
 
 static void take_records(nats_reader *r)
@@ -94,7 +108,7 @@ static void take_records(nats_reader *r)
 }
 
 /* Nothing of a message is part of the next one. Returns the units of work that it cost. */
-static uint64_t take(nats_reader *r, const nats_message *m)
+static uint64_t take(nats_reader *r, nats_message *m)
 {
     nl_string data = nats_message_data(m);
     bool whole = outputs_want_blocks(r->server->outputs) && !subscriptions_want_records(r->server->subscriptions);
@@ -108,7 +122,10 @@ static uint64_t take(nats_reader *r, const nats_message *m)
     take_records(r);
     uint64_t work = nl_decoder_work(r->decoder) - before;
     r->server->counts.work += work;
-    if (nl_decoder_is_midway(r->decoder) || nl_decoder_format(r->decoder) != NL_FORMAT_NLB) {
+    if (nl_decoder_is_refused(r->decoder)) {
+        nats_message_refuse(m);
+        new_decoder(r);
+    } else if (nl_decoder_is_midway(r->decoder) || nl_decoder_format(r->decoder) != NL_FORMAT_NLB) {
         nl_decoder_finish(r->decoder);
         take_records(r);
         new_decoder(r);

@@ -29,6 +29,7 @@ typedef struct server_counts {
     uint64_t refused;         /* not from an allowed network, or too many */
     uint64_t displaced;       /* closed because there were too many, for a new one */
     uint64_t streams_refused; /* connections that were closed because they began too many streams */
+    uint64_t gaps_refused;    /* blocks that were not taken because their streams have too many gaps */
     uint64_t foreign;         /* clients of other protocols, such as HTTP */
     uint64_t over_rate;       /* datagrams that were dropped because of max-rate */
     uint64_t cut_off;         /* because clients took too much memory */

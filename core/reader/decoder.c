@@ -135,7 +135,7 @@ void nl_decoder_on_unread_block(nl_decoder *decoder, void (*on_block)(void *user
     decoder->unread_blocks = true;
 }
 
-void nl_decoder_on_new_stream(nl_decoder *decoder, bool (*admit)(void *user), void *user)
+void nl_decoder_on_admission(nl_decoder *decoder, bool (*admit)(void *user, const nl_block_header *block), void *user)
 {
     decoder->admit = admit;
     decoder->admit_user = user;

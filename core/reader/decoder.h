@@ -28,27 +28,26 @@ typedef struct nl_decoder nl_decoder;
 /*
  * What is remembered of streams of numbered records by several decoders together, so that a stream may go on in another
  * connection, and what is sent again there is known. For one thread at a time. Bounded: the streams that were silent
- * for longest are forgotten first. Freed with nl_streams_free (NULL is allowed) after the decoders that use it.
+ * for longest are forgotten first. The gaps of a stream are bounded by nl_streams_admit (admission.h). Freed with
+ * nl_streams_free (NULL is allowed) after the decoders that use it.
  */
 typedef struct nl_streams nl_streams;
 nl_streams *nl_streams_new(void);
 void nl_streams_free(nl_streams *streams);
 
-enum { NL_STREAM_GAPS_MOST = 16 };
-
-/* What is remembered of one of them, for who keeps it in a file: all of it, and nothing in it is a pointer. */
+/* What is remembered of a stream, for code that keeps it in a file. */
 typedef struct nl_stream_state {
     unsigned char stream[16]; /* its name */
     uint64_t next;            /* the sequence number that is expected */
     int64_t latest_ns;        /* the latest time that was seen */
     size_t gap_count;
-    nl_number_range gaps[NL_STREAM_GAPS_MOST]; /* numbers that were passed over, rising: they may yet come */
+    const nl_number_range *gaps; /* numbers that have not come, rising; borrowed until the streams change */
 } nl_stream_state;
 
 /* Reads what is remembered of the stream of that name. False when it was not met, or was forgotten. */
 bool nl_streams_get(const nl_streams *streams, const unsigned char stream[16], nl_stream_state *state);
 
-/* Remembers that of a stream, in place of what was; its name is not all zero. */
+/* Replaces what is remembered of a stream, whose name is not all zero. Copies the gaps, which are not this table's. */
 void nl_streams_set(nl_streams *streams, const nl_stream_state *state);
 
 /* Calls function for every stream, those that would be forgotten first before the others; it must not change them. */
@@ -116,11 +115,11 @@ void nl_decoder_on_block(nl_decoder *decoder, bool take, void (*on_block)(void *
 void nl_decoder_on_question(nl_decoder *decoder, void (*on_question)(void *user, int64_t sent_ns), void *user);
 
 /*
- * Notes that a block, which is of a stream, has come, as a decoder that shares these streams does. Returns how many
- * ranges of its numbers had not come before, which are then in fresh, rising: for who passes blocks on to several
- * places, some of which have had more of a stream than others.
+ * Takes the numbers of a block, which is of a stream, as a decoder that shares these streams does. Writes the ranges
+ * (nl_number_range) of its numbers that had not come before to *fresh, rising. For code that passes blocks on to
+ * several places, some of which have had more of a stream than others.
  */
-size_t nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_number_range fresh[NL_STREAM_GAPS_MOST + 1]);
+void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer *fresh);
 
 /*
  * Asks for blocks that nothing was looked at of but their headers and checksums: on_block is called for each that is

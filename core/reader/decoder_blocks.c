@@ -248,7 +248,7 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
 {
     nl_lost lost = {.source = d->source, .from_ns = INT64_MAX, .to_ns = INT64_MIN, .count = h->lost};
     nl_stream *stream = nl_streams_find(d->options.streams, h->stream);
-    if (stream == NULL || !nl_buffer_reserve(&d->fresh, (NL_STREAM_GAPS_MOST + 1) * sizeof(nl_number_range)))
+    if (stream == NULL)
         return;
     bool known = stream->known;
     memcpy(lost.stream, h->stream, sizeof lost.stream);
@@ -263,8 +263,7 @@ static void follow_stream(nl_decoder *d, const nl_block_header *h)
     }
     /* Streams begin with number 0: of one that is met for the first time, what is before the block may come later by
      * another way (from a spool, when what a killed process left in memory came first). */
-    d->fresh.size = sizeof(nl_number_range) * nl_stream_take(stream, h->first_sequence, h->record_count, h->lost,
-                                                             (nl_number_range *)d->fresh.data);
+    nl_stream_take(d->options.streams, stream, h->first_sequence, h->record_count, h->lost, &d->fresh);
     d->all_fresh = false;
     nl_stream_saw(stream, h);
     if (d->options.sequences != NULL)
@@ -413,14 +412,13 @@ static void hear_question(nl_decoder *d, const nl_block_header *header)
     }
 }
 
-/* Whether the block begins a stream that is not admitted. */
+/* Whether the owner of the shared streams does not take the block. */
 static bool is_refused(nl_decoder *d, const nl_block_header *header)
 {
-    nl_stream_state known;
     if (d->admit == NULL || d->options.streams == NULL || header->type != NL_BLOCK_TYPE_RECORDS ||
-        !nl_block_has_stream(header) || nl_streams_get(d->options.streams, header->stream, &known))
+        !nl_block_has_stream(header))
         return false;
-    d->refused = !d->admit(d->admit_user);
+    d->refused = !d->admit(d->admit_user, header);
     return d->refused;
 }
 

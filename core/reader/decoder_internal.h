@@ -85,9 +85,9 @@ struct nl_decoder {
 
     bool (*may)(void *user); /* whether the next block may be decoded; NULL: any may */
     void *may_user;
-    bool (*admit)(void *user); /* a stream that is not known; NULL: any */
+    bool (*admit)(void *user, const nl_block_header *block); /* NULL: every block is taken */
     void *admit_user;
-    bool refused; /* a stream was */
+    bool refused; /* a block was */
     bool paused;  /* it may not */
     bool ask;     /* something was malformed: whether to go on is asked for */
 

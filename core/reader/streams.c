@@ -51,10 +51,23 @@ static bool resize(table *t, size_t capacity)
     return true;
 }
 
-static void free_table(table *t)
+/* How many gaps of a stream are beyond its own. */
+static size_t count_shared(size_t gaps)
 {
-    for (size_t i = 0; i < t->capacity; i++)
+    return gaps > NL_STREAM_GAPS_OWN ? gaps - NL_STREAM_GAPS_OWN : 0;
+}
+
+static size_t count_gaps(const nl_stream *stream)
+{
+    return stream->gaps != NULL ? stream->gaps->count : 0;
+}
+
+static void free_table(nl_streams *streams, table *t)
+{
+    for (size_t i = 0; i < t->capacity; i++) {
+        streams->shared_gaps -= count_shared(count_gaps(&t->slots[i]));
         free(t->slots[i].gaps);
+    }
     free(t->slots);
     *t = (table){0};
 }
@@ -63,7 +76,7 @@ nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_
 {
     table *young = &streams->young, *old = &streams->old;
     if (young->count == YOUNG_MOST) {
-        free_table(old);
+        free_table(streams, old);
         *old = *young;
         *young = (table){0};
     }
@@ -84,73 +97,108 @@ nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_
 
 /* ---- gaps ---- */
 
-/* A list of gaps with one more than are kept. */
-typedef struct gap_list {
-    size_t count;
-    nl_number_range at[NL_STREAM_GAPS_MOST + 1];
-} gap_list;
+static bool gaps_reserve(nl_stream *stream, size_t count)
+{
+    enum { FIRST_GAPS = 4 };
+    nl_stream_gaps *gaps = stream->gaps;
+    if (count == 0 || (gaps != NULL && count <= gaps->capacity))
+        return true;
+    size_t capacity = gaps == NULL ? FIRST_GAPS : 2 * gaps->capacity;
+    capacity = capacity < count ? count : capacity;
+    nl_stream_gaps *larger = nl_memory_check(realloc(gaps, sizeof *gaps + capacity * sizeof *gaps->at));
+    if (larger == NULL)
+        return false;
+    larger->count = gaps != NULL ? larger->count : 0;
+    larger->capacity = capacity;
+    stream->gaps = larger;
+    return true;
+}
 
-static void add_range(gap_list *list, uint64_t from, uint64_t to)
+/* The index of the first gap that ends after number. */
+static size_t find_gap(const nl_stream_gaps *gaps, uint64_t number)
+{
+    size_t low = 0, high = gaps != NULL ? gaps->count : 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (gaps->at[middle].to <= number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Puts the parts into the place of the gaps [at, end). There is memory for them. */
+static void replace_gaps(nl_streams *streams, nl_stream *stream, size_t at, size_t end, const nl_number_range *parts,
+                         size_t part_count)
+{
+    nl_stream_gaps *gaps = stream->gaps;
+    if (gaps == NULL)
+        return;
+    streams->shared_gaps -= count_shared(gaps->count);
+    memmove(gaps->at + at + part_count, gaps->at + end, (gaps->count - end) * sizeof *gaps->at);
+    memcpy(gaps->at + at, parts, part_count * sizeof *parts);
+    gaps->count += part_count - (end - at);
+    streams->shared_gaps += count_shared(gaps->count);
+}
+
+static void add_range(nl_buffer *ranges, uint64_t from, uint64_t to)
 {
     if (from < to)
-        list->at[list->count++] = (nl_number_range){from, to};
+        nl_buffer_append(ranges, (const char *)&(nl_number_range){from, to}, sizeof(nl_number_range));
 }
 
-/* Remembers the gaps, but the oldest when they are too many. */
-static void keep(nl_stream *stream, const gap_list *list)
+/* Takes [first, end) out of the gaps, and adds what of it was in them to fresh. */
+static void fill_gaps(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t end, nl_buffer *fresh)
 {
-    size_t forgotten = list->count > NL_STREAM_GAPS_MOST ? 1 : 0;
-    if (stream->gaps == NULL && list->count > 0) {
-        stream->gaps = nl_memory_check(calloc(1, sizeof *stream->gaps));
-    }
-    if (stream->gaps == NULL)
-        return;
-    stream->gaps->count = list->count - forgotten;
-    memcpy(stream->gaps->at, list->at + forgotten, stream->gaps->count * sizeof *list->at);
-}
-
-/* Takes [first, end) out of the gaps; what of it was in them is added to fresh. */
-static void fill_gaps(nl_stream *stream, uint64_t first, uint64_t end, gap_list *fresh)
-{
-    gap_list left = {0};
-    for (size_t i = 0; stream->gaps != NULL && i < stream->gaps->count; i++) {
+    nl_number_range parts[2];
+    size_t part_count = 0, at = find_gap(stream->gaps, first), i = at;
+    for (; i < count_gaps(stream) && stream->gaps->at[i].from < end; i++) {
         nl_number_range gap = stream->gaps->at[i];
-        uint64_t from = gap.from > first ? gap.from : first, to = gap.to < end ? gap.to : end;
-        if (from < to) {
-            add_range(&left, gap.from, from);
-            add_range(&left, to, gap.to);
-            add_range(fresh, from - first, to - first);
-        } else {
-            add_range(&left, gap.from, gap.to);
-        }
+        add_range(fresh, (gap.from > first ? gap.from : first) - first, (gap.to < end ? gap.to : end) - first);
+        if (gap.from < first)
+            parts[part_count++] = (nl_number_range){gap.from, first};
+        if (gap.to > end)
+            parts[part_count++] = (nl_number_range){end, gap.to};
     }
-    keep(stream, &left);
+    if (i > at)
+        replace_gaps(streams, stream, at, i, parts, part_count);
 }
 
-static void add_gap(nl_stream *stream, uint64_t from, uint64_t to)
+static uint64_t end_of(uint64_t first, uint64_t count)
 {
-    gap_list all = {0};
-    for (size_t i = 0; stream->gaps != NULL && i < stream->gaps->count; i++)
-        add_range(&all, stream->gaps->at[i].from, stream->gaps->at[i].to);
-    add_range(&all, from, to);
-    keep(stream, &all);
+    return first + count < first ? UINT64_MAX : first + count;
 }
 
-size_t nl_stream_take(nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
-                      nl_number_range fresh[NL_STREAM_GAPS_MOST + 1])
+void nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
+                    nl_buffer *fresh)
 {
-    uint64_t next = stream->next, end = first + count < first ? UINT64_MAX : first + count;
-    gap_list taken = {0};
-    if (first < next)
-        fill_gaps(stream, first, end, &taken);
-    else if (first - next > lost)
-        add_gap(stream, next, first - lost);
+    uint64_t next = stream->next, end = end_of(first, count);
+    fresh->size = 0;
+    if (!gaps_reserve(stream, count_gaps(stream) + 1)) {
+        add_range(fresh, 0, end - first);
+        return;
+    }
+    if (first < next) {
+        fill_gaps(streams, stream, first, end, fresh);
+    } else if (first - next > lost) {
+        size_t at = count_gaps(stream);
+        replace_gaps(streams, stream, at, at, &(nl_number_range){next, first - lost}, 1);
+    }
     if (end > next) {
-        add_range(&taken, first > next ? 0 : next - first, end - first);
+        add_range(fresh, first > next ? 0 : next - first, end - first);
         stream->next = end;
     }
-    memcpy(fresh, taken.at, taken.count * sizeof *fresh);
-    return taken.count;
+}
+
+/* Whether the numbers open a gap, or split one. */
+static bool opens_gap(const nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost)
+{
+    uint64_t next = stream->next, end = end_of(first, count);
+    if (first >= next)
+        return first - next > lost;
+    size_t at = find_gap(stream->gaps, first);
+    return end > first && at < count_gaps(stream) && stream->gaps->at[at].from < first && stream->gaps->at[at].to > end;
 }
 
 void nl_stream_saw(nl_stream *stream, const nl_block_header *h)
@@ -160,22 +208,23 @@ void nl_stream_saw(nl_stream *stream, const nl_block_header *h)
     stream->known = true;
 }
 
-size_t nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_number_range fresh[NL_STREAM_GAPS_MOST + 1])
+void nl_streams_take(nl_streams *streams, const nl_block_view *block, nl_buffer *fresh)
 {
     nl_block_header header;
     nl_status status = nl_block_parse_header(block->bytes.data, block->bytes.size, &header);
-    NL_REQUIRE(status == NL_OK && nl_block_has_stream(&header), "the block is of no stream", 0);
+    fresh->size = 0;
+    NL_REQUIRE(status == NL_OK && nl_block_has_stream(&header), "the block is of no stream", );
     nl_stream *stream = nl_streams_find(streams, header.stream);
     if (stream == NULL)
-        return 0;
+        return;
     /* Of one that is met for the first time, what is before the block may yet come: as decoders see it. */
-    size_t count = nl_stream_take(stream, header.first_sequence, header.record_count, header.lost, fresh);
-    for (size_t i = 0; i < count; i++) {
-        fresh[i].from += header.first_sequence;
-        fresh[i].to += header.first_sequence;
+    nl_stream_take(streams, stream, header.first_sequence, header.record_count, header.lost, fresh);
+    nl_number_range *ranges = (nl_number_range *)fresh->data;
+    for (size_t i = 0; i < fresh->size / sizeof *ranges; i++) {
+        ranges[i].from += header.first_sequence;
+        ranges[i].to += header.first_sequence;
     }
     nl_stream_saw(stream, &header);
-    return count;
 }
 
 /* ---- all of it, to be kept ---- */
@@ -192,35 +241,50 @@ static nl_stream_state state_of(const nl_stream *stream)
     memcpy(state.stream, stream->id, sizeof state.stream);
     if (stream->gaps != NULL) {
         state.gap_count = stream->gaps->count;
-        memcpy(state.gaps, stream->gaps->at, state.gap_count * sizeof *state.gaps);
+        state.gaps = stream->gaps->at;
     }
     return state;
 }
 
-bool nl_streams_get(const nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE], nl_stream_state *state)
+static const nl_stream *find_known(const nl_streams *streams, const unsigned char *id)
 {
     const nl_stream *stream = look_up(&streams->young, id);
-    if (stream == NULL)
-        stream = look_up(&streams->old, id);
+    return stream != NULL ? stream : look_up(&streams->old, id);
+}
+
+bool nl_streams_get(const nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE], nl_stream_state *state)
+{
+    const nl_stream *stream = find_known(streams, id);
     if (stream != NULL)
         *state = state_of(stream);
     return stream != NULL;
+}
+
+bool nl_streams_know(const nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE])
+{
+    return find_known(streams, id) != NULL;
+}
+
+bool nl_streams_admit(const nl_streams *streams, const nl_block_header *block)
+{
+    const nl_stream *stream = find_known(streams, block->stream);
+    if (stream == NULL || !opens_gap(stream, block->first_sequence, block->record_count, block->lost))
+        return true;
+    size_t count = count_gaps(stream);
+    return count < NL_STREAM_GAPS_OWN || (count < NL_STREAM_GAPS_MAX && streams->shared_gaps < NL_SHARED_GAPS_MAX);
 }
 
 void nl_streams_set(nl_streams *streams, const nl_stream_state *state)
 {
     static const unsigned char none[NL_BLOCK_STREAM_SIZE];
     NL_REQUIRE(memcmp(state->stream, none, sizeof none) != 0, "the stream has no name", );
-    NL_REQUIRE(state->gap_count <= NL_STREAM_GAPS_MOST, "there are too many gaps", );
     nl_stream *stream = nl_streams_find(streams, state->stream);
-    if (stream == NULL)
+    if (stream == NULL || !gaps_reserve(stream, state->gap_count))
         return;
     stream->known = true;
     stream->next = state->next;
     stream->latest_ns = state->latest_ns;
-    gap_list gaps = {.count = state->gap_count};
-    memcpy(gaps.at, state->gaps, gaps.count * sizeof *gaps.at);
-    keep(stream, &gaps);
+    replace_gaps(streams, stream, 0, count_gaps(stream), state->gaps, state->gap_count);
 }
 
 void nl_streams_touch(nl_streams *streams, const unsigned char stream[NL_BLOCK_STREAM_SIZE])
@@ -244,8 +308,8 @@ void nl_streams_list(const nl_streams *streams, void (*function)(void *user, con
 
 void nl_streams_clear(nl_streams *streams)
 {
-    free_table(&streams->young);
-    free_table(&streams->old);
+    free_table(streams, &streams->young);
+    free_table(streams, &streams->old);
 }
 
 nl_streams *nl_streams_new(void)

@@ -1,7 +1,12 @@
 /*
- * What a decoder remembers of the streams that it met: which sequence number each should go on with, and which ones
- * before that were missing, for they may yet come. The number of streams is bounded, and so is that of a stream's gaps;
- * those that were silent for longest, and the oldest gaps, are forgotten first.
+ * Which sequence numbers of which streams have come: an exact set for each stream, as the number that it goes on with
+ * and the gaps before that. Decoders, netlogd's outputs and nlarchive use it.
+ *
+ * The invariant is that a number counts as seen only if it was taken. A gap is therefore never forgotten while its
+ * stream is known: its records would count as repeated when they arrive, and would be acknowledged and dropped. The
+ * module bounds the number of streams: the stream that was silent longest is forgotten first. It does not bound the
+ * gaps. A program whose input comes from strangers asks nl_streams_admit before it takes a block, and does not take
+ * (or acknowledge) a block that is refused, so that the sender keeps the block. See admission.h for the bounds.
  */
 #ifndef NETLOGGER_READER_STREAMS_H
 #define NETLOGGER_READER_STREAMS_H
@@ -13,8 +18,8 @@
 enum { NL_STREAMS_MOST = 65536 };
 
 typedef struct nl_stream_gaps {
-    size_t count;
-    nl_number_range at[NL_STREAM_GAPS_MOST]; /* by number */
+    size_t count, capacity;
+    nl_number_range at[]; /* by number */
 } nl_stream_gaps;
 
 typedef struct nl_stream {
@@ -33,17 +38,19 @@ struct nl_streams {
         size_t capacity; /* a power of two, or 0 */
         size_t count;
     } young, old;
+    size_t shared_gaps; /* beyond each stream's first NL_STREAM_GAPS_OWN, over all streams */
 };
 
 /* The stream of that name, which is not all zero; a new one when it was not met. Valid until the next call. */
 nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE]);
 
 /*
- * Notes that the records [first, first + count) have come, and before them lost ones that never will. Returns how many
- * ranges of them had not come before, in fresh, counted from first.
+ * Takes the numbers [first, first + count) of a stream of that table, before which the producer dropped lost numbers.
+ * Writes the ranges (nl_number_range) that had not come before to *fresh, rising and counted from first. When memory
+ * runs out, the table does not change and all numbers count as new.
  */
-size_t nl_stream_take(nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
-                      nl_number_range fresh[NL_STREAM_GAPS_MOST + 1]);
+void nl_stream_take(nl_streams *streams, nl_stream *stream, uint64_t first, uint64_t count, uint64_t lost,
+                    nl_buffer *fresh);
 
 /* Notes that a block of it has come, after its numbers were taken. */
 void nl_stream_saw(nl_stream *stream, const nl_block_header *header);

@@ -42,6 +42,7 @@ struct nats_message {
     unsigned shard;
     uint64_t number; /* in its stream */
     bool again;
+    bool refused;       /* it is to come again */
     int64_t touched_ms; /* when the server was told of it */
 };
 
@@ -517,7 +518,7 @@ static void tell_settled(nats_intake *in)
     list_move(&in->settled, &settled);
     pthread_mutex_unlock(&in->mutex);
     for (nats_message *m; (m = list_take(&settled)) != NULL; free_message(m))
-        tell(in, m, "+ACK");
+        tell(in, m, m->refused ? "-NAK {\"delay\": 30000000000}" : "+ACK"); /* nanoseconds */
 }
 
 static void *must(void *memory)
@@ -683,6 +684,11 @@ const char *nats_message_name(const nats_message *m, char name[NATS_NAME_SIZE])
 {
     snprintf(name, NATS_NAME_SIZE, "%.120s:%llu", natsMsg_GetSubject(m->msg), (unsigned long long)m->number);
     return name;
+}
+
+void nats_message_refuse(nats_message *m)
+{
+    m->refused = true;
 }
 
 void nats_intake_acknowledge(nats_intake *in)

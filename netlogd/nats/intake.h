@@ -44,7 +44,10 @@ nats_message *nats_intake_next(nats_intake *intake);
 nl_string nats_message_data(const nats_message *m);
 const char *nats_message_name(const nats_message *m, char name[NATS_NAME_SIZE]);
 
-/* All that was taken is settled: it is never to come again. */
+/* The message, which was taken, is not acknowledged: the server gives it again after 30 s. */
+void nats_message_refuse(nats_message *m);
+
+/* All that was taken is settled: it is never to come again, unless it was refused. */
 void nats_intake_acknowledge(nats_intake *intake);
 
 void nats_intake_describe(nats_intake *intake, nats_intake_state *state);

@@ -2,8 +2,8 @@
  * The output into NATS JetStream: what is in the spool becomes messages, which are published and awaited.
  *
  * The messages of a shard are sent in order, and no more than WINDOW of them at a time, from the first that was not
- * acknowledged: one that must be sent again comes behind at most so many, and who reads the shard remembers that many
- * gaps of each stream (NL_STREAM_GAPS_MOST), whatever pattern they have.
+ * acknowledged: one that must be sent again comes behind at most so many, and a reader of the shard has
+ * space for more gaps than that in each stream (NL_STREAM_GAPS_OWN), whatever pattern they have.
  *
  * A message's id is made of the stream and the numbers of its records, so that the servers drop what is sent again
  * within their window; beyond it the reader's journal knows the numbers.
@@ -27,12 +27,12 @@
 #include <time.h>
 
 enum {
-    WINDOW = NL_STREAM_GAPS_MOST, /* every other one may fail, and a reader may begin in the middle */
-    MESSAGES_MOST = 2048,         /* of one delivery, but for its last block's parts */
-    BYTES_MOST = 8 << 20,         /* likewise */
-    TOGETHER = 256 << 10,         /* bytes of a message of several blocks */
-    HEADERS = 1 << 10,            /* of a message's bytes, at most */
-    NO_LEADER_MS = 100,           /* then it is tried again */
+    WINDOW = 16,          /* every other one may fail, and a reader may begin in the middle */
+    MESSAGES_MOST = 2048, /* of one delivery, but for its last block's parts */
+    BYTES_MOST = 8 << 20, /* likewise */
+    TOGETHER = 256 << 10, /* bytes of a message of several blocks */
+    HEADERS = 1 << 10,    /* of a message's bytes, at most */
+    NO_LEADER_MS = 100,   /* then it is tried again */
     ANSWER_MS = 125,
     SILENCE_MS = 2000,   /* without any answer, after which all is sent again */
     PATIENCE_MS = 10000, /* without any answer */

@@ -59,8 +59,8 @@ static size_t entry_at(const char *at, size_t left)
     return nl_crc32c(0, at + AT_FLAGS, size - AT_FLAGS) == nl_le32_get(at + AT_CRC) ? size : 0;
 }
 
-/* Reads a stream at at. Returns what follows it, NULL when it is not whole. */
-static const char *get_stream(const char *at, const char *end, nl_stream_state *state)
+/* Reads a stream at at; its gaps are in *gaps. Returns what follows it, NULL when it is not whole. */
+static const char *get_stream(const char *at, const char *end, nl_stream_state *state, nl_buffer *gaps)
 {
     if (end - at < STREAM)
         return NULL;
@@ -69,10 +69,14 @@ static const char *get_stream(const char *at, const char *end, nl_stream_state *
                                .gap_count = nl_le64_get(at + NAME + 16)};
     memcpy(state->stream, at, NAME);
     at += STREAM;
-    if (state->gap_count > NL_STREAM_GAPS_MOST || (size_t)(end - at) < state->gap_count * GAP)
+    if (state->gap_count > (size_t)(end - at) / GAP)
         return NULL;
-    for (size_t i = 0; i < state->gap_count; i++, at += GAP)
-        state->gaps[i] = (nl_number_range){nl_le64_get(at), nl_le64_get(at + 8)};
+    gaps->size = 0;
+    for (size_t i = 0; i < state->gap_count; i++, at += GAP) {
+        nl_number_range gap = {nl_le64_get(at), nl_le64_get(at + 8)};
+        nl_buffer_append(gaps, (const char *)&gap, sizeof gap);
+    }
+    state->gaps = (const nl_number_range *)gaps->data;
     return at;
 }
 
@@ -84,9 +88,11 @@ static void apply(nl_streams *streams, const char *entry, size_t size, journal_m
                            .size = nl_le64_get(entry + AT_FILE_SIZE),
                            .ended = (nl_le32_get(entry + AT_FLAGS) & ENDED) != 0};
     nl_stream_state state;
-    for (const char *at = entry + HEAD; (at = get_stream(at, entry + size, &state)) != NULL;)
+    nl_buffer gaps = {0};
+    for (const char *at = entry + HEAD; (at = get_stream(at, entry + size, &state, &gaps)) != NULL;)
         if (memcmp(state.stream, none, NAME) != 0)
             nl_streams_set(streams, &state);
+    nl_buffer_free(&gaps);
 }
 
 static nl_status read_all(const journal *j, nl_buffer *content)

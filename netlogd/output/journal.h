@@ -17,7 +17,8 @@
  * there: its flush was not acknowledged.
  *
  * When the file has grown past a mebibyte and twice what it must hold, it is written anew beside itself and renamed.
- * nl_streams holds 65,536 streams, those silent for longest are forgotten first, so that it is at most some 20 MiB.
+ * nl_streams holds 65,536 streams, those silent for longest are forgotten first. With the bounds of reader/admission.h
+ * the journal has at most some 70 MiB.
  *
  * One thread.
  */

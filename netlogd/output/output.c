@@ -50,8 +50,8 @@ struct output {
     bool failed; /* since the latest flush, a record could not be written */
     struct {     /* the latest block, whose records may be put */
         unsigned char stream[STREAM];
-        nl_number_range fresh[NL_STREAM_GAPS_MOST + 1]; /* numbers that had not come before */
-        size_t count;
+        nl_buffer fresh; /* nl_number_range: numbers that had not come before */
+        size_t at;       /* index of the range for the next record */
     } block;
     unsigned char
         own[STREAM]; /* a stream for records that have no number that could be kept, where each must have one */
@@ -181,6 +181,7 @@ static void free_output(output *out)
     nl_streams_free(out->streams);
     nl_encoder_free(out->encoder);
     nl_buffer_free(&out->batch);
+    nl_buffer_free(&out->block.fresh);
     output_options_free(&out->options);
     for (int i = 0; i < REPAIRS; i++)
         free(out->repairs[i].file);
@@ -416,13 +417,14 @@ void output_put_line(const nl_record *record, nl_format format, nl_buffer *line)
     }
 }
 
-/* Whether the record of that number, of the latest block, has not come before. */
-static bool is_new(const output *out, uint64_t sequence)
+/* Whether the record of that number, of the latest block, has not come before. The numbers rise. */
+static bool is_new(output *out, uint64_t sequence)
 {
-    for (size_t i = 0; i < out->block.count; i++)
-        if (sequence >= out->block.fresh[i].from && sequence < out->block.fresh[i].to)
-            return true;
-    return false;
+    const nl_number_range *fresh = (const nl_number_range *)out->block.fresh.data;
+    size_t count = out->block.fresh.size / sizeof *fresh;
+    while (out->block.at < count && sequence >= fresh[out->block.at].to)
+        out->block.at++;
+    return out->block.at < count && sequence >= fresh[out->block.at].from;
 }
 
 /*
@@ -509,9 +511,11 @@ static uint64_t take_numbers(output *out, const nl_block_view *block)
 {
     uint64_t count = 0;
     memcpy(out->block.stream, block->stream, STREAM);
-    out->block.count = nl_streams_take(out->streams, block, out->block.fresh);
-    for (size_t i = 0; i < out->block.count; i++)
-        count += out->block.fresh[i].to - out->block.fresh[i].from;
+    nl_streams_take(out->streams, block, &out->block.fresh);
+    out->block.at = 0;
+    const nl_number_range *fresh = (const nl_number_range *)out->block.fresh.data;
+    for (size_t i = 0; i < out->block.fresh.size / sizeof *fresh; i++)
+        count += fresh[i].to - fresh[i].from;
     if (out->journal != NULL)
         journal_touch(out->journal, block->stream);
     return count;

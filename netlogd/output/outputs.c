@@ -32,26 +32,25 @@ typedef struct meeting {
     bool behind; /* what it lacks may yet come again */
 } meeting;
 
-/* What neither of the states lacks. */
-static nl_stream_state common(const nl_stream_state *a, const nl_stream_state *b)
+/* What neither of the states lacks. Its gaps are in *gaps. */
+static nl_stream_state common(const nl_stream_state *a, const nl_stream_state *b, nl_buffer *gaps)
 {
     const nl_stream_state *less = a->next < b->next ? a : b, *more = less == a ? b : a;
     nl_stream_state both = *less;
-    nl_number_range gaps[2 * NL_STREAM_GAPS_MOST];
-    size_t count = 0;
+    gaps->size = 0;
     /* Both rise; where they overlap they are joined. */
     for (size_t i = 0, k = 0; i < less->gap_count || k < more->gap_count;) {
         bool first = k == more->gap_count || (i < less->gap_count && less->gaps[i].from <= more->gaps[k].from);
         nl_number_range gap = first ? less->gaps[i++] : more->gaps[k++];
         gap.to = gap.to < less->next ? gap.to : less->next;
-        if (count > 0 && gap.from <= gaps[count - 1].to)
-            gaps[count - 1].to = gap.to > gaps[count - 1].to ? gap.to : gaps[count - 1].to;
+        nl_number_range *latest = gaps->size > 0 ? (nl_number_range *)(gaps->data + gaps->size) - 1 : NULL;
+        if (latest != NULL && gap.from <= latest->to)
+            latest->to = gap.to > latest->to ? gap.to : latest->to;
         else if (gap.from < gap.to)
-            gaps[count++] = gap;
+            nl_buffer_append(gaps, (const char *)&gap, sizeof gap);
     }
-    size_t kept = count < NL_STREAM_GAPS_MOST ? count : NL_STREAM_GAPS_MOST;
-    both.gap_count = kept;
-    memcpy(both.gaps, gaps + count - kept, kept * sizeof *gaps);
+    both.gap_count = gaps->size / sizeof(nl_number_range);
+    both.gaps = (const nl_number_range *)gaps->data;
     return both;
 }
 
@@ -60,6 +59,7 @@ static void meet_killed(void *user, const nl_stream_state *state)
 {
     meeting *m = user;
     nl_stream_state joint = *state, other;
+    nl_buffer gaps = {0}, before = {0};
     for (size_t i = 0; i < m->all->count; i++) {
         output *out = m->all->at[i];
         if (out == m->one || output_get_past(out) != OUTPUT_PAST_KILLED)
@@ -68,9 +68,14 @@ static void meet_killed(void *user, const nl_stream_state *state)
             other = (nl_stream_state){.latest_ns = state->latest_ns};
             memcpy(other.stream, state->stream, sizeof other.stream);
         }
-        joint = common(&joint, &other);
+        nl_buffer free_one = before; /* joint's gaps may be in the other */
+        before = gaps;
+        gaps = free_one;
+        joint = common(&joint, &other, &gaps);
     }
     nl_streams_set(m->all->streams, &joint);
+    nl_buffer_free(&gaps);
+    nl_buffer_free(&before);
 }
 
 /* A stream of one that had ended: who has more of it was there for longer. */
@@ -355,6 +360,14 @@ void outputs_touch_stream(outputs *all, const unsigned char stream[16])
         nl_streams_touch(output_streams(all->at[i]), stream);
 }
 
+bool outputs_admit_block(const outputs *all, const nl_block_header *block)
+{
+    bool admitted = nl_streams_admit(all->streams, block);
+    for (size_t i = 0; i < all->count && admitted; i++)
+        admitted = nl_streams_admit(output_streams(all->at[i]), block);
+    return admitted;
+}
+
 output *outputs_get(const outputs *all, size_t i)
 {
     return i < all->count ? all->at[i] : NULL;
@@ -480,9 +493,10 @@ static void compare(void *user, const nl_stream_state *state)
     levelling *l = user;
     nl_stream_state other;
     for (size_t i = 0; i < l->all->count && l->level; i++)
-        l->level = nl_streams_get(output_streams(l->all->at[i]), state->stream, &other) && other.next == state->next &&
-                   other.gap_count == state->gap_count &&
-                   memcmp(other.gaps, state->gaps, state->gap_count * sizeof *state->gaps) == 0;
+        l->level =
+            nl_streams_get(output_streams(l->all->at[i]), state->stream, &other) && other.next == state->next &&
+            other.gap_count == state->gap_count &&
+            (state->gap_count == 0 || memcmp(other.gaps, state->gaps, state->gap_count * sizeof *state->gaps) == 0);
 }
 
 /* Whether all have the same. After a kill one may have what another has not until the clients have sent it again. */

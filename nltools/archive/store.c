@@ -214,15 +214,21 @@ static bool take_stream(void *user, const nl_string *columns)
         char digits[3] = {columns[0].data[2 * i], columns[0].data[2 * i + 1], '\0'};
         any |= state.stream[i] = (unsigned char)strtoul(digits, NULL, 16);
     }
-    const char *at = columns[3].data != NULL ? columns[3].data : "";
-    int used;
-    uint64_t from, to;
-    while (state.gap_count < NL_STREAM_GAPS_MOST && sscanf(at, "%" SCNu64 "-%" SCNu64 "%n", &from, &to, &used) == 2) {
-        state.gaps[state.gap_count++] = (nl_number_range){from, to};
-        at += used + (at[used] == ' ');
+    nl_buffer gaps = {0};
+    for (const char *at = columns[3].data != NULL ? columns[3].data : ""; *at != '\0';) {
+        char *dash, *end;
+        nl_number_range gap = {.from = strtoull(at, &dash, 10)};
+        if (*dash != '-')
+            break;
+        gap.to = strtoull(dash + 1, &end, 10);
+        nl_buffer_append(&gaps, (const char *)&gap, sizeof gap);
+        at = end + (*end == ' ');
     }
+    state.gap_count = gaps.size / sizeof *state.gaps;
+    state.gaps = (const nl_number_range *)gaps.data;
     if (any != 0)
         nl_streams_set(user, &state);
+    nl_buffer_free(&gaps);
     return true;
 }
 

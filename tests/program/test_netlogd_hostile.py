@@ -708,6 +708,48 @@ class Bombs(collector.Case):
         self.assertEqual(found, list(range(1, 50001)))
         self.stop(process)
 
+    def numbered(self, numbers):
+        """A block for each number, of one stream; its record says the number."""
+        return [block(repeats(10, 1, 1 + n), 1, first=n, stream=b"g" * 16) for n in numbers]
+
+    def deliver(self, blocks):
+        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as s:
+            s.sendall(b"".join(blocks))
+            while self.acknowledged(s) < len(blocks):
+                pass
+
+    def test_many_gaps_are_filled(self):
+        """Every second block comes first, as after as many outages with a backup; then, after a kill, the others."""
+        for gaps in (20, 1000):
+            with self.subTest(gaps=gaps):
+                self.output = self.scratch / f"{gaps}.log"
+                process = self.serve()
+                self.deliver(self.numbered(range(0, 2 * gaps + 1, 2)))
+                process.kill()
+                process.wait()
+                process = self.serve()
+                self.deliver(self.numbered(range(1, 2 * gaps, 2)))
+                self.deliver(self.numbered(range(2 * gaps + 1)))
+                self.stop(process)
+                found = sorted(int(n) for n in re.findall(rb" N=(\d+)\n", self.written()))
+                self.assertEqual(found, list(range(1, 2 * gaps + 2)))
+
+    def test_a_block_that_opens_too_many_gaps_is_refused(self):
+        """It is neither stored nor acknowledged, and what fills the gaps is taken; then it is taken too."""
+        process = self.serve()
+        self.deliver(self.numbered(range(0, 2049, 2)))
+        with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+            s.sendall(b"".join(self.numbered([2050])))
+            self.assertEqual(s.recv(16), b"")
+        support.wait_until(lambda: "its stream has too many gaps" in self.said(), what="netlogd gives the reason")
+        self.assertNotIn(b" N=2051\n", self.written())
+        self.deliver(self.numbered([2049, 1]))
+        self.deliver(self.numbered([2051]))
+        self.deliver(self.numbered(range(2052)))
+        self.stop(process)
+        found = sorted(int(n) for n in re.findall(rb" N=(\d+)\n", self.written()))
+        self.assertEqual(found, list(range(1, 2053)))
+
     def test_what_is_left_for_later_is_taken_at_the_end(self):
         process = self.serve()
         blocks = [block(repeats(500, 1000, 1 + 1000 * k), 1000, first=1000 * k, stream=b"s" * 16) for k in range(50)]

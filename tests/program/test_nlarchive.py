@@ -13,6 +13,7 @@ import subprocess
 import time
 import unittest
 
+import nlb_decoder
 import support
 
 PROGRAM = r"""
@@ -122,6 +123,16 @@ class OnEach:
         self.assertEqual([(r[0], int(r[1]), int(r[2]), int(r[3])) for r in ids], [("REQ.ID", 2000, 2, 2)])
         steps = self.sql("SELECT event, next_event, count(*) FROM steps WHERE next_event IS NOT NULL GROUP BY event, next_event")
         self.assertEqual([(r[0], r[1], int(r[2])) for r in steps], [("Begin", "End", 2000)])
+
+    def test_what_fills_many_gaps_is_loaded(self):
+        """A file has every second block of a stream, and another one, loaded later, has the others."""
+        blocks = [nlb_decoder.encode([(1000 * n, b"E", [(b"N", n)])], b"s" * 16, n) for n in range(201)]
+        for name, part, status in (("even", blocks[::2], 1), ("odd", blocks[1::2], 1), ("all", blocks, 0)):  # 1: some are missing
+            file = self.scratch / f"{name}.nlb"
+            file.write_bytes(b"".join(part))
+            self.load(self.db, file, status=status)
+        found = sorted(int(n) for n in re.findall(r" N=(\d+)\n", self.query(self.db)))
+        self.assertEqual(found, list(range(201)))
 
     def test_where_and_times(self):
         self.log.write_text("".join(line(i * 1000000, event=f"E{i % 5}") for i in range(100)))

@@ -3,6 +3,7 @@
 
 #include "record/block_read.h"
 #include "record/block_write.h"
+#include "reader/admission.h"
 #include "reader/streams.h"
 #include "record/encoder.h"
 #include "record/format.h"
@@ -416,14 +417,16 @@ static void a_block_gives_just_what_is_missing(void **state)
 
 static void note_fresh(void *user, const nl_block_view *block)
 {
-    nl_number_range fresh[NL_STREAM_GAPS_MOST + 1];
-    nl_buffer *text = user;
-    size_t count = nl_streams_take(*(nl_streams **)text->data, block, fresh);
+    nl_buffer found = {0}, *text = user;
+    nl_streams_take(*(nl_streams **)text->data, block, &found);
+    const nl_number_range *fresh = (const nl_number_range *)found.data;
+    size_t count = found.size / sizeof *fresh;
     for (size_t i = 0; i < count; i++) {
         char range[64];
         snprintf(range, sizeof range, "[%d,%d)", (int)fresh[i].from, (int)fresh[i].to);
         nl_buffer_append(text, range, strlen(range));
     }
+    nl_buffer_free(&found);
 }
 
 /* Two places have had different parts of a stream: each takes what it had not, and each record tells its number. */
@@ -454,18 +457,74 @@ static void places_take_what_they_had_not(void **state)
     nl_buffer_free(&text);
 }
 
-static void gaps_are_bounded(void **state)
+/* However many gaps a stream has, what fills them is taken, once. */
+static void no_gap_is_forgotten(void **state)
 {
+    enum { GAPS = 3000 };
     (void)state;
     nl_streams *streams = nl_streams_new();
-    assert_int_equal(take_block_of(streams, 0, 1, 0), 1);
-    for (int i = 1; i <= NL_STREAM_GAPS_MOST + 2; i++)
+    for (int i = 0; i <= GAPS; i++)
         assert_int_equal(take_block_of(streams, 2 * i, 1, 0), 1);
-    assert_int_equal(take_block_of(streams, 1, 1, 0), 0); /* the two oldest are forgotten: that is loss */
-    assert_int_equal(take_block_of(streams, 3, 1, 0), 0);
-    for (int i = 2; i < NL_STREAM_GAPS_MOST + 2; i++)
+    for (int i = GAPS - 1; i >= 0; i -= 2)
         assert_int_equal(take_block_of(streams, 2 * i + 1, 1, 0), 1);
-    assert_int_equal(take_block_of(streams, 0, 2 * (NL_STREAM_GAPS_MOST + 2), 0), 0);
+    assert_int_equal(take_block_of(streams, 0, 2 * GAPS + 1, 0), GAPS / 2);
+    assert_int_equal(take_block_of(streams, 0, 2 * GAPS + 1, 0), 0);
+    nl_streams_free(streams);
+}
+
+/* Puts a state with that many gaps in place of the stream's: the numbers 0, 2, 4, ... are missing. */
+static void set_gaps(nl_streams *streams, unsigned name, size_t count)
+{
+    nl_number_range *gaps = calloc(count + 1, sizeof *gaps);
+    nl_stream_state state = {.next = 2 * count, .gap_count = count, .gaps = gaps};
+    assert_non_null(gaps);
+    for (size_t i = 0; i < count; i++)
+        gaps[i] = (nl_number_range){2 * i, 2 * i + 1};
+    nl_le32_put((char *)state.stream, name);
+    nl_streams_set(streams, &state);
+    free(gaps);
+}
+
+static bool admits(const nl_streams *streams, unsigned name, uint64_t first, uint32_t count)
+{
+    nl_block_header header = {.first_sequence = first, .record_count = count};
+    nl_le32_put((char *)header.stream, name);
+    return nl_streams_admit(streams, &header);
+}
+
+/* Beyond the bounds, what would open or split a gap is refused; what fills one, or goes on, is not. */
+static void gaps_are_bounded(void **state)
+{
+    enum { FULL = NL_SHARED_GAPS_MAX / (NL_STREAM_GAPS_MAX - NL_STREAM_GAPS_OWN) + 1 };
+    (void)state;
+    nl_streams *streams = nl_streams_new();
+    set_gaps(streams, 1, NL_STREAM_GAPS_MAX);
+    uint64_t next = 2 * NL_STREAM_GAPS_MAX;
+    assert_false(admits(streams, 1, next + 1, 1));
+    assert_true(admits(streams, 1, next, 100));
+    assert_true(admits(streams, 1, 4, 1));
+    assert_true(admits(streams, 1, 0, 1000000));
+    assert_true(admits(streams, 2, 5, 1)); /* not known yet */
+    set_gaps(streams, 1, NL_STREAM_GAPS_MAX - 1);
+    assert_true(admits(streams, 1, next + 1, 1));
+
+    /* A gap that would be split. */
+    nl_number_range gap = {10, 20};
+    nl_stream_state wide = {.stream = {9}, .next = 30, .gap_count = 1, .gaps = &gap};
+    nl_streams_set(streams, &wide);
+    assert_true(admits(streams, 9, 12, 2));
+
+    /* Clients that use up what is shared leave every stream its own. */
+    for (unsigned i = 0; i < FULL; i++)
+        set_gaps(streams, 100 + i, NL_STREAM_GAPS_MAX);
+    set_gaps(streams, 2, NL_STREAM_GAPS_OWN - 1);
+    set_gaps(streams, 3, NL_STREAM_GAPS_OWN);
+    assert_true(admits(streams, 2, next, 1));
+    assert_false(admits(streams, 3, next, 1));
+    assert_true(admits(streams, 9, 12, 2));
+    for (unsigned i = 0; i < FULL; i++)
+        set_gaps(streams, 100 + i, 0);
+    assert_true(admits(streams, 3, next, 1));
     nl_streams_free(streams);
 }
 
@@ -482,32 +541,43 @@ static void what_was_dropped_is_no_gap(void **state)
     nl_streams_free(streams);
 }
 
+static void assert_range(const nl_buffer *fresh, uint64_t from, uint64_t to)
+{
+    const nl_number_range *range = (const nl_number_range *)fresh->data;
+    assert_int_equal(fresh->size, sizeof *range);
+    assert_true(range->from == from && range->to == to);
+}
+
 /* Gaps go along when a stream becomes an old one, and are forgotten with it. */
 static void gaps_of_many_streams(void **state)
 {
     (void)state;
     nl_streams streams = {0};
-    nl_number_range fresh[NL_STREAM_GAPS_MOST + 1];
+    nl_buffer fresh = {0};
     unsigned char id[NL_BLOCK_STREAM_SIZE] = "";
     for (uint32_t i = 1; i < 3 * NL_STREAMS_MOST; i++) {
         nl_le32_put((char *)id, i);
         nl_stream *stream = nl_streams_find(&streams, id);
         stream->known = true;
-        assert_int_equal(nl_stream_take(stream, 10, 10, 0, fresh), 1);
+        nl_stream_take(&streams, stream, 10, 10, 0, &fresh);
+        assert_int_equal(fresh.size, sizeof(nl_number_range));
         if (i <= 1000)
             continue;
         nl_le32_put((char *)id, i - 1000);
         stream = nl_streams_find(&streams, id);
         assert_true(stream->known);
-        assert_int_equal(nl_stream_take(stream, 5, 10, 0, fresh), 1);
-        assert_true(fresh[0].from == 0 && fresh[0].to == 5);
+        nl_stream_take(&streams, stream, 5, 10, 0, &fresh);
+        assert_range(&fresh, 0, 5);
     }
     /* Numbers that are as large as they can be. */
     nl_stream *stream = nl_streams_find(&streams, id);
-    assert_int_equal(nl_stream_take(stream, UINT64_MAX - 2, 10, 0, fresh), 1);
-    assert_true(fresh[0].from == 0 && fresh[0].to == 2);
-    assert_int_equal(nl_stream_take(stream, UINT64_MAX - 2, 10, 0, fresh), 0);
+    nl_stream_take(&streams, stream, UINT64_MAX - 2, 10, 0, &fresh);
+    assert_range(&fresh, 0, 2);
+    nl_stream_take(&streams, stream, UINT64_MAX - 2, 10, 0, &fresh);
+    assert_int_equal(fresh.size, 0);
     nl_streams_clear(&streams);
+    assert_int_equal(streams.shared_gaps, 0);
+    nl_buffer_free(&fresh);
 }
 
 /* Blocks of another type, and blocks whose payload lies, cost only themselves. */
@@ -827,6 +897,7 @@ int main(void)
         cmocka_unit_test(a_beginning_may_come_late),
         cmocka_unit_test(a_block_gives_just_what_is_missing),
         cmocka_unit_test(places_take_what_they_had_not),
+        cmocka_unit_test(no_gap_is_forgotten),
         cmocka_unit_test(gaps_are_bounded),
         cmocka_unit_test(what_was_dropped_is_no_gap),
         cmocka_unit_test(gaps_of_many_streams),
