@@ -30,6 +30,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/base/signals.h \
 	%D%/base/write_some.h \
 	%D%/base/descriptor.h \
+	%D%/base/private_directory.h \
 	%D%/base/text.h \
 	%D%/base/hash_bytes.h \
 	%D%/base/pages.h \

@@ -67,6 +67,21 @@ size_t nl_records_first(nl_format format, const char *data, size_t size)
     return found && nl_block_total_size(&header) < size ? nl_block_total_size(&header) : size;
 }
 
+uint64_t nl_records_count(nl_format format, const char *data, size_t size)
+{
+    uint64_t count = 0;
+    nl_block_header header;
+    if (format != NL_FORMAT_NLB)
+        for (size_t i = 0; i < size; i++)
+            count += data[i] == '\n';
+    else
+        for (size_t at = 0; at < size && nl_block_parse_header(data + at, size - at, &header) == NL_OK &&
+                            nl_block_total_size(&header) <= size - at;
+             at += nl_block_total_size(&header))
+            count += header.record_count;
+    return count;
+}
+
 size_t nl_destination_whole(const nl_destination *destination, const char *data, size_t size)
 {
     return nl_records_whole(destination->format, data, size);

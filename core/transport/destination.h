@@ -95,6 +95,9 @@ size_t nl_destination_whole(const nl_destination *destination, const char *data,
 size_t nl_records_whole(nl_format format, const char *data, size_t size);
 size_t nl_records_first(nl_format format, const char *data, size_t size);
 
+/* Returns the number of records in data[0..size), which holds whole lines or, with the binary format, whole blocks. */
+uint64_t nl_records_count(nl_format format, const char *data, size_t size);
+
 nl_destination *nl_file_destination_open(const nl_url *url, const nl_destination_options *options);
 nl_destination *nl_socket_destination_open(const nl_url *url, const nl_destination_options *options);
 nl_destination *nl_syslog_destination_open(const nl_url *url, const nl_destination_options *options);

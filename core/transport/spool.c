@@ -5,6 +5,9 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/private_directory.h"
+#include "record/block_read.h"
+#include "transport/destination.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,7 +32,7 @@ static const char MAGIC[8] = "NLSPOOL1";
 typedef struct segment_header {
     char magic[8];
     uint64_t delivered; /* where what is not delivered begins */
-    uint64_t lost;      /* lines that were given up before this file's */
+    uint64_t lost;      /* records that were dropped before this file's */
 } segment_header;
 
 _Static_assert(sizeof(segment_header) == HEADER_SIZE, "no padding");
@@ -155,11 +158,38 @@ static void forget_segments(nl_spool *spool)
     spool->number = 0; /* a new file for what is put next */
 }
 
-static bool open_folder(nl_spool *spool)
+/* Whether nobody else can change the spool's directory, or replace it in the directory above. */
+static nl_status check_owner(const nl_spool *spool)
 {
-    spool->folder_fd = open(spool->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    char problem[512], *above = nl_memory_check(strdup(spool->folder));
+    struct stat status;
+    if (above == NULL)
+        return NL_FAILED;
+    *strrchr(above, '/') = '\0';
+    nl_status result = NL_OK;
+    if (fstat(spool->folder_fd, &status) != 0)
+        result = nl_error_set_errno("open the spool %s", spool->folder);
+    else if (!nl_private_directory_check(spool->folder, &status, false, problem, sizeof problem))
+        result = nl_error_set("spool: %s", problem);
+    else if (stat(*above != '\0' ? above : "/", &status) != 0)
+        result = nl_error_set_errno("open the spool %s", above);
+    else if (!nl_private_directory_check(above, &status, true, problem, sizeof problem))
+        result = nl_error_set("spool: %s", problem);
+    free(above);
+    return result;
+}
+
+/* Opens the directory. NL_FAILED with the reason. */
+static nl_status open_folder(nl_spool *spool)
+{
+    spool->folder_fd = open(spool->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (spool->folder_fd < 0)
+        return nl_error_set_errno("open the spool %s", spool->folder);
     spool->identity = nl_identity_of(spool->folder_fd);
-    return spool->folder_fd >= 0;
+    nl_status status = check_owner(spool);
+    if (status != NL_OK)
+        close(spool->folder_fd);
+    return status;
 }
 
 /* Begins anew with what is on disk when the program has closed a descriptor. False when it cannot be opened again. */
@@ -172,8 +202,8 @@ static bool check_descriptors(nl_spool *spool)
         return true;
     forget_segments(spool);
     nl_identity_close(&spool->identity, spool->folder_fd);
-    if (!open_folder(spool)) {
-        nl_error_set_errno("open the spool %s", spool->folder);
+    if (open_folder(spool) != NL_OK) {
+        spool->folder_fd = -1;
         return false;
     }
     adopt_all(spool);
@@ -212,8 +242,7 @@ nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t si
         spool->name = (uint64_t)nl_time_now_ns();
     mkdir(folder, 0700);
     mkdir(spool->folder, 0700);
-    if (!open_folder(spool)) {
-        nl_error_set_errno("open the spool %s", spool->folder);
+    if (open_folder(spool) != NL_OK) {
         free(spool->folder);
         free(spool);
         return NULL;
@@ -302,21 +331,21 @@ static bool read_put(segment *s, uint64_t *at, nl_buffer *out)
     return true;
 }
 
-static uint64_t count_newlines(const char *data, size_t size)
+/* Returns the number of records in a put, which is whole lines or whole blocks. */
+static uint64_t count_put(const char *data, size_t size)
 {
-    uint64_t count = 0;
-    for (size_t i = 0; i < size; i++)
-        count += data[i] == '\n';
-    return count;
+    nl_block_header header;
+    bool blocks = nl_block_parse_header(data, size, &header) == NL_OK;
+    return nl_records_count(blocks ? NL_FORMAT_NLB : NL_FORMAT_ULM, data, size);
 }
 
-/* How many lines of it are not delivered. */
-static uint64_t count_lines(segment *s)
+/* Returns the number of records in a segment that are not delivered. */
+static uint64_t count_undelivered(segment *s)
 {
     uint64_t count = 0, at = s->header.delivered;
     nl_buffer put = {0};
     for (; read_put(s, &at, &put); put.size = 0)
-        count += count_newlines(put.data, put.size);
+        count += count_put(put.data, put.size);
     nl_buffer_free(&put);
     return count;
 }
@@ -330,7 +359,7 @@ static void write_header(const segment *s)
 static bool give_up_first(nl_spool *spool)
 {
     const unsigned failures = nl_memory_failures;
-    uint64_t lost = spool->segments->header.lost + count_lines(spool->segments);
+    uint64_t lost = spool->segments->header.lost + count_undelivered(spool->segments);
     if (nl_memory_failures != failures)
         return false;
     if (spool->segments->next == NULL && start_segment(spool) == NULL)
@@ -350,7 +379,7 @@ static nl_status give_up_put(nl_spool *spool, const char *data, size_t size)
     segment *next = start_segment(spool);
     if (next == NULL)
         return NL_FAILED;
-    next->header.lost += count_newlines(data, size);
+    next->header.lost += count_put(data, size);
     write_header(next);
     return NL_OK;
 }

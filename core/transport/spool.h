@@ -18,7 +18,8 @@
 typedef struct nl_spool nl_spool;
 
 /*
- * Opens the spool of a destination in a folder, which is made if need be; at most size bytes of this process's are kept
+ * Opens the spool of a destination in a folder, which is made if need be. Another user may neither own the folder nor
+ * be able to write to it. At most size bytes of this process's are kept
  * in it. With oldest the oldest records give way when it is full. NULL with the reason in nl_error_message().
  */
 nl_spool *nl_spool_open(const char *folder, const nl_url *destination, size_t size, bool oldest);
@@ -45,8 +46,8 @@ nl_status nl_spool_peek(nl_spool *spool, nl_buffer *out);
 void nl_spool_delivered(nl_spool *spool, size_t size);
 
 /*
- * Lines that were given up, because the spool was full, just before what nl_spool_peek gives next (of blocks the number
- * means nothing: their own numbers tell); and: that was told where they would have gone.
+ * nl_spool_lost returns the number of records that the full spool dropped just before those that nl_spool_peek gives
+ * next. nl_spool_lost_told notes that the log says so.
  */
 uint64_t nl_spool_lost(const nl_spool *spool);
 void nl_spool_lost_told(nl_spool *spool);

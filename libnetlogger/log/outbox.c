@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/monotonic.h"
-#include "record/block_read.h"
+#include "record/encoder.h"
 
 #include <string.h>
 
@@ -70,28 +70,13 @@ void nl_outbox_commit(nl_outbox *outbox, nl_ring *rings, const nl_buffer *bytes,
     __atomic_store_n(&shared->applied, commit, __ATOMIC_RELEASE);
 }
 
-/* The records in bytes that are whole lines or blocks. */
-static uint64_t count_records(nl_format format, const char *data, size_t size)
-{
-    uint64_t count = 0;
-    nl_block_header header;
-    if (format != NL_FORMAT_NLB)
-        for (size_t i = 0; i < size; i++)
-            count += data[i] == '\n';
-    else
-        for (size_t at = 0; nl_block_parse_header(data + at, size - at, &header) == NL_OK;
-             at += nl_block_total_size(&header))
-            count += header.record_count;
-    return count;
-}
-
 uint64_t nl_outbox_waiting(const nl_outbox *outbox)
 {
     const nl_shared_log *shared = outbox->shared;
     if (shared == NULL || shared->batch_size == 0 || shared->batch_start == 0)
         return shared != NULL ? shared->batch_records : 0;
-    return count_records((nl_format)shared->format, outbox->batch + shared->batch_start,
-                         shared->batch_size - shared->batch_start);
+    return nl_records_count((nl_format)shared->format, outbox->batch + shared->batch_start,
+                            shared->batch_size - shared->batch_start);
 }
 
 bool nl_outbox_is_empty(const nl_outbox *outbox)
@@ -124,30 +109,46 @@ static nl_status write_batch(nl_outbox *outbox, nl_destination *destination, nl_
     return status;
 }
 
-/* The log's own record of what a full spool gave up, at the place of the gap. Of blocks the gap in their numbers tells.
- */
-static nl_status tell_lost(nl_outbox *outbox)
+/* Encodes the log's own record of count records that the full spool dropped. It belongs to no stream. */
+static nl_status encode_lost(const nl_outbox *outbox, uint64_t count, nl_buffer *bytes)
+{
+    static const char event[] = "NetLogger.Lost", reason[] = "the spool was full";
+    const char *host = outbox->shared != NULL ? outbox->shared->host : "";
+    nl_encoder *encoder = nl_encoder_new(&(nl_encoder_options){.format = outbox->how.format});
+    nl_record *record = nl_record_new();
+    nl_status status = NL_FAILED;
+    if (encoder == NULL || record == NULL)
+        goto out;
+    nl_record_set_time(record, nl_time_now_ns() / 1000 * 1000);
+    nl_record_set_level(record, NL_WARNING);
+    if (*host != '\0')
+        nl_record_set_host(record, host, strlen(host));
+    nl_record_set_prog(record, outbox->how.ident, strlen(outbox->how.ident));
+    nl_record_set_event(record, event, sizeof event - 1);
+    nl_record_add_uint(record, "COUNT", count);
+    nl_record_add_string(record, "REASON", reason, sizeof reason - 1);
+    status = nl_encoder_put(encoder, record);
+    if (status == NL_OK)
+        status = nl_encoder_finish(encoder, bytes);
+out:
+    nl_record_free(record);
+    nl_encoder_free(encoder);
+    return status;
+}
+
+/* Logs what the full spool dropped, in place of the dropped records. */
+static nl_status report_lost(nl_outbox *outbox)
 {
     uint64_t lost = nl_spool_lost(outbox->spool);
-    nl_format format = outbox->how.format;
-    nl_status status = NL_OK;
-    if (lost > 0 && format != NL_FORMAT_NLB) {
-        nl_record *record = nl_record_new();
-        nl_record_set_time(record, nl_time_now_ns() / 1000 * 1000);
-        nl_record_set_level(record, NL_WARNING);
-        nl_record_set_prog(record, outbox->how.ident, strlen(outbox->how.ident));
-        nl_record_set_event(record, "NetLogger.Lost", strlen("NetLogger.Lost"));
-        nl_record_add_uint(record, "COUNT", lost);
-        nl_record_add_string(record, "REASON", "the spool was full", strlen("the spool was full"));
-        nl_buffer line = {0};
-        size_t written;
-        status = record != NULL ? nl_record_encode(record, format, &line) : NL_FAILED;
-        if (status == NL_OK)
-            status = nl_destination_write(outbox->destination, NL_WARNING, line.data, line.size, &written);
-        nl_buffer_free(&line);
-        nl_record_free(record);
-    }
-    if (lost > 0 && status == NL_OK)
+    if (lost == 0)
+        return NL_OK;
+    nl_buffer bytes = {0};
+    size_t written;
+    nl_status status = encode_lost(outbox, lost, &bytes);
+    if (status == NL_OK)
+        status = nl_destination_write(outbox->destination, NL_WARNING, bytes.data, bytes.size, &written);
+    nl_buffer_free(&bytes);
+    if (status == NL_OK)
         nl_spool_lost_told(outbox->spool);
     return status;
 }
@@ -158,13 +159,13 @@ static nl_status deliver_spool(nl_outbox *outbox, nl_level level)
     nl_status status = NL_OK;
     while (status == NL_OK && (status = nl_spool_peek(outbox->spool, &outbox->spooled)) == NL_OK) {
         size_t written = 0;
-        status = tell_lost(outbox);
+        status = report_lost(outbox);
         if (status != NL_OK)
             break;
         if (outbox->spooled.size > 0)
             status =
                 nl_destination_write(outbox->destination, level, outbox->spooled.data, outbox->spooled.size, &written);
-        outbox->from_spool += count_records(outbox->how.format, outbox->spooled.data, written);
+        outbox->from_spool += nl_records_count(outbox->how.format, outbox->spooled.data, written);
         nl_spool_delivered(outbox->spool, written);
     }
     return status == NL_END ? NL_OK : status;
@@ -246,7 +247,7 @@ static nl_status write_spool(nl_outbox *outbox)
         size_t size = spool_piece(outbox, data, shared->batch_size - shared->batch_start);
         if (nl_spool_put(outbox->spool, data, size) != NL_OK)
             return NL_FAILED;
-        outbox->to_spool += count_records(outbox->how.format, data, size);
+        outbox->to_spool += nl_records_count(outbox->how.format, data, size);
         shared->batch_start += size;
     }
     empty_batch(shared);

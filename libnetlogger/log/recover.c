@@ -140,6 +140,8 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
         return nl_error_set("where it went is gone with the process: a destination must be given");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url) != NL_OK)
         return NL_FAILED;
+    if (remains->copied) /* another user's spool is for that user's programs */
+        options.spool = NULL;
     log->options = options;
     outbox->options = &log->options;
     outbox->how = (nl_destination_options){.timeout_ms = options.writer.timeout_ms,

@@ -3,6 +3,7 @@
 #include "delivery.h"
 
 #include "base/monotonic.h"
+#include "base/private_directory.h"
 #include "base/thread.h"
 #include "failure.h"
 #include "file.h"
@@ -103,14 +104,28 @@ static void read_place(delivery *d)
         d->at = (output_place){0};
 }
 
+/* Makes a directory of the spool, unless it exists. Fails when another user owns it or can write to it. */
+static nl_status make_directory(const char *path, bool shared)
+{
+    struct stat status;
+    char problem[512];
+    if (mkdir(path, 0700) != 0 && errno != EEXIST)
+        return failure_errno("make the spool %s", path);
+    if (stat(path, &status) != 0)
+        return failure_errno("open the spool %s", path);
+    if (!nl_private_directory_check(path, &status, shared, problem, sizeof problem))
+        return failure("spool: %s", problem);
+    return NL_OK;
+}
+
 /* FOLDER and FOLDER/WHITHER. */
 static nl_status make_folders(const char *spool)
 {
     char *path = must(strdup(spool)), *slash = strrchr(path, '/');
     *slash = '\0';
-    nl_status status = NL_OK;
-    if ((mkdir(path, 0700) != 0 && errno != EEXIST) || (mkdir(spool, 0700) != 0 && errno != EEXIST))
-        status = failure_errno("make the spool %s", spool);
+    nl_status status = make_directory(*path != '\0' ? path : "/", true);
+    if (status == NL_OK)
+        status = make_directory(spool, false);
     free(path);
     return status;
 }

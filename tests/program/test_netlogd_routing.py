@@ -230,6 +230,26 @@ class Routing(support.Case):
         self.assertEqual(other.returncode, 1)
         self.assertIn("is another process's", other.stderr)
 
+    def test_a_spool_of_another_user(self):
+        spool = self.scratch / "spool"
+        output = f"x-netlog://127.0.0.1:1?spool={spool}"
+        command = [self.netlogd, "--foreground", "--listen", f"unix:{self.scratch}/s.sock", "--output", output]
+        inside = spool / "x-netlog___127.0.0.1_1.nlb"
+        inside.mkdir(parents=True)
+        for folder in (spool, inside):
+            folder.chmod(0o777)
+            refused = self.run_program(*command)
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn(f"other users can write to {folder}, which belongs to user ID {os.geteuid()}", refused.stderr)
+            folder.chmod(0o755)
+            if os.geteuid() == 0:
+                os.chown(folder, 65534, 65534)
+                refused = self.run_program(*command)
+                self.assertEqual(refused.returncode, 1)
+                self.assertIn(f"{folder} belongs to user ID 65534, not to user ID 0", refused.stderr)
+                os.chown(folder, 0, 0)
+        self.collector("a", output).start()
+
     # ---- exactly once ----
 
     def killer(self):

@@ -174,6 +174,24 @@ class Spool(support.Case):
                 self.assertIn(0, numbers)
             self.output.unlink()
 
+    def test_a_full_spool_counts_the_blocks_that_it_drops(self):
+        port = support.free_port()
+        url = f"x-netlog://127.0.0.1:{port}?spool={self.spool}&spool_size=1m&spool_full=oldest&format=nlb&policy=block&block=60"
+        result = self.run_program(self.program, url, "600000", "100", timeout=60)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        netlogd = self.collector(port, "--recover", "0")
+        result = self.run_program(self.program, url + "&timeout=30", "1", "0", "600000", timeout=60)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.stop(netlogd)
+        numbers, text = self.numbers(), self.output.read_text()
+        lost = [int(n) for n in re.findall(r" HOST=\S+ PROG=client LVL=Warning NL.EVNT=NetLogger.Lost COUNT=(\d+) "
+                                           r"REASON=\"the spool was full\"\n", text)]
+        self.assertEqual(len(lost), 1)
+        self.assertGreater(lost[0], 1000)
+        self.assertEqual(len(numbers) + lost[0], 600001)
+        self.assertEqual(numbers, list(range(lost[0], 600001)))
+        self.assertLess(text.index("NetLogger.Lost"), text.index("NL.EVNT=Step"), "in place of what is missing")
+
     def test_a_backup_destination(self):
         port = support.free_port()
         backup = self.scratch / "backup.log"
@@ -234,6 +252,23 @@ class Spool(support.Case):
         result = self.run_program(self.program, url, "1", "0")
         self.assertEqual(result.returncode, 1)
         self.assertIn("Not a directory", result.stderr)
+
+    def test_a_spool_of_another_user(self):
+        self.spool.mkdir()
+        url = f"x-netlog://127.0.0.1:{support.free_port()}?spool={self.spool}"
+        self.spool.chmod(0o777)
+        result = self.run_program(self.program, url, "1", "0")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn(f"other users can write to {self.spool}, which belongs to user ID {os.geteuid()}", result.stderr)
+        self.spool.chmod(0o755)
+        if os.geteuid() == 0:
+            os.chown(self.spool, 65534, 65534)
+            result = self.run_program(self.program, url, "1", "0")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(f"{self.spool} belongs to user ID 65534, not to user ID 0", result.stderr)
+            os.chown(self.spool, 0, 0)
+        result = self.run_program(self.program, url, "1", "0")
+        self.assertEqual(result.returncode, 0, result.stderr)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,8 @@
 /* The spool's bound: whatever is put there, it stays within it, and what was given up is counted. */
 #include <netlogger.h>
 
+#include "reader/decoder.h"
+#include "record/encoder.h"
 #include "transport/spool.h"
 
 #include <dirent.h>
@@ -154,12 +156,110 @@ static void what_is_there_is_kept(void **state)
     nl_spool_close(spool);
 }
 
+/* Puts a block of so many records, whose sizes differ, into the spool. Newlines in values are no records. */
+static void put_block(nl_spool *spool, unsigned records)
+{
+    nl_encoder *encoder = nl_encoder_new(&(nl_encoder_options){.format = NL_FORMAT_NLB});
+    nl_record *record = nl_record_new();
+    nl_buffer block = {0};
+    char text[600];
+    assert_true(encoder != NULL && record != NULL);
+    for (unsigned i = 0; i < records; i++) {
+        nl_record_clear(record);
+        nl_record_set_time(record, 1 + i);
+        nl_record_set_level(record, NL_USAGE);
+        nl_record_set_event(record, "Event", 5);
+        size_t size = 100 + (size_t)rand() % 400;
+        for (size_t at = 0; at < size; at++)
+            text[at] = (char)(rand() % 3 == 0 ? '\n' : 'a' + rand() % 26);
+        nl_record_add_string(record, "TEXT", text, size);
+        assert_int_equal(nl_encoder_put(encoder, record), NL_OK);
+    }
+    assert_int_equal(nl_encoder_finish(encoder, &block), NL_OK);
+    assert_int_equal(nl_spool_put(spool, block.data, block.size), NL_OK);
+    nl_buffer_free(&block);
+    nl_record_free(record);
+    nl_encoder_free(encoder);
+}
+
+static void records_in_dropped_blocks_are_counted(void **state)
+{
+    (void)state;
+    nl_spool *spool = open_spool(true);
+    uint64_t put = 0, delivered = 0, lost = 0;
+    nl_buffer out = {0};
+    srand(11);
+    for (unsigned i = 0; i < 400; i++) {
+        unsigned records = 1 + (unsigned)rand() % 60;
+        put_block(spool, records);
+        put += records;
+    }
+    while (nl_spool_peek(spool, &out) == NL_OK) {
+        lost += nl_spool_lost(spool);
+        if (nl_spool_lost(spool) > 0)
+            nl_spool_lost_told(spool);
+        nl_decoder *decoder = nl_decoder_new(NULL);
+        const nl_record *record;
+        nl_decoder_feed(decoder, out.data, out.size);
+        while (nl_decoder_next(decoder, &record) == NL_OK)
+            delivered++;
+        nl_decoder_free(decoder);
+        nl_spool_delivered(spool, out.size);
+    }
+    assert_true(lost > 0 && delivered > 0);
+    assert_int_equal(delivered + lost, put);
+    nl_buffer_free(&out);
+    nl_spool_close(spool);
+}
+
+/* Expects that the spool cannot be opened, because of the directory at path. */
+static void expect_refused(const char *path, const char *problem)
+{
+    assert_null(nl_spool_open(folder, url, LIMIT, false));
+    if (strstr(nl_error_message(), path) == NULL || strstr(nl_error_message(), problem) == NULL)
+        fail_msg("%s", nl_error_message());
+}
+
+static void a_directory_of_another_user_is_refused(void **state)
+{
+    (void)state;
+    char path[600];
+    snprintf(path, sizeof path, "%s/x-netlog___nowhere", folder);
+    nl_spool_close(open_spool(false));
+    const char *const paths[] = {path, folder};
+    for (unsigned i = 0; i < 2; i++) {
+        assert_int_equal(chmod(paths[i], 0777), 0);
+        expect_refused(paths[i], "other users can write to");
+        assert_int_equal(chmod(paths[i], 0720), 0);
+        expect_refused(paths[i], "other users can write to");
+        assert_int_equal(chmod(paths[i], 0700), 0);
+        if (geteuid() == 0) {
+            assert_int_equal(chown(paths[i], 65534, 65534), 0);
+            expect_refused(paths[i], "belongs to user ID 65534, not to user ID 0");
+            assert_int_equal(chown(paths[i], 0, 0), 0);
+        }
+    }
+    assert_int_equal(chmod(folder, 01777), 0); /* as /tmp */
+    nl_spool *spool = nl_spool_open(folder, url, LIMIT, false);
+    assert_non_null(spool);
+    nl_spool_close(spool);
+    assert_int_equal(chmod(folder, 0700), 0);
+
+    char elsewhere[80];
+    snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", folder);
+    assert_int_equal(rename(path, elsewhere), 0);
+    assert_int_equal(symlink(elsewhere, path), 0);
+    assert_null(nl_spool_open(folder, url, LIMIT, false));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_oldest_give_way),
         cmocka_unit_test(what_is_larger_than_all_of_it_is_counted),
         cmocka_unit_test(what_is_there_is_kept),
+        cmocka_unit_test(records_in_dropped_blocks_are_counted),
+        cmocka_unit_test(a_directory_of_another_user_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

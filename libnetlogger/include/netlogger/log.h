@@ -79,10 +79,12 @@ typedef struct nl_log nl_log;
  *                           but are dropped at once, until the ring has been emptied by something
  *   ring=SIZE[k|m]          of each thread's ring (default 1m), rounded up to a power of two and to 64k at least, at
  *                           most 1024m. The largest event that it takes is a quarter of it, and never more than 960k
- *   spool=FOLDER            collectors: where records wait on disk while it is away, for this process or the next one
+ *   spool=FOLDER            collectors: where records wait on disk while it is away, for this process or the next one.
+ *                           FOLDER may not belong to another user (but to root), and other users may not write to it
+ *                           (unless it has the sticky bit, as /tmp)
  *   spool_size=SIZE         at most so much of it (default 256m, at least 1m)
  *   spool_full=stop|oldest  then: the rings fill up, and the policy holds (default), while what is in the spool stays
- *                           there; or the oldest records give way
+ *                           there; or the oldest records give way, and NetLogger.Lost gives their COUNT and the REASON
  *   backup=URL              a second destination, used while the first is away
  *   activation=FILE         a file of commands as nl_control takes them, which is watched
  *   clock=SECONDS|no        how often the log says how right its host's clock is (default 60 s to collectors; no to
