@@ -29,6 +29,7 @@ enum {
     NL_BLOCK_SHAPES_MAX = 1 << 12,
     NL_BLOCK_SHAPE_FIELDS_MAX = 1 << 14, /* of one shape */
     NL_BLOCK_FIELDS_MAX = 1 << 16,       /* of all shapes together */
+    NL_RECORD_PACK_FIELDS_MAX = 1 << 20, /* of a packed record, which only the program itself made */
     NL_BLOCK_RECORD_EXPANDED = 64,       /* bytes that a record adds to the expanded size, */
     NL_BLOCK_FIELD_EXPANDED = 16,        /* and each of its fields, besides its strings and names */
 };

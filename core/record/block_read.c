@@ -157,7 +157,7 @@ static bool get_sources(nl_block_reader *r)
 static bool get_fields(nl_block_reader *r, size_t count)
 {
     for (; count > 0; count--) {
-        if (r->at == r->end || r->field_count == NL_BLOCK_FIELDS_MAX)
+        if (r->at == r->end || r->field_count == (r->packed ? NL_RECORD_PACK_FIELDS_MAX : NL_BLOCK_FIELDS_MAX))
             return false;
         unsigned type = (unsigned char)*r->at++ - NL_BLOCK_TYPE_OFFSET;
         if (!RESERVE_ONE(r->fields, r->field_count, &r->field_capacity))
@@ -197,7 +197,8 @@ static bool get_shape(nl_block_reader *r, shape_view *shape)
     if (r->source_count == 0 || !get_number(r, r->source_count - 1, &source))
         return false;
     shape->source = r->sources[source];
-    if (!get_level(r, shape) || !get_optional(r, &shape->event) || !get_number(r, NL_BLOCK_SHAPE_FIELDS_MAX, &count))
+    if (!get_level(r, shape) || !get_optional(r, &shape->event) ||
+        !get_number(r, r->packed ? NL_RECORD_PACK_FIELDS_MAX : NL_BLOCK_SHAPE_FIELDS_MAX, &count))
         return false;
     shape->first_field = r->field_count;
     shape->field_count = (size_t)count;
@@ -453,7 +454,7 @@ bool nl_block_check(const nl_block_reader *reader, uint64_t *expanded)
 
 nl_status nl_record_unpack(nl_record *record, const char *data, size_t size)
 {
-    nl_block_reader reader = {0};
+    nl_block_reader reader = {.packed = true};
     nl_block_header header = {.stored_size = (uint32_t)size, .raw_size = (uint32_t)size, .record_count = 1};
     nl_record_clear(record);
     nl_status status = nl_block_open(&reader, &header, data);

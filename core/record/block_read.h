@@ -49,6 +49,7 @@ typedef struct nl_block_reader {
     uint32_t left;        /* records */
     uint64_t expanded;    /* expanded size of the records before */
     uint64_t expanded_max;
+    bool packed; /* a record of nl_record_pack, which may have more fields than a block from elsewhere */
 
     struct nl_block_source_view *sources;
     size_t source_count, source_capacity;

@@ -329,7 +329,7 @@ bool nl_block_put(nl_block_writer *w, const nl_record *record)
 bool nl_record_pack(const nl_record *record, nl_buffer *out)
 {
     size_t strings, size = size_bound(record, &strings);
-    if (size > NL_BLOCK_PAYLOAD_MAX || record->field_count > NL_BLOCK_SHAPE_FIELDS_MAX)
+    if (size > NL_BLOCK_PAYLOAD_MAX || record->field_count > NL_RECORD_PACK_FIELDS_MAX)
         return false;
     if (!append_varint(out, 1) || !append_source(out, record->host, record->prog) || !append_varint(out, 1) ||
         !append_shape_of(out, record, 0) || !nl_buffer_reserve(out, size))

@@ -29,7 +29,7 @@ class Install(support.Case):
         self.assertEqual(len(headers), 1)
         self.include = headers[0].parent
         self.lib = next(self.root.rglob("libnetlogger.so")).parent
-        self.bin = next(self.root.rglob("nlsort")).parent
+        self.bin = next(self.root.rglob("bin/nlsort")).parent
 
     def readme_program(self):
         text = (support.SOURCE / "README.md").read_text()

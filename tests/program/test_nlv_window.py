@@ -121,7 +121,7 @@ class Accessible(nlv_window.WindowCase):
         self.xdotool("key", "ctrl+shift+e")
         self.focus("Save records")
         out = self.scratch / "out.json"
-        self.accessible("combo", "in the format", "3")
+        self.accessible("combo", "in the format", "4")
         records = [json.loads(line) for line in self.save_as("Save records", out).splitlines()]
         self.assertEqual(len(records), 251)
         self.assertEqual(len({record["REQ.ID"] for record in records if "REQ.ID" in record}), 50)

@@ -70,7 +70,7 @@ class Types(Case):
         ):
             with self.subTest(value=value):
                 self.assertEqual(self.logged(value), expected)
-        self.assertEqual(self.logged("\ud800").encode(errors="surrogateescape"), b"\xed\xa0\x80")  # half a pair, alone
+        self.assertEqual(self.logged("\ud800").encode(errors="surrogateescape"), b'"\xed\xa0\\x80"')  # half a pair, alone
 
     def test_ints_that_python_does_not_print(self):
         self.assertEqual(self.logged(16**5000), "0x1" + "0" * 5000)

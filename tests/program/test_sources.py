@@ -31,6 +31,12 @@ def line(number, event="E"):
     return f"DATE=20260101000000.{number:06d} HOST=h PROG=p LVL=Usage NL.EVNT={event} N={number}\n"
 
 
+def characters_read(process):
+    """Bytes that a process has read so far, of files and of sockets."""
+    with open(f"/proc/{process.pid}/io") as io:
+        return int(io.read().split("rchar: ")[1].split()[0])
+
+
 class Sources(support.Case):
     def setUp(self):
         super().setUp()
@@ -201,11 +207,10 @@ class Sources(support.Case):
 
     @staticmethod
     def sent_to_subscribers(reader):
-        """Whether a process waits for a collector that has sent it all: it sleeps, and its socket has nothing."""
-        with open(f"/proc/{reader.pid}/io") as io:
-            read = int(io.read().split("rchar: ")[1].split()[0])
+        """Whether the collector has sent everything: the reader has read nothing for a while."""
+        read = characters_read(reader)
         before, Sources.read_before = getattr(Sources, "read_before", None), (reader.pid, read)
-        if before != (reader.pid, read) or read < 20000:
+        if before != (reader.pid, read):
             Sources.still = 0
         else:
             Sources.still += 1
