@@ -13,6 +13,7 @@
 #include "server.h"
 #include "settings.h"
 
+#include "program/message_output.h"
 #include "program/program.h"
 
 #include <errno.h>
@@ -195,6 +196,7 @@ static nl_log *open_log(const settings *s, bool foreground)
     nl_log *log = nl_open("netlogd", s->log);
     if (log == NULL)
         program_error("its own events go nowhere: %s", nl_error_message());
+    nl_set_policy(log, NL_POLICY_NEWEST, 0, NL_LEVEL_NONE); /* the reader of the log must not hold up the clients */
     nl_set_level(log, s->level);
     nl_set_idle(log, NL_NS_PER_SECOND);
     return log;
@@ -232,7 +234,9 @@ static int serve(arguments *a)
             extras.recovering = s->recover_s > 0 ? recovery_start(s->recover_s, log) : NULL;
             confined_begin(s, log);
             outputs_start(out, log);
+            message_output_never_wait();
             status = server_run(s, read_again, a, listeners, count, &extras, out, log);
+            message_output_report_dropped(program_get_name());
             recovery_end(extras.recovering, RECOVERY_PATIENCE_MS); /* where the server could not begin */
             recovery_free(extras.recovering);
         }

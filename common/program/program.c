@@ -2,6 +2,8 @@
 
 #include "program/program.h"
 
+#include "program/message_output.h"
+
 #include "record/terminal.h"
 
 #include "base/environment_value.h"
@@ -76,7 +78,7 @@ static void print_message(const char *format, va_list arguments)
     /* Much of what is said quotes logs, which are anybody's: a control character would be the terminal's to obey. */
     replace_controls(message);
     program_progress_end();
-    fprintf(stderr, "%s: %s\n", program_name, message);
+    message_output_write(program_name, message);
     if (program_listener != NULL)
         program_listener(message);
     free(message);

@@ -434,6 +434,50 @@ class Netlogd(collector.Case):
         sender.join()
         self.assertTrue(data.startswith(self.written().replace(record(2, 1), b"")), "nothing is missing between")
 
+    def test_a_blocked_standard_error_holds_nobody_up(self):
+        """Messages and events of its own that nobody reads are dropped, and counted when they are read again."""
+        config, path, clients, reloads = self.scratch / "conf", self.scratch / "s.sock", 10000, 5
+        config.write_text(f"listen unix:{path}\noutput {self.output}\nlog file:///dev/stderr?ring=64k\nlevel Debug\n")
+        read_end, write_end = os.pipe()
+        process = self.start(self.netlogd, "--foreground", "--config", config, stderr=write_end)
+        support.wait_until(lambda: b"Netlogd.Listen" in os.read(read_end, 65536), what="netlogd listens")
+        own = os.open(f"/proc/self/fd/{write_end}", os.O_WRONLY | os.O_NONBLOCK)  # netlogd's stays blocking
+        os.close(write_end)
+        try:
+            while True:
+                os.write(own, b"\n")
+        except BlockingIOError:
+            os.close(own)
+        config.write_text("nonsense\n")
+        for number in range(clients):
+            if number % (clients // reloads) == 0:
+                process.send_signal(signal.SIGHUP)
+            with socket.socket(socket.AF_UNIX) as s:
+                s.settimeout(5)
+                s.connect(str(path))
+                s.sendall(collector.record(0, number))
+                s.shutdown(socket.SHUT_WR)
+                self.assertEqual(s.recv(1), b"", "netlogd has read the record, and closed")
+        support.wait_until(lambda: self.written().count(b"\n") == clients, what="all records are written")
+
+        said = bytearray()
+        reader = threading.Thread(target=lambda: [said.extend(data) for data in iter(lambda: os.read(read_end, 65536), b"")])
+        reader.start()
+        support.wait_until(lambda: b"Netlogd.Open" in said, what="the pipe is read")
+        process.send_signal(signal.SIGHUP)
+        support.wait_until(lambda: b"NetLogger.Lost" in said, what="the events that were dropped are counted")
+        support.wait_until(lambda: b" dropped: standard error was blocked" in said, what="the messages are counted")
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(20), 0, said)
+        reader.join()
+        os.close(read_end)
+        dropped = int(re.search(rb"\nnetlogd: (\d+) messages dropped", said).group(1))
+        self.assertGreaterEqual(dropped, reloads)
+        opened = said.count(b"NL.EVNT=Netlogd.Open ")
+        lost = sum(int(n) for n in re.findall(rb"NL.EVNT=NetLogger.Lost COUNT=(\d+)", said))
+        self.assertGreater(lost, 0)
+        self.assertGreaterEqual(opened + lost, clients)
+
     def test_a_limit_that_comes_by_a_reload_holds_for_those_who_are_there(self):
         config = self.scratch / "netlogd.conf"
         config.write_text("# none\n")
