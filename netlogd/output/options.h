@@ -27,8 +27,8 @@
  * rotate_ ones holds, and
  *
  *   spool=FOLDER               where it is: FOLDER/WHITHER.FORMAT/, made if need be. Wanted. Neither may belong to
- *                              another user (FOLDER to root), or be writable by other users (FOLDER with the sticky bit)
- *   spool_size=SIZE            bytes that may wait there (1g unless said); when it is full, clients wait
+ *                              another user (FOLDER to root), or be writable by other users (FOLDER with the sticky
+ * bit) spool_size=SIZE            bytes that may wait there (1g unless said); when it is full, clients wait
  *
  * A TIME is a number and us, ms, s, m, h or d; s unless said.
  */
