@@ -380,8 +380,10 @@ static bool match_some(subscriptions *all, group *g)
         g->position++;
         if (!meant)
             continue;
-        gather(g->encoder, record,
-               g->format == NL_FORMAT_NLB ? (nl_string){0} : backlog_line(all->backlog, number, g->format));
+        nl_string line = {0};
+        if (g->format != NL_FORMAT_NLB)
+            line = backlog_line(all->backlog, number, g->format);
+        gather(g->encoder, record, line);
         span_add(&g->gathered, 1, record->time_ns, record->time_ns);
         if (nl_encoder_size(g->encoder) >= CHUNK_SIZE)
             deliver(all, g);

@@ -103,9 +103,9 @@ static bool is_iso_time(const char *text, const char *end)
 /* Whether the value can be the time of a record, so that another pair named "t" or "time" is not taken for it. */
 static bool is_time(const pair *p)
 {
-    const char *text = p->value.data, *end = text + p->value.size;
-    if (text == NULL || p->escaped)
+    if (p->value.data == NULL || p->escaped)
         return false;
+    const char *text = p->value.data, *end = text + p->value.size;
     if (is_iso_time(text, end))
         return true;
     size_t digits = nl_digits(text, p->value.size);

@@ -65,7 +65,8 @@ static named_memory *find_or_add(const char *name)
         return NULL;
     }
     added->name = copy;
-    return *at = added;
+    *at = added;
+    return added;
 }
 
 static nl_status memory_write(nl_destination *destination, nl_level level, const char *data, size_t size,
