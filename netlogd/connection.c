@@ -11,6 +11,7 @@
 #include "request.h"
 #include "stream_limit.h"
 #include "subscription.h"
+#include "text_limit.h"
 #include "turns.h"
 
 #include "record/block.h"
@@ -61,7 +62,10 @@ struct connection {
     int64_t opened_ns;
     int64_t part_ns;      /* since when part of a record is there whose rest is not; 0: none is */
     allowance allowance;  /* what it owes it is not read for */
-    struct event *resume; /* when it is read again; NULL unless there is a limit */
+    struct event *resume; /* when it is read again */
+    bool limited;         /* by max-rate: the allowance is in use */
+    uint64_t text;        /* bytes that the outputs have of it, on average */
+    uint64_t received;    /* bytes that the decoder had been fed when text was counted last */
     bool held_up;
     bool ready;          /* for data: TLS has begun, where it is wanted, as far as is known */
     bool told;           /* what the collector asks */
@@ -225,19 +229,44 @@ static void limit_rate(connection *c);
 static void spend(connection *c, uint64_t records)
 {
     double rate = (double)c->server->settings->max_rate;
-    if (rate > 0 && c->resume == NULL) /* since a reload */
+    if (rate > 0 && !c->limited) /* since a reload */
         limit_rate(c);
-    if (c->resume != NULL)
+    if (c->limited)
         allowance_spend(&c->allowance, rate, nl_monotonic_ns(), records);
+}
+
+/* Counts text that the outputs have got of a client since they had so much. */
+static void count_text(connection *c, uint64_t before)
+{
+    uint64_t text = outputs_encoded(c->server->outputs) - before;
+    uint64_t received = nl_decoder_get_stats(c->decoder)->bytes;
+    text_limit_add(c->server->text_limit, c->peer, text_limit_excess(text, received - c->received), nl_monotonic_ns());
+    c->text += text;
+    c->received = received;
+}
+
+/* How long a client whose records expand too much is to wait. */
+static double wait_for_text_s(connection *c)
+{
+    server *srv = c->server;
+    if (text_limit_excess(c->text, c->received) <= 0)
+        return 0;
+    double seconds = text_limit_wait_s(srv->text_limit, c->peer, nl_monotonic_ns());
+    if (seconds > 0) {
+        srv->counts.expanding++;
+        server_add(srv, &srv->expanding, c->peer, "waits: its records expand too much (doc/wire-protocol.md, Limits)");
+    }
+    return seconds;
 }
 
 /* Stops reading a client that has sent too much, until its allowance is no debt any more. */
 static void hold_up(connection *c)
 {
-    double rate = (double)c->server->settings->max_rate;
-    if (c->resume == NULL || c->allowance.left >= 0 || rate <= 0 || c->server->stopping)
+    double rate = (double)c->server->settings->max_rate, seconds = wait_for_text_s(c);
+    if (c->limited && c->allowance.left < 0 && rate > 0 && -c->allowance.left / rate > seconds)
+        seconds = -c->allowance.left / rate;
+    if (seconds <= 0 || c->server->stopping)
         return;
-    double seconds = -c->allowance.left / rate;
     struct timeval interval = {.tv_sec = (time_t)seconds, .tv_usec = (suseconds_t)((seconds - (time_t)seconds) * 1e6)};
     c->held_up = true;
     turns_leave(c->server->turns, &c->turn);
@@ -346,7 +375,7 @@ static bool may_send_host(connection *c, const nl_record *record)
 static void take_records(connection *c)
 {
     const nl_record *record;
-    uint64_t before = c->server->counts.records;
+    uint64_t before = c->server->counts.records, text_before = outputs_encoded(c->server->outputs);
     while (nl_decoder_next(c->decoder, &record) == NL_OK) {
         if (was_cut(c, record)) {
             on_malformed(c, &(nl_malformed){.source = c->peer,
@@ -378,6 +407,7 @@ static void take_records(connection *c)
         server_wrote(c->server);
     }
     spend(c, any);
+    count_text(c, text_before);
     if (!nl_decoder_is_midway(c->decoder))
         c->part_ns = 0;
     else if (c->part_ns == 0 || any > 0 || blocks)
@@ -673,7 +703,7 @@ static struct event *new_event(connection *c, evutil_socket_t fd, short what, ev
 /* From now on the client may send so much and no more. */
 static void limit_rate(connection *c)
 {
-    c->resume = new_event(c, -1, 0, on_resume);
+    c->limited = true;
     c->allowance = allowance_new((double)c->server->settings->max_rate, nl_monotonic_ns());
 }
 
@@ -721,6 +751,7 @@ connection *connection_new(server *srv, evutil_socket_t fd, const listener *at, 
     nl_decoder_on_question(c->decoder, on_question, c);
     keep_alive(fd);
     c->readable = new_event(c, fd, EV_READ | EV_PERSIST, on_readable);
+    c->resume = new_event(c, -1, 0, on_resume);
     if (srv->settings->max_rate > 0)
         limit_rate(c);
     c->next = srv->connections;
@@ -851,8 +882,7 @@ void connection_close(connection *c)
     c->server->held -= c->held;
     turns_leave(c->server->turns, &c->turn);
     event_free(c->readable);
-    if (c->resume != NULL)
-        event_free(c->resume);
+    event_free(c->resume);
     nl_buffer_free(&c->certified);
     nl_channel_close(&c->channel);
     nl_decoder_free(c->decoder);

@@ -87,6 +87,8 @@ static void print_all(const server *srv, struct evbuffer *out)
         {"netlogd_displaced_connections_total", "counter", "Silent connections closed for new ones.", c->displaced},
         {"netlogd_refused_blocks_total", "counter", "Blocks not taken because their streams have too many gaps.",
          c->gaps_refused},
+        {"netlogd_expanding_waits_total", "counter", "Times clients waited because their records expand too much.",
+         c->expanding},
         {"netlogd_foreign_connections_total", "counter", "Connections of other protocols, such as HTTP.", c->foreign},
         {"netlogd_over_rate_datagrams_total", "counter",
          "Datagrams dropped because of max-rate, or because they cause too much work.", c->over_rate},

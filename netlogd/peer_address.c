@@ -4,7 +4,9 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE])
 {
@@ -20,4 +22,16 @@ void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE])
         memset(&six.s6_addr[8], 0, 8);
         inet_ntop(AF_INET6, &six, name, PEER_ADDRESS_SIZE);
     }
+}
+
+/* FNV-1a, begun with random bytes that the kernel gave the process. */
+size_t peer_address_bucket(const char *peer, size_t count)
+{
+    char name[PEER_ADDRESS_SIZE];
+    uint64_t hash;
+    peer_address(peer, name);
+    memcpy(&hash, (const void *)getauxval(AT_RANDOM), sizeof hash); /* NOLINT: an address as a number */
+    for (const char *at = name; *at != '\0'; at++)
+        hash = (hash ^ (unsigned char)*at) * UINT64_C(0x100000001b3);
+    return (size_t)(hash ^ hash >> 32) % count;
 }

@@ -2,6 +2,8 @@
 #ifndef NETLOGD_PEER_ADDRESS_H
 #define NETLOGD_PEER_ADDRESS_H
 
+#include <stddef.h>
+
 enum { PEER_ADDRESS_SIZE = 80 };
 
 /*
@@ -9,5 +11,8 @@ enum { PEER_ADDRESS_SIZE = 80 };
  * of IPv6 is one address, because one host may use all of it.
  */
 void peer_address(const char *peer, char name[PEER_ADDRESS_SIZE]);
+
+/* One of count buckets for the address in peer, which strangers cannot guess. */
+size_t peer_address_bucket(const char *peer, size_t count);
 
 #endif

@@ -21,6 +21,7 @@
 #include "reload.h"
 #include "request.h"
 #include "stream_limit.h"
+#include "text_limit.h"
 #include "subscription.h"
 #include "turns.h"
 
@@ -250,6 +251,7 @@ static void on_clock(evutil_socket_t fd, short what, void *user)
     srv->rate_records = srv->counts.records;
     srv->rate_ns = now_ns;
     tell_sum(srv, &srv->refused);
+    tell_sum(srv, &srv->expanding);
     tell_sum(srv, &srv->displaced);
     tell_sum(srv, &srv->over_rate);
     tell_sum(srv, &srv->foreign);
@@ -479,6 +481,7 @@ static void free_parts(server *srv)
     clocks_free(srv->clocks);
     gaps_free(srv->gaps);
     stream_limit_free(srv->stream_limit);
+    text_limit_free(srv->text_limit);
     settings_delete(srv->reloaded);
     free(srv->read_buffer);
     if (srv->reject_fd >= 0)
@@ -532,6 +535,7 @@ static int stop(server *srv)
         request_close(srv->requests);
     subscriptions_free(srv->subscriptions);
     tell_sum(srv, &srv->refused);
+    tell_sum(srv, &srv->expanding);
     tell_sum(srv, &srv->displaced);
     tell_sum(srv, &srv->over_rate);
     tell_sum(srv, &srv->foreign);
@@ -564,12 +568,14 @@ int server_run(const settings *s, server_read_settings read_settings, void *read
         }
     }
     srv.refused.event = "Netlogd.Refused";
+    srv.expanding.event = "Netlogd.Expanding";
     srv.displaced.event = "Netlogd.Displaced";
     srv.over_rate.event = "Netlogd.OverRate";
     srv.foreign.event = "Netlogd.Foreign";
     srv.streams = outputs_streams(out);
     program_host(srv.host, sizeof srv.host);
     srv.stream_limit = stream_limit_new();
+    srv.text_limit = text_limit_new();
     srv.clocks = clocks_new(log);
     srv.gaps = gaps_new(srv.streams, log);
     srv.activation = activation_new(s->activation);

@@ -30,6 +30,7 @@ typedef struct server_counts {
     uint64_t displaced;       /* closed because there were too many, for a new one */
     uint64_t streams_refused; /* connections that were closed because they began too many streams */
     uint64_t gaps_refused;    /* blocks that were not taken because their streams have too many gaps */
+    uint64_t expanding;       /* times that clients had to wait because their records expand too much */
     uint64_t foreign;         /* clients of other protocols, such as HTTP */
     uint64_t over_rate;       /* datagrams that were dropped because of max-rate */
     uint64_t cut_off;         /* because clients took too much memory */
@@ -66,6 +67,7 @@ struct server {
     activation *activation; /* what clients are told */
     struct event *activation_event;
     struct stream_limit *stream_limit;
+    struct text_limit *text_limit;
     nl_streams *streams; /* of all clients that number their records; the outputs' */
     struct gaps *gaps;   /* in these */
     connection *connections;
@@ -97,7 +99,7 @@ struct server {
     struct event *retry_event;
     struct event *settle_event; /* what was written is to be made safe, and acknowledged */
     struct event *accept_event; /* tries again after the process ran out of descriptors */
-    server_sum refused, displaced, over_rate, foreign;
+    server_sum refused, expanding, displaced, over_rate, foreign;
     unsigned accepted;      /* since listeners last gave way to those who are connected */
     int client_descriptors; /* clients get lower ones */
     int64_t accept_told_ns; /* when it was said last that there are none; 0: never */

@@ -7,8 +7,6 @@
 #include "program/program.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <sys/auxv.h>
 
 enum { BUCKETS = 4096 };
 
@@ -35,16 +33,6 @@ void stream_limit_free(stream_limit *l)
     free(l);
 }
 
-/* FNV-1a, begun with random bytes that the kernel gave the process. */
-static size_t bucket_of(const char *name)
-{
-    uint64_t hash;
-    memcpy(&hash, (const void *)getauxval(AT_RANDOM), sizeof hash); /* NOLINT: an address as a number */
-    for (; *name != '\0'; name++)
-        hash = (hash ^ (unsigned char)*name) * UINT64_C(0x100000001b3);
-    return (size_t)(hash ^ hash >> 32) % BUCKETS;
-}
-
 static void bucket_refill(bucket *b, int64_t now_ns)
 {
     b->used -= (double)(now_ns - b->at_ns) * STREAMS_RATE / (double)NL_NS_PER_SECOND;
@@ -54,9 +42,7 @@ static void bucket_refill(bucket *b, int64_t now_ns)
 
 bool stream_limit_admit(stream_limit *l, const char *peer, int64_t now_ns)
 {
-    char name[PEER_ADDRESS_SIZE];
-    peer_address(peer, name);
-    bucket *own = &l->buckets[bucket_of(name)];
+    bucket *own = &l->buckets[peer_address_bucket(peer, BUCKETS)];
     bucket_refill(own, now_ns);
     bucket_refill(&l->all, now_ns);
     if (own->used >= STREAMS_BURST || (l->all.used >= ALL_STREAMS_BURST && own->used >= STREAMS_FREE))

@@ -257,6 +257,11 @@ const output_counts *output_get_counts(const output *out)
     return &out->counts;
 }
 
+uint64_t output_encoded(const output *out)
+{
+    return out->counts.encoded + nl_encoder_size(out->encoder);
+}
+
 const unsigned char *output_own_stream(const output *out)
 {
     return out->options.kind->numbered ? out->own : NULL;
@@ -380,6 +385,7 @@ static nl_status write_batch(output *out)
 static nl_status write_all(output *out)
 {
     out->put += nl_encoder_size(out->encoder);
+    out->counts.encoded += nl_encoder_size(out->encoder);
     nl_encoder_finish(out->encoder, &out->batch);
     nl_status status = out->batch.size > 0 ? write_batch(out) : NL_OK;
     out->blocked = status != NL_OK;

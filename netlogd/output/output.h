@@ -35,6 +35,7 @@ typedef struct output_counts {
     uint64_t unwritten; /* too large for the format */
     uint64_t undecided; /* kept, because the expression would have cost too much to decide */
     uint64_t bytes;     /* written, as encoded */
+    uint64_t encoded;   /* taken from the encoder, before compression */
 } output_counts;
 
 /*
@@ -52,6 +53,9 @@ void output_report_repairs(output *out, nl_log *log);
 
 const output_options *output_get_options(const output *out);
 const output_counts *output_get_counts(const output *out);
+
+/* How many bytes all that was put so far has, as encoded but not compressed. */
+uint64_t output_encoded(const output *out);
 
 /* What is remembered of the streams of clients, from before too. The output's own. */
 nl_streams *output_streams(output *out);

@@ -373,6 +373,14 @@ output *outputs_get(const outputs *all, size_t i)
     return i < all->count ? all->at[i] : NULL;
 }
 
+uint64_t outputs_encoded(const outputs *all)
+{
+    uint64_t encoded = 0;
+    for (size_t i = 0; i < all->count; i++)
+        encoded += output_encoded(all->at[i]);
+    return all->count > 0 ? encoded / all->count : 0;
+}
+
 bool outputs_want_blocks(const outputs *all)
 {
     for (size_t i = 0; i < all->count; i++)

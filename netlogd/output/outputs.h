@@ -57,6 +57,7 @@ bool outputs_admit_block(const outputs *all, const nl_block_header *block);
 output *outputs_get(const outputs *all, size_t i);
 
 /* As output_... of each, or whether it is so of any, or of all. Failures: the reason is that of the first. */
+uint64_t outputs_encoded(const outputs *all); /* on average */
 bool outputs_want_blocks(const outputs *all);
 void outputs_put(outputs *all, const nl_record *record, const uint64_t *sequence);
 void outputs_put_block(outputs *all, const nl_block_view *block);

@@ -882,6 +882,46 @@ class Work(collector.Case):
             s.close()
         self.stop(process)
 
+    def test_few_bytes_do_not_become_much_text(self):
+        """A client whose blocks expand beyond measure waits, also when it reconnects; others are served as before."""
+        dense, _ = self.dense()
+        plain = collector.record(0, 1, " TEXT=" + "x" * 900) * 100
+        rows = {  # what, connections, how often each sends it, and whether it waits
+            "dense blocks": (dense, 1, 120, True),
+            "dense blocks over many connections": (dense, 12, 20, True),
+            "ordinary text": (plain, 1, 1200, False),
+            "a block of ordinary records": (block(repeats(900, 100), 100, stream=bytes(16)), 1, 1200, False),
+        }
+        for what, (data, connections, times, waits) in rows.items():
+            with self.subTest(what):
+                self.output = self.scratch / f"{len(what)}.log"
+                process = self.serve()
+                began = time.monotonic()
+                clients = [socket.create_connection(("127.0.0.1", self.port), timeout=60) for _ in range(connections)]
+                for s in clients:
+                    s.sendall(data * times)
+                    s.shutdown(socket.SHUT_WR)
+                if not waits:
+                    self.assertEqual([s.recv(1 << 20) for s in clients if data is plain], [b""] * (data is plain))
+                    support.wait_until(lambda: self.output.stat().st_size >= 900 * 100 * times, 15, what="all is written")
+                    self.assertNotIn("Netlogd.Expanding", self.said())
+                else:
+                    support.wait_until(lambda: "Netlogd.Expanding" in self.said(), what="a client waits")
+                    honest = collector.record(1, 1) * 2
+                    with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
+                        s.sendall(honest)
+                        s.shutdown(socket.SHUT_WR)
+                        self.assertEqual(s.recv(1), b"")
+                    time.sleep(1)
+                    size, passed = self.output.stat().st_size, time.monotonic() - began
+                    most = (64 << 20) + 128 * len(data) * times * connections + (8 << 20) * (passed + 1)
+                    turns = connections * (8 << 20)  # each may exceed it in one turn
+                    self.assertTrue(64 << 20 <= size <= most + turns, (size, most, turns))
+                    self.assertIn(honest, self.written())
+                for s in clients:
+                    s.close()
+                self.stop(process)
+
     def test_turns_go_round(self):
         """Each of twenty clients gets its turn before one of them gets many."""
         process = self.serve_counting()
