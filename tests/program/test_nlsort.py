@@ -9,6 +9,7 @@ import subprocess
 import unittest
 
 import support
+import test_netlogd_hostile
 
 
 def line(time, event="E", **fields):
@@ -330,6 +331,23 @@ class Nlsort(support.Case):
         if b"__asan_init" not in pathlib.Path(self.nlsort).read_bytes():  # a sanitizer takes memory of its own
             self.assertLess(int(result.stdout), 32 << 10)
         self.assertEqual((self.scratch / "out").stat().st_size, path.stat().st_size)
+
+    def test_memory_stays_within_its_bound_whatever_blocks_expand_to(self):
+        """170 KB of blocks expand to 140 MB of text."""
+        expanding, count = test_netlogd_hostile.Work.dense()
+        path = self.scratch / "dense.nlb"
+        path.write_bytes(expanding * 80)
+        program = ("import resource, subprocess, sys; subprocess.run(sys.argv[1:], check=True);"
+                   "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)")
+        for extra in [], ["-k", "PROG"], ["-m"]:
+            with self.subTest(extra):
+                result = self.run_program("/usr/bin/python3", "-c", program, self.nlsort, "-S", "32M", "-T", self.scratch, "-o",
+                                          self.scratch / "out.log", *extra, path)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                if b"__asan_init" not in pathlib.Path(self.nlsort).read_bytes():
+                    self.assertLess(int(result.stdout), 40 << 10)
+                with open(self.scratch / "out.log", "rb") as out:
+                    self.assertEqual(sum(chunk.count(b"\n") for chunk in iter(lambda: out.read(1 << 20), b"")), 80 * count)
 
     def long_lines(self, name, count, seed):
         rng = random.Random(seed)
