@@ -5,6 +5,7 @@
 #include "base/descriptor.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/monotonic.h"
 #include "base/private_directory.h"
 #include "record/block_read.h"
 #include "transport/destination.h"
@@ -43,6 +44,7 @@ typedef struct segment {
     int fd;
     nl_identity identity; /* of fd */
     uint64_t size;        /* bytes, header and all */
+    bool unsafe;          /* something was written to it that nl_spool_sync has not made safe */
     segment_header header;
 } segment;
 
@@ -56,6 +58,7 @@ struct nl_spool {
     uint64_t name;   /* random, the first part of names */
     unsigned number; /* the second */
     segment *segments, **last;
+    int64_t unsafe_since_ns; /* on the monotonic clock; 0: everything is on the disk */
 };
 
 static bool lock(int fd)
@@ -412,7 +415,37 @@ nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
     }
     s->size += PUT_HEAD + size;
     spool->used += PUT_HEAD + size;
+    s->unsafe = true;
+    if (spool->unsafe_since_ns == 0)
+        spool->unsafe_since_ns = nl_monotonic_ns();
     return NL_OK;
+}
+
+nl_status nl_spool_sync(nl_spool *spool)
+{
+    if (spool->unsafe_since_ns == 0)
+        return NL_OK;
+    if (!check_descriptors(spool))
+        return NL_FAILED;
+    for (segment *s = spool->segments; s != NULL; s = s->next) {
+        if (s->unsafe && fdatasync(s->fd) != 0)
+            return nl_error_set_errno("fsync the spool %s/%s", spool->folder, s->name);
+        s->unsafe = false;
+    }
+    /* The names of new files are in the directory, and its name in the one above. */
+    int above = openat(spool->folder_fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool synced = fsync(spool->folder_fd) == 0 && above >= 0 && fsync(above) == 0;
+    nl_status status = synced ? NL_OK : nl_error_set_errno("fsync the spool %s", spool->folder);
+    if (above >= 0)
+        close(above);
+    if (synced)
+        spool->unsafe_since_ns = 0;
+    return status;
+}
+
+int64_t nl_spool_unsafe_since_ns(const nl_spool *spool)
+{
+    return spool->unsafe_since_ns;
 }
 
 bool nl_spool_is_empty(const nl_spool *spool)

@@ -33,6 +33,15 @@ void nl_spool_close(nl_spool *spool);
  */
 nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size);
 
+/*
+ * Makes what was put safe against a crash of the machine, and notes the time. NL_OK, also when nothing was put since
+ * the latest call; NL_FAILED with the reason: the next call tries again.
+ */
+nl_status nl_spool_sync(nl_spool *spool);
+
+/* Returns the time on the monotonic clock of the oldest put that nl_spool_sync has not made safe; 0: all are safe. */
+int64_t nl_spool_unsafe_since_ns(const nl_spool *spool);
+
 /* Whether there is nothing to deliver. */
 bool nl_spool_is_empty(const nl_spool *spool);
 

@@ -19,6 +19,7 @@ enum {
     RING_MOST = 1 << 30,
     SPOOL_DEFAULT = 256 << 20,
     SPOOL_LEAST = 1 << 20,
+    SYNC_DEFAULT_S = 1,
     BLOCK_DEFAULT_S = 10,
     CLOCK_DEFAULT_S = 60,
 };
@@ -91,6 +92,14 @@ static bool read_spool_policy(const char *value, bool *oldest)
     return *oldest || strcasecmp(value, "stop") == 0;
 }
 
+/* "never", "flush", or seconds. */
+static bool read_sync(const char *value, nl_log_options *options)
+{
+    options->spool_synced = strcasecmp(value, "never") != 0;
+    options->spool_sync_ns = INT64_MAX;
+    return !options->spool_synced || strcasecmp(value, "flush") == 0 || read_seconds(value, &options->spool_sync_ns);
+}
+
 /* What the values of an option are, as messages say it. */
 static const char *values_of(const char *name)
 {
@@ -103,6 +112,7 @@ static const char *values_of(const char *name)
         {"spool", "a folder"},
         {"spool_size", "a size of at least 1m, such as 256m"},
         {"spool_full", "stop or oldest"},
+        {"fsync", "never, flush, or seconds, from 0"},
         {"backup", "a destination"},
         {"activation", "a file"},
         {"clock", "no, or seconds, from 0.1"},
@@ -131,6 +141,8 @@ static nl_status read_own(const nl_url_option *option, nl_log_options *options)
         good = nl_size_parse(value, &options->spool_size) && options->spool_size >= SPOOL_LEAST;
     else if (strcmp(name, "spool_full") == 0)
         good = read_spool_policy(value, &options->spool_oldest);
+    else if (strcmp(name, "fsync") == 0)
+        good = read_sync(value, options);
     else if (strcmp(name, "backup") == 0)
         good = *(options->backup = value) != '\0';
     else if (strcmp(name, "activation") == 0)
@@ -153,6 +165,8 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
                    .block_ns = BLOCK_DEFAULT_S * NL_NS_PER_SECOND},
         .ring_size = RING_DEFAULT,
         .spool_size = SPOOL_DEFAULT,
+        .spool_synced = true,
+        .spool_sync_ns = SYNC_DEFAULT_S * NL_NS_PER_SECOND,
         .clock_ns = default_clock(collector),
         .idle_ns = IDLE_DEFAULT_NS,
     };
@@ -161,7 +175,7 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
         if (status == NL_END)
             status = nl_writer_read_option(url, &url->options[i], &options->writer);
         if (status == NL_END)
-            nl_error_set("unknown option \"%s\": policy, block, ring, spool, spool_size, spool_full, backup, "
+            nl_error_set("unknown option \"%s\": policy, block, ring, spool, spool_size, spool_full, fsync, backup, "
                          "activation, clock, idle, append, format, zstd and timeout are known%s",
                          url->options[i].name, url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
         if (status != NL_OK)

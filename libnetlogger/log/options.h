@@ -12,6 +12,8 @@ typedef struct nl_log_options {
     size_t ring_size;       /* bytes of a thread's ring */
     const char *spool;      /* the folder where records wait while the destination is away; the URL's own, or NULL */
     size_t spool_size;      /* bytes that may wait there */
+    bool spool_synced;      /* what is there is made safe against a crash of the machine: before a flush ends, */
+    int64_t spool_sync_ns;  /* and so long after it was written at the latest; INT64_MAX: no time */
     bool spool_oldest;      /* when they do, the oldest give way; otherwise the rings fill up and the policy says */
     const char *backup;     /* a second destination, for while the first is away */
     const char *activation; /* the file that switches events and markers */

@@ -254,6 +254,16 @@ static nl_status write_spool(nl_outbox *outbox)
     return NL_OK;
 }
 
+nl_status nl_outbox_sync(nl_outbox *outbox, bool flush)
+{
+    if (outbox->spool == NULL || !outbox->options->spool_synced)
+        return NL_OK;
+    int64_t since_ns = nl_spool_unsafe_since_ns(outbox->spool);
+    if (since_ns == 0 || (!flush && nl_monotonic_ns() - since_ns < outbox->options->spool_sync_ns))
+        return NL_OK;
+    return nl_spool_sync(outbox->spool);
+}
+
 bool nl_outbox_is_spooled(const nl_outbox *outbox)
 {
     return outbox->spool != NULL && !nl_spool_is_empty(outbox->spool);

@@ -49,6 +49,12 @@ bool nl_outbox_has_room(nl_outbox *outbox, size_t size);
  */
 nl_status nl_outbox_send(nl_outbox *outbox, nl_level level, bool at_once);
 
+/*
+ * Makes what is in the spool safe against a crash of the machine, where the option fsync asks for that: when flush is
+ * set, or when it is time. NL_OK or NL_FAILED with the reason.
+ */
+nl_status nl_outbox_sync(nl_outbox *outbox, bool flush);
+
 /* Whether records wait in the spool. */
 bool nl_outbox_is_spooled(const nl_outbox *outbox);
 

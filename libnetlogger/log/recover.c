@@ -199,6 +199,8 @@ static nl_status send_all(const nl_remains *remains, nl_remains_log *log, uint64
     status = status == NL_END ? NL_OK : status;
     nl_buffer_free(&bytes);
     nl_drain_finish(&drain);
+    if (status == NL_OK)
+        status = nl_outbox_sync(&log->outbox, true);
     if (status != NL_OK)
         return status;
     if (nl_outbox_is_spooled(&log->outbox))

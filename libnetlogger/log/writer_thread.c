@@ -352,6 +352,8 @@ static bool look(nl_log *log, bool everything, bool closing)
     nl_status status = nl_outbox_send(&log->outbox, log->drain.level, everything);
     if (status == NL_OK && (status = take_again(log, everything)) == NL_OK && log->encoded.size > 0)
         status = nl_outbox_send(&log->outbox, log->drain.level, everything);
+    if (nl_outbox_sync(&log->outbox, everything) != NL_OK)
+        status = NL_FAILED;
     note_status(log, status);
     return status == NL_OK && is_more(log, everything);
 }

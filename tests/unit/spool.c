@@ -6,6 +6,7 @@
 #include "transport/spool.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -13,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -26,6 +28,7 @@ static int set_up(void **state)
 {
     (void)state;
     assert_non_null(mkdtemp(folder));
+    setenv("NETLOGGER_SHM", folder, 1);
     url = nl_url_parse("x-netlog://nowhere");
     return url == NULL;
 }
@@ -212,6 +215,90 @@ static void records_in_dropped_blocks_are_counted(void **state)
     nl_spool_close(spool);
 }
 
+/* ---- fsync ---- */
+
+static unsigned data_syncs, directory_syncs;
+static bool syncs_fail;
+
+/* Replaces the C library's function, for the library too. */
+int fdatasync(int fd)
+{
+    __atomic_add_fetch(&data_syncs, 1, __ATOMIC_SEQ_CST);
+    if (!syncs_fail)
+        return (int)syscall(SYS_fdatasync, fd);
+    errno = EIO;
+    return -1;
+}
+
+int fsync(int fd)
+{
+    __atomic_add_fetch(&directory_syncs, 1, __ATOMIC_SEQ_CST);
+    return (int)syscall(SYS_fsync, fd);
+}
+
+/* Opens a log whose collector is away, and logs one event into its spool. */
+static nl_log *open_away(const char *options)
+{
+    char destination[200];
+    snprintf(destination, sizeof destination, "unix:%s/nobody?format=nlb&spool=%s/away%s", folder, folder, options);
+    data_syncs = directory_syncs = 0;
+    nl_log *log = nl_open("away", destination);
+    assert_non_null(log);
+    NL_EVENT(log, NL_USAGE, "Event");
+    return log;
+}
+
+static void expect_flush_syncs(const char *options, bool syncs)
+{
+    nl_log *log = open_away(options);
+    assert_int_equal(nl_flush(log), NL_OK);
+    assert_int_equal(data_syncs > 0, syncs);
+    assert_int_equal(directory_syncs > 0, syncs);
+    nl_close(log);
+}
+
+/* What nl_flush reports as safe is on the disk, unless the URL does not ask for it. */
+static void a_flush_syncs_the_spool(void **state)
+{
+    (void)state;
+    expect_flush_syncs("", true);
+    expect_flush_syncs("&fsync=flush", true);
+    expect_flush_syncs("&fsync=1000", true);
+    expect_flush_syncs("&fsync=never", false);
+}
+
+static void the_spool_is_synced_in_time(void **state)
+{
+    (void)state;
+    nl_log *log = open_away("&fsync=0.05");
+    for (int i = 0; i < 6000 && __atomic_load_n(&directory_syncs, __ATOMIC_SEQ_CST) < 2; i++)
+        usleep(10000);
+    assert_true(data_syncs > 0 && directory_syncs >= 2);
+    nl_close(log);
+    log = open_away("&fsync=1000");
+    nl_close(log);
+    assert_true(data_syncs > 0);
+}
+
+static void a_failed_sync_fails_the_flush(void **state)
+{
+    (void)state;
+    nl_log *log = open_away("");
+    syncs_fail = true;
+    assert_int_equal(nl_flush(log), NL_FAILED);
+    assert_non_null(strstr(nl_error_message(), "fsync the spool "));
+    syncs_fail = false;
+    assert_int_equal(nl_flush(log), NL_OK);
+    nl_close(log);
+}
+
+static void a_wrong_fsync_is_refused(void **state)
+{
+    (void)state;
+    assert_null(nl_open("away", "unix:/nowhere?fsync=often"));
+    assert_non_null(strstr(nl_error_message(), "fsync"));
+}
+
 /* Expects that the spool cannot be opened, because of the directory at path. */
 static void expect_refused(const char *path, const char *problem)
 {
@@ -259,6 +346,10 @@ int main(void)
         cmocka_unit_test(what_is_larger_than_all_of_it_is_counted),
         cmocka_unit_test(what_is_there_is_kept),
         cmocka_unit_test(records_in_dropped_blocks_are_counted),
+        cmocka_unit_test(a_flush_syncs_the_spool),
+        cmocka_unit_test(the_spool_is_synced_in_time),
+        cmocka_unit_test(a_failed_sync_fails_the_flush),
+        cmocka_unit_test(a_wrong_fsync_is_refused),
         cmocka_unit_test(a_directory_of_another_user_is_refused),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

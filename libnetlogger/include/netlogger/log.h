@@ -85,6 +85,10 @@ typedef struct nl_log nl_log;
  *   spool_size=SIZE         at most so much of it (default 256m, at least 1m)
  *   spool_full=stop|oldest  then: the rings fill up, and the policy holds (default), while what is in the spool stays
  *                           there; or the oldest records give way, and NetLogger.Lost gives their COUNT and the REASON
+ *   fsync=never|flush|SECONDS
+ *                           when what is in the spool is made safe against a crash of the machine: never by the
+ *                           library; before nl_flush and nl_close return; or then, and so long after it was written at
+ *                           the latest (default 1)
  *   backup=URL              a second destination, used while the first is away
  *   activation=FILE         a file of commands as nl_control takes them, which is watched
  *   clock=SECONDS|no        how often the log says how right its host's clock is (default 60 s to collectors; no to
@@ -153,8 +157,8 @@ NL_API void nl_set_idle(nl_log *log, int64_t idle_ns);
  * something the call goes on; when it does not, the call ends after about twice the timeout= of the URL (what is just
  * being tried, and a try for this call), with a backup after twice as much. Finding a host's address comes on top of
  * that: the resolver keeps to /etc/resolv.conf. Thread-safe; not for signal handlers.
- * NL_OK: all is with the destination, or safe on disk (in the spool, or with the backup). NL_FAILED with the reason:
- * what could not be sent is kept and tried again.
+ * NL_OK: all is with the destination, with the backup, or in the spool, safe on the disk as fsync= of the URL says.
+ * NL_FAILED with the reason: what could not be sent is kept and tried again.
  */
 NL_API nl_status nl_flush(nl_log *log);
 
