@@ -26,9 +26,9 @@
  * What goes elsewhere than into files has its files in a spool (kind.h), for which all that is said above but the
  * rotate_ ones holds, and
  *
- *   spool=FOLDER               where it is: FOLDER/WHITHER.FORMAT/, made if need be. Wanted. Neither may belong to
- *                              another user (FOLDER to root), or be writable by other users (FOLDER with the sticky
- * bit) spool_size=SIZE            bytes that may wait there (1g unless said); when it is full, clients wait
+ *   spool=FOLDER               where it is: FOLDER/WHITHER.FORMAT/, made if need be. Required. Neither may belong to
+ *                              another user, or be writable by other users
+ *   spool_size=SIZE            bytes that may wait there (1g unless said); when it is full, clients wait
  *
  * A TIME is a number and us, ms, s, m, h or d; s unless said.
  */
