@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { HEAD = 8, TEXT_MOST = 64 << 10 };
+enum { HEAD = 8, TEXT_MAX = 64 << 10 };
 
 typedef struct told {
     char *prog, *command;
@@ -64,20 +64,20 @@ static bool complain(activation *a, const char *why)
 }
 
 /* Reads the file's text. -1 when it can't be used; a file that is gone is an empty one. */
-static ssize_t read_text(activation *a, char text[TEXT_MOST + 1])
+static ssize_t read_text(activation *a, char text[TEXT_MAX + 1])
 {
     int fd = open(a->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0 && errno == ENOENT)
         return 0;
     ssize_t size = 0, got = 0;
-    while (fd >= 0 && size <= TEXT_MOST && (got = read(fd, text + size, (size_t)(TEXT_MOST + 1 - size))) > 0)
+    while (fd >= 0 && size <= TEXT_MAX && (got = read(fd, text + size, (size_t)(TEXT_MAX + 1 - size))) > 0)
         size += got;
     int why = errno;
     if (fd >= 0)
         close(fd);
     if (fd < 0 || got < 0)
         complain(a, strerror(why));
-    else if (size > TEXT_MOST)
+    else if (size > TEXT_MAX)
         complain(a, "it is larger than 64 KiB");
     else
         return size;
@@ -86,7 +86,7 @@ static ssize_t read_text(activation *a, char text[TEXT_MOST + 1])
 
 bool activation_look(activation *a)
 {
-    static char text[TEXT_MOST + 1];
+    static char text[TEXT_MAX + 1];
     ssize_t size = a->path != NULL ? read_text(a, text) : 0;
     if (size < 0)
         return false;
@@ -123,7 +123,7 @@ const char *activation_tell(activation *a, const char *prog, const char *command
     }
     if (nl_control_check(command, strlen(command)) != NL_OK)
         return nl_error_message();
-    if (a->told_size + strlen(command) + 1 > TEXT_MOST / 2)
+    if (a->told_size + strlen(command) + 1 > TEXT_MAX / 2)
         return "more was told than programs would take: take something back";
     a->told = realloc(a->told, (a->told_count + 1) * sizeof *a->told);
     told t = {strdup(prog), strdup(command)};
@@ -143,7 +143,7 @@ nl_string activation_frame(activation *a, const char *prog)
         return (nl_string){0};
     nl_buffer_append(frame, "NLC1\0\0\0", HEAD);
     /* Of a file so large that what was told has no room beside it the end gives way. */
-    size_t room = TEXT_MOST - a->told_size - 1;
+    size_t room = TEXT_MAX - a->told_size - 1;
     nl_buffer_append(frame, a->text.data, a->text.size < room ? a->text.size : room);
     for (size_t i = 0; i < a->told_count; i++) {
         if (fnmatch(a->told[i].prog, prog, 0) != 0)

@@ -213,15 +213,15 @@ static void on_question(void *user, int64_t sent_ns)
     enum { HEAD = 8 };
     connection *c = user;
     const server *srv = c->server;
-    char frame[HEAD + NL_TIME_ANSWER_LEAST + sizeof srv->host] = NL_TIME_ANSWER_MAGIC;
+    char frame[HEAD + NL_TIME_ANSWER_MIN + sizeof srv->host] = NL_TIME_ANSWER_MAGIC;
     size_t name = strlen(srv->host);
     const uint64_t parts[] = {htole64((uint64_t)sent_ns), htole64((uint64_t)c->came_ns),
                               htole64((uint64_t)nl_time_now_ns())};
-    uint32_t size = htole32((uint32_t)(NL_TIME_ANSWER_LEAST + name));
+    uint32_t size = htole32((uint32_t)(NL_TIME_ANSWER_MIN + name));
     memcpy(frame + 4, &size, sizeof size);
     memcpy(frame + HEAD, parts, sizeof parts);
-    memcpy(frame + HEAD + NL_TIME_ANSWER_LEAST, srv->host, name);
-    say(c, (nl_string){frame, HEAD + NL_TIME_ANSWER_LEAST + name});
+    memcpy(frame + HEAD + NL_TIME_ANSWER_MIN, srv->host, name);
+    say(c, (nl_string){frame, HEAD + NL_TIME_ANSWER_MIN + name});
 }
 
 static void limit_rate(connection *c);

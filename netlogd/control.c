@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-enum { COMMAND_MOST = 1024, PROG_MOST = 256 };
+enum { COMMAND_MAX = 1024, PROG_MAX = 256 };
 
 /* The last record of an answer, so that one that was cut short is known for it. */
 static void done(request *r)
@@ -216,7 +216,7 @@ void control_reload(request *r, const nl_record *asked)
 
 void control_tell(request *r, const nl_record *asked)
 {
-    char command[COMMAND_MOST], prog[PROG_MOST] = "*";
+    char command[COMMAND_MAX], prog[PROG_MAX] = "*";
     if (!request_value(r, asked, "COMMAND", command, sizeof command)) {
         if (!r->ending)
             request_fail(r, "tell wants COMMAND");

@@ -14,7 +14,7 @@
 #include <strings.h>
 #include <sys/socket.h>
 
-enum { REQUEST_MOST = 8 << 10, ASKERS_MOST = 64, RETRY_MS = 250 };
+enum { REQUEST_MAX = 8 << 10, ASKERS_MAX = 64, RETRY_MS = 250 };
 
 /* One who asks. */
 typedef struct asker {
@@ -26,7 +26,7 @@ typedef struct asker {
     struct event *readable, *writable, *deadline;
     struct evbuffer *out;
     size_t size;
-    char request[REQUEST_MOST + 1];
+    char request[REQUEST_MAX + 1];
 } asker;
 
 struct http {
@@ -168,7 +168,7 @@ static void take(asker *a, size_t size)
     /* A NUL in it ends it: no header has one. */
     if (strstr(a->request, "\r\n\r\n") != NULL || strstr(a->request, "\n\n") != NULL)
         answer(a);
-    else if (a->size == REQUEST_MOST)
+    else if (a->size == REQUEST_MAX)
         reply(a, "431 Request Header Fields Too Large", true);
 }
 
@@ -178,7 +178,7 @@ static void on_readable(evutil_socket_t fd, short what, void *user)
     asker *a = user;
     char nowhere[4096];
     ssize_t got =
-        a->answered ? recv(fd, nowhere, sizeof nowhere, 0) : recv(fd, a->request + a->size, REQUEST_MOST - a->size, 0);
+        a->answered ? recv(fd, nowhere, sizeof nowhere, 0) : recv(fd, a->request + a->size, REQUEST_MAX - a->size, 0);
     bool ended = got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
     if (ended && got == 0 && a->answered && evbuffer_get_length(a->out) > 0)
         event_del(a->readable); /* he has said all, and may still read */
@@ -202,7 +202,7 @@ static void on_accept(struct evconnlistener *from, evutil_socket_t fd, struct so
 {
     (void)from, (void)size;
     http *h = user;
-    if (h->count == ASKERS_MOST)
+    if (h->count == ASKERS_MAX)
         let_go(oldest(h));
     asker *a = must(malloc(sizeof *a));
     *a = (asker){.next = h->askers,

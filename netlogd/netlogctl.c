@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { COLUMNS_MOST = 24, TIMEOUT_SECONDS = 30 };
+enum { COLUMNS_MAX = 24, TIMEOUT_SECONDS = 30 };
 
 typedef struct arguments {
     const char *socket;
@@ -291,7 +291,7 @@ static nl_string cell(const nl_record *record, size_t column, nl_string name, ch
 }
 
 /* The columns: all fields that any of the records has. */
-static size_t find_columns(const answer *all, nl_string columns[COLUMNS_MOST])
+static size_t find_columns(const answer *all, nl_string columns[COLUMNS_MAX])
 {
     size_t count = 0;
     for (size_t r = 0; r < all->count; r++)
@@ -300,7 +300,7 @@ static size_t find_columns(const answer *all, nl_string columns[COLUMNS_MOST])
             size_t c = 0;
             while (c < count && (columns[c].size != name.size || memcmp(columns[c].data, name.data, name.size) != 0))
                 c++;
-            if (c == count && count < COLUMNS_MOST)
+            if (c == count && count < COLUMNS_MAX)
                 columns[count++] = name;
         }
     return count;
@@ -308,8 +308,8 @@ static size_t find_columns(const answer *all, nl_string columns[COLUMNS_MOST])
 
 static void print_table(const answer *all)
 {
-    nl_string columns[COLUMNS_MOST];
-    int widths[COLUMNS_MOST];
+    nl_string columns[COLUMNS_MAX];
+    int widths[COLUMNS_MAX];
     char scratch[NL_FIELD_TEXT_SIZE];
     size_t count = find_columns(all, columns);
     for (size_t c = 0; c < count; c++) {

@@ -13,7 +13,7 @@
 #include <time.h>
 
 enum {
-    TOLD_MOST = 256,
+    TOLD_MAX = 256,
     NS_PER_MS = 1000000,
 };
 
@@ -27,7 +27,7 @@ struct recovery {
     int64_t patience_ns; /* once it is to stop: until then it is waited for, by the monotonic clock */
     unsigned interval_s;
     nl_log *log;
-    int told[TOLD_MOST]; /* processes whose recovery failed */
+    int told[TOLD_MAX]; /* processes whose recovery failed */
     size_t next_told;
 };
 
@@ -35,10 +35,10 @@ struct recovery {
  */
 static bool was_told(recovery *r, int process)
 {
-    for (size_t i = 0; i < TOLD_MOST; i++)
+    for (size_t i = 0; i < TOLD_MAX; i++)
         if (r->told[i] == process)
             return true;
-    r->told[r->next_told++ % TOLD_MOST] = process;
+    r->told[r->next_told++ % TOLD_MAX] = process;
     return false;
 }
 

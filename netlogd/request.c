@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    LINE_MOST = 8 << 10,
+    LINE_MAX = 8 << 10,
     READ_SIZE = 4 << 10,
     ANSWER_SECONDS = 60, /* in which an answer that ends is to be read */
     SENT_AT_ONCE = 128 << 10,
@@ -208,7 +208,7 @@ static void answer_whole_line(request *r)
 {
     const char *newline = r->line.size > 0 ? memchr(r->line.data, '\n', r->line.size) : NULL;
     size_t size = newline != NULL ? (size_t)(newline - r->line.data) : r->line.size;
-    if (size > LINE_MOST) {
+    if (size > LINE_MAX) {
         r->answered = true;
         request_fail(r, "the line is too long");
     } else if (newline != NULL && r->control && request_recognise(r->line.data, size) != REQUEST_YES) {

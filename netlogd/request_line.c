@@ -5,21 +5,21 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_MOST = 40 };
+enum { NAME_MAX = 40 };
 
 static bool knows(const request_verb *v, const char *name, size_t size)
 {
-    char padded[NAME_MOST];
+    char padded[NAME_MAX];
     return snprintf(padded, sizeof padded, " %.*s ", (int)size, name) < (int)sizeof padded &&
            strstr(v->fields, padded) != NULL;
 }
 
 /* The first field that the verb does not know; NULL when it knows them all. The standard ones are PROG and no other. */
-static const char *unknown_field(const request_verb *v, const nl_record *asked, char name[NAME_MOST])
+static const char *unknown_field(const request_verb *v, const nl_record *asked, char name[NAME_MAX])
 {
     for (size_t i = 0; i < asked->field_count; i++) {
         nl_string field = asked->fields[i].name;
-        snprintf(name, NAME_MOST, "%.*s", (int)field.size, field.data);
+        snprintf(name, NAME_MAX, "%.*s", (int)field.size, field.data);
         if (!knows(v, field.data, field.size))
             return name;
     }
@@ -58,10 +58,10 @@ const request_verb *request_line_read(const char *line, size_t size, const reque
     size_t verb_size = blank != NULL ? (size_t)(blank - line) : size;
     const request_verb *verb = find_verb(line, verb_size, verbs, count);
     const char *unknown;
-    char name[NAME_MOST];
+    char name[NAME_MAX];
     if (verb == NULL)
         snprintf(reason, REQUEST_REASON_SIZE, "there is no verb \"%.*s\"",
-                 verb_size < NAME_MOST ? (int)verb_size : NAME_MOST, line);
+                 verb_size < NAME_MAX ? (int)verb_size : NAME_MAX, line);
     else if (!read_fields(line + verb_size, size - verb_size, storage, asked))
         snprintf(reason, REQUEST_REASON_SIZE, "what follows the verb is not NAME=value");
     else if ((unknown = unknown_field(verb, asked, name)) != NULL)

@@ -19,18 +19,18 @@
 #define DEFAULT_AGENT "http://127.0.0.1:14831"
 
 enum {
-    AGENTS_MOST = 4096,
-    WISHES_MOST = 16, /* each has a name and a value */
+    AGENTS_MAX = 4096,
+    WISHES_MAX = 16, /* each has a name and a value */
     LOOK_UP_S = 15
 };
 
 typedef struct arguments {
-    const char *agents[AGENTS_MOST + 1];
+    const char *agents[AGENTS_MAX + 1];
     size_t agent_count;
     const char *directory, *hosts, *output, *dest, *with, *token_file;
     client_options client;
     ldap_options ldap;
-    const char *wishes[WISHES_MOST + 1]; /* of Subscribe: name, value, ... */
+    const char *wishes[WISHES_MAX + 1]; /* of Subscribe: name, value, ... */
     size_t wish_count;
     int64_t since_ns; /* INT64_MIN: not given */
     bool details;
@@ -66,8 +66,8 @@ static bool add_agent(void *settings, const nl_option *row, const char *value, c
 {
     arguments *a = settings;
     (void)row;
-    if (a->agent_count == AGENTS_MOST) {
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "more than the maximum, %d", AGENTS_MOST);
+    if (a->agent_count == AGENTS_MAX) {
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "more than the maximum, %d", AGENTS_MAX);
         return false;
     }
     a->agents[a->agent_count++] = value;

@@ -23,7 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SENSORS_MOST = 64 };
+enum { SENSORS_MAX = 64 };
 
 typedef struct sensor {
     const sensor_kind *kind; /* NULL once it has failed */
@@ -33,7 +33,7 @@ typedef struct sensor {
 } sensor;
 
 typedef struct arguments {
-    sensor sensors[SENSORS_MOST];
+    sensor sensors[SENSORS_MAX];
     size_t count;
     int64_t interval_ns;
     uint64_t looks; /* 0: for ever */
@@ -101,7 +101,7 @@ static void add_sensor(arguments *a, const char *text)
             return;
         }
     void *memory = calloc(1, kind->state_size);
-    if (memory == NULL || a->count == SENSORS_MOST)
+    if (memory == NULL || a->count == SENSORS_MAX)
         program_fail(PROGRAM_PROBLEM, "so many sensors are too many");
     a->sensors[a->count++] = (sensor){.kind = kind, .spec = spec, .state = memory};
 }

@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { ROUNDS_MOST = 100, SIDE_COUNT = 5 };
+enum { ROUNDS_MAX = 100, SIDE_COUNT = 5 };
 
 typedef struct measurement {
     double call_ns, wall_ns; /* of the program's own time, and by the wall clock */
@@ -36,7 +36,7 @@ typedef struct bench {
     char folder[64];
     char *loop_log, *kernel_log, *perf_log;
     char *loop[8]; /* the command */
-    measurement all[SIDE_COUNT][ROUNDS_MOST];
+    measurement all[SIDE_COUNT][ROUNDS_MAX];
     bool missing[SIDE_COUNT];
 } bench;
 
@@ -230,7 +230,7 @@ static int order_doubles(const void *a, const void *b)
 
 static double median(const measurement *list, size_t count, bool wall)
 {
-    double values[ROUNDS_MOST] = {0};
+    double values[ROUNDS_MAX] = {0};
     for (size_t i = 0; i < count; i++)
         values[i] = wall ? list[i].wall_ns : list[i].call_ns;
     qsort(values, count, sizeof *values, order_doubles);
@@ -321,7 +321,7 @@ static const nl_option options[] = {
      .type = NL_OPTION_COUNT,
      .initial = "3",
      .minimum = 1,
-     .maximum = ROUNDS_MOST,
+     .maximum = ROUNDS_MAX,
      NL_OPTION_MEMBER(bench, rounds),
      .help = "Measure each side so often, in turn"},
     {.name = "tracefs",

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* Functions that are deeper in each other than that have no known caller. */
-enum { DEPTH_MOST = 64 };
+enum { DEPTH_MAX = 64 };
 
 /* ---- tables ---- */
 
@@ -139,7 +139,7 @@ static void take_entry(calls *c, const nl_record *record, nl_string function)
 {
     int64_t tid = int_of(record, "TID", 0), depth = int_of(record, "DEPTH", -1), cpu = int_of(record, "CPU", 0);
     uint32_t called = calls_add(c, (nl_string){NULL, 0}, function);
-    if (depth >= 0 && depth < DEPTH_MOST)
+    if (depth >= 0 && depth < DEPTH_MAX)
         add_entry(c, (call_entry){tid != 0 ? tid : -1 - cpu, record->time_ns, called, (uint32_t)depth});
 }
 
@@ -182,7 +182,7 @@ static void sort_entries(call_entry *entries, call_entry *room, size_t count)
 
 void calls_finish(calls *c)
 {
-    uint32_t within[DEPTH_MOST] = {0}; /* by depth; one more than the place, 0: not known */
+    uint32_t within[DEPTH_MAX] = {0}; /* by depth; one more than the place, 0: not known */
     call_entry *room = calloc(c->entry_count / 2 + 1, sizeof *room);
     PROGRAM_REQUIRE(room != NULL, "out of memory");
     sort_entries(c->entries, room, c->entry_count);
@@ -202,7 +202,7 @@ void calls_finish(calls *c)
         if (entry->depth > 0 && within[entry->depth - 1] != 0)
             add_edge(c, within[entry->depth - 1] - 1, entry->function);
         within[entry->depth] = entry->function + 1;
-        memset(within + entry->depth + 1, 0, (DEPTH_MOST - 1 - entry->depth) * sizeof within[0]);
+        memset(within + entry->depth + 1, 0, (DEPTH_MAX - 1 - entry->depth) * sizeof within[0]);
     }
     free(c->entries);
     c->entries = NULL;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SUGGESTIONS = 3, NAME_MOST = 128 };
+enum { SUGGESTIONS = 3, EVENT_NAME_MAX = 128 };
 
 /* ---- what there is ---- */
 
@@ -97,8 +97,8 @@ static unsigned least(unsigned a, unsigned b)
 /* How many letters must be put in, taken out or changed to make b of a. */
 static unsigned distance(const char *a, const char *b)
 {
-    unsigned row[NAME_MOST + 1];
-    size_t width = strnlen(b, NAME_MOST), height = strnlen(a, NAME_MOST);
+    unsigned row[EVENT_NAME_MAX + 1];
+    size_t width = strnlen(b, EVENT_NAME_MAX), height = strnlen(a, EVENT_NAME_MAX);
     for (unsigned i = 0; i <= width; i++)
         row[i] = i;
     for (unsigned y = 1; y <= height; y++) {
@@ -123,7 +123,7 @@ static unsigned slip(const char *written, const char *name)
 /* How far a name is from what was written: that may lack the system, or be a part of it. */
 static unsigned unlikeness(const event_name *name, const char *pattern)
 {
-    char full[NAME_MOST], system[NAME_MOST];
+    char full[EVENT_NAME_MAX], system[EVENT_NAME_MAX];
     const char *colon = strpbrk(pattern, ":."), *event = colon != NULL ? colon + 1 : pattern;
     snprintf(full, sizeof full, "%s:%s", name->system, name->event);
     snprintf(system, sizeof system, "%.*s", (int)(event - pattern - (colon != NULL)), pattern);
@@ -154,7 +154,7 @@ static void say_none(const event_names *names, const char *pattern)
         marks[at] = mark;
         best[at] = &names->list[i];
     }
-    char text[SUGGESTIONS * (NAME_MOST + 4)] = "nlkernel list shows what there is";
+    char text[SUGGESTIONS * (EVENT_NAME_MAX + 4)] = "nlkernel list shows what there is";
     while (found > 1 && marks[found - 1] > marks[0] + 1)
         found--; /* far less like it than the first */
     for (size_t i = 0, size = 0; i < found; i++)
@@ -195,7 +195,7 @@ bool event_names_choose(event_names *names, const char *pattern)
 
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t)
 {
-    *events = (kernel_events){.list = calloc(names->count + KERNEL_EVENTS_TRACED_MOST, sizeof *events->list)};
+    *events = (kernel_events){.list = calloc(names->count + KERNEL_EVENTS_TRACED_MAX, sizeof *events->list)};
     PROGRAM_REQUIRE(events->list != NULL, "out of memory");
     for (size_t i = 0; i < names->count; i++) {
         const event_name *name = &names->list[i];

@@ -30,7 +30,7 @@ void event_names_free(event_names *names);
 bool event_names_choose(event_names *names, const char *pattern);
 
 /* Reads what is known of the chosen ones, and leaves room for so many more in the list. False with the reason. */
-enum { KERNEL_EVENTS_TRACED_MOST = 4 };
+enum { KERNEL_EVENTS_TRACED_MAX = 4 };
 bool kernel_events_read(kernel_events *events, const event_names *names, const tracing *t);
 
 #endif

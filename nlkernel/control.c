@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COMMAND_MOST = 4096, FILE_MOST = 1 << 20, SEND_SECONDS = 10 };
+enum { COMMAND_MAX = 4096, FILE_MAX = 1 << 20, SEND_SECONDS = 10 };
 
 /* A name that no file stands for: it goes with its process. */
 #define NAME_FORMAT "nlkernel-%d"
@@ -44,7 +44,7 @@ static bool is_meant(const char *name, const char *pattern)
     if (strpbrk(pattern, ":.") == NULL) /* a system, or an event of any */
         return (strncmp(name, pattern, (size_t)(colon - name)) == 0 && strlen(pattern) == (size_t)(colon - name)) ||
                fnmatch(pattern, colon + 1, 0) == 0;
-    char copy[COMMAND_MOST];
+    char copy[COMMAND_MAX];
     snprintf(copy, sizeof copy, "%s", pattern);
     char *dot = strpbrk(copy, ":.");
     *dot = ':';
@@ -72,7 +72,7 @@ static bool read_state(const char *word, bool *on)
 /* Puts into w what a line says. False with the reason. */
 static bool take_line(const control *c, wish *w, const char *line)
 {
-    char copy[COMMAND_MOST], *words[3];
+    char copy[COMMAND_MAX], *words[3];
     bool on;
     size_t size = strlen(line);
     if (size >= sizeof copy) {
@@ -176,7 +176,7 @@ static void obey(control *c, const char *command, char *answer, size_t size)
 
 void control_answer(control *c)
 {
-    char command[COMMAND_MOST], answer[COMMAND_MOST + 64];
+    char command[COMMAND_MAX], answer[COMMAND_MAX + 64];
     int fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC);
     if (fd < 0)
         return;
@@ -220,7 +220,7 @@ static int find_recorder(void)
 
 char *control_send(int pid, const char *command, bool *good)
 {
-    char answer[COMMAND_MOST + 64];
+    char answer[COMMAND_MAX + 64];
     struct sockaddr_un address;
     if (pid == 0 && (pid = find_recorder()) == 0)
         return NULL;
@@ -286,10 +286,10 @@ static char *read_file(const char *path)
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), error = errno;
     rights_raise();
     errno = error;
-    char *text = calloc(1, FILE_MOST);
+    char *text = calloc(1, FILE_MAX);
     PROGRAM_REQUIRE(text != NULL, "out of memory");
     ssize_t got = 0;
-    for (size_t size = 0; fd >= 0 && size + 1 < FILE_MOST && (got = read(fd, text + size, FILE_MOST - 1 - size)) > 0;)
+    for (size_t size = 0; fd >= 0 && size + 1 < FILE_MAX && (got = read(fd, text + size, FILE_MAX - 1 - size)) > 0;)
         size += (size_t)got;
     bool good = fd >= 0 ? got >= 0 : error == ENOENT;
     if (!good) {

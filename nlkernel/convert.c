@@ -12,11 +12,11 @@
 #include <string.h>
 
 /* The longest name that the kernel itself has for a function is shorter. */
-enum { FUNCTION_NAME_MOST = 512 };
+enum { FUNCTION_NAME_MAX = 512 };
 
 size_t convert_most(const kernel_event *event, size_t size)
 {
-    size_t names = event->symbols != NULL ? FUNCTION_NAME_MOST : 0;
+    size_t names = event->symbols != NULL ? FUNCTION_NAME_MAX : 0;
     return event->field_count * (NL_VARINT_SIZE + 2 * size + names);
 }
 
@@ -70,7 +70,7 @@ static nl_string function_at(const kernel_event *event, const event_field *field
     uint64_t address;
     memcpy(&address, data + field->offset, sizeof address);
     nl_string name = event->symbols != NULL ? kallsyms_find(event->symbols, address) : (nl_string){NULL, 0};
-    if (name.data != NULL && name.size <= FUNCTION_NAME_MOST)
+    if (name.data != NULL && name.size <= FUNCTION_NAME_MAX)
         return name;
     return (nl_string){room, (size_t)snprintf(room, 24, "0x%" PRIx64, address)};
 }

@@ -36,8 +36,8 @@ static const counter known[] = {
 
 struct counted {
     size_t words; /* of a member of the group in a sample: its value and, where the kernel tells it, what it lost */
-    int fds[COUNTERS_MOST]; /* of counters; the first one leads the group, and has the buffer */
-    int *event_fds;         /* of tracepoints, by place */
+    int fds[COUNTERS_MAX]; /* of counters; the first one leads the group, and has the buffer */
+    int *event_fds;        /* of tracepoints, by place */
     size_t counter_count, event_count;
     bool on;
     struct perf_event_mmap_page *head;
@@ -45,7 +45,7 @@ struct counted {
     size_t size, mapped;
     uint64_t tail, taken; /* what was read, and what of that is behind us */
     char copy[1 << 16];   /* of a sample that goes round the buffer's end; its size has 16 bits */
-    uint64_t values[COUNTERS_MOST];
+    uint64_t values[COUNTERS_MAX];
 };
 
 /* ---- which ---- */
@@ -57,9 +57,9 @@ bool counters_choose(counters *c, const char *names)
         while (found < sizeof known / sizeof *known &&
                (strlen(known[found].name) != size || memcmp(known[found].name, at, size) != 0))
             found++;
-        if (found == sizeof known / sizeof *known || c->count == COUNTERS_MOST) {
+        if (found == sizeof known / sizeof *known || c->count == COUNTERS_MAX) {
             nl_error_set(
-                c->count == COUNTERS_MOST
+                c->count == COUNTERS_MAX
                     ? "more than eight counters (%.*s)"
                     : "\"%.*s\" is no counter: cycles, instructions, cache-references, cache-misses, branches, "
                       "branch-misses, bus-cycles, page-faults, context-switches, cpu-migrations and cpu-clock "

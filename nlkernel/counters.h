@@ -11,7 +11,7 @@
 #include "events.h"
 #include "page.h"
 
-enum { COUNTERS_MOST = 8 };
+enum { COUNTERS_MAX = 8 };
 
 typedef struct counter {
     const char *name;  /* as perf has it: cache-misses */
@@ -22,7 +22,7 @@ typedef struct counter {
 } counter;
 
 typedef struct counters {
-    counter list[COUNTERS_MOST];
+    counter list[COUNTERS_MAX];
     size_t count;
 } counters;
 

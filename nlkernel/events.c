@@ -12,7 +12,7 @@
 #include <traceevent/event-parse.h>
 
 /* An array of so many numbers becomes as many fields, a longer one is a row of bytes. */
-enum { ELEMENTS_MOST = 16 };
+enum { ELEMENTS_MAX = 16 };
 
 /* ---- names ---- */
 
@@ -83,7 +83,7 @@ static void add_array(kernel_event *event, const struct tep_format_field *field)
     unsigned offset = (unsigned)field->offset, each = field->elementsize;
     unsigned count = each > 0 ? (unsigned)field->size / each : 0;
     field_kind kind;
-    if (each > 1 && count <= ELEMENTS_MOST && number_kind(field, each, &kind))
+    if (each > 1 && count <= ELEMENTS_MAX && number_kind(field, each, &kind))
         for (unsigned i = 0; i < count; i++)
             add(event, field, (int)i, kind, offset + i * each, each);
     else
@@ -164,7 +164,7 @@ static const event_field *by_kernel_name(const kernel_event *event, const char *
 static void find_namings(kernel_event *event)
 {
     static const char *const whose[] = {"", "prev_", "next_", "child_"};
-    for (size_t i = 0; i < EVENT_NAMINGS_MOST; i++) {
+    for (size_t i = 0; i < EVENT_NAMINGS_MAX; i++) {
         const event_field *pid = by_kernel_name(event, whose[i], "pid"),
                           *comm = by_kernel_name(event, whose[i], "comm");
         if (pid == NULL || comm == NULL || pid->kind != FIELD_INT32 || comm->kind != FIELD_TEXT)

@@ -42,7 +42,7 @@ typedef struct event_naming {
     unsigned pid_offset, comm_offset, comm_size;
 } event_naming;
 
-enum { EVENT_NAMINGS_MOST = 4 };
+enum { EVENT_NAMINGS_MAX = 4 };
 
 typedef struct kernel_event {
     char *system, *event;
@@ -52,7 +52,7 @@ typedef struct kernel_event {
     event_field *fields;
     size_t field_count;
     size_t fixed_size; /* bytes that a record of it has at least */
-    event_naming namings[EVENT_NAMINGS_MOST];
+    event_naming namings[EVENT_NAMINGS_MAX];
     size_t naming_count;
     char *kernel_filter;            /* what the kernel passes on; NULL: all */
     bool evaluate;                  /* the filter must be asked about each */

@@ -13,10 +13,10 @@
 #include <unistd.h>
 
 /* The kernel's own code lies together; so much of it is found by a table, a place for each so many bytes. */
-enum { BUCKET_SHIFT = 7, BUCKETS_MOST = 1 << 20 };
+enum { BUCKET_SHIFT = 7, BUCKETS_MAX = 1 << 20 };
 
 /* A function ends where the next one begins; the last ones before a gap end here. */
-enum { FUNCTION_SIZE_MOST = 1 << 20 };
+enum { FUNCTION_SIZE_MAX = 1 << 20 };
 
 typedef struct symbol {
     uint64_t address;
@@ -90,7 +90,7 @@ static void make_buckets(kallsyms *k)
         return;
     uint64_t first = k->symbols[0].address, span = k->symbols[k->count - 1].address - first;
     uint64_t count = (span >> BUCKET_SHIFT) + 1;
-    k->bucket_count = count < BUCKETS_MOST ? (size_t)count : BUCKETS_MOST;
+    k->bucket_count = count < BUCKETS_MAX ? (size_t)count : BUCKETS_MAX;
     k->buckets = calloc(k->bucket_count, sizeof *k->buckets);
     PROGRAM_REQUIRE(k->buckets != NULL, "out of memory");
     size_t at = 0;
@@ -184,7 +184,7 @@ static size_t count_up_to(const kallsyms *k, uint64_t address)
 nl_string kallsyms_find(const kallsyms *k, uint64_t address)
 {
     size_t count = count_up_to(k, address);
-    if (count == 0 || address - k->symbols[count - 1].address >= FUNCTION_SIZE_MOST)
+    if (count == 0 || address - k->symbols[count - 1].address >= FUNCTION_SIZE_MAX)
         return (nl_string){NULL, 0};
     const symbol *found = &k->symbols[count - 1];
     return (nl_string){k->names.data + found->name, found->size};

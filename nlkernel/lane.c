@@ -25,7 +25,7 @@
 enum { AT_ID = 0, AT_TID = 4 };
 
 /* Blocks are written so many bytes at a time; so many bytes of pages are one dump at most. */
-enum { BATCH_SIZE = 1 << 20, DUMP_MOST = 64 << 20 };
+enum { BATCH_SIZE = 1 << 20, DUMP_MAX = 64 << 20 };
 
 /* Fields of every record before the event's own. */
 enum { OWN_FIELDS = 3 };
@@ -320,10 +320,10 @@ static bool read_page(lane *l, bool *caught_up)
 /* The same of events with counters, some of them at a time. */
 static bool read_counted(lane *l, bool *caught_up)
 {
-    enum { EVENTS_MOST = 256 };
+    enum { EVENTS_MAX = 256 };
     counted_event event;
     int count = 0;
-    for (; count < EVENTS_MOST && counted_next(l->counted, &event); count++) {
+    for (; count < EVENTS_MAX && counted_next(l->counted, &event); count++) {
         int64_t time_ns = realtime_of(l->setup->clock, event.raw.time_ns);
         l->values = event.values;
         if (event.lost > 0)
@@ -331,7 +331,7 @@ static bool read_counted(lane *l, bool *caught_up)
         else
             take_event(l, &event.raw);
     }
-    *caught_up = count < EVENTS_MOST;
+    *caught_up = count < EVENTS_MAX;
     return count > 0;
 }
 
@@ -364,7 +364,7 @@ static void dump(lane *l, bool last)
     uint64_t events = l->events, lost = l->accounted;
     size_t bytes = 0;
     bool caught_up = false;
-    while ((last || !caught_up) && bytes < DUMP_MOST && !l->setup->sink->failed && read_some(l, &caught_up))
+    while ((last || !caught_up) && bytes < DUMP_MAX && !l->setup->sink->failed && read_some(l, &caught_up))
         bytes += l->setup->page_size;
     if (caught_up && (l->counted == NULL || last))
         settle_losses(l, last);

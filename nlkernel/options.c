@@ -76,7 +76,7 @@ static void add_cpu(recording_options *o, size_t cpu)
 static bool read_mask(recording_options *o, const char *digits)
 {
     size_t count = strlen(digits), before = o->cpu_count;
-    if (count == 0 || count > RECORDING_CPUS_MOST / 4)
+    if (count == 0 || count > RECORDING_CPUS_MAX / 4)
         return false;
     for (size_t i = 0; i < count; i++) {
         char c = digits[count - 1 - i];
@@ -96,17 +96,17 @@ static bool add_cpus(void *settings, const nl_option *row, const char *value, ch
     const char *at = value;
     (void)row;
     if (o->cpus == NULL)
-        o->cpus = calloc(RECORDING_CPUS_MOST, sizeof *o->cpus);
+        o->cpus = calloc(RECORDING_CPUS_MAX, sizeof *o->cpus);
     PROGRAM_REQUIRE(o->cpus != NULL, "out of memory");
     if (strncmp(value, "0x", 2) == 0)
         return read_mask(o, value + 2) || reject(message, "\"%.100s\" is not a mask of CPUs, such as 0x3d", value);
     do {
         long first = 0, last;
-        bool good = read_number(&at, 0, RECORDING_CPUS_MOST - 1, &first);
+        bool good = read_number(&at, 0, RECORDING_CPUS_MAX - 1, &first);
         last = first;
         if (good && *at == '-') {
             at++;
-            good = read_number(&at, first, RECORDING_CPUS_MOST - 1, &last);
+            good = read_number(&at, first, RECORDING_CPUS_MAX - 1, &last);
         }
         if (!good || (*at != ',' && *at != '\0'))
             return reject(message, "\"%.100s\" is not a list of CPUs, such as 0,2-5", value);
@@ -209,7 +209,7 @@ const nl_option recording_rows[] = {
     {.name = "buffer-size",
      .type = NL_OPTION_SIZE,
      .initial = "16m",
-     .minimum = RECORDING_BUFFER_LEAST,
+     .minimum = RECORDING_BUFFER_MIN,
      .maximum = (int64_t)1 << 34,
      NL_OPTION_MEMBER(recording_options, buffer_size),
      .help = "The size of the kernel's buffer of each CPU"},

@@ -33,7 +33,7 @@ typedef struct recording_options {
     char **command; /* NULL: none */
 } recording_options;
 
-enum { RECORDING_BUFFER_DEFAULT = 16 << 20, RECORDING_BUFFER_LEAST = 8 << 10, RECORDING_CPUS_MOST = 8192 };
+enum { RECORDING_BUFFER_DEFAULT = 16 << 20, RECORDING_BUFFER_MIN = 8 << 10, RECORDING_CPUS_MAX = 8192 };
 
 /* The rows of all commands that record, about a recording_options. */
 extern const nl_option recording_rows[];

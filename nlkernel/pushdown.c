@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* The kernel takes filters of less than a page. */
-enum { TEXT_MOST = 3000 };
+enum { TEXT_MAX = 3000 };
 
 /* What a part of the filter is for an event: known, or a text for the kernel. */
 typedef struct part {
@@ -60,7 +60,7 @@ static part join(part a, const char *word, part b)
     else if (a.kind == neutral || b.kind == neutral) {
         made = a.kind == neutral ? copy(&b) : copy(&a);
         made.inexact = a.inexact || b.inexact;
-    } else if (strlen(a.text) + strlen(b.text) > TEXT_MOST)
+    } else if (strlen(a.text) + strlen(b.text) > TEXT_MAX)
         made = perhaps;
     else {
         made = text_part("(%s) %s (%s)", a.text, word, b.text);

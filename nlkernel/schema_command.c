@@ -76,14 +76,14 @@ static int show(int argc, char **argv)
 
 /* ---- run ---- */
 
-enum { LOGS_MOST = 64 };
+enum { LOGS_MAX = 64 };
 
 typedef struct arguments {
     recording_options recording;
     reporting_options reporting;
     const char *name;
-    const char *kept;             /* where what is recorded stays; NULL: nowhere */
-    const char *extra[LOGS_MOST]; /* logs that are read besides */
+    const char *kept;            /* where what is recorded stays; NULL: nowhere */
+    const char *extra[LOGS_MAX]; /* logs that are read besides */
     size_t extra_count;
     char *vary;      /* NAME=VALUE,VALUE,...; NULL */
     char folder[64]; /* of files that go at the end */
@@ -93,8 +93,8 @@ static bool add_log(void *settings, const nl_option *row, const char *value, cha
 {
     arguments *a = settings;
     (void)row;
-    if (a->extra_count == LOGS_MOST) {
-        snprintf(message, NL_OPTION_MESSAGE_SIZE, "more than the maximum, %d", LOGS_MOST);
+    if (a->extra_count == LOGS_MAX) {
+        snprintf(message, NL_OPTION_MESSAGE_SIZE, "more than the maximum, %d", LOGS_MAX);
         return false;
     }
     a->extra[a->extra_count++] = value;
@@ -188,7 +188,7 @@ static bool runs_before(const nl_section *section)
 /* Does what the schema wants done before, and sets the command that it wants done while it records. */
 static bool prepare_workloads(arguments *a, const schema *s, char **logs, size_t *log_count)
 {
-    for (size_t i = 0; i < s->sections.count && *log_count + 2 < LOGS_MOST; i++) {
+    for (size_t i = 0; i < s->sections.count && *log_count + 2 < LOGS_MAX; i++) {
         const nl_section *section = &s->sections.list[i];
         bool before = runs_before(section);
         if (strcmp(section->kind, "workload") != 0 || (!before && a->recording.command != NULL))
@@ -318,7 +318,7 @@ static int run_and_report(arguments *a, schema_run *run, char **logs, size_t log
 static int run_schema(arguments *a)
 {
     schema_run run;
-    char *logs[LOGS_MOST];
+    char *logs[LOGS_MAX];
     size_t log_count = 0;
     const char *temporary = getenv("TMPDIR");
     if (!schema_run_open(&run, a->name, a->reporting.parameters, a->reporting.output)) {

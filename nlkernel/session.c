@@ -42,7 +42,7 @@ enum {
 
 /* Sizes of a page of the ring buffer: the larger one is asked for where the kernel knows of it and buffers are large.
  */
-enum { SUBBUFFER_KB = 32, SUBBUFFERS_LEAST = 64 };
+enum { SUBBUFFER_KB = 32, SUBBUFFERS_MIN = 64 };
 
 typedef struct session {
     const recording_options *options;
@@ -366,17 +366,17 @@ static bool choose_cpus(session *s)
 {
     const recording_options *o = s->options;
     long count = sysconf(_SC_NPROCESSORS_CONF);
-    char mask[RECORDING_CPUS_MOST / 4 + RECORDING_CPUS_MOST / 32 + 2];
+    char mask[RECORDING_CPUS_MAX / 4 + RECORDING_CPUS_MAX / 32 + 2];
     s->lanes = calloc(2 * (size_t)count, sizeof *s->lanes); /* where functions go elsewhere there are two for each */
     PROGRAM_REQUIRE(s->lanes != NULL, "out of memory");
-    unsigned words[RECORDING_CPUS_MOST / 32] = {0};
+    unsigned words[RECORDING_CPUS_MAX / 32] = {0};
     size_t word_count = (size_t)count / 32 + 1, size = 0;
     for (size_t cpu = (size_t)count; cpu < o->cpu_count; cpu++)
         if (o->cpus[cpu]) {
             nl_error_set("--cpu: there is no CPU %zu here: the last one is %ld", cpu, count - 1);
             return false;
         }
-    for (long cpu = 0; cpu < count && cpu < RECORDING_CPUS_MOST; cpu++) {
+    for (long cpu = 0; cpu < count && cpu < RECORDING_CPUS_MAX; cpu++) {
         if ((o->cpus != NULL && ((size_t)cpu >= o->cpu_count || !o->cpus[cpu])) || !has_cpu(s, cpu))
             continue;
         if (!add_lane(s, &s->setup, (int)cpu) || (s->shared.dir != NULL && !add_lane(s, &s->shared_setup, (int)cpu)))
@@ -432,7 +432,7 @@ static bool set_buffer(session *s, const instance *buffers, lane_setup *setup)
 
 static bool set_buffers(session *s)
 {
-    if (s->options->buffer_size >= (size_t)SUBBUFFERS_LEAST * SUBBUFFER_KB << 10) {
+    if (s->options->buffer_size >= (size_t)SUBBUFFERS_MIN * SUBBUFFER_KB << 10) {
         char text[32];
         snprintf(text, sizeof text, "%d", SUBBUFFER_KB);
         instance_write_if_there(&s->instance, "buffer_subbuf_size_kb", text);

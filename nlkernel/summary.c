@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOP_DEFAULT = 20, POINTS_MOST = 50000, ROWS_MOST = 100000 };
+enum { TOP_DEFAULT = 20, POINTS_MAX = 50000, ROWS_MAX = 100000 };
 
 /* ---- columns ---- */
 
@@ -68,7 +68,7 @@ static double of_mean(const summaries *all, const summary *s, summary_row *row)
 static int order_labels(const void *a, const void *b)
 {
     const summary_row *left = a, *right = b;
-    for (unsigned i = 0; i < SUMMARY_FIELDS_MOST && left->labels[i] != NULL && right->labels[i] != NULL; i++) {
+    for (unsigned i = 0; i < SUMMARY_FIELDS_MAX && left->labels[i] != NULL && right->labels[i] != NULL; i++) {
         int order = strcmp(left->labels[i], right->labels[i]);
         if (order != 0)
             return order;
@@ -139,9 +139,9 @@ static bool read_list(const reading *r, char **list, unsigned *count)
     char *word;
     while ((word = nl_word_next(&at, ",")) != NULL) {
         /* One place stays free: which of several values it is. */
-        if (*count == SUMMARY_FIELDS_MOST - 1) {
+        if (*count == SUMMARY_FIELDS_MAX - 1) {
             free(word);
-            return WRONG(r, "at most %d fields", SUMMARY_FIELDS_MOST - 1);
+            return WRONG(r, "at most %d fields", SUMMARY_FIELDS_MAX - 1);
         }
         list[(*count)++] = word;
     }
@@ -156,7 +156,7 @@ static bool read_columns(const reading *r, summary *s)
         unsigned i = 0;
         while (summary_columns[i].name != NULL && strcmp(summary_columns[i].name, word) != 0)
             i++;
-        bool good = summary_columns[i].name != NULL && s->column_count < SUMMARY_COLUMNS_MOST;
+        bool good = summary_columns[i].name != NULL && s->column_count < SUMMARY_COLUMNS_MAX;
         if (good)
             s->columns[s->column_count++] = i;
         else
@@ -272,7 +272,7 @@ static char *label_of(const nl_record *record, const char *name)
 
 static void free_row(summary_row *row)
 {
-    for (unsigned i = 0; i < SUMMARY_FIELDS_MOST; i++)
+    for (unsigned i = 0; i < SUMMARY_FIELDS_MAX; i++)
         free(row->labels[i]);
     nl_distribution_clear(&row->values);
     free(row->points);
@@ -288,8 +288,8 @@ static summary_row *row_of(summary *s, const nl_record *record, unsigned value)
     if (s->value_count > 1)
         wanted.labels[s->by_count] = strdup(s->values[value]);
     summary_row **found = tfind(&wanted, &s->tree, order_labels);
-    if (found != NULL || s->row_count >= ROWS_MOST) {
-        for (unsigned i = 0; i < SUMMARY_FIELDS_MOST; i++)
+    if (found != NULL || s->row_count >= ROWS_MAX) {
+        for (unsigned i = 0; i < SUMMARY_FIELDS_MAX; i++)
             free(wanted.labels[i]);
         s->left_out += found == NULL;
         return found != NULL ? *found : NULL;
@@ -313,7 +313,7 @@ static void add_point(summary_row *row, int64_t time_ns, double value)
     if (++row->point_skipped < row->point_step)
         return;
     row->point_skipped = 0;
-    if (row->point_count == POINTS_MOST) {
+    if (row->point_count == POINTS_MAX) {
         for (size_t i = 0; 2 * i < row->point_count; i++)
             row->points[i] = row->points[2 * i];
         row->point_count = (row->point_count + 1) / 2;
@@ -449,7 +449,7 @@ void summaries_free(summaries *all)
         tdestroy(s->tree, keep_row);
         for (size_t j = 0; j < s->row_count; j++)
             free_row(s->rows[j]);
-        for (unsigned j = 0; j < SUMMARY_FIELDS_MOST; j++) {
+        for (unsigned j = 0; j < SUMMARY_FIELDS_MAX; j++) {
             free(s->by[j]);
             free(s->values[j]);
         }

@@ -22,7 +22,7 @@
 #include "base/distribution.h"
 #include "schema.h"
 
-enum { SUMMARY_FIELDS_MOST = 16, SUMMARY_COLUMNS_MOST = 12 };
+enum { SUMMARY_FIELDS_MAX = 16, SUMMARY_COLUMNS_MAX = 12 };
 
 typedef struct summary_point {
     int64_t time_ns;
@@ -30,8 +30,8 @@ typedef struct summary_point {
 } summary_point;
 
 typedef struct summary_row {
-    char *labels[SUMMARY_FIELDS_MOST]; /* what it is by, and, when there are several values, which one */
-    unsigned value;                    /* which one */
+    char *labels[SUMMARY_FIELDS_MAX]; /* what it is by, and, when there are several values, which one */
+    unsigned value;                   /* which one */
     uint64_t count;
     double sum;
     nl_distribution values;
@@ -40,18 +40,18 @@ typedef struct summary_row {
 } summary_row;
 
 typedef enum summary_plot { PLOT_NONE, PLOT_CDF, PLOT_HISTOGRAM, PLOT_BARS, PLOT_SERIES, PLOT_POINTS } summary_plot;
-typedef enum summary_order { ORDER_SUM, ORDER_COUNT, ORDER_MOST, ORDER_KEY } summary_order;
+typedef enum summary_order { ORDER_SUM, ORDER_COUNT, ORDER_MAX, ORDER_KEY } summary_order;
 
 typedef struct summary {
     const char *name, *title;
     char *event; /* a glob */
     nl_filter *where;
-    char *by[SUMMARY_FIELDS_MOST];
+    char *by[SUMMARY_FIELDS_MAX];
     unsigned by_count;
-    char *values[SUMMARY_FIELDS_MOST];
+    char *values[SUMMARY_FIELDS_MAX];
     unsigned value_count; /* 0: records are counted */
     const char *unit, *share;
-    unsigned columns[SUMMARY_COLUMNS_MOST]; /* places in summary_columns */
+    unsigned columns[SUMMARY_COLUMNS_MAX]; /* places in summary_columns */
     unsigned column_count;
     summary_order order;
     unsigned long top;

@@ -21,7 +21,7 @@ enum {
     LINES = 10,
     BAR = 20,
     NAMES = 190, /* the names before bars end there */
-    BARS_MOST = 60,
+    BARS_MAX = 60,
     CDF_STEPS = 400,
     INTERVALS = 200
 };
@@ -45,7 +45,7 @@ static void write_share(double value, char out[UNITS_SIZE])
 static char *label_of(const summary_row *row)
 {
     GString *text = g_string_new(NULL);
-    for (unsigned i = 0; i < SUMMARY_FIELDS_MOST && row->labels[i] != NULL; i++)
+    for (unsigned i = 0; i < SUMMARY_FIELDS_MAX && row->labels[i] != NULL; i++)
         if (strcmp(row->labels[i], "-") != 0) /* which stands for a field that is not there */
             g_string_append_printf(text, "%s%s", text->len > 0 ? ", " : "", row->labels[i]);
     if (text->len == 0)
@@ -127,7 +127,7 @@ static double value_of(const summary *s, const summary_row *row)
 /* How many have a bar of their own; all others have one together. */
 static size_t bars_of(const summary *s)
 {
-    return s->row_count <= BARS_MOST ? s->row_count : BARS_MOST - 1;
+    return s->row_count <= BARS_MAX ? s->row_count : BARS_MAX - 1;
 }
 
 static void draw_bar(const chart *p, const summary *s, size_t place, const char *label, double value, unsigned color)
@@ -276,7 +276,7 @@ static int height_of(const summary *s)
 {
     if (!is_drawn(s))
         return 0;
-    return s->plot == PLOT_BARS ? MARGIN + BAR * (int)MIN(s->row_count, BARS_MOST) : PANEL;
+    return s->plot == PLOT_BARS ? MARGIN + BAR * (int)MIN(s->row_count, BARS_MAX) : PANEL;
 }
 
 static void draw(cairo_t *cr, void *user)

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { LABEL_LEAST = 12, LABEL_MOST = 48, COLUMN = 11 };
+enum { LABEL_MIN = 12, LABEL_MAX = 48, COLUMN = 11 };
 
 void summary_write(const summary *s, char kind, double value, char out[32])
 {
@@ -34,7 +34,7 @@ void summary_write(const summary *s, char kind, double value, char out[32])
 static void print_label(const char *label, int width)
 {
     int size = 0;
-    for (; size < LABEL_MOST && label[size] != '\0'; size++)
+    for (; size < LABEL_MAX && label[size] != '\0'; size++)
         putchar((unsigned char)label[size] < ' ' || label[size] == 127 ? '?' : label[size]);
     printf("%*s", width - size + 2, "");
 }
@@ -45,7 +45,7 @@ static int width_of(const summary *s, unsigned label, size_t rows)
     for (size_t i = 0; i < rows; i++)
         if (strlen(s->rows[i]->labels[label]) > width)
             width = strlen(s->rows[i]->labels[label]);
-    return width < LABEL_LEAST ? LABEL_LEAST : width > LABEL_MOST ? LABEL_MOST : (int)width;
+    return width < LABEL_MIN ? LABEL_MIN : width > LABEL_MAX ? LABEL_MAX : (int)width;
 }
 
 static void print_row(const summaries *all, const summary *s, size_t at, const int *widths)
@@ -64,7 +64,7 @@ static void print_row(const summaries *all, const summary *s, size_t at, const i
 
 static void print_table(const summaries *all, const summary *s, long top)
 {
-    int widths[SUMMARY_FIELDS_MOST] = {0};
+    int widths[SUMMARY_FIELDS_MAX] = {0};
     size_t most = top < 0 ? s->top : (size_t)top, rows = most == 0 || s->row_count < most ? s->row_count : most;
     printf("\n%s\n", s->title);
     if (rows == 0) {

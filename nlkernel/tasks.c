@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* So many are remembered; then all are forgotten, and looked up again. */
-enum { TASKS_MOST = 1 << 16, NAMES_MOST = 1 << 12, FIRST_SLOTS = 256 };
+enum { TASKS_MAX = 1 << 16, NAMES_MAX = 1 << 12, FIRST_SLOTS = 256 };
 
 #define SAVED_EVERY_NS (NL_NS_PER_SECOND / 5)
 
@@ -106,7 +106,7 @@ static void grow_tasks(tasks *t)
 
 static task *find_or_add(tasks *t, int tid)
 {
-    if (t->count >= TASKS_MOST || t->name_count >= NAMES_MOST)
+    if (t->count >= TASKS_MAX || t->name_count >= NAMES_MAX)
         tasks_free(t);
     if (t->count >= t->capacity / 2)
         grow_tasks(t);

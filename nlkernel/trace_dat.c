@@ -16,7 +16,7 @@
 static const char magic[] = "\x17\x08\x44tracing";
 
 /* What a file may claim that something compressed is large, at most. */
-enum { UNPACKED_MOST = 1 << 30, EVENT_IDS = 65536 };
+enum { UNPACKED_MAX = 1 << 30, EVENT_IDS = 65536 };
 
 /* Sections and options of version 7; options of version 6 are the first ones. */
 enum {
@@ -108,8 +108,8 @@ static bool say_damaged(const char *what)
 
 static bool has_page_size(const trace_dat *t)
 {
-    enum { LEAST = 64 };
-    return t->page_size >= LEAST || say_damaged("a page's size");
+    enum { MIN = 64 };
+    return t->page_size >= MIN || say_damaged("a page's size");
 }
 
 static bool has_layout(const trace_dat *t)
@@ -214,7 +214,7 @@ static bool unpack(trace_dat *t, bytes *b)
 {
     uint64_t size = take_number(b, 4), whole = take_number(b, 4);
     const char *at = take(b, size);
-    if (at == NULL || whole > UNPACKED_MOST)
+    if (at == NULL || whole > UNPACKED_MAX)
         return false;
     nl_buffer *out = &t->unpacked;
     out->size = 0;
@@ -362,10 +362,10 @@ static bool take_option_7(trace_dat *t, uint64_t id, bytes option, bool buffers)
 /* Goes through all options: what describes first, the buffers in a second round. */
 static bool take_options_7(trace_dat *t, uint64_t offset, bool buffers)
 {
-    enum { SECTIONS_MOST = 1000 };
+    enum { SECTIONS_MAX = 1000 };
     nl_buffer copy = {0};
     bool good = true;
-    for (int sections = 0; good && offset != 0 && sections < SECTIONS_MOST; sections++) {
+    for (int sections = 0; good && offset != 0 && sections < SECTIONS_MAX; sections++) {
         bytes section = section_at(t, offset, 0);
         if (section.bad) {
             good = say_damaged("a section of options");

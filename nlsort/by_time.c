@@ -19,13 +19,13 @@
 enum {
     WRITTEN_AT_ONCE = 256 << 10,
     OVERHEAD = 8 << 20, /* beside tables: buffers, the program itself */
-    LOGS_MOST = 64,     /* that are merged together */
-    LOG_MOST = 8 << 20, /* bytes of memory for one of them */
-    LOG_LEAST = 1 << 20,
+    LOGS_MAX = 64,      /* that are merged together */
+    LOG_MAX = 8 << 20,  /* bytes of memory for one of them */
+    LOG_MIN = 1 << 20,
     LINE_SHOWN = 200,
-    PAGE_MOST = 64 << 10, /* more that a file may take where it is mapped */
-    SHORT_LINE = 100,     /* bytes of a line, as is guessed: lines are rather longer */
-    SHARES_MOST = 16,     /* of the result, for each of which all files are gone through */
+    PAGE_MAX = 64 << 10, /* more that a file may take where it is mapped */
+    SHORT_LINE = 100,    /* bytes of a line, as is guessed: lines are rather longer */
+    SHARES_MAX = 16,     /* of the result, for each of which all files are gone through */
 };
 
 typedef struct sorting {
@@ -42,7 +42,7 @@ static size_t size_of_files(const by_time *what)
     for (size_t i = 0; i < what->file_count; i++) {
         struct stat status;
         if (stat(what->files[i], &status) == 0 && S_ISREG(status.st_mode))
-            total += (size_t)status.st_size + PAGE_MOST;
+            total += (size_t)status.st_size + PAGE_MAX;
     }
     return total;
 }
@@ -71,7 +71,7 @@ static bool should_refer(size_t total, size_t memory)
     struct rlimit addresses;
     size_t lines = total / SHORT_LINE;
     return getrlimit(RLIMIT_AS, &addresses) == 0 && addresses.rlim_cur == RLIM_INFINITY &&
-           lines * TABLE_LINE_COST <= memory / 4 * 3 && gather_share(memory, lines) >= total / SHARES_MOST &&
+           lines * TABLE_LINE_COST <= memory / 4 * 3 && gather_share(memory, lines) >= total / SHARES_MAX &&
            memory_of_cache() >= total + memory;
 }
 
@@ -193,12 +193,12 @@ by_time_result by_time_sort(const by_time *what)
 static size_t memory_of_log(const by_time *what)
 {
     size_t memory = what->memory / 2 / (what->file_count + 1);
-    return memory > LOG_MOST ? LOG_MOST : memory;
+    return memory > LOG_MAX ? LOG_MAX : memory;
 }
 
 bool by_time_can_merge(const by_time *what)
 {
-    return what->file_count <= LOGS_MOST && memory_of_log(what) >= LOG_LEAST;
+    return what->file_count <= LOGS_MAX && memory_of_log(what) >= LOG_MIN;
 }
 
 static void tell_merged(void *user, const char *path, uint64_t record, nl_string line)
@@ -212,8 +212,8 @@ static void tell_merged(void *user, const char *path, uint64_t record, nl_string
 by_time_result by_time_merge(const by_time *what)
 {
     bool ordered = true;
-    ordered_log *logs[LOGS_MOST];
-    cursor *cursors[LOGS_MOST];
+    ordered_log *logs[LOGS_MAX];
+    cursor *cursors[LOGS_MAX];
     size_t count = 0, cursor_count = 0;
     for (size_t i = 0; i < what->file_count; i++) {
         ordered_log *log =
@@ -243,8 +243,7 @@ bool by_time_check(const by_time *what)
 {
     bool ordered = true;
     for (size_t i = 0; i < what->file_count && ordered; i++) {
-        ordered_log *log =
-            ordered_open(what->settings, what->files[i], LOG_MOST, what->reverse, tell_checked, &ordered);
+        ordered_log *log = ordered_open(what->settings, what->files[i], LOG_MAX, what->reverse, tell_checked, &ordered);
         if (log == NULL)
             continue;
         cursor *c = ordered_cursor(log, 0);

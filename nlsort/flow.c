@@ -16,8 +16,8 @@
 enum {
     SLOTS = 64,
     AHEAD = 8, /* slots that may be read while others are written; the window is the rest */
-    SLOT_MOST = 512 << 10,
-    SLOT_LEAST = 64 << 10,
+    SLOT_MAX = 512 << 10,
+    SLOT_MIN = 64 << 10,
     SLOTS_IN_MEMORY = 256, /* at least: lists of short lines take more than their text */
     SHORT_LINE = 100,      /* bytes, as is guessed */
     PLACES = 16,           /* of the file that are looked at beforehand */
@@ -324,7 +324,7 @@ bool flow_run(const flow_settings *settings)
     if (fstat(settings->fd, &status) != 0)
         return false;
     size_t slot_size = settings->memory / SLOTS_IN_MEMORY;
-    slot_size = slot_size > SLOT_MOST ? SLOT_MOST : slot_size < SLOT_LEAST ? SLOT_LEAST : slot_size;
+    slot_size = slot_size > SLOT_MAX ? SLOT_MAX : slot_size < SLOT_MIN ? SLOT_MIN : slot_size;
     flow f = {.settings = settings,
               .slot_size = slot_size,
               .file_size = (size_t)status.st_size,

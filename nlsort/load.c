@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 enum {
-    PIECE_MOST = 4 << 20,
-    PIECE_LEAST = 64 << 10,
+    PIECE_MAX = 4 << 20,
+    PIECE_MIN = 64 << 10,
     PIECES_IN_MEMORY = 64, /* at least */
     SHORTEST_LINE = 20,    /* of a plain one: DATE=YYYYMMDDhhmmss and its newline */
     SIDE_SHARE = 8,        /* that part of memory is for records that are written anew */
@@ -437,15 +437,15 @@ bool load_into(load *l, table *t)
 {
     if (l->decoding)
         return decode_rest(l, t);
-    size_t used = t->used, counts[WORKERS_MOST];
-    for (size_t i = 0; i < WORKERS_MOST; i++)
+    size_t used = t->used, counts[WORKERS_MAX];
+    for (size_t i = 0; i < WORKERS_MAX; i++)
         counts[i] = t->lists[i].count;
     size_t piece = t->memory / PIECES_IN_MEMORY;
     segment s = {.l = l,
                  .t = t,
-                 .piece = piece > PIECE_MOST    ? PIECE_MOST
-                          : piece < PIECE_LEAST ? PIECE_LEAST
-                                                : piece,
+                 .piece = piece > PIECE_MAX   ? PIECE_MAX
+                          : piece < PIECE_MIN ? PIECE_MIN
+                                              : piece,
                  .lock = PTHREAD_MUTEX_INITIALIZER};
     if (!table_map(t, l->fd, l->at, &s.start, &s.end, &s.whole)) {
         l->decoding = true;
@@ -454,7 +454,7 @@ bool load_into(load *l, table *t)
     workers_run(s.end - s.start <= s.piece ? 1 : workers_count(), read_parts, &s);
     if (s.met_nul) {
         table_unmap(t, used);
-        for (size_t i = 0; i < WORKERS_MOST; i++)
+        for (size_t i = 0; i < WORKERS_MAX; i++)
             t->lists[i].count = counts[i];
         free(s.parts);
         l->decoding = true;

@@ -25,9 +25,9 @@
 enum {
     WRITE_SIZE = 256 << 10,
     RUN_BUFFER = 1 << 20,
-    RUN_BUFFER_LEAST = 16 << 10,
+    RUN_BUFFER_MIN = 16 << 10,
     DESCRIPTORS_KEPT = 16, /* beside the inputs of a merge */
-    MEMORY_LEAST = 16 << 20,
+    MEMORY_MIN = 16 << 20,
 };
 
 typedef struct arguments {
@@ -413,7 +413,7 @@ static stream **new_streams(size_t count)
 static size_t run_buffer(const arguments *a, size_t runs)
 {
     size_t share = a->memory / (runs + 1);
-    return share > RUN_BUFFER ? RUN_BUFFER : share < RUN_BUFFER_LEAST ? RUN_BUFFER_LEAST : share;
+    return share > RUN_BUFFER ? RUN_BUFFER : share < RUN_BUFFER_MIN ? RUN_BUFFER_MIN : share;
 }
 
 static void sort(arguments *a, result *r)
@@ -568,8 +568,8 @@ int main(int argc, char **argv)
     check_together(&a);
     settle_format(&a);
     key_set_reverse(a.key, a.reverse);
-    if (a.memory < MEMORY_LEAST)
-        a.memory = MEMORY_LEAST;
+    if (a.memory < MEMORY_MIN)
+        a.memory = MEMORY_MIN;
     expand_sources(&a);
     bool good = true;
     if (a.window_ns > 0) {

@@ -12,9 +12,9 @@
 enum {
     DIGIT_BITS = 11,
     DIGITS = 1 << DIGIT_BITS,
-    NEAR = 16,              /* so many pieces that a line may be away from its place are near */
-    GROUP_MOST = 128 << 10, /* lines of one first digit that are ordered in a processor's cache, or nearly */
-    GROUP_LEAST = 32,       /* fewer are put in order one by one */
+    NEAR = 16,             /* so many pieces that a line may be away from its place are near */
+    GROUP_MAX = 128 << 10, /* lines of one first digit that are ordered in a processor's cache, or nearly */
+    GROUP_MIN = 32,        /* fewer are put in order one by one */
 };
 
 /* Lines that are read one behind the other. */
@@ -187,7 +187,7 @@ static void sort_few(nl_scanned_line *lines, size_t count)
 
 static void sort_group(nl_scanned_line *lines, size_t count, nl_scanned_line *spare)
 {
-    if (count < GROUP_LEAST) {
+    if (count < GROUP_MIN) {
         sort_few(lines, count);
         return;
     }
@@ -226,7 +226,7 @@ static bool sort_by_groups(const span *spans, size_t span_count, digit first, si
             own += counts[worker][i];
         g.largest = own > g.largest ? own : g.largest;
     }
-    if (g.largest > GROUP_MOST)
+    if (g.largest > GROUP_MAX)
         return false;
     distribute_counted(&p);
     g.ends = counts[p.workers - 1]; /* where the last worker's lines of each digit ended */
@@ -237,7 +237,7 @@ static bool sort_by_groups(const span *spans, size_t span_count, digit first, si
 static nl_scanned_line *sort_by_digits(table *t, int64_t least, int64_t most)
 {
     size_t workers = workers_count();
-    span *spans = calloc(t->piece_count, sizeof *spans), parts[WORKERS_MOST];
+    span *spans = calloc(t->piece_count, sizeof *spans), parts[WORKERS_MAX];
     size_t(*counts)[DIGITS] = calloc(workers, sizeof *counts);
     if (spans == NULL || counts == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");

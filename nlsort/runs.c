@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 enum {
-    BLOCK_MOST = 256 << 10, /* bytes of text, about */
-    BLOCK_LEAST = 16 << 10,
+    BLOCK_MAX = 256 << 10, /* bytes of text, about */
+    BLOCK_MIN = 16 << 10,
     BLOCKS_IN_MEMORY = 1024, /* at least */
     BLOCK_COST = 2,          /* what a block takes more than its text, at most: so many times that */
     FORGOTTEN_AT_ONCE = 4 << 20,
@@ -51,9 +51,9 @@ runs *runs_new(const char *directory, size_t memory)
     size_t block = memory / BLOCKS_IN_MEMORY;
     *r = (runs){.directory = directory,
                 .memory = memory,
-                .block = block > BLOCK_MOST    ? BLOCK_MOST
-                         : block < BLOCK_LEAST ? BLOCK_LEAST
-                                               : block,
+                .block = block > BLOCK_MAX   ? BLOCK_MAX
+                         : block < BLOCK_MIN ? BLOCK_MIN
+                                             : block,
                 .file = {.fd = -1}};
     return r;
 }

@@ -18,7 +18,7 @@
 
 enum {
     SLACK = 128 << 20,      /* of address space, for a record when there is just no room left */
-    GROWTH_LEAST = 4 << 10, /* lines */
+    GROWTH_MIN = 4 << 10,   /* lines */
     PIECE_LINES = 64 << 10, /* of those that are added one by one */
 };
 
@@ -82,7 +82,7 @@ table *table_new(size_t memory, size_t files, bool reverse)
 
 void table_free_lists(table *t)
 {
-    for (size_t i = 0; i < WORKERS_MOST; i++)
+    for (size_t i = 0; i < WORKERS_MAX; i++)
         line_list_free(&t->lists[i]);
     t->piece_count = 0;
 }
@@ -102,7 +102,7 @@ void table_free(table *t)
 
 void table_clear(table *t)
 {
-    for (size_t i = 0; i < WORKERS_MOST; i++)
+    for (size_t i = 0; i < WORKERS_MAX; i++)
         t->lists[i].count = 0;
     t->piece_count = 0;
     t->line_count = 0;
@@ -217,8 +217,8 @@ void line_list_reserve(line_list *list, size_t count)
     if (list->count + count <= list->capacity)
         return;
     size_t capacity = list->capacity + list->capacity / 2;
-    if (capacity < list->count + count + GROWTH_LEAST)
-        capacity = list->count + count + GROWTH_LEAST;
+    if (capacity < list->count + count + GROWTH_MIN)
+        capacity = list->count + count + GROWTH_MIN;
     list->lines = big_resize(list->lines, list->capacity * sizeof *list->lines, capacity * sizeof *list->lines);
     list->capacity = capacity;
 }

@@ -50,7 +50,7 @@ typedef struct table {
     size_t range_count;
     size_t range_capacity;
     size_t goal; /* bytes of text of files of which there is to be no more; 0: as many as there is memory for */
-    line_list lists[WORKERS_MOST];
+    line_list lists[WORKERS_MAX];
     piece *pieces;
     size_t piece_count;
     size_t piece_capacity;

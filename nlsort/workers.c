@@ -14,7 +14,7 @@ size_t workers_count(void)
     if (sched_getaffinity(0, sizeof usable, &usable) != 0)
         return 2;
     int count = CPU_COUNT(&usable);
-    return count < 1 ? 1 : count > WORKERS_MOST ? WORKERS_MOST : (size_t)count;
+    return count < 1 ? 1 : count > WORKERS_MAX ? WORKERS_MAX : (size_t)count;
 }
 
 typedef struct task {
@@ -32,8 +32,8 @@ static void *run(void *argument)
 
 void workers_run(size_t count, void (*work)(void *user, size_t worker), void *user)
 {
-    pthread_t threads[WORKERS_MOST];
-    task tasks[WORKERS_MOST];
+    pthread_t threads[WORKERS_MAX];
+    task tasks[WORKERS_MAX];
     for (size_t i = 1; i < count; i++) {
         tasks[i] = (task){work, user, i};
         int why = pthread_create(&threads[i], NULL, run, &tasks[i]);

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-enum { WORKERS_MOST = 8 };
+enum { WORKERS_MAX = 8 };
 
 size_t workers_count(void);
 

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { UNDER_WAY = 128, FILES_MOST = 4 };
+enum { UNDER_WAY = 128, FILES_MAX = 4 };
 
 static double now(void)
 {
@@ -113,15 +113,15 @@ static void fetch_all(natsConnection *connection, jsCtx *js, const source *s)
 int main(int argc, char **argv)
 {
     int count = argc - 4;
-    if (count < 1 || count > FILES_MOST) {
-        fprintf(stderr, "usage: nats_plain HOST:PORT STREAM REPLICAS FILE... (%d at most)\n", FILES_MOST);
+    if (count < 1 || count > FILES_MAX) {
+        fprintf(stderr, "usage: nats_plain HOST:PORT STREAM REPLICAS FILE... (%d at most)\n", FILES_MAX);
         return 2;
     }
     natsConnection *connection;
     jsCtx *js;
     jsOptions options;
     char url[128];
-    source sources[FILES_MOST] = {0};
+    source sources[FILES_MAX] = {0};
     snprintf(url, sizeof url, "nats://%s", argv[1]);
     must(natsConnection_ConnectTo(&connection, url), "connect");
     jsOptions_Init(&options);

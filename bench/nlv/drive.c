@@ -32,7 +32,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { FRAMES_MOST = 20000, PANS = 6, PLACES = 5, INDEX_WAIT_MS = 5000 };
+enum { FRAMES_MAX = 20000, PANS = 6, PLACES = 5, INDEX_WAIT_MS = 5000 };
 
 static double now_s(void)
 {
@@ -51,7 +51,7 @@ static double spent_s(void)
 }
 
 typedef struct frames {
-    double ms[FRAMES_MOST], spent_ms[FRAMES_MOST];
+    double ms[FRAMES_MAX], spent_ms[FRAMES_MAX];
     size_t count;
 } frames;
 
@@ -89,7 +89,7 @@ typedef struct driver {
 
 static void take(frames *f, double ms, double spent_ms)
 {
-    if (f->count == FRAMES_MOST)
+    if (f->count == FRAMES_MAX)
         return;
     f->ms[f->count] = ms;
     f->spent_ms[f->count++] = spent_ms;

@@ -274,10 +274,10 @@ static void copy_names(JNIEnv *env, jobjectArray names, nl_string *out, jsize co
 JAVA(jlong, newKind)(JNIEnv *env, jclass class, jint level, jbyteArray event, jobjectArray names)
 {
     (void)class;
-    enum { MOST = 16 };
-    nl_string list[MOST] = {{0}};
+    enum { MAX = 16 };
+    nl_string list[MAX] = {{0}};
     jsize count = (*env)->GetArrayLength(env, names);
-    count = count < MOST ? count : MOST;
+    count = count < MAX ? count : MAX;
     copy_names(env, names, list, count);
     nl_string name = {0};
     name.data = copy_bytes(env, event, &name.size);

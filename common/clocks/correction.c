@@ -24,7 +24,7 @@
 /* Times of 1843 to 2096 are reckoned with: the difference of any two has room in 64 bits. */
 #define TIME_MOST_NS INT64_C(4000000000000000000)
 
-enum { HOSTS_MOST = 1 << 16, NO_HOST = UINT32_MAX };
+enum { HOSTS_MAX = 1 << 16, NO_HOST = UINT32_MAX };
 
 /* What ties two hosts: of whichever is known first it makes a bound of the other. */
 typedef struct relation {
@@ -73,7 +73,7 @@ static uint32_t host_of(correction *c, nl_string name)
     size_t number = name_table_find(&c->names, name);
     if (number != NAME_NONE)
         return (uint32_t)number;
-    if (name.size == 0 || c->names.count >= HOSTS_MOST)
+    if (name.size == 0 || c->names.count >= HOSTS_MAX)
         return NO_HOST;
     number = name_table_add(&c->names, name);
     if (number >= c->room) {

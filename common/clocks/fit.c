@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    ROUNDS = 90,        /* of a search by thirds: (2/3)^90 of the range is left */
-    BOUNDS_MOST = 4096, /* per clock: of more, those are kept that bound most, a few for each stretch of time */
+    ROUNDS = 90,       /* of a search by thirds: (2/3)^90 of the range is left */
+    BOUNDS_MAX = 4096, /* per clock: of more, those are kept that bound most, a few for each stretch of time */
 };
 
 #define STEEPEST 0.002 /* 2000 ppm: no clock drifts as fast, nor is it adjusted as fast by the kernel */
@@ -163,8 +163,8 @@ static fit_piece make_piece(const fit_bound *bounds, size_t count, double usual)
  */
 static size_t thin(fit_bound *bounds, size_t count)
 {
-    enum { STRETCHES = BOUNDS_MOST / 2 };
-    if (count <= BOUNDS_MOST)
+    enum { STRETCHES = BOUNDS_MAX / 2 };
+    if (count <= BOUNDS_MAX)
         return count;
     size_t step = (count + STRETCHES - 1) / STRETCHES, kept = 0;
     stretch all = {bounds, count, bounds[0].time_ns};

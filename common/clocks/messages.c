@@ -11,7 +11,7 @@
 #include <strings.h>
 
 enum {
-    MOST = 16 << 20, /* messages: what comes then is not looked at */
+    MAX = 16 << 20, /* messages: what comes then is not looked at */
     NONE = UINT32_MAX,
     STEM_SIZE = 256,
 };
@@ -201,7 +201,7 @@ void messages_put(messages *m, const nl_record *record, uint32_t host)
 {
     event_kind kind = look_up(m, record->event);
     uint64_t key = kind.pair;
-    if (kind.side == NEITHER || m->count >= MOST || !hash_ids(m->options, record, &key))
+    if (kind.side == NEITHER || m->count >= MAX || !hash_ids(m->options, record, &key))
         return;
     key = key == 0 ? 1 : key;
     if (2 * (m->count + 1) > m->room)

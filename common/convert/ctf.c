@@ -19,9 +19,9 @@
 #include <sys/stat.h>
 
 enum {
-    FOLDER_DEPTH = 16,    /* within one another */
-    FIELD_DEPTH = 32,     /* likewise */
-    ROOM_LEAST = 1 << 16, /* bytes for names and arrays of a record */
+    FOLDER_DEPTH = 16,  /* within one another */
+    FIELD_DEPTH = 32,   /* likewise */
+    ROOM_MIN = 1 << 16, /* bytes for names and arrays of a record */
 };
 
 typedef struct ctf_reader {
@@ -244,7 +244,7 @@ static void set_host(ctf_reader *r, const bt_stream *stream)
 static bool begin_record(ctf_reader *r, const bt_clock_snapshot *time, const bt_stream *stream)
 {
     int64_t time_ns = 0;
-    builder_begin(&r->builder, ROOM_LEAST);
+    builder_begin(&r->builder, ROOM_MIN);
     if (time == NULL ||
         bt_clock_snapshot_get_ns_from_origin(time, &time_ns) != BT_CLOCK_SNAPSHOT_GET_NS_FROM_ORIGIN_STATUS_OK) {
         bt_current_thread_clear_error();

@@ -17,18 +17,18 @@
 
 #include <stdlib.h>
 
-enum { DEPTH_MOST = 64, NAME_MOST = 64, CPUS_MOST = 4096 };
+enum { DEPTH_MAX = 64, NAME_MAX = 64, CPUS_MAX = 4096 };
 
 /* Whose calls a CPU's lines are about, and what of them was entered and not left. */
 typedef struct graph_cpu {
     int64_t tid; /* -1: not known */
-    char within[DEPTH_MOST][NAME_MOST];
+    char within[DEPTH_MAX][NAME_MAX];
 } graph_cpu;
 
 typedef struct ftrace_reader {
     importer base;
     builder builder;
-    graph_cpu *cpus[CPUS_MOST];
+    graph_cpu *cpus[CPUS_MAX];
     int64_t last_ns; /* lines without a time have the latest one */
 } ftrace_reader;
 
@@ -143,7 +143,7 @@ static int64_t duration_of(nl_string text)
 static graph_cpu *cpu_of(ftrace_reader *r, nl_string digits)
 {
     size_t number = (size_t)number_of(digits);
-    if (digits.size > 5 || number >= CPUS_MOST)
+    if (digits.size > 5 || number >= CPUS_MAX)
         return NULL;
     if (r->cpus[number] == NULL) {
         r->cpus[number] = calloc(1, sizeof *r->cpus[number]);
@@ -195,11 +195,11 @@ static void take_graph(ftrace_reader *r, const trace_head *h, nl_string text, in
         return; /* a remark, as events beside the calls are */
     bool is_exit = *text.data == '}';
     nl_string name = {NULL, 0};
-    char *within = depth < DEPTH_MOST ? cpu->within[depth] : NULL;
+    char *within = depth < DEPTH_MAX ? cpu->within[depth] : NULL;
     if (!is_exit) {
         name = take_name(&text);
         if (within != NULL)
-            snprintf(within, NAME_MOST, "%.*s", (int)name.size, name.data);
+            snprintf(within, NAME_MAX, "%.*s", (int)name.size, name.data);
     } else if (text_find(text, "/* ") != NULL) {
         const char *at = text_find(text, "/* ") + 3;
         nl_string remark = {at, (size_t)(text.data + text.size - at)};
@@ -371,7 +371,7 @@ static importer *open_reader(void *shared)
 static void close_reader(importer *base)
 {
     ftrace_reader *r = (ftrace_reader *)base;
-    for (size_t i = 0; i < CPUS_MOST; i++)
+    for (size_t i = 0; i < CPUS_MAX; i++)
         free(r->cpus[i]);
     builder_free(&r->builder);
     free(r);

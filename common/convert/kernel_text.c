@@ -7,9 +7,9 @@
 /* SECONDS.FRACTION: */
 bool kernel_text_time(nl_string *text, int64_t *time_ns)
 {
-    enum { SECONDS_MOST = 9 };
+    enum { SECONDS_MAX = 9 };
     nl_string seconds, fraction;
-    if (!text_digits(text, &seconds) || seconds.size > SECONDS_MOST || !text_take(text, ".") ||
+    if (!text_digits(text, &seconds) || seconds.size > SECONDS_MAX || !text_take(text, ".") ||
         !text_digits(text, &fraction) || fraction.size > 9 || !text_take(text, ":"))
         return false;
     int64_t ns = 0;

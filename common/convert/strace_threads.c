@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAMES_MOST = 1000, NAME_SIZE_MOST = 255 };
+enum { NAMES_MAX = 1000, NAME_SIZE_MAX = 255 };
 
 static void *or_die(void *memory)
 {
@@ -93,15 +93,15 @@ void strace_threads_end(strace_threads *all, strace_thread *t)
 
 uint16_t strace_threads_name(strace_threads *all, nl_string name)
 {
-    if (name.size == 0 || name.size > NAME_SIZE_MOST)
+    if (name.size == 0 || name.size > NAME_SIZE_MAX)
         return 0;
     for (size_t i = all->name_count; i > 0; i--)
         if (all->names[i - 1].size == name.size && memcmp(all->names[i - 1].data, name.data, name.size) == 0)
             return (uint16_t)i;
-    if (all->name_count == NAMES_MOST)
+    if (all->name_count == NAMES_MAX)
         return 0;
     if (all->names == NULL)
-        all->names = or_die(calloc(NAMES_MOST, sizeof *all->names));
+        all->names = or_die(calloc(NAMES_MAX, sizeof *all->names));
     char *copy = or_die(malloc(name.size));
     memcpy(copy, name.data, name.size);
     all->names[all->name_count++] = (nl_string){copy, name.size};

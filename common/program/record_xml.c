@@ -12,7 +12,7 @@ static const bool is_plain[256] = {[' '] = true,          ['!'] = true, ['#' ...
                                    ['\'' ... ';'] = true, ['='] = true, ['?' ... '~'] = true};
 
 enum {
-    MOST = 6,    /* bytes that stand for one: &quot; */
+    MAX = 6,     /* bytes that stand for one: &quot; */
     FRAME = 128, /* more than what a record's tags or a field's take by themselves, each attribute's name and base64's
                     end */
 };
@@ -69,7 +69,7 @@ static char *put_text(char *to, nl_string text, bool attribute)
 
 bool xml_put_text(nl_buffer *out, nl_string text, bool attribute)
 {
-    nl_buffer_reserve(out, MOST * text.size);
+    nl_buffer_reserve(out, MAX * text.size);
     char *to = put_text(out->data + out->size, text, attribute);
     if (to != NULL)
         out->size = (size_t)(to - out->data);
@@ -124,11 +124,11 @@ static char *put_field(nl_buffer *out, char *to, const nl_field *field)
 
 static void make_room(const nl_record *record, size_t all_members, nl_buffer *out)
 {
-    size_t size = FRAME + MOST * all_members;
+    size_t size = FRAME + MAX * all_members;
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_field *field = &record->fields[i];
         size += FRAME + NL_FIELD_TEXT_SIZE + field->name.size;
-        size += field->type == NL_TYPE_STRING ? MOST * field->string.size : 0;
+        size += field->type == NL_TYPE_STRING ? MAX * field->string.size : 0;
     }
     nl_buffer_reserve(out, size);
 }

@@ -9,9 +9,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { FIRST = 3, MOST = 64 };
+enum { FIRST = 3, MAX = 64 };
 
-static char *names[MOST];
+static char *names[MAX];
 static size_t count;
 
 static void take(size_t number, const char **list)
@@ -28,7 +28,7 @@ void inherited_find(void)
 {
     const char *pid = getenv("LISTEN_PID"), *sockets = getenv("LISTEN_FDS"), *list = getenv("LISTEN_FDNAMES");
     unsigned long wanted = sockets != NULL ? strtoul(sockets, NULL, 10) : 0;
-    if (pid != NULL && strtol(pid, NULL, 10) == (long)getpid() && wanted <= MOST) {
+    if (pid != NULL && strtol(pid, NULL, 10) == (long)getpid() && wanted <= MAX) {
         list = list != NULL ? list : "";
         for (; count < wanted; count++)
             take(count, &list);

@@ -246,12 +246,12 @@ void make_take(nl_synthesis *s, rule *r, event *e)
 
 static void keep_spare(nl_synthesis *s, nl_record *record)
 {
-    enum { SPARE_MOST = 64 };
+    enum { SPARE_MAX = 64 };
     if (s->spare == NULL)
-        s->spare = calloc(SPARE_MOST, sizeof(nl_record *));
+        s->spare = calloc(SPARE_MAX, sizeof(nl_record *));
     PROGRAM_REQUIRE(s->spare != NULL, "out of memory");
     nl_record_clear(record);
-    if (s->spare_count < SPARE_MOST)
+    if (s->spare_count < SPARE_MAX)
         s->spare[s->spare_count++] = record;
     else
         nl_record_free(record);

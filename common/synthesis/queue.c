@@ -67,10 +67,10 @@ static source *make_source(nl_synthesis *s, const text *name)
     source *made = calloc(1, sizeof *made);
     PROGRAM_REQUIRE(made != NULL, "out of memory");
     made->name = name;
-    made->clauses = calloc(CLAUSES_MOST, sizeof(clause *));
+    made->clauses = calloc(CLAUSES_MAX, sizeof(clause *));
     PROGRAM_REQUIRE(made->clauses != NULL, "out of memory");
     for (size_t i = 0; i < s->rule_count; i++)
-        for (size_t j = 0; j < s->rules[i].clause_count && made->clause_count < CLAUSES_MOST; j++)
+        for (size_t j = 0; j < s->rules[i].clause_count && made->clause_count < CLAUSES_MAX; j++)
             if (is_meant(&s->rules[i].clauses[j], name->data))
                 made->clauses[made->clause_count++] = &s->rules[i].clauses[j];
     if (made->clause_count == 0) {
@@ -263,15 +263,15 @@ static void process_waiting(nl_synthesis *s, int64_t before_ns, size_t most)
 
 static void wait_for_others(nl_synthesis *s, event *e)
 {
-    enum { WAITING_MOST = 1 << 23 };
+    enum { WAITING_MAX = 1 << 23 };
     if (s->waiting_count == s->waiting_capacity) {
         s->waiting_capacity = s->waiting_capacity == 0 ? 1024 : 2 * s->waiting_capacity;
         s->waiting = reallocarray(s->waiting, s->waiting_capacity, sizeof(event *));
         PROGRAM_REQUIRE(s->waiting != NULL, "out of memory");
     }
     s->waiting[s->waiting_count++] = e;
-    if (s->waiting_count >= WAITING_MOST)
-        process_waiting(s, INT64_MAX, WAITING_MOST / 2);
+    if (s->waiting_count >= WAITING_MAX)
+        process_waiting(s, INT64_MAX, WAITING_MAX / 2);
 }
 
 void queue_take(nl_synthesis *s, const nl_record *record, const rule *maker)

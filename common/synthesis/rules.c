@@ -173,8 +173,8 @@ static bool read_keys(reading *r, clause *c, char *fields)
         return WRONG(r, "key: names of fields are wanted, with commas between");
     for (char *save = NULL, *one = strtok_r(fields, ",", &save); good && one != NULL;
          one = strtok_r(NULL, ",", &save)) {
-        if (c->key_count == KEYS_MOST)
-            return WRONG(r, "key: at most %d fields", KEYS_MOST);
+        if (c->key_count == KEYS_MAX)
+            return WRONG(r, "key: at most %d fields", KEYS_MAX);
         good = read_field_name(r, one, &c->keys[c->key_count++]);
     }
     return good;
@@ -201,8 +201,8 @@ static bool read_label(reading *r, rule *into, const char *label, unsigned *numb
     for (*number = 0; *number < into->label_count; (*number)++)
         if (strcmp(into->labels[*number], label) == 0)
             return true;
-    if (into->label_count == LABELS_MOST)
-        return WRONG(r, "there are at most %d states", LABELS_MOST);
+    if (into->label_count == LABELS_MAX)
+        return WRONG(r, "there are at most %d states", LABELS_MAX);
     into->labels[into->label_count] = strdup(label);
     PROGRAM_REQUIRE(into->labels[into->label_count] != NULL, "out of memory");
     into->label_count++;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FILE_MOST = 1 << 20 };
+enum { FILE_MAX = 1 << 20 };
 
 bool nl_sections_error(const nl_sections *s, unsigned line, const char *format, ...)
 {
@@ -215,13 +215,13 @@ bool nl_sections_read(nl_sections *s, const char *path, const char *const *param
 {
     *s = (nl_sections){0};
     FILE *file = fopen(path, "re");
-    char *text = calloc(1, FILE_MOST + 1);
+    char *text = calloc(1, FILE_MAX + 1);
     PROGRAM_REQUIRE(text != NULL, "out of memory");
-    size_t size = file != NULL ? fread(text, 1, FILE_MOST, file) : 0;
+    size_t size = file != NULL ? fread(text, 1, FILE_MAX, file) : 0;
     bool good = file != NULL && !ferror(file);
     if (!good)
         nl_error_set_errno("%s", path);
-    else if (strlen(text) != size || size == FILE_MOST)
+    else if (strlen(text) != size || size == FILE_MAX)
         good = nl_error_set("%s: this is no text, or too long", path) == NL_OK;
     if (file != NULL)
         fclose(file);

@@ -37,8 +37,8 @@ typedef struct subject {
     unsigned base;  /* the same without marks, where these overlay it */
     bool guessed;
     int64_t since_ns;
-    unsigned marks;                /* a bit for each label */
-    int64_t spent_ns[LABELS_MOST]; /* in this segment */
+    unsigned marks;               /* a bit for each label */
+    int64_t spent_ns[LABELS_MAX]; /* in this segment */
     past pasts[PASTS];
     unsigned past_count;
     event *segment; /* with which it began */

@@ -15,7 +15,7 @@ typedef struct total {
 } total;
 
 /* What is said of a key once it has been quiet so long is nothing. */
-enum { QUIET_MOST = 10, GAP_MOST = 1000 };
+enum { QUIET_MAX = 10, GAP_MAX = 1000 };
 
 static total *total_of(nl_synthesis *s, rule *r, const key *k)
 {
@@ -143,7 +143,7 @@ static bool say(entry *e, void *user)
     else if (t->count > 0 || now->r->kind == RULE_RATE)
         say_sum(now, t);
     reset(t);
-    if (t->quiet < QUIET_MOST || (t->entry.key.count == 0 && now->r->kind == RULE_RATE))
+    if (t->quiet < QUIET_MAX || (t->entry.key.count == 0 && now->r->kind == RULE_RATE))
         return false;
     free_total(t);
     return true;
@@ -157,7 +157,7 @@ void sum_advance(nl_synthesis *s, rule *r, int64_t now_ns)
             r->next_ns = interval_end(r, now_ns);
         return;
     }
-    if ((now_ns - r->next_ns) / r->every_ns > GAP_MOST) {
+    if ((now_ns - r->next_ns) / r->every_ns > GAP_MAX) {
         map_visit(&r->entries, say, &(saying){s, r, r->next_ns});
         r->next_ns = now_ns / r->every_ns * r->every_ns;
     }

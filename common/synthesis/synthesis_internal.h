@@ -15,7 +15,7 @@
 #include "synthesis/sections.h"
 #include "synthesis/symbols.h"
 
-enum { KEYS_MOST = 6, CLAUSES_MOST = 64, ENTRIES_MOST = 1 << 20 };
+enum { KEYS_MAX = 6, CLAUSES_MAX = 64, ENTRIES_MAX = 1 << 20 };
 
 /* ---- values ---- */
 
@@ -41,7 +41,7 @@ typedef struct value {
 } value;
 
 typedef struct key {
-    value values[KEYS_MOST];
+    value values[KEYS_MAX];
     unsigned count;
 } key;
 
@@ -141,7 +141,7 @@ typedef struct clause {
     role role;
     char **patterns; /* globs of events' names */
     size_t pattern_count;
-    unsigned keys[KEYS_MOST]; /* numbers of names */
+    unsigned keys[KEYS_MAX]; /* numbers of names */
     unsigned key_count;
     carrier from, to;
     unsigned id;     /* of a follow's begin: the field that numbers the request; NO_FIELD */
@@ -153,7 +153,7 @@ typedef struct clause {
     unsigned line;
 } clause;
 
-enum { NO_FIELD = ~0u, LABELS_MOST = 24 };
+enum { NO_FIELD = ~0u, LABELS_MAX = 24 };
 
 typedef enum rule_kind {
     RULE_MAKE,
@@ -172,16 +172,16 @@ typedef struct rule {
     size_t clause_count;
     making *makings; /* fields that it makes */
     size_t making_count;
-    unsigned key_names[KEYS_MOST]; /* of a sum: what its keys are called */
-    unsigned value_field;          /* of a sum; NO_FIELD: they are counted only */
-    int64_t every_ns;              /* of a sum; 0: at the end */
-    int64_t longest_ns;            /* of spans and follows: what lasts longer is forgotten; 0: nothing */
-    bool keep;                     /* of a span: begun again, it goes on */
-    bool pair;                     /* of a span: both ends become records */
-    bool segments;                 /* of states: each becomes a record */
-    bool changes;                  /* of states: each change becomes a record */
-    bool overlay;                  /* of states: marks do not only say what waits are for */
-    char *labels[LABELS_MOST];     /* of states */
+    unsigned key_names[KEYS_MAX]; /* of a sum: what its keys are called */
+    unsigned value_field;         /* of a sum; NO_FIELD: they are counted only */
+    int64_t every_ns;             /* of a sum; 0: at the end */
+    int64_t longest_ns;           /* of spans and follows: what lasts longer is forgotten; 0: nothing */
+    bool keep;                    /* of a span: begun again, it goes on */
+    bool pair;                    /* of a span: both ends become records */
+    bool segments;                /* of states: each becomes a record */
+    bool changes;                 /* of states: each change becomes a record */
+    bool overlay;                 /* of states: marks do not only say what waits are for */
+    char *labels[LABELS_MAX];     /* of states */
     unsigned label_count;
 
     map entries;

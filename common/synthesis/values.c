@@ -237,7 +237,7 @@ entry *map_put(map *m, const key *k, size_t size, bool *added)
     *added = *place == NULL;
     if (!*added)
         return *place;
-    if (m->count >= ENTRIES_MOST)
+    if (m->count >= ENTRIES_MAX)
         return NULL;
     entry *e = calloc(1, size);
     PROGRAM_REQUIRE(e != NULL, "out of memory");

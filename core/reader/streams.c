@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 
-enum { FIRST_SLOTS = 8, YOUNG_MOST = NL_STREAMS_MOST / 2 };
+enum { FIRST_SLOTS = 8, YOUNG_MAX = NL_STREAMS_MAX / 2 };
 
 typedef struct nl_stream_table table;
 
@@ -75,7 +75,7 @@ static void free_table(nl_streams *streams, table *t)
 nl_stream *nl_streams_find(nl_streams *streams, const unsigned char id[NL_BLOCK_STREAM_SIZE])
 {
     table *young = &streams->young, *old = &streams->old;
-    if (young->count == YOUNG_MOST) {
+    if (young->count == YOUNG_MAX) {
         free_table(streams, old);
         *old = *young;
         *young = (table){0};

@@ -15,7 +15,7 @@
 
 #include "reader/decoder.h"
 
-enum { NL_STREAMS_MOST = 65536 };
+enum { NL_STREAMS_MAX = 65536 };
 
 typedef struct nl_stream_gaps {
     size_t count, capacity;

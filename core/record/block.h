@@ -69,7 +69,7 @@ enum { NL_BLOCK_TYPE_OFFSET = 1 };
  * A question for the time, and its answer (doc/binary-format.md, "Time"). The question is a block whose payload is one
  * time; the answer a frame with that time, two of the collector's, and its name.
  */
-enum { NL_TIME_QUESTION_SIZE = NL_BLOCK_HEADER_SIZE + 8, NL_TIME_ANSWER_LEAST = 24 };
+enum { NL_TIME_QUESTION_SIZE = NL_BLOCK_HEADER_SIZE + 8, NL_TIME_ANSWER_MIN = 24 };
 #define NL_TIME_ANSWER_MAGIC "NLT1"
 
 /* Writes the block that asks, sent at sent_ns by this clock. */

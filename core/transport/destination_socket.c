@@ -30,7 +30,7 @@ enum {
     BACK_OFF_MS = 1000,
     LINGER_MS = 1000,
     EXCHANGE_MS = 500,
-    FRAME_MOST = 64 << 10,
+    FRAME_MAX = 64 << 10,
     HEARD_AT_ONCE = 64, /* reads: who says more than so many buffers hold must not keep the log from its work */
 };
 
@@ -96,16 +96,16 @@ static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
 /* The answer to a question for the time. One that comes too late is for a question that nobody waits for. */
 static void take_time(socket_destination *s, const char *bytes, size_t size)
 {
-    if (size < NL_TIME_ANSWER_LEAST || s->asked_ns == 0 || (int64_t)nl_le64_get(bytes) != s->asked_ns)
+    if (size < NL_TIME_ANSWER_MIN || s->asked_ns == 0 || (int64_t)nl_le64_get(bytes) != s->asked_ns)
         return;
     uint64_t came = nl_le64_get(bytes + 8), left = nl_le64_get(bytes + 16);
     if (came > INT64_MAX / 2 || left > INT64_MAX / 2) /* no time of our days, and differences are to fit */
         return;
     s->answer[0] = (int64_t)came;
     s->answer[1] = (int64_t)left;
-    size_t name = size - NL_TIME_ANSWER_LEAST;
+    size_t name = size - NL_TIME_ANSWER_MIN;
     snprintf(s->collector, sizeof s->collector, "%.*s", name < sizeof s->collector ? (int)name : 0,
-             bytes + NL_TIME_ANSWER_LEAST);
+             bytes + NL_TIME_ANSWER_MIN);
     s->answered = true;
     s->asked_ns = 0;
 }
@@ -116,8 +116,8 @@ static bool take_frame(socket_destination *s, bool *understood)
     enum { HEAD = 8 };
     const char *at = s->said.data;
     size_t size = s->said.size >= HEAD ? nl_le32_get(at + 4) : 0;
-    *understood = s->said.size < HEAD || size <= FRAME_MOST;
-    if (s->said.size < HEAD || size > FRAME_MOST || s->said.size - HEAD < size)
+    *understood = s->said.size < HEAD || size <= FRAME_MAX;
+    if (s->said.size < HEAD || size > FRAME_MAX || s->said.size - HEAD < size)
         return false;
     if (memcmp(at, "NLA1", 4) == 0 && size == sizeof s->blocks_acknowledged)
         s->blocks_acknowledged = nl_le64_get(at + HEAD);

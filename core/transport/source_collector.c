@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { TIMEOUT_MS = 10000, ANSWER_MOST = 16 << 10 };
+enum { TIMEOUT_MS = 10000, ANSWER_MAX = 16 << 10 };
 
 /* Appends NAME="value", as ULM quotes it. */
 static void add(nl_buffer *line, const char *name, const char *value)
@@ -73,7 +73,7 @@ static nl_status ask(nl_channel *channel, const nl_buffer *line)
 static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *line_size)
 {
     int64_t deadline_ns = nl_deadline_ns(TIMEOUT_MS);
-    while (answer->size < ANSWER_MOST) {
+    while (answer->size < ANSWER_MAX) {
         char bytes[512], words[NL_CHANNEL_WORDS];
         ssize_t got = nl_channel_read(channel, bytes, sizeof bytes);
         int why = got < 0 ? errno : 0;

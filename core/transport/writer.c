@@ -15,7 +15,7 @@
 #include <string.h>
 #include <strings.h>
 
-enum { ZSTD_LEVEL_MOST = 19 };
+enum { ZSTD_LEVEL_MAX = 19 };
 
 struct nl_writer {
     nl_destination *destination;
@@ -47,7 +47,7 @@ nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, 
     } else if (strcmp(name, "zstd") == 0) {
         values = "from 0 (not compressed) to 19";
         size_t level;
-        if (nl_size_parse(value, &level) && level <= ZSTD_LEVEL_MOST) {
+        if (nl_size_parse(value, &level) && level <= ZSTD_LEVEL_MAX) {
             options->zstd_level = level == 0 ? -1 : (int)level;
             return NL_OK;
         }

@@ -25,7 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ENDS_MOST = 64, PACKET_MOST = 65536, BATCH = 64 };
+enum { ENDS_MAX = 64, PACKET_MAX = 65536, BATCH = 64 };
 
 typedef struct end {
     char *name; /* of the namespace; "" for the one it was started in */
@@ -38,7 +38,7 @@ typedef struct end {
 
 typedef struct emulator {
     path_settings settings;
-    end ends[ENDS_MOST];
+    end ends[ENDS_MAX];
     size_t count;
     uint64_t astray; /* packets for nobody */
 } emulator;
@@ -97,7 +97,7 @@ static bool open_ends(emulator *m)
     for (size_t i = 0; good && i < m->count; i++) {
         end *e = &m->ends[i];
         path_settings settings = m->settings;
-        settings.seed = settings.seed * ENDS_MOST + i;
+        settings.seed = settings.seed * ENDS_MAX + i;
         e->way = path_new(&settings);
         if (e->way == NULL)
             good = fail(e, "make its path");
@@ -129,7 +129,7 @@ static end *destination(emulator *m, const end *from, const unsigned char *packe
 
 static void read_packets(emulator *m, end *from)
 {
-    unsigned char packet[PACKET_MOST];
+    unsigned char packet[PACKET_MAX];
     for (int i = 0; i < BATCH; i++) {
         ssize_t size = read(from->fd, packet, sizeof packet);
         if (size <= 0)
@@ -154,7 +154,7 @@ static void write_packets(end *to)
 
 static void run(emulator *m, const sigset_t *open_signals)
 {
-    struct pollfd polled[ENDS_MOST];
+    struct pollfd polled[ENDS_MAX];
     for (size_t i = 0; i < m->count; i++)
         polled[i] = (struct pollfd){.fd = m->ends[i].fd, .events = POLLIN};
     while (!stopping) {
@@ -210,8 +210,8 @@ static double wanted(struct argp_state *state, const char *text, const unit *uni
 /* NAMESPACE:DEVICE[=ADDRESS/BITS] */
 static void add_end(struct argp_state *state, emulator *m, char *text)
 {
-    if (m->count == ENDS_MOST)
-        argp_error(state, "no more than %d ends", ENDS_MOST);
+    if (m->count == ENDS_MAX)
+        argp_error(state, "no more than %d ends", ENDS_MAX);
     end *e = &m->ends[m->count++];
     char *device = strrchr(text, ':'), *network = device != NULL ? strchr(device, '=') : NULL;
     if (device == NULL || device[1] == '\0') {

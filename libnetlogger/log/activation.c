@@ -16,7 +16,7 @@
 enum {
     LOOK_EVERY_NS = 250 * 1000000,
     FRESH_NS = 50 * 1000000, /* a file may change again without its time changing: so long a time is too short */
-    FILE_MOST = 1 << 20,     /* bytes that are read */
+    FILE_MAX = 1 << 20,      /* bytes that are read */
 };
 
 /* ---- lists of commands, each with its NUL ---- */
@@ -171,7 +171,7 @@ static char *read_file(const char *path, struct stat *seen)
         return NULL;
     char *text = NULL;
     if (fstat(fd, seen) == 0 && S_ISREG(seen->st_mode)) {
-        text = malloc(FILE_MOST + 1);
+        text = malloc(FILE_MAX + 1);
         if (text == NULL) {
             close(fd);
             nl_memory_failed();
@@ -179,7 +179,7 @@ static char *read_file(const char *path, struct stat *seen)
         }
         size_t size = 0;
         ssize_t got;
-        while (size < FILE_MOST && (got = read(fd, text + size, FILE_MOST - size)) > 0)
+        while (size < FILE_MAX && (got = read(fd, text + size, FILE_MAX - size)) > 0)
             size += (size_t)got;
         text[size] = '\0';
         for (size_t i = 0; i < size; i++)

@@ -13,11 +13,11 @@ enum {
     NUMBERS_SIZE = NL_FIELDS_MAX * NL_VARINT_SIZE, /* what all numbers of an event can take */
     BLOCK_SIZE = 60 << 10,                         /* of records that follow one another quickly */
     BLOCK_EVENTS = 64 << 10,                       /* bytes of a ring that may go into one block in any case */
-    RUN_EVENT_MOST = 4096,
+    RUN_EVENT_MAX = 4096,
     LARGE_SIZE = 64 << 10, /* more than the definition of a shape takes */
     AHEAD = 2048,          /* bytes of the ring that are on their way from the producer's processor */
 };
-_Static_assert(RUN_EVENT_MOST / 2 + NUMBERS_SIZE + NL_BLOCK_RECORD_HEAD < RUN_EVENT_MOST, "there is room for one more");
+_Static_assert(RUN_EVENT_MAX / 2 + NUMBERS_SIZE + NL_BLOCK_RECORD_HEAD < RUN_EVENT_MAX, "there is room for one more");
 
 static nl_type type_of(unsigned raw_type)
 {
@@ -209,7 +209,7 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
                                                                    uint64_t until_ticks, bool bmi2)
 {
     nl_block_writer *block = &drain->block;
-    if (!nl_buffer_reserve(&block->records, BLOCK_SIZE + RUN_EVENT_MOST))
+    if (!nl_buffer_reserve(&block->records, BLOCK_SIZE + RUN_EVENT_MAX))
         return 0;
     char *records = block->records.data, *at = records + block->records.size, *full = records + BLOCK_SIZE;
     const nl_clock_segment clock = nl_clock_segment_in_use(&drain->clock);
@@ -230,7 +230,7 @@ static inline __attribute__((always_inline)) uint64_t put_run_with(nl_drain *dra
         if (!turn_to_site(drain, header.site, &latest))
             break;
         size_t left = (size_t)header.size - latest.site->least_size; /* a very large number when it is none */
-        if (left > RUN_EVENT_MOST / 2 || header.size > published - position || header.ticks > until_ticks ||
+        if (left > RUN_EVENT_MAX / 2 || header.size > published - position || header.ticks > until_ticks ||
             !nl_clock_segment_has(&clock, header.ticks))
             break;
         int64_t time_ns = nl_clock_segment_time_ns(&clock, header.ticks);

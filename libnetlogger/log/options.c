@@ -15,10 +15,10 @@
 
 enum {
     RING_DEFAULT = 1 << 20,
-    RING_LEAST = 64 << 10,
-    RING_MOST = 1 << 30,
+    RING_MIN = 64 << 10,
+    RING_MAX = 1 << 30,
     SPOOL_DEFAULT = 256 << 20,
-    SPOOL_LEAST = 1 << 20,
+    SPOOL_MIN = 1 << 20,
     SYNC_DEFAULT_S = 1,
     BLOCK_DEFAULT_S = 10,
     CLOCK_DEFAULT_S = 60,
@@ -79,9 +79,9 @@ static int64_t default_clock(bool collector)
 static bool read_ring_size(const char *value, size_t *size)
 {
     size_t wanted;
-    if (!nl_size_parse(value, &wanted) || wanted > RING_MOST)
+    if (!nl_size_parse(value, &wanted) || wanted > RING_MAX)
         return false;
-    for (*size = RING_LEAST; *size < wanted;)
+    for (*size = RING_MIN; *size < wanted;)
         *size *= 2;
     return true;
 }
@@ -138,7 +138,7 @@ static nl_status read_own(const nl_url_option *option, nl_log_options *options)
     else if (strcmp(name, "spool") == 0)
         good = *(options->spool = value) != '\0';
     else if (strcmp(name, "spool_size") == 0)
-        good = nl_size_parse(value, &options->spool_size) && options->spool_size >= SPOOL_LEAST;
+        good = nl_size_parse(value, &options->spool_size) && options->spool_size >= SPOOL_MIN;
     else if (strcmp(name, "spool_full") == 0)
         good = read_spool_policy(value, &options->spool_oldest);
     else if (strcmp(name, "fsync") == 0)

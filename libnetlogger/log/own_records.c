@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* A destination that stays away must not let these fill the memory: those that come after so many are not kept. */
-enum { SAID_MOST = 10000 };
+enum { SAID_MAX = 10000 };
 
 /* What is encoded of them at once: well within what a batch has room for (NL_SHARED_BATCH_SIZE), as it can't be
  * divided. */
@@ -31,7 +31,7 @@ void nl_log_say(nl_log *log, nl_record *record)
 {
     nl_log_control *control = &log->control;
     pthread_mutex_lock(&log->mutex);
-    bool good = record != NULL && !(record->flags & NL_RECORD_INCOMPLETE) && control->said_count < SAID_MOST;
+    bool good = record != NULL && !(record->flags & NL_RECORD_INCOMPLETE) && control->said_count < SAID_MAX;
     nl_record **said = good ? reallocarray(control->said, control->said_count + 1, sizeof(nl_record *)) : NULL;
     if (said != NULL) {
         control->said = said;

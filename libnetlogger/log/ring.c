@@ -221,7 +221,7 @@ static void set_limit(nl_ring *ring)
 
 static bool find_room(nl_ring *ring, size_t size, nl_level level, void (*wake)(void *user), void *user)
 {
-    if (size > ring_size(ring) / 4 || size > NL_EVENT_MOST)
+    if (size > ring_size(ring) / 4 || size > NL_EVENT_MAX)
         return false;
     const nl_ring_policy *policy = ring->policy;
     bool minor = policy->kind == NL_POLICY_LEVEL && level > policy->keep_level;

@@ -42,9 +42,9 @@ enum {
  * The largest event. As text it takes four times as much, and the batch that it comes into, which may hold some
  * already, must have room for that: otherwise it would stand in the way of all that follows for ever.
  */
-enum { NL_EVENT_MOST = 960 << 10 };
-_Static_assert(4 * NL_EVENT_MOST + (256 << 10) <= NL_SHARED_BATCH_SIZE, "a batch has room for any event");
-_Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MOST, "no NL_EVENT is larger: it does not ask");
+enum { NL_EVENT_MAX = 960 << 10 };
+_Static_assert(4 * NL_EVENT_MAX + (256 << 10) <= NL_SHARED_BATCH_SIZE, "a batch has room for any event");
+_Static_assert(NL_FIELDS_MAX *NL_VALUE_SIZE_MAX + 1024 <= NL_EVENT_MAX, "no NL_EVENT is larger: it does not ask");
 
 /* The sites of events that are no NL_EVENT's. */
 enum {

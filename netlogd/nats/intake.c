@@ -21,14 +21,14 @@
 enum {
     ACK_WAIT_S = 10,
     IN_PROGRESS_MS = 3000,
-    ASK_FOR = 64,            /* messages, at once */
-    ASK_BYTES = 4 << 20,     /* and no more than these */
-    HERE_MOST = 3 * ASK_FOR, /* messages of a shard that are here, or asked for */
-    REQUESTS = 2,            /* that the server has, of a shard */
-    REQUEST_S = 5,           /* for so long */
-    REQUEST_LATE_MS = 1500,  /* after which it is not waited for */
-    PENDING_MOST = 4096,     /* messages of a shard that are not acknowledged */
-    OTHERS_MS = 300,         /* to answer that they read it */
+    ASK_FOR = 64,           /* messages, at once */
+    ASK_BYTES = 4 << 20,    /* and no more than these */
+    HERE_MAX = 3 * ASK_FOR, /* messages of a shard that are here, or asked for */
+    REQUESTS = 2,           /* that the server has, of a shard */
+    REQUEST_S = 5,          /* for so long */
+    REQUEST_LATE_MS = 1500, /* after which it is not waited for */
+    PENDING_MAX = 4096,     /* messages of a shard that are not acknowledged */
+    OTHERS_MS = 300,        /* to answer that they read it */
     RETRY_MS = 1000,
     TURN_MS = 250,
     ID_SIZE = 33,
@@ -438,7 +438,7 @@ static nl_status begin_shard(nats_intake *in, shard *s)
         config.Durable = in->place->durable;
         config.AckPolicy = js_AckExplicit;
         config.AckWait = ACK_WAIT_S * (int64_t)NL_NS_PER_SECOND;
-        config.MaxAckPending = PENDING_MOST;
+        config.MaxAckPending = PENDING_MAX;
         status = js_AddConsumer(&info, in->link->js, s->stream, &config, NULL, &code);
     }
     if (status != NATS_OK)
@@ -568,7 +568,7 @@ static void choose_requests(nats_intake *in, telling *what, int64_t now)
                 s->asked[k].left = 0;
             coming += s->asked[k].left;
         }
-        for (int k = 0; k < REQUESTS && coming + ASK_FOR <= HERE_MOST; k++)
+        for (int k = 0; k < REQUESTS && coming + ASK_FOR <= HERE_MAX; k++)
             if (s->asked[k].left == 0) {
                 choose_request(what, i, s, &s->asked[k], now);
                 coming += ASK_FOR;

@@ -16,7 +16,7 @@ enum {
     RECONNECT_MS = 200,
     WRITE_MS = 10000, /* a slow link gets on in it */
     PING_MS = 5000,   /* so that a server that went silent is left after some seconds */
-    PINGS_MOST = 2,
+    PINGS_MAX = 2,
     FLUSH_MS = 1000,
     API_MS = 3000,
     CALLBACKS_S = 10, /* that one which runs may take */
@@ -78,7 +78,7 @@ static natsStatus set_options(natsOptions *options, nats_link *link, natsConnect
     natsOptions_SetMaxReconnect(options, -1);
     natsOptions_SetReconnectWait(options, RECONNECT_MS);
     natsOptions_SetPingInterval(options, PING_MS);
-    natsOptions_SetMaxPingsOut(options, PINGS_MOST);
+    natsOptions_SetMaxPingsOut(options, PINGS_MAX);
     natsOptions_SetWriteDeadline(options, WRITE_MS);
     natsOptions_SetNoEcho(options, true);
     natsOptions_SetErrorHandler(options, on_error, NULL);
@@ -181,7 +181,7 @@ static nl_status count_shards(nats_link *link, const char *stream, unsigned *sha
         return nats_failure(link->place->name, status, code);
     const char *text = info->Config->Description;
     *wrong = text == NULL || sscanf(text, "netlogger shard %u of %u", &first, shards) != 2 || first != 1 ||
-             *shards < 1 || *shards > NATS_SHARDS_MOST;
+             *shards < 1 || *shards > NATS_SHARDS_MAX;
     jsStreamInfo_Destroy(info);
     return *wrong ? failure("%s: stream %s is there, and was not made by netlogd", link->place->name, stream) : NL_OK;
 }

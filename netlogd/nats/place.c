@@ -14,10 +14,10 @@
 enum {
     PORT = 4222,
     SHARDS_DEFAULT_REPLICAS = 1,
-    REPLICAS_MOST = 5,
-    NAME_MOST = 64,
-    PART_MOST = 100, /* bytes of a subject's part, before they are escaped */
-    SERVERS_MOST = 64,
+    REPLICAS_MAX = 5,
+    NAME_MAX = 64,
+    PART_MAX = 100, /* bytes of a subject's part, before they are escaped */
+    SERVERS_MAX = 64,
 };
 
 static const int64_t week_ns = 7 * 86400 * (int64_t)NL_NS_PER_SECOND;
@@ -43,8 +43,8 @@ static nl_status set_name(char **place, const char *value, const char *also)
     for (const char *at = value; *at != '\0'; at++)
         if (strchr(letters, *at) == NULL && strchr(also, *at) == NULL)
             return failure("letters, digits, _ and - are wanted");
-    if (strlen(value) > NAME_MOST)
-        return failure("it is longer than %d characters", NAME_MOST);
+    if (strlen(value) > NAME_MAX)
+        return failure("it is longer than %d characters", NAME_MAX);
     return set_text(place, value);
 }
 
@@ -94,7 +94,7 @@ static nl_status set_share(nats_place *place, const char *value)
 {
     char *end = NULL;
     unsigned long share = strtoul(value, &end, 10), of = *end == '/' ? strtoul(end + 1, &end, 10) : 0;
-    if (*end != '\0' || share < 1 || share > of || of > NATS_SHARDS_MOST)
+    if (*end != '\0' || share < 1 || share > of || of > NATS_SHARDS_MAX)
         return failure("K/N is wanted: 1/2 and 2/2 for two that share it");
     place->share = (unsigned)share;
     place->of_shares = (unsigned)of;
@@ -150,9 +150,9 @@ static nl_status set_common(nats_place *place, const char *name, const char *val
     if (strcmp(name, "subject") == 0)
         return set_subject(&place->subject, value);
     if (strcmp(name, "shards") == 0)
-        return set_number(&place->shards, value, NATS_SHARDS_MOST);
+        return set_number(&place->shards, value, NATS_SHARDS_MAX);
     if (strcmp(name, "replicas") == 0)
-        return set_number(&place->replicas, value, REPLICAS_MOST);
+        return set_number(&place->replicas, value, REPLICAS_MAX);
     if (strcmp(name, "max_age") == 0)
         return set_time(&place->max_age_ns, value);
     if (strcmp(name, "max_bytes") == 0)
@@ -202,7 +202,7 @@ static nl_status read_options(nats_place *place, const nl_url *url, bool output)
 static nl_status add_server(nats_place *place, const char *text, size_t size)
 {
     char *server, part[256];
-    if (size == 0 || size >= sizeof part || place->server_count == SERVERS_MOST)
+    if (size == 0 || size >= sizeof part || place->server_count == SERVERS_MAX)
         return failure(size == 0 ? "a host is empty" : "that are too many hosts");
     memcpy(part, text, size);
     part[size] = '\0';
@@ -294,7 +294,7 @@ void nats_subject_add(nl_buffer *subject, nl_string text)
 {
     static const char forbidden[] = ".*>%";
     nl_buffer_append(subject, text.size > 0 ? "." : "._", text.size > 0 ? 1 : 2);
-    size_t size = text.size < PART_MOST ? text.size : PART_MOST;
+    size_t size = text.size < PART_MAX ? text.size : PART_MAX;
     for (size_t i = 0; i < size; i++) {
         char byte = text.data[i], escaped[4];
         if (byte > ' ' && byte < 0x7f && strchr(forbidden, byte) == NULL)

@@ -33,7 +33,7 @@
 
 #include "transport/url.h"
 
-enum { NATS_SHARDS_MOST = 256 };
+enum { NATS_SHARDS_MAX = 256 };
 
 typedef struct nats_place {
     char *name; /* for messages: without user, password and options */

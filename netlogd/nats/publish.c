@@ -28,8 +28,8 @@
 
 enum {
     WINDOW = 16,          /* every other one may fail, and a reader may begin in the middle */
-    MESSAGES_MOST = 2048, /* of one delivery, but for its last block's parts */
-    BYTES_MOST = 8 << 20, /* likewise */
+    MESSAGES_MAX = 2048,  /* of one delivery, but for its last block's parts */
+    BYTES_MAX = 8 << 20,  /* likewise */
     TOGETHER = 256 << 10, /* bytes of a message of several blocks */
     HEADERS = 1 << 10,    /* of a message's bytes, at most */
     NO_LEADER_MS = 100,   /* then it is tried again */
@@ -71,8 +71,8 @@ typedef struct publisher {
     piece *pieces;
     size_t piece_count, piece_capacity;
     size_t bytes;
-    size_t open[NATS_SHARDS_MOST];    /* by shard, plus 1: the message that more blocks go into */
-    unsigned count[NATS_SHARDS_MOST]; /* messages of each */
+    size_t open[NATS_SHARDS_MAX];    /* by shard, plus 1: the message that more blocks go into */
+    unsigned count[NATS_SHARDS_MAX]; /* messages of each */
 
     /* Shared with libnats' threads: the states of messages too. */
     pthread_mutex_t mutex;
@@ -161,7 +161,7 @@ static bool take_cut(void *user, const nats_cut *cut)
     p->pieces = grow(p->pieces, &p->piece_capacity, p->piece_count, sizeof *p->pieces);
     p->pieces[p->piece_count++] = (piece){.end = cut->end, .message = at};
     p->bytes += cut->bytes.size;
-    return p->message_count < MESSAGES_MOST && p->bytes < BYTES_MOST;
+    return p->message_count < MESSAGES_MAX && p->bytes < BYTES_MAX;
 }
 
 static void clear(publisher *p)
@@ -263,12 +263,12 @@ static natsStatus send(publisher *p, size_t at)
  * Notes how many of each shard's messages are stored in a row, and the messages that may be sent now as sent, their
  * places into chosen. Returns how many.
  */
-static size_t choose(publisher *p, size_t chosen[MESSAGES_MOST])
+static size_t choose(publisher *p, size_t chosen[MESSAGES_MAX])
 {
-    bool broken[NATS_SHARDS_MOST] = {false};
-    unsigned stored[NATS_SHARDS_MOST] = {0};
+    bool broken[NATS_SHARDS_MAX] = {false};
+    unsigned stored[NATS_SHARDS_MAX] = {0};
     size_t count = 0;
-    for (size_t i = 0; i < p->message_count && count < MESSAGES_MOST; i++) {
+    for (size_t i = 0; i < p->message_count && count < MESSAGES_MAX; i++) {
         message *m = &p->messages[i];
         broken[m->shard] = broken[m->shard] || m->state != STORED;
         stored[m->shard] += !broken[m->shard];
@@ -299,7 +299,7 @@ static bool any_sent(const publisher *p)
 
 static nl_status send_chosen(publisher *p)
 {
-    size_t chosen[MESSAGES_MOST], count = choose(p, chosen);
+    size_t chosen[MESSAGES_MAX], count = choose(p, chosen);
     natsStatus status = NATS_OK;
     pthread_mutex_unlock(&p->mutex);
     for (size_t i = 0; i < count && status == NATS_OK; i++)

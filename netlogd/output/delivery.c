@@ -27,12 +27,12 @@ enum {
      * record needs it.
      */
     PIECE = 256 << 10,
-    PIECE_LEAST = 64 << 10,
-    PIECE_MOST = 4 << 20,
+    PIECE_MIN = 64 << 10,
+    PIECE_MAX = 4 << 20,
     FAST_MS = 250,
     SLOW_MS = 2000,
-    RECORD_MOST = 64 << 20, /* no record is so large */
-    BACK_OFF_MS = 250,      /* after a failure, and twice that after the next */
+    RECORD_MAX = 64 << 20, /* no record is so large */
+    BACK_OFF_MS = 250,     /* after a failure, and twice that after the next */
     BACK_OFF_MOST_MS = 5000,
     TELL_MS = 10000, /* the least between two that say that it is away */
 };
@@ -319,7 +319,7 @@ static nl_status hand_over(delivery *d, output_place end, size_t *taken)
     *taken = 0;
     if (d->peer == NULL && (d->peer = d->kind->open(d->options)) == NULL)
         return NL_FAILED;
-    for (size_t size = d->piece; size <= RECORD_MOST; size *= 2) {
+    for (size_t size = d->piece; size <= RECORD_MAX; size *= 2) {
         nl_status status = size == d->piece ? NL_OK : read_chunk(d, end, size);
         if (status == NL_OK)
             status = d->kind->deliver(d->peer, d->chunk.data, d->chunk.size, d->at, taken);
@@ -339,10 +339,10 @@ static nl_status hand_over_piece(delivery *d, output_place end, size_t *taken)
     nl_status status = hand_over(d, end, taken);
     int64_t took_ms = nl_monotonic_ms() - began_ms;
     if (status != NL_OK)
-        d->piece = PIECE_LEAST;
-    else if (took_ms > SLOW_MS && d->piece > PIECE_LEAST)
+        d->piece = PIECE_MIN;
+    else if (took_ms > SLOW_MS && d->piece > PIECE_MIN)
         d->piece /= 2;
-    else if (took_ms < FAST_MS && d->piece < PIECE_MOST)
+    else if (took_ms < FAST_MS && d->piece < PIECE_MAX)
         d->piece *= 2;
     return status;
 }

@@ -203,7 +203,7 @@ void file_index_close(file_index *x)
 {
     if (x == NULL)
         return;
-    if (x->file >= 0 && x->end > x->begin && (x->fd >= 0 || x->end >= FILE_INDEX_LEAST))
+    if (x->file >= 0 && x->end > x->begin && (x->fd >= 0 || x->end >= FILE_INDEX_MIN))
         end_piece(x);
     close_index(x);
 }
@@ -211,6 +211,6 @@ void file_index_close(file_index *x)
 void file_index_complete(const char *path)
 {
     struct stat status;
-    if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= FILE_INDEX_LEAST)
+    if (stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= FILE_INDEX_MIN)
         file_index_close(open_index(path, status.st_ino, (uint64_t)status.st_size));
 }

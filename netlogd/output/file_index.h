@@ -11,7 +11,7 @@
 #include "file.h"
 #include "reader/time_index.h"
 
-enum { FILE_INDEX_LEAST = 64 << 10 /* bytes of a file; a smaller one gets no index */ };
+enum { FILE_INDEX_MIN = 64 << 10 /* bytes of a file; a smaller one gets no index */ };
 
 typedef struct file_index file_index;
 

@@ -16,12 +16,12 @@
 
 enum {
     ROTATE_DEFAULT = 256 << 20,
-    ZSTD_MOST = 19,
+    ZSTD_MAX = 19,
     FORMAT_ZSTD_DEFAULT = 1,
     SPOOL_DEFAULT = 1 << 30,
-    SPOOL_LEAST = 1 << 20,
+    SPOOL_MIN = 1 << 20,
     SPOOL_FILES = 16, /* of a full spool, about */
-    TARGET_MOST = 200,
+    TARGET_MAX = 200,
 };
 
 static bool parse_sync(const char *value, output_options *options)
@@ -40,7 +40,7 @@ static bool parse_sync(const char *value, output_options *options)
 static bool parse_level(const char *value, int *level)
 {
     size_t number;
-    if (!nl_size_parse(value, &number) || number > ZSTD_MOST)
+    if (!nl_size_parse(value, &number) || number > ZSTD_MAX)
         return false;
     *level = (int)number;
     return true;
@@ -94,7 +94,7 @@ static nl_status read_option(const nl_url_option *option, output_options *option
     else if (spooled && strcmp(name, "spool") == 0)
         good = *value != '\0' && strstr(value, OUTPUT_NUMBER) == NULL;
     else if (spooled && strcmp(name, "spool_size") == 0)
-        good = nl_size_parse(value, &size) && (options->spool_size = size) >= SPOOL_LEAST;
+        good = nl_size_parse(value, &size) && (options->spool_size = size) >= SPOOL_MIN;
     else
         return unknown_option(options->kind, name);
     return good ? NL_OK : failure("\"%s\" is no value for option %s", value, name);
@@ -142,7 +142,7 @@ static nl_status settle_spool(const nl_url *url, output_options *options)
         return failure("only format nlb can be delivered there exactly once");
     if (options->zstd_level > 0 && options->format != NL_FORMAT_NLB)
         return failure("text is not compressed there");
-    char name[TARGET_MOST + 1];
+    char name[TARGET_MAX + 1];
     snprintf(name, sizeof name, "%s", options->target);
     for (char *at = name; *at != '\0'; at++)
         if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-", *at) == NULL)

@@ -24,8 +24,8 @@
 #include <unistd.h>
 
 enum {
-    BATCH = 256 << 10,      /* bytes that are written together */
-    BATCH_LEAST = 64 << 10, /* and compressed together, however near the file's end is */
+    BATCH = 256 << 10,    /* bytes that are written together */
+    BATCH_MIN = 64 << 10, /* and compressed together, however near the file's end is */
     DUE = 4 << 20,
     REPAIRS = 2,
 };
@@ -73,8 +73,8 @@ static void choose_batch_size(output *out)
     uint64_t left = o->rotate_size == 0               ? BATCH
                     : o->rotate_size > out->file.size ? o->rotate_size - out->file.size
                                                       : o->rotate_size; /* it goes into the next one */
-    if (o->zstd_level > 0 && left < BATCH_LEAST)
-        left = BATCH_LEAST;
+    if (o->zstd_level > 0 && left < BATCH_MIN)
+        left = BATCH_MIN;
     out->batch_size = left < BATCH ? (size_t)left : BATCH;
 }
 

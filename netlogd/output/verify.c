@@ -157,7 +157,7 @@ static bool wants_index(const char *path)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     bool spool = access(delivered, F_OK) == 0;
     free(delivered);
-    return !spool && stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= FILE_INDEX_LEAST;
+    return !spool && stat(path, &status) == 0 && S_ISREG(status.st_mode) && status.st_size >= FILE_INDEX_MIN;
 }
 
 static bool has_index(const char *path)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LATEST_MOST = 1024, KEEP_S = 24 * 3600, KEPT_MOST = 64 };
+enum { LATEST_MAX = 1024, KEEP_S = 24 * 3600, KEPT_MAX = 64 };
 
 nl_record *agent_record(const agent *a, nl_level level, const char *event)
 {
@@ -47,10 +47,10 @@ static void number_look(active *s)
 static void keep_latest(active *s, const nl_record *record)
 {
     if (s->latest == NULL)
-        s->latest = calloc(LATEST_MOST, sizeof *s->latest);
+        s->latest = calloc(LATEST_MAX, sizeof *s->latest);
     if (s->latest == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
-    if (s->latest_count == LATEST_MOST)
+    if (s->latest_count == LATEST_MAX)
         return;
     nl_record *copy = nl_record_new();
     nl_record_copy(copy, record);
@@ -240,7 +240,7 @@ void active_sweep(agent *a)
         summaries_tick(s->summaries, nl_time_now_ns());
         bool runs = s->process != NULL || s->members != NULL;
         still += !runs;
-        if (runs || (still <= KEPT_MOST && nl_monotonic_ns() - s->stopped_ns < KEEP_S * NL_NS_PER_SECOND)) {
+        if (runs || (still <= KEPT_MAX && nl_monotonic_ns() - s->stopped_ns < KEEP_S * NL_NS_PER_SECOND)) {
             link = &s->next;
             continue;
         }

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COLLECTIONS_MOST = 32, OPTIONS_MOST = 8 };
+enum { COLLECTIONS_MAX = 32, OPTIONS_MAX = 8 };
 
 typedef struct collection {
     struct collection *next;
@@ -117,7 +117,7 @@ static size_t count_of(const char **list)
 static char **make_command(const collections *c, const collection_wish *w)
 {
     size_t count = 0;
-    char **command = calloc(OPTIONS_MOST + count_of(w->urls) + count_of(w->sensors) + 1, sizeof *command);
+    char **command = calloc(OPTIONS_MAX + count_of(w->urls) + count_of(w->sensors) + 1, sizeof *command);
     if (command == NULL)
         program_fail(PROGRAM_PROBLEM, "out of memory");
     command[count++] = client_path();
@@ -138,8 +138,8 @@ static char **make_command(const collections *c, const collection_wish *w)
 const char *collections_begin(collections *c, const collection_wish *w, char words[SPEC_WORDS])
 {
     const process_watcher watcher = {on_record, on_ended, on_started, NULL};
-    if (c->count == COLLECTIONS_MOST) {
-        snprintf(words, SPEC_WORDS, "there are %d collections, which is as many as may be", COLLECTIONS_MOST);
+    if (c->count == COLLECTIONS_MAX) {
+        snprintf(words, SPEC_WORDS, "there are %d collections, which is as many as may be", COLLECTIONS_MAX);
         return NULL;
     }
     collection *one = calloc(1, sizeof *one);

@@ -27,13 +27,13 @@
 #include <strings.h>
 
 enum {
-    HEADERS_MOST = 16 << 10,
+    HEADERS_MAX = 16 << 10,
     TIMEOUT_S = 60,
     STREAM_TIMEOUT_S = 3600 * 24,
     STREAM_BUFFER = 64 << 10, /* what waits in the kernel's stead before records wait in the subscription's queue */
     BEAT_S = 5,
     RETRY_MS = 250,
-    UNWANTED_MOST = 16 << 10
+    UNWANTED_MAX = 16 << 10
 };
 
 struct http_server {
@@ -328,7 +328,7 @@ static void begin_stream(struct evhttp_request *request, subscription *found, nl
     evhttp_connection_set_closecb(connection, on_stream_closed, t);
     evhttp_send_reply_start(request, HTTP_OK, "OK");
     /* Libevent goes on reading, so that the end is noticed; what comes is of no use. */
-    bufferevent_setwatermark(bytes, EV_READ, 0, UNWANTED_MOST);
+    bufferevent_setwatermark(bytes, EV_READ, 0, UNWANTED_MAX);
     evbuffer_add_cb(bufferevent_get_output(bytes), on_written, t);
     pump(t);
 }
@@ -446,8 +446,8 @@ http_server *http_server_new(agent *a, const listener *l, const char *wsdl, cons
     s->allow_count = allow_count;
     evhttp_set_bevcb(s->http, new_connection, s);
     evhttp_set_allowed_methods(s->http, EVHTTP_REQ_GET | EVHTTP_REQ_POST);
-    evhttp_set_max_headers_size(s->http, HEADERS_MOST);
-    evhttp_set_max_body_size(s->http, HTTP_BODY_MOST);
+    evhttp_set_max_headers_size(s->http, HEADERS_MAX);
+    evhttp_set_max_body_size(s->http, HTTP_BODY_MAX);
     evhttp_set_timeout(s->http, TIMEOUT_S);
     evhttp_set_gencb(s->http, on_unknown, s);
     evhttp_set_cb(s->http, "/soap", on_soap, s);

@@ -9,7 +9,7 @@
 #include "service/listener.h"
 #include "service/network.h"
 
-enum { HTTP_BODY_MOST = 256 << 10, HTTP_DEFAULT_PORT = 14831 };
+enum { HTTP_BODY_MAX = 256 << 10, HTTP_DEFAULT_PORT = 14831 };
 
 typedef struct http_server http_server;
 

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 enum {
-    SERVERS_MOST = SETTINGS_LISTEN_MOST * 4,
+    SERVERS_MAX = SETTINGS_LISTEN_MAX * 4,
     CLOCK_S = 1,
     CLOCK_LOOKS = 60 /* of these a look at this host's clock */
 };
@@ -191,7 +191,7 @@ typedef struct serving {
     arguments *given;           /* its settings are those that hold */
     agent_settings *begun_with; /* to which the registrar's options point as long as it runs: they cannot change */
     const listener *listeners;
-    http_server *servers[SERVERS_MOST];
+    http_server *servers[SERVERS_MAX];
     size_t count;
     registrar *registrar; /* NULL: it registers nowhere */
 } serving;
@@ -325,7 +325,7 @@ static int serve(agent *a, arguments *given, listener *listeners, size_t count)
                  .given = given,
                  .begun_with = said,
                  .listeners = listeners,
-                 .count = count < SERVERS_MOST ? count : SERVERS_MOST};
+                 .count = count < SERVERS_MAX ? count : SERVERS_MAX};
     struct event *signals[] = {evsignal_new(a->base, SIGTERM, on_stop, a->base),
                                evsignal_new(a->base, SIGINT, on_stop, a->base),
                                evsignal_new(a->base, SIGHUP, on_reload, &s)};

@@ -17,13 +17,13 @@
 
 enum {
     READ_SIZE = 64 << 10,
-    RECORD_MOST = 64 << 10,
+    RECORD_MAX = 64 << 10,
     LOOK_EVERY_S = 1,   /* whether it hangs, or has ended */
     HANGS_AFTER_S = 10, /* or three intervals */
     CALM_AFTER_S = 60,
     AGAIN_MOST_S = 60,
     KILL_AFTER_MS = 2000,
-    LEAVING_MOST = 1024,
+    LEAVING_MAX = 1024,
     REAP_TURNS = 100 /* of 10 ms, at the end */
 };
 
@@ -51,7 +51,7 @@ struct sensor_process {
 static struct leaving {
     pid_t pid;
     int64_t kill_ns;
-} leaving[LEAVING_MOST];
+} leaving[LEAVING_MAX];
 static size_t leaving_count;
 
 /* Nothing here waits: a process that hangs in the kernel does not end even when it is killed. */
@@ -71,8 +71,8 @@ static void look_after_leaving(bool kill_now)
 static void let_go(pid_t pid, int signal)
 {
     kill(-pid, signal);
-    look_after_leaving(leaving_count == LEAVING_MOST);
-    if (leaving_count < LEAVING_MOST)
+    look_after_leaving(leaving_count == LEAVING_MAX);
+    if (leaving_count < LEAVING_MAX)
         leaving[leaving_count++] = (struct leaving){pid, nl_monotonic_ns() + KILL_AFTER_MS * INT64_C(1000000)};
 }
 
@@ -176,7 +176,7 @@ static void start(sensor_process *p)
         ended(p, p->reason);
         return;
     }
-    p->decoder = nl_decoder_new(&(nl_decoder_options){.source = p->spec->text, .max_record_size = RECORD_MOST});
+    p->decoder = nl_decoder_new(&(nl_decoder_options){.source = p->spec->text, .max_record_size = RECORD_MAX});
     p->readable = watch(p, p->out, on_readable);
     p->complaint = watch(p, p->errors, on_complaint);
     p->watcher.on_started(p->watcher.user, p->was_started);

@@ -46,11 +46,11 @@ static char *events_of(const definition *d)
 }
 
 /* Definitions stay as long as the agent runs, only which there are may change meanwhile. */
-static size_t gather(definitions *all, directory_sensor sensors[DIRECTORY_SENSORS_MOST])
+static size_t gather(definitions *all, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;
     pthread_mutex_lock(&all->lock);
-    for (const definition *d = all->first; d != NULL && count < DIRECTORY_SENSORS_MOST; d = d->next)
+    for (const definition *d = all->first; d != NULL && count < DIRECTORY_SENSORS_MAX; d = d->next)
         sensors[count++] = (directory_sensor){d->name, d->what, events_of(d)};
     pthread_mutex_unlock(&all->lock);
     return count;
@@ -82,7 +82,7 @@ static bool tell_agent(registrar *r, const directory_sensor *sensors, size_t cou
 
 static bool do_register(registrar *r, char words[CLIENT_WORDS])
 {
-    directory_sensor sensors[DIRECTORY_SENSORS_MOST];
+    directory_sensor sensors[DIRECTORY_SENSORS_MAX];
     size_t count = gather(r->definitions, sensors);
     const registrar_options *o = &r->options;
     bool good = r->client == NULL ? ldap_register(&o->ldap, o->host, o->url, o->ttl_s, sensors, count, words)

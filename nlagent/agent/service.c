@@ -13,12 +13,12 @@
 #include <string.h>
 
 enum {
-    FETCH_MOST = 1000,
+    FETCH_MAX = 1000,
     WAIT_MOST_S = 50, /* below what HTTP's own timeout is */
     QUERY_WAIT_S = 10,
-    LOOK_MS = 150,         /* how long records of one look may take to come */
-    LISTED_MOST = 300,     /* which is what read_list says */
-    ANSWER_MOST = 32 << 20 /* bytes */
+    LOOK_MS = 150,        /* how long records of one look may take to come */
+    LISTED_MAX = 300,     /* which is what read_list says */
+    ANSWER_MAX = 32 << 20 /* bytes */
 };
 
 typedef struct call {
@@ -351,7 +351,7 @@ static void answer_later(call *c, subscription *s, bool is_query, size_t most, d
 static void fetch(call *c)
 {
     subscription *s = own_subscription(c);
-    double most = number(c, "most", FETCH_MOST), wait_s = number(c, "wait", 0);
+    double most = number(c, "most", FETCH_MAX), wait_s = number(c, "wait", 0);
     char failure[SOAP_WORDS];
     if (s == NULL || c->fault_code != NULL)
         return;
@@ -359,7 +359,7 @@ static void fetch(call *c)
         fail(c, "Busy", "it is being read already");
         return;
     }
-    size_t count = most >= 1 && most <= FETCH_MOST ? (size_t)most : FETCH_MOST;
+    size_t count = most >= 1 && most <= FETCH_MAX ? (size_t)most : FETCH_MAX;
     if (s->count > 0 || s->missed > 0 || !(wait_s > 0)) {
         subscription_renew(s);
         put_records(s, count, &c->out, failure);
@@ -406,7 +406,7 @@ static void query(call *c)
     if (s == NULL)
         fail_sensor(c, words);
     else
-        answer_later(c, s, true, FETCH_MOST, QUERY_WAIT_S);
+        answer_later(c, s, true, FETCH_MAX, QUERY_WAIT_S);
 }
 
 /* ---- Start, Stop, Summaries ---- */
@@ -454,7 +454,7 @@ static void stop(call *c)
 static void put_one(void *user, const nl_record *record)
 {
     call *c = user;
-    if (c->out.size < ANSWER_MOST)
+    if (c->out.size < ANSWER_MAX)
         soap_put_record(&c->out, record);
 }
 
@@ -477,7 +477,7 @@ static void summaries_of(call *c)
         fail_sensor(c, words);
     else if (s != NULL)
         summaries_list(s->summaries, (unsigned)minutes, since_ns, put_one, c);
-    if (c->out.size >= ANSWER_MOST)
+    if (c->out.size >= ANSWER_MAX)
         fail(c, "LimitReached", "that is too much for one answer; ask for less, with since");
 }
 
@@ -501,16 +501,16 @@ static bool is_plain(const char *text, size_t most)
 }
 
 /* Returns how many there are; one more than are read at most. */
-static size_t read_sensors(const call *c, directory_sensor sensors[DIRECTORY_SENSORS_MOST])
+static size_t read_sensors(const call *c, directory_sensor sensors[DIRECTORY_SENSORS_MAX])
 {
     size_t count = 0;
     for (size_t i = 0; i < c->soap->count; i++) {
         const soap_argument *a = &c->soap->arguments[i];
         const char *value = c->soap->text.data + a->value;
         bool begins = strcmp(a->name, "agent.sensor") == 0;
-        if (begins && count++ < DIRECTORY_SENSORS_MOST)
+        if (begins && count++ < DIRECTORY_SENSORS_MAX)
             sensors[count - 1] = (directory_sensor){"", "", ""};
-        else if (count > DIRECTORY_SENSORS_MOST)
+        else if (count > DIRECTORY_SENSORS_MAX)
             break;
         else if (count > 0 && strcmp(a->name, "agent.sensor.name") == 0)
             sensors[count - 1].name = value;
@@ -526,11 +526,11 @@ static void register_agent(call *c)
 {
     const char *host = needed(c, "agent.host"), *url = needed(c, "agent.url");
     double ttl_s = number(c, "agent.ttl", 60);
-    directory_sensor sensors[DIRECTORY_SENSORS_MOST];
+    directory_sensor sensors[DIRECTORY_SENSORS_MAX];
     if (c->fault_code != NULL || !is_directory(c) || !has_right(c, RIGHT_REGISTER, "you may not register agents"))
         return;
     size_t count = read_sensors(c, sensors);
-    if (count > DIRECTORY_SENSORS_MOST) {
+    if (count > DIRECTORY_SENSORS_MAX) {
         fail(c, "LimitReached", "so many sensors of one agent are too many");
         return;
     }
@@ -586,14 +586,14 @@ static void find(call *c)
 
 /* ---- collections ---- */
 
-static void read_list(call *c, const char *name, const char *list[LISTED_MOST + 1])
+static void read_list(call *c, const char *name, const char *list[LISTED_MAX + 1])
 {
     size_t place = 0, count = 0;
     const char *value;
     while ((value = soap_next_value(c->soap, name, &place)) != NULL) {
         if (*value == '\0')
             continue;
-        if (count == LISTED_MOST) {
+        if (count == LISTED_MAX) {
             fail_for_argument(c, name, "is there too often: more than 300 times");
             break;
         }
@@ -645,7 +645,7 @@ static void check_destination(call *c, const char *destination)
 
 static void collect(call *c)
 {
-    const char *urls[LISTED_MOST + 1], *sensors[LISTED_MOST + 1];
+    const char *urls[LISTED_MAX + 1], *sensors[LISTED_MAX + 1];
     char words[SPEC_WORDS] = "";
     collection_wish w = {
         soap_value(c->soap, "hosts"), urls, sensors, soap_value(c->soap, "interval"), soap_value(c->soap, "where"),

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { TOKEN_MOST = 300 };
+enum { TOKEN_MAX = 300 };
 
 agent_settings *agent_settings_new(void)
 {
@@ -74,7 +74,7 @@ static const char *add_listening(agent_settings *s, const char *text)
 {
     char url[1024];
     bool secure = strncmp(text, "https://", 8) == 0;
-    if (s->listen_count == SETTINGS_LISTEN_MOST)
+    if (s->listen_count == SETTINGS_LISTEN_MAX)
         return "so many are too many";
     if (strncmp(text, "inherited:", 10) == 0)
         snprintf(url, sizeof url, "%s", text);
@@ -96,7 +96,7 @@ static const char *add_listening(agent_settings *s, const char *text)
 
 static const char *add_network(agent_settings *s, const char *value)
 {
-    if (s->allow_count == SETTINGS_ALLOW_MOST)
+    if (s->allow_count == SETTINGS_ALLOW_MAX)
         return "so many are too many";
     if (!network_parse(value, &s->allow[s->allow_count]))
         return "ADDRESS or ADDRESS/BITS is wanted";
@@ -109,7 +109,7 @@ static const char *add_own_sensor(agent_settings *s, const char *value)
     const char *why = definition_check_own(value);
     if (why != NULL)
         return why;
-    if (s->sensor_count == SETTINGS_SENSORS_MOST)
+    if (s->sensor_count == SETTINGS_SENSORS_MAX)
         return "so many are too many";
     s->sensors[s->sensor_count++] = program_copy(value);
     return NULL;
@@ -125,7 +125,7 @@ static const char *set_text(char **place, const char *value)
 /* The first line of a file. */
 static const char *read_token(agent_settings *s, const char *path)
 {
-    char token[TOKEN_MOST];
+    char token[TOKEN_MAX];
     FILE *file = fopen(path, "re");
     bool good = file != NULL && fgets(token, sizeof token, file) != NULL;
     if (file != NULL)

@@ -11,16 +11,16 @@
 #include "service/listener.h"
 #include "service/network.h"
 
-enum { SETTINGS_LISTEN_MOST = 16, SETTINGS_ALLOW_MOST = 64, SETTINGS_SENSORS_MOST = 256 };
+enum { SETTINGS_LISTEN_MAX = 16, SETTINGS_ALLOW_MAX = 64, SETTINGS_SENSORS_MAX = 256 };
 
 typedef struct agent_settings {
-    char *listen[SETTINGS_LISTEN_MOST]; /* as it was said */
-    listening asked[SETTINGS_LISTEN_MOST];
+    char *listen[SETTINGS_LISTEN_MAX]; /* as it was said */
+    listening asked[SETTINGS_LISTEN_MAX];
     size_t listen_count;
-    network allow[SETTINGS_ALLOW_MOST];
+    network allow[SETTINGS_ALLOW_MAX];
     size_t allow_count;
     char *access, *sensor_program, *log, *url, *host;
-    char *sensors[SETTINGS_SENSORS_MOST + 1]; /* NAME=COMMAND, up to NULL */
+    char *sensors[SETTINGS_SENSORS_MAX + 1]; /* NAME=COMMAND, up to NULL */
     size_t sensor_count;
     bool is_directory;
     bool confine;    /* give up system calls that neither the agent nor its sensors need */

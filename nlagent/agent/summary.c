@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SERIES_MOST = 1000, SAMPLE = 256, MINUTE_S = 60 };
+enum { SERIES_MAX = 1000, SAMPLE = 256, MINUTE_S = 60 };
 
 const unsigned summary_minutes[SUMMARY_LENGTHS] = {1, 10, 60};
 static const size_t kept[SUMMARY_LENGTHS] = {24 * 60, 24 * 6, 24};
@@ -204,7 +204,7 @@ static bool is(const series *one, const char *key, nl_string field)
 static series *add_series(summaries *s, const char *key, nl_string field, const nl_record *record)
 {
     char name[64];
-    if (s->count >= SERIES_MOST || field.size >= sizeof name) {
+    if (s->count >= SERIES_MAX || field.size >= sizeof name) {
         s->left_out++;
         return NULL;
     }

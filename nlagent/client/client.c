@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MOST = 64 << 20, PIECE = 64 << 10, HEAD_MOST = 32 << 10 };
+enum { ANSWER_MAX = 64 << 20, PIECE = 64 << 10, HEAD_MAX = 32 << 10 };
 
 struct client {
     nl_dialer *dialer;
@@ -134,7 +134,7 @@ static bool read_more(client *c, nl_channel *channel, nl_buffer *in, int64_t dea
     }
 }
 
-/* An answer's head: HTTP's status, and how long the body is, ANSWER_MOST when that is not said. */
+/* An answer's head: HTTP's status, and how long the body is, ANSWER_MAX when that is not said. */
 typedef struct head {
     int status;
     size_t body_size;
@@ -143,7 +143,7 @@ typedef struct head {
 static bool read_head(const char *text, head *h)
 {
     const char *length = strcasestr(text, "\r\nContent-Length:");
-    h->body_size = length != NULL ? strtoul(length + strlen("\r\nContent-Length:"), NULL, 10) : ANSWER_MOST;
+    h->body_size = length != NULL ? strtoul(length + strlen("\r\nContent-Length:"), NULL, 10) : ANSWER_MAX;
     return sscanf(text, "HTTP/1.%*1[01] %d", &h->status) == 1;
 }
 
@@ -175,7 +175,7 @@ static bool begin(client *c, const char *method, const char *path, const nl_buff
     good = good && send_all(c, channel, &request, deadline_ns, words);
     nl_buffer_free(&request);
     while (good && (end = in->size > 0 ? strstr(in->data, "\r\n\r\n") : NULL) == NULL)
-        good = in->size < HEAD_MOST && read_more(c, channel, in, deadline_ns, words);
+        good = in->size < HEAD_MAX && read_more(c, channel, in, deadline_ns, words);
     if (good)
         *end = '\0';
     good = good && read_head(in->data, answer);
@@ -197,7 +197,7 @@ bool client_call(client *c, const nl_buffer *message, soap_call *answer, char wo
     *answer = (soap_call){0};
     bool good = begin(c, "POST", "/soap", message, &channel, &in, &head, words);
     int64_t deadline_ns = nl_deadline_ns(CLIENT_TIMEOUT_MS + 60000);
-    while (good && in.size < head.body_size && in.size < ANSWER_MOST && read_more(c, &channel, &in, deadline_ns, words))
+    while (good && in.size < head.body_size && in.size < ANSWER_MAX && read_more(c, &channel, &in, deadline_ns, words))
         continue;
     good = good && words[0] == '\0';
     if (good && !soap_read(in.data, in.size, answer)) {

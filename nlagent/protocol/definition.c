@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { NAME_MOST = 64, OTHERS_MOST = 7 /* --event, --rules and --filter with theirs, NULL */ };
+enum { NAME_MAX = 64, OTHERS_MAX = 7 /* --event, --rules and --filter with theirs, NULL */ };
 
 static definition *add(definitions *all, const char *name, const char *what)
 {
@@ -88,7 +88,7 @@ void definitions_free(definitions *all)
 
 const char *definition_check_own(const char *text)
 {
-    char words[SPEC_WORDS], name[NAME_MOST];
+    char words[SPEC_WORDS], name[NAME_MAX];
     size_t size = strcspn(text, "=");
     if (text[size] != '=' || text[size + 1] == '\0' || size >= sizeof name)
         return "NAME=COMMAND is wanted";
@@ -101,7 +101,7 @@ const char *definition_check_own(const char *text)
 
 static void add_own(definitions *all, const char *text)
 {
-    char name[NAME_MOST], what[200];
+    char name[NAME_MAX], what[200];
     size_t size = strcspn(text, "=");
     snprintf(name, sizeof name, "%.*s", (int)size, text);
     snprintf(what, sizeof what, "what \"%.150s\" prints", text + size + 1);
@@ -172,7 +172,7 @@ bool definition_check(const definition *d, const sensor_spec *spec, char words[S
 static void execute_kernel(const definitions *all, const sensor_spec *spec)
 {
     char *const begin[] = {all->nlkernel, "live", "--quiet", "--dest", "-"};
-    size_t count = sizeof begin / sizeof begin[0], room = count + OTHERS_MOST;
+    size_t count = sizeof begin / sizeof begin[0], room = count + OTHERS_MAX;
     const char *filter = spec_argument(spec, "filter"), *events = spec_argument(spec, "event");
     const char *rules = spec_argument(spec, "rules");
     char *list = events != NULL ? program_copy(events) : NULL, *rest = list;
@@ -204,7 +204,7 @@ static void execute_kernel(const definitions *all, const sensor_spec *spec)
 /* NL_ARGUMENT_host=dpss1: what is no letter or digit in a name becomes '_'. */
 static void set_environment(const sensor_spec *spec, double interval_s)
 {
-    char name[SPEC_SIZE_MOST + 16], value[32];
+    char name[SPEC_SIZE_MAX + 16], value[32];
     snprintf(value, sizeof value, "%g", interval_s);
     setenv("NL_SENSOR_INTERVAL", value, 1);
     for (size_t i = 0; i < spec->count; i++) {

@@ -176,7 +176,7 @@ bool directory_register(directory *d, const char *host, const char *url, double 
                         size_t count)
 {
     directory_withdraw(d, url);
-    if (d->count >= DIRECTORY_AGENTS_MOST || count > DIRECTORY_SENSORS_MOST)
+    if (d->count >= DIRECTORY_AGENTS_MAX || count > DIRECTORY_SENSORS_MAX)
         return false;
     entry *e = calloc(1, sizeof *e);
     if (e == NULL || (e->kinds = calloc(count + 1, sizeof(kind *))) == NULL)
@@ -274,7 +274,7 @@ void directory_find(directory *d, const nl_filter *filter,
                                      size_t count),
                     void *user)
 {
-    directory_sensor meant[DIRECTORY_SENSORS_MOST];
+    directory_sensor meant[DIRECTORY_SENSORS_MAX];
     d->turn++;
     for (size_t b = 0; b < BUCKETS; b++)
         for (const entry *e = d->buckets[b]; e != NULL; e = e->next) {

@@ -11,10 +11,10 @@
 #include <string.h>
 
 enum {
-    DEPTH_MOST = 16,
-    ELEMENTS_MOST = 20000,
-    ATTRIBUTES_MOST = 64, /* of an element, namespaces by themselves */
-    ATTRIBUTE_MOST = 8 << 10,
+    DEPTH_MAX = 16,
+    ELEMENTS_MAX = 20000,
+    ATTRIBUTES_MAX = 64, /* of an element, namespaces by themselves */
+    ATTRIBUTE_MAX = 8 << 10,
     ATTRIBUTE_WORDS = 5 /* of libxml2, for each attribute */
 };
 
@@ -28,9 +28,9 @@ typedef struct soap_reader {
     size_t elements;
     bool in_body, has_body, in_header, has_operation;
     char path[SOAP_NAME];
-    size_t starts[DEPTH_MOST]; /* of the path's parts */
-    size_t open;               /* the argument whose text comes, from 1; 0: none */
-    nl_record *record;         /* that is being read */
+    size_t starts[DEPTH_MAX]; /* of the path's parts */
+    size_t open;              /* the argument whose text comes, from 1; 0: none */
+    nl_record *record;        /* that is being read */
     char field[256];
     nl_type type;
     bool packed, in_field;
@@ -197,13 +197,13 @@ static void begin_part(soap_reader *r, const xmlChar *name, const xmlChar *uri)
 /* What no message needs is there only to cost something; NULL when there is nothing of the kind. */
 static const char *excess(int namespaces, const xmlChar **uris, int count, const xmlChar **attributes)
 {
-    if (namespaces > ATTRIBUTES_MOST || count > ATTRIBUTES_MOST)
+    if (namespaces > ATTRIBUTES_MAX || count > ATTRIBUTES_MAX)
         return "it has too many attributes";
     for (int i = 0; i < namespaces; i++)
-        if (uris[2 * i + 1] != NULL && strlen((const char *)uris[2 * i + 1]) > ATTRIBUTE_MOST)
+        if (uris[2 * i + 1] != NULL && strlen((const char *)uris[2 * i + 1]) > ATTRIBUTE_MAX)
             return "an attribute is too large";
     for (int i = 0; i < count; i++)
-        if (attributes[ATTRIBUTE_WORDS * i + 4] - attributes[ATTRIBUTE_WORDS * i + 3] > ATTRIBUTE_MOST)
+        if (attributes[ATTRIBUTE_WORDS * i + 4] - attributes[ATTRIBUTE_WORDS * i + 3] > ATTRIBUTE_MAX)
             return "an attribute is too large";
     return NULL;
 }
@@ -218,8 +218,8 @@ static void start_element(void *user, const xmlChar *name, const xmlChar *prefix
         refuse(r, "Client", too_much);
         return;
     }
-    if (r->depth >= DEPTH_MOST || ++r->elements > ELEMENTS_MOST) {
-        refuse(r, "Client", r->depth >= DEPTH_MOST ? "it is nested too deep" : "it has too many elements");
+    if (r->depth >= DEPTH_MAX || ++r->elements > ELEMENTS_MAX) {
+        refuse(r, "Client", r->depth >= DEPTH_MAX ? "it is nested too deep" : "it has too many elements");
         return;
     }
     if (r->record != NULL) {

@@ -23,7 +23,7 @@
 
 #define DEFAULT_SOCKET "/run/collectd-unixsock"
 
-enum { TIMEOUT_S = 5, VALUES_MOST = 20000, ANSWER_MOST = 8 << 20, LINE_MOST = 1024, NAME_MOST = 256, PIECE = 4096 };
+enum { TIMEOUT_S = 5, VALUES_MAX = 20000, ANSWER_MAX = 8 << 20, LINE_MAX = 1024, NAME_MAX = 256, PIECE = 4096 };
 
 /* A value that was logged. */
 typedef struct seen {
@@ -99,7 +99,7 @@ static char *read_line(collectd_state *s)
         char *begin = s->in.data + s->at;
         char *end = s->in.size > s->at ? memchr(begin, '\n', s->in.size - s->at) : NULL;
         if (end != NULL) {
-            if (end - begin >= LINE_MOST) {
+            if (end - begin >= LINE_MAX) {
                 fail(s, "it is no collectd: a line is too long");
                 return NULL;
             }
@@ -111,7 +111,7 @@ static char *read_line(collectd_state *s)
             memmove(s->in.data, begin, s->in.size - s->at);
         s->in.size -= s->at;
         s->at = 0;
-        if (s->in.size > LINE_MOST) {
+        if (s->in.size > LINE_MAX) {
             fail(s, "it is no collectd: a line is too long");
             return NULL;
         }
@@ -136,7 +136,7 @@ static bool ask(collectd_state *s, const char *request, long *count)
     if (line == NULL)
         return false;
     *count = strtol(line, &end, 10);
-    return (end != line && *count <= VALUES_MOST) || fail(s, "it is no collectd: what it answers is no count");
+    return (end != line && *count <= VALUES_MAX) || fail(s, "it is no collectd: what it answers is no count");
 }
 
 /* ---- values ---- */
@@ -166,7 +166,7 @@ static char *cut_instance(char *part)
 /* A name of a value, "shortterm", in capitals. */
 static void add_value(nl_record *record, const char *line, bool *any)
 {
-    char name[NAME_MOST];
+    char name[NAME_MAX];
     size_t size = strcspn(line, "=");
     if (line[size] != '=' || size == 0 || size >= sizeof name)
         return;
@@ -183,7 +183,7 @@ static void add_value(nl_record *record, const char *line, bool *any)
 static bool log_value(sensor_look *look, double time, const char *identifier, uint64_t *count)
 {
     collectd_state *s = look->state;
-    char request[2 * LINE_MOST + 16] = "GETVAL \"", *to = request + strlen(request), event[LINE_MOST], parts[LINE_MOST];
+    char request[2 * LINE_MAX + 16] = "GETVAL \"", *to = request + strlen(request), event[LINE_MAX], parts[LINE_MAX];
     for (const char *c = identifier; *c != '\0'; c++) {
         if (*c == '"' || *c == '\\')
             *to++ = '\\';
@@ -226,7 +226,7 @@ static bool read_list(collectd_state *s)
     s->list.size = 0;
     if (!ask(s, "LISTVAL\n", &count))
         return false;
-    for (; count > 0 && s->list.size < ANSWER_MOST; count--) {
+    for (; count > 0 && s->list.size < ANSWER_MAX; count--) {
         const char *line = read_line(s);
         if (line == NULL)
             return false;
@@ -238,7 +238,7 @@ static bool read_list(collectd_state *s)
 static bool log_values(sensor_look *look, uint64_t *count)
 {
     collectd_state *s = look->state;
-    seen *now = calloc(VALUES_MOST, sizeof *now);
+    seen *now = calloc(VALUES_MAX, sizeof *now);
     size_t now_count = 0, from = 0;
     bool good = now != NULL;
     for (size_t at = 0; good && at < s->list.size; at += strlen(s->list.data + at) + 1) {

@@ -21,7 +21,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { SHOWN_MOST = 512, ESTABLISHED = 1, LISTENING = 10, STATES = 12 };
+enum { SHOWN_MAX = 512, ESTABLISHED = 1, LISTENING = 10, STATES = 12 };
 
 typedef struct connections_state {
     int fd;
@@ -121,7 +121,7 @@ static void log_connection(sensor_look *look, const struct inet_diag_msg *d, con
     address_text(d, d->id.idiag_src, ports[0], local);
     address_text(d, d->id.idiag_dst, ports[1], peer);
     if ((s->port != 0 && (long)ports[0] != s->port && (long)ports[1] != s->port) ||
-        (s->peer[0] != '\0' && fnmatch(s->peer, peer, 0) != 0) || s->shown++ >= SHOWN_MOST)
+        (s->peer[0] != '\0' && fnmatch(s->peer, peer, 0) != 0) || s->shown++ >= SHOWN_MAX)
         return;
     nl_record *record = look_begin(look, "TcpConnection");
     add_text(record, "TCP.LOCAL", local);

@@ -11,18 +11,18 @@
 #include <string.h>
 #include <sys/statvfs.h>
 
-enum { MOUNTS_MOST = 64, DEVICE_SIZE = 24 };
+enum { MOUNTS_MAX = 64, DEVICE_SIZE = 24 };
 
 typedef struct filesystem_state {
     nl_buffer text;
-    char devices[MOUNTS_MOST][DEVICE_SIZE]; /* seen in this look */
+    char devices[MOUNTS_MAX][DEVICE_SIZE]; /* seen in this look */
     size_t count;
     const char *only; /* a place that was asked for; NULL: all */
 } filesystem_state;
 
 static bool start(void *state, const sensor_spec *spec)
 {
-    static char only[SPEC_SIZE_MOST];
+    static char only[SPEC_SIZE_MAX];
     filesystem_state *s = state;
     const char *mount = spec_argument(spec, "mount");
     if (mount != NULL) {
@@ -53,7 +53,7 @@ static bool is_new(filesystem_state *s, const char *device)
     for (size_t i = 0; i < s->count; i++)
         if (strcmp(s->devices[i], device) == 0)
             return false;
-    if (s->count == MOUNTS_MOST)
+    if (s->count == MOUNTS_MAX)
         return false;
     snprintf(s->devices[s->count++], DEVICE_SIZE, "%s", device);
     return true;

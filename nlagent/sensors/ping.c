@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { COUNT_MOST = 100, ANSWERS = 4 * COUNT_MOST };
+enum { COUNT_MAX = 100, ANSWERS = 4 * COUNT_MAX };
 
 /* What goes there and back behind the head of ICMP. */
 typedef struct payload {
@@ -64,7 +64,7 @@ static bool start(void *state, const sensor_spec *spec)
     char words[SPEC_WORDS] = "host=NAME is wanted";
     const char *host = spec_argument(spec, "host");
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM}, *found;
-    if (host == NULL || !spec_number(spec, "count", 1, COUNT_MOST, 1, &s->count, words)) {
+    if (host == NULL || !spec_number(spec, "count", 1, COUNT_MAX, 1, &s->count, words)) {
         proc_set_error("ping", words);
         return false;
     }

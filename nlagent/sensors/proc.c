@@ -178,7 +178,7 @@ uint64_t proc_rise(uint64_t before, uint64_t now)
 struct counters_row {
     char key[COUNTERS_KEY];
     unsigned turn; /* when it was met last */
-    uint64_t values[COUNTERS_MOST];
+    uint64_t values[COUNTERS_MAX];
 };
 
 void counters_begin(counters *c)

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { SHOWN_MOST = 256 };
+enum { SHOWN_MAX = 256 };
 
 typedef struct processes_state {
     nl_buffer text;
@@ -173,7 +173,7 @@ static bool look(sensor_look *look)
     } else if (s->match[0] != '\0') {
         DIR *folder = opendir("/proc");
         int shown = 0;
-        for (const struct dirent *entry; folder != NULL && shown < SHOWN_MOST && (entry = readdir(folder)) != NULL;)
+        for (const struct dirent *entry; folder != NULL && shown < SHOWN_MAX && (entry = readdir(folder)) != NULL;)
             if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
                 shown += look_at(look, entry->d_name);
         if (folder != NULL)

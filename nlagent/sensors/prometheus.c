@@ -14,12 +14,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_MOST = 16 << 20, TIMEOUT_MS = 5000, RECORDS_MOST = 20000, NAME_MOST = 256, VALUE_MOST = 1024 };
+enum { ANSWER_MAX = 16 << 20, TIMEOUT_MS = 5000, RECORDS_MAX = 20000, NAME_MAX = 256, VALUE_MAX = 1024 };
 
 typedef struct prometheus_state {
     http_place place;
     http_answer answer;
-    char url[SPEC_SIZE_MOST];
+    char url[SPEC_SIZE_MAX];
     char match[256]; /* a glob of names; "": all */
 } prometheus_state;
 
@@ -37,7 +37,7 @@ static bool start(void *state, const sensor_spec *spec)
 }
 
 /* A label's value behind its opening quote, unescaped. Returns what is behind the closing one; NULL without one. */
-static const char *read_value(const char *at, char value[VALUE_MOST], size_t *size)
+static const char *read_value(const char *at, char value[VALUE_MAX], size_t *size)
 {
     for (*size = 0; *at != '"'; at++) {
         char c = *at;
@@ -45,7 +45,7 @@ static const char *read_value(const char *at, char value[VALUE_MOST], size_t *si
             return NULL;
         if (c == '\\' && at[1] != '\0' && at[1] != '\n')
             c = *++at == 'n' ? '\n' : *at;
-        if (*size < VALUE_MOST)
+        if (*size < VALUE_MAX)
             value[(*size)++] = c;
     }
     return at + 1;
@@ -54,7 +54,7 @@ static const char *read_value(const char *at, char value[VALUE_MOST], size_t *si
 /* {name="value",...} becomes fields. Returns what is behind it; NULL when it is not well-formed. */
 static const char *read_labels(nl_record *record, const char *at)
 {
-    char name[NAME_MOST], value[VALUE_MOST];
+    char name[NAME_MAX], value[VALUE_MAX];
     for (at++; *at != '}';) {
         size_t size = strcspn(at, "=\n}"), value_size;
         if (at[size] != '=' || at[size + 1] != '"' || size >= sizeof name)
@@ -74,7 +74,7 @@ static bool look_at_line(sensor_look *look, const char *line)
 {
     const prometheus_state *s = look->state;
     size_t size = strcspn(line, "{ \t\n");
-    char name[NAME_MOST], *end;
+    char name[NAME_MAX], *end;
     if (*line == '#' || size == 0 || size >= sizeof name)
         return false;
     snprintf(name, sizeof name, "%.*s", (int)size, line);
@@ -99,9 +99,9 @@ static bool look(sensor_look *look)
 {
     prometheus_state *s = look->state;
     const http_answer *a = &s->answer;
-    bool good = http_get(&s->place, TIMEOUT_MS, ANSWER_MOST, &s->answer);
+    bool good = http_get(&s->place, TIMEOUT_MS, ANSWER_MAX, &s->answer);
     uint64_t count = 0;
-    for (const char *line = good && a->status == 200 ? a->body.data : NULL; line != NULL && count < RECORDS_MOST;
+    for (const char *line = good && a->status == 200 ? a->body.data : NULL; line != NULL && count < RECORDS_MAX;
          line = proc_next_line(line))
         count += look_at_line(look, line);
     nl_record *record = look_begin(look, "PrometheusRead");

@@ -106,7 +106,7 @@ uint64_t proc_rise(uint64_t before, uint64_t now);
 
 /* ---- counters of things that come and go: devices, processes ---- */
 
-enum { COUNTERS_MOST = 20, COUNTERS_KEY = 48 };
+enum { COUNTERS_MAX = 20, COUNTERS_KEY = 48 };
 
 typedef struct counters_row counters_row;
 

@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ANSWER_MOST = 1 << 20, TIMEOUT_MS = 2000 };
+enum { ANSWER_MAX = 1 << 20, TIMEOUT_MS = 2000 };
 
 typedef struct server_state {
-    char url[SPEC_SIZE_MOST];
+    char url[SPEC_SIZE_MAX];
     http_place place;
     http_answer answer;
     long timeout_ms;
@@ -34,7 +34,7 @@ static bool look(sensor_look *look)
 {
     server_state *s = look->state;
     const http_answer *a = &s->answer;
-    bool good = http_get(&s->place, (int)s->timeout_ms, ANSWER_MOST, &s->answer);
+    bool good = http_get(&s->place, (int)s->timeout_ms, ANSWER_MAX, &s->answer);
     nl_record *record = look_begin(look, "ServerStatus");
     add_text(record, "SERVER.URL", s->url);
     nl_record_add_bool(record, "SERVER.UP", good && a->status < 500);

@@ -59,7 +59,7 @@ static bool read_arguments(sensor_spec *s, char *text, char words[SPEC_WORDS])
         if (*value != '=' || !is_name(part, (size_t)(value - part)))
             return fail(words, "NAME=VALUE is wanted", part);
         *value++ = '\0';
-        if (s->count == SPEC_ARGUMENTS_MOST)
+        if (s->count == SPEC_ARGUMENTS_MAX)
             return fail(words, "there are too many arguments", part);
         if (spec_argument(s, part) != NULL)
             return fail(words, "it is said twice", part);
@@ -90,7 +90,7 @@ static void make_canonical(sensor_spec *s)
 sensor_spec *spec_parse(const char *text, char words[SPEC_WORDS])
 {
     size_t name_size = strcspn(text, "?");
-    if (strlen(text) > SPEC_SIZE_MOST || !is_name(text, name_size)) {
+    if (strlen(text) > SPEC_SIZE_MAX || !is_name(text, name_size)) {
         fail(words, "it is no name of a sensor", text);
         return NULL;
     }
@@ -148,7 +148,7 @@ bool spec_number(const sensor_spec *s, const char *name, long least, long most, 
 const char *spec_unknown(const sensor_spec *s, const char *names)
 {
     for (size_t i = 0; i < s->count; i++) {
-        char padded[SPEC_SIZE_MOST + 3];
+        char padded[SPEC_SIZE_MAX + 3];
         snprintf(padded, sizeof padded, " %s ", s->arguments[i].name);
         if (strstr(names, padded) == NULL)
             return s->arguments[i].name;

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { SPEC_SIZE_MOST = 1024, SPEC_ARGUMENTS_MOST = 16, SPEC_WORDS = 160 };
+enum { SPEC_SIZE_MAX = 1024, SPEC_ARGUMENTS_MAX = 16, SPEC_WORDS = 160 };
 
 typedef struct sensor_argument {
     char *name, *value;
@@ -23,7 +23,7 @@ typedef struct sensor_argument {
 typedef struct sensor_spec {
     char *name;
     char *text; /* canonical */
-    sensor_argument arguments[SPEC_ARGUMENTS_MOST];
+    sensor_argument arguments[SPEC_ARGUMENTS_MAX];
     size_t count;
 } sensor_spec;
 

@@ -32,14 +32,14 @@ struct {
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_HASH);
-    __uint(max_entries, SUM_KEYS_MOST);
+    __uint(max_entries, SUM_KEYS_MAX);
     __type(key, struct sum_key);
     __type(value, struct sum_value);
 } sums SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_STACK_TRACE);
-    __uint(max_entries, SUM_KEYS_MOST);
+    __uint(max_entries, SUM_KEYS_MAX);
     __uint(key_size, sizeof(__u32));
     __uint(value_size, SUM_STACK * sizeof(__u64));
 } stacks SEC(".maps");

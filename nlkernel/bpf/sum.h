@@ -4,7 +4,7 @@
 
 #include <linux/types.h>
 
-enum { SUM_FIELDS = 2, SUM_KEYS_MOST = 16384, SUM_STACK = 16, SUM_PROGRAM = 16 };
+enum { SUM_FIELDS = 2, SUM_KEYS_MAX = 16384, SUM_STACK = 16, SUM_PROGRAM = 16 };
 
 /* Where a field lies in an event; size 0: there is none. */
 struct sum_field {

@@ -5,19 +5,19 @@
 #include <string.h>
 
 /* Of a block (doc/binary-format.md): its first bytes, and where its sizes are. */
-enum { MAGIC_SIZE = 4, HEADER_SIZE_AT = 4, STORED_SIZE_AT = 12, HEADER_LEAST = 96, STORED_MOST = 16 << 20 };
+enum { MAGIC_SIZE = 4, HEADER_SIZE_AT = 4, STORED_SIZE_AT = 12, HEADER_MIN = 96, STORED_MAX = 16 << 20 };
 static const char magic[MAGIC_SIZE] = {'N', 'L', 'B', '1'};
 
 /* The size of the block that begins here; 0 when it is not whole yet, or is none. *none: it is none. */
 static size_t block_size(const unsigned char *at, size_t left, int *none)
 {
     *none = memcmp(at, magic, left < MAGIC_SIZE ? left : MAGIC_SIZE) != 0;
-    if (*none || left < HEADER_LEAST)
+    if (*none || left < HEADER_MIN)
         return 0;
     size_t header = at[HEADER_SIZE_AT] | (size_t)at[HEADER_SIZE_AT + 1] << 8;
     const unsigned char *stored_at = at + STORED_SIZE_AT;
     size_t stored = stored_at[0] | (size_t)stored_at[1] << 8 | (size_t)stored_at[2] << 16 | (size_t)stored_at[3] << 24;
-    *none = header < HEADER_LEAST || stored > STORED_MOST;
+    *none = header < HEADER_MIN || stored > STORED_MAX;
     return !*none && header + stored <= left ? header + stored : 0;
 }
 

@@ -13,7 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { READ_SIZE = 1 << 20, PENDING_MOST = 64 << 20 };
+enum { READ_SIZE = 1 << 20, PENDING_MAX = 64 << 20 };
 
 /* A file or a pipe, from where it is to be read on. */
 typedef struct input {
@@ -157,7 +157,7 @@ static bool take_whole(loader *l, store_place *place, nl_decoder *decoder, nl_bu
 {
     uint64_t lines = 0;
     size_t size = pending->size > 0 ? cut_whole(pending->data, pending->size, &lines) : 0;
-    if (size == 0 && pending->size > PENDING_MOST)
+    if (size == 0 && pending->size > PENDING_MAX)
         size = pending->size;
     if (size == 0)
         return true;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COLUMNS_MOST = 16, SEND_SIZE = 256 << 10, BYTEA_OID = 17 };
+enum { COLUMNS_MAX = 16, SEND_SIZE = 256 << 10, BYTEA_OID = 17 };
 
 typedef struct postgres {
     store base;
@@ -54,10 +54,10 @@ static nl_status run(store *base, const char *sql)
 }
 
 /* A row's columns; bytes are unescaped into memory that free_columns gives back. */
-static void get_columns(const PGresult *result, nl_string columns[COLUMNS_MOST], void *owned[COLUMNS_MOST])
+static void get_columns(const PGresult *result, nl_string columns[COLUMNS_MAX], void *owned[COLUMNS_MAX])
 {
     int count = PQnfields(result);
-    for (int i = 0; i < count && i < COLUMNS_MOST; i++) {
+    for (int i = 0; i < count && i < COLUMNS_MAX; i++) {
         owned[i] = NULL;
         columns[i] = (nl_string){PQgetvalue(result, 0, i), (size_t)PQgetlength(result, 0, i)};
         if (PQgetisnull(result, 0, i)) {
@@ -70,9 +70,9 @@ static void get_columns(const PGresult *result, nl_string columns[COLUMNS_MOST],
     }
 }
 
-static void free_columns(const PGresult *result, void *owned[COLUMNS_MOST])
+static void free_columns(const PGresult *result, void *owned[COLUMNS_MAX])
 {
-    for (int i = 0; i < PQnfields(result) && i < COLUMNS_MOST; i++)
+    for (int i = 0; i < PQnfields(result) && i < COLUMNS_MAX; i++)
         PQfreemem(owned[i]); /* NOLINT(clang-analyzer-core.CallAndMessage): set where the columns were */
 }
 
@@ -80,8 +80,8 @@ static nl_status select_rows(store *base, const char *sql, bool (*function)(void
                              void *user)
 {
     postgres *p = (postgres *)base;
-    nl_string columns[COLUMNS_MOST];
-    void *owned[COLUMNS_MOST];
+    nl_string columns[COLUMNS_MAX];
+    void *owned[COLUMNS_MAX];
     nl_status status = NL_OK;
     bool more = true;
     if (!PQsendQuery(p->connection, sql) || !PQsetSingleRowMode(p->connection))

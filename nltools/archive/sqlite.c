@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PATIENCE_MS = 10000, COLUMNS_MOST = 16 };
+enum { PATIENCE_MS = 10000, COLUMNS_MAX = 16 };
 
 typedef struct sqlite {
     store base;
@@ -67,13 +67,13 @@ static nl_status select_rows(store *base, const char *sql, bool (*function)(void
 {
     sqlite *s = (sqlite *)base;
     sqlite3_stmt *statement;
-    nl_string columns[COLUMNS_MOST];
+    nl_string columns[COLUMNS_MAX];
     if (sqlite3_prepare_v2(s->db, sql, -1, &statement, NULL) != SQLITE_OK)
         return fail(s, "read");
     int count = sqlite3_column_count(statement), result;
     bool more = true;
     while (more && (result = sqlite3_step(statement)) == SQLITE_ROW) {
-        for (int i = 0; i < count && i < COLUMNS_MOST; i++)
+        for (int i = 0; i < count && i < COLUMNS_MAX; i++)
             columns[i] = column_of(statement, i);
         more = function(user, columns);
     }

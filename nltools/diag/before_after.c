@@ -9,8 +9,8 @@
 
 #include <math.h>
 
-enum { SHOWN = 2, SAMPLES_LEAST = 10 };
-#define NUMBER_LEAST 0.75 /* of what it varies by, the time explains */
+enum { SHOWN = 2, SAMPLES_MIN = 10 };
+#define NUMBER_MIN 0.75 /* of what it varies by, the time explains */
 
 typedef struct share_of_change {
     guint first, end;                                      /* legs of the same way */
@@ -88,7 +88,7 @@ static void show_ways(finding *made, const observed *o, const slices *s, int64_t
     double difference_ns = sums_ns[1] / MAX(objects[1], 1) - sums_ns[0] / MAX(objects[0], 1);
     for (guint i = 0; i < ways->len && i < SHOWN; i++) {
         const share_of_change *c = &g_array_index(ways, share_of_change, i);
-        if ((c->after_ns - c->before_ns) / difference_ns >= FINDING_LEAST)
+        if ((c->after_ns - c->before_ns) / difference_ns >= FINDING_MIN)
             show_way(made, o, c, difference_ns);
     }
     g_array_free(ways, TRUE);
@@ -104,7 +104,7 @@ static double explained_by_cut(const resource *r, int64_t at_ns, double means[2]
         n[one->time_ns >= at_ns]++;
         means[one->time_ns >= at_ns] += one->value;
     }
-    if (n[0] < 2 || n[1] < 2 || n[0] + n[1] < SAMPLES_LEAST)
+    if (n[0] < 2 || n[1] < 2 || n[0] + n[1] < SAMPLES_MIN)
         return 0;
     double mean = (means[0] + means[1]) / (n[0] + n[1]);
     means[0] /= n[0];
@@ -120,7 +120,7 @@ static void show_number(finding *made, const observed *o, const slices *s, int64
 {
     const GPtrArray *all = observed_resources(o);
     const resource *best = NULL;
-    double most = NUMBER_LEAST, before = 0, after = 0;
+    double most = NUMBER_MIN, before = 0, after = 0;
     for (guint i = 0; i < all->len; i++) {
         const resource *r = g_ptr_array_index(all, i);
         if (s->host != 0 && r->host != s->host)

@@ -11,7 +11,7 @@
 
 #include <stdlib.h>
 
-enum { STAYS_MOST = 1 << 13, NEXT_STEPS = 256, LEVELS_MOST = 1024, BEHIND_MOST = 8 };
+enum { STAYS_MAX = 1 << 13, NEXT_STEPS = 256, LEVELS_MAX = 1024, BEHIND_MAX = 8 };
 
 typedef struct stay {
     int64_t waited_ns, from_ns, to_ns;
@@ -50,14 +50,14 @@ static stay *stays_behind(const observed *o, const leg *l, const leg *const *leg
     int64_t end_ns = INT64_MAX;
     size_t room = 0;
     for (guint i = 0; i < leg_count; i++) {
-        if (legs[i]->count > STAYS_MOST / leg_count)
-            end_ns = MIN(end_ns, legs[i]->passages[STAYS_MOST / leg_count].from_ns);
-        room += MIN(legs[i]->count, STAYS_MOST / leg_count);
+        if (legs[i]->count > STAYS_MAX / leg_count)
+            end_ns = MIN(end_ns, legs[i]->passages[STAYS_MAX / leg_count].from_ns);
+        room += MIN(legs[i]->count, STAYS_MAX / leg_count);
     }
     stay *stays = g_new(stay, room + 1);
     *count = 0;
     for (guint i = 0; i < leg_count; i++)
-        for (size_t k = 0; k < legs[i]->count && k < STAYS_MOST / leg_count; k++) {
+        for (size_t k = 0; k < legs[i]->count && k < STAYS_MAX / leg_count; k++) {
             const passage *p = &legs[i]->passages[k];
             int64_t from_ns = p->from_ns + p->took_ns;
             if (p->from_ns <= end_ns)
@@ -71,15 +71,15 @@ static stay *stays_behind(const observed *o, const leg *l, const leg *const *leg
 /* How long there were 0, 1, 2 ... at once, until the last one came; ends in order. */
 static double *levels_of(const stay *stays, const int64_t *ends, size_t count)
 {
-    double *levels = g_new0(double, LEVELS_MOST + 1);
+    double *levels = g_new0(double, LEVELS_MAX + 1);
     int64_t now = stays[0].from_ns;
     size_t ended = 0;
     for (size_t i = 0; i < count; i++) {
         for (; ended < i && ends[ended] <= stays[i].from_ns; ended++) {
-            levels[MIN(i - ended, LEVELS_MOST)] += (double)(ends[ended] - now);
+            levels[MIN(i - ended, LEVELS_MAX)] += (double)(ends[ended] - now);
             now = ends[ended];
         }
-        levels[MIN(i - ended, LEVELS_MOST)] += (double)(stays[i].from_ns - now);
+        levels[MIN(i - ended, LEVELS_MAX)] += (double)(stays[i].from_ns - now);
         now = stays[i].from_ns;
     }
     return levels;
@@ -114,19 +114,19 @@ static capacity measure_capacity(const stay *stays, size_t count, guint until)
         ends[i] = stays[i].to_ns;
     qsort(ends, count, sizeof *ends, compare_ns);
     double *levels = levels_of(stays, ends, count), above = 0, all = 0, full = 0;
-    for (guint i = 0; i <= LEVELS_MOST; i++)
+    for (guint i = 0; i <= LEVELS_MAX; i++)
         all += levels[i];
-    guint places = LEVELS_MOST;
+    guint places = LEVELS_MAX;
     while (places > 0 && above + levels[places] <= 0.02 * all)
         above += levels[places--];
-    for (guint i = places - places / 10; i <= LEVELS_MOST; i++)
+    for (guint i = places - places / 10; i <= LEVELS_MAX; i++)
         full += levels[i];
     capacity found = {until, places, 0, 0};
     if (all > 0) {
         found.full = full / all;
         found.used = 1 - levels[0] / all;
     }
-    if (found.full < 0.6 || places == LEVELS_MOST || (places > 1 && handed_over(stays, ends, count) < 0.5))
+    if (found.full < 0.6 || places == LEVELS_MAX || (places > 1 && handed_over(stays, ends, count) < 0.5))
         found.places = 0;
     g_free(levels);
     g_free(ends);
@@ -149,7 +149,7 @@ static GPtrArray *ways_in(const observed *o, const leg *l, bool on_any)
 capacity capacity_behind(const observed *o, const leg *l, bool on_any)
 {
     GPtrArray *ways = ways_in(o, l, on_any);
-    guint last = MIN(g_strv_length(l->lifeline->events), l->to_place + 1 + BEHIND_MOST);
+    guint last = MIN(g_strv_length(l->lifeline->events), l->to_place + 1 + BEHIND_MAX);
     capacity found = {0};
     for (guint until = l->to_place + 1; until < last && found.places == 0; until++) {
         size_t count;

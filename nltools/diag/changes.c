@@ -12,10 +12,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { WINDOWS = 40, WINDOWS_LEAST = 10, WINDOW_PASSAGES = 3 };
-#define CORRELATION_LEAST 0.75
-#define VARIATION_LEAST 0.5
-#define VARIANCE_LEAST 3.0 /* chance makes it that of 40 windows once in millions */
+enum { WINDOWS = 40, WINDOWS_MIN = 10, WINDOW_PASSAGES = 3 };
+#define CORRELATION_MIN 0.75
+#define VARIATION_MIN 0.5
+#define VARIANCE_MIN 3.0 /* chance makes it that of 40 windows once in millions */
 
 static double window_ns(const observed *o)
 {
@@ -81,7 +81,7 @@ static double correlation(const double *a, const double *b)
         mean_a += (a[i] - mean_a) / n;
         mean_b += (b[i] - mean_b) / n;
     }
-    if (n < WINDOWS_LEAST)
+    if (n < WINDOWS_MIN)
         return 0;
     for (guint i = 0; i < WINDOWS; i++) {
         if (isnan(a[i]) || isnan(b[i]))
@@ -101,7 +101,7 @@ static double variation(const double *means)
     for (guint i = 0; i < WINDOWS; i++)
         if (!isnan(means[i]))
             known[count++] = means[i];
-    if (count < WINDOWS_LEAST)
+    if (count < WINDOWS_MIN)
         return 0;
     qsort(known, count, sizeof *known, compare_doubles);
     for (guint i = 0; i < count; i++)
@@ -122,7 +122,7 @@ static partner best_partner(const observed *o, const leg *l, const double *means
     for (guint i = 0; i < all->len; i++) {
         const resource *r = g_ptr_array_index(all, i);
         double others[WINDOWS];
-        if ((r->host != l->from_host && r->host != l->to_host) || r->samples->len < WINDOWS_LEAST)
+        if ((r->host != l->from_host && r->host != l->to_host) || r->samples->len < WINDOWS_MIN)
             continue;
         resource_means(o, r, others);
         double found = correlation(means, others);
@@ -138,10 +138,10 @@ static void look_at(findings *f, const leg *l)
     double means[WINDOWS], others[WINDOWS];
     leg_means(o, l, means);
     double above = variation(means);
-    if (above < VARIATION_LEAST || variance_ratio(o, l, means) < VARIANCE_LEAST)
+    if (above < VARIATION_MIN || variance_ratio(o, l, means) < VARIANCE_MIN)
         return;
     partner with = best_partner(o, l, means);
-    bool moved = with.resource != NULL && fabs(with.correlation) >= CORRELATION_LEAST;
+    bool moved = with.resource != NULL && fabs(with.correlation) >= CORRELATION_MIN;
     char *where = text_leg(o, l), *mean = text_ns(l->mean_ns), *low = text_ns((double)l->low_ns);
     finding *made = findings_add(f, "varies", leg_share(o, l) * above / (1 + above), moved ? 0.5 : 0.3,
                                  "slow at some times: %s", where);
@@ -169,7 +169,7 @@ void find_changes(findings *f)
     const GPtrArray *legs = observed_legs(o);
     for (guint i = 0; i < legs->len; i++) {
         const leg *l = g_ptr_array_index(legs, i);
-        if (l->count >= WINDOWS_LEAST * WINDOW_PASSAGES && leg_share(o, l) >= FINDING_LEAST)
+        if (l->count >= WINDOWS_MIN * WINDOW_PASSAGES && leg_share(o, l) >= FINDING_MIN)
             look_at(f, l);
     }
 }

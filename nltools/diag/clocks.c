@@ -15,7 +15,7 @@
 
 #include <math.h>
 
-enum { DELTAS_MOST = 1 << 16, DELTAS_LEAST = 5 };
+enum { DELTAS_MAX = 1 << 16, DELTAS_MIN = 5 };
 #define VIOLATIONS 0.1
 
 /* How long messages from one host to another seem to have been on their way. */
@@ -49,7 +49,7 @@ static void add_message(GHashTable *ways, guint from, guint to, int64_t took_ns)
     }
     w->count++;
     w->violations += took_ns < 0;
-    if (w->took_ns->len < DELTAS_MOST)
+    if (w->took_ns->len < DELTAS_MAX)
         g_array_append_val(w->took_ns, took_ns);
 }
 
@@ -98,7 +98,7 @@ static bool shortest(GHashTable *ways, guint from, guint to, int64_t *took_ns, u
 {
     guint64 key = key_of(from, to);
     way *w = g_hash_table_lookup(ways, &key);
-    if (w == NULL || w->took_ns->len < DELTAS_LEAST)
+    if (w == NULL || w->took_ns->len < DELTAS_MIN)
         return false;
     g_array_sort(w->took_ns, compare_ns);
     *took_ns = g_array_index(w->took_ns, int64_t, w->took_ns->len / 100);

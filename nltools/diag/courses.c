@@ -10,9 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { SLICES_LEAST = 20, SLICE_OBJECTS = 10 };
-#define EXPLAINED_LEAST 0.5
-#define QUICK_LEAST 0.2 /* of the time */
+enum { SLICES_MIN = 20, SLICE_OBJECTS = 10 };
+#define EXPLAINED_MIN 0.5
+#define QUICK_MIN 0.2 /* of the time */
 
 /* How the logarithms went over time, the best that can be said of it in two numbers. */
 typedef struct course {
@@ -77,12 +77,12 @@ static void add_object(const observed *o, slices *s, const object *one, double l
 /* Those of a group of so many; NULL where these are too few to say anything. */
 static slices *slices_new(const slices *all, guint host, size_t objects)
 {
-    if (objects < (size_t)SLICES_LEAST * SLICE_OBJECTS)
+    if (objects < (size_t)SLICES_MIN * SLICE_OBJECTS)
         return NULL;
     slices *s = g_new0(slices, 1);
     *s = *all;
     s->host = host;
-    s->count = (guint)MIN(SLICES_MOST, objects / SLICE_OBJECTS);
+    s->count = (guint)MIN(SLICES_MAX, objects / SLICE_OBJECTS);
     return s;
 }
 
@@ -154,7 +154,7 @@ static course course_of(const slices *s)
             sum += s->logs[i];
             times += i;
         }
-    if (n < SLICES_LEAST)
+    if (n < SLICES_MIN)
         return (course){0};
     for (guint i = 0; i < s->count; i++)
         if (!isnan(s->logs[i])) {
@@ -250,7 +250,7 @@ static bool is_course(const slices *s, course *c)
         return false;
     *c = course_of(s);
     double quick = c->after_ns > c->before_ns ? (double)c->cut : (double)(s->count - c->cut);
-    return c->explained >= EXPLAINED_LEAST && quick >= QUICK_LEAST * s->count;
+    return c->explained >= EXPLAINED_MIN && quick >= QUICK_MIN * s->count;
 }
 
 /* Of all objects; where these did not change, of the host's that did most. */
@@ -264,7 +264,7 @@ static void find_course(findings *f, slices *const *groups)
     }
     for (guint host = 1; host < observed_host_count(f->observed); host++) {
         course c;
-        if (!is_course(groups[host], &c) || share_of_course(groups[host], &c) < FINDING_LEAST)
+        if (!is_course(groups[host], &c) || share_of_course(groups[host], &c) < FINDING_MIN)
             continue;
         others += worst != 0;
         if (worst == 0 || share_of_course(groups[host], &c) > share_of_course(groups[worst], &most)) {

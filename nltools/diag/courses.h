@@ -4,7 +4,7 @@
 
 #include "diag/findings.h"
 
-enum { SLICES_MOST = 200 };
+enum { SLICES_MAX = 200 };
 
 /* Objects, all or those known by one host, as they began. */
 typedef struct slices {
@@ -12,7 +12,7 @@ typedef struct slices {
     int64_t end_ns;       /* of those that began later only the quick ones can have ended */
     bool only_whole;      /* where most are, as those that are not took how long nobody knows */
     guint count;
-    double logs[SLICES_MOST], sums_ns[SLICES_MOST], objects[SLICES_MOST]; /* logs: means of logarithms */
+    double logs[SLICES_MAX], sums_ns[SLICES_MAX], objects[SLICES_MAX]; /* logs: means of logarithms */
     double total_ns;
 } slices;
 

@@ -120,7 +120,7 @@ void findings_rank(findings *f)
     g_ptr_array_sort(f->list, compare_weights);
     while (f->list->len > 0) {
         const finding *last = g_ptr_array_index(f->list, f->list->len - 1);
-        if (last->share * last->sure >= FINDING_LEAST)
+        if (last->share * last->sure >= FINDING_MIN)
             break;
         g_ptr_array_remove_index(f->list, f->list->len - 1);
     }

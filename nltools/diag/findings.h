@@ -3,14 +3,14 @@
  *
  * A principle is a function that looks at an observed log and adds the causes that it finds. It claims a share of the
  * time of all objects, and says how sure it is that removing the cause would give that time back; the product is what
- * causes are ranked by. One that explains less than FINDING_LEAST is not told.
+ * causes are ranked by. One that explains less than FINDING_MIN is not told.
  */
 #ifndef NLDIAG_FINDINGS_H
 #define NLDIAG_FINDINGS_H
 
 #include "diag/observed.h"
 
-#define FINDING_LEAST 0.1
+#define FINDING_MIN 0.1
 
 /* From this share on what is unread says that a program does not keep up with what comes. */
 #define UNREAD 0.2
@@ -19,9 +19,9 @@
 #define PASSAGES_TELLING 30
 
 /* What is slower than others of its sort: certainly, and more than these differ by, if they are enough for that. */
-#define CERTAIN 4.0    /* standard errors: by chance once in ten thousands */
-#define UNLIKE 3.0     /* standard deviations of the others' means */
-#define OTHERS_LEAST 3 /* for a spread of theirs */
+#define CERTAIN 4.0  /* standard errors: by chance once in ten thousands */
+#define UNLIKE 3.0   /* standard deviations of the others' means */
+#define OTHERS_MIN 3 /* for a spread of theirs */
 
 /* From this share of its speed on, headers aside, an interface carries no more. */
 #define LINK_FULL 0.9

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-enum { KIND_LEAST = 10 };
+enum { KIND_MIN = 10 };
 
 /* What objects that have a value of a field took on a way. */
 typedef struct moments {
@@ -61,7 +61,7 @@ static GHashTable *times_of_way(const observed *o, guint first, guint end)
 }
 
 /* Of a way, by field and value; the time of all that were looked at. */
-static double sum_kinds(const observed *o, guint first, guint end, moments sums[KINDS_MOST][KIND_VALUES_MOST + 1])
+static double sum_kinds(const observed *o, guint first, guint end, moments sums[KINDS_MAX][KIND_VALUES_MAX + 1])
 {
     GHashTable *times = times_of_way(o, first, end);
     GHashTableIter all;
@@ -93,7 +93,7 @@ static void judge_kind(const moments *all, const moments *here, guint field, gui
 {
     moments rest = {all->n - here->n, all->sum - here->sum, all->squares - here->squares,
                     all->passages - here->passages};
-    if (here->n < KIND_LEAST || rest.n < here->n)
+    if (here->n < KIND_MIN || rest.n < here->n)
         return;
     double more_ns = mean_of(here) - mean_of(&rest), error = sqrt(square_error_of(here) + square_error_of(&rest));
     if (mean_of(here) >= 2 * mean_of(&rest) && more_ns >= CERTAIN * error && more_ns * here->n > best->excess_ns)
@@ -104,32 +104,32 @@ static void judge_kind(const moments *all, const moments *here, guint field, gui
  * Whether a kind is unlike the others beyond what these are unlike each other, by factors; -1 where they are too few to
  * tell.
  */
-static int is_unlike(const moments of_values[KIND_VALUES_MOST + 1], guint value)
+static int is_unlike(const moments of_values[KIND_VALUES_MAX + 1], guint value)
 {
-    double logs[KIND_VALUES_MOST + 1];
+    double logs[KIND_VALUES_MAX + 1];
     guint others = 0;
-    for (guint i = 1; i <= KIND_VALUES_MOST; i++)
-        if (i != value && of_values[i].n >= KIND_LEAST)
+    for (guint i = 1; i <= KIND_VALUES_MAX; i++)
+        if (i != value && of_values[i].n >= KIND_MIN)
             logs[others++] = log(MAX(1, mean_of(&of_values[i])));
-    if (others < OTHERS_LEAST)
+    if (others < OTHERS_MIN)
         return -1;
     double middle = median(logs, others);
     return log(MAX(1, mean_of(&of_values[value]))) - middle >= UNLIKE * spread_around(logs, others, middle);
 }
 
-static kind worst_kind(const observed *o, moments sums[KINDS_MOST][KIND_VALUES_MOST + 1])
+static kind worst_kind(const observed *o, moments sums[KINDS_MAX][KIND_VALUES_MAX + 1])
 {
     kind best = {0};
     for (guint field = 0; field < observed_kind_count(o); field++) {
         moments all = {0};
-        for (guint value = 1; value <= KIND_VALUES_MOST; value++) {
+        for (guint value = 1; value <= KIND_VALUES_MAX; value++) {
             all.n += sums[field][value].n;
             all.sum += sums[field][value].sum;
             all.squares += sums[field][value].squares;
             all.passages += sums[field][value].passages;
         }
-        for (guint value = 1; observed_kind_name(o, field) != NULL && value <= KIND_VALUES_MOST; value++)
-            if (sums[field][value].n >= KIND_LEAST && is_unlike(sums[field], value) != 0)
+        for (guint value = 1; observed_kind_name(o, field) != NULL && value <= KIND_VALUES_MAX; value++)
+            if (sums[field][value].n >= KIND_MIN && is_unlike(sums[field], value) != 0)
                 judge_kind(&all, &sums[field][value], field, value, &best);
     }
     return best;
@@ -168,9 +168,9 @@ void find_kinds(findings *f)
         end = leg_way_end(legs, first);
         for (guint i = first; i < end; i++)
             total_ns += ((const leg *)g_ptr_array_index(legs, i))->total_ns;
-        if (total_ns < FINDING_LEAST * observed_total_ns(o))
+        if (total_ns < FINDING_MIN * observed_total_ns(o))
             continue;
-        moments sums[KINDS_MOST][KIND_VALUES_MOST + 1] = {0};
+        moments sums[KINDS_MAX][KIND_VALUES_MAX + 1] = {0};
         double looked_at_ns = sum_kinds(o, first, end, sums);
         kind found = worst_kind(o, sums);
         if (found.excess_ns > 0)

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-enum { PLACES_MOST = 1 << 12, LIFELINES_MOST = 1 << 8 };
+enum { PLACES_MAX = 1 << 12, LIFELINES_MAX = 1 << 8 };
 
 typedef struct maker {
     GHashTable *by_key; /* to leg's number + 1 */
@@ -171,7 +171,7 @@ GPtrArray *legs_make(const walks *all, const GArray *objects, const drawing *d, 
     for (guint i = 0; i < all->list->len; i++) {
         const walk *w = &g_array_index(all->list, walk, i);
         guint lifeline = g_array_index(objects, object, w->object).lifeline;
-        if (lifeline < LIFELINES_MOST)
+        if (lifeline < LIFELINES_MAX)
             walk_through(&m, w, &g_array_index(all->steps, step, w->first), lifeline);
     }
     GPtrArray *list = group(&m, d, passages);

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { HOSTS_MOST = 65535, STEP_PLACES = 4096 };
+enum { HOSTS_MAX = 65535, STEP_PLACES = 4096 };
 
 /* One lifeline's objects on their way into the walks. */
 typedef struct gathering {
@@ -25,7 +25,7 @@ typedef struct kind_field {
 
 typedef struct kinds {
     uint64_t hash; /* of the object's name */
-    uint8_t values[KINDS_MOST];
+    uint8_t values[KINDS_MAX];
 } kinds;
 
 struct observed {
@@ -39,7 +39,7 @@ struct observed {
     GArray *objects;
     walks walks;
     resources resources;
-    kind_field kind_fields[KINDS_MOST];
+    kind_field kind_fields[KINDS_MAX];
     guint kind_count;
     uint64_t kind_mask; /* objects count whose hash has none of these bits */
     GHashTable *kinds;  /* hash, in it, to kinds */
@@ -64,7 +64,7 @@ static guint host_number(observed *o, nl_string name)
     memcpy(text, name.data, size);
     text[size] = '\0';
     gpointer found = g_hash_table_lookup(o->host_numbers, text);
-    if (found != NULL || o->hosts->len > HOSTS_MOST)
+    if (found != NULL || o->hosts->len > HOSTS_MAX)
         return GPOINTER_TO_UINT(found);
     char *kept = g_strdup(text);
     g_hash_table_insert(o->host_numbers, kept, GUINT_TO_POINTER(o->hosts->len));
@@ -136,14 +136,14 @@ static void bound_kinds(observed *o)
     g_hash_table_foreach_remove(o->kinds, is_left_out, o);
 }
 
-/* The number of a field's name; KINDS_MOST where there are too many. */
+/* The number of a field's name; KINDS_MAX where there are too many. */
 static guint kind_number(observed *o, nl_string name)
 {
     for (guint i = 0; i < o->kind_count; i++)
         if (strlen(o->kind_fields[i].name) == name.size && memcmp(o->kind_fields[i].name, name.data, name.size) == 0)
             return i;
-    if (o->kind_count == KINDS_MOST)
-        return KINDS_MOST;
+    if (o->kind_count == KINDS_MAX)
+        return KINDS_MAX;
     kind_field *made = &o->kind_fields[o->kind_count];
     *made = (kind_field){g_strndup(name.data, name.size), g_ptr_array_new_with_free_func(g_free), false};
     g_ptr_array_add(made->values, g_strdup(""));
@@ -160,7 +160,7 @@ static uint8_t value_number(kind_field *f, const nl_field *field)
         if (strlen(known) == text.size && memcmp(known, text.data, text.size) == 0)
             return (uint8_t)i;
     }
-    if (f->values->len > KIND_VALUES_MOST) {
+    if (f->values->len > KIND_VALUES_MAX) {
         f->is_many = true;
         return 0;
     }
@@ -184,9 +184,8 @@ static void learn_kinds(observed *o, const drawing_lifeline *l, uint64_t hash, c
     kinds *of = kinds_of(o, hash);
     for (size_t i = 0; i < record->field_count; i++) {
         const nl_field *field = &record->fields[i];
-        guint number =
-            is_id(l, field->name) || field->type == NL_TYPE_DOUBLE ? KINDS_MOST : kind_number(o, field->name);
-        if (number < KINDS_MOST && of->values[number] == 0 && !o->kind_fields[number].is_many)
+        guint number = is_id(l, field->name) || field->type == NL_TYPE_DOUBLE ? KINDS_MAX : kind_number(o, field->name);
+        if (number < KINDS_MAX && of->values[number] == 0 && !o->kind_fields[number].is_many)
             of->values[number] = value_number(&o->kind_fields[number], field);
     }
     bound_kinds(o);

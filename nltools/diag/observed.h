@@ -15,9 +15,9 @@
 
 enum {
     RESOURCE_SAMPLES = 1 << 14,
-    RESOURCES_MOST = 1 << 16,
-    KINDS_MOST = 16,
-    KIND_VALUES_MOST = 32,
+    RESOURCES_MAX = 1 << 16,
+    KINDS_MAX = 16,
+    KIND_VALUES_MAX = 32,
     KIND_OBJECTS = 1 << 15
 };
 
@@ -132,7 +132,7 @@ guint observed_kind_count(const observed *o);
 const char *observed_kind_name(const observed *o, guint field);
 const char *observed_kind_value(const observed *o, guint field, guint value);
 
-/* The values of an object's fields, KINDS_MOST of them; NULL where it is none of those. */
+/* The values of an object's fields, KINDS_MAX of them; NULL where it is none of those. */
 const uint8_t *observed_kinds_of(const observed *o, guint object);
 
 /* The steps of an object, by its number, in order of time; *count of them. */

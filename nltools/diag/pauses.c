@@ -15,7 +15,7 @@
 #include <stdlib.h>
 
 #define CHANCE 25.0
-enum { BINS_MOST = 200000, PAUSES_LEAST = 3, STEPS_A_BIN = 10, STEPS_LEAST = 100 };
+enum { BINS_MAX = 200000, PAUSES_MIN = 3, STEPS_A_BIN = 10, STEPS_MIN = 100 };
 
 typedef struct pause_at {
     int64_t from_ns, took_ns;
@@ -89,7 +89,7 @@ static void set_edges(const edges *e, GArray *pauses, const GArray *times, int64
 static GArray *find_gaps(const GArray *times, int64_t from_ns, int64_t to_ns)
 {
     GArray *found = g_array_new(FALSE, FALSE, sizeof(pause_at));
-    guint bins = CLAMP(times->len / STEPS_A_BIN, 1, BINS_MOST);
+    guint bins = CLAMP(times->len / STEPS_A_BIN, 1, BINS_MAX);
     int64_t width_ns = MAX((to_ns - from_ns) / bins, 1);
     guint *counts = count_bins(times, from_ns, width_ns, bins);
     double a_bin = (double)times->len / bins;
@@ -124,7 +124,7 @@ static rhythm rhythm_of(GArray *pauses)
         distances[i] =
             (double)(g_array_index(pauses, pause_at, i + 1).from_ns - g_array_index(pauses, pause_at, i).from_ns);
     qsort(distances, count, sizeof *distances, compare_doubles);
-    if (count >= PAUSES_LEAST - 1) {
+    if (count >= PAUSES_MIN - 1) {
         double squares = 0;
         r.period_ns = distances[count / 2];
         for (guint i = 0; i < count; i++) {
@@ -178,7 +178,7 @@ static bool is_regular(const rhythm *r)
     guint count = r->pauses->len;
     double asked = r->period_ns > 0 ? r->span_ns / r->period_ns : INFINITY;
     double spread_most = count >= 8 ? 0.2 : count >= 5 ? 0.1 : 0.05;
-    return count >= PAUSES_LEAST && r->spread <= spread_most && count + 1 >= 0.7 * asked &&
+    return count >= PAUSES_MIN && r->spread <= spread_most && count + 1 >= 0.7 * asked &&
            r->total_ns <= 0.5 * r->span_ns;
 }
 
@@ -341,7 +341,7 @@ static void find_uneven(findings *f, GArray *const *pauses, guint hosts)
     guint worst = 0;
     for (guint h = 1; h < hosts; h++) {
         double wall = (double)(observed_to_ns(o) - observed_from_ns(o)),
-               stood = pauses[h]->len >= PAUSES_LEAST ? mean_took(pauses[h], 0, pauses[h]->len) * pauses[h]->len : wall;
+               stood = pauses[h]->len >= PAUSES_MIN ? mean_took(pauses[h], 0, pauses[h]->len) * pauses[h]->len : wall;
         stopped s = stood <= 0.5 * wall ? stopped_on(o, h, pauses[h]) : (stopped){0};
         double held = s.held_ns >= 0.5 * s.all_ns ? s.held_ns : 0;
         if (held > most) {
@@ -349,7 +349,7 @@ static void find_uneven(findings *f, GArray *const *pauses, guint hosts)
             worst = h;
         }
     }
-    if (worst != 0 && most >= FINDING_LEAST * observed_total_ns(o))
+    if (worst != 0 && most >= FINDING_MIN * observed_total_ns(o))
         tell_uneven(f, worst, pauses[worst], most);
 }
 
@@ -367,7 +367,7 @@ void find_pauses(findings *f)
         GArray *times = steps_of(o, h);
         found[h].pauses = g_array_new(FALSE, FALSE, sizeof(pause_at));
         gaps[h] = g_array_new(FALSE, FALSE, sizeof(pause_at));
-        if (times->len >= STEPS_LEAST) {
+        if (times->len >= STEPS_MIN) {
             g_array_free(found[h].pauses, TRUE);
             g_array_free(gaps[h], TRUE);
             gaps[h] = find_gaps(times, observed_from_ns(o), observed_to_ns(o));

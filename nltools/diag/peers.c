@@ -16,7 +16,7 @@
 
 #define SLOWER 1.1 /* less could not explain a tenth */
 #define LOADED 1.5 /* more to do than the others */
-enum { PASSAGES_LEAST = 5, BATCHES = 20 };
+enum { PASSAGES_MIN = 5, BATCHES = 20 };
 
 typedef struct peer {
     guint host;
@@ -41,7 +41,7 @@ static guint varying_host(const leg *l, bool from_varies, bool to_varies)
  */
 static double square_error(const leg *l)
 {
-    size_t batches = MIN(BATCHES, l->count / PASSAGES_LEAST), each = batches >= BATCHES / 2 ? l->count / batches : 1;
+    size_t batches = MIN(BATCHES, l->count / PASSAGES_MIN), each = batches >= BATCHES / 2 ? l->count / batches : 1;
     double squares = 0;
     batches = l->count / each;
     for (size_t i = 0; i < batches; i++) {
@@ -59,9 +59,9 @@ static double spread_of_others(const leg *const *family, guint count, guint left
     double *means = g_new(double, count);
     guint others = 0;
     for (guint i = 0; i < count; i++)
-        if (i != left_out && family[i]->count >= PASSAGES_LEAST)
+        if (i != left_out && family[i]->count >= PASSAGES_MIN)
             means[others++] = family[i]->mean_ns;
-    double spread = others >= OTHERS_LEAST ? spread_around(means, others, usual_ns) : 0;
+    double spread = others >= OTHERS_MIN ? spread_around(means, others, usual_ns) : 0;
     g_free(means);
     return spread;
 }
@@ -92,7 +92,7 @@ static double usual(const leg *const *family, guint count, guint left_out)
     double *means = g_new(double, count);
     guint others = 0;
     for (guint i = 0; i < count; i++)
-        if (i != left_out && family[i]->count >= PASSAGES_LEAST)
+        if (i != left_out && family[i]->count >= PASSAGES_MIN)
             means[others++] = family[i]->mean_ns;
     double middle = others > 0 ? median(means, others) : NAN;
     g_free(means);
@@ -125,7 +125,7 @@ static void compare_family(GArray *peers, const leg *const *family, guint count)
         const leg *l = family[i];
         double usual_ns = usual(family, count, i);
         guint host = varying_host(l, from_varies, to_varies);
-        if (host == 0 || l->count < PASSAGES_LEAST || isnan(usual_ns) || l->mean_ns < SLOWER * usual_ns ||
+        if (host == 0 || l->count < PASSAGES_MIN || isnan(usual_ns) || l->mean_ns < SLOWER * usual_ns ||
             (double)l->high_ns < usual_ns || !is_certain(family, count, i, usual_ns))
             continue;
         charge(peers, host, l, usual_ns, count - 1, load_of(family, count, i));

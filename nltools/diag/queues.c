@@ -255,7 +255,7 @@ static void tell_queue(findings *f, const queue *q)
 /* Where TCP has something to send for most of the time, legs that wait until they could send wait for that. */
 static bool may_queue(const findings *f, const leg *l)
 {
-    return leg_is_local(l) && l->count >= PASSAGES_TELLING && leg_share(f->observed, l) >= FINDING_LEAST / 4 &&
+    return leg_is_local(l) && l->count >= PASSAGES_TELLING && leg_share(f->observed, l) >= FINDING_MIN / 4 &&
            !(l->sends && f->pressures[l->from_host].sending >= 0.5);
 }
 

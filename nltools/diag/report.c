@@ -115,7 +115,7 @@ void report_text(const findings *f, const report_sources *sources)
     print_head(f->observed);
     if (f->list->len == 0)
         printable_print("\nHealthy: nothing found that would give %.0f %% of the time or more back.\n",
-                        100 * FINDING_LEAST);
+                        100 * FINDING_MIN);
     for (guint i = 0; i < f->list->len; i++)
         print_cause(f, g_ptr_array_index(f->list, i), i + 1, sources);
     if (observed_objects(f->observed)->len > 0)

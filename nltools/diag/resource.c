@@ -49,7 +49,7 @@ static resource *find_or_make(resources *all, guint host, nl_string event, nl_st
     g_string_printf(key, "%u\n%.*s\n%.*s\n%s", host, (int)event.size, event.data, (int)field.size, field.data,
                     instance);
     resource *found = g_hash_table_lookup(all->by_key, key->str);
-    if (found != NULL || all->list->len >= RESOURCES_MOST)
+    if (found != NULL || all->list->len >= RESOURCES_MAX)
         return found;
     resource *made = g_new0(resource, 1);
     made->host = host;

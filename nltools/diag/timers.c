@@ -13,7 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { TOOK_MOST = 1 << 12, EXTRA_LEAST = 5, BEATS_LEAST = 10 };
+enum { TOOK_MAX = 1 << 12, EXTRA_MIN = 5, BEATS_MIN = 10 };
 
 /* ---- a timer ---- */
 
@@ -87,7 +87,7 @@ typedef struct extra {
 /* What passages took, in order; of very many every so manieth. */
 static int64_t *sample_took(const leg *l, size_t *count)
 {
-    size_t each = l->count / TOOK_MOST + 1;
+    size_t each = l->count / TOOK_MAX + 1;
     int64_t *took = g_new(int64_t, l->count / each + 1);
     *count = 0;
     for (size_t i = 0; i < l->count; i += each)
@@ -110,12 +110,12 @@ static double width(const int64_t *took, size_t count)
 static bool find_extra(const int64_t *took, size_t count, extra *found)
 {
     int64_t widest = 0;
-    size_t below = EXTRA_LEAST;
-    for (size_t i = EXTRA_LEAST; i + EXTRA_LEAST <= count; i++)
+    size_t below = EXTRA_MIN;
+    for (size_t i = EXTRA_MIN; i + EXTRA_MIN <= count; i++)
         widest = MAX(widest, took[i] - took[i - 1]);
-    while (below + EXTRA_LEAST <= count && took[below] - took[below - 1] < widest / 2)
+    while (below + EXTRA_MIN <= count && took[below] - took[below - 1] < widest / 2)
         below++;
-    if (below + EXTRA_LEAST > count)
+    if (below + EXTRA_MIN > count)
         return false;
     size_t above = count - below;
     double usual_ns = (double)took[below / 2], more_ns = (double)took[below + above / 2] - usual_ns,
@@ -163,7 +163,7 @@ static void find_timeout(findings *f, const leg *l)
  */
 static double beat_ns(const leg *l)
 {
-    size_t count = MIN(l->count, TOOK_MOST), beats = 0;
+    size_t count = MIN(l->count, TOOK_MAX), beats = 0;
     int64_t *times = g_new(int64_t, count);
     for (size_t i = 0; i < count; i++)
         times[i] = l->passages[i].from_ns + l->passages[i].took_ns;
@@ -180,7 +180,7 @@ static double beat_ns(const leg *l)
     for (size_t i = 0; i < beats; i++)
         alike += fabs((double)times[count - 2 - i] - period) <= 0.1 * period;
     /* Several to a beat: where each one has its own distance there is nothing to tell apart. */
-    if (beats < BEATS_LEAST || 3 * beats > count || together < 0.9 * span || (double)alike < 0.9 * (double)beats)
+    if (beats < BEATS_MIN || 3 * beats > count || together < 0.9 * span || (double)alike < 0.9 * (double)beats)
         period = 0;
     g_free(times);
     return period;
@@ -209,7 +209,7 @@ void find_timers(findings *f)
     const GPtrArray *legs = observed_legs(o);
     for (guint i = 0; i < legs->len; i++) {
         const leg *l = g_ptr_array_index(legs, i);
-        if (l->count < PASSAGES_TELLING || leg_share(o, l) < FINDING_LEAST / 4)
+        if (l->count < PASSAGES_TELLING || leg_share(o, l) < FINDING_MIN / 4)
             continue;
         if (leg_is_local(l))
             find_timer(f, l);

@@ -90,7 +90,7 @@ static void look_at(findings *f, guint number, const drawing_lifeline *lifeline)
         if (!ended)
             count_unended(places, &steps[count - 1]);
     }
-    if (all >= PASSAGES_TELLING && 2 * whole > all && (double)lost >= FINDING_LEAST / 2 * (double)all)
+    if (all >= PASSAGES_TELLING && 2 * whole > all && (double)lost >= FINDING_MIN / 2 * (double)all)
         tell_unended(f, lifeline, places, lost, all);
     g_array_free(places, TRUE);
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-enum { NAMES_MOST = 1 << 30 /* bytes */, BY_MOST = 65534, BY_OTHERS = 65535, IDS_MOST = 16, PLACES_MOST = 65535 };
+enum { NAMES_MAX = 1 << 30 /* bytes */, BY_MAX = 65534, BY_OTHERS = 65535, IDS_MAX = 16, PLACES_MAX = 65535 };
 
 #define HASH_BIT (UINT64_C(1) << 63) /* no hash is 0 */
 
@@ -134,7 +134,7 @@ static uint16_t number_of_by(gather *g, const nl_record *record)
     gpointer found = g_hash_table_lookup(g->by_ids, &text);
     if (found != NULL)
         return (uint16_t)GPOINTER_TO_UINT(found);
-    if (g->by_texts->len > BY_MOST)
+    if (g->by_texts->len > BY_MAX)
         return BY_OTHERS;
     nl_string *kept = keep_string(g, text);
     guint number = g->by_texts->len;
@@ -325,7 +325,7 @@ uint64_t gather_add(gather *g, const nl_record *record)
     gpointer place = record->event.data != NULL ? g_hash_table_lookup(g->places, &record->event) : NULL;
     if (place == NULL || !make_name(g, record))
         return 0;
-    if (g->step_count == g->steps_most || g->names->len > NAMES_MOST)
+    if (g->step_count == g->steps_most || g->names->len > NAMES_MAX)
         make_room(g);
     bool anew = g->definition->again && GPOINTER_TO_UINT(place) == 1;
     uint32_t number = find_object(g, anew);
@@ -361,12 +361,12 @@ gather *gather_new(const drawing_lifeline *definition, const char *by, size_t st
     g->definition = definition;
     g->by = by;
     g->by_host = by != NULL && g_ascii_strcasecmp(by, "HOST") == 0;
-    g->ids = MIN(g_strv_length(definition->ids), IDS_MOST);
+    g->ids = MIN(g_strv_length(definition->ids), IDS_MAX);
     g->take = take;
     g->user = user;
     g->strings = g_string_chunk_new(64 << 10);
     g->places = g_hash_table_new_full(text_key_hash, text_key_equal, g_free, NULL);
-    for (guint i = 0; i < PLACES_MOST && definition->events[i] != NULL; i++)
+    for (guint i = 0; i < PLACES_MAX && definition->events[i] != NULL; i++)
         g_hash_table_insert(g->places,
                             keep_string(g, (nl_string){definition->events[i], strlen(definition->events[i])}),
                             GUINT_TO_POINTER(i + 1));

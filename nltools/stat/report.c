@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { NAME_LEAST = 30, NAME_MOST = 72, ROWS_MOST = 30 };
+enum { NAME_WIDTH_MIN = 30, NAME_WIDTH_MAX = 72, ROWS_MAX = 30 };
 
 /* A name of the log's, as a terminal may have it. */
 static void print_padded(const char *text, int width)
@@ -28,11 +28,11 @@ char *report_segment_name(const measure *m, uint16_t from, uint16_t to)
 /* The width of the column that segments' names are in. */
 static int width_of_names(const measure *m, const GPtrArray *segments)
 {
-    int width = NAME_LEAST;
+    int width = NAME_WIDTH_MIN;
     for (guint i = 0; i < segments->len; i++) {
         const segment *s = g_ptr_array_index(segments, i);
         char *name = report_segment_name(m, s->from, s->to);
-        width = CLAMP((int)strlen(name), width, NAME_MOST);
+        width = CLAMP((int)strlen(name), width, NAME_WIDTH_MAX);
         g_free(name);
     }
     return width;
@@ -85,9 +85,9 @@ static void print_segments(const measure *m, const char *by)
 
 static void print_pairs(const measure *m, const char *by)
 {
-    int width = NAME_LEAST;
+    int width = NAME_WIDTH_MIN;
     for (guint i = 0; i < m->pairs->len; i++)
-        width = CLAMP((int)strlen(((pair *)g_ptr_array_index(m->pairs, i))->name) + 18, width, NAME_MOST);
+        width = CLAMP((int)strlen(((pair *)g_ptr_array_index(m->pairs, i))->name) + 18, width, NAME_WIDTH_MAX);
     if (m->pairs->len == 0)
         return;
     print_head("start to end", width, by);
@@ -111,7 +111,7 @@ static void print_example(const measure *m, const example *e)
     char time[NL_TIME_TEXT_SIZE];
     nl_time_format_iso(e->from_ns, time);
     printf("    ");
-    print_padded(e->name, NAME_LEAST - 2);
+    print_padded(e->name, NAME_WIDTH_MIN - 2);
     if (m->by) {
         printf(" ");
         print_padded(gather_by(m->gatherer, e->by), 16);
@@ -198,7 +198,7 @@ static int64_t nice_interval_ns(double span_ns)
     static const int steps[] = {1, 2, 5};
     for (int64_t power_ns = 1000000; power_ns < INT64_MAX / 50; power_ns *= 10)
         for (size_t i = 0; i < G_N_ELEMENTS(steps); i++)
-            if (span_ns / (double)(steps[i] * power_ns) <= ROWS_MOST)
+            if (span_ns / (double)(steps[i] * power_ns) <= ROWS_MAX)
                 return steps[i] * power_ns;
     return INT64_MAX / 50;
 }

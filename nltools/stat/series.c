@@ -47,7 +47,7 @@ static size_t reach(series *s, int64_t time_ns)
         last_ns = at_ns > last_ns ? at_ns : last_ns;
         /* Unsigned, for times as far apart as can be. */
         uint64_t wanted = ((uint64_t)last_ns - (uint64_t)from_ns) / (uint64_t)s->width_ns + 1;
-        if (wanted > SERIES_MOST) {
+        if (wanted > SERIES_MAX) {
             join(s, 2);
             continue;
         }
@@ -68,7 +68,7 @@ static size_t reach(series *s, int64_t time_ns)
 void series_add(series *s, int64_t time_ns, double value)
 {
     if (s->intervals == NULL) {
-        s->intervals = g_new0(series_interval, SERIES_MOST + 1);
+        s->intervals = g_new0(series_interval, SERIES_MAX + 1);
         s->width_ns = FIRST_WIDTH_NS;
     }
     time_ns =

@@ -1,7 +1,7 @@
 /*
  * A sum over time, in intervals of one width: how much of something there was in each.
  *
- * The intervals begin as a millisecond each and become twice as wide whenever there would be more than SERIES_MOST, so
+ * The intervals begin as a millisecond each and become twice as wide whenever there would be more than SERIES_MAX, so
  * that memory is bounded whatever times come, in whatever order. One thread at a time.
  */
 #ifndef NLSTAT_SERIES_H
@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SERIES_MOST = 1 << 16 };
+enum { SERIES_MAX = 1 << 16 };
 
 typedef struct series_interval {
     double sum;

@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 enum {
-    STREAMS_MOST = 256,
-    ROWS_MOST = 100000,
-    LOADLINES_MOST = 24,
+    STREAMS_MAX = 256,
+    ROWS_MAX = 100000,
+    LOADLINES_MAX = 24,
     LOADLINES_PER_EVENT = 2,
-    PENDING_MOST = 4 << 20, /* bytes that wait for the log's reader; nobody is asked for more meanwhile */
-    GATHER_MS = 700,        /* how long it is waited for further events before all is drawn anew */
+    PENDING_MAX = 4 << 20, /* bytes that wait for the log's reader; nobody is asked for more meanwhile */
+    GATHER_MS = 700,       /* how long it is waited for further events before all is drawn anew */
 };
 
 /* An event that a sensor has logged, and which of its fields are drawn. */
@@ -97,7 +97,7 @@ static void write_pending(agents *a)
     }
     if (a->pending->len > 0 && a->writing == 0 && a->pipe >= 0)
         a->writing = g_unix_fd_add(a->pipe, G_IO_OUT, flush, a);
-    hold_streams(a, a->pending->len > PENDING_MOST);
+    hold_streams(a, a->pending->len > PENDING_MAX);
 }
 
 static gboolean flush(int fd, GIOCondition condition, gpointer user)
@@ -215,7 +215,7 @@ drawing *agents_loadlines(const agents *a)
         const event *e = g_ptr_array_index(a->events, i);
         if (!is_wanted(a, e->sensor) || (e->is_of_one && has_whole(a, e->sensor)))
             continue;
-        for (size_t f = 0; f < e->count && d->loadlines->len < LOADLINES_MOST; f++)
+        for (size_t f = 0; f < e->count && d->loadlines->len < LOADLINES_MAX; f++)
             drawing_add_loadline(d, e->fields[f], e->name, e->fields[f], "");
     }
     for (guint i = 0; i < a->events->len; i++)
@@ -261,7 +261,7 @@ bool agents_add(agents *a, const char *url, const char *sensor)
 {
     if (find_stream(a, url, sensor) != NULL)
         return true;
-    if (a->streams->len >= STREAMS_MOST) {
+    if (a->streams->len >= STREAMS_MAX) {
         a->callbacks.changed(a->callbacks.user, url, sensor, "so many sensors at once are too many");
         return false;
     }
@@ -331,7 +331,7 @@ static GPtrArray *read_rows(GBytes *output)
     gsize size = 0;
     const char *data = output != NULL ? g_bytes_get_data(output, &size) : NULL;
     char *text = g_strndup(data != NULL ? data : "", size), **lines = g_strsplit(text, "\n", -1);
-    for (char **line = lines; *line != NULL && rows->len < ROWS_MOST; line++) {
+    for (char **line = lines; *line != NULL && rows->len < ROWS_MAX; line++) {
         char **cells = g_strsplit(*line, "\t", 4);
         if (g_strv_length(cells) == 4) {
             agents_row *row = g_new(agents_row, 1);

@@ -6,9 +6,9 @@
 #include <string.h>
 
 enum {
-    EVENLY = 1500,          /* records looked at, spread over the log */
-    EACH = 6,               /* of every event, its first ones */
-    SCANNED_MOST = 1 << 20, /* records among which these are looked for */
+    EVENLY = 1500,         /* records looked at, spread over the log */
+    EACH = 6,              /* of every event, its first ones */
+    SCANNED_MAX = 1 << 20, /* records among which these are looked for */
 };
 
 typedef struct gathering {
@@ -55,7 +55,7 @@ static void look(const model *m, gathering *g)
     const store *s = model_store(m);
     unsigned char *met = g_new0(unsigned char, NAMES_NONE + 1);
     uint32_t count = s->count - s->first;
-    for (uint32_t i = 0; i < MIN(count, SCANNED_MOST); i++) {
+    for (uint32_t i = 0; i < MIN(count, SCANNED_MAX); i++) {
         uint16_t event = store_event(s, s->first + i);
         if (met[event] < EACH && ++met[event])
             model_record(m, s->first + i, take, g);

@@ -65,7 +65,7 @@ static void give(colors *c, wanted *w)
         guint number = 0;
         while (number < c->texts->len && strcmp(g_ptr_array_index(c->texts, number), f.text) != 0)
             number++;
-        if (number == c->texts->len && number < NAMES_MOST)
+        if (number == c->texts->len && number < NAMES_MAX)
             g_ptr_array_add(c->texts, g_strdup(f.text));
         c->of[f.kind][f.name] = (uint16_t)MIN(number, c->texts->len - 1);
     }

@@ -63,7 +63,7 @@ void model_set_options(model *m, model_options options)
 
 uint32_t model_records_most(const model *m)
 {
-    return m->is_most_said ? m->records_most : m->is_live ? MODEL_LIVE_MOST : 0;
+    return m->is_most_said ? m->records_most : m->is_live ? MODEL_LIVE_MAX : 0;
 }
 
 void model_keep_most(model *m, uint32_t records)

@@ -32,11 +32,11 @@ typedef struct model_options {
 void model_set_options(model *m, model_options options);
 
 /*
- * How many records are kept at most, the latest; 0: all. Where nobody said, all are kept of files, and MODEL_LIVE_MOST
+ * How many records are kept at most, the latest; 0: all. Where nobody said, all are kept of files, and MODEL_LIVE_MAX
  * of what comes over the network or a pipe. It can be changed at any time: those that are forgotten already stay so.
  * Needs no lock.
  */
-enum { MODEL_LIVE_MOST = 20000000 };
+enum { MODEL_LIVE_MAX = 20000000 };
 uint32_t model_records_most(const model *m);
 void model_keep_most(model *m, uint32_t records);
 

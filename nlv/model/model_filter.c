@@ -9,7 +9,7 @@
 #include <string.h>
 
 enum {
-    KEPT_MOST = 8, /* results of filters */
+    KEPT_MAX = 8, /* results of filters */
 };
 
 /* What a filter has left, for when it is asked for again. */
@@ -75,7 +75,7 @@ static void keep(model *m, const char *filter, const drawing *d, store *s)
     }
     for (GList *at = m->kept.head; at != NULL; at = at->next)
         records += ((const kept *)at->data)->store->count;
-    for (; m->kept.length > 0 && (records > m->full->count || m->kept.length >= KEPT_MOST);) {
+    for (; m->kept.length > 0 && (records > m->full->count || m->kept.length >= KEPT_MAX);) {
         kept *oldest = g_queue_pop_tail(&m->kept);
         records -= oldest->store->count;
         free_kept(oldest);

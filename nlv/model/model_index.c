@@ -10,13 +10,13 @@ enum {
     VERIFIED_EACH_TIME = 16 << 20, /* bytes, before it is looked whether there is something more urgent */
     VERIFY_AFTER_MS = 1000,        /* once the first picture had the disk for itself */
     VERIFIED_PIECES = 16,          /* of the log, likewise */
-    INDEX_LEAST = 64 << 20,        /* bytes of a text log: a smaller one is read again as fast */
+    INDEX_MIN = 64 << 20,          /* bytes of a text log: a smaller one is read again as fast */
     BLOCKS_ARE_DENSER = 8,         /* text has at least so many times the bytes of blocks */
 };
 
 static uint64_t index_least(const model *m, const log_file *f)
 {
-    uint64_t least = m->options.index_least > 0 ? m->options.index_least : INDEX_LEAST;
+    uint64_t least = m->options.index_least > 0 ? m->options.index_least : INDEX_MIN;
     return f->format == NL_FORMAT_NLB ? (least + BLOCKS_ARE_DENSER - 1) / BLOCKS_ARE_DENSER : least;
 }
 

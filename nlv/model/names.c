@@ -37,7 +37,7 @@ names *names_new(void)
 {
     names *n = room_for(1, sizeof *n);
     pthread_mutex_init(&n->lock, NULL);
-    n->entries = room_for(NAMES_MOST, sizeof *n->entries);
+    n->entries = room_for(NAMES_MAX, sizeof *n->entries);
     n->slot_count = 256;
     n->slots = room_for(n->slot_count, sizeof *n->slots);
     return n;
@@ -96,7 +96,7 @@ static uint16_t put(names *n, nl_string text)
     size_t slot = find_slot(n, hash, text), number = NAMES_OTHERS;
     if (n->slots[slot] != 0) {
         number = n->slots[slot] - 1;
-    } else if (n->count < NAMES_MOST && text.size < UINT32_MAX) {
+    } else if (n->count < NAMES_MAX && text.size < UINT32_MAX) {
         number = n->count;
         n->entries[number] = (entry){terminated(text), (uint32_t)text.size, hash};
         n->slots[slot] = (uint32_t)number + 1;
@@ -149,7 +149,7 @@ uint16_t names_put_cached(names *n, name_cache *cache, nl_string text)
         return cache->slots[at].number;
     uint16_t number = names_put(n, text);
     /* What has a NUL in it is kept as other bytes, and must not be taken for them. */
-    if (number < NAMES_MOST && memchr(text.data, '\0', text.size) == NULL) {
+    if (number < NAMES_MAX && memchr(text.data, '\0', text.size) == NULL) {
         cache->slots[at].text = names_text(n, number);
         cache->slots[at].size = (uint32_t)text.size;
         cache->slots[at].number = number;

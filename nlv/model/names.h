@@ -1,5 +1,5 @@
 /*
- * Names that come again and again (of events, hosts, programs), as numbers from 0 on: at most NAMES_MOST of them, what
+ * Names that come again and again (of events, hosts, programs), as numbers from 0 on: at most NAMES_MAX of them, what
  * comes beyond is one with the rest, NAMES_OTHERS.
  *
  * Any thread may put and read names; a text once read stays where it is. A name_cache is one thread's own.
@@ -9,7 +9,7 @@
 
 #include <netlogger.h>
 
-enum { NAMES_MOST = 0xfffe, NAMES_OTHERS = 0xfffe, NAMES_NONE = 0xffff, NAME_CACHE_SLOTS = 512 };
+enum { NAMES_MAX = 0xfffe, NAMES_OTHERS = 0xfffe, NAMES_NONE = 0xffff, NAME_CACHE_SLOTS = 512 };
 
 typedef struct names names;
 

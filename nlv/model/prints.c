@@ -7,7 +7,7 @@
 
 #include <glib.h>
 
-enum { KEPT_LEAST = 16 << 10 };
+enum { KEPT_MIN = 16 << 10 };
 
 void prints_free(prints *p)
 {
@@ -34,7 +34,7 @@ void prints_add(prints *p, uint64_t from, uint64_t to, uint64_t hash)
 {
     if (to <= prints_end(p))
         return;
-    bool is_kept = from == prints_end(p) && to - from >= KEPT_LEAST;
+    bool is_kept = from == prints_end(p) && to - from >= KEPT_MIN;
     if (!is_kept && p->count > 0 && p->all[p->count - 1].hash == 0)
         p->all[p->count - 1].end = to;
     else

@@ -15,7 +15,7 @@ enum {
     BEYOND = 4 << 10,        /* read at once behind a piece, for the line that ends there */
     LINE_LONGEST = 16 << 20, /* of what is longer, no end is looked for */
     ODD_LONGEST = 2 << 20,   /* a decoder takes no longer record anyway */
-    THREADS_MOST = 64,
+    THREADS_MAX = 64,
     LINES_AT_ONCE = 1024,
     RUN_SIZE = 256 << 10, /* bytes of blocks in a piece, */
     RUN_RECORDS = 4096,   /* and records */
@@ -311,8 +311,8 @@ void scan_run(const scan_job *job, scan_take *take, void *user)
     GArray *runs = job->file->format == NL_FORMAT_NLB ? cut_runs(job) : NULL;
     size_t pieces = runs != NULL ? runs->len : (size_t)((job->to - job->from + PIECE - 1) / PIECE);
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t threads = MIN(MIN(pieces, THREADS_MOST), (size_t)MAX(processors, 1));
-    pthread_t ids[THREADS_MOST];
+    size_t threads = MIN(MIN(pieces, THREADS_MAX), (size_t)MAX(processors, 1));
+    pthread_t ids[THREADS_MAX];
     scan s = {.job = job, .runs = runs, .pieces = pieces, .slot_count = 4 * threads + 4};
     size_t begun = 0;
     if (pieces > 2) {

@@ -19,7 +19,7 @@ static spec_field field_of(const char *name)
 static spec_event *event_of(spec *s, names *events, const char *name)
 {
     uint16_t number = names_put(events, (nl_string){name, strlen(name)});
-    if (number >= NAMES_MOST)
+    if (number >= NAMES_MAX)
         return NULL;
     while (s->event_count <= number) {
         s->events = g_renew(spec_event, s->events, s->event_count + 1);

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { LEAST_SLOTS = 1024, TAIL_MOST = 4 * STORE_CHUNK, LATE_SHARE = 4 };
+enum { LEAST_SLOTS = 1024, TAIL_MAX = 4 * STORE_CHUNK, LATE_SHARE = 4 };
 
 /* ---- life ---- */
 
@@ -24,8 +24,8 @@ store *store_new(spec *s, batch_names names, bool looks_out)
     }
     st->loadlines = g_new0(loadline_lists, s->loadline_count + 1);
     st->point_count = s->point_count;
-    st->points = g_new0(list, s->point_count + STORE_POINTS_MOST);
-    st->found = g_new0(uint16_t, STORE_POINTS_MOST);
+    st->points = g_new0(list, s->point_count + STORE_POINTS_MAX);
+    st->found = g_new0(uint16_t, STORE_POINTS_MAX);
     st->visits = g_new0(uint32_t, NAMES_NONE + 1);
     st->point_hosts = g_new0(uint8_t, NAMES_NONE + 1);
     st->late.layers = s->layers;
@@ -349,7 +349,7 @@ static list *point_list(store *s, uint16_t event)
     while (i < found && s->found[i] != event)
         i++;
     if (i == found) {
-        if (found == STORE_POINTS_MOST)
+        if (found == STORE_POINTS_MAX)
             return NULL;
         s->found[found] = event;
         s->points[s->point_count++] = (list){0};
@@ -643,7 +643,7 @@ void store_append(store *s, batch *b)
     if (s->late.count == 0)
         return;
     uint32_t tail = s->count - find_after(s, s->earliest_late);
-    if (tail < MAX(TAIL_MOST, s->late.count * LATE_SHARE))
+    if (tail < MAX(TAIL_MAX, s->late.count * LATE_SHARE))
         merge_late(s);
 }
 

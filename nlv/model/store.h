@@ -19,7 +19,7 @@
 #include "model/batch.h"
 #include "model/list.h"
 
-enum { STORE_CHUNK = 1 << 16, STORE_MARK = 1 << 12, STORE_NONE = 0xffffffff, STORE_POINTS_MOST = 24 };
+enum { STORE_CHUNK = 1 << 16, STORE_MARK = 1 << 12, STORE_NONE = 0xffffffff, STORE_POINTS_MAX = 24 };
 
 typedef struct chunk {
     int64_t *times;

@@ -153,7 +153,7 @@ store *subset_new(const store *full, const nl_filter *filter, const drawing *d, 
 {
     const names *all[] = {full->names.events, full->names.hosts, full->names.progs};
     for (size_t i = 0; i < G_N_ELEMENTS(all); i++)
-        if (names_count(all[i]) >= NAMES_MOST)
+        if (names_count(all[i]) >= NAMES_MAX)
             return NULL;
     batch_names own = {names_new(), names_new(), names_new(), names_new()};
     subsetting s = {.full = full, .filter = filter, .record = nl_record_new()};

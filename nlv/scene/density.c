@@ -295,8 +295,8 @@ static bool find_rows(const density *d, int *first, int *end)
 }
 
 enum {
-    FILLED_AT_ONCE = 16,   /* columns: their cells, and a row of pixels, are near each other in memory */
-    SHARED_LEAST = 100000, /* pixels that are worth another thread */
+    FILLED_AT_ONCE = 16, /* columns: their cells, and a row of pixels, are near each other in memory */
+    SHARED_MIN = 100000, /* pixels that are worth another thread */
 };
 
 /* A picture that is filled, a strip after the other, by whoever has time. */
@@ -353,7 +353,7 @@ static void fill(const density *d, cairo_surface_t *surface, int first, int end,
                  .strips = (d->width + FILLED_AT_ONCE - 1) / FILLED_AT_ONCE};
     make_strengths(f.strengths, d->single, logf(MAX(most, 16)));
     make_inks(f.inks, dark);
-    if ((int64_t)d->width * (end - first) >= SHARED_LEAST)
+    if ((int64_t)d->width * (end - first) >= SHARED_MIN)
         beside_run(fill_strips, &f);
     else
         fill_strips(&f);

@@ -18,11 +18,11 @@
 enum {
     LINES_ON_PIXELS = 400, /* as many segments are drawn as lines */
     LINES_ON_PAPER = 6000,
-    MARKS_UP_TO = 1200,  /* segments */
-    BETWEEN = 2,         /* segments of a column, besides its extremes */
-    REACHING_MOST = 500, /* segments of one kind that end beyond the plot's right end */
-    WORK_MOST = 190000,  /* units along lines that are drawn in a frame */
-    FIND_MOST = 2000,    /* segments of one kind that are looked at for the nearest */
+    MARKS_UP_TO = 1200, /* segments */
+    BETWEEN = 2,        /* segments of a column, besides its extremes */
+    REACHING_MAX = 500, /* segments of one kind that end beyond the plot's right end */
+    WORK_MAX = 190000,  /* units along lines that are drawn in a frame */
+    FIND_MAX = 2000,    /* segments of one kind that are looked at for the nearest */
 };
 
 void lifelines_layer_back(const layer_context *c, const pane *p)
@@ -225,7 +225,7 @@ static void draw_kind(const drawer *d, const kind *k)
     if (count == 0)
         return;
     double width = width_of(d, k), height = fabs(layout_row_y(d->p, k->from) - layout_row_y(d->p, k->to));
-    double lines = WORK_MOST / (double)MAX(d->kinds->len, 1) / MAX(MAX(width, height), 1);
+    double lines = WORK_MAX / (double)MAX(d->kinds->len, 1) / MAX(MAX(width, height), 1);
     if (d->density == NULL || (double)count <= lines) {
         for (size_t i = k->first; i < k->end; i++)
             draw_segment(d, k, list_at(k->list, i));
@@ -253,7 +253,7 @@ static void draw_reaching(const drawer *d, const kind *k)
     const list *l = k->list;
     int64_t to_ns = d->c->view->to_ns;
     unsigned drawn = 0;
-    for (size_t i = k->end; i < l->count && drawn < REACHING_MOST;) {
+    for (size_t i = k->end; i < l->count && drawn < REACHING_MAX;) {
         double beyond_ns = (double)(store_time(s, list_at(l, i)) - to_ns);
         if (list_most(l) < beyond_ns)
             return;
@@ -520,7 +520,7 @@ void lifelines_layer_find(const layer_context *c, const pane *p, double x, doubl
         if (y > MAX(low, high) + found->distance || y < MIN(low, high) - found->distance)
             continue;
         size_t at = list_find(k->list, store_find_time(c->store, reach_ns), k->list->start);
-        for (unsigned looked = 0; at < k->list->count && looked < FIND_MOST; at++, looked++) {
+        for (unsigned looked = 0; at < k->list->count && looked < FIND_MAX; at++, looked++) {
             uint32_t record = list_at(k->list, at);
             if ((double)(store_time(c->store, record) - layout_time(c->layout, c->view, x + found->distance)) >
                 list_most(k->list))
@@ -534,7 +534,7 @@ void lifelines_layer_find(const layer_context *c, const pane *p, double x, doubl
         if (l->starts[row] == NULL || dy > found->distance)
             continue;
         size_t at = list_find(l->starts[row], store_find_time(c->store, reach_ns), l->starts[row]->start);
-        for (unsigned looked = 0; at < l->starts[row]->count && looked < FIND_MOST; at++, looked++) {
+        for (unsigned looked = 0; at < l->starts[row]->count && looked < FIND_MAX; at++, looked++) {
             uint32_t record = list_at(l->starts[row], at);
             double dx = layer_x(c, record) - x;
             if (dx > found->distance)

@@ -16,7 +16,7 @@
 #include <stdatomic.h>
 
 /* Values of a curve that are drawn as a line: on a screen fewer, as a frame has no time for a line's edges. */
-enum { STROKED_MOST = 250, STROKED_MOST_ON_SCREEN = 50 };
+enum { STROKED_MAX = 250, STROKED_MOST_ON_SCREEN = 50 };
 
 typedef struct curve {
     const layer_context *c;
@@ -195,7 +195,7 @@ static void draw_curves(const curve *k, const loadline_lists *lists)
     const layer_context *c = k->c;
     curves all = {.shared = k,
                   .lists = lists,
-                  .stroked_most = c->is_raster ? STROKED_MOST_ON_SCREEN : STROKED_MOST,
+                  .stroked_most = c->is_raster ? STROKED_MOST_ON_SCREEN : STROKED_MAX,
                   .columns = g_new0(column_values *, lists->count),
                   .counts = g_new0(unsigned, lists->count)};
     beside_run(look_up_curves, &all);
@@ -240,7 +240,7 @@ void loadlines_layer_find(const layer_context *c, const pane *p, double x, doubl
     const loadline_lists *l = &c->store->loadlines[p->index];
     curve k = {c, p, 0, 1, NULL};
     int64_t from_ns = layout_time(c->layout, c->view, x - found->distance);
-    enum { FIND_MOST = 2000 };
+    enum { FIND_MAX = 2000 };
     if (!find_range(&k, l))
         return;
     for (size_t h = 0; h < l->count; h++) {
@@ -248,7 +248,7 @@ void loadlines_layer_find(const layer_context *c, const pane *p, double x, doubl
         if (values->count == values->start)
             continue;
         size_t i = list_find(values, store_find_time(c->store, from_ns), values->start);
-        for (unsigned looked = 0; i < values->count && looked < FIND_MOST; i++, looked++) {
+        for (unsigned looked = 0; i < values->count && looked < FIND_MAX; i++, looked++) {
             double dx = layer_x(c, list_at(values, i)) - x, dy = y_of(&k, list_value(values, i)) - y;
             if (dx > found->distance)
                 break;

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-enum { APART = 5 /* units that a glyph wants on each side */, GLYPHS_MOST = 3000 };
+enum { APART = 5 /* units that a glyph wants on each side */, GLYPHS_MAX = 3000 };
 
 static const drawing_point *point_of_row(const layer_context *c, unsigned row)
 {
@@ -98,7 +98,7 @@ static void draw_column(const points_row *r, size_t from, size_t to, bool alone)
     const layer_context *c = r->c;
     uint32_t record = list_at(r->list, from);
     double x = layer_x(c, record);
-    if (alone && *r->glyphs < GLYPHS_MOST) {
+    if (alone && *r->glyphs < GLYPHS_MAX) {
         ++*r->glyphs;
         palette_set(c->cr, palette_series(color_of(c, record), c->view->dark), 0.9);
         glyph(c->cr, r->row, x, r->y, r->size);

@@ -5,7 +5,7 @@
 
 #include <pango/pangocairo.h>
 
-enum { KEPT_MOST = 500 };
+enum { KEPT_MAX = 500 };
 
 /* Laying out text costs more than all else in a frame, and most of it is the same in the next one. */
 static GHashTable *kept;
@@ -39,7 +39,7 @@ static PangoLayout *layout_of(cairo_t *cr, const char *text, text_size size, dou
         g_free(key);
         return layout;
     }
-    if (g_hash_table_size(kept) >= KEPT_MOST)
+    if (g_hash_table_size(kept) >= KEPT_MAX)
         g_hash_table_remove_all(kept);
     layout = new_layout(cr, text, size);
     if (most > 0) {

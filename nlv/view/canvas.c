@@ -11,8 +11,8 @@
 static const double zoom_step = 0.8, pan_step = 0.1, click_distance = 4;
 
 enum {
-    TAUGHT_MOST = 12, /* then who looks knows */
-    LONG_US = 8000,   /* for moves to look smooth a picture may take twice that: what comes into view may take more */
+    TAUGHT_MAX = 12, /* then who looks knows */
+    LONG_US = 8000,  /* for moves to look smooth a picture may take twice that: what comes into view may take more */
     LONG_BY_UNITS_US = 11000, /* where a unit has one pixel, and coarse is seen more easily */
     SETTLE_MS = 150,          /* after the latest move, before a coarse picture is drawn again */
 };
@@ -82,7 +82,7 @@ static void draw_hovered(const canvas *c, GtkWidget *widget, cairo_t *cr)
 {
     if (c->hovered == NULL || c->drag != DRAG_NONE)
         return;
-    const char *more = c->taught > TAUGHT_MOST
+    const char *more = c->taught > TAUGHT_MAX
                            ? ""
                            : "\n\nClick: all of this one's way, and what each step took.\nM: measure "
                              "from here. B: a bookmark. Right button: statistics of a time.";

@@ -2,7 +2,7 @@
 
 #include "view/history.h"
 
-enum { ONE_MOVE_US = 700000, VIEWS_MOST = 500 };
+enum { ONE_MOVE_US = 700000, VIEWS_MAX = 500 };
 
 void history_init(history *h)
 {
@@ -26,7 +26,7 @@ void history_move(history *h, history_view before, history_view now)
     }
     if (h->views->len > 0)
         g_array_set_size(h->views, h->at + 1);
-    if (h->views->len == VIEWS_MOST)
+    if (h->views->len == VIEWS_MAX)
         g_array_remove_index(h->views, 0);
     if (h->views->len == 0 || g_array_index(h->views, history_view, h->views->len - 1).from_ns != before.from_ns ||
         g_array_index(h->views, history_view, h->views->len - 1).to_ns != before.to_ns)

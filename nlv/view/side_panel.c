@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-enum { STEPS_MOST = 200, EVENTS_MOST = 40 };
+enum { STEPS_MAX = 200, EVENTS_MAX = 40 };
 
 struct side_panel {
     model *model;
@@ -75,12 +75,12 @@ static char *name_of(const model *m, const drawing_lifeline *definition, uint32_
     return valid;
 }
 
-/* An object's records by time, the latest STEPS_MOST of them. */
+/* An object's records by time, the latest STEPS_MAX of them. */
 static GArray *steps_of(const store *s, uint32_t object, unsigned layer)
 {
     GArray *steps = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     uint32_t record = store_last_step(s, object, layer);
-    for (; record < s->count && steps->len < STEPS_MOST; record = store_previous(s, record, layer))
+    for (; record < s->count && steps->len < STEPS_MAX; record = store_previous(s, record, layer))
         g_array_prepend_val(steps, record);
     return steps;
 }
@@ -194,7 +194,7 @@ static void add_event_counts(side_panel *p, const store *s, const statistics *of
 {
     static const char *const columns[] = {"Event", "#records", NULL};
     GtkWidget *table = table_new("Events", columns);
-    for (guint i = 0; i < of->events->len && i < EVENTS_MOST; i++) {
+    for (guint i = 0; i < of->events->len && i < EVENTS_MAX; i++) {
         const event_count *one = &g_array_index(of->events, event_count, i);
         char count[32];
         g_snprintf(count, sizeof count, "%zu", one->count);

@@ -4,10 +4,10 @@
 
 #include <stdbool.h>
 
-enum { COLUMNS_MOST = 8 };
+enum { COLUMNS_MAX = 8 };
 
 /* The grid's own notes: whether a column is of numbers. */
-static const char *const keys[COLUMNS_MOST] = {"0", "1", "2", "3", "4", "5", "6", "7"};
+static const char *const keys[COLUMNS_MAX] = {"0", "1", "2", "3", "4", "5", "6", "7"};
 
 static void put(GtkWidget *grid, const char *text, int column, int row, bool is_heading)
 {
@@ -43,7 +43,7 @@ GtkWidget *table_new(const char *title, const char *const *columns)
     gtk_grid_set_column_spacing(GTK_GRID(grid), 10);
     gtk_grid_set_row_spacing(GTK_GRID(grid), 2);
     gtk_widget_set_margin_top(grid, 6);
-    for (; count < COLUMNS_MOST && columns[count] != NULL; count++) {
+    for (; count < COLUMNS_MAX && columns[count] != NULL; count++) {
         bool is_number = *columns[count] == '#';
         g_object_set_data(G_OBJECT(grid), keys[count], is_number ? grid : NULL);
         put(grid, columns[count] + is_number, count, 1, true);

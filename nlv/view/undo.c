@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-enum { STEPS_MOST = 300 };
+enum { STEPS_MAX = 300 };
 
 void undo_init(undo *u)
 {
@@ -28,7 +28,7 @@ static void push(undo *u, const char *text)
 {
     if (u->texts->len > 0)
         g_ptr_array_set_size(u->texts, (gint)u->at + 1);
-    if (u->texts->len == STEPS_MOST)
+    if (u->texts->len == STEPS_MAX)
         g_ptr_array_remove_index(u->texts, 0);
     g_ptr_array_add(u->texts, g_strdup(text));
     u->at = u->texts->len - 1;

@@ -8,7 +8,7 @@
 
 static const char log_type[] = "application/x-netlogger-ulm"; /* told by their content when they are opened */
 
-enum { RECENT_MOST = 8, REQUESTS = 300 };
+enum { RECENT_MAX = 8, REQUESTS = 300 };
 
 typedef struct choice {
     welcome_callbacks callbacks;
@@ -127,7 +127,7 @@ static void add_recent(GtkWidget *box, welcome_callbacks callbacks)
 {
     GList *items = g_list_sort(gtk_recent_manager_get_items(gtk_recent_manager_get_default()), by_time);
     unsigned shown = 0;
-    for (GList *at = items; at != NULL && shown < RECENT_MOST; at = at->next) {
+    for (GList *at = items; at != NULL && shown < RECENT_MAX; at = at->next) {
         GtkRecentInfo *info = at->data;
         char *path = g_filename_from_uri(gtk_recent_info_get_uri(info), NULL, NULL);
         bool is_log = g_strcmp0(gtk_recent_info_get_mime_type(info), log_type) == 0; /* and nothing that was printed */

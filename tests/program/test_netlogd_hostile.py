@@ -23,7 +23,7 @@ import support
 from collector import record
 
 CONNECTIONS = int(os.environ.get("NL_HOSTILE_CONNECTIONS", 20000))
-RECORD_MOST = 64 << 10
+RECORD_MAX = 64 << 10
 MEMORY_MOST_KB = 150000
 
 GOES_ON, CLOSED = "goes on", "closed"
@@ -136,7 +136,7 @@ def damaged_text():
     garbage = random.Random(3).randbytes(20000).replace(b"NL", b"nl")
     return {
         "a line of 300,000 bytes": (b"A" * 300000 + b"\n", 1, 0),
-        "a record that is too long": (record(1, 1, " X=" + "y" * 2 * RECORD_MOST), 1, 0),
+        "a record that is too long": (record(1, 1, " X=" + "y" * 2 * RECORD_MAX), 1, 0),
         "random bytes": (garbage + b"\n", SOME, 0),
         "zeros": (b"\0" * 100000 + b"\n", 1, 0),
         "ten thousand empty lines": (b"\n" * 10000 + b"\r\n" * 10000, 0, 0),
@@ -230,7 +230,7 @@ class Hostile(collector.Case):
             "--listen", f"x-netlogs://127.0.0.1:0?cert={certificate}", "--listen",
             f"x-netlogs://127.0.0.1:0?cert={certificate}&ca={self.authority.ca}", "--listen", f"unix:{self.unix}",
             "--listen", "x-netlog+udp://127.0.0.1:0", "--control", f"unix:{self.control}", "--metrics",
-            "http://127.0.0.1:0", "--reject", self.scratch / "reject", "--max-record-size", RECORD_MOST, "--record-timeout",
+            "http://127.0.0.1:0", "--reject", self.scratch / "reject", "--max-record-size", RECORD_MAX, "--record-timeout",
             seconds, "--handshake-timeout", seconds, "--recover", 0)
         support.wait_until(lambda: self.said().count("listening") == 5, what="all listeners")
         self.ports = [int(p) for p in re.findall(r"listening on [-a-z+]+://127\.0\.0\.1:(\d+)", self.said())]

@@ -325,7 +325,7 @@ static void many_streams_are_forgotten_in_their_order(void **state)
     (void)state;
     nl_streams streams = {0};
     unsigned char id[16] = {0};
-    for (uint32_t i = 1; i <= 3 * NL_STREAMS_MOST; i++) {
+    for (uint32_t i = 1; i <= 3 * NL_STREAMS_MAX; i++) {
         memcpy(id, &i, sizeof i);
         nl_stream *stream = nl_streams_find(&streams, id);
         assert_false(stream->known);
@@ -337,8 +337,8 @@ static void many_streams_are_forgotten_in_their_order(void **state)
         assert_true(stream->known);
         assert_int_equal(stream->next, 1);
     }
-    assert_true(streams.young.count + streams.old.count <= NL_STREAMS_MOST);
-    uint32_t late = 3 * NL_STREAMS_MOST - NL_STREAMS_MOST / 4;
+    assert_true(streams.young.count + streams.old.count <= NL_STREAMS_MAX);
+    uint32_t late = 3 * NL_STREAMS_MAX - NL_STREAMS_MAX / 4;
     memcpy(id, &late, sizeof late);
     assert_true(nl_streams_find(&streams, id)->known);
     uint32_t early = 2;
@@ -555,7 +555,7 @@ static void gaps_of_many_streams(void **state)
     nl_streams streams = {0};
     nl_buffer fresh = {0};
     unsigned char id[NL_BLOCK_STREAM_SIZE] = "";
-    for (uint32_t i = 1; i < 3 * NL_STREAMS_MOST; i++) {
+    for (uint32_t i = 1; i < 3 * NL_STREAMS_MAX; i++) {
         nl_le32_put((char *)id, i);
         nl_stream *stream = nl_streams_find(&streams, id);
         stream->known = true;

@@ -206,14 +206,14 @@ static void its_size_is_bounded(void **state)
         assert_int_equal(journal_write(j, &mark, false), NL_OK);
         largest = size_of(path) > largest ? size_of(path) : largest;
     }
-    for (unsigned name = 2000; name < 2 * NL_STREAMS_MOST; name++) {
+    for (unsigned name = 2000; name < 2 * NL_STREAMS_MAX; name++) {
         set_and_touch(j, streams, name, 1);
         if (name % 1000 == 0)
             assert_int_equal(journal_write(j, &mark, false), NL_OK);
     }
     assert_in_range(largest, 1 << 20, (1 << 20) + 100000);
     close_it(j, streams);
-    assert_in_range(size_of(path), 1, 3 * NL_STREAMS_MOST * 48);
+    assert_in_range(size_of(path), 1, 3 * NL_STREAMS_MAX * 48);
     assert_int_equal(look(0).size, 400); /* stream 1 was silent for longest */
 }
 

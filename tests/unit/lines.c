@@ -5,11 +5,11 @@
 
 #include <stdlib.h>
 
-enum { MOST = 64 };
+enum { MAX = 64 };
 
 typedef struct seen {
     size_t count;
-    nl_scanned_line lines[MOST];
+    nl_scanned_line lines[MAX];
     bool nul;
 } seen;
 
@@ -22,8 +22,8 @@ static seen scan(nl_format format, nl_fraction fraction, const char *text, size_
     char *copy = malloc(size + (size == 0));
     memcpy(copy, text, size);
     for (size_t got = 1; got > 0; at += used, s.count += got)
-        got = nl_lines_scan(scanner, copy + at, size - at, at, s.lines + s.count,
-                            s.count + 3 < MOST ? 3 : MOST - s.count, &used);
+        got = nl_lines_scan(scanner, copy + at, size - at, at, s.lines + s.count, s.count + 3 < MAX ? 3 : MAX - s.count,
+                            &used);
     s.nul = nl_line_scanner_met_nul(scanner);
     nl_line_scanner_free(scanner);
     free(copy);

@@ -472,7 +472,7 @@ static void what_no_batch_can_hold_is_refused(void **state)
 {
     (void)state;
     static const char *const names[] = {"memory:log?ring=64m", "memory:log?ring=64m&format=nlb"};
-    enum { PART = 120 << 10, TRIES = 40, MOST = 7 };
+    enum { PART = 120 << 10, TRIES = 40, MAX = 7 };
     char *part = malloc(PART);
     assert_non_null(part);
     memset(part, 1, PART); /* each byte is four in text */
@@ -484,7 +484,7 @@ static void what_no_batch_can_hold_is_refused(void **state)
         for (int j = 0; j < TRIES; j++) {
             nl_record_add_string(record, "PART", part, PART);
             nl_status status = nl_write_record(log, record);
-            assert_int_equal(status, j < MOST ? NL_OK : NL_FAILED);
+            assert_int_equal(status, j < MAX ? NL_OK : NL_FAILED);
         }
         nl_record_free(record);
         assert_int_equal(nl_write(log, NL_USAGE, "E", "N=%d", 1), NL_OK);
@@ -501,8 +501,8 @@ static void what_no_batch_can_hold_is_refused(void **state)
                 lost += field.type == NL_TYPE_UINT ? field.uint_value : strtoull(field.string.data, NULL, 10);
             last += read->event.size == 1;
         }
-        assert_int_equal(whole, MOST);
-        assert_int_equal(lost, TRIES - MOST);
+        assert_int_equal(whole, MAX);
+        assert_int_equal(lost, TRIES - MAX);
         assert_int_equal(last, 1);
         nl_reader_close(reader);
     }
@@ -512,7 +512,7 @@ static void what_no_batch_can_hold_is_refused(void **state)
 /* A value that is too long is cut, and that is said; the event is logged. */
 static void values_that_are_cut(void **state)
 {
-    enum { LONG = 200000, MOST = 131072 };
+    enum { LONG = 200000, MAX = 131072 };
     char *text = malloc(LONG + 1);
     assert_non_null(text);
     memset(text, 'x', LONG);
@@ -522,13 +522,13 @@ static void values_that_are_cut(void **state)
     assert_string_equal(nl_error_message(),
                         "write Typed: the event is logged, but a value of 200000 bytes was cut at 131072");
     assert_int_equal(nl_write(log, NL_USAGE, "Printed", "S=%s F=%f", text, 1.0), NL_MALFORMED);
-    assert_int_equal(nl_write(log, NL_USAGE, "Most", "S=%.*s", MOST, text), NL_OK);
+    assert_int_equal(nl_write(log, NL_USAGE, "Most", "S=%.*s", MAX, text), NL_OK);
     assert_int_equal(nl_close(log), NL_OK);
     nl_reader *reader = read_back();
     const nl_record *record;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(nl_reader_next(reader, &record), NL_OK);
-        expect_field(record, "S", text, MOST);
+        expect_field(record, "S", text, MAX);
     }
     nl_reader_close(reader);
     free(text);

@@ -53,7 +53,7 @@ static void a_place_has_what_was_said(void **state)
     assert_int_equal(p->shards, 0);
     assert_int_equal(p->max_age_ns, 7 * 86400 * NL_NS_PER_SECOND);
     assert_false(p->tls || p->by_shard || p->discard_old);
-    for (unsigned shard = 0; shard < NATS_SHARDS_MOST; shard++)
+    for (unsigned shard = 0; shard < NATS_SHARDS_MAX; shard++)
         assert_true(nats_place_has_share(p, shard));
     nats_place_free(p);
 }
@@ -99,13 +99,13 @@ static void shares_cover_all_shards_once(void **state)
 {
     (void)state;
     for (unsigned of = 1; of <= 7; of++) {
-        unsigned readers[NATS_SHARDS_MOST] = {0};
+        unsigned readers[NATS_SHARDS_MAX] = {0};
         for (unsigned share = 1; share <= of; share++) {
             nats_place place = {.share = share, .of_shares = of};
-            for (unsigned shard = 0; shard < NATS_SHARDS_MOST; shard++)
+            for (unsigned shard = 0; shard < NATS_SHARDS_MAX; shard++)
                 readers[shard] += nats_place_has_share(&place, shard);
         }
-        for (unsigned shard = 0; shard < NATS_SHARDS_MOST; shard++)
+        for (unsigned shard = 0; shard < NATS_SHARDS_MAX; shard++)
             assert_int_equal(readers[shard], 1);
     }
 }

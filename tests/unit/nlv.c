@@ -626,16 +626,16 @@ static void test_blocks(void **unused)
 static void test_the_oldest_are_dropped(void **unused)
 {
     (void)unused;
-    enum { MOST = 100000 };
+    enum { MAX = 100000 };
     line *lines = make_lines(400000, 3000);
     const char *path = path_of("bounded.log");
     program_reading reading = {0};
     write_lines(path, lines, 400000, "w");
-    model *m = read_model(make_drawing(), path, &reading, (model_options){.records_most = MOST});
+    model *m = read_model(make_drawing(), path, &reading, (model_options){.records_most = MAX});
     const store *s = model_store(m);
     assert_int_equal(s->count, 400000);
-    assert_true(s->count - s->first >= MOST && s->count - s->first < MOST + 2 * STORE_CHUNK);
-    assert_true(store_memory(s) < (size_t)(MOST + 3 * STORE_CHUNK) * 64);
+    assert_true(s->count - s->first >= MAX && s->count - s->first < MAX + 2 * STORE_CHUNK);
+    assert_true(store_memory(s) < (size_t)(MAX + 3 * STORE_CHUNK) * 64);
     for (uint32_t record = s->first; record < s->count; record++) {
         uint32_t before = store_previous(s, record, 0);
         assert_true(before == STORE_NONE || (before >= s->first && before < record));
