@@ -78,11 +78,15 @@ class Case(support.Case):
         return self.output.read_bytes() if self.output.exists() else b""
 
     def send(self, data):
-        """Sends all of data, and waits until netlogd has closed, having read it."""
+        """Sends all of data, and waits until netlogd has closed, having read it. Only blocks are acknowledged meanwhile."""
         with socket.create_connection(("127.0.0.1", self.port), timeout=30) as s:
             s.sendall(data)
             s.shutdown(socket.SHUT_WR)
-            self.assertEqual(s.recv(1), b"")
+            answer = b""
+            while part := s.recv(4096):
+                answer += part
+            frames = [answer[at:at + 16] for at in range(0, len(answer), 16)]
+            self.assertEqual([frame for frame in frames if len(frame) != 16 or not frame.startswith(b"NLA1")], [])
 
     def stop(self, process, sent=signal.SIGTERM):
         process.send_signal(sent)

@@ -39,7 +39,10 @@ class Dpss(support.Case):
         result = self.fetch("--streams", "2", "--pipeline", "4", *addresses)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual((self.scratch / "copy").read_bytes(), self.data.read_bytes())
-        logs = [*self.scratch.glob("server?.log"), self.scratch / "client.log"]
+        servers = [self.scratch / f"server{i}.log" for i in range(len(addresses))]
+        support.wait_until(lambda: sum(path.read_text().count("NL.EVNT=BlockSendEnd ") for path in servers if path.exists()) >= 46,
+                           what="the servers, which still run, have logged what they sent")
+        logs = [*servers, self.scratch / "client.log"]
         result = self.run_program(support.program("nlsort/nlsort"), *logs)
         self.assertEqual(result.returncode, 0, result.stderr)
         events = collections.defaultdict(list)
