@@ -148,11 +148,11 @@ class Output(support.Case):
         self.program = self.compile_client(PROGRAM)
         netlogd = self.serve(f"file:{self.folder}/a-{{N}}.nlb?rotate_size={limit}&zstd=0", "--output",
                              f"file:{self.folder}/b-{{N}}.log?rotate_size={limit}", "--output",
-                             f"file:{self.folder}/c-{{N}}.nlb?rotate_size={limit // 2}&zstd=1&where=I>%3D0")
+                             f"file:{self.folder}/c-{{N}}.nlb?rotate_size={limit // 8}&zstd=1&where=I>%3D0")
         client = self.client("c", 300000, 0, "&spool=" + str(self.scratch / "spool"))
         self.assertEqual(client.wait(60), 0, client.stderr.read())
         self.stop(netlogd)
-        for letter, least, block in (("a", limit, 64 << 10), ("b", limit, 4 << 20), ("c", limit // 2, 128 << 10)):
+        for letter, least, block in (("a", limit, 64 << 10), ("b", limit, 4 << 20), ("c", limit // 8, 128 << 10)):
             files = [p for p in self.files() if p.name.startswith(letter)]
             self.assertEqual(sorted(self.numbers("c", self.text(files))), list(range(300000)))
             self.assertGreater(len(files), 2, letter)
