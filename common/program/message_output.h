@@ -12,7 +12,7 @@ void message_output_write(const char *name, const char *message);
 /* From now on, drops messages that cannot be written at once. */
 void message_output_never_wait(void);
 
-/* Reports the messages that were dropped, unless there are none or they cannot be reported at once. */
+/* Reports the number of dropped messages. Reports nothing when it is 0, or when writing would block. */
 void message_output_report_dropped(const char *name);
 
 #endif

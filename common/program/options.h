@@ -25,7 +25,7 @@ typedef struct options_command {
     const char *help;
 } options_command;
 
-/* What a program, or a command with a parser of its own, is told. */
+/* The options of a program, or of a command with its own parser. */
 typedef struct options_usage {
     const char *name;                /* of a command with a parser of its own: "nlkernel record"; NULL: the program's */
     const char *operands;            /* such as "[SOURCE...]"; lines for several forms; NULL: none */

@@ -56,7 +56,7 @@ void program_host(char *host, size_t size)
     host[size - 1] = '\0';
 }
 
-/* Replaces what must not reach a terminal, but for newlines and tabs, by as many ?. */
+/* Replaces each byte that controls a terminal, except newline and tab, with "?". */
 static void replace_controls(char *text)
 {
     const char *end = text + strlen(text);

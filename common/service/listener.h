@@ -10,7 +10,7 @@ typedef struct listening {
     char *url;            /* without its options; of NATS with those that tell one reader from another */
     char *nats;           /* of NATS: the whole URL; NULL: clients connect there */
     nl_tls *tls;          /* NULL: plain */
-    bool vouched;         /* who connects has shown a certificate that is vouched for */
+    bool vouched;         /* the client has a certificate from a trusted CA */
     bool hosts_certified; /* a record's HOST must be a name of its client's certificate */
     char *names;          /* of HTTP: what this host is called besides, with commas between; NULL: nothing */
 } listening;

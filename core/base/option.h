@@ -55,7 +55,7 @@ struct nl_option {
     bool repeatable;
     bool optional_value;     /* --name alone is allowed: the setter gets "" */
     bool empty_value;        /* "" is a value */
-    nl_option_type type;     /* with a setter: only what help says of the value */
+    nl_option_type type;     /* with a setter: only describes the value in help */
     unsigned places;         /* 0: NL_OPTION_ON_COMMAND_LINE */
     const char *value;       /* what help calls the value: FILE; NULL: by its type */
     const char *initial;     /* the default, in the option's own notation; in parentheses: a description of it */
@@ -75,7 +75,7 @@ struct nl_option {
 
 /* ---- values ---- */
 
-/* Reads a duration. False when text is none, or does not fit. */
+/* Reads a duration. Returns false when text is not a duration or does not fit. */
 bool nl_duration_parse(const char *text, int64_t *duration_ns);
 
 /* Reads an absolute time, or one relative to now: -10m. False when text is neither, or eight digits. */
@@ -93,7 +93,7 @@ const char *nl_option_format_bound(const nl_option *row, int64_t bound, char out
 /* The type as help and JSON name it: "duration". */
 const char *nl_option_type_name(const nl_option *row);
 
-/* The row of that name that is valid in one of those places; NULL when there is none. */
+/* Returns the row with that name that is valid in one of the places, or NULL. */
 const nl_option *nl_option_find(const nl_option *rows, const char *name, unsigned places);
 
 /* Whether a list with separators, such as choices or commands, holds the word. */

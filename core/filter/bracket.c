@@ -34,7 +34,7 @@ static void add_bytes(nl_symbols *set, unsigned from, unsigned to)
         nl_symbols_add(set, byte);
 }
 
-/* Adds the bytes of a class. False when there is none of that name. */
+/* Adds the bytes of a class. Returns false when no class has that name. */
 static bool add_class(nl_symbols *set, nl_string name)
 {
     for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++) {

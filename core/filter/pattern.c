@@ -366,6 +366,6 @@ nl_status nl_pattern_match(const nl_pattern *pattern, nl_string text, uint64_t *
     _Static_assert(WORDS_MAX == 2, "there is a call for each number of words");
     *matches = pattern->words == 1 ? find(pattern, 1, part, &end) : find(pattern, 2, part, &end);
     *steps -= end * cost;
-    /* A match at the end of a part is none of the text, unless it stopped before that. */
+    /* A match at the end of a part is not a match of the text, unless it stopped earlier. */
     return whole || end < part.size ? NL_OK : NL_FAILED;
 }
