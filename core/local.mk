@@ -23,6 +23,7 @@ noinst_LTLIBRARIES += %D%/libcore.la
 	%D%/base/level.h \
 	%D%/base/option.c \
 	%D%/base/option.h \
+	%D%/base/buffer.h \
 	%D%/base/clock_quality.c \
 	%D%/base/clock_quality.h \
 	%D%/base/level.c \

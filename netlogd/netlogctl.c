@@ -3,6 +3,7 @@
 
 #include "program/encoding.h"
 #include "program/program.h"
+#include "base/time_internal.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -9,6 +9,7 @@
 #include "client/ldap_directory.h"
 #include "program/program.h"
 #include "transport/writer.h"
+#include "base/time_internal.h"
 
 #include <libxml/parser.h>
 #include <signal.h>

@@ -9,6 +9,7 @@
 #include "record/record_internal.h"
 #include "rights.h"
 #include "tracing.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -8,6 +8,7 @@
 #include "record/record_internal.h"
 #include "kallsyms.h"
 #include "page.h"
+#include "base/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

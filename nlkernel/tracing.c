@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/program_memory.h"
 #include "rights.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>

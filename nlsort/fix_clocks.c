@@ -5,6 +5,7 @@
 
 #include "temporary.h"
 #include "record/format.h"
+#include "base/buffer.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -5,6 +5,7 @@
 
 #include "record/zstd_magic.h"
 #include "program/program.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -28,8 +28,10 @@
 
 #include <netlogger.h>
 
+#include <cstdarg>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <optional>
@@ -355,10 +357,47 @@ class log
         return netlogger::span<event_name<Text...>, field<Names, Values>...>(*this, name, fields...);
     }
 
-    /** Events of levels after this one are not written from now on. */
+    /**
+     * Writes an event as nl_write does: NAME=conversion pairs and values as printf takes them.
+     *
+     * @param name the event's name
+     * @param format such as "SEND.SZ=%ld FILE=%s"; nullptr for no fields
+     * @return false if the log is off or the event is lost
+     */
+    __attribute__((format(printf, 4, 5))) bool write(nl_level level, const char *name, const char *format,
+                                                     ...) const noexcept
+    {
+        va_list arguments;
+        va_start(arguments, format);
+        nl_status status = nl_vwrite(handle, level, name, format, arguments);
+        va_end(arguments);
+        return status == NL_OK;
+    }
+
+    /** Writes no events of levels after this one from now on. */
     void set_level(nl_level level) const noexcept
     {
         nl_set_level(handle, level);
+    }
+
+    /** Selects what happens to an event when its thread's ring is full: see nl_set_policy. Call it before other
+     * threads use the log. @param block_ns maximum wait in nanoseconds @param keep_level for NL_POLICY_LEVEL */
+    void set_policy(nl_policy policy, std::int64_t block_ns = 0, nl_level keep_level = NL_WARNING) const noexcept
+    {
+        nl_set_policy(handle, policy, block_ns, keep_level);
+    }
+
+    /** Sets the maximum time in nanoseconds that the writer thread sleeps while nothing is logged: see nl_set_idle. */
+    void set_idle(std::int64_t idle_ns) const noexcept
+    {
+        nl_set_idle(handle, idle_ns);
+    }
+
+    /** Checks commands as a collector may send them, without executing any. @throws netlogger::error if one is wrong */
+    static void check(std::string_view commands)
+    {
+        if (nl_control_check(commands.data(), commands.size()) == NL_FAILED)
+            throw error();
     }
 
     /** Does what the lines of commands say, as nl_control does. @throws netlogger::error when it can't */
@@ -544,6 +583,17 @@ class record
         nl_field field;
         return nl_record_find(data, name, &field) ? std::optional(value(field)) : std::nullopt;
     }
+    /** The record as text or as a block. @throws netlogger::error if it cannot be written in that format */
+    std::string encode(nl_format format) const
+    {
+        nl_buffer buffer{};
+        nl_status status = nl_record_encode(data, format, &buffer);
+        std::string bytes(buffer.data != nullptr ? buffer.data : "", buffer.size);
+        nl_buffer_free(&buffer);
+        if (status != NL_OK)
+            throw error();
+        return bytes;
+    }
     /** For the C interface: the library's record. */
     const nl_record *get() const
     {
@@ -556,6 +606,40 @@ class record
         return text.data != nullptr ? std::string_view(text.data, text.size) : std::string_view();
     }
     const nl_record *data;
+};
+
+/** A copy of a record, which lasts as long as this object. */
+class stored_record
+{
+  public:
+    /** Copies a record. @throws netlogger::error if memory runs out */
+    explicit stored_record(const record &source) : data(nl_record_new())
+    {
+        if (data == nullptr)
+            throw error();
+        nl_record_copy(data.get(), source.get());
+        if (data->flags & NL_RECORD_INCOMPLETE)
+            throw error();
+    }
+    /** Empties the record, and keeps its memory for the next copy. */
+    void clear() noexcept
+    {
+        nl_record_clear(data.get());
+    }
+    /** The copy. */
+    record get() const
+    {
+        return record(data.get());
+    }
+
+  private:
+    struct closer {
+        void operator()(nl_record *record) const
+        {
+            nl_record_free(record);
+        }
+    };
+    std::unique_ptr<nl_record, closer> data;
 };
 
 /**
@@ -686,6 +770,164 @@ class reader
     std::unique_ptr<nl_filter, closer> filter;
     std::unique_ptr<nl_reader, closer> handle;
 };
+
+/* ---- markers, recovery, costs ---- */
+
+namespace detail
+{
+
+/* Calls a C function that reports items of type Item to a callback; passes a callback's exception on to the caller. */
+template <class Item, class Each, class Call> nl_status for_each(Each &each, Call call)
+{
+    struct visit {
+        Each &each;
+        std::exception_ptr thrown;
+    } state{each, nullptr};
+    nl_status status = call(
+        [](void *user, const Item *item) {
+            auto *at = static_cast<visit *>(user);
+            try {
+                if (at->thrown == nullptr)
+                    at->each(*item);
+            } catch (...) {
+                at->thrown = std::current_exception();
+            }
+        },
+        &state);
+    if (state.thrown != nullptr)
+        std::rethrow_exception(state.thrown);
+    return status;
+}
+
+} // namespace detail
+
+/**
+ * A probe at the markers (NL_MARKER) whose names match a pattern (fnmatch(3)). The destructor detaches it. marker.h
+ * describes the kinds of probes.
+ */
+class probe
+{
+  public:
+    /** What call() calls, in the thread that passes the marker. It must not throw. */
+    using function = std::function<void(const char *marker, const nl_field *fields, std::size_t field_count)>;
+
+    /** Logs each pass to log, which must outlive the probe. @throws netlogger::error if the pattern is empty */
+    static probe logging(const std::string &pattern, const netlogger::log &log, nl_level level = NL_USAGE)
+    {
+        return probe(nl_marker_attach_log(pattern.c_str(), log.get(), level));
+    }
+    /** Counts passes. @throws netlogger::error if the pattern is empty */
+    static probe counting(const std::string &pattern)
+    {
+        return probe(nl_marker_attach_count(pattern.c_str()));
+    }
+    /** Measures the time between two markers. @throws netlogger::error as nl_marker_attach_time fails */
+    static probe timing(const std::string &from, const std::string &to)
+    {
+        return probe(nl_marker_attach_time(from.c_str(), to.c_str()));
+    }
+    /** Calls each at each pass. @throws netlogger::error if the pattern is empty */
+    static probe calling(const std::string &pattern, function each)
+    {
+        auto kept = std::make_unique<function>(std::move(each));
+        probe made(nl_marker_attach_call(pattern.c_str(), pass, kept.get()));
+        made.kept = std::move(kept);
+        return made;
+    }
+
+    /** Takes over other's probe. */
+    probe(probe &&other) noexcept : number(std::exchange(other.number, 0)), kept(std::move(other.kept))
+    {
+    }
+    probe &operator=(probe &&other) = delete;
+    /** Detaches it. No thread is in the probe afterwards. */
+    ~probe()
+    {
+        if (number != 0)
+            nl_marker_detach(number);
+    }
+
+    /** What the probe has measured so far. @throws netlogger::error if something else detached the probe */
+    nl_probe_info read() const
+    {
+        nl_probe_info info;
+        if (!nl_probe_read(number, &info))
+            throw error("the probe is detached");
+        return info;
+    }
+
+  private:
+    explicit probe(nl_probe number) : number(number)
+    {
+        if (number == 0)
+            throw error();
+    }
+    static void pass(void *user, const char *marker, const nl_field *fields, std::size_t field_count)
+    {
+        (*static_cast<const function *>(user))(marker, fields, field_count);
+    }
+
+    nl_probe number;
+    std::unique_ptr<function> kept; /* of calling() */
+};
+
+/** Calls each(const nl_marker_info &) for each marker of the program. @throws netlogger::error if memory runs out */
+template <class Each> void for_each_marker(Each each)
+{
+    if (detail::for_each<nl_marker_info>(each, nl_marker_list) != NL_OK)
+        throw error();
+}
+
+/** Calls each(const nl_probe_info &) for each attached probe. @throws netlogger::error if memory runs out */
+template <class Each> void for_each_probe(Each each)
+{
+    if (detail::for_each<nl_probe_info>(each, nl_probe_list) != NL_OK)
+        throw error();
+}
+
+/**
+ * Measures what logging costs and calls each(const nl_event_cost &) for each kind of event: see nl_event_costs.
+ *
+ * @throws netlogger::error if it cannot be measured
+ */
+template <class Each> void for_each_event_cost(Each each)
+{
+    if (detail::for_each<nl_event_cost>(each, nl_event_costs) != NL_OK)
+        throw error();
+}
+
+/**
+ * Delivers what ended programs left in shared memory and calls each(const nl_recovered &) for each of their logs.
+ *
+ * @return whether everything is delivered; nl_error_message() has the reason if not
+ */
+template <class Each> bool recover(const nl_recover_options &options, Each each)
+{
+    return detail::for_each<nl_recovered>(
+               each, [&](auto report, void *user) { return nl_recover(&options, report, user); }) == NL_OK;
+}
+
+/* ---- time ---- */
+
+/** The time now, in nanoseconds since 1970 UTC. */
+inline std::int64_t now_ns()
+{
+    return nl_time_now_ns();
+}
+/** Parses a ULM DATE, an ISO 8601 time or seconds since 1970. @throws netlogger::error if text is none of them */
+inline std::int64_t parse_time(std::string_view text)
+{
+    std::int64_t time_ns;
+    if (nl_time_parse(text.data(), text.size(), NL_FRACTION_DECIMAL, &time_ns) != NL_OK)
+        throw error();
+    return time_ns;
+}
+/** A time, in nanoseconds since 1970 UTC, as a ULM DATE. */
+inline std::string format_time(std::int64_t time_ns)
+{
+    char text[NL_TIME_TEXT_SIZE];
+    return std::string(text, nl_time_format_ulm(time_ns, text));
+}
 
 } // namespace netlogger
 

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "charts/chart.h"
+#include "base/time_internal.h"
 
 #include <cairo-svg.h>
 #include <glib.h>

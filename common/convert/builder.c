@@ -3,6 +3,7 @@
 #include "convert/builder.h"
 
 #include "record/field_name.h"
+#include "base/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,7 @@
 #include "convert/builder.h"
 #include "convert/csv.h"
 #include "record/field_name.h"
+#include "base/buffer.h"
 
 #include <string.h>
 

@@ -12,6 +12,7 @@
 #include "convert/json_text.h"
 #include "convert/keys.h"
 #include "convert/text_set.h"
+#include "base/buffer.h"
 
 #include <string.h>
 

@@ -1,6 +1,8 @@
 #include "config.h"
 
 #include "convert/json_text.h"
+#include "base/buffer.h"
+#include "base/time_internal.h"
 
 #include <math.h>
 #include <string.h>

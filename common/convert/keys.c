@@ -4,6 +4,7 @@
 
 #include "base/hash_bytes.h"
 #include "program/program.h"
+#include "base/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -9,6 +9,7 @@
 #include "config.h"
 
 #include "convert/otlp.h"
+#include "base/time_internal.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,6 +2,7 @@
 
 #include "program/encoding.h"
 #include "base/level.h"
+#include "base/buffer.h"
 
 #include <string.h>
 

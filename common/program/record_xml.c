@@ -3,6 +3,7 @@
 #include "program/record_xml.h"
 
 #include "program/encoding.h"
+#include "base/buffer.h"
 
 #include <stdio.h>
 #include <string.h>

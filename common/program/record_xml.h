@@ -12,6 +12,8 @@
 
 #include <netlogger.h>
 
+#include "base/time_internal.h"
+
 #define XML_NAMESPACE "urn:netlogger:log:1"
 
 /* A type as an f's t says it; NULL: it says nothing of text. */

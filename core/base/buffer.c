@@ -1,6 +1,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/size.h"
+#include "base/buffer.h"
 
 #include <ctype.h>
 #include <errno.h>

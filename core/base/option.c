@@ -2,6 +2,7 @@
 
 #include "base/option.h"
 #include "base/size.h"
+#include "base/time_internal.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -9,6 +9,8 @@
 
 #include <netlogger.h>
 
+#include "base/time_internal.h"
+
 /* As nl_time_parse, but only a ULM DATE or an ISO 8601 time: no bare seconds. */
 nl_status nl_time_parse_calendar(const char *text, size_t size, nl_fraction fraction, int64_t *time_ns);
 
@@ -30,6 +32,9 @@ typedef struct nl_known_second {
     size_t size;
     char text[20];
 } nl_known_second;
+
+/* As nl_time_format_ulm, in the form of BP: 2012-03-14T14:04:46.000000Z. */
+size_t nl_time_format_iso(int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
 
 /* As nl_time_format_ulm and nl_time_format_iso. */
 size_t nl_time_put_ulm(int64_t time_ns, nl_known_second *known, char out[NL_TIME_TEXT_SIZE]);

@@ -4,6 +4,7 @@
 #include "filter/filter_internal.h"
 #include "record/bp.h"
 #include "record/ulm.h"
+#include "base/buffer.h"
 
 #include <string.h>
 

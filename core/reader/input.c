@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "reader/input.h"
+#include "base/buffer.h"
 
 #include <string.h>
 

@@ -8,6 +8,7 @@
 #include "record/record_internal.h"
 #include "record/varint.h"
 #include "record/format.h"
+#include "base/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

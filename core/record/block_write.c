@@ -7,6 +7,7 @@
 #include "record/field_name.h"
 #include "record/format.h"
 #include "base/level.h"
+#include "base/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

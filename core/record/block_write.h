@@ -20,6 +20,7 @@
 
 #include "record/block.h"
 #include "record/varint.h"
+#include "base/buffer.h"
 
 /* Definitions by their bytes, so that each is put down once. */
 typedef struct nl_block_index {

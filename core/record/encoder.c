@@ -6,6 +6,7 @@
 #include "record/terminal.h"
 #include "record/text.h"
 #include "record/encoder.h"
+#include "base/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

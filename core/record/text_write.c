@@ -5,6 +5,7 @@
 #include "record/terminal.h"
 #include "record/text.h"
 #include "base/level.h"
+#include "base/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

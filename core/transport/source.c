@@ -7,6 +7,7 @@
 #include "record/zstd_magic.h"
 #include "transport/source_collector.h"
 #include "transport/watch.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>

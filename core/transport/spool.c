@@ -9,6 +9,7 @@
 #include "base/private_directory.h"
 #include "record/block_read.h"
 #include "transport/destination.h"
+#include "base/buffer.h"
 
 #include <dirent.h>
 #include <errno.h>

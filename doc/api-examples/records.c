@@ -24,10 +24,9 @@ static nl_record *make(void)
 /* Prints what a record says, whatever there is in it. */
 static void print(const nl_record *record)
 {
-    char date[NL_TIME_TEXT_SIZE], iso[NL_TIME_TEXT_SIZE], scratch[NL_FIELD_TEXT_SIZE];
+    char date[NL_TIME_TEXT_SIZE], scratch[NL_FIELD_TEXT_SIZE];
     nl_time_format_ulm(record->time_ns, date);
-    nl_time_format_iso(record->time_ns, iso);
-    printf("%s (%s) %s\n", date, iso, nl_level_name(record->level));
+    printf("%s %s\n", date, nl_level_name(record->level));
     for (size_t i = 0; i < record->field_count; i++) {
         nl_string text = nl_field_text(&record->fields[i], scratch);
         printf("  %.*s is %.*s\n", (int)record->fields[i].name.size, record->fields[i].name.data, (int)text.size,

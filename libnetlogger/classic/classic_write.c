@@ -9,6 +9,7 @@
 #include "record/ulm.h"
 #include "log/log_internal.h"
 #include "log/scratch.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <stdarg.h>

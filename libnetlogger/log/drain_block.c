@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/buffer.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/buffer.h"
 
 #include <ctype.h>
 #include <stddef.h>

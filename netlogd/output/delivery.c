@@ -8,6 +8,7 @@
 #include "failure.h"
 #include "file.h"
 #include "program/program.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,6 +9,7 @@
 #include "record/crc32c.h"
 #include "record/varint.h"
 #include "program/program.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,6 +5,7 @@
 #include "file.h"
 #include "journal.h"
 #include "program/program.h"
+#include "base/time_internal.h"
 
 #include <dirent.h>
 #include <inttypes.h>

@@ -11,6 +11,7 @@
 #include "take_out.h"
 #include "reader/reader.h"
 #include "reader/archive.h"
+#include "base/time_internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

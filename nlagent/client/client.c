@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "client/client.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <poll.h>

@@ -4,6 +4,8 @@
 
 #include "program/encoding.h"
 #include "program/record_xml.h"
+#include "base/buffer.h"
+#include "base/time_internal.h"
 
 #include <libxml/parser.h>
 #include <stdio.h>

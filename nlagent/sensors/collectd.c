@@ -8,6 +8,7 @@
 #include "sensors/sensor.h"
 
 #include "base/hash_bytes.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <fnmatch.h>

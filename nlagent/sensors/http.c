@@ -3,6 +3,7 @@
 #include "sensors/http.h"
 
 #include "base/monotonic.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <netdb.h>

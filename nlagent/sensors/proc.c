@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "sensors/sensor.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -10,6 +10,7 @@
 #include "archive/load.h"
 #include "archive/seen.h"
 #include "base/monotonic.h"
+#include "base/time_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,6 +2,7 @@
 #include "config.h"
 
 #include "archive/store.h"
+#include "base/buffer.h"
 
 #include <libpq-fe.h>
 #include <stdlib.h>

@@ -6,6 +6,7 @@
 #include "config.h"
 
 #include "diag/courses.h"
+#include "base/time_internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,6 +10,7 @@
 
 #include "diag/findings.h"
 #include "diag/numbers.h"
+#include "base/time_internal.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 
 #include "requests/printable.h"
 #include "requests/json.h"
+#include "base/time_internal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "diag/report.h"
+#include "base/time_internal.h"
 
 #include <glib/gstdio.h>
 #include <unistd.h>

@@ -3,6 +3,7 @@
 #include "stat/report.h"
 
 #include "requests/printable.h"
+#include "base/time_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

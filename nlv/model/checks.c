@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "model/checks.h"
+#include "base/time_internal.h"
 
 #include <math.h>
 #include <string.h>

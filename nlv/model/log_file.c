@@ -5,6 +5,7 @@
 #include "program/program.h"
 #include "record/format_info.h"
 #include "record/zstd_magic.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>

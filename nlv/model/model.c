@@ -2,6 +2,7 @@
 
 #include "model/model_private.h"
 #include "filter/filter_text.h"
+#include "base/time_internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,7 @@
 
 #include "model/prints.h"
 #include "record/line_scanner.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <pthread.h>

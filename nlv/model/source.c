@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "model/source.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "scene/axis.h"
+#include "base/time_internal.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
 #include "scene/axis.h"
 #include "scene/layers.h"
 #include "scene/text.h"
+#include "base/time_internal.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include "view/bookmarks.h"
+#include "base/time_internal.h"
 
 #include <netlogger.h>
 

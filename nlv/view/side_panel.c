@@ -5,6 +5,7 @@
 #include "model/statistics.h"
 #include "scene/axis.h"
 #include "view/table.h"
+#include "base/time_internal.h"
 
 #include <string.h>
 

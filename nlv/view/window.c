@@ -6,6 +6,7 @@
 #include "view/commands.h"
 #include "view/welcome.h"
 #include "view/window_private.h"
+#include "base/time_internal.h"
 
 #include <limits.h>
 #include <string.h>

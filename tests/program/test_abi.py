@@ -169,6 +169,17 @@ class Abi(support.Case):
         self.need_library()
         self.assertEqual(sorted(exported()), sorted(prototypes()))
 
+    def test_every_function_has_an_example_and_a_user(self):
+        """A function that no binding and no example program calls is not part of what users need."""
+        def words(*folders):
+            files = [path for folder in folders for path in (support.SOURCE / folder).rglob("*") if path.is_file()]
+            return set(re.findall(r"\w+", " ".join(path.read_text(errors="replace") for path in files)))
+
+        public = {name for name in prototypes() if name.startswith("nl_") and not name.startswith("nl_private_")}
+        self.assertEqual(sorted(public - words("doc/api-examples")), [])
+        self.assertEqual(sorted(public - words("bindings", "examples")), [])
+        self.assertLessEqual(len(public), 70)
+
     def test_headers_are_understood(self):
         self.assertEqual(prototypes()["nl_field_text"], "nl_string (const nl_field *, char [NL_FIELD_TEXT_SIZE])")
         self.assertEqual(prototypes()["nl_write"], "nl_status (nl_log *, nl_level, const char *, const char *, ...)")

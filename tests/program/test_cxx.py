@@ -101,6 +101,73 @@ static int errors()
     return caught == 4 && !off && !off.event("E"_e) && !off.event(std::string("E")) ? 0 : 4;
 }
 
+static void pass(int id)
+{
+    NL_MARKER(pass_begin, "ID", id);
+    NL_MARKER(pass_end, "ID", id);
+}
+
+static int markers(const netlogger::log &log)
+{
+    int called = 0, listed = 0;
+    auto logging = netlogger::probe::logging("pass_end", log);
+    auto timing = netlogger::probe::timing("pass_begin", "pass_end");
+    {
+        auto counting = netlogger::probe::counting("pass_*");
+        auto calling = netlogger::probe::calling("pass_end", [&](const char *, const nl_field *fields, std::size_t count) {
+            called += count == 1 && fields[0].int_value == 7;
+        });
+        auto moved = std::move(counting);
+        pass(7);
+        netlogger::for_each_probe([&](const nl_probe_info &) { listed++; });
+        if (moved.read().count != 2 || listed != 4)
+            return 5;
+    }
+    pass(8);
+    netlogger::for_each_marker([&](const nl_marker_info &marker) { listed += marker.probes != 0; });
+    try {
+        netlogger::for_each_marker([](const nl_marker_info &) { throw 17; });
+    } catch (int thrown) {
+        called += thrown;
+    }
+    try {
+        netlogger::probe::counting("");
+    } catch (const netlogger::error &) {
+        called++;
+    }
+    return called == 19 && listed == 6 && timing.read().count == 2 ? 0 : 6;
+}
+
+static int rest(const netlogger::log &log, const char *path)
+{
+    log.set_policy(NL_POLICY_BLOCK, 1000000000);
+    log.set_idle(20000000);
+    log.write(NL_USAGE, "Printed", "N=%d", 3);
+    netlogger::log::check("level Debug\nevent Step off");
+    int costs = 0;
+    netlogger::for_each_event_cost([&](const nl_event_cost &cost) { costs += cost.ns > 0 && cost.bytes > 0; });
+    if (costs < 5)
+        return 7;
+    bool all = netlogger::recover({nullptr, false, true}, [](const nl_recovered &) {});
+    if (!all)
+        return 8;
+    std::int64_t now = netlogger::now_ns() / 1000 * 1000;
+    if (netlogger::parse_time(netlogger::format_time(now)) != now)
+        return 9;
+    try {
+        netlogger::parse_time("yesterday");
+        return 10;
+    } catch (const netlogger::error &) {
+    }
+    log.flush();
+    netlogger::reader reader(path, "NL.EVNT == Numbers");
+    netlogger::stored_record stored(*reader.next());
+    if (reader.next() || stored.get().event() != "Numbers" || stored.get().encode(NL_FORMAT_BP).substr(0, 3) != "ts=")
+        return 11;
+    stored.clear();
+    return stored.get().event().empty() ? 0 : 12;
+}
+
 int main(int, char **argv)
 {
     netlogger::log first("cxx", argv[1]), log;
@@ -109,6 +176,8 @@ int main(int, char **argv)
     values(log);
     spans(log);
     threads(log);
+    if (int failed = markers(log) + rest(log, argv[1]))
+        return failed;
     log.flush();
     if (fork() == 0) {
         log.event("Child"_e);
@@ -174,6 +243,9 @@ class Cxx(support.Case):
             start + "Early.end ID=9 BYTES=12 STATUS=0",
             start + "Failed.start",
             start + "Failed.end STATUS=-1",
+            start + "pass_end ID=7",
+            start + "pass_end ID=8",
+            start + "Printed N=3",
             start + "Child",
         ])
 

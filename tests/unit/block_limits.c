@@ -4,6 +4,7 @@
 #include "record/block_read.h"
 #include "record/block_write.h"
 #include "record/encoder.h"
+#include "base/buffer.h"
 
 #include <unistd.h>
 #include <zstd.h>

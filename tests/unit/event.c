@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "thread_sanitizer.h"
+#include "base/buffer.h"
 
 /* Everything that was written to memory:NAME, NUL-terminated. */
 static char *memory(const char *name)

@@ -2,6 +2,7 @@
 #include "text_support.h"
 #include "reader/reader.h"
 #include "record/encoder.h"
+#include "base/buffer.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,8 +1,7 @@
 /*
- * Growing bytes.
+ * A growing array of bytes, for functions that return bytes of any length.
  *
- * A buffer is data[0..size) with room for capacity bytes; it grows as it is appended to and never shrinks by itself.
- * {0} is an empty buffer. Its owner frees it. Not for two threads at once.
+ * {0} is an empty buffer. The owner frees it with nl_buffer_free. Two threads must not use one buffer at the same time.
  */
 #ifndef NETLOGGER_BUFFER_H
 #define NETLOGGER_BUFFER_H
@@ -18,16 +17,13 @@ typedef struct nl_buffer {
     size_t capacity; /* bytes allocated */
 } nl_buffer;
 
-/* Makes room for extra more bytes after size. False, with the buffer as it was, when there is no memory for that. */
-NL_API bool nl_buffer_reserve(nl_buffer *buffer, size_t extra);
-
 /*
- * Copies size bytes at data to the end; data may be NULL when size is 0. False, with the buffer as it was, when there
- * is no memory for that.
+ * Appends a copy of size bytes at data. data may be NULL if size is 0. Returns false, and leaves the buffer unchanged,
+ * if memory runs out.
  */
 NL_API bool nl_buffer_append(nl_buffer *buffer, const void *data, size_t size);
 
-/* Frees the bytes; the buffer is empty and usable again. */
+/* Frees the bytes. The buffer is empty afterwards and can be used again. */
 NL_API void nl_buffer_free(nl_buffer *buffer);
 
 NL_END_DECLS

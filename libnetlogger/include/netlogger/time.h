@@ -38,8 +38,5 @@ NL_API nl_status nl_time_parse(const char *text, size_t size, nl_fraction fracti
  */
 NL_API size_t nl_time_format_ulm(int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
 
-/* As nl_time_format_ulm, in BP's form: 2012-03-14T14:04:46.000000Z. */
-NL_API size_t nl_time_format_iso(int64_t time_ns, char out[NL_TIME_TEXT_SIZE]);
-
 NL_END_DECLS
 #endif
