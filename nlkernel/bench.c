@@ -54,7 +54,7 @@ static bool read_loop(const bench *b, measurement *m)
     if (reader != NULL)
         nl_reader_close(reader);
     unlink(b->loop_log);
-    return good || nl_error_set("the loop that is measured did not run") == NL_OK;
+    return good || nl_error_set(NL_ERROR_SYSTEM, "the loop that is measured did not run") == NL_OK;
 }
 
 /* Runs a command, which says what it has to say into out: a file, or nowhere when that is NULL. */
@@ -156,7 +156,7 @@ static bool side_nlkernel(bench *b, measurement *m)
                            .quiet = true,
                            .tracefs = b->tracefs,
                            .command = b->loop};
-    nl_error_set("it said why above");
+    nl_error_set(NL_ERROR_SYSTEM, "it said why above");
     bool good = session_run(&o, open_sink, b->kernel_log) == PROGRAM_DONE && read_loop(b, m);
     if (good)
         m->lost = lost_in_log(b->kernel_log);
@@ -192,7 +192,7 @@ static bool side_perf(bench *b, measurement *m)
     if (good)
         m->lost = lost_of_perf(b);
     unlink(b->perf_log);
-    return good || nl_error_set("perf is not there, or may not record") == NL_OK;
+    return good || nl_error_set(NL_ERROR_SYSTEM, "perf is not there, or may not record") == NL_OK;
 }
 
 /* Sums within the kernel: each call is a span from entry to exit, and nothing of it is written. */

@@ -15,7 +15,7 @@ static const char *format_of(const char *path)
     for (size_t i = 0; dot != NULL && i < sizeof formats / sizeof *formats; i++)
         if (strcmp(dot + 1, formats[i]) == 0)
             return formats[i];
-    nl_error_set("%s: the name of a picture ends in .pdf, .svg, .png or .dot", path);
+    nl_error_set(NL_ERROR_INVALID, "%s: the name of a picture ends in .pdf, .svg, .png or .dot", path);
     return NULL;
 }
 
@@ -24,7 +24,8 @@ static const char *format_of(const char *path)
 bool call_draw_knows(const char *path)
 {
     if (format_of(path) != NULL)
-        nl_error_set("%s: this nlkernel was built without libgvc, and can't draw (package libgraphviz-dev)", path);
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "%s: this nlkernel was built without libgvc, and can't draw (package libgraphviz-dev)", path);
     return false;
 }
 

@@ -74,7 +74,7 @@ bool child_start(child *c)
     if (error != 0)
         nl_error_set_errno("it can't be started");
     else
-        nl_error_set("it was ended before it began");
+        nl_error_set(NL_ERROR_SYSTEM, "it was ended before it began");
     return false;
 }
 

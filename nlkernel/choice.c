@@ -160,7 +160,7 @@ static void say_none(const event_names *names, const char *pattern)
     for (size_t i = 0, size = 0; i < found; i++)
         size += (size_t)snprintf(text + size, sizeof text - size, "%s%.60s:%.60s%s", i == 0 ? "is it " : " or ",
                                  best[i]->system, best[i]->event, i + 1 == found ? "?" : "");
-    nl_error_set("this kernel has no event \"%s\": %s", pattern, text);
+    nl_error_set(NL_ERROR_UNSUPPORTED, "this kernel has no event \"%s\": %s", pattern, text);
 }
 
 /* ---- patterns ---- */

@@ -76,7 +76,7 @@ static bool take_line(const control *c, wish *w, const char *line)
     bool on;
     size_t size = strlen(line);
     if (size >= sizeof copy) {
-        nl_error_set("the command is too long");
+        nl_error_set(NL_ERROR_LIMIT, "the command is too long");
         return false;
     }
     memcpy(copy, line, size + 1);
@@ -86,7 +86,7 @@ static bool take_line(const control *c, wish *w, const char *line)
         return true;
     }
     if (count != 3 || strcasecmp(words[0], "event") != 0 || !read_state(words[2], &on)) {
-        nl_error_set("\"%.100s\" is no command: on, off, and event PATTERN on|off are", line);
+        nl_error_set(NL_ERROR_INVALID, "\"%.100s\" is no command: on, off, and event PATTERN on|off are", line);
         return false;
     }
     bool any = false;
@@ -96,7 +96,7 @@ static bool take_line(const control *c, wish *w, const char *line)
             any = true;
         }
     if (!any)
-        nl_error_set("no event that is recorded is called \"%s\"", words[1]);
+        nl_error_set(NL_ERROR_NOT_FOUND, "no event that is recorded is called \"%s\"", words[1]);
     return any;
 }
 
@@ -212,9 +212,9 @@ static int find_recorder(void)
     if (file != NULL)
         fclose(file);
     if (count == 0)
-        nl_error_set("no nlkernel records here");
+        nl_error_set(NL_ERROR_NOT_FOUND, "no nlkernel records here");
     else if (count > 1)
-        nl_error_set("several record here: say --recorder, which is one of %s", others);
+        nl_error_set(NL_ERROR_BUSY, "several record here: say --recorder, which is one of %s", others);
     return count == 1 ? found : 0;
 }
 
@@ -231,10 +231,11 @@ char *control_send(int pid, const char *command, bool *good)
     if (fd >= 0)
         setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &most, sizeof most);
     if (fd < 0 || connect(fd, (struct sockaddr *)&address, size) != 0)
-        nl_error_set(errno == ECONNREFUSED ? "no nlkernel records as process %d" : "process %d can't be reached", pid);
+        nl_error_set(NL_ERROR_NOT_FOUND,
+                     errno == ECONNREFUSED ? "no nlkernel records as process %d" : "process %d can't be reached", pid);
     else if (send(fd, command, strlen(command), MSG_NOSIGNAL) < 0 ||
              (got = recv(fd, answer, sizeof answer - 1, 0)) <= 0)
-        nl_error_set("process %d does not answer", pid);
+        nl_error_set(NL_ERROR_TIMEOUT, "process %d does not answer", pid);
     if (fd >= 0)
         close(fd);
     if (got <= 0)

@@ -59,6 +59,7 @@ bool counters_choose(counters *c, const char *names)
             found++;
         if (found == sizeof known / sizeof *known || c->count == COUNTERS_MAX) {
             nl_error_set(
+                NL_ERROR_INVALID,
                 c->count == COUNTERS_MAX
                     ? "more than eight counters (%.*s)"
                     : "\"%.*s\" is no counter: cycles, instructions, cache-references, cache-misses, branches, "
@@ -70,7 +71,7 @@ bool counters_choose(counters *c, const char *names)
         c->list[c->count++] = known[found];
         at += size + (at[size] == ',');
     }
-    return c->count > 0 || nl_error_set("no counter is named") == NL_OK;
+    return c->count > 0 || nl_error_set(NL_ERROR_INVALID, "no counter is named") == NL_OK;
 }
 
 /* words as counted has it: 2 also asks for what is lost, which kernels before 6.0 do not know. */

@@ -11,7 +11,8 @@
 bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root)
 {
     (void)m, (void)root;
-    nl_error_set("%s: this nlkernel was built without libdw, and can't read DWARF (package libdw-dev)", path);
+    nl_error_set(NL_ERROR_UNSUPPORTED,
+                 "%s: this nlkernel was built without libdw, and can't read DWARF (package libdw-dev)", path);
     return false;
 }
 
@@ -169,14 +170,15 @@ bool symbol_map_read_dwarf(symbol_map *m, const char *path, const char *root)
     if (good)
         dwfl_report_end(dwfl, NULL, NULL);
     if (!good)
-        nl_error_set("%s: %s", path, dwfl_errmsg(-1));
+        nl_error_set(NL_ERROR_SYSTEM, "%s: %s", path, dwfl_errmsg(-1));
     Dwarf_Addr bias;
     for (Dwarf_Die *unit = NULL; good && (unit = dwfl_nextcu(dwfl, unit, &bias)) != NULL;) {
         note_unit(r, unit);
         dwarf_getfuncs(unit, take_function, r, 0);
     }
     if (good && m->count == r->first) {
-        nl_error_set("%s: it has no DWARF: a vmlinux that was not stripped is wanted, such as "
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "%s: it has no DWARF: a vmlinux that was not stripped is wanted, such as "
                      "/usr/lib/debug/boot/vmlinux-VERSION of a package of debugging symbols",
                      path);
         good = false;

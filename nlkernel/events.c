@@ -201,7 +201,7 @@ bool kernel_event_parse(kernel_event *out, char *text, size_t size)
         out->fixed_size = out->fixed_size > 8 ? out->fixed_size : 8;
         find_namings(out);
     } else {
-        nl_error_set("%s:%s: its description is not understood", out->system, out->event);
+        nl_error_set(NL_ERROR_INVALID, "%s:%s: its description is not understood", out->system, out->event);
     }
     tep_free(tep);
     return good;

@@ -60,7 +60,8 @@ static bool add_filter(const instance *i, const char *file, const char *glob)
     int error = errno;
     close(fd);
     if (!good && error == EINVAL)
-        nl_error_set("--filter-function %s: this kernel has no function of that name that can be traced "
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "--filter-function %s: this kernel has no function of that name that can be traced "
                      "(available_filter_functions lists them)",
                      glob);
     else if (!good) {
@@ -81,7 +82,8 @@ static bool is_refused(const instance *i, const char *tracer)
         close(fd);
     free(path);
     if (refused)
-        nl_error_set("--functions: this kernel has the tracer %s, but refuses it: %s. %s", tracer, strerror(error),
+        nl_error_set(NL_ERROR_SYSTEM, "--functions: this kernel has the tracer %s, but refuses it: %s. %s", tracer,
+                     strerror(error),
                      error == EPERM ? "Where it is locked down (/sys/kernel/security/lockdown), or was told so by who "
                                       "started it, nothing here can grant it: record on another kernel, and draw here"
                                     : "sysctl kernel.ftrace_enabled must be 1");
@@ -93,7 +95,8 @@ bool functions_offered(const instance *i, functions_kind kind)
     char *tracers = instance_read(i, "available_tracers");
     bool there = tracers != NULL && kind != FUNCTIONS_ANY && has_word(tracers, tracer_of(kind));
     if (tracers != NULL && !there)
-        nl_error_set("--functions: this kernel has no tracer %s (it was built without it): its tracers are %.*s",
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "--functions: this kernel has no tracer %s (it was built without it): its tracers are %.*s",
                      tracer_of(kind), (int)strcspn(tracers, "\n"), tracers);
     free(tracers);
     return there;

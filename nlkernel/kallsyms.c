@@ -121,13 +121,15 @@ static void explain_hidden(const char *path)
     int restricted = restrict_text != NULL ? atoi(restrict_text) : 0;
     free(restrict_text);
     if (restricted > 1)
-        nl_error_set("%s shows no addresses to anybody: sudo sysctl kernel.kptr_restrict=1", path);
+        nl_error_set(NL_ERROR_PERMISSION, "%s shows no addresses to anybody: sudo sysctl kernel.kptr_restrict=1", path);
     else if (!rights_has_capability(CAP_SYSLOG))
-        nl_error_set("%s shows no addresses to user %u, who has not CAP_SYSLOG: run nlkernel as root (sudo), or grant "
+        nl_error_set(NL_ERROR_PERMISSION,
+                     "%s shows no addresses to user %u, who has not CAP_SYSLOG: run nlkernel as root (sudo), or grant "
                      "it: sudo setcap cap_syslog,cap_dac_override+ep %s",
                      path, (unsigned)geteuid(), rights_our_path());
     else
-        nl_error_set("%s shows no addresses: this kernel was built without CONFIG_KALLSYMS, or hides them", path);
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "%s shows no addresses: this kernel was built without CONFIG_KALLSYMS, or hides them", path);
 }
 
 kallsyms *kallsyms_read(void)

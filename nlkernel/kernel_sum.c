@@ -64,7 +64,7 @@ static bool find_field(const tracing *t, const char *event, const char *field, s
 {
     char system[64], name[64], wanted[64];
     if (!split(event, system, name))
-        return nl_error_set("%s: SYSTEM:EVENT is wanted", event) == NL_OK;
+        return nl_error_set(NL_ERROR_INVALID, "%s: SYSTEM:EVENT is wanted", event) == NL_OK;
     char *path = tracing_path(t, "events/%s/%s/format", system, name), *text = tracing_read(path, NULL);
     free(path);
     if (text == NULL)
@@ -82,9 +82,10 @@ static bool find_field(const tracing *t, const char *event, const char *field, s
     }
     free(text);
     if (!good)
-        return nl_error_set("%s has no field %s", event, field) == NL_OK;
+        return nl_error_set(NL_ERROR_NOT_FOUND, "%s has no field %s", event, field) == NL_OK;
     if (found->size != 1 && found->size != 2 && found->size != 4 && found->size != 8)
-        return nl_error_set("%s: %s is no number, and can't be a key in the kernel", event, field) == NL_OK;
+        return nl_error_set(NL_ERROR_INVALID, "%s: %s is no number, and can't be a key in the kernel", event, field) ==
+               NL_OK;
     return true;
 }
 
@@ -95,13 +96,14 @@ static char *read_end(const tracing *t, const char *text, struct sum_field field
     unsigned count = 0;
     bool good = event != NULL && word != NULL && strcmp(word, "key") == 0;
     if (!good)
-        nl_error_set("EVENT key FIELD,... is wanted");
+        nl_error_set(NL_ERROR_INVALID, "EVENT key FIELD,... is wanted");
     free(word);
     while (good && (field = nl_word_next(&text, ",")) != NULL) {
         if (strcmp(field, "TID") == 0)
             *by_thread = true;
         else if (count == SUM_FIELDS)
-            good = nl_error_set("a key of at most %d fields besides TID is wanted", SUM_FIELDS) == NL_OK;
+            good =
+                nl_error_set(NL_ERROR_LIMIT, "a key of at most %d fields besides TID is wanted", SUM_FIELDS) == NL_OK;
         else
             good = find_field(t, event, field, &fields[count++]);
         free(field);
@@ -124,7 +126,7 @@ static bool read_by(const tracing *t, kernel_sum *sum, const char *event, const 
         } else if (strcmp(field, "CALLER") == 0) {
             sum->has_caller = true;
         } else if (count == SUM_FIELDS) {
-            good = nl_error_set("by: at most %d fields besides PROG and CALLER", SUM_FIELDS) == NL_OK;
+            good = nl_error_set(NL_ERROR_LIMIT, "by: at most %d fields besides PROG and CALLER", SUM_FIELDS) == NL_OK;
         } else {
             good = find_field(t, event, field, &fields[count]);
             sum->by[count++] = strdup(field);
@@ -149,7 +151,8 @@ static bool explain(int error)
     bool has_bpf = rights_has_capability(CAP_BPF) || rights_has_capability(CAP_SYS_ADMIN);
     bool has_perfmon = rights_has_capability(CAP_PERFMON) || rights_has_capability(CAP_SYS_ADMIN);
     if ((error == EPERM || error == EACCES) && !(has_bpf && has_perfmon))
-        return nl_error_set("eBPF: this process has neither root's rights nor%s%s%s: sudo setcap "
+        return nl_error_set(NL_ERROR_PERMISSION,
+                            "eBPF: this process has neither root's rights nor%s%s%s: sudo setcap "
                             "cap_bpf,cap_perfmon,cap_dac_override+ep nlkernel",
                             has_bpf ? "" : " CAP_BPF", has_bpf || has_perfmon ? "" : " and",
                             has_perfmon ? "" : " CAP_PERFMON") == NL_OK;
@@ -175,7 +178,7 @@ static bool start(kernel_sum *sum, const tracing *t, const nl_section *section)
     struct sum_field begin_keys[SUM_FIELDS] = {{0}}, end_keys[SUM_FIELDS] = {{0}}, groups[SUM_FIELDS] = {{0}};
     bool by_thread = false;
     if (begin == NULL || end == NULL)
-        return nl_error_set("[kernel %s]: begin = and end = are wanted", section->name) == NL_OK;
+        return nl_error_set(NL_ERROR_INVALID, "[kernel %s]: begin = and end = are wanted", section->name) == NL_OK;
     sum->name = section->name;
     char *first = read_end(t, begin, begin_keys, &by_thread), *last = NULL;
     bool good = first != NULL && read_by(t, sum, first, nl_section_value(section, "by"), groups) &&
@@ -341,7 +344,8 @@ kernel_sums *kernel_sums_start(const schema *s, const char *tracefs)
 {
     (void)s;
     (void)tracefs;
-    nl_error_set("this nlkernel was built without eBPF (libbpf, clang and bpftool were not there)");
+    nl_error_set(NL_ERROR_UNSUPPORTED,
+                 "this nlkernel was built without eBPF (libbpf, clang and bpftool were not there)");
     return NULL;
 }
 

@@ -72,10 +72,12 @@ void rights_explain_denied(const char *path)
 {
     int error = errno;
     if (error == EPERM && is_locked_down())
-        nl_error_set("%s: refused by the kernel's lockdown (/sys/kernel/security/lockdown), which lets nobody record",
+        nl_error_set(NL_ERROR_PERMISSION,
+                     "%s: refused by the kernel's lockdown (/sys/kernel/security/lockdown), which lets nobody record",
                      path);
     else if ((error == EACCES || error == EPERM) && !rights_has_capability(CAP_DAC_OVERRIDE))
-        nl_error_set("%s: %s: user %u has neither root's rights nor CAP_DAC_OVERRIDE. Run nlkernel as root (sudo), or "
+        nl_error_set(NL_ERROR_PERMISSION,
+                     "%s: %s: user %u has neither root's rights nor CAP_DAC_OVERRIDE. Run nlkernel as root (sudo), or "
                      "grant it: sudo setcap cap_dac_override+ep %s",
                      path, strerror(error), (unsigned)geteuid(), rights_our_path());
     else {
@@ -88,11 +90,13 @@ void rights_explain_no_mount(void)
 {
     int error = errno;
     if (error == ENODEV)
-        nl_error_set("this kernel has no tracefs (it was built without CONFIG_TRACING): nothing can be recorded here");
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "this kernel has no tracefs (it was built without CONFIG_TRACING): nothing can be recorded here");
     else if (error == ENOSYS)
-        nl_error_set("tracefs is not mounted: sudo mount -t tracefs tracefs /sys/kernel/tracing");
+        nl_error_set(NL_ERROR_UNSUPPORTED, "tracefs is not mounted: sudo mount -t tracefs tracefs /sys/kernel/tracing");
     else if (error == EPERM && !rights_has_capability(CAP_SYS_ADMIN))
-        nl_error_set("tracefs is not mounted, and mounting it wants CAP_SYS_ADMIN, which user %u has not here. Run "
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "tracefs is not mounted, and mounting it wants CAP_SYS_ADMIN, which user %u has not here. Run "
                      "nlkernel as root (sudo), or mount it and grant the rest: sudo mount -t tracefs tracefs "
                      "/sys/kernel/tracing; sudo setcap cap_dac_override+ep %s",
                      (unsigned)geteuid(), rights_our_path());

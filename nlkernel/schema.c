@@ -65,7 +65,8 @@ char *schema_find(const char *name)
     }
     free(all);
     if (path == NULL)
-        nl_error_set("there is no schema \"%s\": nlkernel schema list shows what there is, and ./FILE is a file", name);
+        nl_error_set(NL_ERROR_NOT_FOUND,
+                     "there is no schema \"%s\": nlkernel schema list shows what there is, and ./FILE is a file", name);
     return path;
 }
 

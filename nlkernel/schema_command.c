@@ -203,7 +203,7 @@ static bool prepare_workloads(arguments *a, const schema *s, char **logs, size_t
             a->recording.command = command;
         }
         if (!good)
-            return nl_error_set("the workload %s failed", section->name) == NL_OK;
+            return nl_error_set(NL_ERROR_SYSTEM, "the workload %s failed", section->name) == NL_OK;
     }
     return true;
 }

@@ -285,7 +285,7 @@ static bool add_threads(const instance *i, const char *list, int pid)
     snprintf(path, sizeof path, "/proc/%d/task", pid);
     DIR *folder = opendir(path);
     if (folder == NULL) {
-        nl_error_set("--pid %d: there is no such process", pid);
+        nl_error_set(NL_ERROR_NOT_FOUND, "--pid %d: there is no such process", pid);
         return false;
     }
     bool good = true;
@@ -333,7 +333,8 @@ static bool knows_processes(void)
 static bool choose_processes(session *s)
 {
     if ((s->options->only_command || s->options->pid_count > 0) && !knows_processes())
-        return nl_error_set("in a container, which has numbers of processes of its own, only the whole machine can be "
+        return nl_error_set(NL_ERROR_UNSUPPORTED,
+                            "in a container, which has numbers of processes of its own, only the whole machine can be "
                             "recorded, without --follow and --pid: run nlkernel outside for that") == NL_OK;
     return choose_processes_for(s, &s->instance, "set_event_pid", "options/event-fork") &&
            (s->functions == FUNCTIONS_NONE ||
@@ -373,7 +374,7 @@ static bool choose_cpus(session *s)
     size_t word_count = (size_t)count / 32 + 1, size = 0;
     for (size_t cpu = (size_t)count; cpu < o->cpu_count; cpu++)
         if (o->cpus[cpu]) {
-            nl_error_set("--cpu: there is no CPU %zu here: the last one is %ld", cpu, count - 1);
+            nl_error_set(NL_ERROR_NOT_FOUND, "--cpu: there is no CPU %zu here: the last one is %ld", cpu, count - 1);
             return false;
         }
     for (long cpu = 0; cpu < count && cpu < RECORDING_CPUS_MAX; cpu++) {
@@ -404,7 +405,7 @@ static bool read_layout(session *s, const instance *buffers, lane_setup *setup)
     char *path = tracing_path(&s->tracing, "events/header_page"), *text = tracing_read(path, NULL);
     bool good = text != NULL && page_layout_read(&setup->layout, text);
     if (text != NULL && !good)
-        nl_error_set("%s: not understood", path);
+        nl_error_set(NL_ERROR_INVALID, "%s: not understood", path);
     long kb = number_in(buffers, "buffer_subbuf_size_kb");
     setup->page_size = kb > 0 ? (size_t)kb << 10 : (size_t)sysconf(_SC_PAGESIZE);
     free(text);
@@ -549,7 +550,8 @@ static bool switch_event(void *user, size_t event, bool on)
     session *s = user;
     const kernel_event *e = event == SIZE_MAX ? NULL : &s->events.list[event];
     if (e != NULL && e->traced) {
-        nl_error_set("%s can be switched only with all others: the kernel holds a tracer as long as it is read",
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "%s can be switched only with all others: the kernel holds a tracer as long as it is read",
                      event_name_of(s, event));
         return false;
     }

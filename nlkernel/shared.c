@@ -45,7 +45,7 @@ static bool is_idle(const instance *i, const char *file, const char *idle)
     text[strcspn(text, "\n")] = '\0';
     bool same = strcmp(text, idle) == 0;
     if (!same)
-        nl_error_set(NOT_FREE "%s/%s is %.60s", i->dir, file, text);
+        nl_error_set(NL_ERROR_BUSY, NOT_FREE "%s/%s is %.60s", i->dir, file, text);
     free(text);
     return same;
 }
@@ -64,7 +64,7 @@ static bool is_empty(const instance *i)
         char *text = strncmp(entry->d_name, "cpu", 3) == 0 ? instance_read(i, file) : NULL;
         empty = text == NULL || sscanf(text, "entries: %lu", &entries) != 1 || entries == 0;
         if (!empty)
-            nl_error_set(NOT_FREE "events wait to be read in %s/trace", i->dir);
+            nl_error_set(NL_ERROR_BUSY, NOT_FREE "events wait to be read in %s/trace", i->dir);
         free(text);
     }
     if (folder != NULL)
@@ -101,7 +101,7 @@ static bool lock(instance *i)
     i->lock_fd = open(i->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     bool good = i->lock_fd >= 0 && flock(i->lock_fd, LOCK_EX | LOCK_NB) == 0;
     if (!good && errno == EWOULDBLOCK)
-        nl_error_set(NOT_FREE "by another nlkernel");
+        nl_error_set(NL_ERROR_BUSY, NOT_FREE "by another nlkernel");
     else if (!good)
         nl_error_set_errno("%s", i->dir);
     return good;
@@ -156,7 +156,7 @@ static bool set_back(const instance *i, const char *note)
     char clock[24], number[24];
     long buffer_kb, percent, on;
     if (sscanf(note, "%23[a-z0-9_]-%ld-%ld-%ld", clock, &buffer_kb, &percent, &on) != 4)
-        return nl_error_set("%s: not understood", note) == NL_OK;
+        return nl_error_set(NL_ERROR_INVALID, "%s: not understood", note) == NL_OK;
     instance_write(i, "tracing_on", "0");
     bool good = instance_write(i, "current_tracer", "nop");
     for (size_t l = 0; l < sizeof lists / sizeof *lists; l++)

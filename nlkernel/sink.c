@@ -50,7 +50,7 @@ bool sink_open_file(sink *s, const char *path, nl_format format, int zstd_level)
         return false;
     bool plain = url->scheme == NL_SCHEME_FILE && url->option_count == 0;
     if (!plain && url->scheme != NL_SCHEME_STDIO) {
-        nl_error_set("%s: record writes a file; nlkernel live --dest %s sends", path, path);
+        nl_error_set(NL_ERROR_INVALID, "%s: record writes a file; nlkernel live --dest %s sends", path, path);
         nl_url_free(url);
         return false;
     }
@@ -84,7 +84,7 @@ bool sink_open_log(sink *s, const char *url)
     if (s->log != NULL)
         return true;
     if (*nl_error_message() == '\0')
-        nl_error_set("logging is switched off: say --dest, or set NETLOGGER_DEST");
+        nl_error_set(NL_ERROR_BUSY, "logging is switched off: say --dest, or set NETLOGGER_DEST");
     stop(s);
     return false;
 }
@@ -200,7 +200,7 @@ bool sink_close(sink *s)
     if (s->log != NULL)
         good = nl_close(s->log) == NL_OK;
     if (s->failed) {
-        nl_error_set("%s", s->failure);
+        nl_error_set(NL_ERROR_SYSTEM, "%s", s->failure);
         good = false;
     }
     stop(s);

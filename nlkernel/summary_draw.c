@@ -303,10 +303,10 @@ bool summaries_draw(summaries *all, const char *path)
     for (size_t i = 0; i < all->count; i++)
         height += height_of(&all->list[i]);
     if (!chart_knows(path))
-        return nl_error_set("%s: the name of a picture ends in .png or .svg", path) == NL_OK;
+        return nl_error_set(NL_ERROR_INVALID, "%s: the name of a picture ends in .png or .svg", path) == NL_OK;
     bool good = chart_save(path, WIDTH, 60 + MAX(height, 100), draw, all, &message);
     if (!good)
-        nl_error_set("%s: %s", path, message);
+        nl_error_set(NL_ERROR_INVALID, "%s: %s", path, message);
     g_free(message);
     return good;
 }
@@ -316,7 +316,8 @@ bool summaries_draw(summaries *all, const char *path)
 bool summaries_draw(summaries *all, const char *path)
 {
     (void)all;
-    return nl_error_set("%s: this nlkernel was built without cairo, and can't draw", path) == NL_OK;
+    return nl_error_set(NL_ERROR_UNSUPPORTED, "%s: this nlkernel was built without cairo, and can't draw", path) ==
+           NL_OK;
 }
 
 #endif

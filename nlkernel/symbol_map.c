@@ -80,7 +80,8 @@ static bool read_lines(symbol_map *m, const char *path, FILE *file)
         good = take_line(m, line);
     }
     if (!good)
-        nl_error_set("%s:%zu: neither a map of symbols (FUNCTION, a tab, FILE:LINE) nor an ELF file", path, number);
+        nl_error_set(NL_ERROR_INVALID, "%s:%zu: neither a map of symbols (FUNCTION, a tab, FILE:LINE) nor an ELF file",
+                     path, number);
     else if (ferror(file))
         good = nl_error_set_errno("%s", path) == NL_OK;
     free(line);

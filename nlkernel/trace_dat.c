@@ -103,7 +103,7 @@ static bytes part_of(const trace_dat *t, uint64_t offset, uint64_t size)
 
 static bool say_damaged(const char *what)
 {
-    nl_error_set("trace.dat: %s is not as it should be: the file is cut short or damaged", what);
+    nl_error_set(NL_ERROR_INVALID, "trace.dat: %s is not as it should be: the file is cut short or damaged", what);
     return false;
 }
 
@@ -302,7 +302,7 @@ static bool read_6(trace_dat *t, bytes *b)
     if (kind == NULL)
         return say_damaged("its head");
     if (memcmp(kind, "flyrecord", 10) != 0) {
-        nl_error_set("trace.dat: it holds text of a latency tracer, and no calls");
+        nl_error_set(NL_ERROR_UNSUPPORTED, "trace.dat: it holds text of a latency tracer, and no calls");
         return false;
     }
     return take_cpus_6(t, b, cpus);
@@ -405,7 +405,8 @@ static bool read_7(trace_dat *t, bytes *b)
         return say_damaged("its head");
     t->packed = strcmp(packer, "none") != 0;
     if (t->packed && strcmp(packer, "zstd") != 0) {
-        nl_error_set("trace.dat: it is compressed by %s, which is not read here: trace-cmd convert --compression zstd",
+        nl_error_set(NL_ERROR_UNSUPPORTED,
+                     "trace.dat: it is compressed by %s, which is not read here: trace-cmd convert --compression zstd",
                      packer);
         return false;
     }
@@ -429,7 +430,7 @@ bool trace_dat_read(calls *c, const char *data, size_t size)
     if (b->bad)
         return say_damaged("its head");
     if (endian != 0 || (strcmp(version, "6") != 0 && strcmp(version, "7") != 0)) {
-        nl_error_set("trace.dat: %s, which is not read here: trace-cmd report prints what is",
+        nl_error_set(NL_ERROR_UNSUPPORTED, "trace.dat: %s, which is not read here: trace-cmd report prints what is",
                      endian != 0 ? "of a machine of the other byte order" : "of another version than 6 and 7");
         return false;
     }

@@ -99,7 +99,7 @@ static bool find(tracing *t, const char *path)
 {
     static const char *const usual[] = {"/sys/kernel/tracing", "/sys/kernel/debug/tracing"};
     if (path != NULL && !is_tracefs(path)) {
-        nl_error_set("%s: no tracefs is mounted there", path);
+        nl_error_set(NL_ERROR_UNSUPPORTED, "%s: no tracefs is mounted there", path);
         return false;
     }
     for (size_t i = 0; path == NULL && i < sizeof usual / sizeof *usual; i++)
@@ -124,7 +124,7 @@ bool tracing_open(tracing *t, const char *path)
     if (may)
         close(fd);
     if (!may && errno == ENOENT)
-        nl_error_set("%s: this kernel offers no events", t->path);
+        nl_error_set(NL_ERROR_UNSUPPORTED, "%s: this kernel offers no events", t->path);
     else if (!may)
         rights_explain_denied(events);
     if (may && tracefs_set_tracing_dir(t->path) != 0) {

@@ -21,7 +21,7 @@ bool nl_sections_error(const nl_sections *s, unsigned line, const char *format, 
     va_start(arguments, format);
     vsnprintf(words, sizeof words, format, arguments);
     va_end(arguments);
-    nl_error_set("%s:%u: %s", s->file, line, words);
+    nl_error_set(NL_ERROR_INVALID, "%s:%u: %s", s->file, line, words);
     return false;
 }
 
@@ -186,8 +186,8 @@ static bool substitute_all(const nl_sections *s, const char *const *parameters)
     for (size_t i = 0; parameters != NULL && parameters[i] != NULL; i++)
         if (parameter(s, parameters[i], strcspn(parameters[i], "="), NULL) == NULL ||
             strchr(parameters[i], '=') == NULL) {
-            nl_error_set("%s: there is no parameter \"%.*s\"", s->file, (int)strcspn(parameters[i], "="),
-                         parameters[i]);
+            nl_error_set(NL_ERROR_NOT_FOUND, "%s: there is no parameter \"%.*s\"", s->file,
+                         (int)strcspn(parameters[i], "="), parameters[i]);
             return false;
         }
     for (size_t i = 0; i < s->count; i++) {
@@ -222,7 +222,7 @@ bool nl_sections_read(nl_sections *s, const char *path, const char *const *param
     if (!good)
         nl_error_set_errno("%s", path);
     else if (strlen(text) != size || size == FILE_MAX)
-        good = nl_error_set("%s: this is no text, or too long", path) == NL_OK;
+        good = nl_error_set(NL_ERROR_LIMIT, "%s: this is no text, or too long", path) == NL_OK;
     if (file != NULL)
         fclose(file);
     good = good && nl_sections_parse(s, text, path, parameters);

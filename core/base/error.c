@@ -7,12 +7,8 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-
-/* Long enough for a path of PATH_MAX's usual values and three causes; what is longer is cut, never overrun. */
-enum { MESSAGE_SIZE = 1024 };
 
 /*
  * Made at a thread's first failure and freed when the thread ends: what a library takes for every thread from the start
@@ -20,42 +16,38 @@ enum { MESSAGE_SIZE = 1024 };
  * event that a signal handler logs in the middle of malloc may fail; for the same reason the key is made when the
  * library is loaded: pthread_setspecific allocates only for a process's later keys.
  */
-static _Thread_local char *message __attribute__((tls_model("initial-exec")));
+static _Thread_local nl_error *current __attribute__((tls_model("initial-exec")));
 static pthread_key_t key;
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 
 /* For threads whose first failure is that there is no memory. */
 enum { SPARE_COUNT = 16 };
-static char spare[SPARE_COUNT][MESSAGE_SIZE];
+static nl_error spare[SPARE_COUNT];
 static bool spare_used[SPARE_COUNT];
 
-static char *take_spare(void)
+static nl_error *take_spare(void)
 {
     for (int i = 0; i < SPARE_COUNT; i++)
         if (!__atomic_exchange_n(&spare_used[i], true, __ATOMIC_ACQ_REL)) {
-            spare[i][0] = '\0';
-            return spare[i];
+            spare[i] = (nl_error){.code = NL_ERROR_NONE};
+            return &spare[i];
         }
     return NULL;
 }
 
-static void free_message(void *unused)
+static void free_error(void *unused)
 {
     (void)unused;
-    bool is_spare = false;
-    for (int i = 0; i < SPARE_COUNT && !is_spare; i++) {
-        is_spare = message == spare[i];
-        if (is_spare)
-            __atomic_store_n(&spare_used[i], false, __ATOMIC_RELEASE);
-    }
-    if (!is_spare)
-        munmap(message, MESSAGE_SIZE);
-    message = NULL;
+    if (current >= spare && current < spare + SPARE_COUNT)
+        __atomic_store_n(&spare_used[current - spare], false, __ATOMIC_RELEASE);
+    else
+        munmap(current, sizeof *current);
+    current = NULL;
 }
 
 static void make_key(void)
 {
-    pthread_key_create(&key, free_message);
+    pthread_key_create(&key, free_error);
 }
 
 __attribute__((constructor)) static void on_load(void)
@@ -63,76 +55,114 @@ __attribute__((constructor)) static void on_load(void)
     pthread_once(&key_once, make_key);
 }
 
-/* False when there is no memory: then the words are lost, not the failure. */
-static bool has_message(void)
+/* False when there is no memory: then the message is lost, not the failure. */
+static bool has_error(void)
 {
-    if (message != NULL)
+    if (current != NULL)
         return true;
-    void *memory = mmap(NULL, MESSAGE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory = mmap(NULL, sizeof *current, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED && (memory = take_spare()) == NULL)
         return false;
-    message = memory;
+    current = memory;
     pthread_once(&key_once, make_key);
-    pthread_setspecific(key, message);
+    pthread_setspecific(key, current);
     return true;
 }
 
-static void NL_PRINTF(1, 0) set_message(const char *format, va_list arguments)
-{
-    if (has_message())
-        vsnprintf(message, MESSAGE_SIZE, format, arguments);
-}
-
-static void append_message(const char *separator, const char *words)
-{
-    if (!has_message())
-        return;
-    size_t used = strlen(message);
-    snprintf(message + used, MESSAGE_SIZE - used, "%s%s", separator, words);
-}
-
-nl_status nl_error_set(const char *format, ...)
+/* The message is formatted elsewhere first, because the arguments may contain the present message. */
+static void NL_PRINTF(3, 0) set_error(nl_error_code code, const char *cause, const char *format, va_list arguments)
 {
     int saved = errno;
+    char message[NL_ERROR_MESSAGE_SIZE];
+    int size = vsnprintf(message, sizeof message, format, arguments);
+    if (cause[0] != '\0' && size >= 0 && (size_t)size < sizeof message)
+        snprintf(message + size, sizeof message - (size_t)size, ": %s", cause);
+    if (has_error()) {
+        current->code = code;
+        memcpy(current->message, message, sizeof message);
+    }
+    errno = saved;
+}
+
+nl_status nl_error_set(nl_error_code code, const char *format, ...)
+{
     va_list arguments;
     va_start(arguments, format);
-    set_message(format, arguments);
+    set_error(code, "", format, arguments);
     va_end(arguments);
-    errno = saved;
     return NL_FAILED;
+}
+
+static nl_error_code code_of_errno(void)
+{
+    switch (errno) {
+    case ENOMEM:
+        return NL_ERROR_MEMORY;
+    case ENOENT:
+    case ESRCH:
+        return NL_ERROR_NOT_FOUND;
+    case EACCES:
+    case EPERM:
+        return NL_ERROR_PERMISSION;
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EPIPE:
+        return NL_ERROR_UNREACHABLE;
+    case ETIMEDOUT:
+        return NL_ERROR_TIMEOUT;
+    case EMFILE:
+    case ENFILE:
+    case ENOSPC:
+        return NL_ERROR_LIMIT;
+    case EBUSY:
+    case EADDRINUSE:
+        return NL_ERROR_BUSY;
+    default:
+        return NL_ERROR_SYSTEM;
+    }
 }
 
 nl_status nl_error_set_errno(const char *format, ...)
 {
-    int saved = errno;
+    char cause[128];
     va_list arguments;
     va_start(arguments, format);
-    set_message(format, arguments);
+    set_error(code_of_errno(), strerror_r(errno, cause, sizeof cause), format, arguments);
     va_end(arguments);
-    char words[128];
-    append_message(": ", strerror_r(saved, words, sizeof words));
-    errno = saved;
     return NL_FAILED;
 }
 
 nl_status nl_error_prepend(const char *format, ...)
 {
-    int saved = errno;
-    char cause[MESSAGE_SIZE];
-    snprintf(cause, sizeof cause, "%s", nl_error_message());
     va_list arguments;
     va_start(arguments, format);
-    set_message(format, arguments);
+    set_error(nl_error_get_code(), nl_error_message(), format, arguments);
     va_end(arguments);
-    if (cause[0] != '\0')
-        append_message(": ", cause);
-    errno = saved;
     return NL_FAILED;
 }
 
 nl_status nl_error_call(const char *function, const char *problem)
 {
-    return nl_error_set("wrong call of %s: %s", function, problem);
+    return nl_error_set(NL_ERROR_CALL, "wrong call of %s: %s", function, problem);
+}
+
+nl_error_code nl_error_get_code(void)
+{
+    return current != NULL ? current->code : NL_ERROR_NONE;
+}
+
+void nl_error_save(nl_error *error)
+{
+    *error = current != NULL ? *current : (nl_error){.code = NL_ERROR_NONE};
+}
+
+nl_status nl_error_restore(const nl_error *error)
+{
+    if (has_error())
+        *current = *error;
+    return NL_FAILED;
 }
 
 __thread unsigned nl_memory_failures;
@@ -142,18 +172,18 @@ nl_status nl_memory_failed(void)
     if (program_memory_failed != NULL)
         program_memory_failed();
     nl_memory_failures++;
-    return nl_error_set("out of memory");
+    return nl_error_set(NL_ERROR_MEMORY, "out of memory");
 }
 
 const char *nl_error_message(void)
 {
-    return message != NULL ? message : "";
+    return current != NULL ? current->message : "";
 }
 
 void nl_error_clear(void)
 {
-    if (message != NULL)
-        message[0] = '\0';
+    if (current != NULL)
+        *current = (nl_error){.code = NL_ERROR_NONE};
 }
 
 const char *nl_version(void)

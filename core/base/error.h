@@ -1,23 +1,66 @@
 /*
- * The words for a failure, one line a thread. Lower floors set them; each floor that adds something worth knowing puts
- * it in front: nl_error_set("Connection refused"), nl_error_prepend("connect to %s", name).
+ * The one error of the tree. Each thread has one current error: a code, by which programs and protocols decide, and a
+ * message for people, to which each caller adds its context in front:
+ *
+ *   nl_error_set(NL_ERROR_UNREACHABLE, "connection refused");
+ *   nl_error_prepend("connect to %s", name);
+ *
+ * A function that fails sets the error and returns NL_FAILED, NL_MALFORMED, false, NULL or -1. Its callers return a
+ * failure too, or report nl_error_message(). No code compares messages.
  */
 #ifndef NETLOGGER_BASE_ERROR_H
 #define NETLOGGER_BASE_ERROR_H
 
 #include <netlogger.h>
 
-/* Replaces this thread's message. Always returns NL_FAILED, so that a failing function can return it. errno is kept. */
-nl_status nl_error_set(const char *format, ...) NL_PRINTF(1, 2);
+typedef enum nl_error_code {
+    NL_ERROR_NONE,
+    NL_ERROR_SYSTEM,      /* a call of the system or of another library failed */
+    NL_ERROR_MEMORY,      /* out of memory */
+    NL_ERROR_CALL,        /* a function was called with invalid arguments */
+    NL_ERROR_INVALID,     /* invalid input: an argument, a file, a record, a request */
+    NL_ERROR_NOT_FOUND,   /* what the input names does not exist */
+    NL_ERROR_PERMISSION,  /* a right is missing */
+    NL_ERROR_UNREACHABLE, /* nobody answers, or the connection broke */
+    NL_ERROR_TIMEOUT,     /* no answer in time */
+    NL_ERROR_PROTOCOL,    /* the peer broke the protocol */
+    NL_ERROR_LIMIT,       /* a limit is reached */
+    NL_ERROR_BUSY,        /* somebody else uses it, or it is not ready */
+    NL_ERROR_UNSUPPORTED, /* not in this build, on this kernel, or in this place */
+} nl_error_code;
 
-/* As nl_error_set, with ": " and the words for errno after it. */
+enum { NL_ERROR_MESSAGE_SIZE = 1020 };
+
+/* An error to keep or to give to another thread. Zeros are no error. */
+typedef struct nl_error {
+    nl_error_code code;
+    char message[NL_ERROR_MESSAGE_SIZE]; /* longer messages are cut */
+} nl_error;
+
+/* Sets this thread's error. Returns NL_FAILED. Keeps errno. */
+nl_status nl_error_set(nl_error_code code, const char *format, ...) NL_PRINTF(2, 3);
+
+/* As nl_error_set, with the code for errno, and ": " and the text of errno after the message. */
 nl_status nl_error_set_errno(const char *format, ...) NL_PRINTF(1, 2);
 
-/* Puts words and ": " before this thread's message. Always returns NL_FAILED. errno is kept. */
+/* As nl_error_set, in functions that return false or NULL. */
+#define nl_error_false(...) (nl_error_set(__VA_ARGS__), false)
+#define nl_error_null(...) (nl_error_set(__VA_ARGS__), NULL)
+
+/* Puts context and ": " before this thread's message. Returns NL_FAILED. Keeps errno and the code. */
 nl_status nl_error_prepend(const char *format, ...) NL_PRINTF(1, 2);
 
-/* Reports a wrong call by the programmer of the host program. Returns NL_FAILED. */
+/* Sets NL_ERROR_CALL. Returns NL_FAILED. */
 nl_status nl_error_call(const char *function, const char *problem);
+
+/* The code of this thread's error, NL_ERROR_NONE after nl_error_clear. The message is nl_error_message(). */
+nl_error_code nl_error_get_code(void);
+
+/* Copies this thread's error to *error. */
+void nl_error_save(nl_error *error);
+
+/* Makes *error this thread's error. Returns NL_FAILED. */
+nl_status nl_error_restore(const nl_error *error);
 
 /*
  * Returns from a function whose caller broke a condition, with the value behind problem (none from a void function):

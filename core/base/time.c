@@ -65,13 +65,13 @@ static bool is_in_month(int year, unsigned month, unsigned day)
 
 static nl_status no_time(const char *what, long long number)
 {
-    nl_error_set("no time: %s %lld", what, number);
+    nl_error_set(NL_ERROR_INVALID, "no time: %s %lld", what, number);
     return NL_MALFORMED;
 }
 
 static nl_status no_time_form(const char *why)
 {
-    nl_error_set("no time: %s", why);
+    nl_error_set(NL_ERROR_INVALID, "no time: %s", why);
     return NL_MALFORMED;
 }
 

@@ -94,7 +94,8 @@ static bool read_time(nl_operand *operand)
 {
     nl_string text = operand->text;
     if (text.size == 8 && nl_digits(text.data, 8) == 8) {
-        nl_error_set("a time is expected; a day is written %.4s-%.2s-%.2s", text.data, text.data + 4, text.data + 6);
+        nl_error_set(NL_ERROR_INVALID, "a time is expected; a day is written %.4s-%.2s-%.2s", text.data, text.data + 4,
+                     text.data + 6);
         return false;
     }
     int64_t time_ns;
@@ -115,7 +116,8 @@ static bool read_level(nl_operand *operand, nl_operator operator)
     }
     if (!nl_operator_orders(operator))
         return true;
-    nl_error_set("a level is expected: Emergency, Alert, Error, Warning, Auth, Security, Usage, System, Important or "
+    nl_error_set(NL_ERROR_INVALID,
+                 "a level is expected: Emergency, Alert, Error, Warning, Auth, Security, Usage, System, Important or "
                  "Debug");
     return false;
 }

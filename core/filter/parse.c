@@ -68,11 +68,11 @@ static int unexpected(const parser *p, const char *at, const char *expected)
     size_t size = 0;
     at = skip_blanks(at);
     if (at == p->end)
-        return nl_error_set("column %zu: %s is expected, not the end", column(p, at), expected);
+        return nl_error_set(NL_ERROR_INVALID, "column %zu: %s is expected, not the end", column(p, at), expected);
     for (; size < SHOWN && at[size] != '\0' && !is_blank(at[size]); size++)
         shown[size] = at[size] > ' ' && at[size] < 127 ? at[size] : '.';
     shown[size] = '\0';
-    return nl_error_set("column %zu: %s is expected, not \"%s\"", column(p, at), expected, shown);
+    return nl_error_set(NL_ERROR_INVALID, "column %zu: %s is expected, not \"%s\"", column(p, at), expected, shown);
 }
 
 /* The operator of punctuation at at, and its size. */
@@ -142,7 +142,7 @@ static bool read_quoted(parser *p, char quote, nl_string *text)
     *text = (nl_string){p->strings, 0};
     while (*p->at != quote) {
         if (p->at == p->end) {
-            nl_error_set("column %zu: a %c without its second", column(p, open), quote);
+            nl_error_set(NL_ERROR_INVALID, "column %zu: a %c without its second", column(p, open), quote);
             return false;
         }
         if (p->at[0] == '\\' && p->at[1] == quote)
@@ -303,7 +303,8 @@ static int read_test(parser *p)
 {
     nl_filter *filter = p->filter;
     if (filter->test_count == NL_FILTER_TESTS_MAX)
-        return nl_error_set("column %zu: no more than %d tests are allowed", column(p, p->at), NL_FILTER_TESTS_MAX);
+        return nl_error_set(NL_ERROR_LIMIT, "column %zu: no more than %d tests are allowed", column(p, p->at),
+                            NL_FILTER_TESTS_MAX);
     int index = (int)filter->test_count++;
     nl_filter_test *test = &filter->tests[index];
     *test = (nl_filter_test){.operator= NL_OPERATOR_HAS };
@@ -329,7 +330,8 @@ static int read_series(parser *p, nl_node_kind kind);
 static int read_parentheses(parser *p)
 {
     if (++p->depth > NL_FILTER_DEPTH_MAX)
-        return nl_error_set("column %zu: parentheses may be nested %d deep", column(p, p->at - 1), NL_FILTER_DEPTH_MAX);
+        return nl_error_set(NL_ERROR_LIMIT, "column %zu: parentheses may be nested %d deep", column(p, p->at - 1),
+                            NL_FILTER_DEPTH_MAX);
     int node = read_series(p, NL_NODE_OR);
     p->depth--;
     if (node == FAILED || take_sign(p, ')'))
@@ -396,7 +398,7 @@ static void lead(parser *p, int at, uint16_t yes, uint16_t no)
 static bool parse(parser *p)
 {
     if ((size_t)(p->end - p->text) > NL_FILTER_SIZE_MAX) {
-        nl_error_set("column %d: the end is expected by here", NL_FILTER_SIZE_MAX + 1);
+        nl_error_set(NL_ERROR_INVALID, "column %d: the end is expected by here", NL_FILTER_SIZE_MAX + 1);
         return false;
     }
     int root = read_series(p, NL_NODE_OR);
@@ -411,6 +413,7 @@ static bool parse(parser *p)
     int depth = nl_filter_print(p->filter, p->nodes, root, text);
     if (depth > NL_FILTER_DEPTH_MAX || text->size > NL_FILTER_SIZE_MAX) {
         nl_error_set(
+            NL_ERROR_LIMIT,
             "column 1: an expression is expected whose canonical form has no more than %d bytes and parentheses "
             "%d deep",
             NL_FILTER_SIZE_MAX, NL_FILTER_DEPTH_MAX);

@@ -288,7 +288,7 @@ nl_pattern *nl_pattern_compile(nl_string text, nl_pattern_kind kind, size_t limi
     if (builder->why == NULL)
         pattern = make(builder, &whole);
     else
-        nl_error_set("%s", builder->why);
+        nl_error_set(NL_ERROR_INVALID, "%s", builder->why);
     free(builder);
     return pattern;
 }

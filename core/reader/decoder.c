@@ -520,5 +520,5 @@ nl_status nl_decoder_next(nl_decoder *decoder, const nl_record **record)
         decoder->record = nl_record_new();
     nl_status status = decoder->record != NULL && !decoder->broken ? next_record(decoder, record) : NL_FAILED;
     decoder->broken |= nl_memory_failures != failures;
-    return decoder->broken ? nl_error_set("out of memory") : status;
+    return decoder->broken ? nl_error_set(NL_ERROR_MEMORY, "out of memory") : status;
 }

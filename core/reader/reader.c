@@ -195,7 +195,7 @@ nl_status nl_reader_next(nl_reader *reader, const nl_record **record)
             return status;
         if (status == NL_END) {
             if (reader->failure != NULL)
-                nl_error_set("%s", reader->failure);
+                nl_error_set(NL_ERROR_SYSTEM, "%s", reader->failure);
             if (reader->outcome != NL_OK)
                 return reader->outcome;
             nl_decoder_restart(reader->decoder);

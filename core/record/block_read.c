@@ -31,7 +31,7 @@ typedef struct nl_block_shape_view {
 
 static nl_status malformed(const char *reason)
 {
-    nl_error_set("%s", reason);
+    nl_error_set(NL_ERROR_INVALID, "%s", reason);
     return NL_MALFORMED;
 }
 

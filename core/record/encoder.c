@@ -56,7 +56,9 @@ static nl_status put_in_block(nl_encoder *encoder, const nl_record *record)
     if (nl_block_put(&encoder->block, record) ||
         (nl_memory_failures == failures && finish_block(encoder) == NL_OK && nl_block_put(&encoder->block, record)))
         return NL_OK;
-    return nl_error_set(nl_memory_failures == failures ? "a record is larger than format nlb allows" : "out of memory");
+    if (nl_memory_failures != failures)
+        return nl_error_set(NL_ERROR_MEMORY, "out of memory");
+    return nl_error_set(NL_ERROR_LIMIT, "a record is larger than format nlb allows");
 }
 
 nl_status nl_encoder_put(nl_encoder *encoder, const nl_record *record)

@@ -427,13 +427,13 @@ static void put_pair(reading *r, const pair *p)
 static nl_status finish(const reading *r)
 {
     if (!(r->seen & 1u << NL_MEMBER_TIME)) {
-        nl_error_set("%s", nl_logfmt.no_time);
+        nl_error_set(NL_ERROR_INVALID, "%s", nl_logfmt.no_time);
         return NL_MALFORMED;
     }
     if (r->time_is_bad) {
         char reason[128];
         snprintf(reason, sizeof reason, "%s", nl_error_message());
-        nl_error_set("time is %s", reason);
+        nl_error_set(NL_ERROR_INVALID, "time is %s", reason);
         return NL_MALFORMED;
     }
     return NL_OK;

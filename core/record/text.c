@@ -465,18 +465,18 @@ static nl_known_names *known_names(nl_record *record, const nl_text_format *form
 static nl_status finish(scan *s)
 {
     if (s->cut != NULL) {
-        nl_error_set("cut short by the next record");
+        nl_error_set(NL_ERROR_INVALID, "cut short by the next record");
         return NL_MALFORMED;
     }
     close_field(s);
     if (!(s->seen & 1u << NL_MEMBER_TIME)) {
-        nl_error_set("%s", s->format->no_time);
+        nl_error_set(NL_ERROR_INVALID, "%s", s->format->no_time);
         return NL_MALFORMED;
     }
     if (s->bad_time) {
         char why[128];
         snprintf(why, sizeof why, "%s", nl_error_message());
-        nl_error_set("%s is %s", s->format->names[NL_MEMBER_TIME].data, why);
+        nl_error_set(NL_ERROR_INVALID, "%s is %s", s->format->names[NL_MEMBER_TIME].data, why);
         return NL_MALFORMED;
     }
     return NL_OK;

@@ -80,7 +80,7 @@ static nl_status take_own(file_destination *file, int own)
 {
     int fd = (fcntl(own, F_GETFL) & O_ACCMODE) != O_RDONLY ? fcntl(own, F_DUPFD_CLOEXEC, 3) : -1;
     if (fd < 0)
-        return nl_error_set("open %s: it is not open for writing", file->path);
+        return nl_error_set(NL_ERROR_INVALID, "open %s: it is not open for writing", file->path);
     nl_status status = take_descriptor(file, fd);
     file->plain = false;
     return status;
@@ -112,7 +112,7 @@ static nl_status open_path(file_destination *file, bool truncate, int wait_ms)
     int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | (truncate ? O_TRUNC : 0);
     int fd = file->patient ? open(file->path, flags, 0666) : open_soon(file->path, flags, wait_ms);
     if (fd < 0 && errno == ENXIO && is_pipe(file->path))
-        return nl_error_set("open %s: nobody reads it", file->path);
+        return nl_error_set(NL_ERROR_UNREACHABLE, "open %s: nobody reads it", file->path);
     if (fd < 0)
         return nl_error_set_errno("open %s", file->path);
     return take_descriptor(file, fd);
@@ -141,7 +141,7 @@ static bool is_open(file_destination *file)
         return true;
     if (file->fd >= 0 && !nl_identity_holds(&file->identity, file->fd)) {
         if (is_atomic(file))
-            return nl_error_set("write %s: the program has closed it", file->path) == NL_OK;
+            return nl_error_set(NL_ERROR_BUSY, "write %s: the program has closed it", file->path) == NL_OK;
         file->fd = -1; /* another's by now, or nobody's */
     }
     return file->fd >= 0 || open_path(file, false, 0) == NL_OK;
@@ -192,7 +192,7 @@ static nl_status write_stream(file_destination *file, const char *data, size_t s
         file->partial = why != EPIPE ? done - *written : 0;
         file->partial_crc = nl_crc32c(0, data + *written, file->partial);
         if (why == ETIMEDOUT)
-            return nl_error_set("write %s: nobody reads it", name_of(file));
+            return nl_error_set(NL_ERROR_UNREACHABLE, "write %s: nobody reads it", name_of(file));
         errno = why;
         return nl_error_set_errno("write %s", name_of(file));
     }

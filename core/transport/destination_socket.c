@@ -80,7 +80,7 @@ static int wait_until(const socket_destination *s, short what, int64_t deadline_
 static nl_status connect_now(socket_destination *s, int64_t deadline_ns)
 {
     if (nl_monotonic_ns() < s->retry_ns && !s->base.at_once) {
-        nl_error_set("it was away a moment ago");
+        nl_error_set(NL_ERROR_UNREACHABLE, "it was away a moment ago");
         return nl_dialer_prepend(s->dialer, "connect to");
     }
     nl_status status = nl_dialer_connect(s->dialer, until_ms(deadline_ns), &s->channel);
@@ -325,7 +325,7 @@ static nl_status socket_exchange(nl_destination *destination, nl_exchange *excha
     int64_t passed_ns = nl_monotonic_ns() - start_ns;
     s->asked_ns = 0;
     if (!answered)
-        return nl_error_set("the collector did not say what time it has");
+        return nl_error_set(NL_ERROR_PROTOCOL, "the collector did not say what time it has");
     reckon(s, sent_ns, passed_ns, exchange);
     return NL_OK;
 }

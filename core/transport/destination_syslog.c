@@ -71,11 +71,11 @@ nl_destination *nl_syslog_destination_open(const nl_url *url, const nl_destinati
 {
     int facility;
     if (options->format == NL_FORMAT_NLB) {
-        nl_error_set("open %s: syslog takes lines of text, not format nlb", url->text);
+        nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: syslog takes lines of text, not format nlb", url->text);
         return NULL;
     }
     if (!find_facility(url->path, &facility)) {
-        nl_error_set("open %s: syslog has no facility \"%s\"", url->text, url->path);
+        nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: syslog has no facility \"%s\"", url->text, url->path);
         return NULL;
     }
     syslog_destination *s = nl_memory_check(calloc(1, sizeof *s));

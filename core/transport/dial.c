@@ -63,7 +63,7 @@ nl_status nl_dialer_prepend(const nl_dialer *dialer, const char *what)
 nl_status nl_dialer_cannot(const nl_dialer *dialer, const char *what, const nl_channel *channel, int why)
 {
     char words[NL_CHANNEL_WORDS];
-    nl_error_set("%s", nl_channel_words(channel, why, words));
+    nl_error_set(NL_ERROR_UNREACHABLE, "%s", nl_channel_words(channel, why, words));
     return nl_dialer_prepend(dialer, what);
 }
 
@@ -94,7 +94,7 @@ static nl_status connect_tcp(const nl_dialer *d, int64_t deadline_ns, nl_channel
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *addresses;
     int result = getaddrinfo(d->host, d->port, &hints, &addresses);
     if (result != 0) {
-        nl_error_set("%s", result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
+        nl_error_set(NL_ERROR_SYSTEM, "%s", result == EAI_SYSTEM ? strerror(errno) : gai_strerror(result));
         return nl_dialer_prepend(d, "connect to");
     }
     int fd = -1, why = 0, left = 0;
@@ -184,7 +184,7 @@ static nl_status prepare_tls(nl_dialer *d, const nl_url *url)
     if (d->tls_name == NULL)
         return nl_memory_failed();
     d->tls = nl_tls_new(false, &options, words);
-    return d->tls != NULL ? NL_OK : nl_error_set("open %s: %s", url->text, words);
+    return d->tls != NULL ? NL_OK : nl_error_set(NL_ERROR_INVALID, "open %s: %s", url->text, words);
 }
 
 nl_dialer *nl_dialer_new(const nl_url *url)

@@ -99,7 +99,7 @@ static nl_status open_standard_input(nl_source *source)
 static nl_status open_memory(nl_source *source, const char *name)
 {
     if (!nl_memory_read(name, &source->input))
-        return nl_error_set("open memory:%s: nothing was written there", name);
+        return nl_error_set(NL_ERROR_NOT_FOUND, "open memory:%s: nothing was written there", name);
     source->at_end = true;
     source->size = source->position = source->input.size;
     return NL_OK;
@@ -139,7 +139,7 @@ static nl_status open_named(nl_source *source, const nl_url *url)
     case NL_SCHEME_UNIX:
         return open_collector(source, url);
     default:
-        return nl_error_set("open %s: records cannot be read from there", url->text);
+        return nl_error_set(NL_ERROR_UNSUPPORTED, "open %s: records cannot be read from there", url->text);
     }
 }
 
@@ -154,7 +154,7 @@ nl_source *nl_source_open(const nl_url *url, bool follow, bool nonblocking)
     source->nonblocking = nonblocking;
     nl_watch_init(&source->watch);
     if (url->option_count > 0 && !is_collector(url))
-        nl_error_set("open %s: unknown option \"%s\"", url->text, url->options[0].name);
+        nl_error_set(NL_ERROR_INVALID, "open %s: unknown option \"%s\"", url->text, url->options[0].name);
     else if (open_named(source, url) == NL_OK)
         return source;
     nl_source_close(source);
@@ -277,7 +277,8 @@ static nl_status cannot_read(const nl_source *source)
     char words[NL_CHANNEL_WORDS];
     if (source->dialer == NULL)
         return nl_error_set_errno("read %s", name_of(source));
-    return nl_error_set("read %s: %s", name_of(source), nl_channel_words(&source->channel, errno, words));
+    return nl_error_set(NL_ERROR_UNREACHABLE, "read %s: %s", name_of(source),
+                        nl_channel_words(&source->channel, errno, words));
 }
 
 /* Appends stored bytes to the input. NL_OK when there are new ones; at the end NL_END, or as followed files have it. */
@@ -368,7 +369,7 @@ static nl_status read_unpacked(nl_source *source, const char **data, size_t *siz
             nl_status status = read_more(source);
             if (status == NL_END && source->frame_open && !source->replaced) {
                 source->frame_open = false; /* said once */
-                return nl_error_set("read %s: the compressed data is cut short", name_of(source));
+                return nl_error_set(NL_ERROR_INVALID, "read %s: the compressed data is cut short", name_of(source));
             }
             if (status != NL_OK)
                 return status;
@@ -381,7 +382,7 @@ static nl_status read_unpacked(nl_source *source, const char **data, size_t *siz
             source->at_end = true;
             source->used = source->input.size;
             source->frame_open = source->more_to_come = false;
-            return nl_error_set("read %s: the compressed data is damaged: %s", name_of(source),
+            return nl_error_set(NL_ERROR_INVALID, "read %s: the compressed data is damaged: %s", name_of(source),
                                 ZSTD_getErrorName(result));
         }
         source->frame_open = result != 0;

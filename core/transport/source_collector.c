@@ -52,7 +52,7 @@ static nl_status make_request(const nl_url *url, nl_buffer *line)
         if (k < 3)
             add(line, known[k].name, url->options[i].value);
         else if (!nl_dialer_takes_option(url, option))
-            return nl_error_set("open %s: unknown option \"%s\"", url->text, option);
+            return nl_error_set(NL_ERROR_INVALID, "open %s: unknown option \"%s\"", url->text, option);
     }
     if (nl_url_option_value(url, "format") == NULL)
         add(line, "FORMAT", "nlb"); /* the smallest, and types are kept */
@@ -66,7 +66,8 @@ static nl_status ask(nl_channel *channel, const nl_buffer *line)
     ssize_t sent = nl_channel_write(channel, line->data, line->size);
     if (sent == (ssize_t)line->size)
         return NL_OK;
-    return nl_error_set("send: %s", sent < 0 ? nl_channel_words(channel, errno, words) : "it takes nothing");
+    return nl_error_set(NL_ERROR_UNREACHABLE, "send: %s",
+                        sent < 0 ? nl_channel_words(channel, errno, words) : "it takes nothing");
 }
 
 /* Waits for the answer's line; *line_size is that with its newline. What was read behind it is the stream's. */
@@ -78,11 +79,11 @@ static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *lin
         ssize_t got = nl_channel_read(channel, bytes, sizeof bytes);
         int why = got < 0 ? errno : 0;
         if (got == 0)
-            return nl_error_set("it closed the connection");
+            return nl_error_set(NL_ERROR_UNREACHABLE, "it closed the connection");
         if (why == EAGAIN && nl_wait_ready(channel->fd, nl_channel_wants(channel, POLLIN), deadline_ns) != 0)
-            return nl_error_set("it does not answer");
+            return nl_error_set(NL_ERROR_TIMEOUT, "it does not answer");
         if (why != 0 && why != EAGAIN && why != EINTR)
-            return nl_error_set("read: %s", nl_channel_words(channel, why, words));
+            return nl_error_set(NL_ERROR_UNREACHABLE, "read: %s", nl_channel_words(channel, why, words));
         if (!nl_buffer_append(answer, bytes, got > 0 ? (size_t)got : 0))
             return NL_FAILED;
         const char *newline = answer->size > 0 ? memchr(answer->data, '\n', answer->size) : NULL;
@@ -91,7 +92,7 @@ static nl_status read_answer(nl_channel *channel, nl_buffer *answer, size_t *lin
             return NL_OK;
         }
     }
-    return nl_error_set("its answer is none");
+    return nl_error_set(NL_ERROR_PROTOCOL, "its answer is none");
 }
 
 /* Whether the answer is that records follow. */
@@ -103,14 +104,14 @@ static nl_status judge(const char *line, size_t size)
     nl_field reason;
     nl_status status = nl_record_decode(record, NL_FORMAT_ULM, NL_FRACTION_DECIMAL, line, size - 1);
     if (status != NL_OK)
-        nl_error_set("its answer is none");
+        nl_error_set(NL_ERROR_PROTOCOL, "its answer is none");
     else if (record->event.size == strlen("Netlogd.Subscribed") &&
              memcmp(record->event.data, "Netlogd.Subscribed", record->event.size) == 0)
         status = NL_OK;
     else if (nl_record_find(record, "REASON", &reason) && reason.type == NL_TYPE_STRING)
-        status = nl_error_set("%.*s", (int)reason.string.size, reason.string.data);
+        status = nl_error_set(NL_ERROR_PROTOCOL, "%.*s", (int)reason.string.size, reason.string.data);
     else
-        status = nl_error_set("its answer is none");
+        status = nl_error_set(NL_ERROR_PROTOCOL, "its answer is none");
     nl_record_free(record);
     return status == NL_OK ? NL_OK : NL_FAILED;
 }

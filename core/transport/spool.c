@@ -174,11 +174,11 @@ static nl_status check_owner(const nl_spool *spool)
     if (fstat(spool->folder_fd, &status) != 0)
         result = nl_error_set_errno("open the spool %s", spool->folder);
     else if (!nl_private_directory_check(spool->folder, &status, false, problem, sizeof problem))
-        result = nl_error_set("spool: %s", problem);
+        result = nl_error_set(NL_ERROR_INVALID, "spool: %s", problem);
     else if (stat(*above != '\0' ? above : "/", &status) != 0)
         result = nl_error_set_errno("open the spool %s", above);
     else if (!nl_private_directory_check(above, &status, true, problem, sizeof problem))
-        result = nl_error_set("spool: %s", problem);
+        result = nl_error_set(NL_ERROR_INVALID, "spool: %s", problem);
     free(above);
     return result;
 }
@@ -399,9 +399,10 @@ nl_status nl_spool_put(nl_spool *spool, const char *data, size_t size)
         if (!give_up_first(spool))
             return NL_FAILED;
     if (too_large)
-        return nl_error_set("the spool %s is smaller than what is to be put there, %zu bytes", spool->folder, size);
+        return nl_error_set(NL_ERROR_LIMIT, "the spool %s is smaller than what is to be put there, %zu bytes",
+                            spool->folder, size);
     if (spool->used + PUT_HEAD + size > spool->limit)
-        return nl_error_set("the spool %s is full (what is in it is kept)", spool->folder);
+        return nl_error_set(NL_ERROR_LIMIT, "the spool %s is full (what is in it is kept)", spool->folder);
     segment *s = segment_for(spool);
     if (s == NULL)
         return NL_FAILED;

@@ -45,8 +45,8 @@ static char *decode(const char *text, size_t size)
         int high = i + 1 < size ? hex_digit(text[i + 1]) : -1;
         int low = i + 2 < size ? hex_digit(text[i + 2]) : -1;
         if (high < 0 || low < 0 || high + low == 0) {
-            nl_error_set("\"%.*s\" is no escape: %%HH is wanted, and not %%00", size - i < 3 ? (int)(size - i) : 3,
-                         text + i);
+            nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is no escape: %%HH is wanted, and not %%00",
+                         size - i < 3 ? (int)(size - i) : 3, text + i);
             free(out);
             return NULL;
         }
@@ -78,7 +78,7 @@ static nl_status add_option(nl_url *url, const char *text, size_t size)
 {
     const char *equals = memchr(text, '=', size);
     if (equals == NULL || equals == text)
-        return nl_error_set("option \"%.*s\" is not NAME=VALUE", (int)size, text);
+        return nl_error_set(NL_ERROR_INVALID, "option \"%.*s\" is not NAME=VALUE", (int)size, text);
     size_t name = (size_t)(equals - text);
     return add_pair(url, (nl_string){text, name}, (nl_string){equals + 1, size - name - 1});
 }
@@ -100,11 +100,11 @@ static nl_status parse_port(nl_url *url, const char *text, size_t size)
     unsigned long port = 0;
     for (size_t i = 0; i < size && port <= 65535; i++) {
         if (!isdigit((unsigned char)text[i]))
-            return nl_error_set("\"%.*s\" is no port", (int)size, text);
+            return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is no port", (int)size, text);
         port = port * 10 + (unsigned long)(text[i] - '0');
     }
     if (size == 0 || port > 65535)
-        return nl_error_set("\"%.*s\" is no port: 0 to 65535 is wanted", (int)size, text);
+        return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is no port: 0 to 65535 is wanted", (int)size, text);
     url->port = (uint16_t)port;
     return NL_OK;
 }
@@ -119,7 +119,7 @@ static nl_status parse_host(nl_url *url, const char *text, size_t size)
         host = text + 1;
         host_end = memchr(text, ']', size);
         if (host_end == NULL)
-            return nl_error_set("no ] after the address");
+            return nl_error_set(NL_ERROR_INVALID, "no ] after the address");
         colon = host_end + 1;
     } else {
         colon = memchr(text, ':', size);
@@ -127,11 +127,11 @@ static nl_status parse_host(nl_url *url, const char *text, size_t size)
         host_end = colon;
     }
     if (host == host_end)
-        return nl_error_set("no host");
+        return nl_error_set(NL_ERROR_INVALID, "no host");
     url->port = NL_DEFAULT_PORT;
     if (colon < end) {
         if (*colon != ':')
-            return nl_error_set("\"%.*s\" behind the host", (int)(end - colon), colon);
+            return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" behind the host", (int)(end - colon), colon);
         if (parse_port(url, colon + 1, (size_t)(end - colon - 1)) != NL_OK)
             return NL_FAILED;
     }
@@ -139,7 +139,7 @@ static nl_status parse_host(nl_url *url, const char *text, size_t size)
     if (url->host == NULL)
         return NL_FAILED;
     if (strpbrk(url->host, "/@ \t\r\n") != NULL)
-        return nl_error_set("\"%s\" is no host", url->host);
+        return nl_error_set(NL_ERROR_INVALID, "\"%s\" is no host", url->host);
     return NL_OK;
 }
 
@@ -150,10 +150,10 @@ static nl_status parse_path(nl_url *url, const char *text, size_t size, const ch
         text += 2;
         size -= 2;
     } else if (url->scheme != NL_SCHEME_MEMORY && size >= 2 && memcmp(text, "//", 2) == 0) {
-        return nl_error_set("a %s of another host; write three slashes for one of this", what);
+        return nl_error_set(NL_ERROR_INVALID, "a %s of another host; write three slashes for one of this", what);
     }
     if (size == 0)
-        return nl_error_set("no %s", what);
+        return nl_error_set(NL_ERROR_INVALID, "no %s", what);
     url->path = decode(text, size);
     return url->path != NULL ? NL_OK : NL_FAILED;
 }
@@ -163,20 +163,20 @@ static nl_status parse_nats(nl_url *url, const char *text, size_t size)
 {
     const char *slash = memrchr(text, '/', size), *at = memrchr(text, '@', size), *end = text + size;
     if (slash == NULL || slash + 1 == end)
-        return nl_error_set("no stream: nats://HOST/STREAM is wanted");
+        return nl_error_set(NL_ERROR_INVALID, "no stream: nats://HOST/STREAM is wanted");
     if (at != NULL && at < slash) {
         const char *colon = memchr(text, ':', (size_t)(at - text));
         if (colon == NULL)
-            return nl_error_set("no password: USER:PASSWORD@ is wanted");
+            return nl_error_set(NL_ERROR_INVALID, "no password: USER:PASSWORD@ is wanted");
         if (add_pair(url, (nl_string){"user", 4}, (nl_string){text, (size_t)(colon - text)}) != NL_OK ||
             add_pair(url, (nl_string){"password", 8}, (nl_string){colon + 1, (size_t)(at - colon - 1)}) != NL_OK)
             return NL_FAILED;
         text = at + 1;
     }
     if (text == slash)
-        return nl_error_set("no host");
+        return nl_error_set(NL_ERROR_INVALID, "no host");
     if (memchr(text, '/', (size_t)(slash - text)) != NULL)
-        return nl_error_set("\"%.*s\" is no host", (int)(slash - text), text);
+        return nl_error_set(NL_ERROR_INVALID, "\"%.*s\" is no host", (int)(slash - text), text);
     url->host = strndup(text, (size_t)(slash - text));
     if (url->host == NULL)
         return nl_memory_failed();
@@ -219,7 +219,7 @@ static nl_status parse_scheme(nl_url *url, const char *text)
         text += size;
         if (schemes[i].authority) {
             if (strncmp(text, "//", 2) != 0)
-                return nl_error_set("// is wanted after %s", schemes[i].prefix);
+                return nl_error_set(NL_ERROR_INVALID, "// is wanted after %s", schemes[i].prefix);
             text += 2;
         }
         size = strcspn(text, "?");
@@ -227,7 +227,8 @@ static nl_status parse_scheme(nl_url *url, const char *text)
             return NL_FAILED;
         return text[size] == '?' ? parse_options(url, text + size + 1) : NL_OK;
     }
-    return nl_error_set("unknown scheme: file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats and "
+    return nl_error_set(NL_ERROR_UNSUPPORTED,
+                        "unknown scheme: file, unix, memory, x-netlog, x-netlogs, x-netlog+udp, inherited, nats and "
                         "x-syslog are known");
 }
 
@@ -271,9 +272,10 @@ nl_url *nl_url_parse(const char *text)
         if (url->path == NULL)
             status = nl_memory_failed();
         else if (*text == '\0')
-            status = nl_error_set("no file");
+            status = nl_error_set(NL_ERROR_NOT_FOUND, "no file");
         else if (has_options(text) && access(text, F_OK) != 0)
-            status = nl_error_set("there is no such file; where options are meant it is file:%.200s", text);
+            status = nl_error_set(NL_ERROR_NOT_FOUND,
+                                  "there is no such file; where options are meant it is file:%.200s", text);
     }
     if (status == NL_OK)
         return url;

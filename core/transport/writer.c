@@ -65,7 +65,7 @@ nl_status nl_writer_read_option(const nl_url *url, const nl_url_option *option, 
         if (*value != '\0')
             return NL_OK;
     }
-    return nl_error_set("\"%s\" is no value for option %s, which is %s", value, name, values);
+    return nl_error_set(NL_ERROR_INVALID, "\"%s\" is no value for option %s, which is %s", value, name, values);
 }
 
 nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
@@ -73,8 +73,8 @@ nl_status nl_writer_read_options(const nl_url *url, nl_writer_options *options)
     for (size_t i = 0; i < url->option_count; i++) {
         nl_status status = nl_writer_read_option(url, &url->options[i], options);
         if (status == NL_END)
-            nl_error_set("unknown option \"%s\": append, format, zstd and timeout are known%s", url->options[i].name,
-                         url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
+            nl_error_set(NL_ERROR_INVALID, "unknown option \"%s\": append, format, zstd and timeout are known%s",
+                         url->options[i].name, url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
         if (status != NL_OK)
             return nl_error_prepend("open %s", url->text);
     }

@@ -81,7 +81,7 @@ NL_Handle *NetLoggerOpen(const char *program_name, const char *url, int flags)
         url = named;
     nl_error_clear();
     if (url == NULL || *url == '\0') {
-        nl_error_set("no destination: the url is empty%s",
+        nl_error_set(NL_ERROR_INVALID, "no destination: the url is empty%s",
                      (flags & NL_ENV) != 0 ? ", and so is " NL_DEST_ENV : ", and NL_ENV was not given");
         return NULL;
     }

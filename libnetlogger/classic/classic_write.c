@@ -128,7 +128,7 @@ static nl_status check_memory(NL_Handle *handle, unsigned failures)
     if (nl_memory_failures == failures)
         return NL_OK;
     nl_producer_lose(handle->log);
-    return nl_error_set("out of memory");
+    return nl_error_set(NL_ERROR_MEMORY, "out of memory");
 }
 
 static nl_status put_text(NL_Handle *handle, nl_scratch *s, const classic_event *event, va_list *arguments,
@@ -171,12 +171,12 @@ static int write_event(NL_Handle *handle, const classic_event *event, va_list *a
     if (handle == NULL)
         return 0;
     if (event->keyword == NULL) {
-        nl_error_set("the keyword is NULL");
+        nl_error_set(NL_ERROR_INVALID, "the keyword is NULL");
         return -1;
     }
     if (nl_scratch_used.by_classic) {
         nl_producer_refuse(handle->log);
-        nl_error_set("the event is lost: a signal handler wrote it in the middle of another");
+        nl_error_set(NL_ERROR_BUSY, "the event is lost: a signal handler wrote it in the middle of another");
         return -1;
     }
     int saved = errno;
@@ -224,7 +224,7 @@ static int64_t time_of(long sec, long usec)
         !__builtin_mul_overflow((int64_t)usec, INT64_C(1000), &fraction_ns) &&
         !__builtin_add_overflow(time_ns, fraction_ns, &time_ns) && time_ns > 0)
         return time_ns;
-    nl_error_set("%ld seconds and %ld microseconds are no time of an event", sec, usec);
+    nl_error_set(NL_ERROR_INVALID, "%ld seconds and %ld microseconds are no time of an event", sec, usec);
     return 0;
 }
 

@@ -129,7 +129,7 @@ static nl_status put_on(nl_log *log, nl_control_origin origin, const nl_control_
         if ((*at)->origin == origin && strcmp((*at)->command, text) == 0)
             return NL_OK;
     if (control->closing)
-        return nl_error_set("the log is being closed");
+        return nl_error_set(NL_ERROR_BUSY, "the log is being closed");
     nl_control_probe *made = make_probe(origin, wanted, text);
     if (made == NULL)
         return NL_FAILED;
@@ -188,7 +188,7 @@ static nl_status do_level(nl_log *log, nl_control_origin origin, const command *
     (void)origin;
     nl_level level = c->count == 2 ? nl_level_parse(c->words[1], strlen(c->words[1])) : NL_LEVEL_NONE;
     if (level == NL_LEVEL_NONE)
-        return nl_error_set("\"level\" wants a level's name");
+        return nl_error_set(NL_ERROR_INVALID, "\"level\" wants a level's name");
     if (log != NULL)
         nl_set_level(log, level);
     return NL_OK;
@@ -199,9 +199,9 @@ static nl_status do_event(nl_log *log, nl_control_origin origin, const command *
     (void)origin;
     bool off = c->count == 3 && strcasecmp(c->words[2], "off") == 0;
     if (c->count != 3 || (!off && strcasecmp(c->words[2], "on") != 0))
-        return nl_error_set("\"event\" wants a pattern, and off or on");
+        return nl_error_set(NL_ERROR_INVALID, "\"event\" wants a pattern, and off or on");
     if (strlen(c->words[1]) >= NL_SITE_PATTERN_SIZE)
-        return nl_error_set("a pattern has at most %d bytes", NL_SITE_PATTERN_SIZE - 1);
+        return nl_error_set(NL_ERROR_LIMIT, "a pattern has at most %d bytes", NL_SITE_PATTERN_SIZE - 1);
     if (log != NULL)
         nl_sites_switch(c->words[1], off);
     return NL_OK;
@@ -215,7 +215,9 @@ static nl_status read_marker(const command *c, nl_probe_kind *kind, nl_level *le
     if (c->count <= 4 && strcasecmp(what, "log") == 0) {
         *kind = NL_PROBE_LOG;
         *level = more != NULL ? nl_level_parse(more, strlen(more)) : NL_USAGE;
-        return *level != NL_LEVEL_NONE ? NL_OK : nl_error_set("\"%s\" is none of the levels " NL_LEVEL_NAMES, more);
+        return *level != NL_LEVEL_NONE
+                   ? NL_OK
+                   : nl_error_set(NL_ERROR_INVALID, "\"%s\" is none of the levels " NL_LEVEL_NAMES, more);
     }
     if (c->count == 4 && strcasecmp(what, "time") == 0) {
         *kind = NL_PROBE_TIME;
@@ -226,7 +228,7 @@ static nl_status read_marker(const command *c, nl_probe_kind *kind, nl_level *le
         return NL_OK;
     if (c->count == 3 && strcasecmp(what, "off") == 0)
         return NL_END;
-    return nl_error_set("\"marker\" wants a pattern, and log [LEVEL], count, time PATTERN, or off");
+    return nl_error_set(NL_ERROR_INVALID, "\"marker\" wants a pattern, and log [LEVEL], count, time PATTERN, or off");
 }
 
 static void join(const command *c, char text[LINE_MAX_SIZE])
@@ -266,14 +268,14 @@ static nl_status check_collectors_url(const char *text)
     nl_url_free(url);
     if (good)
         return NL_OK;
-    return nl_error_set(netlog ? "a collector can name no file to a program"
-                               : "a collector can only send a program to another collector");
+    return nl_error_set(NL_ERROR_INVALID, netlog ? "a collector can name no file to a program"
+                                                 : "a collector can only send a program to another collector");
 }
 
 static nl_status do_destination(nl_log *log, nl_control_origin origin, const command *c)
 {
     if (c->count != 2)
-        return nl_error_set("\"destination\" wants a URL");
+        return nl_error_set(NL_ERROR_INVALID, "\"destination\" wants a URL");
     if (origin == NL_CONTROL_COLLECTOR && check_collectors_url(c->words[1]) != NL_OK)
         return NL_FAILED;
     return log != NULL ? nl_log_set_destination(log, c->words[1], false) : NL_OK;
@@ -303,7 +305,8 @@ static nl_status do_command(nl_log *log, nl_control_origin origin, const command
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcasecmp(c->words[0], all[i].name) == 0)
             return all[i].function(log, origin, c);
-    return nl_error_set("unknown command \"%s\": level, event, marker and destination are known", c->words[0]);
+    return nl_error_set(NL_ERROR_NOT_FOUND, "unknown command \"%s\": level, event, marker and destination are known",
+                        c->words[0]);
 }
 
 /* Puts the latest failure behind those before, as long as there is room. */
@@ -323,9 +326,9 @@ static nl_status do_line(nl_log *log, nl_control_origin origin, const char *line
 {
     command c;
     if (size >= sizeof c.text)
-        return nl_error_set("longer than %zu bytes", sizeof c.text - 1);
+        return nl_error_set(NL_ERROR_LIMIT, "longer than %zu bytes", sizeof c.text - 1);
     if (memchr(line, '\0', size) != NULL)
-        return nl_error_set("there is a NUL in it");
+        return nl_error_set(NL_ERROR_INVALID, "there is a NUL in it");
     if (!split(&c, line, size))
         return NL_OK;
     nl_status status = do_command(log, origin, &c);
@@ -354,7 +357,7 @@ nl_status nl_control_do(nl_log *log, nl_control_origin origin, const char *text,
         text = newline != NULL ? newline + 1 : end;
     }
     if (failures.size > 0)
-        nl_error_set("%.*s", (int)failures.size, failures.data);
+        nl_error_set(NL_ERROR_INVALID, "%.*s", (int)failures.size, failures.data);
     nl_status status = failed ? NL_FAILED : NL_OK;
     nl_buffer_free(&failures);
     return status;

@@ -124,7 +124,7 @@ static nl_status measure_apart(measuring *m)
     pthread_t thread;
     int why = nl_thread_create(&thread, NULL, measure_all, m);
     if (why != 0)
-        return nl_error_set("start a thread to measure in: %s", strerror(why));
+        return nl_error_set(NL_ERROR_SYSTEM, "start a thread to measure in: %s", strerror(why));
     pthread_join(thread, NULL);
     return NL_OK;
 }

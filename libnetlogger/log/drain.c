@@ -358,5 +358,5 @@ nl_status nl_drain_take(nl_drain *drain, nl_ring *rings, uint64_t until_ticks, n
     out->size = size;
     drain->lost = lost;
     nl_drain_block_forget(drain);
-    return nl_error_set("out of memory");
+    return nl_error_set(NL_ERROR_MEMORY, "out of memory");
 }

@@ -93,11 +93,11 @@ static nl_status read_conversion(nl_plan_piece *piece, const char **at)
     piece->length = read_length(at);
     piece->letter = **at;
     if (piece->letter == '\0' || strchr("diouxXeEfFgGaAcsp%m", piece->letter) == NULL)
-        return nl_error_set("the format has a conversion %%%c, which cannot be logged",
+        return nl_error_set(NL_ERROR_INVALID, "the format has a conversion %%%c, which cannot be logged",
                             piece->letter ? piece->letter : ' ');
     (*at)++;
     piece->size = (size_t)(*at - piece->text);
-    return piece->size < SPEC_SIZE ? NL_OK : nl_error_set("a conversion in the format is too long");
+    return piece->size < SPEC_SIZE ? NL_OK : nl_error_set(NL_ERROR_LIMIT, "a conversion in the format is too long");
 }
 
 /* The '=' of the NAME= at at; NULL when there is none. */
@@ -232,7 +232,7 @@ static nl_status add_field(nl_plan *plan, const char **at, const char *equals)
     nl_plan_field *field = &plan->fields[plan->field_count++];
     *field = (nl_plan_field){.name = *at, .name_size = (size_t)(equals - *at), .piece = plan->piece_count};
     if (field->name_size >= NAME_SIZE)
-        return nl_error_set("a field's name in the format is longer than %d bytes", NAME_SIZE - 1);
+        return nl_error_set(NL_ERROR_LIMIT, "a field's name in the format is longer than %d bytes", NAME_SIZE - 1);
     *at = equals + 1;
     if (read_value(plan, field, at) != NL_OK)
         return NL_FAILED;
@@ -248,7 +248,7 @@ static nl_status read_format(nl_plan *plan, const char *format)
     while (*at != '\0') {
         const char *equals = name_end(at);
         if (equals == NULL)
-            return nl_error_set("the format \"%.100s\" is not a row of NAME=value", format);
+            return nl_error_set(NL_ERROR_INVALID, "the format \"%.100s\" is not a row of NAME=value", format);
         if (add_field(plan, &at, equals) != NL_OK)
             return NL_FAILED;
         at = skip_blanks(at);
@@ -299,7 +299,7 @@ typedef struct conversion {
 static nl_status add_text(conversion *c, const char *text, size_t size)
 {
     if (size >= SPEC_SIZE - c->size)
-        return nl_error_set("a conversion in the format is too long");
+        return nl_error_set(NL_ERROR_LIMIT, "a conversion in the format is too long");
     memcpy(c->text + c->size, text, size);
     c->size += size;
     c->text[c->size] = '\0';
@@ -342,7 +342,7 @@ static nl_status spell(conversion *c, const nl_plan_piece *piece, va_list *argum
     do {                                                                                                               \
         int size_ = snprintf(out->data + out->size, out->capacity - out->size, c->text, value);                        \
         if (size_ < 0)                                                                                                 \
-            return nl_error_set("%s cannot be printed", c->text);                                                      \
+            return nl_error_set(NL_ERROR_INVALID, "%s cannot be printed", c->text);                                    \
         if ((size_t)size_ >= out->capacity - out->size) {                                                              \
             if (!nl_buffer_reserve(out, (size_t)size_ + 1))                                                            \
                 return NL_FAILED;                                                                                      \

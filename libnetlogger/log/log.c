@@ -556,7 +556,7 @@ static nl_status say_undelivered(nl_status status, uint64_t waiting, uint64_t lo
     static const char why[] = "there was no room in the ring, no memory, or a signal handler came in the middle of "
                               "another event";
     if (waiting == 0 && status == NL_OK)
-        nl_error_set("%s", why);
+        nl_error_set(NL_ERROR_INVALID, "%s", why);
     if (waiting == 0)
         return nl_error_prepend("%llu events could not be delivered", all);
     const char *hope = left ? "; nlrecover can bring them later" : "";
@@ -582,7 +582,7 @@ nl_status nl_close(nl_log *log)
     nl_writer_thread_stop(log);
     nl_status status = log->status;
     if (status != NL_OK)
-        nl_error_set("%s", log->message);
+        nl_error_set(NL_ERROR_SYSTEM, "%s", log->message);
     uint64_t lost = log->lost + log->refused + (log->drain_ready ? log->drain.lost : 0);
     uint64_t waiting = nl_outbox_waiting(&log->outbox);
     waiting += left_in_rings(log, &lost);

@@ -244,7 +244,7 @@ static bool take_slot(unsigned *slot)
             *slot = i;
             return true;
         }
-    nl_error_set("%d probes for times are attached already", NL_TIME_PROBES_MAX);
+    nl_error_set(NL_ERROR_LIMIT, "%d probes for times are attached already", NL_TIME_PROBES_MAX);
     return false;
 }
 
@@ -308,7 +308,7 @@ static nl_probe attach(const nl_probe_object *wanted, const char *pattern, const
 {
     NL_REQUIRE(pattern != NULL, "pattern is NULL", 0);
     if (*pattern == '\0' || (to != NULL && *to == '\0')) {
-        nl_error_set("a marker's pattern is empty");
+        nl_error_set(NL_ERROR_INVALID, "a marker's pattern is empty");
         return 0;
     }
     nl_probe_object *probe = make_probe(wanted, pattern, to);

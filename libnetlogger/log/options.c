@@ -153,7 +153,9 @@ static nl_status read_own(const nl_url_option *option, nl_log_options *options)
         good = read_idle(value, &options->idle_ns);
     else
         return NL_END;
-    return good ? NL_OK : nl_error_set("\"%s\" is no value for option %s, which is %s", value, name, values_of(name));
+    return good ? NL_OK
+                : nl_error_set(NL_ERROR_INVALID, "\"%s\" is no value for option %s, which is %s", value, name,
+                               values_of(name));
 }
 
 nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
@@ -175,7 +177,8 @@ nl_status nl_log_options_read(nl_log_options *options, const nl_url *url)
         if (status == NL_END)
             status = nl_writer_read_option(url, &url->options[i], &options->writer);
         if (status == NL_END)
-            nl_error_set("unknown option \"%s\": policy, block, ring, spool, spool_size, spool_full, fsync, backup, "
+            nl_error_set(NL_ERROR_INVALID,
+                         "unknown option \"%s\": policy, block, ring, spool, spool_size, spool_full, fsync, backup, "
                          "activation, clock, idle, append, format, zstd and timeout are known%s",
                          url->options[i].name, url->scheme == NL_SCHEME_NETLOGS ? ", and ca, cert, key and name" : "");
         if (status != NL_OK)

@@ -137,7 +137,7 @@ static nl_status open_outbox(recovery *r, const nl_remains *remains, nl_remains_
     nl_log_options options;
     outbox->url = nl_url_parse(outbox->shared->url);
     if (outbox->url != NULL && nl_url_is_of_process(outbox->url))
-        return nl_error_set("where it went is gone with the process: a destination must be given");
+        return nl_error_set(NL_ERROR_INVALID, "where it went is gone with the process: a destination must be given");
     if (outbox->url == NULL || nl_log_options_read(&options, outbox->url) != NL_OK)
         return NL_FAILED;
     if (remains->copied) /* another user's spool is for that user's programs */
@@ -171,7 +171,7 @@ static nl_status take(nl_remains_log *log, nl_drain *drain, nl_buffer *bytes, ui
         *records += taken;
         status = NL_OK;
     } else if (bytes->size > 0) {
-        status = nl_error_set("out of shared memory to recover it: %s", strerror(ENOSPC));
+        status = nl_error_set(NL_ERROR_LIMIT, "out of shared memory to recover it: %s", strerror(ENOSPC));
     }
     for (nl_ring *ring = log->rings; ring != NULL; ring = ring->next)
         nl_ring_unpin(ring);

@@ -233,7 +233,7 @@ nl_status nl_remains_open_log(const nl_remains *remains, unsigned number, nl_rem
     open_rings(remains, number, log);
     if (nl_memory_failures != failures) { /* a ring may be missing: nothing is touched */
         nl_remains_close_log(log);
-        return nl_error_set("out of memory");
+        return nl_error_set(NL_ERROR_MEMORY, "out of memory");
     }
     finish_commit(log);
     if (shared->batch_size > NL_SHARED_BATCH_SIZE || shared->batch_start > shared->batch_size)

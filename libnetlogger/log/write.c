@@ -26,7 +26,7 @@ static bool is_off(const nl_log *log, nl_level level)
 
 static nl_status no_room(size_t size)
 {
-    return nl_error_set("the event is lost: there was no room for %zu bytes in the log's ring", size);
+    return nl_error_set(NL_ERROR_LIMIT, "the event is lost: there was no room for %zu bytes in the log's ring", size);
 }
 
 /* The event is in the ring; its longest value may have been too long. */
@@ -34,7 +34,8 @@ static nl_status logged(size_t longest)
 {
     if (longest <= NL_PAYLOAD_STRING_MAX)
         return NL_OK;
-    nl_error_set("the event is logged, but a value of %zu bytes was cut at %d", longest, NL_PAYLOAD_STRING_MAX);
+    nl_error_set(NL_ERROR_INVALID, "the event is logged, but a value of %zu bytes was cut at %d", longest,
+                 NL_PAYLOAD_STRING_MAX);
     return NL_MALFORMED;
 }
 
@@ -141,7 +142,7 @@ static nl_status put_typed(nl_log *log, nl_event_site *site, const nl_field *fie
 static nl_status refuse(nl_log *log)
 {
     nl_producer_refuse(log);
-    return nl_error_set("the event is lost: a signal handler wrote it in the middle of another");
+    return nl_error_set(NL_ERROR_BUSY, "the event is lost: a signal handler wrote it in the middle of another");
 }
 
 /* Whether an event is to have no more than a call of nl_write brings. */

@@ -234,14 +234,14 @@ static nl_status take(nl_log *log, bool everything)
     records += said;
     if (status != NL_OK || nl_memory_failures != failures) {
         log->encoded.size = 0;
-        status = nl_error_set("out of memory");
+        status = nl_error_set(NL_ERROR_MEMORY, "out of memory");
     } else if (log->encoded.size == 0) {
         records = 0;
     } else if (nl_outbox_has_room(&log->outbox, log->encoded.size)) {
         nl_outbox_commit(&log->outbox, rings, &log->encoded, records);
         nl_log_said_drop(log, said);
     } else {
-        status = nl_error_set("out of shared memory for the log");
+        status = nl_error_set(NL_ERROR_LIMIT, "out of shared memory for the log");
     }
     log->left = status == NL_OK && is_left(log, rings);
     for (nl_ring *ring = rings; ring != NULL; ring = ring->next)
@@ -341,7 +341,7 @@ static bool look(nl_log *log, bool everything, bool closing)
 {
     get_ready(log);
     if (log->outbox.shared == NULL || !log->drain_ready) {
-        nl_error_set("out of memory");
+        nl_error_set(NL_ERROR_MEMORY, "out of memory");
         note_status(log, NL_FAILED);
         return false;
     }
@@ -477,10 +477,10 @@ uint64_t nl_writer_thread_ask(nl_log *log)
 nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted)
 {
     if (!log->running)
-        return log->rings == NULL ? NL_OK : nl_error_set("there is no thread to be had for the log");
+        return log->rings == NULL ? NL_OK : nl_error_set(NL_ERROR_SYSTEM, "there is no thread to be had for the log");
     while (log->flush_done < wanted && log->running)
         pthread_cond_wait(&log->flushed, &log->mutex);
-    return log->status == NL_OK ? NL_OK : nl_error_set("%s", log->message);
+    return log->status == NL_OK ? NL_OK : nl_error_set(NL_ERROR_SYSTEM, "%s", log->message);
 }
 
 void nl_writer_thread_stop(nl_log *log)

@@ -8,6 +8,11 @@ tests_unit_time_unit_SOURCES = %D%/time.c
 tests_unit_time_unit_CPPFLAGS = $(unit_cppflags)
 tests_unit_time_unit_LDADD = $(unit_ldadd)
 
+unit_tests += %D%/error.unit
+tests_unit_error_unit_SOURCES = %D%/error.c
+tests_unit_error_unit_CPPFLAGS = $(unit_cppflags)
+tests_unit_error_unit_LDADD = $(unit_ldadd)
+
 unit_tests += %D%/option.unit
 tests_unit_option_unit_SOURCES = %D%/option.c
 tests_unit_option_unit_CPPFLAGS = $(unit_cppflags)
