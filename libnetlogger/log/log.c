@@ -70,7 +70,7 @@ static void forget_parent(nl_log *log)
     log->running = false;
     log->stop = false;
     log->flush_wanted = log->flush_done = 0;
-    log->status = NL_OK;
+    log->status = log->flush_status = NL_OK;
     log->lost = log->refused = 0;
     log->beginning = 0;
     log->unnamed = 0;
@@ -582,7 +582,7 @@ nl_status nl_close(nl_log *log)
     nl_writer_thread_stop(log);
     nl_status status = log->status;
     if (status != NL_OK)
-        nl_error_set(NL_ERROR_SYSTEM, "%s", log->message);
+        nl_error_restore(&log->error);
     uint64_t lost = log->lost + log->refused + (log->drain_ready ? log->drain.lost : 0);
     uint64_t waiting = nl_outbox_waiting(&log->outbox);
     waiting += left_in_rings(log, &lost);

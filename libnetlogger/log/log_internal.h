@@ -23,6 +23,8 @@
 #include "log/options.h"
 #include "log/outbox.h"
 
+#include "base/error.h"
+
 #include <errno.h>
 #include <pthread.h>
 
@@ -46,8 +48,10 @@ struct nl_log {
     pthread_t thread;
     uint64_t flush_wanted, flush_done; /* counts of nl_flush */
     pthread_cond_t flushed;
-    nl_status status; /* of the latest flush, or of sending at all */
-    char message[512];
+    nl_status status;       /* of the writer thread's latest look */
+    nl_error error;         /* of status */
+    nl_status flush_status; /* of the latest finished flush: a later look must not change its result */
+    nl_error flush_error;
 
     nl_log_control control;
     nl_clock_watch *watch; /* the writer thread's; NULL: nothing is watched */

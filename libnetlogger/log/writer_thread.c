@@ -282,7 +282,7 @@ static void note_status(nl_log *log, nl_status status)
     pthread_mutex_lock(&log->mutex);
     log->status = status;
     if (status != NL_OK)
-        snprintf(log->message, sizeof log->message, "%s", nl_error_message());
+        nl_error_save(&log->error);
     pthread_mutex_unlock(&log->mutex);
 }
 
@@ -360,11 +360,13 @@ static bool look(nl_log *log, bool everything, bool closing)
 
 /* ---- the thread ---- */
 
-/* Answers what nl_flush asked up to now. */
+/* Gives the callers of nl_flush up to now the result of the latest look. */
 static void finish_flush(nl_log *log, uint64_t wanted)
 {
     pthread_mutex_lock(&log->mutex);
     log->flush_done = wanted;
+    log->flush_status = log->status;
+    log->flush_error = log->error;
     pthread_cond_broadcast(&log->flushed);
     pthread_mutex_unlock(&log->mutex);
 }
@@ -480,7 +482,7 @@ nl_status nl_writer_thread_await(nl_log *log, uint64_t wanted)
         return log->rings == NULL ? NL_OK : nl_error_set(NL_ERROR_SYSTEM, "there is no thread to be had for the log");
     while (log->flush_done < wanted && log->running)
         pthread_cond_wait(&log->flushed, &log->mutex);
-    return log->status == NL_OK ? NL_OK : nl_error_set(NL_ERROR_SYSTEM, "%s", log->message);
+    return log->flush_status == NL_OK ? NL_OK : nl_error_restore(&log->flush_error);
 }
 
 void nl_writer_thread_stop(nl_log *log)
